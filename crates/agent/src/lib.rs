@@ -1,0 +1,1 @@
+//! The wall-clock driver: machines, links and attachment in one tokio process

@@ -1,0 +1,1 @@
+//! One cable over QUIC: handshake, lanes, liveness; and its in-process twin

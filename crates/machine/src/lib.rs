@@ -1,0 +1,63 @@
+//! The contract between machines and drivers.
+//!
+//! A **machine** is a state machine without I/O, clock, threads or randomness of its own. A **driver** owns
+//! machines and gives them all of that: `weft-agent` in wall-clock time over QUIC, `weft-sim` in virtual time.
+//!
+//! **The contract: feed one input, then drain outputs until `None`, then look at the timeout.**
+//!
+//! ```text
+//!             handle_input(now, input)
+//!   driver ─────────────────────────────▶ machine
+//!          ◀───────────────────────────── poll_output() until None
+//!          ◀───────────────────────────── poll_timeout(): when to call handle_timeout next
+//! ```
+//!
+//! ```
+//! use weft_machine::{Machine, Time};
+//!
+//! /// Says "tick" one second after it was last poked.
+//! #[derive(Default)]
+//! struct Echo { due: Option<Time>, said: Option<&'static str> }
+//!
+//! impl Machine for Echo {
+//!     type Input = ();
+//!     type Output = &'static str;
+//!     fn handle_input(&mut self, now: Time, (): ()) { self.due = Some(now + Time::from_secs(1)); }
+//!     fn handle_timeout(&mut self, now: Time) {
+//!         if self.due.is_some_and(|due| due <= now) { self.due = None; self.said = Some("tick"); }
+//!     }
+//!     fn poll_output(&mut self) -> Option<&'static str> { self.said.take() }
+//!     fn poll_timeout(&self) -> Option<Time> { self.due }
+//! }
+//!
+//! let mut echo = Echo::default();
+//! echo.handle_input(Time::ZERO, ());
+//! echo.handle_timeout(Time::from_millis(10)); // early calls are harmless
+//! assert_eq!(echo.poll_output(), None);
+//! echo.handle_timeout(Time::from_secs(1));
+//! assert_eq!(echo.poll_output(), Some("tick"));
+//! ```
+
+mod time;
+
+pub use time::Time;
+
+/// A state machine that a driver feeds, drains and wakes.
+pub trait Machine {
+    /// What happens to the machine.
+    type Input;
+    /// What the machine wants done.
+    type Output;
+
+    /// Takes one input. Never blocks, never fails: what is wrong with an input becomes an output.
+    fn handle_input(&mut self, now: Time, input: Self::Input);
+
+    /// Lets time pass. Calls before [`Machine::poll_timeout`]'s moment are harmless.
+    fn handle_timeout(&mut self, now: Time);
+
+    /// The oldest output not yet taken.
+    fn poll_output(&mut self) -> Option<Self::Output>;
+
+    /// When the machine next wants [`Machine::handle_timeout`]; `None` while it waits for inputs alone.
+    fn poll_timeout(&self) -> Option<Time>;
+}

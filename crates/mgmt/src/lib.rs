@@ -1,0 +1,1 @@
+//! What every manager needs: transactions with window, timeout and retry, directed-route paths

@@ -1,0 +1,1 @@
+//! Cabling in, forwarding tables out: pure routing functions and their verifier

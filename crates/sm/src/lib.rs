@@ -1,0 +1,1 @@
+//! The subnet manager as a state machine: discover, assign, route, program, activate, sweep

@@ -1,0 +1,1 @@
+//! The cabling of a fabric: graph, ibnetdiscover text, generators, comparison

@@ -1,0 +1,1 @@
+//! Attaching a management program to a port of the fabric
