@@ -6,11 +6,58 @@
 //! too narrow for its row does not compile. Sections cited as "IBA" are those of the InfiniBand Architecture
 //! Specification, volume 1, release 1.3 and later.
 
+//! ```
+//! use weft_wire::{AttributeId, Lid, Mad, MadRoute, Method, MgmtClass, NodeInfo, Packet, Smp};
+//!
+//! let mut mad = Mad::default();
+//! Smp::mgmt_class.set(&mut mad.0, MgmtClass::SubnLid);
+//! Smp::method.set(&mut mad.0, Method::Get);
+//! Smp::attribute_id.set(&mut mad.0, AttributeId::NodeInfo);
+//! let packet = Packet::from_mad(&MadRoute::smp(Lid(7), Lid(1)), &mad);
+//! let received = Packet::parse(packet.into_bytes()).unwrap();
+//! assert_eq!(received.dlid(), Lid(7));
+//! assert_eq!(received.mad().unwrap().attribute_id(), AttributeId::NodeInfo);
+//! let info = NodeInfo::decode(received.mad().unwrap().smp_attribute());
+//! assert_eq!(info, NodeInfo::default());
+//! ```
+
+#[macro_use]
+mod layout;
+mod codes;
+mod crc;
+mod hex;
 mod ids;
+mod mad;
+mod notice;
+mod packet;
+mod perf;
+mod smp;
 mod value;
 
+pub use codes::{
+    AttributeId, LinkNextHeader, Method, MgmtClass, Mtu, NodeType, NoticeType, PhysState, PortState, SmState,
+    VlCap, capability, opcode, status, trap,
+};
+pub use crc::{icrc, vcrc};
 pub use ids::{
     Gid, GidPrefix, Guid, Lid, MKey, PKey, PortNum, QKey, QpNum, ServiceLevel, TransactionId, TrapNumber,
     VirtualLane,
 };
-pub use value::{Bits, Value};
+pub use layout::{Field, Row};
+pub use mad::{
+    AddressedMad, DirectedSmp, HOPS_MAX, LinkParameters, MAD_SIZE, Mad, MadHeader, NotAMad, PerfMad,
+    Registration, SMP_DATA, Smp,
+};
+pub use notice::{
+    Details, GidDetails, KeyDetails, LocalChangesDetails, MKeyDetails, Notice, PortDetails, SwitchDetails,
+    SwitchKeyDetails, SystemImageGuidDetails,
+};
+pub use packet::{
+    Bth, Deth, Lrh, MAD_PACKET_SIZE, MadRoute, PACKET_SIZE_MAX, PACKET_SIZE_MIN, Packet, PacketError,
+};
+pub use perf::{ClassPortInfo, PortCounters, PortCountersExtended, perf_capability};
+pub use smp::{
+    GuidInfo, LinearForwardingTable, MulticastForwardingTable, NodeDescription, NodeInfo, PKeyTable,
+    PortInfo, SlToVlTable, SmInfo, SwitchInfo, VlArbitrationEntry, VlArbitrationTable,
+};
+pub use value::{Bits, Value, fits};

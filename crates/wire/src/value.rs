@@ -100,7 +100,7 @@ pub const fn fits<T: Value>(width: usize) -> bool {
 
 /// `width` bits (at most 64) from bit `first`. A 64-bit row must begin on a byte.
 #[inline(always)]
-pub fn read_bits(bytes: &[u8], first: usize, width: usize) -> u64 {
+pub(crate) fn read_bits(bytes: &[u8], first: usize, width: usize) -> u64 {
     let (from, to) = (first / 8, (first + width).div_ceil(8));
     let mut bits = 0u64;
     let mut at = from;
@@ -113,7 +113,7 @@ pub fn read_bits(bytes: &[u8], first: usize, width: usize) -> u64 {
 
 /// Writes the low `width` bits of `value` at bit `first`.
 #[inline(always)]
-pub fn write_bits(bytes: &mut [u8], first: usize, width: usize, value: u64) {
+pub(crate) fn write_bits(bytes: &mut [u8], first: usize, width: usize, value: u64) {
     let (from, to) = (first / 8, (first + width).div_ceil(8));
     let shift = to * 8 - first - width;
     let (mut bits, mut keep) = ((value & mask(width)) << shift, !(mask(width) << shift));

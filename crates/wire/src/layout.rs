@@ -1,0 +1,217 @@
+//! The one macro from which every structure follows.
+
+/// One row of a structure's table, for printing and for tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The field's first bit, counted from the structure's most significant bit.
+    pub first: usize,
+    /// How many bits it has.
+    pub width: usize,
+    /// Its name, as in the architecture but in snake case.
+    pub name: &'static str,
+}
+
+/// A handle on one field: reads it from, and patches it in, the bytes of a whole structure.
+///
+/// What a handle does not name it leaves alone, so reserved bits survive a hop.
+#[derive(Clone, Copy, Debug)]
+pub struct Field<T, const SIZE: usize, const FIRST: usize, const WIDTH: usize>(core::marker::PhantomData<T>);
+
+impl<T: crate::Value, const SIZE: usize, const FIRST: usize, const WIDTH: usize>
+    Field<T, SIZE, FIRST, WIDTH>
+{
+    #[doc(hidden)]
+    pub const fn new() -> Self {
+        Self(core::marker::PhantomData)
+    }
+
+    /// The field's value in `bytes`.
+    #[inline(always)]
+    pub fn get(self, bytes: &[u8; SIZE]) -> T {
+        T::read(bytes, FIRST, WIDTH)
+    }
+
+    /// Writes the field's low bits into `bytes`.
+    #[inline(always)]
+    #[allow(clippy::needless_pass_by_value)]
+    pub fn set(self, bytes: &mut [u8; SIZE], value: T) {
+        value.write(bytes, FIRST, WIDTH);
+    }
+}
+
+impl<T: crate::Value, const SIZE: usize, const FIRST: usize, const WIDTH: usize> Default
+    for Field<T, SIZE, FIRST, WIDTH>
+{
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Declares a fixed-size structure from its table of `first bit, width, name: type` rows.
+///
+/// The rows must cover the structure from its first bit to its last without gap or overlap, and every type must
+/// be wide enough for its row; otherwise the table does not compile:
+///
+/// ```compile_fail
+/// weft_wire::layout! {
+///     /// Bit 4 to 7 are missing.
+///     pub struct Gap: 1 { 0, 4, low: u8; }
+/// }
+/// ```
+/// ```compile_fail
+/// weft_wire::layout! {
+///     /// The second row begins inside the first.
+///     pub struct Overlap: 2 { 0, 8, a: u8; 4, 12, b: u16; }
+/// }
+/// ```
+/// ```compile_fail
+/// weft_wire::layout! {
+///     /// Sixteen bits in eight.
+///     pub struct Narrow: 2 { 0, 16, a: u8; }
+/// }
+/// ```
+/// ```
+/// weft_wire::layout! {
+///     /// A complete table.
+///     pub struct Whole: 2 {
+///         /// The upper half.
+///         0, 4, high: u8;
+///         /// The rest.
+///         4, 12, low: u16;
+///     }
+/// }
+/// let mut bytes = Whole { high: 0xa, low: 0xbcd }.encode();
+/// assert_eq!(bytes, [0xab, 0xcd]);
+/// Whole::low.set(&mut bytes, 0x123);
+/// assert_eq!(Whole::decode(&bytes), Whole { high: 0xa, low: 0x123 });
+/// ```
+#[macro_export]
+macro_rules! layout {
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $name:ident: $size:literal {
+            $( $(#[$row_meta:meta])* $first:literal, $width:literal, $field:ident: $ty:ty; )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $vis struct $name {
+            $( $(#[$row_meta])* pub $field: $ty, )*
+        }
+
+        #[allow(non_upper_case_globals)]
+        impl $name {
+            /// How many bytes the structure has.
+            pub const SIZE: usize = $size;
+
+            /// The structure's rows, in order.
+            pub const TABLE: &'static [$crate::Row] =
+                &[$( $crate::Row { first: $first, width: $width, name: stringify!($field) } ),*];
+
+            $(
+                #[doc = concat!("Handle on bits ", stringify!($first), " and on, ", stringify!($width), " of them.")]
+                pub const $field: $crate::Field<$ty, $size, $first, $width> = $crate::Field::new();
+            )*
+
+            const COVERED: () = {
+                let mut next = 0;
+                $(
+                    assert!($first >= next, concat!("overlap before ", stringify!($field)));
+                    assert!($first <= next, concat!("gap before ", stringify!($field)));
+                    assert!($crate::fits::<$ty>($width), concat!("type too narrow: ", stringify!($field)));
+                    next = $first + $width;
+                )*
+                assert!(next == $size * 8, "the rows do not end where the structure does");
+            };
+
+            /// Reads every row. Any bytes are a valid structure.
+            #[inline]
+            pub fn decode(bytes: &[u8; $size]) -> Self {
+                const { Self::COVERED };
+                Self { $( $field: Self::$field.get(bytes), )* }
+            }
+
+            /// Writes every row: the inverse of `decode`.
+            #[inline]
+            pub fn encode(&self) -> [u8; $size] {
+                let mut bytes = [0; $size];
+                $( Self::$field.set(&mut bytes, self.$field); )*
+                bytes
+            }
+        }
+
+        impl Default for $name {
+            /// All bits zero.
+            fn default() -> Self {
+                Self::decode(&[0; $size])
+            }
+        }
+
+        const _: () = $name::COVERED;
+    };
+}
+
+/// Declares a code whose unknown values survive as `Other`.
+macro_rules! codes {
+    (
+        $(#[$meta:meta])*
+        $name:ident($int:ty), $bits:literal {
+            $( $(#[$code_meta:meta])* $code:ident = $value:literal, )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        pub enum $name {
+            $( $(#[$code_meta])* $code, )*
+            /// A value without a name of its own.
+            Other($int),
+        }
+
+        impl $name {
+            /// From the number on the wire.
+            #[inline(always)]
+            pub const fn from_code(code: $int) -> Self {
+                match code {
+                    $( $value => Self::$code, )*
+                    other => Self::Other(other),
+                }
+            }
+
+            /// To the number on the wire.
+            #[inline(always)]
+            pub const fn code(self) -> $int {
+                match self {
+                    $( Self::$code => $value, )*
+                    Self::Other(other) => other,
+                }
+            }
+        }
+
+        impl crate::Bits for $name {
+            const BITS: usize = $bits;
+            #[inline(always)]
+            fn from_bits(bits: u64) -> Self {
+                Self::from_code(bits as $int)
+            }
+            #[inline(always)]
+            fn to_bits(self) -> u64 {
+                u64::from(self.code())
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self::from_code(0)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self {
+                    $( Self::$code => f.write_str(stringify!($code)), )*
+                    Self::Other(other) => write!(f, "{other:#x}"),
+                }
+            }
+        }
+    };
+}
