@@ -198,8 +198,18 @@ impl FabricBuilder {
         node.external_ports().find(|(_, port)| port.peer.is_none()).map(|(number, _)| number)
     }
 
-    /// The fabric.
-    pub fn build(self) -> Fabric {
+    /// The fabric. Ports without a cable become as good as the best that their node has with one: no file says
+    /// what they are.
+    pub fn build(mut self) -> Fabric {
+        for node in &mut self.fabric.nodes {
+            let best =
+                node.external_ports().filter(|(_, port)| port.peer.is_some()).map(|(_, port)| port.link);
+            let best = best.max().unwrap_or_default();
+            for port in node.ports.iter_mut().filter(|port| port.peer.is_none()) {
+                port.link = best;
+                port.enabled = best.enabled();
+            }
+        }
         self.fabric
     }
 
