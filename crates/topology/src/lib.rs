@@ -1,1 +1,16 @@
 //! The cabling of a fabric: graph, ibnetdiscover text, generators, comparison
+
+mod builder;
+mod find;
+mod graph;
+mod kind;
+mod parse;
+mod rate;
+mod write;
+
+pub use builder::{BuildError, FabricBuilder, NODES_MAX, PORTS_MAX, PORTS_PER_NODE_MAX};
+pub use find::FindError;
+pub use graph::{Cable, Counts, Fabric, Node, NodeIndex, Port, PortName, PortRef};
+pub use kind::NodeType;
+pub use parse::{Loader, ParseError, Place, Problem, parse, parse_bytes, parse_with};
+pub use rate::{LinkMasks, LinkRate, LinkSpeed, LinkWidth, RateError};

@@ -1,0 +1,72 @@
+//! Looking a node up by any of its names.
+
+use weft_wire::Guid;
+
+use crate::{Fabric, NodeIndex};
+
+/// Why a name leads to no node.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FindError {
+    /// Nothing has this name.
+    #[error("no node has the id, description or GUID `{0}`")]
+    NotFound(String),
+    /// Several nodes have this description.
+    #[error("`{name}` is the description of {} nodes: {}", .candidates.len(), listed(.candidates))]
+    Ambiguous {
+        /// The name.
+        name: String,
+        /// The ids of the nodes that it fits.
+        candidates: Vec<String>,
+    },
+}
+
+fn listed(candidates: &[String]) -> String {
+    const SHOWN_MAX: usize = 8;
+    let mut text = candidates.iter().take(SHOWN_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if candidates.len() > SHOWN_MAX {
+        text.push_str(", …");
+    }
+    text
+}
+
+impl Fabric {
+    /// The node with this id, else this NodeGUID or PortGUID in hexadecimal, else this description if only one
+    /// node has it.
+    pub fn find(&self, name: &str) -> Result<NodeIndex, FindError> {
+        if let Some(index) = self.by_id(name) {
+            return Ok(index);
+        }
+        if let Some(index) =
+            guid(name).and_then(|guid| self.by_guid(guid).or_else(|| self.by_port_guid(guid)))
+        {
+            return Ok(index);
+        }
+        let named: Vec<NodeIndex> =
+            self.iter().filter(|(_, node)| node.description == name).map(|(index, _)| index).collect();
+        match named.as_slice() {
+            [] => Err(FindError::NotFound(name.to_owned())),
+            [index] => Ok(*index),
+            _ => {
+                let candidates = named.iter().map(|index| self.node(*index).id.clone()).collect();
+                Err(FindError::Ambiguous { name: name.to_owned(), candidates })
+            }
+        }
+    }
+
+    /// The node with an end port of this PortGUID.
+    pub fn by_port_guid(&self, guid: Guid) -> Option<NodeIndex> {
+        let has_it = |node: &crate::Node| node.end_ports().any(|(_, port)| port.guid == guid);
+        self.iter().find(|(_, node)| has_it(node)).map(|(index, _)| index)
+    }
+}
+
+/// Hexadecimal with `0x`, or all 16 digits without: shorter ones could be a description.
+fn guid(name: &str) -> Option<Guid> {
+    let digits = match name.strip_prefix("0x") {
+        Some(digits) => digits,
+        None if name.len() == 16 => name,
+        None => return None,
+    };
+    u64::from_str_radix(digits, 16).ok().map(Guid)
+}

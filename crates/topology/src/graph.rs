@@ -1,0 +1,294 @@
+//! The fabric as a graph: nodes, their ports, and the cables between them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use weft_wire::{Guid, Lid, PortNum};
+
+use crate::{LinkMasks, LinkRate, NodeType};
+
+/// The place of a node in its fabric's list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NodeIndex(pub u32);
+
+impl NodeIndex {
+    /// For indexing a list that runs along [`Fabric::nodes`].
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One port of one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PortRef {
+    /// Whose port.
+    pub node: NodeIndex,
+    /// Which port.
+    pub port: PortNum,
+}
+
+impl PortRef {
+    /// Port `port` of node `node`.
+    pub const fn new(node: NodeIndex, port: PortNum) -> Self {
+        Self { node, port }
+    }
+}
+
+/// A switch, a host channel adapter or a router.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// What it is.
+    pub kind: NodeType,
+    /// Its name in topology files, such as `S-0008f10500200b50`; unique in its fabric.
+    pub id: String,
+    /// Its NodeDescription; the id where a file gives none.
+    pub description: String,
+    /// Its NodeGUID; unique in its fabric.
+    pub guid: Guid,
+    /// Its SystemImageGUID: equal on the parts of one machine.
+    pub system_image_guid: Guid,
+    /// Its VendorID, 24 bits.
+    pub vendor_id: u32,
+    /// Its DeviceID.
+    pub device_id: u16,
+    /// Its ports by number. Port 0 is a switch's management port; on other nodes it stands for nothing.
+    pub ports: Vec<Port>,
+    /// Whether a switch's port 0 is an enhanced one, with a link of its own (IBA 18.2.4.1).
+    pub enhanced_port0: bool,
+}
+
+/// One port of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Port {
+    /// Its PortGUID. All ports of a switch have that of port 0.
+    pub guid: Guid,
+    /// The port at the other end of its cable.
+    pub peer: Option<PortRef>,
+    /// The rate of its cable, or the best that it could do where it has none.
+    pub link: LinkRate,
+    /// What it allows its link to be.
+    pub enabled: LinkMasks,
+    /// Its LID when the file was written; 0 where that is not known. Switches have theirs on port 0.
+    pub lid: Lid,
+    /// Its LID mask control: it answers to 2^lmc LIDs.
+    pub lmc: u8,
+}
+
+/// A cabling. Immutable: a [`FabricBuilder`](crate::FabricBuilder) makes it, and both ends of each cable agree.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Fabric {
+    pub(crate) nodes: Vec<Node>,
+    #[serde(skip)]
+    pub(crate) by_guid: BTreeMap<Guid, NodeIndex>,
+    #[serde(skip)]
+    pub(crate) by_id: BTreeMap<String, NodeIndex>,
+}
+
+/// One cable; its first end is that of the lower (GUID, port).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Cable {
+    /// The end with the lower (GUID, port).
+    pub a: PortRef,
+    /// The other end.
+    pub b: PortRef,
+    /// Its rate.
+    pub rate: LinkRate,
+}
+
+/// How many of each a fabric has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Switches.
+    pub switches: usize,
+    /// Host channel adapters.
+    pub hosts: usize,
+    /// Routers and nodes of unknown kind.
+    pub others: usize,
+    /// Cables.
+    pub cables: usize,
+    /// Pieces that no cable connects.
+    pub components: usize,
+}
+
+impl Node {
+    /// A node without cables and with the names and numbers that follow from its GUID. The GUID of an HCA's
+    /// port n is the node's plus n.
+    pub fn new(kind: NodeType, guid: Guid, port_count: u8, rate: LinkRate) -> Self {
+        let letter = match kind {
+            NodeType::Switch => 'S',
+            NodeType::Router => 'R',
+            _ => 'H',
+        };
+        let id = format!("{letter}-{:016x}", guid.0);
+        let guid_of = |port: u64| match kind {
+            NodeType::Switch => guid,
+            _ => Guid(guid.0.wrapping_add(port)),
+        };
+        let port = |n| Port { guid: guid_of(n), link: rate, enabled: rate.enabled(), ..Port::default() };
+        Self {
+            kind,
+            description: id.clone(),
+            id,
+            guid,
+            system_image_guid: guid,
+            vendor_id: 0,
+            device_id: 0,
+            ports: (0..=u64::from(port_count)).map(port).collect(),
+            enhanced_port0: false,
+        }
+    }
+
+    /// Whether it forwards packets.
+    pub fn is_switch(&self) -> bool {
+        self.kind == NodeType::Switch
+    }
+
+    /// How many ports it has, port 0 not counted.
+    pub fn port_count(&self) -> u8 {
+        u8::try_from(self.ports.len().saturating_sub(1)).unwrap_or(u8::MAX)
+    }
+
+    /// The port of this number, port 0 included.
+    pub fn port(&self, port: PortNum) -> Option<&Port> {
+        self.ports.get(usize::from(port.0))
+    }
+
+    /// Its external ports, from 1 upwards.
+    pub fn external_ports(&self) -> impl Iterator<Item = (PortNum, &Port)> {
+        (0..=u8::MAX).map(PortNum).zip(&self.ports).skip(1)
+    }
+
+    /// Its cabled ports with their peers, from 1 upwards.
+    pub fn cabled_ports(&self) -> impl Iterator<Item = (PortNum, PortRef)> {
+        self.external_ports().filter_map(|(number, port)| Some((number, port.peer?)))
+    }
+
+    /// The ports that packets can be addressed to: a switch's port 0, another node's external ports.
+    pub fn end_ports(&self) -> impl Iterator<Item = (PortNum, &Port)> {
+        let (from, count) = if self.is_switch() { (0, 1) } else { (1, usize::MAX) };
+        (0..=u8::MAX).map(PortNum).zip(&self.ports).skip(from).take(count)
+    }
+}
+
+impl Fabric {
+    /// All nodes, by index.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// All nodes with their indices.
+    pub fn iter(&self) -> impl Iterator<Item = (NodeIndex, &Node)> {
+        (0..).map(NodeIndex).zip(&self.nodes)
+    }
+
+    /// The node at `index`.
+    ///
+    /// # Panics
+    ///
+    /// When the index is not one of this fabric's.
+    pub fn node(&self, index: NodeIndex) -> &Node {
+        &self.nodes[index.index()]
+    }
+
+    /// The port that `port` names, if there is one.
+    pub fn port(&self, port: PortRef) -> Option<&Port> {
+        self.nodes.get(port.node.index())?.port(port.port)
+    }
+
+    /// The other end of the cable in `port`.
+    pub fn peer(&self, port: PortRef) -> Option<PortRef> {
+        self.port(port)?.peer
+    }
+
+    /// The node with this NodeGUID.
+    pub fn by_guid(&self, guid: Guid) -> Option<NodeIndex> {
+        self.by_guid.get(&guid).copied()
+    }
+
+    /// The node with this id.
+    pub fn by_id(&self, id: &str) -> Option<NodeIndex> {
+        self.by_id.get(id).copied()
+    }
+
+    /// The switches, by index.
+    pub fn switches(&self) -> impl Iterator<Item = (NodeIndex, &Node)> {
+        self.iter().filter(|(_, node)| node.is_switch())
+    }
+
+    /// The host channel adapters, by index.
+    pub fn hosts(&self) -> impl Iterator<Item = (NodeIndex, &Node)> {
+        self.iter().filter(|(_, node)| node.kind == NodeType::Hca)
+    }
+
+    /// Every cable once, in the order of the nodes and ports of their first ends.
+    pub fn cables(&self) -> impl Iterator<Item = Cable> {
+        self.iter().flat_map(move |(index, node)| {
+            node.cabled_ports().filter_map(move |(number, peer)| {
+                let here = PortRef::new(index, number);
+                let rate = node.port(number)?.link;
+                (self.rank(here) < self.rank(peer)).then_some(Cable { a: here, b: peer, rate })
+            })
+        })
+    }
+
+    /// What decides which end of a cable is its first: (GUID, port).
+    pub fn rank(&self, port: PortRef) -> (Guid, PortNum) {
+        (self.node(port.node).guid, port.port)
+    }
+
+    /// `ID[port]`, for people.
+    pub fn port_name(&self, port: PortRef) -> PortName<'_> {
+        PortName { id: &self.node(port.node).id, port: port.port }
+    }
+
+    /// For every node the number of its piece. Pieces are numbered by their first nodes.
+    pub fn components(&self) -> Vec<u32> {
+        let mut piece_of = vec![u32::MAX; self.nodes.len()];
+        let mut pieces = 0;
+        let mut todo = Vec::new();
+        for (start, _) in self.iter() {
+            if piece_of[start.index()] != u32::MAX {
+                continue;
+            }
+            piece_of[start.index()] = pieces;
+            todo.push(start);
+            while let Some(index) = todo.pop() {
+                for (_, peer) in self.node(index).cabled_ports() {
+                    if piece_of[peer.node.index()] == u32::MAX {
+                        piece_of[peer.node.index()] = pieces;
+                        todo.push(peer.node);
+                    }
+                }
+            }
+            pieces += 1;
+        }
+        piece_of
+    }
+
+    /// How many there are of each.
+    pub fn counts(&self) -> Counts {
+        let (switches, hosts) = (self.switches().count(), self.hosts().count());
+        Counts {
+            switches,
+            hosts,
+            others: self.nodes.len() - switches - hosts,
+            cables: self.cables().count(),
+            components: self.components().iter().max().map_or(0, |last| *last as usize + 1),
+        }
+    }
+}
+
+/// A port's name for people; see [`Fabric::port_name`].
+#[derive(Clone, Copy, Debug)]
+pub struct PortName<'a> {
+    id: &'a str,
+    port: PortNum,
+}
+
+impl fmt::Display for PortName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[{}]", self.id, self.port)
+    }
+}

@@ -1,0 +1,194 @@
+//! One line of text and the tokens in it.
+
+use std::ops::Range;
+
+use weft_wire::Guid;
+use winnow::Parser;
+use winnow::combinator::{alt, delimited, preceded};
+use winnow::error::EmptyError;
+use winnow::token::take_while;
+
+use super::error::Problem;
+
+/// What is wrong with a line, and with which bytes of it.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) span: Range<usize>,
+    pub(super) problem: Problem,
+    pub(super) hint: Option<String>,
+}
+
+impl Fault {
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// A line being read from left to right.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line<'a> {
+    whole: &'a str,
+    rest: &'a str,
+}
+
+type Token<T> = Result<T, EmptyError>;
+
+fn decimal<'a>(input: &mut &'a str) -> Token<&'a str> {
+    take_while(1.., |c: char| c.is_ascii_digit()).parse_next(input)
+}
+
+fn hexadecimal<'a>(input: &mut &'a str) -> Token<&'a str> {
+    take_while(1.., |c: char| c.is_ascii_hexdigit()).parse_next(input)
+}
+
+/// Digits and their base.
+fn number<'a>(input: &mut &'a str) -> Token<(&'a str, u32)> {
+    let hex = preceded(alt(("0x", "0X")), hexadecimal).map(|digits| (digits, 16));
+    alt((hex, decimal.map(|digits| (digits, 10)))).parse_next(input)
+}
+
+fn in_parentheses<'a>(input: &mut &'a str) -> Token<&'a str> {
+    delimited('(', preceded(winnow::combinator::opt(alt(("0x", "0X"))), hexadecimal), ')').parse_next(input)
+}
+
+impl<'a> Line<'a> {
+    pub(super) fn new(whole: &'a str) -> Self {
+        let mut line = Self { whole, rest: whole };
+        line.skip_spaces();
+        line
+    }
+
+    /// What is left.
+    pub(super) fn rest(&self) -> &'a str {
+        self.rest
+    }
+
+    /// The offset of what is left.
+    pub(super) fn offset(&self) -> usize {
+        self.whole.len() - self.rest.len()
+    }
+
+    pub(super) fn skip_spaces(&mut self) {
+        self.rest = self.rest.trim_start();
+    }
+
+    /// Takes `text` if it is next.
+    pub(super) fn take(&mut self, text: &str) -> bool {
+        match self.rest.strip_prefix(text) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Takes everything up to the next character that `stop` names.
+    pub(super) fn take_until(&mut self, stop: impl Fn(char) -> bool) -> &'a str {
+        let (taken, rest) = self.rest.split_at(self.rest.find(stop).unwrap_or(self.rest.len()));
+        self.rest = rest;
+        taken
+    }
+
+    /// Requires `text` next.
+    pub(super) fn expect(&mut self, text: &str, what: &'static str) -> Result<(), Fault> {
+        if self.take(text) { Ok(()) } else { Err(self.expected(what)) }
+    }
+
+    /// A fault at the next word: something else was expected there.
+    pub(super) fn expected(&self, what: &'static str) -> Fault {
+        let word = self.rest.find(char::is_whitespace).unwrap_or(self.rest.len());
+        let start = self.offset();
+        Fault { span: start..start + word, problem: Problem::Expected(what), hint: None }
+    }
+
+    /// A fault from `start` up to here.
+    pub(super) fn fault(&self, start: usize, problem: Problem) -> Fault {
+        Fault { span: start..self.offset(), problem, hint: None }
+    }
+
+    /// A number, decimal or with `0x`.
+    pub(super) fn number(&mut self, what: &'static str, range: Range<u64>) -> Result<u64, Fault> {
+        let (start, mut rest) = (self.offset(), self.rest);
+        let Ok((digits, base)) = number.parse_next(&mut rest) else {
+            return Err(self.expected(what));
+        };
+        self.rest = rest;
+        let value = u64::from_str_radix(digits, base).ok();
+        value.filter(|value| range.contains(value)).ok_or_else(|| {
+            let (min, max) = (range.start, range.end - 1);
+            self.fault(start, Problem::NumberRange { what, min, max })
+        })
+    }
+
+    /// A GUID in a `name=0x…` line.
+    pub(super) fn guid_number(&mut self) -> Result<u64, Fault> {
+        self.number("a GUID", 0..u64::MAX)
+    }
+
+    /// `(GUID)`, hexadecimal without `0x`, if a parenthesis is next.
+    pub(super) fn guid_in_parentheses(&mut self) -> Result<Option<Guid>, Fault> {
+        if !self.rest.starts_with('(') {
+            return Ok(None);
+        }
+        let (start, mut rest) = (self.offset(), self.rest);
+        let Ok(digits) = in_parentheses.parse_next(&mut rest) else {
+            return Err(self.expected("a GUID in parentheses"));
+        };
+        self.rest = rest;
+        match u64::from_str_radix(digits, 16) {
+            Ok(0) | Err(_) => {
+                let problem = Problem::NumberRange { what: "a GUID", min: 1, max: u64::MAX };
+                Err(self.fault(start, problem))
+            }
+            Ok(guid) => Ok(Some(Guid(guid))),
+        }
+    }
+
+    /// `[number]`, if a bracket is next. Any number: its range depends on a node.
+    pub(super) fn port_in_brackets(&mut self) -> Result<Option<u64>, Fault> {
+        if !self.rest.starts_with('[') || self.rest.starts_with("[ext") {
+            return Ok(None);
+        }
+        self.take("[");
+        let port = self.number("a port number", 0..u64::from(u32::MAX))?;
+        self.expect("]", "`]` after the port number")?;
+        Ok(Some(port))
+    }
+
+    /// `[ext number]`, the port's number on the chassis, which ibnetdiscover adds when it groups.
+    pub(super) fn skip_external_port(&mut self) -> Result<(), Fault> {
+        if self.take("[ext") {
+            self.skip_spaces();
+            self.number("a port number", 0..u64::from(u32::MAX))?;
+            self.expect("]", "`]` after the port number")?;
+        }
+        Ok(())
+    }
+
+    /// A text in double quotes.
+    pub(super) fn quoted(&mut self, what: &'static str) -> Result<&'a str, Fault> {
+        let start = self.offset();
+        if !self.take("\"") {
+            return Err(self.expected(what));
+        }
+        let text = self.take_until(|c| c == '"');
+        if self.take("\"") {
+            Ok(text)
+        } else {
+            Err(self.fault(start, Problem::Unterminated).hint("the file may be truncated"))
+        }
+    }
+
+    /// Requires that nothing but a comment is left.
+    pub(super) fn end(&mut self) -> Result<(), Fault> {
+        self.skip_spaces();
+        if self.rest.is_empty() || self.rest.starts_with('#') {
+            return Ok(());
+        }
+        let start = self.offset();
+        let problem = Problem::Expected("the end of the line or a comment");
+        Err(Fault { span: start..start + self.rest.trim_end().len(), problem, hint: None })
+    }
+}

@@ -1,0 +1,55 @@
+//! The reader of `ibnetdiscover` text, in every form that ibsim takes it.
+//!
+//! Where ibsim skips what it does not know, this reader stops: a misspelt keyword that silently drops a node is
+//! found hours later. What it reads beyond ibsim: a cable that only one of its ends lists, a name before the line
+//! that gives it, and the chassis headings of `ibnetdiscover -g`.
+
+mod comment;
+mod draft;
+mod error;
+mod line;
+mod port;
+mod reader;
+mod resolve;
+
+pub use error::{ParseError, Place, Problem};
+
+use crate::Fabric;
+
+/// Gives the text of the file that an `include` line names: called with that name and with the name of the
+/// including file, so that it can resolve relative names. What it fails with is shown to the user.
+pub type Loader<'a> = dyn FnMut(&str, &str) -> Result<String, String> + 'a;
+
+/// Reads a fabric from text. `file` is what errors call it. A file that includes others is refused; see
+/// [`parse_with`].
+pub fn parse(file: &str, text: &str) -> Result<Fabric, ParseError> {
+    parse_with(file, text, &mut |_, _| Err("other files cannot be read from here".to_owned()))
+}
+
+/// Reads a fabric from text that may include other files, which `load` gives.
+pub fn parse_with(file: &str, text: &str, load: &mut Loader<'_>) -> Result<Fabric, ParseError> {
+    let mut reader = reader::Reader::new(load);
+    reader.read_file(file, text)?;
+    let draft = reader.finish(file, text)?;
+    resolve::resolve(draft)
+}
+
+/// Reads a fabric from bytes, which should be UTF-8, and that may include other files, which `load` gives.
+pub fn parse_bytes(file: &str, bytes: &[u8], load: &mut Loader<'_>) -> Result<Fabric, ParseError> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => parse_with(file, text, load),
+        Err(error) => {
+            let (good, bad) = bytes.split_at(error.valid_up_to());
+            let good = String::from_utf8_lossy(good);
+            let line_start = good.rfind('\n').map_or(0, |at| at + 1);
+            Err(ParseError {
+                file: file.to_owned(),
+                line: good.matches('\n').count() + 1,
+                column: good[line_start..].chars().count() + 1,
+                text: bad.iter().take(4).map(|byte| format!("\\x{byte:02x}")).collect(),
+                problem: Problem::NotUtf8,
+                hint: None,
+            })
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! From lines to a draft.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ops::Range;
+
+use weft_wire::{Guid, Lid};
+
+use super::Loader;
+use super::comment;
+use super::draft::{Draft, NodeDraft, PortDraft, Spot};
+use super::error::{ParseError, Place, Problem};
+use super::line::{Fault, Line};
+use super::port::{read_alias, read_cable};
+use crate::{LinkMasks, LinkRate, NODES_MAX, Node, NodeType, PORTS_MAX, PORTS_PER_NODE_MAX};
+
+/// How deep files may include files, as in ibsim.
+const INCLUDE_DEPTH_MAX: usize = 9;
+/// How many files may be included in all.
+const INCLUDES_MAX: usize = 1024;
+/// How many lines may be read in all.
+const LINES_MAX: usize = 4 * 1024 * 1024;
+/// How many bytes a line may have.
+const LINE_BYTES_MAX: usize = 4096;
+/// How many bytes an id or an alias may have, as in ibsim.
+const NAME_BYTES_MAX: usize = 64;
+/// How many bytes a module's prefix may have, as in ibsim.
+const MODULE_BYTES_MAX: usize = 20;
+
+const KEYWORDS: &str = "keywords are Switch Ca Hca Rt, vendid devid sysimgguid switchguid caguid hcaguids rtguid, \
+                        width speed extspeed module include pdebug do";
+
+/// Reads lines and keeps what they set.
+pub(super) struct Reader<'l, 'f> {
+    load: &'l mut Loader<'f>,
+    draft: Draft,
+    /// The node that port lines belong to.
+    open: Option<usize>,
+    settings: Settings,
+    guids: BTreeMap<Guid, usize>,
+    ports: usize,
+    depth: usize,
+    includes: usize,
+    lines: usize,
+}
+
+/// What a line sets for the nodes after it.
+struct Settings {
+    vendor_id: u32,
+    device_id: u16,
+    system_image_guid: Option<Guid>,
+    switch_port_guid: Option<Guid>,
+    switches: GuidSource,
+    hosts: GuidSource,
+    routers: GuidSource,
+    masks: LinkMasks,
+    module: String,
+}
+
+/// Where a kind of node gets its GUIDs where the file does not give each its own.
+struct GuidSource {
+    base: u64,
+    next: u64,
+}
+
+impl GuidSource {
+    const fn from(base: u64) -> Self {
+        Self { base, next: base }
+    }
+}
+
+/// Where a line stands.
+#[derive(Clone, Copy)]
+pub(super) struct At<'a> {
+    file: &'a str,
+    number: usize,
+    pub(super) text: &'a str,
+    /// Whether it is the last of its file and lacks its line break.
+    pub(super) unfinished: bool,
+}
+
+impl At<'_> {
+    pub(super) fn spot(&self, span: Range<usize>) -> Spot {
+        let column = self.text.get(..span.start).unwrap_or_default().chars().count() + 1;
+        let text = self.text.get(span).unwrap_or_default().to_owned();
+        Spot { place: Place { file: self.file.to_owned(), line: self.number, column }, text }
+    }
+
+    fn error(&self, fault: Fault) -> ParseError {
+        let hint = match fault.hint {
+            None if self.unfinished => Some("the file may be truncated".to_owned()),
+            hint => hint,
+        };
+        ParseError { hint, ..self.spot(fault.span).error(fault.problem) }
+    }
+}
+
+impl<'l, 'f> Reader<'l, 'f> {
+    pub(super) fn new(load: &'l mut Loader<'f>) -> Self {
+        let settings = Settings {
+            vendor_id: 0,
+            device_id: 0,
+            system_image_guid: None,
+            switch_port_guid: None,
+            // As in ibsim, except that its routers begin at 0, which is no GUID.
+            hosts: GuidSource::from(0x10_0000),
+            switches: GuidSource::from(0x20_0000),
+            routers: GuidSource::from(0x30_0000),
+            // As in ibsim: a port of which nothing is said is 4x and SDR.
+            masks: LinkMasks { width: 2, speed: 1, speed_ext: 0, fdr10: false },
+            module: String::new(),
+        };
+        Self {
+            load,
+            draft: Draft::default(),
+            open: None,
+            settings,
+            guids: BTreeMap::new(),
+            ports: 0,
+            depth: 0,
+            includes: 0,
+            lines: 0,
+        }
+    }
+
+    pub(super) fn read_file(&mut self, file: &str, text: &str) -> Result<(), ParseError> {
+        let mut lines = text.split('\n').enumerate().peekable();
+        while let Some((index, text)) = lines.next() {
+            let text = text.trim_end();
+            let unfinished = lines.peek().is_none() && !text.is_empty();
+            let at = At { file, number: index + 1, text, unfinished };
+            self.lines += 1;
+            let too_large = if self.lines > LINES_MAX {
+                Some(("lines", LINES_MAX))
+            } else if text.len() > LINE_BYTES_MAX {
+                Some(("bytes in a line", LINE_BYTES_MAX))
+            } else {
+                None
+            };
+            if let Some((what, max)) = too_large {
+                return Err(at.spot(0..0).error(Problem::TooLarge { what, max }));
+            }
+            self.read_line(at)?;
+        }
+        Ok(())
+    }
+
+    /// Hands over the draft, if it has a node at all.
+    pub(super) fn finish(self, file: &str, text: &str) -> Result<Draft, ParseError> {
+        if self.draft.nodes.is_empty() {
+            let line = text.lines().count().max(1);
+            let place = Place { file: file.to_owned(), line, column: 1 };
+            return Err(Spot { place, text: String::new() }.error(Problem::Empty));
+        }
+        Ok(self.draft)
+    }
+
+    fn read_line(&mut self, at: At<'_>) -> Result<(), ParseError> {
+        let mut line = Line::new(at.text);
+        if line.rest().starts_with('#') {
+            return Ok(());
+        }
+        if line.rest().starts_with(['[', '@']) {
+            return self.read_port(at, line);
+        }
+        // Whatever else a line is, it ends the node before it.
+        self.open = None;
+        if line.rest().is_empty() {
+            return Ok(());
+        }
+        let start = line.offset();
+        let word = line.take_until(|c| !c.is_ascii_alphabetic());
+        match word {
+            "Switch" => self.read_node(at, line, NodeType::Switch),
+            "Ca" | "Hca" => self.read_node(at, line, NodeType::Hca),
+            "Rt" => self.read_node(at, line, NodeType::Router),
+            "include" => self.read_include(at, line),
+            // ibsim's console commands change a running fabric; a file only describes one. `ibnetdiscover -g`
+            // heads its groups with the rest.
+            "do" | "Chassis" | "Hostname" | "Non" => Ok(()),
+            "module" => self.read_module(&mut line).map_err(|fault| at.error(fault)),
+            _ => match self.read_setting(word, &mut line) {
+                Some(done) => done.map_err(|fault| at.error(fault)),
+                None => {
+                    let end = start + word.len().max(line.rest().chars().next().map_or(0, char::len_utf8));
+                    let fault = Fault { span: start..end, problem: Problem::UnknownKeyword, hint: None };
+                    Err(at.error(fault.hint(KEYWORDS)))
+                }
+            },
+        }
+    }
+
+    /// A `name=value` line; `None` when there is no such name.
+    fn read_setting(&mut self, name: &str, line: &mut Line<'_>) -> Option<Result<(), Fault>> {
+        let settings = &mut self.settings;
+        Some(match name {
+            "vendid" => equals(line, "a vendor id", 0..1 << 24)
+                .map(|id| settings.vendor_id = u32::try_from(id).unwrap_or_default()),
+            "devid" => equals(line, "a device id", 0..1 << 16)
+                .map(|id| settings.device_id = u16::try_from(id).unwrap_or_default()),
+            "sysimgguid" => {
+                equals(line, "a GUID", 0..u64::MAX).map(|guid| settings.system_image_guid = Some(Guid(guid)))
+            }
+            "switchguid" | "switchguids" => {
+                guid_source(line, &mut settings.switches).map(|port| settings.switch_port_guid = port)
+            }
+            "caguid" | "caguids" | "hcaguid" | "hcaguids" => {
+                guid_source(line, &mut settings.hosts).map(|_| ())
+            }
+            "rtguid" | "rtguids" => guid_source(line, &mut settings.routers).map(|_| ()),
+            "width" => equals(line, "a link width mask", 1..32).map(|mask| settings.masks.width = mask as u8),
+            "speed" => equals(line, "a link speed mask", 1..8).map(|mask| settings.masks.speed = mask as u8),
+            "extspeed" => equals(line, "an extended link speed mask", 0..16)
+                .map(|mask| settings.masks.speed_ext = mask as u8),
+            "pdebug" => equals(line, "a number", 0..1 << 32).map(|_| ()),
+            _ => return None,
+        })
+    }
+
+    fn read_module(&mut self, line: &mut Line<'_>) -> Result<(), Fault> {
+        line.skip_spaces();
+        line.expect("=", "`=`")?;
+        line.skip_spaces();
+        let start = line.offset();
+        let module = line.quoted("a module name in quotes")?;
+        if module.len() > MODULE_BYTES_MAX {
+            let problem = Problem::TooLarge { what: "bytes in a module name", max: MODULE_BYTES_MAX };
+            return Err(line.fault(start, problem));
+        }
+        if module.contains(['#', '@']) {
+            return Err(line.fault(start, Problem::ReservedCharacter));
+        }
+        line.end()?;
+        self.settings.module = module.to_owned();
+        Ok(())
+    }
+
+    fn read_include(&mut self, at: At<'_>, mut line: Line<'_>) -> Result<(), ParseError> {
+        line.skip_spaces();
+        let start = line.offset();
+        let name = line.quoted("a file name in quotes").map_err(|fault| at.error(fault))?;
+        let fail = |problem| at.error(line.fault(start, problem));
+        if self.depth == INCLUDE_DEPTH_MAX {
+            return Err(fail(Problem::TooLarge { what: "levels of include", max: INCLUDE_DEPTH_MAX }));
+        }
+        if self.includes == INCLUDES_MAX {
+            return Err(fail(Problem::TooLarge { what: "included files", max: INCLUDES_MAX }));
+        }
+        let text = (self.load)(name, at.file).map_err(|reason| fail(Problem::Include(reason)))?;
+        self.includes += 1;
+        self.depth += 1;
+        self.read_file(name, &text)?;
+        self.depth -= 1;
+        self.open = None;
+        Ok(())
+    }
+
+    fn read_node(&mut self, at: At<'_>, mut line: Line<'_>, kind: NodeType) -> Result<(), ParseError> {
+        let header = read_header(&mut line, &self.settings.module).map_err(|fault| at.error(fault))?;
+        let spot = at.spot(header.id_span);
+        if let Some(first) = self.draft.ids.get(&header.id) {
+            let other = self.draft.nodes[*first].spot.place.clone();
+            return Err(spot.error(Problem::DuplicateId { id: header.id, other }));
+        }
+        self.ports += usize::from(header.ports) + 1;
+        if self.draft.nodes.len() == NODES_MAX || self.ports > PORTS_MAX {
+            let problem = match self.ports > PORTS_MAX {
+                true => Problem::TooLarge { what: "ports", max: PORTS_MAX },
+                false => Problem::TooLarge { what: "nodes", max: NODES_MAX },
+            };
+            return Err(spot.error(problem));
+        }
+        let mut node = self.settings.node(kind, header.ports);
+        match self.guids.entry(node.guid) {
+            Entry::Occupied(first) => {
+                let first = &self.draft.nodes[*first.get()];
+                let (owner, other) = (format!("`{}`", first.node.id), first.spot.place.clone());
+                return Err(spot.error(Problem::DuplicateGuid { guid: node.guid, owner, other }));
+            }
+            Entry::Vacant(free) => free.insert(self.draft.nodes.len()),
+        };
+        let comment = header.comment;
+        node.description =
+            if comment.description.is_empty() { header.id.clone() } else { comment.description };
+        node.id.clone_from(&header.id);
+        if kind == NodeType::Switch {
+            node.enhanced_port0 = comment.enhanced_port0;
+            node.ports[0].lid = comment.port0.lid.unwrap_or(Lid(0));
+            node.ports[0].lmc = comment.port0.lmc.unwrap_or(0);
+        }
+        self.open = Some(self.draft.nodes.len());
+        self.draft.ids.insert(header.id, self.draft.nodes.len());
+        let masks = self.settings.masks;
+        self.draft.nodes.push(NodeDraft { node, spot, ports: BTreeMap::new(), masks });
+        Ok(())
+    }
+
+    fn read_port(&mut self, at: At<'_>, mut line: Line<'_>) -> Result<(), ParseError> {
+        let start = line.offset();
+        let Some(owner) = self.open else {
+            let length = line.rest().find(char::is_whitespace).unwrap_or(line.rest().len());
+            let fault = Fault { span: start..start + length, problem: Problem::PortOutsideNode, hint: None };
+            return Err(
+                at.error(fault.hint("port lines follow their node's line, with no blank line between"))
+            );
+        };
+        let is_alias = line.take("@");
+        let number = line.port_in_brackets().map_err(|fault| at.error(fault))?;
+        let Some(number) = number else {
+            return Err(at.error(line.expected("a port number in brackets")));
+        };
+        let spot = at.spot(start..line.offset());
+        let draft = &mut self.draft.nodes[owner];
+        let count = draft.node.port_count();
+        let Some(number) = u8::try_from(number).ok().filter(|number| (1..=count).contains(number)) else {
+            let node = draft.node.id.clone();
+            return Err(spot.error(Problem::PortOutOfRange { port: number, node, count }));
+        };
+        if let Some(first) = draft.ports.get(&number) {
+            let (node, other) = (draft.node.id.clone(), first.spot.place.clone());
+            return Err(spot.error(Problem::PortTwice { port: number, node, other }));
+        }
+        let module = &self.settings.module;
+        let read = if is_alias { read_alias(line, at, draft) } else { read_cable(line, at, draft, module) };
+        let (port, lids, alias) = read.map_err(|fault| at.error(fault))?;
+        if draft.node.kind != NodeType::Switch {
+            let node_port = &mut draft.node.ports[usize::from(number)];
+            node_port.lid = lids.lid.unwrap_or(Lid(0));
+            node_port.lmc = lids.lmc.unwrap_or(0);
+        }
+        draft.ports.insert(number, PortDraft { spot, ..port });
+        match alias {
+            Some(alias) => self.add_alias(alias, owner, number),
+            None => Ok(()),
+        }
+    }
+
+    fn add_alias(&mut self, alias: Spot, owner: usize, number: u8) -> Result<(), ParseError> {
+        let name = format!("{}@{}", self.settings.module, alias.text);
+        match self.draft.aliases.entry(name) {
+            Entry::Occupied(first) => {
+                let other = first.get().2.place.clone();
+                Err(alias.error(Problem::AliasTwice { alias: alias.text.clone(), other }))
+            }
+            Entry::Vacant(free) => {
+                free.insert((owner, number, alias));
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Settings {
+    /// The next node of a kind, and what it uses up.
+    fn node(&mut self, kind: NodeType, ports: u8) -> Node {
+        let source = match kind {
+            NodeType::Switch => &mut self.switches,
+            NodeType::Router => &mut self.routers,
+            _ => &mut self.hosts,
+        };
+        let guid = Guid(source.next);
+        let used = if kind == NodeType::Switch { 1 } else { u64::from(ports) + 1 };
+        source.next = source.next.wrapping_add(used);
+        let mut node = Node::new(kind, guid, ports, LinkRate::default());
+        node.vendor_id = std::mem::take(&mut self.vendor_id);
+        node.device_id = self.device_id;
+        node.system_image_guid = self.system_image_guid.take().unwrap_or(guid);
+        if kind == NodeType::Switch
+            && let Some(port_guid) = self.switch_port_guid.take()
+        {
+            for port in &mut node.ports {
+                port.guid = port_guid;
+            }
+        }
+        node
+    }
+}
+
+/// What a node's header line says.
+struct Header {
+    id: String,
+    id_span: Range<usize>,
+    ports: u8,
+    comment: comment::HeaderComment,
+}
+
+pub(super) fn check_name(line: &Line<'_>, start: usize, name: &str) -> Result<(), Fault> {
+    let problem = if name.is_empty() {
+        Problem::Expected("a name that is not empty")
+    } else if name.contains(['#', '@']) {
+        Problem::ReservedCharacter
+    } else if name.len() > NAME_BYTES_MAX {
+        Problem::TooLarge { what: "bytes in a name", max: NAME_BYTES_MAX }
+    } else {
+        return Ok(());
+    };
+    Err(line.fault(start, problem))
+}
+
+fn read_header(line: &mut Line<'_>, module: &str) -> Result<Header, Fault> {
+    line.skip_spaces();
+    let ports = line.number("the number of ports", 1..u64::from(PORTS_PER_NODE_MAX) + 1)?;
+    line.skip_spaces();
+    let start = line.offset();
+    let id = line.quoted("the node's id in quotes")?;
+    check_name(line, start, id)?;
+    let id = if module.is_empty() { id.to_owned() } else { format!("{module}#{id}") };
+    let id_span = start..line.offset();
+    line.end()?;
+    let comment = match line.take("#") {
+        true => comment::header(line.offset(), line.rest())?,
+        false => comment::HeaderComment::default(),
+    };
+    Ok(Header { id, id_span, ports: ports as u8, comment })
+}
+
+/// `=value`, and nothing after it.
+fn equals(line: &mut Line<'_>, what: &'static str, range: Range<u64>) -> Result<u64, Fault> {
+    line.skip_spaces();
+    line.expect("=", "`=`")?;
+    line.skip_spaces();
+    let value = line.number(what, range)?;
+    line.end()?;
+    Ok(value)
+}
+
+/// `=base(port guid)` or `+offset`.
+fn guid_source(line: &mut Line<'_>, source: &mut GuidSource) -> Result<Option<Guid>, Fault> {
+    line.skip_spaces();
+    let relative = line.take("+");
+    if !relative {
+        line.expect("=", "`=` or `+`")?;
+    }
+    line.skip_spaces();
+    let value = line.guid_number()?;
+    let port = line.guid_in_parentheses()?;
+    line.end()?;
+    if !relative {
+        source.base = value;
+    }
+    source.next = if relative { source.base.wrapping_add(value) } else { value };
+    Ok(port)
+}
