@@ -1,0 +1,254 @@
+//! The blocking side of an attachment.
+
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use weft_wire::{Guid, PortNum};
+
+use crate::{
+    AddressedMad, Attached, ClientMessage, ControlReply, ControlRequest, Decoder, FrameError, Registration,
+    ServerMessage, encode_into,
+};
+
+/// MADs kept while a [`Client::control`] waits for its reply; older ones are dropped and counted.
+const SET_ASIDE_MAX: usize = 4096;
+
+/// An agent that takes no byte for this long is taken for stuck.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why talking to an agent failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// Nobody listens there.
+    #[error("cannot connect to {}", path.display())]
+    Connect {
+        /// The socket.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The connection broke.
+    #[error("the connection to the agent broke")]
+    Io(#[from] std::io::Error),
+    /// The agent closed the connection.
+    #[error("the agent closed the connection")]
+    Closed,
+    /// The agent refused.
+    #[error("the agent refused: {reason}")]
+    Refused {
+        /// Why.
+        reason: String,
+    },
+    /// No answer in time.
+    #[error("no answer from the agent within {} ms", .0.as_millis())]
+    TimedOut(Duration),
+    /// A frame was no message.
+    #[error("the agent's answer makes no sense")]
+    Frame(#[from] FrameError),
+}
+
+/// A connection to an agent.
+///
+/// `send` only gathers; `flush` writes. While a flush waits for room it keeps reading, so that an agent and a
+/// program with full buffers never wait for each other.
+#[derive(Debug)]
+pub struct Client {
+    stream: UnixStream,
+    decoder: Decoder<ServerMessage>,
+    outgoing: Vec<u8>,
+    set_aside: VecDeque<ServerMessage>,
+    next_request: u32,
+    dropped: u64,
+}
+
+impl AsFd for Client {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+impl Client {
+    /// Connects to an agent's socket.
+    pub fn connect(path: &Path) -> Result<Self, ClientError> {
+        let connected = UnixStream::connect(path).and_then(|stream| {
+            stream.set_nonblocking(true)?;
+            Ok(stream)
+        });
+        let stream = connected.map_err(|source| ClientError::Connect { path: path.to_owned(), source })?;
+        Ok(Self {
+            stream,
+            decoder: Decoder::new(),
+            outgoing: Vec::new(),
+            set_aside: VecDeque::new(),
+            next_request: 0,
+            dropped: 0,
+        })
+    }
+
+    /// Attaches to a port and waits for the agent's word.
+    pub fn attach(
+        &mut self,
+        node: Guid,
+        port: PortNum,
+        registrations: Vec<Registration>,
+        timeout: Duration,
+    ) -> Result<Attached, ClientError> {
+        self.queue(&ClientMessage::Attach { node, port, registrations })?;
+        self.flush()?;
+        self.wait_for(timeout, |message| match message {
+            ServerMessage::Attached(attached) => Ok(attached),
+            other => Err(other),
+        })
+    }
+
+    /// Gathers one MAD for the next [`Client::flush`].
+    pub fn send(&mut self, mad: &AddressedMad) -> Result<(), ClientError> {
+        self.queue(&ClientMessage::Send(*mad))
+    }
+
+    /// Writes all that was gathered.
+    pub fn flush(&mut self) -> Result<(), ClientError> {
+        let mut written = 0;
+        while written < self.outgoing.len() {
+            match self.stream.write(&self.outgoing[written..]) {
+                Ok(0) => return Err(ClientError::Closed),
+                Ok(bytes) => written += bytes,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    let ready = wait(&self.stream, PollFlags::IN | PollFlags::OUT, Some(FLUSH_TIMEOUT))?;
+                    if ready.is_empty() {
+                        return Err(ClientError::TimedOut(FLUSH_TIMEOUT));
+                    }
+                    if ready.contains(PollFlags::IN) {
+                        self.fill()?;
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.outgoing.clear();
+        Ok(())
+    }
+
+    /// The next message that is there already, without waiting.
+    pub fn try_recv(&mut self) -> Result<Option<ServerMessage>, ClientError> {
+        if let Some(message) = self.buffered()? {
+            return Ok(Some(message));
+        }
+        self.fill()?;
+        self.buffered()
+    }
+
+    /// The next message, `None` when none came within `timeout`.
+    pub fn recv(&mut self, timeout: Duration) -> Result<Option<ServerMessage>, ClientError> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            if let Some(message) = self.try_recv()? {
+                return Ok(Some(message));
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            wait(&self.stream, PollFlags::IN, Some(left))?;
+        }
+    }
+
+    /// Asks the agent itself and waits for its answer. MADs that arrive meanwhile are kept for `recv`.
+    pub fn control(
+        &mut self,
+        question: ControlRequest,
+        timeout: Duration,
+    ) -> Result<ControlReply, ClientError> {
+        let number = self.next_request;
+        self.next_request = self.next_request.wrapping_add(1);
+        self.queue(&ClientMessage::Control { request: number, body: question })?;
+        self.flush()?;
+        self.wait_for(timeout, |message| match message {
+            ServerMessage::Reply { request, body } if request == number => Ok(body),
+            other => Err(other),
+        })
+    }
+
+    /// MADs dropped because too many arrived while a [`Client::control`] waited.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    fn queue(&mut self, message: &ClientMessage) -> Result<(), ClientError> {
+        Ok(encode_into(message, &mut self.outgoing)?)
+    }
+
+    /// Waits for the message that `pick` takes; sets the others aside.
+    fn wait_for<T>(
+        &mut self,
+        timeout: Duration,
+        pick: impl Fn(ServerMessage) -> Result<T, ServerMessage>,
+    ) -> Result<T, ClientError> {
+        let deadline = Instant::now() + timeout;
+        let mut others = std::mem::take(&mut self.set_aside);
+        let result = loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.recv(left) {
+                Err(error) => break Err(error),
+                Ok(None) => break Err(ClientError::TimedOut(timeout)),
+                Ok(Some(message)) => match pick(message) {
+                    Ok(picked) => break Ok(picked),
+                    Err(ServerMessage::Refused { reason }) => break Err(ClientError::Refused { reason }),
+                    Err(other) => others.push_back(other),
+                },
+            }
+            if others.len() > SET_ASIDE_MAX {
+                others.pop_front();
+                self.dropped += 1;
+            }
+        };
+        self.set_aside = others;
+        result
+    }
+
+    fn buffered(&mut self) -> Result<Option<ServerMessage>, ClientError> {
+        match self.set_aside.pop_front() {
+            Some(message) => Ok(Some(message)),
+            None => Ok(self.decoder.next_message()?),
+        }
+    }
+
+    /// Reads once without waiting.
+    fn fill(&mut self) -> Result<(), ClientError> {
+        let mut bytes = [0; 32 * 1024];
+        match self.stream.read(&mut bytes) {
+            Ok(0) => Err(ClientError::Closed),
+            Ok(count) => {
+                self.decoder.feed(&bytes[..count]);
+                Ok(())
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Waits until the stream is ready for one of `flags`, at most `timeout`; tells for which it is.
+fn wait(
+    stream: &UnixStream,
+    flags: PollFlags,
+    timeout: Option<Duration>,
+) -> Result<PollFlags, std::io::Error> {
+    let timeout = timeout.map(|timeout| Timespec {
+        tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: timeout.subsec_nanos().into(),
+    });
+    let mut fds = [PollFd::new(stream, flags)];
+    match poll(&mut fds, timeout.as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(fds[0].revents()),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,198 @@
+//! What a program and an agent say to each other.
+
+use serde::{Deserialize, Serialize};
+use weft_wire::{Guid, Lid, PortNum};
+
+use crate::{AddressedMad, Message, Registration};
+
+/// What a program sends to an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ClientMessage {
+    /// Attaches this connection to a port; at most once per connection.
+    Attach {
+        /// The node the port belongs to.
+        node: Guid,
+        /// The port; 0 is a switch's management port.
+        port: PortNum,
+        /// Which MADs that nobody asked for should come here.
+        registrations: Vec<Registration>,
+    },
+    /// Sends a MAD through the port. Only after [`ServerMessage::Attached`].
+    Send(AddressedMad),
+    /// A question to the agent itself; needs no attachment.
+    Control {
+        /// Chosen by the program and repeated in the reply.
+        request: u32,
+        /// What is asked.
+        body: ControlRequest,
+    },
+}
+
+/// What an agent sends to a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ServerMessage {
+    /// The attachment stands.
+    Attached(Attached),
+    /// A MAD arrived for this attachment.
+    Receive(AddressedMad),
+    /// The agent will not do what was asked, and closes the connection.
+    Refused {
+        /// Why, for a human.
+        reason: String,
+    },
+    /// The answer to a [`ClientMessage::Control`].
+    Reply {
+        /// The number of the question.
+        request: u32,
+        /// The answer.
+        body: ControlReply,
+    },
+}
+
+impl Message for ClientMessage {
+    const FRAME_BYTES_MAX: usize = 64 * 1024;
+}
+
+impl Message for ServerMessage {
+    const FRAME_BYTES_MAX: usize = 16 * 1024 * 1024;
+}
+
+/// The port a connection is attached to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attached {
+    /// The number of the attachment within its device.
+    pub client: u16,
+    /// The node.
+    pub node: Guid,
+    /// The GUID of the port.
+    pub port_guid: Guid,
+    /// The port.
+    pub port: PortNum,
+}
+
+/// A question to an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ControlRequest {
+    /// Who are you, and which devices do you run?
+    Status,
+    /// The state and counters of every port of every device.
+    Ports,
+    /// Plugs or unplugs this end of a cable.
+    SetCable {
+        /// The node at this end.
+        node: Guid,
+        /// The port at this end.
+        port: PortNum,
+        /// Whether the cable is to be plugged in.
+        up: bool,
+    },
+    /// Stop in order.
+    Shutdown,
+}
+
+/// An agent's answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ControlReply {
+    /// The answer to [`ControlRequest::Status`].
+    Status(AgentStatus),
+    /// The answer to [`ControlRequest::Ports`], in order of node and port.
+    Ports(Vec<PortStatus>),
+    /// Done, nothing to tell.
+    Done,
+    /// Not done.
+    Failed {
+        /// Why, for a human.
+        reason: String,
+    },
+}
+
+/// What an agent tells of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentStatus {
+    /// The agent's name in the laboratory.
+    pub agent: String,
+    /// Its process, as itself sees it.
+    pub pid: u32,
+    /// The version of weft it runs.
+    pub version: String,
+    /// Its devices, in order of GUID.
+    pub devices: Vec<DeviceStatus>,
+}
+
+/// What an agent tells of one of its devices.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceStatus {
+    /// The node's GUID.
+    pub node: Guid,
+    /// The node's description.
+    pub description: String,
+    /// The NodeType code (IBA 14.2.5.3): 1 an HCA, 2 a switch.
+    pub node_type: u8,
+    /// External ports.
+    pub ports: u8,
+    /// How many of its cables have a link.
+    pub links_up: u32,
+    /// How many of its ports have a cable.
+    pub links_total: u32,
+    /// How many programs are attached to it.
+    pub clients: u32,
+}
+
+/// One end of a cable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PortEnd {
+    /// The node.
+    pub node: Guid,
+    /// Its port.
+    pub port: PortNum,
+}
+
+/// What an agent tells of one port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortStatus {
+    /// The port itself.
+    pub end: PortEnd,
+    /// The port at the other end of the cable, if one is cabled.
+    pub peer: Option<PortEnd>,
+    /// The PortState code (IBA 14.2.5.6): 1 Down, 2 Initialize, 3 Armed, 4 Active.
+    pub state: u8,
+    /// The PortPhysicalState code (IBA 14.2.5.6): 2 Polling, 3 Disabled, 5 LinkUp.
+    pub physical_state: u8,
+    /// Whether the link to the peer's agent stands.
+    pub link_up: bool,
+    /// Whether this end of the cable is plugged in ([`ControlRequest::SetCable`]).
+    pub plugged: bool,
+    /// The port's base LID; 0 as long as it has none.
+    pub lid: Lid,
+    /// LinkWidthActive code.
+    pub width_active: u8,
+    /// LinkSpeedActive code.
+    pub speed_active: u8,
+    /// LinkSpeedExtActive code.
+    pub speed_ext_active: u8,
+    /// What the port counted.
+    pub totals: PortTotals,
+}
+
+/// A port's counters, in the units of PortCountersExtended (IBA 16.1.4.11).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortTotals {
+    /// Packets sent.
+    pub xmit_packets: u64,
+    /// Four-byte words sent.
+    pub xmit_words: u64,
+    /// Packets received.
+    pub rcv_packets: u64,
+    /// Four-byte words received.
+    pub rcv_words: u64,
+    /// Packets that arrived damaged.
+    pub rcv_errors: u64,
+    /// Packets that could not be sent.
+    pub xmit_discards: u64,
+    /// VL 15 packets for which there was no buffer.
+    pub vl15_dropped: u64,
+    /// How often the link went down.
+    pub link_downed: u64,
+    /// Peers refused because certificate or hello did not match the cabling.
+    pub peers_refused: u64,
+}
