@@ -1,0 +1,182 @@
+//! The codec on good bytes, cut bytes and garbage.
+
+use proptest::prelude::*;
+use weft_umad::launch::{self, FromLauncher, LineDecoder, LineError, Progress, SubnetUp, ToLauncher};
+use weft_umad::{
+    AddressedMad, Attached, ClientMessage, ControlReply, ControlRequest, Decoder, FrameError, Mad, Message,
+    PortEnd, PortStatus, PortTotals, Registration, ServerMessage, encode_into,
+};
+use weft_wire::{Guid, Lid, PortNum, QKey, QpNum, ServiceLevel};
+
+fn addressed(seed: u8) -> AddressedMad {
+    AddressedMad {
+        lid: Lid(u16::from(seed) + 1),
+        remote_qp: QpNum::SMI,
+        local_qp: QpNum::SMI,
+        service_level: ServiceLevel(0),
+        pkey_index: 0,
+        qkey: QKey(0),
+        mad: Mad([seed; 256]),
+    }
+}
+
+fn port_status(index: u32) -> PortStatus {
+    let end = PortEnd { node: Guid(u64::from(index)), port: PortNum(1) };
+    PortStatus {
+        end,
+        peer: Some(end),
+        state: 4,
+        physical_state: 5,
+        link_up: true,
+        plugged: true,
+        lid: Lid(7),
+        width_active: 2,
+        speed_active: 4,
+        speed_ext_active: 0,
+        totals: PortTotals { xmit_packets: u64::MAX, ..PortTotals::default() },
+    }
+}
+
+fn decode_all<M: Message>(bytes: &[u8], piece: usize) -> Result<Vec<M>, FrameError> {
+    let mut decoder = Decoder::new();
+    let mut messages = Vec::new();
+    for part in bytes.chunks(piece) {
+        decoder.feed(part);
+        while let Some(message) = decoder.next_message()? {
+            messages.push(message);
+        }
+    }
+    Ok(messages)
+}
+
+fn client_messages() -> Vec<ClientMessage> {
+    let registrations = vec![Registration { class: 1, class_version: 1, methods: vec![5, 7] }];
+    let control = |body| ClientMessage::Control { request: 9, body };
+    vec![
+        ClientMessage::Attach { node: Guid(u64::MAX), port: PortNum(1), registrations },
+        ClientMessage::Send(addressed(3)),
+        control(ControlRequest::Status),
+        control(ControlRequest::Ports),
+        control(ControlRequest::SetCable { node: Guid(5), port: PortNum(36), up: false }),
+        control(ControlRequest::Shutdown),
+    ]
+}
+
+fn server_messages() -> Vec<ServerMessage> {
+    let attached = Attached { client: 2, node: Guid(1), port_guid: Guid(2), port: PortNum(1) };
+    vec![
+        ServerMessage::Attached(attached),
+        ServerMessage::Receive(addressed(200)),
+        ServerMessage::Refused { reason: "no such node".into() },
+        ServerMessage::Reply { request: 1, body: ControlReply::Ports((0..3).map(port_status).collect()) },
+        ServerMessage::Reply { request: 2, body: ControlReply::Done },
+    ]
+}
+
+#[test]
+fn every_message_survives_any_cut() {
+    let (mut to_agent, mut to_program) = (Vec::new(), Vec::new());
+    for message in client_messages() {
+        encode_into(&message, &mut to_agent).unwrap();
+    }
+    for message in server_messages() {
+        encode_into(&message, &mut to_program).unwrap();
+    }
+    for piece in [1, 2, 3, 5, 64, 1 << 20] {
+        assert_eq!(decode_all::<ClientMessage>(&to_agent, piece).unwrap(), client_messages());
+        assert_eq!(decode_all::<ServerMessage>(&to_program, piece).unwrap(), server_messages());
+    }
+}
+
+#[test]
+fn a_listing_of_a_packed_fabric_fits_in_a_reply() {
+    let ports: Vec<_> = (0..50_000).map(port_status).collect();
+    let reply = ServerMessage::Reply { request: 0, body: ControlReply::Ports(ports) };
+    let mut bytes = Vec::new();
+    encode_into(&reply, &mut bytes).unwrap();
+    assert_eq!(decode_all::<ServerMessage>(&bytes, 4096).unwrap(), vec![reply]);
+}
+
+#[test]
+fn a_frame_too_long_is_refused_before_its_bytes_come() {
+    let mut decoder = Decoder::<ClientMessage>::new();
+    decoder.feed(&u32::MAX.to_le_bytes());
+    assert!(matches!(decoder.next_message(), Err(FrameError::TooLong { max: 65536, .. })));
+
+    let registration = Registration { class: 1, class_version: 1, methods: vec![0; 70_000] };
+    let message =
+        ClientMessage::Attach { node: Guid(1), port: PortNum(1), registrations: vec![registration] };
+    let mut bytes = vec![1, 2, 3];
+    assert!(matches!(encode_into(&message, &mut bytes), Err(FrameError::TooLong { .. })));
+    assert_eq!(bytes, [1, 2, 3], "a failed encoding leaves nothing behind");
+}
+
+#[test]
+fn bytes_after_the_message_are_an_error() {
+    let mut bytes = Vec::new();
+    encode_into(&ServerMessage::Reply { request: 0, body: ControlReply::Done }, &mut bytes).unwrap();
+    bytes.push(0);
+    let length = u32::try_from(bytes.len() - 4).unwrap();
+    bytes[..4].copy_from_slice(&length.to_le_bytes());
+    let error = decode_all::<ServerMessage>(&bytes, 64).unwrap_err();
+    assert!(matches!(error, FrameError::TrailingBytes { bytes: 1 }), "{error}");
+}
+
+#[test]
+fn launch_messages_are_lines() {
+    let messages = vec![
+        ToLauncher::Ready { agent: "a1".into(), pid: 5 },
+        ToLauncher::Links { agent: "a1".into(), up: 1, total: 2 },
+        ToLauncher::Progress(Progress { nodes: 3, ..Progress::default() }),
+        ToLauncher::SubnetUp(SubnetUp { smps: 10, ..SubnetUp::default() }),
+        ToLauncher::Failed { agent: "sm".into(), reason: "line\nbreak".into() },
+    ];
+    let text: String = messages.iter().map(launch::line).collect();
+    assert_eq!(text.lines().count(), messages.len());
+    let mut decoder = LineDecoder::new();
+    let mut decoded = Vec::new();
+    for part in text.as_bytes().chunks(7) {
+        decoder.feed(part);
+        while let Some(message) = decoder.next_message::<ToLauncher>().unwrap() {
+            decoded.push(message);
+        }
+    }
+    assert_eq!(decoded, messages);
+    assert_eq!(launch::line(&FromLauncher::Go), "{\"type\":\"go\"}\n");
+}
+
+#[test]
+fn a_line_without_end_is_refused() {
+    let mut decoder = LineDecoder::new();
+    decoder.feed(&[b'x'; launch::LINE_BYTES_MAX]);
+    assert!(decoder.next_message::<ToLauncher>().unwrap().is_none());
+    decoder.feed(b"x");
+    assert!(matches!(decoder.next_message::<ToLauncher>(), Err(LineError::TooLong)));
+}
+
+proptest! {
+    #[test]
+    fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..600), piece in 1usize..40) {
+        let _ = decode_all::<ClientMessage>(&bytes, piece);
+        let _ = decode_all::<ServerMessage>(&bytes, piece);
+        let mut lines = LineDecoder::new();
+        lines.feed(&bytes);
+        while let Ok(Some(_)) = lines.next_message::<ToLauncher>() {}
+    }
+
+    #[test]
+    fn a_framed_garbage_body_never_panics(body in proptest::collection::vec(any::<u8>(), 0..600)) {
+        let mut bytes = u32::try_from(body.len()).unwrap().to_le_bytes().to_vec();
+        bytes.extend_from_slice(&body);
+        let _ = decode_all::<ClientMessage>(&bytes, 1000);
+        let _ = decode_all::<ServerMessage>(&bytes, 1000);
+    }
+
+    #[test]
+    fn any_mad_survives(bytes in proptest::collection::vec(any::<u8>(), 256), lid in any::<u16>()) {
+        let mad = AddressedMad { lid: Lid(lid), mad: Mad(bytes.try_into().unwrap()), ..addressed(0) };
+        let mut frame = Vec::new();
+        encode_into(&ClientMessage::Send(mad), &mut frame).unwrap();
+        prop_assert_eq!(decode_all::<ClientMessage>(&frame, 100).unwrap(), vec![ClientMessage::Send(mad)]);
+    }
+}
