@@ -103,8 +103,8 @@ impl Client {
         self.queue(&ClientMessage::Attach { node, port, registrations })?;
         self.flush()?;
         self.wait_for(timeout, |message| match message {
-            ServerMessage::Attached(attached) => Ok(attached),
-            other => Err(other),
+            ServerMessage::Attached(attached) => Some(*attached),
+            _ => None,
         })
     }
 
@@ -172,8 +172,8 @@ impl Client {
         self.queue(&ClientMessage::Control { request: number, body: question })?;
         self.flush()?;
         self.wait_for(timeout, |message| match message {
-            ServerMessage::Reply { request, body } if request == number => Ok(body),
-            other => Err(other),
+            ServerMessage::Reply { request, body } if *request == number => Some(body.clone()),
+            _ => None,
         })
     }
 
@@ -190,7 +190,7 @@ impl Client {
     fn wait_for<T>(
         &mut self,
         timeout: Duration,
-        pick: impl Fn(ServerMessage) -> Result<T, ServerMessage>,
+        pick: impl Fn(&ServerMessage) -> Option<T>,
     ) -> Result<T, ClientError> {
         let deadline = Instant::now() + timeout;
         let mut others = std::mem::take(&mut self.set_aside);
@@ -199,10 +199,10 @@ impl Client {
             match self.recv(left) {
                 Err(error) => break Err(error),
                 Ok(None) => break Err(ClientError::TimedOut(timeout)),
-                Ok(Some(message)) => match pick(message) {
-                    Ok(picked) => break Ok(picked),
-                    Err(ServerMessage::Refused { reason }) => break Err(ClientError::Refused { reason }),
-                    Err(other) => others.push_back(other),
+                Ok(Some(message)) => match (pick(&message), message) {
+                    (Some(picked), _) => break Ok(picked),
+                    (None, ServerMessage::Refused { reason }) => break Err(ClientError::Refused { reason }),
+                    (None, other) => others.push_back(other),
                 },
             }
             if others.len() > SET_ASIDE_MAX {

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! [`Client`] is the blocking side. The agent's side is [`Decoder`] and [`encode_into`], which know no socket.
-//! [`launch`] is what agents and the subnet manager tell the launcher while a laboratory comes up.
+//! [`launch`] is what agents and the subnet manager tell the launcher while a laboratory comes up, and [`lock`] is
+//! how a laboratory knows which processes are its own.
 //!
 //! Nothing read from a socket is trusted: frames have a largest length, and a frame that does not decode is an
 //! error that ends that connection, never the process.
@@ -18,6 +19,7 @@
 mod client;
 mod codec;
 pub mod launch;
+pub mod lock;
 mod message;
 mod stand_in;
 

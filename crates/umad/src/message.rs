@@ -6,6 +6,7 @@ use weft_wire::{Guid, Lid, PortNum};
 use crate::{AddressedMad, Message, Registration};
 
 /// What a program sends to an agent.
+#[expect(clippy::large_enum_variant, reason = "MADs are nearly all there is; a box each would cost more")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClientMessage {
     /// Attaches this connection to a port; at most once per connection.
@@ -29,6 +30,7 @@ pub enum ClientMessage {
 }
 
 /// What an agent sends to a program.
+#[expect(clippy::large_enum_variant, reason = "MADs are nearly all there is; a box each would cost more")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ServerMessage {
     /// The attachment stands.

@@ -1,0 +1,89 @@
+//! How a laboratory knows its processes: each holds a POSIX lock on a file of its own for as long as it lives.
+//!
+//! The kernel drops the lock with the process, however it ends, and names the holder to whoever asks. A pid
+//! written into a file would outlive its process and come to name another.
+//!
+//! POSIX locks belong to the process and end when it closes *any* descriptor of the file, so a process must
+//! never open its own lock file a second time.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, fcntl_lock};
+use rustix::process::{Flock, FlockType, Pid, fcntl_getlk};
+
+/// Why a lock was not taken.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// The file cannot be opened or locked.
+    #[error("cannot lock {}", path.display())]
+    Io {
+        /// The lock file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Another process holds it.
+    #[error("{} is locked by another process", path.display())]
+    Held {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// The file was removed meanwhile: its laboratory is gone.
+    #[error("{} was removed while it was being locked", path.display())]
+    Removed {
+        /// The lock file.
+        path: PathBuf,
+    },
+}
+
+/// A lock held until dropped or until the process ends.
+#[derive(Debug)]
+pub struct ProcessLock {
+    _file: File,
+}
+
+impl ProcessLock {
+    /// Locks an existing file, without waiting.
+    pub fn take(path: &Path) -> Result<Self, LockError> {
+        Self::lock(path, FlockOperation::NonBlockingLockExclusive)
+    }
+
+    /// Locks an existing file, waiting until its holder lets go.
+    pub fn wait(path: &Path) -> Result<Self, LockError> {
+        Self::lock(path, FlockOperation::LockExclusive)
+    }
+
+    fn lock(path: &Path, operation: FlockOperation) -> Result<Self, LockError> {
+        let io = |source| LockError::Io { path: path.to_owned(), source };
+        let file = File::options().read(true).write(true).open(path).map_err(io)?;
+        match fcntl_lock(&file, operation) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => {
+                return Err(LockError::Held { path: path.to_owned() });
+            }
+            Err(error) => return Err(io(error.into())),
+        }
+        // Between open and lock the laboratory may have been taken down.
+        if file.metadata().map_err(io)?.nlink() == 0 {
+            return Err(LockError::Removed { path: path.to_owned() });
+        }
+        Ok(Self { _file: file })
+    }
+}
+
+/// The process that holds the lock of a file; `None` when nobody does or the file is absent.
+///
+/// Must not be asked by the holder itself: it would lose its lock.
+pub fn holder(path: &Path) -> io::Result<Option<Pid>> {
+    let file = match File::options().read(true).write(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    let found = fcntl_getlk(&file, &Flock::from(FlockType::WriteLock))?;
+    Ok(found.and_then(|lock| lock.pid))
+}
