@@ -30,7 +30,6 @@ pub enum ClientMessage {
 }
 
 /// What an agent sends to a program.
-#[expect(clippy::large_enum_variant, reason = "MADs are nearly all there is; a box each would cost more")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ServerMessage {
     /// The attachment stands.

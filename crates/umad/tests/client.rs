@@ -1,5 +1,7 @@
 //! The blocking client against a hand-driven agent.
 
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread::JoinHandle;

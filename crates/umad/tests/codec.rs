@@ -1,5 +1,7 @@
 //! The codec on good bytes, cut bytes and garbage.
 
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
 use proptest::prelude::*;
 use weft_umad::launch::{self, FromLauncher, LineDecoder, LineError, Progress, SubnetUp, ToLauncher};
 use weft_umad::{

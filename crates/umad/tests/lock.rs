@@ -1,5 +1,7 @@
 //! Locks across processes: a helper process holds one until its standard input closes.
 
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
 use std::process::{Command, Stdio};
 
 use weft_umad::lock::{LockError, ProcessLock, holder};
