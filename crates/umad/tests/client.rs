@@ -30,7 +30,7 @@ fn mad(first: u8) -> AddressedMad {
 /// Answers each message with what `reply` says, until the program leaves.
 fn agent(
     listener: UnixListener,
-    mut reply: impl FnMut(ClientMessage) -> Vec<ServerMessage> + Send + 'static,
+    mut reply: impl FnMut(&ClientMessage) -> Vec<ServerMessage> + Send + 'static,
 ) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
@@ -39,7 +39,7 @@ fn agent(
         loop {
             while let Some(message) = decoder.next_message().unwrap() {
                 let mut out = Vec::new();
-                for answer in reply(message) {
+                for answer in reply(&message) {
                     encode_into(&answer, &mut out).unwrap();
                 }
                 stream.write_all(&out).unwrap();
@@ -52,17 +52,18 @@ fn agent(
     })
 }
 
-fn obliging(message: ClientMessage) -> Vec<ServerMessage> {
+fn obliging(message: &ClientMessage) -> Vec<ServerMessage> {
     match message {
         ClientMessage::Attach { node, port, .. } => {
-            vec![ServerMessage::Attached(Attached { client: 1, node, port_guid: Guid(node.0 + 1), port })]
+            let port_guid = Guid(node.0 + 1);
+            vec![ServerMessage::Attached(Attached { client: 1, node: *node, port_guid, port: *port })]
         }
-        ClientMessage::Send(mad) => vec![ServerMessage::Receive(mad)],
+        ClientMessage::Send(mad) => vec![ServerMessage::Receive(*mad)],
         ClientMessage::Control { request, body: ControlRequest::Status } => {
             let status = AgentStatus { agent: "a0".into(), pid: 1, version: "0".into(), devices: Vec::new() };
             vec![
                 ServerMessage::Receive(mad(77)),
-                ServerMessage::Reply { request, body: ControlReply::Status(status) },
+                ServerMessage::Reply { request: *request, body: ControlReply::Status(status) },
             ]
         }
         ClientMessage::Control { .. } => vec![ServerMessage::Refused { reason: "not now".into() }],
