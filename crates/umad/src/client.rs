@@ -8,11 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use weft_wire::{Guid, PortNum};
+use weft_wire::{AddressedMad, Guid, PortNum, Registration};
 
 use crate::{
-    AddressedMad, Attached, ClientMessage, ControlReply, ControlRequest, Decoder, FrameError, Registration,
-    ServerMessage, encode_into,
+    Attached, ClientMessage, ControlReply, ControlRequest, Decoder, FrameError, ServerMessage, encode_into,
 };
 
 /// MADs kept while a [`Client::control`] waits for its reply; older ones are dropped and counted.

@@ -21,7 +21,6 @@ mod codec;
 pub mod launch;
 pub mod lock;
 mod message;
-mod stand_in;
 
 pub use client::{Client, ClientError};
 pub use codec::{Decoder, FrameError, Message, encode_into};
@@ -29,4 +28,3 @@ pub use message::{
     AgentStatus, Attached, ClientMessage, ControlReply, ControlRequest, DeviceStatus, PortEnd, PortStatus,
     PortTotals, ServerMessage,
 };
-pub use stand_in::{AddressedMad, Mad, Registration};

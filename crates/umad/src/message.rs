@@ -1,9 +1,9 @@
 //! What a program and an agent say to each other.
 
 use serde::{Deserialize, Serialize};
-use weft_wire::{Guid, Lid, PortNum};
+use weft_wire::{AddressedMad, Guid, Lid, NodeType, PhysState, PortNum, PortState, Registration};
 
-use crate::{AddressedMad, Message, Registration};
+use crate::Message;
 
 /// What a program sends to an agent.
 #[expect(clippy::large_enum_variant, reason = "MADs are nearly all there is; a box each would cost more")]
@@ -127,8 +127,8 @@ pub struct DeviceStatus {
     pub node: Guid,
     /// The node's description.
     pub description: String,
-    /// The NodeType code (IBA 14.2.5.3): 1 an HCA, 2 a switch.
-    pub node_type: u8,
+    /// What it is.
+    pub node_type: NodeType,
     /// External ports.
     pub ports: u8,
     /// How many of its cables have a link.
@@ -155,21 +155,21 @@ pub struct PortStatus {
     pub end: PortEnd,
     /// The port at the other end of the cable, if one is cabled.
     pub peer: Option<PortEnd>,
-    /// The PortState code (IBA 14.2.5.6): 1 Down, 2 Initialize, 3 Armed, 4 Active.
-    pub state: u8,
-    /// The PortPhysicalState code (IBA 14.2.5.6): 2 Polling, 3 Disabled, 5 LinkUp.
-    pub physical_state: u8,
+    /// Its logical state.
+    pub state: PortState,
+    /// Its physical state.
+    pub phys_state: PhysState,
     /// Whether the link to the peer's agent stands.
     pub link_up: bool,
     /// Whether this end of the cable is plugged in ([`ControlRequest::SetCable`]).
     pub plugged: bool,
     /// The port's base LID; 0 as long as it has none.
     pub lid: Lid,
-    /// LinkWidthActive code.
+    /// LinkWidthActive, as in PortInfo.
     pub width_active: u8,
-    /// LinkSpeedActive code.
+    /// LinkSpeedActive.
     pub speed_active: u8,
-    /// LinkSpeedExtActive code.
+    /// LinkSpeedExtActive.
     pub speed_ext_active: u8,
     /// What the port counted.
     pub totals: PortTotals,

@@ -8,23 +8,15 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use weft_umad::{
-    AddressedMad, AgentStatus, Attached, Client, ClientError, ClientMessage, ControlReply, ControlRequest,
-    Decoder, Mad, ServerMessage, encode_into,
+    AgentStatus, Attached, Client, ClientError, ClientMessage, ControlReply, ControlRequest, Decoder,
+    ServerMessage, encode_into,
 };
-use weft_wire::{Guid, Lid, PortNum, QKey, QpNum, ServiceLevel};
+use weft_wire::{AddressedMad, Guid, Lid, Mad, PortNum};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn mad(first: u8) -> AddressedMad {
-    AddressedMad {
-        lid: Lid::PERMISSIVE,
-        remote_qp: QpNum::SMI,
-        local_qp: QpNum::SMI,
-        service_level: ServiceLevel(0),
-        pkey_index: 0,
-        qkey: QKey(0),
-        mad: Mad([first; 256]),
-    }
+    AddressedMad::smp(Lid::PERMISSIVE, Mad([first; 256]))
 }
 
 /// Answers each message with what `reply` says, until the program leaves.

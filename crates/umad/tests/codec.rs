@@ -5,21 +5,15 @@
 use proptest::prelude::*;
 use weft_umad::launch::{self, FromLauncher, LineDecoder, LineError, Progress, SubnetUp, ToLauncher};
 use weft_umad::{
-    AddressedMad, Attached, ClientMessage, ControlReply, ControlRequest, Decoder, FrameError, Mad, Message,
-    PortEnd, PortStatus, PortTotals, Registration, ServerMessage, encode_into,
+    Attached, ClientMessage, ControlReply, ControlRequest, Decoder, FrameError, Message, PortEnd, PortStatus,
+    PortTotals, ServerMessage, encode_into,
 };
-use weft_wire::{Guid, Lid, PortNum, QKey, QpNum, ServiceLevel};
+use weft_wire::{
+    AddressedMad, Guid, Lid, Mad, Method, MgmtClass, PhysState, PortNum, PortState, Registration,
+};
 
 fn addressed(seed: u8) -> AddressedMad {
-    AddressedMad {
-        lid: Lid(u16::from(seed) + 1),
-        remote_qp: QpNum::SMI,
-        local_qp: QpNum::SMI,
-        service_level: ServiceLevel(0),
-        pkey_index: 0,
-        qkey: QKey(0),
-        mad: Mad([seed; 256]),
-    }
+    AddressedMad::smp(Lid(u16::from(seed) + 1), Mad([seed; 256]))
 }
 
 fn port_status(index: u32) -> PortStatus {
@@ -27,8 +21,8 @@ fn port_status(index: u32) -> PortStatus {
     PortStatus {
         end,
         peer: Some(end),
-        state: 4,
-        physical_state: 5,
+        state: PortState::Active,
+        phys_state: PhysState::LinkUp,
         link_up: true,
         plugged: true,
         lid: Lid(7),
@@ -52,7 +46,11 @@ fn decode_all<M: Message>(bytes: &[u8], piece: usize) -> Result<Vec<M>, FrameErr
 }
 
 fn client_messages() -> Vec<ClientMessage> {
-    let registrations = vec![Registration { class: 1, class_version: 1, methods: vec![5, 7] }];
+    let registrations = vec![Registration {
+        class: MgmtClass::SubnLid,
+        class_version: 1,
+        methods: vec![Method::Trap, Method::TrapRepress],
+    }];
     let control = |body| ClientMessage::Control { request: 9, body };
     vec![
         ClientMessage::Attach { node: Guid(u64::MAX), port: PortNum(1), registrations },
@@ -105,7 +103,8 @@ fn a_frame_too_long_is_refused_before_its_bytes_come() {
     decoder.feed(&u32::MAX.to_le_bytes());
     assert!(matches!(decoder.next_message(), Err(FrameError::TooLong { max: 65536, .. })));
 
-    let registration = Registration { class: 1, class_version: 1, methods: vec![0; 70_000] };
+    let registration =
+        Registration { class: MgmtClass::SubnLid, class_version: 1, methods: vec![Method::Get; 70_000] };
     let message =
         ClientMessage::Attach { node: Guid(1), port: PortNum(1), registrations: vec![registration] };
     let mut bytes = vec![1, 2, 3];
@@ -176,7 +175,7 @@ proptest! {
 
     #[test]
     fn any_mad_survives(bytes in proptest::collection::vec(any::<u8>(), 256), lid in any::<u16>()) {
-        let mad = AddressedMad { lid: Lid(lid), mad: Mad(bytes.try_into().unwrap()), ..addressed(0) };
+        let mad = AddressedMad { lid: Lid(lid), mad: Mad::try_from(bytes.as_slice()).unwrap(), ..addressed(0) };
         let mut frame = Vec::new();
         encode_into(&ClientMessage::Send(mad), &mut frame).unwrap();
         prop_assert_eq!(decode_all::<ClientMessage>(&frame, 100).unwrap(), vec![ClientMessage::Send(mad)]);
