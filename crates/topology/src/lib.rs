@@ -3,7 +3,6 @@
 mod builder;
 mod find;
 mod graph;
-mod kind;
 mod parse;
 mod rate;
 mod write;
@@ -11,6 +10,6 @@ mod write;
 pub use builder::{BuildError, FabricBuilder, NODES_MAX, PORTS_MAX, PORTS_PER_NODE_MAX};
 pub use find::FindError;
 pub use graph::{Cable, Counts, Fabric, Node, NodeIndex, Port, PortName, PortRef};
-pub use kind::NodeType;
 pub use parse::{Loader, ParseError, Place, Problem, parse, parse_bytes, parse_with};
 pub use rate::{LinkMasks, LinkRate, LinkSpeed, LinkWidth, RateError};
+pub use weft_wire::NodeType;

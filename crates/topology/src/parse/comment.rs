@@ -66,7 +66,7 @@ pub(super) fn header(start: usize, text: &str) -> Result<HeaderComment, Fault> {
         let Some(close) = quoted.rfind('"') else {
             let span = whole.start..whole.start + whole.text.len();
             let hint = Some("the file may be truncated".to_owned());
-            return Err(Fault { span, problem: Problem::Unterminated, hint });
+            return Err(Fault { hint, ..Fault::new(span, Problem::Unterminated) });
         };
         (&quoted[..close], Part { strict: true, ..whole.cut(close + 2..whole.text.len()) })
     } else {
@@ -97,7 +97,7 @@ pub(super) fn port(start: usize, text: &str, must_be_whole: bool) -> Result<Port
     if must_be_whole && quotes.0.is_some() && comment.rate.is_none() {
         let span = start..start + text.len();
         let hint = Some("the file may be truncated".to_owned());
-        return Err(Fault { span, problem: Problem::Truncated, hint });
+        return Err(Fault { hint, ..Fault::new(span, Problem::Truncated) });
     }
     Ok(comment)
 }
@@ -132,7 +132,7 @@ fn value(
     match word.parse().ok().filter(|value| *value <= max) {
         None if part.strict => {
             let problem = Problem::NumberRange { what, min: 0, max };
-            Err(Fault { span: start..start + word.len(), problem, hint: None })
+            Err(Fault::new(start..start + word.len(), problem))
         }
         value => Ok(value),
     }
@@ -144,7 +144,7 @@ fn rate(part: Part<'_>) -> Result<Option<LinkRate>, Fault> {
             Ok(rate) => return Ok(Some(rate)),
             Err(error) if part.strict && looks_like_a_rate(word) => {
                 let hint = Some(error.to_string());
-                return Err(Fault { span: start..start + word.len(), problem: Problem::UnknownRate, hint });
+                return Err(Fault { hint, ..Fault::new(start..start + word.len(), Problem::UnknownRate) });
             }
             Err(_) => {}
         }

@@ -63,7 +63,8 @@ pub(super) struct Spot {
 }
 
 impl Spot {
-    pub(super) fn error(&self, problem: Problem) -> ParseError {
+    pub(super) fn error(&self, problem: impl Into<Box<Problem>>) -> ParseError {
+        let problem = problem.into();
         let Place { file, line, column } = self.place.clone();
         ParseError { file, line, column, text: self.text.clone(), problem, hint: None }
     }

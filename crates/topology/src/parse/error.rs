@@ -16,7 +16,7 @@ pub struct ParseError {
     /// The offending text; empty where something is missing.
     pub text: String,
     /// What is wrong.
-    pub problem: Problem,
+    pub problem: Box<Problem>,
     /// What may help.
     pub hint: Option<String>,
 }
@@ -183,7 +183,7 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.problem {
+        match &*self.problem {
             Problem::Build(error) => Some(error),
             _ => None,
         }

@@ -14,11 +14,15 @@ use super::error::Problem;
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) span: Range<usize>,
-    pub(super) problem: Problem,
+    pub(super) problem: Box<Problem>,
     pub(super) hint: Option<String>,
 }
 
 impl Fault {
+    pub(super) fn new(span: Range<usize>, problem: Problem) -> Self {
+        Self { span, problem: Box::new(problem), hint: None }
+    }
+
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -100,12 +104,12 @@ impl<'a> Line<'a> {
     pub(super) fn expected(&self, what: &'static str) -> Fault {
         let word = self.rest.find(char::is_whitespace).unwrap_or(self.rest.len());
         let start = self.offset();
-        Fault { span: start..start + word, problem: Problem::Expected(what), hint: None }
+        Fault::new(start..start + word, Problem::Expected(what))
     }
 
     /// A fault from `start` up to here.
     pub(super) fn fault(&self, start: usize, problem: Problem) -> Fault {
-        Fault { span: start..self.offset(), problem, hint: None }
+        Fault::new(start..self.offset(), problem)
     }
 
     /// A number, decimal or with `0x`.
@@ -189,6 +193,6 @@ impl<'a> Line<'a> {
         }
         let start = self.offset();
         let problem = Problem::Expected("the end of the line or a comment");
-        Err(Fault { span: start..start + self.rest.trim_end().len(), problem, hint: None })
+        Err(Fault::new(start..start + self.rest.trim_end().len(), problem))
     }
 }

@@ -47,7 +47,7 @@ pub fn parse_bytes(file: &str, bytes: &[u8], load: &mut Loader<'_>) -> Result<Fa
                 line: good.matches('\n').count() + 1,
                 column: good[line_start..].chars().count() + 1,
                 text: bad.iter().take(4).map(|byte| format!("\\x{byte:02x}")).collect(),
-                problem: Problem::NotUtf8,
+                problem: Box::new(Problem::NotUtf8),
                 hint: None,
             })
         }

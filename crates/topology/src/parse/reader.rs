@@ -183,7 +183,7 @@ impl<'l, 'f> Reader<'l, 'f> {
                 Some(done) => done.map_err(|fault| at.error(fault)),
                 None => {
                     let end = start + word.len().max(line.rest().chars().next().map_or(0, char::len_utf8));
-                    let fault = Fault { span: start..end, problem: Problem::UnknownKeyword, hint: None };
+                    let fault = Fault::new(start..end, Problem::UnknownKeyword);
                     Err(at.error(fault.hint(KEYWORDS)))
                 }
             },
@@ -299,7 +299,7 @@ impl<'l, 'f> Reader<'l, 'f> {
         let start = line.offset();
         let Some(owner) = self.open else {
             let length = line.rest().find(char::is_whitespace).unwrap_or(line.rest().len());
-            let fault = Fault { span: start..start + length, problem: Problem::PortOutsideNode, hint: None };
+            let fault = Fault::new(start..start + length, Problem::PortOutsideNode);
             return Err(
                 at.error(fault.hint("port lines follow their node's line, with no blank line between"))
             );
