@@ -1,0 +1,303 @@
+//! Requests, their window, their timeouts and their answers.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use weft_machine::Time;
+use weft_wire::{AddressedMad, Smp, TransactionId};
+
+use crate::Stats;
+
+/// The widest window: 2 to the 16.
+pub const WINDOW_MAX: u32 = 1 << 16;
+
+/// Stands for "no slot" in the list of deadlines.
+const NOWHERE: u32 = u32::MAX;
+
+/// How a manager paces its requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// How many requests may be in flight; brought into 1 to [`WINDOW_MAX`].
+    pub window: u32,
+    /// How long to wait for the answer of one attempt.
+    pub timeout: Time,
+    /// How many more attempts follow the first.
+    pub retries: u32,
+    /// How many requests may wait for the window.
+    pub queue: usize,
+}
+
+impl Default for Limits {
+    /// The window, timeout and retries that subnet managers have always used: 4, 200 ms and 3.
+    fn default() -> Self {
+        Self { window: 4, timeout: Time::from_millis(200), retries: 3, queue: 1 << 20 }
+    }
+}
+
+/// A request that was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completed<K> {
+    /// What the manager called it.
+    pub key: K,
+    /// The answer.
+    pub mad: AddressedMad,
+    /// From the last attempt to the answer.
+    pub rtt: Time,
+    /// How many attempts it took.
+    pub attempts: u32,
+}
+
+/// A request that nobody answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failed<K> {
+    /// What the manager called it.
+    pub key: K,
+    /// The request.
+    pub request: AddressedMad,
+    /// How many attempts were made.
+    pub attempts: u32,
+}
+
+/// The queue was full; the request comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused<K>(
+    /// What the manager called it.
+    pub K,
+);
+
+/// Requests waiting, in flight and answered.
+///
+/// A request's transaction id is drawn from the lower 32 bits; the upper 32 belong to the layer that attaches
+/// several programs to one port, so they are neither set nor compared. All attempts of one request have the same
+/// id. Deadlines are a doubly linked list through the slots: every attempt waits equally long, so the list is in
+/// order of time and every step costs the same, however wide the window.
+#[derive(Debug)]
+pub struct Transactions<K> {
+    limits: Limits,
+    queue: VecDeque<(K, AddressedMad)>,
+    slots: Vec<Slot<K>>,
+    free: Vec<u32>,
+    /// Slots whose attempt timed out and is to be made again; at most one entry per slot.
+    resend: VecDeque<u32>,
+    oldest: u32,
+    youngest: u32,
+    in_flight: u32,
+    stats: Stats,
+}
+
+#[derive(Debug)]
+struct Slot<K> {
+    /// Counts the slot's requests, so that an answer to an earlier one is known as late.
+    turn: u32,
+    waiting: Option<Waiting<K>>,
+}
+
+#[derive(Debug)]
+struct Waiting<K> {
+    key: K,
+    request: AddressedMad,
+    attempts: u32,
+    sent: Time,
+    /// Whether it is in the list of deadlines; otherwise it is to be sent again.
+    listed: bool,
+    before: u32,
+    after: u32,
+}
+
+impl<K> Transactions<K> {
+    /// No requests yet.
+    pub fn new(limits: Limits) -> Self {
+        let window = limits.window.clamp(1, WINDOW_MAX);
+        Self {
+            limits: Limits { window, ..limits },
+            queue: VecDeque::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            resend: VecDeque::new(),
+            oldest: NOWHERE,
+            youngest: NOWHERE,
+            in_flight: 0,
+            stats: Stats::default(),
+        }
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Queues a request; it comes back when [`Limits::queue`] are waiting.
+    pub fn offer(&mut self, key: K, request: AddressedMad) -> Result<(), Refused<K>> {
+        if self.queue.len() >= self.limits.queue {
+            self.stats.refused += 1;
+            return Err(Refused(key));
+        }
+        self.queue.push_back((key, request));
+        self.stats.queued_max = self.stats.queued_max.max(self.queue.len());
+        Ok(())
+    }
+
+    /// What may go onto the wire now; `None` when nothing waits or the window is full. Retries go first.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<AddressedMad> {
+        if let Some(at) = self.resend.pop_front() {
+            self.stats.retries += 1;
+            return self.transmit(now, at);
+        }
+        if self.in_flight >= self.limits.window {
+            return None;
+        }
+        let (key, mut request) = self.queue.pop_front()?;
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { turn: 0, waiting: None });
+            self.slots.len() as u32 - 1
+        });
+        let slot = self.slots.get_mut(at as usize)?;
+        slot.turn = slot.turn.wrapping_add(1) % (u32::MAX / WINDOW_MAX);
+        let id = slot.turn * WINDOW_MAX + at;
+        Smp::transaction_id.set(&mut request.mad.0, TransactionId(u64::from(id)));
+        let (before, after) = (NOWHERE, NOWHERE);
+        slot.waiting = Some(Waiting { key, request, attempts: 0, sent: now, listed: false, before, after });
+        self.in_flight += 1;
+        self.stats.in_flight_max = self.stats.in_flight_max.max(self.in_flight);
+        self.transmit(now, at)
+    }
+
+    /// Takes an answer. `None`: it belongs to no request in flight, and is counted.
+    pub fn handle_response(&mut self, now: Time, answer: &AddressedMad) -> Option<Completed<K>> {
+        let Some(at) = self.find(answer) else {
+            self.stats.unmatched += 1;
+            return None;
+        };
+        self.unlist(at);
+        let waiting = self.release(at)?;
+        self.stats.completed += 1;
+        let rtt = now.saturating_sub(waiting.sent);
+        if waiting.attempts == 1 {
+            self.stats.rtt.record(rtt);
+        }
+        Some(Completed { key: waiting.key, mad: *answer, rtt, attempts: waiting.attempts })
+    }
+
+    /// Lets time pass: the next request given up by `now`; `None` when there is no other. What has attempts left
+    /// comes out of [`Transactions::poll_transmit`] again.
+    pub fn poll_failed(&mut self, now: Time) -> Option<Failed<K>> {
+        while let Some(deadline) = self.poll_timeout() {
+            if deadline > now {
+                return None;
+            }
+            let at = self.oldest;
+            self.unlist(at);
+            self.stats.timeouts += 1;
+            let attempts = self.waiting(at).map_or(0, |waiting| waiting.attempts);
+            if attempts <= self.limits.retries {
+                self.resend.push_back(at);
+                continue;
+            }
+            let waiting = self.release(at)?;
+            self.stats.failed += 1;
+            return Some(Failed { key: waiting.key, request: waiting.request, attempts });
+        }
+        None
+    }
+
+    /// When the oldest attempt's time is up; look at [`Transactions::poll_failed`] then.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let slot = self.slots.get(self.oldest as usize)?;
+        slot.waiting.as_ref().map(|waiting| waiting.sent + self.limits.timeout)
+    }
+
+    /// Forgets all requests, waiting and in flight; their answers will be unmatched.
+    pub fn abandon(&mut self) {
+        self.queue.clear();
+        self.resend.clear();
+        self.free.clear();
+        (self.oldest, self.youngest, self.in_flight) = (NOWHERE, NOWHERE, 0);
+        for (at, slot) in self.slots.iter_mut().enumerate() {
+            slot.waiting = None;
+            self.free.push(at as u32);
+        }
+    }
+
+    /// Whether nothing waits and nothing is in flight.
+    pub fn is_idle(&self) -> bool {
+        self.in_flight == 0 && self.queue.is_empty()
+    }
+
+    /// How many requests wait for the window.
+    pub fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// How many requests are in flight.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// The counts so far.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    fn waiting(&mut self, at: u32) -> Option<&mut Waiting<K>> {
+        self.slots.get_mut(at as usize)?.waiting.as_mut()
+    }
+
+    /// The slot that this answer belongs to.
+    fn find(&self, answer: &AddressedMad) -> Option<u32> {
+        let id = answer.mad.transaction_id().0 as u32;
+        let at = id % WINDOW_MAX;
+        let slot = self.slots.get(at as usize)?;
+        let waiting = slot.waiting.as_ref()?;
+        let request = &waiting.request.mad;
+        let matches = answer.mad.method().is_response()
+            && slot.turn == id / WINDOW_MAX
+            && answer.mad.class() == request.class()
+            && answer.mad.attribute_id() == request.attribute_id();
+        matches.then_some(at)
+    }
+
+    fn transmit(&mut self, now: Time, at: u32) -> Option<AddressedMad> {
+        let youngest = self.youngest;
+        let waiting = self.waiting(at)?;
+        waiting.attempts += 1;
+        waiting.sent = now;
+        (waiting.listed, waiting.before, waiting.after) = (true, youngest, NOWHERE);
+        let request = waiting.request;
+        match self.waiting(youngest) {
+            Some(previous) => previous.after = at,
+            None => self.oldest = at,
+        }
+        self.youngest = at;
+        self.stats.sent += 1;
+        Some(request)
+    }
+
+    /// Takes a slot out of the list of deadlines, or out of those to be sent again.
+    fn unlist(&mut self, at: u32) {
+        let Some(waiting) = self.waiting(at) else { return };
+        if !waiting.listed {
+            self.resend.retain(|other| *other != at);
+            return;
+        }
+        let (before, after) = (waiting.before, waiting.after);
+        waiting.listed = false;
+        match self.waiting(before) {
+            Some(previous) => previous.after = after,
+            None => self.oldest = after,
+        }
+        match self.waiting(after) {
+            Some(next) => next.before = before,
+            None => self.youngest = before,
+        }
+    }
+
+    fn release(&mut self, at: u32) -> Option<Waiting<K>> {
+        let waiting = self.slots.get_mut(at as usize)?.waiting.take()?;
+        self.free.push(at);
+        self.in_flight -= 1;
+        Some(waiting)
+    }
+}
+
+#[cfg(test)]
+mod tests;
