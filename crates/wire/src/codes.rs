@@ -94,7 +94,7 @@ impl VlCap {
             Self::Vl0To3 => 4,
             Self::Vl0To7 => 8,
             Self::Vl0To14 => 15,
-            Self::NoChange | Self::Vl0 | Self::Other(_) => 1,
+            _ => 1,
         }
     }
 }

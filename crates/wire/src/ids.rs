@@ -167,6 +167,6 @@ pub struct Gid {
 impl fmt::Display for Gid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bits = (u128::from(self.prefix.0) << 64) | u128::from(self.guid.0);
-        write!(f, "{}", std::net::Ipv6Addr::from(bits))
+        write!(f, "{}", core::net::Ipv6Addr::from(bits))
     }
 }

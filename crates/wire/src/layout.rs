@@ -151,7 +151,10 @@ macro_rules! layout {
     };
 }
 
-/// Declares a code whose unknown values survive as `Other`.
+/// Declares an open code: named values, and every other value kept as it is.
+///
+/// The type is the number itself, so reading one costs nothing. The names are constants that can be matched on;
+/// a `match` therefore always has an arm for values without a name. In text a code is its name, or its number.
 macro_rules! codes {
     (
         $(#[$meta:meta])*
@@ -160,30 +163,25 @@ macro_rules! codes {
         }
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-        pub enum $name {
-            $( $(#[$code_meta])* $code, )*
-            /// A value without a name of its own.
-            Other($int),
-        }
+        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name($int);
 
+        #[allow(non_upper_case_globals)]
         impl $name {
+            $( $(#[$code_meta])* pub const $code: Self = Self($value); )*
+
+            const NAMES: &'static [(&'static str, $int)] = &[$( (stringify!($code), $value) ),*];
+
             /// From the number on the wire.
             #[inline(always)]
             pub const fn from_code(code: $int) -> Self {
-                match code {
-                    $( $value => Self::$code, )*
-                    other => Self::Other(other),
-                }
+                Self(code)
             }
 
             /// To the number on the wire.
             #[inline(always)]
             pub const fn code(self) -> $int {
-                match self {
-                    $( Self::$code => $value, )*
-                    Self::Other(other) => other,
-                }
+                self.0
             }
         }
 
@@ -191,25 +189,53 @@ macro_rules! codes {
             const BITS: usize = $bits;
             #[inline(always)]
             fn from_bits(bits: u64) -> Self {
-                Self::from_code(bits as $int)
+                Self(bits as $int)
             }
             #[inline(always)]
             fn to_bits(self) -> u64 {
-                u64::from(self.code())
-            }
-        }
-
-        impl Default for $name {
-            fn default() -> Self {
-                Self::from_code(0)
+                u64::from(self.0)
             }
         }
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                match self {
-                    $( Self::$code => f.write_str(stringify!($code)), )*
-                    Self::Other(other) => write!(f, "{other:#x}"),
+                match Self::NAMES.iter().find(|(_, value)| *value == self.0) {
+                    Some((name, _)) => f.pad(name),
+                    None => write!(f, "{:#x}", self.0),
+                }
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = std::num::ParseIntError;
+
+            /// Reads a name, or a number in hexadecimal digits behind `0x`.
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                match Self::NAMES.iter().find(|(name, _)| *name == text) {
+                    Some((_, value)) => Ok(Self(*value)),
+                    None => <$int>::from_str_radix(text.trim_start_matches("0x"), 16).map(Self),
+                }
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                if serializer.is_human_readable() { serializer.collect_str(self) } else { self.0.serialize(serializer) }
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                if deserializer.is_human_readable() {
+                    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+                } else {
+                    <$int>::deserialize(deserializer).map(Self)
                 }
             }
         }

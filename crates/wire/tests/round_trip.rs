@@ -158,7 +158,13 @@ fn unknown_codes_survive() {
         assert_eq!(Method::from_code(code).code(), code);
         assert_eq!(MgmtClass::from_code(code).code(), code);
     }
-    assert_eq!(AttributeId::from_code(0xff90), AttributeId::Other(0xff90));
+    for code in [AttributeId::from_code(0xff90), AttributeId::NodeInfo] {
+        let text = serde_json::to_string(&code).unwrap();
+        assert_eq!(serde_json::from_str::<AttributeId>(&text).unwrap(), code, "{text}");
+    }
+    assert_eq!(serde_json::to_string(&AttributeId::NodeInfo).unwrap(), "\"NodeInfo\"");
+    assert_eq!("0xff90".parse(), Ok(AttributeId::from_code(0xff90)));
+    assert!("NodeInf0!".parse::<AttributeId>().is_err());
     assert_eq!(Method::from_code(0x81), Method::GetResp);
 }
 
