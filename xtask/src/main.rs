@@ -1,1 +1,60 @@
-fn main() {}
+//! The project's chores: `cargo xtask ci` is everything that must hold before a change lands.
+//!
+//! `layers` and `tidy` can be run alone; both are tests as well, so `cargo nextest run` never misses them.
+
+mod layers;
+mod tidy;
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail};
+
+fn main() -> ExitCode {
+    let chore = std::env::args().nth(1).unwrap_or_default();
+    match run(&chore) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(chore: &str) -> Result<()> {
+    match chore {
+        "ci" => ci(),
+        "layers" => layers::check(),
+        "tidy" => tidy::check(&root()),
+        other => bail!("no chore {other:?}\nhint: one of ci, layers, tidy"),
+    }
+}
+
+/// Format, lints, tests, doctests, documentation, in the order in which they fail fastest.
+fn ci() -> Result<()> {
+    cargo(&["fmt", "--all", "--check"])?;
+    cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
+    cargo(&["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])?;
+    cargo(&["test", "--doc", "--workspace", "--locked"])?;
+    cargo_with(&["doc", "--workspace", "--no-deps", "--locked"], &[("RUSTDOCFLAGS", "-D warnings")])
+}
+
+fn cargo(arguments: &[&str]) -> Result<()> {
+    cargo_with(arguments, &[])
+}
+
+fn cargo_with(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+    eprintln!("+ cargo {}", arguments.join(" "));
+    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .current_dir(root())
+        .status()
+        .context("cannot start cargo")?;
+    if status.success() { Ok(()) } else { bail!("`cargo {}` failed", arguments.join(" ")) }
+}
+
+/// The project's root: the folder above this package.
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root").to_owned()
+}

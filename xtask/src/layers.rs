@@ -1,0 +1,103 @@
+//! Who may use whom. The table is the one of ARCHITECTURE.md; cargo's metadata is the judge.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, bail};
+use cargo_metadata::{DependencyKind, MetadataCommand, Package};
+
+/// A crate, the rooms it may use, and the libraries from outside that a pure room may use besides.
+struct Room {
+    name: &'static str,
+    uses: &'static [&'static str],
+    /// `Some`: the room is pure, and these are all the libraries it may use. `None`: it does I/O.
+    pure: Option<&'static [&'static str]>,
+}
+
+const PURE: &[&str] = &["serde", "thiserror"];
+
+const ROOMS: &[Room] = &[
+    Room { name: "wire", uses: &[], pure: Some(&["serde", "crc", "crc32fast"]) },
+    Room { name: "machine", uses: &[], pure: Some(PURE) },
+    Room {
+        name: "topology",
+        uses: &["wire"],
+        pure: Some(&["serde", "thiserror", "winnow", "rand", "rand_pcg"]),
+    },
+    Room { name: "routing", uses: &["wire", "topology"], pure: Some(&["serde", "thiserror", "fixedbitset"]) },
+    Room { name: "device", uses: &["wire", "machine"], pure: Some(PURE) },
+    Room { name: "mgmt", uses: &["wire", "machine"], pure: Some(PURE) },
+    Room { name: "sm", uses: &["wire", "machine", "mgmt", "topology", "routing"], pure: Some(PURE) },
+    Room {
+        name: "sim",
+        uses: &["wire", "machine", "topology", "routing", "device", "mgmt", "sm"],
+        pure: Some(&["serde", "rand", "rand_pcg"]),
+    },
+    Room { name: "link", uses: &["wire"], pure: None },
+    Room { name: "umad", uses: &["wire"], pure: None },
+    Room { name: "agent", uses: &["wire", "machine", "device", "link", "umad"], pure: None },
+    Room {
+        name: "weft",
+        uses: &[
+            "wire", "machine", "topology", "routing", "device", "mgmt", "sm", "sim", "link", "umad", "agent",
+        ],
+        pure: None,
+    },
+];
+
+/// Fails with every dependency that the table does not allow.
+pub(crate) fn check() -> Result<()> {
+    let metadata = MetadataCommand::new().no_deps().other_options(vec!["--locked".into()]).exec()?;
+    let mut wrong = Vec::new();
+    let mut seen = BTreeSet::new();
+    for package in &metadata.packages {
+        let name = package.name.trim_start_matches("weft-");
+        let lies_in_crates = package.manifest_path.as_str().contains("/crates/");
+        match ROOMS.iter().find(|room| room.name == name) {
+            Some(room) => {
+                seen.insert(name.to_owned());
+                wrong.extend(forbidden(room, package));
+            }
+            None if lies_in_crates => wrong.push(format!("{name} stands in no row of the table")),
+            None => {}
+        }
+    }
+    wrong.extend(
+        ROOMS
+            .iter()
+            .filter(|room| !seen.contains(room.name))
+            .map(|room| format!("{} is not there", room.name)),
+    );
+    if wrong.is_empty() { Ok(()) } else { bail!("the walls are broken:\n  {}", wrong.join("\n  ")) }
+}
+
+fn forbidden(room: &Room, package: &Package) -> Vec<String> {
+    let normal = package.dependencies.iter().filter(|dependency| dependency.kind == DependencyKind::Normal);
+    normal
+        .filter_map(|dependency| {
+            let allowed = match (dependency.name.strip_prefix("weft-"), room.pure) {
+                (Some(used), _) => room.uses.contains(&used),
+                (None, Some(libraries)) => libraries.contains(&dependency.name.as_str()),
+                (None, None) => true,
+            };
+            (!allowed).then(|| format!("{} may not use {}", room.name, dependency.name))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn nobody_reaches_through_a_wall() {
+        super::check().unwrap();
+    }
+
+    #[test]
+    fn a_table_row_names_rooms_that_stand_above_it() {
+        for (i, room) in super::ROOMS.iter().enumerate() {
+            for used in room.uses {
+                let above = super::ROOMS[..i].iter().any(|other| other.name == *used);
+                assert!(above, "{} uses {used}, which does not stand above it", room.name);
+            }
+        }
+    }
+}
