@@ -1,6 +1,7 @@
 //! The cabling of a fabric: graph, ibnetdiscover text, generators, comparison
 
 mod builder;
+mod diff;
 mod find;
 mod graph;
 mod parse;
@@ -8,6 +9,7 @@ mod rate;
 mod write;
 
 pub use builder::{BuildError, FabricBuilder, NODES_MAX, PORTS_MAX, PORTS_PER_NODE_MAX};
+pub use diff::{Difference, PortId, diff};
 pub use find::FindError;
 pub use graph::{Cable, Counts, Fabric, Node, NodeIndex, Port, PortName, PortRef};
 pub use parse::{Loader, ParseError, Place, Problem, parse, parse_bytes, parse_with};
