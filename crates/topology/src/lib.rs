@@ -3,6 +3,7 @@
 mod builder;
 mod diff;
 mod find;
+pub mod generate;
 mod graph;
 mod parse;
 mod rate;

@@ -8,7 +8,7 @@ use weft_wire::{Guid, Lid, PortNum};
 const TEXT: &str = include_str!("../../../topologies/psmn-x5.topo");
 
 fn x5() -> Fabric {
-    parse("psmn-x5.topo", TEXT).unwrap()
+    parse("psmn-x5.topo", TEXT).expect("the file is sound")
 }
 
 #[test]
