@@ -26,7 +26,7 @@ pub(super) struct NodeDraft {
     /// Its port lines by number.
     pub(super) ports: BTreeMap<u8, PortDraft>,
     /// What the `width=`, `speed=` and `extspeed=` lines before it say of ports that say nothing themselves.
-    pub(super) masks: LinkMasks,
+    pub(super) masks: Option<LinkMasks>,
 }
 
 /// A port's line.

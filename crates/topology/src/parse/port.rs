@@ -4,7 +4,7 @@ use super::comment::{self, LidLmc};
 use super::draft::{NodeDraft, PortDraft, RemoteDraft, Spot};
 use super::error::Problem;
 use super::line::{Fault, Line};
-use super::reader::{At, check_name};
+use super::reader::{At, UNSAID, check_name};
 use crate::{LinkMasks, LinkRate};
 
 /// A port's line after its number; a spot for the port is the caller's to give.
@@ -88,7 +88,7 @@ fn read_options(
     if options.is_empty() && comment.rate.is_none() {
         return Ok((None, comment));
     }
-    let mut masks = comment.rate.map_or(owner.masks, LinkRate::enabled);
+    let mut masks = comment.rate.map_or(owner.masks.unwrap_or(UNSAID), LinkRate::enabled);
     for (name, mask) in options {
         match name {
             'w' => masks.width = mask,

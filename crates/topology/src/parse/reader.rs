@@ -30,6 +30,9 @@ const MODULE_BYTES_MAX: usize = 20;
 const KEYWORDS: &str = "keywords are Switch Ca Hca Rt, vendid devid sysimgguid switchguid caguid hcaguids rtguid, \
                         width speed extspeed module include pdebug do";
 
+/// What a port is of which nothing is said, as in ibsim: 4x and SDR.
+pub(super) const UNSAID: LinkMasks = LinkMasks { width: 2, speed: 1, speed_ext: 0, fdr10: false };
+
 /// Reads lines and keeps what they set.
 pub(super) struct Reader<'l, 'f> {
     load: &'l mut Loader<'f>,
@@ -53,7 +56,7 @@ struct Settings {
     switches: GuidSource,
     hosts: GuidSource,
     routers: GuidSource,
-    masks: LinkMasks,
+    masks: Option<LinkMasks>,
     module: String,
 }
 
@@ -106,8 +109,7 @@ impl<'l, 'f> Reader<'l, 'f> {
             hosts: GuidSource::from(0x10_0000),
             switches: GuidSource::from(0x20_0000),
             routers: GuidSource::from(0x30_0000),
-            // As in ibsim: a port of which nothing is said is 4x and SDR.
-            masks: LinkMasks { width: 2, speed: 1, speed_ext: 0, fdr10: false },
+            masks: None,
             module: String::new(),
         };
         Self {
@@ -208,10 +210,14 @@ impl<'l, 'f> Reader<'l, 'f> {
                 guid_source(line, &mut settings.hosts).map(|_| ())
             }
             "rtguid" | "rtguids" => guid_source(line, &mut settings.routers).map(|_| ()),
-            "width" => equals(line, "a link width mask", 1..32).map(|mask| settings.masks.width = mask as u8),
-            "speed" => equals(line, "a link speed mask", 1..8).map(|mask| settings.masks.speed = mask as u8),
+            "width" => {
+                equals(line, "a link width mask", 1..32).map(|mask| settings.masks().width = mask as u8)
+            }
+            "speed" => {
+                equals(line, "a link speed mask", 1..8).map(|mask| settings.masks().speed = mask as u8)
+            }
             "extspeed" => equals(line, "an extended link speed mask", 0..16)
-                .map(|mask| settings.masks.speed_ext = mask as u8),
+                .map(|mask| settings.masks().speed_ext = mask as u8),
             "pdebug" => equals(line, "a number", 0..1 << 32).map(|_| ()),
             _ => return None,
         })
@@ -351,6 +357,11 @@ impl<'l, 'f> Reader<'l, 'f> {
 }
 
 impl Settings {
+    /// The masks that `width=`, `speed=` and `extspeed=` set.
+    fn masks(&mut self) -> &mut LinkMasks {
+        self.masks.get_or_insert(UNSAID)
+    }
+
     /// The next node of a kind, and what it uses up.
     fn node(&mut self, kind: NodeType, ports: u8) -> Node {
         let source = match kind {

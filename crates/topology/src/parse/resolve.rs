@@ -6,7 +6,8 @@ use weft_wire::{Guid, Lid, PortNum};
 
 use super::draft::{Draft, NodeDraft, PortDraft, RemoteDraft, Spot};
 use super::error::{ParseError, Problem};
-use crate::{BuildError, Fabric, FabricBuilder, NodeIndex, PortRef};
+use super::reader::UNSAID;
+use crate::{BuildError, Fabric, FabricBuilder, LinkMasks, NodeIndex, PortRef};
 
 /// A port: the node's place in the draft, and its number. (Place and number order cables by the file.)
 type End = (usize, u8);
@@ -171,7 +172,7 @@ fn set_ports(draft: &mut Draft, facts: &BTreeMap<End, RemoteFacts>, links: &[(En
             let (said, own) = (facts.get(&(index, number)), ports.get(&number));
             let is_switch = node.is_switch();
             let port = &mut node.ports[usize::from(number)];
-            port.enabled = own.and_then(|own| own.masks).unwrap_or(*masks);
+            port.enabled = own.and_then(|own| own.masks).or(*masks).unwrap_or(UNSAID);
             if is_switch {
                 continue;
             }
@@ -182,17 +183,20 @@ fn set_ports(draft: &mut Draft, facts: &BTreeMap<End, RemoteFacts>, links: &[(En
             }
         }
     }
-    // An end without a line of its own is whatever the other end says that the cable is.
+    // An end of which nothing is said is whatever the other end says that the cable is.
     for (here, there) in links {
         for (of, like) in [(*here, *there), (*there, *here)] {
-            let silent = |end| port_draft(draft, end).is_none_or(|port| port.masks.is_none());
-            let lineless = port_draft(draft, of).is_none_or(|port| port.remote.is_none());
-            if lineless && silent(of) && !silent(like) {
-                let masks = draft.nodes[like.0].node.ports[usize::from(like.1)].enabled;
+            if said_masks(draft, of).is_none() {
+                let masks = said_masks(draft, like).unwrap_or(UNSAID);
                 draft.nodes[of.0].node.ports[usize::from(of.1)].enabled = masks;
             }
         }
     }
+}
+
+/// What the file says of a port's width and speed, on its own line or before its node.
+fn said_masks(draft: &Draft, end: End) -> Option<LinkMasks> {
+    port_draft(draft, end).and_then(|port| port.masks).or(draft.nodes[end.0].masks)
 }
 
 fn build(draft: Draft, links: &[(End, End)]) -> Result<Fabric, ParseError> {

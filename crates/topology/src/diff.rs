@@ -1,0 +1,146 @@
+//! What tells two cablings apart, names and LIDs aside.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+use weft_wire::{Guid, NodeType, PortNum};
+
+use crate::{Cable, Fabric, LinkRate};
+
+/// A port by what does not change with a node's place in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct PortId {
+    /// The node.
+    pub guid: Guid,
+    /// Its port.
+    pub port: PortNum,
+}
+
+/// Something that one fabric has and the other has not, or has otherwise. The first fabric is the one expected.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(tag = "difference", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Difference {
+    /// Only the first has this node.
+    MissingNode {
+        /// Its GUID.
+        guid: Guid,
+        /// Its id in the first.
+        id: String,
+    },
+    /// Only the second has this node.
+    ExtraNode {
+        /// Its GUID.
+        guid: Guid,
+        /// Its id in the second.
+        id: String,
+    },
+    /// The node is of another kind.
+    Kind {
+        /// Its GUID.
+        guid: Guid,
+        /// Its kind in the first.
+        first: NodeType,
+        /// Its kind in the second.
+        second: NodeType,
+    },
+    /// The node has another number of ports.
+    PortCount {
+        /// Its GUID.
+        guid: Guid,
+        /// How many in the first.
+        first: u8,
+        /// How many in the second.
+        second: u8,
+    },
+    /// Only the first has this cable.
+    MissingCable {
+        /// One end.
+        a: PortId,
+        /// The other end.
+        b: PortId,
+    },
+    /// Only the second has this cable.
+    ExtraCable {
+        /// One end.
+        a: PortId,
+        /// The other end.
+        b: PortId,
+    },
+    /// Both have the cable, at different rates.
+    Rate {
+        /// One end.
+        a: PortId,
+        /// The other end.
+        b: PortId,
+        /// Its rate in the first.
+        first: LinkRate,
+        /// Its rate in the second.
+        second: LinkRate,
+    },
+}
+
+/// Compares two cablings. Nodes are matched by GUID; ids, descriptions, LIDs and the order of nodes do not matter.
+/// Differences come in GUID order, nodes before cables.
+pub fn diff(first: &Fabric, second: &Fabric) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    for (guid, index) in &first.by_guid {
+        let node = first.node(*index);
+        let Some(other) = second.by_guid(*guid).map(|index| second.node(index)) else {
+            differences.push(Difference::MissingNode { guid: *guid, id: node.id.clone() });
+            continue;
+        };
+        if node.kind != other.kind {
+            differences.push(Difference::Kind { guid: *guid, first: node.kind, second: other.kind });
+        }
+        let (count, other_count) = (node.port_count(), other.port_count());
+        if count != other_count {
+            differences.push(Difference::PortCount { guid: *guid, first: count, second: other_count });
+        }
+    }
+    for (guid, index) in &second.by_guid {
+        if first.by_guid(*guid).is_none() {
+            differences.push(Difference::ExtraNode { guid: *guid, id: second.node(*index).id.clone() });
+        }
+    }
+    let (cables, other_cables) = (by_ends(first), by_ends(second));
+    for (&(a, b), &rate) in &cables {
+        match other_cables.get(&(a, b)) {
+            None => differences.push(Difference::MissingCable { a, b }),
+            Some(&other) if other != rate => {
+                differences.push(Difference::Rate { a, b, first: rate, second: other });
+            }
+            Some(_) => {}
+        }
+    }
+    let extra = other_cables.keys().filter(|ends| !cables.contains_key(*ends));
+    differences.extend(extra.map(|&(a, b)| Difference::ExtraCable { a, b }));
+    differences
+}
+
+fn by_ends(fabric: &Fabric) -> BTreeMap<(PortId, PortId), LinkRate> {
+    let id = |(guid, port)| PortId { guid, port };
+    let ends = |cable: &Cable| (id(fabric.rank(cable.a)), id(fabric.rank(cable.b)));
+    fabric.cables().map(|cable| (ends(&cable), cable.rate)).collect()
+}
+
+impl fmt::Display for PortId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[{}]", self.guid, self.port)
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MissingNode { guid, id } => write!(f, "- node {guid} \"{id}\""),
+            Self::ExtraNode { guid, id } => write!(f, "+ node {guid} \"{id}\""),
+            Self::Kind { guid, first, second } => write!(f, "! node {guid} kind {first} -> {second}"),
+            Self::PortCount { guid, first, second } => write!(f, "! node {guid} ports {first} -> {second}"),
+            Self::MissingCable { a, b } => write!(f, "- cable {a} {b}"),
+            Self::ExtraCable { a, b } => write!(f, "+ cable {a} {b}"),
+            Self::Rate { a, b, first, second } => write!(f, "! cable {a} {b} rate {first} -> {second}"),
+        }
+    }
+}
