@@ -185,7 +185,7 @@ fn link_round_trip(low: &Identity, high: &Identity) -> Duration {
     both(
         move |address| {
             block_on(async {
-                play(HIGH, LOW, &high, nowhere, |at| drop(address.send(at))).await;
+                play(HIGH, LOW, &high, nowhere, |at| address.send(at).expect("the other side waits")).await;
             });
         },
         move |address| {
