@@ -1,5 +1,7 @@
 //! Two agents and the cable between them, over real sockets.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
 mod common;
 
 use bytes::Bytes;

@@ -1,5 +1,7 @@
 //! Agents that die, and agents that come back.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
 mod common;
 
 use common::{Agent, HIGH, LOW, VL15, Victim, cable, config, free_address, run};

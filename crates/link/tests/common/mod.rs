@@ -16,35 +16,35 @@ use weft_link::{
 use weft_wire::{Guid, LinkParameters, PortNum, VirtualLane};
 
 /// The only link of the agents here.
-pub const LINK: LinkIndex = LinkIndex(0);
+pub(crate) const LINK: LinkIndex = LinkIndex(0);
 /// The management lane.
-pub const VL15: VirtualLane = VirtualLane::MANAGEMENT;
+pub(crate) const VL15: VirtualLane = VirtualLane::MANAGEMENT;
 /// Long enough for a machine that does other things too.
 const PATIENCE: Duration = Duration::from_secs(20);
 const QDR_4X: LinkParameters = LinkParameters { width: 3, speed: 7, speed_ext: 0 };
 
 /// The GUID of the dialling end.
-pub const LOW: Guid = Guid(0x10);
+pub(crate) const LOW: Guid = Guid(0x10);
 /// The GUID of the accepting end.
-pub const HIGH: Guid = Guid(0x20);
+pub(crate) const HIGH: Guid = Guid(0x20);
 
 /// An end at port 1.
-pub fn end(guid: Guid) -> CableEnd {
+pub(crate) fn end(guid: Guid) -> CableEnd {
     CableEnd { guid, port: PortNum(1) }
 }
 
 /// A cable from `local` to `remote`.
-pub fn cable(local: Guid, remote: Guid, remote_addr: SocketAddr) -> Cable {
+pub(crate) fn cable(local: Guid, remote: Guid, remote_addr: SocketAddr) -> Cable {
     Cable { local: end(local), remote: end(remote), remote_addr, parameters: QDR_4X }
 }
 
 /// An address where nobody listens yet. It is free at this moment; the tests bind it again at once.
-pub fn free_address() -> SocketAddr {
+pub(crate) fn free_address() -> SocketAddr {
     std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
 /// The configuration of these tests.
-pub fn config(incarnation: u64) -> LinkConfig {
+pub(crate) fn config(incarnation: u64) -> LinkConfig {
     LinkConfig::new("test", incarnation)
 }
 
@@ -59,17 +59,17 @@ impl Handler for Recorder {
 }
 
 /// Awaits events and fails with what came instead.
-pub struct Events(mpsc::UnboundedReceiver<LinkEvent>);
+pub(crate) struct Events(mpsc::UnboundedReceiver<LinkEvent>);
 
 impl Events {
     /// The next event.
-    pub async fn next(&mut self) -> LinkEvent {
+    pub(crate) async fn next(&mut self) -> LinkEvent {
         let event = tokio::time::timeout(PATIENCE, self.0.recv()).await;
         event.expect("an event within the test's patience").expect("an agent that lives")
     }
 
     /// The next event, which must be `Up`.
-    pub async fn up(&mut self) -> LinkParameters {
+    pub(crate) async fn up(&mut self) -> LinkParameters {
         match self.next().await {
             LinkEvent::Up { link: LINK, peer } => peer,
             other => panic!("awaited Up, got {other:?}"),
@@ -77,7 +77,7 @@ impl Events {
     }
 
     /// The next event, which must be `Down`.
-    pub async fn down(&mut self) -> DownReason {
+    pub(crate) async fn down(&mut self) -> DownReason {
         match self.next().await {
             LinkEvent::Down { link: LINK, reason } => reason,
             other => panic!("awaited Down, got {other:?}"),
@@ -85,7 +85,7 @@ impl Events {
     }
 
     /// The next event, which must be a packet.
-    pub async fn packet(&mut self) -> (VirtualLane, Bytes) {
+    pub(crate) async fn packet(&mut self) -> (VirtualLane, Bytes) {
         match self.next().await {
             LinkEvent::Received { link: LINK, lane, packet } => (lane, packet),
             other => panic!("awaited a packet, got {other:?}"),
@@ -93,7 +93,7 @@ impl Events {
     }
 
     /// The next event, which must be a refusal.
-    pub async fn refused(&mut self) -> RefusalReason {
+    pub(crate) async fn refused(&mut self) -> RefusalReason {
         match self.next().await {
             LinkEvent::Refused { reason, .. } => reason,
             other => panic!("awaited a refusal, got {other:?}"),
@@ -101,20 +101,25 @@ impl Events {
     }
 
     /// Whether nothing has come.
-    pub fn is_quiet(&mut self) -> bool {
+    pub(crate) fn is_quiet(&mut self) -> bool {
         self.0.try_recv().is_err()
     }
 }
 
 /// An agent in the test's own thread.
-pub struct Agent {
-    pub links: Links,
-    pub events: Events,
+pub(crate) struct Agent {
+    pub(crate) links: Links,
+    pub(crate) events: Events,
 }
 
 impl Agent {
     /// Binds and dials at once.
-    pub fn start(address: SocketAddr, identity: &Identity, config: LinkConfig, cables: Vec<Cable>) -> Self {
+    pub(crate) fn start(
+        address: SocketAddr,
+        identity: &Identity,
+        config: LinkConfig,
+        cables: Vec<Cable>,
+    ) -> Self {
         let (send, receive) = mpsc::unbounded_channel();
         let links = Links::bind(address, identity, config, cables, Rc::new(Recorder(send))).unwrap();
         links.start_dialling();
@@ -122,22 +127,27 @@ impl Agent {
     }
 
     /// Sends a packet that must not be dropped.
-    pub fn send(&self, lane: VirtualLane, packet: &[u8]) {
+    pub(crate) fn send(&self, lane: VirtualLane, packet: &[u8]) {
         let outcome = self.links.send(LINK, lane, Bytes::copy_from_slice(packet));
         assert!(!matches!(outcome, weft_link::SendOutcome::Dropped(_)), "{outcome:?}");
     }
 }
 
 /// An agent in a thread and runtime of its own, which can die without a word, as by `kill -9`.
-pub struct Victim {
-    pub events: Events,
+pub(crate) struct Victim {
+    pub(crate) events: Events,
     kill: Option<oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Victim {
     /// Binds and dials at once.
-    pub fn start(address: SocketAddr, identity: &Identity, config: LinkConfig, cables: Vec<Cable>) -> Self {
+    pub(crate) fn start(
+        address: SocketAddr,
+        identity: &Identity,
+        config: LinkConfig,
+        cables: Vec<Cable>,
+    ) -> Self {
         let (send, receive) = mpsc::unbounded_channel();
         let (kill, killed) = oneshot::channel();
         let identity = identity.clone();
@@ -156,7 +166,7 @@ impl Victim {
     }
 
     /// Kills it; when this returns its socket is closed.
-    pub fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         drop(self.kill.take());
         self.thread.take().unwrap().join().unwrap();
     }
@@ -167,12 +177,12 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// Runs a test in a runtime like an agent's.
-pub fn run(test: impl Future<Output = ()>) {
+pub(crate) fn run(test: impl Future<Output = ()>) {
     LocalSet::new().block_on(&runtime(), test);
 }
 
 /// Two agents with a cable between them, both up.
-pub async fn pair(configure: impl Fn(&mut LinkConfig)) -> (Agent, Agent) {
+pub(crate) async fn pair(configure: impl Fn(&mut LinkConfig)) -> (Agent, Agent) {
     let authority = Authority::new("test").unwrap();
     let (low_at, high_at) = (free_address(), free_address());
     let start = |me, other, at, other_at, incarnation| {
