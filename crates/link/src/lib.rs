@@ -1,1 +1,38 @@
-//! One cable over QUIC: handshake, lanes, liveness; and its in-process twin
+//! One cable over QUIC: handshake, lanes, liveness; and its in-process twin.
+//!
+//! ```text
+//!   agent A                                              agent B
+//!   (lower GUID, port) ── dials, TLS 1.3 both ways ────▶ checks A's certificate
+//!   checks B's name     ── Hello(cable, incarnation) ──▶ checks certificate against cable
+//!                       ◀────────────── Hello ──────────
+//!   Up                  ── Ready ──────────────────────▶ Up
+//!   VL 15               ◀═ one datagram per packet ════▶
+//!   VL 0-14             ◀═ one stream per lane ════════▶
+//! ```
+//!
+//! [`Links`] holds an agent's end of all its cables to other agents: one UDP socket, one QUIC connection per
+//! cable. Events go to a [`Handler`] that is called from the reading task itself. [`Twins`] is the same for cables
+//! whose two ends live in one process. Nothing here knows what a packet means: it is handed over, in order where
+//! its lane is ordered, or dropped and counted.
+//!
+//! A link that was up always goes down before it comes up again, however short the gap: a second connection or a
+//! new incarnation of the peer is `Down`, then `Up`.
+
+mod accept;
+mod cable;
+mod codec;
+mod dial;
+mod identity;
+mod lanes;
+mod links;
+mod reason;
+mod session;
+mod transport;
+mod twin;
+
+pub use cable::{Cable, CableEnd, DropReason, Handler, LinkEvent, LinkIndex, SendOutcome, Stats};
+pub use identity::{Authority, Identity, IdentityError, node_name};
+pub use links::{LinkConfig, Links};
+pub use reason::{DownReason, RefusalReason};
+pub use transport::BindError;
+pub use twin::{TwinEvent, TwinIndex, Twins};

@@ -1,0 +1,118 @@
+//! The end of a cable that is dialled.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use quinn::rustls::pki_types::CertificateDer;
+use quinn::{Connection, Incoming};
+use tokio::task::spawn_local;
+use tokio::time::timeout;
+
+use crate::cable::LinkIndex;
+use crate::codec::{self, Control, ControlError, Hello};
+use crate::dial::meaning;
+use crate::identity::covers;
+use crate::links::Inner;
+use crate::reason::RefusalReason;
+
+/// Takes every connection that peers dial.
+pub(crate) async fn accept_forever(inner: Rc<Inner>) {
+    // Every cable may be dialled twice at once; beyond that somebody is knocking who has no cable here.
+    let handshakes_max = 2 * inner.slots.len() + 16;
+    while let Some(incoming) = inner.endpoint.accept().await {
+        if inner.handshakes.get() >= handshakes_max {
+            incoming.ignore();
+            continue;
+        }
+        spawn_local(accept(inner.clone(), incoming));
+    }
+}
+
+async fn accept(inner: Rc<Inner>, incoming: Incoming) {
+    let address = incoming.remote_address();
+    inner.handshakes.set(inner.handshakes.get() + 1);
+    let patience = Duration::from_millis(inner.config.link_timeout_ms);
+    let outcome = timeout(patience, handshake(&inner, address, incoming)).await;
+    inner.handshakes.set(inner.handshakes.get() - 1);
+    if let Ok(Some((link, connection, peer))) = outcome {
+        inner.carry(link, connection, peer).await;
+    }
+}
+
+async fn handshake(
+    inner: &Rc<Inner>,
+    address: SocketAddr,
+    incoming: Incoming,
+) -> Option<(LinkIndex, Connection, Hello)> {
+    let connection = match incoming.accept() {
+        Ok(connecting) => match connecting.await {
+            Ok(connection) => connection,
+            Err(error) => {
+                if let ControlError::Refused(reason) = meaning(error) {
+                    inner.tell_refused(None, address, reason);
+                }
+                return None;
+            }
+        },
+        Err(_) => return None,
+    };
+    let mut link = None;
+    let error = match exchange(inner, &connection, &mut link).await {
+        Ok(hello) => return link.map(|link| (link, connection, hello)),
+        Err(ControlError::Connection(error)) => meaning(error),
+        Err(refused) => refused,
+    };
+    if let ControlError::Refused(reason) = error {
+        connection.close(reason.close_code().var_int(), reason.to_string().as_bytes());
+        inner.tell_refused(link, address, reason);
+    }
+    None
+}
+
+async fn exchange(
+    inner: &Rc<Inner>,
+    connection: &Connection,
+    found: &mut Option<LinkIndex>,
+) -> Result<Hello, ControlError> {
+    let (mut send, mut receive) = connection.accept_bi().await?;
+    let Control::Hello(peer) = codec::read(&mut receive).await? else {
+        return Err(ControlError::Refused(RefusalReason::Malformed));
+    };
+    *found = inner.link_between(peer.to, peer.from);
+    let link = judge(inner, connection, &peer, *found).map_err(ControlError::Refused)?;
+    codec::write(&mut send, &Control::Hello(inner.hello(link))).await?;
+    match codec::read(&mut receive).await? {
+        Control::Ready => Ok(peer),
+        Control::Hello(_) => Err(ControlError::Refused(RefusalReason::Malformed)),
+    }
+}
+
+/// Whether the peer is who it claims to be and belongs at the other end of one of our cables.
+fn judge(
+    inner: &Inner,
+    connection: &Connection,
+    peer: &Hello,
+    found: Option<LinkIndex>,
+) -> Result<LinkIndex, RefusalReason> {
+    if peer.lab != inner.config.lab {
+        return Err(RefusalReason::WrongLab(peer.lab.clone()));
+    }
+    let chain =
+        connection.peer_identity().and_then(|chain| chain.downcast::<Vec<CertificateDer<'static>>>().ok());
+    let certificate = chain.as_ref().and_then(|chain| chain.first());
+    if !certificate.is_some_and(|certificate| covers(certificate, peer.from.guid)) {
+        return Err(RefusalReason::WrongNode(peer.from.guid));
+    }
+    let Some(link) = found else {
+        return Err(RefusalReason::NotCabled { from: peer.from, to: peer.to });
+    };
+    let slot = inner.slot(link);
+    if slot.cable.dials() {
+        return Err(RefusalReason::NotTheDialler);
+    }
+    if !slot.enabled.get() {
+        return Err(RefusalReason::Cut);
+    }
+    Ok(link)
+}

@@ -1,0 +1,140 @@
+//! What a cable is, and what is told of it.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use weft_wire::{Guid, LinkParameters, PortNum, VirtualLane};
+
+use crate::reason::{DownReason, RefusalReason};
+
+/// One end of a cable: a port of the node with this GUID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct CableEnd {
+    /// The node's GUID.
+    pub guid: Guid,
+    /// The node's port.
+    pub port: PortNum,
+}
+
+impl fmt::Display for CableEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.guid, self.port)
+    }
+}
+
+/// A cable to another agent, as the cabling gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cable {
+    /// The end that this agent holds.
+    pub local: CableEnd,
+    /// The other end.
+    pub remote: CableEnd,
+    /// Where the other end's agent listens.
+    pub remote_addr: SocketAddr,
+    /// What the local end enables; offered in the hello.
+    pub parameters: LinkParameters,
+}
+
+impl Cable {
+    /// Whether this end dials: the lower GUID does, then the lower port number.
+    pub fn dials(&self) -> bool {
+        self.local < self.remote
+    }
+}
+
+/// Which of an agent's links: the place of its cable in the list that [`crate::Links::bind`] was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkIndex(pub usize);
+
+/// What happened to a link.
+#[derive(Debug)]
+pub enum LinkEvent {
+    /// Hellos have passed in both directions.
+    Up {
+        /// The link.
+        link: LinkIndex,
+        /// What the other end enables.
+        peer: LinkParameters,
+    },
+    /// The link is gone; every `Up` is followed by exactly one of these before the next `Up`.
+    Down {
+        /// The link.
+        link: LinkIndex,
+        /// Why.
+        reason: DownReason,
+    },
+    /// A packet came in.
+    Received {
+        /// The link.
+        link: LinkIndex,
+        /// The lane it came on; not yet compared with what its header says.
+        lane: VirtualLane,
+        /// The packet's bytes, unchecked.
+        packet: Bytes,
+    },
+    /// A peer was refused, or refused us.
+    Refused {
+        /// The link, where it is known.
+        link: Option<LinkIndex>,
+        /// The peer's address.
+        address: SocketAddr,
+        /// Why.
+        reason: RefusalReason,
+    },
+}
+
+/// Takes link events, called from the task that read them so that a packet needs no further task switch.
+///
+/// It may call every method of [`crate::Links`]: none of them calls back.
+pub trait Handler {
+    /// Takes one event.
+    fn on_event(&self, event: LinkEvent);
+}
+
+/// What became of a packet that was handed to a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum SendOutcome {
+    /// On its way.
+    Sent,
+    /// Behind others in the link's own queue.
+    Queued,
+    /// Dropped and counted.
+    Dropped(DropReason),
+}
+
+/// Why a packet was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropReason {
+    /// The link is down.
+    LinkDown,
+    /// The lane's queue is full.
+    QueueFull,
+    /// The packet is longer than the lane carries.
+    TooLong,
+    /// There is no such link or lane.
+    NoSuchLane,
+}
+
+/// What a link has done since the agent began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stats {
+    /// Packets handed to QUIC or the link's queue.
+    pub sent_packets: u64,
+    /// Packets taken from QUIC.
+    pub received_packets: u64,
+    /// Packets dropped on sending.
+    pub dropped_packets: u64,
+    /// Frames that were not what they claimed; each closed the link.
+    pub malformed_frames: u64,
+    /// Peers refused on this link, and times a peer refused us.
+    pub refused: u64,
+    /// Attempts to dial.
+    pub dials: u64,
+    /// Times the link came up.
+    pub ups: u64,
+    /// Times the link went down.
+    pub downs: u64,
+}

@@ -1,0 +1,413 @@
+//! All the links of one agent: the state of each, and what the agent may ask of them.
+
+use std::cell::{Cell, Ref, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use quinn::{ClientConfig, Connection, Endpoint, SendDatagramError};
+use tokio::sync::Notify;
+use weft_wire::{LinkParameters, VirtualLane};
+
+use crate::cable::{Cable, CableEnd, DropReason, Handler, LinkEvent, LinkIndex, SendOutcome, Stats};
+use crate::codec::Hello;
+use crate::identity::Identity;
+use crate::lanes::{self, LaneQueue, PACKET_BYTES_MAX};
+use crate::reason::{CloseCode, DownReason};
+use crate::transport::{self, BindError};
+use crate::{accept, dial};
+
+/// How an agent's links behave.
+#[derive(Clone, Debug)]
+pub struct LinkConfig {
+    /// The laboratory's name; peers of another are refused.
+    pub lab: String,
+    /// How long a link may be silent before it is down. Both ends of a cable must agree.
+    pub link_timeout_ms: u64,
+    /// A number that no other process of this agent has had, such as its start time.
+    pub incarnation: u64,
+    /// What the jitter of the back-off is drawn from.
+    pub jitter_seed: u64,
+    /// How many management packets wait, beyond QUIC's own buffer, before one is dropped.
+    pub vl15_queue_packets: usize,
+    /// How many packets of a data lane wait before one is dropped.
+    pub lane_queue_packets: usize,
+    /// QUIC's own buffer for management packets.
+    pub datagram_send_bytes: usize,
+    /// The size of UDP payloads. 1400 passes 1500-byte networks with a tunnel in between.
+    pub udp_payload_bytes: u16,
+}
+
+impl LinkConfig {
+    /// The defaults for a laboratory; `incarnation` must differ from process to process.
+    pub fn new(lab: &str, incarnation: u64) -> Self {
+        Self {
+            lab: lab.to_owned(),
+            link_timeout_ms: 2000,
+            incarnation,
+            jitter_seed: incarnation,
+            vl15_queue_packets: 1024,
+            lane_queue_packets: 1024,
+            datagram_send_bytes: 256 << 10,
+            udp_payload_bytes: 1400,
+        }
+    }
+}
+
+/// An agent's links: one UDP socket, one QUIC connection per cable.
+///
+/// Lives in one thread: its tasks are spawned with `spawn_local`, so it must be made inside a
+/// [`tokio::task::LocalSet`] or a [`tokio::runtime::LocalRuntime`].
+#[derive(Clone)]
+pub struct Links {
+    inner: Rc<Inner>,
+}
+
+impl Links {
+    /// Opens the UDP socket and begins to accept. Dialling waits for [`Links::start_dialling`].
+    pub fn bind(
+        address: SocketAddr,
+        identity: &Identity,
+        config: LinkConfig,
+        cables: Vec<Cable>,
+        handler: Rc<dyn Handler>,
+    ) -> Result<Self, BindError> {
+        let mut by_ends = BTreeMap::new();
+        for (index, cable) in cables.iter().enumerate() {
+            if by_ends.insert((cable.local, cable.remote), LinkIndex(index)).is_some() {
+                return Err(BindError::DuplicateCable(cable.local, cable.remote));
+            }
+        }
+        let (endpoint, client) = transport::open(address, identity, &config)?;
+        let slots = cables.into_iter().map(Slot::new).collect();
+        let inner = Rc::new(Inner {
+            endpoint,
+            client,
+            config,
+            slots,
+            by_ends,
+            handler,
+            dialling: Cell::new(false),
+            handshakes: Cell::new(0),
+            refused: Cell::new(0),
+        });
+        tokio::task::spawn_local(accept::accept_forever(inner.clone()));
+        Ok(Self { inner })
+    }
+
+    /// Where this agent listens.
+    pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
+        self.inner.endpoint.local_addr()
+    }
+
+    /// Begins to dial the cables that this agent dials, and goes on for ever.
+    pub fn start_dialling(&self) {
+        if self.inner.dialling.replace(true) {
+            return;
+        }
+        for (index, slot) in self.inner.slots.iter().enumerate() {
+            if slot.cable.dials() {
+                tokio::task::spawn_local(dial::dial_forever(self.inner.clone(), LinkIndex(index)));
+            }
+        }
+    }
+
+    /// The links in order, with their cables.
+    pub fn cables(&self) -> impl Iterator<Item = (LinkIndex, &Cable)> {
+        self.inner.slots.iter().enumerate().map(|(index, slot)| (LinkIndex(index), &slot.cable))
+    }
+
+    /// Whether hellos have passed in both directions.
+    pub fn is_up(&self, link: LinkIndex) -> bool {
+        self.inner.slots.get(link.0).is_some_and(|slot| slot.live.borrow().is_some())
+    }
+
+    /// How many links are up.
+    pub fn up_count(&self) -> usize {
+        self.inner.slots.iter().filter(|slot| slot.live.borrow().is_some()).count()
+    }
+
+    /// What a link has done so far.
+    pub fn stats(&self, link: LinkIndex) -> Stats {
+        self.inner.slots.get(link.0).map(|slot| slot.stats.get()).unwrap_or_default()
+    }
+
+    /// How many peers have been refused, on whatever link or none.
+    pub fn refused_count(&self) -> u64 {
+        self.inner.refused.get()
+    }
+
+    /// Hands over one packet. Never blocks and never waits: what cannot go or queue is dropped and counted.
+    ///
+    /// Lane 15 goes as one unreliable datagram, other lanes on their ordered streams.
+    pub fn send(&self, link: LinkIndex, lane: VirtualLane, packet: Bytes) -> SendOutcome {
+        let Some(slot) = self.inner.slots.get(link.0) else {
+            return SendOutcome::Dropped(DropReason::NoSuchLane);
+        };
+        let live = slot.live.borrow();
+        let outcome = match live.as_ref() {
+            None => SendOutcome::Dropped(DropReason::LinkDown),
+            Some(live) if lane == VirtualLane::MANAGEMENT => live.send_datagram(packet, &self.inner.config),
+            Some(live) => live.send_on_lane(lane, packet, &self.inner.config),
+        };
+        slot.count(|stats| match outcome {
+            SendOutcome::Dropped(_) => stats.dropped_packets += 1,
+            _ => stats.sent_packets += 1,
+        });
+        outcome
+    }
+
+    /// Cuts a link or lets it come up again. While cut, the cable is not dialled and its peer is refused.
+    ///
+    /// The `Down` event follows from the link's own task, not from within this call.
+    pub fn set_enabled(&self, link: LinkIndex, enabled: bool) {
+        let Some(slot) = self.inner.slots.get(link.0) else { return };
+        if slot.enabled.replace(enabled) == enabled {
+            return;
+        }
+        if enabled {
+            slot.wake.notify_one();
+        } else {
+            slot.close(CloseCode::Cut, DownReason::Cut);
+        }
+    }
+
+    /// What this end enables from the next hello on.
+    pub fn set_parameters(&self, link: LinkIndex, parameters: LinkParameters) {
+        if let Some(slot) = self.inner.slots.get(link.0) {
+            slot.parameters.set(parameters);
+        }
+    }
+
+    /// Closes every link and tells the peers; returns when the closing packets are out.
+    pub async fn shutdown(&self) {
+        self.inner.endpoint.close(CloseCode::Shutdown.var_int(), b"agent stopped");
+        for slot in &self.inner.slots {
+            slot.enabled.set(false);
+            slot.close(CloseCode::Shutdown, DownReason::Shutdown);
+        }
+        // The closing packets leave when the connections' tasks next run; their draining need not be awaited.
+        for _ in 0..3 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// What the tasks of an agent's links share.
+pub(crate) struct Inner {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) client: ClientConfig,
+    pub(crate) config: LinkConfig,
+    pub(crate) slots: Vec<Slot>,
+    by_ends: BTreeMap<(CableEnd, CableEnd), LinkIndex>,
+    handler: Rc<dyn Handler>,
+    dialling: Cell<bool>,
+    /// Handshakes that peers have begun and not finished.
+    pub(crate) handshakes: Cell<usize>,
+    pub(crate) refused: Cell<u64>,
+}
+
+impl Inner {
+    pub(crate) fn emit(&self, event: LinkEvent) {
+        self.handler.on_event(event);
+    }
+
+    pub(crate) fn link_between(&self, local: CableEnd, remote: CableEnd) -> Option<LinkIndex> {
+        self.by_ends.get(&(local, remote)).copied()
+    }
+
+    pub(crate) fn slot(&self, link: LinkIndex) -> &Slot {
+        self.slots.get(link.0).expect("link indices are made from the list of slots")
+    }
+
+    /// This end's hello for a link.
+    pub(crate) fn hello(&self, link: LinkIndex) -> Hello {
+        let slot = self.slot(link);
+        Hello {
+            lab: self.config.lab.clone(),
+            from: slot.cable.local,
+            to: slot.cable.remote,
+            incarnation: self.config.incarnation,
+            parameters: slot.parameters.get(),
+        }
+    }
+}
+
+/// One cable and the state of its link.
+pub(crate) struct Slot {
+    pub(crate) cable: Cable,
+    pub(crate) enabled: Cell<bool>,
+    pub(crate) parameters: Cell<LinkParameters>,
+    /// Wakes the dialler when the link is enabled.
+    pub(crate) wake: Notify,
+    /// The connection that carries the link, while it is up.
+    live: RefCell<Option<Live>>,
+    /// Counts connections; events of any but the last are stale.
+    generation: Cell<u64>,
+    /// An `Up` has been told and its `Down` has not.
+    told_up: Cell<bool>,
+    /// Why this end closed the connection.
+    closing: RefCell<Option<DownReason>>,
+    stats: Cell<Stats>,
+}
+
+impl Slot {
+    fn new(cable: Cable) -> Self {
+        Self {
+            cable,
+            enabled: Cell::new(true),
+            parameters: Cell::new(cable.parameters),
+            wake: Notify::new(),
+            live: RefCell::new(None),
+            generation: Cell::new(0),
+            told_up: Cell::new(false),
+            closing: RefCell::new(None),
+            stats: Cell::default(),
+        }
+    }
+
+    pub(crate) fn count(&self, change: impl FnOnce(&mut Stats)) {
+        let mut stats = self.stats.get();
+        change(&mut stats);
+        self.stats.set(stats);
+    }
+
+    /// Whether the connection of this generation still carries the link.
+    pub(crate) fn carries(&self, generation: u64) -> bool {
+        self.generation.get() == generation && self.live.borrow().is_some()
+    }
+
+    pub(crate) fn live(&self) -> Ref<'_, Option<Live>> {
+        self.live.borrow()
+    }
+
+    /// Closes the connection at once; the task that reads it tells of it.
+    pub(crate) fn close(&self, code: CloseCode, reason: DownReason) {
+        if let Some(live) = self.live.take() {
+            live.connection.close(code.var_int(), reason.to_string().as_bytes());
+            self.closing.replace(Some(reason));
+        }
+    }
+
+    /// Installs a new connection and returns its generation.
+    pub(crate) fn install(&self, connection: Connection, peer_incarnation: u64) -> u64 {
+        self.closing.take();
+        self.generation.set(self.generation.get() + 1);
+        self.live.replace(Some(Live::new(connection, peer_incarnation)));
+        self.told_up.set(true);
+        self.count(|stats| stats.ups += 1);
+        self.generation.get()
+    }
+
+    /// Forgets the connection, if it is still the one of `generation`; says why this end closed it and
+    /// whether a `Down` is due.
+    pub(crate) fn retire(&self, generation: u64) -> (Option<DownReason>, bool) {
+        if self.generation.get() != generation {
+            return (None, false);
+        }
+        self.live.take();
+        let due = self.told_up.replace(false);
+        if due {
+            self.count(|stats| stats.downs += 1);
+        }
+        (self.closing.take(), due)
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.get()
+    }
+}
+
+/// A connection that carries a link.
+pub(crate) struct Live {
+    connection: Connection,
+    pub(crate) peer_incarnation: u64,
+    /// Management packets that found QUIC's buffer full.
+    backlog: Rc<RefCell<VecDeque<Bytes>>>,
+    lanes: RefCell<BTreeMap<u8, Rc<LaneQueue>>>,
+    /// The lanes that the peer has opened, one bit each.
+    lanes_read: Cell<u16>,
+}
+
+impl Live {
+    fn new(connection: Connection, peer_incarnation: u64) -> Self {
+        Self {
+            connection,
+            peer_incarnation,
+            backlog: Rc::default(),
+            lanes: RefCell::default(),
+            lanes_read: Cell::new(0),
+        }
+    }
+
+    fn send_datagram(&self, packet: Bytes, config: &LinkConfig) -> SendOutcome {
+        let mut backlog = self.backlog.borrow_mut();
+        // QUIC would make room by dropping the oldest unseen, so it is asked first.
+        if backlog.is_empty() && self.connection.datagram_send_buffer_space() >= packet.len() {
+            return match self.connection.send_datagram(packet) {
+                Ok(()) => SendOutcome::Sent,
+                Err(SendDatagramError::TooLarge) => SendOutcome::Dropped(DropReason::TooLong),
+                Err(_) => SendOutcome::Dropped(DropReason::LinkDown),
+            };
+        }
+        if self.connection.max_datagram_size().is_none_or(|bytes| packet.len() > bytes) {
+            return SendOutcome::Dropped(DropReason::TooLong);
+        }
+        if backlog.len() >= config.vl15_queue_packets {
+            return SendOutcome::Dropped(DropReason::QueueFull);
+        }
+        backlog.push_back(packet);
+        if backlog.len() == 1 {
+            tokio::task::spawn_local(drain(self.connection.clone(), self.backlog.clone()));
+        }
+        SendOutcome::Queued
+    }
+
+    fn send_on_lane(&self, lane: VirtualLane, packet: Bytes, config: &LinkConfig) -> SendOutcome {
+        if lane.0 >= lanes::LANES {
+            return SendOutcome::Dropped(DropReason::NoSuchLane);
+        }
+        if packet.len() > PACKET_BYTES_MAX {
+            return SendOutcome::Dropped(DropReason::TooLong);
+        }
+        let mut lanes = self.lanes.borrow_mut();
+        let queue = lanes.entry(lane.0).or_insert_with(|| {
+            let queue = Rc::new(LaneQueue::default());
+            tokio::task::spawn_local(lanes::write(self.connection.clone(), lane.0, queue.clone()));
+            queue
+        });
+        match queue.push(packet, config.lane_queue_packets) {
+            true => SendOutcome::Queued,
+            false => SendOutcome::Dropped(DropReason::QueueFull),
+        }
+    }
+
+    /// Marks a lane as being read; a lane has one stream.
+    pub(crate) fn claim_lane(&self, lane: VirtualLane) -> bool {
+        let bit = 1u16 << (lane.0 & 15);
+        let read = self.lanes_read.get();
+        self.lanes_read.set(read | bit);
+        read & bit == 0
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.lanes.borrow().values().for_each(|queue| queue.close());
+    }
+}
+
+/// Sends the backlog as QUIC finds room. The packet in hand stays at the front until it is gone, so that
+/// later ones queue behind it.
+async fn drain(connection: Connection, backlog: Rc<RefCell<VecDeque<Bytes>>>) {
+    loop {
+        let Some(packet) = backlog.borrow().front().cloned() else { return };
+        let sent = connection.send_datagram_wait(packet).await;
+        let mut backlog = backlog.borrow_mut();
+        backlog.pop_front();
+        if sent.is_err() {
+            backlog.clear();
+        }
+    }
+}

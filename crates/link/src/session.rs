@@ -1,0 +1,106 @@
+//! A connection's life as a link: up, packets, down.
+
+use std::rc::Rc;
+
+use quinn::{Connection, ConnectionError};
+use tokio::task::spawn_local;
+use weft_wire::VirtualLane;
+
+use crate::cable::{LinkEvent, LinkIndex};
+use crate::codec::Hello;
+use crate::lanes;
+use crate::links::Inner;
+use crate::reason::{CloseCode, DownReason, RefusalReason};
+
+impl Inner {
+    /// Carries the link over `connection` until it ends. Both hellos have passed.
+    pub(crate) async fn carry(self: &Rc<Self>, link: LinkIndex, connection: Connection, peer: Hello) {
+        let slot = self.slot(link);
+        self.supersede(link, &peer);
+        // Asked last, because the handler may have cut the link when it heard of the old connection's end.
+        if !slot.enabled.get() {
+            connection.close(CloseCode::Cut.var_int(), b"cut");
+            return;
+        }
+        let generation = slot.install(connection.clone(), peer.incarnation);
+        self.emit(LinkEvent::Up { link, peer: peer.parameters });
+        let streams = spawn_local(self.clone().accept_lanes(link, generation, connection.clone()));
+        let error = self.read_datagrams(link, generation, &connection).await;
+        streams.abort();
+        self.retire(link, generation, &error);
+    }
+
+    /// Ends what carried the link before, however fresh it was.
+    fn supersede(&self, link: LinkIndex, peer: &Hello) {
+        let slot = self.slot(link);
+        let reason = match slot.live().as_ref() {
+            Some(live) if live.peer_incarnation != peer.incarnation => DownReason::NewIncarnation,
+            _ => DownReason::SecondConnection,
+        };
+        slot.close(CloseCode::Superseded, reason);
+        self.retire(link, slot.generation(), &ConnectionError::LocallyClosed);
+    }
+
+    fn retire(&self, link: LinkIndex, generation: u64, error: &ConnectionError) {
+        let (ours, due) = self.slot(link).retire(generation);
+        if due {
+            self.emit(LinkEvent::Down { link, reason: DownReason::of(error, ours) });
+        }
+    }
+
+    async fn read_datagrams(
+        &self,
+        link: LinkIndex,
+        generation: u64,
+        connection: &Connection,
+    ) -> ConnectionError {
+        loop {
+            match connection.read_datagram().await {
+                Ok(packet) => self.deliver(link, generation, VirtualLane::MANAGEMENT, packet),
+                Err(error) => return error,
+            }
+        }
+    }
+
+    /// Hands a packet to the handler unless its connection carries the link no more.
+    fn deliver(&self, link: LinkIndex, generation: u64, lane: VirtualLane, packet: bytes::Bytes) {
+        let slot = self.slot(link);
+        if slot.carries(generation) {
+            slot.count(|stats| stats.received_packets += 1);
+            self.emit(LinkEvent::Received { link, lane, packet });
+        }
+    }
+
+    async fn accept_lanes(self: Rc<Self>, link: LinkIndex, generation: u64, connection: Connection) {
+        while let Ok(stream) = connection.accept_uni().await {
+            spawn_local(self.clone().read_lane(link, generation, stream));
+        }
+    }
+
+    async fn read_lane(self: Rc<Self>, link: LinkIndex, generation: u64, stream: quinn::RecvStream) {
+        let slot = self.slot(link);
+        let claim =
+            |lane| slot.carries(generation) && slot.live().as_ref().is_some_and(|l| l.claim_lane(lane));
+        let deliver = |lane, packet| self.deliver(link, generation, lane, packet);
+        if lanes::read(stream, claim, deliver).await.is_err() && slot.carries(generation) {
+            slot.count(|stats| stats.malformed_frames += 1);
+            slot.close(CloseCode::Malformed, DownReason::Malformed);
+        }
+    }
+
+    /// Counts a refusal and tells of it, except of cuts: those are an operator's doing and come at every attempt.
+    pub(crate) fn tell_refused(
+        &self,
+        link: Option<LinkIndex>,
+        address: std::net::SocketAddr,
+        reason: RefusalReason,
+    ) {
+        if let Some(link) = link {
+            self.slot(link).count(|stats| stats.refused += 1);
+        }
+        if !reason.is_cut() {
+            self.refused.set(self.refused.get() + 1);
+            self.emit(LinkEvent::Refused { link, address, reason });
+        }
+    }
+}

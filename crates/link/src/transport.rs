@@ -1,0 +1,176 @@
+//! How QUIC is set up: one endpoint per agent, TLS with the fabric's own authority, liveness, and no back-pressure
+//! of its own.
+
+use std::any::Any;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use quinn::congestion::{Controller, ControllerFactory};
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use quinn::rustls::client::Resumption;
+use quinn::rustls::crypto::{CryptoProvider, ring as provider};
+use quinn::rustls::server::WebPkiClientVerifier;
+use quinn::rustls::version::TLS13;
+use quinn::rustls::{CipherSuite, ClientConfig as TlsClient, RootCertStore, ServerConfig as TlsServer};
+use quinn::{
+    AckFrequencyConfig, ClientConfig, Endpoint, EndpointConfig, IdleTimeout, ServerConfig, TokioRuntime,
+    TransportConfig, VarInt,
+};
+use quinn_proto::HashedConnectionIdGenerator;
+use ring::hmac;
+
+use crate::identity::{Identity, IdentityError};
+use crate::links::LinkConfig;
+
+/// Lanes 0 to 14, one stream each.
+const LANE_STREAMS: u32 = 15;
+/// Wide enough that InfiniBand's credits always bind first.
+const STREAM_WINDOW_BYTES: u32 = 4 << 20;
+const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
+const DATAGRAM_RECEIVE_BYTES: usize = 1 << 20;
+/// A certificate that names hundreds of packed devices is tens of kilobytes.
+const CRYPTO_BUFFER_BYTES: usize = 256 << 10;
+/// Beyond 32 bits quinn does not pace.
+const WINDOW_BYTES: u64 = 1 << 40;
+
+/// Why an agent's endpoint could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// The identity is unusable.
+    #[error("unusable identity")]
+    Identity(#[from] IdentityError),
+    /// The UDP port cannot be bound.
+    #[error("cannot bind UDP {address}")]
+    Socket {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Two cables have the same two ends.
+    #[error("the cable between {0} and {1} is listed twice")]
+    DuplicateCable(crate::CableEnd, crate::CableEnd),
+}
+
+impl From<quinn::rustls::Error> for BindError {
+    fn from(error: quinn::rustls::Error) -> Self {
+        Self::Identity(IdentityError::Tls(error))
+    }
+}
+
+/// Opens the agent's endpoint and the settings with which it dials.
+pub(crate) fn open(
+    address: SocketAddr,
+    identity: &Identity,
+    config: &LinkConfig,
+) -> Result<(Endpoint, ClientConfig), BindError> {
+    let (client_tls, server_tls) = tls(identity)?;
+    let mut client = ClientConfig::new(Arc::new(client_tls));
+    // Only the dialler keeps the link alive: one side's pings are heard by both.
+    let keep_alive = Duration::from_millis(config.link_timeout_ms) / 4;
+    client.transport_config(Arc::new(transport(config, Some(keep_alive))));
+    let mut server = ServerConfig::with_crypto(Arc::new(server_tls));
+    server.transport_config(Arc::new(transport(config, None))).migration(false);
+
+    let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &identity.derived_key("weft stateless reset")?);
+    let [a, b, c, d, e, f, g, h, ..] = identity.derived_key("weft connection id")?;
+    let id_key = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+    let mut endpoint = EndpointConfig::new(Arc::new(reset_key));
+    endpoint.cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(id_key)));
+
+    let socket_error = |source| BindError::Socket { address, source };
+    let socket = UdpSocket::bind(address).map_err(socket_error)?;
+    let endpoint =
+        Endpoint::new(endpoint, Some(server), socket, Arc::new(TokioRuntime)).map_err(socket_error)?;
+    Ok((endpoint, client))
+}
+
+fn tls(identity: &Identity) -> Result<(QuicClientConfig, QuicServerConfig), BindError> {
+    let mut roots = RootCertStore::empty();
+    roots.add(identity.ca()?)?;
+    let roots = Arc::new(roots);
+    // One suite and one key exchange, the fastest ones: both ends are weft.
+    let mut crypto: CryptoProvider = provider::default_provider();
+    crypto.cipher_suites.retain(|suite| suite.suite() == CipherSuite::TLS13_AES_128_GCM_SHA256);
+    crypto.kx_groups = vec![provider::kx_group::X25519];
+    let crypto = Arc::new(crypto);
+
+    let mut client = TlsClient::builder_with_provider(crypto.clone())
+        .with_protocol_versions(&[&TLS13])?
+        .with_root_certificates(roots.clone())
+        .with_client_auth_cert(identity.chain()?, identity.key()?)?;
+    client.resumption = Resumption::disabled();
+    client.alpn_protocols = vec![b"weft-link".to_vec()];
+
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots, crypto.clone())
+        .build()
+        .map_err(IdentityError::Authority)?;
+    let mut server = TlsServer::builder_with_provider(crypto)
+        .with_protocol_versions(&[&TLS13])?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(identity.chain()?, identity.key()?)?;
+    server.send_tls13_tickets = 0;
+    server.alpn_protocols = vec![b"weft-link".to_vec()];
+
+    let holds = "the provider was left with the suite that QUIC's first packets need";
+    Ok((QuicClientConfig::try_from(client).expect(holds), QuicServerConfig::try_from(server).expect(holds)))
+}
+
+fn transport(config: &LinkConfig, keep_alive: Option<Duration>) -> TransportConfig {
+    let idle = IdleTimeout::from(VarInt::from_u32(u32::try_from(config.link_timeout_ms).unwrap_or(u32::MAX)));
+    // An acknowledgement for every tenth packet: most traffic is requests and replies, which carry theirs along.
+    let mut acks = AckFrequencyConfig::default();
+    acks.ack_eliciting_threshold(VarInt::from_u32(10));
+    let mut transport = TransportConfig::default();
+    transport
+        .max_idle_timeout(Some(idle))
+        .keep_alive_interval(keep_alive)
+        .max_concurrent_bidi_streams(VarInt::from_u32(1))
+        .max_concurrent_uni_streams(VarInt::from_u32(LANE_STREAMS))
+        .stream_receive_window(VarInt::from_u32(STREAM_WINDOW_BYTES))
+        .receive_window(VarInt::from_u32(CONNECTION_WINDOW_BYTES))
+        .send_window(u64::from(CONNECTION_WINDOW_BYTES))
+        .datagram_receive_buffer_size(Some(DATAGRAM_RECEIVE_BYTES))
+        .datagram_send_buffer_size(config.datagram_send_bytes)
+        .crypto_buffer_size(CRYPTO_BUFFER_BYTES)
+        .initial_mtu(config.udp_payload_bytes)
+        .mtu_discovery_config(None)
+        .ack_frequency_config(Some(acks))
+        .allow_spin(false)
+        .congestion_controller_factory(Arc::new(ConstantWindow));
+    transport
+}
+
+/// No congestion control: a cable's only back-pressure is InfiniBand's credits.
+#[derive(Clone, Copy, Debug)]
+struct ConstantWindow;
+
+impl ControllerFactory for ConstantWindow {
+    fn build(self: Arc<Self>, _now: Instant, _current_mtu: u16) -> Box<dyn Controller> {
+        Box::new(*self)
+    }
+}
+
+impl Controller for ConstantWindow {
+    fn on_congestion_event(&mut self, _now: Instant, _sent: Instant, _persistent: bool, _lost_bytes: u64) {}
+
+    fn on_mtu_update(&mut self, _new_mtu: u16) {}
+
+    fn window(&self) -> u64 {
+        WINDOW_BYTES
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(*self)
+    }
+
+    fn initial_window(&self) -> u64 {
+        WINDOW_BYTES
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}

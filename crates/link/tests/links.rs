@@ -1,0 +1,198 @@
+//! Two agents and the cable between them, over real sockets.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod common;
+
+use bytes::Bytes;
+use common::{Agent, HIGH, LINK, LOW, VL15, cable, config, free_address, pair, run};
+use weft_link::{Authority, BindError, DownReason, DropReason, LinkIndex, Links, SendOutcome};
+use weft_wire::VirtualLane;
+
+#[test]
+fn packets_pass_both_ways_on_the_management_lane() {
+    run(async {
+        let (mut low, mut high) = pair(|_| {}).await;
+        low.send(VL15, &[1; 290]);
+        assert_eq!(high.events.packet().await, (VL15, Bytes::from(vec![1; 290])));
+        high.send(VL15, &[2; 290]);
+        assert_eq!(low.events.packet().await, (VL15, Bytes::from(vec![2; 290])));
+        assert_eq!((low.links.stats(LINK).sent_packets, low.links.stats(LINK).received_packets), (1, 1));
+        assert!(low.links.is_up(LINK) && high.links.is_up(LINK));
+    });
+}
+
+#[test]
+fn data_lanes_are_ordered_and_carry_the_longest_packets() {
+    run(async {
+        let (low, mut high) = pair(|_| {}).await;
+        for number in 0..200u8 {
+            low.send(VirtualLane(0), &vec![number; 4096 + 200]);
+            low.send(VirtualLane(14), &[number]);
+        }
+        let (mut on_0, mut on_14) = (0, 0);
+        while (on_0, on_14) != (200, 200) {
+            let (lane, packet) = high.events.packet().await;
+            if lane == VirtualLane(0) {
+                assert_eq!((packet.len(), packet[0]), (4296, on_0));
+                on_0 += 1;
+            } else {
+                assert_eq!((lane, packet.as_ref()), (VirtualLane(14), &[on_14][..]));
+                on_14 += 1;
+            }
+        }
+    });
+}
+
+#[test]
+fn what_finds_no_room_is_dropped_and_counted_and_nothing_else_is() {
+    run(async {
+        let (low, mut high) = pair(|config| {
+            config.vl15_queue_packets = 4;
+            config.datagram_send_bytes = 2048;
+        })
+        .await;
+        // All in one turn of the loop, so that QUIC cannot empty its buffer meanwhile.
+        let outcomes: Vec<_> =
+            (0..100u8).map(|number| low.links.send(LINK, VL15, Bytes::from(vec![number; 290]))).collect();
+        let kept: Vec<u8> = (0..100u8)
+            .filter(|number| !matches!(outcomes[usize::from(*number)], SendOutcome::Dropped(_)))
+            .collect();
+        assert!(outcomes.contains(&SendOutcome::Sent) && outcomes.contains(&SendOutcome::Queued));
+        assert_eq!(outcomes.last(), Some(&SendOutcome::Dropped(DropReason::QueueFull)));
+        assert_eq!(low.links.stats(LINK).dropped_packets, 100 - kept.len() as u64);
+        for number in kept {
+            assert_eq!(high.events.packet().await.1[0], number);
+        }
+        low.send(VL15, b"the queue is free again");
+        assert_eq!(high.events.packet().await.1.as_ref(), b"the queue is free again");
+    });
+}
+
+#[test]
+fn a_data_lane_has_a_bound_too() {
+    run(async {
+        let (low, _high) = pair(|config| config.lane_queue_packets = 3).await;
+        let send = |lane, length| low.links.send(LINK, VirtualLane(lane), Bytes::from(vec![0; length]));
+        for _ in 0..3 {
+            assert_eq!(send(5, 10), SendOutcome::Queued);
+        }
+        assert_eq!(send(5, 10), SendOutcome::Dropped(DropReason::QueueFull));
+        assert_eq!(send(6, 10), SendOutcome::Queued, "lanes have bounds of their own");
+        assert_eq!(send(7, 5000), SendOutcome::Dropped(DropReason::TooLong));
+        assert_eq!(send(15, 5000), SendOutcome::Dropped(DropReason::TooLong));
+        assert_eq!(send(16, 10), SendOutcome::Dropped(DropReason::NoSuchLane));
+        let nowhere = low.links.send(LinkIndex(9), VL15, Bytes::new());
+        assert_eq!(nowhere, SendOutcome::Dropped(DropReason::NoSuchLane));
+        assert_eq!(low.links.stats(LINK).dropped_packets, 4);
+    });
+}
+
+#[test]
+fn a_cut_link_stays_down_until_it_is_mended() {
+    run(async {
+        let (mut low, mut high) = pair(|_| {}).await;
+        for cut_by_dialler in [true, false] {
+            let (one, other) = if cut_by_dialler { (&mut low, &mut high) } else { (&mut high, &mut low) };
+            one.links.set_enabled(LINK, false);
+            assert!(!one.links.is_up(LINK));
+            let outcome = one.links.send(LINK, VL15, Bytes::from_static(b"x"));
+            assert_eq!(outcome, SendOutcome::Dropped(DropReason::LinkDown));
+            assert_eq!(one.events.down().await, DownReason::Cut);
+            assert_eq!(other.events.down().await, DownReason::CutByPeer);
+            if !cut_by_dialler {
+                // The dialler has been sent away at least once before the link is mended.
+                while one.links.stats(LINK).refused == 0 {
+                    tokio::task::yield_now().await;
+                }
+            }
+            one.links.set_enabled(LINK, true);
+            one.events.up().await;
+            other.events.up().await;
+        }
+        assert!(low.events.is_quiet() && high.events.is_quiet(), "cuts are not reported as refusals");
+    });
+}
+
+#[test]
+fn an_agent_that_stops_says_so() {
+    run(async {
+        let (mut low, mut high) = pair(|_| {}).await;
+        low.links.shutdown().await;
+        assert_eq!(high.events.down().await, DownReason::PeerShutdown);
+        assert_eq!(low.events.down().await, DownReason::Shutdown);
+        assert_eq!(high.links.stats(LINK).downs, 1);
+    });
+}
+
+#[test]
+fn dialling_waits_for_the_word_and_for_the_peer() {
+    run(async {
+        let authority = Authority::new("test").unwrap();
+        let (low_at, high_at) = (free_address(), free_address());
+        let low_identity = authority.issue(&[LOW]).unwrap();
+        // The dialler is there first and finds nobody.
+        let mut low = Agent::start(low_at, &low_identity, config(1), vec![cable(LOW, HIGH, high_at)]);
+        while low.links.stats(LINK).dials == 0 {
+            tokio::task::yield_now().await;
+        }
+        let high_identity = authority.issue(&[HIGH]).unwrap();
+        let mut high = Agent::start(high_at, &high_identity, config(2), vec![cable(HIGH, LOW, low_at)]);
+        low.events.up().await;
+        high.events.up().await;
+        assert_eq!(high.links.stats(LINK).dials, 0, "only the lower end dials");
+    });
+}
+
+#[test]
+fn one_agent_with_several_devices_dials_with_the_name_of_each() {
+    run(async {
+        let authority = Authority::new("test").unwrap();
+        let (many_at, high_at) = (free_address(), free_address());
+        let guids = [LOW, weft_wire::Guid(0x11), weft_wire::Guid(0x12)];
+        let many = authority.issue(&guids).unwrap();
+        let cables = |far: bool| {
+            guids
+                .iter()
+                .map(|guid| {
+                    let mut cable = cable(*guid, HIGH, high_at);
+                    cable.remote.port.0 = guid.0 as u8;
+                    if far {
+                        (cable.local, cable.remote, cable.remote_addr) = (cable.remote, cable.local, many_at);
+                    }
+                    cable
+                })
+                .collect::<Vec<_>>()
+        };
+        let mut high = Agent::start(high_at, &authority.issue(&[HIGH]).unwrap(), config(1), cables(true));
+        let mut many = Agent::start(many_at, &many, config(2), cables(false));
+        for _ in guids {
+            assert!(matches!(many.events.next().await, weft_link::LinkEvent::Up { .. }));
+            assert!(matches!(high.events.next().await, weft_link::LinkEvent::Up { .. }));
+        }
+        assert_eq!((many.links.up_count(), high.links.up_count()), (3, 3));
+    });
+}
+
+#[test]
+fn a_busy_port_and_a_cable_listed_twice_are_errors() {
+    run(async {
+        let (low, _high) = pair(|_| {}).await;
+        let identity = Authority::new("test").unwrap().issue(&[LOW]).unwrap();
+        let handler = std::rc::Rc::new(Nobody);
+        let busy = low.links.local_addr().unwrap();
+        let error = Links::bind(busy, &identity, config(1), vec![], handler.clone()).err().unwrap();
+        assert!(matches!(error, BindError::Socket { address, .. } if address == busy), "{error:?}");
+        let twice = vec![cable(LOW, HIGH, busy); 2];
+        let error = Links::bind(free_address(), &identity, config(1), twice, handler).err().unwrap();
+        assert!(matches!(error, BindError::DuplicateCable(..)), "{error:?}");
+    });
+}
+
+struct Nobody;
+
+impl weft_link::Handler for Nobody {
+    fn on_event(&self, event: weft_link::LinkEvent) {
+        panic!("nobody listens for {event:?}");
+    }
+}

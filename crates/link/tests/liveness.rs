@@ -1,0 +1,167 @@
+//! Agents that die, and agents that come back.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod common;
+
+use common::{Agent, HIGH, LOW, VL15, Victim, cable, config, free_address, run};
+use weft_link::{Authority, DownReason, Identity, LinkConfig};
+
+struct Ends {
+    low: Identity,
+    high: Identity,
+    low_at: std::net::SocketAddr,
+    high_at: std::net::SocketAddr,
+}
+
+impl Ends {
+    fn new() -> Self {
+        let authority = Authority::new("test").unwrap();
+        Self {
+            low: authority.issue(&[LOW]).unwrap(),
+            high: authority.issue(&[HIGH]).unwrap(),
+            low_at: free_address(),
+            high_at: free_address(),
+        }
+    }
+
+    fn low_victim(&self, config: LinkConfig) -> Victim {
+        Victim::start(self.low_at, &self.low, config, vec![cable(LOW, HIGH, self.high_at)])
+    }
+
+    fn high_victim(&self, config: LinkConfig) -> Victim {
+        Victim::start(self.high_at, &self.high, config, vec![cable(HIGH, LOW, self.low_at)])
+    }
+
+    fn low_agent(&self, config: LinkConfig) -> Agent {
+        Agent::start(self.low_at, &self.low, config, vec![cable(LOW, HIGH, self.high_at)])
+    }
+
+    fn high_agent(&self, config: LinkConfig) -> Agent {
+        Agent::start(self.high_at, &self.high, config, vec![cable(HIGH, LOW, self.low_at)])
+    }
+}
+
+fn with_timeout(incarnation: u64, link_timeout_ms: u64) -> LinkConfig {
+    LinkConfig { link_timeout_ms, ..config(incarnation) }
+}
+
+#[test]
+fn a_killed_acceptor_is_noticed_by_its_silence() {
+    run(async {
+        let ends = Ends::new();
+        let victim = ends.high_victim(with_timeout(1, 400));
+        let mut low = ends.low_agent(with_timeout(2, 400));
+        low.events.up().await;
+        victim.kill();
+        assert_eq!(low.events.down().await, DownReason::Silent);
+    });
+}
+
+#[test]
+fn a_killed_dialler_is_noticed_by_its_silence() {
+    run(async {
+        let ends = Ends::new();
+        let mut high = ends.high_agent(with_timeout(1, 400));
+        let victim = ends.low_victim(with_timeout(2, 400));
+        high.events.up().await;
+        victim.kill();
+        assert_eq!(high.events.down().await, DownReason::Silent);
+    });
+}
+
+#[test]
+fn a_restarted_acceptor_is_down_and_up_long_before_its_silence_would_tell() {
+    run(async {
+        let ends = Ends::new();
+        // So long that only the restarted agent's resets can be what ends the link within the test's patience.
+        let victim = ends.high_victim(with_timeout(1, 120_000));
+        let mut low = ends.low_agent(with_timeout(2, 120_000));
+        low.events.up().await;
+        victim.kill();
+        let mut again = ends.high_victim(with_timeout(3, 120_000));
+        // Whatever is sent to it next tells.
+        low.send(VL15, &[0; 290]);
+        assert_eq!(low.events.down().await, DownReason::Reset);
+        low.events.up().await;
+        again.events.up().await;
+        low.send(VL15, b"new life");
+        assert_eq!(again.events.packet().await.1.as_ref(), b"new life");
+    });
+}
+
+#[test]
+fn the_dialler_s_own_keepalive_finds_a_restarted_acceptor() {
+    run(async {
+        let ends = Ends::new();
+        let victim = ends.high_victim(with_timeout(1, 2000));
+        let mut low = ends.low_agent(with_timeout(2, 2000));
+        low.events.up().await;
+        victim.kill();
+        let _again = ends.high_victim(with_timeout(3, 2000));
+        assert_eq!(low.events.down().await, DownReason::Reset);
+        low.events.up().await;
+    });
+}
+
+#[test]
+fn a_restarted_dialler_is_down_and_up() {
+    run(async {
+        let ends = Ends::new();
+        let mut high = ends.high_agent(with_timeout(1, 120_000));
+        let victim = ends.low_victim(with_timeout(2, 120_000));
+        high.events.up().await;
+        victim.kill();
+        let mut again = ends.low_victim(with_timeout(3, 120_000));
+        assert_eq!(high.events.down().await, DownReason::NewIncarnation);
+        high.events.up().await;
+        again.events.up().await;
+        high.send(VL15, b"new life");
+        assert_eq!(again.events.packet().await.1.as_ref(), b"new life");
+    });
+}
+
+#[test]
+fn a_second_connection_of_the_same_process_is_down_and_up() {
+    run(async {
+        let ends = Ends::new();
+        let mut high = ends.high_agent(config(1));
+        let mut first = ends.low_agent(config(2));
+        first.events.up().await;
+        high.events.up().await;
+        // The same incarnation once more, from another port: as if its first connection had been forgotten.
+        let cables = vec![cable(LOW, HIGH, ends.high_at)];
+        let mut second = Agent::start(free_address(), &ends.low, config(2), cables);
+        second.events.up().await;
+        assert_eq!(high.events.down().await, DownReason::SecondConnection);
+        high.events.up().await;
+        // The one that was replaced hears of it, and what it sends no longer arrives.
+        assert_eq!(first.events.down().await, DownReason::SecondConnection);
+        first.links.set_enabled(common::LINK, false);
+        second.send(VL15, b"newest");
+        assert_eq!(high.events.packet().await.1.as_ref(), b"newest");
+    });
+}
+
+#[test]
+fn a_link_without_traffic_stays_up() {
+    run(async {
+        let ends = Ends::new();
+        let mut high = ends.high_agent(with_timeout(1, 300));
+        let mut low = ends.low_agent(with_timeout(2, 300));
+        low.events.up().await;
+        high.events.up().await;
+        // Five times the timeout passes, by the clock of a third agent that finds nobody to talk to.
+        let lonely = Agent::start(
+            free_address(),
+            &ends.low,
+            with_timeout(3, 1500),
+            vec![cable(LOW, HIGH, free_address())],
+        );
+        while lonely.links.stats(common::LINK).dials < 2 {
+            tokio::task::yield_now().await;
+        }
+        assert!(low.events.is_quiet() && high.events.is_quiet());
+        assert_eq!(low.links.stats(common::LINK).downs, 0);
+    });
+}

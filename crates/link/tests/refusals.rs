@@ -1,0 +1,263 @@
+//! Peers that must not be let in, and bytes that are no peers at all.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod common;
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{Agent, HIGH, LINK, LOW, VL15, cable, config, free_address, pair, run};
+use quinn::crypto::rustls::QuicClientConfig;
+use quinn::rustls::pki_types::pem::PemObject;
+use quinn::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use quinn::{ConnectionError, Endpoint, rustls};
+use weft_link::{Authority, DownReason, Identity, RefusalReason, node_name};
+use weft_wire::Guid;
+
+/// A dialler and an acceptor with identities and a cabling as given, before either is up.
+fn strangers(low: &Identity, low_claims: Guid, high: &Identity, high_cables: bool) -> (Agent, Agent) {
+    let (low_at, high_at) = (free_address(), free_address());
+    let cables = if high_cables { vec![cable(HIGH, low_claims, low_at)] } else { vec![] };
+    let high = Agent::start(high_at, high, config(1), cables);
+    let low = Agent::start(low_at, low, config(2), vec![cable(low_claims, HIGH, high_at)]);
+    (low, high)
+}
+
+#[test]
+fn another_authoritys_dialler_is_refused() {
+    run(async {
+        let ours = Authority::new("test").unwrap();
+        let theirs = Authority::new("test").unwrap();
+        // The stranger trusts us, but we do not trust it.
+        let mut stranger = theirs.issue(&[LOW]).unwrap();
+        stranger.ca_cert = ours.issue(&[LOW]).unwrap().ca_cert;
+        let (mut low, mut high) = strangers(&stranger, LOW, &ours.issue(&[HIGH]).unwrap(), true);
+        let reason = high.events.refused().await;
+        assert!(matches!(reason, RefusalReason::Certificate(_)), "{reason:?}");
+        let reason = low.events.refused().await;
+        assert!(matches!(reason, RefusalReason::ByPeer(_)), "{reason:?}");
+        assert!(high.links.refused_count() >= 1 && !high.links.is_up(LINK) && !low.links.is_up(LINK));
+    });
+}
+
+#[test]
+fn another_authoritys_acceptor_is_refused() {
+    run(async {
+        let ours = Authority::new("test").unwrap();
+        let theirs = Authority::new("test").unwrap();
+        let (mut low, mut high) =
+            strangers(&ours.issue(&[LOW]).unwrap(), LOW, &theirs.issue(&[HIGH]).unwrap(), true);
+        let reason = low.events.refused().await;
+        assert!(matches!(reason, RefusalReason::Certificate(_)), "{reason:?}");
+        let reason = high.events.refused().await;
+        assert!(matches!(reason, RefusalReason::ByPeer(_)), "{reason:?}");
+        assert!(low.links.stats(LINK).refused >= 1);
+    });
+}
+
+#[test]
+fn an_acceptor_with_another_nodes_certificate_is_refused() {
+    run(async {
+        let authority = Authority::new("test").unwrap();
+        let wrong = authority.issue(&[Guid(0x99)]).unwrap();
+        let (mut low, _high) = strangers(&authority.issue(&[LOW]).unwrap(), LOW, &wrong, true);
+        let reason = low.events.refused().await;
+        assert!(matches!(reason, RefusalReason::Certificate(_)), "{reason:?}");
+    });
+}
+
+#[test]
+fn a_dialler_with_another_nodes_certificate_is_refused() {
+    run(async {
+        let authority = Authority::new("test").unwrap();
+        let wrong = authority.issue(&[Guid(0x09)]).unwrap();
+        let (mut low, mut high) = strangers(&wrong, LOW, &authority.issue(&[HIGH]).unwrap(), true);
+        assert_eq!(high.events.refused().await, RefusalReason::WrongNode(LOW));
+        let reason = low.events.refused().await;
+        assert!(
+            matches!(&reason, RefusalReason::ByPeer(text) if text.contains("does not cover")),
+            "{reason:?}"
+        );
+        assert!(high.links.stats(LINK).refused >= 1);
+    });
+}
+
+#[test]
+fn a_cable_that_the_cabling_does_not_have_is_refused() {
+    run(async {
+        let authority = Authority::new("test").unwrap();
+        let low = authority.issue(&[LOW]).unwrap();
+        let (mut low, mut high) = strangers(&low, LOW, &authority.issue(&[HIGH]).unwrap(), false);
+        let reason = high.events.refused().await;
+        let (from, to) = (common::end(LOW), common::end(HIGH));
+        assert_eq!(reason, RefusalReason::NotCabled { from, to });
+        let reason = low.events.refused().await;
+        assert!(matches!(&reason, RefusalReason::ByPeer(text) if text.contains("no cable")), "{reason:?}");
+        // It comes back and is refused again: the dialler never gives up.
+        assert!(matches!(low.events.refused().await, RefusalReason::ByPeer(_)));
+    });
+}
+
+#[test]
+fn a_peer_of_another_laboratory_is_refused() {
+    run(async {
+        let authority = Authority::new("test").unwrap();
+        let (low_at, high_at) = (free_address(), free_address());
+        let mut other = config(1);
+        other.lab = "other".into();
+        let high_identity = authority.issue(&[HIGH]).unwrap();
+        let mut high = Agent::start(high_at, &high_identity, other, vec![cable(HIGH, LOW, low_at)]);
+        let low_identity = authority.issue(&[LOW]).unwrap();
+        let _low = Agent::start(low_at, &low_identity, config(2), vec![cable(LOW, HIGH, high_at)]);
+        assert_eq!(high.events.refused().await, RefusalReason::WrongLab("test".into()));
+    });
+}
+
+/// A QUIC client with a valid certificate that then says what it likes.
+async fn intruder(identity: &Identity, to: SocketAddr) -> (Endpoint, quinn::Connection) {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(identity.ca_cert.as_bytes()).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_client_auth_cert(
+            vec![CertificateDer::from_pem_slice(identity.cert_chain.as_bytes()).unwrap()],
+            PrivateKeyDer::from_pem_slice(identity.private_key.as_bytes()).unwrap(),
+        )
+        .unwrap();
+    tls.alpn_protocols = vec![b"weft-link".to_vec()];
+    let client = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap()));
+    let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+    let connection = endpoint.connect_with(client, to, &node_name(HIGH)).unwrap().await.unwrap();
+    (endpoint, connection)
+}
+
+#[test]
+fn malformed_hellos_are_refused() {
+    run(async {
+        let authority = Authority::new("test").unwrap();
+        let at = free_address();
+        let mut high = Agent::start(
+            at,
+            &authority.issue(&[HIGH]).unwrap(),
+            config(1),
+            vec![cable(HIGH, LOW, free_address())],
+        );
+        let identity = authority.issue(&[LOW]).unwrap();
+        let hellos: [(&[u8], RefusalReason); 5] = [
+            (&[1, 0, 255, 255, 0], RefusalReason::Oversized(65535)),
+            (&[7, 0, 1, 0, 0], RefusalReason::Version(7)),
+            (&[1, 0, 3, 0, 9, 9, 9], RefusalReason::Malformed),
+            (&[1, 0, 1, 0, 1], RefusalReason::Malformed), // Ready, and no hello before it
+            (&[1, 0], RefusalReason::Malformed),          // and then the stream ends
+        ];
+        for (bytes, reason) in hellos {
+            let (_endpoint, connection) = intruder(&identity, at).await;
+            let (mut send, _receive) = connection.open_bi().await.unwrap();
+            send.write_all(bytes).await.unwrap();
+            let _ = send.finish();
+            assert_eq!(high.events.refused().await, reason);
+            let closed = connection.closed().await;
+            assert!(matches!(closed, ConnectionError::ApplicationClosed(_)), "{closed:?}");
+        }
+        assert_eq!(high.links.refused_count(), 5);
+    });
+}
+
+#[test]
+fn a_peer_that_connects_and_says_nothing_is_dropped() {
+    run(async {
+        let authority = Authority::new("test").unwrap();
+        let at = free_address();
+        let mut quick = config(1);
+        quick.link_timeout_ms = 200;
+        let cables = vec![cable(HIGH, LOW, free_address())];
+        let mut high = Agent::start(at, &authority.issue(&[HIGH]).unwrap(), quick, cables);
+        let (_endpoint, connection) = intruder(&authority.issue(&[LOW]).unwrap(), at).await;
+        let closed = tokio::time::timeout(Duration::from_secs(20), connection.closed()).await;
+        assert!(closed.is_ok(), "the silent peer was kept");
+        assert!(high.events.is_quiet() && !high.links.is_up(LINK));
+    });
+}
+
+#[test]
+fn garbage_on_the_port_does_nothing() {
+    run(async {
+        let (mut low, mut high) = pair(|_| {}).await;
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        // In portions, because a full socket buffer would lose the packets between them too.
+        for portion in 0..25usize {
+            for number in portion * 20..portion * 20 + 20 {
+                let length = 1 + (number * 37) % 1400;
+                let garbage: Vec<u8> = (0..length).map(|at| (at * 31 + number * 17) as u8).collect();
+                socket.send_to(&garbage, high.links.local_addr().unwrap()).unwrap();
+            }
+            low.send(VL15, b"still here");
+            assert_eq!(high.events.packet().await.1.as_ref(), b"still here");
+            high.send(VL15, b"so am I");
+            assert_eq!(low.events.packet().await.1.as_ref(), b"so am I");
+        }
+        assert_eq!(high.links.refused_count(), 0);
+    });
+}
+
+#[test]
+fn a_lane_stream_that_is_none_closes_the_link() {
+    run(async {
+        let authority = Authority::new("test").unwrap();
+        let at = free_address();
+        let cables = vec![cable(HIGH, LOW, free_address())];
+        let mut high = Agent::start(at, &authority.issue(&[HIGH]).unwrap(), config(1), cables);
+        let identity = authority.issue(&[LOW]).unwrap();
+        // The bytes of a good hello, recorded from a dialler that found us in place of its peer.
+        let hello = recorded_hello(&identity).await;
+        for bytes in [&[15u8][..], &[0, 9, 0, 0], &[0, 0, 255, 255]] {
+            let (_endpoint, connection) = intruder(&identity, at).await;
+            let (mut send, mut receive) = connection.open_bi().await.unwrap();
+            send.write_all(&hello).await.unwrap();
+            receive.read_exact(&mut [0; 4]).await.unwrap();
+            send.write_all(&[1, 0, 1, 0, 1]).await.unwrap();
+            high.events.up().await;
+            let mut stream = connection.open_uni().await.unwrap();
+            stream.write_all(bytes).await.unwrap();
+            assert_eq!(high.events.down().await, DownReason::Malformed);
+        }
+        assert_eq!(high.links.stats(LINK).malformed_frames, 3);
+    });
+}
+
+/// What a dialler with this identity says first.
+async fn recorded_hello(identity: &Identity) -> Vec<u8> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let authority = Authority::new("test").unwrap();
+    let mine = authority.issue(&[HIGH]).unwrap();
+    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![CertificateDer::from_pem_slice(mine.cert_chain.as_bytes()).unwrap()],
+            PrivateKeyDer::from_pem_slice(mine.private_key.as_bytes()).unwrap(),
+        )
+        .unwrap();
+    tls.alpn_protocols = vec![b"weft-link".to_vec()];
+    let server = quinn::crypto::rustls::QuicServerConfig::try_from(tls).unwrap();
+    let server = quinn::ServerConfig::with_crypto(Arc::new(server));
+    let endpoint = Endpoint::server(server, "127.0.0.1:0".parse().unwrap()).unwrap();
+    let mut dialler = identity.clone();
+    dialler.ca_cert = mine.ca_cert;
+    let at = endpoint.local_addr().unwrap();
+    let _low = Agent::start(free_address(), &dialler, config(2), vec![cable(LOW, HIGH, at)]);
+    let connection = endpoint.accept().await.unwrap().await.unwrap();
+    let (_send, mut receive) = connection.accept_bi().await.unwrap();
+    let mut hello = vec![0; 4];
+    receive.read_exact(&mut hello).await.unwrap();
+    let mut body = vec![0; usize::from(u16::from_le_bytes([hello[2], hello[3]]))];
+    receive.read_exact(&mut body).await.unwrap();
+    hello.extend_from_slice(&body);
+    hello
+}
