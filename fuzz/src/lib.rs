@@ -56,6 +56,16 @@ pub fn packet(bytes: &[u8]) {
     }
 }
 
+/// The topology reader: what it accepts, it writes so that it reads the same again.
+pub fn topology_parse(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(fabric) = weft_topology::parse("fuzz", text) {
+        let written = fabric.write_ibnetdiscover();
+        let again = weft_topology::parse("written", &written).expect("what was written can be read");
+        assert_eq!(weft_topology::diff(&fabric, &again), Vec::new(), "{written}");
+    }
+}
+
 /// The attachment protocol's decoder, fed in two pieces.
 pub fn umad(bytes: &[u8]) {
     let (head, tail) = bytes.split_at(bytes.len() / 3);

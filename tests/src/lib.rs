@@ -1,0 +1,97 @@
+//! Running ibsim, and infiniband-diags and OpenSM on top of it, as judges of what weft writes and computes.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tempfile::TempDir;
+use weft_topology::Fabric;
+
+/// An ibsim that simulates one fabric, until dropped.
+pub struct Ibsim {
+    process: Child,
+    folder: TempDir,
+    socket: String,
+}
+
+impl Ibsim {
+    /// Starts ibsim on `fabric`, written as weft writes it, and waits until it serves.
+    ///
+    /// # Panics
+    /// When ibsim is not installed or does not take the file; its output is in the message.
+    pub fn start(fabric: &Fabric) -> Self {
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let folder = TempDir::new().expect("a scratch folder can be made");
+        let file = folder.path().join("net.topo");
+        std::fs::write(&file, fabric.write_ibnetdiscover()).expect("the scratch folder can be written");
+        let socket = format!("weft-{}-{}", std::process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
+        let mut process = Command::new("ibsim")
+            .args(["-s", "-n"])
+            .arg(&file)
+            .env("IBSIM_SOCKNAME", &socket)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("ibsim must be installed: apt-get install ibsim-utils");
+        let mut said = String::new();
+        let output = BufReader::new(process.stdout.take().expect("piped"));
+        for line in output.lines().map_while(Result::ok) {
+            said.push_str(&line);
+            said.push('\n');
+            // This is the last line that it prints before it serves.
+            if line.starts_with("MaxMcastCap") {
+                return Self { process, folder, socket };
+            }
+        }
+        let _ = process.wait();
+        panic!("ibsim does not take the file:\n{said}");
+    }
+
+    /// A folder of the simulator's own.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A command that finds the simulated fabric behind the port of `host`.
+    pub fn command(&self, program: &str, host: &str) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env("IBSIM_SOCKNAME", &self.socket)
+            .env("SIM_HOST", host)
+            .env("LD_PRELOAD", preload())
+            .env("OSM_TMP_DIR", self.folder())
+            .env("OSM_CACHE_DIR", self.folder())
+            .current_dir(self.folder())
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+impl Drop for Ibsim {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Where Debian puts the library that stands between libibumad and ibsim.
+fn preload() -> PathBuf {
+    let folders = std::fs::read_dir("/usr/lib").expect("/usr/lib can be read").filter_map(Result::ok);
+    folders
+        .map(|folder| folder.path().join("umad2sim/libumad2sim.so"))
+        .find(|library| library.exists())
+        .expect("libumad2sim must be installed: apt-get install ibsim-utils")
+}
+
+/// Runs a command and gives its standard output.
+///
+/// # Panics
+/// When it fails; what it said is in the message.
+pub fn output_of(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?} failed: {}\n{out}\n{err}", output.status);
+    out.into_owned()
+}
