@@ -29,6 +29,7 @@
 //! assert_eq!(path.cables(), 4, "{path}");
 //! ```
 
+mod closer;
 mod engines;
 mod lids;
 mod switches;

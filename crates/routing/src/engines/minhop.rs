@@ -3,8 +3,9 @@
 use weft_topology::Fabric;
 use weft_wire::{Lid, PortNum};
 
+use crate::closer::{BATCH, Closer};
 use crate::lids::{Lids, PortLids};
-use crate::switches::{SwitchGraph, UNREACHED};
+use crate::switches::SwitchGraph;
 use crate::tables::{ForwardingTable, Routes};
 
 /// Routes every LID over a least number of switches, and evenly: a switch sends each next LID by the port, among
@@ -19,22 +20,22 @@ pub fn minhop(fabric: &Fabric, lids: &Lids) -> Routes {
     let graph = SwitchGraph::new(fabric);
     let mut tables: Vec<ForwardingTable> = vec![ForwardingTable::new(lids.top()); graph.len()];
     let mut balance = Balance::new(&graph);
-    let (mut hops, mut queue) = (Vec::new(), Vec::new());
-    for (destination, ports) in destinations(fabric, lids, &graph) {
-        graph.hops_to(destination, &mut hops, &mut queue);
-        for (port, lids) in &ports {
-            for lid in lids.iter() {
-                tables[destination as usize].set(lid, *port);
+    let (mut closer, mut ways) = (Closer::new(&graph), Vec::new());
+    for batch in destinations(fabric, lids, &graph).chunks(BATCH) {
+        closer.search(&graph, batch.iter().map(|(destination, _)| *destination));
+        for (switch, table) in (0..).zip(&mut tables) {
+            closer.ways_of(&graph, switch, &mut ways);
+            balance.begin(switch);
+            for (place, (destination, ports)) in batch.iter().enumerate() {
+                if *destination == switch {
+                    deliver(ports, table);
+                    continue;
+                }
+                let set = ways.iter().map(|chunk| chunk[place]);
+                balance.collect(&graph, switch, set);
+                balance.assign_all(ports, table.entries_mut());
+                balance.settle();
             }
-        }
-        // Nearest first; the destination itself is done.
-        for switch in queue.iter().skip(1) {
-            balance.collect(&graph, *switch, &hops);
-            let table = tables[*switch as usize].entries_mut();
-            for (_, lids) in &ports {
-                balance.assign(*lids, table);
-            }
-            balance.settle();
         }
     }
     let mut routes = Routes { tables: vec![ForwardingTable::default(); fabric.nodes().len()] };
@@ -42,6 +43,15 @@ pub fn minhop(fabric: &Fabric, lids: &Lids) -> Routes {
         routes.tables[node.index()] = table;
     }
     routes
+}
+
+/// What a switch does for the end ports on it.
+fn deliver(ports: &[(PortNum, PortLids)], table: &mut ForwardingTable) {
+    for (port, lids) in ports {
+        for lid in lids.iter() {
+            table.set(lid, *port);
+        }
+    }
 }
 
 /// A switch, and the end ports that it delivers to: by which port, and their LIDs.
@@ -132,22 +142,53 @@ impl Balance {
         }
     }
 
-    /// Finds the ways of `switch` that lead a hop closer.
-    fn collect(&mut self, graph: &SwitchGraph, switch: u32, hops: &[u32]) {
+    /// Turns to a switch.
+    fn begin(&mut self, switch: u32) {
+        self.parallel = self.has_parallel[switch as usize];
+    }
+
+    /// Takes the ways of `switch` that lead closer: `set` has a bit for each, 64 ways to the word.
+    fn collect(&mut self, graph: &SwitchGraph, switch: u32, set: impl Iterator<Item = u64>) {
         self.candidates.clear();
         self.ways.clear();
-        self.parallel = self.has_parallel[switch as usize];
-        let here = hops[switch as usize];
-        debug_assert!(here != UNREACHED && here > 0, "only switches on the way are asked");
-        let first = graph.row(switch).start;
-        for (offset, way) in graph.ways(switch).iter().enumerate() {
-            if hops[way.to as usize] < here {
+        let (first, ways) = (graph.row(switch).start, graph.ways(switch));
+        for (chunk, mut bits) in set.enumerate() {
+            while bits != 0 {
+                let offset = chunk * BATCH + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
                 let at = first + offset;
                 let neighbour = self.neighbour_load[self.first_way[at] as usize];
                 let place = self.candidates.len() as u64;
                 let load = u64::from(self.port_load[at]) * PORT_ONE + u64::from(neighbour) * NEIGHBOUR_ONE;
                 self.candidates.push(load + place);
-                self.ways.push((at as u32, way.port));
+                self.ways.push((at as u32, ways[offset].port));
+            }
+        }
+    }
+
+    /// Gives all LIDs of a destination their ports.
+    fn assign_all(&mut self, ports: &[(PortNum, PortLids)], table: &mut [PortNum]) {
+        // Nothing leads there.
+        if self.candidates.is_empty() {
+            return;
+        }
+        if self.parallel || ports.iter().any(|(_, lids)| lids.lmc > 0) {
+            for (_, lids) in ports {
+                self.assign(*lids, table);
+            }
+            return;
+        }
+        // The same in rounds: without parallel cables and LMCs, the best candidates one after the other are those
+        // with the least load, in order, and then those that have the least by now.
+        let mut ports = ports.iter().map(|(_, lids)| lids.base).peekable();
+        while ports.peek().is_some() {
+            let least = self.candidates.iter().map(|candidate| candidate / PORT_ONE).min().unwrap_or(0);
+            for (candidate, (_, port)) in self.candidates.iter_mut().zip(&self.ways) {
+                if *candidate / PORT_ONE == least {
+                    let Some(lid) = ports.next() else { return };
+                    set(table, lid, *port);
+                    *candidate += PORT_ONE + NEIGHBOUR_ONE;
+                }
             }
         }
     }
@@ -155,7 +196,6 @@ impl Balance {
     /// Gives each LID of one end port its port.
     fn assign(&mut self, lids: PortLids, table: &mut [PortNum]) {
         for lid in lids.iter() {
-            // A switch on the way has a neighbour closer to the destination.
             let Some(best) = self.candidates.iter().copied().min() else { return };
             let place = (best & PLACE_MASK) as usize;
             set(table, lid, self.ways[place].1);
