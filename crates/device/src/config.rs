@@ -1,0 +1,92 @@
+//! What a device is made from. A restarted device is a new one from the same configuration.
+
+use serde::{Deserialize, Serialize};
+use weft_machine::Time;
+use weft_wire::{Guid, LinkParameters, Mtu, NodeType, VlCap};
+
+/// One switch or HCA.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceConfig {
+    /// Switch or HCA; anything else behaves as an HCA.
+    pub kind: NodeType,
+    /// The node's GUID; on a switch also that of port 0.
+    pub guid: Guid,
+    /// Shared by the nodes of one box.
+    pub system_image_guid: Guid,
+    /// The node's text, cut at 64 bytes.
+    pub description: String,
+    /// The vendor, 24 bits.
+    pub vendor_id: u32,
+    /// The vendor's device id.
+    pub device_id: u16,
+    /// Whether a switch's port 0 is an enhanced one.
+    pub enhanced_port0: bool,
+    /// The physical ports; the first is port 1. At most 254, what is beyond is left out.
+    pub ports: Vec<PortConfig>,
+    /// What is the same for many devices.
+    pub options: DeviceOptions,
+}
+
+/// One physical port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortConfig {
+    /// The port's GUID; a switch's physical ports have none of their own, and the node's is given here.
+    pub guid: Guid,
+    /// Widths and speeds that the port supports, all of them enabled at first.
+    pub link: LinkParameters,
+}
+
+/// Capabilities, bounds and times.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DeviceOptions {
+    /// The largest payload that a port can carry.
+    pub mtu_cap: Mtu,
+    /// The data lanes that a port has.
+    pub vl_cap: VlCap,
+    /// Entries of the high-priority arbitration table, at most 64.
+    pub vl_arbitration_high_cap: u8,
+    /// Entries of the low-priority arbitration table, at most 64.
+    pub vl_arbitration_low_cap: u8,
+    /// Entries of a port's P_Key table, a multiple of 32.
+    pub partition_cap: u16,
+    /// GUIDs of a port, at most 255.
+    pub guid_cap: u8,
+    /// Entries of a switch's linear forwarding table.
+    pub lft_cap: u16,
+    /// Entries of a switch's multicast forwarding table.
+    pub mft_cap: u16,
+    /// Whether a switch takes the wildcards of SLtoVLMappingTable.
+    pub optimized_sl_to_vl_mapping: bool,
+    /// SMPs that wait while another one is processed; the next one is dropped and counted (VL15Dropped).
+    pub vl15_buffer_packets: u16,
+    /// How long one SMP keeps the device's management busy; zero answers at once.
+    pub smp_processing: Time,
+    /// Time from one sending of a trap to the next.
+    pub trap_interval: Time,
+    /// How often a trap is sent when nobody answers; 0 sends none at all.
+    pub trap_limit: u16,
+    /// Management programs attached at the same time.
+    pub clients_max: u16,
+}
+
+impl Default for DeviceOptions {
+    fn default() -> Self {
+        Self {
+            mtu_cap: Mtu::Bytes4096,
+            vl_cap: VlCap::Vl0To7,
+            vl_arbitration_high_cap: 8,
+            vl_arbitration_low_cap: 8,
+            partition_cap: 64,
+            guid_cap: 32,
+            lft_cap: 0xc000,
+            mft_cap: 1024,
+            optimized_sl_to_vl_mapping: true,
+            vl15_buffer_packets: 128,
+            smp_processing: Time::ZERO,
+            trap_interval: Time::from_millis(500),
+            trap_limit: 10,
+            clients_max: 64,
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! A port's counters, all of 64 bits; the PMA cuts them to what an attribute can say.
+
+use serde::{Deserialize, Serialize};
+
+/// A port's counters, named as in PortCounters (IBA 16.1.3.5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// 4-byte words sent, from LRH to ICRC, on all lanes.
+    pub port_xmit_data: u64,
+    /// 4-byte words received, from LRH to ICRC, on all lanes.
+    pub port_rcv_data: u64,
+    /// Packets sent.
+    pub port_xmit_pkts: u64,
+    /// Packets received.
+    pub port_rcv_pkts: u64,
+    /// Of those sent, the ones to a unicast LID.
+    pub port_unicast_xmit_pkts: u64,
+    /// Of those received, the ones to a unicast LID.
+    pub port_unicast_rcv_pkts: u64,
+    /// Of those sent, the ones to a multicast LID.
+    pub port_multicast_xmit_pkts: u64,
+    /// Of those received, the ones to a multicast LID.
+    pub port_multicast_rcv_pkts: u64,
+    /// Minor link errors.
+    pub symbol_error_counter: u64,
+    /// Times the link recovered by re-training.
+    pub link_error_recovery_counter: u64,
+    /// Times the link went down.
+    pub link_downed_counter: u64,
+    /// Packets with errors.
+    pub port_rcv_errors: u64,
+    /// Packets that ended with the bad-packet mark.
+    pub port_rcv_remote_physical_errors: u64,
+    /// Packets that could not be forwarded.
+    pub port_rcv_switch_relay_errors: u64,
+    /// Packets dropped on departure.
+    pub port_xmit_discards: u64,
+    /// Packets not sent because of a constraint.
+    pub port_xmit_constraint_errors: u64,
+    /// Packets not accepted because of a constraint.
+    pub port_rcv_constraint_errors: u64,
+    /// Times local errors passed their threshold.
+    pub local_link_integrity_errors: u64,
+    /// Times overruns passed their threshold.
+    pub excessive_buffer_overrun_errors: u64,
+    /// SMPs dropped for want of space.
+    pub vl15_dropped: u64,
+    /// Ticks that data waited without being sent.
+    pub port_xmit_wait: u64,
+    /// GMPs dropped for want of space.
+    pub qp1_dropped: u64,
+}

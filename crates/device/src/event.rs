@@ -1,0 +1,183 @@
+//! Everything that a device can say about itself.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use weft_wire::{AttributeId, Lid, Method, MgmtClass, PortNum, PortState, TrapNumber};
+
+use crate::ClientId;
+
+/// Something worth counting or logging.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Event {
+    /// A port went from one logical state to another.
+    PortStateChanged {
+        /// Which port.
+        port: PortNum,
+        /// The state before.
+        from: PortState,
+        /// The state now.
+        to: PortState,
+    },
+    /// The two ends of a cable have no width or no speed in common; the port stays down.
+    LinkMismatch {
+        /// Which port.
+        port: PortNum,
+    },
+    /// A port was given another LID.
+    LidChanged {
+        /// Which port; 0 on a switch.
+        port: PortNum,
+        /// The LID before.
+        from: Lid,
+        /// The LID now.
+        to: Lid,
+    },
+    /// A block of the linear forwarding table was written.
+    ForwardingTableWritten {
+        /// Which block of 64 entries.
+        block: u16,
+    },
+    /// A packet was dropped.
+    Dropped {
+        /// Where it arrived, or 0 when it came from within.
+        port: PortNum,
+        /// Why.
+        reason: DropReason,
+    },
+    /// A trap was sent.
+    TrapSent {
+        /// Which trap.
+        trap_number: TrapNumber,
+        /// The how manieth sending this is, from 1.
+        attempt: u16,
+    },
+    /// The subnet manager has heard a trap.
+    TrapRepressed {
+        /// Which trap.
+        trap_number: TrapNumber,
+    },
+    /// Nobody answered a trap, and the limit is reached.
+    TrapAbandoned {
+        /// Which trap.
+        trap_number: TrapNumber,
+    },
+    /// A request came with a wrong M_Key and was not answered.
+    MKeyViolation {
+        /// Through which port.
+        port: PortNum,
+        /// What was tried.
+        method: Method,
+        /// On what.
+        attribute_id: AttributeId,
+    },
+    /// A program is attached.
+    ClientAttached {
+        /// Which one.
+        client: ClientId,
+        /// To which port.
+        port: PortNum,
+    },
+    /// A program could not be attached.
+    ClientRefused {
+        /// Which one.
+        client: ClientId,
+        /// Why.
+        reason: RefusalReason,
+    },
+    /// A program is gone.
+    ClientDetached {
+        /// Which one.
+        client: ClientId,
+    },
+}
+
+/// Why a program was not attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum RefusalReason {
+    /// The device has no such port, or it takes no programs.
+    NoSuchPort,
+    /// There are [`DeviceOptions::clients_max`](crate::DeviceOptions::clients_max) already.
+    TooMany,
+    /// Another program has registered for the same.
+    Taken {
+        /// The class.
+        class: MgmtClass,
+        /// The class version.
+        class_version: u8,
+        /// The method.
+        method: Method,
+    },
+}
+
+macro_rules! drop_reasons {
+    ($( $(#[$meta:meta])* $name:ident = $text:literal, )*) => {
+        /// Why a packet or a MAD was dropped.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[non_exhaustive]
+        pub enum DropReason { $( $(#[$meta])* $name, )* }
+
+        impl DropReason {
+            /// All of them, in order.
+            pub const ALL: &'static [Self] = &[$( Self::$name ),*];
+
+            /// A name for metrics.
+            pub const fn name(self) -> &'static str {
+                match self { $( Self::$name => $text, )* }
+            }
+        }
+    };
+}
+
+drop_reasons! {
+    /// The device has no such port.
+    NoSuchPort = "no_such_port",
+    /// It arrived over a link that is not up.
+    LinkDown = "link_down",
+    /// The port's state does not let data through yet.
+    PortNotReady = "port_not_ready",
+    /// The lane is not in use on this port.
+    BadLane = "bad_lane",
+    /// The bytes are no packet.
+    BadPacket = "bad_packet",
+    /// The ICRC is wrong.
+    BadIcrc = "bad_icrc",
+    /// No MAD for one of the two management queue pairs.
+    NotAMad = "not_a_mad",
+    /// The destination is not this port and cannot be reached from here.
+    BadAddress = "bad_address",
+    /// The forwarding table has no port for the destination.
+    NoRoute = "no_route",
+    /// The forwarding table sends it back to where it came from.
+    Loop = "loop",
+    /// The service level has no lane at the port of departure.
+    NoLane = "no_lane",
+    /// The port of departure is not up, or not active.
+    OutputInactive = "output_inactive",
+    /// Longer than the neighbour takes.
+    TooLong = "too_long",
+    /// The driver could not send it.
+    TransmitDropped = "transmit_dropped",
+    /// The buffer of lane 15 is full.
+    Vl15Full = "vl15_full",
+    /// A directed route with a pointer, count or port that cannot be.
+    BadDirectedRoute = "bad_directed_route",
+    /// The M_Key is wrong.
+    BadMKey = "bad_m_key",
+    /// The P_Key is in none of the port's table entries.
+    BadPKey = "bad_p_key",
+    /// The Q_Key is wrong.
+    BadQKey = "bad_q_key",
+    /// Nobody here asked for it or wants it.
+    NoReceiver = "no_receiver",
+    /// A sender that is not attached.
+    NoSuchClient = "no_such_client",
+}
+
+impl fmt::Display for DropReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,71 @@
+use serde::{Deserialize, Serialize};
+use weft_wire::{AddressedMad, LinkParameters, Packet, PortNum, Registration};
+
+/// A management program attached to a port; the driver gives each attachment a number of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ClientId(pub u16);
+
+impl std::fmt::Display for ClientId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// What happens to a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+// A MAD is carried as it is: boxing it would cost an allocation for each one, and inputs do not live long.
+#[allow(clippy::large_enum_variant)]
+pub enum Input {
+    /// A packet came in over the cable at `port`.
+    Receive {
+        /// The port of arrival.
+        port: PortNum,
+        /// The packet.
+        packet: Packet,
+    },
+    /// The hello has passed in both directions. Said of a link that is up, it means down and up again.
+    LinkUp {
+        /// Which port.
+        port: PortNum,
+        /// What the other end enables.
+        peer: LinkParameters,
+    },
+    /// The link is gone.
+    LinkDown {
+        /// Which port.
+        port: PortNum,
+    },
+    /// The driver could not send the packet of the [`Output::Transmit`](crate::Output::Transmit) that it has just
+    /// taken. It says so at once, before any other input.
+    TransmitDropped {
+        /// Which port.
+        port: PortNum,
+    },
+    /// The bytes that came in at `port` are no packet, or belong to no lane.
+    ReceiveError {
+        /// The port of arrival.
+        port: PortNum,
+    },
+    /// A management program attaches to `port` (0 on a switch).
+    Attach {
+        /// Its number; attaching again replaces what was there.
+        client: ClientId,
+        /// Which port.
+        port: PortNum,
+        /// What it wants delivered unasked.
+        registrations: Vec<Registration>,
+    },
+    /// The program is gone.
+    Detach {
+        /// Which one.
+        client: ClientId,
+    },
+    /// An attached program sends a MAD.
+    Send {
+        /// Which one.
+        client: ClientId,
+        /// What it sends.
+        mad: AddressedMad,
+    },
+}

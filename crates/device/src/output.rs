@@ -1,0 +1,38 @@
+use serde::{Deserialize, Serialize};
+use weft_wire::{AddressedMad, LinkParameters, Packet, PortNum};
+
+use crate::{ClientId, Event};
+
+/// What a device wants done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+// A MAD is carried as it is: boxing it would cost an allocation for each one, and outputs do not live long.
+#[allow(clippy::large_enum_variant)]
+pub enum Output {
+    /// Send a packet over the cable at `port`.
+    Transmit {
+        /// The port of departure.
+        port: PortNum,
+        /// The packet; its lane is [`Packet::vl`].
+        packet: Packet,
+    },
+    /// Give a MAD to an attached program.
+    Deliver {
+        /// Which one.
+        client: ClientId,
+        /// The MAD.
+        mad: AddressedMad,
+    },
+    /// The subnet manager switched the link of `port`. `enabled: false` takes the link down at once (the device
+    /// knows already and takes no notice of a LinkDown), `enabled: true` lets it come up, and changes nothing on
+    /// a link that is up.
+    SetLink {
+        /// Which port.
+        port: PortNum,
+        /// Whether the link may be up.
+        enabled: bool,
+        /// What the next hello is to say.
+        parameters: LinkParameters,
+    },
+    /// Something worth counting or logging happened.
+    Event(Event),
+}
