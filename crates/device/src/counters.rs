@@ -1,6 +1,7 @@
 //! A port's counters, all of 64 bits; the PMA cuts them to what an attribute can say.
 
 use serde::{Deserialize, Serialize};
+use weft_wire::{Lid, Packet};
 
 /// A port's counters, named as in PortCounters (IBA 16.1.3.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,4 +50,45 @@ pub struct Counters {
     pub port_xmit_wait: u64,
     /// GMPs dropped for want of space.
     pub qp1_dropped: u64,
+}
+
+impl Counters {
+    /// A packet has come in.
+    #[inline]
+    pub(crate) fn received(&mut self, packet: &Packet) {
+        self.port_rcv_data += u64::from(packet.words());
+        self.port_rcv_pkts += 1;
+        if is_multicast(packet.dlid()) {
+            self.port_multicast_rcv_pkts += 1;
+        } else {
+            self.port_unicast_rcv_pkts += 1;
+        }
+    }
+
+    /// A packet has gone out.
+    #[inline]
+    pub(crate) fn sent(&mut self, packet: &Packet) {
+        self.port_xmit_data += u64::from(packet.words());
+        self.port_xmit_pkts += 1;
+        if is_multicast(packet.dlid()) {
+            self.port_multicast_xmit_pkts += 1;
+        } else {
+            self.port_unicast_xmit_pkts += 1;
+        }
+    }
+
+    /// A packet that was counted as sent has not gone out after all. `words` and `multicast` are that packet's.
+    pub(crate) fn not_sent(&mut self, words: u32, multicast: bool) {
+        self.port_xmit_data = self.port_xmit_data.saturating_sub(u64::from(words));
+        self.port_xmit_pkts = self.port_xmit_pkts.saturating_sub(1);
+        let pkts =
+            if multicast { &mut self.port_multicast_xmit_pkts } else { &mut self.port_unicast_xmit_pkts };
+        *pkts = pkts.saturating_sub(1);
+        self.port_xmit_discards += 1;
+    }
+}
+
+/// 0xC000 to 0xFFFE; the permissive LID counts as unicast, since one port takes it.
+pub(crate) fn is_multicast(lid: Lid) -> bool {
+    lid > Lid::UNICAST_MAX && lid != Lid::PERMISSIVE
 }

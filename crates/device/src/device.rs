@@ -1,22 +1,90 @@
-//! The machine.
+//! The machine: what comes in is told apart here and handed to the file that knows it.
 
 use std::collections::VecDeque;
 
 use weft_machine::{Machine, Time};
-use weft_wire::PortNum;
+use weft_wire::{
+    Guid, Lid, LinkParameters, NodeDescription, NodeType, Packet, PortNum, SwitchInfo, VirtualLane,
+};
 
-use crate::{DeviceConfig, Input, Output, Snapshot, Statistics};
+use crate::attach::Clients;
+use crate::counters::is_multicast;
+use crate::port::{Port, capability_mask};
+use crate::switch::{SlToVl, Switch};
+use crate::trap::Traps;
+use crate::vl15::Vl15;
+use crate::{DeviceConfig, DropReason, Event, Input, Output, PortSnapshot, Snapshot, Statistics};
+
+/// The most physical ports that a node can have: 255 stands for "no route" and "all ports".
+const PORTS_MAX: usize = 254;
 
 /// A switch or an HCA.
+#[derive(Debug)]
 pub struct Device {
-    statistics: Statistics,
-    outputs: VecDeque<Output>,
+    pub(crate) kind: NodeType,
+    pub(crate) guid: Guid,
+    pub(crate) system_image_guid: Guid,
+    pub(crate) description: NodeDescription,
+    pub(crate) vendor_id: u32,
+    pub(crate) device_id: u16,
+    pub(crate) trap_interval: Time,
+    pub(crate) trap_limit: u16,
+    pub(crate) clients_max: u16,
+    /// By number; the first is a switch's port 0, and on an HCA stands for nothing.
+    pub(crate) ports: Vec<Port>,
+    pub(crate) sl_to_vl: SlToVl,
+    pub(crate) switch: Option<Switch>,
+    pub(crate) vl15: Vl15,
+    pub(crate) traps: Traps,
+    pub(crate) clients: Clients,
+    pub(crate) statistics: Statistics,
+    /// Bounded by what one input causes, since the driver drains it after each.
+    pub(crate) outputs: VecDeque<Output>,
+    /// Size and kind of the packet that the driver took last, should it not be able to send it.
+    last_taken: Option<(PortNum, u32, bool)>,
 }
 
 impl Device {
     /// A device that has just been switched on.
-    pub fn new(_config: &DeviceConfig) -> Self {
-        Self { statistics: Statistics::default(), outputs: VecDeque::new() }
+    pub fn new(config: &DeviceConfig) -> Self {
+        let options = &config.options;
+        let is_switch = config.kind == NodeType::Switch;
+        let mut ports = vec![Port::management(config.guid, options)];
+        ports.extend(
+            config
+                .ports
+                .iter()
+                .take(PORTS_MAX)
+                .zip(1..)
+                .map(|(port, number)| Port::new(PortNum(number), port.guid, port.link, options)),
+        );
+        if is_switch {
+            ports[0].info.capability_mask = capability_mask(LinkParameters::default());
+        } else {
+            for (port, config) in ports[1..].iter_mut().zip(&config.ports) {
+                port.info.capability_mask = capability_mask(config.link);
+            }
+        }
+        Self {
+            kind: config.kind,
+            guid: config.guid,
+            system_image_guid: config.system_image_guid,
+            description: NodeDescription::new(&config.description),
+            vendor_id: config.vendor_id,
+            device_id: config.device_id,
+            trap_interval: options.trap_interval,
+            trap_limit: options.trap_limit,
+            clients_max: options.clients_max,
+            sl_to_vl: SlToVl::new(ports.len() - 1),
+            ports,
+            switch: is_switch.then(|| Switch::new(initial_switch_info(config))),
+            vl15: Vl15::new(options.vl15_buffer_packets, options.smp_processing),
+            traps: Traps::default(),
+            clients: Clients::default(),
+            statistics: Statistics::default(),
+            outputs: VecDeque::new(),
+            last_taken: None,
+        }
     }
 
     /// What the device has done.
@@ -26,12 +94,127 @@ impl Device {
 
     /// The device at this moment.
     pub fn snapshot(&self) -> Snapshot {
-        todo!()
+        let first = usize::from(!self.is_switch());
+        Snapshot {
+            kind: self.kind,
+            guid: self.guid,
+            description: self.description.to_text(),
+            ports: self.ports[first..].iter().map(port_snapshot).collect(),
+            statistics: self.statistics.clone(),
+            clients: self.clients.len() as u16,
+        }
+    }
+
+    /// One port at this moment.
+    pub fn port_snapshot(&self, port: PortNum) -> Option<PortSnapshot> {
+        self.ports.get(usize::from(port.0)).filter(|_| self.has_port(port)).map(port_snapshot)
     }
 
     /// A switch's linear forwarding table by LID, as far as it has been written; 255 is no route.
     pub fn forwarding_table(&self) -> &[PortNum] {
-        &[]
+        self.switch.as_ref().map_or(&[], |switch| &switch.linear)
+    }
+
+    /// The highest LID that a switch looks up.
+    pub fn linear_fdb_top(&self) -> Lid {
+        Lid(self.switch.as_ref().map_or(0, |switch| switch.info.linear_fdb_top))
+    }
+
+    pub(crate) fn is_switch(&self) -> bool {
+        self.switch.is_some()
+    }
+
+    /// Whether the port exists; an HCA has no port 0.
+    pub(crate) fn has_port(&self, port: PortNum) -> bool {
+        usize::from(port.0) < self.ports.len() && (port != PortNum::ZERO || self.is_switch())
+    }
+
+    /// The port that has a LID: a switch's port 0, an HCA's own.
+    pub(crate) fn end_port(&self, port: PortNum) -> PortNum {
+        if self.is_switch() { PortNum::ZERO } else { port }
+    }
+
+    pub(crate) fn emit(&mut self, event: Event) {
+        self.outputs.push_back(Output::Event(event));
+    }
+
+    /// Counts and reports a packet or MAD that goes no further.
+    pub(crate) fn discard(&mut self, port: PortNum, reason: DropReason) {
+        self.statistics.count_drop(reason);
+        self.emit(Event::Dropped { port, reason });
+    }
+
+    /// A packet that the port of arrival can see to be wrong.
+    pub(crate) fn receive_error(&mut self, port: PortNum, reason: DropReason) {
+        if let Some(port) = self.ports.get_mut(usize::from(port.0)) {
+            port.counters.port_rcv_errors += 1;
+        }
+        self.discard(port, reason);
+    }
+
+    /// Sends a packet out of `port`, if the port's state, lanes and neighbour allow it.
+    pub(crate) fn transmit(&mut self, port: PortNum, packet: Packet) -> bool {
+        let Some(output) = self.ports.get_mut(usize::from(port.0)) else {
+            self.discard(port, DropReason::NoSuchPort);
+            return false;
+        };
+        let vl = packet.vl();
+        let refused = if !output.may_send(vl) {
+            DropReason::OutputInactive
+        } else if vl != VirtualLane::MANAGEMENT && vl.0 >= output.lanes {
+            DropReason::NoLane
+        } else if packet.bytes().len() > output.packet_size_max {
+            DropReason::TooLong
+        } else {
+            output.counters.sent(&packet);
+            self.outputs.push_back(Output::Transmit { port, packet });
+            return true;
+        };
+        output.counters.port_xmit_discards += 1;
+        self.discard(port, refused);
+        false
+    }
+
+    /// A packet has come in over the cable at `port`.
+    fn receive(&mut self, now: Time, port: PortNum, packet: Packet) {
+        let input = self.ports.get_mut(usize::from(port.0)).filter(|_| port != PortNum::ZERO);
+        let Some(input) = input else { return self.discard(port, DropReason::NoSuchPort) };
+        if !input.state.is_up() {
+            return self.discard(port, DropReason::LinkDown);
+        }
+        input.counters.received(&packet);
+        let vl = packet.vl();
+        let lanes = input.lanes;
+        let own = self.ports[usize::from(self.end_port(port).0)].has_lid(packet.dlid());
+        if vl == VirtualLane::MANAGEMENT {
+            if own || packet.dlid() == Lid::PERMISSIVE {
+                self.receive_smp(now, port, &packet);
+            } else {
+                self.forward(port, packet);
+            }
+            return;
+        }
+        if vl.0 >= lanes {
+            return self.receive_error(port, DropReason::BadLane);
+        }
+        if !self.receive_data_state(now, port) {
+            return self.discard(port, DropReason::PortNotReady);
+        }
+        if own {
+            self.receive_gmp(now, port, &packet);
+        } else {
+            self.forward(port, packet);
+        }
+    }
+
+    /// The driver could not send the packet that it took last.
+    fn transmit_dropped(&mut self, port: PortNum) {
+        let taken = self.last_taken.take().filter(|&(taken, ..)| taken == port);
+        if let (Some((_, words, multicast)), Some(output)) = (taken, self.ports.get_mut(usize::from(port.0)))
+        {
+            output.counters.not_sent(words, multicast);
+            self.discard(port, DropReason::TransmitDropped);
+        }
     }
 }
 
@@ -39,12 +222,71 @@ impl Machine for Device {
     type Input = Input;
     type Output = Output;
 
-    fn handle_input(&mut self, _now: Time, _input: Input) {}
-    fn handle_timeout(&mut self, _now: Time) {}
-    fn poll_output(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
+    fn handle_input(&mut self, now: Time, input: Input) {
+        match input {
+            Input::Receive { port, packet } => self.receive(now, port, packet),
+            Input::LinkUp { port, peer } => self.link_up(now, port, peer),
+            Input::LinkDown { port } => self.link_down(now, port),
+            Input::TransmitDropped { port } => self.transmit_dropped(port),
+            Input::ReceiveError { port } => self.receive_error(port, DropReason::BadPacket),
+            Input::Attach { client, port, registrations } => self.attach(now, client, port, registrations),
+            Input::Detach { client } => self.detach(now, client),
+            Input::Send { client, mad } => self.send(now, client, &mad),
+            Input::Describe { text } => self.describe(now, &text),
+        }
     }
+
+    fn handle_timeout(&mut self, now: Time) {
+        while let Some(smp) = self.vl15.pop_done(now) {
+            self.process_smp(now, smp);
+        }
+        self.send_due_traps(now);
+    }
+
+    fn poll_output(&mut self) -> Option<Output> {
+        let output = self.outputs.pop_front();
+        if let Some(Output::Transmit { port, packet }) = &output {
+            self.last_taken = Some((*port, packet.words(), is_multicast(packet.dlid())));
+        }
+        output
+    }
+
     fn poll_timeout(&self) -> Option<Time> {
-        None
+        [self.vl15.timeout(), self.traps.timeout()].into_iter().flatten().min()
     }
 }
+
+fn initial_switch_info(config: &DeviceConfig) -> SwitchInfo {
+    let options = &config.options;
+    SwitchInfo {
+        linear_fdb_cap: options.lft_cap.min(Lid::UNICAST_MAX.0 + 1),
+        multicast_fdb_cap: options.mft_cap.min(0x4000),
+        life_time_value: 18,
+        optimized_sl_to_vl_mapping: u8::from(options.optimized_sl_to_vl_mapping),
+        partition_enforcement_cap: options.partition_cap,
+        enhanced_port0: config.enhanced_port0,
+        multicast_fdb_top: Lid(0xbfff),
+        ..SwitchInfo::default()
+    }
+}
+
+fn port_snapshot(port: &Port) -> PortSnapshot {
+    PortSnapshot {
+        port: port.number,
+        guid: port.guid,
+        state: port.state.logical(),
+        physical: port.state.physical(),
+        lid: port.info.lid,
+        lmc: port.info.lmc,
+        master_sm_lid: port.info.master_sm_lid,
+        link_width_active: port.info.link_width_active,
+        link_speed_active: port.info.link_speed_active,
+        link_speed_ext_active: port.info.link_speed_ext_active,
+        neighbor_mtu: port.info.neighbor_mtu,
+        operational_vls: port.info.operational_vls,
+        counters: port.counters,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -68,4 +68,9 @@ pub enum Input {
         /// What it sends.
         mad: AddressedMad,
     },
+    /// The node gets another description, as when a host is renamed.
+    Describe {
+        /// The text.
+        text: String,
+    },
 }

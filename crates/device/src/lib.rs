@@ -1,12 +1,23 @@
 //! A switch and an HCA as state machines.
 
+mod attach;
 mod config;
 mod counters;
 mod device;
 mod event;
+mod gmp;
 mod input;
+mod link_state;
 mod output;
+mod pma;
+mod port;
+mod sma;
+mod smi;
+mod smp;
 mod snapshot;
+mod switch;
+mod trap;
+mod vl15;
 
 pub use config::{DeviceConfig, DeviceOptions, PortConfig};
 pub use counters::Counters;

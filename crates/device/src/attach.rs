@@ -1,0 +1,210 @@
+//! Attached management programs: who they are, which answers are theirs, what they registered for.
+//!
+//! Answers find their program by the upper half of the transaction id, which the device overwrites on departure
+//! with the program's number and restores on arrival.
+
+use std::collections::BTreeMap;
+
+use weft_machine::Time;
+use weft_wire::{
+    AddressedMad, Lid, Mad, Method, MgmtClass, PortNum, QpNum, Registration, Smp as SmpLayout, TransactionId,
+    capability,
+};
+
+use crate::gmp::Gmp;
+use crate::smi::Arrival;
+use crate::vl15::Smp;
+use crate::{ClientId, Device, DropReason, Event, Output, RefusalReason};
+
+/// An attached program.
+#[derive(Debug)]
+struct Client {
+    port: PortNum,
+    registrations: Vec<Registration>,
+}
+
+/// All attached programs.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    attached: BTreeMap<ClientId, Client>,
+    /// The upper halves of transaction ids that were not zero, by program and lower half.
+    upper_halves: BTreeMap<(ClientId, u32), u32>,
+}
+
+/// Requests whose upper half is remembered; beyond that the lowest key is forgotten, and that answer comes back
+/// with an upper half of zero.
+const UPPER_HALVES_MAX: usize = 4096;
+
+impl Clients {
+    pub(crate) fn len(&self) -> usize {
+        self.attached.len()
+    }
+
+    /// The program at `port` that registered for this.
+    fn registered(&self, port: PortNum, class: MgmtClass, version: u8, method: Method) -> Option<ClientId> {
+        let wants = |client: &Client| {
+            client.port == port
+                && client.registrations.iter().any(|registration| {
+                    registration.class == class
+                        && registration.class_version == version
+                        && registration.methods.contains(&method)
+                })
+        };
+        self.attached.iter().find(|(_, client)| wants(client)).map(|(&id, _)| id)
+    }
+
+    /// Puts the program's number into a request, and remembers what was there.
+    fn mark(&mut self, client: ClientId, mad: &mut Mad) {
+        let id = mad.transaction_id().0;
+        let (upper, lower) = ((id >> 32) as u32, id as u32);
+        if upper != 0 {
+            if self.upper_halves.len() >= UPPER_HALVES_MAX {
+                self.upper_halves.pop_first();
+            }
+            self.upper_halves.insert((client, lower), upper);
+        }
+        let marked = u64::from(client.0) << 32 | u64::from(lower);
+        SmpLayout::transaction_id.set(&mut mad.0, TransactionId(marked));
+    }
+
+    /// The program that a response belongs to, whose transaction id is put back as it was.
+    fn claim(&mut self, port: PortNum, mad: &mut Mad) -> Option<ClientId> {
+        let id = mad.transaction_id().0;
+        let client = ClientId(u16::try_from(id >> 32).ok()?);
+        self.attached.get(&client).filter(|attached| attached.port == port)?;
+        let lower = id as u32;
+        let upper = self.upper_halves.remove(&(client, lower)).unwrap_or(0);
+        SmpLayout::transaction_id.set(&mut mad.0, TransactionId(u64::from(upper) << 32 | u64::from(lower)));
+        Some(client)
+    }
+}
+
+impl Device {
+    pub(crate) fn attach(
+        &mut self,
+        now: Time,
+        client: ClientId,
+        port: PortNum,
+        registrations: Vec<Registration>,
+    ) {
+        self.clients.attached.remove(&client);
+        if let Some(reason) = self.refusal(port, &registrations) {
+            self.is_sm_changed(now);
+            return self.emit(Event::ClientRefused { client, reason });
+        }
+        self.clients.attached.insert(client, Client { port, registrations });
+        self.emit(Event::ClientAttached { client, port });
+        self.is_sm_changed(now);
+    }
+
+    fn refusal(&self, port: PortNum, registrations: &[Registration]) -> Option<RefusalReason> {
+        if !self.has_port(port) || (self.is_switch() && port != PortNum::ZERO) {
+            return Some(RefusalReason::NoSuchPort);
+        }
+        if self.clients.len() >= usize::from(self.clients_max) {
+            return Some(RefusalReason::TooMany);
+        }
+        registrations.iter().find_map(|wanted| {
+            let (class, class_version) = (wanted.class, wanted.class_version);
+            let taken =
+                |method: &&Method| self.clients.registered(port, class, class_version, **method).is_some();
+            let method = *wanted.methods.iter().find(taken)?;
+            Some(RefusalReason::Taken { class, class_version, method })
+        })
+    }
+
+    pub(crate) fn detach(&mut self, now: Time, client: ClientId) {
+        if self.clients.attached.remove(&client).is_some() {
+            self.clients.upper_halves.retain(|&(owner, _), _| owner != client);
+            self.emit(Event::ClientDetached { client });
+            self.is_sm_changed(now);
+        }
+    }
+
+    /// Sets each port's IsSM bit as its programs say, and tells the subnet manager where it changed. Who takes
+    /// Traps or SubnGet(SMInfo) is a subnet manager.
+    fn is_sm_changed(&mut self, now: Time) {
+        for at in 0..self.ports.len() {
+            let port = PortNum(at as u8);
+            let is_sm = [MgmtClass::SubnLid, MgmtClass::SubnDirected].into_iter().any(|class| {
+                [Method::Trap, Method::Get, Method::Set]
+                    .into_iter()
+                    .any(|method| self.clients.registered(port, class, 1, method).is_some())
+            });
+            let mask = self.ports[at].info.capability_mask & !capability::IS_SM;
+            self.set_capability_mask(now, port, if is_sm { mask | capability::IS_SM } else { mask });
+        }
+    }
+
+    /// A program sends a MAD.
+    pub(crate) fn send(&mut self, now: Time, client: ClientId, sent: &AddressedMad) {
+        let Some(port) = self.clients.attached.get(&client).map(|client| client.port) else {
+            return self.discard(PortNum::ZERO, DropReason::NoSuchClient);
+        };
+        let mut mad = sent.mad;
+        let method = mad.method();
+        if !method.is_response() && method != Method::TrapRepress {
+            self.clients.mark(client, &mut mad);
+        }
+        let slid = self.ports[usize::from(port.0)].info.lid;
+        match mad.class() {
+            MgmtClass::SubnDirected if sent.lid == Lid::PERMISSIVE => {
+                let (slid, dlid, arrival) = (Lid::PERMISSIVE, Lid::PERMISSIVE, Arrival::Local);
+                self.process_smp(now, Smp { arrival, port, slid, dlid, mad });
+            }
+            MgmtClass::SubnDirected | MgmtClass::SubnLid => self.route_smp(now, port, slid, sent.lid, mad),
+            _ => self.send_gmp(now, port, sent, mad),
+        }
+    }
+
+    fn send_gmp(&mut self, now: Time, port: PortNum, sent: &AddressedMad, mad: Mad) {
+        let end = &self.ports[usize::from(port.0)];
+        let Some(&p_key) = end.p_keys.get(usize::from(sent.pkey_index)).filter(|key| key.0 & 0x7fff != 0)
+        else {
+            return self.discard(port, DropReason::BadPKey);
+        };
+        let gmp = Gmp {
+            port,
+            slid: end.info.lid,
+            dlid: sent.lid,
+            service_level: sent.service_level,
+            p_key,
+            dest_qp: sent.remote_qp,
+            src_qp: QpNum::GSI,
+            q_key: sent.qkey,
+            mad,
+        };
+        self.route_gmp(now, gmp);
+    }
+
+    /// Gives an SMP to the program that asked, or registered, for it.
+    pub(crate) fn deliver_smp_to_client(&mut self, mut smp: Smp) {
+        let end = self.end_port(smp.port);
+        match self.receiver(end, &mut smp.mad) {
+            Some(client) => {
+                let mad = AddressedMad::smp(smp.slid, smp.mad);
+                self.outputs.push_back(Output::Deliver { client, mad });
+            }
+            None => self.discard(smp.port, DropReason::NoReceiver),
+        }
+    }
+
+    /// The program that a MAD is for: the one that asked, or the one that registered.
+    pub(crate) fn receiver(&mut self, port: PortNum, mad: &mut Mad) -> Option<ClientId> {
+        if mad.method().is_response() {
+            self.clients.claim(port, mad)
+        } else {
+            let version = mad.header().class_version;
+            self.clients.registered(port, mad.class(), version, mad.method())
+        }
+    }
+
+    /// Whether a program at `port` takes such a request.
+    pub(crate) fn has_receiver(&self, port: PortNum, mad: &Mad) -> bool {
+        let version = mad.header().class_version;
+        self.clients.registered(port, mad.class(), version, mad.method()).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests;

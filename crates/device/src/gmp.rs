@@ -1,0 +1,141 @@
+//! General management datagrams: queue pair 1 on the data lanes.
+
+use weft_machine::Time;
+use weft_wire::{
+    AddressedMad, Lid, Mad, MadRoute, Method, MgmtClass, PKey, Packet, PerfMad, PortNum, QKey, QpNum,
+    ServiceLevel, VirtualLane, status,
+};
+
+use crate::{Device, DropReason, Output};
+
+/// A GMP with its addresses.
+#[derive(Clone, Debug)]
+pub(crate) struct Gmp {
+    /// The port of arrival, or the port that it leaves from; 0 on a switch.
+    pub(crate) port: PortNum,
+    pub(crate) slid: Lid,
+    pub(crate) dlid: Lid,
+    pub(crate) service_level: ServiceLevel,
+    pub(crate) p_key: PKey,
+    pub(crate) dest_qp: QpNum,
+    pub(crate) src_qp: QpNum,
+    pub(crate) q_key: QKey,
+    pub(crate) mad: Mad,
+}
+
+impl Device {
+    /// A packet on a data lane that is addressed to this node. `port` is the port of arrival.
+    pub(crate) fn receive_gmp(&mut self, now: Time, port: PortNum, packet: &Packet) {
+        let parts = packet.bth().zip(packet.deth()).zip(packet.mad());
+        let Some(((bth, deth), mad)) = parts else {
+            return self.receive_error(port, DropReason::NotAMad);
+        };
+        if packet.check_icrc().is_err() {
+            return self.receive_error(port, DropReason::BadIcrc);
+        }
+        self.accept_gmp(
+            now,
+            Gmp {
+                port: self.end_port(port),
+                slid: packet.slid(),
+                dlid: packet.dlid(),
+                service_level: packet.service_level(),
+                p_key: bth.p_key,
+                dest_qp: bth.dest_qp,
+                src_qp: deth.src_qp,
+                q_key: deth.q_key,
+                mad,
+            },
+        );
+    }
+
+    /// Checks the queue pair and the two keys (IBA 10.2.4 and 10.9), then hands over.
+    fn accept_gmp(&mut self, now: Time, gmp: Gmp) {
+        if gmp.dest_qp != QpNum::GSI || gmp.mad.is_smp() {
+            return self.discard(gmp.port, DropReason::NotAMad);
+        }
+        let Some(end) = self.ports.get_mut(usize::from(gmp.port.0)) else { return };
+        let Some(pkey_index) = end.p_key_index(gmp.p_key) else {
+            end.info.p_key_violations = end.info.p_key_violations.saturating_add(1);
+            return self.discard(gmp.port, DropReason::BadPKey);
+        };
+        if gmp.q_key != QKey::GSI {
+            end.info.q_key_violations = end.info.q_key_violations.saturating_add(1);
+            return self.discard(gmp.port, DropReason::BadQKey);
+        }
+        self.deliver_gmp(now, gmp, pkey_index);
+    }
+
+    fn deliver_gmp(&mut self, now: Time, mut gmp: Gmp, pkey_index: u16) {
+        let is_request = matches!(gmp.mad.method(), Method::Get | Method::Set);
+        if gmp.mad.class() == MgmtClass::Perf && is_request {
+            let answer = self.performance_answer(&gmp.mad);
+            return self.reply_gmp(now, &gmp, answer);
+        }
+        if let Some(client) = self.receiver(gmp.port, &mut gmp.mad) {
+            let mad = AddressedMad {
+                lid: gmp.slid,
+                remote_qp: gmp.src_qp,
+                local_qp: QpNum::GSI,
+                service_level: gmp.service_level,
+                pkey_index,
+                qkey: gmp.q_key,
+                mad: gmp.mad,
+            };
+            self.outputs.push_back(Output::Deliver { client, mad });
+        } else if is_request {
+            let mut answer = gmp.mad;
+            PerfMad::method.set(&mut answer.0, Method::GetResp);
+            PerfMad::status.set(&mut answer.0, status::BAD_VERSION);
+            self.reply_gmp(now, &gmp, answer);
+        } else {
+            self.discard(gmp.port, DropReason::NoReceiver);
+        }
+    }
+
+    fn reply_gmp(&mut self, now: Time, request: &Gmp, mad: Mad) {
+        self.statistics.gmps_answered += 1;
+        let answer = Gmp {
+            slid: request.dlid,
+            dlid: request.slid,
+            dest_qp: request.src_qp,
+            src_qp: QpNum::GSI,
+            q_key: QKey::GSI,
+            mad,
+            ..*request
+        };
+        self.route_gmp(now, answer);
+    }
+
+    /// Sends a GMP from `gmp.port`, or takes it in when it is for this very port.
+    pub(crate) fn route_gmp(&mut self, now: Time, gmp: Gmp) {
+        if self.ports.get(usize::from(gmp.port.0)).is_some_and(|end| end.has_lid(gmp.dlid)) {
+            return self.accept_gmp(now, gmp);
+        }
+        if gmp.dlid == Lid(0) || gmp.dlid == Lid::PERMISSIVE {
+            return self.discard(gmp.port, DropReason::BadAddress);
+        }
+        let mut route = MadRoute {
+            vl: VirtualLane(0),
+            service_level: gmp.service_level,
+            dlid: gmp.dlid,
+            slid: gmp.slid,
+            p_key: gmp.p_key,
+            dest_qp: gmp.dest_qp,
+            src_qp: gmp.src_qp,
+            q_key: gmp.q_key,
+        };
+        if self.is_switch() {
+            self.forward(PortNum::ZERO, Packet::from_mad(&route, &gmp.mad));
+        } else {
+            route.vl = self.sl_to_vl.lane(gmp.port, gmp.port, gmp.service_level);
+            if route.vl == VirtualLane::MANAGEMENT {
+                return self.discard(gmp.port, DropReason::NoLane);
+            }
+            self.transmit(gmp.port, Packet::from_mad(&route, &gmp.mad));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

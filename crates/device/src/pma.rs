@@ -1,0 +1,182 @@
+//! The performance management agent: ClassPortInfo, PortCounters, PortCountersExtended (IBA 16.1.3).
+
+use weft_wire::{
+    AttributeId, ClassPortInfo, Mad, Method, PerfMad, PortCounters, PortCountersExtended, PortNum,
+    perf_capability, status,
+};
+
+use crate::{Counters, Device};
+
+/// The port number that stands for all ports.
+const ALL_PORTS: PortNum = PortNum(255);
+
+/// Lists the counters of both attributes with the bits that select them: `field, bit in PortCounters (from 16 on
+/// in its CounterSelect2), bit in PortCountersExtended (from 16 on in its CounterSelect2)`.
+macro_rules! counters {
+    ($with:ident) => {
+        $with! {
+            basic {
+                symbol_error_counter: u16 = 0, link_error_recovery_counter: u8 = 1, link_downed_counter: u8 = 2,
+                port_rcv_errors: u16 = 3, port_rcv_remote_physical_errors: u16 = 4,
+                port_rcv_switch_relay_errors: u16 = 5, port_xmit_discards: u16 = 6,
+                port_xmit_constraint_errors: u8 = 7, port_rcv_constraint_errors: u8 = 8,
+                local_link_integrity_errors: u8 = 9, excessive_buffer_overrun_errors: u8 = 10,
+                vl15_dropped: u16 = 11, port_xmit_data: u32 = 12, port_rcv_data: u32 = 13,
+                port_xmit_pkts: u32 = 14, port_rcv_pkts: u32 = 15, port_xmit_wait: u32 = 16, qp1_dropped: u16 = 17,
+            }
+            extended {
+                port_xmit_data = 0, port_rcv_data = 1, port_xmit_pkts = 2, port_rcv_pkts = 3,
+                port_unicast_xmit_pkts = 4, port_unicast_rcv_pkts = 5, port_multicast_xmit_pkts = 6,
+                port_multicast_rcv_pkts = 7, symbol_error_counter = 16, link_error_recovery_counter = 17,
+                link_downed_counter = 18, port_rcv_errors = 19, port_rcv_remote_physical_errors = 20,
+                port_rcv_switch_relay_errors = 21, port_xmit_discards = 22, port_xmit_constraint_errors = 23,
+                port_rcv_constraint_errors = 24, local_link_integrity_errors = 25,
+                excessive_buffer_overrun_errors = 26, vl15_dropped = 27, port_xmit_wait = 28, qp1_dropped = 29,
+            }
+        }
+    };
+}
+
+macro_rules! functions {
+    (
+        basic { $( $basic:ident: $int:ty = $basic_bit:literal, )* }
+        extended { $( $extended:ident = $extended_bit:literal, )* }
+    ) => {
+        /// PortCounters of several ports together. Each counter stops at its highest value.
+        fn read_basic(ports: &[&Port]) -> PortCounters {
+            PortCounters {
+                $( $basic: ports.iter().fold(0, |sum: $int, port| {
+                    let since = port.counters.$basic.wrapping_sub(port.counted_before.$basic);
+                    sum.saturating_add(<$int>::try_from(since).unwrap_or(<$int>::MAX))
+                }), )*
+                ..PortCounters::default()
+            }
+        }
+
+        /// Sets the counters whose bits are in `select` to the values given.
+        fn write_basic(port: &mut Port, values: &PortCounters, select: u64) {
+            $( if select >> $basic_bit & 1 != 0 {
+                port.counted_before.$basic = port.counters.$basic.wrapping_sub(u64::from(values.$basic));
+            } )*
+        }
+
+        /// PortCountersExtended of several ports together. These do not stop.
+        fn read_extended(ports: &[&Port]) -> PortCountersExtended {
+            PortCountersExtended {
+                $( $extended: ports.iter().fold(0, |sum: u64, port| sum.wrapping_add(port.counters.$extended)), )*
+                ..PortCountersExtended::default()
+            }
+        }
+
+        /// Sets the counters whose bits are in `select`; those of PortCounters stay as they are.
+        fn write_extended(port: &mut Port, values: &PortCountersExtended, select: u64) {
+            $( if select >> $extended_bit & 1 != 0 {
+                let shift = values.$extended.wrapping_sub(port.counters.$extended);
+                port.counted_before.$extended = port.counted_before.$extended.wrapping_add(shift);
+                port.counters.$extended = values.$extended;
+            } )*
+        }
+
+        #[cfg(test)]
+        pub(crate) const BASIC: &[(&str, u32)] = &[$( (stringify!($basic), $basic_bit) ),*];
+    };
+}
+
+use crate::port::Port;
+
+counters!(functions);
+
+impl Counters {
+    /// Packets sent and received, for quick comparison.
+    pub fn packets(&self) -> u64 {
+        self.port_xmit_pkts + self.port_rcv_pkts
+    }
+}
+
+impl Device {
+    /// The PMA's answer to a Get or Set of class Perf.
+    pub(crate) fn performance_answer(&mut self, request: &Mad) -> Mad {
+        let header = request.header();
+        let mut answer = *request;
+        let result = if header.base_version != 1 || header.class_version != 1 {
+            Err(status::BAD_VERSION)
+        } else {
+            let data = &mut answer.0[DATA_AT..];
+            match (header.method, header.attribute_id) {
+                (Method::Get, AttributeId::ClassPortInfo) => {
+                    put(data, &class_port_info().encode());
+                    Ok(())
+                }
+                (method, AttributeId::PORT_COUNTERS) => self.port_counters(method, data),
+                (method, AttributeId::PortCountersExtended) => self.port_counters_extended(method, data),
+                _ => Err(status::BAD_METHOD_ATTRIBUTE),
+            }
+        };
+        PerfMad::method.set(&mut answer.0, Method::GetResp);
+        PerfMad::status.set(&mut answer.0, result.err().unwrap_or(status::OK));
+        answer
+    }
+
+    fn port_counters(&mut self, method: Method, data: &mut [u8]) -> Result<(), u16> {
+        let asked = PortCounters::decode(data.first_chunk().ok_or(status::BAD_VALUE)?);
+        let ports = self.selected_ports(asked.port_select)?;
+        if method == Method::Set {
+            let select = u64::from(asked.counter_select) | u64::from(asked.counter_select2) << 16;
+            self.ports[ports.clone()].iter_mut().for_each(|port| write_basic(port, &asked, select));
+        }
+        let ports: Vec<&Port> = self.ports[ports].iter().collect();
+        let PortCounters { port_select, counter_select, counter_select2, .. } = asked;
+        put(
+            data,
+            &PortCounters { port_select, counter_select, counter_select2, ..read_basic(&ports) }.encode(),
+        );
+        Ok(())
+    }
+
+    fn port_counters_extended(&mut self, method: Method, data: &mut [u8]) -> Result<(), u16> {
+        let asked = PortCountersExtended::decode(data.first_chunk().ok_or(status::BAD_VALUE)?);
+        let ports = self.selected_ports(asked.port_select)?;
+        if method == Method::Set {
+            let select = u64::from(asked.counter_select) | u64::from(asked.counter_select2) << 16;
+            self.ports[ports.clone()].iter_mut().for_each(|port| write_extended(port, &asked, select));
+        }
+        let ports: Vec<&Port> = self.ports[ports].iter().collect();
+        let PortCountersExtended { port_select, counter_select, counter_select2, .. } = asked;
+        let sums = read_extended(&ports);
+        put(data, &PortCountersExtended { port_select, counter_select, counter_select2, ..sums }.encode());
+        Ok(())
+    }
+
+    /// Where the ports that are asked for are in the list.
+    fn selected_ports(&self, port: PortNum) -> Result<std::ops::Range<usize>, u16> {
+        let first = usize::from(!self.is_switch());
+        if port == ALL_PORTS {
+            return Ok(first..self.ports.len());
+        }
+        let at = usize::from(port.0);
+        if self.has_port(port) { Ok(at..at + 1) } else { Err(status::BAD_VALUE) }
+    }
+}
+
+/// Where the attribute's 192 bytes begin in a performance MAD.
+const DATA_AT: usize = 64;
+
+fn put(data: &mut [u8], attribute: &[u8]) {
+    data.fill(0);
+    data[..attribute.len()].copy_from_slice(attribute);
+}
+
+fn class_port_info() -> ClassPortInfo {
+    ClassPortInfo {
+        base_version: 1,
+        class_version: 1,
+        capability_mask: perf_capability::ALL_PORT_SELECT
+            | perf_capability::EXTENDED_WIDTH
+            | perf_capability::XMIT_WAIT,
+        resp_time_value: 16,
+        ..ClassPortInfo::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,283 @@
+//! A port: its link's state machine, its settings, its tables.
+
+use weft_machine::Time;
+use weft_wire::{
+    GidPrefix, Guid, LinkParameters, Mtu, PKey, PhysState, PortInfo, PortNum, PortState, VirtualLane,
+    VlArbitrationTable, VlCap, capability,
+};
+
+use crate::{Counters, DeviceOptions};
+
+/// The logical and physical state of a port together (IBA 7.2.7 and 14.2.5.6). A port that is not up is Down in
+/// one of three physical states; one that is up is LinkUp in one of three logical states.
+///
+/// ```text
+///    Disabled ──poll──▶ Polling ◀──poll── Sleep          disable, sleep, poll: from every state, by the SM
+///        ▲                │  ▲              ▲
+///     disable          trained └──lost──┐   │ lost, down: when LinkDownDefaultState is Sleep
+///        │                ▼             │   │
+///        ├────────── Initialize ────────┤───┤            trained again while up: back to Initialize
+///        │               arm            │   │
+///        │                ▼             │   │
+///        ├──────────── Armed ───────────┤───┤            arm: Initialize or Armed only
+///        │          activate, data      │   │            activate: Armed or Active only
+///        │                ▼             │   │
+///        └──────────── Active ──────────┘───┘
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum LinkState {
+    /// Down, neither driving nor listening.
+    Sleep,
+    /// Down, looking for a peer.
+    Polling,
+    /// Down, switched off by the subnet manager.
+    Disabled,
+    /// Up, only subnet management passes.
+    Initialize,
+    /// Up, data may be received.
+    Armed,
+    /// In service.
+    Active,
+}
+
+/// What moves a port from one state to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stimulus {
+    /// The link works, in both directions.
+    Trained,
+    /// The link is lost.
+    Lost,
+    /// A packet came in on a data lane: the neighbour is Active already.
+    Data,
+    /// Set(PortState = Down).
+    Down,
+    /// Set(PortState = Armed).
+    Arm,
+    /// Set(PortState = Active).
+    Activate,
+    /// Set(PortPhysicalState = Sleep).
+    Sleep,
+    /// Set(PortPhysicalState = Polling).
+    Poll,
+    /// Set(PortPhysicalState = Disabled).
+    Disable,
+}
+
+/// A state that the subnet manager may not ask for now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InvalidTransition;
+
+impl LinkState {
+    /// The state after `stimulus`; `down` is where the port goes when it loses its link, Polling or Sleep.
+    pub(crate) fn after(self, stimulus: Stimulus, down: LinkState) -> Result<LinkState, InvalidTransition> {
+        Ok(match (self, stimulus) {
+            (Self::Sleep | Self::Disabled, Stimulus::Trained) => self,
+            (_, Stimulus::Trained) => Self::Initialize,
+            (Self::Initialize | Self::Armed | Self::Active, Stimulus::Lost | Stimulus::Down) => down,
+            (_, Stimulus::Lost | Stimulus::Down) => self,
+            (Self::Armed, Stimulus::Data) => Self::Active,
+            (_, Stimulus::Data) => self,
+            (Self::Initialize | Self::Armed, Stimulus::Arm) => Self::Armed,
+            (Self::Armed | Self::Active, Stimulus::Activate) => Self::Active,
+            (_, Stimulus::Arm | Stimulus::Activate) => return Err(InvalidTransition),
+            (_, Stimulus::Sleep) => Self::Sleep,
+            (_, Stimulus::Poll) => Self::Polling,
+            (_, Stimulus::Disable) => Self::Disabled,
+        })
+    }
+
+    /// Whether the link works.
+    pub(crate) fn is_up(self) -> bool {
+        matches!(self, Self::Initialize | Self::Armed | Self::Active)
+    }
+
+    pub(crate) fn logical(self) -> PortState {
+        match self {
+            Self::Sleep | Self::Polling | Self::Disabled => PortState::Down,
+            Self::Initialize => PortState::Initialize,
+            Self::Armed => PortState::Armed,
+            Self::Active => PortState::Active,
+        }
+    }
+
+    pub(crate) fn physical(self) -> PhysState {
+        match self {
+            Self::Sleep => PhysState::Sleep,
+            Self::Polling => PhysState::Polling,
+            Self::Disabled => PhysState::Disabled,
+            Self::Initialize | Self::Armed | Self::Active => PhysState::LinkUp,
+        }
+    }
+}
+
+/// A physical port, or a switch's port 0.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub(crate) number: PortNum,
+    pub(crate) guid: Guid,
+    pub(crate) state: LinkState,
+    /// What PortInfo says, but for what depends on the question. The states in it follow `state`.
+    pub(crate) info: PortInfo,
+    pub(crate) counters: Counters,
+    /// What the counters were when PortCounters was last written; its counters are apart from the extended ones.
+    pub(crate) counted_before: Counters,
+    pub(crate) p_keys: Vec<PKey>,
+    pub(crate) guids: Vec<Guid>,
+    /// Low first half, low second half, high first half, high second half.
+    pub(crate) vl_arbitration: [VlArbitrationTable; 4],
+    /// When the M_Key's protection lapses, while its lease runs.
+    pub(crate) m_key_lease_end: Option<Time>,
+    /// Data lanes in use, from OperationalVLs: looked at for every packet.
+    pub(crate) lanes: u8,
+    /// The longest packet that the neighbour takes, in bytes.
+    pub(crate) packet_size_max: usize,
+}
+
+/// Room for headers and checks beside the payload (IBA 7.7.8).
+const HEADROOM: usize = 126;
+
+impl Port {
+    pub(crate) fn new(number: PortNum, guid: Guid, link: LinkParameters, options: &DeviceOptions) -> Self {
+        let mut p_keys = vec![PKey(0); usize::from(options.partition_cap.max(32)).next_multiple_of(32)];
+        p_keys[0] = PKey::DEFAULT_FULL;
+        let mut guids = vec![Guid(0); usize::from(options.guid_cap.max(1)).next_multiple_of(8)];
+        guids[0] = guid;
+        let mut port = Self {
+            number,
+            guid,
+            state: LinkState::Polling,
+            info: initial_info(link, options),
+            counters: Counters::default(),
+            counted_before: Counters::default(),
+            p_keys,
+            guids,
+            vl_arbitration: [VlArbitrationTable::default(); 4],
+            m_key_lease_end: None,
+            lanes: 1,
+            packet_size_max: 0,
+        };
+        port.set_state(LinkState::Polling);
+        port.settings_changed();
+        port
+    }
+
+    /// A switch's port 0, which is never down.
+    pub(crate) fn management(guid: Guid, options: &DeviceOptions) -> Self {
+        let mut port = Self::new(PortNum::ZERO, guid, LinkParameters::default(), options);
+        port.info.link_width_supported = 2;
+        port.info.link_width_enabled = 2;
+        port.info.link_width_active = 2;
+        port.info.link_speed_supported = 1;
+        port.info.link_speed_enabled = 1;
+        port.info.link_speed_active = 1;
+        port.set_state(LinkState::Active);
+        port
+    }
+
+    /// Enters a state; what follows from it is the device's business.
+    pub(crate) fn set_state(&mut self, state: LinkState) {
+        self.state = state;
+        self.info.port_state = state.logical();
+        self.info.port_physical_state = state.physical();
+    }
+
+    /// Takes over what the fast path needs from settings that were changed.
+    pub(crate) fn settings_changed(&mut self) {
+        self.lanes = self.info.operational_vls.lanes();
+        let payload = 128usize << self.info.neighbor_mtu.code().min(5);
+        self.packet_size_max = payload + HEADROOM;
+    }
+
+    /// Where the port goes when it loses its link.
+    pub(crate) fn down_state(&self) -> LinkState {
+        match self.info.link_down_default_state {
+            PhysState::Sleep => LinkState::Sleep,
+            _ => LinkState::Polling,
+        }
+    }
+
+    /// What the port says in its hello.
+    pub(crate) fn parameters(&self) -> LinkParameters {
+        LinkParameters {
+            width: self.info.link_width_enabled,
+            speed: self.info.link_speed_enabled,
+            speed_ext: self.info.link_speed_ext_enabled,
+        }
+    }
+
+    /// Takes the best width and speed that both ends enable. `false` when there is none.
+    pub(crate) fn train(&mut self, peer: LinkParameters) -> bool {
+        let own = self.parameters();
+        // By lanes: 12x, 8x, 4x, 2x, 1x. The code of 2x is the highest, having come last.
+        let width = [8, 4, 2, 16, 1].into_iter().find(|bit| own.width & peer.width & bit != 0);
+        let speed = highest_bit(own.speed & peer.speed & 0x7);
+        let speed_ext = highest_bit(own.speed_ext & peer.speed_ext & 0x1f);
+        let Some(width) = width.filter(|_| speed != 0 || speed_ext != 0) else { return false };
+        self.info.link_width_active = width;
+        self.info.link_speed_active = speed;
+        self.info.link_speed_ext_active = speed_ext;
+        true
+    }
+
+    /// Whether `lid` is this port's, the lower LMC bits left out of account.
+    #[inline]
+    pub(crate) fn has_lid(&self, lid: weft_wire::Lid) -> bool {
+        self.info.lid.0 != 0 && lid.0 >> self.info.lmc == self.info.lid.0 >> self.info.lmc
+    }
+
+    /// Which entry of the P_Key table lets a packet with `p_key` in, by the lower 15 bits (IBA 10.9.3).
+    pub(crate) fn p_key_index(&self, p_key: PKey) -> Option<u16> {
+        let wanted = p_key.0 & 0x7fff;
+        let matches =
+            |entry: &PKey| entry.0 & 0x7fff == wanted && wanted != 0 && (entry.0 | p_key.0) & 0x8000 != 0;
+        self.p_keys.iter().position(matches).map(|index| index as u16)
+    }
+
+    /// Whether a packet may leave on `vl` now.
+    #[inline]
+    pub(crate) fn may_send(&self, vl: VirtualLane) -> bool {
+        if vl == VirtualLane::MANAGEMENT { self.state.is_up() } else { self.state == LinkState::Active }
+    }
+}
+
+fn highest_bit(bits: u8) -> u8 {
+    bits.checked_ilog2().map_or(0, |log| 1 << log)
+}
+
+fn initial_info(link: LinkParameters, options: &DeviceOptions) -> PortInfo {
+    PortInfo {
+        gid_prefix: GidPrefix::DEFAULT,
+        link_width_enabled: link.width,
+        link_width_supported: link.width,
+        link_speed_supported: link.speed & 0xf,
+        link_speed_enabled: link.speed & 0xf,
+        link_speed_ext_supported: link.speed_ext & 0xf,
+        link_speed_ext_enabled: link.speed_ext & 0xf,
+        link_down_default_state: PhysState::Polling,
+        neighbor_mtu: Mtu::Bytes256,
+        mtu_cap: options.mtu_cap,
+        vl_cap: options.vl_cap,
+        operational_vls: VlCap::Vl0,
+        vl_arbitration_high_cap: options.vl_arbitration_high_cap.min(64),
+        vl_arbitration_low_cap: options.vl_arbitration_low_cap.min(64),
+        guid_cap: options.guid_cap.max(1),
+        resp_time_value: 16,
+        ..PortInfo::default()
+    }
+}
+
+/// What the ports of this device can do, as far as the link does not decide it.
+pub(crate) fn capability_mask(link: LinkParameters) -> u32 {
+    let extended = if link.speed_ext == 0 { 0 } else { capability::IS_EXTENDED_SPEEDS_SUPPORTED };
+    extended
+        | capability::IS_NOTICE_SUPPORTED
+        | capability::IS_TRAP_SUPPORTED
+        | capability::IS_SL_MAPPING_SUPPORTED
+        | capability::IS_SYSTEM_IMAGE_GUID_SUPPORTED
+        | capability::IS_CAPABILITY_MASK_NOTICE_SUPPORTED
+        | capability::IS_CLIENT_REREGISTRATION_SUPPORTED
+        | capability::IS_OTHER_LOCAL_CHANGES_NOTICE_SUPPORTED
+}
+
+#[cfg(test)]
+mod tests;

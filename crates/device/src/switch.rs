@@ -1,0 +1,123 @@
+//! What only a switch has: forwarding tables, and forwarding by them.
+
+use std::collections::BTreeMap;
+
+use weft_wire::{
+    Lid, LinearForwardingTable, Packet, PortNum, ServiceLevel, SlToVlTable, SwitchInfo, VirtualLane,
+};
+
+use crate::{Device, DropReason};
+
+/// Entries of one block of the linear forwarding table.
+const BLOCK: usize = 64;
+
+/// A switch's tables.
+#[derive(Debug)]
+pub(crate) struct Switch {
+    pub(crate) info: SwitchInfo,
+    /// By LID, up to the highest block written.
+    pub(crate) linear: Vec<PortNum>,
+    /// By block of 32 LIDs and position of 16 ports.
+    pub(crate) multicast: BTreeMap<(u16, u8), [u16; 32]>,
+}
+
+impl Switch {
+    pub(crate) fn new(info: SwitchInfo) -> Self {
+        Self { info, linear: Vec::new(), multicast: BTreeMap::new() }
+    }
+
+    /// The port to leave by (IBA 18.2.4.3.2). LIDs above LinearFDBTop are not looked up.
+    #[inline]
+    pub(crate) fn lookup(&self, lid: Lid) -> Option<PortNum> {
+        if lid.0 > self.info.linear_fdb_top {
+            return None;
+        }
+        self.linear.get(usize::from(lid.0)).copied().filter(|&port| port != PortNum::NONE)
+    }
+
+    /// One block, as the attribute has it; what was never written is without route.
+    pub(crate) fn linear_block(&self, block: u16) -> LinearForwardingTable {
+        let start = usize::from(block) * BLOCK;
+        let ports = std::array::from_fn(|i| self.linear.get(start + i).copied().unwrap_or(PortNum::NONE));
+        LinearForwardingTable { ports }
+    }
+
+    /// Writes one block. The caller has checked it against LinearFDBCap.
+    pub(crate) fn write_linear_block(&mut self, block: u16, table: &LinearForwardingTable) {
+        let start = usize::from(block) * BLOCK;
+        if self.linear.len() < start + BLOCK {
+            self.linear.resize(start + BLOCK, PortNum::NONE);
+        }
+        self.linear[start..start + BLOCK].copy_from_slice(&table.ports);
+    }
+}
+
+/// Service levels to lanes, by port of arrival and port of departure (IBA 14.2.5.8).
+#[derive(Debug)]
+pub(crate) struct SlToVl {
+    ports: usize,
+    tables: Vec<SlToVlTable>,
+}
+
+impl SlToVl {
+    /// For ports 0 to `ports`; every service level on lane 0 at first.
+    pub(crate) fn new(ports: usize) -> Self {
+        Self { ports: ports + 1, tables: vec![SlToVlTable::default(); (ports + 1) * (ports + 1)] }
+    }
+
+    /// The table from `input` to `output`, both of them ports of the device.
+    pub(crate) fn table(&self, input: PortNum, output: PortNum) -> Option<&SlToVlTable> {
+        self.tables.get(self.index(input, output))
+    }
+
+    pub(crate) fn table_mut(&mut self, input: PortNum, output: PortNum) -> Option<&mut SlToVlTable> {
+        let index = self.index(input, output);
+        self.tables.get_mut(index)
+    }
+
+    #[inline]
+    pub(crate) fn lane(&self, input: PortNum, output: PortNum, sl: ServiceLevel) -> VirtualLane {
+        let table = self.tables.get(self.index(input, output));
+        table.map_or(VirtualLane::MANAGEMENT, |table| table.lanes[usize::from(sl.0 & 0xf)])
+    }
+
+    #[inline]
+    fn index(&self, input: PortNum, output: PortNum) -> usize {
+        usize::from(input.0) * self.ports + usize::from(output.0)
+    }
+}
+
+impl Device {
+    /// Sends a packet on by the table. `input` is the port of arrival, 0 for what comes from within.
+    pub(crate) fn forward(&mut self, input: PortNum, mut packet: Packet) {
+        let Some(switch) = &self.switch else { return self.discard(input, DropReason::BadAddress) };
+        let output = switch.lookup(packet.dlid());
+        let Some(output) = output.filter(|&port| port != PortNum::ZERO && self.has_port(port)) else {
+            return self.relay_error(input, DropReason::NoRoute);
+        };
+        if output == input {
+            return self.relay_error(input, DropReason::Loop);
+        }
+        if packet.vl() != VirtualLane::MANAGEMENT {
+            let lane = self.sl_to_vl.lane(input, output, packet.service_level());
+            if lane == VirtualLane::MANAGEMENT {
+                return self.relay_error(input, DropReason::NoLane);
+            }
+            packet.set_vl(lane);
+        }
+        if self.transmit(output, packet) && input != PortNum::ZERO {
+            self.statistics.forwarded += 1;
+        }
+    }
+
+    /// The packet cannot be forwarded: no route, no lane, or back to where it came from (IBA 16.1.3.5).
+    fn relay_error(&mut self, input: PortNum, reason: DropReason) {
+        if let Some(port) = self.ports.get_mut(usize::from(input.0)) {
+            port.counters.port_rcv_switch_relay_errors += 1;
+        }
+        self.discard(input, reason);
+    }
+}
+
+#[cfg(test)]
+mod tests;

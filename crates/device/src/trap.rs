@@ -1,0 +1,128 @@
+//! Traps: sent to the subnet manager, and again, until it says that it has heard (IBA 14.3.1, 13.4.9).
+
+use weft_machine::Time;
+use weft_wire::{
+    AttributeId, Details, Lid, Mad, MadHeader, Method, MgmtClass, Notice, PortNum, TransactionId, TrapNumber,
+};
+
+use crate::{Device, Event};
+
+/// A trap that the subnet manager has not answered yet.
+#[derive(Clone, Debug)]
+pub(crate) struct PendingTrap {
+    /// The port whose subnet manager is told; 0 on a switch.
+    port: PortNum,
+    notice: Notice,
+    transaction_id: TransactionId,
+    attempts: u16,
+    due: Time,
+}
+
+/// At most one trap of each number is pending per port, which bounds the list.
+#[derive(Debug, Default)]
+pub(crate) struct Traps {
+    pending: Vec<PendingTrap>,
+    raised: u64,
+}
+
+impl Traps {
+    pub(crate) fn timeout(&self) -> Option<Time> {
+        self.pending.iter().map(|trap| trap.due).min()
+    }
+
+    /// The notice that waits longest, for Get(Notice).
+    pub(crate) fn oldest(&self, port: PortNum) -> Option<&Notice> {
+        self.pending.iter().find(|trap| trap.port == port).map(|trap| &trap.notice)
+    }
+
+    /// Forgets what `matches` and says which trap it was.
+    fn remove(&mut self, matches: impl Fn(&PendingTrap) -> bool) -> Option<TrapNumber> {
+        let at = self.pending.iter().position(matches)?;
+        Some(self.pending.remove(at).notice.trap_number)
+    }
+}
+
+impl Device {
+    /// Tells the subnet manager of `port`. What was pending of the same number begins anew: the manager may have
+    /// looked before this change. Without a manager nobody is told; what it needs to know is in the attributes.
+    pub(crate) fn raise_trap(&mut self, now: Time, port: PortNum, details: &Details) {
+        let number = details.trap_number();
+        self.traps.remove(|trap| trap.port == port && trap.notice.trap_number == number);
+        let Some(end) = self.ports.get(usize::from(port.0)) else { return };
+        if end.info.master_sm_lid == Lid(0) || self.trap_limit == 0 {
+            return;
+        }
+        self.traps.raised += 1;
+        let mut notice = Notice::generic(self.kind, end.info.lid, details);
+        notice.notice_toggle = self.traps.raised.is_multiple_of(2);
+        notice.notice_count = (self.traps.raised & 0x7fff) as u16;
+        // The upper half is no program's, so that an answer is never taken for one of theirs.
+        let transaction_id = TransactionId(0xffff_ffff << 32 | self.traps.raised & 0xffff_ffff);
+        self.traps.pending.push(PendingTrap { port, notice, transaction_id, attempts: 0, due: now });
+        self.send_due_traps(now);
+    }
+
+    /// Sends what is due, and gives up what has been sent often enough.
+    pub(crate) fn send_due_traps(&mut self, now: Time) {
+        let mut at = 0;
+        while let Some(trap) = self.traps.pending.get_mut(at) {
+            if trap.due > now {
+                at += 1;
+                continue;
+            }
+            let trap_number = trap.notice.trap_number;
+            if trap.attempts >= self.trap_limit {
+                self.traps.pending.remove(at);
+                self.emit(Event::TrapAbandoned { trap_number });
+                continue;
+            }
+            trap.attempts += 1;
+            trap.due = now + self.trap_interval.max(Time::from_nanos(1));
+            let trap = trap.clone();
+            at += 1;
+            self.send_trap(now, &trap);
+        }
+    }
+
+    fn send_trap(&mut self, now: Time, trap: &PendingTrap) {
+        let Some(end) = self.ports.get(usize::from(trap.port.0)) else { return };
+        let (slid, dlid) = (end.info.lid, end.info.master_sm_lid);
+        let mut mad = Mad::default();
+        mad.set_header(&MadHeader {
+            base_version: 1,
+            mgmt_class: MgmtClass::SubnLid,
+            class_version: 1,
+            method: Method::Trap,
+            transaction_id: trap.transaction_id,
+            attribute_id: AttributeId::Notice,
+            ..MadHeader::default()
+        });
+        mad.set_smp_data(&trap.notice.to_smp_data());
+        self.statistics.traps_sent += 1;
+        let (trap_number, attempt) = (trap.notice.trap_number, trap.attempts);
+        self.emit(Event::TrapSent { trap_number, attempt });
+        self.route_smp(now, trap.port, slid, dlid, mad);
+    }
+
+    /// The subnet manager has heard a trap: the one with that transaction, or else that number and issuer.
+    pub(crate) fn repress_trap(&mut self, port: PortNum, mad: &Mad) {
+        let notice = Notice::from_smp_data(mad.smp_data());
+        let transaction_id = mad.transaction_id();
+        let by_transaction = self.traps.remove(|t| t.port == port && t.transaction_id == transaction_id);
+        let heard = by_transaction.or_else(|| {
+            self.traps.remove(|t| {
+                t.port == port
+                    && t.notice.trap_number == notice.trap_number
+                    && t.notice.issuer_lid == notice.issuer_lid
+                    && t.notice.notice_toggle == notice.notice_toggle
+                    && t.notice.notice_count == notice.notice_count
+            })
+        });
+        if let Some(trap_number) = heard {
+            self.emit(Event::TrapRepressed { trap_number });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
