@@ -1,0 +1,140 @@
+//! What an agent is told when it starts.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use weft_device::DeviceConfig;
+use weft_link::{CableEnd, Identity};
+use weft_wire::Guid;
+
+/// The liveness time of links when nothing else is said.
+pub const LINK_TIMEOUT_MS: u64 = 2000;
+
+/// Everything an agent needs to know. Holds a private key: a file of it is for its owner's eyes only.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentConfig {
+    /// The agent's name in its laboratory.
+    pub name: String,
+    /// The laboratory's name; peers of another are refused.
+    pub lab: String,
+    /// The devices it runs.
+    pub devices: Vec<DeviceConfig>,
+    /// The cables of its devices. One whose two ends are both here needs to be listed once only.
+    pub cables: Vec<CableConfig>,
+    /// Where it listens for its peers.
+    pub bind: SocketAddr,
+    /// Its certificate, which names all of its devices, and its key.
+    pub identity: Identity,
+    /// How long a link may be silent before it is down. The same in the whole laboratory.
+    #[serde(default = "link_timeout_ms")]
+    pub link_timeout_ms: u64,
+    /// The Unix socket where programs attach.
+    pub attach_socket: PathBuf,
+    /// An existing file that the agent holds locked as long as it lives.
+    pub lock_file: PathBuf,
+    /// An existing file to which the agent appends events, one JSON object per line; none are written without it.
+    #[serde(default)]
+    pub events_file: Option<PathBuf>,
+    /// The launcher's socket. When it is absent or closes, the agent goes on alone.
+    #[serde(default)]
+    pub launch_socket: Option<PathBuf>,
+}
+
+fn link_timeout_ms() -> u64 {
+    LINK_TIMEOUT_MS
+}
+
+/// One cable, seen from one of the agent's devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CableConfig {
+    /// The end at a device of this agent.
+    pub local: CableEnd,
+    /// The other end.
+    pub remote: CableEnd,
+    /// Where the other end's agent listens; `None` when it is this agent.
+    pub remote_addr: Option<SocketAddr>,
+}
+
+/// What is wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// No devices.
+    #[error("the agent runs no device")]
+    NoDevice,
+    /// Two devices with one GUID.
+    #[error("two devices have the GUID {0}")]
+    DuplicateGuid(Guid),
+    /// A cable's local end is at no port of the agent's devices.
+    #[error("{0} is no port of this agent's devices")]
+    NoSuchPort(CableEnd),
+    /// Two cables at one port.
+    #[error("two cables end at {0}")]
+    CabledTwice(CableEnd),
+    /// A cable from a port to itself.
+    #[error("{0} is cabled to itself")]
+    CabledToItself(CableEnd),
+    /// A link timeout so short that no link could stay up.
+    #[error("a link timeout of {0} ms is too short, 100 ms is the least")]
+    LinkTimeout(u64),
+}
+
+impl AgentConfig {
+    /// Checks what the types cannot say.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if self.devices.is_empty() {
+            return Err(ConfigError::NoDevice);
+        }
+        if self.link_timeout_ms < 100 {
+            return Err(ConfigError::LinkTimeout(self.link_timeout_ms));
+        }
+        let mut guids = BTreeSet::new();
+        for device in &self.devices {
+            if !guids.insert(device.guid) {
+                return Err(ConfigError::DuplicateGuid(device.guid));
+            }
+        }
+        self.check_cables()
+    }
+
+    fn check_cables(&self) -> Result<(), ConfigError> {
+        let mut taken = BTreeSet::new();
+        for cable in self.distinct_cables() {
+            if cable.local == cable.remote {
+                return Err(ConfigError::CabledToItself(cable.local));
+            }
+            let far_end = cable.remote_addr.is_none().then_some(cable.remote);
+            for end in std::iter::once(cable.local).chain(far_end) {
+                if !self.has_port(end) {
+                    return Err(ConfigError::NoSuchPort(end));
+                }
+                if !taken.insert(end) {
+                    return Err(ConfigError::CabledTwice(end));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The cables without those that are listed from their second end too.
+    pub(crate) fn distinct_cables(&self) -> Vec<CableConfig> {
+        let inside = |cable: &&CableConfig| cable.remote_addr.is_none();
+        let listed: BTreeSet<_> =
+            self.cables.iter().filter(inside).map(|cable| (cable.local, cable.remote)).collect();
+        let mirrored = |cable: &CableConfig| {
+            cable.remote_addr.is_none()
+                && cable.local > cable.remote
+                && listed.contains(&(cable.remote, cable.local))
+        };
+        self.cables.iter().filter(|cable| !mirrored(cable)).copied().collect()
+    }
+
+    fn has_port(&self, end: CableEnd) -> bool {
+        let device = self.devices.iter().find(|device| device.guid == end.guid);
+        device.is_some_and(|device| (1..=device.ports.len()).contains(&usize::from(end.port.0)))
+    }
+}
