@@ -10,7 +10,10 @@ use tokio::net::UnixListener;
 use tokio::runtime::LocalOptions;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinHandle, spawn_local};
-use weft_link::{BindError, Handler, LinkConfig, LinkEvent, Links};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+use weft_link::{BindError, Cable, Handler, LinkConfig, LinkEvent, Links};
 use weft_umad::lock::{LockError, ProcessLock};
 
 use crate::client;
@@ -77,7 +80,10 @@ impl Handler for Agent {
 }
 
 /// Runs an agent in a runtime of its own until it is told to stop: by SIGTERM, by SIGINT or over its socket.
+///
+/// Logs to standard error at the level that `WEFT_LOG` names, `info` without it.
 pub fn run(config: &AgentConfig) -> Result<(), AgentError> {
+    log_to_stderr();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build_local(LocalOptions::default())
@@ -101,6 +107,16 @@ pub fn run(config: &AgentConfig) -> Result<(), AgentError> {
     result
 }
 
+fn log_to_stderr() {
+    let level = std::env::var("WEFT_LOG").ok().and_then(|level| level.parse().ok());
+    // QUIC's own spans are left out: entering one at every packet costs.
+    let ours = Targets::new().with_target("weft", level.unwrap_or(LevelFilter::INFO));
+    let lines =
+        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_filter(ours);
+    // A program that logs already keeps its own way.
+    let _ = tracing_subscriber::registry().with(lines).try_init();
+}
+
 /// An error with all its causes, for one line.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
@@ -115,9 +131,13 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     let _lock = ProcessLock::take(&config.lock_file)?;
     let signals = Rc::new(Signals::default());
     let alarm = Rc::new(Alarm::new()?);
-    let agent = Rc::new(Agent { core: RefCell::new(build(config, &signals, &alarm)) });
+    let (wiring, twins, cables) = Wiring::lay(config);
+    let recorder = Recorder::new(Journal::open(config.events_file.as_deref(), &config.name));
+    let shared = (signals.clone(), alarm.clone());
+    let core = Core::new(&config.name, &config.devices, (wiring, twins), recorder, shared);
+    let agent = Rc::new(Agent { core: RefCell::new(core) });
     let listener = listen(&config.attach_socket)?;
-    let links = open_links(config, &agent)?;
+    let links = open_links(config, cables, &agent)?;
     agent.with_core(|core| {
         core.links = Some(links.clone());
         core.recorder.agent("agent-started");
@@ -139,6 +159,8 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     links.shutdown().await;
     drop(tasks);
     agent.with_core(|core| {
+        // The links hold the agent as their handler: let go of each other.
+        core.links = None;
         core.recorder.agent("agent-stopped");
         core.recorder.journal.flush();
     });
@@ -156,15 +178,7 @@ impl Drop for Tasks {
     }
 }
 
-fn build(config: &AgentConfig, signals: &Rc<Signals>, alarm: &Rc<Alarm>) -> Core {
-    let (wiring, twins, _) = Wiring::lay(config);
-    let recorder = Recorder::new(Journal::open(config.events_file.as_deref(), &config.name));
-    let shared = (signals.clone(), alarm.clone());
-    Core::new(&config.name, &config.devices, (wiring, twins), recorder, shared)
-}
-
-fn open_links(config: &AgentConfig, agent: &Rc<Agent>) -> Result<Links, BindError> {
-    let (_, _, cables) = Wiring::lay(config);
+fn open_links(config: &AgentConfig, cables: Vec<Cable>, agent: &Rc<Agent>) -> Result<Links, BindError> {
     // No two processes of an agent start in the same nanosecond: they would have to hold its lock both.
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let incarnation = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);

@@ -117,13 +117,16 @@ impl Program {
 
     /// Waits until there is something to write and room for it, or the connection is to end.
     async fn unblocked(&self) {
-        while !self.outgoing.borrow().full {
-            self.blocked.notified().await;
-            if self.over().is_some() {
-                return;
+        while self.over().is_none() {
+            if !self.outgoing.borrow().full {
+                self.blocked.notified().await;
+                continue;
+            }
+            tokio::select! {
+                _ = self.stream.writable() => return,
+                () = self.blocked.notified() => {}
             }
         }
-        let _ = self.stream.writable().await;
     }
 
     /// Reads once; false when the program has gone.

@@ -149,8 +149,12 @@ impl Recorder {
 
     /// A link went down.
     pub(crate) fn link_down(&mut self, who: &Who, port: PortNum, peer: Option<CableEnd>, why: &DownReason) {
-        info!(node = %who.description, %port, reason = %why, "link down");
         self.count("link_down");
+        if *why == DownReason::Shutdown {
+            // The agent's end is told once, not once for every link.
+            return;
+        }
+        info!(node = %who.description, %port, reason = %why, "link down");
         let fields = [("peer", peer_text(peer)), ("reason", why.to_string().into())];
         self.line("link-down", who, Some(port), &fields);
     }
