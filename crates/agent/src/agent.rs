@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::time::{Duration, SystemTime};
 
 use tokio::net::UnixListener;
@@ -73,9 +73,14 @@ impl Agent {
     }
 }
 
-impl Handler for Agent {
+/// The agent as its links know it. The agent owns the links, so they must not own it.
+struct Ear(Weak<Agent>);
+
+impl Handler for Ear {
     fn on_event(&self, event: LinkEvent) {
-        self.with_core(|core| core.link_event(event));
+        if let Some(agent) = self.0.upgrade() {
+            agent.with_core(|core| core.link_event(event));
+        }
     }
 }
 
@@ -159,8 +164,6 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     links.shutdown().await;
     drop(tasks);
     agent.with_core(|core| {
-        // The links hold the agent as their handler: let go of each other.
-        core.links = None;
         core.recorder.agent("agent-stopped");
         core.recorder.journal.flush();
     });
@@ -184,7 +187,7 @@ fn open_links(config: &AgentConfig, cables: Vec<Cable>, agent: &Rc<Agent>) -> Re
     let incarnation = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
     let mut settings = LinkConfig::new(&config.lab, incarnation);
     settings.link_timeout_ms = config.link_timeout_ms;
-    Links::bind(config.bind, &config.identity, settings, cables, agent.clone())
+    Links::bind(config.bind, &config.identity, settings, cables, Rc::new(Ear(Rc::downgrade(agent))))
 }
 
 fn listen(path: &Path) -> Result<UnixListener, AgentError> {

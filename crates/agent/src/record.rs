@@ -34,12 +34,6 @@ impl Recorder {
         Self { journal, counts: BTreeMap::new(), refusals: BTreeMap::new() }
     }
 
-    /// How often something happened.
-    #[cfg(test)]
-    pub(crate) fn count_of(&self, event: &str) -> u64 {
-        self.counts.get(event).copied().unwrap_or(0)
-    }
-
     fn count(&mut self, event: &'static str) -> u64 {
         let count = self.counts.entry(event).or_default();
         *count += 1;
