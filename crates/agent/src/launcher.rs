@@ -11,6 +11,7 @@ use tracing::debug;
 use weft_umad::launch::{FromLauncher, LineDecoder, ToLauncher, line};
 
 use crate::agent::Agent;
+use crate::core::Core;
 
 /// Changes within this time are told as one.
 const GATHER: Duration = Duration::from_millis(10);
@@ -23,7 +24,7 @@ pub(crate) async fn converse(agent: Rc<Agent>, path: Option<&Path>) {
         Some(path) => ready(&agent, path).await,
         None => None,
     };
-    agent.with_core(|core| core.start_dialling());
+    agent.with_core(Core::start_dialling);
     if let Some(stream) = stream {
         report(&agent, stream).await;
     }
