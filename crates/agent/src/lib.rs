@@ -1,20 +1,28 @@
 //! The wall-clock driver: machines, links and attachment in one tokio process.
+//!
+//! An agent runs one device, or many packed together. Everything happens in one thread: the task that reads a
+//! link's datagram hands the packet to the device and the device's answer back to the link before it looks at the
+//! next one.
+//!
+//! ```text
+//!   launcher ◀─ Ready, Links ─┐
+//!            ── Go ──────────▶│ agent ═ QUIC, one connection per cable ═ other agents
+//!   programs ── Attach, Send ▶│   └─ devices, cables between them
+//!            ◀─ Receive ──────┘
+//! ```
+//!
+//! [`run`] is a process's whole life; [`serve`] is the same inside a runtime that is there already.
 
+mod agent;
+mod client;
+mod clock;
 mod config;
+mod control;
+mod core;
+mod journal;
+mod launcher;
+mod record;
+mod wiring;
 
+pub use agent::{AgentError, run, serve};
 pub use config::{AgentConfig, CableConfig, ConfigError, LINK_TIMEOUT_MS};
-
-/// Why an agent ended otherwise than asked to.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AgentError {
-    /// The configuration contradicts itself.
-    #[error("the agent's configuration is wrong")]
-    Config(#[from] ConfigError),
-}
-
-/// Runs an agent until it is told to stop: by SIGTERM, SIGINT or over its socket.
-pub fn run(config: &AgentConfig) -> Result<(), AgentError> {
-    config.check()?;
-    Ok(())
-}

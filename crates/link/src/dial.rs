@@ -19,14 +19,17 @@ const BACK_OFF_CUT_MAX_MS: u64 = 250;
 /// A link that lived this long is dialled again without delay.
 const STABLE: Duration = Duration::from_secs(1);
 
-/// Dials a cable for ever.
+/// Dials a cable for as long as the agent lives.
 pub(crate) async fn dial_forever(inner: Rc<Inner>, link: LinkIndex) {
     let slot = inner.slot(link);
     let patience = Duration::from_millis(inner.config.link_timeout_ms);
     let mut failures = 0;
     loop {
-        while !slot.enabled.get() {
+        while !slot.enabled.get() && !inner.stopped.get() {
             slot.wake.notified().await;
+        }
+        if inner.stopped.get() {
+            return;
         }
         slot.count(|stats| stats.dials += 1);
         let mut back_off_max_ms = BACK_OFF_MAX_MS;

@@ -89,6 +89,7 @@ impl Links {
             by_ends,
             handler,
             dialling: Cell::new(false),
+            stopped: Cell::new(false),
             handshakes: Cell::new(0),
             refused: Cell::new(0),
         });
@@ -182,13 +183,16 @@ impl Links {
 
     /// Closes every link and tells the peers; returns when the closing packets are out.
     pub async fn shutdown(&self) {
+        self.inner.stopped.set(true);
         self.inner.endpoint.close(CloseCode::Shutdown.var_int(), b"agent stopped");
         for slot in &self.inner.slots {
             slot.enabled.set(false);
             slot.close(CloseCode::Shutdown, DownReason::Shutdown);
+            slot.wake.notify_one();
         }
         // The closing packets leave when the connections' tasks next run; their draining need not be awaited.
-        for _ in 0..3 {
+        // The runtime polls some sixty tasks before it lets a yielding one go on.
+        for _ in 0..4 + self.inner.slots.len() / 8 {
             tokio::task::yield_now().await;
         }
     }
@@ -203,6 +207,8 @@ pub(crate) struct Inner {
     by_ends: BTreeMap<(CableEnd, CableEnd), LinkIndex>,
     handler: Rc<dyn Handler>,
     dialling: Cell<bool>,
+    /// The agent is ending: nothing is dialled any more.
+    pub(crate) stopped: Cell<bool>,
     /// Handshakes that peers have begun and not finished.
     pub(crate) handshakes: Cell<usize>,
     pub(crate) refused: Cell<u64>,

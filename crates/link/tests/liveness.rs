@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Agent, HIGH, LOW, VL15, Victim, cable, config, free_address, run};
-use weft_link::{Authority, DownReason, Identity, LinkConfig};
+use weft_link::{Authority, DownReason, Identity, LinkConfig, LinkEvent};
 
 struct Ends {
     low: Identity,
@@ -55,6 +55,34 @@ fn a_killed_acceptor_is_noticed_by_its_silence() {
         low.events.up().await;
         victim.kill();
         assert_eq!(low.events.down().await, DownReason::Silent);
+    });
+}
+
+#[test]
+fn an_agent_that_stops_has_told_all_its_peers_before_it_is_gone() {
+    run(async {
+        let authority = Authority::new("test").unwrap();
+        let (low_at, high_at) = (free_address(), free_address());
+        let cables = |from_low: bool| {
+            let ports = (1..=200).map(|port| {
+                let mut cable = if from_low { cable(LOW, HIGH, high_at) } else { cable(HIGH, LOW, low_at) };
+                (cable.local.port.0, cable.remote.port.0) = (port, port);
+                cable
+            });
+            ports.collect::<Vec<_>>()
+        };
+        let low = authority.issue(&[LOW]).unwrap();
+        let high = authority.issue(&[HIGH]).unwrap();
+        let victim = Victim::start(high_at, &high, with_timeout(1, 120_000), cables(false));
+        let mut low = Agent::start(low_at, &low, with_timeout(2, 120_000), cables(true));
+        for _ in 0..200 {
+            assert!(matches!(low.events.next().await, LinkEvent::Up { .. }));
+        }
+        victim.stop();
+        for _ in 0..200 {
+            let event = low.events.next().await;
+            assert!(matches!(event, LinkEvent::Down { reason: DownReason::PeerShutdown, .. }), "{event:?}");
+        }
     });
 }
 

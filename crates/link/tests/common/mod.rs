@@ -157,12 +157,21 @@ impl Victim {
             local.block_on(&runtime, async {
                 let links = Links::bind(address, &identity, config, cables, Rc::new(Recorder(send))).unwrap();
                 links.start_dialling();
-                let _ = killed.await;
+                // Dropped means killed, a word means asked to stop.
+                if killed.await.is_ok() {
+                    links.shutdown().await;
+                }
             });
             // Dropping the runtime ends QUIC's own tasks before they could say goodbye.
             drop(runtime);
         });
         Self { events: Events(receive), kill: Some(kill), thread: Some(thread) }
+    }
+
+    /// Asks it to stop; it ends as soon as it has told its peers.
+    pub(crate) fn stop(mut self) {
+        self.kill.take().unwrap().send(()).unwrap();
+        self.thread.take().unwrap().join().unwrap();
     }
 
     /// Kills it; when this returns its socket is closed.

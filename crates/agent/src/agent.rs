@@ -1,0 +1,242 @@
+//! The process: sockets, tasks, beginning and end.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::rc::{Rc, Weak};
+use std::time::{Duration, SystemTime};
+
+use tokio::net::UnixListener;
+use tokio::runtime::LocalOptions;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::{JoinHandle, spawn_local};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+use weft_link::{BindError, Cable, Handler, LinkConfig, LinkEvent, Links};
+use weft_umad::lock::{LockError, ProcessLock};
+
+use crate::client;
+use crate::clock::Alarm;
+use crate::config::{AgentConfig, ConfigError};
+use crate::core::{Core, Signals};
+use crate::journal::Journal;
+use crate::launcher;
+use crate::record::Recorder;
+use crate::wiring::Wiring;
+
+/// Programs connected at the same time.
+const PROGRAMS_MAX: usize = 1024;
+/// Events wait this long to be written together.
+const JOURNAL_GATHER: Duration = Duration::from_millis(20);
+
+/// Why an agent could not start or go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// The configuration contradicts itself.
+    #[error("the agent's configuration is wrong")]
+    Config(#[from] ConfigError),
+    /// Another process has the agent's lock.
+    #[error("cannot take the agent's lock")]
+    Lock(#[from] LockError),
+    /// The UDP port or the identity is unusable.
+    #[error("cannot open the agent's links")]
+    Bind(#[from] BindError),
+    /// The socket for programs cannot be made.
+    #[error("cannot listen on {}", path.display())]
+    Attach {
+        /// The socket.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The runtime, a timer or the signals failed.
+    #[error("the system refuses what an agent needs")]
+    System(#[from] std::io::Error),
+}
+
+/// What the agent's tasks share. One thread: the core is borrowed for the length of one event and never across
+/// an `await`.
+pub(crate) struct Agent {
+    core: RefCell<Core>,
+}
+
+impl Agent {
+    /// Does something with the core and then what everything ends with.
+    pub(crate) fn with_core<T>(&self, act: impl FnOnce(&mut Core) -> T) -> T {
+        let mut core = self.core.borrow_mut();
+        let result = act(&mut core);
+        core.finish_turn();
+        result
+    }
+}
+
+/// The agent as its links know it. The agent owns the links, so they must not own it.
+struct Ear(Weak<Agent>);
+
+impl Handler for Ear {
+    fn on_event(&self, event: LinkEvent) {
+        if let Some(agent) = self.0.upgrade() {
+            agent.with_core(|core| core.link_event(event));
+        }
+    }
+}
+
+/// Runs an agent in a runtime of its own until it is told to stop: by SIGTERM, by SIGINT or over its socket.
+///
+/// Logs to standard error at the level that `WEFT_LOG` names, `info` without it.
+pub fn run(config: &AgentConfig) -> Result<(), AgentError> {
+    log_to_stderr();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build_local(LocalOptions::default())
+        .map_err(AgentError::System);
+    let result = runtime.and_then(|runtime| {
+        runtime.block_on(async {
+            let mut terminate = signal(SignalKind::terminate())?;
+            let mut interrupt = signal(SignalKind::interrupt())?;
+            let asked = async {
+                tokio::select! {
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                }
+            };
+            serve(config, asked).await
+        })
+    });
+    if let Err(error) = &result {
+        launcher::report_failure(config.launch_socket.as_deref(), &config.name, chain(error));
+    }
+    result
+}
+
+fn log_to_stderr() {
+    let level = std::env::var("WEFT_LOG").ok().and_then(|level| level.parse().ok());
+    // QUIC's own spans are left out: entering one at every packet costs.
+    let ours = Targets::new().with_target("weft", level.unwrap_or(LevelFilter::INFO));
+    let lines =
+        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_filter(ours);
+    // A program that logs already keeps its own way.
+    let _ = tracing_subscriber::registry().with(lines).try_init();
+}
+
+/// An error with all its causes, for one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// Runs an agent until `stop` is ready or a program asks it to stop.
+///
+/// Needs a [`tokio::task::LocalSet`] or a [`tokio::runtime::LocalRuntime`].
+pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Result<(), AgentError> {
+    config.check()?;
+    let _lock = ProcessLock::take(&config.lock_file)?;
+    let signals = Rc::new(Signals::default());
+    let alarm = Rc::new(Alarm::new()?);
+    let (wiring, twins, cables) = Wiring::lay(config);
+    let recorder = Recorder::new(Journal::open(config.events_file.as_deref(), &config.name));
+    let shared = (signals.clone(), alarm.clone());
+    let core = Core::new(&config.name, &config.devices, (wiring, twins), recorder, shared);
+    let agent = Rc::new(Agent { core: RefCell::new(core) });
+    let listener = listen(&config.attach_socket)?;
+    let links = open_links(config, cables, &agent)?;
+    agent.with_core(|core| {
+        core.links = Some(links.clone());
+        core.recorder.agent("agent-started");
+    });
+    let tasks = Tasks(vec![
+        spawn_local(accept_programs(agent.clone(), listener)),
+        spawn_local(ring(agent.clone(), alarm)),
+        spawn_local(work(agent.clone(), signals.clone())),
+        spawn_local(write_journal(agent.clone(), signals.clone())),
+        spawn_local({
+            let (agent, path) = (agent.clone(), config.launch_socket.clone());
+            async move { launcher::converse(agent, path.as_deref()).await }
+        }),
+    ]);
+    tokio::select! {
+        () = stop => {}
+        () = signals.stop.notified() => {}
+    }
+    links.shutdown().await;
+    drop(tasks);
+    agent.with_core(|core| {
+        core.recorder.agent("agent-stopped");
+        core.recorder.journal.flush();
+    });
+    // The lock is still held, so the socket is this process's own.
+    let _ = std::fs::remove_file(&config.attach_socket);
+    Ok(())
+}
+
+/// The agent's own tasks; they end with it.
+struct Tasks(Vec<JoinHandle<()>>);
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        self.0.iter().for_each(JoinHandle::abort);
+    }
+}
+
+fn open_links(config: &AgentConfig, cables: Vec<Cable>, agent: &Rc<Agent>) -> Result<Links, BindError> {
+    // No two processes of an agent start in the same nanosecond: they would have to hold its lock both.
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let incarnation = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+    let mut settings = LinkConfig::new(&config.lab, incarnation);
+    settings.link_timeout_ms = config.link_timeout_ms;
+    Links::bind(config.bind, &config.identity, settings, cables, Rc::new(Ear(Rc::downgrade(agent))))
+}
+
+fn listen(path: &Path) -> Result<UnixListener, AgentError> {
+    // What is there is left from a process that was killed: the lock is ours.
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(AgentError::Attach { path: path.to_owned(), source: error });
+        }
+        _ => {}
+    }
+    UnixListener::bind(path).map_err(|source| AgentError::Attach { path: path.to_owned(), source })
+}
+
+async fn accept_programs(agent: Rc<Agent>, listener: UnixListener) {
+    let mut programs = tokio::task::JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) if programs.len() < PROGRAMS_MAX => {
+                    programs.spawn_local(client::serve(agent.clone(), stream));
+                }
+                Ok(_) => {}
+                // Out of descriptors: the reason may pass, and trying at once again would spin.
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            },
+            Some(_) = programs.join_next() => {}
+        }
+    }
+}
+
+async fn ring(agent: Rc<Agent>, alarm: Rc<Alarm>) {
+    while alarm.ring().await.is_ok() {
+        agent.with_core(Core::wake_devices);
+    }
+}
+
+async fn work(agent: Rc<Agent>, signals: Rc<Signals>) {
+    loop {
+        signals.work.notified().await;
+        agent.with_core(|_| ());
+        // The reactor's turn: programs and links must not wait for packets that go round inside.
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn write_journal(agent: Rc<Agent>, signals: Rc<Signals>) {
+    loop {
+        signals.journal.notified().await;
+        tokio::time::sleep(JOURNAL_GATHER).await;
+        agent.with_core(|core| core.recorder.journal.flush());
+    }
+}

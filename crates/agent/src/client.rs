@@ -1,0 +1,193 @@
+//! One attached program: what it says, and what waits to be read by it.
+
+use std::cell::{Cell, RefCell};
+use std::io::ErrorKind;
+use std::rc::Rc;
+
+use tokio::net::UnixStream;
+use tokio::sync::Notify;
+use weft_device::ClientId;
+use weft_umad::{ClientMessage, Decoder, FrameError, ServerMessage, encode_into};
+
+use crate::agent::Agent;
+
+/// MADs for a program that does not read them wait up to this size; then they are dropped and counted.
+const OUTGOING_BYTES_MAX: usize = 4 << 20;
+/// A program that made the agent drop this many MADs is sent away.
+const DROPS_MAX: u64 = 4096;
+const READ_BYTES: usize = 32 * 1024;
+
+/// The agent's side of a connection.
+#[derive(Debug)]
+pub(crate) struct Program {
+    stream: UnixStream,
+    outgoing: RefCell<Outgoing>,
+    /// Signalled when the socket takes no more, or the connection is to end.
+    blocked: Notify,
+    /// The attachment, once it stands.
+    attached: Cell<Option<ClientId>>,
+}
+
+#[derive(Debug, Default)]
+struct Outgoing {
+    bytes: Vec<u8>,
+    written: usize,
+    /// In the agent's list of programs to be written to.
+    noted: bool,
+    /// The socket's buffer is full.
+    full: bool,
+    /// Nothing more is to be read or written after what waits.
+    closing: bool,
+    dropped: u64,
+}
+
+impl Program {
+    fn new(stream: UnixStream) -> Self {
+        Self { stream, outgoing: RefCell::default(), blocked: Notify::new(), attached: Cell::new(None) }
+    }
+
+    /// Which attachment this is.
+    pub(crate) fn attached(&self) -> Option<ClientId> {
+        self.attached.get()
+    }
+
+    pub(crate) fn set_attached(&self, client: Option<ClientId>) {
+        self.attached.set(client);
+    }
+
+    /// Gathers a message; true when the program has to be noted for writing.
+    pub(crate) fn queue(&self, message: &ServerMessage) -> bool {
+        let outgoing = &mut *self.outgoing.borrow_mut();
+        let is_mad = matches!(message, ServerMessage::Receive(_));
+        if outgoing.closing {
+            return false;
+        }
+        if is_mad && outgoing.bytes.len() - outgoing.written > OUTGOING_BYTES_MAX {
+            outgoing.dropped += 1;
+            outgoing.closing = outgoing.dropped >= DROPS_MAX;
+            if outgoing.closing {
+                self.blocked.notify_one();
+            }
+            return false;
+        }
+        if encode_into(message, &mut outgoing.bytes).is_err() {
+            // Longer than any frame may be: no program could read it, and it waits for an answer in vain.
+            outgoing.closing = true;
+        }
+        !std::mem::replace(&mut outgoing.noted, true)
+    }
+
+    /// Ends the connection after what waits.
+    pub(crate) fn close(&self) {
+        self.outgoing.borrow_mut().closing = true;
+        self.blocked.notify_one();
+    }
+
+    /// Writes what the socket takes.
+    pub(crate) fn flush(&self) {
+        let outgoing = &mut *self.outgoing.borrow_mut();
+        outgoing.noted = false;
+        outgoing.full = false;
+        while let Some(rest) = outgoing.bytes.get(outgoing.written..).filter(|rest| !rest.is_empty()) {
+            match self.stream.try_write(rest) {
+                Ok(bytes) if bytes > 0 => outgoing.written += bytes,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    outgoing.full = true;
+                    self.blocked.notify_one();
+                    return;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                _ => {
+                    outgoing.closing = true;
+                    self.blocked.notify_one();
+                    break;
+                }
+            }
+        }
+        outgoing.bytes.clear();
+        outgoing.written = 0;
+    }
+
+    /// Whether the connection is over and, if so, how many MADs it lost by not reading.
+    fn over(&self) -> Option<u64> {
+        let outgoing = self.outgoing.borrow();
+        let slow = outgoing.dropped >= DROPS_MAX;
+        (outgoing.closing && (slow || outgoing.bytes.is_empty())).then_some(outgoing.dropped)
+    }
+
+    /// Waits until there is something to write and room for it, or the connection is to end.
+    async fn unblocked(&self) {
+        while self.over().is_none() {
+            if !self.outgoing.borrow().full {
+                self.blocked.notified().await;
+                continue;
+            }
+            tokio::select! {
+                _ = self.stream.writable() => return,
+                () = self.blocked.notified() => {}
+            }
+        }
+    }
+
+    /// Reads once; false when the program has gone.
+    fn read(&self, decoder: &mut Decoder<ClientMessage>, buffer: &mut [u8]) -> bool {
+        match self.stream.try_read(buffer) {
+            Ok(0) => false,
+            Ok(count) => {
+                decoder.feed(buffer.get(..count).unwrap_or_default());
+                true
+            }
+            Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+        }
+    }
+}
+
+/// Serves one connection until either side ends it.
+pub(crate) async fn serve(agent: Rc<Agent>, stream: UnixStream) {
+    let program = Rc::new(Program::new(stream));
+    let mut decoder = Decoder::new();
+    let mut buffer = vec![0; READ_BYTES];
+    while program.over().is_none() {
+        tokio::select! {
+            ready = program.stream.readable() => {
+                if ready.is_err() || !program.read(&mut decoder, &mut buffer) {
+                    break;
+                }
+                if let Err(error) = take_messages(&agent, &program, &mut decoder) {
+                    let reason = error.to_string();
+                    agent.with_core(|core| core.answer(&program, &ServerMessage::Refused { reason }));
+                    break;
+                }
+                // A program that never stops writing must not keep the links waiting.
+                tokio::task::yield_now().await;
+            }
+            () = program.unblocked() => program.flush(),
+        }
+    }
+    agent.with_core(|core| core.program_gone(&program));
+    if let Some(dropped) = program.over().filter(|dropped| *dropped > 0) {
+        agent.with_core(|core| core.recorder.slow_client(dropped));
+    }
+}
+
+fn take_messages(
+    agent: &Rc<Agent>,
+    program: &Rc<Program>,
+    decoder: &mut Decoder<ClientMessage>,
+) -> Result<(), FrameError> {
+    agent.with_core(|core| {
+        while let Some(message) = decoder.next_message()? {
+            match message {
+                ClientMessage::Send(mad) => core.program_sends(program, mad),
+                ClientMessage::Attach { node, port, registrations } => {
+                    core.program_attaches(program, node, port, registrations);
+                }
+                ClientMessage::Control { request, body } => {
+                    let body = core.control(&body);
+                    core.answer(program, &ServerMessage::Reply { request, body });
+                }
+            }
+        }
+        Ok(())
+    })
+}

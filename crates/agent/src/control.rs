@@ -1,0 +1,109 @@
+//! What an agent answers about itself.
+
+use weft_device::PortSnapshot;
+use weft_link::CableEnd;
+use weft_umad::{AgentStatus, ControlReply, ControlRequest, DeviceStatus, PortEnd, PortStatus, PortTotals};
+
+use crate::core::{Core, Hosted};
+use crate::wiring::{Attachment, Jack};
+
+impl Core {
+    /// Answers one question.
+    pub(crate) fn control(&mut self, request: &ControlRequest) -> ControlReply {
+        match request {
+            ControlRequest::Status => ControlReply::Status(self.status()),
+            ControlRequest::Ports => ControlReply::Ports(self.ports()),
+            ControlRequest::SetCable { node, port, up } => {
+                match self.set_cable(CableEnd { guid: *node, port: *port }, *up) {
+                    Ok(()) => ControlReply::Done,
+                    Err(reason) => ControlReply::Failed { reason },
+                }
+            }
+            ControlRequest::Shutdown => {
+                self.signals.stop.notify_one();
+                ControlReply::Done
+            }
+        }
+    }
+
+    fn status(&self) -> AgentStatus {
+        AgentStatus {
+            agent: self.name.clone(),
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            devices: self.by_guid.values().map(|device| self.device_status(*device)).collect(),
+        }
+    }
+
+    fn device_status(&self, device: usize) -> DeviceStatus {
+        let snapshot = self.devices[device].machine.snapshot();
+        let ports = snapshot.ports.iter().filter(|port| port.port.0 != 0).count();
+        let up = self.wiring.cabled(device).filter(|jack| self.is_up(jack)).count();
+        DeviceStatus {
+            node: snapshot.guid,
+            description: snapshot.description,
+            node_type: snapshot.kind,
+            ports: u8::try_from(ports).unwrap_or(u8::MAX),
+            links_up: count(up),
+            links_total: count(self.wiring.cabled(device).count()),
+            clients: count(self.program_count(device)),
+        }
+    }
+
+    fn ports(&self) -> Vec<PortStatus> {
+        let mut ports = Vec::new();
+        for device in self.by_guid.values() {
+            let hosted = &self.devices[*device];
+            let snapshot = hosted.machine.snapshot();
+            let statuses = snapshot.ports.iter().map(|port| {
+                let jack = self.wiring.jack(*device, port.port);
+                self.port_status(hosted, port, &jack)
+            });
+            ports.extend(statuses);
+        }
+        ports
+    }
+
+    fn port_status(&self, hosted: &Hosted, port: &PortSnapshot, jack: &Jack) -> PortStatus {
+        let counters = &port.counters;
+        let peers_refused = match (jack.attachment, &self.links) {
+            (Attachment::Link(link), Some(links)) => links.stats(link).refused,
+            _ => 0,
+        };
+        PortStatus {
+            end: PortEnd { node: hosted.who.guid, port: port.port },
+            peer: jack.peer.map(|peer| PortEnd { node: peer.guid, port: peer.port }),
+            state: port.state,
+            phys_state: port.physical,
+            link_up: self.is_up(jack),
+            plugged: jack.plugged,
+            lid: port.lid,
+            width_active: port.link_width_active,
+            speed_active: port.link_speed_active,
+            speed_ext_active: port.link_speed_ext_active,
+            totals: PortTotals {
+                xmit_packets: counters.port_xmit_pkts,
+                xmit_words: counters.port_xmit_data,
+                rcv_packets: counters.port_rcv_pkts,
+                rcv_words: counters.port_rcv_data,
+                rcv_errors: counters.port_rcv_errors,
+                xmit_discards: counters.port_xmit_discards,
+                vl15_dropped: counters.vl15_dropped,
+                link_downed: counters.link_downed_counter,
+                peers_refused,
+            },
+        }
+    }
+
+    fn is_up(&self, jack: &Jack) -> bool {
+        match (jack.attachment, &self.links) {
+            (Attachment::Link(link), Some(links)) => links.is_up(link),
+            (Attachment::Twin(end), _) => self.twins.is_up(end),
+            _ => false,
+        }
+    }
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

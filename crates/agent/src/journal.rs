@@ -1,0 +1,120 @@
+//! The agent's lines in the laboratory's file of events: one JSON object per line, appended by every process.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::time::SystemTime;
+
+use serde_json::{Map, Value};
+
+/// More than this waits for no further line.
+const GATHERED_BYTES_MAX: usize = 32 * 1024;
+
+/// Gathers lines, so that bringing up a fabric costs a write now and then and not one per event.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    file: Option<File>,
+    source: String,
+    gathered: String,
+}
+
+impl Journal {
+    /// Appends to an existing file. Where there is none, the laboratory does not want to know.
+    pub(crate) fn open(path: Option<&Path>, source: &str) -> Self {
+        let file = path.and_then(|path| File::options().append(true).open(path).ok());
+        Self { file, source: source.to_owned(), gathered: String::new() }
+    }
+
+    /// Gathers one event with its fields.
+    pub(crate) fn record(&mut self, event: &str, fields: &[(&str, Value)]) {
+        if self.file.is_none() {
+            return;
+        }
+        let mut object = Map::new();
+        object.insert("time".into(), timestamp().into());
+        object.insert("source".into(), self.source.clone().into());
+        object.insert("event".into(), event.into());
+        object.extend(fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        self.gathered.push_str(&Value::Object(object).to_string());
+        self.gathered.push('\n');
+        if self.gathered.len() > GATHERED_BYTES_MAX {
+            self.flush();
+        }
+    }
+
+    /// Whether lines wait.
+    pub(crate) fn has_gathered(&self) -> bool {
+        !self.gathered.is_empty()
+    }
+
+    /// Writes what was gathered, in one piece, so that lines of several processes never mix.
+    pub(crate) fn flush(&mut self) {
+        if let Some(file) = &mut self.file {
+            // A full disk must not stop a fabric; the events are lost, and that is all.
+            let _ = file.write_all(self.gathered.as_bytes());
+        }
+        self.gathered.clear();
+    }
+}
+
+/// Now, in UTC, as RFC 3339 with milliseconds.
+fn timestamp() -> String {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let (seconds, millis) = (since.as_secs(), since.subsec_millis());
+    let (year, month, day) = date(seconds / 86_400);
+    let second = seconds % 86_400;
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+}
+
+/// The date of a day counted from 1970-01-01. Years are counted from March, so that the leap day comes last.
+fn date(days_since_1970: u64) -> (u64, u64, u64) {
+    let days = days_since_1970 + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (era * 400 + year + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_json_and_wait_to_be_written() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut journal = Journal::open(Some(file.path()), "a7");
+        journal.record("link-up", &[("port", 3.into())]);
+        assert!(journal.has_gathered());
+        assert_eq!(std::fs::read_to_string(file.path()).unwrap(), "");
+        journal.flush();
+        assert!(!journal.has_gathered());
+        let line: Value = serde_json::from_str(&std::fs::read_to_string(file.path()).unwrap()).unwrap();
+        assert_eq!(
+            (&line["source"], &line["event"], &line["port"]),
+            (&"a7".into(), &"link-up".into(), &3.into())
+        );
+    }
+
+    #[test]
+    fn an_absent_file_is_not_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events");
+        let mut journal = Journal::open(Some(&path), "a7");
+        journal.record("link-up", &[]);
+        journal.flush();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn days_have_dates() {
+        assert_eq!(date(0), (1970, 1, 1));
+        assert_eq!(date(11_016), (2000, 2, 29));
+        assert_eq!(date(11_017), (2000, 3, 1));
+        assert_eq!(date(20_777), (2026, 11, 20));
+        assert_eq!(date(47_540), (2100, 2, 28));
+    }
+}

@@ -1,0 +1,202 @@
+//! What happens in the agent, said three ways in one place: a log record, a counter, and a line of the journal.
+//!
+//! Bringing up a fabric makes thousands of events. What an operator would look for becomes a line; the rest is
+//! counted, and logged where somebody raised the level.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use tracing::{debug, info, trace, warn};
+use weft_device::Event;
+use weft_link::{CableEnd, DownReason, LinkIndex, RefusalReason};
+use weft_wire::{Guid, PortNum, PortState};
+
+use crate::journal::Journal;
+
+/// Who something happened to.
+#[derive(Clone, Debug)]
+pub(crate) struct Who {
+    pub(crate) guid: Guid,
+    pub(crate) description: String,
+}
+
+/// Takes everything worth telling.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    pub(crate) journal: Journal,
+    counts: BTreeMap<&'static str, u64>,
+    refusals: BTreeMap<Option<LinkIndex>, u64>,
+}
+
+impl Recorder {
+    pub(crate) fn new(journal: Journal) -> Self {
+        Self { journal, counts: BTreeMap::new(), refusals: BTreeMap::new() }
+    }
+
+    fn count(&mut self, event: &'static str) -> u64 {
+        let count = self.counts.entry(event).or_default();
+        *count += 1;
+        *count
+    }
+
+    fn line(&mut self, event: &'static str, who: &Who, port: Option<PortNum>, fields: &[(&str, Value)]) {
+        let mut all =
+            vec![("guid", who.guid.to_string().into()), ("node", Value::from(who.description.clone()))];
+        all.extend(port.map(|port| ("port", port.0.into())));
+        all.extend_from_slice(fields);
+        self.journal.record(event, &all);
+    }
+
+    /// A device's event.
+    pub(crate) fn device(&mut self, who: &Who, event: &Event) {
+        let node = &who.description;
+        match event {
+            Event::PortStateChanged { port, from, to } => {
+                debug!(%node, %port, ?from, ?to, "port state changed");
+                self.count("port_state_changed");
+                if *from == PortState::Active || *to == PortState::Active {
+                    let fields = [("from", format!("{from:?}").into()), ("to", format!("{to:?}").into())];
+                    self.line("port-state", who, Some(*port), &fields);
+                }
+            }
+            Event::LinkMismatch { port } => {
+                warn!(%node, %port, "the ends of a cable have no width or no speed in common");
+                self.count("link_mismatch");
+                self.line("link-mismatch", who, Some(*port), &[]);
+            }
+            Event::LidChanged { port, from, to } => {
+                debug!(%node, %port, %from, %to, "LID changed");
+                self.count("lid_changed");
+                if from.is_unicast() {
+                    self.line(
+                        "lid-changed",
+                        who,
+                        Some(*port),
+                        &[("from", from.0.into()), ("to", to.0.into())],
+                    );
+                }
+            }
+            Event::ForwardingTableWritten { block } => {
+                trace!(%node, block, "forwarding table written");
+                self.count("forwarding_table_written");
+            }
+            Event::Dropped { port, reason } => {
+                trace!(%node, %port, %reason, "packet dropped");
+                self.count("packet_dropped");
+            }
+            Event::TrapSent { trap_number, attempt } => {
+                debug!(%node, %trap_number, attempt, "trap sent");
+                self.count("trap_sent");
+                if *attempt == 1 {
+                    self.line("trap-sent", who, None, &[("trap", trap_number.0.into())]);
+                }
+            }
+            other => self.rare(who, other),
+        }
+    }
+
+    fn rare(&mut self, who: &Who, event: &Event) {
+        let node = &who.description;
+        match event {
+            Event::TrapRepressed { trap_number } => {
+                debug!(%node, %trap_number, "trap repressed");
+                self.count("trap_repressed");
+            }
+            Event::TrapAbandoned { trap_number } => {
+                info!(%node, %trap_number, "nobody answered a trap");
+                self.count("trap_abandoned");
+                self.line("trap-abandoned", who, None, &[("trap", trap_number.0.into())]);
+            }
+            Event::MKeyViolation { port, method, attribute_id } => {
+                warn!(%node, %port, ?method, ?attribute_id, "wrong M_Key");
+                let count = self.count("m_key_violation");
+                if count.is_power_of_two() {
+                    self.line("m-key-violation", who, Some(*port), &[("count", count.into())]);
+                }
+            }
+            Event::ClientAttached { client, port } => {
+                debug!(%node, %client, %port, "program attached");
+                self.count("client_attached");
+            }
+            Event::ClientRefused { client, reason } => {
+                info!(%node, %client, ?reason, "program not attached");
+                self.count("client_refused");
+            }
+            Event::ClientDetached { client } => {
+                debug!(%node, %client, "program detached");
+                self.count("client_detached");
+            }
+            other => {
+                debug!(%node, event = ?other, "device event");
+                self.count("other");
+            }
+        }
+    }
+
+    /// A link came up.
+    pub(crate) fn link_up(&mut self, who: &Who, port: PortNum, peer: Option<CableEnd>) {
+        debug!(node = %who.description, %port, "link up");
+        self.count("link_up");
+        self.line("link-up", who, Some(port), &[("peer", peer_text(peer))]);
+    }
+
+    /// A link went down.
+    pub(crate) fn link_down(&mut self, who: &Who, port: PortNum, peer: Option<CableEnd>, why: &DownReason) {
+        self.count("link_down");
+        if *why == DownReason::Shutdown {
+            // The agent's end is told once, not once for every link.
+            return;
+        }
+        info!(node = %who.description, %port, reason = %why, "link down");
+        let fields = [("peer", peer_text(peer)), ("reason", why.to_string().into())];
+        self.line("link-down", who, Some(port), &fields);
+    }
+
+    /// A peer was refused. It will try again for ever, so only every doubling is told after the first.
+    pub(crate) fn refused(
+        &mut self,
+        at: Option<(&Who, PortNum)>,
+        link: Option<LinkIndex>,
+        address: SocketAddr,
+        why: &RefusalReason,
+    ) {
+        self.count("peer_refused");
+        let count = self.refusals.entry(link).or_default();
+        *count += 1;
+        let count = *count;
+        if !count.is_power_of_two() {
+            return;
+        }
+        warn!(%address, reason = %why, count, "peer refused");
+        let mut fields = vec![
+            ("address", Value::from(address.to_string())),
+            ("reason", why.to_string().into()),
+            ("count", count.into()),
+        ];
+        if let Some((who, port)) = at {
+            fields.push(("guid", who.guid.to_string().into()));
+            fields.push(("node", who.description.clone().into()));
+            fields.push(("port", port.0.into()));
+        }
+        self.journal.record("peer-refused", &fields);
+    }
+
+    /// A program read too slowly and was sent away.
+    pub(crate) fn slow_client(&mut self, dropped: u64) {
+        warn!(dropped, "a program reads too slowly and was disconnected");
+        self.count("slow_client");
+        self.journal.record("slow-program", &[("dropped", dropped.into())]);
+    }
+
+    /// The agent itself began or ended.
+    pub(crate) fn agent(&mut self, event: &'static str) {
+        info!(event, "agent");
+        self.count(event);
+        self.journal.record(event, &[("pid", std::process::id().into())]);
+    }
+}
+
+fn peer_text(peer: Option<CableEnd>) -> Value {
+    peer.map_or(Value::Null, |peer| peer.to_string().into())
+}
