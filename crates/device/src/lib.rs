@@ -16,6 +16,8 @@ mod smi;
 mod smp;
 mod snapshot;
 mod switch;
+#[cfg(test)]
+mod testing;
 mod trap;
 mod vl15;
 
