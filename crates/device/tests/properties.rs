@@ -46,7 +46,7 @@ fn mad() -> impl Strategy<Value = Mad> {
     let modifiers = prop_oneof![0u32..5, Just(0x3_0000), any::<u32>(), (0u32..5).prop_map(|n| n << 16 | 1)];
     (vec(any::<u8>(), 256), classes, methods, attributes, modifiers, 0u8..5, 0u8..5, any::<bool>()).prop_map(
         |(bytes, class, method, attribute, modifier, pointer, count, tame)| {
-            let mut mad = Mad::try_from(bytes.as_slice()).unwrap();
+            let mut mad = Mad::try_from(bytes.as_slice()).expect("256 bytes");
             Smp::mgmt_class.set(&mut mad.0, MgmtClass::from_code(class));
             Smp::method.set(&mut mad.0, Method::from_code(method));
             Smp::attribute_id.set(&mut mad.0, AttributeId::from_code(attribute));
