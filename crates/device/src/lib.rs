@@ -1,4 +1,46 @@
-//! A switch and an HCA as state machines.
+//! A switch and an HCA as state machines: ports, forwarding, subnet and performance management agents.
+//!
+//! One machine, [`Device`], plays either part. It is fed with what happens at its ports and with what attached
+//! management programs send, and says which packets leave, which MADs the programs get, and what happened. It has
+//! no clock, no link and no thread: `weft-agent` and `weft-sim` drive the same machine.
+//!
+//! ```text
+//!                     ┌────────────────────────── Device ───────────────────────────┐
+//!  Receive ─▶ checks ─┤ lane 15, for this node ─▶ Vl15 ─▶ SMI ─▶ SMA, or a program  ├─▶ Transmit
+//!             counts  │ lane 15, for others ──┐            └──▶ next hop            │
+//!                     │ data, for others ─────┴─▶ forwarding table ─▶ SL2VL         │
+//!                     │ data, for this node ────▶ keys ─▶ PMA, or a program ────────┼─▶ Deliver
+//!  Send ──────────────┼─▶ SMI, forwarding table, or the own agents                  │
+//!  LinkUp, LinkDown ──┼─▶ link state ─▶ PortStateChange, trap 128 (repeated) ───────┼─▶ Event, SetLink
+//!                     └─────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! Not here yet: buffers and credits of data lanes, multicast, partition enforcement in switches.
+//!
+//! ```
+//! use weft_device::{Device, DeviceConfig, DeviceOptions, Input, Output, PortConfig};
+//! use weft_machine::{Machine, Time};
+//! use weft_wire::{Guid, LinkParameters, NodeType, PortNum, PortState};
+//!
+//! let link = LinkParameters { width: 2, speed: 4, speed_ext: 0 };
+//! let config = DeviceConfig {
+//!     kind: NodeType::Hca,
+//!     guid: Guid(1),
+//!     system_image_guid: Guid(1),
+//!     description: "host".into(),
+//!     vendor_id: 0x2c9,
+//!     device_id: 1,
+//!     enhanced_port0: false,
+//!     ports: vec![PortConfig { guid: Guid(2), link }],
+//!     options: DeviceOptions::default(),
+//! };
+//! let mut hca = Device::new(&config);
+//! hca.handle_input(Time::ZERO, Input::LinkUp { port: PortNum(1), peer: link });
+//! while let Some(output) = hca.poll_output() {
+//!     assert!(matches!(output, Output::Event(_)));
+//! }
+//! assert_eq!(hca.port_snapshot(PortNum(1)).unwrap().state, PortState::Initialize);
+//! ```
 
 mod attach;
 mod config;
@@ -16,6 +58,8 @@ mod smi;
 mod smp;
 mod snapshot;
 mod switch;
+#[cfg(test)]
+mod testing;
 mod trap;
 mod vl15;
 

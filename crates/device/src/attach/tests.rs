@@ -1,1 +1,165 @@
+use super::*;
+use crate::Input;
+use crate::testing::*;
+use weft_wire::{AttributeId, DirectedSmp, MadRoute, NodeInfo, Packet, ServiceLevel};
 
+const OTHER: ClientId = ClientId(8);
+
+fn get(attribute: AttributeId) -> Mad {
+    smp(Method::Get, attribute, 0, &[])
+}
+
+fn attached() -> Bench {
+    let mut bench = hca(2);
+    bench.link_up(ONE);
+    bench.attach_manager(ONE);
+    bench
+}
+
+#[test]
+fn no_hops_lead_back_to_the_own_agent() {
+    let mut bench = attached();
+    let request = direct(get(AttributeId::NodeInfo), &[]);
+    let (client, answer) = delivered(&bench.send(AddressedMad::smp(Lid::PERMISSIVE, request))).unwrap();
+    assert_eq!((client, answer.lid), (CLIENT, Lid::PERMISSIVE));
+    assert_eq!(answer.mad.transaction_id(), TransactionId(0x55));
+    assert_eq!((answer.mad.method(), answer.mad.status()), (Method::GetResp, 0));
+    assert_eq!(NodeInfo::decode(answer.mad.smp_attribute()).local_port_num, ONE);
+    assert_eq!(DirectedSmp::hop_pointer.get(&answer.mad.0), 0);
+}
+
+#[test]
+fn an_answer_finds_its_program_by_the_upper_half() {
+    let mut bench = attached();
+    bench.input(Input::Attach { client: OTHER, port: ONE, registrations: Vec::new() });
+    for (client, id) in [(CLIENT, 0x0000_0000_0000_0001), (OTHER, 0xdead_beef_0000_0001), (CLIENT, 2)] {
+        let mut mad = direct(get(AttributeId::NodeInfo), &[1]);
+        DirectedSmp::transaction_id.set(&mut mad.0, TransactionId(id));
+        let sent = bench.input(Input::Send { client, mad: AddressedMad::smp(Lid::PERMISSIVE, mad) });
+        let (port, packet) = transmitted(&sent).unwrap();
+        let mut answer = packet.mad().unwrap();
+        assert_eq!(port, ONE);
+        assert_eq!(answer.transaction_id().0, u64::from(client.0) << 32 | id & 0xffff_ffff);
+        DirectedSmp::direction.set(&mut answer.0, true);
+        DirectedSmp::method.set(&mut answer.0, Method::GetResp);
+        let packet = Packet::from_mad(&MadRoute::smp(Lid::PERMISSIVE, Lid::PERMISSIVE), &answer);
+        let (to, answer) = delivered(&bench.receive(ONE, packet)).unwrap();
+        assert_eq!((to, answer.mad.transaction_id()), (client, TransactionId(id)));
+    }
+}
+
+#[test]
+fn an_hca_passes_nothing_to_its_other_port() {
+    let mut bench = attached();
+    let outputs = bench.send(AddressedMad::smp(Lid::PERMISSIVE, direct(get(AttributeId::NodeInfo), &[2])));
+    assert_eq!(drop_reason(&outputs), Some(DropReason::BadDirectedRoute));
+}
+
+#[test]
+fn by_lid_to_oneself_and_to_others() {
+    let mut bench = attached();
+    bench.assign(7);
+    let (_, answer) = delivered(&bench.send(AddressedMad::smp(Lid(7), get(AttributeId::PortInfo)))).unwrap();
+    assert_eq!((answer.lid, answer.mad.status()), (Lid(7), 0));
+    let (_, packet) =
+        transmitted(&bench.send(AddressedMad::smp(Lid(8), get(AttributeId::PortInfo)))).unwrap();
+    assert_eq!((packet.slid(), packet.dlid()), (Lid(7), Lid(8)));
+    let outputs = bench.send(AddressedMad::smp(Lid(0), get(AttributeId::PortInfo)));
+    assert_eq!(drop_reason(&outputs), Some(DropReason::BadAddress));
+}
+
+#[test]
+fn who_registered_gets_what_nobody_asked_for() {
+    let mut bench = attached();
+    bench.assign(7);
+    let trap = smp(Method::Trap, AttributeId::Notice, 0, &[]);
+    let packet = Packet::from_mad(&MadRoute::smp(Lid(7), Lid(3)), &trap);
+    let (client, mad) = delivered(&bench.receive(ONE, packet.clone())).unwrap();
+    assert_eq!((client, mad.lid, mad.mad), (CLIENT, Lid(3), trap));
+    let sm_info = Packet::from_mad(&MadRoute::smp(Lid(7), Lid(3)), &get(AttributeId::SmInfo));
+    let (client, mad) = delivered(&bench.receive(ONE, sm_info.clone())).unwrap();
+    assert_eq!((client, mad.mad.attribute_id()), (CLIENT, AttributeId::SmInfo));
+
+    bench.input(Input::Detach { client: CLIENT });
+    assert_eq!(drop_reason(&bench.receive(ONE, packet)), Some(DropReason::NoReceiver));
+    let (_, answer) = transmitted(&bench.receive(ONE, sm_info)).unwrap();
+    assert_eq!(answer.mad().unwrap().status(), weft_wire::status::BAD_METHOD_ATTRIBUTE);
+}
+
+#[test]
+fn a_managers_answer_keeps_its_transaction() {
+    let mut bench = attached();
+    bench.assign(7);
+    let mut answer = smp(Method::GetResp, AttributeId::SmInfo, 0, &[]);
+    SmpLayout::transaction_id.set(&mut answer.0, TransactionId(0xabcd_0000_1111_2222));
+    let (_, packet) = transmitted(&bench.send(AddressedMad::smp(Lid(8), answer))).unwrap();
+    assert_eq!(packet.mad().unwrap(), answer);
+    SmpLayout::method.set(&mut answer.0, Method::TrapRepress);
+    let (_, packet) = transmitted(&bench.send(AddressedMad::smp(Lid(8), answer))).unwrap();
+    assert_eq!(packet.mad().unwrap(), answer);
+}
+
+#[test]
+fn a_registration_belongs_to_one_program() {
+    let mut bench = attached();
+    let registrations =
+        vec![Registration { class: MgmtClass::SubnLid, class_version: 1, methods: vec![Method::Trap] }];
+    let refused = |bench: &mut Bench, client, port| {
+        let registrations = registrations.clone();
+        events(&bench.input(Input::Attach { client, port, registrations })).into_iter().find_map(|event| {
+            match event {
+                Event::ClientRefused { reason, .. } => Some(reason),
+                _ => None,
+            }
+        })
+    };
+    let taken = RefusalReason::Taken { class: MgmtClass::SubnLid, class_version: 1, method: Method::Trap };
+    assert_eq!(refused(&mut bench, OTHER, ONE), Some(taken));
+    assert_eq!(refused(&mut bench, OTHER, TWO), None, "the other port has other programs");
+    assert_eq!(refused(&mut bench, CLIENT, ONE), None, "attaching again replaces");
+    assert_eq!(refused(&mut bench, ClientId(9), PortNum(3)), Some(RefusalReason::NoSuchPort));
+    assert_eq!(refused(&mut bench, ClientId(9), PortNum(0)), Some(RefusalReason::NoSuchPort));
+}
+
+#[test]
+fn no_more_programs_than_stated() {
+    let mut config = config(weft_wire::NodeType::Hca, 1);
+    config.options.clients_max = 2;
+    let mut bench = Bench::new(&config);
+    for id in 0..3 {
+        let attach = Input::Attach { client: ClientId(id), port: ONE, registrations: Vec::new() };
+        let event = events(&bench.input(attach))[0];
+        let refused = Event::ClientRefused { client: ClientId(id), reason: RefusalReason::TooMany };
+        assert_eq!(event == refused, id == 2);
+    }
+}
+
+#[test]
+fn the_manager_bit_comes_and_goes() {
+    let mut bench = hca(2);
+    bench.link_up(ONE);
+    let is_sm = |bench: &mut Bench| bench.port_info(0).capability_mask & capability::IS_SM != 0;
+    assert!(!is_sm(&mut bench));
+    bench.attach_manager(ONE);
+    assert!(is_sm(&mut bench));
+    bench.input(Input::Detach { client: CLIENT });
+    assert!(!is_sm(&mut bench));
+}
+
+#[test]
+fn upper_halves_are_not_remembered_for_ever() {
+    let mut clients = Clients::default();
+    for id in 0..2 * UPPER_HALVES_MAX as u64 {
+        let mut mad = Mad::default();
+        SmpLayout::transaction_id.set(&mut mad.0, TransactionId(1 << 32 | id));
+        clients.mark(CLIENT, &mut mad);
+    }
+    assert_eq!(clients.upper_halves.len(), UPPER_HALVES_MAX);
+}
+
+#[test]
+fn who_is_not_attached_sends_nothing() {
+    let mut bench = hca(1);
+    let mad = AddressedMad::gmp(Lid(1), ServiceLevel(0), Mad::default());
+    assert_eq!(drop_reason(&bench.send(mad)), Some(DropReason::NoSuchClient));
+}

@@ -1,1 +1,122 @@
+use weft_wire::Lid;
 
+use super::*;
+use LinkState::{Active, Armed, Disabled, Initialize, Polling, Sleep};
+
+const STATES: [LinkState; 6] = [Sleep, Polling, Disabled, Initialize, Armed, Active];
+
+/// What the columns of the table below stand for.
+const STIMULI: [Stimulus; 9] = [
+    Stimulus::Trained,
+    Stimulus::Lost,
+    Stimulus::Data,
+    Stimulus::Down,
+    Stimulus::Arm,
+    Stimulus::Activate,
+    Stimulus::Sleep,
+    Stimulus::Poll,
+    Stimulus::Disable,
+];
+
+/// Every state with every stimulus; D is the state that the port goes down to, x is refused.
+const TABLE: &str = "
+    state      trained    lost     data       down     arm   activate sleep poll    disable
+    Sleep      Sleep      Sleep    Sleep      Sleep    x     x        Sleep Polling Disabled
+    Polling    Initialize Polling  Polling    Polling  x     x        Sleep Polling Disabled
+    Disabled   Disabled   Disabled Disabled   Disabled x     x        Sleep Polling Disabled
+    Initialize Initialize D        Initialize D        Armed x        Sleep Polling Disabled
+    Armed      Initialize D        Active     D        Armed Active   Sleep Polling Disabled
+    Active     Initialize D        Active     D        x     Active   Sleep Polling Disabled
+";
+
+#[test]
+fn transition_table_is_exhaustive_and_correct() {
+    let mut rows = TABLE.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let header = rows.by_ref().find(|row| !row.is_empty()).unwrap();
+    assert_eq!(header.len(), STIMULI.len() + 1);
+    let rows: Vec<_> = rows.filter(|row| !row.is_empty()).collect();
+    assert_eq!(rows.len(), STATES.len());
+    for (state, row) in STATES.into_iter().zip(&rows) {
+        assert_eq!(format!("{state:?}"), row[0]);
+        for (stimulus, &cell) in STIMULI.into_iter().zip(&row[1..]) {
+            for down in [Sleep, Polling] {
+                let found = match state.after(stimulus, down) {
+                    Ok(after) if cell == "D" => {
+                        assert_eq!(after, down, "{state:?} {stimulus:?}");
+                        continue;
+                    }
+                    Ok(after) => format!("{after:?}"),
+                    Err(InvalidTransition) => "x".to_owned(),
+                };
+                assert_eq!(found, cell, "{state:?} {stimulus:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn both_states_are_those_of_portinfo() {
+    let pairs: Vec<_> = STATES.iter().map(|state| (state.logical(), state.physical())).collect();
+    assert_eq!(
+        pairs,
+        [
+            (PortState::Down, PhysState::Sleep),
+            (PortState::Down, PhysState::Polling),
+            (PortState::Down, PhysState::Disabled),
+            (PortState::Initialize, PhysState::LinkUp),
+            (PortState::Armed, PhysState::LinkUp),
+            (PortState::Active, PhysState::LinkUp),
+        ]
+    );
+    assert!(STATES.iter().all(|state| state.is_up() == (state.physical() == PhysState::LinkUp)));
+}
+
+fn port(link: LinkParameters) -> Port {
+    Port::new(PortNum(1), Guid(1), link, &DeviceOptions::default())
+}
+
+#[test]
+fn trains_to_the_best_that_both_have() {
+    let all = LinkParameters { width: 0b1_1111, speed: 0b111, speed_ext: 0b1111 };
+    for (peer, active) in [
+        (all, (8, 4, 8)),
+        (LinkParameters { width: 0b1_0011, ..all }, (2, 4, 8)),
+        (LinkParameters { width: 0b1_0001, ..all }, (16, 4, 8)),
+        (LinkParameters { width: 1, speed: 0b011, speed_ext: 0 }, (1, 2, 0)),
+        (LinkParameters { width: 2, speed: 0, speed_ext: 0b0010 }, (2, 0, 2)),
+    ] {
+        let mut port = port(all);
+        assert!(port.train(peer));
+        let info = port.info;
+        let found = (info.link_width_active, info.link_speed_active, info.link_speed_ext_active);
+        assert_eq!(found, active, "{peer:?}");
+    }
+    for peer in [
+        LinkParameters::default(),
+        LinkParameters { width: 0, ..all },
+        LinkParameters { speed: 8, speed_ext: 0, ..all },
+    ] {
+        assert!(!port(all).train(peer), "{peer:?}");
+    }
+}
+
+#[test]
+fn a_port_has_two_to_the_lmc_lids() {
+    let mut port = port(LinkParameters::default());
+    assert!(!port.has_lid(Lid(0)), "a port without LID has none");
+    (port.info.lid, port.info.lmc) = (Lid(8), 2);
+    let own: Vec<u16> = (0..20).filter(|&lid| port.has_lid(Lid(lid))).collect();
+    assert_eq!(own, [8, 9, 10, 11]);
+}
+
+#[test]
+fn partitions_match_by_their_lower_bits_and_one_full_member() {
+    let mut port = port(LinkParameters::default());
+    port.p_keys[3] = PKey(0x0005);
+    port.p_keys[4] = PKey(0x8006);
+    let index = |key: u16| port.p_key_index(PKey(key));
+    assert_eq!((index(0xffff), index(0x7fff)), (Some(0), Some(0)));
+    assert_eq!((index(0x8005), index(0x0005)), (Some(3), None), "two limited members do not meet");
+    assert_eq!((index(0x0006), index(0x8006)), (Some(4), Some(4)));
+    assert_eq!((index(0), index(0x8000), index(0x8007)), (None, None, None));
+}

@@ -23,7 +23,6 @@ type Answer = Result<[u8; 64], u16>;
 /// What a request asks, taken from its header.
 #[derive(Clone, Copy, Debug)]
 struct Request<'a> {
-    now: Time,
     /// The port of arrival.
     port: PortNum,
     modifier: u32,
@@ -44,7 +43,6 @@ impl Device {
             return None;
         }
         let request = Request {
-            now,
             port: smp.port,
             modifier: header.attribute_modifier,
             m_key: SmpLayout::m_key.get(&smp.mad.0),

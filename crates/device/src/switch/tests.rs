@@ -1,1 +1,126 @@
+use crate::testing::*;
+use crate::{DropReason, Output};
+use weft_machine::Machine;
+use weft_wire::{
+    AttributeId, Lid, Mad, MadRoute, Method, Mtu, Packet, PortNum, ServiceLevel, SlToVlTable, VirtualLane,
+    VlCap,
+};
 
+fn smp_packet(dlid: u16) -> Packet {
+    Packet::from_mad(&MadRoute::smp(Lid(dlid), Lid(1)), &Mad::default())
+}
+
+/// Three ports, LID 5, LID 7 behind port 2, LID 8 behind port 3, LID 9 behind a port that does not exist.
+fn routed() -> Bench {
+    let mut bench = switch(3);
+    bench.link_up(ONE);
+    bench.link_up(TWO);
+    bench.assign(5);
+    bench.routes(&[(5, 0), (6, 1), (7, 2), (8, 3), (9, 77), (10, 0)]);
+    bench
+}
+
+#[test]
+fn subnet_management_passes_as_soon_as_the_link_is_up() {
+    let mut bench = routed();
+    let packet = smp_packet(7);
+    let (port, sent) = transmitted(&bench.receive(ONE, packet.clone())).unwrap();
+    assert_eq!((port, sent), (TWO, packet), "a forwarded packet is the same packet");
+    assert_eq!(bench.device.statistics().forwarded, 1);
+}
+
+#[test]
+fn what_cannot_be_forwarded_is_counted_where_the_architecture_says() {
+    for (dlid, reason, relay) in [
+        (6, DropReason::Loop, true),
+        (9, DropReason::NoRoute, true),
+        (10, DropReason::NoRoute, true),
+        (20, DropReason::NoRoute, true),
+        (64, DropReason::NoRoute, true),
+        (0xc001, DropReason::NoRoute, true),
+        (8, DropReason::OutputInactive, false),
+    ] {
+        let mut bench = routed();
+        assert_eq!(drop_reason(&bench.receive(ONE, smp_packet(dlid))), Some(reason), "LID {dlid}");
+        let counters = |port: u8| bench.device.port_snapshot(PortNum(port)).unwrap().counters;
+        assert_eq!(counters(1).port_rcv_switch_relay_errors, u64::from(relay), "LID {dlid}");
+        assert_eq!(counters(3).port_xmit_discards, u64::from(!relay), "LID {dlid}");
+    }
+}
+
+#[test]
+fn data_passes_between_active_ports_only() {
+    let mut bench = routed();
+    let packet = || gmp_packet(0, 0, 1, 7, &Mad::default());
+    assert_eq!(drop_reason(&bench.receive(ONE, packet())), Some(DropReason::PortNotReady));
+    bench.activate(1);
+    assert_eq!(drop_reason(&bench.receive(ONE, packet())), Some(DropReason::OutputInactive));
+    assert_eq!(bench.device.port_snapshot(TWO).unwrap().counters.port_xmit_discards, 1);
+    bench.activate(2);
+    assert_eq!(transmitted(&bench.receive(ONE, packet())).unwrap().0, TWO);
+}
+
+#[test]
+fn the_lane_is_that_of_the_service_level() {
+    let mut bench = routed();
+    for port in [1, 2] {
+        let status = bench.set_port_info(port, |info| {
+            info.operational_vls = VlCap::Vl0To3;
+            info.neighbor_mtu = Mtu::Bytes2048;
+        });
+        assert_eq!(status, 0);
+        bench.activate(port);
+    }
+    let mut lanes = [VirtualLane(0); 16];
+    (lanes[3], lanes[4], lanes[5]) = (VirtualLane(2), VirtualLane(15), VirtualLane(6));
+    let table = SlToVlTable { lanes }.encode();
+    assert_eq!(bench.ask(Method::Set, AttributeId::SlToVlTable, 0x0102, &table).status(), 0);
+    let send = |bench: &mut Bench, sl| bench.receive(ONE, gmp_packet(1, sl, 1, 7, &Mad::default()));
+    let (_, packet) = transmitted(&send(&mut bench, 3)).unwrap();
+    assert_eq!((packet.vl(), packet.service_level()), (VirtualLane(2), ServiceLevel(3)));
+    assert!(packet.check_icrc().is_ok(), "the lane is not under the ICRC");
+    assert!(Packet::parse(packet.into_bytes()).is_ok(), "the VCRC is that of the new lane");
+    assert_eq!(drop_reason(&send(&mut bench, 4)), Some(DropReason::NoLane));
+    assert_eq!(drop_reason(&send(&mut bench, 5)), Some(DropReason::NoLane), "lane 6 is not in use");
+    let bad = bench.receive(ONE, gmp_packet(4, 0, 1, 7, &Mad::default()));
+    assert_eq!(drop_reason(&bad), Some(DropReason::BadLane));
+    assert_eq!(bench.device.port_snapshot(ONE).unwrap().counters.port_rcv_errors, 1);
+}
+
+#[test]
+fn a_long_packet_does_not_go_to_a_neighbour_with_a_small_mtu() {
+    let mut bench = routed();
+    for port in [1, 2] {
+        assert_eq!(bench.set_port_info(port, |info| info.neighbor_mtu = Mtu::Bytes256), 0);
+        bench.activate(port);
+    }
+    let long = |words: usize| {
+        let mut bytes = vec![0u8; words * 4 + 2];
+        bytes[1] = 2;
+        bytes[3] = 7;
+        bytes[4..6].copy_from_slice(&(words as u16).to_be_bytes());
+        bytes[7] = 1;
+        let end = bytes.len() - 2;
+        let check = weft_wire::vcrc(&bytes[..end]);
+        bytes[end..].copy_from_slice(&check);
+        Packet::parse(bytes).unwrap()
+    };
+    assert_eq!(drop_reason(&bench.receive(ONE, long(200))), Some(DropReason::TooLong));
+    assert_eq!(bench.set_port_info(2, |info| info.neighbor_mtu = Mtu::Bytes1024), 0);
+    assert!(transmitted(&bench.receive(ONE, long(200))).is_some());
+}
+
+#[test]
+fn what_the_driver_could_not_send_was_not_sent() {
+    let mut bench = routed();
+    bench.device.handle_input(bench.now, crate::Input::Receive { port: ONE, packet: smp_packet(7) });
+    let before = bench.device.port_snapshot(TWO).unwrap().counters;
+    assert!(matches!(bench.device.poll_output(), Some(Output::Transmit { port: TWO, .. })));
+    let outputs = bench.input(crate::Input::TransmitDropped { port: TWO });
+    assert_eq!(drop_reason(&outputs), Some(DropReason::TransmitDropped));
+    let after = bench.device.port_snapshot(TWO).unwrap().counters;
+    assert_eq!(after.port_xmit_pkts, before.port_xmit_pkts - 1);
+    assert_eq!(after.port_xmit_data, before.port_xmit_data - 72);
+    assert_eq!(after.port_xmit_discards, 1);
+    assert!(bench.input(crate::Input::TransmitDropped { port: TWO }).is_empty(), "only once per packet");
+}
