@@ -53,9 +53,9 @@ pub enum BuildError {
         id: String,
     },
     /// GUID 0 is nobody's.
-    #[error("node `{id}` has the GUID 0")]
+    #[error("`{id}` has the GUID 0")]
     NoGuid {
-        /// The node's id.
+        /// The node's id, or the end port's name.
         id: String,
     },
     /// No ports, or more than a forwarding table can name.
@@ -224,6 +224,9 @@ impl FabricBuilder {
     /// Port GUIDs of end ports are unique where they matter: on port 0 of switches and on cabled ports of others.
     /// An uncabled port's GUID is often made up, so it claims nothing.
     fn claim_port_guid(&mut self, guid: Guid, port: PortRef, id: &str) -> Result<(), BuildError> {
+        if guid == Guid(0) {
+            return Err(BuildError::NoGuid { id: format!("{id}[{}]", port.port) });
+        }
         match self.port_guids.entry(guid) {
             Entry::Vacant(free) => {
                 free.insert(port);

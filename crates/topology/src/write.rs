@@ -32,6 +32,13 @@ fn write_fabric(fabric: &Fabric, out: &mut String) -> fmt::Result {
         write_ids(node, out)?;
         write_header(node, name, out)?;
         for (number, peer) in node.cabled_ports() {
+            // Within a module, a name without a prefix means that module's node first. Where there is one and it
+            // is not meant, the other end's line has to do.
+            let name = &fabric.node(peer.node).id;
+            let misread = !module.is_empty() && !name.contains('#');
+            if misread && fabric.by_id(&format!("{module}#{name}")).is_some() {
+                continue;
+            }
             write_port(fabric, PortRef::new(index, number), peer, out)?;
         }
     }

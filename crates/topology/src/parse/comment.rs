@@ -95,7 +95,7 @@ pub(super) fn port(start: usize, text: &str, must_be_whole: bool) -> Result<Port
         _ => PortComment { own: lid_and_lmc(part)?, remote: LidLmc::default(), rate: rate(part)? },
     };
     if must_be_whole && quotes.0.is_some() && comment.rate.is_none() {
-        let span = start..start + text.len();
+        let span = start + text.len() - text.trim_start().len()..start + text.len();
         let hint = Some("the file may be truncated".to_owned());
         return Err(Fault { hint, ..Fault::new(span, Problem::Truncated) });
     }

@@ -1,6 +1,6 @@
 //! One line of text and the tokens in it.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use weft_wire::Guid;
 use winnow::Parser;
@@ -113,7 +113,7 @@ impl<'a> Line<'a> {
     }
 
     /// A number, decimal or with `0x`.
-    pub(super) fn number(&mut self, what: &'static str, range: Range<u64>) -> Result<u64, Fault> {
+    pub(super) fn number(&mut self, what: &'static str, range: RangeInclusive<u64>) -> Result<u64, Fault> {
         let (start, mut rest) = (self.offset(), self.rest);
         let Ok((digits, base)) = number.parse_next(&mut rest) else {
             return Err(self.expected(what));
@@ -121,14 +121,14 @@ impl<'a> Line<'a> {
         self.rest = rest;
         let value = u64::from_str_radix(digits, base).ok();
         value.filter(|value| range.contains(value)).ok_or_else(|| {
-            let (min, max) = (range.start, range.end - 1);
+            let (min, max) = range.clone().into_inner();
             self.fault(start, Problem::NumberRange { what, min, max })
         })
     }
 
     /// A GUID in a `name=0x…` line.
     pub(super) fn guid_number(&mut self) -> Result<u64, Fault> {
-        self.number("a GUID", 0..u64::MAX)
+        self.number("a GUID", 0..=u64::MAX)
     }
 
     /// `(GUID)`, hexadecimal without `0x`, if a parenthesis is next.
@@ -156,7 +156,7 @@ impl<'a> Line<'a> {
             return Ok(None);
         }
         self.take("[");
-        let port = self.number("a port number", 0..u64::from(u32::MAX))?;
+        let port = self.number("a port number", 0..=u64::from(u32::MAX))?;
         self.expect("]", "`]` after the port number")?;
         Ok(Some(port))
     }
@@ -165,7 +165,7 @@ impl<'a> Line<'a> {
     pub(super) fn skip_external_port(&mut self) -> Result<(), Fault> {
         if self.take("[ext") {
             self.skip_spaces();
-            self.number("a port number", 0..u64::from(u32::MAX))?;
+            self.number("a port number", 0..=u64::from(u32::MAX))?;
             self.expect("]", "`]` after the port number")?;
         }
         Ok(())

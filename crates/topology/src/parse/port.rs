@@ -73,13 +73,13 @@ fn read_options(
         if !(line.take("w=") || line.take("s=") || line.take("e=") || line.take("v=")) {
             return Err(line.expected("an option `w=`, `s=` or `e=`, a comment or the end of the line"));
         }
-        let end = match name {
-            'w' => 32,
-            's' => 8,
-            'e' => 16,
-            _ => 256,
+        let range = match name {
+            'w' => 1..=31,
+            's' => 0..=7,
+            'e' => 0..=15,
+            _ => 0..=255,
         };
-        options.push((name, line.number("the mask", u64::from(name == 'w')..end)? as u8));
+        options.push((name, line.number("the mask", range)? as u8));
     }
     let comment = match line.take("#") {
         true => comment::port(line.offset(), line.rest(), at.unfinished)?,

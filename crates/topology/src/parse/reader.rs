@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use weft_wire::{Guid, Lid};
 
@@ -24,6 +24,8 @@ const LINES_MAX: usize = 4 * 1024 * 1024;
 const LINE_BYTES_MAX: usize = 4096;
 /// How many bytes an id or an alias may have, as in ibsim.
 const NAME_BYTES_MAX: usize = 64;
+/// How many bytes a description may have. On the wire it has 64; ibsim cuts it there.
+const DESCRIPTION_BYTES_MAX: usize = 1024;
 /// How many bytes a module's prefix may have, as in ibsim.
 const MODULE_BYTES_MAX: usize = 20;
 
@@ -196,12 +198,12 @@ impl<'l, 'f> Reader<'l, 'f> {
     fn read_setting(&mut self, name: &str, line: &mut Line<'_>) -> Option<Result<(), Fault>> {
         let settings = &mut self.settings;
         Some(match name {
-            "vendid" => equals(line, "a vendor id", 0..1 << 24)
+            "vendid" => equals(line, "a vendor id", 0..=0xff_ffff)
                 .map(|id| settings.vendor_id = u32::try_from(id).unwrap_or_default()),
-            "devid" => equals(line, "a device id", 0..1 << 16)
+            "devid" => equals(line, "a device id", 0..=0xffff)
                 .map(|id| settings.device_id = u16::try_from(id).unwrap_or_default()),
             "sysimgguid" => {
-                equals(line, "a GUID", 0..u64::MAX).map(|guid| settings.system_image_guid = Some(Guid(guid)))
+                equals(line, "a GUID", 0..=u64::MAX).map(|guid| settings.system_image_guid = Some(Guid(guid)))
             }
             "switchguid" | "switchguids" => {
                 guid_source(line, &mut settings.switches).map(|port| settings.switch_port_guid = port)
@@ -211,14 +213,14 @@ impl<'l, 'f> Reader<'l, 'f> {
             }
             "rtguid" | "rtguids" => guid_source(line, &mut settings.routers).map(|_| ()),
             "width" => {
-                equals(line, "a link width mask", 1..32).map(|mask| settings.masks().width = mask as u8)
+                equals(line, "a link width mask", 1..=31).map(|mask| settings.masks().width = mask as u8)
             }
             "speed" => {
-                equals(line, "a link speed mask", 1..8).map(|mask| settings.masks().speed = mask as u8)
+                equals(line, "a link speed mask", 1..=7).map(|mask| settings.masks().speed = mask as u8)
             }
-            "extspeed" => equals(line, "an extended link speed mask", 0..16)
+            "extspeed" => equals(line, "an extended link speed mask", 0..=15)
                 .map(|mask| settings.masks().speed_ext = mask as u8),
-            "pdebug" => equals(line, "a number", 0..1 << 32).map(|_| ()),
+            "pdebug" => equals(line, "a number", 0..=u64::from(u32::MAX)).map(|_| ()),
             _ => return None,
         })
     }
@@ -410,7 +412,7 @@ pub(super) fn check_name(line: &Line<'_>, start: usize, name: &str) -> Result<()
 
 fn read_header(line: &mut Line<'_>, module: &str) -> Result<Header, Fault> {
     line.skip_spaces();
-    let ports = line.number("the number of ports", 1..u64::from(PORTS_PER_NODE_MAX) + 1)?;
+    let ports = line.number("the number of ports", 1..=u64::from(PORTS_PER_NODE_MAX))?;
     line.skip_spaces();
     let start = line.offset();
     let id = line.quoted("the node's id in quotes")?;
@@ -422,11 +424,15 @@ fn read_header(line: &mut Line<'_>, module: &str) -> Result<Header, Fault> {
         true => comment::header(line.offset(), line.rest())?,
         false => comment::HeaderComment::default(),
     };
+    if comment.description.len() > DESCRIPTION_BYTES_MAX {
+        let problem = Problem::TooLarge { what: "bytes in a description", max: DESCRIPTION_BYTES_MAX };
+        return Err(Fault::new(id_span, problem));
+    }
     Ok(Header { id, id_span, ports: ports as u8, comment })
 }
 
 /// `=value`, and nothing after it.
-fn equals(line: &mut Line<'_>, what: &'static str, range: Range<u64>) -> Result<u64, Fault> {
+fn equals(line: &mut Line<'_>, what: &'static str, range: RangeInclusive<u64>) -> Result<u64, Fault> {
     line.skip_spaces();
     line.expect("=", "`=`")?;
     line.skip_spaces();

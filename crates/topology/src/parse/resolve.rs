@@ -210,7 +210,8 @@ fn build(draft: Draft, links: &[(End, End)]) -> Result<Fabric, ParseError> {
         let end = |end: &End| PortRef::new(NodeIndex(end.0 as u32), PortNum(end.1));
         builder.connect(end(here), end(there)).map_err(|error| {
             let (ports, node_spot) = &lines[here.0];
-            let spot = ports.get(&here.1).map_or(node_spot, |port| &port.spot);
+            let remote = ports.get(&here.1).and_then(|port| port.remote.as_ref());
+            let spot = remote.map_or(node_spot, |remote| &remote.spot);
             spot.error(match error {
                 BuildError::NoCommonRate { .. } => Problem::NoCommonRate,
                 error => Problem::Build(error),

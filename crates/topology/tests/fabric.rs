@@ -1,0 +1,204 @@
+//! Building, looking up, comparing, and link rates.
+
+use weft_topology::generate::{GenerateOptions, ring};
+use weft_topology::{
+    BuildError, Difference, Fabric, FabricBuilder, FindError, LinkMasks, LinkRate, LinkSpeed, LinkWidth,
+    Node, NodeIndex, PortRef, diff,
+};
+use weft_wire::{Guid, NodeType, PortNum};
+
+fn rate(text: &str) -> LinkRate {
+    text.parse().unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn node(kind: NodeType, guid: u64, ports: u8) -> Node {
+    Node::new(kind, Guid(guid), ports, LinkRate::default())
+}
+
+fn end(node: u32, port: u8) -> PortRef {
+    PortRef::new(NodeIndex(node), PortNum(port))
+}
+
+/// A switch, number 0, and a host with two ports, number 1; no cable yet.
+fn builder() -> FabricBuilder {
+    let mut builder = FabricBuilder::new();
+    builder.add_node(node(NodeType::Switch, 0x100, 4)).expect("it is the first");
+    builder.add_node(node(NodeType::Hca, 0x200, 2)).expect("it is another");
+    builder
+}
+
+#[test]
+fn nodes_are_checked() {
+    let mut builder = builder();
+    let mut add = |node| builder.add_node(node).unwrap_err().to_string();
+    assert_eq!(
+        add(Node { id: "other".to_owned(), ..node(NodeType::Hca, 0x100, 1) }),
+        "GUID 0x0000000000000100 belongs to both `S-0000000000000100` and `other`"
+    );
+    assert_eq!(
+        add(Node { id: "S-0000000000000100".to_owned(), ..node(NodeType::Hca, 0x300, 1) }),
+        "the id `S-0000000000000100` is taken"
+    );
+    assert_eq!(
+        add(node(NodeType::Hca, 0x300, 0)),
+        "node `H-0000000000000300` has 0 ports; 1 to 254 can be told apart"
+    );
+    assert_eq!(
+        add(node(NodeType::Switch, 0x300, 255)),
+        "node `S-0000000000000300` has 255 ports; 1 to 254 can be told apart"
+    );
+    assert_eq!(add(node(NodeType::Hca, 0, 1)), "`H-0000000000000000` has the GUID 0");
+}
+
+#[test]
+fn cables_are_checked() {
+    let mut builder = builder();
+    builder.connect(end(0, 1), end(1, 1)).unwrap();
+    let error = |builder: &mut FabricBuilder, a, b| builder.connect(a, b).unwrap_err().to_string();
+    assert_eq!(
+        error(&mut builder, end(0, 1), end(1, 2)),
+        "S-0000000000000100[1] is already cabled to H-0000000000000200[1]"
+    );
+    assert_eq!(
+        error(&mut builder, end(0, 2), end(1, 3)),
+        "port 3 is out of range for `H-0000000000000200`, whose ports are 1 to 2"
+    );
+    assert_eq!(
+        error(&mut builder, end(0, 0), end(1, 2)),
+        "port 0 is out of range for `S-0000000000000100`, whose ports are 1 to 4"
+    );
+    assert_eq!(error(&mut builder, end(0, 2), end(0, 2)), "S-0000000000000100[2] is cabled to itself");
+    assert_eq!(builder.connect(end(0, 2), end(9, 1)), Err(BuildError::UnknownNode(NodeIndex(9))));
+
+    let mut slow = node(NodeType::Hca, 0x300, 1);
+    slow.ports[1].enabled = LinkMasks { width: 1, speed: 1, speed_ext: 0, fdr10: false };
+    let mut fast = node(NodeType::Hca, 0x400, 1);
+    fast.ports[1].enabled = LinkMasks { width: 2, speed: 1, speed_ext: 0, fdr10: false };
+    let mut copy = node(NodeType::Hca, 0x500, 1);
+    copy.ports[1].guid = Guid(0x201);
+    for node in [slow, fast, copy] {
+        builder.add_node(node).unwrap();
+    }
+    assert_eq!(
+        error(&mut builder, end(2, 1), end(3, 1)),
+        "H-0000000000000300[1] and H-0000000000000400[1] allow no width and speed in common"
+    );
+    assert_eq!(
+        error(&mut builder, end(4, 1), end(0, 2)),
+        "port GUID 0x0000000000000201 belongs to both H-0000000000000200[1] and H-0000000000000500[1]"
+    );
+    // A switch with a cable between two of its ports is real.
+    builder.connect(end(0, 3), end(0, 4)).unwrap();
+    let fabric = builder.build();
+    assert_eq!((fabric.counts().cables, fabric.counts().components), (2, 4));
+}
+
+#[test]
+fn the_slower_end_decides_and_uncabled_ports_are_as_good_as_the_best() {
+    let mut builder = FabricBuilder::new();
+    builder.add_node(Node::new(NodeType::Switch, Guid(1), 3, rate("12xNDR"))).unwrap();
+    builder.add_node(Node::new(NodeType::Hca, Guid(0x10), 1, rate("4xHDR"))).unwrap();
+    builder.add_node(Node::new(NodeType::Hca, Guid(0x20), 1, rate("1xFDR10"))).unwrap();
+    builder.connect(end(0, 1), end(1, 1)).unwrap();
+    builder.connect(end(0, 2), end(2, 1)).unwrap();
+    let fabric = builder.build();
+    let links: Vec<String> = fabric.nodes()[0].ports[1..].iter().map(|port| port.link.to_string()).collect();
+    assert_eq!(links, ["4xHDR", "1xQDR", "4xHDR"], "NDR ports do not speak FDR10");
+}
+
+#[test]
+fn every_cable_comes_once_with_its_lower_end_first() {
+    let mut builder = FabricBuilder::new();
+    builder.add_node(node(NodeType::Switch, 9, 4)).unwrap();
+    builder.add_node(node(NodeType::Switch, 5, 4)).unwrap();
+    builder.connect(end(0, 1), end(1, 4)).unwrap();
+    builder.connect(end(0, 3), end(0, 2)).unwrap();
+    let fabric = builder.build();
+    let cables: Vec<_> = fabric.cables().map(|cable| (cable.a, cable.b)).collect();
+    assert_eq!(cables, [(end(0, 2), end(0, 3)), (end(1, 4), end(0, 1))]);
+}
+
+#[test]
+fn an_ambiguous_name_lists_who_has_it() {
+    let mut builder = FabricBuilder::new();
+    for guid in 1..=10 {
+        builder
+            .add_node(Node { description: "twin".to_owned(), ..node(NodeType::Hca, guid * 16, 1) })
+            .unwrap();
+    }
+    let fabric = builder.build();
+    let error = fabric.find("twin").unwrap_err();
+    assert!(matches!(&error, FindError::Ambiguous { candidates, .. } if candidates.len() == 10));
+    assert!(error.to_string().ends_with("H-0000000000000080, …"), "{error}");
+    assert_eq!(fabric.find("0x20"), Ok(NodeIndex(1)));
+    assert_eq!(fabric.find("0x21"), Ok(NodeIndex(1)), "by its port's GUID");
+    assert!(fabric.find("20").is_err(), "a short number without 0x could be a description");
+}
+
+#[test]
+fn differences_are_found_by_guid() {
+    let options = GenerateOptions::default();
+    let (three, four) = (ring(3, 1, &options).unwrap(), ring(4, 1, &options).unwrap());
+    assert_eq!(diff(&three, &three), []);
+    let kinds = |differences: &[Difference]| -> Vec<char> {
+        differences.iter().map(|difference| difference.to_string().chars().next().unwrap_or(' ')).collect()
+    };
+    // A switch, a host, its cable and two of the ring more; one of the ring less.
+    assert_eq!(kinds(&diff(&three, &four)), ['+', '+', '-', '+', '+', '+']);
+    assert_eq!(kinds(&diff(&four, &three)), ['-', '-', '-', '-', '-', '+']);
+
+    let faster = GenerateOptions { rate: rate("4xHDR"), ..options };
+    let differences = diff(&three, &ring(3, 1, &faster).unwrap());
+    assert_eq!(kinds(&differences), ['!'; 6]);
+    assert!(differences[0].to_string().ends_with("rate 4xQDR -> 4xHDR"));
+
+    let build = |node: Node| -> Fabric {
+        let mut builder = FabricBuilder::new();
+        builder.add_node(node).unwrap();
+        builder.build()
+    };
+    let (switch, host) = (build(node(NodeType::Switch, 1, 4)), build(node(NodeType::Hca, 1, 2)));
+    let lines: Vec<String> = diff(&switch, &host).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lines,
+        ["! node 0x0000000000000001 kind Switch -> Hca", "! node 0x0000000000000001 ports 4 -> 2"]
+    );
+}
+
+#[test]
+fn rates_have_portinfos_codes_and_real_data_rates() {
+    // Lanes, data rate of a lane in bit/s after coding, and the masks of an end that can do all up to it.
+    let rows = [
+        ("1xSDR", 2_000_000_000, (1, 1, 0)),
+        ("4xSDR", 8_000_000_000, (1 | 2 | 16, 1, 0)),
+        ("4xDDR", 16_000_000_000, (19, 3, 0)),
+        ("4xQDR", 32_000_000_000, (19, 7, 0)),
+        ("4xFDR10", 40_000_000_000, (19, 7, 0)),
+        ("4xFDR", 54_545_454_544, (19, 7, 1)),
+        ("4xEDR", 100_000_000_000, (19, 7, 3)),
+        ("4xHDR", 206_060_606_060, (19, 7, 7)),
+        ("4xNDR", 412_121_212_120, (19, 7, 15)),
+        ("12xQDR", 96_000_000_000, (31, 7, 0)),
+        ("8xDDR", 32_000_000_000, (23, 3, 0)),
+        ("2xHDR", 103_030_303_030, (17, 7, 7)),
+    ];
+    for (text, data, (width, speed, speed_ext)) in rows {
+        let rate = rate(text);
+        assert_eq!(rate.to_string(), text);
+        assert_eq!(rate.data_bits_per_second(), data, "{text}");
+        let enabled = rate.enabled();
+        assert_eq!((enabled.width, enabled.speed, enabled.speed_ext), (width, speed, speed_ext), "{text}");
+        assert_eq!(enabled.best(), Some(rate));
+    }
+    for width in LinkWidth::ALL {
+        for speed in LinkSpeed::ALL {
+            let rate = LinkRate::new(width, speed);
+            assert_eq!(rate.to_string().parse(), Ok(rate));
+        }
+    }
+    for wrong in ["", "x", "4x", "xQDR", "3xQDR", "4XQDR", "4xqdr", "04xQDR", "4xQDRx"] {
+        assert!(wrong.parse::<LinkRate>().is_err(), "{wrong}");
+    }
+    assert_eq!(LinkMasks { width: 0, speed: 7, speed_ext: 0, fdr10: false }.best(), None);
+    assert_eq!(LinkMasks { width: 2, speed: 0, speed_ext: 0, fdr10: false }.best(), None);
+}
