@@ -1,1 +1,43 @@
-//! Cabling in, forwarding tables out: pure routing functions and their verifier
+//! Cabling in, forwarding tables out: pure routing functions and their verifier.
+//!
+//! An engine takes an immutable [`Fabric`](weft_topology::Fabric) and the [`Lids`] of its end ports and returns
+//! [`Routes`]; it writes into nothing and knows no switch but as a node of the graph. [`verify`] follows every LID
+//! from every switch through any tables, those of an engine or those read from a running fabric, and shows the way
+//! of a packet that does not arrive; [`trace`] shows one path.
+//!
+//! ```text
+//!   Fabric ──┐                        ┌── verify ──▶ Report (with counter-examples)
+//!            ├──▶ minhop ──▶ Routes ──┤
+//!   Lids ────┘                        └── trace ───▶ Path
+//! ```
+//!
+//! What is not here: multicast, virtual lanes, and anything that needs a MAD.
+//!
+//! ```
+//! use weft_routing::{Lids, minhop, trace, verify};
+//! use weft_topology::generate::{GenerateOptions, xgft};
+//!
+//! let fabric = xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap();
+//! let lids = Lids::in_guid_order(&fabric, 0).unwrap();
+//! let routes = minhop(&fabric, &lids);
+//! assert!(verify(&fabric, &lids, &routes).is_minimal());
+//!
+//! let (first, last) = (fabric.find("host-0").unwrap(), fabric.find("host-3").unwrap());
+//! let end_port = |node| weft_topology::PortRef::new(node, weft_wire::PortNum(1));
+//! let lid = lids.of(end_port(last)).unwrap().base;
+//! let path = trace(&fabric, &lids, &routes, end_port(first), lid).unwrap();
+//! assert_eq!(path.cables(), 4, "{path}");
+//! ```
+
+mod engines;
+mod lids;
+mod switches;
+mod tables;
+mod trace;
+mod verify;
+
+pub use engines::minhop;
+pub use lids::{LidError, Lids, PortLids};
+pub use tables::{BLOCK_ENTRIES, ForwardingTable, Routes};
+pub use trace::{Hop, Path, TraceError, TraceProblem, trace};
+pub use verify::{COUNTER_EXAMPLES_MAX, Report, ReportSummary, verify};

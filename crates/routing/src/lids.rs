@@ -1,0 +1,179 @@
+//! Which end port answers to which LIDs.
+
+use serde::Serialize;
+use weft_topology::{Fabric, PortRef};
+use weft_wire::Lid;
+
+/// The LIDs of a fabric's end ports: port 0 of switches, the ports of HCAs and routers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Lids {
+    /// In LID order.
+    ports: Vec<PortLids>,
+    /// For every LID up to the highest, the place in `ports` of the one who has it.
+    #[serde(skip)]
+    owners: Vec<Option<u32>>,
+}
+
+/// The LIDs of one end port: 2^lmc of them from `base` upwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PortLids {
+    /// The first; a multiple of 2^lmc.
+    pub base: Lid,
+    /// The LID mask control, 0 to 7.
+    pub lmc: u8,
+    /// Whose they are.
+    pub port: PortRef,
+}
+
+/// Why an end port cannot have these LIDs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LidError {
+    /// LMC is 0 to 7.
+    #[error("an LMC is 0 to 7, not {0}")]
+    Lmc(u8),
+    /// A base that its LMC does not allow.
+    #[error("LID {base} is no multiple of 2^{lmc}")]
+    Misaligned {
+        /// The base.
+        base: Lid,
+        /// The LMC.
+        lmc: u8,
+    },
+    /// LIDs outside of 1 to 0xBFFF.
+    #[error("LID {base} and the LMC {lmc} lead out of the unicast LIDs")]
+    NotUnicast {
+        /// The base.
+        base: Lid,
+        /// The LMC.
+        lmc: u8,
+    },
+    /// A LID that another port has, or this one already.
+    #[error("LID {0} is taken")]
+    Taken(Lid),
+    /// Not all end ports can have one.
+    #[error("there are not enough unicast LIDs for every end port with an LMC of {0}")]
+    Exhausted(u8),
+}
+
+impl PortLids {
+    /// All of them.
+    pub fn iter(self) -> impl Iterator<Item = Lid> {
+        (0..1u16 << self.lmc.min(7)).map(move |offset| Lid(self.base.0.saturating_add(offset)))
+    }
+}
+
+impl Lids {
+    /// Nobody has a LID.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Those that a fabric's ports had when it was written down. Ports without one are left out.
+    pub fn from_fabric(fabric: &Fabric) -> Result<Self, LidError> {
+        let mut lids = Self::new();
+        for (index, node) in fabric.iter() {
+            for (number, port) in node.end_ports().filter(|(_, port)| port.lid != Lid(0)) {
+                lids.insert(PortRef::new(index, number), port.lid, port.lmc)?;
+            }
+        }
+        Ok(lids)
+    }
+
+    /// One for every end port that has a cable and for every switch, counted up in the order of the ports' GUIDs.
+    /// Switches have an LMC of 0.
+    pub fn in_guid_order(fabric: &Fabric, lmc: u8) -> Result<Self, LidError> {
+        if lmc > 7 {
+            return Err(LidError::Lmc(lmc));
+        }
+        let mut ports = Vec::new();
+        for (index, node) in fabric.iter() {
+            for (number, port) in node.end_ports() {
+                if node.is_switch() || port.peer.is_some() {
+                    let lmc = if node.is_switch() { 0 } else { lmc };
+                    ports.push((port.guid, node.guid, number, PortRef::new(index, number), lmc));
+                }
+            }
+        }
+        ports.sort_unstable_by_key(|(guid, node, number, ..)| (*guid, *node, *number));
+        let (mut lids, mut next) = (Self::new(), 1u32);
+        for (.., port, lmc) in ports {
+            let base = next.next_multiple_of(1 << lmc);
+            next = base + (1 << lmc);
+            if next > u32::from(Lid::UNICAST_MAX.0) + 1 {
+                return Err(LidError::Exhausted(lmc));
+            }
+            lids.insert(port, Lid(base as u16), lmc)?;
+        }
+        Ok(lids)
+    }
+
+    /// Gives an end port its LIDs. Quick when called in LID order.
+    pub fn insert(&mut self, port: PortRef, base: Lid, lmc: u8) -> Result<(), LidError> {
+        if lmc > 7 {
+            return Err(LidError::Lmc(lmc));
+        }
+        let count = 1u16 << lmc;
+        if !base.0.is_multiple_of(count) {
+            return Err(LidError::Misaligned { base, lmc });
+        }
+        let last = Lid(base.0.saturating_add(count - 1));
+        if !base.is_unicast() || !last.is_unicast() {
+            return Err(LidError::NotUnicast { base, lmc });
+        }
+        let lids = PortLids { base, lmc, port };
+        if let Some(taken) = lids.iter().find(|lid| self.owner(*lid).is_some()) {
+            return Err(LidError::Taken(taken));
+        }
+        let place = self.ports.partition_point(|other| other.base < base);
+        let moved = place < self.ports.len();
+        self.ports.insert(place, lids);
+        if self.owners.len() <= usize::from(last.0) {
+            self.owners.resize(usize::from(last.0) + 1, None);
+        }
+        // An insertion before others moves those, so they are entered anew.
+        let from = if moved { place } else { self.ports.len() - 1 };
+        for (place, lids) in self.ports.iter().enumerate().skip(from) {
+            for lid in lids.iter() {
+                self.owners[usize::from(lid.0)] = Some(place as u32);
+            }
+        }
+        Ok(())
+    }
+
+    /// The end port that answers to `lid`.
+    pub fn owner(&self, lid: Lid) -> Option<PortRef> {
+        self.port_lids(lid).map(|lids| lids.port)
+    }
+
+    /// All LIDs of the end port that answers to `lid`.
+    pub fn port_lids(&self, lid: Lid) -> Option<PortLids> {
+        let place = (*self.owners.get(usize::from(lid.0))?)?;
+        self.ports.get(place as usize).copied()
+    }
+
+    /// The LIDs of an end port. Looks through all: for a few ports, not for each.
+    pub fn of(&self, port: PortRef) -> Option<PortLids> {
+        self.ports.iter().find(|lids| lids.port == port).copied()
+    }
+
+    /// Every end port with its LIDs, in LID order.
+    pub fn iter(&self) -> impl Iterator<Item = PortLids> {
+        self.ports.iter().copied()
+    }
+
+    /// How many end ports have LIDs.
+    pub fn len(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// Whether nobody has a LID.
+    pub fn is_empty(&self) -> bool {
+        self.ports.is_empty()
+    }
+
+    /// The highest LID in use; 0 where there is none.
+    pub fn top(&self) -> Lid {
+        Lid(self.owners.len().saturating_sub(1) as u16)
+    }
+}

@@ -1,0 +1,106 @@
+//! The fabric as routing sees it: switches, numbered densely, and the cables between them.
+
+use std::ops::Range;
+
+use weft_topology::{Fabric, NodeIndex, PortRef};
+use weft_wire::PortNum;
+
+/// Further than any switch: not connected.
+pub(crate) const UNREACHED: u32 = u32::MAX;
+
+/// A port of a switch that leads to another switch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    /// The dense number of the switch at the other end.
+    pub(crate) to: u32,
+    /// The port.
+    pub(crate) port: PortNum,
+}
+
+/// The switches and their ways, in compressed rows.
+#[derive(Debug)]
+pub(crate) struct SwitchGraph {
+    /// The node of each switch.
+    pub(crate) nodes: Vec<NodeIndex>,
+    /// The dense number of each node that is a switch.
+    dense: Vec<u32>,
+    rows: Vec<u32>,
+    /// By switch, then by port.
+    ways: Vec<Way>,
+}
+
+impl SwitchGraph {
+    pub(crate) fn new(fabric: &Fabric) -> Self {
+        let nodes: Vec<NodeIndex> = fabric.switches().map(|(index, _)| index).collect();
+        let mut dense = vec![u32::MAX; fabric.nodes().len()];
+        for (number, node) in (0..).zip(&nodes) {
+            dense[node.index()] = number;
+        }
+        let (mut rows, mut ways) = (vec![0], Vec::new());
+        for node in &nodes {
+            for (port, peer) in fabric.node(*node).cabled_ports() {
+                // A cable from a switch to itself leads nowhere.
+                if peer.node != *node && fabric.node(peer.node).is_switch() {
+                    ways.push(Way { to: dense[peer.node.index()], port });
+                }
+            }
+            rows.push(ways.len() as u32);
+        }
+        Self { nodes, dense, rows, ways }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Where the ways of a switch are among all ways.
+    pub(crate) fn row(&self, switch: u32) -> Range<usize> {
+        self.rows[switch as usize] as usize..self.rows[switch as usize + 1] as usize
+    }
+
+    pub(crate) fn ways(&self, switch: u32) -> &[Way] {
+        &self.ways[self.row(switch)]
+    }
+
+    pub(crate) fn way_count(&self) -> usize {
+        self.ways.len()
+    }
+
+    /// The switch that an end port belongs to or is cabled to, and the port by which that switch delivers to it.
+    pub(crate) fn attachment(&self, fabric: &Fabric, end_port: PortRef) -> Option<(u32, PortNum)> {
+        let node = fabric.nodes().get(end_port.node.index())?;
+        if node.is_switch() {
+            return Some((self.dense[end_port.node.index()], PortNum::ZERO));
+        }
+        let peer = fabric.peer(end_port)?;
+        match self.dense[peer.node.index()] {
+            u32::MAX => None,
+            switch => Some((switch, peer.port)),
+        }
+    }
+
+    /// The dense number of a node that is a switch.
+    pub(crate) fn number(&self, node: NodeIndex) -> Option<u32> {
+        self.dense.get(node.index()).copied().filter(|number| *number != u32::MAX)
+    }
+
+    /// The hops from every switch to `to`, into `hops`; `queue` is room to work in.
+    pub(crate) fn hops_to(&self, to: u32, hops: &mut Vec<u32>, queue: &mut Vec<u32>) {
+        hops.clear();
+        hops.resize(self.len(), UNREACHED);
+        queue.clear();
+        queue.push(to);
+        hops[to as usize] = 0;
+        let mut next = 0;
+        while let Some(at) = queue.get(next).copied() {
+            next += 1;
+            // Cables go both ways, so the hops from here are the hops to here.
+            for way in self.ways(at) {
+                if hops[way.to as usize] == UNREACHED {
+                    hops[way.to as usize] = hops[at as usize] + 1;
+                    queue.push(way.to);
+                }
+            }
+        }
+    }
+}
