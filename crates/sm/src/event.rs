@@ -1,0 +1,343 @@
+//! Everything that the subnet manager can say.
+
+use serde::{Deserialize, Serialize};
+use weft_machine::Time;
+use weft_mgmt::DirectedPath;
+use weft_wire::{AttributeId, Guid, Lid, NodeType, PortNum, PortState, SmState, TrapNumber};
+
+/// The steps of a heavy sweep, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Phase {
+    /// Find all nodes, ports and cables.
+    Discover,
+    /// Read the tables of devices that somebody configured before.
+    Learn,
+    /// Give LIDs.
+    Assign,
+    /// Compute forwarding tables.
+    Route,
+    /// Write the tables that differ.
+    Program,
+    /// Configure ports, make them Armed, then Active.
+    Activate,
+    /// Look whether anything changed meanwhile.
+    Verify,
+}
+
+impl Phase {
+    /// All phases, in order.
+    pub const ALL: [Self; 7] =
+        [Self::Discover, Self::Learn, Self::Assign, Self::Route, Self::Program, Self::Activate, Self::Verify];
+}
+
+/// The two kinds of sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum SweepKind {
+    /// Discovers everything anew.
+    Heavy,
+    /// Asks switches whether anything changed.
+    Light,
+}
+
+/// Why a sweep began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reason {
+    /// The manager was attached.
+    Start,
+    /// The operator wanted it.
+    Command,
+    /// It was time.
+    Interval,
+    /// A trap came.
+    Trap {
+        /// Which.
+        number: TrapNumber,
+        /// From whom.
+        lid: Lid,
+    },
+    /// A switch says that a port changed.
+    StateChange {
+        /// Which switch.
+        guid: Guid,
+    },
+    /// A switch did not answer.
+    NoAnswer {
+        /// Which switch.
+        guid: Guid,
+    },
+    /// A node answers that did not answer before.
+    Answer {
+        /// Behind which node.
+        guid: Guid,
+        /// Behind which port.
+        port: PortNum,
+    },
+    /// The manager's own port changed.
+    OwnPort,
+    /// The sweep before was not complete: something did not answer or refused.
+    Incomplete,
+}
+
+/// How many SMPs were sent of each kind in one sweep, retries not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SmpCounts {
+    /// Get(NodeInfo).
+    pub get_node_info: u64,
+    /// Get(NodeDescription).
+    pub get_node_description: u64,
+    /// Get(SwitchInfo).
+    pub get_switch_info: u64,
+    /// Get(PortInfo).
+    pub get_port_info: u64,
+    /// Get(LinearForwardingTable).
+    pub get_lft: u64,
+    /// Get(SLtoVLMappingTable).
+    pub get_sl_to_vl: u64,
+    /// Get(VLArbitrationTable).
+    pub get_vl_arbitration: u64,
+    /// Get(SMInfo).
+    pub get_sm_info: u64,
+    /// Set(SwitchInfo).
+    pub set_switch_info: u64,
+    /// Set(PortInfo).
+    pub set_port_info: u64,
+    /// Set(LinearForwardingTable).
+    pub set_lft: u64,
+    /// Set(SLtoVLMappingTable).
+    pub set_sl_to_vl: u64,
+    /// Set(VLArbitrationTable).
+    pub set_vl_arbitration: u64,
+}
+
+impl SmpCounts {
+    /// All Gets.
+    pub fn gets(&self) -> u64 {
+        self.get_node_info
+            + self.get_node_description
+            + self.get_switch_info
+            + self.get_port_info
+            + self.get_lft
+            + self.get_sl_to_vl
+            + self.get_vl_arbitration
+            + self.get_sm_info
+    }
+
+    /// All Sets.
+    pub fn sets(&self) -> u64 {
+        self.set_switch_info + self.set_port_info + self.set_lft + self.set_sl_to_vl + self.set_vl_arbitration
+    }
+
+    /// All.
+    pub fn total(&self) -> u64 {
+        self.gets() + self.sets()
+    }
+}
+
+/// How long a phase took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhaseTime {
+    /// Which.
+    pub phase: Phase,
+    /// From its beginning to its end.
+    pub took: Time,
+    /// How many SMPs it sent, retries not counted.
+    pub smps: u64,
+}
+
+/// What a heavy sweep came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Switches found.
+    pub switches: u32,
+    /// HCAs found.
+    pub hosts: u32,
+    /// Nodes of other kinds found.
+    pub others: u32,
+    /// Cables found.
+    pub cables: u32,
+    /// Ports with a LID.
+    pub lids: u32,
+    /// Ports that are Active, port 0 of switches not counted.
+    pub ports_active: u32,
+    /// Ports that have a link but behind which nobody answers.
+    pub ports_silent: u32,
+    /// Ports that did not become Active.
+    pub ports_refused: u32,
+    /// Requests that nobody answered.
+    pub unanswered: u32,
+    /// SMPs by kind, retries not counted.
+    pub smps: SmpCounts,
+    /// SMPs sent a second time or more.
+    pub retries: u64,
+    /// From the sweep's first SMP to its end.
+    pub took: Time,
+    /// The phases, in order.
+    pub phases: Vec<PhaseTime>,
+    /// How many heavy sweeps there have been, this one included.
+    pub sweeps: u64,
+    /// Whether everything found is in service and nothing changed meanwhile.
+    pub complete: bool,
+}
+
+/// Something that people or tests may want to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A sweep began.
+    SweepStarted {
+        /// Which kind.
+        kind: SweepKind,
+        /// Why.
+        reason: Reason,
+    },
+    /// A light sweep found nothing.
+    Quiet,
+    /// A phase of a heavy sweep began.
+    PhaseStarted {
+        /// Which.
+        phase: Phase,
+    },
+    /// A phase of a heavy sweep ended.
+    PhaseDone(PhaseTime),
+    /// A node that was not there before.
+    NodeFound {
+        /// Its GUID.
+        guid: Guid,
+        /// What it is.
+        kind: NodeType,
+        /// Its NodeDescription.
+        description: String,
+    },
+    /// A node that was there before is not found any more.
+    NodeLost {
+        /// Its GUID.
+        guid: Guid,
+        /// What it is.
+        kind: NodeType,
+        /// Its NodeDescription.
+        description: String,
+    },
+    /// An HCA that was there before cannot be reached any more.
+    HostCutOff {
+        /// Its GUID.
+        guid: Guid,
+        /// Its NodeDescription.
+        description: String,
+    },
+    /// A port is given a LID that it did not have.
+    LidAssigned {
+        /// The port's GUID.
+        port_guid: Guid,
+        /// Its base LID.
+        lid: Lid,
+        /// What it had before; 0 is none.
+        before: Lid,
+    },
+    /// There are more ports than LIDs; this one gets none.
+    LidsExhausted {
+        /// The port's GUID.
+        port_guid: Guid,
+    },
+    /// A trap came, and was repressed.
+    TrapReceived {
+        /// Which.
+        number: TrapNumber,
+        /// From whom.
+        lid: Lid,
+        /// Whether it is taken as news; repeated traps, and those that call for nothing, are not.
+        news: bool,
+    },
+    /// The subnet is configured.
+    SubnetUp(Summary),
+    /// A port did not take on the state that it was told to.
+    PortRefused {
+        /// The node.
+        guid: Guid,
+        /// The port.
+        port: PortNum,
+        /// What it was told.
+        wanted: PortState,
+        /// What it answered.
+        state: PortState,
+        /// The answer's status.
+        status: u16,
+    },
+    /// A device answered a request with an error.
+    Refused {
+        /// The node.
+        guid: Guid,
+        /// Of which attribute.
+        attribute: AttributeId,
+        /// Which part.
+        modifier: u32,
+        /// The answer's status.
+        status: u16,
+    },
+    /// Nobody answered.
+    Unanswered {
+        /// The node that was asked, or through which it was asked.
+        guid: Guid,
+        /// For which attribute.
+        attribute: AttributeId,
+        /// Which part.
+        modifier: u32,
+    },
+    /// A port has a link, but nobody behind it answers.
+    PortSilent {
+        /// The node.
+        guid: Guid,
+        /// The port.
+        port: PortNum,
+    },
+    /// A second node, or a second port, has the GUID of another; it is left out.
+    DuplicateGuid {
+        /// The GUID.
+        guid: Guid,
+        /// Where the first is.
+        first: DirectedPath,
+        /// Where the second is.
+        second: DirectedPath,
+    },
+    /// A switch's port leads back into the same port.
+    PortToItself {
+        /// The node.
+        guid: Guid,
+        /// The port.
+        port: PortNum,
+    },
+    /// A device says what cannot be, and is left out or not followed further.
+    Nonsense {
+        /// The node that says it, or through which it was reached; 0 where not even that is known.
+        guid: Guid,
+        /// In which attribute.
+        attribute: AttributeId,
+    },
+    /// The fabric is larger than the manager allows; the rest is left out.
+    TooLarge {
+        /// The most nodes.
+        nodes_max: u32,
+    },
+    /// Another subnet manager is on this subnet. Electing a master is not done yet: this one stays in charge.
+    OtherSm {
+        /// The port that it is behind.
+        guid: Guid,
+        /// Its priority.
+        priority: u8,
+        /// Its state.
+        state: SmState,
+    },
+    /// The manager's own port has no link; it waits.
+    OwnPortDown,
+    /// The manager's own port has a link again.
+    OwnPortUp,
+    /// No routes could be computed; the tables stay as they are.
+    RouteFailed {
+        /// Why.
+        message: String,
+    },
+    /// The fabric kept changing; the manager stops sweeping at once and looks again later.
+    Unsettled {
+        /// How many sweeps followed each other.
+        sweeps: u32,
+    },
+}

@@ -1,0 +1,30 @@
+use serde::{Deserialize, Serialize};
+use weft_wire::{AddressedMad, Guid, PortNum};
+
+/// What happens to the subnet manager.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Input {
+    /// It can send and receive now: it sits behind this port. A heavy sweep begins.
+    ///
+    /// The attachment must deliver, besides answers: traps (class SubnLid, methods Trap and TrapRepress) and
+    /// SMInfo requests (classes SubnLid and SubnDirected, methods Get and Set); see [`registrations`].
+    ///
+    /// [`registrations`]: crate::registrations
+    Attached {
+        /// The node's GUID.
+        node_guid: Guid,
+        /// The port's GUID.
+        port_guid: Guid,
+        /// The port's number.
+        port: PortNum,
+    },
+    /// The attachment is gone. Everything in flight is lost; what is known is kept until it is attached again.
+    Detached,
+    /// A MAD arrived: an answer, a trap, or another manager's question.
+    Receive(AddressedMad),
+    /// The operator wants a sweep.
+    Resweep {
+        /// Discover everything anew, rather than only look for changes.
+        heavy: bool,
+    },
+}

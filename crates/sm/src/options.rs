@@ -1,0 +1,149 @@
+//! What an operator can choose.
+
+use serde::{Deserialize, Serialize};
+use weft_machine::Time;
+use weft_mgmt::Limits;
+use weft_wire::{GidPrefix, MKey, Mtu, ServiceLevel, VirtualLane, VlArbitrationEntry, VlCap};
+
+/// How SMPs travel once forwarding tables stand. Discovery and tables always go by directed route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SmpRouting {
+    /// Along directed routes: every switch on the way handles them in its management agent.
+    #[default]
+    Directed,
+    /// By LID, forwarded like data; what nobody answers is asked again along a directed route.
+    Lid,
+}
+
+/// One entry of an arbitration table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VlWeight {
+    /// The lane.
+    pub vl: u8,
+    /// How many 64-byte steps it may send in a row; 0 skips it.
+    pub weight: u8,
+}
+
+/// The subnet manager's options. Where OpenSM has the same option its default is taken, unless the field says
+/// otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// How many SMPs may be in flight.
+    pub max_wire_smps: u32,
+    /// How long to wait for an answer.
+    pub timeout_ms: u64,
+    /// How many more attempts follow the first.
+    pub retries: u32,
+    /// How SMPs travel once tables stand.
+    pub smp_routing: SmpRouting,
+    /// From one light sweep to the next; 0 is never.
+    pub sweep_interval_ms: u64,
+    /// Whether all traps that come before a heavy sweep has answered them are answered by it, as are those whose
+    /// change the sweep has seen from the other end of the cable. Off: every trap is one sweep.
+    pub one_sweep_per_cable: bool,
+    /// How long to wait for more traps before a heavy sweep begins.
+    pub trap_delay_ms: u64,
+    /// How soon to look again at what did not answer or refused; doubles each time up to the sweep interval.
+    pub retry_delay_ms: u64,
+    /// How many sweeps may follow each other at once because the fabric changed meanwhile.
+    pub resweeps_max: u32,
+    /// The most data lanes that a link may use.
+    pub max_op_vls: VlCap,
+    /// The largest MTU that a link may use.
+    pub mtu_max: Mtu,
+    /// The lane of each service level; lane 15 drops. Brought down to the lanes that a link has.
+    pub sl2vl: [u8; 16],
+    /// The high-priority arbitration table. Empty: left as the port has it, which is the default, because with a
+    /// limit of 0 it hardly matters and writing it costs an SMP per port.
+    pub vl_arb_high: Vec<VlWeight>,
+    /// The low-priority arbitration table, by default all lanes alike. Empty: left as the port has it.
+    pub vl_arb_low: Vec<VlWeight>,
+    /// How many 4096-byte steps of the high table pass before a low one.
+    pub vl_high_limit: u8,
+    /// HCA ports get 2 to this power LIDs.
+    pub lmc: u8,
+    /// 0 to 15; the highest wins the election.
+    pub priority: u8,
+    /// What managers that trust each other share.
+    pub sm_key: u64,
+    /// The key that ports are told to ask of managers; 0 is none.
+    pub m_key: MKey,
+    /// The upper half of every GID.
+    pub subnet_prefix: GidPrefix,
+    /// The service level to the subnet manager.
+    pub sm_sl: ServiceLevel,
+    /// PortInfo's SubnetTimeOut: 4.096 µs times 2 to this power.
+    pub subnet_timeout: u8,
+    /// SwitchInfo's LifeTimeValue: 4.096 µs times 2 to this power.
+    pub packet_life_time: u8,
+    /// How long a packet may head its queue at a switch port towards a switch.
+    pub hoq_life: u8,
+    /// The same towards a host.
+    pub leaf_hoq_life: u8,
+    /// How many packets are dropped in a row until a lane counts as stalled.
+    pub vl_stall_count: u8,
+    /// Threshold of local physical errors.
+    pub local_phy_errors: u8,
+    /// Threshold of overruns.
+    pub overrun_errors: u8,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let sl2vl = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7];
+        Self {
+            max_wire_smps: 4,
+            timeout_ms: 200,
+            retries: 3,
+            smp_routing: SmpRouting::Directed,
+            sweep_interval_ms: 10_000,
+            one_sweep_per_cable: true,
+            trap_delay_ms: 20,
+            retry_delay_ms: 250,
+            resweeps_max: 8,
+            max_op_vls: VlCap::Vl0To14,
+            mtu_max: Mtu::Bytes4096,
+            sl2vl,
+            vl_arb_high: Vec::new(),
+            vl_arb_low: (0..15).map(|vl| VlWeight { vl, weight: 4 }).collect(),
+            vl_high_limit: 0,
+            lmc: 0,
+            priority: 0,
+            sm_key: 1,
+            m_key: MKey(0),
+            subnet_prefix: GidPrefix::DEFAULT,
+            sm_sl: ServiceLevel(0),
+            subnet_timeout: 0x12,
+            packet_life_time: 0x12,
+            hoq_life: 0x12,
+            leaf_hoq_life: 0x10,
+            vl_stall_count: 7,
+            local_phy_errors: 8,
+            overrun_errors: 8,
+        }
+    }
+}
+
+impl Options {
+    /// How the transactions are paced.
+    pub fn limits(&self) -> Limits {
+        let timeout = Time::from_millis(self.timeout_ms.max(1));
+        Limits { window: self.max_wire_smps, timeout, retries: self.retries, ..Limits::default() }
+    }
+
+    /// The mapping of service levels for a link with this many lanes: lanes it lacks fold onto those it has.
+    pub(crate) fn lanes(&self, data_lanes: u8) -> [VirtualLane; 16] {
+        let lanes = data_lanes.max(1);
+        self.sl2vl.map(|vl| if vl >= 15 { VirtualLane(15) } else { VirtualLane(vl % lanes) })
+    }
+
+    /// An arbitration table for a link with this many lanes and room for `room` entries.
+    pub(crate) fn arbitration(table: &[VlWeight], data_lanes: u8, room: u8) -> Vec<VlArbitrationEntry> {
+        let fits = table.iter().filter(|entry| entry.vl < data_lanes);
+        let entry =
+            |e: &VlWeight| VlArbitrationEntry { reserved: 0, vl: VirtualLane(e.vl), weight: e.weight };
+        fits.map(entry).take(usize::from(room.min(64))).collect()
+    }
+}

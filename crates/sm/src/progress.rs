@@ -1,0 +1,46 @@
+use serde::{Deserialize, Serialize};
+
+use crate::Phase;
+
+/// What the manager is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Activity {
+    /// It has no port.
+    #[default]
+    Detached,
+    /// Its port has no link.
+    OwnPortDown,
+    /// It is about to sweep, once traps have had time to come together.
+    Waiting,
+    /// It is in this phase of a heavy sweep.
+    Sweeping(Phase),
+    /// The subnet is up and it asks switches whether anything changed.
+    LightSweep,
+    /// The subnet is up and nothing is to be done.
+    Up,
+}
+
+/// How far the manager is; see [`SubnetManager::progress`](crate::SubnetManager::progress).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// What it is doing.
+    pub activity: Activity,
+    /// Switches found by this sweep so far, or by the last one.
+    pub switches: u32,
+    /// HCAs found by this sweep so far, or by the last one.
+    pub hosts: u32,
+    /// Ports that this sweep has given LIDs, or the last one.
+    pub lids: u32,
+    /// Requests of this phase that are done.
+    pub done: u64,
+    /// Requests of this phase that are known of so far.
+    pub total: u64,
+    /// Ports that are Active, as far as this sweep knows, or the last one.
+    pub ports_active: u32,
+    /// SMPs sent since the beginning, retries included.
+    pub smps_sent: u64,
+    /// Of those, retries.
+    pub smps_retried: u64,
+    /// MADs that were ignored: malformed, unsolicited, late or not understood.
+    pub mads_ignored: u64,
+}
