@@ -27,8 +27,10 @@ pub(crate) fn assign(claims: &[Claim], known: &mut GuidToLid) -> Vec<Option<LidR
             None => known.remove(claim.guid),
         }
     }
-    let absent: Vec<(Guid, LidRange)> =
-        known.iter().filter(|(guid, _)| claims.binary_search_by_key(guid, |claim| claim.guid).is_err()).collect();
+    let absent: Vec<(Guid, LidRange)> = known
+        .iter()
+        .filter(|(guid, _)| claims.binary_search_by_key(guid, |claim| claim.guid).is_err())
+        .collect();
     absent.iter().for_each(|(_, lids)| space.take(*lids));
     for (claim, lids) in claims.iter().zip(&mut given).filter(|(_, lids)| lids.is_none()) {
         *lids = LidRange::aligned(claim.present, claim.lmc).filter(|range| space.is_free(*range));

@@ -6,9 +6,7 @@
 use std::collections::VecDeque;
 
 use weft_mgmt::{Request, SmpRoute};
-use weft_wire::{
-    AttributeId, LinearForwardingTable, Mad, SlToVlTable, VlArbitrationTable, status,
-};
+use weft_wire::{AttributeId, LinearForwardingTable, Mad, SlToVlTable, VlArbitrationTable, status};
 
 use crate::held::{Held, Memory, is_in_service};
 use crate::pipe::{Ask, Key, Step};

@@ -1,12 +1,28 @@
 //! The subnet manager as a state machine: discover, assign, route, program, activate, sweep.
 
+mod activate;
+mod agenda;
+mod assign;
+mod discover;
+mod election;
 mod event;
 mod guid2lid;
+mod held;
 mod input;
+mod learn;
+mod light;
 mod manager;
 mod options;
 mod output;
+mod phases;
+mod pipe;
+mod program;
 mod progress;
+mod route;
+mod settings;
+mod subnet;
+mod sweep;
+mod traps;
 
 pub use event::{Event, Phase, PhaseTime, Reason, SmpCounts, Summary, SweepKind};
 pub use guid2lid::{GuidToLid, GuidToLidError, GuidToLidErrorKind, LidRange};

@@ -60,6 +60,10 @@ pub(crate) trait Step {
     fn answered(&mut self, key: Key, answer: &Mad);
     /// Takes note that nobody answered.
     fn failed(&mut self, key: Key);
+    /// Whether what is still in flight does not matter any more.
+    fn is_over(&self) -> bool {
+        false
+    }
     /// By which directed route a request can be made again that nobody answered by LID.
     fn fallback(&self, _key: Key) -> Option<DirectedPath> {
         None
@@ -88,6 +92,10 @@ impl Pipe {
     /// Fills the window from the step. True when the step has nothing more to ask and nothing in flight.
     pub(crate) fn pump(&mut self, now: Time, step: &mut dyn Step) -> bool {
         loop {
+            if step.is_over() {
+                self.transactions.abandon();
+                return true;
+            }
             while let Some(mad) = self.transactions.poll_transmit(now) {
                 self.outbox.push_back(mad);
             }

@@ -145,7 +145,8 @@ impl Wanted<'_> {
     }
 
     fn mtu(&self, here: PortAt, there: PortAt) -> Mtu {
-        let cap = |at: PortAt| self.subnet.port(at).and_then(|port| port.info).map_or(1, |i| i.mtu_cap.code());
+        let cap =
+            |at: PortAt| self.subnet.port(at).and_then(|port| port.info).map_or(1, |i| i.mtu_cap.code());
         let code = cap(here).min(cap(there)).min(self.options.mtu_max.code());
         Mtu::from_code(code.clamp(1, Mtu::Bytes4096.code()))
     }

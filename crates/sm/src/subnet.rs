@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use weft_mgmt::DirectedPath;
-use weft_topology::{
-    Fabric, FabricBuilder, LinkRate, LinkSpeed, LinkWidth, Node, NodeIndex, PortRef,
-};
+use weft_topology::{Fabric, FabricBuilder, LinkRate, LinkSpeed, LinkWidth, Node, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, NodeInfo, NodeType, PhysState, PortInfo, PortNum, PortState, SwitchInfo};
 
 use crate::guid2lid::LidRange;
@@ -158,9 +156,10 @@ impl Subnet {
     /// All cabled ports, in order of (GUID, port).
     pub(crate) fn cabled_ports(&self) -> impl Iterator<Item = (PortAt, &FoundPort, PortAt)> {
         self.iter().flat_map(|(at, node)| {
-            (0u8..=u8::MAX).map(PortNum).zip(&node.ports).filter_map(move |(number, port)| {
-                Some((PortAt { node: at, port: number }, port, port.peer?))
-            })
+            (0u8..=u8::MAX)
+                .map(PortNum)
+                .zip(&node.ports)
+                .filter_map(move |(number, port)| Some((PortAt { node: at, port: number }, port, port.peer?)))
         })
     }
 
@@ -242,7 +241,9 @@ fn silence_unreachable(found: &mut [FoundNode], own: Option<PortAt>) {
     let mut todo: Vec<u32> = own.map(|own| own.node).into_iter().collect();
     while let Some(at) = todo.pop() {
         let Some(node) = found.get(at as usize).filter(|node| !node.silent) else { continue };
-        if !std::mem::replace(&mut reached[at as usize], true) && (node.is_switch() || own.is_some_and(|own| own.node == at)) {
+        if !std::mem::replace(&mut reached[at as usize], true)
+            && (node.is_switch() || own.is_some_and(|own| own.node == at))
+        {
             todo.extend(node.ports.iter().filter_map(|port| Some(port.peer?.node)));
         }
     }
