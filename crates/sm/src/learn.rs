@@ -51,6 +51,12 @@ impl Learn {
         Self { subnet, held, todo, unanswered: 0, events: Vec::new() }
     }
 
+    /// Reads no table at all.
+    pub(crate) fn nothing(subnet: Subnet) -> Self {
+        let held = subnet.nodes.iter().map(|node| Held::carry(None, node).0).collect();
+        Self { subnet, held, todo: VecDeque::new(), unanswered: 0, events: Vec::new() }
+    }
+
     /// Reads every switch's forwarding table and nothing else.
     pub(crate) fn forwarding(subnet: Subnet) -> Self {
         let top = |node: &crate::subnet::FoundNode| node.switch.map_or(0, |info| info.linear_fdb_top);
@@ -59,8 +65,7 @@ impl Learn {
             .filter(|(_, node)| top(node) != 0)
             .flat_map(|(at, node)| (0..=top(node) / 64).map(move |block| Key::Lft { node: at, block }))
             .collect();
-        let held = subnet.nodes.iter().map(|node| Held::carry(None, node).0).collect();
-        Self { subnet, held, todo, unanswered: 0, events: Vec::new() }
+        Self { todo, ..Self::nothing(subnet) }
     }
 }
 

@@ -21,6 +21,7 @@ mod progress;
 mod route;
 mod settings;
 mod subnet;
+mod survey;
 mod sweep;
 mod traps;
 
@@ -31,6 +32,7 @@ pub use manager::SubnetManager;
 pub use options::{Options, SmpRouting, VlWeight};
 pub use output::Output;
 pub use progress::{Activity, Progress};
+pub use survey::{Survey, SurveyOutput, Surveyed};
 
 use weft_wire::{Method, MgmtClass, Registration};
 
