@@ -1,25 +1,310 @@
-use std::collections::VecDeque;
+//! The subnet manager itself: what arrives, what is due, what is under way.
+
+use std::collections::{BTreeMap, VecDeque};
 
 use weft_machine::{Machine, Time};
+use weft_routing::Lids;
+use weft_wire::{AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, PortNum, trap};
 
-use crate::{GuidToLid, Input, Options, Output, Progress};
+use crate::activate::Activate;
+use crate::agenda::{Agenda, Due};
+use crate::discover::Discover;
+use crate::election::Candidate;
+use crate::held::{Held, Memory};
+use crate::learn::Learn;
+use crate::light::Check;
+use crate::pipe::{Pipe, Step};
+use crate::program::Program;
+use crate::subnet::Subnet;
+use crate::sweep::Sweep;
+use crate::traps::{self, TrapLog};
+use crate::{Activity, Event, GuidToLid, Input, Options, Output, Phase, Progress, Reason};
 
 /// The subnet manager.
+///
+/// ```text
+///            Attached                                            changed meanwhile
+///  Detached ──────────▶ Discover ▶ Learn ▶ (Assign, Route) ▶ Program ▶ Activate ▶ Verify ──▶ Idle
+///                          ▲  ▲                                                    │          │
+///                          │  └────────────────────────────────────────────────────┘          │
+///                          └──── something is new ──── Light, Look ◀──── time, traps ◀────────┘
+/// ```
+///
+/// Everything is asked for and told by MADs through one window. Each step owns what it works on and hands it to the
+/// next; between sweeps the manager keeps the subnet as it left it and what every device holds.
 #[derive(Debug)]
 pub struct SubnetManager {
+    pub(crate) options: Options,
+    pub(crate) guid2lid: GuidToLid,
+    pub(crate) own: Option<Own>,
+    pub(crate) pipe: Pipe,
+    pub(crate) doing: Doing,
+    /// The subnet as the last sweep left it; `None` while a step works on it.
+    pub(crate) standing: Option<Subnet>,
+    /// What devices hold, between sweeps, and during `Activate`.
+    pub(crate) memory: Memory,
+    pub(crate) held: Vec<Held>,
+    /// Who was there when the last sweep ended.
+    pub(crate) known: BTreeMap<Guid, (NodeType, String)>,
+    pub(crate) lids: Lids,
+    pub(crate) sm_lid: Lid,
+    pub(crate) agenda: Agenda,
+    pub(crate) sweep: Sweep,
+    pub(crate) sweeps: u64,
+    /// Sweeps that followed each other at once.
+    pub(crate) resweeps: u32,
+    /// Sweeps in a row that were not complete.
+    pub(crate) incomplete: u32,
+    pub(crate) own_port_down: bool,
+    pub(crate) is_up: bool,
+    pub(crate) progress: Progress,
+    traps: TrapLog,
+    ignored: u64,
     outputs: VecDeque<Output>,
+    now: Time,
+}
+
+/// The port that the manager is behind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Own {
+    pub(crate) port_guid: Guid,
+    pub(crate) port: PortNum,
+}
+
+/// What is under way.
+#[derive(Debug)]
+pub(crate) enum Doing {
+    Detached,
+    Idle,
+    Discover(Box<Discover>),
+    Learn(Box<Learn>),
+    Program(Box<Program>),
+    Activate(Box<Activate>),
+    Verify(Box<Check>),
+    Light(Box<Check>),
+    Look(Box<Check>, Reason),
+}
+
+impl Doing {
+    fn step(&mut self) -> Option<&mut dyn Step> {
+        Some(match self {
+            Self::Detached | Self::Idle => return None,
+            Self::Discover(step) => step.as_mut(),
+            Self::Learn(step) => step.as_mut(),
+            Self::Program(step) => step.as_mut(),
+            Self::Activate(step) => step.as_mut(),
+            Self::Verify(step) | Self::Light(step) | Self::Look(step, _) => step.as_mut(),
+        })
+    }
+
+    fn events(&mut self) -> Vec<Event> {
+        match self {
+            Self::Discover(step) => std::mem::take(&mut step.events),
+            Self::Learn(step) => std::mem::take(&mut step.events),
+            Self::Program(step) => std::mem::take(&mut step.events),
+            Self::Activate(step) => std::mem::take(&mut step.events),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether a heavy sweep is on that has yet to ask the switches whether anything changed.
+    fn will_verify(&self) -> bool {
+        matches!(self, Self::Discover(_) | Self::Learn(_) | Self::Program(_) | Self::Activate(_))
+    }
 }
 
 impl SubnetManager {
     /// A manager that is not attached yet; `guid2lid` has the LIDs of earlier runs.
     pub fn new(options: Options, guid2lid: &GuidToLid) -> Self {
-        let _ = (options, guid2lid);
-        Self { outputs: VecDeque::new() }
+        Self {
+            pipe: Pipe::new(options.limits()),
+            options,
+            guid2lid: guid2lid.clone(),
+            own: None,
+            doing: Doing::Detached,
+            standing: None,
+            memory: Memory::new(),
+            held: Vec::new(),
+            known: BTreeMap::new(),
+            lids: Lids::new(),
+            sm_lid: Lid(0),
+            agenda: Agenda::default(),
+            sweep: Sweep::default(),
+            sweeps: 0,
+            resweeps: 0,
+            incomplete: 0,
+            own_port_down: false,
+            is_up: false,
+            progress: Progress::default(),
+            traps: TrapLog::default(),
+            ignored: 0,
+            outputs: VecDeque::new(),
+            now: Time::ZERO,
+        }
     }
 
-    /// How far it is.
+    /// How far it is. Cheap enough to be asked for every few milliseconds.
     pub fn progress(&self) -> Progress {
-        Progress::default()
+        let stats = self.pipe.stats();
+        let activity = match &self.doing {
+            Doing::Detached => Activity::Detached,
+            _ if self.own_port_down => Activity::OwnPortDown,
+            Doing::Idle if self.is_up => Activity::Up,
+            Doing::Idle => Activity::Waiting,
+            Doing::Light(_) | Doing::Look(..) => Activity::LightSweep,
+            _ => self.sweep.phase().map_or(Activity::Waiting, Activity::Sweeping),
+        };
+        let (switches, hosts) = match &self.doing {
+            Doing::Discover(discover) => discover.counts(),
+            _ => (self.progress.switches, self.progress.hosts),
+        };
+        let ports_active = match &self.doing {
+            Doing::Activate(activate) => crate::sweep::ports_active(&activate.subnet),
+            _ => self.progress.ports_active,
+        };
+        Progress {
+            activity,
+            switches,
+            hosts,
+            ports_active,
+            done: self.pipe.done,
+            total: self.pipe.asked.max(self.progress.total),
+            smps_sent: stats.sent,
+            smps_retried: stats.retries,
+            mads_ignored: self.ignored + stats.unmatched,
+            ..self.progress
+        }
+    }
+
+    pub(crate) fn say(&mut self, event: Event) {
+        self.outputs.push_back(Output::Event(event));
+    }
+
+    pub(crate) fn say_all(&mut self, events: impl IntoIterator<Item = Event>) {
+        self.outputs.extend(events.into_iter().map(Output::Event));
+    }
+
+    pub(crate) fn persist(&mut self) {
+        self.outputs.push_back(Output::Persist(self.guid2lid.clone()));
+    }
+
+    /// Ends the phase that is on, if any, and begins the next one, if any.
+    pub(crate) fn enter(&mut self, now: Time, phase: Option<Phase>) {
+        let events = self.sweep.enter(now, phase, self.pipe.counts.total());
+        self.say_all(events);
+        (self.pipe.done, self.pipe.asked, self.progress.total) = (0, 0, 0);
+    }
+
+    /// Goes on until nothing can be done before the next input or deadline.
+    fn run(&mut self, now: Time) {
+        loop {
+            let finished = match self.doing.step() {
+                Some(step) => self.pipe.pump(now, step),
+                None => false,
+            };
+            self.collect();
+            if finished {
+                self.advance(now);
+            } else if !matches!(self.doing, Doing::Idle) {
+                return;
+            } else if let Some(due) = self.agenda.due(now) {
+                self.start(now, due);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Moves what the step and the pipe have to say into the outputs.
+    fn collect(&mut self) {
+        let events = self.doing.events();
+        self.say_all(events);
+        while let Some(mad) = self.pipe.poll_output() {
+            self.outputs.push_back(Output::Send(mad));
+        }
+    }
+
+    fn start(&mut self, now: Time, due: Due) {
+        match due {
+            Due::Heavy(reason) => {
+                self.traps.clear();
+                self.start_heavy(now, reason);
+            }
+            Due::Light(reason) => self.start_light(now, reason),
+            Due::Look(reason, nodes) => self.start_look(reason, nodes),
+        }
+    }
+
+    fn receive(&mut self, now: Time, received: &AddressedMad) {
+        let mad = &received.mad;
+        if !mad.is_smp() {
+            self.ignored += 1;
+        } else if mad.method().is_response() {
+            if let Some(step) = self.doing.step() {
+                // What nobody waits for is counted by the transactions.
+                self.pipe.receive(now, received, step);
+            } else {
+                self.ignored += 1;
+            }
+        } else {
+            match (mad.class(), mad.method(), mad.attribute_id()) {
+                (MgmtClass::SubnLid, Method::Trap, AttributeId::Notice) => self.hear(now, received),
+                (_, Method::Get, AttributeId::SmInfo) => self.introduce(received),
+                _ => self.ignored += 1,
+            }
+        }
+    }
+
+    fn introduce(&mut self, asked: &AddressedMad) {
+        let Some(own) = self.own else { return };
+        let act_count = self.pipe.stats().sent as u32;
+        let candidate = Candidate { port_guid: own.port_guid, act_count, master: self.is_up };
+        self.outputs.push_back(Output::Send(candidate.answer(&self.options, asked)));
+    }
+
+    fn hear(&mut self, now: Time, received: &AddressedMad) {
+        let Some((trap, new)) = self.traps.note(received) else {
+            self.ignored += 1;
+            return;
+        };
+        self.outputs.extend(traps::repress(received).map(Output::Send));
+        let calls_for_sweep = [trap::LINK_STATE_CHANGE, trap::LOCAL_CHANGES].contains(&trap.number);
+        let news = new && calls_for_sweep;
+        self.say(Event::TrapReceived { number: trap.number, lid: trap.lid, news });
+        if !news || matches!(self.doing, Doing::Detached) {
+            return;
+        }
+        let reason = Reason::Trap { number: trap.number, lid: trap.lid };
+        let delay = Time::from_millis(self.options.trap_delay_ms);
+        let node = self.lids.owner(trap.lid).map(|port| port.node.0);
+        if !self.options.one_sweep_per_cable {
+            self.agenda.owe(reason);
+        } else if trap.number != trap::LINK_STATE_CHANGE {
+            self.agenda.heavy(now + delay, reason);
+        } else if !self.doing.will_verify() {
+            match node {
+                Some(node) => self.agenda.look(now + delay, reason, node),
+                None => self.agenda.heavy(now + delay, reason),
+            }
+        }
+    }
+
+    fn attach(&mut self, now: Time, own: Own) {
+        self.detach();
+        self.own = Some(own);
+        self.doing = Doing::Idle;
+        self.agenda.heavy(now, Reason::Start);
+    }
+
+    fn detach(&mut self) {
+        self.pipe.abandon();
+        self.doing = Doing::Detached;
+        self.own = None;
+        // While nobody looked, anything may have been written by anybody.
+        self.memory.clear();
+        self.agenda.clear();
+        self.traps.clear();
+        (self.is_up, self.own_port_down, self.resweeps, self.incomplete) = (false, false, 0, 0);
     }
 }
 
@@ -27,15 +312,35 @@ impl Machine for SubnetManager {
     type Input = Input;
     type Output = Output;
 
-    fn handle_input(&mut self, _now: Time, _input: Input) {}
+    fn handle_input(&mut self, now: Time, input: Input) {
+        self.now = now;
+        match input {
+            Input::Attached { port_guid, port, .. } => self.attach(now, Own { port_guid, port }),
+            Input::Detached => self.detach(),
+            Input::Receive(mad) => self.receive(now, &mad),
+            Input::Resweep { heavy: true } => self.agenda.heavy(now, Reason::Command),
+            Input::Resweep { heavy: false } => self.agenda.light(now, Reason::Command),
+        }
+        self.run(now);
+    }
 
-    fn handle_timeout(&mut self, _now: Time) {}
+    fn handle_timeout(&mut self, now: Time) {
+        self.now = now;
+        if let Some(step) = self.doing.step() {
+            self.pipe.expire(now, step);
+        }
+        self.run(now);
+    }
 
     fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        None
+        match self.doing {
+            Doing::Detached => None,
+            Doing::Idle => self.agenda.next(self.now),
+            _ => self.pipe.poll_timeout(),
+        }
     }
 }

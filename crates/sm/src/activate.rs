@@ -1,0 +1,239 @@
+//! Configures ports and brings them into service: all are Armed before any is made Active, so that no packet meets
+//! a port that would drop it.
+//!
+//! ```text
+//! Initialize ──Set(everything, Armed)──▶ Armed ──Set(Active)──▶ Active
+//!                                          └── when all others are Armed too
+//! ```
+//!
+//! A port that answers with an error is asked what state it is in before it counts as refusing: its first answer
+//! may have been lost, or the first packet from its neighbour may have made it Active.
+
+use weft_mgmt::{DirectedPath, Request, SmpRoute};
+use weft_wire::{AttributeId, Guid, Lid, Mad, PortInfo, PortNum, PortState, status};
+
+use crate::held::is_in_service;
+use crate::pipe::{Ask, Key, PortAt, Step};
+use crate::settings::Wanted;
+use crate::subnet::{FoundNode, FoundPort, Subnet};
+use crate::{Event, Options, SmpRouting};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Arm,
+    Activate,
+    Done,
+}
+
+/// Ports being brought into service.
+#[derive(Debug)]
+pub(crate) struct Activate {
+    pub(crate) subnet: Subnet,
+    options: Options,
+    sm_lid: Lid,
+    stage: Stage,
+    ports: Vec<PortAt>,
+    next: usize,
+    /// Ports to be asked for their state, with the status of their refusal.
+    doubtful: Vec<(PortAt, u16)>,
+    /// Those of them that have been asked.
+    asked: Vec<(PortAt, u16)>,
+    in_flight: u32,
+    pub(crate) refused: u32,
+    pub(crate) unanswered: u32,
+    pub(crate) events: Vec<Event>,
+}
+
+impl Activate {
+    pub(crate) fn new(subnet: Subnet, sm_lid: Lid, options: &Options) -> Self {
+        let mut activate = Self {
+            subnet,
+            options: options.clone(),
+            sm_lid,
+            stage: Stage::Arm,
+            ports: Vec::new(),
+            next: 0,
+            doubtful: Vec::new(),
+            asked: Vec::new(),
+            in_flight: 0,
+            refused: 0,
+            unanswered: 0,
+            events: Vec::new(),
+        };
+        let wanted = activate.wanted();
+        let ends = activate.subnet.end_ports().map(|(at, _)| at);
+        let cabled = activate.subnet.cabled_ports().map(|(at, ..)| at);
+        let mut ports: Vec<_> = ends.chain(cabled).filter(|at| wanted.port_info(*at).is_some()).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        activate.ports = ports;
+        activate
+    }
+
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted { subnet: &self.subnet, options: &self.options, sm_lid: self.sm_lid }
+    }
+
+    /// Goes on to the next stage once everything of this one is answered.
+    fn next_stage(&mut self) {
+        self.next = 0;
+        (self.stage, self.ports) = match self.stage {
+            Stage::Arm => (Stage::Activate, self.armed()),
+            Stage::Activate | Stage::Done => (Stage::Done, Vec::new()),
+        };
+    }
+
+    /// Ports that are Armed and whose neighbours are ready too.
+    fn armed(&self) -> Vec<PortAt> {
+        let ready = |peer: PortAt| self.subnet.port(peer).is_some_and(is_in_service);
+        let armed = |port: &FoundPort| port.state() == PortState::Armed;
+        let cabled = self.subnet.cabled_ports().filter(|(_, port, peer)| armed(port) && ready(*peer));
+        let zero = self.subnet.switches().filter(|(_, node)| node.port(PortNum::ZERO).is_some_and(armed));
+        let zero = zero.map(|(node, _)| PortAt { node, port: PortNum::ZERO });
+        let mut ports: Vec<_> = cabled.map(|(at, ..)| at).chain(zero).collect();
+        ports.sort_unstable();
+        ports
+    }
+
+    fn next_write(&mut self) -> Option<(PortAt, PortInfo)> {
+        while let Some(at) = self.ports.get(self.next).copied() {
+            self.next += 1;
+            let info = match self.stage {
+                Stage::Arm => self.wanted().port_info(at),
+                Stage::Activate => self.wanted().active(at),
+                Stage::Done => None,
+            };
+            if let Some(info) = info {
+                return Some((at, info));
+            }
+        }
+        None
+    }
+
+    fn route(&self, at: PortAt) -> Option<SmpRoute> {
+        Some(route_to(&self.subnet, at, self.options.smp_routing)?)
+    }
+
+    fn guid(&self, at: PortAt) -> Guid {
+        self.subnet.node(at.node).map_or(Guid(0), FoundNode::guid)
+    }
+
+    /// What this stage makes of a port that was in `before`.
+    fn goal(&self, before: PortState) -> PortState {
+        match self.stage {
+            Stage::Activate => PortState::Active,
+            _ if before == PortState::Initialize => PortState::Armed,
+            _ => before,
+        }
+    }
+
+    /// Whether a state is as good as the goal; a port may be further than it was told to be.
+    fn reached(state: PortState, goal: PortState) -> bool {
+        state.code() >= goal.code() && state.code() <= PortState::Active.code()
+    }
+
+    fn written(&mut self, at: PortAt, answer: &Mad) {
+        let info = PortInfo::decode(answer.smp_attribute());
+        let goal = self.goal(self.subnet.port(at).map_or(PortState::Down, FoundPort::state));
+        if answer.status() != status::OK || !Self::reached(info.port_state, goal) {
+            return self.doubtful.push((at, answer.status()));
+        }
+        if let Some(port) = self.subnet.port_mut(at) {
+            port.info = Some(info);
+        }
+    }
+
+    fn looked_at(&mut self, at: PortAt, answer: &Mad) {
+        let Some(place) = self.asked.iter().position(|(asked, _)| *asked == at) else { return };
+        let (_, refusal) = self.asked.swap_remove(place);
+        let goal = self.goal(self.subnet.port(at).map_or(PortState::Down, FoundPort::state));
+        let mut state = PortState::Down;
+        if answer.status() == status::OK {
+            let info = PortInfo::decode(answer.smp_attribute());
+            state = info.port_state;
+            if let Some(port) = self.subnet.port_mut(at) {
+                port.info = Some(info);
+            }
+        }
+        if !Self::reached(state, goal) {
+            self.refused += 1;
+            let (guid, port) = (self.guid(at), at.port);
+            self.events.push(Event::PortRefused { guid, port, wanted: goal, state, status: refusal });
+        }
+    }
+}
+
+/// By LID where that is wanted and the LID stands; along a directed route otherwise.
+pub(crate) fn route_to(subnet: &Subnet, at: PortAt, routing: SmpRouting) -> Option<SmpRoute> {
+    let path = subnet.path(at)?;
+    let node = subnet.node(at.node)?;
+    let end = node.port(if node.is_switch() { PortNum::ZERO } else { at.port })?;
+    let lid = end.lid.map(|lids| lids.min).filter(|lid| end.info.is_some_and(|info| info.lid == *lid));
+    match lid.filter(|_| routing == SmpRouting::Lid && path != DirectedPath::HERE) {
+        Some(lid) => Some(SmpRoute::Lid(lid)),
+        None => Some(SmpRoute::Directed(path)),
+    }
+}
+
+impl Step for Activate {
+    fn next(&mut self) -> Option<Ask> {
+        loop {
+            if let Some((at, refusal)) = self.doubtful.pop() {
+                let Some(route) = self.route(at) else { continue };
+                self.asked.push((at, refusal));
+                self.in_flight += 1;
+                let request = Request::get(AttributeId::PortInfo, u32::from(at.port.0));
+                return Some(Ask { key: Key::PortInfo(at), route, request });
+            }
+            if let Some((at, info)) = self.next_write() {
+                let Some(route) = self.route(at) else { continue };
+                self.in_flight += 1;
+                let modifier = u32::from(at.port.0);
+                let request = Request::set(AttributeId::PortInfo, modifier, &info.encode());
+                // The place in the list is this stage's own, and no answer crosses from one stage to the next.
+                return Some(Ask { key: Key::Write(self.next as u32 - 1), route, request });
+            }
+            if self.in_flight > 0 || self.stage == Stage::Done {
+                return None;
+            }
+            self.next_stage();
+        }
+    }
+
+    fn answered(&mut self, key: Key, answer: &Mad) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        match key {
+            Key::PortInfo(at) => self.looked_at(at, answer),
+            Key::Write(place) => {
+                if let Some(at) = self.ports.get(place as usize).copied() {
+                    self.written(at, answer);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn failed(&mut self, key: Key) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.unanswered += 1;
+        let at = match key {
+            Key::PortInfo(at) => at,
+            Key::Write(place) => match self.ports.get(place as usize) {
+                Some(at) => *at,
+                None => return,
+            },
+            _ => return,
+        };
+        self.asked.retain(|(asked, _)| *asked != at);
+        let (guid, modifier) = (self.guid(at), u32::from(at.port.0));
+        self.events.push(Event::Unanswered { guid, attribute: AttributeId::PortInfo, modifier });
+    }
+
+    fn fallback(&self, key: Key) -> Option<DirectedPath> {
+        match key {
+            Key::PortInfo(at) => self.subnet.path(at),
+            Key::Write(place) => self.subnet.path(*self.ports.get(place as usize)?),
+            _ => None,
+        }
+    }
+}

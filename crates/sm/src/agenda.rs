@@ -1,0 +1,136 @@
+//! What is to be done next, and when.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use weft_machine::Time;
+
+use crate::Reason;
+
+/// The most sweeps that may be owed, when every trap is one sweep.
+const OWED_MAX: usize = 64;
+
+/// Sweeps and looks that are due or will be.
+#[derive(Debug, Default)]
+pub(crate) struct Agenda {
+    heavy: Option<(Time, Reason)>,
+    /// Sweeps owed to traps, one each.
+    owed: VecDeque<Reason>,
+    /// Nodes that sent traps.
+    look: Option<(Time, Reason, BTreeSet<u32>)>,
+    light: Option<(Time, Reason)>,
+}
+
+/// What to do now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    Heavy(Reason),
+    Look(Reason, BTreeSet<u32>),
+    Light(Reason),
+}
+
+impl Agenda {
+    /// A heavy sweep; of two wishes the earlier one is granted, and does for both.
+    pub(crate) fn heavy(&mut self, at: Time, reason: Reason) {
+        if self.heavy.is_none_or(|(before, _)| at < before) {
+            self.heavy = Some((at, reason));
+        }
+    }
+
+    /// A heavy sweep of its own for this reason.
+    pub(crate) fn owe(&mut self, reason: Reason) {
+        if self.owed.len() < OWED_MAX {
+            self.owed.push_back(reason);
+        }
+    }
+
+    /// A look at this node, together with all others that are to be looked at.
+    pub(crate) fn look(&mut self, at: Time, reason: Reason, node: u32) {
+        self.look.get_or_insert_with(|| (at, reason, BTreeSet::new())).2.insert(node);
+    }
+
+    /// A light sweep, instead of the one that was planned.
+    pub(crate) fn light(&mut self, at: Time, reason: Reason) {
+        self.light = Some((at, reason));
+    }
+
+    /// Takes what is due. A heavy sweep does for everything else.
+    pub(crate) fn due(&mut self, now: Time) -> Option<Due> {
+        if let Some((at, reason)) = self.heavy
+            && at <= now
+        {
+            self.heavy = None;
+            return Some(Due::Heavy(reason));
+        }
+        if let Some(reason) = self.owed.pop_front() {
+            return Some(Due::Heavy(reason));
+        }
+        if self.look.as_ref().is_some_and(|(at, ..)| *at <= now) {
+            return self.look.take().map(|(_, reason, nodes)| Due::Look(reason, nodes));
+        }
+        self.light.take_if(|(at, _)| *at <= now).map(|(_, reason)| Due::Light(reason))
+    }
+
+    /// A heavy sweep begins: what it does for is taken off.
+    pub(crate) fn sweep_begins(&mut self) {
+        (self.heavy, self.look, self.light) = (None, None, None);
+    }
+
+    pub(crate) fn next(&self, now: Time) -> Option<Time> {
+        let heavy = self.heavy.map(|(at, _)| at);
+        let owed = self.owed.front().map(|_| now);
+        let look = self.look.as_ref().map(|(at, ..)| *at);
+        let light = self.light.map(|(at, _)| at);
+        [heavy, owed, look, light].into_iter().flatten().min()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weft_wire::{Lid, TrapNumber};
+
+    const COMMAND: Reason = Reason::Command;
+
+    #[test]
+    fn a_heavy_sweep_does_for_all_that_was_planned() {
+        let mut agenda = Agenda::default();
+        agenda.heavy(Time::from_secs(2), Reason::Incomplete);
+        agenda.heavy(Time::from_secs(1), COMMAND);
+        agenda.heavy(Time::from_secs(3), Reason::OwnPort);
+        agenda.light(Time::from_secs(1), Reason::Interval);
+        agenda.look(Time::from_secs(1), COMMAND, 3);
+        assert_eq!(agenda.next(Time::ZERO), Some(Time::from_secs(1)));
+        assert_eq!(agenda.due(Time::ZERO), None);
+        assert_eq!(agenda.due(Time::from_secs(1)), Some(Due::Heavy(COMMAND)));
+        agenda.sweep_begins();
+        assert_eq!((agenda.next(Time::ZERO), agenda.due(Time::from_secs(9))), (None, None));
+    }
+
+    #[test]
+    fn nodes_to_look_at_come_together() {
+        let mut agenda = Agenda::default();
+        for node in [5, 3, 5] {
+            agenda.look(Time::from_secs(u64::from(node)), COMMAND, node);
+        }
+        agenda.light(Time::from_secs(4), Reason::Interval);
+        assert_eq!(agenda.due(Time::from_secs(4)), Some(Due::Light(Reason::Interval)));
+        assert_eq!(agenda.due(Time::from_secs(5)), Some(Due::Look(COMMAND, BTreeSet::from([3, 5]))));
+        assert_eq!(agenda.next(Time::ZERO), None);
+    }
+
+    #[test]
+    fn owed_sweeps_are_given_one_by_one_and_bounded() {
+        let mut agenda = Agenda::default();
+        let reason = |lid| Reason::Trap { number: TrapNumber(128), lid: Lid(lid) };
+        (0..100).for_each(|lid| agenda.owe(reason(lid)));
+        for lid in 0..64 {
+            assert_eq!(agenda.due(Time::ZERO), Some(Due::Heavy(reason(lid))));
+            agenda.sweep_begins();
+        }
+        assert_eq!(agenda.due(Time::ZERO), None);
+    }
+}

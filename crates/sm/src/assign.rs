@@ -1,0 +1,125 @@
+//! Gives LIDs: a pure function of who is there, of what they have, and of what is on file.
+
+use weft_wire::{Guid, Lid};
+
+use crate::guid2lid::{GuidToLid, LidRange};
+
+/// A port that needs LIDs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Claim {
+    pub(crate) guid: Guid,
+    /// What it has now; 0 is none.
+    pub(crate) present: Lid,
+    pub(crate) lmc: u8,
+}
+
+/// Gives every claim its LIDs; `None` where none are left. Claims come in order of GUIDs, each GUID once.
+///
+/// The file goes first, then the LID that a port has already, then the lowest free one; of two ports with one LID the
+/// first keeps it. LIDs on file for ports that are not there stay theirs until there are no others.
+pub(crate) fn assign(claims: &[Claim], known: &mut GuidToLid) -> Vec<Option<LidRange>> {
+    let mut space = Space::new();
+    let mut given: Vec<Option<LidRange>> = claims.iter().map(|claim| on_file(claim, known)).collect();
+    for (claim, lids) in claims.iter().zip(&given) {
+        match lids {
+            Some(lids) => space.take(*lids),
+            // With an LMC that has changed, what is on file is void.
+            None => known.remove(claim.guid),
+        }
+    }
+    let absent: Vec<(Guid, LidRange)> = known
+        .iter()
+        .filter(|(guid, _)| claims.binary_search_by_key(guid, |claim| claim.guid).is_err())
+        .collect();
+    absent.iter().for_each(|(_, lids)| space.take(*lids));
+    for (claim, lids) in claims.iter().zip(&mut given).filter(|(_, lids)| lids.is_none()) {
+        *lids = LidRange::aligned(claim.present, claim.lmc).filter(|range| space.is_free(*range));
+        lids.iter().for_each(|lids| space.take(*lids));
+    }
+    let mut absent = Some(absent);
+    for (claim, lids) in claims.iter().zip(&mut given).filter(|(_, lids)| lids.is_none()) {
+        *lids = space.lowest(claim.lmc);
+        if lids.is_none() {
+            for (guid, lids) in absent.take().into_iter().flatten() {
+                known.remove(guid);
+                space.release(lids);
+            }
+            *lids = space.lowest(claim.lmc);
+        }
+        lids.iter().for_each(|lids| space.take(*lids));
+    }
+    for (claim, lids) in claims.iter().zip(&given) {
+        lids.iter().for_each(|lids| known.insert(claim.guid, *lids));
+    }
+    given
+}
+
+fn on_file(claim: &Claim, known: &GuidToLid) -> Option<LidRange> {
+    let lids = known.range(claim.guid)?;
+    (LidRange::aligned(lids.min, claim.lmc) == Some(lids)).then_some(lids)
+}
+
+impl LidRange {
+    /// The 2^lmc LIDs from `base`, if they can be a port's.
+    pub(crate) fn aligned(base: Lid, lmc: u8) -> Option<Self> {
+        let count = 1u16 << lmc.min(7);
+        let max = Lid(base.0.checked_add(count - 1)?);
+        let fits = base.is_unicast() && max.is_unicast() && base.0.is_multiple_of(count);
+        fits.then_some(Self { min: base, max })
+    }
+
+    /// The LMC that stands for so many LIDs.
+    pub(crate) fn lmc(self) -> u8 {
+        (self.max.0 - self.min.0 + 1).ilog2() as u8
+    }
+}
+
+/// Which LIDs are taken.
+struct Space {
+    taken: Vec<bool>,
+    /// By LMC: no range below this is free.
+    from: [u16; 8],
+}
+
+impl Space {
+    fn new() -> Self {
+        let mut taken = vec![false; usize::from(Lid::UNICAST_MAX.0) + 1];
+        taken[0] = true;
+        Self { taken, from: [0; 8] }
+    }
+
+    fn slots(&mut self, lids: LidRange) -> &mut [bool] {
+        self.taken.get_mut(usize::from(lids.min.0)..=usize::from(lids.max.0)).unwrap_or_default()
+    }
+
+    fn take(&mut self, lids: LidRange) {
+        self.slots(lids).fill(true);
+    }
+
+    fn release(&mut self, lids: LidRange) {
+        self.slots(lids).fill(false);
+        self.from = [0; 8];
+    }
+
+    fn is_free(&mut self, lids: LidRange) -> bool {
+        !self.slots(lids).contains(&true)
+    }
+
+    fn lowest(&mut self, lmc: u8) -> Option<LidRange> {
+        let lmc = lmc.min(7);
+        let step = 1usize << lmc;
+        let mut base = self.from[usize::from(lmc)];
+        // LID 0 is taken, so a range that begins there is never free, aligned or not.
+        loop {
+            let range = usize::from(base)..usize::from(base) + step;
+            if !self.taken.get(range)?.contains(&true) {
+                self.from[usize::from(lmc)] = base;
+                return Some(LidRange { min: Lid(base), max: Lid(base + step as u16 - 1) });
+            }
+            base += step as u16;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

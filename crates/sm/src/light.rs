@@ -1,0 +1,182 @@
+//! Looks whether anything changed, without discovering everything anew.
+//!
+//! ```text
+//! SwitchInfo of a switch ─▶ PortStateChange? ─▶ clear it ─▶ PortInfo of its ports ─▶ anything that we do not know?
+//! our own PortInfo       ─▶ as we left it?
+//! NodeInfo over ports that have a link but behind which nobody answered ─▶ anybody now?
+//! ```
+//!
+//! A port that went down whose cable is gone already, because the other end was quicker to say so, is no news:
+//! the two ends of one cut cable lead to one sweep.
+
+use std::collections::VecDeque;
+
+use weft_mgmt::{DirectedPath, Request, SmpRoute};
+use weft_wire::{AttributeId, Guid, Mad, PortInfo, PortNum, SwitchInfo, status};
+
+use crate::activate::route_to;
+use crate::discover::clear_change;
+use crate::pipe::{Ask, Key, PortAt, Step};
+use crate::subnet::{FoundNode, Subnet, is_up};
+use crate::{Options, Reason, SmpRouting};
+
+/// A look at the fabric.
+#[derive(Debug)]
+pub(crate) struct Check {
+    pub(crate) subnet: Subnet,
+    routing: SmpRouting,
+    /// Whether a change is looked into before it is called one.
+    look_closer: bool,
+    todo: VecDeque<Key>,
+    /// Why a heavy sweep is needed; the check ends with it.
+    pub(crate) found: Option<Reason>,
+}
+
+impl Check {
+    fn new(subnet: Subnet, options: &Options, todo: VecDeque<Key>) -> Self {
+        let (routing, look_closer) = (options.smp_routing, options.one_sweep_per_cable);
+        Self { subnet, routing, look_closer, todo, found: None }
+    }
+
+    /// After a heavy sweep: has any switch noticed something meanwhile?
+    pub(crate) fn verify(subnet: Subnet, options: &Options) -> Self {
+        let todo = subnet.switches().map(|(at, _)| Key::SwitchInfo(at)).collect();
+        Self::new(subnet, options, todo)
+    }
+
+    /// From time to time: the same, our own port, and what was silent.
+    pub(crate) fn light(subnet: Subnet, options: &Options) -> Self {
+        let own = subnet.own.filter(|own| own.port != PortNum::ZERO).map(Key::PortInfo);
+        let mut todo: VecDeque<_> = own.into_iter().collect();
+        todo.extend(subnet.switches().map(|(at, _)| Key::SwitchInfo(at)));
+        todo.extend(silent_ports(&subnet).map(|at| Key::NodeInfo(Some(at))));
+        Self::new(subnet, options, todo)
+    }
+
+    /// After traps: these nodes.
+    pub(crate) fn look(subnet: Subnet, options: &Options, nodes: impl Iterator<Item = u32>) -> Self {
+        let todo = nodes.map(Key::SwitchInfo).collect();
+        Self::new(subnet, options, todo)
+    }
+
+    fn guid(&self, at: u32) -> Guid {
+        self.subnet.node(at).map_or(Guid(0), FoundNode::guid)
+    }
+
+    fn changed(&mut self, at: u32) {
+        self.found = Some(Reason::StateChange { guid: self.guid(at) });
+    }
+
+    fn looked_at_switch(&mut self, at: u32, now: SwitchInfo) {
+        let before = self.subnet.node(at).and_then(|node| node.switch);
+        // A switch without the table that it was given has lost everything else too.
+        let same = before.is_some_and(|before| before.linear_fdb_top == now.linear_fdb_top);
+        if !same || now.port_state_change && !self.look_closer {
+            return self.changed(at);
+        }
+        if now.port_state_change {
+            self.todo.push_back(Key::ClearChange(at));
+        }
+    }
+
+    fn looked_at_port(&mut self, at: PortAt, now: PortInfo) {
+        let own = self.subnet.own == Some(at);
+        let Some(port) = self.subnet.port_mut(at) else { return };
+        let (was_up, before, cabled) = (port.is_up(), port.state(), port.peer.is_some());
+        let news = if is_up(&now) {
+            !was_up || now.port_state.code() < before.code()
+        } else {
+            cabled || own && was_up
+        };
+        if !news {
+            port.info = Some(now);
+            port.silent &= is_up(&now);
+        } else if own {
+            self.found = Some(Reason::OwnPort);
+        } else {
+            self.changed(at.node);
+        }
+    }
+}
+
+/// Ports with a link behind which nobody answered.
+pub(crate) fn silent_ports(subnet: &Subnet) -> impl Iterator<Item = PortAt> {
+    subnet.iter().flat_map(|(node, found)| {
+        let ports = (0u8..=u8::MAX).map(PortNum).zip(&found.ports);
+        let silent = ports.filter(|(_, port)| port.silent && port.is_up());
+        silent.map(move |(port, _)| PortAt { node, port })
+    })
+}
+
+impl Step for Check {
+    fn next(&mut self) -> Option<Ask> {
+        while let Some(key) = self.todo.pop_front() {
+            let (at, request) = match key {
+                Key::SwitchInfo(node) => {
+                    (PortAt { node, port: PortNum::ZERO }, Request::get(AttributeId::SwitchInfo, 0))
+                }
+                Key::ClearChange(node) => {
+                    let Some(info) = self.subnet.node(node).and_then(|node| node.switch) else { continue };
+                    (PortAt { node, port: PortNum::ZERO }, clear_change(info))
+                }
+                Key::PortInfo(at) => (at, Request::get(AttributeId::PortInfo, u32::from(at.port.0))),
+                Key::NodeInfo(Some(from)) => {
+                    let path = self.subnet.node(from.node).and_then(|node| node.path.then(from.port));
+                    let Some(path) = path else { continue };
+                    let request = Request::get(AttributeId::NodeInfo, 0);
+                    return Some(Ask { key, route: SmpRoute::Directed(path), request });
+                }
+                _ => continue,
+            };
+            if let Some(route) = route_to(&self.subnet, at, self.routing) {
+                return Some(Ask { key, route, request });
+            }
+        }
+        None
+    }
+
+    fn answered(&mut self, key: Key, answer: &Mad) {
+        let fine = answer.status() == status::OK;
+        match key {
+            Key::SwitchInfo(at) if fine => {
+                self.looked_at_switch(at, SwitchInfo::decode(answer.smp_attribute()));
+            }
+            Key::ClearChange(at) if fine => {
+                let count = self.subnet.node(at).map_or(0, |node| node.info.num_ports);
+                let ports = (1..=count).map(|port| Key::PortInfo(PortAt { node: at, port: PortNum(port) }));
+                self.todo.extend(ports);
+            }
+            Key::PortInfo(at) if fine => self.looked_at_port(at, PortInfo::decode(answer.smp_attribute())),
+            Key::NodeInfo(Some(from)) if fine => {
+                self.found = Some(Reason::Answer { guid: self.guid(from.node), port: from.port });
+            }
+            // What cannot be looked into is taken as changed.
+            Key::SwitchInfo(at) | Key::ClearChange(at) => self.changed(at),
+            Key::PortInfo(at) => self.changed(at.node),
+            _ => {}
+        }
+    }
+
+    fn failed(&mut self, key: Key) {
+        match key {
+            Key::SwitchInfo(at) | Key::ClearChange(at) => {
+                self.found = Some(Reason::NoAnswer { guid: self.guid(at) });
+            }
+            Key::PortInfo(at) => self.found = Some(Reason::NoAnswer { guid: self.guid(at.node) }),
+            // Still nobody there.
+            _ => {}
+        }
+    }
+
+    fn fallback(&self, key: Key) -> Option<DirectedPath> {
+        match key {
+            Key::SwitchInfo(at) | Key::ClearChange(at) => self.subnet.node(at).map(|node| node.path),
+            Key::PortInfo(at) => self.subnet.path(at),
+            _ => None,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.found.is_some()
+    }
+}

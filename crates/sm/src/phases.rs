@@ -1,0 +1,245 @@
+//! From one phase of a sweep to the next.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_machine::Time;
+use weft_wire::{NodeType, PortNum};
+
+use crate::activate::Activate;
+use crate::discover::{Cabling, Discover, Settings};
+use crate::held::remember;
+use crate::learn::Learn;
+use crate::light::{Check, silent_ports};
+use crate::manager::{Doing, SubnetManager};
+use crate::program::Program;
+use crate::route::{give_lids, route};
+use crate::subnet::{Subnet, is_up};
+use crate::sweep::{Sweep, ports_active};
+use crate::{Event, Phase, Reason, SmpCounts, SweepKind};
+
+/// How often the manager looks whether its own port has a link again.
+const OWN_PORT_INTERVAL: Time = Time::from_millis(100);
+/// How far apart sweeps for what is not complete get when there is no sweep interval.
+const RETRY_DELAY_MAX: Time = Time::from_secs(10);
+
+impl SubnetManager {
+    pub(crate) fn start_heavy(&mut self, now: Time, reason: Reason) {
+        let Some(own) = self.own else { return };
+        self.sweeps += 1;
+        self.agenda.sweep_begins();
+        self.pipe.counts = SmpCounts::default();
+        self.sweep = Sweep::begin(now, self.pipe.stats().retries);
+        self.say(Event::SweepStarted { kind: SweepKind::Heavy, reason });
+        self.enter(now, Some(Phase::Discover));
+        let before = self.standing.take().map(|subnet| Cabling::of(&subnet)).unwrap_or_default();
+        let (own_port, own_guid) = (own.port, own.port_guid);
+        let settings = Settings { own_port, own_guid, clear: true, ask_managers: true };
+        self.doing = Doing::Discover(Box::new(Discover::new(settings, before)));
+    }
+
+    pub(crate) fn start_light(&mut self, now: Time, reason: Reason) {
+        let Some(subnet) = self.standing.take() else { return self.agenda.heavy(now, reason) };
+        if !self.own_port_down {
+            self.say(Event::SweepStarted { kind: SweepKind::Light, reason });
+        }
+        self.doing = Doing::Light(Box::new(Check::light(subnet, &self.options)));
+    }
+
+    pub(crate) fn start_look(&mut self, reason: Reason, nodes: BTreeSet<u32>) {
+        let Some(subnet) = self.standing.take() else { return };
+        let check = Check::look(subnet, &self.options, nodes.into_iter());
+        self.doing = Doing::Look(Box::new(check), reason);
+    }
+
+    /// The step under way is done.
+    pub(crate) fn advance(&mut self, now: Time) {
+        match std::mem::replace(&mut self.doing, Doing::Idle) {
+            doing @ (Doing::Detached | Doing::Idle) => self.doing = doing,
+            Doing::Discover(discover) => self.discovered(now, *discover),
+            Doing::Learn(learn) => self.learned(now, *learn),
+            Doing::Program(program) => self.programmed(now, *program),
+            Doing::Activate(activate) => self.activated(now, *activate),
+            Doing::Verify(check) => self.verified(now, *check),
+            Doing::Light(check) => self.looked(now, *check, None),
+            Doing::Look(check, reason) => self.looked(now, *check, Some(reason)),
+        }
+    }
+
+    fn discovered(&mut self, now: Time, discover: Discover) {
+        self.sweep.unanswered += discover.unanswered;
+        let own_port_up = discover.own_port_info().map(is_up);
+        let subnet = discover.finish();
+        let on_switch = subnet.own.is_some_and(|own| own.port == PortNum::ZERO);
+        if own_port_up == Some(true) || on_switch {
+            if std::mem::take(&mut self.own_port_down) {
+                self.say(Event::OwnPortUp);
+            }
+            self.compare(&subnet);
+            self.enter(now, Some(Phase::Learn));
+            let memory = std::mem::take(&mut self.memory);
+            self.doing = Doing::Learn(Box::new(Learn::new(subnet, memory, &self.options)));
+            return;
+        }
+        self.enter(now, None);
+        self.is_up = false;
+        if own_port_up.is_none() {
+            // Not even our own node answers.
+            let delay = self.retry_delay();
+            return self.agenda.heavy(now + delay, Reason::Incomplete);
+        }
+        self.standing = Some(subnet);
+        if !std::mem::replace(&mut self.own_port_down, true) {
+            self.say(Event::OwnPortDown);
+        }
+        self.agenda.light(now + OWN_PORT_INTERVAL, Reason::OwnPort);
+    }
+
+    /// Says who has come and who has gone.
+    fn compare(&mut self, subnet: &Subnet) {
+        let now: BTreeMap<_, _> = subnet
+            .nodes
+            .iter()
+            .map(|node| (node.guid(), (node.info.node_type, node.description.clone())))
+            .collect();
+        let before = std::mem::take(&mut self.known);
+        for (guid, (kind, description)) in &before {
+            if !now.contains_key(guid) {
+                let (guid, kind, description) = (*guid, *kind, description.clone());
+                self.say(match kind {
+                    NodeType::Hca => Event::HostCutOff { guid, description },
+                    _ => Event::NodeLost { guid, kind, description },
+                });
+            }
+        }
+        for (guid, (kind, description)) in &now {
+            if !before.contains_key(guid) {
+                self.say(Event::NodeFound { guid: *guid, kind: *kind, description: description.clone() });
+            }
+        }
+        self.progress.switches = subnet.switches().count() as u32;
+        self.progress.hosts = now.len() as u32 - self.progress.switches;
+        self.known = now;
+    }
+
+    fn learned(&mut self, now: Time, learn: Learn) {
+        self.sweep.unanswered += learn.unanswered;
+        let Learn { mut subnet, held, .. } = learn;
+        self.enter(now, Some(Phase::Assign));
+        let before = self.guid2lid.clone();
+        let events = give_lids(&mut subnet, &mut self.guid2lid, &self.options);
+        self.say_all(events);
+        if self.guid2lid != before {
+            self.persist();
+        }
+        self.enter(now, Some(Phase::Route));
+        let (lids, routes) = route(&subnet).unwrap_or_else(|error| {
+            self.say(Event::RouteFailed { message: error.to_string() });
+            Default::default()
+        });
+        self.progress.lids = lids.len() as u32;
+        self.lids = lids;
+        self.enter(now, Some(Phase::Program));
+        let program = Program::new(subnet, held, &routes, &self.options);
+        self.sm_lid = program.sm_lid();
+        self.progress.total = program.total() as u64;
+        self.doing = Doing::Program(Box::new(program));
+    }
+
+    fn programmed(&mut self, now: Time, program: Program) {
+        self.sweep.unanswered += program.unanswered;
+        self.sweep.refused += program.refused;
+        self.enter(now, Some(Phase::Activate));
+        self.held = program.held;
+        let activate = Activate::new(program.subnet, self.sm_lid, &self.options);
+        self.doing = Doing::Activate(Box::new(activate));
+    }
+
+    fn activated(&mut self, now: Time, activate: Activate) {
+        self.sweep.unanswered += activate.unanswered;
+        self.sweep.refused += activate.refused;
+        let held = std::mem::take(&mut self.held);
+        self.memory = remember(&activate.subnet, held);
+        self.progress.ports_active = ports_active(&activate.subnet);
+        self.enter(now, Some(Phase::Verify));
+        self.doing = Doing::Verify(Box::new(Check::verify(activate.subnet, &self.options)));
+    }
+
+    fn verified(&mut self, now: Time, check: Check) {
+        self.enter(now, None);
+        let Some(reason) = check.found else {
+            self.resweeps = 0;
+            return self.settle(now, check.subnet, true);
+        };
+        self.resweeps += 1;
+        if self.resweeps <= self.options.resweeps_max {
+            self.standing = Some(check.subnet);
+            return self.start_heavy(now, reason);
+        }
+        let sweeps = std::mem::take(&mut self.resweeps);
+        self.say(Event::Unsettled { sweeps });
+        self.settle(now, check.subnet, false);
+        let delay = self.retry_delay();
+        self.agenda.heavy(now + delay, reason);
+    }
+
+    /// A heavy sweep is over.
+    fn settle(&mut self, now: Time, subnet: Subnet, settled: bool) {
+        let retries = self.pipe.stats().retries;
+        let mut summary = self.sweep.summary(now, &subnet, self.pipe.counts, retries);
+        summary.sweeps = self.sweeps;
+        summary.complete &= settled;
+        self.is_up = true;
+        self.standing = Some(subnet);
+        let again = self.sweep.unanswered > 0 || self.sweep.refused > 0 || summary.ports_refused > 0;
+        if summary.complete {
+            self.incomplete = 0;
+        } else {
+            self.incomplete = self.incomplete.saturating_add(1);
+        }
+        if again {
+            let delay = self.retry_delay();
+            self.agenda.heavy(now + delay, Reason::Incomplete);
+        } else {
+            self.plan_light(now);
+        }
+        self.say(Event::SubnetUp(summary));
+    }
+
+    fn looked(&mut self, now: Time, check: Check, trap: Option<Reason>) {
+        let (found, own_port_down) = (check.found, self.own_port_down);
+        self.standing = Some(check.subnet);
+        match found {
+            Some(reason) => self.start_heavy(now, trap.unwrap_or(reason)),
+            None if own_port_down => self.agenda.light(now + OWN_PORT_INTERVAL, Reason::OwnPort),
+            None if trap.is_some() => {}
+            None => {
+                self.incomplete = self.incomplete.saturating_add(1);
+                self.plan_light(now);
+                self.say(Event::Quiet);
+            }
+        }
+    }
+
+    /// The next light sweep: soon when somebody has been silent, else when it is time.
+    fn plan_light(&mut self, now: Time) {
+        let silent = self.standing.as_ref().is_some_and(|subnet| silent_ports(subnet).next().is_some());
+        let interval = self.options.sweep_interval_ms;
+        if silent {
+            let delay = self.retry_delay();
+            self.agenda.light(now + delay, Reason::Incomplete);
+            return;
+        }
+        self.incomplete = 0;
+        if interval > 0 {
+            self.agenda.light(now + Time::from_millis(interval), Reason::Interval);
+        }
+    }
+
+    /// Doubles with every sweep in a row that was not complete, up to the sweep interval.
+    fn retry_delay(&self) -> Time {
+        let doublings = self.incomplete.saturating_sub(1).min(16);
+        let delay = Time::from_millis(self.options.retry_delay_ms.max(1).saturating_mul(1 << doublings));
+        let interval = Time::from_millis(self.options.sweep_interval_ms);
+        delay.min(if interval == Time::ZERO { RETRY_DELAY_MAX } else { interval })
+    }
+}

@@ -1,0 +1,325 @@
+//! Writes tables, and the LIDs of switches: only what differs from what the devices are known to hold.
+//!
+//! ```text
+//! our own port ─▶ port 0 of every switch ─▶ per switch: changed LFT blocks, SwitchInfo ─▶ SLtoVL ─▶ VL arbitration
+//! ```
+//!
+//! After this step packets find their way by LID, so everything that follows may go by LID.
+
+use std::collections::BTreeMap;
+
+use weft_mgmt::{DirectedPath, Request, SmpRoute};
+use weft_routing::Routes;
+use weft_topology::NodeIndex;
+use weft_wire::{
+    AttributeId, Guid, Lid, LinearForwardingTable, Mad, PortInfo, PortNum, SlToVlTable, SwitchInfo,
+    VirtualLane, status,
+};
+
+use crate::held::Held;
+use crate::pipe::{Ask, Key, PortAt, Step, VlBlock};
+use crate::settings::{ALL_INPUTS, ALL_OUTPUTS, Lanes, Wanted, sl_to_vl_modifier, vl_arbitration_modifier};
+use crate::subnet::Subnet;
+use crate::{Event, Options};
+
+/// One thing to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Write {
+    PortInfo(PortAt),
+    Lft { node: u32, block: u16 },
+    SwitchInfo { node: u32, top: u16 },
+    SlToVl { at: PortAt, modifier: u32, lanes: Lanes },
+    VlArbitration { at: PortAt, block: VlBlock },
+}
+
+/// Tables being written.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) subnet: Subnet,
+    /// What the devices hold when all writes succeed; what fails is taken out again.
+    pub(crate) held: Vec<Held>,
+    options: Options,
+    sm_lid: Lid,
+    plan: Vec<Write>,
+    next: usize,
+    pub(crate) unanswered: u32,
+    /// Errors in answers.
+    pub(crate) refused: u32,
+    pub(crate) events: Vec<Event>,
+}
+
+impl Program {
+    pub(crate) fn new(subnet: Subnet, held: Vec<Held>, routes: &Routes, options: &Options) -> Self {
+        let own = subnet.own;
+        let own_lid = own.and_then(|own| {
+            let is_switch = subnet.node(own.node)?.is_switch();
+            let end = if is_switch { PortAt { port: PortNum::ZERO, ..own } } else { own };
+            subnet.port(end)?.lid
+        });
+        let sm_lid = own_lid.map_or(Lid(0), |lids| lids.min);
+        let (plan, next, events) = (Vec::new(), 0, Vec::new());
+        let options = options.clone();
+        let mut program =
+            Self { subnet, held, options, sm_lid, plan, next, unanswered: 0, refused: 0, events };
+        program.plan_ports();
+        program.plan_forwarding(routes);
+        program.plan_sl_to_vl();
+        program.plan_arbitration();
+        program
+    }
+
+    /// The LID that this manager answers to.
+    pub(crate) fn sm_lid(&self) -> Lid {
+        self.sm_lid
+    }
+
+    /// How many writes there are.
+    pub(crate) fn total(&self) -> usize {
+        self.plan.len()
+    }
+
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted { subnet: &self.subnet, options: &self.options, sm_lid: self.sm_lid }
+    }
+
+    fn plan_ports(&mut self) {
+        let own = self.subnet.own.filter(|own| own.port != PortNum::ZERO);
+        let zero = self.subnet.switches().map(|(node, _)| PortAt { node, port: PortNum::ZERO });
+        let ports: Vec<_> = own.into_iter().chain(zero).collect();
+        let wanted = self.wanted();
+        let writes: Vec<_> =
+            ports.into_iter().filter(|at| wanted.port_info(*at).is_some()).map(Write::PortInfo).collect();
+        self.plan.extend(writes);
+    }
+
+    fn plan_forwarding(&mut self, routes: &Routes) {
+        for (node, found) in self.subnet.switches() {
+            let (Some(table), Some(info)) = (routes.table(NodeIndex(node)), found.switch) else { continue };
+            let Some(held) = self.held.get_mut(node as usize) else { continue };
+            for (block, ports) in table.blocks() {
+                if held.lft_block(block) != Some(&ports) {
+                    held.set_lft_block(block, Some(ports));
+                    self.plan.push(Write::Lft { node, block });
+                }
+            }
+            let top = table.top().0;
+            if held.top != top || info.life_time_value != self.options.packet_life_time & 0x1f {
+                held.top = top;
+                self.plan.push(Write::SwitchInfo { node, top });
+            }
+        }
+    }
+
+    /// One write for all ports where the switch can do that and they are alike; one per port or pair otherwise.
+    fn plan_sl_to_vl(&mut self) {
+        let mut by_node: BTreeMap<u32, Vec<(PortNum, Lanes)>> = BTreeMap::new();
+        for (at, _, _) in self.subnet.cabled_ports() {
+            let lanes = Lanes::of(&self.subnet, at, &self.options);
+            if lanes.maps {
+                by_node.entry(at.node).or_default().push((at.port, lanes));
+            }
+        }
+        for (node, ports) in by_node {
+            let Some(found) = self.subnet.node(node) else { continue };
+            let optimized = found.switch.is_some_and(|info| info.optimized_sl_to_vl_mapping == 1);
+            let inputs = if found.is_switch() { found.info.num_ports } else { 0 };
+            let common = if optimized { self.plan_common_sl_to_vl(node, &ports) } else { None };
+            for (port, lanes) in ports {
+                let table = lanes.sl_to_vl(&self.options);
+                let at = PortAt { node, port };
+                if Some(table) != common && !self.holds_sl_to_vl(at, table) {
+                    self.set_sl_to_vl(at, table);
+                    if optimized {
+                        let modifier = ALL_INPUTS | u32::from(port.0);
+                        self.plan.push(Write::SlToVl { at, modifier, lanes });
+                    } else {
+                        for input in 0..=inputs {
+                            let modifier = sl_to_vl_modifier(&self.subnet, at, input);
+                            self.plan.push(Write::SlToVl { at, modifier, lanes });
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Plans the mapping that most ports of a switch share as one write, and says which it is.
+    fn plan_common_sl_to_vl(&mut self, node: u32, ports: &[(PortNum, Lanes)]) -> Option<[VirtualLane; 16]> {
+        let mut counts: BTreeMap<[VirtualLane; 16], (usize, Lanes)> = BTreeMap::new();
+        for (_, lanes) in ports {
+            counts.entry(lanes.sl_to_vl(&self.options)).or_insert((0, *lanes)).0 += 1;
+        }
+        let (common, (_, lanes)) = counts.into_iter().max_by_key(|(_, (count, _))| *count)?;
+        let shares = |lanes: &Lanes| lanes.sl_to_vl(&self.options) == common;
+        let missing = ports.iter().find(|(port, lanes)| {
+            shares(lanes) && !self.holds_sl_to_vl(PortAt { node, port: *port }, common)
+        });
+        if let Some((port, _)) = missing {
+            let at = PortAt { node, port: *port };
+            self.plan.push(Write::SlToVl { at, modifier: ALL_INPUTS | ALL_OUTPUTS, lanes });
+            let held = self.held.get_mut(node as usize)?;
+            held.ports.iter_mut().for_each(|port| port.sl_to_vl = Some(common));
+        }
+        Some(common)
+    }
+
+    fn holds_sl_to_vl(&self, at: PortAt, table: [VirtualLane; 16]) -> bool {
+        let held = self.held.get(at.node as usize).and_then(|held| held.port(at.port));
+        held.is_some_and(|port| port.sl_to_vl == Some(table))
+    }
+
+    fn set_sl_to_vl(&mut self, at: PortAt, table: [VirtualLane; 16]) {
+        if let Some(port) = self.held.get_mut(at.node as usize).and_then(|held| held.port_mut(at.port)) {
+            port.sl_to_vl = Some(table);
+        }
+    }
+
+    fn plan_arbitration(&mut self) {
+        for (at, port, _) in self.subnet.cabled_ports() {
+            let lanes = Lanes::of(&self.subnet, at, &self.options);
+            let Some(held) = self.held.get_mut(at.node as usize).and_then(|h| h.port_mut(at.port)) else {
+                continue;
+            };
+            for (block, bytes) in lanes.arbitration(port, &self.options) {
+                if held.arbitration(block) != Some(&bytes) {
+                    held.set_arbitration(block, Some(&bytes));
+                    self.plan.push(Write::VlArbitration { at, block });
+                }
+            }
+        }
+    }
+
+    /// The request for a write, and the way that it goes.
+    fn request(&self, write: Write) -> Option<(DirectedPath, Request)> {
+        let at = write.at();
+        let path = self.subnet.path(at)?;
+        let held = self.held.get(at.node as usize)?;
+        let (attribute, modifier) = write.name();
+        let request = match write {
+            Write::PortInfo(at) => Request::set(attribute, modifier, &self.wanted().port_info(at)?.encode()),
+            Write::Lft { block, .. } => {
+                let table = LinearForwardingTable { ports: *held.lft_block(block)? };
+                Request::set(attribute, modifier, &table.encode())
+            }
+            Write::SwitchInfo { node, top } => {
+                let info = SwitchInfo {
+                    linear_fdb_top: top,
+                    life_time_value: self.options.packet_life_time & 0x1f,
+                    port_state_change: false, // 0 leaves it as it is.
+                    ..self.subnet.node(node)?.switch?
+                };
+                Request::set(attribute, modifier, &info.encode())
+            }
+            Write::SlToVl { lanes, .. } => {
+                let table = SlToVlTable { lanes: lanes.sl_to_vl(&self.options) };
+                Request::set(attribute, modifier, &table.encode())
+            }
+            Write::VlArbitration { block, .. } => {
+                Request::set(attribute, modifier, held.port(at.port)?.arbitration(block)?)
+            }
+        };
+        Some((path, request))
+    }
+
+    /// The device does not hold what was to be written.
+    fn forget(&mut self, write: Write) {
+        let at = write.at();
+        let Some(held) = self.held.get_mut(at.node as usize) else { return };
+        match write {
+            Write::PortInfo(_) => {}
+            Write::Lft { block, .. } => held.set_lft_block(block, None),
+            Write::SwitchInfo { .. } => held.top = 0,
+            Write::SlToVl { .. } => held.ports.iter_mut().for_each(|port| port.sl_to_vl = None),
+            Write::VlArbitration { block, .. } => {
+                if let Some(port) = held.port_mut(at.port) {
+                    port.set_arbitration(block, None);
+                }
+            }
+        }
+    }
+
+    fn guid(&self, write: Write) -> Guid {
+        self.subnet.node(write.at().node).map_or(Guid(0), crate::subnet::FoundNode::guid)
+    }
+
+    /// Whether the answer shows what was written, where that decides what comes next.
+    fn confirms(&mut self, write: Write, answer: &Mad) -> bool {
+        match write {
+            Write::PortInfo(at) => {
+                let info = PortInfo::decode(answer.smp_attribute());
+                if let Some(port) = self.subnet.port_mut(at) {
+                    port.info = Some(info);
+                }
+                true
+            }
+            Write::Lft { node, block } => {
+                let table = LinearForwardingTable::decode(answer.smp_attribute());
+                let held = self.held.get(node as usize);
+                held.and_then(|held| held.lft_block(block)) == Some(&table.ports)
+            }
+            Write::SwitchInfo { node, top } => {
+                let info = SwitchInfo::decode(answer.smp_attribute());
+                if let Some(found) = self.subnet.nodes.get_mut(node as usize) {
+                    found.switch = Some(info);
+                }
+                info.linear_fdb_top == top
+            }
+            Write::SlToVl { .. } | Write::VlArbitration { .. } => true,
+        }
+    }
+}
+
+impl Write {
+    /// Where it is written to.
+    fn at(self) -> PortAt {
+        match self {
+            Self::PortInfo(at) | Self::SlToVl { at, .. } | Self::VlArbitration { at, .. } => at,
+            Self::Lft { node, .. } | Self::SwitchInfo { node, .. } => PortAt { node, port: PortNum::ZERO },
+        }
+    }
+
+    fn name(self) -> (AttributeId, u32) {
+        match self {
+            Self::PortInfo(at) => (AttributeId::PortInfo, u32::from(at.port.0)),
+            Self::Lft { block, .. } => (AttributeId::LinearForwardingTable, u32::from(block)),
+            Self::SwitchInfo { .. } => (AttributeId::SwitchInfo, 0),
+            Self::SlToVl { modifier, .. } => (AttributeId::SlToVlTable, modifier),
+            Self::VlArbitration { at, block } => {
+                (AttributeId::VlArbitrationTable, vl_arbitration_modifier(at, block))
+            }
+        }
+    }
+}
+
+impl Step for Program {
+    fn next(&mut self) -> Option<Ask> {
+        while let Some(write) = self.plan.get(self.next).copied() {
+            let key = Key::Write(self.next as u32);
+            self.next += 1;
+            if let Some((path, request)) = self.request(write) {
+                return Some(Ask { key, route: SmpRoute::Directed(path), request });
+            }
+        }
+        None
+    }
+
+    fn answered(&mut self, key: Key, answer: &Mad) {
+        let Key::Write(at) = key else { return };
+        let Some(write) = self.plan.get(at as usize).copied() else { return };
+        if answer.status() != status::OK || !self.confirms(write, answer) {
+            self.refused += 1;
+            self.forget(write);
+            let (guid, (attribute, modifier)) = (self.guid(write), write.name());
+            self.events.push(Event::Refused { guid, attribute, modifier, status: answer.status() });
+        }
+    }
+
+    fn failed(&mut self, key: Key) {
+        let Key::Write(at) = key else { return };
+        let Some(write) = self.plan.get(at as usize).copied() else { return };
+        self.unanswered += 1;
+        self.forget(write);
+        let (guid, (attribute, modifier)) = (self.guid(write), write.name());
+        self.events.push(Event::Unanswered { guid, attribute, modifier });
+    }
+}

@@ -1,0 +1,298 @@
+//! What a sweep has found.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use weft_mgmt::DirectedPath;
+use weft_topology::{Fabric, FabricBuilder, LinkRate, LinkSpeed, LinkWidth, Node, NodeIndex, PortRef};
+use weft_wire::{Guid, Lid, NodeInfo, NodeType, PhysState, PortInfo, PortNum, PortState, SwitchInfo};
+
+use crate::guid2lid::LidRange;
+use crate::pipe::PortAt;
+
+/// A node that answered.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundNode {
+    pub(crate) info: NodeInfo,
+    pub(crate) description: String,
+    pub(crate) switch: Option<SwitchInfo>,
+    /// How to reach it; for an HCA, by the port that was found first.
+    pub(crate) path: DirectedPath,
+    /// By number; 0 is a switch's management port and stands for nothing on other nodes.
+    pub(crate) ports: Vec<FoundPort>,
+    /// It answered at first and then no more.
+    pub(crate) silent: bool,
+}
+
+/// One port of a node that answered.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FoundPort {
+    /// An HCA port's GUID, once the port has been reached.
+    pub(crate) guid: Guid,
+    /// How to reach this very port, once it has been reached.
+    pub(crate) path: Option<DirectedPath>,
+    pub(crate) info: Option<PortInfo>,
+    pub(crate) peer: Option<PortAt>,
+    /// The LIDs that it is given.
+    pub(crate) lid: Option<LidRange>,
+    /// It has a link, but nobody behind it answers.
+    pub(crate) silent: bool,
+}
+
+/// Everything that a sweep has found, in order of GUIDs, so that the order of answers does not matter.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Subnet {
+    pub(crate) nodes: Vec<FoundNode>,
+    pub(crate) by_guid: BTreeMap<Guid, u32>,
+    /// The same as a graph; node indices are those of `nodes`.
+    pub(crate) fabric: Fabric,
+    /// The port that the manager is behind.
+    pub(crate) own: Option<PortAt>,
+}
+
+impl FoundNode {
+    pub(crate) fn is_switch(&self) -> bool {
+        self.info.node_type == NodeType::Switch
+    }
+
+    pub(crate) fn guid(&self) -> Guid {
+        self.info.node_guid
+    }
+
+    pub(crate) fn port(&self, port: PortNum) -> Option<&FoundPort> {
+        self.ports.get(usize::from(port.0))
+    }
+
+    pub(crate) fn port_mut(&mut self, port: PortNum) -> Option<&mut FoundPort> {
+        self.ports.get_mut(usize::from(port.0))
+    }
+}
+
+impl FoundPort {
+    /// Whether it has a trained link.
+    pub(crate) fn is_up(&self) -> bool {
+        self.info.as_ref().is_some_and(is_up)
+    }
+
+    pub(crate) fn state(&self) -> PortState {
+        self.info.map_or(PortState::Down, |info| info.port_state)
+    }
+}
+
+/// Whether a port has a trained link.
+pub(crate) fn is_up(info: &PortInfo) -> bool {
+    info.port_physical_state == PhysState::LinkUp && info.port_state != PortState::Down
+}
+
+impl Subnet {
+    /// Sorts what was found, leaves out what fell silent, and finds the shortest way to everything.
+    pub(crate) fn new(mut found: Vec<FoundNode>, own: Option<PortAt>) -> Self {
+        silence_unreachable(&mut found, own);
+        let mut order: Vec<u32> = (0..found.len() as u32).collect();
+        order.sort_by_key(|at| found[*at as usize].guid());
+        let mut builder = FabricBuilder::new();
+        // Where each found node went; `None` for what is left out.
+        let mut place: Vec<Option<u32>> = vec![None; found.len()];
+        for at in order {
+            let node = &found[at as usize];
+            if !node.silent {
+                place[at as usize] = builder.add_node(graph_node(node)).ok().map(|index| index.0);
+            }
+        }
+        let mut subnet = Self::default();
+        let moved = |end: PortAt| Some(PortAt { node: (*place.get(end.node as usize)?)?, port: end.port });
+        let mut nodes: Vec<(u32, FoundNode)> =
+            found.into_iter().zip(&place).filter_map(|(node, place)| Some(((*place)?, node))).collect();
+        nodes.sort_by_key(|(place, _)| *place);
+        subnet.nodes = nodes.into_iter().map(|(_, node)| node).collect();
+        subnet.own = own.and_then(moved);
+        subnet.by_guid = (0..).zip(&subnet.nodes).map(|(at, node)| (node.guid(), at)).collect();
+        for node in &mut subnet.nodes {
+            for port in &mut node.ports {
+                let before = port.peer;
+                port.peer = before.and_then(moved);
+                // Who is behind it has fallen silent.
+                port.silent |= before.is_some() && port.peer.is_none();
+            }
+        }
+        subnet.connect(&mut builder);
+        subnet.fabric = builder.build();
+        subnet.find_paths();
+        subnet
+    }
+
+    pub(crate) fn node(&self, at: u32) -> Option<&FoundNode> {
+        self.nodes.get(at as usize)
+    }
+
+    pub(crate) fn port(&self, at: PortAt) -> Option<&FoundPort> {
+        self.node(at.node)?.port(at.port)
+    }
+
+    pub(crate) fn port_mut(&mut self, at: PortAt) -> Option<&mut FoundPort> {
+        self.nodes.get_mut(at.node as usize)?.port_mut(at.port)
+    }
+
+    /// The nodes with their places.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &FoundNode)> {
+        (0..).zip(&self.nodes)
+    }
+
+    /// The switches with their places.
+    pub(crate) fn switches(&self) -> impl Iterator<Item = (u32, &FoundNode)> {
+        self.iter().filter(|(_, node)| node.is_switch())
+    }
+
+    /// All ports that can have a LID, in order of (GUID, port).
+    pub(crate) fn end_ports(&self) -> impl Iterator<Item = (PortAt, &FoundPort)> {
+        self.iter().flat_map(|(at, node)| {
+            let is_switch = node.is_switch();
+            (0u8..=u8::MAX).map(PortNum).zip(&node.ports).filter_map(move |(number, port)| {
+                let wanted = (number == PortNum::ZERO) == is_switch && (is_switch || port.path.is_some());
+                wanted.then_some((PortAt { node: at, port: number }, port))
+            })
+        })
+    }
+
+    /// All cabled ports, in order of (GUID, port).
+    pub(crate) fn cabled_ports(&self) -> impl Iterator<Item = (PortAt, &FoundPort, PortAt)> {
+        self.iter().flat_map(|(at, node)| {
+            (0u8..=u8::MAX)
+                .map(PortNum)
+                .zip(&node.ports)
+                .filter_map(move |(number, port)| Some((PortAt { node: at, port: number }, port, port.peer?)))
+        })
+    }
+
+    /// How to reach this port.
+    pub(crate) fn path(&self, at: PortAt) -> Option<DirectedPath> {
+        let node = self.node(at.node)?;
+        if node.is_switch() { Some(node.path) } else { node.port(at.port)?.path }
+    }
+
+    /// The port GUID of an end port.
+    pub(crate) fn end_guid(&self, at: PortAt) -> Guid {
+        let Some(node) = self.node(at.node) else { return Guid(0) };
+        if node.is_switch() { node.info.port_guid } else { node.port(at.port).map_or(Guid(0), |p| p.guid) }
+    }
+
+    /// Cables the graph; a cable that the graph does not take is left out on both sides.
+    fn connect(&mut self, builder: &mut FabricBuilder) {
+        let cables: Vec<_> = self.cabled_ports().map(|(at, _, peer)| (at, peer)).collect();
+        for (a, b) in cables.into_iter().filter(|(a, b)| a <= b) {
+            if builder.connect(graph_port(a), graph_port(b)).is_err() {
+                for end in [a, b] {
+                    if let Some(port) = self.port_mut(end) {
+                        port.peer = None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Shortest directed routes, first ports first: discovery came by whichever route answered first.
+    fn find_paths(&mut self) {
+        let Some(own) = self.own else { return };
+        let mut seen = vec![false; self.nodes.len()];
+        let mut todo = VecDeque::new();
+        let Some(first) = self.nodes.get_mut(own.node as usize) else { return };
+        first.path = DirectedPath::HERE;
+        let from_switch = first.is_switch();
+        if let Some(port) = first.port_mut(own.port) {
+            port.path = Some(DirectedPath::HERE);
+        }
+        seen[own.node as usize] = true;
+        if from_switch {
+            todo.push_back(own.node);
+        } else {
+            self.step_to(own, DirectedPath::HERE, &mut seen, &mut todo);
+        }
+        while let Some(at) = todo.pop_front() {
+            let Some(node) = self.node(at) else { continue };
+            let (path, count) = (node.path, node.info.num_ports);
+            for port in 1..=count {
+                self.step_to(PortAt { node: at, port: PortNum(port) }, path, &mut seen, &mut todo);
+            }
+        }
+    }
+
+    fn step_to(&mut self, from: PortAt, path: DirectedPath, seen: &mut [bool], todo: &mut VecDeque<u32>) {
+        let Some(peer) = self.port(from).and_then(|port| port.peer) else { return };
+        let Some(path) = path.then(from.port) else { return };
+        let Some(node) = self.nodes.get_mut(peer.node as usize) else { return };
+        let new = !std::mem::replace(&mut seen[peer.node as usize], true);
+        if new {
+            node.path = path;
+        }
+        if node.is_switch() {
+            if new {
+                todo.push_back(peer.node);
+            }
+        } else if let Some(port) = node.port_mut(peer.port)
+            && port.path != Some(DirectedPath::HERE)
+        {
+            port.path = Some(path);
+        }
+    }
+}
+
+/// Marks what can be reached only through nodes that fell silent.
+fn silence_unreachable(found: &mut [FoundNode], own: Option<PortAt>) {
+    let mut reached = vec![false; found.len()];
+    let mut todo: Vec<u32> = own.map(|own| own.node).into_iter().collect();
+    while let Some(at) = todo.pop() {
+        let Some(node) = found.get(at as usize).filter(|node| !node.silent) else { continue };
+        if !std::mem::replace(&mut reached[at as usize], true)
+            && (node.is_switch() || own.is_some_and(|own| own.node == at))
+        {
+            todo.extend(node.ports.iter().filter_map(|port| Some(port.peer?.node)));
+        }
+    }
+    for (node, reached) in found.iter_mut().zip(reached) {
+        node.silent |= !reached;
+    }
+}
+
+pub(crate) fn graph_port(at: PortAt) -> PortRef {
+    PortRef::new(NodeIndex(at.node), at.port)
+}
+
+fn graph_node(found: &FoundNode) -> Node {
+    let info = &found.info;
+    let mut node = Node::new(info.node_type, info.node_guid, info.num_ports, LinkRate::default());
+    node.description.clone_from(&found.description);
+    node.system_image_guid = info.system_image_guid;
+    node.vendor_id = info.vendor_id;
+    node.device_id = info.device_id;
+    node.enhanced_port0 = found.switch.is_some_and(|switch| switch.enhanced_port0);
+    let is_switch = found.is_switch();
+    for (port, known) in node.ports.iter_mut().zip(&found.ports) {
+        if is_switch {
+            port.guid = info.port_guid;
+        } else if known.path.is_some() {
+            port.guid = known.guid;
+        }
+        if let Some(now) = &known.info {
+            port.link = active_rate(now);
+            port.enabled = port.link.enabled();
+            (port.lid, port.lmc) = (now.lid, now.lmc);
+        }
+    }
+    node
+}
+
+/// The rate that a link runs at. Both ends of a link say the same, so both ends allow it.
+fn active_rate(info: &PortInfo) -> LinkRate {
+    let width = LinkWidth::widest(info.link_width_active).unwrap_or_default();
+    let extended = LinkSpeed::ALL.into_iter().rev().find(|s| s.mask_ext() & info.link_speed_ext_active != 0);
+    let plain = || match info.link_speed_active {
+        1 => LinkSpeed::Sdr,
+        2 => LinkSpeed::Ddr,
+        _ => LinkSpeed::Qdr,
+    };
+    LinkRate::new(width, extended.unwrap_or_else(plain))
+}
+
+/// The LID of a port, where it has one.
+pub(crate) fn own_lid(port: &FoundPort) -> Option<Lid> {
+    port.info.map(|info| info.lid).filter(|lid| lid.is_unicast())
+}

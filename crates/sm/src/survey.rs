@@ -1,0 +1,225 @@
+//! Reads a running fabric without changing anything: who is there, who has which LID, which tables stand.
+
+use std::collections::VecDeque;
+
+use serde::Serialize;
+use weft_machine::{Machine, Time};
+use weft_mgmt::{DirectedPath, Limits, Stats};
+use weft_routing::{ForwardingTable, LidError, Lids, Routes};
+use weft_topology::{Fabric, NodeIndex, PortRef};
+use weft_wire::{AddressedMad, PortInfo, PortNum, SwitchInfo};
+
+use crate::discover::{Cabling, Discover, Settings};
+use crate::learn::Learn;
+use crate::light::silent_ports;
+use crate::pipe::{Pipe, Step};
+use crate::subnet::{Subnet, graph_port};
+use crate::{Event, Input, SmpCounts};
+
+/// Reads the fabric by the same discovery as the [`SubnetManager`](crate::SubnetManager), and every forwarding
+/// table, with Gets alone. It begins when it is attached and ends with [`SurveyOutput::Done`].
+#[derive(Debug)]
+pub struct Survey {
+    pipe: Pipe,
+    doing: Doing,
+    tables: bool,
+    unanswered: u32,
+    outputs: VecDeque<SurveyOutput>,
+}
+
+/// What a survey wants done.
+#[derive(Clone, Debug)]
+pub enum SurveyOutput {
+    /// Send this from the port that the survey is behind.
+    Send(AddressedMad),
+    /// Something that people may want to know.
+    Event(Event),
+    /// It is over.
+    Done(Box<Surveyed>),
+}
+
+/// A fabric as it was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Surveyed {
+    /// Nodes in order of GUIDs, with the LIDs that their ports have.
+    pub fabric: Fabric,
+    /// Who answers to which LID, or why that cannot be told apart.
+    #[serde(skip)]
+    pub lids: Result<Lids, LidError>,
+    /// The tables in the switches.
+    pub routes: Routes,
+    /// By node: SwitchInfo of switches.
+    #[serde(skip)]
+    pub switches: Vec<Option<SwitchInfo>>,
+    /// By node and port: PortInfo of every port that was reached.
+    #[serde(skip)]
+    pub ports: Vec<Vec<Option<PortInfo>>>,
+    /// By node: a shortest directed route to it.
+    pub paths: Vec<DirectedPath>,
+    /// The port that the survey was behind; `None` when its own node did not answer.
+    pub own: Option<PortRef>,
+    /// Ports with a link behind which nobody answers.
+    pub silent: Vec<PortRef>,
+    /// Requests that nobody answered.
+    pub unanswered: u32,
+    /// SMPs by kind, retries not counted.
+    pub smps: SmpCounts,
+}
+
+#[derive(Debug)]
+enum Doing {
+    Nothing,
+    Discover(Box<Discover>),
+    Tables(Box<Learn>),
+}
+
+impl Doing {
+    /// The step under way and what it has to say.
+    fn step(&mut self) -> Option<(&mut dyn Step, Vec<Event>)> {
+        match self {
+            Self::Nothing => None,
+            Self::Discover(step) => {
+                let events = std::mem::take(&mut step.events);
+                Some((step.as_mut(), events))
+            }
+            Self::Tables(step) => {
+                let events = std::mem::take(&mut step.events);
+                Some((step.as_mut(), events))
+            }
+        }
+    }
+}
+
+impl Survey {
+    /// A survey that is not attached yet. Without `tables` the forwarding tables are left unread.
+    pub fn new(limits: Limits, tables: bool) -> Self {
+        let pipe = Pipe::new(limits);
+        Self { pipe, doing: Doing::Nothing, tables, unanswered: 0, outputs: VecDeque::new() }
+    }
+
+    /// What its transactions count.
+    pub fn stats(&self) -> &Stats {
+        self.pipe.stats()
+    }
+
+    fn run(&mut self, now: Time) {
+        loop {
+            let Some((step, events)) = self.doing.step() else { return };
+            self.outputs.extend(events.into_iter().map(SurveyOutput::Event));
+            let finished = self.pipe.pump(now, step);
+            while let Some(mad) = self.pipe.poll_output() {
+                self.outputs.push_back(SurveyOutput::Send(mad));
+            }
+            if !finished {
+                return;
+            }
+            self.advance();
+        }
+    }
+
+    fn advance(&mut self) {
+        match std::mem::replace(&mut self.doing, Doing::Nothing) {
+            Doing::Nothing => {}
+            Doing::Discover(mut discover) => {
+                self.unanswered += discover.unanswered;
+                let events = std::mem::take(&mut discover.events);
+                self.outputs.extend(events.into_iter().map(SurveyOutput::Event));
+                let learn = if self.tables { Learn::forwarding } else { Learn::nothing };
+                self.doing = Doing::Tables(Box::new(learn(discover.finish())));
+            }
+            Doing::Tables(mut learn) => {
+                let events = std::mem::take(&mut learn.events);
+                self.outputs.extend(events.into_iter().map(SurveyOutput::Event));
+                self.unanswered += learn.unanswered;
+                let done = self.done(*learn);
+                self.outputs.push_back(SurveyOutput::Done(Box::new(done)));
+            }
+        }
+    }
+
+    fn done(&self, learn: Learn) -> Surveyed {
+        let Learn { subnet, held, .. } = learn;
+        let Subnet { nodes, fabric, own, .. } = &subnet;
+        let mut tables = vec![ForwardingTable::default(); nodes.len()];
+        for ((table, node), held) in tables.iter_mut().zip(nodes).zip(&held) {
+            let Some(info) = node.switch.filter(|info| info.linear_fdb_top != 0) else { continue };
+            for (block, ports) in (0..).zip(&held.lft) {
+                // What lies beyond LinearFDBTop is not looked up.
+                let within = |at: usize| at <= usize::from(info.linear_fdb_top);
+                let first = usize::from(block) * 64;
+                let read = ports.unwrap_or([PortNum::NONE; 64]);
+                let looked_up =
+                    std::array::from_fn(|i| if within(first + i) { read[i] } else { PortNum::NONE });
+                table.set_block(block, &looked_up);
+            }
+        }
+        Surveyed {
+            fabric: fabric.clone(),
+            lids: Lids::from_fabric(fabric),
+            routes: Routes { tables },
+            switches: nodes.iter().map(|node| node.switch).collect(),
+            ports: nodes.iter().map(|node| node.ports.iter().map(|port| port.info).collect()).collect(),
+            paths: nodes.iter().map(|node| node.path).collect(),
+            own: own.map(graph_port),
+            silent: silent_ports(&subnet).map(graph_port).collect(),
+            unanswered: self.unanswered,
+            smps: self.pipe.counts,
+        }
+    }
+}
+
+impl Surveyed {
+    /// A port's PortInfo, if the port was reached.
+    pub fn port_info(&self, port: PortRef) -> Option<&PortInfo> {
+        self.ports.get(port.node.index())?.get(usize::from(port.port.0))?.as_ref()
+    }
+
+    /// A shortest directed route to a node.
+    pub fn path(&self, node: NodeIndex) -> Option<&DirectedPath> {
+        self.paths.get(node.index())
+    }
+}
+
+impl Machine for Survey {
+    type Input = Input;
+    type Output = SurveyOutput;
+
+    fn handle_input(&mut self, now: Time, input: Input) {
+        match input {
+            Input::Attached { port_guid, port, .. } => {
+                self.pipe.abandon();
+                self.unanswered = 0;
+                let settings = Settings { own_port: port, own_guid: port_guid, ..Settings::default() };
+                self.doing = Doing::Discover(Box::new(Discover::new(settings, Cabling::default())));
+            }
+            Input::Detached => {
+                self.pipe.abandon();
+                self.doing = Doing::Nothing;
+            }
+            Input::Receive(mad) => {
+                if let Some((step, events)) = self.doing.step() {
+                    self.outputs.extend(events.into_iter().map(SurveyOutput::Event));
+                    self.pipe.receive(now, &mad, step);
+                }
+            }
+            Input::Resweep { .. } => {}
+        }
+        self.run(now);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        if let Some((step, events)) = self.doing.step() {
+            self.outputs.extend(events.into_iter().map(SurveyOutput::Event));
+            self.pipe.expire(now, step);
+        }
+        self.run(now);
+    }
+
+    fn poll_output(&mut self) -> Option<SurveyOutput> {
+        self.outputs.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.pipe.poll_timeout()
+    }
+}

@@ -1,0 +1,80 @@
+//! The record of one heavy sweep: its phases, their times, and what came of it.
+
+use weft_machine::Time;
+use weft_wire::{NodeType, PortState};
+
+use crate::light::silent_ports;
+use crate::subnet::Subnet;
+use crate::{Event, Phase, PhaseTime, SmpCounts, Summary};
+
+/// A heavy sweep under way.
+#[derive(Debug, Default)]
+pub(crate) struct Sweep {
+    began: Time,
+    phase: Option<(Phase, Time, u64)>,
+    phases: Vec<PhaseTime>,
+    retries_before: u64,
+    /// Requests that nobody answered.
+    pub(crate) unanswered: u32,
+    /// Errors in answers to writes.
+    pub(crate) refused: u32,
+}
+
+impl Sweep {
+    pub(crate) fn begin(now: Time, retries: u64) -> Self {
+        Self { began: now, retries_before: retries, ..Self::default() }
+    }
+
+    /// Ends the phase that is on and begins the next one.
+    pub(crate) fn enter(&mut self, now: Time, phase: Option<Phase>, smps: u64) -> Vec<Event> {
+        let mut events = Vec::new();
+        if let Some((phase, since, smps_before)) = self.phase.take() {
+            let done = PhaseTime { phase, took: now.saturating_sub(since), smps: smps - smps_before };
+            self.phases.push(done);
+            events.push(Event::PhaseDone(done));
+        }
+        if let Some(phase) = phase {
+            self.phase = Some((phase, now, smps));
+            events.push(Event::PhaseStarted { phase });
+        }
+        events
+    }
+
+    pub(crate) fn phase(&self) -> Option<Phase> {
+        self.phase.map(|(phase, ..)| phase)
+    }
+
+    pub(crate) fn summary(&self, now: Time, subnet: &Subnet, smps: SmpCounts, retries: u64) -> Summary {
+        let count = |wanted: fn(NodeType) -> bool| {
+            subnet.nodes.iter().filter(|node| wanted(node.info.node_type)).count() as u32
+        };
+        let cabled = subnet.cabled_ports().count() as u32;
+        let ports_active = ports_active(subnet);
+        let ports_silent = silent_ports(subnet).count() as u32;
+        let lids = subnet.end_ports().filter(|(_, port)| port.lid.is_some()).count() as u32;
+        let ports_refused = cabled - ports_active;
+        let (unanswered, refused) = (self.unanswered, self.refused);
+        Summary {
+            switches: count(|kind| kind == NodeType::Switch),
+            hosts: count(|kind| kind == NodeType::Hca),
+            others: count(|kind| !matches!(kind, NodeType::Switch | NodeType::Hca)),
+            cables: cabled / 2,
+            lids,
+            ports_active,
+            ports_silent,
+            ports_refused,
+            unanswered,
+            smps,
+            retries: retries - self.retries_before,
+            took: now.saturating_sub(self.began),
+            phases: self.phases.clone(),
+            sweeps: 0,
+            complete: unanswered == 0 && refused == 0 && ports_refused == 0 && ports_silent == 0,
+        }
+    }
+}
+
+/// How many cabled ports are in service.
+pub(crate) fn ports_active(subnet: &Subnet) -> u32 {
+    subnet.cabled_ports().filter(|(_, port, _)| port.state() == PortState::Active).count() as u32
+}

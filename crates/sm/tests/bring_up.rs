@@ -1,0 +1,248 @@
+//! Whole sweeps against a scripted fabric.
+
+mod fake;
+
+use fake::{Fake, World};
+use weft_machine::Time;
+use weft_sm::{Event, GuidToLid, Input, Options, SmpRouting};
+use weft_topology::generate::{GenerateOptions, xgft};
+use weft_topology::{Fabric, PortRef};
+use weft_wire::{Lid, PortNum};
+
+fn tree(children: &[u32], parents: &[u32]) -> Fabric {
+    xgft(children, parents, &GenerateOptions::default()).unwrap()
+}
+
+fn first_host(fabric: &Fabric) -> PortRef {
+    PortRef::new(fabric.hosts().next().unwrap().0, PortNum(1))
+}
+
+fn world(fabric: Fabric, options: Options) -> World {
+    let own = first_host(&fabric);
+    World::new(Fake::new(fabric, own), options, &GuidToLid::default())
+}
+
+#[test]
+fn a_small_tree_comes_up() {
+    let mut world = world(tree(&[3, 4], &[1, 2]), Options::default());
+    world.run_for(Time::from_secs(5));
+    world.check();
+    let summary = world.last_summary();
+    assert!(summary.complete, "{:#?}", world.events);
+    assert_eq!((summary.switches, summary.hosts, summary.lids), (6, 12, 18));
+    assert_eq!(world.summaries().len(), 1);
+}
+
+#[test]
+fn the_large_tree_comes_up_within_its_budget_of_smps() {
+    let mut world = world(tree(&[18, 36], &[1, 18]), Options::default());
+    world.run_for(Time::from_secs(5));
+    world.check();
+    let summary = world.last_summary();
+    assert!(summary.complete);
+    assert_eq!((summary.switches, summary.hosts, summary.cables), (54, 648, 1296));
+    assert_eq!((summary.ports_active, summary.lids), (2592, 702));
+    assert!(summary.smps.total() <= 16_000, "{:#?}", summary);
+    assert_eq!(world.sent, summary.smps.total(), "nothing is sent twice");
+    assert_eq!(summary.smps.get_lft, 0, "a fresh table is not read");
+    assert_eq!(summary.smps.set_lft, 54 * 11);
+    assert!(summary.smps.get_node_info <= 1297 + 20, "{:#?}", summary);
+}
+
+#[test]
+fn a_restarted_manager_reads_everything_and_writes_nothing() {
+    for options in [Options::default(), Options { lmc: 2, ..Options::default() }] {
+        let mut world = world(tree(&[3, 4], &[1, 2]), options.clone());
+        world.run_for(Time::from_secs(5));
+        // Without the file: the LIDs are read from the ports.
+        world.restart_sm(options, &GuidToLid::default());
+        world.run_for(Time::from_secs(5));
+        world.check();
+        assert_eq!(world.fake.sets, Default::default(), "{:#?}", world.last_summary());
+        assert!(world.last_summary().complete);
+        assert!(world.last_summary().smps.get_lft > 0);
+    }
+}
+
+#[test]
+fn a_second_sweep_reads_no_table_again() {
+    let mut world = world(tree(&[3, 4], &[1, 2]), Options::default());
+    world.run_for(Time::from_secs(5));
+    world.command(Input::Resweep { heavy: true });
+    world.run_for(Time::from_secs(5));
+    let smps = world.last_summary().smps;
+    assert_eq!((smps.sets(), smps.get_lft, smps.get_sl_to_vl, smps.get_vl_arbitration), (0, 0, 0, 0));
+}
+
+#[test]
+fn lids_on_file_go_before_lids_in_ports() {
+    let mut world = world(tree(&[3, 4], &[1, 2]), Options::default());
+    world.run_for(Time::from_secs(5));
+    let first = world.persisted.clone().unwrap();
+    assert_eq!(first.len(), 18);
+    // The same file gives the same LIDs to a fabric that has forgotten all.
+    let fabric = world.fake.fabric.clone();
+    let mut fresh = World::new(Fake::new(fabric.clone(), first_host(&fabric)), Options::default(), &first);
+    fresh.run_for(Time::from_secs(5));
+    assert_eq!(fresh.persisted, None, "nothing new");
+    fresh.check();
+    // Another file moves them all.
+    let text = first.to_string();
+    let moved: String = text
+        .lines()
+        .enumerate()
+        .map(|(at, line)| {
+            let guid = line.split_whitespace().next().unwrap();
+            format!("{guid} {:#x} {:#x}\n", 100 + at, 100 + at)
+        })
+        .collect();
+    world.restart_sm(Options::default(), &moved.parse().unwrap());
+    world.run_for(Time::from_secs(5));
+    world.check();
+    assert_eq!(world.fake.devices[0].ports.iter().map(|p| p.lid.0).max().unwrap().max(100) / 100, 1);
+    assert!(world.last_summary().complete);
+}
+
+#[test]
+fn smps_go_by_lid_once_tables_stand() {
+    let options = Options { smp_routing: SmpRouting::Lid, ..Options::default() };
+    let mut world = world(tree(&[3, 4], &[1, 2]), options);
+    world.run_for(Time::from_secs(15));
+    world.check();
+    let summary = world.last_summary();
+    assert!(summary.complete, "{:#?}", world.events);
+    assert!(world.fake.by_lid > u64::from(summary.ports_active), "{}", world.fake.by_lid);
+    assert_eq!(summary.retries, 0);
+}
+
+#[test]
+fn switches_without_wildcards_are_told_pair_by_pair() {
+    let fabric = tree(&[3, 4], &[1, 2]);
+    let own = first_host(&fabric);
+    let mut fake = Fake::new(fabric, own);
+    fake.optimized = false;
+    fake.devices.iter_mut().for_each(|device| device.switch.optimized_sl_to_vl_mapping = 0);
+    let mut world = World::new(fake, Options::default(), &GuidToLid::default());
+    world.run_for(Time::from_secs(5));
+    world.check();
+    // Four leaves with 3 + 2 ports, two spines with 4, and 12 hosts.
+    assert_eq!(world.last_summary().smps.set_sl_to_vl, 4 * 5 * 6 + 2 * 4 * 5 + 12);
+}
+
+#[test]
+fn lost_smps_are_sent_again() {
+    for lose_every in [3, 7, 20, 101] {
+        let fabric = tree(&[3, 4], &[1, 2]);
+        let own = first_host(&fabric);
+        let mut fake = Fake::new(fabric, own);
+        fake.lose_every = lose_every;
+        let mut world = World::new(fake, Options::default(), &GuidToLid::default());
+        world.run_for(Time::from_secs(600));
+        world.check();
+        assert!(world.last_summary().complete, "one in {lose_every}");
+        assert!(world.last_summary().retries > 0 || world.summaries().len() > 1);
+    }
+}
+
+#[test]
+fn every_cable_is_one_sweep_however_its_ends_report() {
+    for late in [Time::ZERO, Time::from_millis(3), Time::from_millis(700), Time::from_secs(3)] {
+        let mut world = world(tree(&[3, 4], &[1, 2]), Options::default());
+        world.run_for(Time::from_secs(2));
+        let port = spine_cable(&mut world);
+        let ends = world.fake.cut(port);
+        let [first, second] = ends.map(|end| world.fake.trap(end).unwrap());
+        world.deliver(Time::from_micros(50), first);
+        world.deliver(late, second);
+        world.run_for(Time::from_secs(6));
+        world.check();
+        assert_eq!(world.summaries().len(), 2, "{late}");
+        world.fake.mend(port);
+        world.traps(&ends);
+        world.run_for(Time::from_secs(6));
+        world.check();
+        assert_eq!(world.summaries().len(), 3, "{late}");
+    }
+}
+
+#[test]
+fn every_trap_is_one_sweep_when_that_is_wanted() {
+    let options = Options { one_sweep_per_cable: false, ..Options::default() };
+    let mut world = world(tree(&[3, 4], &[1, 2]), options);
+    world.run_for(Time::from_secs(2));
+    let port = spine_cable(&mut world);
+    let ends = world.fake.cut(port);
+    world.traps(&ends);
+    world.run_for(Time::from_secs(5));
+    world.check();
+    assert_eq!(world.summaries().len(), 3);
+}
+
+#[test]
+fn a_killed_switch_is_routed_around_and_comes_back_as_it_was() {
+    for with_traps in [true, false] {
+        let mut world = world(tree(&[3, 4], &[1, 2]), Options::default());
+        world.run_for(Time::from_secs(2));
+        let before = tables(&world);
+        for (index, _) in world.fake.fabric.clone().switches() {
+            let first_leaf = world.fake.fabric.peer(world.fake.own).unwrap().node;
+            let neighbours = world.fake.kill(index);
+            if with_traps {
+                world.traps(&neighbours);
+            }
+            world.run_for(Time::from_secs(12));
+            if index != first_leaf {
+                world.check();
+            }
+            let neighbours = world.fake.restart(index);
+            if with_traps {
+                world.traps(&neighbours);
+            }
+            world.run_for(Time::from_secs(12));
+            world.check();
+            assert!(world.last_summary().complete);
+            assert_eq!(tables(&world), before);
+        }
+        let cut_off = world.events.iter().filter(|(_, event)| matches!(event, Event::HostCutOff { .. }));
+        assert_eq!(cut_off.count(), 9, "three hosts each of the three leaves that are not our own");
+    }
+}
+
+#[test]
+fn a_restart_too_short_to_be_missed_is_seen() {
+    let mut world = world(tree(&[3, 4], &[1, 2]), Options::default());
+    world.run_for(Time::from_secs(2));
+    let before = tables(&world);
+    let indices: Vec<_> = world.fake.fabric.iter().map(|(index, _)| index).collect();
+    for index in indices {
+        let mut neighbours = world.fake.kill(index);
+        neighbours.extend(world.fake.restart(index));
+        world.traps(&neighbours);
+        world.run_for(Time::from_secs(12));
+        world.check();
+        assert_eq!(tables(&world), before, "{index:?}");
+    }
+}
+
+fn tables(world: &World) -> Vec<(Vec<weft_wire::PortNum>, u16, Vec<Lid>)> {
+    let devices = world.fake.devices.iter();
+    devices
+        .map(|device| {
+            let lids = device.ports.iter().map(|port| port.lid).collect();
+            let top = device.switch.linear_fdb_top;
+            (device.lft[..=usize::from(top)].to_vec(), top, lids)
+        })
+        .collect()
+}
+
+/// A cable between two switches that both have another way to the manager.
+fn spine_cable(world: &mut World) -> PortRef {
+    let fabric = world.fake.fabric.clone();
+    let spare = fabric.cables().find(|cable| {
+        world.fake.cut.insert(cable.a);
+        let both = [cable.a, cable.b].map(|end| world.fake.trap(end)).iter().all(Option::is_some);
+        world.fake.cut.remove(&cable.a);
+        both
+    });
+    spare.expect("there is such a cable").a
+}
