@@ -1,0 +1,32 @@
+//! The command line and the laboratory: start a fabric, stop it, look into it, break it, measure it.
+//!
+//! One program does everything. `weft up` starts the agents and the subnet manager by running itself again with
+//! the hidden verbs `agent` and `sm`; `weft-agent` and `weft-sm` are the same two for containers.
+//!
+//! ```text
+//!   weft up ──spawns──▶ weft agent ×N ◀──attach── weft sm
+//!      ▲                   │                        │
+//!      └── launch.sock ────┴── ready, links ── progress, SUBNET UP
+//! ```
+//!
+//! [`lab`] is the laboratory's folder and processes, [`verbs`] one file per verb, [`sm_process`] the subnet
+//! manager's driver and [`live`] what the verbs read from the fabric with SMPs.
+
+mod cli;
+mod failure;
+mod lab;
+mod output;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// `weft`
+pub fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    match verbs::run(cli) {
+        Ok(code) => code,
+        Err(error) => failure::report(&error),
+    }
+}
