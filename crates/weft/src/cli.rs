@@ -132,17 +132,21 @@ pub struct UpArgs {
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1024..))]
     pub udp_port: Option<u16>,
 
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub json: bool,
+
     /// Give up when nothing has moved for this long
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub patience: u64,
 
     /// Milliseconds between repeats of a trap that nobody represses
-    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     pub trap_interval_ms: u64,
 
-    /// How often a trap is sent at most; 0 for no limit
-    #[arg(long, value_name = "COUNT", default_value_t = 0)]
-    pub trap_limit: u32,
+    /// How often a trap is sent at most; 0 sends none at all
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    pub trap_limit: u16,
 
     /// What the subnet manager is told
     #[command(flatten)]

@@ -9,13 +9,16 @@
 //!      └── launch.sock ────┴── ready, links ── progress, SUBNET UP
 //! ```
 //!
-//! [`lab`] is the laboratory's folder and processes, [`verbs`] one file per verb, [`sm_process`] the subnet
-//! manager's driver and [`live`] what the verbs read from the fabric with SMPs.
+//! `lab` is the laboratory's folder and processes, `verbs` one file per verb, `sm_process` the subnet
+//! manager's driver and `live` what the verbs read from the fabric with SMPs.
 
 mod cli;
 mod failure;
 mod lab;
+mod live;
 mod output;
+mod sm_process;
+mod topology_file;
 mod verbs;
 
 use std::process::ExitCode;

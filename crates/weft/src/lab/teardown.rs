@@ -47,6 +47,22 @@ pub(crate) fn take_down(lab: &LabFolder) -> anyhow::Result<TakenDown> {
     Ok(done)
 }
 
+/// The same for the launcher, which holds the lock of its own and must not touch it.
+///
+/// When somebody takes the laboratory down already, the rest is theirs: they wait for this process to end.
+pub(crate) fn take_down_held(lab: &LabFolder) -> anyhow::Result<()> {
+    let _turn = match ProcessLock::take(&lab.place(Place::DownLock)) {
+        Ok(lock) => lock,
+        Err(LockError::Held { .. } | LockError::Removed { .. }) => return Ok(()),
+        Err(LockError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let others = end(lock_files(lab)?, &mut TakenDown::default())?;
+    lab.remove()?;
+    drop(others);
+    Ok(())
+}
+
 /// Ends whoever holds these locks, and takes them.
 fn end(mut files: Vec<PathBuf>, done: &mut TakenDown) -> anyhow::Result<Vec<ProcessLock>> {
     let mut locks = Vec::new();
