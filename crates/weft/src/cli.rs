@@ -423,3 +423,12 @@ pub struct ProcessArgs {
     #[arg(long)]
     pub launch: Option<PathBuf>,
 }
+
+/// The command line of the thin programs for containers.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub struct ProcessCli {
+    /// What the process is told
+    #[command(flatten)]
+    pub args: ProcessArgs,
+}

@@ -2,17 +2,23 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::path::Path;
 use std::time::SystemTime;
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{LabFolder, Place};
+
+/// The file grows no further than this; what comes after is lost, and the last line says so.
+const BYTES_MAX: u64 = 64 << 20;
 
 /// Appends events of one source.
 #[derive(Debug)]
 pub(crate) struct Journal {
     file: Option<File>,
     source: &'static str,
+    lines: String,
 }
 
 impl Journal {
@@ -22,22 +28,51 @@ impl Journal {
     }
 
     /// The file itself. An absent one is not made: then the laboratory is gone, and nothing is recorded.
-    pub(crate) fn at(path: &std::path::Path, source: &'static str) -> Self {
-        Self { file: File::options().append(true).open(path).ok(), source }
+    pub(crate) fn at(path: &Path, source: &'static str) -> Self {
+        Self { file: File::options().append(true).open(path).ok(), source, lines: String::new() }
     }
 
-    /// Appends one event: `event` with further `fields`. One write, so that lines of several processes never mix.
-    pub(crate) fn record(&mut self, event: &str, fields: Map<String, Value>) {
-        let Some(file) = &mut self.file else { return };
+    /// Notes one event with what belongs to it, an object.
+    pub(crate) fn event(&mut self, event: &str, fields: &Value) {
         let mut object = Map::new();
         object.insert("time".into(), timestamp().into());
         object.insert("source".into(), self.source.into());
         object.insert("event".into(), event.into());
-        object.extend(fields);
-        let mut line = Value::Object(object).to_string();
-        line.push('\n');
+        if let Value::Object(fields) = fields {
+            object.extend(fields.iter().map(|(name, value)| (name.clone(), value.clone())));
+        }
+        self.lines.push_str(&Value::Object(object).to_string());
+        self.lines.push('\n');
+    }
+
+    /// Notes one event whose own form is an object with the name `event` in it.
+    pub(crate) fn event_of(&mut self, event: &impl Serialize) {
+        let Ok(Value::Object(mut fields)) = serde_json::to_value(event) else { return };
+        let name = fields.remove("event");
+        let name = name.as_ref().and_then(Value::as_str).unwrap_or("unknown").to_owned();
+        self.event(&name, &Value::Object(fields));
+    }
+
+    /// Writes what was noted, in one piece, so that lines of several processes never mix.
+    pub(crate) fn flush(&mut self) {
+        let lines = std::mem::take(&mut self.lines);
+        let Some(file) = &mut self.file else { return };
+        if lines.is_empty() {
+            return;
+        }
         // A full disk must not stop a fabric; the events are lost, and that is all.
-        let _ = file.write_all(line.as_bytes());
+        let _ = file.write_all(lines.as_bytes());
+        if file.metadata().is_ok_and(|meta| meta.len() > BYTES_MAX) {
+            let last = format!("{{\"source\":\"{}\",\"event\":\"journal_full\"}}\n", self.source);
+            let _ = file.write_all(last.as_bytes());
+            self.file = None;
+        }
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        self.flush();
     }
 }
 

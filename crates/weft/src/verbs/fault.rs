@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::Map;
 use weft_topology::PortRef;
 use weft_umad::{Client, ClientError, ControlReply, ControlRequest};
 use weft_wire::PortNum;
@@ -161,8 +160,6 @@ fn parse_port(lab: &Lab, text: &str) -> anyhow::Result<PortRef> {
 }
 
 fn record(lab: &Lab, fault: &str, target: &str) {
-    let mut fields = Map::new();
-    fields.insert("fault".into(), fault.into());
-    fields.insert("target".into(), target.into());
-    Journal::open(&lab.folder, "fault").record("fault", fields);
+    let fields = serde_json::json!({ "fault": fault, "target": target });
+    Journal::open(&lab.folder, "fault").event("fault", &fields);
 }

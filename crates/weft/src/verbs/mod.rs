@@ -44,10 +44,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             output::print(&String::from_utf8_lossy(&script))?;
         }
         Verb::Agent(args) => agent(&args)?,
-        Verb::Sm(args) => {
-            detach(&args);
-            sm_process::run(&args.config, args.launch)?;
-        }
+        Verb::Sm(args) => sm(&args)?,
         Verb::BenchEcho => bench::echo()?,
     }
     Ok(ExitCode::SUCCESS)
@@ -59,8 +56,14 @@ pub(crate) fn agent(args: &ProcessArgs) -> anyhow::Result<()> {
     crate::lab::plan::run_agent(&args.config, args.launch.clone())
 }
 
+/// Runs the subnet manager.
+pub(crate) fn sm(args: &ProcessArgs) -> anyhow::Result<()> {
+    detach(args);
+    sm_process::run(&args.config, args.launch.clone())
+}
+
 /// Leaves the session of the terminal, so that what happens to it does not happen to the laboratory.
-pub(crate) fn detach(args: &ProcessArgs) {
+fn detach(args: &ProcessArgs) {
     if args.detached {
         // It fails for the leader of a process group, whose session is its own affair.
         let _ = rustix::process::setsid();

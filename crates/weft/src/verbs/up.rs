@@ -14,7 +14,7 @@ use crate::lab::launch::{Goal, Launcher, clock};
 use crate::lab::progress::{Phase, Phases};
 use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use crate::lab::teardown::{self, take_down};
-use crate::lab::{Base, LabFolder, LabRecord, Place, plan, process};
+use crate::lab::{Base, LabFolder, Place, plan, process};
 use crate::output::{Table, print, print_json};
 use crate::topology_file;
 
@@ -140,8 +140,8 @@ fn sm_place(fabric: &Fabric, args: &UpArgs) -> anyhow::Result<NodeIndex> {
         return Ok(index);
     }
     let cabled = |index: &NodeIndex| fabric.node(*index).cabled_ports().next().is_some();
-    let hosts = fabric.iter().filter(|(_, node)| node.kind == NodeType::Hca).map(|(index, _)| index);
-    let first = hosts.clone().find(cabled).or_else(|| fabric.iter().map(|(index, _)| index).next());
+    let mut hosts = fabric.iter().filter(|(_, node)| node.kind == NodeType::Hca).map(|(index, _)| index);
+    let first = hosts.find(cabled).or_else(|| fabric.iter().map(|(index, _)| index).next());
     first.with_context(|| format!("{} has no node for a subnet manager", args.file.display()))
 }
 
