@@ -10,20 +10,26 @@ use clap_complete::Shell;
 /// Every switch and every host channel adapter runs as a process of its own, the cables between them are QUIC
 /// connections, and a subnet manager brings the fabric up. No root needed.
 #[derive(Debug, Parser)]
-#[command(name = "weft", version, max_term_width = 110, subcommand_required = true, arg_required_else_help = true)]
-pub struct Cli {
+#[command(
+    name = "weft",
+    version,
+    max_term_width = 110,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+pub(crate) struct Cli {
     /// The laboratory meant; not needed while only one runs
     #[arg(long, global = true, value_name = "NAME")]
-    pub lab: Option<String>,
+    pub(crate) lab: Option<String>,
 
     /// What to do
     #[command(subcommand)]
-    pub verb: Verb,
+    pub(crate) verb: Verb,
 }
 
 /// What can be done.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub(crate) enum Verb {
     /// Start a laboratory and bring its fabric to SUBNET UP
     Up(Box<UpArgs>),
     /// Stop a laboratory and leave nothing behind
@@ -69,15 +75,15 @@ pub enum Verb {
 
 /// Verbs whose data is a table.
 #[derive(Debug, Clone, Args)]
-pub struct TableArgs {
+pub(crate) struct TableArgs {
     /// Print JSON instead of a table
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// How many devices an agent process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pack {
+pub(crate) enum Pack {
     /// This many.
     Devices(usize),
     /// All of the fabric.
@@ -99,7 +105,7 @@ impl std::str::FromStr for Pack {
 /// How SMPs find their way once the forwarding tables stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum SmpRouting {
+pub(crate) enum SmpRouting {
     /// Port by port, through the agent of every switch on the way
     Directed,
     /// By LID, through the forwarding tables
@@ -108,139 +114,139 @@ pub enum SmpRouting {
 
 /// `up`
 #[derive(Debug, Args)]
-pub struct UpArgs {
+pub(crate) struct UpArgs {
     /// The cabling, as `ibnetdiscover` prints it
-    pub file: PathBuf,
+    pub(crate) file: PathBuf,
 
     /// Devices per agent process: a number, or `all`
     #[arg(long, value_name = "N|all", default_value = "1")]
-    pub pack: Pack,
+    pub(crate) pack: Pack,
 
     /// Start no subnet manager
     #[arg(long)]
-    pub no_sm: bool,
+    pub(crate) no_sm: bool,
 
     /// Stay until interrupted, then take the laboratory down
     #[arg(long)]
-    pub foreground: bool,
+    pub(crate) foreground: bool,
 
     /// Milliseconds without a sign of life after which a link is down
-    #[arg(long, value_name = "MS", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(50..=600_000))]
-    pub link_timeout_ms: u64,
+    #[arg(long, value_name = "MS", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(100..=600_000))]
+    pub(crate) link_timeout_ms: u64,
 
     /// First of the UDP ports used, one per agent; by default the first block that is free
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1024..))]
-    pub udp_port: Option<u16>,
+    pub(crate) udp_port: Option<u16>,
 
     /// Print the summary as JSON
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 
     /// Give up when nothing has moved for this long
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    pub patience: u64,
+    pub(crate) patience: u64,
 
     /// Milliseconds between repeats of a trap that nobody represses
     #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=600_000))]
-    pub trap_interval_ms: u64,
+    pub(crate) trap_interval_ms: u64,
 
     /// How often a trap is sent at most; 0 sends none at all
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
-    pub trap_limit: u16,
+    pub(crate) trap_limit: u16,
 
     /// What the subnet manager is told
     #[command(flatten)]
-    pub sm: SmArgs,
+    pub(crate) sm: SmArgs,
 }
 
 /// What the subnet manager is told.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Subnet manager")]
-pub struct SmArgs {
+pub(crate) struct SmArgs {
     /// The node whose first cabled port the subnet manager is attached to; by default the first HCA of the file
     #[arg(long, value_name = "NODE")]
-    pub sm_at: Option<String>,
+    pub(crate) sm_at: Option<String>,
 
     /// SMPs under way at once
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    pub max_wire_smps: u32,
+    pub(crate) max_wire_smps: u32,
 
     /// Milliseconds to wait for an SMP's answer
     #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=600_000))]
-    pub timeout_ms: u64,
+    pub(crate) timeout_ms: u64,
 
     /// How often an SMP without answer is sent again
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=1000))]
-    pub retries: u32,
+    pub(crate) retries: u32,
 
     /// How SMPs find their way once the tables stand
     #[arg(long, value_enum, default_value_t = SmpRouting::Directed)]
-    pub smp_routing: SmpRouting,
+    pub(crate) smp_routing: SmpRouting,
 
-    /// Seconds between light sweeps; 0 for none
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..=86_400))]
-    pub sweep_interval: u64,
+    /// Milliseconds between light sweeps; 0 for none
+    #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(0..=86_400_000))]
+    pub(crate) sweep_interval_ms: u64,
 
     /// Where LIDs are kept; by default in the laboratory's folder, which `down` removes
     #[arg(long, value_name = "FILE")]
-    pub guid2lid: Option<PathBuf>,
+    pub(crate) guid2lid: Option<PathBuf>,
 
     /// Whether the two ends of one cut cable lead to one sweep
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
-    pub one_sweep_per_cable: bool,
+    pub(crate) one_sweep_per_cable: bool,
 }
 
 /// `down`
 #[derive(Debug, Args)]
-pub struct DownArgs {
+pub(crate) struct DownArgs {
     /// Every laboratory of this user
     #[arg(long, conflicts_with = "lab")]
-    pub all: bool,
+    pub(crate) all: bool,
 }
 
 /// `trace`
 #[derive(Debug, Args)]
-pub struct TraceArgs {
+pub(crate) struct TraceArgs {
     /// Where the path begins: an HCA by description, GUID or id
-    pub from: String,
+    pub(crate) from: String,
     /// Where it ends: a node by description, GUID or id
-    pub to: String,
+    pub(crate) to: String,
     /// Print JSON instead of a table
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// `check`
 #[derive(Debug, Args)]
-pub struct CheckArgs {
+pub(crate) struct CheckArgs {
     /// Send a packet along every path, also on large fabrics
     #[arg(long)]
-    pub all: bool,
+    pub(crate) all: bool,
     /// How many paths to try on large fabrics
     #[arg(long, value_name = "COUNT", default_value_t = 4096, conflicts_with = "all")]
-    pub sample: usize,
+    pub(crate) sample: usize,
     /// The seed that chooses those paths
     #[arg(long, default_value_t = 1)]
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// Print JSON instead of text
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// `events`
 #[derive(Debug, Args)]
-pub struct EventsArgs {
+pub(crate) struct EventsArgs {
     /// Go on as events come
     #[arg(long, short)]
-    pub follow: bool,
+    pub(crate) follow: bool,
     /// Print one JSON object per line
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// `fault`
 #[derive(Debug, Subcommand)]
-pub enum FaultVerb {
+pub(crate) enum FaultVerb {
     /// Kill the agent of a node at once, or the subnet manager (`sm`)
     Kill {
         /// Description, GUID or id of a node, or `sm`
@@ -267,7 +273,7 @@ pub enum FaultVerb {
 
 /// `topo`
 #[derive(Debug, Subcommand)]
-pub enum TopoVerb {
+pub(crate) enum TopoVerb {
     /// Write the topology file of a well-known kind of fabric
     Gen(Box<GenArgs>),
     /// Say whether a file is right, and what it holds
@@ -300,11 +306,13 @@ pub enum TopoVerb {
 
 /// The kinds of fabric that can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum GenKind {
+pub(crate) enum GenKind {
     /// Extended generalised fat-tree: `--children` and `--parents`, hosts' level first
     Xgft,
     /// The same with `--parallel` cables between neighbours
     Pgft,
+    /// The largest tree of switches with `--radix` ports and `--levels` levels
+    Rlft,
     /// k-ary n-tree: `--arity` and `--levels`
     Kary,
     /// Mesh of `--dims`
@@ -315,120 +323,120 @@ pub enum GenKind {
     Ring,
     /// Hypercube of `--dimension`
     Hypercube,
-    /// Dragonfly of `--groups`, `--routers` each, `--global` cables per router
+    /// Dragonfly of groups of `--routers` switches with `--global` cables each; `--groups` of them or as many as fit
     Dragonfly,
-    /// Irregular: `--switches` and `--cables` from `--seed`
+    /// Irregular: `--switches`, `--hosts`, further `--cables` and `--parallel` ones, from `--seed`
     Random,
 }
 
 /// `topo gen`
 #[derive(Debug, Args)]
-pub struct GenArgs {
+pub(crate) struct GenArgs {
     /// The kind of fabric
-    pub kind: GenKind,
+    pub(crate) kind: GenKind,
     /// Children per node, per level from the hosts up (xgft, pgft), such as 18,36
     #[arg(long, value_delimiter = ',', value_name = "M1,M2,…")]
-    pub children: Vec<u32>,
+    pub(crate) children: Vec<u32>,
     /// Parents per node, per level from the hosts up (xgft, pgft), such as 1,18
     #[arg(long, value_delimiter = ',', value_name = "W1,W2,…")]
-    pub parents: Vec<u32>,
-    /// Parallel cables, per level from the hosts up (pgft)
+    pub(crate) parents: Vec<u32>,
+    /// Parallel cables, per level from the hosts up (pgft), or in all (random)
     #[arg(long, value_delimiter = ',', value_name = "P1,P2,…")]
-    pub parallel: Vec<u32>,
+    pub(crate) parallel: Vec<u32>,
     /// k of a k-ary n-tree
     #[arg(long)]
-    pub arity: Option<u32>,
-    /// n of a k-ary n-tree
+    pub(crate) arity: Option<u32>,
+    /// Levels of switches (rlft), n of a k-ary n-tree
     #[arg(long)]
-    pub levels: Option<u32>,
+    pub(crate) levels: Option<u32>,
     /// Switches per dimension (mesh, torus), such as 4,4,4
     #[arg(long, value_delimiter = ',', value_name = "D1,D2,…")]
-    pub dims: Vec<u32>,
+    pub(crate) dims: Vec<u32>,
     /// Dimension of a hypercube
     #[arg(long)]
-    pub dimension: Option<u32>,
+    pub(crate) dimension: Option<u32>,
     /// Switches (ring, random)
     #[arg(long)]
-    pub switches: Option<u32>,
-    /// Cables between switches (random)
+    pub(crate) switches: Option<u32>,
+    /// Cables between switches besides those of a tree (random)
     #[arg(long)]
-    pub cables: Option<u32>,
+    pub(crate) cables: Option<u32>,
     /// Groups (dragonfly)
     #[arg(long)]
-    pub groups: Option<u32>,
+    pub(crate) groups: Option<u32>,
     /// Switches per group (dragonfly)
     #[arg(long)]
-    pub routers: Option<u32>,
+    pub(crate) routers: Option<u32>,
     /// Global cables per switch (dragonfly)
     #[arg(long)]
-    pub global: Option<u32>,
+    pub(crate) global: Option<u32>,
     /// Ports per switch; by default as many as the fabric needs
     #[arg(long)]
-    pub radix: Option<u8>,
-    /// Hosts per switch; for trees, hosts in all
+    pub(crate) radix: Option<u8>,
+    /// Hosts per switch; for random fabrics, hosts in all
     #[arg(long)]
-    pub hosts: Option<u32>,
+    pub(crate) hosts: Option<u32>,
     /// The seed of random fabrics
     #[arg(long, default_value_t = 1)]
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// The file to write; by default standard output
     #[arg(long, short)]
-    pub output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// `bench`
 #[derive(Debug, Subcommand)]
-pub enum BenchVerb {
+pub(crate) enum BenchVerb {
     /// Round trips of SMPs through a running laboratory, next to a bare QUIC datagram ping-pong
     Smp(BenchSmpArgs),
 }
 
 /// `bench smp`
 #[derive(Debug, Args)]
-pub struct BenchSmpArgs {
+pub(crate) struct BenchSmpArgs {
     /// Round trips per measurement
     #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u32).range(10..))]
-    pub count: u32,
+    pub(crate) count: u32,
     /// Print JSON instead of tables
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// `sim`
 #[derive(Debug, Args)]
-pub struct SimArgs {
+pub(crate) struct SimArgs {
     /// The cabling, as `ibnetdiscover` prints it
-    pub file: PathBuf,
+    pub(crate) file: PathBuf,
     /// The seed of everything that is left to chance
     #[arg(long, default_value_t = 1)]
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// What the subnet manager is told
     #[command(flatten)]
-    pub sm: SmArgs,
+    pub(crate) sm: SmArgs,
     /// Print JSON instead of a table
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// The hidden verbs that are the laboratory's processes.
 #[derive(Debug, Args)]
-pub struct ProcessArgs {
+pub(crate) struct ProcessArgs {
     /// The process's configuration
     #[arg(long)]
-    pub config: PathBuf,
+    pub(crate) config: PathBuf,
     /// Leave the terminal's session first
     #[arg(long)]
-    pub detached: bool,
+    pub(crate) detached: bool,
     /// Tell this socket instead of the one in the configuration
     #[arg(long)]
-    pub launch: Option<PathBuf>,
+    pub(crate) launch: Option<PathBuf>,
 }
 
 /// The command line of the thin programs for containers.
 #[derive(Debug, Parser)]
 #[command(version)]
-pub struct ProcessCli {
+pub(crate) struct ProcessCli {
     /// What the process is told
     #[command(flatten)]
-    pub args: ProcessArgs,
+    pub(crate) args: ProcessArgs,
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 /// An error with advice and an exit code. Everything else that goes wrong is exit code 1 without advice.
 #[derive(Debug)]
-pub struct Failure {
+pub(crate) struct Failure {
     message: String,
     hint: Option<String>,
     code: u8,
@@ -13,17 +13,17 @@ pub struct Failure {
 
 impl Failure {
     /// Something did not work: exit code 1.
-    pub fn new(message: impl Into<String>) -> Self {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, code: 1 }
     }
 
     /// The user gave something wrong: exit code 2.
-    pub fn bad_input(message: impl Into<String>) -> Self {
+    pub(crate) fn bad_input(message: impl Into<String>) -> Self {
         Self { code: 2, ..Self::new(message) }
     }
 
     /// Says what to do about it.
-    pub fn hint(self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 }
@@ -37,7 +37,7 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 /// Says on standard error what went wrong; the exit code that goes with it.
-pub fn report(error: &anyhow::Error) -> ExitCode {
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if error.is::<crate::output::StdoutClosed>() {
         return ExitCode::SUCCESS; // `weft … | head`: the reader has what it wanted.
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// Whoever read standard output has closed it. Success, not failure.
 #[derive(Debug)]
-pub struct StdoutClosed;
+pub(crate) struct StdoutClosed;
 
 impl fmt::Display for StdoutClosed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -19,7 +19,7 @@ impl fmt::Display for StdoutClosed {
 impl std::error::Error for StdoutClosed {}
 
 /// Writes to standard output and flushes it.
-pub fn print(text: &str) -> anyhow::Result<()> {
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(StdoutClosed.into()),
@@ -28,30 +28,30 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 }
 
 /// Writes a value as JSON, indented, with a line end.
-pub fn print_json<T: Serialize + ?Sized>(value: &T) -> anyhow::Result<()> {
+pub(crate) fn print_json<T: Serialize + ?Sized>(value: &T) -> anyhow::Result<()> {
     print(&format!("{}\n", serde_json::to_string_pretty(value)?))
 }
 
 /// Whether standard error may be coloured (<https://no-color.org>).
-pub fn color_on_stderr() -> bool {
+pub(crate) fn color_on_stderr() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::io::stderr().is_terminal()
 }
 
 /// Rows under headings, columns as wide as their widest cell. Columns of numbers are set flush right.
 #[derive(Debug)]
-pub struct Table {
+pub(crate) struct Table {
     headings: Vec<&'static str>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// An empty table.
-    pub fn new(headings: &[&'static str]) -> Self {
+    pub(crate) fn new(headings: &[&'static str]) -> Self {
         Self { headings: headings.to_vec(), rows: Vec::new() }
     }
 
     /// Adds a row of as many cells as there are headings.
-    pub fn row<const N: usize>(&mut self, cells: [String; N]) {
+    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
         assert_eq!(N, self.headings.len(), "a row has one cell per heading");
         self.rows.push(cells.into());
     }
@@ -73,7 +73,8 @@ impl fmt::Display for Table {
             let mut text = String::new();
             for (cell, (widest, numeric)) in cells.zip(&columns) {
                 let padding = " ".repeat(widest.saturating_sub(width(cell)));
-                let (before, after) = if *numeric { (padding, String::new()) } else { (String::new(), padding) };
+                let (before, after) =
+                    if *numeric { (padding, String::new()) } else { (String::new(), padding) };
                 text.push_str(&format!("{before}{cell}{after}  "));
             }
             writeln!(f, "{}", text.trim_end())

@@ -97,9 +97,7 @@ impl Base {
         }
         match labs.as_slice() {
             [lab] => Ok(lab.clone()),
-            [] => {
-                Err(Failure::new("no laboratory is running").hint("start one with `weft up FILE`").into())
-            }
+            [] => Err(Failure::new("no laboratory is running").hint("start one with `weft up FILE`").into()),
             _ => Err(Failure::new("several laboratories are running")
                 .hint(format!("say which with --lab: {}", names()))
                 .into()),

@@ -59,7 +59,7 @@ pub(crate) struct Launcher<'a> {
     links: BTreeMap<String, Count>,
     sm_token: Option<u64>,
     sm_started: Option<Duration>,
-    subnet_up: Option<SubnetUp>,
+    subnet_up: Option<(Duration, SubnetUp)>,
     phases: Phases,
 }
 
@@ -155,8 +155,8 @@ impl<'a> Launcher<'a> {
         &self.phases
     }
 
-    /// What the subnet manager reported.
-    pub(crate) fn subnet_up(&self) -> Option<&SubnetUp> {
+    /// When the subnet manager reported, and what.
+    pub(crate) fn subnet_up(&self) -> Option<&(Duration, SubnetUp)> {
         self.subnet_up.as_ref()
     }
 
@@ -297,9 +297,9 @@ impl<'a> Launcher<'a> {
         if self.subnet_up.is_some() || self.goal.nodes.is_some_and(|expected| nodes < expected) {
             return;
         }
-        let began = self.phases.elapsed().saturating_sub(Duration::from_micros(
-            report.phases.last().map_or(0, |phase| phase.end_us),
-        ));
+        let up = self.phases.elapsed();
+        let began =
+            up.saturating_sub(Duration::from_micros(report.phases.last().map_or(0, |phase| phase.end_us)));
         for phase in [Phase::NodesDiscovered, Phase::Lids, Phase::Tables, Phase::PortsActive] {
             let name = match phase {
                 Phase::NodesDiscovered => "discover",
@@ -310,7 +310,7 @@ impl<'a> Launcher<'a> {
             let end = report.phases.iter().find(|end| end.phase == name).map_or(0, |end| end.end_us);
             self.phases.finish(phase, began + Duration::from_micros(end));
         }
-        self.subnet_up = Some(report);
+        self.subnet_up = Some((up, report));
     }
 
     fn go(&mut self, token: u64) -> anyhow::Result<()> {
@@ -364,7 +364,13 @@ impl<'a> Launcher<'a> {
         let missing: Vec<String> = match phase {
             Phase::AgentsStarted => {
                 let silent = |name: &&str| !self.ready.contains_key(*name);
-                self.record.agents.iter().map(|agent| agent.name.as_str()).filter(silent).map(|name| self.who(name)).collect()
+                self.record
+                    .agents
+                    .iter()
+                    .map(|agent| agent.name.as_str())
+                    .filter(silent)
+                    .map(|name| self.who(name))
+                    .collect()
             }
             Phase::LinksUp => {
                 let lacking = self.links.iter().filter(|(_, count)| count.done < count.total);

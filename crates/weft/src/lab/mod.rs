@@ -13,4 +13,4 @@ pub(crate) mod signals;
 pub(crate) mod teardown;
 
 pub(crate) use folder::{Base, LabFolder, Place};
-pub(crate) use record::{AgentRecord, DeviceRecord, LabRecord};
+pub(crate) use record::LabRecord;

@@ -82,30 +82,4 @@ impl LabRecord {
             agent.devices.iter().find(|device| device.guid == node).map(|device| (agent, device))
         })
     }
-
-    /// The agent that runs the node of that id, description or GUID. Ambiguous descriptions are an error.
-    pub(crate) fn find(&self, name: &str) -> anyhow::Result<(&AgentRecord, &DeviceRecord)> {
-        use crate::failure::Failure;
-        let devices = || self.agents.iter().flat_map(|agent| agent.devices.iter().map(move |d| (agent, d)));
-        if let Some(found) = devices().find(|(_, device)| device.id == name) {
-            return Ok(found);
-        }
-        let guid = name.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()).map(Guid);
-        if let Some(found) = guid.and_then(|guid| self.device(guid)) {
-            return Ok(found);
-        }
-        let described: Vec<_> = devices().filter(|(_, device)| device.description == name).collect();
-        match described.as_slice() {
-            [found] => Ok(*found),
-            [] => Err(Failure::bad_input(format!("there is no node `{name}` in this laboratory"))
-                .hint("nodes are named by description, GUID (0x…) or id; `weft ps` lists them")
-                .into()),
-            _ => {
-                let guids: Vec<_> = described.iter().map(|(_, device)| device.guid.to_string()).collect();
-                Err(Failure::bad_input(format!("{} nodes are called `{name}`", described.len()))
-                    .hint(format!("use a GUID: {}", guids.join(", ")))
-                    .into())
-            }
-        }
-    }
 }

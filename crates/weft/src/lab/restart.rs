@@ -47,8 +47,7 @@ pub(crate) fn start(lab: &LabFolder, verb: &str, config: &std::path::Path, name:
         Failure::new(format!("{name} ended with {status}")).hint(format!("see {}", log.display()))
     };
     {
-        let mut fds =
-            [PollFd::new(&socket.listener, PollFlags::IN), PollFd::new(&pidfd, PollFlags::IN)];
+        let mut fds = [PollFd::new(&socket.listener, PollFlags::IN), PollFd::new(&pidfd, PollFlags::IN)];
         poll_for(&mut fds, Some(PATIENCE))?;
         if fds[0].revents().is_empty() {
             if !fds[1].revents().is_empty() {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
 use weft_topology::{BuildError, Fabric, FabricBuilder, LinkRate, Node, PortRef};
 use weft_wire::{
-    AddressedMad, AttributeId, Guid, Lid, LinearForwardingTable, NodeDescription, NodeInfo, NodeType, PhysState,
-    PortInfo, PortNum, PortState, SwitchInfo,
+    AddressedMad, AttributeId, Guid, Lid, LinearForwardingTable, NodeDescription, NodeInfo, NodeType,
+    PhysState, PortInfo, PortNum, PortState, SwitchInfo,
 };
 
 use super::{Session, limits};
@@ -180,13 +180,7 @@ impl LiveFabric {
         next.extend(ports);
     }
 
-    fn take_port(
-        &mut self,
-        guid: Guid,
-        port: PortNum,
-        info: PortInfo,
-        next: &mut Vec<(Ask, AddressedMad)>,
-    ) {
+    fn take_port(&mut self, guid: Guid, port: PortNum, info: PortInfo, next: &mut Vec<(Ask, AddressedMad)>) {
         let Some(node) = self.nodes.get_mut(&guid) else { return };
         node.ports.insert(port, info);
         // Directed-route SMPs pass through switches, and leave the first node by any port; not through HCAs.

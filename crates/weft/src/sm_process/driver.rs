@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use serde_json::Value;
 use weft_machine::{Machine, Time};
-use weft_sm::{Event, GuidToLid, Input, Output, Phase, SubnetManager, Summary, SweepKind};
+use weft_sm::{Activity, Event, GuidToLid, Input, Output, Phase, SubnetManager, Summary, SweepKind};
 use weft_umad::launch::{PhaseEnd, Progress, SubnetUp, ToLauncher};
 use weft_umad::{Client, ClientError, ServerMessage};
 
@@ -23,6 +23,9 @@ const ATTACH_PATIENCE: Duration = Duration::from_secs(5);
 /// The pause after a failed attachment, doubled each time.
 const BACK_OFF: std::ops::Range<Duration> = Duration::from_millis(20)..Duration::from_secs(2);
 
+/// How often a launcher is told at most.
+const REPORT_INTERVAL: Duration = Duration::from_millis(20);
+
 /// The subnet manager with all that surrounds it.
 pub(super) struct Driver {
     config: SmConfig,
@@ -38,6 +41,7 @@ pub(super) struct Driver {
     status: SmStatus,
     status_changed: bool,
     progress: Progress,
+    reported: Instant,
 }
 
 impl Driver {
@@ -50,7 +54,7 @@ impl Driver {
     ) -> Self {
         let now = Instant::now();
         Self {
-            machine: SubnetManager::new(config.options.clone(), known),
+            machine: SubnetManager::new(config.options.clone(), &known),
             start: now,
             client: None,
             back_off: BACK_OFF.start,
@@ -62,6 +66,7 @@ impl Driver {
             status: SmStatus::default(),
             status_changed: true,
             progress: Progress::default(),
+            reported: now,
             config,
         }
     }
@@ -74,6 +79,10 @@ impl Driver {
             }
             self.drain();
             self.write_down();
+            if self.reported.elapsed() >= REPORT_INTERVAL {
+                self.reported = Instant::now();
+                self.report();
+            }
             let ready = self.wait()?;
             if ready.stop {
                 tracing::info!("stopping");
@@ -199,41 +208,32 @@ impl Driver {
             tracing::info!(?event, "event");
             self.journal.event_of(event);
         }
-        self.report(event);
+        if let Event::SubnetUp(summary) = event {
+            self.report();
+            if summary.complete {
+                self.launcher.send(&ToLauncher::SubnetUp(subnet_up(summary)));
+            }
+        }
     }
 
-    /// Tells the launcher how far it is.
-    fn report(&mut self, event: &Event) {
+    /// Tells the launcher how far the machine is, if that is news.
+    fn report(&mut self) {
         if !self.launcher.is_open() {
             return;
         }
-        match event {
-            Event::NodeFound { .. } => self.progress.nodes += 1,
-            Event::NodeLost { .. } => self.progress.nodes = self.progress.nodes.saturating_sub(1),
-            Event::LidAssigned { .. } => {
-                self.progress.lids.0 += 1;
-                self.progress.lids.1 = self.progress.lids.0;
-            }
-            Event::PhaseDone(done) if done.phase == Phase::Program => {
-                let blocks = u32::try_from(done.smps).unwrap_or(u32::MAX);
-                self.progress.table_blocks = (blocks, blocks);
-            }
-            Event::SubnetUp(summary) => {
-                self.progress.lids = (summary.lids, summary.lids);
-                let cabled = summary.ports_active + summary.ports_refused;
-                self.progress.ports_active = (summary.ports_active, cabled);
-                self.launcher.send(&ToLauncher::Progress(self.progress));
-                if summary.complete {
-                    self.launcher.send(&ToLauncher::SubnetUp(subnet_up(summary)));
-                }
-                return;
-            }
-            _ => return,
+        let progress = self.machine.progress();
+        let mut news = self.progress;
+        news.nodes = progress.switches + progress.hosts;
+        news.lids = (progress.lids, progress.lids);
+        let phase = (clamp(progress.done), clamp(progress.total));
+        match progress.activity {
+            Activity::Sweeping(Phase::Program) => news.table_blocks = phase,
+            Activity::Sweeping(Phase::Activate) => news.ports_active = (progress.ports_active, phase.1),
+            _ => news.ports_active = (progress.ports_active, progress.ports_active),
         }
-        // Every 32nd node is often enough to look at.
-        let often = self.progress.nodes % 32 != 0 && matches!(event, Event::NodeFound { .. });
-        if !often && !matches!(event, Event::LidAssigned { .. }) {
-            self.launcher.send(&ToLauncher::Progress(self.progress));
+        if news != self.progress {
+            self.progress = news;
+            self.launcher.send(&ToLauncher::Progress(news));
         }
     }
 
@@ -252,9 +252,10 @@ impl Driver {
 
     /// Waits for the first of everything that can happen.
     fn wait(&self) -> anyhow::Result<Ready> {
-        let machine = self.machine.poll_timeout().map(|due| {
-            Duration::from_nanos(due.saturating_sub(self.now()).as_nanos())
-        });
+        let machine = self
+            .machine
+            .poll_timeout()
+            .map(|due| Duration::from_nanos(due.saturating_sub(self.now()).as_nanos()));
         let attach = self.client.is_none().then(|| self.attach_at.saturating_duration_since(Instant::now()));
         let timeout = machine.into_iter().chain(attach).min();
         let mut fds = vec![PollFd::new(&self.stop, PollFlags::IN), PollFd::new(&self.resweep, PollFlags::IN)];
@@ -287,6 +288,10 @@ struct Ready {
     client: bool,
 }
 
+fn clamp(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
 fn persist(path: &Path, known: &GuidToLid) {
     if let Err(error) = folder::replace(path, known.to_string().as_bytes()) {
         tracing::error!(error = %error, "cannot keep the LIDs");
@@ -297,10 +302,7 @@ fn subnet_up(summary: &Summary) -> SubnetUp {
     let mut end = Time::ZERO;
     let phases = summary.phases.iter().map(|time| {
         end = end + time.took;
-        PhaseEnd {
-            phase: format!("{:?}", time.phase).to_lowercase(),
-            end_us: end.as_nanos() / 1000,
-        }
+        PhaseEnd { phase: format!("{:?}", time.phase).to_lowercase(), end_us: end.as_nanos() / 1000 }
     });
     SubnetUp {
         phases: phases.collect(),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use weft_sm::{Event, Phase, SweepKind, Summary};
+use weft_sm::{Event, Phase, Summary, SweepKind};
 use weft_wire::Guid;
 
 /// How the subnet manager is.

@@ -265,9 +265,8 @@ fn packets(lab: &Lab, live: &LiveFabric, args: &CheckArgs, report: &mut Report) 
 }
 
 fn every_pair(hosts: &[Host]) -> BTreeMap<usize, Vec<usize>> {
-    let others = |source: usize| {
-        (0..hosts.len()).filter(|target| hosts[*target].node != hosts[source].node).collect()
-    };
+    let others =
+        |source: usize| (0..hosts.len()).filter(|target| hosts[*target].node != hosts[source].node).collect();
     (0..hosts.len()).map(|source| (source, others(source))).collect()
 }
 

@@ -28,7 +28,8 @@ pub(super) fn run(lab: Option<&str>, args: &DownArgs) -> anyhow::Result<()> {
             continue;
         }
         let done = take_down(&lab)?;
-        let killed = if done.killed > 0 { format!(", {} of them killed", done.killed) } else { String::new() };
+        let killed =
+            if done.killed > 0 { format!(", {} of them killed", done.killed) } else { String::new() };
         eprintln!("took down `{name}`: {} processes ended{killed}", done.processes);
     }
     Ok(())

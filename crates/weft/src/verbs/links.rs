@@ -54,7 +54,8 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     if json {
         return print_json(&links);
     }
-    let mut table = Table::new(&["a", "b", "rate", "state", "packets a>b", "packets b>a", "downed", "dropped"]);
+    let mut table =
+        Table::new(&["a", "b", "rate", "state", "packets a>b", "packets b>a", "downed", "dropped"]);
     for link in links {
         let name = |end: &End| format!("{}:{}", end.node, end.port);
         let count = |end: &End, pick: fn(&PortTotals) -> u64| end.totals.as_ref().map_or(0, pick);

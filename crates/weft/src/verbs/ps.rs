@@ -31,7 +31,14 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     if lab.record.sm.is_some() {
         let pid = holder(&folder.place(Place::SmLock))?;
         let process = crate::lab::launch::SM.to_owned();
-        processes.push(Process { process, pid, state: state(pid), kind: "sm", address: None, devices: Vec::new() });
+        processes.push(Process {
+            process,
+            pid,
+            state: state(pid),
+            kind: "sm",
+            address: None,
+            devices: Vec::new(),
+        });
     }
     for agent in &lab.record.agents {
         let pid = holder(&folder.agent_lock(&agent.name))?;

@@ -89,10 +89,12 @@ fn walk(live: &LiveFabric, lab: &Lab, from: NodeIndex, to: NodeIndex) -> anyhow:
             return Err(Failure::new(message).hint("`weft check` looks at all tables").into());
         };
         let Some((peer, in_port)) = live.cables.get(&(at, port)) else {
-            let message = format!("`{}` sends LID {lid} to port {port}, where nothing answers", node.description);
+            let message =
+                format!("`{}` sends LID {lid} to port {port}, where nothing answers", node.description);
             return Err(Failure::new(message).hint("`weft links` shows the cable").into());
         };
-        let name = |guid: &Guid| live.nodes.get(guid).map_or_else(String::new, |node| node.description.clone());
+        let name =
+            |guid: &Guid| live.nodes.get(guid).map_or_else(String::new, |node| node.description.clone());
         hops.push(Hop {
             node: node.description.clone(),
             guid: at,
@@ -102,7 +104,8 @@ fn walk(live: &LiveFabric, lab: &Lab, from: NodeIndex, to: NodeIndex) -> anyhow:
             in_port: *in_port,
         });
         if hops.len() > live.nodes.len() {
-            let message = format!("the tables send LID {lid} around in a circle through `{}`", node.description);
+            let message =
+                format!("the tables send LID {lid} around in a circle through `{}`", node.description);
             return Err(Failure::new(message).hint("`weft check` looks at all tables").into());
         }
         at = *peer;

@@ -189,9 +189,9 @@ fn summarise(
     }
     let summary = Summary {
         phases: rows,
-        subnet_up_s: launcher.subnet_up().map(|_| before.as_secs_f64()),
+        subnet_up_s: launcher.subnet_up().map(|(up, _)| up.as_secs_f64()),
         unreachable: unreachable(fabric, sm_at),
-        smps: launcher.subnet_up().map(|report| report.smps),
+        smps: launcher.subnet_up().map(|(_, report)| report.smps),
     };
     if json {
         return print_json(&summary);
