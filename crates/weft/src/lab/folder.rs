@@ -123,14 +123,6 @@ impl Base {
         Ok(folder)
     }
 
-    /// Keeps other launchers from choosing at the same time, until dropped.
-    pub(crate) fn lock(&self) -> anyhow::Result<fs::File> {
-        let folder = fs::File::open(&self.0).with_context(|| format!("cannot open {}", self.0.display()))?;
-        rustix::fs::flock(&folder, rustix::fs::FlockOperation::LockExclusive)
-            .with_context(|| format!("cannot lock {}", self.0.display()))?;
-        Ok(folder)
-    }
-
     fn folders(&self, wanted: impl Fn(&str) -> bool) -> anyhow::Result<Vec<LabFolder>> {
         let entries = match fs::read_dir(&self.0) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),

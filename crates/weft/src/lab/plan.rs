@@ -12,28 +12,28 @@ use weft_topology::{Fabric, Node, NodeIndex, PortRef};
 use weft_wire::{LinkParameters, PortNum};
 
 use super::folder::{self, Base, LabFolder, Place};
-use super::ports;
+use super::ports::{self, Claim};
 use super::record::{AgentRecord, DeviceRecord, LabRecord, SmPlace};
 use crate::cli::{Pack, SmArgs, SmpRouting, UpArgs};
 use crate::sm_process::SmConfig;
 
-/// Writes everything that the processes of a laboratory read, and its record.
+/// Writes everything that the processes of a laboratory read, and its record. The ports stay claimed until the
+/// claim is dropped.
 pub(crate) fn write(
     base: &Base,
     unfinished: &LabFolder,
     fabric: &Fabric,
     sm_at: Option<NodeIndex>,
     args: &UpArgs,
-) -> anyhow::Result<LabRecord> {
+) -> anyhow::Result<(LabRecord, Claim)> {
     let nodes = fabric.nodes().len();
     let per_agent = match args.pack {
         Pack::All => nodes,
         Pack::Devices(devices) => devices.min(nodes),
     };
     let agents = nodes.div_ceil(per_agent);
-    // Two launchers must not choose the same ports: the folder that both look into serves as their lock.
-    let base_folder = base.lock()?;
-    let first = ports::choose(base, agents, args.udp_port)?;
+    let claim = ports::claim(base, agents, args.udp_port)?;
+    let first = claim.first;
     let record = LabRecord {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         topology: args.file.display().to_string(),
@@ -43,7 +43,6 @@ pub(crate) fn write(
         link_timeout_ms: args.link_timeout_ms,
     };
     record.store(unfinished)?;
-    drop(base_folder);
     folder::write(&unfinished.place(Place::Topology), fabric.write_ibnetdiscover().as_bytes())?;
     // The paths that processes are told are those of the folder under its real name.
     let lab = base.lab(unfinished.name())?;
@@ -51,7 +50,7 @@ pub(crate) fn write(
     if let Some(place) = &record.sm {
         write_sm(unfinished, &lab, place, &args.sm)?;
     }
-    Ok(record)
+    Ok((record, claim))
 }
 
 /// Writes what the agents are told, their certificates among it, and makes their locks.

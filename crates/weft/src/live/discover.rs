@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::Context;
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
+use weft_routing::{ForwardingTable, Lids, Routes};
 use weft_topology::{BuildError, Fabric, FabricBuilder, LinkRate, Node, PortRef};
 use weft_wire::{
     AddressedMad, AttributeId, Guid, Lid, LinearForwardingTable, NodeDescription, NodeInfo, NodeType,
@@ -65,6 +67,11 @@ impl LiveNode {
     pub(crate) fn route(&self, lid: Lid) -> Option<PortNum> {
         let port = self.table.get(usize::from(lid.0)).copied()?;
         (lid <= self.table_top && port != PortNum::NONE).then_some(port)
+    }
+
+    /// The entries of the table that lead somewhere.
+    fn routes(&self) -> impl Iterator<Item = (Lid, PortNum)> {
+        (0..=self.table_top.0).map(Lid).filter_map(|lid| Some((lid, self.route(lid)?)))
     }
 }
 
@@ -194,12 +201,35 @@ impl LiveFabric {
         }
     }
 
-    /// The same as a fabric for routing's verifier, with the LIDs that the ports hold.
-    pub(crate) fn to_fabric(&self) -> Result<Fabric, BuildError> {
+    /// The same as a fabric with LIDs and tables, for routing's verifier. Nodes are named by their descriptions
+    /// where these are unique.
+    pub(crate) fn routing(&self) -> anyhow::Result<LiveRouting> {
+        let fabric = self.to_fabric().context("the fabric contradicts itself")?;
+        let lids = Lids::from_fabric(&fabric).context("the LIDs contradict each other")?;
+        let tables = fabric.nodes().iter().map(|node| {
+            let mut table = ForwardingTable::default();
+            let live = self.nodes.get(&node.guid);
+            for (lid, port) in live.into_iter().flat_map(LiveNode::routes) {
+                table.set(lid, port);
+            }
+            table
+        });
+        let routes = Routes { tables: tables.collect() };
+        Ok(LiveRouting { fabric, lids, routes })
+    }
+
+    fn to_fabric(&self) -> Result<Fabric, BuildError> {
+        let mut names: BTreeMap<&str, u32> = BTreeMap::new();
+        for node in self.nodes.values() {
+            *names.entry(&node.description).or_default() += 1;
+        }
         let mut builder = FabricBuilder::new();
         let mut indices = BTreeMap::new();
         for (guid, live) in &self.nodes {
             let mut node = Node::new(live.info.node_type, *guid, live.info.num_ports, LinkRate::default());
+            if !live.description.is_empty() && names.get(live.description.as_str()) == Some(&1) {
+                node.id.clone_from(&live.description);
+            }
             node.description.clone_from(&live.description);
             node.system_image_guid = live.info.system_image_guid;
             for (port, info) in &live.ports {
@@ -217,4 +247,11 @@ impl LiveFabric {
         }
         Ok(builder.build())
     }
+}
+
+/// What routing's functions take.
+pub(crate) struct LiveRouting {
+    pub(crate) fabric: Fabric,
+    pub(crate) lids: Lids,
+    pub(crate) routes: Routes,
 }

@@ -3,5 +3,5 @@
 mod discover;
 mod session;
 
-pub(crate) use discover::{LiveFabric, LiveNode, discover};
+pub(crate) use discover::{LiveFabric, LiveRouting, discover};
 pub(crate) use session::{Session, limits};

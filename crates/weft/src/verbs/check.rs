@@ -12,7 +12,7 @@ use super::{Lab, trace};
 use crate::cli::CheckArgs;
 use crate::failure::Failure;
 use crate::lab::LabFolder;
-use crate::live::{LiveFabric, LiveNode, Session, discover, limits};
+use crate::live::{LiveFabric, LiveRouting, Session, discover, limits};
 use crate::output::{print, print_json};
 
 /// Up to this many hosts every path is tried with a packet.
@@ -33,7 +33,8 @@ struct Report {
     cables: usize,
     ports_active: usize,
     lids: usize,
-    table_pairs: usize,
+    table_pairs: u64,
+    detours: u64,
     packets: usize,
     sampled: Option<Sample>,
     /// Out of service, but no host is lost by it.
@@ -66,7 +67,7 @@ pub(super) fn run(folder: &LabFolder, args: &CheckArgs) -> anyhow::Result<ExitCo
     report.problems.extend(live.unanswered.iter().cloned());
     against_cabling(&lab, &live, &mut report);
     subnet_up(&live, &mut report);
-    tables(&live, &mut report)?;
+    tables(&live, &mut report);
     packets(&lab, &live, args, &mut report)?;
     report.ok = report.problems.is_empty();
     if args.json {
@@ -165,47 +166,19 @@ fn subnet_up(live: &LiveFabric, report: &mut Report) {
     }
 }
 
-/// Every host's way to every other, by the tables alone.
-fn tables(live: &LiveFabric, report: &mut Report) -> anyhow::Result<()> {
-    let _ = live.to_fabric()?;
-    let hosts = hosts(live);
-    for target in &hosts {
-        let mut good: BTreeSet<Guid> = BTreeSet::from([target.node]);
-        for source in hosts.iter().filter(|source| source.node != target.node) {
-            report.table_pairs += 1;
-            if let Err(problem) = walk(live, source, target, &mut good) {
-                report.problems.push(format!(
-                    "by the tables `{}` does not reach `{}` (LID {}): {problem}",
-                    source.name, target.name, target.lid
-                ));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Follows the tables from a host to another; nodes known to lead there are remembered in `good`.
-fn walk(live: &LiveFabric, source: &Host, target: &Host, good: &mut BTreeSet<Guid>) -> Result<(), String> {
-    let mut passed: Vec<Guid> = Vec::new();
-    let (mut at, mut port) = (source.node, source.port);
-    loop {
-        let name = |guid: &Guid| live.nodes.get(guid).map_or("?", |node: &LiveNode| &node.description);
-        let Some((next, _)) = live.cables.get(&(at, port)) else {
-            return Err(format!("`{}` port {port} leads nowhere", name(&at)));
-        };
-        if good.contains(next) {
-            good.extend(passed);
-            return Ok(());
-        }
-        let Some(node) = live.nodes.get(next).filter(|node| node.is_switch()) else {
-            return Err(format!("it ends at `{}`", name(next)));
-        };
-        if passed.contains(next) {
-            return Err(format!("it circles through `{}`", name(next)));
-        }
-        passed.push(*next);
-        port = node.route(target.lid).ok_or_else(|| format!("`{}` has no entry", name(next)))?;
-        at = *next;
+/// Every way to every LID, by the tables alone.
+fn tables(live: &LiveFabric, report: &mut Report) {
+    let LiveRouting { fabric, lids, routes } = match live.routing() {
+        Ok(routing) => routing,
+        Err(error) => return report.problems.push(format!("{error:#}")),
+    };
+    let verified = weft_routing::verify(&fabric, &lids, &routes);
+    report.table_pairs = verified.pairs;
+    report.detours = verified.detours;
+    report.problems.extend(verified.counter_examples.iter().map(|example| format!("tables: {example}")));
+    let unlisted = verified.failures.saturating_sub(verified.counter_examples.len() as u64);
+    if unlisted > 0 {
+        report.problems.push(format!("tables: {unlisted} more pairs of switch and LID do not arrive"));
     }
 }
 
@@ -304,7 +277,10 @@ fn text(report: &Report) -> String {
         "read from `{}`: {} switches, {} hosts, {} cables, {} ports active, {} LIDs\n",
         report.attached_to, report.switches, report.hosts, report.cables, report.ports_active, report.lids
     );
-    text += &format!("tables: {} pairs of hosts followed\n", report.table_pairs);
+    text += &format!(
+        "tables: {} pairs of switch and LID followed, {} by more cables than needed\n",
+        report.table_pairs, report.detours
+    );
     text += &match &report.sampled {
         None => format!("packets: {} sent, every pair of hosts\n", report.packets),
         Some(sample) => format!(

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use serde::Serialize;
-use weft_topology::NodeIndex;
+use weft_topology::{Node, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, PortNum};
 
 use super::Lab;
@@ -68,47 +68,33 @@ pub(super) fn attach_port(lab: &Lab, node: NodeIndex) -> anyhow::Result<PortNum>
 
 /// The path that a packet takes to the node's LID.
 fn walk(live: &LiveFabric, lab: &Lab, from: NodeIndex, to: NodeIndex) -> anyhow::Result<(Lid, Vec<Hop>)> {
-    let (from, target) = (lab.fabric.node(from), lab.fabric.node(to));
-    let Some(end) = live.nodes.get(&target.guid) else {
-        let message = format!("`{}` cannot be reached from `{}`", target.description, from.description);
+    let (source, target) = (lab.fabric.node(from), lab.fabric.node(to));
+    let routing = live.routing()?;
+    let index = |node: &Node| routing.fabric.by_guid(node.guid);
+    let (Some(start), Some(end)) = (index(source), index(target)) else {
+        let message = format!("`{}` cannot be reached from `{}`", target.description, source.description);
         return Err(Failure::new(message).hint("no cable leads there now; see `weft links`").into());
     };
-    let lid = end.end_ports().map(|(_, info)| info.lid).find(|lid| lid.is_unicast());
-    let lid = lid.with_context(|| format!("`{}` has no LID", target.description))?;
-    let mut hops: Vec<Hop> = Vec::new();
-    let (mut at, mut out) = (from.guid, None);
-    while at != target.guid {
-        let node = live.nodes.get(&at).context("a cable leads to a node that does not answer")?;
-        let port = match out.take() {
-            None if node.is_switch() => node.route(lid),
-            None => node.end_ports().map(|(port, _)| port).next(),
-            port => port,
-        };
-        let Some(port) = port else {
-            let message = format!("the table of `{}` has no entry for LID {lid}", node.description);
-            return Err(Failure::new(message).hint("`weft check` looks at all tables").into());
-        };
-        let Some((peer, in_port)) = live.cables.get(&(at, port)) else {
-            let message =
-                format!("`{}` sends LID {lid} to port {port}, where nothing answers", node.description);
-            return Err(Failure::new(message).hint("`weft links` shows the cable").into());
-        };
-        let name =
-            |guid: &Guid| live.nodes.get(guid).map_or_else(String::new, |node| node.description.clone());
-        hops.push(Hop {
+    let lid_of = |index: NodeIndex| {
+        let ports = routing.fabric.node(index).end_ports();
+        ports.filter(|(_, port)| port.lid.is_unicast()).map(|(number, port)| (number, port.lid)).next()
+    };
+    let (_, lid) = lid_of(end).with_context(|| format!("`{}` has no LID", target.description))?;
+    let port = if source.is_switch() { PortNum::ZERO } else { attach_port(lab, from)? };
+    let start = PortRef::new(start, port);
+    let path = weft_routing::trace(&routing.fabric, &routing.lids, &routing.routes, start, lid)
+        .map_err(|error| Failure::new(error.to_string()).hint("`weft check` looks at all tables"))?;
+    let hops = path.hops.windows(2).map(|pair| {
+        let (here, next) = (&pair[0], &pair[1]);
+        let (node, peer) = (routing.fabric.node(here.node), routing.fabric.node(next.node));
+        Hop {
             node: node.description.clone(),
-            guid: at,
-            out_port: port,
-            peer: name(peer),
-            peer_guid: *peer,
-            in_port: *in_port,
-        });
-        if hops.len() > live.nodes.len() {
-            let message =
-                format!("the tables send LID {lid} around in a circle through `{}`", node.description);
-            return Err(Failure::new(message).hint("`weft check` looks at all tables").into());
+            guid: node.guid,
+            out_port: here.exit,
+            peer: peer.description.clone(),
+            peer_guid: peer.guid,
+            in_port: next.entry,
         }
-        at = *peer;
-    }
-    Ok((lid, hops))
+    });
+    Ok((lid, hops.collect()))
 }

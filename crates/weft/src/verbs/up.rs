@@ -33,7 +33,7 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
     let interrupt = Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?;
     let unfinished = Folder(Some(base.begin(name)?));
     let lock = ProcessLock::take(&unfinished.folder().place(Place::UpLock))?;
-    let record = plan::write(&base, unfinished.folder(), &fabric, sm_at, args)?;
+    let (record, claim) = plan::write(&base, unfinished.folder(), &fabric, sm_at, args)?;
     let Some(lab) = unfinished.settle(&base)? else {
         return Err(already_running(name).into());
     };
@@ -48,6 +48,7 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
         }
     };
     let result = bring_up(&mut launcher, &fabric, sm_at, args);
+    drop(claim);
     if result.is_err() || args.foreground {
         launcher.kill_children();
         teardown::take_down_held(&lab)?;
