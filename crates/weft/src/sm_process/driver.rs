@@ -47,14 +47,14 @@ pub(super) struct Driver {
 impl Driver {
     pub(super) fn new(
         config: SmConfig,
-        known: GuidToLid,
+        known: &GuidToLid,
         launcher: LauncherLine,
         stop: Signals,
         resweep: Signals,
     ) -> Self {
         let now = Instant::now();
         Self {
-            machine: SubnetManager::new(config.options.clone(), &known),
+            machine: SubnetManager::new(config.options.clone(), known),
             start: now,
             client: None,
             back_off: BACK_OFF.start,
@@ -301,7 +301,7 @@ fn persist(path: &Path, known: &GuidToLid) {
 fn subnet_up(summary: &Summary) -> SubnetUp {
     let mut end = Time::ZERO;
     let phases = summary.phases.iter().map(|time| {
-        end = end + time.took;
+        end += time.took;
         PhaseEnd { phase: format!("{:?}", time.phase).to_lowercase(), end_us: end.as_nanos() / 1000 }
     });
     SubnetUp {

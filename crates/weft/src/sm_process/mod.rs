@@ -58,7 +58,7 @@ pub(crate) fn run(path: &Path, launch: Option<PathBuf>) -> anyhow::Result<()> {
     let known = load_guid2lid(&config.guid2lid)?;
     let mut launcher = launcher::LauncherLine::connect(config.launch.as_deref());
     if launcher.wait_for_go(&stop)? {
-        driver::Driver::new(config, known, launcher, stop, resweep).run()?;
+        driver::Driver::new(config, &known, launcher, stop, resweep).run()?;
     }
     Ok(())
 }

@@ -149,9 +149,9 @@ pub(super) fn smp(folder: &LabFolder, args: &BenchSmpArgs) -> anyhow::Result<Exi
         .into());
     }
     if args.json {
-        print_json(&report)?
+        print_json(&report)?;
     } else {
-        print(&text(&report))?
+        print(&text(&report))?;
     }
     Ok(ExitCode::SUCCESS)
 }
