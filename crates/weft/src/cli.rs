@@ -395,7 +395,7 @@ pub(crate) enum BenchVerb {
 #[derive(Debug, Args)]
 pub(crate) struct BenchSmpArgs {
     /// Round trips per measurement
-    #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u32).range(10..))]
+    #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u32).range(100..))]
     pub(crate) count: u32,
     /// Print JSON instead of tables
     #[arg(long)]

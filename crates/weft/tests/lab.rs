@@ -147,6 +147,9 @@ fn what_a_crash_left_is_cleared_by_the_next_up() {
     for (_, pid) in &processes {
         signal(*pid, Signal::KILL);
     }
+    while processes.iter().any(|(_, pid)| runs(*pid)) {
+        std::thread::yield_now();
+    }
     home.weft(&["up", text(&file), "--no-sm"]).succeeds();
     assert!(home.processes().iter().all(|(_, pid)| runs(*pid)));
     home.weft(&["down"]).succeeds();

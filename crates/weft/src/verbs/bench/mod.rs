@@ -18,12 +18,16 @@ use crate::failure::Failure;
 use crate::lab::LabFolder;
 use crate::live::{LiveFabric, Session, discover, limits};
 use crate::output::{Table, print, print_json};
+use bare_quic::BareQuic;
 use quiet::Watch;
 
 pub(super) use bare_quic::echo;
 
 /// The windows that are tried.
 const WINDOWS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+
+/// In how many turns the round trips that are compared are taken.
+const TURNS: u32 = 20;
 
 /// How long one answer may take.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -98,19 +102,22 @@ pub(super) fn smp(folder: &LabFolder, args: &BenchSmpArgs) -> anyhow::Result<Exi
     let own = targets.get(&0).context("the fabric has no node")?;
     let neighbour = targets.get(&1).context("the host has no neighbour")?;
     let watch = Watch::start(folder)?;
-    let (bare, echo_cpu) = bare_quic::round_trips(args.count)?;
-    let own_agent = round_trips(&mut session, &SmpRoute::Directed(own.path), args.count)?;
-    let neighbour_us = round_trips(&mut session, &SmpRoute::Directed(neighbour.path), args.count)?;
+    let quic = BareQuic::start()?;
+    let [bare, own_agent, neighbour_us] = in_turns(&mut session, &quic, own, neighbour, args.count)?;
     let mut hops = Vec::new();
     for (count, target) in &targets {
         let lid = target.lid.filter(|_| *count > 0);
+        let mut measure = |route: SmpRoute| {
+            let mut samples = Vec::new();
+            round_trips(&mut session, &route, args.count / 40, &mut Vec::new())?;
+            round_trips(&mut session, &route, args.count / 4, &mut samples)?;
+            anyhow::Ok(Quantiles::of(samples))
+        };
         hops.push(HopRow {
             hops: *count,
             target: target.name.clone(),
-            directed_us: round_trips(&mut session, &SmpRoute::Directed(target.path), args.count / 4)?,
-            lid_routed_us: lid
-                .map(|lid| round_trips(&mut session, &SmpRoute::Lid(lid), args.count / 4))
-                .transpose()?,
+            directed_us: measure(SmpRoute::Directed(target.path))?,
+            lid_routed_us: lid.map(|lid| measure(SmpRoute::Lid(lid))).transpose()?,
         });
     }
     let farthest = targets.values().next_back().unwrap_or(neighbour);
@@ -122,7 +129,7 @@ pub(super) fn smp(folder: &LabFolder, args: &BenchSmpArgs) -> anyhow::Result<Exi
             farthest_per_s: pipelined(&mut session, farthest, window, args.count)?,
         });
     }
-    let others_used = watch.others_used(echo_cpu)?;
+    let others_used = watch.others_used(quic.used())?;
     let agent_to_agent_us = neighbour_us.p50 - own_agent.p50;
     let report = Report {
         machine: quiet::machine(),
@@ -182,11 +189,34 @@ fn targets(live: &LiveFabric) -> BTreeMap<usize, Target> {
     targets
 }
 
+/// The three round trips that are compared, in turns, so that all see the same disturbances.
+fn in_turns(
+    session: &mut Session,
+    quic: &BareQuic,
+    own: &Target,
+    neighbour: &Target,
+    count: u32,
+) -> anyhow::Result<[Quantiles; 3]> {
+    let mut samples = [Vec::new(), Vec::new(), Vec::new()];
+    for turn in 0..=TURNS {
+        if turn == 1 {
+            samples = [Vec::new(), Vec::new(), Vec::new()]; // The first turn was to warm up.
+        }
+        quic.round_trips(count / TURNS, &mut samples[0])?;
+        round_trips(session, &SmpRoute::Directed(own.path), count / TURNS, &mut samples[1])?;
+        round_trips(session, &SmpRoute::Directed(neighbour.path), count / TURNS, &mut samples[2])?;
+    }
+    Ok(samples.map(Quantiles::of))
+}
+
 /// One SMP at a time.
-fn round_trips(session: &mut Session, route: &SmpRoute, count: u32) -> anyhow::Result<Quantiles> {
-    let warm_up = count / 10;
-    let mut samples = Vec::new();
-    for round in 0..count + warm_up {
+fn round_trips(
+    session: &mut Session,
+    route: &SmpRoute,
+    count: u32,
+    samples: &mut Vec<Duration>,
+) -> anyhow::Result<()> {
+    for round in 0..count {
         let mut request = Request::get(AttributeId::NodeInfo, 0).by(route);
         let id = TransactionId(u64::from(round) + 1);
         weft_wire::Smp::transaction_id.set(&mut request.mad.0, id);
@@ -199,11 +229,9 @@ fn round_trips(session: &mut Session, route: &SmpRoute, count: u32) -> anyhow::R
                 break;
             }
         }
-        if round >= warm_up {
-            samples.push(sent.elapsed());
-        }
+        samples.push(sent.elapsed());
     }
-    Ok(Quantiles::of(samples))
+    Ok(())
 }
 
 /// How many SMPs per second with a window.
