@@ -126,7 +126,7 @@ impl Client {
                         return Err(ClientError::TimedOut(FLUSH_TIMEOUT));
                     }
                     if ready.contains(PollFlags::IN) {
-                        self.fill()?;
+                        self.read_ready()?;
                     }
                 }
                 Err(error) => return Err(error.into()),
@@ -141,7 +141,7 @@ impl Client {
         if let Some(message) = self.buffered()? {
             return Ok(Some(message));
         }
-        self.fill()?;
+        self.read_ready()?;
         self.buffered()
     }
 
@@ -213,15 +213,16 @@ impl Client {
         result
     }
 
-    fn buffered(&mut self) -> Result<Option<ServerMessage>, ClientError> {
+    /// The next message that was read already: no system call.
+    pub fn buffered(&mut self) -> Result<Option<ServerMessage>, ClientError> {
         match self.set_aside.pop_front() {
             Some(message) => Ok(Some(message)),
             None => Ok(self.decoder.next_message()?),
         }
     }
 
-    /// Reads once without waiting.
-    fn fill(&mut self) -> Result<(), ClientError> {
+    /// Reads once without waiting, for whoever polls the descriptor; then take all that is [`Client::buffered`].
+    pub fn read_ready(&mut self) -> Result<(), ClientError> {
         let mut bytes = [0; 32 * 1024];
         match self.stream.read(&mut bytes) {
             Ok(0) => Err(ClientError::Closed),

@@ -1,1 +1,5 @@
-fn main() {}
+//! `weft`: one program for everything.
+
+fn main() -> std::process::ExitCode {
+    weft::main()
+}

@@ -1,0 +1,442 @@
+//! The command line. The doc comments below are the help.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// A distributed emulator of InfiniBand fabrics
+///
+/// Every switch and every host channel adapter runs as a process of its own, the cables between them are QUIC
+/// connections, and a subnet manager brings the fabric up. No root needed.
+#[derive(Debug, Parser)]
+#[command(
+    name = "weft",
+    version,
+    max_term_width = 110,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+pub(crate) struct Cli {
+    /// The laboratory meant; not needed while only one runs
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) lab: Option<String>,
+
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Start a laboratory and bring its fabric to SUBNET UP
+    Up(Box<UpArgs>),
+    /// Stop a laboratory and leave nothing behind
+    Down(DownArgs),
+    /// List the processes of a laboratory
+    Ps(TableArgs),
+    /// Tell how far the subnet manager is
+    Status(TableArgs),
+    /// List the cables, their state and their counters
+    Links(TableArgs),
+    /// Show the path between two nodes by the tables in the switches
+    Trace(TraceArgs),
+    /// Prove that every host reaches every other
+    Check(CheckArgs),
+    /// Show what happened
+    Events(EventsArgs),
+    /// Break and repair nodes and cables
+    #[command(subcommand)]
+    Fault(FaultVerb),
+    /// Make, check, compare and describe topology files
+    #[command(subcommand)]
+    Topo(TopoVerb),
+    /// Measure
+    #[command(subcommand)]
+    Bench(BenchVerb),
+    /// Bring a fabric up in virtual time
+    Sim(SimArgs),
+    /// Print shell completions
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Run one agent (used by `up`)
+    #[command(hide = true)]
+    Agent(ProcessArgs),
+    /// Run the subnet manager (used by `up`)
+    #[command(hide = true)]
+    Sm(ProcessArgs),
+    /// The other end of a bare QUIC ping-pong (used by `bench smp`)
+    #[command(hide = true)]
+    BenchEcho,
+}
+
+/// Verbs whose data is a table.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct TableArgs {
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How many devices an agent process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pack {
+    /// This many.
+    Devices(usize),
+    /// All of the fabric.
+    All,
+}
+
+impl std::str::FromStr for Pack {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match (text, text.parse()) {
+            ("all", _) => Ok(Self::All),
+            (_, Ok(devices)) if devices > 0 => Ok(Self::Devices(devices)),
+            _ => Err("a number from 1 up, or `all`".into()),
+        }
+    }
+}
+
+/// How SMPs find their way once the forwarding tables stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SmpRouting {
+    /// Port by port, through the agent of every switch on the way
+    Directed,
+    /// By LID, through the forwarding tables
+    Lid,
+}
+
+/// `up`
+#[derive(Debug, Args)]
+pub(crate) struct UpArgs {
+    /// The cabling, as `ibnetdiscover` prints it
+    pub(crate) file: PathBuf,
+
+    /// Devices per agent process: a number, or `all`
+    #[arg(long, value_name = "N|all", default_value = "1")]
+    pub(crate) pack: Pack,
+
+    /// Start no subnet manager
+    #[arg(long)]
+    pub(crate) no_sm: bool,
+
+    /// Stay until interrupted, then take the laboratory down
+    #[arg(long)]
+    pub(crate) foreground: bool,
+
+    /// Milliseconds without a sign of life after which a link is down
+    #[arg(long, value_name = "MS", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(100..=600_000))]
+    pub(crate) link_timeout_ms: u64,
+
+    /// First of the UDP ports used, one per agent; by default the first block that is free
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1024..))]
+    pub(crate) udp_port: Option<u16>,
+
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Give up when nothing has moved for this long
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) patience: u64,
+
+    /// Milliseconds between repeats of a trap that nobody represses
+    #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    pub(crate) trap_interval_ms: u64,
+
+    /// How often a trap is sent at most; 0 sends none at all
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    pub(crate) trap_limit: u16,
+
+    /// What the subnet manager is told
+    #[command(flatten)]
+    pub(crate) sm: SmArgs,
+}
+
+/// What the subnet manager is told.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Subnet manager")]
+pub(crate) struct SmArgs {
+    /// The node whose first cabled port the subnet manager is attached to; by default the first HCA of the file
+    #[arg(long, value_name = "NODE")]
+    pub(crate) sm_at: Option<String>,
+
+    /// SMPs under way at once
+    #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) max_wire_smps: u32,
+
+    /// Milliseconds to wait for an SMP's answer
+    #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    pub(crate) timeout_ms: u64,
+
+    /// How often an SMP without answer is sent again
+    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub(crate) retries: u32,
+
+    /// How SMPs find their way once the tables stand
+    #[arg(long, value_enum, default_value_t = SmpRouting::Directed)]
+    pub(crate) smp_routing: SmpRouting,
+
+    /// Milliseconds between light sweeps; 0 for none
+    #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(0..=86_400_000))]
+    pub(crate) sweep_interval_ms: u64,
+
+    /// Where LIDs are kept; by default in the laboratory's folder, which `down` removes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) guid2lid: Option<PathBuf>,
+
+    /// Whether the two ends of one cut cable lead to one sweep
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pub(crate) one_sweep_per_cable: bool,
+}
+
+/// `down`
+#[derive(Debug, Args)]
+pub(crate) struct DownArgs {
+    /// Every laboratory of this user
+    #[arg(long, conflicts_with = "lab")]
+    pub(crate) all: bool,
+}
+
+/// `trace`
+#[derive(Debug, Args)]
+pub(crate) struct TraceArgs {
+    /// Where the path begins: an HCA by description, GUID or id
+    pub(crate) from: String,
+    /// Where it ends: a node by description, GUID or id
+    pub(crate) to: String,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `check`
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Send a packet along every path, also on large fabrics
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// How many paths to try on large fabrics
+    #[arg(long, value_name = "COUNT", default_value_t = 4096, conflicts_with = "all")]
+    pub(crate) sample: usize,
+    /// The seed that chooses those paths
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `events`
+#[derive(Debug, Args)]
+pub(crate) struct EventsArgs {
+    /// Go on as events come
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Print one JSON object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `fault`
+#[derive(Debug, Subcommand)]
+pub(crate) enum FaultVerb {
+    /// Kill the agent of a node at once, or the subnet manager (`sm`)
+    Kill {
+        /// Description, GUID or id of a node, or `sm`
+        node: String,
+    },
+    /// Start the agent of a node afresh, or the subnet manager (`sm`)
+    Restart {
+        /// Description, GUID or id of a node, or `sm`
+        node: String,
+    },
+    /// Unplug the cable of a port
+    LinkDown {
+        /// The port
+        #[arg(value_name = "NODE:PORT")]
+        port: String,
+    },
+    /// Plug the cable of a port in again
+    LinkUp {
+        /// The port
+        #[arg(value_name = "NODE:PORT")]
+        port: String,
+    },
+}
+
+/// `topo`
+#[derive(Debug, Subcommand)]
+pub(crate) enum TopoVerb {
+    /// Write the topology file of a well-known kind of fabric
+    Gen(Box<GenArgs>),
+    /// Say whether a file is right, and what it holds
+    Check {
+        /// The file
+        file: PathBuf,
+        /// Print JSON instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Compare two cablings up to names and LIDs; the exit code is 1 when they differ
+    Diff {
+        /// One file
+        left: PathBuf,
+        /// The other file
+        right: PathBuf,
+        /// Print JSON instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the nodes and cables of a file
+    Show {
+        /// The file
+        file: PathBuf,
+        /// Print JSON instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// The kinds of fabric that can be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GenKind {
+    /// Extended generalised fat-tree: `--children` and `--parents`, hosts' level first
+    Xgft,
+    /// The same with `--parallel` cables between neighbours
+    Pgft,
+    /// The largest tree of switches with `--radix` ports and `--levels` levels
+    Rlft,
+    /// k-ary n-tree: `--arity` and `--levels`
+    Kary,
+    /// Mesh of `--dims`
+    Mesh,
+    /// Torus of `--dims`
+    Torus,
+    /// Ring of `--switches`
+    Ring,
+    /// Hypercube of `--dimension`
+    Hypercube,
+    /// Dragonfly of groups of `--routers` switches with `--global` cables each; `--groups` of them or as many as fit
+    Dragonfly,
+    /// Irregular: `--switches`, `--hosts`, further `--cables` and `--parallel` ones, from `--seed`
+    Random,
+}
+
+/// `topo gen`
+#[derive(Debug, Args)]
+pub(crate) struct GenArgs {
+    /// The kind of fabric
+    pub(crate) kind: GenKind,
+    /// Children per node, per level from the hosts up (xgft, pgft), such as 18,36
+    #[arg(long, value_delimiter = ',', value_name = "M1,M2,…")]
+    pub(crate) children: Vec<u32>,
+    /// Parents per node, per level from the hosts up (xgft, pgft), such as 1,18
+    #[arg(long, value_delimiter = ',', value_name = "W1,W2,…")]
+    pub(crate) parents: Vec<u32>,
+    /// Parallel cables, per level from the hosts up (pgft), or in all (random)
+    #[arg(long, value_delimiter = ',', value_name = "P1,P2,…")]
+    pub(crate) parallel: Vec<u32>,
+    /// k of a k-ary n-tree
+    #[arg(long)]
+    pub(crate) arity: Option<u32>,
+    /// Levels of switches (rlft), n of a k-ary n-tree
+    #[arg(long)]
+    pub(crate) levels: Option<u32>,
+    /// Switches per dimension (mesh, torus), such as 4,4,4
+    #[arg(long, value_delimiter = ',', value_name = "D1,D2,…")]
+    pub(crate) dims: Vec<u32>,
+    /// Dimension of a hypercube
+    #[arg(long)]
+    pub(crate) dimension: Option<u32>,
+    /// Switches (ring, random)
+    #[arg(long)]
+    pub(crate) switches: Option<u32>,
+    /// Cables between switches besides those of a tree (random)
+    #[arg(long)]
+    pub(crate) cables: Option<u32>,
+    /// Groups (dragonfly)
+    #[arg(long)]
+    pub(crate) groups: Option<u32>,
+    /// Switches per group (dragonfly)
+    #[arg(long)]
+    pub(crate) routers: Option<u32>,
+    /// Global cables per switch (dragonfly)
+    #[arg(long)]
+    pub(crate) global: Option<u32>,
+    /// Ports per switch; by default as many as the fabric needs
+    #[arg(long)]
+    pub(crate) radix: Option<u8>,
+    /// Hosts per switch; for random fabrics, hosts in all
+    #[arg(long)]
+    pub(crate) hosts: Option<u32>,
+    /// The seed of random fabrics
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// The file to write; by default standard output
+    #[arg(long, short)]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// `bench`
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchVerb {
+    /// Round trips of SMPs through a running laboratory, next to a bare QUIC datagram ping-pong
+    Smp(BenchSmpArgs),
+}
+
+/// `bench smp`
+#[derive(Debug, Args)]
+pub(crate) struct BenchSmpArgs {
+    /// Round trips per measurement
+    #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u32).range(100..))]
+    pub(crate) count: u32,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `sim`
+#[derive(Debug, Args)]
+pub(crate) struct SimArgs {
+    /// The cabling, as `ibnetdiscover` prints it
+    pub(crate) file: PathBuf,
+    /// The seed of everything that is left to chance
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// What the subnet manager is told
+    #[command(flatten)]
+    pub(crate) sm: SmArgs,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The hidden verbs that are the laboratory's processes.
+#[derive(Debug, Args)]
+pub(crate) struct ProcessArgs {
+    /// The process's configuration
+    #[arg(long)]
+    pub(crate) config: PathBuf,
+    /// Leave the terminal's session first
+    #[arg(long)]
+    pub(crate) detached: bool,
+    /// Tell this socket instead of the one in the configuration
+    #[arg(long)]
+    pub(crate) launch: Option<PathBuf>,
+}
+
+/// The command line of the thin programs for containers.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub(crate) struct ProcessCli {
+    /// What the process is told
+    #[command(flatten)]
+    pub(crate) args: ProcessArgs,
+}

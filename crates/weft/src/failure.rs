@@ -1,0 +1,55 @@
+//! What goes wrong, for a human: one line that says what, one that says what to do, and an exit code.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// An error with advice and an exit code. Everything else that goes wrong is exit code 1 without advice.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    hint: Option<String>,
+    code: u8,
+}
+
+impl Failure {
+    /// Something did not work: exit code 1.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, code: 1 }
+    }
+
+    /// The user gave something wrong: exit code 2.
+    pub(crate) fn bad_input(message: impl Into<String>) -> Self {
+        Self { code: 2, ..Self::new(message) }
+    }
+
+    /// Says what to do about it.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Says on standard error what went wrong; the exit code that goes with it.
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    if error.is::<crate::output::StdoutClosed>() {
+        return ExitCode::SUCCESS; // `weft … | head`: the reader has what it wanted.
+    }
+    let color = crate::output::color_on_stderr();
+    let label = |name: &str, code: &str| match color {
+        true => format!("\x1b[1;{code}m{name}\x1b[0m"),
+        false => name.to_owned(),
+    };
+    eprintln!("{} {error:#}", label("error:", "31"));
+    let failure = error.chain().find_map(|cause| cause.downcast_ref::<Failure>());
+    if let Some(hint) = failure.and_then(|failure| failure.hint.as_ref()) {
+        eprintln!("{} {hint}", label("hint:", "36"));
+    }
+    ExitCode::from(failure.map_or(1, |failure| failure.code))
+}

@@ -1,0 +1,279 @@
+//! Where a laboratory keeps what it needs to be found again.
+//!
+//! ```text
+//! BASE/NAME/lab.json      what was started (record.rs)
+//!           topology      a copy of the cabling
+//!           locks/NAME    one lock per process, see weft_umad::lock
+//!           agents/NAME   one configuration per agent, with its private key: mode 0600
+//!           sockets/NAME  where programs attach
+//!           logs/NAME     standard error of each process
+//!           launch.sock   the launcher, while it runs
+//!           sm.json status.json events.jsonl guid2lid
+//! ```
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::failure::Failure;
+
+/// The longest path a Unix socket can be bound to on Linux, without its final zero.
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+/// The longest name of a socket within a laboratory's folder: `/sockets/a00000`, with room to spare.
+const SOCKET_NAME_BYTES: usize = 24;
+
+/// What the folder of a laboratory that is being made is called, before it gets its name.
+const UNFINISHED: &str = ".new-";
+
+/// The folder that holds all of a user's laboratories.
+#[derive(Clone, Debug)]
+pub(crate) struct Base(PathBuf);
+
+impl Base {
+    /// `$WEFT_HOME`, else `$XDG_RUNTIME_DIR/weft`, else `weft-UID` in the folder for temporary files.
+    pub(crate) fn locate() -> Self {
+        let from = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let path = from("WEFT_HOME")
+            .or_else(|| from("XDG_RUNTIME_DIR").filter(|path| path.is_dir()).map(|path| path.join("weft")))
+            .unwrap_or_else(|| {
+                std::env::temp_dir().join(format!("weft-{}", rustix::process::getuid().as_raw()))
+            });
+        Self(std::path::absolute(&path).unwrap_or(path))
+    }
+
+    /// All laboratories, in order of name.
+    pub(crate) fn labs(&self) -> anyhow::Result<Vec<LabFolder>> {
+        let mut labs = self.folders(|name| !name.starts_with('.'))?;
+        labs.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(labs)
+    }
+
+    /// Laboratories that were never finished: their launcher makes them right now, or has died.
+    pub(crate) fn unfinished(&self) -> anyhow::Result<Vec<LabFolder>> {
+        self.folders(|name| name.starts_with(UNFINISHED))
+    }
+
+    /// The laboratory of that name, whether it exists or not.
+    pub(crate) fn lab(&self, name: &str) -> anyhow::Result<LabFolder> {
+        let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || name.len() > 64 || name.starts_with('.') || !name.chars().all(good) {
+            return Err(Failure::bad_input(format!("`{name}` cannot name a laboratory"))
+                .hint("use up to 64 letters, digits, `-`, `_` and `.`, not beginning with `.`")
+                .into());
+        }
+        let path = self.0.join(name);
+        let longest = path.as_os_str().len() + SOCKET_NAME_BYTES;
+        if longest > SOCKET_PATH_BYTES_MAX {
+            let over = longest - SOCKET_PATH_BYTES_MAX;
+            return Err(Failure::new(format!(
+                "the laboratory's folder {} is {over} bytes too long a path for Unix sockets",
+                path.display()
+            ))
+            .hint("set WEFT_HOME to a folder with a shorter path")
+            .into());
+        }
+        Ok(LabFolder { path, name: name.to_owned() })
+    }
+
+    /// The laboratory meant by `--lab`, or the only one there is.
+    pub(crate) fn select(&self, name: Option<&str>) -> anyhow::Result<LabFolder> {
+        let labs = self.labs()?;
+        let names = || labs.iter().map(|lab| lab.name.as_str()).collect::<Vec<_>>().join(", ");
+        if let Some(name) = name {
+            let lab = self.lab(name)?;
+            if lab.path.is_dir() {
+                return Ok(lab);
+            }
+            let failure = Failure::new(format!("no laboratory `{name}` is running"));
+            return Err(match labs.is_empty() {
+                true => failure.hint("start one with `weft up FILE`"),
+                false => failure.hint(format!("running: {}", names())),
+            }
+            .into());
+        }
+        match labs.as_slice() {
+            [lab] => Ok(lab.clone()),
+            [] => Err(Failure::new("no laboratory is running").hint("start one with `weft up FILE`").into()),
+            _ => Err(Failure::new("several laboratories are running")
+                .hint(format!("say which with --lab: {}", names()))
+                .into()),
+        }
+    }
+
+    /// Makes the folder of a laboratory that does not exist yet, under a name that nobody looks for.
+    ///
+    /// Its lock is held before it gets its real name, so no other launcher takes it for a leftover.
+    pub(crate) fn begin(&self, name: &str) -> anyhow::Result<LabFolder> {
+        private_folder(&self.0)?;
+        let path = self.0.join(format!("{UNFINISHED}{name}-{}", std::process::id()));
+        let folder = LabFolder { path, name: name.to_owned() };
+        if folder.path.exists() {
+            fs::remove_dir_all(&folder.path).with_context(|| folder.problem("cannot clear"))?;
+        }
+        for path in ["", "locks", "agents", "sockets", "logs"].map(|part| folder.path.join(part)) {
+            private_folder(&path)?;
+        }
+        for lock in [Place::UpLock, Place::DownLock, Place::Events] {
+            write(&folder.place(lock), b"")?;
+        }
+        Ok(folder)
+    }
+
+    fn folders(&self, wanted: impl Fn(&str) -> bool) -> anyhow::Result<Vec<LabFolder>> {
+        let entries = match fs::read_dir(&self.0) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.with_context(|| format!("cannot list {}", self.0.display()))?,
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let entry = entry.with_context(|| format!("cannot list {}", self.0.display()))?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if wanted(&name) && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                found.push(LabFolder { path: entry.path(), name });
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The parts of a laboratory's folder that have fixed names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    Record,
+    Topology,
+    UpLock,
+    DownLock,
+    SmLock,
+    SmConfig,
+    SmStatus,
+    Launch,
+    Events,
+    Guid2Lid,
+}
+
+/// The folder of one laboratory.
+#[derive(Clone, Debug)]
+pub(crate) struct LabFolder {
+    path: PathBuf,
+    name: String,
+}
+
+impl LabFolder {
+    /// The laboratory's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The folder itself.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A part with a fixed name.
+    pub(crate) fn place(&self, place: Place) -> PathBuf {
+        self.path.join(match place {
+            Place::Record => "lab.json",
+            Place::Topology => "topology",
+            Place::UpLock => "locks/up",
+            Place::DownLock => "down.lock",
+            Place::SmLock => "locks/sm",
+            Place::SmConfig => "sm.json",
+            Place::SmStatus => "status.json",
+            Place::Launch => "launch.sock",
+            Place::Events => "events.jsonl",
+            Place::Guid2Lid => "guid2lid",
+        })
+    }
+
+    /// Where the locks of all processes are.
+    pub(crate) fn locks(&self) -> PathBuf {
+        self.path.join("locks")
+    }
+
+    /// The lock of an agent.
+    pub(crate) fn agent_lock(&self, agent: &str) -> PathBuf {
+        self.locks().join(agent)
+    }
+
+    /// The configuration of an agent.
+    pub(crate) fn agent_config(&self, agent: &str) -> PathBuf {
+        self.path.join("agents").join(agent)
+    }
+
+    /// Where programs attach to an agent.
+    pub(crate) fn agent_socket(&self, agent: &str) -> PathBuf {
+        self.path.join("sockets").join(agent)
+    }
+
+    /// What a process wrote to standard error.
+    pub(crate) fn log(&self, process: &str) -> PathBuf {
+        self.path.join("logs").join(process)
+    }
+
+    /// Gives the folder its real name; false when another laboratory has it.
+    pub(crate) fn settle(self, base: &Base) -> anyhow::Result<Option<Self>> {
+        let lab = base.lab(&self.name)?;
+        match fs::rename(&self.path, &lab.path) {
+            Ok(()) => Ok(Some(lab)),
+            Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => {
+                Ok(None)
+            }
+            Err(error) => Err(error).with_context(|| lab.problem("cannot make")),
+        }
+    }
+
+    /// Removes the folder and all that is in it. Removing what is gone already is success.
+    pub(crate) fn remove(&self) -> anyhow::Result<()> {
+        match fs::remove_dir_all(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => removed.with_context(|| self.problem("cannot remove")),
+        }
+    }
+
+    fn problem(&self, what: &str) -> String {
+        format!("{what} the laboratory's folder {}", self.path.display())
+    }
+}
+
+/// Makes a folder that only its owner can enter; one that exists must be the user's own.
+fn private_folder(path: &Path) -> anyhow::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .with_context(|| format!("cannot make the folder {}", path.display()))?;
+    let owner = std::os::unix::fs::MetadataExt::uid(&fs::metadata(path)?);
+    if owner != rustix::process::getuid().as_raw() {
+        return Err(Failure::new(format!("the folder {} belongs to another user", path.display()))
+            .hint("set WEFT_HOME to a folder of your own")
+            .into());
+    }
+    Ok(())
+}
+
+/// Writes a file that only its owner can read.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    fs::File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+        .and_then(|mut file| file.write_all(bytes))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Replaces a file as a whole: a reader sees the old content or the new.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".new");
+    let temporary = PathBuf::from(temporary);
+    write(&temporary, bytes)?;
+    fs::rename(&temporary, path).with_context(|| format!("cannot write {}", path.display()))
+}

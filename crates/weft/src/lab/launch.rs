@@ -1,0 +1,418 @@
+//! The launcher's loop: starts the processes, listens to what they report, ends when the fabric is up.
+
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rustix::event::epoll;
+use weft_umad::launch::{self, FromLauncher, LineDecoder, SubnetUp, ToLauncher};
+
+use super::folder::{LabFolder, Place};
+use super::progress::{Count, Phase, Phases};
+use super::signals::Signals;
+use super::{process, record::LabRecord};
+use crate::failure::Failure;
+
+const LISTENER: u64 = 0;
+const INTERRUPT: u64 = 1;
+const CHILD_ENDED: u64 = 2;
+const FIRST_CONNECTION: u64 = 3;
+
+/// The name of the subnet manager among the processes.
+pub(crate) const SM: &str = "sm";
+
+/// What the launcher waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Goal {
+    /// Nodes in the piece of the fabric that the subnet manager is in; `None` without one.
+    pub(crate) nodes: Option<u64>,
+    /// Ends of cables in all.
+    pub(crate) cable_ends: u64,
+    /// Give up when nothing has moved for this long.
+    pub(crate) patience: Duration,
+}
+
+/// One reporting process.
+#[derive(Debug)]
+struct Connection {
+    stream: UnixStream,
+    decoder: LineDecoder,
+}
+
+/// A laboratory while it starts.
+#[derive(Debug)]
+pub(crate) struct Launcher<'a> {
+    lab: &'a LabFolder,
+    record: &'a LabRecord,
+    goal: Goal,
+    epoll: std::os::fd::OwnedFd,
+    listener: UnixListener,
+    interrupt: Signals,
+    child_ended: Signals,
+    connections: BTreeMap<u64, Connection>,
+    next_token: u64,
+    children: Vec<(String, Child)>,
+    ready: BTreeMap<String, u64>,
+    links: BTreeMap<String, Count>,
+    sm_token: Option<u64>,
+    sm_started: Option<Duration>,
+    subnet_up: Option<(Duration, SubnetUp)>,
+    phases: Phases,
+}
+
+impl<'a> Launcher<'a> {
+    /// Listens, starts nothing yet. The signals must have been taken over before.
+    pub(crate) fn new(
+        lab: &'a LabFolder,
+        record: &'a LabRecord,
+        goal: Goal,
+        interrupt: Signals,
+        phases: Phases,
+    ) -> anyhow::Result<Self> {
+        let path = lab.place(Place::Launch);
+        let listener =
+            UnixListener::bind(&path).with_context(|| format!("cannot listen on {}", path.display()))?;
+        listener.set_nonblocking(true)?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).context("cannot make an epoll")?;
+        let child_ended = Signals::watch(&[signal_hook::consts::SIGCHLD])?;
+        let launcher = Self {
+            lab,
+            record,
+            goal,
+            epoll,
+            listener,
+            interrupt,
+            child_ended,
+            connections: BTreeMap::new(),
+            next_token: FIRST_CONNECTION,
+            children: Vec::new(),
+            ready: BTreeMap::new(),
+            links: BTreeMap::new(),
+            sm_token: None,
+            sm_started: None,
+            subnet_up: None,
+            phases,
+        };
+        launcher.watch(&launcher.listener, LISTENER)?;
+        launcher.watch(&launcher.interrupt, INTERRUPT)?;
+        launcher.watch(&launcher.child_ended, CHILD_ENDED)?;
+        Ok(launcher)
+    }
+
+    /// Starts every process and returns when the goal is reached.
+    pub(crate) fn bring_up(&mut self) -> anyhow::Result<()> {
+        let launch = self.lab.place(Place::Launch);
+        let total = self.record.agents.len() as u64;
+        self.phases.set(Phase::AgentsStarted, Count { done: 0, total });
+        for agent in &self.record.agents {
+            let (config, log) = (self.lab.agent_config(&agent.name), self.lab.log(&agent.name));
+            let child = process::spawn("agent", &config, &launch, &log)?;
+            self.children.push((agent.name.clone(), child));
+            self.turn(Some(Duration::ZERO))?; // Else those that report fill the listener's queue.
+        }
+        if self.record.sm.is_some() {
+            let child = process::spawn("sm", &self.lab.place(Place::SmConfig), &launch, &self.lab.log(SM))?;
+            self.children.push((SM.to_owned(), child));
+        }
+        while !self.reached() {
+            let left = self.goal.patience.saturating_sub(self.phases.moved().elapsed());
+            if left.is_zero() {
+                return Err(self.stuck().into());
+            }
+            self.turn(Some(left))?;
+        }
+        Ok(())
+    }
+
+    /// Serves reports until an interrupt.
+    pub(crate) fn stay(&mut self) -> anyhow::Result<()> {
+        loop {
+            match self.turn(None) {
+                Err(error) if error.is::<Interrupted>() => return Ok(()),
+                turned => turned?,
+            }
+        }
+    }
+
+    /// Kills what was started and waits for it.
+    pub(crate) fn kill_children(&mut self) {
+        self.phases.end();
+        for (_, child) in &mut self.children {
+            // One that has ended already is what we want.
+            let _ = child.kill();
+        }
+        for (_, child) in &mut self.children {
+            let _ = child.wait();
+        }
+        self.children.clear();
+    }
+
+    /// The phases and their times.
+    pub(crate) fn phases(&self) -> &Phases {
+        &self.phases
+    }
+
+    /// When the subnet manager reported, and what.
+    pub(crate) fn subnet_up(&self) -> Option<&(Duration, SubnetUp)> {
+        self.subnet_up.as_ref()
+    }
+
+    fn reached(&self) -> bool {
+        let links = self.phases.finished(Phase::LinksUp).is_some();
+        links && (self.goal.nodes.is_none() || self.subnet_up.is_some())
+    }
+
+    /// Waits for one round of events and handles them.
+    fn turn(&mut self, timeout: Option<Duration>) -> anyhow::Result<()> {
+        let timeout = timeout.map(|timeout| rustix::event::Timespec {
+            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
+        });
+        let mut events = Vec::with_capacity(256);
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error).context("cannot wait for the laboratory's processes"),
+        }
+        for token in events.iter().map(|event| event.data.u64()) {
+            match token {
+                LISTENER => self.accept()?,
+                INTERRUPT if self.interrupt.arrived() => return Err(Interrupted.into()),
+                INTERRUPT => {}
+                CHILD_ENDED => self.reap()?,
+                token => self.read(token)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) -> anyhow::Result<()> {
+        loop {
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error).context("cannot accept reports of the agents"),
+            };
+            stream.set_nonblocking(true)?;
+            let token = self.next_token;
+            self.next_token += 1;
+            self.watch(&stream, token)?;
+            self.connections.insert(token, Connection { stream, decoder: LineDecoder::new() });
+        }
+    }
+
+    fn read(&mut self, token: u64) -> anyhow::Result<()> {
+        let mut bytes = [0; 4096];
+        let mut messages = Vec::new();
+        {
+            let Some(connection) = self.connections.get_mut(&token) else { return Ok(()) };
+            let open = match connection.stream.read(&mut bytes) {
+                Ok(count) => {
+                    connection.decoder.feed(bytes.get(..count).unwrap_or_default());
+                    count > 0
+                }
+                Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+            };
+            while let Some(message) = connection.decoder.next_message::<ToLauncher>()? {
+                messages.push(message);
+            }
+            if !open {
+                self.connections.remove(&token);
+            }
+        }
+        messages.into_iter().try_for_each(|message| self.take(token, message))
+    }
+
+    fn take(&mut self, token: u64, message: ToLauncher) -> anyhow::Result<()> {
+        match message {
+            ToLauncher::Ready { agent, .. } if agent == SM => {
+                self.sm_token = Some(token);
+                if self.phases.finished(Phase::LinksUp).is_some() {
+                    self.start_sm()?;
+                }
+            }
+            ToLauncher::Ready { agent, .. } => {
+                self.ready.insert(agent, token);
+                let total = self.record.agents.len() as u64;
+                let done = self.ready.len() as u64;
+                self.phases.set(Phase::AgentsStarted, Count { done, total });
+                if done == total && self.phases.finished(Phase::AgentsStarted).is_none() {
+                    self.phases.finish(Phase::AgentsStarted, self.phases.elapsed());
+                    let tokens: Vec<u64> = self.ready.values().copied().collect();
+                    tokens.into_iter().try_for_each(|token| self.go(token))?;
+                    self.links_changed()?;
+                } else if self.phases.finished(Phase::AgentsStarted).is_some() {
+                    self.go(token)?; // Restarted meanwhile.
+                }
+            }
+            ToLauncher::Links { agent, up, total } => {
+                self.links.insert(agent, Count { done: up.into(), total: total.into() });
+                self.links_changed()?;
+            }
+            ToLauncher::Progress(progress) => {
+                let count = |(done, total): (u32, u32)| Count { done: done.into(), total: total.into() };
+                let nodes = Count { done: progress.nodes.into(), total: self.goal.nodes.unwrap_or(0) };
+                self.phases.set(Phase::NodesDiscovered, nodes);
+                self.phases.set(Phase::Lids, count(progress.lids));
+                self.phases.set(Phase::Tables, count(progress.table_blocks));
+                self.phases.set(Phase::PortsActive, count(progress.ports_active));
+            }
+            ToLauncher::SubnetUp(report) => self.take_subnet_up(report),
+            ToLauncher::Failed { agent, reason } => {
+                let who = self.who(&agent);
+                return Err(Failure::new(format!("{who} failed: {reason}"))
+                    .hint("nothing is left running")
+                    .into());
+            }
+        }
+        Ok(())
+    }
+
+    fn links_changed(&mut self) -> anyhow::Result<()> {
+        let done = self.links.values().map(|count| count.done).sum();
+        let count = Count { done, total: self.goal.cable_ends };
+        self.phases.set(Phase::LinksUp, count);
+        let all = done >= count.total && self.phases.finished(Phase::AgentsStarted).is_some();
+        if all && self.phases.finished(Phase::LinksUp).is_none() {
+            self.phases.finish(Phase::LinksUp, self.phases.elapsed());
+            self.start_sm()?;
+        }
+        Ok(())
+    }
+
+    fn start_sm(&mut self) -> anyhow::Result<()> {
+        let Some(token) = self.sm_token else { return Ok(()) };
+        if self.sm_started.is_none() {
+            self.sm_started = Some(self.phases.elapsed());
+            self.go(token)?;
+        }
+        Ok(())
+    }
+
+    fn take_subnet_up(&mut self, report: SubnetUp) {
+        let nodes = u64::from(report.switches) + u64::from(report.hcas);
+        // What it can reach may still grow: then it will report again.
+        if self.subnet_up.is_some() || self.goal.nodes.is_some_and(|expected| nodes < expected) {
+            return;
+        }
+        let up = self.phases.elapsed();
+        let began =
+            up.saturating_sub(Duration::from_micros(report.phases.last().map_or(0, |phase| phase.end_us)));
+        for phase in [Phase::NodesDiscovered, Phase::Lids, Phase::Tables, Phase::PortsActive] {
+            let name = match phase {
+                Phase::NodesDiscovered => "discover",
+                Phase::Lids => "assign",
+                Phase::Tables => "program",
+                _ => "activate",
+            };
+            let end = report.phases.iter().find(|end| end.phase == name).map_or(0, |end| end.end_us);
+            self.phases.finish(phase, began + Duration::from_micros(end));
+        }
+        self.subnet_up = Some((up, report));
+    }
+
+    fn go(&mut self, token: u64) -> anyhow::Result<()> {
+        let Some(connection) = self.connections.get_mut(&token) else { return Ok(()) };
+        connection
+            .stream
+            .write_all(launch::line(&FromLauncher::Go).as_bytes())
+            .context("cannot tell an agent to go on")
+    }
+
+    /// A process that ends before the goal is reached is a failure; later it is the user's doing.
+    fn reap(&mut self) -> anyhow::Result<()> {
+        self.child_ended.arrived();
+        let mut failed = None;
+        self.children.retain_mut(|(name, child)| match child.try_wait() {
+            Ok(Some(status)) => {
+                failed.get_or_insert((name.clone(), status));
+                false
+            }
+            _ => true,
+        });
+        match failed {
+            Some((name, status)) if !self.reached() => {
+                let last = last_line(&self.lab.log(&name));
+                let who = self.who(&name);
+                Err(Failure::new(format!("{who} ended with {status}: {last}"))
+                    .hint("nothing is left running")
+                    .into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn who(&self, name: &str) -> String {
+        if name == SM {
+            return "the subnet manager".into();
+        }
+        let agent = self.record.agents.iter().find(|agent| agent.name == name);
+        match agent.and_then(|agent| agent.devices.first()) {
+            Some(device) => format!("the agent {name} (`{}`)", device.description),
+            None => format!("the agent {name}"),
+        }
+    }
+
+    /// Says what has not come.
+    fn stuck(&self) -> Failure {
+        let seconds = self.goal.patience.as_secs();
+        let unfinished = Phase::ALL.into_iter().find(|phase| self.phases.finished(*phase).is_none());
+        let phase = unfinished.unwrap_or(Phase::PortsActive);
+        let Count { done, total } = self.phases.count(phase);
+        let missing: Vec<String> = match phase {
+            Phase::AgentsStarted => {
+                let silent = |name: &&str| !self.ready.contains_key(*name);
+                self.record
+                    .agents
+                    .iter()
+                    .map(|agent| agent.name.as_str())
+                    .filter(silent)
+                    .map(|name| self.who(name))
+                    .collect()
+            }
+            Phase::LinksUp => {
+                let lacking = self.links.iter().filter(|(_, count)| count.done < count.total);
+                lacking.map(|(name, _)| self.who(name)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let mut names = missing.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+        if missing.len() > 3 {
+            names += &format!(" and {} more", missing.len() - 3);
+        }
+        let waiting = if names.is_empty() { String::new() } else { format!("; waiting for {names}") };
+        Failure::new(format!("no progress for {seconds} s: {} {done} of {total}{waiting}", phase.name()))
+            .hint("nothing is left running; --patience waits longer")
+    }
+
+    fn watch(&self, fd: impl std::os::fd::AsFd, token: u64) -> anyhow::Result<()> {
+        epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token), epoll::EventFlags::IN)
+            .context("cannot watch a socket")
+    }
+}
+
+/// The user wants no more of it.
+#[derive(Debug)]
+pub(crate) struct Interrupted;
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("interrupted; nothing is left running")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+/// The last line a process wrote to its log.
+fn last_line(log: &std::path::Path) -> String {
+    let text = std::fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing").trim().to_owned()
+}
+
+/// The time now; every phase is measured from it.
+pub(crate) fn clock() -> Instant {
+    Instant::now()
+}

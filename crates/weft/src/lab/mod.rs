@@ -1,0 +1,16 @@
+//! One running fabric on this machine: its folder, its processes, its start and its end.
+
+pub(crate) mod folder;
+pub(crate) mod journal;
+pub(crate) mod launch;
+pub(crate) mod plan;
+mod ports;
+pub(crate) mod process;
+pub(crate) mod progress;
+pub(crate) mod record;
+pub(crate) mod restart;
+pub(crate) mod signals;
+pub(crate) mod teardown;
+
+pub(crate) use folder::{Base, LabFolder, Place};
+pub(crate) use record::LabRecord;

@@ -1,0 +1,212 @@
+//! From a cabling to what each process of the laboratory is told.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use weft_agent::{AgentConfig, CableConfig};
+use weft_device::{DeviceConfig, DeviceOptions, PortConfig};
+use weft_link::{Authority, CableEnd};
+use weft_machine::Time;
+use weft_topology::{Fabric, Node, NodeIndex, PortRef};
+use weft_wire::{LinkParameters, PortNum};
+
+use super::folder::{self, Base, LabFolder, Place};
+use super::ports::{self, Claim};
+use super::record::{AgentRecord, DeviceRecord, LabRecord, SmPlace};
+use crate::cli::{Pack, SmArgs, SmpRouting, UpArgs};
+use crate::sm_process::SmConfig;
+
+/// Writes everything that the processes of a laboratory read, and its record. The ports stay claimed until the
+/// claim is dropped.
+pub(crate) fn write(
+    base: &Base,
+    unfinished: &LabFolder,
+    fabric: &Fabric,
+    sm_at: Option<NodeIndex>,
+    args: &UpArgs,
+) -> anyhow::Result<(LabRecord, Claim)> {
+    let nodes = fabric.nodes().len();
+    let per_agent = match args.pack {
+        Pack::All => nodes,
+        Pack::Devices(devices) => devices.min(nodes),
+    };
+    let agents = nodes.div_ceil(per_agent);
+    let claim = ports::claim(base, agents, args.udp_port)?;
+    let first = claim.first;
+    let record = LabRecord {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        topology: args.file.display().to_string(),
+        agents: agent_records(fabric, per_agent, first),
+        sm: sm_at.map(|node| sm_place(fabric, node, per_agent, args)).transpose()?,
+        udp_ports: (first, u16::try_from(agents).context("more agents than ports")?),
+        link_timeout_ms: args.link_timeout_ms,
+    };
+    record.store(unfinished)?;
+    folder::write(&unfinished.place(Place::Topology), fabric.write_ibnetdiscover().as_bytes())?;
+    // The paths that processes are told are those of the folder under its real name.
+    let lab = base.lab(unfinished.name())?;
+    write_agents(unfinished, &lab, fabric, &record, args)?;
+    if let Some(place) = &record.sm {
+        write_sm(unfinished, &lab, place, &args.sm)?;
+    }
+    Ok((record, claim))
+}
+
+/// Writes what the agents are told, their certificates among it, and makes their locks.
+fn write_agents(
+    unfinished: &LabFolder,
+    lab: &LabFolder,
+    fabric: &Fabric,
+    record: &LabRecord,
+    args: &UpArgs,
+) -> anyhow::Result<()> {
+    let authority = Authority::new(lab.name()).context("cannot make the laboratory's authority")?;
+    let options = DeviceOptions {
+        trap_interval: Time::from_millis(args.trap_interval_ms),
+        trap_limit: args.trap_limit,
+        ..DeviceOptions::default()
+    };
+    let per_agent = record.agents.first().map_or(1, |agent| agent.devices.len());
+    let mut start = 0;
+    for agent in &record.agents {
+        let indices = start..start + agent.devices.len();
+        start = indices.end;
+        let guids: Vec<_> = agent.devices.iter().map(|device| device.guid).collect();
+        let nodes = fabric.nodes().get(indices.clone()).context("the record has nodes of its own")?;
+        let own = |node: NodeIndex| indices.contains(&node.index());
+        let mut cables = Vec::new();
+        for (index, node) in fabric.iter().filter(|(index, _)| own(*index)) {
+            for (port, peer) in node.cabled_ports() {
+                let remote_addr = match own(peer.node) {
+                    true => None,
+                    false => record.agents.get(peer.node.index() / per_agent).map(|agent| agent.address),
+                };
+                let local = cable_end(fabric, PortRef::new(index, port));
+                cables.push(CableConfig { local, remote: cable_end(fabric, peer), remote_addr });
+            }
+        }
+        let config = AgentConfig {
+            name: agent.name.clone(),
+            lab: lab.name().to_owned(),
+            devices: nodes.iter().map(|node| device(node, &options)).collect(),
+            cables,
+            bind: agent.address,
+            identity: authority.issue(&guids).context("cannot issue a certificate")?,
+            link_timeout_ms: args.link_timeout_ms,
+            attach_socket: lab.agent_socket(&agent.name),
+            lock_file: lab.agent_lock(&agent.name),
+            events_file: Some(lab.place(Place::Events)),
+            launch_socket: None,
+        };
+        folder::write(&unfinished.agent_config(&agent.name), &serde_json::to_vec(&config)?)?;
+        folder::write(&unfinished.agent_lock(&agent.name), b"")?;
+    }
+    Ok(())
+}
+
+fn cable_end(fabric: &Fabric, port: PortRef) -> CableEnd {
+    CableEnd { guid: fabric.node(port.node).guid, port: port.port }
+}
+
+fn write_sm(unfinished: &LabFolder, lab: &LabFolder, place: &SmPlace, args: &SmArgs) -> anyhow::Result<()> {
+    let guid2lid = match &args.guid2lid {
+        Some(path) => std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))?,
+        None => lab.place(Place::Guid2Lid),
+    };
+    let config = SmConfig {
+        lock: Some(lab.place(Place::SmLock)),
+        attach: lab.agent_socket(&place.agent),
+        node: place.node,
+        port: place.port,
+        launch: None,
+        guid2lid,
+        status: lab.place(Place::SmStatus),
+        events: lab.place(Place::Events),
+        options: sm_options(args),
+    };
+    folder::write(&unfinished.place(Place::SmConfig), &serde_json::to_vec_pretty(&config)?)?;
+    folder::write(&unfinished.place(Place::SmLock), b"")
+}
+
+/// What the command line says, as the subnet manager's options.
+pub(crate) fn sm_options(args: &SmArgs) -> weft_sm::Options {
+    weft_sm::Options {
+        max_wire_smps: args.max_wire_smps,
+        timeout_ms: args.timeout_ms,
+        retries: args.retries,
+        smp_routing: match args.smp_routing {
+            SmpRouting::Directed => weft_sm::SmpRouting::Directed,
+            SmpRouting::Lid => weft_sm::SmpRouting::Lid,
+        },
+        sweep_interval_ms: args.sweep_interval_ms,
+        one_sweep_per_cable: args.one_sweep_per_cable,
+        ..weft_sm::Options::default()
+    }
+}
+
+/// Runs an agent until it is told to stop. What goes wrong before that, the launcher is told.
+pub(crate) fn run_agent(path: &Path, launch: Option<PathBuf>) -> anyhow::Result<()> {
+    let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut config: AgentConfig =
+        serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))?;
+    config.launch_socket = launch.or(config.launch_socket);
+    Ok(weft_agent::run(&config)?)
+}
+
+fn agent_name(index: usize) -> String {
+    format!("a{index:04}")
+}
+
+fn agent_records(fabric: &Fabric, per_agent: usize, first_port: u16) -> Vec<AgentRecord> {
+    let chunks = fabric.nodes().chunks(per_agent).zip(first_port..).enumerate();
+    chunks
+        .map(|(index, (nodes, port))| AgentRecord {
+            name: agent_name(index),
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+            devices: nodes
+                .iter()
+                .map(|node| DeviceRecord {
+                    guid: node.guid,
+                    id: node.id.clone(),
+                    description: node.description.clone(),
+                    switch: node.is_switch(),
+                })
+                .collect(),
+        })
+        .collect()
+}
+
+fn sm_place(fabric: &Fabric, index: NodeIndex, per_agent: usize, args: &UpArgs) -> anyhow::Result<SmPlace> {
+    let node = fabric.node(index);
+    let cabled = node.cabled_ports().map(|(port, _)| port).next();
+    Ok(SmPlace {
+        agent: agent_name(index.index() / per_agent),
+        node: node.guid,
+        port: if node.is_switch() { PortNum::ZERO } else { cabled.unwrap_or(PortNum(1)) },
+        smp_routing: args.sm.smp_routing,
+    })
+}
+
+/// A node of the cabling as a device.
+pub(crate) fn device(node: &Node, options: &DeviceOptions) -> DeviceConfig {
+    let ports = node.external_ports().map(|(_, port)| PortConfig {
+        guid: port.guid,
+        link: LinkParameters {
+            width: port.enabled.width,
+            speed: port.enabled.speed,
+            speed_ext: port.enabled.speed_ext,
+        },
+    });
+    DeviceConfig {
+        kind: node.kind,
+        guid: node.guid,
+        system_image_guid: node.system_image_guid,
+        description: node.description.clone(),
+        vendor_id: node.vendor_id,
+        device_id: node.device_id,
+        enhanced_port0: node.enhanced_port0,
+        ports: ports.collect(),
+        options: options.clone(),
+    }
+}

@@ -1,0 +1,147 @@
+//! What the launcher shows while a laboratory comes up: bars on a terminal, a line per phase elsewhere.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// The phases of coming up, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    AgentsStarted,
+    LinksUp,
+    NodesDiscovered,
+    Lids,
+    Tables,
+    PortsActive,
+}
+
+impl Phase {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::AgentsStarted,
+        Self::LinksUp,
+        Self::NodesDiscovered,
+        Self::Lids,
+        Self::Tables,
+        Self::PortsActive,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::AgentsStarted => "agents started",
+            Self::LinksUp => "links up",
+            Self::NodesDiscovered => "nodes discovered",
+            Self::Lids => "LIDs assigned",
+            Self::Tables => "table blocks",
+            Self::PortsActive => "ports active",
+        }
+    }
+}
+
+/// How far one phase is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub(crate) done: u64,
+    pub(crate) total: u64,
+}
+
+#[derive(Debug)]
+struct Line {
+    count: Count,
+    finished: Option<Duration>,
+    bar: Option<ProgressBar>,
+}
+
+/// The phases of one start.
+#[derive(Debug)]
+pub(crate) struct Phases {
+    start: Instant,
+    moved: Instant,
+    lines: Vec<Line>,
+    terminal: bool,
+    display: MultiProgress,
+}
+
+impl Phases {
+    /// The clock starts now. `phases` are those that this start will have.
+    pub(crate) fn begin(start: Instant, phases: &[Phase]) -> Self {
+        let terminal = crate::output::color_on_stderr();
+        let target = if terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let display = MultiProgress::with_draw_target(target);
+        let style = ProgressStyle::with_template("{prefix:>17} {bar:30.cyan} {pos}/{len} {msg}")
+            .expect("the template is a constant")
+            .progress_chars("━╸ ");
+        let lines = phases.iter().map(|phase| {
+            let bar = terminal.then(|| {
+                display.add(ProgressBar::new(0).with_style(style.clone()).with_prefix(phase.name()))
+            });
+            Line { count: Count::default(), finished: None, bar }
+        });
+        Self { start, moved: start, lines: lines.collect(), terminal, display }
+    }
+
+    /// Takes what is known of a phase.
+    pub(crate) fn set(&mut self, phase: Phase, count: Count) {
+        let Some(line) = self.lines.get_mut(phase as usize) else { return };
+        if line.count == count {
+            return;
+        }
+        self.moved = Instant::now();
+        line.count = count;
+        if count.done < count.total {
+            line.finished = None;
+        }
+        if let Some(bar) = &line.bar {
+            bar.set_length(count.total);
+            bar.set_position(count.done);
+        }
+    }
+
+    /// Says that a phase has ended, `at` since the start.
+    pub(crate) fn finish(&mut self, phase: Phase, at: Duration) {
+        let Some(line) = self.lines.get_mut(phase as usize) else { return };
+        if line.finished.replace(at).is_some() {
+            return;
+        }
+        let seconds = format!("{:.2} s", at.as_secs_f64());
+        match &line.bar {
+            Some(bar) => bar.finish_with_message(seconds),
+            None => {
+                let Count { done, total } = line.count;
+                eprintln!("{:>17} {done}/{total} {seconds}", phase.name());
+            }
+        }
+    }
+
+    /// How far a phase is.
+    pub(crate) fn count(&self, phase: Phase) -> Count {
+        self.lines.get(phase as usize).map_or_else(Count::default, |line| line.count)
+    }
+
+    /// When a phase ended, since the start.
+    pub(crate) fn finished(&self, phase: Phase) -> Option<Duration> {
+        self.lines.get(phase as usize).and_then(|line| line.finished)
+    }
+
+    /// When something last moved.
+    pub(crate) fn moved(&self) -> Instant {
+        self.moved
+    }
+
+    /// The time since the start.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// Leaves the bars as they are and the terminal in order.
+    pub(crate) fn end(&self) {
+        for line in &self.lines {
+            if let Some(bar) = &line.bar {
+                bar.abandon();
+            }
+        }
+        if self.terminal {
+            // Nothing after this draws, so a failure to redraw cannot matter.
+            let _ = self.display.println("");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What a laboratory consists of, as its launcher wrote it down.
+
+use std::net::SocketAddr;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use weft_wire::{Guid, PortNum};
+
+use super::folder::{self, LabFolder, Place};
+use crate::cli::SmpRouting;
+
+/// `lab.json`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct LabRecord {
+    /// The version of weft that started it.
+    pub(crate) version: String,
+    /// The topology file as it was named.
+    pub(crate) topology: String,
+    /// Its agents, in order of name.
+    pub(crate) agents: Vec<AgentRecord>,
+    /// Where the subnet manager sits; `None` with `--no-sm`.
+    pub(crate) sm: Option<SmPlace>,
+    /// The first UDP port and how many follow.
+    pub(crate) udp_ports: (u16, u16),
+    /// The link timeout of all agents.
+    pub(crate) link_timeout_ms: u64,
+}
+
+/// One agent process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct AgentRecord {
+    /// Its name: that of its files.
+    pub(crate) name: String,
+    /// Where it takes links.
+    pub(crate) address: SocketAddr,
+    /// Its devices, in the topology's order.
+    pub(crate) devices: Vec<DeviceRecord>,
+}
+
+/// One device.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct DeviceRecord {
+    /// Its node GUID.
+    pub(crate) guid: Guid,
+    /// Its id in the topology file.
+    pub(crate) id: String,
+    /// Its description.
+    pub(crate) description: String,
+    /// Whether it is a switch.
+    pub(crate) switch: bool,
+}
+
+/// The port that the subnet manager is attached to, and what it was told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SmPlace {
+    /// The agent.
+    pub(crate) agent: String,
+    /// The node.
+    pub(crate) node: Guid,
+    /// The port.
+    pub(crate) port: PortNum,
+    /// How SMPs go.
+    pub(crate) smp_routing: SmpRouting,
+}
+
+impl LabRecord {
+    /// Reads it.
+    pub(crate) fn load(lab: &LabFolder) -> anyhow::Result<Self> {
+        let path = lab.place(Place::Record);
+        let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))
+    }
+
+    /// Writes it.
+    pub(crate) fn store(&self, lab: &LabFolder) -> anyhow::Result<()> {
+        folder::replace(&lab.place(Place::Record), &serde_json::to_vec_pretty(self)?)
+    }
+
+    /// The agent that runs a node, and the node.
+    pub(crate) fn device(&self, node: Guid) -> Option<(&AgentRecord, &DeviceRecord)> {
+        self.agents.iter().find_map(|agent| {
+            agent.devices.iter().find(|device| device.guid == node).map(|device| (agent, device))
+        })
+    }
+}

@@ -1,0 +1,86 @@
+//! Starting one process of a laboratory that runs already.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use weft_umad::launch::{self, FromLauncher, LineDecoder, ToLauncher};
+
+use super::folder::LabFolder;
+use super::process::{poll_for, readable, spawn};
+use crate::failure::Failure;
+
+/// How long a process has to report.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A launcher's socket for one process; it goes when this does.
+struct LaunchSocket {
+    path: PathBuf,
+    listener: UnixListener,
+}
+
+impl Drop for LaunchSocket {
+    fn drop(&mut self) {
+        // If it stays, it goes with the laboratory's folder.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Starts a process and returns when it has reported that it is ready.
+pub(crate) fn start(lab: &LabFolder, verb: &str, config: &std::path::Path, name: &str) -> anyhow::Result<()> {
+    let path = lab.path().join(format!("launch-{}.sock", std::process::id()));
+    let _ = std::fs::remove_file(&path); // Of an earlier process with the same number.
+    let listener =
+        UnixListener::bind(&path).with_context(|| format!("cannot listen on {}", path.display()))?;
+    let socket = LaunchSocket { path, listener };
+    let log = lab.log(name);
+    let mut child = spawn(verb, config, &socket.path, &log)?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).context("a process without a number")?;
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).context("cannot watch the process")?;
+    let deadline = Instant::now() + PATIENCE;
+    let ended = |child: &mut std::process::Child| {
+        let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        Failure::new(format!("{name} ended with {status}")).hint(format!("see {}", log.display()))
+    };
+    {
+        let mut fds = [PollFd::new(&socket.listener, PollFlags::IN), PollFd::new(&pidfd, PollFlags::IN)];
+        poll_for(&mut fds, Some(PATIENCE))?;
+        if fds[0].revents().is_empty() {
+            if !fds[1].revents().is_empty() {
+                return Err(ended(&mut child).into());
+            }
+            return Err(Failure::new(format!("{name} does not report")).hint(see(&log)).into());
+        }
+    }
+    let (mut stream, _) = socket.listener.accept().context("cannot accept the report")?;
+    let mut decoder = LineDecoder::new();
+    loop {
+        match decoder.next_message::<ToLauncher>()? {
+            Some(ToLauncher::Ready { .. }) => break,
+            Some(ToLauncher::Failed { reason, .. }) => {
+                return Err(Failure::new(format!("{name} failed: {reason}")).hint(see(&log)).into());
+            }
+            Some(_) => {}
+            None => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if !readable(&stream, Some(left))? {
+                    return Err(Failure::new(format!("{name} does not report")).hint(see(&log)).into());
+                }
+                let mut bytes = [0; 1024];
+                match stream.read(&mut bytes).context("cannot read the report")? {
+                    0 => return Err(ended(&mut child).into()),
+                    count => decoder.feed(bytes.get(..count).unwrap_or_default()),
+                }
+            }
+        }
+    }
+    stream.write_all(launch::line(&FromLauncher::Go).as_bytes()).context("cannot tell it to go on")
+}
+
+fn see(log: &std::path::Path) -> String {
+    format!("see {}", log.display())
+}

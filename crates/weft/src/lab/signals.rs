@@ -1,0 +1,37 @@
+//! Interrupts as something to poll for, not as something that interrupts.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+use anyhow::Context;
+pub(crate) use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// A descriptor that becomes readable when one of the chosen signals arrives.
+#[derive(Debug)]
+pub(crate) struct Signals(UnixStream);
+
+impl Signals {
+    /// Takes the signals over from their default effect.
+    pub(crate) fn watch(signals: &[i32]) -> anyhow::Result<Self> {
+        let (read, write) = UnixStream::pair().context("cannot make a pair of sockets")?;
+        read.set_nonblocking(true)?;
+        for signal in signals {
+            signal_hook::low_level::pipe::register(*signal, write.try_clone()?)
+                .with_context(|| format!("cannot watch signal {signal}"))?;
+        }
+        Ok(Self(read))
+    }
+
+    /// Whether one came since last asked.
+    pub(crate) fn arrived(&mut self) -> bool {
+        use std::io::Read as _;
+        let mut bytes = [0; 64];
+        self.0.read(&mut bytes).is_ok_and(|count| count > 0)
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

@@ -1,0 +1,130 @@
+//! Ending a laboratory so that nothing of it is left, whatever state it is in.
+//!
+//! Every lock of the laboratory is taken by whoever takes it down, one after the other; a lock that another
+//! process holds ends that process first. A process that was started but has not locked yet finds its lock
+//! taken or its file removed, and ends by itself. So when the folder goes, nothing of the laboratory can be alive.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use rustix::process::Signal;
+use weft_umad::lock::{LockError, ProcessLock};
+
+use super::folder::{LabFolder, Place};
+use super::process::{Holder, wait_for_end};
+
+/// How long a process has to end in order.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How long the kernel has to end a killed process.
+const KILL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What was there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TakenDown {
+    /// Processes that were ended.
+    pub(crate) processes: usize,
+    /// Of these, those that had to be killed.
+    pub(crate) killed: usize,
+}
+
+/// Takes a laboratory down. One that is gone already is success with nothing done.
+pub(crate) fn take_down(lab: &LabFolder) -> anyhow::Result<TakenDown> {
+    let _turn = match ProcessLock::wait(&lab.place(Place::DownLock)) {
+        Ok(lock) => Some(lock),
+        Err(LockError::Removed { .. }) => return Ok(TakenDown::default()),
+        // A folder without its locks is what a crash while making or removing it leaves.
+        Err(LockError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error.into()),
+    };
+    let mut done = TakenDown::default();
+    // The launcher first, so that it starts no more.
+    let launcher = end(vec![lab.place(Place::UpLock)], &mut done)?;
+    let others = end(lock_files(lab)?, &mut done)?;
+    lab.remove()?;
+    drop((launcher, others));
+    Ok(done)
+}
+
+/// The same for the launcher, which holds the lock of its own and must not touch it.
+///
+/// When somebody takes the laboratory down already, the rest is theirs: they wait for this process to end.
+pub(crate) fn take_down_held(lab: &LabFolder) -> anyhow::Result<()> {
+    let _turn = match ProcessLock::take(&lab.place(Place::DownLock)) {
+        Ok(lock) => lock,
+        Err(LockError::Held { .. } | LockError::Removed { .. }) => return Ok(()),
+        Err(LockError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let others = end(lock_files(lab)?, &mut TakenDown::default())?;
+    lab.remove()?;
+    drop(others);
+    Ok(())
+}
+
+/// Ends whoever holds these locks, and takes them.
+fn end(mut files: Vec<PathBuf>, done: &mut TakenDown) -> anyhow::Result<Vec<ProcessLock>> {
+    let mut locks = Vec::new();
+    // A process that was just starting may take its lock between our asking and our taking: so several rounds.
+    for _ in 0..10 {
+        let mut held = Vec::new();
+        for file in std::mem::take(&mut files) {
+            match ProcessLock::take(&file) {
+                Ok(lock) => locks.push(lock),
+                Err(LockError::Removed { .. }) => {}
+                Err(LockError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+                Err(LockError::Held { .. }) => held.push(file),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if held.is_empty() {
+            return Ok(locks);
+        }
+        let mut holders = Vec::new();
+        for file in &held {
+            holders.extend(Holder::of(file)?);
+        }
+        done.processes += holders.len();
+        done.killed += stop(holders)?;
+        files = held;
+    }
+    anyhow::bail!("a lock of the laboratory is taken again and again: {}", files[0].display())
+}
+
+/// Ends processes in order, and kills those that do not end. Returns how many were killed.
+fn stop(holders: Vec<Holder>) -> anyhow::Result<usize> {
+    for holder in &holders {
+        holder.signal(Signal::TERM)?;
+    }
+    let stubborn = wait_for_end(holders, GRACE)?;
+    let killed = stubborn.len();
+    kill(stubborn)?;
+    Ok(killed)
+}
+
+/// Kills processes and waits until they are gone.
+pub(crate) fn kill(holders: Vec<Holder>) -> anyhow::Result<()> {
+    for holder in &holders {
+        holder.signal(Signal::KILL)?;
+    }
+    let alive = wait_for_end(holders, KILL_PATIENCE)?;
+    if let Some(holder) = alive.first() {
+        anyhow::bail!("process {} does not end", holder.pid.as_raw_nonzero());
+    }
+    Ok(())
+}
+
+fn lock_files(lab: &LabFolder) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(lab.locks()) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.with_context(|| format!("cannot list {}", lab.locks().display()))?,
+    };
+    let up = lab.place(Place::UpLock);
+    let mut files = Vec::new();
+    for entry in entries {
+        files.push(entry.with_context(|| format!("cannot list {}", lab.locks().display()))?.path());
+    }
+    files.retain(|file| *file != up); // Held by us already: opening it again would let it go.
+    Ok(files)
+}

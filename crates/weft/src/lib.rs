@@ -1,0 +1,62 @@
+//! The command line and the laboratory: start a fabric, stop it, look into it, break it, measure it.
+//!
+//! One program does everything. `weft up` starts the agents and the subnet manager by running itself again with
+//! the hidden verbs `agent` and `sm`; `weft-agent` and `weft-sm` are the same two for containers.
+//!
+//! ```text
+//!   weft up ──spawns──▶ weft agent ×N ◀──attach── weft sm
+//!      ▲                   │                        │
+//!      └── launch.sock ────┴── ready, links ── progress, SUBNET UP
+//! ```
+//!
+//! `lab` is the laboratory's folder and processes, `verbs` one file per verb, `sm_process` the subnet
+//! manager's driver and `live` what the verbs read from the fabric with SMPs.
+
+mod cli;
+mod failure;
+mod lab;
+mod live;
+mod output;
+mod sm_process;
+mod topology_file;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// `weft`
+pub fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    match verbs::run(cli) {
+        Ok(code) => code,
+        Err(error) => failure::report(&error),
+    }
+}
+
+/// `weft-agent`
+pub fn agent_main() -> ExitCode {
+    process_main(verbs::agent)
+}
+
+/// `weft-sm`
+pub fn sm_main() -> ExitCode {
+    process_main(verbs::sm)
+}
+
+fn process_main(run: fn(&cli::ProcessArgs) -> anyhow::Result<()>) -> ExitCode {
+    let process = cli::ProcessCli::parse();
+    match run(&process.args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure::report(&error),
+    }
+}
+
+/// Log lines go to standard error. `WEFT_LOG` chooses which, as `RUST_LOG` does elsewhere.
+fn start_log() {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_from_env("WEFT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A second call in one process keeps the first log.
+    let _ = log.with_ansi(output::color_on_stderr()).try_init();
+}

@@ -1,0 +1,117 @@
+//! A program attached to a port, its requests and their answers.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use weft_machine::Time;
+use weft_mgmt::{Limits, Transactions};
+use weft_umad::{Attached, Client, ClientError, ServerMessage};
+use weft_wire::{AddressedMad, Guid, PortNum};
+
+use crate::failure::Failure;
+use crate::lab::{LabFolder, LabRecord};
+
+/// How long an agent has to answer an attachment.
+const ATTACH_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How these programs pace their requests.
+pub(crate) fn limits(window: u32) -> Limits {
+    Limits { window, ..Limits::default() }
+}
+
+/// An attachment.
+#[derive(Debug)]
+pub(crate) struct Session {
+    client: Client,
+    attached: Attached,
+    start: Instant,
+}
+
+impl Session {
+    /// Attaches to a port of a laboratory.
+    pub(crate) fn attach(
+        lab: &LabFolder,
+        record: &LabRecord,
+        node: Guid,
+        port: PortNum,
+    ) -> anyhow::Result<Self> {
+        let (agent, device) = record.device(node).context("the laboratory has no such node")?;
+        let mut client = match Client::connect(&lab.agent_socket(&agent.name)) {
+            Err(ClientError::Connect { .. }) => {
+                return Err(Failure::new(format!("the agent of `{}` is not running", device.description))
+                    .hint(format!("start it with `weft fault restart {}`", device.id))
+                    .into());
+            }
+            connected => connected?,
+        };
+        let attached = client
+            .attach(node, port, Vec::new(), ATTACH_PATIENCE)
+            .with_context(|| format!("cannot attach to `{}` port {port}", device.description))?;
+        Ok(Self { client, attached, start: Instant::now() })
+    }
+
+    /// The port it is attached to.
+    pub(crate) fn attached(&self) -> &Attached {
+        &self.attached
+    }
+
+    /// The time since it was attached.
+    pub(crate) fn now(&self) -> Time {
+        Time::from_nanos(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Sends a MAD now.
+    pub(crate) fn send(&mut self, mad: &AddressedMad) -> anyhow::Result<()> {
+        self.client.send(mad)?;
+        Ok(self.client.flush()?)
+    }
+
+    /// The next MAD, `None` when none comes in time.
+    pub(crate) fn receive(&mut self, timeout: Duration) -> anyhow::Result<Option<AddressedMad>> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            match self.client.recv(deadline.saturating_duration_since(Instant::now()))? {
+                Some(ServerMessage::Receive(mad)) => return Ok(Some(mad)),
+                Some(_) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Runs requests to their ends. `take` gets each answer, or `None` for a request that nobody answered, and
+    /// adds what it wants asked next.
+    pub(crate) fn exchange<K>(
+        &mut self,
+        limits: Limits,
+        first: Vec<(K, AddressedMad)>,
+        mut take: impl FnMut(K, Option<AddressedMad>, &mut Vec<(K, AddressedMad)>),
+    ) -> anyhow::Result<()> {
+        let mut transactions = Transactions::new(limits);
+        let mut next = first;
+        loop {
+            for (key, request) in next.drain(..) {
+                transactions.offer(key, request).map_err(|_| anyhow::anyhow!("too many requests at once"))?;
+            }
+            while let Some(mad) = transactions.poll_transmit(self.now()) {
+                self.client.send(&mad)?;
+            }
+            self.client.flush()?;
+            if transactions.is_idle() {
+                return Ok(());
+            }
+            let wake = transactions.poll_timeout().map_or(Time::ZERO, |at| at.saturating_sub(self.now()));
+            let mut message = self.client.recv(Duration::from_nanos(wake.as_nanos()))?;
+            while let Some(received) = message {
+                if let ServerMessage::Receive(mad) = received
+                    && let Some(done) = transactions.handle_response(self.now(), &mad)
+                {
+                    take(done.key, Some(done.mad), &mut next);
+                }
+                message = self.client.try_recv()?;
+            }
+            while let Some(failed) = transactions.poll_failed(self.now()) {
+                take(failed.key, None, &mut next);
+            }
+        }
+    }
+}

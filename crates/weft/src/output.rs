@@ -1,0 +1,85 @@
+//! Data on standard output: text, tables and JSON.
+
+use std::fmt;
+use std::io::{ErrorKind, IsTerminal, Write};
+
+use anyhow::Context;
+use serde::Serialize;
+
+/// Whoever read standard output has closed it. Success, not failure.
+#[derive(Debug)]
+pub(crate) struct StdoutClosed;
+
+impl fmt::Display for StdoutClosed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("standard output was closed")
+    }
+}
+
+impl std::error::Error for StdoutClosed {}
+
+/// Writes to standard output and flushes it.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(StdoutClosed.into()),
+        written => written.context("cannot write to standard output"),
+    }
+}
+
+/// Writes a value as JSON, indented, with a line end.
+pub(crate) fn print_json<T: Serialize + ?Sized>(value: &T) -> anyhow::Result<()> {
+    print(&format!("{}\n", serde_json::to_string_pretty(value)?))
+}
+
+/// Whether standard error may be coloured (<https://no-color.org>).
+pub(crate) fn color_on_stderr() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::io::stderr().is_terminal()
+}
+
+/// Rows under headings, columns as wide as their widest cell. Columns of numbers are set flush right.
+#[derive(Debug)]
+pub(crate) struct Table {
+    headings: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// An empty table.
+    pub(crate) fn new(headings: &[&'static str]) -> Self {
+        Self { headings: headings.to_vec(), rows: Vec::new() }
+    }
+
+    /// Adds a row of as many cells as there are headings.
+    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
+        assert_eq!(N, self.headings.len(), "a row has one cell per heading");
+        self.rows.push(cells.into());
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = |text: &str| text.chars().count();
+        let columns: Vec<(usize, bool)> = (0..self.headings.len())
+            .map(|column| {
+                let cells = || self.rows.iter().map(|row| row[column].as_str());
+                let widest = cells().map(width).max().unwrap_or(0).max(width(self.headings[column]));
+                let numeric = cells().all(|cell| cell.starts_with(|c: char| c.is_ascii_digit() || c == '-'))
+                    && cells().all(|cell| cell.bytes().all(|byte| b"0123456789.-%".contains(&byte)));
+                (widest, numeric && !self.rows.is_empty())
+            })
+            .collect();
+        let line = |f: &mut fmt::Formatter<'_>, cells: &mut dyn Iterator<Item = &str>| {
+            let mut text = String::new();
+            for (cell, (widest, numeric)) in cells.zip(&columns) {
+                let padding = " ".repeat(widest.saturating_sub(width(cell)));
+                let (before, after) =
+                    if *numeric { (padding, String::new()) } else { (String::new(), padding) };
+                text.push_str(&format!("{before}{cell}{after}  "));
+            }
+            writeln!(f, "{}", text.trim_end())
+        };
+        line(f, &mut self.headings.iter().copied())?;
+        self.rows.iter().try_for_each(|row| line(f, &mut row.iter().map(String::as_str)))
+    }
+}

@@ -1,0 +1,79 @@
+//! The line to the launcher, as long as there is one.
+
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use rustix::event::{PollFd, PollFlags};
+use weft_umad::launch::{self, FromLauncher, LineDecoder, ToLauncher};
+
+use crate::lab::launch::SM;
+use crate::lab::process::poll_for;
+use crate::lab::signals::Signals;
+
+/// Says what happens to whoever launches; says nothing when nobody does.
+#[derive(Debug)]
+pub(crate) struct LauncherLine {
+    stream: Option<UnixStream>,
+}
+
+impl LauncherLine {
+    /// Connects and says that this process is ready.
+    pub(super) fn connect(path: Option<&Path>) -> Self {
+        let mut line = Self { stream: path.and_then(|path| UnixStream::connect(path).ok()) };
+        line.send(&ToLauncher::Ready { agent: SM.to_owned(), pid: std::process::id() });
+        line
+    }
+
+    /// Sends, or gives the line up.
+    pub(super) fn send(&mut self, message: &ToLauncher) {
+        let Some(stream) = &mut self.stream else { return };
+        if stream.write_all(launch::line(message).as_bytes()).is_err() {
+            self.stream = None;
+        }
+    }
+
+    /// Waits until the launcher says to go on, or is gone; false when a signal says to stop.
+    pub(super) fn wait_for_go(&mut self, stop: &Signals) -> anyhow::Result<bool> {
+        let mut decoder = LineDecoder::new();
+        while let Some(stream) = &mut self.stream {
+            {
+                let mut fds = [PollFd::new(stream, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
+                poll_for(&mut fds, None)?;
+                if !fds[1].revents().is_empty() {
+                    return Ok(false);
+                }
+            }
+            let mut bytes = [0; 256];
+            match stream.read(&mut bytes) {
+                Ok(0) | Err(_) => self.stream = None,
+                Ok(count) => decoder.feed(bytes.get(..count).unwrap_or_default()),
+            }
+            match decoder.next_message() {
+                Ok(Some(FromLauncher::Go)) => return Ok(true),
+                Ok(None) => {}
+                Err(_) => self.stream = None,
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether there is still somebody to tell.
+    pub(super) fn is_open(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// What to watch for the launcher's end.
+    pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.stream.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Reads what is there; the launcher says no more, so anything but its end is ignored.
+    pub(super) fn read_ready(&mut self) {
+        let Some(stream) = &mut self.stream else { return };
+        if !matches!(stream.read(&mut [0; 256]), Ok(count) if count > 0) {
+            self.stream = None;
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The subnet manager's driver: one thread that waits for its agent, its clock and its signals, and nothing else.
+//!
+//! ```text
+//!   attachment ──MADs──▶ SubnetManager ──MADs──▶ attachment
+//!   clock, SIGHUP ─────▶   (machine)   ──LIDs──▶ guid2lid
+//!                                      ─events─▶ events.jsonl, status.json, the launcher
+//! ```
+
+mod driver;
+mod launcher;
+mod status;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use weft_sm::GuidToLid;
+use weft_umad::lock::ProcessLock;
+use weft_wire::{Guid, PortNum};
+
+pub(crate) use status::SmStatus;
+
+use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+
+/// What the subnet manager's process is told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SmConfig {
+    /// The lock that it holds while it lives.
+    pub(crate) lock: Option<PathBuf>,
+    /// Where it attaches.
+    pub(crate) attach: PathBuf,
+    /// To which node.
+    pub(crate) node: Guid,
+    /// To which of its ports.
+    pub(crate) port: PortNum,
+    /// The launcher's socket.
+    pub(crate) launch: Option<PathBuf>,
+    /// Where LIDs are kept.
+    pub(crate) guid2lid: PathBuf,
+    /// Where it says how it is.
+    pub(crate) status: PathBuf,
+    /// Where it says what happened.
+    pub(crate) events: PathBuf,
+    /// What the machine is told.
+    pub(crate) options: weft_sm::Options,
+}
+
+/// Runs until a signal asks it to end.
+pub(crate) fn run(path: &Path, launch: Option<PathBuf>) -> anyhow::Result<()> {
+    let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut config: SmConfig =
+        serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))?;
+    config.launch = launch.or(config.launch);
+    let _lock = config.lock.as_deref().map(ProcessLock::take).transpose()?;
+    crate::start_log();
+    let stop = Signals::watch(&[SIGTERM, SIGINT])?;
+    let resweep = Signals::watch(&[SIGHUP])?;
+    let known = load_guid2lid(&config.guid2lid)?;
+    let mut launcher = launcher::LauncherLine::connect(config.launch.as_deref());
+    if launcher.wait_for_go(&stop)? {
+        driver::Driver::new(config, &known, launcher, stop, resweep).run()?;
+    }
+    Ok(())
+}
+
+/// LIDs kept from an earlier run. A file that makes no sense is an error: guessing would renumber a fabric.
+fn load_guid2lid(path: &Path) -> anyhow::Result<GuidToLid> {
+    match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(GuidToLid::default()),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+        Ok(text) => text.parse().with_context(|| format!("{} makes no sense", path.display())),
+    }
+}

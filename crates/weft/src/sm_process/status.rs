@@ -1,0 +1,119 @@
+//! What `weft status` shows: the subnet manager's own account, kept in a file that is replaced as a whole.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use weft_sm::{Event, Phase, Summary, SweepKind};
+use weft_wire::Guid;
+
+/// How the subnet manager is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SmStatus {
+    /// Whether it is attached to its port.
+    pub(crate) attached: bool,
+    /// The phase of the sweep under way.
+    pub(crate) phase: Option<Phase>,
+    /// Whether the last heavy sweep left everything in service.
+    pub(crate) subnet_up: bool,
+    /// Heavy sweeps begun.
+    pub(crate) heavy_sweeps: u64,
+    /// Light sweeps begun.
+    pub(crate) light_sweeps: u64,
+    /// Traps received.
+    pub(crate) traps: u64,
+    /// Nodes in the subnet.
+    pub(crate) nodes: u64,
+    /// Hosts that were there and cannot be reached any more.
+    pub(crate) cut_off: BTreeMap<Guid, String>,
+    /// What the last heavy sweep came to.
+    pub(crate) last: Option<Summary>,
+}
+
+impl SmStatus {
+    /// Reads it; `None` when the subnet manager has not said anything yet.
+    pub(crate) fn load(path: &Path) -> anyhow::Result<Option<Self>> {
+        match std::fs::read(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+            Ok(text) => serde_json::from_slice(&text)
+                .map(Some)
+                .with_context(|| format!("{} makes no sense", path.display())),
+        }
+    }
+
+    /// Takes an event; whether that changed what there is to say.
+    pub(super) fn take(&mut self, event: &Event) -> bool {
+        match event {
+            Event::SweepStarted { kind: SweepKind::Heavy, .. } => {
+                self.heavy_sweeps += 1;
+                self.subnet_up = false;
+            }
+            Event::SweepStarted { kind: SweepKind::Light, .. } => self.light_sweeps += 1,
+            Event::PhaseStarted { phase } => self.phase = Some(*phase),
+            Event::NodeFound { guid, .. } => {
+                self.nodes += 1;
+                self.cut_off.remove(guid);
+            }
+            Event::NodeLost { .. } => self.nodes = self.nodes.saturating_sub(1),
+            Event::HostCutOff { guid, description } => {
+                self.cut_off.insert(*guid, description.clone());
+            }
+            Event::TrapReceived { .. } => self.traps += 1,
+            Event::SubnetUp(summary) => {
+                self.phase = None;
+                self.subnet_up = summary.complete;
+                self.last = Some(summary.clone());
+            }
+            _ => return false,
+        }
+        true
+    }
+}
+
+impl fmt::Display for SmStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match (self.attached, self.subnet_up, self.phase) {
+            (false, ..) => "waiting for its agent".to_owned(),
+            (_, true, _) => "SUBNET UP".to_owned(),
+            (_, _, Some(phase)) => format!("sweeping, phase {phase:?}"),
+            (_, _, None) => "not up".to_owned(),
+        };
+        writeln!(f, "state: {state}")?;
+        writeln!(
+            f,
+            "sweeps: {} heavy, {} light; traps: {}",
+            self.heavy_sweeps, self.light_sweeps, self.traps
+        )?;
+        if let Some(last) = &self.last {
+            writeln!(
+                f,
+                "subnet: {} switches, {} hosts, {} cables, {} LIDs, {} ports active",
+                last.switches, last.hosts, last.cables, last.lids, last.ports_active
+            )?;
+            writeln!(
+                f,
+                "last heavy sweep: {:.3} s, {} SMPs, {} retries, {} LFT writes",
+                last.took.as_secs_f64(),
+                last.smps.total(),
+                last.retries,
+                last.smps.set_lft
+            )?;
+            for (count, what) in [
+                (last.ports_silent, "ports have a link, but nobody answers behind them"),
+                (last.ports_refused, "ports did not become Active"),
+                (last.unanswered, "requests were not answered"),
+            ] {
+                if count > 0 {
+                    writeln!(f, "missing: {count} {what}")?;
+                }
+            }
+        }
+        for (guid, description) in &self.cut_off {
+            writeln!(f, "cut off: `{description}` ({guid})")?;
+        }
+        Ok(())
+    }
+}

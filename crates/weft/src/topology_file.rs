@@ -1,0 +1,35 @@
+//! Reading topology files, and saying what is wrong with them.
+
+use std::path::Path;
+
+use weft_topology::Fabric;
+
+use crate::failure::Failure;
+
+/// Reads a topology file and what it includes. What is wrong with it is the user's: exit code 2.
+pub(crate) fn load(path: &Path) -> anyhow::Result<Fabric> {
+    let name = path.display().to_string();
+    let bytes = std::fs::read(path).map_err(|error| {
+        Failure::bad_input(format!("cannot read {name}: {error}"))
+            .hint("`weft topo gen` makes topology files; `ibnetdiscover` prints them")
+    })?;
+    let mut include = |included: &str, from: &str| {
+        let beside = Path::new(from).parent().unwrap_or(Path::new("")).join(included);
+        std::fs::read_to_string(beside).map_err(|error| error.to_string())
+    };
+    let parsed = weft_topology::parse_bytes(&name, &bytes, &mut include);
+    let fabric = parsed.map_err(|mut error| {
+        let hint = error.hint.take();
+        let failure = Failure::bad_input(error.to_string());
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    if fabric.nodes().is_empty() {
+        return Err(Failure::bad_input(format!("{name} holds no nodes"))
+            .hint("nodes begin with `Switch` or `Ca`, as `ibnetdiscover` prints them")
+            .into());
+    }
+    Ok(fabric)
+}

@@ -1,0 +1,87 @@
+//! Whether the machine was quiet while something was measured.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use weft_umad::lock;
+
+use crate::lab::LabFolder;
+
+/// The share of one core that others may use while a number is taken.
+pub(super) const OTHERS_MAX: f64 = 0.05;
+
+/// What was used when the measurement began.
+pub(super) struct Watch<'a> {
+    lab: &'a LabFolder,
+    began: Instant,
+    all: Duration,
+    own: BTreeMap<i32, Duration>,
+}
+
+impl<'a> Watch<'a> {
+    /// From now on.
+    pub(super) fn start(lab: &'a LabFolder) -> anyhow::Result<Self> {
+        Ok(Self { lab, began: Instant::now(), all: all_used()?, own: own_used(lab)? })
+    }
+
+    /// How much of one core all processes but this one, the laboratory's and those that used `gone` used.
+    pub(super) fn others_used(&self, gone: Duration) -> anyhow::Result<f64> {
+        let took = self.began.elapsed();
+        let all = all_used()?.saturating_sub(self.all);
+        let own: Duration = own_used(self.lab)?
+            .into_iter()
+            .map(|(pid, used)| used.saturating_sub(self.own.get(&pid).copied().unwrap_or_default()))
+            .sum();
+        Ok(all.saturating_sub(own + gone).as_secs_f64() / took.as_secs_f64())
+    }
+}
+
+/// What all processes and other machines used of all cores since boot. Interrupts are left out: the kernel counts
+/// those of the measured packets there too.
+fn all_used() -> anyhow::Result<Duration> {
+    let text = std::fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
+    let line = text.lines().next().context("/proc/stat is empty")?;
+    let fields: Vec<u64> = line.split_whitespace().skip(1).map(|word| word.parse().unwrap_or(0)).collect();
+    // user, nice and system; steal is what a hypervisor gave to others. Guests are counted in user already.
+    let used = [0, 1, 2, 7].iter().map(|at| fields.get(*at).copied().unwrap_or(0)).sum();
+    Ok(ticks(used))
+}
+
+fn own_used(lab: &LabFolder) -> anyhow::Result<BTreeMap<i32, Duration>> {
+    let mut used = BTreeMap::new();
+    let own = i32::try_from(std::process::id()).unwrap_or(0);
+    used.insert(own, process_used(own).unwrap_or_default());
+    let locks = std::fs::read_dir(lab.locks()).context("cannot list the laboratory's processes")?;
+    for entry in locks.flatten() {
+        let holder = lock::holder(&entry.path()).ok().flatten();
+        if let Some(pid) = holder.map(|pid| pid.as_raw_nonzero().get()) {
+            used.insert(pid, process_used(pid).unwrap_or_default());
+        }
+    }
+    Ok(used)
+}
+
+/// What a process and its threads used. `None` when it is gone.
+pub(super) fn process_used(pid: i32) -> Option<Duration> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything, even spaces and parentheses.
+    let rest = text.rsplit_once(')')?.1;
+    let field = |at: usize| rest.split_whitespace().nth(at)?.parse::<u64>().ok();
+    Some(ticks(field(11)? + field(12)?))
+}
+
+fn ticks(count: u64) -> Duration {
+    let per_second = rustix::param::clock_ticks_per_second();
+    Duration::from_nanos(count.saturating_mul(1_000_000_000 / per_second.max(1)))
+}
+
+/// The machine in one line.
+pub(super) fn machine() -> String {
+    let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model =
+        cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map(|(_, name)| name);
+    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("{}, {cores} cores, Linux {}", model.unwrap_or("unknown processor"), kernel.trim())
+}

@@ -1,0 +1,307 @@
+//! `weft check`
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::ExitCode;
+
+use serde::Serialize;
+use weft_mgmt::{Request, SmpRoute};
+use weft_topology::{NodeIndex, NodeType};
+use weft_wire::{AttributeId, Guid, Lid, NodeInfo, PortNum, PortState};
+
+use super::{Lab, trace};
+use crate::cli::CheckArgs;
+use crate::failure::Failure;
+use crate::lab::LabFolder;
+use crate::live::{LiveFabric, LiveRouting, Session, discover, limits};
+use crate::output::{print, print_json};
+
+/// Up to this many hosts every path is tried with a packet.
+const SMALL_HOSTS_MAX: usize = 128;
+
+/// Packets under way at once from one host.
+const WINDOW: u32 = 16;
+
+/// Counter-examples printed; the rest is counted.
+const SHOWN_MAX: usize = 20;
+
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    ok: bool,
+    attached_to: String,
+    switches: usize,
+    hosts: usize,
+    cables: usize,
+    ports_active: usize,
+    lids: usize,
+    table_pairs: u64,
+    detours: u64,
+    packets: usize,
+    sampled: Option<Sample>,
+    /// Out of service, but no host is lost by it.
+    notes: Vec<String>,
+    /// What is wrong.
+    problems: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Sample {
+    seed: u64,
+    of: usize,
+}
+
+/// A host's port that takes part.
+struct Host {
+    name: String,
+    node: Guid,
+    port: PortNum,
+    lid: Lid,
+}
+
+pub(super) fn run(folder: &LabFolder, args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    let lab = Lab::load(folder)?;
+    let mut report = Report::default();
+    let mut session = attach_anywhere(&lab)?;
+    report.attached_to = name(&lab, session.attached().node);
+    let live = discover(&mut session)?;
+    drop(session);
+    report.problems.extend(live.unanswered.iter().cloned());
+    against_cabling(&lab, &live, &mut report);
+    subnet_up(&live, &mut report);
+    tables(&live, &mut report);
+    packets(&lab, &live, args, &mut report)?;
+    report.ok = report.problems.is_empty();
+    if args.json {
+        print_json(&report)?;
+    } else {
+        print(&text(&report))?;
+    }
+    Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Attaches where the subnet manager sits, or else at the first host that lives.
+fn attach_anywhere(lab: &Lab) -> anyhow::Result<Session> {
+    let sm = lab.record.sm.as_ref().and_then(|sm| lab.fabric.by_guid(sm.node));
+    let hosts = lab.fabric.iter().filter(|(_, node)| node.kind == NodeType::Hca).map(|(index, _)| index);
+    for index in sm.into_iter().chain(hosts) {
+        let Ok(port) = trace::attach_port(lab, index) else { continue };
+        if let Ok(session) = Session::attach(&lab.folder, &lab.record, lab.fabric.node(index).guid, port) {
+            return Ok(session);
+        }
+    }
+    Err(Failure::new("no host's agent is running").hint("`weft ps` lists the processes").into())
+}
+
+/// What the cabling has and the fabric has not.
+fn against_cabling(lab: &Lab, live: &LiveFabric, report: &mut Report) {
+    let pieces = lab.fabric.components();
+    let piece = |index: NodeIndex| pieces.get(index.index()).copied();
+    let sm = lab.record.sm.as_ref().and_then(|sm| lab.fabric.by_guid(sm.node)).unwrap_or_default();
+    let mut outside = 0;
+    for (index, node) in lab.fabric.iter() {
+        if live.nodes.contains_key(&node.guid) {
+            continue;
+        }
+        if piece(index) != piece(sm) {
+            outside += 1;
+        } else if node.kind == NodeType::Hca && node.cabled_ports().next().is_some() {
+            report.problems.push(format!("host `{}` is cut off", node.description));
+        } else {
+            report.notes.push(format!("`{}` is out of service", node.description));
+        }
+    }
+    if outside > 0 {
+        report.notes.push(format!("{outside} nodes are not cabled to this piece of the fabric"));
+    }
+    let end = |port: weft_topology::PortRef| (lab.fabric.node(port.node).guid, port.port);
+    for cable in lab.fabric.cables() {
+        let both = [cable.a, cable.b].iter().all(|port| live.nodes.contains_key(&end(*port).0));
+        if both && live.cables.get(&end(cable.a)) != Some(&end(cable.b)) {
+            let (a, b) = (lab.fabric.port_name(cable.a), lab.fabric.port_name(cable.b));
+            report.notes.push(format!("the cable {a} - {b} is out of service"));
+        }
+    }
+}
+
+/// The definition of SUBNET UP: every cabled port Active, every end port a LID of its own, complete tables.
+fn subnet_up(live: &LiveFabric, report: &mut Report) {
+    report.switches = live.nodes.values().filter(|node| node.is_switch()).count();
+    report.hosts = live.nodes.values().filter(|node| !node.is_switch()).count();
+    report.cables = live.cables.len() / 2;
+    for (guid, port) in live.cables.keys() {
+        let Some(node) = live.nodes.get(guid) else { continue };
+        match node.ports.get(port).map(|info| info.port_state) {
+            Some(PortState::Active) => report.ports_active += 1,
+            Some(state) => report.problems.push(format!("`{}` port {port} is {state}", node.description)),
+            None => report.problems.push(format!("`{}` port {port} does not answer", node.description)),
+        }
+    }
+    let mut owners: BTreeMap<u16, String> = BTreeMap::new();
+    for node in live.nodes.values() {
+        for (port, info) in node.end_ports() {
+            let owner = format!("`{}` port {port}", node.description);
+            if !info.lid.is_unicast() {
+                report.problems.push(format!("{owner} has no LID"));
+                continue;
+            }
+            let last = info.lid.0.saturating_add((1 << info.lmc) - 1);
+            for lid in info.lid.0..=last {
+                if let Some(first) = owners.insert(lid, owner.clone()) {
+                    report.problems.push(format!("LID {lid} belongs to both {first} and {owner}"));
+                }
+            }
+        }
+    }
+    report.lids = owners.len();
+    for node in live.nodes.values().filter(|node| node.is_switch()) {
+        let missing: Vec<u16> =
+            owners.keys().copied().filter(|lid| node.route(Lid(*lid)).is_none()).collect();
+        if let Some(first) = missing.first() {
+            report.problems.push(format!(
+                "the table of `{}` lacks {} LIDs, such as {first} ({})",
+                node.description,
+                missing.len(),
+                owners[first]
+            ));
+        }
+    }
+}
+
+/// Every way to every LID, by the tables alone.
+fn tables(live: &LiveFabric, report: &mut Report) {
+    let LiveRouting { fabric, lids, routes } = match live.routing() {
+        Ok(routing) => routing,
+        Err(error) => return report.problems.push(format!("{error:#}")),
+    };
+    let verified = weft_routing::verify(&fabric, &lids, &routes);
+    report.table_pairs = verified.pairs;
+    report.detours = verified.detours;
+    report.problems.extend(verified.counter_examples.iter().map(|example| format!("tables: {example}")));
+    let unlisted = verified.failures.saturating_sub(verified.counter_examples.len() as u64);
+    if unlisted > 0 {
+        report.problems.push(format!("tables: {unlisted} more pairs of switch and LID do not arrive"));
+    }
+}
+
+fn hosts(live: &LiveFabric) -> Vec<Host> {
+    let nodes = live.nodes.iter().filter(|(_, node)| node.info.node_type == NodeType::Hca);
+    nodes
+        .flat_map(|(guid, node)| {
+            node.end_ports().filter(|(_, info)| info.lid.is_unicast()).map(|(port, info)| Host {
+                name: node.description.clone(),
+                node: *guid,
+                port,
+                lid: info.lid,
+            })
+        })
+        .collect()
+}
+
+/// A real LID-routed packet along each path, and its answer back.
+fn packets(lab: &Lab, live: &LiveFabric, args: &CheckArgs, report: &mut Report) -> anyhow::Result<()> {
+    let hosts = hosts(live);
+    let pairs = hosts.len() * hosts.len().saturating_sub(1);
+    let sampled = !args.all && hosts.len() > SMALL_HOSTS_MAX && args.sample < pairs;
+    if sampled {
+        report.sampled = Some(Sample { seed: args.seed, of: pairs });
+    }
+    let chosen = if sampled { sample(&hosts, args) } else { every_pair(&hosts) };
+    for (source, targets) in chosen {
+        let source = &hosts[source];
+        let mut session = match Session::attach(&lab.folder, &lab.record, source.node, source.port) {
+            Ok(session) => session,
+            Err(error) => {
+                report.problems.push(format!("`{}`: {error:#}", source.name));
+                continue;
+            }
+        };
+        let request = |target: &usize| {
+            let route = SmpRoute::Lid(hosts[*target].lid);
+            (*target, Request::get(AttributeId::NodeInfo, 0).by(&route))
+        };
+        report.packets += targets.len();
+        let mut problems = Vec::new();
+        session.exchange(limits(WINDOW), targets.iter().map(request).collect(), |target, answer, _| {
+            let target = &hosts[target];
+            let problem = match answer {
+                None => "no answer".to_owned(),
+                Some(answer) => match NodeInfo::decode(answer.mad.smp_attribute()).node_guid {
+                    guid if guid == target.node => return,
+                    guid => format!("answered by {guid}, not by {}", target.node),
+                },
+            };
+            let (from, to, lid) = (&source.name, &target.name, target.lid);
+            problems.push(format!("a packet from `{from}` to `{to}` (LID {lid}): {problem}"));
+        })?;
+        report.problems.extend(problems);
+    }
+    Ok(())
+}
+
+fn every_pair(hosts: &[Host]) -> BTreeMap<usize, Vec<usize>> {
+    let others =
+        |source: usize| (0..hosts.len()).filter(|target| hosts[*target].node != hosts[source].node).collect();
+    (0..hosts.len()).map(|source| (source, others(source))).collect()
+}
+
+/// Pairs drawn with a small generator of our own, so that a seed means the same for ever.
+fn sample(hosts: &[Host], args: &CheckArgs) -> BTreeMap<usize, Vec<usize>> {
+    let mut state = args.seed;
+    let mut draw = |below: usize| {
+        // SplitMix64.
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((u128::from(z ^ (z >> 31)) * below as u128) >> 64) as usize
+    };
+    let mut pairs = BTreeSet::new();
+    // More draws than pairs wanted, because some come twice; bounded in any case.
+    for _ in 0..args.sample.saturating_mul(4) {
+        let (source, target) = (draw(hosts.len()), draw(hosts.len()));
+        if hosts[source].node != hosts[target].node {
+            pairs.insert((source, target));
+        }
+        if pairs.len() >= args.sample {
+            break;
+        }
+    }
+    let mut chosen: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (source, target) in pairs {
+        chosen.entry(source).or_default().push(target);
+    }
+    chosen
+}
+
+fn text(report: &Report) -> String {
+    let mut text = format!(
+        "read from `{}`: {} switches, {} hosts, {} cables, {} ports active, {} LIDs\n",
+        report.attached_to, report.switches, report.hosts, report.cables, report.ports_active, report.lids
+    );
+    text += &format!(
+        "tables: {} pairs of switch and LID followed, {} by more cables than needed\n",
+        report.table_pairs, report.detours
+    );
+    text += &match &report.sampled {
+        None => format!("packets: {} sent, every pair of hosts\n", report.packets),
+        Some(sample) => format!(
+            "packets: {} sent, a sample of {} pairs with seed {} (--all sends every one)\n",
+            report.packets, sample.of, sample.seed
+        ),
+    };
+    for note in &report.notes {
+        text += &format!("note: {note}\n");
+    }
+    for problem in report.problems.iter().take(SHOWN_MAX) {
+        text += &format!("problem: {problem}\n");
+    }
+    if report.problems.len() > SHOWN_MAX {
+        text += &format!("and {} more problems\n", report.problems.len() - SHOWN_MAX);
+    }
+    text += if report.ok { "ok: every host reaches every other\n" } else { "not ok\n" };
+    text
+}
+
+fn name(lab: &Lab, guid: Guid) -> String {
+    let node = lab.fabric.by_guid(guid).map(|index| lab.fabric.node(index).description.clone());
+    node.unwrap_or_else(|| guid.to_string())
+}

@@ -1,0 +1,36 @@
+//! `weft down`
+
+use crate::cli::DownArgs;
+use crate::lab::teardown::take_down;
+use crate::lab::{Base, process};
+
+pub(super) fn run(lab: Option<&str>, args: &DownArgs) -> anyhow::Result<()> {
+    process::raise_file_limit();
+    let base = Base::locate();
+    let labs = match (args.all, lab) {
+        (true, _) => {
+            let mut labs = base.labs()?;
+            labs.extend(base.unfinished()?);
+            labs
+        }
+        // Down again is still down: a name that nobody has is no error.
+        (false, Some(name)) => vec![base.lab(name)?],
+        (false, None) if base.labs()?.is_empty() => Vec::new(),
+        (false, None) => vec![base.select(None)?],
+    };
+    if labs.is_empty() {
+        eprintln!("no laboratory is running");
+    }
+    for lab in labs {
+        let name = lab.name();
+        if !lab.path().exists() {
+            eprintln!("no laboratory `{name}` is running");
+            continue;
+        }
+        let done = take_down(&lab)?;
+        let killed =
+            if done.killed > 0 { format!(", {} of them killed", done.killed) } else { String::new() };
+        eprintln!("took down `{name}`: {} processes ended{killed}", done.processes);
+    }
+    Ok(())
+}

@@ -1,0 +1,165 @@
+//! `weft fault`
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use weft_topology::PortRef;
+use weft_umad::{Client, ClientError, ControlReply, ControlRequest};
+use weft_wire::PortNum;
+
+use super::Lab;
+use crate::cli::FaultVerb;
+use crate::failure::Failure;
+use crate::lab::journal::Journal;
+use crate::lab::launch::SM;
+use crate::lab::process::Holder;
+use crate::lab::{LabFolder, Place, restart, teardown};
+
+/// How long an agent has to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
+    let lab = Lab::load(folder)?;
+    match verb {
+        FaultVerb::Kill { node } => kill(&lab, &Target::find(&lab, node)?),
+        FaultVerb::Restart { node } => start_again(&lab, &Target::find(&lab, node)?),
+        FaultVerb::LinkDown { port } => set_cable(&lab, port, false),
+        FaultVerb::LinkUp { port } => set_cable(&lab, port, true),
+    }
+}
+
+/// A process of the laboratory.
+struct Target {
+    name: String,
+    verb: &'static str,
+    lock: PathBuf,
+    config: PathBuf,
+    /// The devices that go with it.
+    devices: Vec<String>,
+}
+
+impl Target {
+    fn find(lab: &Lab, name: &str) -> anyhow::Result<Self> {
+        let folder = &lab.folder;
+        if name == SM {
+            if lab.record.sm.is_none() {
+                return Err(Failure::new("this laboratory has no subnet manager")
+                    .hint("it was started with --no-sm")
+                    .into());
+            }
+            let (lock, config) = (folder.place(Place::SmLock), folder.place(Place::SmConfig));
+            return Ok(Self { name: SM.into(), verb: "sm", lock, config, devices: Vec::new() });
+        }
+        let guid = lab.fabric.node(lab.find(name)?).guid;
+        let Some((agent, _)) = lab.record.device(guid) else {
+            anyhow::bail!("no agent runs `{name}`");
+        };
+        Ok(Self {
+            name: agent.name.clone(),
+            verb: "agent",
+            lock: folder.agent_lock(&agent.name),
+            config: folder.agent_config(&agent.name),
+            devices: agent.devices.iter().map(|device| device.description.clone()).collect(),
+        })
+    }
+
+    fn what(&self) -> String {
+        match self.devices.as_slice() {
+            [] => "the subnet manager".to_owned(),
+            [device] => format!("`{device}` ({})", self.name),
+            [device, others @ ..] => {
+                format!("`{device}` and {} more devices ({})", others.len(), self.name)
+            }
+        }
+    }
+}
+
+fn kill(lab: &Lab, target: &Target) -> anyhow::Result<()> {
+    let Some(holder) = Holder::of(&target.lock)? else {
+        eprintln!("{} is not running", target.what());
+        return Ok(());
+    };
+    record(lab, "kill", &target.name);
+    teardown::kill(vec![holder])?;
+    eprintln!("killed {}", target.what());
+    Ok(())
+}
+
+fn start_again(lab: &Lab, target: &Target) -> anyhow::Result<()> {
+    if let Some(holder) = Holder::of(&target.lock)? {
+        record(lab, "kill", &target.name);
+        teardown::kill(vec![holder])?;
+    }
+    record(lab, "restart", &target.name);
+    restart::start(&lab.folder, target.verb, &target.config, &target.name)?;
+    eprintln!("restarted {}", target.what());
+    Ok(())
+}
+
+/// Plugs or unplugs both ends of a cable.
+fn set_cable(lab: &Lab, port: &str, up: bool) -> anyhow::Result<()> {
+    let end = parse_port(lab, port)?;
+    let Some(peer) = lab.fabric.peer(end) else {
+        return Err(Failure::bad_input(format!("no cable is in {port}"))
+            .hint("`weft links` lists the cables")
+            .into());
+    };
+    record(lab, if up { "link-up" } else { "link-down" }, port);
+    let mut reached = 0;
+    for end in [end, peer] {
+        reached += usize::from(set_end(lab, end, up)?);
+    }
+    if reached == 0 {
+        return Err(Failure::new("the agents at both ends are not running")
+            .hint("start them with `weft fault restart NODE`")
+            .into());
+    }
+    let name = |end: PortRef| format!("{}:{}", lab.fabric.node(end.node).description, end.port);
+    eprintln!("{} {} - {}", if up { "plugged" } else { "unplugged" }, name(end), name(peer));
+    Ok(())
+}
+
+/// Tells one end's agent; false when it is not running.
+fn set_end(lab: &Lab, end: PortRef, up: bool) -> anyhow::Result<bool> {
+    let node = lab.fabric.node(end.node);
+    let Some((agent, _)) = lab.record.device(node.guid) else { return Ok(false) };
+    let mut client = match Client::connect(&lab.folder.agent_socket(&agent.name)) {
+        Err(ClientError::Connect { .. }) => {
+            eprintln!("the agent of `{}` is not running", node.description);
+            return Ok(false);
+        }
+        connected => connected?,
+    };
+    match client.control(ControlRequest::SetCable { node: node.guid, port: end.port, up }, PATIENCE)? {
+        ControlReply::Failed { reason } => {
+            Err(Failure::new(format!("`{}` port {}: {reason}", node.description, end.port)).into())
+        }
+        _ => Ok(true),
+    }
+}
+
+/// `NODE:PORT`. The node's name may itself contain colons.
+fn parse_port(lab: &Lab, text: &str) -> anyhow::Result<PortRef> {
+    let malformed = || {
+        Failure::bad_input(format!("`{text}` is not NODE:PORT"))
+            .hint("name a node and one of its ports, such as leaf1:3")
+    };
+    let (node, port) = text.rsplit_once(':').ok_or_else(malformed)?;
+    let port = PortRef::new(lab.find(node)?, PortNum(port.parse().map_err(|_| malformed())?));
+    let node = lab.fabric.node(port.node);
+    if port.port == PortNum::ZERO || lab.fabric.port(port).is_none() {
+        return Err(Failure::bad_input(format!(
+            "`{}` has ports 1 to {}, not {}",
+            node.description,
+            node.port_count(),
+            port.port
+        ))
+        .into());
+    }
+    Ok(port)
+}
+
+fn record(lab: &Lab, fault: &str, target: &str) {
+    let fields = serde_json::json!({ "fault": fault, "target": target });
+    Journal::open(&lab.folder, "fault").event("fault", &fields);
+}

@@ -1,0 +1,113 @@
+//! `weft links`
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+use weft_topology::{Fabric, PortRef};
+use weft_umad::{Client, ControlReply, ControlRequest, PortEnd, PortStatus, PortTotals};
+
+use super::Lab;
+use crate::lab::{LabFolder, LabRecord};
+use crate::output::{Table, print, print_json};
+
+/// How long an agent has to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Serialize)]
+struct Link {
+    a: End,
+    b: End,
+    rate: String,
+    state: String,
+}
+
+#[derive(Serialize)]
+struct End {
+    node: String,
+    guid: weft_wire::Guid,
+    port: u8,
+    lid: Option<u16>,
+    state: Option<String>,
+    phys_state: Option<String>,
+    plugged: Option<bool>,
+    totals: Option<PortTotals>,
+}
+
+pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
+    let lab = Lab::load(folder)?;
+    let ports = read_ports(folder, &lab.record)?;
+    let links: Vec<Link> = lab
+        .fabric
+        .cables()
+        .map(|cable| {
+            let (a, b) = (status(&lab.fabric, &ports, cable.a), status(&lab.fabric, &ports, cable.b));
+            let state = match (a, b) {
+                (Some(a), Some(b)) if a.state == b.state => a.state.to_string(),
+                (Some(a), Some(b)) => format!("{}/{}", a.state, b.state),
+                _ => "agent dead".to_owned(),
+            };
+            let rate = cable.rate.to_string();
+            Link { a: end(&lab.fabric, cable.a, a), b: end(&lab.fabric, cable.b, b), rate, state }
+        })
+        .collect();
+    if json {
+        return print_json(&links);
+    }
+    let mut table =
+        Table::new(&["a", "b", "rate", "state", "packets a>b", "packets b>a", "downed", "dropped"]);
+    for link in links {
+        let name = |end: &End| format!("{}:{}", end.node, end.port);
+        let count = |end: &End, pick: fn(&PortTotals) -> u64| end.totals.as_ref().map_or(0, pick);
+        table.row([
+            name(&link.a),
+            name(&link.b),
+            link.rate,
+            link.state,
+            count(&link.a, |totals| totals.xmit_packets).to_string(),
+            count(&link.b, |totals| totals.xmit_packets).to_string(),
+            count(&link.a, |t| t.link_downed).max(count(&link.b, |t| t.link_downed)).to_string(),
+            (count(&link.a, |t| t.vl15_dropped + t.xmit_discards)
+                + count(&link.b, |t| t.vl15_dropped + t.xmit_discards))
+            .to_string(),
+        ]);
+    }
+    print(&table.to_string())
+}
+
+/// What every agent that answers says of its ports. Agents that are dead are left out.
+pub(crate) fn read_ports(
+    folder: &LabFolder,
+    record: &LabRecord,
+) -> anyhow::Result<BTreeMap<PortEnd, PortStatus>> {
+    let mut ports = BTreeMap::new();
+    for agent in &record.agents {
+        let Ok(mut client) = Client::connect(&folder.agent_socket(&agent.name)) else { continue };
+        if let Ok(ControlReply::Ports(listed)) = client.control(ControlRequest::Ports, PATIENCE) {
+            ports.extend(listed.into_iter().map(|port| (port.end, port)));
+        }
+    }
+    Ok(ports)
+}
+
+fn status<'a>(
+    fabric: &Fabric,
+    ports: &'a BTreeMap<PortEnd, PortStatus>,
+    port: PortRef,
+) -> Option<&'a PortStatus> {
+    ports.get(&PortEnd { node: fabric.node(port.node).guid, port: port.port })
+}
+
+fn end(fabric: &Fabric, port: PortRef, status: Option<&PortStatus>) -> End {
+    let node = fabric.node(port.node);
+    End {
+        node: node.description.clone(),
+        guid: node.guid,
+        port: port.port.0,
+        lid: status.map(|status| status.lid.0),
+        state: status.map(|status| status.state.to_string()),
+        phys_state: status.map(|status| status.phys_state.to_string()),
+        plugged: status.map(|status| status.plugged),
+        totals: status.map(|status| status.totals),
+    }
+}

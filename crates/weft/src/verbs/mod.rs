@@ -1,0 +1,108 @@
+//! What the command line can do: one file per verb.
+
+mod bench;
+mod check;
+mod down;
+mod events;
+mod fault;
+mod links;
+mod ps;
+mod sim;
+mod status;
+mod topo;
+mod trace;
+mod up;
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::CommandFactory;
+
+use crate::cli::{BenchVerb, Cli, ProcessArgs, Verb};
+use crate::lab::{Base, LabFolder};
+use crate::{output, sm_process};
+
+/// Does what the command line says.
+pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let lab = || Base::locate().select(cli.lab.as_deref());
+    match cli.verb {
+        Verb::Up(args) => up::run(cli.lab.as_deref(), &args)?,
+        Verb::Down(args) => down::run(cli.lab.as_deref(), &args)?,
+        Verb::Ps(args) => ps::run(&lab()?, args.json)?,
+        Verb::Status(args) => status::run(&lab()?, args.json)?,
+        Verb::Links(args) => links::run(&lab()?, args.json)?,
+        Verb::Trace(args) => trace::run(&lab()?, &args)?,
+        Verb::Check(args) => return check::run(&lab()?, &args),
+        Verb::Events(args) => events::run(&lab()?, &args)?,
+        Verb::Fault(verb) => fault::run(&lab()?, &verb)?,
+        Verb::Topo(verb) => return topo::run(&verb),
+        Verb::Bench(BenchVerb::Smp(args)) => return bench::smp(&lab()?, &args),
+        Verb::Sim(args) => sim::run(&args)?,
+        Verb::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "weft", &mut script);
+            output::print(&String::from_utf8_lossy(&script))?;
+        }
+        Verb::Agent(args) => agent(&args)?,
+        Verb::Sm(args) => sm(&args)?,
+        Verb::BenchEcho => bench::echo()?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs one agent.
+pub(crate) fn agent(args: &ProcessArgs) -> anyhow::Result<()> {
+    detach(args);
+    crate::lab::plan::run_agent(&args.config, args.launch.clone())
+}
+
+/// Runs the subnet manager.
+pub(crate) fn sm(args: &ProcessArgs) -> anyhow::Result<()> {
+    detach(args);
+    sm_process::run(&args.config, args.launch.clone())
+}
+
+/// Leaves the session of the terminal, so that what happens to it does not happen to the laboratory.
+fn detach(args: &ProcessArgs) {
+    if args.detached {
+        // It fails for the leader of a process group, whose session is its own affair.
+        let _ = rustix::process::setsid();
+    }
+}
+
+/// What was written down about a laboratory, and its cabling.
+struct Lab {
+    folder: LabFolder,
+    record: crate::lab::LabRecord,
+    fabric: weft_topology::Fabric,
+}
+
+impl Lab {
+    fn load(folder: &LabFolder) -> anyhow::Result<Self> {
+        use crate::lab::Place;
+        let record = crate::lab::LabRecord::load(folder)
+            .with_context(|| format!("the laboratory `{}` is not whole", folder.name()))?;
+        let fabric = crate::topology_file::load(&folder.place(Place::Topology))?;
+        Ok(Self { folder: folder.clone(), record, fabric })
+    }
+
+    /// The node of that id, GUID or description.
+    fn find(&self, name: &str) -> anyhow::Result<weft_topology::NodeIndex> {
+        find(&self.fabric, name)
+    }
+}
+
+/// The node of that id, GUID or description.
+fn find(fabric: &weft_topology::Fabric, name: &str) -> anyhow::Result<weft_topology::NodeIndex> {
+    use crate::failure::Failure;
+    fabric.find(name).map_err(|error| {
+        Failure::bad_input(error.to_string())
+            .hint("nodes are named by description, GUID (0x…) or id, as `weft ps` lists them")
+            .into()
+    })
+}
+
+/// A duration as people read it.
+fn seconds(duration: std::time::Duration) -> String {
+    format!("{:.3}", duration.as_secs_f64())
+}

@@ -1,0 +1,167 @@
+//! `weft topo`
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use serde::Serialize;
+use weft_topology::generate::{self, GenerateOptions, RandomFabric};
+use weft_topology::{Counts, Fabric};
+
+use crate::cli::{GenArgs, GenKind, TopoVerb};
+use crate::failure::Failure;
+use crate::output::{Table, print, print_json};
+use crate::topology_file;
+
+pub(super) fn run(verb: &TopoVerb) -> anyhow::Result<ExitCode> {
+    match verb {
+        TopoVerb::Gen(args) => make(args)?,
+        TopoVerb::Check { file, json } => check(file, *json)?,
+        TopoVerb::Show { file, json } => show(file, *json)?,
+        TopoVerb::Diff { left, right, json } => return diff(left, right, *json),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn make(args: &GenArgs) -> anyhow::Result<()> {
+    let fabric = generate(args)?;
+    let text = fabric.write_ibnetdiscover();
+    match &args.output {
+        None => print(&text),
+        Some(path) => {
+            std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            let Counts { switches, hosts, cables, .. } = fabric.counts();
+            eprintln!("wrote {}: {switches} switches, {hosts} hosts, {cables} cables", path.display());
+            Ok(())
+        }
+    }
+}
+
+fn generate(args: &GenArgs) -> anyhow::Result<Fabric> {
+    let options = GenerateOptions { radix: args.radix, ..GenerateOptions::default() };
+    let needed = |value: Option<u32>, option: &str| {
+        value.ok_or_else(|| {
+            let kind = format!("{:?}", args.kind).to_lowercase();
+            Failure::bad_input(format!("a fabric of kind {kind} needs --{option}"))
+                .hint("`weft topo gen --help` says which options belong to which kind")
+        })
+    };
+    let listed = |list: &[u32], option: &str| needed((!list.is_empty()).then_some(0), option);
+    let tree = matches!(args.kind, GenKind::Xgft | GenKind::Pgft | GenKind::Rlft | GenKind::Kary);
+    if tree && args.hosts.is_some() {
+        return Err(Failure::bad_input("--hosts does not go with trees")
+            .hint("their levels say how many hosts they have; the first of --children is hosts per leaf")
+            .into());
+    }
+    let hosts = args.hosts.unwrap_or(1);
+    let made = match args.kind {
+        GenKind::Xgft | GenKind::Pgft => {
+            listed(&args.children, "children")?;
+            listed(&args.parents, "parents")?;
+            if args.kind == GenKind::Xgft {
+                generate::xgft(&args.children, &args.parents, &options)
+            } else {
+                listed(&args.parallel, "parallel")?;
+                generate::pgft(&args.children, &args.parents, &args.parallel, &options)
+            }
+        }
+        GenKind::Rlft => {
+            let radix = needed(args.radix.map(u32::from), "radix")?;
+            let radix = u8::try_from(radix).expect("it was one a line ago");
+            generate::rlft(radix, needed(args.levels, "levels")?, &options)
+        }
+        GenKind::Kary => {
+            generate::kary_ntree(needed(args.arity, "arity")?, needed(args.levels, "levels")?, &options)
+        }
+        GenKind::Mesh | GenKind::Torus => {
+            listed(&args.dims, "dims")?;
+            let make = if args.kind == GenKind::Mesh { generate::mesh } else { generate::torus };
+            make(&args.dims, hosts, &options)
+        }
+        GenKind::Ring => generate::ring(needed(args.switches, "switches")?, hosts, &options),
+        GenKind::Hypercube => generate::hypercube(needed(args.dimension, "dimension")?, hosts, &options),
+        GenKind::Dragonfly => {
+            let (routers, global) = (needed(args.routers, "routers")?, needed(args.global, "global")?);
+            generate::dragonfly(routers, hosts, global, args.groups, &options)
+        }
+        GenKind::Random => {
+            let parameters = RandomFabric {
+                switches: needed(args.switches, "switches")?,
+                hosts: needed(args.hosts, "hosts")?,
+                extra_cables: args.cables.unwrap_or(0),
+                parallel_cables: args.parallel.first().copied().unwrap_or(0),
+            };
+            generate::random(&parameters, args.seed, &options)
+        }
+    };
+    made.map_err(|error| Failure::bad_input(error.to_string()).into())
+}
+
+fn check(file: &Path, json: bool) -> anyhow::Result<()> {
+    let fabric = topology_file::load(file)?;
+    let counts = fabric.counts();
+    if json {
+        return print_json(&counts);
+    }
+    let mut table = Table::new(&["switches", "hosts", "others", "cables", "pieces"]);
+    let cells = [counts.switches, counts.hosts, counts.others, counts.cables, counts.components];
+    table.row(cells.map(|count| count.to_string()));
+    print(&table.to_string())
+}
+
+#[derive(Serialize)]
+struct Shown {
+    a: String,
+    a_port: u8,
+    b: String,
+    b_port: u8,
+    rate: String,
+}
+
+fn show(file: &Path, json: bool) -> anyhow::Result<()> {
+    let fabric = topology_file::load(file)?;
+    if json {
+        let cables: Vec<Shown> = fabric
+            .cables()
+            .map(|cable| Shown {
+                a: fabric.node(cable.a.node).id.clone(),
+                a_port: cable.a.port.0,
+                b: fabric.node(cable.b.node).id.clone(),
+                b_port: cable.b.port.0,
+                rate: cable.rate.to_string(),
+            })
+            .collect();
+        return print_json(&serde_json::json!({ "nodes": fabric.nodes(), "cables": cables }));
+    }
+    let mut nodes = Table::new(&["id", "kind", "guid", "ports", "cabled", "description"]);
+    for node in fabric.nodes() {
+        nodes.row([
+            node.id.clone(),
+            node.kind.to_string(),
+            node.guid.to_string(),
+            node.port_count().to_string(),
+            node.cabled_ports().count().to_string(),
+            node.description.clone(),
+        ]);
+    }
+    let mut cables = Table::new(&["a", "b", "rate"]);
+    for cable in fabric.cables() {
+        let (a, b) = (fabric.port_name(cable.a), fabric.port_name(cable.b));
+        cables.row([a.to_string(), b.to_string(), cable.rate.to_string()]);
+    }
+    print(&format!("{nodes}\n{cables}"))
+}
+
+fn diff(left: &Path, right: &Path, json: bool) -> anyhow::Result<ExitCode> {
+    let (first, second) = (topology_file::load(left)?, topology_file::load(right)?);
+    let differences = weft_topology::diff(&first, &second);
+    if json {
+        print_json(&differences)?;
+    } else {
+        print(&differences.iter().map(|difference| format!("{difference}\n")).collect::<String>())?;
+        if differences.is_empty() {
+            eprintln!("the cablings are the same");
+        }
+    }
+    Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

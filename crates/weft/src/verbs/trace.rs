@@ -1,0 +1,100 @@
+//! `weft trace`
+
+use anyhow::Context;
+use serde::Serialize;
+use weft_topology::{Node, NodeIndex, PortRef};
+use weft_wire::{Guid, Lid, PortNum};
+
+use super::Lab;
+use crate::cli::TraceArgs;
+use crate::failure::Failure;
+use crate::lab::LabFolder;
+use crate::live::{LiveFabric, Session, discover};
+use crate::output::{Table, print, print_json};
+
+#[derive(Serialize)]
+struct Trace {
+    from: String,
+    to: String,
+    lid: Lid,
+    hops: Vec<Hop>,
+}
+
+/// One cable of the path.
+#[derive(Serialize)]
+struct Hop {
+    node: String,
+    guid: Guid,
+    out_port: PortNum,
+    peer: String,
+    peer_guid: Guid,
+    in_port: PortNum,
+}
+
+pub(super) fn run(folder: &LabFolder, args: &TraceArgs) -> anyhow::Result<()> {
+    let lab = Lab::load(folder)?;
+    let (from, to) = (lab.find(&args.from)?, lab.find(&args.to)?);
+    let port = attach_port(&lab, from)?;
+    let mut session = Session::attach(folder, &lab.record, lab.fabric.node(from).guid, port)?;
+    let live = discover(&mut session)?;
+    let (lid, hops) = walk(&live, &lab, from, to)?;
+    let name = |node: NodeIndex| lab.fabric.node(node).description.clone();
+    let trace = Trace { from: name(from), to: name(to), lid, hops };
+    if args.json {
+        return print_json(&trace);
+    }
+    let mut table = Table::new(&["hop", "node", "out", "in", "next"]);
+    for (index, hop) in trace.hops.into_iter().enumerate() {
+        table.row([
+            (index + 1).to_string(),
+            hop.node,
+            hop.out_port.to_string(),
+            hop.in_port.to_string(),
+            hop.peer,
+        ]);
+    }
+    print(&format!("{} -> {} (LID {lid})\n{table}", trace.from, trace.to))
+}
+
+/// A port of a node that a program can attach to with profit.
+pub(super) fn attach_port(lab: &Lab, node: NodeIndex) -> anyhow::Result<PortNum> {
+    let node = lab.fabric.node(node);
+    if node.is_switch() {
+        return Ok(PortNum::ZERO);
+    }
+    let cabled = node.cabled_ports().map(|(port, _)| port).next();
+    cabled.with_context(|| format!("`{}` has no cable", node.description))
+}
+
+/// The path that a packet takes to the node's LID.
+fn walk(live: &LiveFabric, lab: &Lab, from: NodeIndex, to: NodeIndex) -> anyhow::Result<(Lid, Vec<Hop>)> {
+    let (source, target) = (lab.fabric.node(from), lab.fabric.node(to));
+    let routing = live.routing()?;
+    let index = |node: &Node| routing.fabric.by_guid(node.guid);
+    let (Some(start), Some(end)) = (index(source), index(target)) else {
+        let message = format!("`{}` cannot be reached from `{}`", target.description, source.description);
+        return Err(Failure::new(message).hint("no cable leads there now; see `weft links`").into());
+    };
+    let lid_of = |index: NodeIndex| {
+        let ports = routing.fabric.node(index).end_ports();
+        ports.filter(|(_, port)| port.lid.is_unicast()).map(|(number, port)| (number, port.lid)).next()
+    };
+    let (_, lid) = lid_of(end).with_context(|| format!("`{}` has no LID", target.description))?;
+    let port = if source.is_switch() { PortNum::ZERO } else { attach_port(lab, from)? };
+    let start = PortRef::new(start, port);
+    let path = weft_routing::trace(&routing.fabric, &routing.lids, &routing.routes, start, lid)
+        .map_err(|error| Failure::new(error.to_string()).hint("`weft check` looks at all tables"))?;
+    let hops = path.hops.windows(2).map(|pair| {
+        let (here, next) = (&pair[0], &pair[1]);
+        let (node, peer) = (routing.fabric.node(here.node), routing.fabric.node(next.node));
+        Hop {
+            node: node.description.clone(),
+            guid: node.guid,
+            out_port: here.exit,
+            peer: peer.description.clone(),
+            peer_guid: peer.guid,
+            in_port: next.entry,
+        }
+    });
+    Ok((lid, hops.collect()))
+}

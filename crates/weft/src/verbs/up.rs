@@ -1,0 +1,229 @@
+//! `weft up`
+
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::Serialize;
+use weft_topology::{Fabric, NodeIndex, NodeType};
+use weft_umad::lock::{LockError, ProcessLock, holder};
+
+use super::seconds;
+use crate::cli::UpArgs;
+use crate::failure::Failure;
+use crate::lab::launch::{Goal, Launcher, clock};
+use crate::lab::progress::{Phase, Phases};
+use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use crate::lab::teardown::{self, take_down};
+use crate::lab::{Base, LabFolder, Place, plan, process};
+use crate::output::{Table, print, print_json};
+use crate::topology_file;
+
+/// The name of a laboratory that is given none.
+const DEFAULT_NAME: &str = "default";
+
+pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
+    let start = clock();
+    process::raise_file_limit();
+    let fabric = topology_file::load(&args.file)?;
+    let sm_at = if args.no_sm { None } else { Some(sm_place(&fabric, args)?) };
+    let base = Base::locate();
+    let name = name.unwrap_or(DEFAULT_NAME);
+    refuse_running(&base, name)?;
+    // From here on an interrupt must not end this process before it has cleared up.
+    let interrupt = Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?;
+    let unfinished = Folder(Some(base.begin(name)?));
+    let lock = ProcessLock::take(&unfinished.folder().place(Place::UpLock))?;
+    let (record, claim) = plan::write(&base, unfinished.folder(), &fabric, sm_at, args)?;
+    let Some(lab) = unfinished.settle(&base)? else {
+        return Err(already_running(name).into());
+    };
+    let goal = goal(&fabric, sm_at, args);
+    let phases: &[Phase] = if args.no_sm { &Phase::ALL[..2] } else { &Phase::ALL };
+    let phases = Phases::begin(start, phases);
+    let mut launcher = match Launcher::new(&lab, &record, goal, interrupt, phases) {
+        Ok(launcher) => launcher,
+        Err(error) => {
+            lab.remove()?;
+            return Err(error);
+        }
+    };
+    let result = bring_up(&mut launcher, &fabric, sm_at, args);
+    drop(claim);
+    if result.is_err() || args.foreground {
+        launcher.kill_children();
+        teardown::take_down_held(&lab)?;
+    } else {
+        // Agents that find the socket gone go on without a launcher.
+        let _ = std::fs::remove_file(lab.place(Place::Launch));
+    }
+    drop(lock);
+    result
+}
+
+fn bring_up(
+    launcher: &mut Launcher<'_>,
+    fabric: &Fabric,
+    sm_at: Option<NodeIndex>,
+    args: &UpArgs,
+) -> anyhow::Result<()> {
+    launcher.bring_up()?;
+    launcher.phases().end();
+    summarise(launcher, fabric, sm_at, args.json)?;
+    if args.foreground {
+        eprintln!("press Ctrl-C to take the laboratory down");
+        launcher.stay()?;
+    }
+    Ok(())
+}
+
+/// A folder of a laboratory that is not finished: it goes when this does.
+struct Folder(Option<LabFolder>);
+
+impl Folder {
+    fn folder(&self) -> &LabFolder {
+        self.0.as_ref().expect("it is there until it is settled")
+    }
+
+    fn settle(mut self, base: &Base) -> anyhow::Result<Option<LabFolder>> {
+        let settled = self.folder().clone().settle(base)?;
+        if settled.is_some() {
+            self.0 = None;
+        }
+        Ok(settled)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.0 {
+            // Whatever made us give up has been reported; a folder that stays is found by `down --all`.
+            let _ = folder.remove();
+        }
+    }
+}
+
+/// A laboratory of that name that is alive is an error; the leftovers of a dead one are cleared.
+fn refuse_running(base: &Base, name: &str) -> anyhow::Result<()> {
+    let lab = base.lab(name)?;
+    if !lab.path().exists() {
+        return Ok(());
+    }
+    let locks = std::fs::read_dir(lab.locks()).into_iter().flatten().flatten();
+    for entry in locks {
+        if holder(&entry.path()).is_ok_and(|holder| holder.is_some()) {
+            return Err(already_running(name).into());
+        }
+    }
+    match ProcessLock::take(&lab.place(Place::DownLock)) {
+        Err(LockError::Held { .. }) => return Err(already_running(name).into()),
+        taken => drop(taken),
+    }
+    eprintln!("clearing what a crashed laboratory `{name}` left behind");
+    take_down(&lab)?;
+    Ok(())
+}
+
+fn already_running(name: &str) -> Failure {
+    Failure::new(format!("a laboratory `{name}` is already running"))
+        .hint(format!("take it down with `weft down --lab {name}`, or give this one a name with --lab"))
+}
+
+/// Where the subnet manager sits.
+fn sm_place(fabric: &Fabric, args: &UpArgs) -> anyhow::Result<NodeIndex> {
+    if let Some(name) = &args.sm.sm_at {
+        let index = super::find(fabric, name)?;
+        let node = fabric.node(index);
+        if !node.is_switch() && node.cabled_ports().next().is_none() {
+            return Err(Failure::bad_input(format!("`{}` has no cable", node.description))
+                .hint("choose another node with --sm-at")
+                .into());
+        }
+        return Ok(index);
+    }
+    let cabled = |index: &NodeIndex| fabric.node(*index).cabled_ports().next().is_some();
+    let mut hosts = fabric.iter().filter(|(_, node)| node.kind == NodeType::Hca).map(|(index, _)| index);
+    let first = hosts.find(cabled).or_else(|| fabric.iter().map(|(index, _)| index).next());
+    first.with_context(|| format!("{} has no node for a subnet manager", args.file.display()))
+}
+
+fn goal(fabric: &Fabric, sm_at: Option<NodeIndex>, args: &UpArgs) -> Goal {
+    let pieces = fabric.components();
+    let nodes = sm_at.map(|sm| {
+        let piece = pieces.get(sm.index());
+        pieces.iter().filter(|other| Some(*other) == piece).count() as u64
+    });
+    let cable_ends = fabric.cables().count() as u64 * 2;
+    Goal { nodes, cable_ends, patience: Duration::from_secs(args.patience) }
+}
+
+#[derive(Serialize)]
+struct Summary {
+    phases: Vec<Row>,
+    subnet_up_s: Option<f64>,
+    unreachable: Vec<String>,
+    smps: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    phase: &'static str,
+    count: u64,
+    end_s: f64,
+    took_s: f64,
+}
+
+fn summarise(
+    launcher: &Launcher<'_>,
+    fabric: &Fabric,
+    sm_at: Option<NodeIndex>,
+    json: bool,
+) -> anyhow::Result<()> {
+    let phases = launcher.phases();
+    let mut before = Duration::ZERO;
+    let mut rows = Vec::new();
+    for phase in Phase::ALL {
+        let Some(end) = phases.finished(phase) else { continue };
+        let took = end.saturating_sub(before);
+        let (end_s, took_s) = (end.as_secs_f64(), took.as_secs_f64());
+        rows.push(Row { phase: phase.name(), count: phases.count(phase).done, end_s, took_s });
+        before = end;
+    }
+    let summary = Summary {
+        phases: rows,
+        subnet_up_s: launcher.subnet_up().map(|(up, _)| up.as_secs_f64()),
+        unreachable: unreachable(fabric, sm_at),
+        smps: launcher.subnet_up().map(|(_, report)| report.smps),
+    };
+    if json {
+        return print_json(&summary);
+    }
+    let mut table = Table::new(&["phase", "count", "at s", "took s"]);
+    for row in &summary.phases {
+        let time = |seconds_f: f64| seconds(Duration::from_secs_f64(seconds_f));
+        table.row([row.phase.into(), row.count.to_string(), time(row.end_s), time(row.took_s)]);
+    }
+    let mut text = table.to_string();
+    if let Some(up) = summary.subnet_up_s {
+        text += &format!("SUBNET UP after {up:.3} s");
+        text += &summary.smps.map_or_else(String::new, |smps| format!(", {smps} SMPs"));
+        text.push('\n');
+    }
+    if !summary.unreachable.is_empty() {
+        let shown: Vec<&str> = summary.unreachable.iter().take(5).map(String::as_str).collect();
+        let more = if summary.unreachable.len() > 5 { ", …" } else { "" };
+        text += &format!(
+            "not cabled to the subnet manager's piece of the fabric: {} nodes ({}{more})\n",
+            summary.unreachable.len(),
+            shown.join(", ")
+        );
+    }
+    print(&text)
+}
+
+/// Nodes that no cable connects with the subnet manager.
+fn unreachable(fabric: &Fabric, sm_at: Option<NodeIndex>) -> Vec<String> {
+    let pieces = fabric.components();
+    let Some(piece) = sm_at.and_then(|sm| pieces.get(sm.index())) else { return Vec::new() };
+    let outside = fabric.iter().filter(|(index, _)| pieces.get(index.index()) != Some(piece));
+    outside.map(|(_, node)| node.description.clone()).collect()
+}

@@ -1,0 +1,249 @@
+//! Laboratories of real processes: coming up, being interrupted, being killed, going down.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod common;
+
+use common::{Home, Running, runs, signal, text};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// Everything that is left of these processes and of the home.
+#[track_caller]
+fn nothing_left(home: &Home, processes: &[(String, u32)]) {
+    assert!(home.is_empty(), "a folder is left");
+    for (name, pid) in processes {
+        assert!(*pid == 0 || !runs(*pid), "{name} ({pid}) still runs");
+    }
+}
+
+#[test]
+fn up_and_down() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let up = home.json(&["up", text(&file), "--no-sm", "--json"]);
+    let phases: Vec<_> =
+        up["phases"].as_array().unwrap().iter().map(|p| (p["phase"].as_str(), p["count"].as_u64())).collect();
+    assert_eq!(phases, [(Some("agents started"), Some(8)), (Some("links up"), Some(16))]);
+    let processes = home.processes();
+    assert_eq!(processes.len(), 8);
+    assert!(processes.iter().all(|(_, pid)| runs(*pid)));
+    let links = home.json(&["links", "--json"]);
+    assert_eq!(links.as_array().unwrap().len(), 8);
+    for link in links.as_array().unwrap() {
+        assert_eq!(link["state"], "Initialize", "{link}");
+    }
+    home.weft(&["down"]).succeeds();
+    nothing_left(&home, &processes);
+    home.weft(&["down"]).succeeds();
+}
+
+#[test]
+fn packed_agents() {
+    let home = Home::new();
+    let file = home.small_tree();
+    for (pack, count) in [("3", 3), ("all", 1)] {
+        home.weft(&["up", text(&file), "--no-sm", "--pack", pack]).succeeds();
+        assert_eq!(home.processes().len(), count);
+        let links = home.json(&["links", "--json"]);
+        assert!(links.as_array().unwrap().iter().all(|link| link["state"] == "Initialize"), "{links}");
+        home.weft(&["down"]).succeeds();
+    }
+}
+
+#[test]
+fn a_laboratory_that_runs_already_is_left_alone() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--no-sm", "--lab", "x"]).succeeds();
+    let before = home.processes();
+    home.weft(&["up", text(&file), "--no-sm", "--lab", "x"])
+        .fails(1, "a laboratory `x` is already running")
+        .fails(1, "weft down --lab x");
+    assert_eq!(home.processes(), before);
+    let port =
+        home.json(&["ps", "--json"])[0]["address"].as_str().unwrap().rsplit_once(':').unwrap().1.to_owned();
+    home.weft(&["up", text(&file), "--no-sm", "--lab", "y", "--udp-port", &port])
+        .fails(1, "belong to the laboratory `x`");
+    home.weft(&["up", text(&file), "--no-sm", "--lab", "y"]).succeeds();
+    home.weft(&["ps"]).fails(1, "several laboratories are running").fails(1, "x, y");
+    home.weft(&["ps", "--lab", "y"]).succeeds();
+    home.weft(&["ps", "--lab", "z"]).fails(1, "no laboratory `z` is running");
+    home.weft(&["down", "--all"]).succeeds();
+    nothing_left(&home, &before);
+}
+
+#[test]
+fn an_interrupt_in_the_foreground_leaves_nothing() {
+    for which in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let home = Home::new();
+        let file = home.small_tree();
+        let mut up = Running::start(&home, &["up", text(&file), "--no-sm", "--foreground"]);
+        up.wait_for_line("links up");
+        let processes = home.processes();
+        up.signal(which);
+        assert_eq!(up.end().code(), Some(0));
+        nothing_left(&home, &processes);
+    }
+}
+
+#[test]
+fn an_interrupt_while_coming_up_leaves_nothing() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let up = Running::start(&home, &["up", text(&file), "--no-sm"]);
+    let lab = home.lab("default");
+    while !lab.join("launch.sock").exists() {
+        std::thread::yield_now();
+    }
+    let processes = home.processes();
+    up.signal(Signal::INT);
+    let status = up.end();
+    // It may have come up just before the signal: then it stays, as it should.
+    if status.code() == Some(0) {
+        home.weft(&["down"]).succeeds();
+    } else {
+        assert_eq!(status.code(), Some(1), "{status}");
+    }
+    nothing_left(&home, &processes);
+}
+
+#[test]
+fn a_killed_launcher_leaves_agents_that_down_finds() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let mut up = Running::start(&home, &["up", text(&file), "--no-sm", "--foreground"]);
+    up.wait_for_line("links up");
+    up.signal(Signal::KILL);
+    up.end();
+    let processes = home.processes();
+    assert_eq!(processes.len(), 8);
+    assert!(processes.iter().all(|(_, pid)| runs(*pid)), "agents go on without a launcher");
+    home.weft(&["down"]).succeeds();
+    nothing_left(&home, &processes);
+}
+
+#[test]
+fn a_launcher_killed_half_way_leaves_nothing_after_down() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let up = Running::start(&home, &["up", text(&file), "--no-sm"]);
+    while !home.lab("default").join("launch.sock").exists() {
+        std::thread::yield_now();
+    }
+    up.signal(Signal::KILL);
+    up.end();
+    let processes = home.processes();
+    home.weft(&["down", "--all"]).succeeds();
+    nothing_left(&home, &processes);
+}
+
+#[test]
+fn what_a_crash_left_is_cleared_by_the_next_up() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--no-sm"]).succeeds();
+    let processes = home.processes();
+    for (_, pid) in &processes {
+        signal(*pid, Signal::KILL);
+    }
+    while processes.iter().any(|(_, pid)| runs(*pid)) {
+        std::thread::yield_now();
+    }
+    home.weft(&["up", text(&file), "--no-sm"]).succeeds();
+    assert!(home.processes().iter().all(|(_, pid)| runs(*pid)));
+    home.weft(&["down"]).succeeds();
+    nothing_left(&home, &processes);
+}
+
+#[test]
+fn a_killed_agent_is_noticed_and_comes_back() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--no-sm", "--link-timeout-ms", "500"]).succeeds();
+    let mut events = home.events();
+    home.weft(&["fault", "kill", "host-0"]).succeeds();
+    assert_eq!(home.processes().iter().filter(|(_, pid)| *pid == 0).count(), 1);
+    let at_leaf = |event: &Value, name: &str| {
+        event["event"] == name && event["node"] == "switch-1-0" && event["port"] == 1
+    };
+    events.wait_for("the leaf sees the link go", |event| at_leaf(event, "link-down"));
+    home.weft(&["fault", "restart", "host-0"]).succeeds();
+    events.wait_for("the link is back", |event| at_leaf(event, "link-up"));
+    let links = home.json(&["links", "--json"]);
+    let link = links.as_array().unwrap().iter().find(|link| link["a"]["node"] == "host-0").unwrap();
+    assert_eq!(link["b"]["totals"]["link_downed"], 1, "{link}");
+    assert_eq!(link["a"]["totals"]["link_downed"], 0, "a restarted device has lost its counters: {link}");
+    home.weft(&["fault", "kill", "nobody"]).fails(2, "`nobody`");
+}
+
+#[test]
+fn a_quick_restart_is_seen_too() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--no-sm", "--link-timeout-ms", "2000"]).succeeds();
+    let mut events = home.events();
+    home.weft(&["fault", "restart", "switch-2-0"]).succeeds();
+    for name in ["link-down", "link-up"] {
+        events.wait_for(name, |event| {
+            event["event"] == name && event["node"] == "switch-1-0" && event["port"] == 3
+        });
+    }
+}
+
+#[test]
+fn a_cable_is_unplugged_and_plugged_in() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--no-sm"]).succeeds();
+    home.weft(&["fault", "link-down", "switch-1-0:3"]).succeeds();
+    let state = |home: &Home| {
+        let links = home.json(&["links", "--json"]);
+        let found = links
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|link| link["a"]["node"] == "switch-1-0" && link["a"]["port"] == 3);
+        found.unwrap().clone()
+    };
+    let down = state(&home);
+    assert_eq!(
+        (&down["state"], &down["a"]["plugged"], &down["b"]["plugged"]),
+        (&"Down".into(), &false.into(), &false.into())
+    );
+    let mut events = home.events();
+    home.weft(&["fault", "link-up", "switch-1-0:3"]).succeeds();
+    events.wait_for("plugged in by weft", |event| event["event"] == "fault" && event["fault"] == "link-up");
+    events.wait_for("the link is back", |event| event["event"] == "link-up" && event["node"] == "switch-2-0");
+    assert_eq!(state(&home)["a"]["plugged"], true);
+    home.weft(&["fault", "link-down", "switch-1-0:9"]).fails(2, "has ports 1 to 4, not 9");
+    home.weft(&["fault", "link-down", "switch-1-0"]).fails(2, "is not NODE:PORT");
+}
+
+#[test]
+fn a_peer_with_a_wrong_certificate_is_refused_and_counted() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--no-sm"]).succeeds();
+    let processes = home.json(&["ps", "--json"]);
+    let host =
+        processes.as_array().unwrap().iter().find(|p| p["devices"][0]["description"] == "host-0").unwrap();
+    home.weft(&["fault", "kill", "host-0"]).succeeds();
+    // The same node, as a stranger would be it: the certificate of another authority.
+    let path = home.lab("default").join("agents").join(host["process"].as_str().unwrap());
+    let mut config: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let guid = weft_wire::Guid(config["devices"][0]["guid"].as_u64().unwrap());
+    let stranger = weft_link::Authority::new("stranger").unwrap().issue(&[guid]).unwrap();
+    config["identity"] = serde_json::to_value(&stranger).unwrap();
+    std::fs::write(&path, serde_json::to_vec(&config).unwrap()).unwrap();
+    let mut events = home.events();
+    home.weft(&["fault", "restart", "host-0"]).succeeds();
+    let refused = events
+        .wait_for("a refusal", |event| event["event"].as_str().is_some_and(|name| name.contains("refused")));
+    assert!(refused["source"].is_string(), "{refused}");
+    let links = home.json(&["links", "--json"]);
+    let link = links.as_array().unwrap().iter().find(|link| link["a"]["node"] == "host-0").unwrap();
+    assert_ne!(link["state"], "Initialize", "{link}");
+    let refusals = |end: &str| link[end]["totals"]["peers_refused"].as_u64().unwrap_or(0);
+    assert!(refusals("a") + refusals("b") > 0, "{link}");
+}

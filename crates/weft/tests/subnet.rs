@@ -1,0 +1,211 @@
+//! Laboratories with a subnet manager: SUBNET UP, and back to it after everything that can break.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod common;
+
+use common::{Events, Home, text};
+use serde_json::Value;
+
+fn is(event: &Value, name: &str) -> bool {
+    event["event"] == name
+}
+
+/// Waits for the next SUBNET UP with this many switches and hosts.
+#[track_caller]
+fn subnet_up(events: &mut Events, switches: u64, hosts: u64) -> Value {
+    events.wait_for(&format!("SUBNET UP with {switches} switches and {hosts} hosts"), |event| {
+        is(event, "subnet_up")
+            && event["switches"] == switches
+            && event["hosts"] == hosts
+            && event["complete"] == true
+    })
+}
+
+/// Every path between these hosts, by the tables in the switches.
+fn paths(home: &Home, hosts: &[&str]) -> Vec<Value> {
+    let pairs = hosts.iter().flat_map(|from| hosts.iter().map(move |to| (from, to)));
+    pairs
+        .filter(|(from, to)| from != to)
+        .map(|(from, to)| home.json(&["trace", from, to, "--json"]))
+        .collect()
+}
+
+#[track_caller]
+fn check_ok(home: &Home) -> Value {
+    let done = home.weft(&["check", "--json"]);
+    done.succeeds();
+    serde_json::from_str(&done.stdout).unwrap()
+}
+
+#[test]
+fn up_check_trace_status() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let up = home.json(&["up", text(&file), "--json"]);
+    assert!(up["subnet_up_s"].as_f64().unwrap() > 0.0, "{up}");
+    assert_eq!(up["phases"].as_array().unwrap().len(), 6, "{up}");
+    let report = check_ok(&home);
+    assert_eq!(report["switches"], 4, "{report}");
+    assert_eq!(report["ports_active"], 16, "{report}");
+    assert_eq!(report["packets"], 12, "{report}");
+    assert_eq!(report["detours"], 0, "{report}");
+    let status = home.json(&["status", "--json"]);
+    assert_eq!(status["sm"]["subnet_up"], true, "{status}");
+    let trace = home.json(&["trace", "host-0", "host-3", "--json"]);
+    let hops: Vec<_> =
+        trace["hops"].as_array().unwrap().iter().map(|hop| hop["node"].as_str().unwrap()).collect();
+    assert_eq!((hops.len(), hops[0], hops[1], hops[3]), (4, "host-0", "switch-1-0", "switch-1-1"), "{trace}");
+    let lids = std::fs::read_to_string(home.lab("default").join("guid2lid")).unwrap();
+    assert_eq!(lids.lines().count(), 8, "{lids}");
+    home.weft(&["down"]).succeeds();
+    assert!(home.is_empty());
+}
+
+#[test]
+fn lid_routed_and_packed() {
+    let home = Home::new();
+    let file = home.small_tree();
+    for arguments in
+        [&["--smp-routing", "lid"][..], &["--pack", "all"], &["--max-wire-smps", "64", "--pack", "3"]]
+    {
+        home.weft(&[&["up", text(&file)], arguments].concat()).succeeds();
+        check_ok(&home);
+        home.weft(&["down"]).succeeds();
+    }
+}
+
+#[test]
+fn a_restarted_manager_writes_nothing() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file)]).succeeds();
+    let mut events = home.events();
+    subnet_up(&mut events, 4, 4);
+    let lids = std::fs::read_to_string(home.lab("default").join("guid2lid")).unwrap();
+    home.weft(&["fault", "kill", "sm"]).succeeds();
+    check_ok(&home);
+    home.weft(&["fault", "restart", "sm"]).succeeds();
+    let up = subnet_up(&mut events, 4, 4);
+    assert_eq!(up["smps"]["set_lft"], 0, "{up}");
+    assert_eq!(up["smps"]["set_switch_info"], 0, "{up}");
+    assert_eq!(std::fs::read_to_string(home.lab("default").join("guid2lid")).unwrap(), lids);
+    check_ok(&home);
+}
+
+#[test]
+fn a_killed_spine_is_routed_around_and_comes_back() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--link-timeout-ms", "500"]).succeeds();
+    let hosts = ["host-0", "host-1", "host-2", "host-3"];
+    let before = paths(&home, &hosts);
+    let mut events = home.events();
+    subnet_up(&mut events, 4, 4);
+    home.weft(&["fault", "kill", "switch-2-0"]).succeeds();
+    events.wait_for("a trap 128", |event| is(event, "trap_received") && event["number"] == 128);
+    subnet_up(&mut events, 3, 4);
+    let report = check_ok(&home);
+    assert_eq!(report["switches"], 3, "{report}");
+    home.weft(&["fault", "restart", "switch-2-0"]).succeeds();
+    subnet_up(&mut events, 4, 4);
+    check_ok(&home);
+    assert_eq!(paths(&home, &hosts), before, "the fabric is as it was");
+}
+
+#[test]
+fn hosts_behind_a_killed_leaf_are_named() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--link-timeout-ms", "500"]).succeeds();
+    let mut events = home.events();
+    subnet_up(&mut events, 4, 4);
+    home.weft(&["fault", "kill", "switch-1-1"]).succeeds();
+    subnet_up(&mut events, 3, 2);
+    let status = home.json(&["status", "--json"]);
+    let cut_off: Vec<_> = status["sm"]["cut_off"].as_object().unwrap().values().collect();
+    assert_eq!(cut_off, ["host-2", "host-3"], "{status}");
+    let check = home.weft(&["check"]);
+    check.fails(1, "");
+    assert!(check.stdout.contains("problem: host `host-2` is cut off"), "{}", check.stdout);
+    home.weft(&["fault", "restart", "switch-1-1"]).succeeds();
+    subnet_up(&mut events, 4, 4);
+    check_ok(&home);
+    let status = home.json(&["status", "--json"]);
+    assert!(status["sm"]["cut_off"].as_object().unwrap().is_empty(), "{status}");
+}
+
+#[test]
+fn a_cut_cable_is_routed_around() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file)]).succeeds();
+    let mut events = home.events();
+    subnet_up(&mut events, 4, 4);
+    home.weft(&["fault", "link-down", "switch-1-0:3"]).succeeds();
+    let up = subnet_up(&mut events, 4, 4);
+    assert_eq!(up["cables"], 7, "{up}");
+    let report = check_ok(&home);
+    assert!(report["notes"][0].as_str().unwrap().contains("is out of service"), "{report}");
+    home.weft(&["fault", "link-up", "switch-1-0:3"]).succeeds();
+    let up = subnet_up(&mut events, 4, 4);
+    assert_eq!(up["cables"], 8, "{up}");
+    check_ok(&home);
+}
+
+#[test]
+fn the_manager_comes_back_to_a_restarted_agent() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file)]).succeeds();
+    let mut events = home.events();
+    subnet_up(&mut events, 4, 4);
+    home.weft(&["fault", "restart", "host-0"]).succeeds();
+    events.wait_for("the attachment is gone", |event| is(event, "detached"));
+    subnet_up(&mut events, 4, 4);
+    check_ok(&home);
+}
+
+#[test]
+fn kept_lids_survive_the_laboratory() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let kept = home.write("lids", "0x0200484300000301 0x0064 0x0064\n");
+    home.weft(&["up", text(&file), "--guid2lid", text(&kept)]).succeeds();
+    let report = home.json(&["trace", "host-0", "host-3", "--json"]);
+    assert_eq!(report["lid"], 100, "{report}");
+    check_ok(&home);
+    home.weft(&["down"]).succeeds();
+    assert_eq!(std::fs::read_to_string(&kept).unwrap().lines().count(), 8);
+    home.write("lids", "nonsense\n");
+    home.weft(&["up", text(&file), "--guid2lid", text(&kept)]).fails(1, "makes no sense");
+    assert!(home.is_empty());
+}
+
+#[test]
+fn a_fabric_in_two_pieces() {
+    let home = Home::new();
+    let mut files = String::new();
+    for (switch, host) in [("a1", "b1"), ("a2", "b2")] {
+        files += &format!(
+            "switchguid=0x{switch}\nSwitch 2 \"S-{switch}\" # \"switch {switch}\"\n[1] \"H-{host}\"[1]\n\n\
+             caguid=0x{host}00\nCa 1 \"H-{host}\" # \"host {host}\"\n[1](0x{host}01) \"S-{switch}\"[1]\n\n"
+        );
+    }
+    let file = home.write("two.topo", &files);
+    let up = home.weft(&["up", text(&file)]);
+    assert!(up.succeeds().stdout.contains("not cabled to the subnet manager"), "{}", up.stdout);
+    let report = check_ok(&home);
+    assert_eq!((&report["switches"], &report["hosts"]), (&1.into(), &1.into()), "{report}");
+    assert_eq!(report["notes"], serde_json::json!(["2 nodes are not cabled to this piece of the fabric"]));
+}
+
+#[test]
+fn a_production_cluster() {
+    let home = Home::new();
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../topologies/psmn-x5.topo");
+    home.weft(&["up", text(&file), "--pack", "10"]).succeeds();
+    let report = check_ok(&home);
+    assert_eq!((&report["switches"], &report["hosts"]), (&11.into(), &89.into()), "{report}");
+    assert_eq!(report["packets"], 89 * 88, "{report}");
+}

@@ -1,0 +1,100 @@
+//! `weft topo` and what else needs no laboratory.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod common;
+
+use std::io::Read;
+use std::process::Stdio;
+
+use common::Home;
+
+#[test]
+fn every_kind_is_generated_and_read_back() {
+    let home = Home::new();
+    let kinds: [(&[&str], &str); 10] = [
+        (&["xgft", "--children", "2,4", "--parents", "1,2"], "6 8 0 16 1"),
+        (&["pgft", "--children", "2,2", "--parents", "1,2", "--parallel", "1,2"], "4 4 0 12 1"),
+        (&["rlft", "--radix", "4", "--levels", "2"], "6 8 0 16 1"),
+        (&["kary", "--arity", "2", "--levels", "3"], "12 8 0 24 1"),
+        (&["mesh", "--dims", "3,3", "--hosts", "2"], "9 18 0 30 1"),
+        (&["torus", "--dims", "3,3"], "9 9 0 27 1"),
+        (&["ring", "--switches", "5", "--radix", "8"], "5 5 0 10 1"),
+        (&["hypercube", "--dimension", "3"], "8 8 0 20 1"),
+        (&["dragonfly", "--routers", "2", "--global", "1", "--hosts", "1"], "6 6 0 12 1"),
+        (&["random", "--switches", "4", "--hosts", "6", "--cables", "3", "--seed", "7"], "4 6 0 12 1"),
+    ];
+    for (arguments, counts) in kinds {
+        let arguments = [&["topo", "gen"], arguments].concat();
+        let first = home.weft(&arguments);
+        let again = home.weft(&arguments);
+        assert_eq!(first.succeeds().stdout, again.succeeds().stdout, "{arguments:?} is not deterministic");
+        home.write("x.topo", &first.stdout);
+        let checked = home.weft(&["topo", "check", "x.topo"]);
+        let line = checked.succeeds().stdout.lines().last().unwrap().split_whitespace().collect::<Vec<_>>();
+        assert_eq!(line.join(" "), counts, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_missing_parameter_is_named() {
+    let home = Home::new();
+    home.weft(&["topo", "gen", "ring"]).fails(2, "a fabric of kind ring needs --switches");
+    home.weft(&["topo", "gen", "ring", "--switches", "300", "--radix", "2"]).fails(2, "radix of 2");
+    home.weft(&["topo", "gen", "kary", "--arity", "2", "--levels", "2", "--hosts", "3"])
+        .fails(2, "--hosts does not go with trees");
+}
+
+#[test]
+fn differences_are_told_and_are_exit_code_1() {
+    let home = Home::new();
+    let ring = |switches, file| home.weft(&["topo", "gen", "ring", "--switches", switches, "-o", file]);
+    ring("4", "a.topo").succeeds();
+    ring("5", "b.topo").succeeds();
+    let same = home.weft(&["topo", "diff", "a.topo", "a.topo"]);
+    assert_eq!(same.succeeds().stdout, "");
+    let differ = home.weft(&["topo", "diff", "a.topo", "b.topo"]);
+    assert_eq!(differ.code, 1, "{}", differ.stderr);
+    assert!(differ.stdout.lines().count() >= 4, "{}", differ.stdout);
+    let json = home.weft(&["topo", "diff", "a.topo", "b.topo", "--json"]);
+    let listed: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(listed.as_array().unwrap().len(), differ.stdout.lines().count());
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let home = Home::new();
+    let mut child = home
+        .command(&["topo", "gen", "rlft", "--radix", "16", "--levels", "3"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 1];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.stderr, b"");
+}
+
+#[test]
+fn completions_know_the_verbs() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let done = home.weft(&["completions", shell]);
+        for word in ["up", "fault", "completions"] {
+            assert!(done.succeeds().stdout.contains(word), "{shell} lacks {word}");
+        }
+    }
+}
+
+#[test]
+fn the_help_of_every_verb_is_there() {
+    let home = Home::new();
+    let verbs =
+        ["up", "down", "ps", "status", "links", "trace", "check", "events", "fault", "topo", "bench", "sim"];
+    for verb in verbs {
+        let done = home.weft(&[verb, "--help"]);
+        assert!(done.succeeds().stdout.contains("Usage:"), "{verb}");
+    }
+}
