@@ -13,11 +13,10 @@ use tokio::task::{JoinHandle, spawn_local};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
-use weft_link::{BindError, Cable, Handler, LinkConfig, LinkEvent, Links};
+use weft_link::{Alarm, BindError, Cable, Handler, LinkConfig, LinkEvent, Links};
 use weft_umad::lock::{LockError, ProcessLock};
 
 use crate::client;
-use crate::clock::Alarm;
 use crate::config::{AgentConfig, ConfigError};
 use crate::core::{Core, Signals};
 use crate::journal::Journal;

@@ -1,14 +1,9 @@
-//! The wall clock as machines see it, and the one alarm that wakes the agent for them.
+//! The wall clock as machines see it, and when each of them wants to be woken.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::os::fd::OwnedFd;
 use std::time::Instant;
 
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
-};
-use tokio::io::unix::AsyncFd;
 use weft_machine::Time;
 
 /// Nanoseconds since the agent began.
@@ -78,51 +73,6 @@ impl Deadlines {
     fn rebuild(&mut self) {
         let devices = self.current.iter().enumerate();
         self.heap = devices.filter_map(|(device, at)| at.map(|at| Reverse((at, device)))).collect();
-    }
-}
-
-/// One timerfd: it keeps microseconds where the runtime's own timers keep milliseconds.
-#[derive(Debug)]
-pub(crate) struct Alarm {
-    timer: AsyncFd<OwnedFd>,
-}
-
-impl Alarm {
-    pub(crate) fn new() -> std::io::Result<Self> {
-        let timer =
-            timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
-        // What the deprecation warns of cannot happen to an `OwnedFd`, which nobody else can close; the
-        // replacement is `unsafe`, which weft does not use.
-        #[expect(deprecated, reason = "see above")]
-        let timer = AsyncFd::new(timer)?;
-        Ok(Self { timer })
-    }
-
-    /// Rings once after `delay`, and not at any moment set before.
-    pub(crate) fn set(&self, delay: Option<Time>) {
-        // All zero would mean never.
-        let nanos = delay.map_or(0, |delay| delay.as_nanos().max(1));
-        let seconds = i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX);
-        let once = Itimerspec {
-            it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
-            it_value: Timespec { tv_sec: seconds, tv_nsec: (nanos % 1_000_000_000) as i64 },
-        };
-        let set = timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::empty(), &once);
-        debug_assert!(set.is_ok(), "a time below 2^63 s is a time: {set:?}");
-    }
-
-    /// Waits until it rings.
-    pub(crate) async fn ring(&self) -> std::io::Result<()> {
-        loop {
-            let mut ready = self.timer.readable().await?;
-            let mut count = [0; 8];
-            match rustix::io::read(self.timer.get_ref(), &mut count) {
-                Ok(_) => return Ok(()),
-                Err(rustix::io::Errno::AGAIN) => ready.clear_ready(),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
     }
 }
 

@@ -9,17 +9,18 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::Notify;
 use weft_device::{ClientId, Device, DeviceConfig, Event, Input, Output};
-use weft_link::{CableEnd, LinkEvent, Links, SendOutcome, TwinEvent, Twins};
+use weft_link::{Alarm, CableEnd, LinkEvent, Links, SendOutcome, TwinEvent, Twins};
 use weft_machine::{Machine, Time};
 use weft_umad::{Attached, ServerMessage};
 use weft_wire::{AddressedMad, Guid, LinkParameters, Packet, PortNum, Registration, VirtualLane};
 
 use crate::client::Program;
-use crate::clock::{Alarm, Clock, Deadlines};
+use crate::clock::{Clock, Deadlines};
 use crate::record::{Recorder, Who};
 use crate::wiring::{Attachment, Place, Wiring};
 
@@ -138,7 +139,8 @@ impl Core {
         let Some(earliest) = self.deadlines.earliest() else { return };
         if self.armed.is_none_or(|armed| earliest < armed) {
             self.armed = Some(earliest);
-            self.alarm.set(Some(earliest.saturating_sub(self.clock.now())));
+            let delay = earliest.saturating_sub(self.clock.now());
+            self.alarm.set(Duration::from_nanos(delay.as_nanos()));
         }
     }
 

@@ -19,17 +19,20 @@
 //! new incarnation of the peer is `Down`, then `Up`.
 
 mod accept;
+mod alarm;
 mod cable;
 mod codec;
 mod dial;
 mod identity;
 mod lanes;
 mod links;
+mod reactor;
 mod reason;
 mod session;
 mod transport;
 mod twin;
 
+pub use alarm::Alarm;
 pub use cable::{Cable, CableEnd, DropReason, Handler, LinkEvent, LinkIndex, SendOutcome, Stats};
 pub use identity::{Authority, Identity, IdentityError, node_name};
 pub use links::{LinkConfig, Links};

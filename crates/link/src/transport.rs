@@ -14,14 +14,15 @@ use quinn::rustls::server::WebPkiClientVerifier;
 use quinn::rustls::version::TLS13;
 use quinn::rustls::{CipherSuite, ClientConfig as TlsClient, RootCertStore, ServerConfig as TlsServer};
 use quinn::{
-    AckFrequencyConfig, ClientConfig, Endpoint, EndpointConfig, IdleTimeout, ServerConfig, TokioRuntime,
-    TransportConfig, VarInt,
+    AckFrequencyConfig, ClientConfig, Endpoint, EndpointConfig, IdleTimeout, ServerConfig, TransportConfig,
+    VarInt,
 };
 use quinn_proto::HashedConnectionIdGenerator;
 use ring::hmac;
 
 use crate::identity::{Identity, IdentityError};
 use crate::links::LinkConfig;
+use crate::reactor::Reactor;
 
 /// Lanes 0 to 14, one stream each.
 const LANE_STREAMS: u32 = 15;
@@ -82,8 +83,8 @@ pub(crate) fn open(
 
     let socket_error = |source| BindError::Socket { address, source };
     let socket = UdpSocket::bind(address).map_err(socket_error)?;
-    let endpoint =
-        Endpoint::new(endpoint, Some(server), socket, Arc::new(TokioRuntime)).map_err(socket_error)?;
+    let reactor = Reactor::start().map_err(socket_error)?;
+    let endpoint = Endpoint::new(endpoint, Some(server), socket, Arc::new(reactor)).map_err(socket_error)?;
     Ok((endpoint, client))
 }
 
