@@ -4,6 +4,8 @@ use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 
 use quinn::udp::{RecvMeta, Transmit, UdpSocketState};
@@ -19,12 +21,14 @@ const BATCH: usize = 8;
 pub(super) struct Socket {
     readable: AsyncFd<UdpSocket>,
     state: UdpSocketState,
+    /// A packet found no room and nobody has found any since. QUIC asks before every packet it sends.
+    full: AtomicBool,
 }
 
 impl Socket {
     pub(super) fn new(socket: UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new((&socket).into())?;
-        Ok(Self { readable: watch(socket, Interest::READABLE)?, state })
+        Ok(Self { readable: watch(socket, Interest::READABLE)?, state, full: AtomicBool::new(false) })
     }
 }
 
@@ -41,7 +45,11 @@ impl AsyncUdpSocket for Socket {
     }
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        self.state.send(self.readable.get_ref().into(), transmit)
+        let sent = self.state.send(self.readable.get_ref().into(), transmit);
+        if sent.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
+            self.full.store(true, Relaxed);
+        }
+        sent
     }
 
     fn poll_recv(
@@ -88,7 +96,7 @@ impl AsyncUdpSocket for Socket {
     }
 }
 
-/// Waits for room to send, which loopback nearly always has.
+/// Waits for room to send, which there nearly always is.
 #[derive(Debug)]
 struct Writable {
     socket: Arc<Socket>,
@@ -98,11 +106,16 @@ struct Writable {
 
 impl UdpPoller for Writable {
     fn poll_writable(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.socket.full.load(Relaxed) {
+            self.watched = None;
+            return Poll::Ready(Ok(()));
+        }
         let watched = match self.watched.take() {
             Some(watched) => watched,
             None => watch(self.socket.readable.get_ref().try_clone()?, Interest::WRITABLE)?,
         };
         if watched.poll_write_ready(cx)?.is_ready() {
+            self.socket.full.store(false, Relaxed);
             return Poll::Ready(Ok(()));
         }
         self.watched = Some(watched);
