@@ -69,7 +69,8 @@ impl Cabling {
 
     /// All cables of a node.
     pub(crate) fn of_node(&self, node: weft_topology::NodeIndex) -> Vec<usize> {
-        let mut cables: Vec<usize> = self.at[node.index()].iter().flatten().map(|&(cable, _)| cable).collect();
+        let mut cables: Vec<usize> =
+            self.at[node.index()].iter().flatten().map(|&(cable, _)| cable).collect();
         // A switch may be cabled to itself.
         cables.sort_unstable();
         cables.dedup();

@@ -187,7 +187,8 @@ impl Simulation {
     pub(crate) fn check_lids(&self, reached: &BTreeSet<NodeIndex>, violations: &mut Vec<Violation>) -> Lids {
         let mut by_lid = BTreeMap::new();
         for port in self.end_ports(reached) {
-            let Some(found) = self.device(port.node).and_then(|device| device.port_snapshot(port.port)) else {
+            let Some(found) = self.device(port.node).and_then(|device| device.port_snapshot(port.port))
+            else {
                 continue;
             };
             let name = self.fabric.port_name(port);
@@ -195,7 +196,9 @@ impl Simulation {
                 violations.push(Violation::NoLid { port: name.to_string() });
             } else if let Some((other, _)) = by_lid.insert(found.lid, (port, found.lmc)) {
                 let other = self.fabric.port_name(other);
-                violations.push(Violation::SameLid { what: format!("{name} and {other} both have LID {}", found.lid) });
+                violations.push(Violation::SameLid {
+                    what: format!("{name} and {other} both have LID {}", found.lid),
+                });
             }
         }
         let mut lids = Lids::new();

@@ -36,11 +36,6 @@ impl<T> Queue<T> {
         }
         self.heap.pop().map(|Reverse(entry)| (entry.at, entry.what))
     }
-
-    /// Everything that is going to happen, in no order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.heap.iter().map(|entry| &entry.0.what)
-    }
 }
 
 impl<T> PartialEq for Entry<T> {
@@ -77,7 +72,6 @@ mod tests {
             std::iter::from_fn(|| queue.pop_until(Time::from_nanos(limit))).map(|(_, what)| what).collect()
         };
         assert_eq!(until(&mut queue, 5), "bdac");
-        assert_eq!(queue.iter().count(), 1);
         assert_eq!(until(&mut queue, 8), "");
         assert_eq!(until(&mut queue, 9), "e");
     }

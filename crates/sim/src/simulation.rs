@@ -29,7 +29,7 @@ pub(crate) enum Happening {
     /// A link has trained.
     Trained { cable: usize, incarnation: u64 },
     /// An end notices that its link is gone.
-    Noticed { cable: usize, side: usize, incarnation: u64 },
+    Noticed { cable: usize, side: usize },
     /// A device wants to be woken.
     WakeDevice(NodeIndex),
     /// The subnet manager wants to be woken.
@@ -241,12 +241,12 @@ impl Simulation {
                 self.arrive(cable, side, incarnation, packet);
             }
             Happening::Trained { cable, incarnation } => self.trained(cable, incarnation),
-            Happening::Noticed { cable, side, incarnation } => self.noticed(cable, side, incarnation),
+            Happening::Noticed { cable, side } => self.noticed(cable, side),
             Happening::WakeDevice(node) => self.wake_device(node),
             Happening::WakeSm => self.wake_sm(),
             Happening::AttachSm { incarnation } => self.attach_sm(incarnation),
-            Happening::ToSm { incarnation, mad } => self.to_sm(incarnation, *mad),
-            Happening::FromSm { incarnation, mad } => self.from_sm(incarnation, *mad),
+            Happening::ToSm { incarnation, mad } => self.give_sm(incarnation, *mad),
+            Happening::FromSm { incarnation, mad } => self.take_from_sm(incarnation, *mad),
             Happening::Fault(fault) => {
                 self.faults_pending -= 1;
                 self.apply(fault);

@@ -26,7 +26,13 @@ impl Trace {
     }
 
     /// `time kind where what`.
-    pub(crate) fn line(&mut self, now: Time, kind: &str, place: fmt::Arguments<'_>, what: fmt::Arguments<'_>) {
+    pub(crate) fn line(
+        &mut self,
+        now: Time,
+        kind: &str,
+        place: fmt::Arguments<'_>,
+        what: fmt::Arguments<'_>,
+    ) {
         self.count += 1;
         let mut both = Both { trace: self };
         // Writing into a string and a hash cannot fail.

@@ -54,7 +54,7 @@ impl Simulation {
         } else {
             for side in 0..2 {
                 let at = self.now + below(&mut self.random, self.options.link_timeout);
-                self.queue.push(at, Happening::Noticed { cable: index, side, incarnation });
+                self.queue.push(at, Happening::Noticed { cable: index, side });
             }
         }
     }
@@ -76,10 +76,9 @@ impl Simulation {
     }
 
     /// An end has been without a sign of life for too long. A new link since then has told it already.
-    pub(super) fn noticed(&mut self, index: usize, side: usize, incarnation: u64) {
+    pub(super) fn noticed(&mut self, index: usize, side: usize) {
         let cable = &self.cabling.cables[index];
-        let told = cable.link == Link::Up;
-        if told || cable.incarnation < incarnation {
+        if cable.link == Link::Up {
             return;
         }
         let PortRef { node, port } = cable.ends[side];

@@ -123,13 +123,13 @@ impl Simulation {
         }
     }
 
-    pub(super) fn to_sm(&mut self, incarnation: u64, mad: AddressedMad) {
+    pub(super) fn give_sm(&mut self, incarnation: u64, mad: AddressedMad) {
         if incarnation == self.manager.attachment {
             self.feed_sm(weft_sm::Input::Receive(mad));
         }
     }
 
-    pub(super) fn from_sm(&mut self, incarnation: u64, mad: AddressedMad) {
+    pub(super) fn take_from_sm(&mut self, incarnation: u64, mad: AddressedMad) {
         if incarnation == self.manager.attachment {
             self.feed(self.manager.port.node, Input::Send { client: SM_CLIENT, mad });
         }
