@@ -9,6 +9,7 @@ mod options;
 mod probe;
 mod queue;
 mod rule;
+mod schedule;
 mod simulation;
 mod trace;
 
@@ -18,5 +19,6 @@ pub use config::device_config;
 pub use fault::Fault;
 pub use options::{SimOptions, TraceMode};
 pub use rule::{RandomLoss, Rule, Verdict};
+pub use schedule::Schedule;
 pub use simulation::{NotQuiet, SimStatistics, Simulation};
 pub use trace::Trace;
