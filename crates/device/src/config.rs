@@ -9,7 +9,7 @@ use weft_wire::{Guid, LinkParameters, Mtu, NodeType, VlCap};
 pub struct DeviceConfig {
     /// Switch or HCA; anything else behaves as an HCA.
     pub kind: NodeType,
-    /// The node's GUID; on a switch also that of port 0.
+    /// The node's GUID.
     pub guid: Guid,
     /// Shared by the nodes of one box.
     pub system_image_guid: Guid,
@@ -30,7 +30,7 @@ pub struct DeviceConfig {
 /// One physical port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortConfig {
-    /// The port's GUID; a switch's physical ports have none of their own, and the node's is given here.
+    /// The port's GUID. A switch's physical ports have none of their own: there it is port 0's, the same on all.
     pub guid: Guid,
     /// Widths and speeds that the port supports, all of them enabled at first.
     pub link: LinkParameters,

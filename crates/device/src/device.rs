@@ -49,7 +49,8 @@ impl Device {
     pub fn new(config: &DeviceConfig) -> Self {
         let options = &config.options;
         let is_switch = config.kind == NodeType::Switch;
-        let mut ports = vec![Port::management(config.guid, options)];
+        let port0_guid = config.ports.first().map_or(config.guid, |port| port.guid);
+        let mut ports = vec![Port::management(port0_guid, options)];
         ports.extend(
             config
                 .ports

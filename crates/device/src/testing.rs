@@ -21,7 +21,9 @@ pub(crate) struct Bench {
 }
 
 pub(crate) fn config(kind: NodeType, ports: u8) -> DeviceConfig {
-    let port = |number: u8| PortConfig { guid: Guid(0x100 + u64::from(number)), link: LINK };
+    let guid =
+        |number: u8| if kind == NodeType::Switch { Guid(0xabe) } else { Guid(0x100 + u64::from(number)) };
+    let port = |number: u8| PortConfig { guid: guid(number), link: LINK };
     DeviceConfig {
         kind,
         guid: Guid(0xabc),

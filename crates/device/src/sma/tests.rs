@@ -18,7 +18,7 @@ fn who_it_is() {
     assert_eq!(NodeDescription::decode(answer.smp_attribute()).to_text(), "bench");
     let info = NodeInfo::decode(bench.ask(Method::Get, AttributeId::NodeInfo, 0, &[]).smp_attribute());
     assert_eq!((info.node_type, info.num_ports, info.local_port_num), (NodeType::Switch, 3, ONE));
-    assert_eq!((info.node_guid, info.port_guid), (weft_wire::Guid(0xabc), weft_wire::Guid(0xabc)));
+    assert_eq!((info.node_guid, info.port_guid), (weft_wire::Guid(0xabc), weft_wire::Guid(0xabe)));
     assert_eq!((info.vendor_id, info.device_id, info.partition_cap), (0x2c9, 0x1011, 64));
 }
 

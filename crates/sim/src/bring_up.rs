@@ -1,0 +1,86 @@
+//! A fabric from switching on to SUBNET UP, in virtual time: what `weft sim` shows.
+
+use std::fmt;
+
+use serde::Serialize;
+use weft_machine::Time;
+use weft_sm::Summary;
+use weft_topology::Fabric;
+
+use crate::{CheckReport, NotQuiet, SimOptions, SimStatistics, Simulation, Violation};
+
+/// How a fabric came up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BringUp {
+    /// The seed of every delay and chance.
+    pub seed: u64,
+    /// From switching on to SUBNET UP.
+    pub up_at: Time,
+    /// From the subnet manager's first SMP to SUBNET UP.
+    pub sm_took: Time,
+    /// What the subnet manager said when the subnet was up.
+    pub summary: Summary,
+    /// What the devices themselves were found to be.
+    pub checked: CheckReport,
+    /// How much there was to do.
+    pub statistics: SimStatistics,
+    /// The trace's hash; 0 when no trace was kept.
+    pub trace_hash: u64,
+}
+
+/// Why a fabric did not come up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BringUpError {
+    /// It did not come to rest.
+    NotQuiet(NotQuiet),
+    /// It came to rest, but the subnet manager never said that the subnet is up.
+    NeverUp,
+    /// It is not as it should be.
+    Violations(Vec<Violation>),
+}
+
+impl fmt::Display for BringUpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotQuiet(why) => why.fmt(f),
+            Self::NeverUp => f.write_str("the subnet manager never said that the subnet is up"),
+            Self::Violations(all) => {
+                write!(f, "{} things are wrong:", all.len())?;
+                all.iter().try_for_each(|violation| write!(f, "\n  {violation}"))
+            }
+        }
+    }
+}
+
+impl std::error::Error for BringUpError {}
+
+/// Switches a fabric on and lets its subnet manager bring it up, at most for `limit` of virtual time; checks it.
+pub fn bring_up(
+    fabric: &Fabric,
+    options: SimOptions,
+    seed: u64,
+    limit: Time,
+) -> Result<BringUp, BringUpError> {
+    let mut simulation = Simulation::new(fabric, options, seed);
+    // The first complete sweep ends it; a sweep that the last links were too late for is followed by another.
+    while !simulation.summaries().last().is_some_and(|(_, summary)| summary.complete) {
+        if !simulation.step(limit) {
+            simulation.run_until_quiet(limit).map_err(BringUpError::NotQuiet)?;
+            return Err(BringUpError::NeverUp);
+        }
+    }
+    let (up_at, summary) = simulation.summaries().last().cloned().ok_or(BringUpError::NeverUp)?;
+    let checked = simulation.check().map_err(BringUpError::Violations)?;
+    let (first, _) = &simulation.summaries()[0];
+    let sm_took = up_at.saturating_sub(first.saturating_sub(simulation.summaries()[0].1.took));
+    Ok(BringUp {
+        seed,
+        up_at,
+        sm_took,
+        summary,
+        checked,
+        statistics: simulation.statistics(),
+        trace_hash: if simulation.trace().is_on() { simulation.trace().hash() } else { 0 },
+    })
+}

@@ -1,0 +1,239 @@
+//! Whether a fabric that has come to rest is as it should be.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::Serialize;
+use weft_routing::{ForwardingTable, Lids, Routes, verify};
+use weft_topology::{Fabric, FabricBuilder, NodeIndex, PortRef};
+use weft_wire::{Lid, PortNum, PortState};
+
+use crate::Simulation;
+
+/// Something that should not be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// A port with a link within the manager's reach is not Active.
+    NotActive {
+        /// Which port.
+        port: String,
+        /// What it is.
+        state: PortState,
+    },
+    /// An end port within the manager's reach has no LID.
+    NoLid {
+        /// Which port.
+        port: String,
+    },
+    /// Two ports have the same LID.
+    SameLid {
+        /// One of the two, and the LID and the other one.
+        what: String,
+    },
+    /// The tables do not lead a packet to its destination.
+    Route {
+        /// The way that it takes.
+        what: String,
+    },
+    /// A packet was sent and did not arrive, or nothing came back.
+    NotReached {
+        /// From.
+        from: String,
+        /// To.
+        to: String,
+        /// The LID it was sent to.
+        lid: Lid,
+    },
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotActive { port, state } => write!(f, "{port} has a link and is {state}"),
+            Self::NoLid { port } => write!(f, "{port} has no LID"),
+            Self::SameLid { what } => f.write_str(what),
+            Self::Route { what } => f.write_str(what),
+            Self::NotReached { from, to, lid } => write!(f, "{from} does not reach {to}, LID {lid}"),
+        }
+    }
+}
+
+/// What was looked at, and found to be right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CheckReport {
+    /// Nodes within the manager's reach.
+    pub nodes: usize,
+    /// Ports with a link there.
+    pub ports: usize,
+    /// End ports with a LID there.
+    pub lids: usize,
+    /// Pairs of switch and LID whose way was followed through the tables.
+    pub pairs: u64,
+}
+
+impl Simulation {
+    /// Looks at the devices themselves: every port with a link Active, every end port with a LID of its own, and
+    /// every way through the tables that are in the switches free of loops and at its destination.
+    ///
+    /// What the manager cannot reach, because no cable leads there, is not looked at.
+    pub fn check(&self) -> Result<CheckReport, Vec<Violation>> {
+        let reached = self.reached();
+        let mut violations = Vec::new();
+        let ports = self.check_ports(&reached, &mut violations);
+        let live = self.live_fabric();
+        let lids = self.check_lids(&reached, &mut violations);
+        let routes = self.live_routes();
+        let report = verify(&live, &lids, &routes);
+        if report.failures > 0 {
+            let examples = report.counter_examples.iter();
+            violations.extend(examples.map(|error| Violation::Route { what: error.to_string() }));
+        }
+        if violations.is_empty() {
+            Ok(CheckReport { nodes: reached.len(), ports, lids: lids.len(), pairs: report.pairs })
+        } else {
+            Err(violations)
+        }
+    }
+
+    /// The nodes that links lead to from the manager's port. HCAs pass nothing on.
+    pub(crate) fn reached(&self) -> BTreeSet<NodeIndex> {
+        let start = self.sm_port();
+        let mut reached = BTreeSet::from([start.node]);
+        let mut todo = Vec::new();
+        let is_switch = |node: NodeIndex| self.fabric.node(node).is_switch();
+        if is_switch(start.node) {
+            todo.push(start.node);
+        } else if let Some(peer) = self.linked_peer(start)
+            && reached.insert(peer.node)
+            && is_switch(peer.node)
+        {
+            todo.push(peer.node);
+        }
+        while let Some(node) = todo.pop() {
+            for (port, _) in self.fabric.node(node).cabled_ports() {
+                if let Some(peer) = self.linked_peer(PortRef::new(node, port))
+                    && reached.insert(peer.node)
+                    && is_switch(peer.node)
+                {
+                    todo.push(peer.node);
+                }
+            }
+        }
+        reached
+    }
+
+    /// The other end of a port's cable, when it has a link.
+    fn linked_peer(&self, port: PortRef) -> Option<PortRef> {
+        self.fabric.peer(port).filter(|_| self.is_link_up(port))
+    }
+
+    /// The end ports within reach that can have LIDs: port 0 of switches, HCA ports whose link leads there.
+    pub(crate) fn end_ports(&self, reached: &BTreeSet<NodeIndex>) -> Vec<PortRef> {
+        let mut ports = Vec::new();
+        for &index in reached {
+            let node = self.fabric.node(index);
+            if node.is_switch() {
+                ports.push(PortRef::new(index, PortNum::ZERO));
+                continue;
+            }
+            for (number, _) in node.cabled_ports() {
+                let port = PortRef::new(index, number);
+                let leads_there = self.linked_peer(port).is_some_and(|peer| {
+                    // The way to an HCA leads through a switch, or the manager sits at the other end.
+                    reached.contains(&peer.node)
+                        && (self.fabric.node(peer.node).is_switch() || peer == self.sm_port())
+                });
+                if leads_there || port == self.sm_port() {
+                    ports.push(port);
+                }
+            }
+        }
+        ports
+    }
+
+    fn check_ports(&self, reached: &BTreeSet<NodeIndex>, violations: &mut Vec<Violation>) -> usize {
+        let mut count = 0;
+        for cable in self.fabric.cables() {
+            let known = [cable.a, cable.b].into_iter().all(|end| {
+                // An HCA is reached through some of its ports and not through others.
+                let is_switch = self.fabric.node(end.node).is_switch();
+                reached.contains(&end.node) && (is_switch || self.leads_to_manager(end, reached))
+            });
+            if !known || !self.is_link_up(cable.a) {
+                continue;
+            }
+            for end in [cable.a, cable.b] {
+                let state = self.device(end.node).and_then(|device| device.port_snapshot(end.port));
+                let state = state.map_or(PortState::Down, |port| port.state);
+                count += 1;
+                if state != PortState::Active {
+                    let port = self.fabric.port_name(end).to_string();
+                    violations.push(Violation::NotActive { port, state });
+                }
+            }
+        }
+        count
+    }
+
+    fn leads_to_manager(&self, port: PortRef, reached: &BTreeSet<NodeIndex>) -> bool {
+        port == self.sm_port()
+            || self.fabric.peer(port).is_some_and(|peer| {
+                peer == self.sm_port()
+                    || reached.contains(&peer.node) && self.fabric.node(peer.node).is_switch()
+            })
+    }
+
+    /// The LIDs that the devices have.
+    pub(crate) fn check_lids(&self, reached: &BTreeSet<NodeIndex>, violations: &mut Vec<Violation>) -> Lids {
+        let mut by_lid = BTreeMap::new();
+        for port in self.end_ports(reached) {
+            let Some(found) = self.device(port.node).and_then(|device| device.port_snapshot(port.port))
+            else {
+                continue;
+            };
+            let name = self.fabric.port_name(port);
+            if found.lid == Lid(0) {
+                violations.push(Violation::NoLid { port: name.to_string() });
+            } else if let Some((other, _)) = by_lid.insert(found.lid, (port, found.lmc)) {
+                let other = self.fabric.port_name(other);
+                violations.push(Violation::SameLid {
+                    what: format!("{name} and {other} both have LID {}", found.lid),
+                });
+            }
+        }
+        let mut lids = Lids::new();
+        for (lid, (port, lmc)) in by_lid {
+            if let Err(error) = lids.insert(port, lid, lmc) {
+                violations.push(Violation::SameLid { what: error.to_string() });
+            }
+        }
+        lids
+    }
+
+    /// The cabling as far as it has links.
+    pub fn live_fabric(&self) -> Fabric {
+        let mut builder = FabricBuilder::new();
+        for node in self.fabric.nodes() {
+            builder.add_node(node.clone()).expect("the nodes were in a fabric before");
+        }
+        for cable in self.fabric.cables().filter(|cable| self.is_link_up(cable.a)) {
+            builder.connect(cable.a, cable.b).expect("the cable was in a fabric before");
+        }
+        builder.build()
+    }
+
+    /// The tables that are in the switches, up to what they look up.
+    pub fn live_routes(&self) -> Routes {
+        let table = |index: NodeIndex| {
+            let mut table = ForwardingTable::default();
+            if let Some(device) = self.device(index) {
+                let top = usize::from(device.linear_fdb_top().0);
+                for (lid, &port) in (0..).map(Lid).zip(device.forwarding_table()).take(top + 1) {
+                    table.set(lid, port);
+                }
+            }
+            table
+        };
+        Routes { tables: self.fabric.iter().map(|(index, _)| table(index)).collect() }
+    }
+}

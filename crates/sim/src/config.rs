@@ -1,0 +1,30 @@
+//! From a cabling to devices: the one place that says what a node of a topology is as a device.
+
+use weft_device::{DeviceConfig, DeviceOptions, PortConfig};
+use weft_topology::{Fabric, NodeIndex};
+use weft_wire::LinkParameters;
+
+/// A node of the cabling as a device, here and in a laboratory of processes.
+///
+/// # Panics
+/// When the index is not one of this fabric's.
+pub fn device_config(fabric: &Fabric, index: NodeIndex, options: &DeviceOptions) -> DeviceConfig {
+    let node = fabric.node(index);
+    let ports = node.external_ports().map(|(_, port)| {
+        let enabled = port.enabled;
+        let link =
+            LinkParameters { width: enabled.width, speed: enabled.speed, speed_ext: enabled.speed_ext };
+        PortConfig { guid: port.guid, link }
+    });
+    DeviceConfig {
+        kind: node.kind,
+        guid: node.guid,
+        system_image_guid: node.system_image_guid,
+        description: node.description.clone(),
+        vendor_id: node.vendor_id,
+        device_id: node.device_id,
+        enhanced_port0: node.enhanced_port0,
+        ports: ports.collect(),
+        options: options.clone(),
+    }
+}

@@ -1,0 +1,22 @@
+use serde::{Deserialize, Serialize};
+use weft_topology::{NodeIndex, PortRef};
+
+/// Something that goes wrong, or is put right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fault {
+    /// A device loses its power; everything it knew is gone.
+    Kill(NodeIndex),
+    /// A device is switched on again; one that is on is switched off first.
+    Restart(NodeIndex),
+    /// The cable in this port is pulled.
+    Cut(PortRef),
+    /// The cable in this port is put back.
+    Restore(PortRef),
+    /// The subnet manager's process ends.
+    KillSm,
+    /// The subnet manager's process begins; one that runs ends first.
+    StartSm {
+        /// Whether it finds the `guid2lid` file that the one before wrote.
+        with_guid2lid: bool,
+    },
+}

@@ -1,0 +1,65 @@
+use serde::{Deserialize, Serialize};
+use weft_device::DeviceOptions;
+use weft_machine::Time;
+use weft_topology::PortRef;
+
+/// What a simulated fabric is like.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SimOptions {
+    /// Of every device.
+    pub device: DeviceOptions,
+    /// Of the subnet manager.
+    pub sm: weft_sm::Options,
+    /// Whether there is a subnet manager from the beginning.
+    pub with_sm: bool,
+    /// The port that the subnet manager is attached to; the first host's first cabled port if not said.
+    pub sm_port: Option<PortRef>,
+    /// How long a packet takes over a cable.
+    pub link_delay: Time,
+    /// How much longer at most a packet of lane 15 takes; such packets may overtake each other.
+    pub link_jitter: Time,
+    /// How long a link takes at least to come up.
+    pub training: Time,
+    /// How much longer at most.
+    pub training_jitter: Time,
+    /// How long an end takes at most to notice that the other is gone.
+    pub link_timeout: Time,
+    /// How long a MAD takes between a program and its device.
+    pub attach_delay: Time,
+    /// When the subnet manager is attached.
+    pub sm_start: Time,
+    /// What is kept of what happens.
+    pub trace: TraceMode,
+}
+
+/// What is kept of what happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TraceMode {
+    /// Nothing.
+    #[default]
+    Off,
+    /// A hash over all lines.
+    Hash,
+    /// All lines, and the hash.
+    Lines,
+}
+
+impl Default for SimOptions {
+    fn default() -> Self {
+        Self {
+            device: DeviceOptions::default(),
+            sm: weft_sm::Options::default(),
+            with_sm: true,
+            sm_port: None,
+            link_delay: Time::from_micros(1),
+            link_jitter: Time::ZERO,
+            training: Time::from_millis(1),
+            training_jitter: Time::from_millis(1),
+            link_timeout: Time::from_millis(100),
+            attach_delay: Time::from_micros(5),
+            sm_start: Time::from_millis(10),
+            trace: TraceMode::Off,
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What becomes of packets of lane 15 on their way: lost, late, or neither.
+
+use rand::RngExt;
+use rand_pcg::Pcg64;
+use weft_machine::Time;
+use weft_topology::PortRef;
+use weft_wire::Packet;
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It arrives as packets do.
+    Pass,
+    /// It arrives this much later.
+    Delay(Time),
+    /// It is lost, and nobody knows.
+    Drop,
+}
+
+/// Decides what becomes of packets of lane 15. Other lanes do not lose anything.
+pub trait Rule {
+    /// What becomes of `packet`, which has just left `from`. Chance comes from `random` alone, so that a seed
+    /// decides everything.
+    fn judge(&mut self, now: Time, from: PortRef, packet: &Packet, random: &mut Pcg64) -> Verdict;
+}
+
+/// Loses and delays packets by chance, until some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RandomLoss {
+    /// After this, everything passes.
+    pub until: Time,
+    /// Of a thousand packets, how many are lost.
+    pub lost_per_mille: u32,
+    /// Of a thousand packets, how many are late.
+    pub late_per_mille: u32,
+    /// How late at most.
+    pub delay_max: Time,
+}
+
+impl Rule for RandomLoss {
+    fn judge(&mut self, now: Time, _: PortRef, _: &Packet, random: &mut Pcg64) -> Verdict {
+        if now >= self.until {
+            return Verdict::Pass;
+        }
+        let chance = random.random_range(0..1000u32);
+        if chance < self.lost_per_mille {
+            Verdict::Drop
+        } else if chance < self.lost_per_mille + self.late_per_mille {
+            Verdict::Delay(below(random, self.delay_max))
+        } else {
+            Verdict::Pass
+        }
+    }
+}
+
+/// A time below `most`, or none at all.
+pub(crate) fn below(random: &mut Pcg64, most: Time) -> Time {
+    match most.as_nanos() {
+        0 => Time::ZERO,
+        most => Time::from_nanos(random.random_range(0..most)),
+    }
+}

@@ -1,0 +1,209 @@
+//! Whole fabrics from switching on to SUBNET UP, and back to it.
+
+use std::io::Write;
+use std::process::Command;
+
+use weft_machine::Time;
+use weft_sim::{Fault, RandomLoss, SimOptions, Simulation, TraceMode, bring_up};
+use weft_topology::generate::{GenerateOptions, RandomFabric, random, xgft};
+use weft_topology::{Fabric, PortRef};
+use weft_wire::PortNum;
+
+const LIMIT: Time = Time::from_secs(300);
+
+fn tree() -> Fabric {
+    xgft(&[4, 4], &[1, 2], &GenerateOptions::default()).unwrap()
+}
+
+fn quiet(simulation: &mut Simulation) {
+    simulation.run_until_quiet(simulation.now() + LIMIT).unwrap_or_else(|error| panic!("{error}"));
+    if let Err(violations) = simulation.check() {
+        let all: Vec<String> = violations.iter().map(ToString::to_string).collect();
+        panic!("{}", all.join("\n"));
+    }
+}
+
+/// Everything that the devices were told: LIDs and tables.
+fn told(simulation: &Simulation) -> String {
+    let mut told = String::new();
+    for (index, node) in simulation.fabric().iter() {
+        let Some(device) = simulation.device(index) else { continue };
+        let lids: Vec<u16> = device.snapshot().ports.iter().map(|port| port.lid.0).collect();
+        let table = simulation.live_routes().tables[index.index()].clone();
+        told.push_str(&format!("{} {lids:?} {:?}\n", node.id, table.routes().collect::<Vec<_>>()));
+    }
+    told
+}
+
+#[test]
+fn a_tree_comes_up() {
+    let up = bring_up(&tree(), SimOptions::default(), 1, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((up.summary.switches, up.summary.hosts), (6, 16));
+    assert_eq!((up.checked.nodes, up.checked.lids, up.checked.ports), (22, 22, 2 * (16 + 8)));
+    assert_eq!(up.checked.pairs, 22 * 6);
+    assert!(up.summary.complete && up.sm_took <= up.up_at);
+}
+
+#[test]
+fn every_pair_exchanges_packets() {
+    let mut simulation = Simulation::new(&tree(), SimOptions::default(), 2);
+    quiet(&mut simulation);
+    assert_eq!(simulation.probe().unwrap(), 22 * 22);
+}
+
+/// A manager that is started anew reads what is there and leaves it alone.
+#[test]
+fn a_new_manager_writes_no_table_and_changes_no_lid() {
+    for with_guid2lid in [true, false] {
+        let mut simulation = Simulation::new(&tree(), SimOptions::default(), 3);
+        quiet(&mut simulation);
+        let before = (simulation.lft_writes(), simulation.lid_changes(), told(&simulation));
+        assert!(before.0 > 0 && before.1 > 0);
+        simulation.apply(Fault::KillSm);
+        simulation.run_until(simulation.now() + Time::from_secs(1));
+        assert!(simulation.sm().is_none());
+        simulation.apply(Fault::StartSm { with_guid2lid });
+        quiet(&mut simulation);
+        let after = (simulation.lft_writes(), simulation.lid_changes(), told(&simulation));
+        assert_eq!(before, after, "with guid2lid: {with_guid2lid}");
+    }
+}
+
+/// What a fabric is told after a switch was dead for a while is what it is told when it begins with that file.
+#[test]
+fn after_a_restart_all_is_as_from_the_beginning() {
+    let fabric = tree();
+    let switch = fabric.switches().last().unwrap().0;
+    for dead_ms in [10, 50, 5_000] {
+        let mut simulation = Simulation::new(&fabric, SimOptions::default(), 4);
+        quiet(&mut simulation);
+        let before = told(&simulation);
+        let downed = |simulation: &Simulation| -> u64 {
+            let peers = fabric.node(switch).cabled_ports().map(|(_, peer)| peer);
+            let counters = |peer: PortRef| simulation.device(peer.node)?.port_snapshot(peer.port);
+            peers.filter_map(counters).map(|port| port.counters.link_downed_counter).sum()
+        };
+        let links = fabric.node(switch).cabled_ports().count() as u64;
+        assert_eq!(downed(&simulation), 0);
+        simulation.apply(Fault::Kill(switch));
+        simulation.run_until(simulation.now() + Time::from_millis(dead_ms));
+        simulation.apply(Fault::Restart(switch));
+        quiet(&mut simulation);
+        assert_eq!(downed(&simulation), links, "each neighbour has seen it, {dead_ms} ms");
+        assert_eq!(told(&simulation), before, "{dead_ms} ms");
+
+        let known = simulation.guid2lid().clone();
+        let mut fresh = Simulation::new(&fabric, SimOptions { with_sm: false, ..SimOptions::default() }, 5);
+        fresh.set_guid2lid(known);
+        fresh.apply(Fault::StartSm { with_guid2lid: true });
+        quiet(&mut fresh);
+        assert_eq!(told(&fresh), before, "{dead_ms} ms");
+    }
+}
+
+/// Routes and LIDs do not depend on which answer came first.
+#[test]
+fn the_order_of_answers_decides_nothing() {
+    let first = {
+        let mut simulation = Simulation::new(&tree(), SimOptions::default(), 0);
+        quiet(&mut simulation);
+        told(&simulation)
+    };
+    for seed in 1..6 {
+        let mut options = SimOptions { link_jitter: Time::from_micros(50), ..SimOptions::default() };
+        options.sm.max_wire_smps = 1 << seed;
+        let mut simulation = Simulation::new(&tree(), options, seed);
+        quiet(&mut simulation);
+        assert_eq!(told(&simulation), first, "seed {seed}");
+    }
+}
+
+/// Either way of sending SMPs gives the same fabric.
+#[test]
+fn smps_by_lid_do_the_same() {
+    let told_with = |smp_routing| {
+        let mut options = SimOptions::default();
+        options.sm.smp_routing = smp_routing;
+        let mut simulation = Simulation::new(&tree(), options, 6);
+        quiet(&mut simulation);
+        let switch = simulation.fabric().switches().last().unwrap().0;
+        simulation.apply(Fault::Restart(switch));
+        quiet(&mut simulation);
+        told(&simulation)
+    };
+    assert_eq!(told_with(weft_sm::SmpRouting::Directed), told_with(weft_sm::SmpRouting::Lid));
+}
+
+/// The two ends of one cut cable lead to one sweep.
+#[test]
+fn a_cut_cable_is_routed_around_in_one_sweep() {
+    let fabric = tree();
+    let (leaf, _) = fabric.switches().next().unwrap();
+    let up = fabric.node(leaf).cabled_ports().find(|(_, peer)| fabric.node(peer.node).is_switch()).unwrap().0;
+    let mut simulation = Simulation::new(&fabric, SimOptions::default(), 7);
+    quiet(&mut simulation);
+    let sweeps = |simulation: &Simulation| simulation.summaries().len();
+    let before = sweeps(&simulation);
+    simulation.apply(Fault::Cut(PortRef::new(leaf, up)));
+    quiet(&mut simulation);
+    assert_eq!(sweeps(&simulation), before + 1);
+    assert_eq!(simulation.probe().unwrap(), 22 * 22);
+}
+
+/// A switch that is cabled to itself between two of its ports is a fabric like another.
+#[test]
+fn a_switch_cabled_to_itself() {
+    let mut builder = weft_topology::FabricBuilder::new();
+    let rate = weft_topology::LinkRate::default();
+    let node = |kind, guid, ports| weft_topology::Node::new(kind, weft_wire::Guid(guid), ports, rate);
+    let switch = builder.add_node(node(weft_wire::NodeType::Switch, 16, 4)).unwrap();
+    let host = builder.add_node(node(weft_wire::NodeType::Hca, 32, 1)).unwrap();
+    builder.connect(PortRef::new(switch, PortNum(1)), PortRef::new(host, PortNum(1))).unwrap();
+    builder.connect(PortRef::new(switch, PortNum(2)), PortRef::new(switch, PortNum(3))).unwrap();
+    let mut simulation = Simulation::new(&builder.build(), SimOptions::default(), 8);
+    quiet(&mut simulation);
+    assert_eq!(simulation.probe().unwrap(), 4);
+}
+
+fn traced(seed: u64) -> Simulation {
+    let parameters = RandomFabric { switches: 6, hosts: 12, extra_cables: 4, parallel_cables: 2 };
+    let fabric = random(&parameters, seed, &GenerateOptions::default()).unwrap();
+    let options =
+        SimOptions { link_jitter: Time::from_micros(20), trace: TraceMode::Lines, ..SimOptions::default() };
+    let mut simulation = Simulation::new(&fabric, options, seed);
+    let until = Time::from_secs(5);
+    let loss =
+        RandomLoss { until, lost_per_mille: 30, late_per_mille: 30, delay_max: Time::from_millis(300) };
+    simulation.set_rule(loss);
+    let switch = fabric.switches().last().unwrap().0;
+    simulation.fault_at(Time::from_secs(2), Fault::Kill(switch));
+    simulation.fault_at(Time::from_secs(4), Fault::Restart(switch));
+    quiet(&mut simulation);
+    simulation
+}
+
+/// Set in the process that the next test starts.
+const CHILD: &str = "WEFT_TRACE_CHILD";
+
+#[test]
+fn the_same_seed_gives_the_same_trace() {
+    if std::env::var_os(CHILD).is_some() {
+        let trace = traced(4711);
+        let hash = format!("trace {:016x} {}\n", trace.trace().hash(), trace.trace().count());
+        std::io::stderr().write_all(hash.as_bytes()).unwrap();
+        return;
+    }
+    let (first, second) = (traced(4711), traced(4711));
+    assert!(first.trace().count() > 1000);
+    assert!(first.trace().lines() == second.trace().lines(), "twice in one process");
+    assert_ne!(first.trace().hash(), traced(4712).trace().hash(), "another seed is another trace");
+
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "the_same_seed_gives_the_same_trace", "--nocapture"])
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&child.stderr).into_owned();
+    let wanted = format!("trace {:016x} {}", first.trace().hash(), first.trace().count());
+    assert!(printed.contains(&wanted), "in another process: {wanted}, not {printed}");
+}
