@@ -35,6 +35,8 @@ pub struct Fake {
     pub lose_every: u64,
     pub seen: u64,
     pub optimized: bool,
+    /// Nodes that give another GUID than their own.
+    pub alias: BTreeMap<NodeIndex, Guid>,
     trap_id: u64,
 }
 
@@ -50,6 +52,7 @@ impl Fake {
             lose_every: 0,
             seen: 0,
             optimized: true,
+            alias: BTreeMap::new(),
             trap_id: 0,
         };
         for index in 0..fake.fabric.nodes().len() {
@@ -273,7 +276,7 @@ impl Fake {
                 &NodeInfo {
                     node_type: node.kind,
                     num_ports: node.port_count(),
-                    node_guid: node.guid,
+                    node_guid: self.alias.get(&at.node).copied().unwrap_or(node.guid),
                     system_image_guid: node.system_image_guid,
                     port_guid: node.ports[if node.is_switch() { 0 } else { usize::from(at.port.0) }].guid,
                     local_port_num: at.port,
@@ -359,6 +362,8 @@ fn set_port(info: &mut PortInfo, wanted: &PortInfo) -> bool {
     true
 }
 
+pub type Lie = Box<dyn FnMut(&mut AddressedMad)>;
+
 /// The manager, the fabric, and what is on its way between them.
 pub struct World {
     pub fake: Fake,
@@ -367,6 +372,8 @@ pub struct World {
     pub events: Vec<(Time, Event)>,
     pub persisted: Option<GuidToLid>,
     pub sent: u64,
+    /// Changes answers on their way.
+    pub lie: Option<Lie>,
     /// What will arrive, by time and order.
     arriving: BTreeMap<(Time, u64), AddressedMad>,
     sequence: u64,
@@ -381,6 +388,7 @@ impl World {
             events: Vec::new(),
             persisted: None,
             sent: 0,
+            lie: None,
             arriving: BTreeMap::new(),
             sequence: 0,
         };
@@ -429,7 +437,10 @@ impl World {
             match output {
                 Output::Send(mad) => {
                     self.sent += 1;
-                    if let Some(answer) = self.fake.answer(&mad) {
+                    if let Some(mut answer) = self.fake.answer(&mad) {
+                        if let Some(lie) = &mut self.lie {
+                            lie(&mut answer);
+                        }
                         self.deliver(ROUND_TRIP, answer);
                     }
                 }
@@ -484,6 +495,10 @@ impl World {
 
     /// All cabled ports Active, every end port has one LID of its own, and every pair that is connected reaches.
     pub fn check(&self) {
+        self.check_with("");
+    }
+
+    pub fn check_with(&self, what: &str) {
         let fabric = &self.fake.fabric;
         let mut lids = BTreeMap::new();
         let mut ends = Vec::new();
@@ -495,15 +510,15 @@ impl World {
                     continue;
                 }
                 let lid = self.fake.devices[index.index()].ports[usize::from(number.0)].lid;
-                assert!(lid.is_unicast(), "{} has no LID", fabric.port_name(end));
-                assert_eq!(lids.insert(lid, end), None, "LID {lid} twice");
+                assert!(lid.is_unicast(), "{what}: {} has no LID", fabric.port_name(end));
+                assert_eq!(lids.insert(lid, end), None, "{what}: LID {lid} twice");
                 ends.push((end, lid));
             }
             for (number, _) in node.external_ports() {
                 let here = PortRef::new(index, number);
                 if self.fake.far_end(here).is_some() {
                     let state = self.fake.devices[index.index()].ports[usize::from(number.0)].port_state;
-                    assert_eq!(state, PortState::Active, "{}", fabric.port_name(here));
+                    assert_eq!(state, PortState::Active, "{what}: {}", fabric.port_name(here));
                 }
             }
         }
@@ -513,7 +528,7 @@ impl World {
                 assert_eq!(
                     arrived.map(|at| at.node),
                     Some(to.node),
-                    "{} to {}",
+                    "{what}: {} to {}",
                     fabric.port_name(*from),
                     fabric.port_name(*to)
                 );
