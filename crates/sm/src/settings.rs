@@ -164,3 +164,6 @@ fn leave_the_rest(info: PortInfo) -> PortInfo {
         ..info
     }
 }
+
+#[cfg(test)]
+mod tests;
