@@ -11,24 +11,27 @@ use weft_wire::*;
 const SWITCH: NodeType = NodeType::Switch;
 const HCA: NodeType = NodeType::Hca;
 
+/// Node and port.
+type End = (u32, u8);
+
 /// Nodes by kind and number of ports, with GUIDs 0x100, 0x200, …, and cables between (node, port) pairs.
-fn build(nodes: &[(NodeType, u8)], cables: &[((u32, u8), (u32, u8))]) -> Fabric {
+fn build(nodes: &[(NodeType, u8)], cables: &[(End, End)]) -> Fabric {
     let mut builder = FabricBuilder::new();
     for (at, (kind, ports)) in nodes.iter().enumerate() {
         let guid = Guid(0x100 * (at as u64 + 1));
-        builder.add_node(Node::new(*kind, guid, *ports, LinkRate::default())).unwrap();
+        builder.add_node(Node::new(*kind, guid, *ports, LinkRate::default())).expect("a node");
     }
     for (a, b) in cables {
-        builder.connect(port(*a), port(*b)).unwrap();
+        builder.connect(port(*a), port(*b)).expect("a cable");
     }
     builder.build()
 }
 
-fn port((node, number): (u32, u8)) -> PortRef {
+fn port((node, number): End) -> PortRef {
     PortRef::new(NodeIndex(node), PortNum(number))
 }
 
-fn up(fabric: Fabric, own: (u32, u8)) -> World {
+fn up(fabric: Fabric, own: End) -> World {
     let mut world = World::new(Fake::new(fabric, port(own)), Options::default(), &GuidToLid::default());
     world.run_for(Time::from_secs(5));
     world
@@ -93,7 +96,7 @@ fn a_long_chain_ends_where_directed_routes_do() {
 fn the_second_of_two_with_one_guid_is_left_out() {
     let cables = [((0, 1), (1, 1)), ((1, 2), (2, 1)), ((1, 3), (3, 1))];
     let mut fake = Fake::new(build(&[(HCA, 1), (SWITCH, 3), (HCA, 1), (HCA, 1)], &cables), port((0, 1)));
-    fake.alias.insert(NodeIndex(3), Guid(0x300));
+    fake.devices[3].node.guid = Guid(0x300);
     let mut world = World::new(fake, Options::default(), &GuidToLid::default());
     world.run_for(Time::from_secs(5));
     assert_eq!(world.last_summary().hosts, 2);
