@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::{Machine, Time};
-use weft_sm::{Event, GuidToLid, Input, Options, Output, SubnetManager, Summary};
+use weft_sm::{Activity, Event, GuidToLid, Input, Options, Output, SubnetManager, Summary};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::*;
 
@@ -124,6 +124,13 @@ impl World {
             assert!(steps < 10_000_000, "no end in sight");
         }
         self.now = until;
+    }
+
+    /// Goes on until the manager is at this; panics when that never comes.
+    pub fn run_until(&mut self, wanted: Activity) {
+        while self.sm.progress().activity != wanted {
+            assert!(self.step(Time::from_secs(3600)), "never at {wanted:?}");
+        }
     }
 
     pub fn summaries(&self) -> Vec<&Summary> {
