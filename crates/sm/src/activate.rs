@@ -111,7 +111,7 @@ impl Activate {
     }
 
     fn route(&self, at: PortAt) -> Option<SmpRoute> {
-        Some(route_to(&self.subnet, at, self.options.smp_routing)?)
+        route_to(&self.subnet, at, self.options.smp_routing)
     }
 
     fn guid(&self, at: PortAt) -> Guid {

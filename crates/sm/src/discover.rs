@@ -27,6 +27,8 @@ use crate::subnet::{FoundNode, FoundPort, Subnet, is_up};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cabling {
     peers: BTreeMap<(Guid, PortNum), (Guid, PortNum)>,
+    /// An end of a cable whose other end says that it is gone.
+    gone: Option<(Guid, PortNum)>,
 }
 
 /// What a discovery is told.
@@ -63,10 +65,10 @@ pub(crate) struct Discover {
 }
 
 impl Cabling {
-    pub(crate) fn of(subnet: &Subnet) -> Self {
+    pub(crate) fn of(subnet: &Subnet, gone: Option<PortAt>) -> Self {
         let name = |at: PortAt| Some((subnet.node(at.node)?.guid(), at.port));
         let peers = subnet.cabled_ports().filter_map(|(at, _, peer)| Some((name(at)?, name(peer)?)));
-        Self { peers: peers.collect() }
+        Self { peers: peers.collect(), gone: gone.and_then(name) }
     }
 }
 
@@ -150,7 +152,8 @@ impl Discover {
         {
             let end = self.by_guid.get(peer).map(|at| PortAt { node: *at, port: *peer_port });
             let other_end = end.and_then(|end| self.port(end)?.info);
-            if self.missing.contains(peer) || other_end.is_some_and(|info| !is_up(&info)) {
+            let gone = self.before.gone == Some((guid, from.port));
+            if gone || self.missing.contains(peer) || other_end.is_some_and(|info| !is_up(&info)) {
                 self.mark_silent(from);
                 return None;
             }

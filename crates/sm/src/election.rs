@@ -23,7 +23,6 @@ impl Candidate {
             act_count: self.act_count,
             priority: options.priority & 0xf,
             sm_state: if self.master { SmState::Master } else { SmState::Discovering },
-            ..SmInfo::default()
         };
         let mut mad: Mad = asked.mad;
         Smp::method.set(&mut mad.0, Method::GetResp);

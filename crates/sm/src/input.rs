@@ -3,6 +3,7 @@ use weft_wire::{AddressedMad, Guid, PortNum};
 
 /// What happens to the subnet manager.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(clippy::large_enum_variant)] // Most inputs are MADs; boxing them would cost more than it saves.
 pub enum Input {
     /// It can send and receive now: it sits behind this port. A heavy sweep begins.
     ///

@@ -1,4 +1,47 @@
-//! The subnet manager as a state machine: discover, assign, route, program, activate, sweep.
+//! The subnet manager as a state machine.
+//!
+//! It is fed with MADs and time and says what to send; it knows no device, no topology file and no agent, and learns
+//! the fabric by SMPs alone. A heavy sweep goes through phases, each a file and each a step that owns what it works
+//! on and hands it to the next:
+//!
+//! | phase | file | from | to |
+//! |---|---|---|---|
+//! | Discover | `discover.rs` | our own port | every node, port and cable, in order of GUIDs |
+//! | Learn | `learn.rs` | that | the tables that devices hold already |
+//! | Assign | `assign.rs` | GUIDs, LIDs in ports, LIDs on file | LIDs |
+//! | Route | `route.rs` | cabling and LIDs | forwarding tables |
+//! | Program | `program.rs` | tables wanted and held | Sets of what differs |
+//! | Activate | `activate.rs` | what both ends of a cable can do | ports Armed, then Active |
+//! | Verify | `light.rs` | switches | has anything changed meanwhile? |
+//!
+//! Between sweeps `light.rs` looks for changes, when it is time and when a trap comes (`traps.rs`). Every SMP passes
+//! through one window (`pipe.rs`). [`Survey`] reads a fabric by the same discovery without writing anything.
+//!
+//! **Invariant:** LIDs and tables follow from the cabling, the options and the LIDs on file or in the ports, never from
+//! the order in which answers came. **Invariant:** nothing is written that the device is known to hold, so a restarted
+//! manager reads everything and writes nothing. **Invariant:** no MAD makes the manager panic, and none makes it work
+//! without end: nodes, ports, hops, and sweeps that follow each other at once are bounded.
+//!
+//! Not here yet: electing a master among several managers, subnet administration, multicast, partitions.
+//!
+//! ```
+//! use weft_machine::{Machine, Time};
+//! use weft_sm::{Event, GuidToLid, Input, Options, Output, SubnetManager};
+//! use weft_wire::{AttributeId, Guid, PortNum};
+//!
+//! let mut manager = SubnetManager::new(Options::default(), &GuidToLid::default());
+//! let (node_guid, port_guid, port) = (Guid(0x10), Guid(0x11), PortNum(1));
+//! manager.handle_input(Time::ZERO, Input::Attached { node_guid, port_guid, port });
+//! let mut first = None;
+//! while let Some(output) = manager.poll_output() {
+//!     if let Output::Send(smp) = output {
+//!         first = Some(smp);
+//!     }
+//! }
+//! // It asks the node that it sits on who that is, and waits for the answer.
+//! assert_eq!(first.unwrap().mad.attribute_id(), AttributeId::NodeInfo);
+//! assert_eq!(manager.poll_timeout(), Some(Time::from_millis(200)));
+//! ```
 
 mod activate;
 mod agenda;

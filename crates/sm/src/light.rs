@@ -28,6 +28,8 @@ pub(crate) struct Check {
     /// Whether a change is looked into before it is called one.
     look_closer: bool,
     todo: VecDeque<Key>,
+    /// The far end of a cable that is gone, which may not have noticed.
+    pub(crate) gone: Option<PortAt>,
     /// Why a heavy sweep is needed; the check ends with it.
     pub(crate) found: Option<Reason>,
 }
@@ -35,7 +37,7 @@ pub(crate) struct Check {
 impl Check {
     fn new(subnet: Subnet, options: &Options, todo: VecDeque<Key>) -> Self {
         let (routing, look_closer) = (options.smp_routing, options.one_sweep_per_cable);
-        Self { subnet, routing, look_closer, todo, found: None }
+        Self { subnet, routing, look_closer, todo, gone: None, found: None }
     }
 
     /// After a heavy sweep: has any switch noticed something meanwhile?
@@ -82,12 +84,14 @@ impl Check {
     fn looked_at_port(&mut self, at: PortAt, now: PortInfo) {
         let own = self.subnet.own == Some(at);
         let Some(port) = self.subnet.port_mut(at) else { return };
-        let (was_up, before, cabled) = (port.is_up(), port.state(), port.peer.is_some());
+        let (was_up, before, peer) = (port.is_up(), port.state(), port.peer);
         let news = if is_up(&now) {
             !was_up || now.port_state.code() < before.code()
         } else {
-            cabled || own && was_up
+            self.gone = peer;
+            peer.is_some() || own && was_up
         };
+        let Some(port) = self.subnet.port_mut(at) else { return };
         if !news {
             port.info = Some(now);
             port.silent &= is_up(&now);

@@ -11,6 +11,7 @@ use crate::held::remember;
 use crate::learn::Learn;
 use crate::light::{Check, silent_ports};
 use crate::manager::{Doing, SubnetManager};
+use crate::pipe::PortAt;
 use crate::program::Program;
 use crate::route::{give_lids, route};
 use crate::subnet::{Subnet, is_up};
@@ -24,6 +25,11 @@ const RETRY_DELAY_MAX: Time = Time::from_secs(10);
 
 impl SubnetManager {
     pub(crate) fn start_heavy(&mut self, now: Time, reason: Reason) {
+        self.start_heavy_without(now, reason, None);
+    }
+
+    /// A heavy sweep that knows of a cable that is gone: `gone` is the end that may not have noticed.
+    fn start_heavy_without(&mut self, now: Time, reason: Reason, gone: Option<PortAt>) {
         let Some(own) = self.own else { return };
         self.sweeps += 1;
         self.agenda.sweep_begins();
@@ -31,7 +37,7 @@ impl SubnetManager {
         self.sweep = Sweep::begin(now, self.pipe.stats().retries);
         self.say(Event::SweepStarted { kind: SweepKind::Heavy, reason });
         self.enter(now, Some(Phase::Discover));
-        let before = self.standing.take().map(|subnet| Cabling::of(&subnet)).unwrap_or_default();
+        let before = self.standing.take().map(|subnet| Cabling::of(&subnet, gone)).unwrap_or_default();
         let (own_port, own_guid) = (own.port, own.port_guid);
         let settings = Settings { own_port, own_guid, clear: true, ask_managers: true };
         self.doing = Doing::Discover(Box::new(Discover::new(settings, before)));
@@ -173,7 +179,7 @@ impl SubnetManager {
         self.resweeps += 1;
         if self.resweeps <= self.options.resweeps_max {
             self.standing = Some(check.subnet);
-            return self.start_heavy(now, reason);
+            return self.start_heavy_without(now, reason, check.gone);
         }
         let sweeps = std::mem::take(&mut self.resweeps);
         self.say(Event::Unsettled { sweeps });
@@ -189,6 +195,7 @@ impl SubnetManager {
         summary.sweeps = self.sweeps;
         summary.complete &= settled;
         self.is_up = true;
+        self.progress.ports_silent = summary.ports_silent;
         self.standing = Some(subnet);
         let again = self.sweep.unanswered > 0 || self.sweep.refused > 0 || summary.ports_refused > 0;
         if summary.complete {
@@ -206,10 +213,11 @@ impl SubnetManager {
     }
 
     fn looked(&mut self, now: Time, check: Check, trap: Option<Reason>) {
-        let (found, own_port_down) = (check.found, self.own_port_down);
+        let (found, gone, own_port_down) = (check.found, check.gone, self.own_port_down);
+        self.progress.ports_silent = silent_ports(&check.subnet).count() as u32;
         self.standing = Some(check.subnet);
         match found {
-            Some(reason) => self.start_heavy(now, trap.unwrap_or(reason)),
+            Some(reason) => self.start_heavy_without(now, trap.unwrap_or(reason), gone),
             None if own_port_down => self.agenda.light(now + OWN_PORT_INTERVAL, Reason::OwnPort),
             None if trap.is_some() => {}
             None => {
@@ -222,9 +230,8 @@ impl SubnetManager {
 
     /// The next light sweep: soon when somebody has been silent, else when it is time.
     fn plan_light(&mut self, now: Time) {
-        let silent = self.standing.as_ref().is_some_and(|subnet| silent_ports(subnet).next().is_some());
         let interval = self.options.sweep_interval_ms;
-        if silent {
+        if self.progress.ports_silent > 0 {
             let delay = self.retry_delay();
             self.agenda.light(now + delay, Reason::Incomplete);
             return;

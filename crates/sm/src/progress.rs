@@ -37,6 +37,8 @@ pub struct Progress {
     pub total: u64,
     /// Ports that are Active, as far as this sweep knows, or the last one.
     pub ports_active: u32,
+    /// Ports with a link behind which nobody answers, as of the last sweep or look.
+    pub ports_silent: u32,
     /// SMPs sent since the beginning, retries included.
     pub smps_sent: u64,
     /// Of those, retries.

@@ -6,7 +6,7 @@ use weft_wire::{
 
 use crate::Options;
 use crate::pipe::{PortAt, VlBlock};
-use crate::subnet::{FoundPort, Subnet};
+use crate::subnet::{FoundNode, FoundPort, Subnet};
 
 /// The wildcards of SLtoVLMappingTable's modifier on switches that have them: every input and output port.
 pub(crate) const ALL_INPUTS: u32 = 0x2_0000;
@@ -29,7 +29,7 @@ impl Lanes {
         let there = subnet.port(at).and_then(|port| port.peer).and_then(cap).unwrap_or(1);
         let code = here.min(there).min(options.max_op_vls.code().max(1));
         let operational = VlCap::from_code(code.min(VlCap::Vl0To14.code()));
-        let is_switch = subnet.node(at.node).is_some_and(|node| node.is_switch());
+        let is_switch = subnet.node(at.node).is_some_and(FoundNode::is_switch);
         let manages = if is_switch { PortAt { port: PortNum::ZERO, ..at } } else { at };
         let capabilities = subnet.port(manages).and_then(|port| port.info).map_or(0, |i| i.capability_mask);
         Self { operational, maps: capabilities & capability::IS_SL_MAPPING_SUPPORTED != 0 }
@@ -69,7 +69,7 @@ impl Lanes {
 /// The modifier that names an output port's mapping from one input port. On an HCA there is nothing to name: it is
 /// that of the port that is asked.
 pub(crate) fn sl_to_vl_modifier(subnet: &Subnet, output: PortAt, input: u8) -> u32 {
-    let is_switch = subnet.node(output.node).is_some_and(|node| node.is_switch());
+    let is_switch = subnet.node(output.node).is_some_and(FoundNode::is_switch);
     if is_switch { u32::from(input) << 8 | u32::from(output.port.0) } else { 0 }
 }
 
@@ -164,3 +164,6 @@ fn leave_the_rest(info: PortInfo) -> PortInfo {
         ..info
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,11 +10,11 @@ use weft_topology::{Fabric, PortRef};
 use weft_wire::{Lid, PortNum};
 
 fn tree(children: &[u32], parents: &[u32]) -> Fabric {
-    xgft(children, parents, &GenerateOptions::default()).unwrap()
+    xgft(children, parents, &GenerateOptions::default()).expect("a tree")
 }
 
 fn first_host(fabric: &Fabric) -> PortRef {
-    PortRef::new(fabric.hosts().next().unwrap().0, PortNum(1))
+    PortRef::new(fabric.hosts().next().expect("a host").0, PortNum(1))
 }
 
 fn world(fabric: Fabric, options: Options) -> World {
@@ -120,7 +120,6 @@ fn switches_without_wildcards_are_told_pair_by_pair() {
     let fabric = tree(&[3, 4], &[1, 2]);
     let own = first_host(&fabric);
     let mut fake = Fake::new(fabric, own);
-    fake.optimized = false;
     fake.devices.iter_mut().for_each(|device| device.switch.optimized_sl_to_vl_mapping = 0);
     let mut world = World::new(fake, Options::default(), &GuidToLid::default());
     world.run_for(Time::from_secs(5));
@@ -162,6 +161,48 @@ fn every_cable_is_one_sweep_however_its_ends_report() {
         world.run_for(Time::from_secs(6));
         world.check();
         assert_eq!(world.summaries().len(), 3, "{late}");
+    }
+}
+
+#[test]
+fn an_end_that_notices_late_is_no_second_sweep() {
+    for late_ms in [0, 1, 5, 12, 15, 25, 500, 900, 3_000] {
+        let mut world = world(tree(&[3, 4], &[1, 2]), Options::default());
+        world.run_for(Time::from_secs(2));
+        let port = spine_cable(&mut world);
+        let ends = world.fake.cut_unnoticed(port);
+        world.fake.notice(ends[0]);
+        world.traps(&ends[..1]);
+        world.run_for(Time::from_millis(late_ms));
+        world.fake.notice(ends[1]);
+        world.traps(&ends[1..]);
+        world.run_for(Time::from_secs(15));
+        world.check();
+        assert_eq!(world.summaries().len(), 2, "{late_ms} ms: {:#?}", world.events);
+        assert!(world.last_summary().took < Time::from_millis(200), "nobody waits for the cable");
+    }
+}
+
+#[test]
+fn a_killed_switch_is_routed_around_while_its_neighbours_notice_one_by_one() {
+    for apart_ms in [1, 30, 100, 700] {
+        let fabric = tree(&[3, 6], &[1, 3]);
+        let spine = fabric.switches().last().unwrap().0;
+        let mut world = world(fabric, Options::default());
+        world.run_for(Time::from_secs(2));
+        let neighbours = world.fake.kill_unnoticed(spine);
+        assert_eq!(neighbours.len(), 6);
+        for port in neighbours {
+            world.fake.notice(port);
+            world.traps(&[port]);
+            world.run_for(Time::from_millis(apart_ms));
+        }
+        world.run_for(Time::from_secs(15));
+        world.check();
+        assert_eq!(world.sm.progress().ports_silent, 0, "{apart_ms} ms");
+        let longest = world.summaries().iter().map(|summary| summary.took).max().unwrap();
+        assert!(longest < Time::from_secs(2), "{apart_ms} ms: {longest}");
+        assert!(world.summaries().len() <= 8, "{apart_ms} ms: {}", world.summaries().len());
     }
 }
 

@@ -12,13 +12,13 @@ use weft_topology::{Fabric, PortRef, diff};
 use weft_wire::{AttributeId, PortNum, PortState};
 
 fn fabric() -> Fabric {
-    xgft(&[3, 4], &[1, 2], &GenerateOptions::default()).unwrap()
+    xgft(&[3, 4], &[1, 2], &GenerateOptions::default()).expect("a tree")
 }
 
 fn survey(fake: &mut Fake, tables: bool) -> (Surveyed, Vec<Event>) {
     let mut survey = Survey::new(Limits::default(), tables);
     let node = fake.fabric.node(fake.own.node);
-    let port_guid = node.port(fake.own.port).unwrap().guid;
+    let port_guid = node.port(fake.own.port).expect("a port").guid;
     let input = Input::Attached { node_guid: node.guid, port_guid, port: fake.own.port };
     let mut now = Time::ZERO;
     let mut events = Vec::new();
@@ -43,7 +43,7 @@ fn survey(fake: &mut Fake, tables: bool) -> (Surveyed, Vec<Event>) {
 #[test]
 fn it_sees_the_fabric_as_the_manager_left_it() {
     let fabric = fabric();
-    let own = PortRef::new(fabric.hosts().next().unwrap().0, PortNum(1));
+    let own = PortRef::new(fabric.hosts().next().expect("a host").0, PortNum(1));
     let mut world = World::new(Fake::new(fabric, own), Options::default(), &GuidToLid::default());
     world.run_for(Time::from_secs(3));
     world.fake.sets.clear();
@@ -68,7 +68,7 @@ fn it_sees_the_fabric_as_the_manager_left_it() {
 #[test]
 fn without_tables_it_reads_none() {
     let fabric = fabric();
-    let own = PortRef::new(fabric.hosts().next().unwrap().0, PortNum(1));
+    let own = PortRef::new(fabric.hosts().next().expect("a host").0, PortNum(1));
     let mut fake = Fake::new(fabric, own);
     let (found, _) = survey(&mut fake, false);
     assert_eq!((found.smps.get_lft, found.smps.sets()), (0, 0));
@@ -80,7 +80,7 @@ fn without_tables_it_reads_none() {
 #[test]
 fn who_does_not_answer_is_named() {
     let fabric = fabric();
-    let own = PortRef::new(fabric.hosts().next().unwrap().0, PortNum(1));
+    let own = PortRef::new(fabric.hosts().next().expect("a host").0, PortNum(1));
     let mut fake = Fake::new(fabric, own);
     let (mute, _) = fake.fabric.hosts().last().unwrap();
     fake.devices[mute.index()].on = false;

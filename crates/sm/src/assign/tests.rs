@@ -1,1 +1,93 @@
+use proptest::prelude::*;
 
+use super::*;
+
+fn claim(guid: u64, present: u16) -> Claim {
+    Claim { guid: Guid(guid), present: Lid(present), lmc: 0 }
+}
+
+fn bases(claims: &[Claim], file: &str) -> Vec<u16> {
+    let mut known = file.parse().unwrap();
+    assign(claims, &mut known).into_iter().map(|lids| lids.map_or(0, |lids| lids.min.0)).collect()
+}
+
+#[test]
+fn lids_count_up_in_order_of_guids() {
+    assert_eq!(bases(&[claim(1, 0), claim(5, 0), claim(9, 0)], ""), [1, 2, 3]);
+}
+
+#[test]
+fn the_file_goes_before_the_port_and_the_port_before_the_lowest() {
+    let claims = [claim(1, 7), claim(2, 3), claim(3, 3), claim(4, 0), claim(5, 0xffff)];
+    assert_eq!(bases(&claims, ""), [7, 3, 1, 2, 4]);
+    assert_eq!(bases(&claims, "0x3 0x3 0x3\n0x4 0x7 0x7"), [1, 2, 3, 7, 4]);
+}
+
+#[test]
+fn who_is_away_keeps_its_lids() {
+    assert_eq!(bases(&[claim(1, 1), claim(2, 0)], "0x9 0x1 0x2"), [3, 4]);
+}
+
+#[test]
+fn who_is_away_loses_its_lids_when_there_are_no_others() {
+    let claims: Vec<_> = (1..=0xbfff).map(|guid| claim(guid, 0)).collect();
+    let mut known: GuidToLid = "0xffffff 0x5 0x5".parse().unwrap();
+    let given = assign(&claims, &mut known);
+    assert!(given.iter().all(Option::is_some));
+    assert_eq!((known.range(Guid(0xff_ffff)), known.len()), (None, 0xbfff));
+    // And one more gets none.
+    let claims: Vec<_> = (1..=0xc000).map(|guid| claim(guid, 0)).collect();
+    let given = assign(&claims, &mut GuidToLid::default());
+    assert_eq!(given.iter().filter(|lids| lids.is_none()).count(), 1);
+    assert_eq!(given.last(), Some(&None));
+}
+
+#[test]
+fn an_lmc_that_has_changed_voids_the_file() {
+    let claims = [Claim { lmc: 2, ..claim(1, 5) }, Claim { lmc: 2, ..claim(2, 8) }, claim(3, 0)];
+    assert_eq!(bases(&claims, "0x1 0x1 0x1"), [4, 8, 1]);
+}
+
+proptest! {
+    #[test]
+    fn nobody_shares_and_a_second_time_changes_nothing(
+        ports in prop::collection::btree_map(1u64..500, (0u16..80, 0u8..4), 0..60),
+        file in prop::collection::btree_map(1u64..500, 0u16..80, 0..30),
+    ) {
+        let claims: Vec<_> = ports
+            .iter()
+            .map(|(guid, (present, lmc))| Claim { lmc: *lmc, ..claim(*guid, *present) })
+            .collect();
+        let mut known = GuidToLid::default();
+        let mut taken = std::collections::BTreeSet::new();
+        for (guid, lid) in file {
+            if let Some(lids) = LidRange::aligned(Lid(lid), 0)
+                && taken.insert(lid)
+            {
+                known.insert(Guid(guid), lids);
+            }
+        }
+        let before = known.clone();
+        let given = assign(&claims, &mut known);
+        let mut owners = std::collections::BTreeSet::new();
+        for (claim, lids) in claims.iter().zip(&given) {
+            let lids = lids.expect("there are enough");
+            prop_assert_eq!(lids.lmc(), claim.lmc);
+            for lid in lids.min.0..=lids.max.0 {
+                prop_assert!(Lid(lid).is_unicast() && owners.insert(lid));
+            }
+        }
+        for (guid, lids) in before.iter() {
+            if !ports.contains_key(&guid.0) {
+                prop_assert_eq!(known.range(guid), Some(lids));
+                prop_assert!((lids.min.0..=lids.max.0).all(|lid| !owners.contains(&lid)));
+            }
+        }
+        let present: Vec<_> = claims
+            .iter()
+            .zip(&given)
+            .map(|(claim, lids)| Claim { present: lids.map_or(Lid(0), |lids| lids.min), ..*claim })
+            .collect();
+        prop_assert_eq!(&assign(&present, &mut known), &given);
+    }
+}
