@@ -256,7 +256,7 @@ impl<'a> Launcher<'a> {
                 let nodes = Count { done: progress.nodes.into(), total: self.goal.nodes.unwrap_or(0) };
                 self.phases.set(Phase::NodesDiscovered, nodes);
                 self.phases.set(Phase::Lids, count(progress.lids));
-                self.phases.set(Phase::Tables, count(progress.table_blocks));
+                self.phases.set(Phase::Tables, count(progress.tables));
                 self.phases.set(Phase::PortsActive, count(progress.ports_active));
             }
             ToLauncher::SubnetUp(report) => self.take_subnet_up(report),

@@ -31,7 +31,7 @@ impl Phase {
             Self::LinksUp => "links up",
             Self::NodesDiscovered => "nodes discovered",
             Self::Lids => "LIDs assigned",
-            Self::Tables => "table blocks",
+            Self::Tables => "tables written",
             Self::PortsActive => "ports active",
         }
     }
