@@ -208,3 +208,38 @@ fn a_production_cluster() {
     assert_eq!((&report["switches"], &report["hosts"]), (&11.into(), &89.into()), "{report}");
     assert_eq!(report["packets"], 89 * 88, "{report}");
 }
+
+#[test]
+fn a_hangup_signal_is_a_heavy_sweep() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file)]).succeeds();
+    let mut events = home.events();
+    subnet_up(&mut events, 4, 4, 8);
+    let processes = home.processes();
+    let (_, sm) = processes.iter().find(|(name, _)| name == "sm").unwrap();
+    common::signal(*sm, rustix::process::Signal::HUP);
+    events.wait_for("a heavy sweep", |event| is(event, "sweep_started") && event["reason"] == "Command");
+    let up = subnet_up(&mut events, 4, 4, 8);
+    assert_eq!(up["smps"]["set_lft"], 0, "{up}");
+}
+
+#[test]
+fn a_killed_host_is_cut_off_and_comes_back_with_its_lid() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--link-timeout-ms", "500"]).succeeds();
+    let lid = home.json(&["trace", "host-0", "host-3", "--json"])["lid"].clone();
+    let mut events = home.events();
+    subnet_up(&mut events, 4, 4, 8);
+    home.weft(&["fault", "kill", "host-3"]).succeeds();
+    events.wait_for("the host is cut off", |event| {
+        is(event, "host_cut_off") && event["description"] == "host-3"
+    });
+    subnet_up(&mut events, 4, 3, 7);
+    home.weft(&["trace", "host-0", "host-3"]).fails(1, "`host-3` cannot be reached from `host-0`");
+    home.weft(&["fault", "restart", "host-3"]).succeeds();
+    subnet_up(&mut events, 4, 4, 8);
+    assert_eq!(home.json(&["trace", "host-0", "host-3", "--json"])["lid"], lid);
+    check_ok(&home);
+}

@@ -107,7 +107,7 @@ impl Phases {
             Some(bar) => bar.finish_with_message(seconds),
             None => {
                 let Count { done, total } = line.count;
-                eprintln!("{:>17} {done}/{total} {seconds}", phase.name());
+                crate::output::say(&format!("{:>17} {done}/{total} {seconds}", phase.name()));
             }
         }
     }
