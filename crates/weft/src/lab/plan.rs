@@ -151,6 +151,7 @@ pub(crate) fn run_agent(path: &Path, launch: Option<PathBuf>) -> anyhow::Result<
     let mut config: AgentConfig =
         serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))?;
     config.launch_socket = launch.or(config.launch_socket);
+    let _kept = ports::keep_port(config.bind.port().into());
     Ok(weft_agent::run(&config)?)
 }
 
