@@ -57,8 +57,8 @@ pub struct Progress {
     pub nodes: u32,
     /// End ports that hold their LID, and end ports known.
     pub lids: (u32, u32),
-    /// LFT blocks known to be right, and blocks needed.
-    pub table_blocks: (u32, u32),
+    /// Requests done of those that write tables, and requests known.
+    pub tables: (u32, u32),
     /// Ports that are Active, and ports with a cable.
     pub ports_active: (u32, u32),
 }

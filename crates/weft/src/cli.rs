@@ -410,6 +410,18 @@ pub(crate) struct SimArgs {
     /// The seed of everything that is left to chance
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Microseconds that a packet takes over a cable
+    #[arg(long, value_name = "US", default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    pub(crate) link_delay_us: u64,
+    /// Microseconds more at most, drawn for each SMP
+    #[arg(long, value_name = "US", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    pub(crate) link_jitter_us: u64,
+    /// Microseconds that a device's management takes for each SMP
+    #[arg(long, value_name = "US", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    pub(crate) smp_processing_us: u64,
+    /// Seconds of virtual time after which to give up
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) limit: u64,
     /// What the subnet manager is told
     #[command(flatten)]
     pub(crate) sm: SmArgs,

@@ -46,10 +46,10 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         true => format!("\x1b[1;{code}m{name}\x1b[0m"),
         false => name.to_owned(),
     };
-    eprintln!("{} {error:#}", label("error:", "31"));
+    crate::output::say(&format!("{} {error:#}", label("error:", "31")));
     let failure = error.chain().find_map(|cause| cause.downcast_ref::<Failure>());
     if let Some(hint) = failure.and_then(|failure| failure.hint.as_ref()) {
-        eprintln!("{} {hint}", label("hint:", "36"));
+        crate::output::say(&format!("{} {hint}", label("hint:", "36")));
     }
     ExitCode::from(failure.map_or(1, |failure| failure.code))
 }

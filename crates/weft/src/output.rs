@@ -32,6 +32,11 @@ pub(crate) fn print_json<T: Serialize + ?Sized>(value: &T) -> anyhow::Result<()>
     print(&format!("{}\n", serde_json::to_string_pretty(value)?))
 }
 
+/// Says something to the user on standard error. Nobody listening is no reason to stop.
+pub(crate) fn say(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
 /// Whether standard error may be coloured (<https://no-color.org>).
 pub(crate) fn color_on_stderr() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::io::stderr().is_terminal()

@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::process::Stdio;
+
 use common::{Home, Running, runs, signal, text};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -246,4 +248,29 @@ fn a_peer_with_a_wrong_certificate_is_refused_and_counted() {
     assert_ne!(link["state"], "Initialize", "{link}");
     let refusals = |end: &str| link[end]["totals"]["peers_refused"].as_u64().unwrap_or(0);
     assert!(refusals("a") + refusals("b") > 0, "{link}");
+}
+
+#[test]
+fn a_port_taken_meanwhile_is_named() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--no-sm"]).succeeds();
+    home.weft(&["fault", "kill", "host-0"]).succeeds();
+    let processes = home.json(&["ps", "--json"]);
+    let host = processes.as_array().unwrap().iter().find(|p| p["state"] == "dead").unwrap();
+    let address = host["address"].as_str().unwrap();
+    let socket = std::net::UdpSocket::bind(address).unwrap();
+    home.weft(&["fault", "restart", "host-0"]).fails(1, address);
+    drop(socket);
+    home.weft(&["fault", "restart", "host-0"]).succeeds();
+}
+
+#[test]
+fn a_laboratory_stays_when_nobody_reads_the_summary() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let mut up = home.command(&["up", text(&file), "--no-sm"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(up.stdout.take());
+    assert!(up.wait().unwrap().success());
+    assert!(home.processes().iter().all(|(_, pid)| runs(*pid)));
 }

@@ -98,3 +98,18 @@ fn the_help_of_every_verb_is_there() {
         assert!(done.succeeds().stdout.contains("Usage:"), "{verb}");
     }
 }
+
+#[test]
+fn a_fabric_comes_up_in_virtual_time_and_the_seed_decides_how() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let sim = |seed: &str| {
+        home.json(&["sim", common::text(&file), "--seed", seed, "--link-jitter-us", "50", "--json"])
+    };
+    let (first, again, other) = (sim("7"), sim("7"), sim("8"));
+    assert_eq!(first, again);
+    assert_ne!(first["trace"], other["trace"]);
+    assert_eq!((&first["summary"]["switches"], &first["summary"]["ports_active"]), (&4.into(), &16.into()));
+    let shown = home.weft(&["sim", common::text(&file), "--smp-routing", "lid", "--sm-at", "host-2"]);
+    assert!(shown.succeeds().stdout.contains("SUBNET UP after"), "{}", shown.stdout);
+}

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use weft_wire::Guid;
 
 use super::{LabFolder, Place};
 
@@ -50,6 +51,14 @@ impl Journal {
         let Ok(Value::Object(mut fields)) = serde_json::to_value(event) else { return };
         let name = fields.remove("event");
         let name = name.as_ref().and_then(Value::as_str).unwrap_or("unknown").to_owned();
+        for (field, value) in &mut fields {
+            // As everybody writes GUIDs; and a JSON number of 64 bits is not safe with every reader.
+            if field.ends_with("guid")
+                && let Some(guid) = value.as_u64()
+            {
+                *value = Guid(guid).to_string().into();
+            }
+        }
         self.event(&name, &Value::Object(fields));
     }
 

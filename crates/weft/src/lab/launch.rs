@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Child;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use rustix::event::epoll;
@@ -13,7 +13,7 @@ use weft_umad::launch::{self, FromLauncher, LineDecoder, SubnetUp, ToLauncher};
 use super::folder::{LabFolder, Place};
 use super::progress::{Count, Phase, Phases};
 use super::signals::Signals;
-use super::{process, record::LabRecord};
+use super::{process, record::LabRecord, teardown};
 use crate::failure::Failure;
 
 const LISTENER: u64 = 0;
@@ -61,6 +61,7 @@ pub(crate) struct Launcher<'a> {
     sm_started: Option<Duration>,
     subnet_up: Option<(Duration, SubnetUp)>,
     phases: Phases,
+    released: bool,
 }
 
 impl<'a> Launcher<'a> {
@@ -95,6 +96,7 @@ impl<'a> Launcher<'a> {
             sm_started: None,
             subnet_up: None,
             phases,
+            released: false,
         };
         launcher.watch(&launcher.listener, LISTENER)?;
         launcher.watch(&launcher.interrupt, INTERRUPT)?;
@@ -137,8 +139,15 @@ impl<'a> Launcher<'a> {
         }
     }
 
+    /// Leaves the laboratory to itself: it goes on without a launcher.
+    pub(crate) fn release(mut self) {
+        self.released = true;
+        // Agents that find the socket gone go on alone.
+        let _ = std::fs::remove_file(self.lab.place(Place::Launch));
+    }
+
     /// Kills what was started and waits for it.
-    pub(crate) fn kill_children(&mut self) {
+    fn kill_children(&mut self) {
         self.phases.end();
         for (_, child) in &mut self.children {
             // One that has ended already is what we want.
@@ -256,7 +265,7 @@ impl<'a> Launcher<'a> {
                 let nodes = Count { done: progress.nodes.into(), total: self.goal.nodes.unwrap_or(0) };
                 self.phases.set(Phase::NodesDiscovered, nodes);
                 self.phases.set(Phase::Lids, count(progress.lids));
-                self.phases.set(Phase::Tables, count(progress.table_blocks));
+                self.phases.set(Phase::Tables, count(progress.tables));
                 self.phases.set(Phase::PortsActive, count(progress.ports_active));
             }
             ToLauncher::SubnetUp(report) => self.take_subnet_up(report),
@@ -393,6 +402,19 @@ impl<'a> Launcher<'a> {
     }
 }
 
+impl Drop for Launcher<'_> {
+    /// A laboratory that was not released goes with its launcher, whatever ended that.
+    fn drop(&mut self) {
+        if self.released {
+            return;
+        }
+        self.kill_children();
+        if let Err(error) = teardown::take_down_held(self.lab) {
+            crate::output::say(&format!("cannot clear up: {error:#}"));
+        }
+    }
+}
+
 /// The user wants no more of it.
 #[derive(Debug)]
 pub(crate) struct Interrupted;
@@ -410,9 +432,4 @@ fn last_line(log: &std::path::Path) -> String {
     let text = std::fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing").trim().to_owned()
-}
-
-/// The time now; every phase is measured from it.
-pub(crate) fn clock() -> Instant {
-    Instant::now()
 }

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use weft_agent::{AgentConfig, CableConfig};
-use weft_device::{DeviceConfig, DeviceOptions, PortConfig};
+use weft_device::DeviceOptions;
 use weft_link::{Authority, CableEnd};
 use weft_machine::Time;
-use weft_topology::{Fabric, Node, NodeIndex, PortRef};
-use weft_wire::{LinkParameters, PortNum};
+use weft_topology::{Fabric, NodeIndex, PortRef};
+use weft_wire::PortNum;
 
 use super::folder::{self, Base, LabFolder, Place};
 use super::ports::{self, Claim};
@@ -73,7 +73,7 @@ fn write_agents(
         let indices = start..start + agent.devices.len();
         start = indices.end;
         let guids: Vec<_> = agent.devices.iter().map(|device| device.guid).collect();
-        let nodes = fabric.nodes().get(indices.clone()).context("the record has nodes of its own")?;
+        let device = |index| weft_sim::device_config(fabric, NodeIndex(index as u32), &options);
         let own = |node: NodeIndex| indices.contains(&node.index());
         let mut cables = Vec::new();
         for (index, node) in fabric.iter().filter(|(index, _)| own(*index)) {
@@ -89,7 +89,7 @@ fn write_agents(
         let config = AgentConfig {
             name: agent.name.clone(),
             lab: lab.name().to_owned(),
-            devices: nodes.iter().map(|node| device(node, &options)).collect(),
+            devices: indices.clone().map(device).collect(),
             cables,
             bind: agent.address,
             identity: authority.issue(&guids).context("cannot issue a certificate")?,
@@ -151,6 +151,7 @@ pub(crate) fn run_agent(path: &Path, launch: Option<PathBuf>) -> anyhow::Result<
     let mut config: AgentConfig =
         serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))?;
     config.launch_socket = launch.or(config.launch_socket);
+    let _kept = ports::keep_port(config.bind.port().into());
     Ok(weft_agent::run(&config)?)
 }
 
@@ -186,27 +187,4 @@ fn sm_place(fabric: &Fabric, index: NodeIndex, per_agent: usize, args: &UpArgs) 
         port: if node.is_switch() { PortNum::ZERO } else { cabled.unwrap_or(PortNum(1)) },
         smp_routing: args.sm.smp_routing,
     })
-}
-
-/// A node of the cabling as a device.
-pub(crate) fn device(node: &Node, options: &DeviceOptions) -> DeviceConfig {
-    let ports = node.external_ports().map(|(_, port)| PortConfig {
-        guid: port.guid,
-        link: LinkParameters {
-            width: port.enabled.width,
-            speed: port.enabled.speed,
-            speed_ext: port.enabled.speed_ext,
-        },
-    });
-    DeviceConfig {
-        kind: node.kind,
-        guid: node.guid,
-        system_image_guid: node.system_image_guid,
-        description: node.description.clone(),
-        vendor_id: node.vendor_id,
-        device_id: node.device_id,
-        enhanced_port0: node.enhanced_port0,
-        ports: ports.collect(),
-        options: options.clone(),
-    }
 }

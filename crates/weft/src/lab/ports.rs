@@ -1,6 +1,7 @@
 //! UDP ports for a laboratory's agents: a block of the range below Linux's ephemeral one.
 
 use std::net::{Ipv4Addr, UdpSocket};
+use std::ops::Range;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
@@ -46,7 +47,7 @@ fn claim_pinned(others: &[(Block, String)], first: u16, count: u32) -> anyhow::R
             .hint(format!("leave --udp-port out, or `weft down --lab {name}` first"))
             .into());
     }
-    block.claim().map_err(|busy| {
+    block.claim(block.first..block.end).map_err(|busy| {
         Failure::new(format!("UDP port {busy} is in use by another program"))
             .hint("leave --udp-port out to use a block that is free")
             .into()
@@ -60,7 +61,7 @@ fn claim_free(others: &[(Block, String)], count: u32) -> anyhow::Result<Claim> {
         let block = Block::new(first, count);
         match others.iter().find(|(other, _)| other.overlaps(&block)) {
             Some((other, _)) => first = other.end,
-            None => match block.claim() {
+            None => match block.claim(block.units().start * UNIT..block.units().end * UNIT) {
                 Ok(claim) => return Ok(claim),
                 Err(busy) => first = busy + 1,
             },
@@ -85,11 +86,21 @@ impl Block {
         self.first < other.end && other.first < self.end
     }
 
-    /// Claims the block if each port can be bound; otherwise names a port that cannot be had.
-    fn claim(&self) -> Result<Claim, u32> {
+    /// The units that the block has a part of.
+    fn units(&self) -> Range<u32> {
+        self.first / UNIT..self.end.div_ceil(UNIT)
+    }
+
+    /// Claims the block if each port can be bound and no agent keeps one of the ports `unkept`; otherwise names a
+    /// port that cannot be had.
+    fn claim(&self, unkept: Range<u32>) -> Result<Claim, u32> {
         let mut units = Vec::new();
-        for unit in self.first / UNIT..=self.end.saturating_sub(1) / UNIT {
-            units.push(claim_unit(unit).ok_or((unit * UNIT + UNIT - 1).max(self.first))?);
+        for unit in self.units() {
+            let claimed = bind_abstract(&format!("weft-udp-ports-{}", unit * UNIT));
+            units.push(claimed.ok_or((unit * UNIT + UNIT - 1).max(self.first))?);
+        }
+        if let Some(kept) = unkept.rev().find(|port| keep_port(*port).is_none()) {
+            return Err(kept.max(self.first));
         }
         for port in self.first..self.end {
             let number = u16::try_from(port).map_err(|_| port)?;
@@ -100,10 +111,15 @@ impl Block {
     }
 }
 
+/// Keeps an agent's port, and with it its neighbours' ports, from being chosen for another laboratory, also while
+/// a neighbour is dead. `None` when somebody keeps it already.
+pub(crate) fn keep_port(port: u32) -> Option<UnixDatagram> {
+    bind_abstract(&format!("weft-udp-port-{port}"))
+}
+
 /// An abstract name is known to the whole machine, needs no file, and goes with its process.
-fn claim_unit(unit: u32) -> Option<UnixDatagram> {
-    let name = SocketAddr::from_abstract_name(format!("weft-udp-ports-{}", unit * UNIT)).ok()?;
-    UnixDatagram::bind_addr(&name).ok()
+fn bind_abstract(name: &str) -> Option<UnixDatagram> {
+    UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name).ok()?).ok()
 }
 
 fn blocks_of_others(base: &Base) -> anyhow::Result<Vec<(Block, String)>> {

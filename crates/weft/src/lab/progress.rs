@@ -31,7 +31,7 @@ impl Phase {
             Self::LinksUp => "links up",
             Self::NodesDiscovered => "nodes discovered",
             Self::Lids => "LIDs assigned",
-            Self::Tables => "table blocks",
+            Self::Tables => "tables written",
             Self::PortsActive => "ports active",
         }
     }
@@ -107,7 +107,7 @@ impl Phases {
             Some(bar) => bar.finish_with_message(seconds),
             None => {
                 let Count { done, total } = line.count;
-                eprintln!("{:>17} {done}/{total} {seconds}", phase.name());
+                crate::output::say(&format!("{:>17} {done}/{total} {seconds}", phase.name()));
             }
         }
     }

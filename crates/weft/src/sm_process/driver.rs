@@ -209,6 +209,9 @@ impl Driver {
             self.journal.event_of(event);
         }
         if let Event::SubnetUp(summary) = event {
+            let written = summary.phases.iter().find(|time| time.phase == Phase::Program);
+            let written = written.map_or(0, |time| clamp(time.smps));
+            self.progress.tables = (written, written);
             self.report();
             if summary.complete {
                 self.launcher.send(&ToLauncher::SubnetUp(subnet_up(summary)));
@@ -227,7 +230,7 @@ impl Driver {
         news.lids = (progress.lids, progress.lids);
         let phase = (clamp(progress.done), clamp(progress.total));
         match progress.activity {
-            Activity::Sweeping(Phase::Program) => news.table_blocks = phase,
+            Activity::Sweeping(Phase::Program) => news.tables = phase,
             Activity::Sweeping(Phase::Activate) => news.ports_active = (progress.ports_active, phase.1),
             _ => news.ports_active = (progress.ports_active, progress.ports_active),
         }

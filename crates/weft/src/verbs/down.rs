@@ -19,18 +19,18 @@ pub(super) fn run(lab: Option<&str>, args: &DownArgs) -> anyhow::Result<()> {
         (false, None) => vec![base.select(None)?],
     };
     if labs.is_empty() {
-        eprintln!("no laboratory is running");
+        crate::output::say("no laboratory is running");
     }
     for lab in labs {
         let name = lab.name();
         if !lab.path().exists() {
-            eprintln!("no laboratory `{name}` is running");
+            crate::output::say(&format!("no laboratory `{name}` is running"));
             continue;
         }
         let done = take_down(&lab)?;
         let killed =
             if done.killed > 0 { format!(", {} of them killed", done.killed) } else { String::new() };
-        eprintln!("took down `{name}`: {} processes ended{killed}", done.processes);
+        crate::output::say(&format!("took down `{name}`: {} processes ended{killed}", done.processes));
     }
     Ok(())
 }

@@ -76,12 +76,12 @@ impl Target {
 
 fn kill(lab: &Lab, target: &Target) -> anyhow::Result<()> {
     let Some(holder) = Holder::of(&target.lock)? else {
-        eprintln!("{} is not running", target.what());
+        crate::output::say(&format!("{} is not running", target.what()));
         return Ok(());
     };
     record(lab, "kill", &target.name);
     teardown::kill(vec![holder])?;
-    eprintln!("killed {}", target.what());
+    crate::output::say(&format!("killed {}", target.what()));
     Ok(())
 }
 
@@ -92,7 +92,7 @@ fn start_again(lab: &Lab, target: &Target) -> anyhow::Result<()> {
     }
     record(lab, "restart", &target.name);
     restart::start(&lab.folder, target.verb, &target.config, &target.name)?;
-    eprintln!("restarted {}", target.what());
+    crate::output::say(&format!("restarted {}", target.what()));
     Ok(())
 }
 
@@ -115,7 +115,12 @@ fn set_cable(lab: &Lab, port: &str, up: bool) -> anyhow::Result<()> {
             .into());
     }
     let name = |end: PortRef| format!("{}:{}", lab.fabric.node(end.node).description, end.port);
-    eprintln!("{} {} - {}", if up { "plugged" } else { "unplugged" }, name(end), name(peer));
+    crate::output::say(&format!(
+        "{} {} - {}",
+        if up { "plugged" } else { "unplugged" },
+        name(end),
+        name(peer)
+    ));
     Ok(())
 }
 
@@ -125,7 +130,7 @@ fn set_end(lab: &Lab, end: PortRef, up: bool) -> anyhow::Result<bool> {
     let Some((agent, _)) = lab.record.device(node.guid) else { return Ok(false) };
     let mut client = match Client::connect(&lab.folder.agent_socket(&agent.name)) {
         Err(ClientError::Connect { .. }) => {
-            eprintln!("the agent of `{}` is not running", node.description);
+            crate::output::say(&format!("the agent of `{}` is not running", node.description));
             return Ok(false);
         }
         connected => connected?,

@@ -1,5 +1,86 @@
 //! `weft sim`
+
+use anyhow::Context;
+use serde::Serialize;
+use weft_device::DeviceOptions;
+use weft_machine::Time;
+use weft_sim::{BringUp, SimOptions, TraceMode, bring_up};
+use weft_topology::{Fabric, PortRef};
+use weft_wire::PortNum;
+
+use super::find;
 use crate::cli::SimArgs;
-pub(super) fn run(_args: &SimArgs) -> anyhow::Result<()> {
-    anyhow::bail!("not yet")
+use crate::failure::Failure;
+use crate::lab::plan;
+use crate::output::{Table, print, print_json};
+use crate::topology_file;
+
+#[derive(Serialize)]
+struct Report<'a> {
+    /// The trace's hash in hexadecimal: JSON numbers of 64 bits are not safe with every reader.
+    trace: String,
+    #[serde(flatten)]
+    up: &'a BringUp,
+}
+
+pub(super) fn run(args: &SimArgs) -> anyhow::Result<()> {
+    let fabric = topology_file::load(&args.file)?;
+    let options = SimOptions {
+        device: DeviceOptions {
+            smp_processing: Time::from_micros(args.smp_processing_us),
+            ..DeviceOptions::default()
+        },
+        sm: plan::sm_options(&args.sm),
+        sm_port: args.sm.sm_at.as_deref().map(|name| sm_port(&fabric, name)).transpose()?,
+        link_delay: Time::from_micros(args.link_delay_us),
+        link_jitter: Time::from_micros(args.link_jitter_us),
+        trace: TraceMode::Hash,
+        ..SimOptions::default()
+    };
+    let up = bring_up(&fabric, options, args.seed, Time::from_secs(args.limit))
+        .map_err(|error| Failure::new(format!("seed {}: {error}", args.seed)))?;
+    if args.json {
+        return print_json(&Report { trace: format!("{:016x}", up.trace_hash), up: &up });
+    }
+    print(&text(&up))
+}
+
+/// The port that the manager is attached to: a switch's port 0, an HCA's first with a cable.
+fn sm_port(fabric: &Fabric, name: &str) -> anyhow::Result<PortRef> {
+    let index = find(fabric, name)?;
+    let node = fabric.node(index);
+    if node.is_switch() {
+        return Ok(PortRef::new(index, PortNum::ZERO));
+    }
+    let cabled = node.cabled_ports().map(|(port, _)| port).next();
+    let port = cabled.with_context(|| format!("`{}` has no cable", node.description))?;
+    Ok(PortRef::new(index, port))
+}
+
+fn text(up: &BringUp) -> String {
+    let time = |time: Time| format!("{:.3}", time.as_secs_f64() * 1e3);
+    let mut table = Table::new(&["phase", "SMPs", "took ms"]);
+    for phase in &up.summary.phases {
+        let name = format!("{:?}", phase.phase).to_lowercase();
+        table.row([name, phase.smps.to_string(), time(phase.took)]);
+    }
+    let summary = &up.summary;
+    format!(
+        "{table}SUBNET UP after {} ms of virtual time, {} ms of them the subnet manager's, {} SMPs, {} retries\n\
+         {} switches, {} hosts, {} cables, {} ports active, {} LIDs; {} pairs of switch and LID followed\n\
+         seed {}, {} packets, trace {:016x}\n",
+        time(up.up_at),
+        time(up.sm_took),
+        summary.smps.total(),
+        summary.retries,
+        summary.switches,
+        summary.hosts,
+        summary.cables,
+        summary.ports_active,
+        summary.lids,
+        up.checked.pairs,
+        up.seed,
+        up.statistics.packets,
+        up.trace_hash,
+    )
 }

@@ -31,7 +31,10 @@ fn make(args: &GenArgs) -> anyhow::Result<()> {
         Some(path) => {
             std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
             let Counts { switches, hosts, cables, .. } = fabric.counts();
-            eprintln!("wrote {}: {switches} switches, {hosts} hosts, {cables} cables", path.display());
+            crate::output::say(&format!(
+                "wrote {}: {switches} switches, {hosts} hosts, {cables} cables",
+                path.display()
+            ));
             Ok(())
         }
     }
@@ -160,7 +163,7 @@ fn diff(left: &Path, right: &Path, json: bool) -> anyhow::Result<ExitCode> {
     } else {
         print(&differences.iter().map(|difference| format!("{difference}\n")).collect::<String>())?;
         if differences.is_empty() {
-            eprintln!("the cablings are the same");
+            crate::output::say("the cablings are the same");
         }
     }
     Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -1,6 +1,6 @@
 //! `weft up`
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use serde::Serialize;
@@ -10,19 +10,19 @@ use weft_umad::lock::{LockError, ProcessLock, holder};
 use super::seconds;
 use crate::cli::UpArgs;
 use crate::failure::Failure;
-use crate::lab::launch::{Goal, Launcher, clock};
+use crate::lab::launch::{Goal, Launcher};
 use crate::lab::progress::{Phase, Phases};
 use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
-use crate::lab::teardown::{self, take_down};
+use crate::lab::teardown::take_down;
 use crate::lab::{Base, LabFolder, Place, plan, process};
-use crate::output::{Table, print, print_json};
+use crate::output::{StdoutClosed, Table, print, print_json};
 use crate::topology_file;
 
 /// The name of a laboratory that is given none.
 const DEFAULT_NAME: &str = "default";
 
 pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
-    let start = clock();
+    let start = Instant::now();
     process::raise_file_limit();
     let fabric = topology_file::load(&args.file)?;
     let sm_at = if args.no_sm { None } else { Some(sm_place(&fabric, args)?) };
@@ -47,17 +47,14 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
             return Err(error);
         }
     };
-    let result = bring_up(&mut launcher, &fabric, sm_at, args);
+    // What goes wrong from here on, the launcher's end clears up.
+    bring_up(&mut launcher, &fabric, sm_at, args)?;
     drop(claim);
-    if result.is_err() || args.foreground {
-        launcher.kill_children();
-        teardown::take_down_held(&lab)?;
-    } else {
-        // Agents that find the socket gone go on without a launcher.
-        let _ = std::fs::remove_file(lab.place(Place::Launch));
+    if !args.foreground {
+        launcher.release();
     }
     drop(lock);
-    result
+    Ok(())
 }
 
 fn bring_up(
@@ -68,9 +65,13 @@ fn bring_up(
 ) -> anyhow::Result<()> {
     launcher.bring_up()?;
     launcher.phases().end();
-    summarise(launcher, fabric, sm_at, args.json)?;
+    match summarise(launcher, fabric, sm_at, args.json) {
+        // Nobody reads the summary: the laboratory runs all the same.
+        Err(error) if error.is::<StdoutClosed>() => {}
+        summarised => summarised?,
+    }
     if args.foreground {
-        eprintln!("press Ctrl-C to take the laboratory down");
+        crate::output::say("press Ctrl-C to take the laboratory down");
         launcher.stay()?;
     }
     Ok(())
@@ -118,7 +119,7 @@ fn refuse_running(base: &Base, name: &str) -> anyhow::Result<()> {
         Err(LockError::Held { .. }) => return Err(already_running(name).into()),
         taken => drop(taken),
     }
-    eprintln!("clearing what a crashed laboratory `{name}` left behind");
+    crate::output::say(&format!("clearing what a crashed laboratory `{name}` left behind"));
     take_down(&lab)?;
     Ok(())
 }
