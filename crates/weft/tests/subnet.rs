@@ -243,3 +243,20 @@ fn a_killed_host_is_cut_off_and_comes_back_with_its_lid() {
     assert_eq!(home.json(&["trace", "host-0", "host-3", "--json"])["lid"], lid);
     check_ok(&home);
 }
+
+#[test]
+fn the_bench_quotes_numbers_or_says_why_not() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file)]).succeeds();
+    let done = home.weft(&["bench", "smp", "--count", "200", "--json"]);
+    if done.code != 0 {
+        done.fails(1, "of a core meanwhile, more than 5 %: no number is quoted");
+        return;
+    }
+    let report: Value = serde_json::from_str(&done.stdout).unwrap();
+    let hops: Vec<_> = report["hops"].as_array().unwrap().iter().map(|row| row["hops"].as_u64()).collect();
+    assert_eq!(hops, [Some(0), Some(1), Some(2), Some(3), Some(4)], "{report}");
+    assert!(report["bare_quic_us"]["p50"].as_f64().unwrap() > 0.0, "{report}");
+    assert_eq!(report["windows"].as_array().unwrap().len(), 7, "{report}");
+}
