@@ -5,6 +5,8 @@ use std::io::{ErrorKind, IsTerminal, Write};
 
 use anyhow::Context;
 use serde::Serialize;
+use serde_json::Value;
+use weft_wire::Guid;
 
 /// Whoever read standard output has closed it. Success, not failure.
 #[derive(Debug)]
@@ -29,7 +31,25 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 
 /// Writes a value as JSON, indented, with a line end.
 pub(crate) fn print_json<T: Serialize + ?Sized>(value: &T) -> anyhow::Result<()> {
-    print(&format!("{}\n", serde_json::to_string_pretty(value)?))
+    let mut value = serde_json::to_value(value)?;
+    name_guids(&mut value);
+    print(&format!("{}\n", serde_json::to_string_pretty(&value)?))
+}
+
+/// Writes GUIDs as everybody does, in hexadecimal digits. JSON numbers of 64 bits are not safe with every reader.
+pub(crate) fn name_guids(value: &mut Value) {
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(name_guids),
+        Value::Object(fields) => {
+            for (field, value) in fields {
+                match value.as_u64() {
+                    Some(guid) if field.ends_with("guid") => *value = Guid(guid).to_string().into(),
+                    _ => name_guids(value),
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Says something to the user on standard error. Nobody listening is no reason to stop.

@@ -15,7 +15,7 @@ fn is(event: &Value, name: &str) -> bool {
 #[track_caller]
 fn subnet_up(events: &mut Events, switches: u64, hosts: u64, cables: u64) -> Value {
     events.wait_for(&format!("SUBNET UP with {switches} switches, {hosts} hosts, {cables} cables"), |event| {
-        is(event, "subnet_up")
+        is(event, "subnet-up")
             && event["switches"] == switches
             && event["hosts"] == hosts
             && event["cables"] == cables
@@ -104,7 +104,7 @@ fn a_killed_spine_is_routed_around_and_comes_back() {
     let mut events = home.events();
     subnet_up(&mut events, 4, 4, 8);
     home.weft(&["fault", "kill", "switch-2-0"]).succeeds();
-    events.wait_for("a trap 128", |event| is(event, "trap_received") && event["number"] == 128);
+    events.wait_for("a trap 128", |event| is(event, "trap-received") && event["number"] == 128);
     subnet_up(&mut events, 3, 4, 6);
     let report = check_ok(&home);
     assert_eq!(report["switches"], 3, "{report}");
@@ -219,7 +219,7 @@ fn a_hangup_signal_is_a_heavy_sweep() {
     let processes = home.processes();
     let (_, sm) = processes.iter().find(|(name, _)| name == "sm").unwrap();
     common::signal(*sm, rustix::process::Signal::HUP);
-    events.wait_for("a heavy sweep", |event| is(event, "sweep_started") && event["reason"] == "Command");
+    events.wait_for("a heavy sweep", |event| is(event, "sweep-started") && event["reason"] == "Command");
     let up = subnet_up(&mut events, 4, 4, 8);
     assert_eq!(up["smps"]["set_lft"], 0, "{up}");
 }
@@ -234,7 +234,7 @@ fn a_killed_host_is_cut_off_and_comes_back_with_its_lid() {
     subnet_up(&mut events, 4, 4, 8);
     home.weft(&["fault", "kill", "host-3"]).succeeds();
     events.wait_for("the host is cut off", |event| {
-        is(event, "host_cut_off") && event["description"] == "host-3"
+        is(event, "host-cut-off") && event["description"] == "host-3"
     });
     subnet_up(&mut events, 4, 3, 7);
     home.weft(&["trace", "host-0", "host-3"]).fails(1, "`host-3` cannot be reached from `host-0`");
@@ -242,4 +242,21 @@ fn a_killed_host_is_cut_off_and_comes_back_with_its_lid() {
     subnet_up(&mut events, 4, 4, 8);
     assert_eq!(home.json(&["trace", "host-0", "host-3", "--json"])["lid"], lid);
     check_ok(&home);
+}
+
+#[test]
+fn the_bench_quotes_numbers_or_says_why_not() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file)]).succeeds();
+    let done = home.weft(&["bench", "smp", "--count", "200", "--json"]);
+    if done.code != 0 {
+        done.fails(1, "of a core meanwhile, more than 5 %: no number is quoted");
+        return;
+    }
+    let report: Value = serde_json::from_str(&done.stdout).unwrap();
+    let hops: Vec<_> = report["hops"].as_array().unwrap().iter().map(|row| row["hops"].as_u64()).collect();
+    assert_eq!(hops, [Some(0), Some(1), Some(2), Some(3), Some(4)], "{report}");
+    assert!(report["bare_quic_us"]["p50"].as_f64().unwrap() > 0.0, "{report}");
+    assert_eq!(report["windows"].as_array().unwrap().len(), 7, "{report}");
 }

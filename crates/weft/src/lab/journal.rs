@@ -7,9 +7,9 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use weft_wire::Guid;
 
 use super::{LabFolder, Place};
+use crate::output;
 
 /// The file grows no further than this; what comes after is lost, and the last line says so.
 const BYTES_MAX: u64 = 64 << 20;
@@ -36,30 +36,22 @@ impl Journal {
     /// Notes one event with what belongs to it, an object.
     pub(crate) fn event(&mut self, event: &str, fields: &Value) {
         let mut object = Map::new();
-        object.insert("time".into(), timestamp().into());
-        object.insert("source".into(), self.source.into());
-        object.insert("event".into(), event.into());
         if let Value::Object(fields) = fields {
             object.extend(fields.iter().map(|(name, value)| (name.clone(), value.clone())));
         }
+        object.insert("time".into(), timestamp().into());
+        object.insert("source".into(), self.source.into());
+        object.insert("event".into(), event.into());
         self.lines.push_str(&Value::Object(object).to_string());
         self.lines.push('\n');
     }
 
     /// Notes one event whose own form is an object with the name `event` in it.
     pub(crate) fn event_of(&mut self, event: &impl Serialize) {
-        let Ok(Value::Object(mut fields)) = serde_json::to_value(event) else { return };
-        let name = fields.remove("event");
-        let name = name.as_ref().and_then(Value::as_str).unwrap_or("unknown").to_owned();
-        for (field, value) in &mut fields {
-            // As everybody writes GUIDs; and a JSON number of 64 bits is not safe with every reader.
-            if field.ends_with("guid")
-                && let Some(guid) = value.as_u64()
-            {
-                *value = Guid(guid).to_string().into();
-            }
-        }
-        self.event(&name, &Value::Object(fields));
+        let Ok(mut value) = serde_json::to_value(event) else { return };
+        output::name_guids(&mut value);
+        let name = value.get("event").and_then(Value::as_str).unwrap_or("unknown").replace('_', "-");
+        self.event(&name, &value);
     }
 
     /// Writes what was noted, in one piece, so that lines of several processes never mix.
@@ -72,7 +64,7 @@ impl Journal {
         // A full disk must not stop a fabric; the events are lost, and that is all.
         let _ = file.write_all(lines.as_bytes());
         if file.metadata().is_ok_and(|meta| meta.len() > BYTES_MAX) {
-            let last = format!("{{\"source\":\"{}\",\"event\":\"journal_full\"}}\n", self.source);
+            let last = format!("{{\"source\":\"{}\",\"event\":\"journal-full\"}}\n", self.source);
             let _ = file.write_all(last.as_bytes());
             self.file = None;
         }

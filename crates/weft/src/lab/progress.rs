@@ -1,5 +1,6 @@
 //! What the launcher shows while a laboratory comes up: bars on a terminal, a line per phase elsewhere.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -58,7 +59,8 @@ pub(crate) struct Phases {
     moved: Instant,
     lines: Vec<Line>,
     terminal: bool,
-    display: MultiProgress,
+    ended: Cell<bool>,
+    _display: MultiProgress,
 }
 
 impl Phases {
@@ -76,7 +78,14 @@ impl Phases {
             });
             Line { count: Count::default(), finished: None, bar }
         });
-        Self { start, moved: start, lines: lines.collect(), terminal, display }
+        Self {
+            start,
+            moved: start,
+            lines: lines.collect(),
+            terminal,
+            ended: Cell::new(false),
+            _display: display,
+        }
     }
 
     /// Takes what is known of a phase.
@@ -134,14 +143,14 @@ impl Phases {
 
     /// Leaves the bars as they are and the terminal in order.
     pub(crate) fn end(&self) {
+        if !self.terminal || self.ended.replace(true) {
+            return;
+        }
         for line in &self.lines {
             if let Some(bar) = &line.bar {
                 bar.abandon();
             }
         }
-        if self.terminal {
-            // Nothing after this draws, so a failure to redraw cannot matter.
-            let _ = self.display.println("");
-        }
+        crate::output::say(""); // The bars end without a line end.
     }
 }

@@ -81,7 +81,7 @@ impl Driver {
             self.write_down();
             if self.reported.elapsed() >= REPORT_INTERVAL {
                 self.reported = Instant::now();
-                self.report();
+                self.report(None);
             }
             let ready = self.wait()?;
             if ready.stop {
@@ -211,16 +211,15 @@ impl Driver {
         if let Event::SubnetUp(summary) = event {
             let written = summary.phases.iter().find(|time| time.phase == Phase::Program);
             let written = written.map_or(0, |time| clamp(time.smps));
-            self.progress.tables = (written, written);
-            self.report();
+            self.report(Some(written));
             if summary.complete {
                 self.launcher.send(&ToLauncher::SubnetUp(subnet_up(summary)));
             }
         }
     }
 
-    /// Tells the launcher how far the machine is, if that is news.
-    fn report(&mut self) {
+    /// Tells the launcher how far the machine is, if that is news. `tables`: all that were to be written.
+    fn report(&mut self, tables: Option<u32>) {
         if !self.launcher.is_open() {
             return;
         }
@@ -234,6 +233,7 @@ impl Driver {
             Activity::Sweeping(Phase::Activate) => news.ports_active = (progress.ports_active, phase.1),
             _ => news.ports_active = (progress.ports_active, progress.ports_active),
         }
+        news.tables = tables.map_or(news.tables, |written| (written, written));
         if news != self.progress {
             self.progress = news;
             self.launcher.send(&ToLauncher::Progress(news));

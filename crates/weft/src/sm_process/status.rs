@@ -7,7 +7,6 @@ use std::path::Path;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use weft_sm::{Event, Phase, Summary, SweepKind};
-use weft_wire::Guid;
 
 /// How the subnet manager is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,8 +25,8 @@ pub(crate) struct SmStatus {
     pub(crate) traps: u64,
     /// Nodes in the subnet.
     pub(crate) nodes: u64,
-    /// Hosts that were there and cannot be reached any more.
-    pub(crate) cut_off: BTreeMap<Guid, String>,
+    /// Hosts that were there and cannot be reached any more, by GUID.
+    pub(crate) cut_off: BTreeMap<String, String>,
     /// What the last heavy sweep came to.
     pub(crate) last: Option<Summary>,
 }
@@ -55,11 +54,11 @@ impl SmStatus {
             Event::PhaseStarted { phase } => self.phase = Some(*phase),
             Event::NodeFound { guid, .. } => {
                 self.nodes += 1;
-                self.cut_off.remove(guid);
+                self.cut_off.remove(&guid.to_string());
             }
             Event::NodeLost { .. } => self.nodes = self.nodes.saturating_sub(1),
             Event::HostCutOff { guid, description } => {
-                self.cut_off.insert(*guid, description.clone());
+                self.cut_off.insert(guid.to_string(), description.clone());
             }
             Event::TrapReceived { .. } => self.traps += 1,
             Event::SubnetUp(summary) => {

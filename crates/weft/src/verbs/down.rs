@@ -15,7 +15,7 @@ pub(super) fn run(lab: Option<&str>, args: &DownArgs) -> anyhow::Result<()> {
         }
         // Down again is still down: a name that nobody has is no error.
         (false, Some(name)) => vec![base.lab(name)?],
-        (false, None) if base.labs()?.is_empty() => Vec::new(),
+        (false, None) if base.labs()?.is_empty() => base.unfinished()?,
         (false, None) => vec![base.select(None)?],
     };
     if labs.is_empty() {

@@ -77,7 +77,7 @@ impl Watch {
     }
 }
 
-/// An event as it stands, or as a line for people: time, who, what, and the rest as `name=value`.
+/// An event as it stands, or as a line for people: time, who, what, and the simple rest as `name=value`.
 fn show(line: &[u8], json: bool) -> String {
     let text = String::from_utf8_lossy(line);
     let Ok(serde_json::Value::Object(mut fields)) = serde_json::from_slice(line) else {
@@ -89,7 +89,8 @@ fn show(line: &[u8], json: bool) -> String {
     let mut take = |name: &str| fields.remove(name).map(plain).unwrap_or_default();
     let (time, who, what) = (take("time"), take("source"), take("event"));
     let mut shown = format!("{time} {who:<6} {what}");
-    for (name, value) in fields {
+    // Lists and objects are for programs: `--json` has them.
+    for (name, value) in fields.into_iter().filter(|(_, value)| !value.is_array() && !value.is_object()) {
         shown.push_str(&format!(" {name}={}", plain(value)));
     }
     shown.push('\n');
