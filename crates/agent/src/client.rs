@@ -4,7 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::io::ErrorKind;
 use std::rc::Rc;
 
+use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
+use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::Notify;
 use weft_device::ClientId;
 use weft_umad::{ClientMessage, Decoder, FrameError, ServerMessage, encode_into};
@@ -20,7 +22,7 @@ const READ_BYTES: usize = 32 * 1024;
 /// The agent's side of a connection.
 #[derive(Debug)]
 pub(crate) struct Program {
-    stream: UnixStream,
+    writer: OwnedWriteHalf,
     outgoing: RefCell<Outgoing>,
     /// Signalled when the socket takes no more, or the connection is to end.
     blocked: Notify,
@@ -42,8 +44,8 @@ struct Outgoing {
 }
 
 impl Program {
-    fn new(stream: UnixStream) -> Self {
-        Self { stream, outgoing: RefCell::default(), blocked: Notify::new(), attached: Cell::new(None) }
+    fn new(writer: OwnedWriteHalf) -> Self {
+        Self { writer, outgoing: RefCell::default(), blocked: Notify::new(), attached: Cell::new(None) }
     }
 
     /// Which attachment this is.
@@ -89,7 +91,7 @@ impl Program {
         outgoing.noted = false;
         outgoing.full = false;
         while let Some(rest) = outgoing.bytes.get(outgoing.written..).filter(|rest| !rest.is_empty()) {
-            match self.stream.try_write(rest) {
+            match self.writer.try_write(rest) {
                 Ok(bytes) if bytes > 0 => outgoing.written += bytes,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     outgoing.full = true;
@@ -123,43 +125,35 @@ impl Program {
                 continue;
             }
             tokio::select! {
-                _ = self.stream.writable() => return,
+                _ = self.writer.writable() => return,
                 () = self.blocked.notified() => {}
             }
-        }
-    }
-
-    /// Reads once; false when the program has gone.
-    fn read(&self, decoder: &mut Decoder<ClientMessage>, buffer: &mut [u8]) -> bool {
-        match self.stream.try_read(buffer) {
-            Ok(0) => false,
-            Ok(count) => {
-                decoder.feed(buffer.get(..count).unwrap_or_default());
-                true
-            }
-            Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         }
     }
 }
 
 /// Serves one connection until either side ends it.
 pub(crate) async fn serve(agent: Rc<Agent>, stream: UnixStream) {
-    let program = Rc::new(Program::new(stream));
+    let (mut reader, writer) = stream.into_split();
+    let program = Rc::new(Program::new(writer));
     let mut decoder = Decoder::new();
     let mut buffer = vec![0; READ_BYTES];
     while program.over().is_none() {
         tokio::select! {
-            ready = program.stream.readable() => {
-                if ready.is_err() || !program.read(&mut decoder, &mut buffer) {
+            read = reader.read(&mut buffer) => {
+                let Some(bytes) = read.ok().and_then(|count| buffer.get(..count)).filter(|b| !b.is_empty()) else {
                     break;
-                }
+                };
+                decoder.feed(bytes);
                 if let Err(error) = take_messages(&agent, &program, &mut decoder) {
                     let reason = error.to_string();
                     agent.with_core(|core| core.answer(&program, &ServerMessage::Refused { reason }));
                     break;
                 }
-                // A program that never stops writing must not keep the links waiting.
-                tokio::task::yield_now().await;
+                if bytes.len() == READ_BYTES {
+                    // A program that never stops writing must not keep the links waiting.
+                    tokio::task::yield_now().await;
+                }
             }
             () = program.unblocked() => program.flush(),
         }
