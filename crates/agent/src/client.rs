@@ -4,14 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::io::ErrorKind;
 use std::rc::Rc;
 
-use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
-use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::Notify;
 use weft_device::ClientId;
 use weft_umad::{ClientMessage, Decoder, FrameError, ServerMessage, encode_into};
 
 use crate::agent::Agent;
+use crate::socket::Socket;
 
 /// MADs for a program that does not read them wait up to this size; then they are dropped and counted.
 const OUTGOING_BYTES_MAX: usize = 4 << 20;
@@ -22,7 +21,7 @@ const READ_BYTES: usize = 32 * 1024;
 /// The agent's side of a connection.
 #[derive(Debug)]
 pub(crate) struct Program {
-    writer: OwnedWriteHalf,
+    socket: Socket,
     outgoing: RefCell<Outgoing>,
     /// Signalled when the socket takes no more, or the connection is to end.
     blocked: Notify,
@@ -44,8 +43,8 @@ struct Outgoing {
 }
 
 impl Program {
-    fn new(writer: OwnedWriteHalf) -> Self {
-        Self { writer, outgoing: RefCell::default(), blocked: Notify::new(), attached: Cell::new(None) }
+    fn new(socket: Socket) -> Self {
+        Self { socket, outgoing: RefCell::default(), blocked: Notify::new(), attached: Cell::new(None) }
     }
 
     /// Which attachment this is.
@@ -91,7 +90,7 @@ impl Program {
         outgoing.noted = false;
         outgoing.full = false;
         while let Some(rest) = outgoing.bytes.get(outgoing.written..).filter(|rest| !rest.is_empty()) {
-            match self.writer.try_write(rest) {
+            match self.socket.try_write(rest) {
                 Ok(bytes) if bytes > 0 => outgoing.written += bytes,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     outgoing.full = true;
@@ -125,7 +124,11 @@ impl Program {
                 continue;
             }
             tokio::select! {
-                _ = self.writer.writable() => return,
+                ready = self.socket.writable() => {
+                    // Without a descriptor to watch there is no way to know; let it go rather than spin.
+                    self.outgoing.borrow_mut().closing |= ready.is_err();
+                    return;
+                }
                 () = self.blocked.notified() => {}
             }
         }
@@ -134,13 +137,13 @@ impl Program {
 
 /// Serves one connection until either side ends it.
 pub(crate) async fn serve(agent: Rc<Agent>, stream: UnixStream) {
-    let (mut reader, writer) = stream.into_split();
-    let program = Rc::new(Program::new(writer));
+    let Ok(socket) = stream.into_std().and_then(Socket::new) else { return };
+    let program = Rc::new(Program::new(socket));
     let mut decoder = Decoder::new();
     let mut buffer = vec![0; READ_BYTES];
     while program.over().is_none() {
         tokio::select! {
-            read = reader.read(&mut buffer) => {
+            read = program.socket.read(&mut buffer) => {
                 let Some(bytes) = read.ok().and_then(|count| buffer.get(..count)).filter(|b| !b.is_empty()) else {
                     break;
                 };

@@ -22,6 +22,7 @@ mod core;
 mod journal;
 mod launcher;
 mod record;
+mod socket;
 mod wiring;
 
 pub use agent::{AgentError, run, serve};
