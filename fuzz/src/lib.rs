@@ -15,7 +15,8 @@ use weft_wire::{
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: &[Target] = &[("decode", decode), ("notice", notice), ("packet", packet), ("umad", umad)];
+pub const TARGETS: &[Target] =
+    &[("decode", decode), ("notice", notice), ("packet", packet), ("umad", umad), ("link", link)];
 
 macro_rules! inverse {
     ($bytes:expr, $($name:ident)*) => {$(
@@ -74,4 +75,10 @@ pub fn umad(bytes: &[u8]) {
         decoder.feed(piece);
         while let Ok(Some(_)) = decoder.next_message() {}
     }
+}
+
+/// What the other end of a cable may send: control frames, or a data lane's stream.
+pub fn link(bytes: &[u8]) {
+    weft_link::fuzz::control(bytes);
+    weft_link::fuzz::lane(bytes);
 }

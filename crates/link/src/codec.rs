@@ -145,6 +145,15 @@ mod tests {
     }
 
     #[test]
+    fn the_bytes_of_a_hello_stay_what_they_are() {
+        let frame = encode(&hello());
+        // Version, length; then: hello, "x", end 1:2, end 3:4, incarnation 5, three empty masks.
+        assert_eq!(frame, [1, 0, 11, 0, 0, 1, b'x', 1, 2, 3, 4, 5, 0, 0, 0]);
+        let recorded = include_bytes!("../../../fuzz/corpus/link/hello");
+        assert!(matches!(decode_body(&recorded[4..]), Ok(Control::Hello(_))));
+    }
+
+    #[test]
     fn every_truncation_and_every_flip_is_refused_or_decoded_without_panic() {
         let frame = encode(&hello());
         let body = &frame[4..];

@@ -23,6 +23,8 @@ mod alarm;
 mod cable;
 mod codec;
 mod dial;
+#[doc(hidden)]
+pub mod fuzz;
 mod identity;
 mod lanes;
 mod links;
