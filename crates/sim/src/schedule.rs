@@ -108,9 +108,12 @@ fn random_fault(random: &mut Pcg64, fabric: &Fabric, cables: &[Cable], faults: &
     let node = NodeIndex(random.random_range(0..fabric.nodes().len() as u32));
     let cable = cables[random.random_range(0..cables.len() as u64) as usize];
     let end = if random.random_bool(0.5) { cable.a } else { cable.b };
+    // The manager dies once at most, so that no two of its deaths run into each other.
+    let sm_died = faults.iter().any(|(_, fault)| *fault == Fault::KillSm);
     let (wrong, right) = match random.random_range(0..10u32) {
         0..4 => (Fault::Kill(node), Fault::Restart(node)),
         4..8 => (Fault::Cut(end), Fault::Restore(end)),
+        _ if sm_died => (Fault::Cut(end), Fault::Restore(end)),
         _ => (Fault::KillSm, Fault::StartSm { with_guid2lid: random.random_bool(0.5) }),
     };
     if wrong == Fault::KillSm {
