@@ -28,6 +28,14 @@ pub struct Schedule {
 const FAULTS_FROM: Time = Time::from_millis(20);
 const FAULTS_UNTIL: Time = Time::from_secs(4);
 
+/// How late a packet may be: less than a manager waits for an answer, for otherwise a Set that was sent twice is
+/// done a second time when the manager has already written something else. No manager can see that.
+const DELAY_MS_MAX: u64 = 150;
+
+/// How long a subnet manager stays dead at least, so that nothing of what it sent arrives after its successor
+/// has begun.
+const SM_DEAD_MIN: Time = Time::from_millis(2 * DELAY_MS_MAX);
+
 impl Schedule {
     /// The schedule of a seed: up to 40 devices, up to 8 faults, each put right again or not.
     ///
@@ -56,7 +64,7 @@ impl Schedule {
             until: FAULTS_UNTIL,
             lost_per_mille: random.random_range(0..100),
             late_per_mille: random.random_range(0..50),
-            delay_max: Time::from_millis(random.random_range(0..400)),
+            delay_max: Time::from_millis(random.random_range(0..DELAY_MS_MAX)),
         };
         let mut faults = Vec::new();
         let cables: Vec<Cable> = fabric.cables().collect();
@@ -96,15 +104,21 @@ fn random_fault(random: &mut Pcg64, fabric: &Fabric, cables: &[Cable], faults: &
     let at = FAULTS_FROM + below(random, FAULTS_UNTIL.saturating_sub(FAULTS_FROM));
     // Often so soon that nobody has noticed yet.
     let most = if random.random_bool(0.5) { Time::from_millis(60) } else { Time::from_secs(3) };
-    let again = (at + below(random, most)).min(FAULTS_UNTIL);
+    let mut again = (at + below(random, most)).min(FAULTS_UNTIL);
     let node = NodeIndex(random.random_range(0..fabric.nodes().len() as u32));
     let cable = cables[random.random_range(0..cables.len() as u64) as usize];
     let end = if random.random_bool(0.5) { cable.a } else { cable.b };
+    // The manager dies once at most, so that no two of its deaths run into each other.
+    let sm_died = faults.iter().any(|(_, fault)| *fault == Fault::KillSm);
     let (wrong, right) = match random.random_range(0..10u32) {
         0..4 => (Fault::Kill(node), Fault::Restart(node)),
         4..8 => (Fault::Cut(end), Fault::Restore(end)),
+        _ if sm_died => (Fault::Cut(end), Fault::Restore(end)),
         _ => (Fault::KillSm, Fault::StartSm { with_guid2lid: random.random_bool(0.5) }),
     };
+    if wrong == Fault::KillSm {
+        again = again.max(at + SM_DEAD_MIN);
+    }
     faults.push((at, wrong));
     if matches!(wrong, Fault::KillSm) || random.random_bool(0.7) {
         faults.push((again, right));

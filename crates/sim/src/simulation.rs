@@ -108,8 +108,9 @@ pub struct Simulation {
     trace: Trace,
 }
 
-/// The number of the subnet manager's attachment.
-pub(crate) const SM_CLIENT: ClientId = ClientId(1);
+/// Attachments of the subnet manager have numbers up to this, each a new one, so that a late answer to one that
+/// has ended is nobody's. Numbers beyond are the checkers'.
+pub(crate) const SM_CLIENTS: u16 = 0xf000;
 
 impl Simulation {
     /// A fabric whose devices are switched on at time zero. The seed decides every delay and chance.
@@ -428,7 +429,7 @@ impl Simulation {
 
     /// A MAD for a program: the subnet manager, or one of a checker's.
     fn deliver(&mut self, node: NodeIndex, client: ClientId, mad: AddressedMad) {
-        if client == SM_CLIENT {
+        if client.0 < SM_CLIENTS {
             let incarnation = self.manager.attachment;
             let at = self.now + self.options.attach_delay;
             self.queue.push(at, Happening::ToSm { incarnation, mad: Box::new(mad) });

@@ -1,12 +1,12 @@
 //! The subnet manager's process, and its attachment to a device.
 
-use weft_device::Input;
+use weft_device::{ClientId, Input};
 use weft_machine::{Machine, Time};
 use weft_sm::{Event, GuidToLid, SubnetManager, Summary};
 use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::{AddressedMad, PortNum};
 
-use super::{Happening, PORT_ZERO, SM_CLIENT, Simulation};
+use super::{Happening, PORT_ZERO, SM_CLIENTS, Simulation};
 
 /// The subnet manager, when its process runs.
 #[derive(Debug)]
@@ -38,6 +38,11 @@ impl Manager {
             persisted: GuidToLid::default(),
             summaries: Vec::new(),
         }
+    }
+
+    /// The number of this attachment.
+    fn client(&self) -> ClientId {
+        ClientId((self.attachment % u64::from(SM_CLIENTS)) as u16)
     }
 }
 
@@ -85,9 +90,10 @@ impl Simulation {
     pub(super) fn kill_sm(&mut self) {
         self.manager.machine = None;
         self.manager.wake = None;
+        let client = self.manager.client();
         self.manager.attachment += 1;
         if std::mem::take(&mut self.manager.attached) {
-            self.feed(self.manager.port.node, Input::Detach { client: SM_CLIENT });
+            self.feed(self.manager.port.node, Input::Detach { client });
         }
     }
 
@@ -97,8 +103,8 @@ impl Simulation {
             return;
         }
         self.manager.attached = true;
-        let registrations = weft_sm::registrations();
-        self.feed(node, Input::Attach { client: SM_CLIENT, port, registrations });
+        let (client, registrations) = (self.manager.client(), weft_sm::registrations());
+        self.feed(node, Input::Attach { client, port, registrations });
         let (node_guid, port_guid) = {
             let node = self.fabric.node(node);
             (node.guid, node.port(port).map_or(node.guid, |port| port.guid))
@@ -131,7 +137,8 @@ impl Simulation {
 
     pub(super) fn take_from_sm(&mut self, incarnation: u64, mad: AddressedMad) {
         if incarnation == self.manager.attachment {
-            self.feed(self.manager.port.node, Input::Send { client: SM_CLIENT, mad });
+            let client = self.manager.client();
+            self.feed(self.manager.port.node, Input::Send { client, mad });
         }
     }
 
