@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! SwitchInfo of a switch ─▶ PortStateChange? ─▶ clear it ─▶ PortInfo of its ports ─▶ anything that we do not know?
-//! our own PortInfo       ─▶ as we left it?
+//! PortInfo of every end   ─▶ as we left it?
 //! NodeInfo over ports that have a link but behind which nobody answered ─▶ anybody now?
 //! ```
 //!
@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
-use weft_wire::{AttributeId, Guid, Mad, PortInfo, PortNum, SwitchInfo, status};
+use weft_wire::{AttributeId, Guid, Lid, Mad, PortInfo, PortNum, SwitchInfo, status};
 
 use crate::activate::route_to;
 use crate::discover::clear_change;
@@ -46,11 +46,14 @@ impl Check {
         Self::new(subnet, options, todo)
     }
 
-    /// From time to time: the same, our own port, and what was silent.
+    /// From time to time: the same, whether every port still has its LID, and what was silent.
     pub(crate) fn light(subnet: Subnet, options: &Options) -> Self {
         let own = subnet.own.filter(|own| own.port != PortNum::ZERO).map(Key::PortInfo);
         let mut todo: VecDeque<_> = own.into_iter().collect();
         todo.extend(subnet.switches().map(|(at, _)| Key::SwitchInfo(at)));
+        todo.extend(
+            subnet.end_ports().map(|(at, _)| at).filter(|at| subnet.own != Some(*at)).map(Key::PortInfo),
+        );
         todo.extend(silent_ports(&subnet).map(|at| Key::NodeInfo(Some(at))));
         Self::new(subnet, options, todo)
     }
@@ -85,12 +88,15 @@ impl Check {
         let own = self.subnet.own == Some(at);
         let Some(port) = self.subnet.port_mut(at) else { return };
         let (was_up, before, peer) = (port.is_up(), port.state(), port.peer);
-        let news = if is_up(&now) {
+        let lid = port.info.map_or(Lid(0), |info| info.lid);
+        let moved = if is_up(&now) {
             !was_up || now.port_state.code() < before.code()
         } else {
             self.gone = peer;
             peer.is_some() || own && was_up
         };
+        // A node that has lost its LID, or was given another by somebody, has to be told again.
+        let news = moved || now.lid != lid;
         let Some(port) = self.subnet.port_mut(at) else { return };
         if !news {
             port.info = Some(now);
@@ -147,7 +153,7 @@ impl Step for Check {
             }
             Key::ClearChange(at) if fine => {
                 let count = self.subnet.node(at).map_or(0, |node| node.info.num_ports);
-                let ports = (1..=count).map(|port| Key::PortInfo(PortAt { node: at, port: PortNum(port) }));
+                let ports = (0..=count).map(|port| Key::PortInfo(PortAt { node: at, port: PortNum(port) }));
                 self.todo.extend(ports);
             }
             Key::PortInfo(at) if fine => self.looked_at_port(at, PortInfo::decode(answer.smp_attribute())),

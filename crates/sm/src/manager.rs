@@ -290,14 +290,14 @@ impl SubnetManager {
     }
 
     fn attach(&mut self, now: Time, own: Own) {
-        self.detach();
+        self.detach(now);
         self.own = Some(own);
         self.doing = Doing::Idle;
         self.agenda.heavy(now, Reason::Start);
     }
 
-    fn detach(&mut self) {
-        self.pipe.abandon();
+    fn detach(&mut self, now: Time) {
+        self.pipe.renew(now);
         self.doing = Doing::Detached;
         self.own = None;
         // While nobody looked, anything may have been written by anybody.
@@ -316,7 +316,7 @@ impl Machine for SubnetManager {
         self.now = now;
         match input {
             Input::Attached { port_guid, port, .. } => self.attach(now, Own { port_guid, port }),
-            Input::Detached => self.detach(),
+            Input::Detached => self.detach(now),
             Input::Receive(mad) => self.receive(now, &mad),
             Input::Resweep { heavy: true } => self.agenda.heavy(now, Reason::Command),
             Input::Resweep { heavy: false } => self.agenda.light(now, Reason::Command),
