@@ -3,6 +3,7 @@
 //! ```text
 //! SwitchInfo of a switch ─▶ PortStateChange? ─▶ clear it ─▶ PortInfo of its ports ─▶ anything that we do not know?
 //! PortInfo of every end   ─▶ as we left it?
+//! every table's blocks   ─▶ what we wrote? (only when SMPs may have been late)
 //! NodeInfo over ports that have a link but behind which nobody answered ─▶ anybody now?
 //! ```
 //!
@@ -12,10 +13,11 @@
 use std::collections::VecDeque;
 
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
-use weft_wire::{AttributeId, Guid, Lid, Mad, PortInfo, PortNum, SwitchInfo, status};
+use weft_wire::{AttributeId, Guid, Lid, LinearForwardingTable, Mad, PortInfo, PortNum, SwitchInfo, status};
 
 use crate::activate::route_to;
 use crate::discover::clear_change;
+use crate::held::{LftBlock, Memory};
 use crate::pipe::{Ask, Key, PortAt, Step};
 use crate::subnet::{FoundNode, Subnet, is_up};
 use crate::{Options, Reason, SmpRouting};
@@ -28,6 +30,10 @@ pub(crate) struct Check {
     /// Whether a change is looked into before it is called one.
     look_closer: bool,
     todo: VecDeque<Key>,
+    /// What devices hold as far as we know, when that is looked at.
+    pub(crate) memory: Memory,
+    /// A table that is not as we wrote it. The look goes on, so that all such are found.
+    differs: Option<Reason>,
     /// The far end of a cable that is gone, which may not have noticed.
     pub(crate) gone: Option<PortAt>,
     /// Why a heavy sweep is needed; the check ends with it.
@@ -37,7 +43,8 @@ pub(crate) struct Check {
 impl Check {
     fn new(subnet: Subnet, options: &Options, todo: VecDeque<Key>) -> Self {
         let (routing, look_closer) = (options.smp_routing, options.one_sweep_per_cable);
-        Self { subnet, routing, look_closer, todo, gone: None, found: None }
+        let memory = Memory::new();
+        Self { subnet, routing, look_closer, todo, memory, differs: None, gone: None, found: None }
     }
 
     /// After a heavy sweep: has any switch noticed something meanwhile?
@@ -56,6 +63,25 @@ impl Check {
         );
         todo.extend(silent_ports(&subnet).map(|at| Key::NodeInfo(Some(at))));
         Self::new(subnet, options, todo)
+    }
+
+    /// A light sweep that reads every forwarding table too. A Set that was late, of this manager or of one before
+    /// it, may have come after a newer one.
+    pub(crate) fn audit(subnet: Subnet, options: &Options, memory: Memory) -> Self {
+        let mut check = Self::light(subnet, options);
+        for (node, found) in check.subnet.switches() {
+            let top = found.switch.map_or(0, |info| info.linear_fdb_top);
+            if top != 0 {
+                check.todo.extend((0..=top / 64).map(|block| Key::Lft { node, block }));
+            }
+        }
+        check.memory = memory;
+        check
+    }
+
+    /// Why a heavy sweep is needed.
+    pub(crate) fn verdict(&self) -> Option<Reason> {
+        self.found.or(self.differs)
     }
 
     /// After traps: these nodes.
@@ -81,6 +107,16 @@ impl Check {
         }
         if now.port_state_change {
             self.todo.push_back(Key::ClearChange(at));
+        }
+    }
+
+    fn looked_at_table(&mut self, at: u32, block: u16, now: &LftBlock) {
+        let guid = self.guid(at);
+        if let Some(held) = self.memory.get_mut(&guid)
+            && held.lft_block(block) != Some(now)
+        {
+            held.set_lft_block(block, Some(*now));
+            self.differs = Some(Reason::StateChange { guid });
         }
     }
 
@@ -129,6 +165,10 @@ impl Step for Check {
                     let Some(info) = self.subnet.node(node).and_then(|node| node.switch) else { continue };
                     (PortAt { node, port: PortNum::ZERO }, clear_change(info))
                 }
+                Key::Lft { node, block } => (
+                    PortAt { node, port: PortNum::ZERO },
+                    Request::get(AttributeId::LinearForwardingTable, u32::from(block)),
+                ),
                 Key::PortInfo(at) => (at, Request::get(AttributeId::PortInfo, u32::from(at.port.0))),
                 Key::NodeInfo(Some(from)) => {
                     let path = self.subnet.node(from.node).and_then(|node| node.path.then(from.port));
@@ -157,6 +197,13 @@ impl Step for Check {
                 self.todo.extend(ports);
             }
             Key::PortInfo(at) if fine => self.looked_at_port(at, PortInfo::decode(answer.smp_attribute())),
+            Key::Lft { node, block } if fine => {
+                self.looked_at_table(
+                    node,
+                    block,
+                    &LinearForwardingTable::decode(answer.smp_attribute()).ports,
+                );
+            }
             Key::NodeInfo(Some(from)) if fine => {
                 self.found = Some(Reason::Answer { guid: self.guid(from.node), port: from.port });
             }
@@ -169,7 +216,7 @@ impl Step for Check {
 
     fn failed(&mut self, key: Key) {
         match key {
-            Key::SwitchInfo(at) | Key::ClearChange(at) => {
+            Key::SwitchInfo(at) | Key::ClearChange(at) | Key::Lft { node: at, .. } => {
                 self.found = Some(Reason::NoAnswer { guid: self.guid(at) });
             }
             Key::PortInfo(at) => self.found = Some(Reason::NoAnswer { guid: self.guid(at.node) }),
@@ -180,7 +227,9 @@ impl Step for Check {
 
     fn fallback(&self, key: Key) -> Option<DirectedPath> {
         match key {
-            Key::SwitchInfo(at) | Key::ClearChange(at) => self.subnet.node(at).map(|node| node.path),
+            Key::SwitchInfo(at) | Key::ClearChange(at) | Key::Lft { node: at, .. } => {
+                self.subnet.node(at).map(|node| node.path)
+            }
             Key::PortInfo(at) => self.subnet.path(at),
             _ => None,
         }

@@ -57,6 +57,8 @@ pub struct SubnetManager {
     pub(crate) incomplete: u32,
     pub(crate) own_port_down: bool,
     pub(crate) is_up: bool,
+    /// Whether the next light sweep reads the forwarding tables too.
+    pub(crate) audit_due: bool,
     pub(crate) progress: Progress,
     traps: TrapLog,
     ignored: u64,
@@ -135,6 +137,7 @@ impl SubnetManager {
             incomplete: 0,
             own_port_down: false,
             is_up: false,
+            audit_due: false,
             progress: Progress::default(),
             traps: TrapLog::default(),
             ignored: 0,
@@ -293,6 +296,8 @@ impl SubnetManager {
         self.detach(now);
         self.own = Some(own);
         self.doing = Doing::Idle;
+        // A manager that was here before may have left SMPs on the wire.
+        self.audit_due = true;
         self.agenda.heavy(now, Reason::Start);
     }
 
