@@ -4,12 +4,18 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
-use weft_wire::{AddressedMad, Smp, TransactionId};
+use weft_wire::{AddressedMad, DirectedSmp, MgmtClass, Smp, TransactionId};
 
 use crate::Stats;
 
 /// The widest window: 2 to the 16.
 pub const WINDOW_MAX: u32 = 1 << 16;
+
+/// Where a directed-route SMP has its initial path (IBA 14.2.1.2).
+const INITIAL_PATH: std::ops::Range<usize> = 128..192;
+
+/// How many requests a slot can tell apart.
+const TURNS: u32 = u32::MAX / WINDOW_MAX;
 
 /// Stands for "no slot" in the list of deadlines.
 const NOWHERE: u32 = u32::MAX;
@@ -82,6 +88,7 @@ pub struct Transactions<K> {
     oldest: u32,
     youngest: u32,
     in_flight: u32,
+    first_turn: u32,
     stats: Stats,
 }
 
@@ -117,6 +124,7 @@ impl<K> Transactions<K> {
             oldest: NOWHERE,
             youngest: NOWHERE,
             in_flight: 0,
+            first_turn: 0,
             stats: Stats::default(),
         }
     }
@@ -148,11 +156,11 @@ impl<K> Transactions<K> {
         }
         let (key, mut request) = self.queue.pop_front()?;
         let at = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot { turn: 0, waiting: None });
+            self.slots.push(Slot { turn: self.first_turn, waiting: None });
             self.slots.len() as u32 - 1
         });
         let slot = self.slots.get_mut(at as usize)?;
-        slot.turn = slot.turn.wrapping_add(1) % (u32::MAX / WINDOW_MAX);
+        slot.turn = slot.turn.wrapping_add(1) % TURNS;
         let id = slot.turn * WINDOW_MAX + at;
         Smp::transaction_id.set(&mut request.mad.0, TransactionId(u64::from(id)));
         let (before, after) = (NOWHERE, NOWHERE);
@@ -218,6 +226,15 @@ impl<K> Transactions<K> {
         }
     }
 
+    /// Begins with other ids than a program did that was here before, whose answers may still be on their way. Any
+    /// number will do that is hardly ever the same twice.
+    pub fn begin_ids_at(&mut self, seed: u64) {
+        self.first_turn = ((seed ^ seed >> 16 ^ seed >> 32) % u64::from(TURNS)) as u32;
+        for slot in &mut self.slots {
+            slot.turn = self.first_turn;
+        }
+    }
+
     /// Whether nothing waits and nothing is in flight.
     pub fn is_idle(&self) -> bool {
         self.in_flight == 0 && self.queue.is_empty()
@@ -248,11 +265,7 @@ impl<K> Transactions<K> {
         let at = id % WINDOW_MAX;
         let slot = self.slots.get(at as usize)?;
         let waiting = slot.waiting.as_ref()?;
-        let request = &waiting.request.mad;
-        let matches = answer.mad.method().is_response()
-            && slot.turn == id / WINDOW_MAX
-            && answer.mad.class() == request.class()
-            && answer.mad.attribute_id() == request.attribute_id();
+        let matches = slot.turn == id / WINDOW_MAX && answers(&waiting.request, answer);
         matches.then_some(at)
     }
 
@@ -297,6 +310,25 @@ impl<K> Transactions<K> {
         self.in_flight -= 1;
         Some(waiting)
     }
+}
+
+/// Whether this answers that request: the same attribute of the same node, by the same way. An id alone says little
+/// when another program had the port before.
+fn answers(request: &AddressedMad, answer: &AddressedMad) -> bool {
+    let (asked, got) = (&request.mad, &answer.mad);
+    let same_way = match asked.class() {
+        MgmtClass::SubnLid => request.lid == answer.lid,
+        MgmtClass::SubnDirected => {
+            DirectedSmp::hop_count.get(&asked.0) == DirectedSmp::hop_count.get(&got.0)
+                && asked.0[INITIAL_PATH] == got.0[INITIAL_PATH]
+        }
+        _ => true,
+    };
+    got.method().is_response()
+        && got.class() == asked.class()
+        && got.attribute_id() == asked.attribute_id()
+        && got.attribute_modifier() == asked.attribute_modifier()
+        && same_way
 }
 
 #[cfg(test)]

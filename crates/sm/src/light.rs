@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! SwitchInfo of a switch ─▶ PortStateChange? ─▶ clear it ─▶ PortInfo of its ports ─▶ anything that we do not know?
-//! our own PortInfo       ─▶ as we left it?
+//! PortInfo of every end   ─▶ as we left it?
+//! every table's blocks   ─▶ what we wrote? (only when SMPs may have been late)
 //! NodeInfo over ports that have a link but behind which nobody answered ─▶ anybody now?
 //! ```
 //!
@@ -12,10 +13,11 @@
 use std::collections::VecDeque;
 
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
-use weft_wire::{AttributeId, Guid, Mad, PortInfo, PortNum, SwitchInfo, status};
+use weft_wire::{AttributeId, Guid, Lid, LinearForwardingTable, Mad, PortInfo, PortNum, SwitchInfo, status};
 
 use crate::activate::route_to;
 use crate::discover::clear_change;
+use crate::held::{LftBlock, Memory};
 use crate::pipe::{Ask, Key, PortAt, Step};
 use crate::subnet::{FoundNode, Subnet, is_up};
 use crate::{Options, Reason, SmpRouting};
@@ -28,6 +30,10 @@ pub(crate) struct Check {
     /// Whether a change is looked into before it is called one.
     look_closer: bool,
     todo: VecDeque<Key>,
+    /// What devices hold as far as we know, when that is looked at.
+    pub(crate) memory: Memory,
+    /// A table that is not as we wrote it. The look goes on, so that all such are found.
+    differs: Option<Reason>,
     /// The far end of a cable that is gone, which may not have noticed.
     pub(crate) gone: Option<PortAt>,
     /// Why a heavy sweep is needed; the check ends with it.
@@ -37,7 +43,8 @@ pub(crate) struct Check {
 impl Check {
     fn new(subnet: Subnet, options: &Options, todo: VecDeque<Key>) -> Self {
         let (routing, look_closer) = (options.smp_routing, options.one_sweep_per_cable);
-        Self { subnet, routing, look_closer, todo, gone: None, found: None }
+        let memory = Memory::new();
+        Self { subnet, routing, look_closer, todo, memory, differs: None, gone: None, found: None }
     }
 
     /// After a heavy sweep: has any switch noticed something meanwhile?
@@ -46,13 +53,35 @@ impl Check {
         Self::new(subnet, options, todo)
     }
 
-    /// From time to time: the same, our own port, and what was silent.
+    /// From time to time: the same, whether every port still has its LID, and what was silent.
     pub(crate) fn light(subnet: Subnet, options: &Options) -> Self {
         let own = subnet.own.filter(|own| own.port != PortNum::ZERO).map(Key::PortInfo);
         let mut todo: VecDeque<_> = own.into_iter().collect();
         todo.extend(subnet.switches().map(|(at, _)| Key::SwitchInfo(at)));
+        todo.extend(
+            subnet.end_ports().map(|(at, _)| at).filter(|at| subnet.own != Some(*at)).map(Key::PortInfo),
+        );
         todo.extend(silent_ports(&subnet).map(|at| Key::NodeInfo(Some(at))));
         Self::new(subnet, options, todo)
+    }
+
+    /// A light sweep that reads every forwarding table too. A Set that was late, of this manager or of one before
+    /// it, may have come after a newer one.
+    pub(crate) fn audit(subnet: Subnet, options: &Options, memory: Memory) -> Self {
+        let mut check = Self::light(subnet, options);
+        for (node, found) in check.subnet.switches() {
+            let top = found.switch.map_or(0, |info| info.linear_fdb_top);
+            if top != 0 {
+                check.todo.extend((0..=top / 64).map(|block| Key::Lft { node, block }));
+            }
+        }
+        check.memory = memory;
+        check
+    }
+
+    /// Why a heavy sweep is needed.
+    pub(crate) fn verdict(&self) -> Option<Reason> {
+        self.found.or(self.differs)
     }
 
     /// After traps: these nodes.
@@ -81,16 +110,29 @@ impl Check {
         }
     }
 
+    fn looked_at_table(&mut self, at: u32, block: u16, now: &LftBlock) {
+        let guid = self.guid(at);
+        if let Some(held) = self.memory.get_mut(&guid)
+            && held.lft_block(block) != Some(now)
+        {
+            held.set_lft_block(block, Some(*now));
+            self.differs = Some(Reason::StateChange { guid });
+        }
+    }
+
     fn looked_at_port(&mut self, at: PortAt, now: PortInfo) {
         let own = self.subnet.own == Some(at);
         let Some(port) = self.subnet.port_mut(at) else { return };
         let (was_up, before, peer) = (port.is_up(), port.state(), port.peer);
-        let news = if is_up(&now) {
+        let lid = port.info.map_or(Lid(0), |info| info.lid);
+        let moved = if is_up(&now) {
             !was_up || now.port_state.code() < before.code()
         } else {
             self.gone = peer;
             peer.is_some() || own && was_up
         };
+        // A node that has lost its LID, or was given another by somebody, has to be told again.
+        let news = moved || now.lid != lid;
         let Some(port) = self.subnet.port_mut(at) else { return };
         if !news {
             port.info = Some(now);
@@ -123,6 +165,10 @@ impl Step for Check {
                     let Some(info) = self.subnet.node(node).and_then(|node| node.switch) else { continue };
                     (PortAt { node, port: PortNum::ZERO }, clear_change(info))
                 }
+                Key::Lft { node, block } => (
+                    PortAt { node, port: PortNum::ZERO },
+                    Request::get(AttributeId::LinearForwardingTable, u32::from(block)),
+                ),
                 Key::PortInfo(at) => (at, Request::get(AttributeId::PortInfo, u32::from(at.port.0))),
                 Key::NodeInfo(Some(from)) => {
                     let path = self.subnet.node(from.node).and_then(|node| node.path.then(from.port));
@@ -147,10 +193,17 @@ impl Step for Check {
             }
             Key::ClearChange(at) if fine => {
                 let count = self.subnet.node(at).map_or(0, |node| node.info.num_ports);
-                let ports = (1..=count).map(|port| Key::PortInfo(PortAt { node: at, port: PortNum(port) }));
+                let ports = (0..=count).map(|port| Key::PortInfo(PortAt { node: at, port: PortNum(port) }));
                 self.todo.extend(ports);
             }
             Key::PortInfo(at) if fine => self.looked_at_port(at, PortInfo::decode(answer.smp_attribute())),
+            Key::Lft { node, block } if fine => {
+                self.looked_at_table(
+                    node,
+                    block,
+                    &LinearForwardingTable::decode(answer.smp_attribute()).ports,
+                );
+            }
             Key::NodeInfo(Some(from)) if fine => {
                 self.found = Some(Reason::Answer { guid: self.guid(from.node), port: from.port });
             }
@@ -163,7 +216,7 @@ impl Step for Check {
 
     fn failed(&mut self, key: Key) {
         match key {
-            Key::SwitchInfo(at) | Key::ClearChange(at) => {
+            Key::SwitchInfo(at) | Key::ClearChange(at) | Key::Lft { node: at, .. } => {
                 self.found = Some(Reason::NoAnswer { guid: self.guid(at) });
             }
             Key::PortInfo(at) => self.found = Some(Reason::NoAnswer { guid: self.guid(at.node) }),
@@ -174,7 +227,9 @@ impl Step for Check {
 
     fn fallback(&self, key: Key) -> Option<DirectedPath> {
         match key {
-            Key::SwitchInfo(at) | Key::ClearChange(at) => self.subnet.node(at).map(|node| node.path),
+            Key::SwitchInfo(at) | Key::ClearChange(at) | Key::Lft { node: at, .. } => {
+                self.subnet.node(at).map(|node| node.path)
+            }
             Key::PortInfo(at) => self.subnet.path(at),
             _ => None,
         }

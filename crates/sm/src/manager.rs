@@ -57,6 +57,8 @@ pub struct SubnetManager {
     pub(crate) incomplete: u32,
     pub(crate) own_port_down: bool,
     pub(crate) is_up: bool,
+    /// Whether the next light sweep reads the forwarding tables too.
+    pub(crate) audit_due: bool,
     pub(crate) progress: Progress,
     traps: TrapLog,
     ignored: u64,
@@ -135,6 +137,7 @@ impl SubnetManager {
             incomplete: 0,
             own_port_down: false,
             is_up: false,
+            audit_due: false,
             progress: Progress::default(),
             traps: TrapLog::default(),
             ignored: 0,
@@ -290,14 +293,16 @@ impl SubnetManager {
     }
 
     fn attach(&mut self, now: Time, own: Own) {
-        self.detach();
+        self.detach(now);
         self.own = Some(own);
         self.doing = Doing::Idle;
+        // A manager that was here before may have left SMPs on the wire.
+        self.audit_due = true;
         self.agenda.heavy(now, Reason::Start);
     }
 
-    fn detach(&mut self) {
-        self.pipe.abandon();
+    fn detach(&mut self, now: Time) {
+        self.pipe.renew(now);
         self.doing = Doing::Detached;
         self.own = None;
         // While nobody looked, anything may have been written by anybody.
@@ -316,7 +321,7 @@ impl Machine for SubnetManager {
         self.now = now;
         match input {
             Input::Attached { port_guid, port, .. } => self.attach(now, Own { port_guid, port }),
-            Input::Detached => self.detach(),
+            Input::Detached => self.detach(now),
             Input::Receive(mad) => self.receive(now, &mad),
             Input::Resweep { heavy: true } => self.agenda.heavy(now, Reason::Command),
             Input::Resweep { heavy: false } => self.agenda.light(now, Reason::Command),

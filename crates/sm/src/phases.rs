@@ -48,7 +48,12 @@ impl SubnetManager {
         if !self.own_port_down {
             self.say(Event::SweepStarted { kind: SweepKind::Light, reason });
         }
-        self.doing = Doing::Light(Box::new(Check::light(subnet, &self.options)));
+        let check = if std::mem::take(&mut self.audit_due) && !self.own_port_down {
+            Check::audit(subnet, &self.options, std::mem::take(&mut self.memory))
+        } else {
+            Check::light(subnet, &self.options)
+        };
+        self.doing = Doing::Light(Box::new(check));
     }
 
     pub(crate) fn start_look(&mut self, reason: Reason, nodes: BTreeSet<u32>) {
@@ -66,7 +71,14 @@ impl SubnetManager {
             Doing::Program(program) => self.programmed(now, *program),
             Doing::Activate(activate) => self.activated(now, *activate),
             Doing::Verify(check) => self.verified(now, *check),
-            Doing::Light(check) => self.looked(now, *check, None),
+            Doing::Light(mut check) => {
+                if !check.memory.is_empty() {
+                    self.memory = std::mem::take(&mut check.memory);
+                    // It was cut short.
+                    self.audit_due = check.found.is_some();
+                }
+                self.looked(now, *check, None);
+            }
             Doing::Look(check, reason) => self.looked(now, *check, Some(reason)),
         }
     }
@@ -194,6 +206,8 @@ impl SubnetManager {
         let mut summary = self.sweep.summary(now, &subnet, self.pipe.counts, retries);
         summary.sweeps = self.sweeps;
         summary.complete &= settled;
+        // What was sent twice may arrive twice, the second time after something newer.
+        self.audit_due |= summary.retries > 0;
         self.is_up = true;
         self.progress.ports_silent = summary.ports_silent;
         self.standing = Some(subnet);
@@ -213,7 +227,7 @@ impl SubnetManager {
     }
 
     fn looked(&mut self, now: Time, check: Check, trap: Option<Reason>) {
-        let (found, gone, own_port_down) = (check.found, check.gone, self.own_port_down);
+        let (found, gone, own_port_down) = (check.verdict(), check.gone, self.own_port_down);
         self.progress.ports_silent = silent_ports(&check.subnet).count() as u32;
         self.standing = Some(check.subnet);
         match found {

@@ -132,9 +132,11 @@ impl Pipe {
         }
     }
 
-    /// Forgets everything in flight.
-    pub(crate) fn abandon(&mut self) {
+    /// Forgets everything in flight, and begins anew with ids that nobody used before.
+    pub(crate) fn renew(&mut self, now: Time) {
         self.transactions.abandon();
+        // The nanosecond of an attachment is hardly ever the same twice.
+        self.transactions.begin_ids_at(now.as_nanos());
         self.outbox.clear();
     }
 

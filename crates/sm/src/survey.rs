@@ -187,13 +187,13 @@ impl Machine for Survey {
     fn handle_input(&mut self, now: Time, input: Input) {
         match input {
             Input::Attached { port_guid, port, .. } => {
-                self.pipe.abandon();
+                self.pipe.renew(now);
                 self.unanswered = 0;
                 let settings = Settings { own_port: port, own_guid: port_guid, ..Settings::default() };
                 self.doing = Doing::Discover(Box::new(Discover::new(settings, Cabling::default())));
             }
             Input::Detached => {
-                self.pipe.abandon();
+                self.pipe.renew(now);
                 self.doing = Doing::Nothing;
             }
             Input::Receive(mad) => {

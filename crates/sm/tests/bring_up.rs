@@ -250,6 +250,23 @@ fn a_killed_switch_is_routed_around_and_comes_back_as_it_was() {
 }
 
 #[test]
+fn a_late_set_of_a_manager_before_is_found() {
+    let mut world = world(tree(&[3, 4], &[1, 2]), Options::default());
+    world.run_for(Time::from_secs(2));
+    let before = tables(&world);
+    let (switch, _) = world.fake.fabric.switches().next().expect("a switch");
+    world.fake.devices[switch.index()].lft[..64].fill(PortNum::NONE);
+    world.run_for(Time::from_secs(12));
+    world.check();
+    assert_eq!(tables(&world), before);
+    assert_eq!(world.last_summary().smps.set_lft, 1, "only what differs");
+    // A manager that nobody was before does not look again.
+    let reads = world.sent;
+    world.run_for(Time::from_secs(10));
+    assert_eq!(world.sent - reads, 6 + 18);
+}
+
+#[test]
 fn a_restart_too_short_to_be_missed_is_seen() {
     let mut world = world(tree(&[3, 4], &[1, 2]), Options::default());
     world.run_for(Time::from_secs(2));

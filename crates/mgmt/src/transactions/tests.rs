@@ -93,12 +93,45 @@ fn only_the_lower_half_of_the_id_counts_and_the_rest_must_fit() {
     let mut wrong = good;
     Smp::method.set(&mut wrong.mad.0, Method::Get);
     assert_eq!(t.handle_response(Time::ZERO, &wrong), None);
+    let mut wrong = good;
+    Smp::attribute_modifier.set(&mut wrong.mad.0, 1);
+    assert_eq!(t.handle_response(Time::ZERO, &wrong), None);
+    let wrong = AddressedMad { lid: Lid(2), ..good };
+    assert_eq!(t.handle_response(Time::ZERO, &wrong), None);
     let mut upper = good;
     let id = good.mad.transaction_id().0;
     Smp::transaction_id.set(&mut upper.mad.0, TransactionId(id | 77 << 32));
     assert!(t.handle_response(Time::ZERO, &upper).is_some());
     assert_eq!(t.handle_response(Time::ZERO, &upper), None, "a duplicate");
-    assert_eq!(t.stats().unmatched, 4);
+    assert_eq!(t.stats().unmatched, 6);
+}
+
+#[test]
+fn an_answer_by_another_way_is_no_answer() {
+    let directed =
+        |path: &str| Request::get(AttributeId::PortInfo, 0).by(&SmpRoute::Directed(path.parse().unwrap()));
+    let mut t = Transactions::new(limits(1, 0));
+    t.offer((), directed("0,1,2")).unwrap();
+    let sent = t.poll_transmit(Time::ZERO).unwrap();
+    for other in ["0,1,3", "0,1", "0,1,2,3"] {
+        let mut wrong = answer(directed(other));
+        Smp::transaction_id.set(&mut wrong.mad.0, sent.mad.transaction_id());
+        assert_eq!(t.handle_response(Time::ZERO, &wrong), None, "{other}");
+    }
+    assert!(t.handle_response(Time::ZERO, &answer(sent)).is_some());
+}
+
+#[test]
+fn ids_begin_elsewhere_for_another_seed() {
+    let first = |seed| {
+        let mut t = Transactions::new(limits(1, 0));
+        t.begin_ids_at(seed);
+        t.offer((), request(0)).unwrap();
+        t.poll_transmit(Time::ZERO).unwrap().mad.transaction_id()
+    };
+    assert_eq!(first(3), first(3));
+    assert_ne!(first(3), first(4));
+    assert_ne!(first(3), first(3 << 40));
 }
 
 #[test]
