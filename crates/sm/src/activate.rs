@@ -229,7 +229,8 @@ impl Step for Activate {
         self.events.push(Event::Unanswered { guid, attribute: AttributeId::PortInfo, modifier });
     }
 
-    fn fallback(&self, key: Key) -> Option<DirectedPath> {
+    fn fallback(&mut self, key: Key) -> Option<DirectedPath> {
+        self.options.smp_routing = SmpRouting::Directed;
         match key {
             Key::PortInfo(at) => self.subnet.path(at),
             Key::Write(place) => self.subnet.path(*self.ports.get(place as usize)?),

@@ -225,7 +225,8 @@ impl Step for Check {
         }
     }
 
-    fn fallback(&self, key: Key) -> Option<DirectedPath> {
+    fn fallback(&mut self, key: Key) -> Option<DirectedPath> {
+        self.routing = SmpRouting::Directed;
         match key {
             Key::SwitchInfo(at) | Key::ClearChange(at) | Key::Lft { node: at, .. } => {
                 self.subnet.node(at).map(|node| node.path)

@@ -19,7 +19,7 @@ use crate::sweep::{Sweep, ports_active};
 use crate::{Event, Phase, Reason, SmpCounts, SweepKind};
 
 /// How often the manager looks whether its own port has a link again.
-const OWN_PORT_INTERVAL: Time = Time::from_millis(100);
+const OWN_PORT_INTERVAL: Time = Time::from_millis(50);
 /// How far apart sweeps for what is not complete get when there is no sweep interval.
 const RETRY_DELAY_MAX: Time = Time::from_secs(10);
 

@@ -64,8 +64,9 @@ pub(crate) trait Step {
     fn is_over(&self) -> bool {
         false
     }
-    /// By which directed route a request can be made again that nobody answered by LID.
-    fn fallback(&self, _key: Key) -> Option<DirectedPath> {
+    /// By which directed route a request can be made again that nobody answered by LID. A step that is asked this
+    /// sends no more by LID: the way may be broken for others too.
+    fn fallback(&mut self, _key: Key) -> Option<DirectedPath> {
         None
     }
 }
@@ -119,7 +120,8 @@ impl Pipe {
     pub(crate) fn expire(&mut self, now: Time, step: &mut dyn Step) {
         while let Some(failed) = self.transactions.poll_failed(now) {
             let lid_routed = failed.request.mad.class() == MgmtClass::SubnLid;
-            match step.fallback(failed.key).filter(|_| lid_routed) {
+            let fallback = if lid_routed { step.fallback(failed.key) } else { None };
+            match fallback {
                 Some(path) => {
                     let again = again(&failed.request.mad).by(&SmpRoute::Directed(path));
                     self.offer(failed.key, again);

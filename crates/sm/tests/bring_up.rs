@@ -116,6 +116,22 @@ fn smps_go_by_lid_once_tables_stand() {
 }
 
 #[test]
+fn what_does_not_get_there_by_lid_goes_by_directed_route() {
+    let fabric = tree(&[3, 4], &[1, 2]);
+    let own = first_host(&fabric);
+    let mut fake = Fake::new(fabric, own);
+    fake.lids_are_lost = true;
+    let options = Options { smp_routing: SmpRouting::Lid, ..Options::default() };
+    let mut world = World::new(fake, options, &GuidToLid::default());
+    world.run_for(Time::from_secs(20));
+    let states = world.fake.devices.iter().flat_map(|device| &device.ports).map(|port| port.port_state);
+    assert!(states.into_iter().all(|state| state != weft_wire::PortState::Initialize));
+    let summary = world.last_summary();
+    assert!(summary.complete, "{summary:#?}");
+    assert!(summary.took < Time::from_secs(2), "one time-out in Activate, one in Verify: {}", summary.took);
+}
+
+#[test]
 fn switches_without_wildcards_are_told_pair_by_pair() {
     let fabric = tree(&[3, 4], &[1, 2]);
     let own = first_host(&fabric);

@@ -27,6 +27,8 @@ pub struct Fake {
     pub sets: BTreeMap<AttributeId, u64>,
     /// SMPs that came by LID.
     pub by_lid: u64,
+    /// Whether SMPs that come by LID are lost.
+    pub lids_are_lost: bool,
     /// Every so many SMPs one is lost; 0 is none.
     pub lose_every: u64,
     pub seen: u64,
@@ -42,6 +44,7 @@ impl Fake {
             cut: BTreeSet::new(),
             sets: BTreeMap::new(),
             by_lid: 0,
+            lids_are_lost: false,
             lose_every: 0,
             seen: 0,
             trap_id: 0,
@@ -223,6 +226,9 @@ impl Fake {
             self.walk_directed(&request.mad)?
         } else {
             self.by_lid += 1;
+            if self.lids_are_lost {
+                return None;
+            }
             let at = self.walk_lid(self.own, request.lid)?;
             let back = PortRef::new(
                 at.node,
