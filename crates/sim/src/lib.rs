@@ -1,4 +1,38 @@
 //! A whole fabric in virtual time: the driver of tests and of large studies.
+//!
+//! The machines are those that run as processes: every device of `weft-device`, the subnet manager of `weft-sm`.
+//! Here they share one queue of things to happen, ordered by time and then by the order in which they were
+//! decided. Delays and chances come from one seed, so a seed is a run: the same trace, byte for byte.
+//!
+//! ```text
+//!                ┌──────────── queue by (time, sequence) ◀──────────┐
+//!                ▼                                                  │ arrivals, wake-ups,
+//!   Fault ──▶ Simulation ──▶ Device (one per node) ──▶ outputs ─────┤ link changes
+//!                │      └──▶ SubnetManager ──────────▶ outputs ─────┘
+//!                ├──▶ Rule: lane 15's packets pass, come late, or are lost
+//!                ├──▶ Trace: a line for everything, or a hash over them
+//!                └──▶ check, probe: is it as it should be?
+//! ```
+//!
+//! A cable's link is up when both devices are on, both ends allow it and the cable is whole. When that ends, the
+//! ends notice at different times up to the link timeout; when it begins anew before that, they learn of both at
+//! once. What is under way goes with the link.
+//!
+//! ```
+//! use weft_machine::Time;
+//! use weft_sim::{Fault, SimOptions, Simulation};
+//! use weft_topology::generate::{GenerateOptions, ring};
+//!
+//! let fabric = ring(4, 1, &GenerateOptions::default()).unwrap();
+//! let mut simulation = Simulation::new(&fabric, SimOptions::default(), 4711);
+//! simulation.run_until_quiet(Time::from_secs(60)).unwrap();
+//! assert_eq!(simulation.check().unwrap().lids, 8);
+//!
+//! let cable = fabric.cables().find(|cable| fabric.node(cable.b.node).is_switch()).unwrap();
+//! simulation.apply(Fault::Cut(cable.a));
+//! simulation.run_until_quiet(Time::from_secs(120)).unwrap();
+//! simulation.check().unwrap();
+//! ```
 
 mod bring_up;
 mod cable;

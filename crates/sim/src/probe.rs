@@ -6,9 +6,11 @@ use weft_device::{ClientId, Input};
 use weft_machine::Time;
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{
-    AddressedMad, AttributeId, Lid, Mad, MadHeader, Method, MgmtClass, ServiceLevel, TransactionId,
+    AddressedMad, AttributeId, DirectedSmp, Lid, LinearForwardingTable, Mad, MadHeader, Method, MgmtClass,
+    PortNum, ServiceLevel, TransactionId,
 };
 
+use crate::simulation::PORT_ZERO;
 use crate::{Simulation, Violation};
 
 /// The program that probes are sent from, at every host.
@@ -80,4 +82,39 @@ fn request(lid: Lid) -> Mad {
         ..MadHeader::default()
     });
     mad
+}
+
+impl Simulation {
+    /// Writes a switch's forwarding table past its subnet manager, as somebody malicious or mistaken would: what
+    /// is for `lids` leaves by `port` from now on. For seeing whether checkers find it.
+    pub fn write_table(&mut self, node: NodeIndex, lids: &[Lid], port: PortNum) {
+        let Some(device) = self.device(node) else { return };
+        let mut blocks: BTreeMap<u16, LinearForwardingTable> = BTreeMap::new();
+        for &lid in lids {
+            let old = |offset: usize| device.forwarding_table().get(usize::from(lid.block()) * 64 + offset);
+            let table = blocks.entry(lid.block()).or_insert_with(|| LinearForwardingTable {
+                ports: std::array::from_fn(|offset| old(offset).copied().unwrap_or(PortNum::NONE)),
+            });
+            table.ports[lid.offset()] = port;
+        }
+        self.feed(node, Input::Attach { client: PROBE, port: PORT_ZERO, registrations: Vec::new() });
+        for (block, table) in blocks {
+            let mut mad = Mad::default();
+            mad.set_header(&MadHeader {
+                base_version: 1,
+                mgmt_class: MgmtClass::SubnDirected,
+                class_version: 1,
+                method: Method::Set,
+                attribute_id: AttributeId::LinearForwardingTable,
+                attribute_modifier: u32::from(block),
+                ..MadHeader::default()
+            });
+            DirectedSmp::dr_slid.set(&mut mad.0, Lid::PERMISSIVE);
+            DirectedSmp::dr_dlid.set(&mut mad.0, Lid::PERMISSIVE);
+            mad.set_smp_data(&table.encode());
+            self.feed(node, Input::Send { client: PROBE, mad: AddressedMad::smp(Lid::PERMISSIVE, mad) });
+        }
+        self.feed(node, Input::Detach { client: PROBE });
+        self.delivered.clear();
+    }
 }

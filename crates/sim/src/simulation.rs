@@ -212,6 +212,9 @@ impl Simulation {
             }
             if !self.step(limit) {
                 self.now = self.now.max(limit);
+                if self.is_quiet() {
+                    return Ok(self.now);
+                }
                 let activity = self.sm().map(|sm| sm.progress().activity);
                 return Err(NotQuiet { at: self.now, activity, disturbed_at: self.disturbed_at });
             }

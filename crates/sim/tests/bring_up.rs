@@ -12,7 +12,7 @@ use weft_wire::PortNum;
 const LIMIT: Time = Time::from_secs(300);
 
 fn tree() -> Fabric {
-    xgft(&[4, 4], &[1, 2], &GenerateOptions::default()).unwrap()
+    xgft(&[4, 4], &[1, 2], &GenerateOptions::default()).expect("a tree that fits its radix")
 }
 
 fn quiet(simulation: &mut Simulation) {
@@ -42,6 +42,20 @@ fn a_tree_comes_up() {
     assert_eq!((up.checked.nodes, up.checked.lids, up.checked.ports), (22, 22, 2 * (16 + 8)));
     assert_eq!(up.checked.pairs, 22 * 6);
     assert!(up.summary.complete && up.sm_took <= up.up_at);
+}
+
+/// The production cluster: 11 switches, 89 HCAs, parallel cables, QDR and DDR mixed.
+#[test]
+fn the_x5_cluster_comes_up() {
+    let text = include_str!("../../../topologies/psmn-x5.topo");
+    let fabric = weft_topology::parse("psmn-x5.topo", text).unwrap();
+    let up = bring_up(&fabric, SimOptions::default(), 1, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((up.summary.switches, up.summary.hosts), (11, 89));
+    assert_eq!(up.checked.nodes, 100);
+    assert_eq!(up.checked.lids as u32, up.summary.lids);
+    let mut simulation = Simulation::new(&fabric, SimOptions::default(), 1);
+    quiet(&mut simulation);
+    assert_eq!(simulation.probe().unwrap(), (up.checked.lids * up.checked.lids) as u64);
 }
 
 #[test]
@@ -167,7 +181,7 @@ fn a_switch_cabled_to_itself() {
 
 fn traced(seed: u64) -> Simulation {
     let parameters = RandomFabric { switches: 6, hosts: 12, extra_cables: 4, parallel_cables: 2 };
-    let fabric = random(&parameters, seed, &GenerateOptions::default()).unwrap();
+    let fabric = random(&parameters, seed, &GenerateOptions::default()).expect("it fits the radix");
     let options =
         SimOptions { link_jitter: Time::from_micros(20), trace: TraceMode::Lines, ..SimOptions::default() };
     let mut simulation = Simulation::new(&fabric, options, seed);
@@ -175,7 +189,7 @@ fn traced(seed: u64) -> Simulation {
     let loss =
         RandomLoss { until, lost_per_mille: 30, late_per_mille: 30, delay_max: Time::from_millis(300) };
     simulation.set_rule(loss);
-    let switch = fabric.switches().last().unwrap().0;
+    let switch = fabric.switches().last().expect("it has switches").0;
     simulation.fault_at(Time::from_secs(2), Fault::Kill(switch));
     simulation.fault_at(Time::from_secs(4), Fault::Restart(switch));
     quiet(&mut simulation);
