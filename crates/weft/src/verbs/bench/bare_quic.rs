@@ -65,6 +65,12 @@ impl BareQuic {
         })
     }
 
+    /// The other process.
+    pub(super) fn pid(&self) -> anyhow::Result<rustix::process::Pid> {
+        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        pid.context("the other process has no id")
+    }
+
     /// What the other process used of a core.
     pub(super) fn used(&self) -> Duration {
         i32::try_from(self.child.id()).ok().and_then(quiet::process_used).unwrap_or_default()

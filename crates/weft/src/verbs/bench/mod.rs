@@ -1,6 +1,7 @@
 //! `weft bench smp`
 
 mod bare_quic;
+mod placement;
 mod quiet;
 
 use std::collections::BTreeMap;
@@ -10,7 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde::Serialize;
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
-use weft_wire::{AddressedMad, AttributeId, Lid, TransactionId};
+use weft_umad::lock;
+use weft_wire::{AddressedMad, AttributeId, Guid, Lid, TransactionId};
 
 use super::{Lab, trace};
 use crate::cli::BenchSmpArgs;
@@ -19,6 +21,7 @@ use crate::lab::LabFolder;
 use crate::live::{LiveFabric, Session, discover, limits};
 use crate::output::{Table, print, print_json};
 use bare_quic::BareQuic;
+use placement::{Placed, Placement};
 use quiet::Watch;
 
 pub(super) use bare_quic::echo;
@@ -38,6 +41,18 @@ struct Report {
     lab: String,
     attached_to: String,
     round_trips: u32,
+    compared: Vec<Compared>,
+    /// All processes on one core.
+    hops: Vec<HopRow>,
+    windows: Vec<WindowRow>,
+    /// What else ran meanwhile, in shares of one core.
+    others_used: f64,
+}
+
+/// The round trips that are compared, all placed alike.
+#[derive(Debug, Serialize)]
+struct Compared {
+    placement: Placement,
     /// A bare QUIC datagram of a packet's size between two processes.
     bare_quic_us: Quantiles,
     /// From the attached program to its own HCA's agent and back.
@@ -48,10 +63,6 @@ struct Report {
     agent_to_agent_us: f64,
     agent_to_agent_ratio: f64,
     attached_ratio: f64,
-    hops: Vec<HopRow>,
-    windows: Vec<WindowRow>,
-    /// What else ran meanwhile, in shares of one core.
-    others_used: f64,
 }
 
 /// Microseconds.
@@ -90,6 +101,7 @@ struct WindowRow {
 /// A node to send to.
 struct Target {
     name: String,
+    guid: Guid,
     path: DirectedPath,
     lid: Option<Lid>,
 }
@@ -103,23 +115,17 @@ pub(super) fn smp(folder: &LabFolder, args: &BenchSmpArgs) -> anyhow::Result<Exi
     let neighbour = targets.get(&1).context("the host has no neighbour")?;
     let watch = Watch::start(folder)?;
     let quic = BareQuic::start()?;
-    let [bare, own_agent, neighbour_us] = in_turns(&mut session, &quic, own, neighbour, args.count)?;
-    let mut hops = Vec::new();
-    for (count, target) in &targets {
-        let lid = target.lid.filter(|_| *count > 0);
-        let mut measure = |route: SmpRoute| {
-            let mut samples = Vec::new();
-            round_trips(&mut session, &route, args.count / 40, &mut Vec::new())?;
-            round_trips(&mut session, &route, args.count / 4, &mut samples)?;
-            anyhow::Ok(Quantiles::of(samples))
-        };
-        hops.push(HopRow {
-            hops: *count,
-            target: target.name.clone(),
-            directed_us: measure(SmpRoute::Directed(target.path))?,
-            lid_routed_us: lid.map(|lid| measure(SmpRoute::Lid(lid))).transpose()?,
-        });
+    let far = [process_of(&lab, neighbour.guid)?, quic.pid()?];
+    let mut compared = Vec::new();
+    for placement in [Placement::OneCore, Placement::TwoCores] {
+        if let Some(_placed) = Placed::place(folder, &far, placement)? {
+            compared.push(compare(&mut session, &quic, [own, neighbour], placement, args.count)?);
+        }
     }
+    let hops = {
+        let _placed = Placed::place(folder, &far, Placement::OneCore)?;
+        curve(&mut session, &targets, args.count)?
+    };
     let farthest = targets.values().next_back().unwrap_or(neighbour);
     let mut windows = Vec::new();
     for window in WINDOWS {
@@ -130,18 +136,12 @@ pub(super) fn smp(folder: &LabFolder, args: &BenchSmpArgs) -> anyhow::Result<Exi
         });
     }
     let others_used = watch.others_used(quic.used())?;
-    let agent_to_agent_us = neighbour_us.p50 - own_agent.p50;
     let report = Report {
         machine: quiet::machine(),
         lab: folder.name().to_owned(),
         attached_to: own.name.clone(),
         round_trips: args.count,
-        bare_quic_us: bare,
-        own_agent_us: own_agent,
-        neighbour_us,
-        agent_to_agent_us,
-        agent_to_agent_ratio: agent_to_agent_us / bare.p50,
-        attached_ratio: neighbour_us.p50 / bare.p50,
+        compared,
         hops,
         windows,
         others_used,
@@ -182,11 +182,64 @@ fn targets(live: &LiveFabric) -> BTreeMap<usize, Target> {
     for node in live.nodes.values() {
         targets.entry(node.path.hops()).or_insert_with(|| Target {
             name: node.description.clone(),
+            guid: node.info.node_guid,
             path: node.path,
             lid: node.end_ports().map(|(_, info)| info.lid).find(|lid| lid.is_unicast()),
         });
     }
     targets
+}
+
+/// The agent process of a node.
+fn process_of(lab: &Lab, node: Guid) -> anyhow::Result<rustix::process::Pid> {
+    let (agent, _) = lab.record.device(node).context("the neighbour is not of this laboratory")?;
+    let holder = lock::holder(&lab.folder.agent_lock(&agent.name)).context("cannot read the agent's lock")?;
+    holder.context("the neighbour's agent is not running")
+}
+
+fn compare(
+    session: &mut Session,
+    quic: &BareQuic,
+    [own, neighbour]: [&Target; 2],
+    placement: Placement,
+    count: u32,
+) -> anyhow::Result<Compared> {
+    let [bare_quic_us, own_agent_us, neighbour_us] = in_turns(session, quic, own, neighbour, count)?;
+    let agent_to_agent_us = neighbour_us.p50 - own_agent_us.p50;
+    Ok(Compared {
+        placement,
+        bare_quic_us,
+        own_agent_us,
+        neighbour_us,
+        agent_to_agent_us,
+        agent_to_agent_ratio: agent_to_agent_us / bare_quic_us.p50,
+        attached_ratio: neighbour_us.p50 / bare_quic_us.p50,
+    })
+}
+
+/// One node at every distance, by directed route and by LID.
+fn curve(
+    session: &mut Session,
+    targets: &BTreeMap<usize, Target>,
+    count: u32,
+) -> anyhow::Result<Vec<HopRow>> {
+    let mut hops = Vec::new();
+    for (distance, target) in targets {
+        let lid = target.lid.filter(|_| *distance > 0);
+        let mut measure = |route: SmpRoute| {
+            let mut samples = Vec::new();
+            round_trips(session, &route, count / 40, &mut Vec::new())?;
+            round_trips(session, &route, count / 4, &mut samples)?;
+            anyhow::Ok(Quantiles::of(samples))
+        };
+        hops.push(HopRow {
+            hops: *distance,
+            target: target.name.clone(),
+            directed_us: measure(SmpRoute::Directed(target.path))?,
+            lid_routed_us: lid.map(|lid| measure(SmpRoute::Lid(lid))).transpose()?,
+        });
+    }
+    Ok(hops)
 }
 
 /// The three round trips that are compared, in turns, so that all see the same disturbances.
@@ -248,20 +301,25 @@ fn pipelined(session: &mut Session, target: &Target, window: u32, count: u32) ->
 
 fn text(report: &Report) -> String {
     let us = |value: f64| format!("{value:.1}");
-    let mut single = Table::new(&["round trip, one at a time", "p50 us", "p99 us", "ratio"]);
-    let mut row = |what: &str, quantiles: Quantiles, ratio: Option<f64>| {
-        let ratio = ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"));
-        single.row([what.to_owned(), us(quantiles.p50), us(quantiles.p99), ratio]);
-    };
-    row("bare QUIC datagram, 290 bytes", report.bare_quic_us, Some(1.0));
-    row("program to its own agent", report.own_agent_us, None);
-    row("program to the neighbouring agent", report.neighbour_us, Some(report.attached_ratio));
-    let mut text = format!("{}\nattached to `{}`\n\n{single}", report.machine, report.attached_to);
-    text += &format!(
-        "agent to the neighbouring agent, the difference of the two: {:.1} us, ratio {:.2}\n\n",
-        report.agent_to_agent_us, report.agent_to_agent_ratio
-    );
-    let mut hops = Table::new(&["hops", "to", "directed p50 us", "p99", "LID-routed p50 us", "p99"]);
+    let mut text = format!("{}\nattached to `{}`\n\n", report.machine, report.attached_to);
+    for compared in &report.compared {
+        let mut table = Table::new(&["round trip, one at a time", "p50 us", "p99 us", "ratio"]);
+        let mut row = |what: &str, quantiles: Quantiles, ratio: Option<f64>| {
+            let ratio = ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"));
+            table.row([what.to_owned(), us(quantiles.p50), us(quantiles.p99), ratio]);
+        };
+        row("bare QUIC datagram, 290 bytes", compared.bare_quic_us, Some(1.0));
+        row("program to its own agent", compared.own_agent_us, None);
+        row("program to the neighbouring agent", compared.neighbour_us, Some(compared.attached_ratio));
+        text += &format!(
+            "{}\n{table}agent to the neighbouring agent, the difference of the two: {:.1} us, ratio {:.2}\n\n",
+            compared.placement.text(),
+            compared.agent_to_agent_us,
+            compared.agent_to_agent_ratio
+        );
+    }
+    let mut hops =
+        Table::new(&["hops, all on one core", "to", "directed p50 us", "p99", "LID-routed p50 us", "p99"]);
     for row in &report.hops {
         let lid = |pick: fn(&Quantiles) -> f64| {
             row.lid_routed_us.as_ref().map_or_else(|| "-".to_owned(), |quantiles| us(pick(quantiles)))
@@ -275,7 +333,8 @@ fn text(report: &Report) -> String {
             lid(|quantiles| quantiles.p99),
         ]);
     }
-    let mut windows = Table::new(&["window", "SMPs/s, neighbour", "SMPs/s, farthest"]);
+    let mut windows =
+        Table::new(&["window, placed by the scheduler", "SMPs/s, neighbour", "SMPs/s, farthest"]);
     for row in &report.windows {
         let rate = |value: f64| format!("{value:.0}");
         windows.row([row.window.to_string(), rate(row.neighbour_per_s), rate(row.farthest_per_s)]);
