@@ -10,11 +10,11 @@ use weft_sm::{Activity, Event, GuidToLid, Input, Output, Phase, SubnetManager, S
 use weft_umad::launch::{PhaseEnd, Progress, SubnetUp, ToLauncher};
 use weft_umad::{Client, ClientError, ServerMessage};
 
+use super::eager::Eagerness;
 use super::launcher::LauncherLine;
 use super::{SmConfig, SmStatus};
 use crate::lab::folder;
 use crate::lab::journal::Journal;
-use crate::lab::process::poll_for;
 use crate::lab::signals::Signals;
 
 /// How long the agent has to answer an attachment.
@@ -42,6 +42,9 @@ pub(super) struct Driver {
     status_changed: bool,
     progress: Progress,
     reported: Instant,
+    eagerness: Eagerness,
+    /// The last thing that happened was an answer.
+    conversing: bool,
 }
 
 impl Driver {
@@ -67,6 +70,8 @@ impl Driver {
             status_changed: true,
             progress: Progress::default(),
             reported: now,
+            eagerness: Eagerness::default(),
+            conversing: false,
             config,
         }
     }
@@ -84,6 +89,7 @@ impl Driver {
                 self.report(None);
             }
             let ready = self.wait()?;
+            self.conversing = ready.client;
             if ready.stop {
                 tracing::info!("stopping");
                 return Ok(());
@@ -254,7 +260,7 @@ impl Driver {
     }
 
     /// Waits for the first of everything that can happen.
-    fn wait(&self) -> anyhow::Result<Ready> {
+    fn wait(&mut self) -> anyhow::Result<Ready> {
         let machine = self
             .machine
             .poll_timeout()
@@ -272,7 +278,7 @@ impl Driver {
             client_at = fds.len();
             fds.push(PollFd::new(client, PollFlags::IN));
         }
-        poll_for(&mut fds, timeout)?;
+        self.eagerness.poll(&mut fds, timeout, self.conversing)?;
         let ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
         Ok(Ready {
             stop: ready(0),

@@ -7,6 +7,7 @@
 //! ```
 
 mod driver;
+mod eager;
 mod launcher;
 mod status;
 
