@@ -4,18 +4,21 @@ use std::cell::{Cell, Ref, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use quinn::{ClientConfig, Connection, Endpoint, SendDatagramError};
 use tokio::sync::Notify;
 use weft_wire::{LinkParameters, VirtualLane};
 
+use crate::alarm::Alarm;
 use crate::cable::{Cable, CableEnd, DropReason, Handler, LinkEvent, LinkIndex, SendOutcome, Stats};
 use crate::codec::Hello;
 use crate::identity::Identity;
 use crate::lanes::{self, LaneQueue, PACKET_BYTES_MAX};
 use crate::reason::{CloseCode, DownReason};
 use crate::transport::{self, BindError};
+use crate::watch::{self, Heard};
 use crate::{accept, dial};
 
 /// How an agent's links behave.
@@ -80,6 +83,8 @@ impl Links {
             }
         }
         let (endpoint, client) = transport::open(address, identity, &config)?;
+        let alarm = Alarm::new().map_err(|source| BindError::Socket { address, source })?;
+        let timeout = Duration::from_millis(config.link_timeout_ms);
         let slots = cables.into_iter().map(Slot::new).collect();
         let inner = Rc::new(Inner {
             endpoint,
@@ -94,6 +99,7 @@ impl Links {
             refused: Cell::new(0),
         });
         tokio::task::spawn_local(accept::accept_forever(inner.clone()));
+        tokio::task::spawn_local(watch::watch(Rc::downgrade(&inner), alarm, timeout));
         Ok(Self { inner })
     }
 
@@ -329,6 +335,8 @@ impl Slot {
 pub(crate) struct Live {
     connection: Connection,
     pub(crate) peer_incarnation: u64,
+    /// What the watch knows.
+    pub(crate) heard: Cell<Heard>,
     /// Management packets that found QUIC's buffer full.
     backlog: Rc<RefCell<VecDeque<Bytes>>>,
     lanes: RefCell<BTreeMap<u8, Rc<LaneQueue>>>,
@@ -341,10 +349,16 @@ impl Live {
         Self {
             connection,
             peer_incarnation,
+            heard: Cell::new(Heard::now()),
             backlog: Rc::default(),
             lanes: RefCell::default(),
             lanes_read: Cell::new(0),
         }
+    }
+
+    /// How many UDP datagrams have come from the peer.
+    pub(crate) fn datagrams_received(&self) -> u64 {
+        self.connection.stats().udp_rx.datagrams
     }
 
     fn send_datagram(&self, packet: Bytes, config: &LinkConfig) -> SendOutcome {

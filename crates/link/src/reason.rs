@@ -16,6 +16,7 @@ pub(crate) enum CloseCode {
     Superseded = 2,
     Malformed = 3,
     Refused = 4,
+    Silent = 5,
 }
 
 impl CloseCode {

@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::time::{Duration, Instant};
+
 use common::{Agent, HIGH, LOW, VL15, Victim, cable, config, free_address, run};
 use weft_link::{Authority, DownReason, Identity, LinkConfig, LinkEvent};
 
@@ -55,6 +57,26 @@ fn a_killed_acceptor_is_noticed_by_its_silence() {
         low.events.up().await;
         victim.kill();
         assert_eq!(low.events.down().await, DownReason::Silent);
+    });
+}
+
+#[test]
+fn sending_to_a_killed_peer_does_not_keep_its_link_alive() {
+    run(async {
+        let ends = Ends::new();
+        let timeout = Duration::from_secs(3);
+        let victim = ends.high_victim(with_timeout(1, 3000));
+        let mut low = ends.low_agent(with_timeout(2, 3000));
+        low.events.up().await;
+        victim.kill();
+        let killed = Instant::now();
+        // QUIC's own idle timer would begin anew with this packet.
+        let early = tokio::time::timeout(timeout.mul_f64(0.6), low.events.next()).await;
+        assert!(early.is_err(), "down long before the link timeout: {early:?}");
+        low.send(VL15, b"is anybody there");
+        assert_eq!(low.events.down().await, DownReason::Silent);
+        let took = killed.elapsed();
+        assert!(took < timeout.mul_f64(1.4), "down only after {took:?}, as QUIC alone would have it");
     });
 }
 
