@@ -1,7 +1,7 @@
 //! What the verbs read from the fabric itself, with SMPs through an attached port, as any program could.
 
-mod discover;
 mod session;
+mod survey;
 
-pub(crate) use discover::{LiveFabric, LiveRouting, discover};
 pub(crate) use session::{Session, limits};
+pub(crate) use survey::survey;

@@ -60,10 +60,33 @@ impl Session {
         Time::from_nanos(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
+    /// Takes a MAD to be sent with the next [`Session::flush`].
+    pub(crate) fn queue(&mut self, mad: &AddressedMad) -> anyhow::Result<()> {
+        Ok(self.client.send(mad)?)
+    }
+
+    /// Sends all that was queued.
+    pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
+        Ok(self.client.flush()?)
+    }
+
+    /// Waits for MADs and takes all that came; none when none comes in time.
+    pub(crate) fn receive_all(&mut self, timeout: Duration) -> anyhow::Result<Vec<AddressedMad>> {
+        let mut mads = Vec::new();
+        let mut message = self.client.recv(timeout)?;
+        while let Some(received) = message {
+            if let ServerMessage::Receive(mad) = received {
+                mads.push(mad);
+            }
+            message = self.client.try_recv()?;
+        }
+        Ok(mads)
+    }
+
     /// Sends a MAD now.
     pub(crate) fn send(&mut self, mad: &AddressedMad) -> anyhow::Result<()> {
-        self.client.send(mad)?;
-        Ok(self.client.flush()?)
+        self.queue(mad)?;
+        self.flush()
     }
 
     /// The next MAD, `None` when none comes in time.
@@ -93,21 +116,17 @@ impl Session {
                 transactions.offer(key, request).map_err(|_| anyhow::anyhow!("too many requests at once"))?;
             }
             while let Some(mad) = transactions.poll_transmit(self.now()) {
-                self.client.send(&mad)?;
+                self.queue(&mad)?;
             }
-            self.client.flush()?;
+            self.flush()?;
             if transactions.is_idle() {
                 return Ok(());
             }
             let wake = transactions.poll_timeout().map_or(Time::ZERO, |at| at.saturating_sub(self.now()));
-            let mut message = self.client.recv(Duration::from_nanos(wake.as_nanos()))?;
-            while let Some(received) = message {
-                if let ServerMessage::Receive(mad) = received
-                    && let Some(done) = transactions.handle_response(self.now(), &mad)
-                {
+            for mad in self.receive_all(Duration::from_nanos(wake.as_nanos()))? {
+                if let Some(done) = transactions.handle_response(self.now(), &mad) {
                     take(done.key, Some(done.mad), &mut next);
                 }
-                message = self.client.try_recv()?;
             }
             while let Some(failed) = transactions.poll_failed(self.now()) {
                 take(failed.key, None, &mut next);

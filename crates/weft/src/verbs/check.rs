@@ -5,14 +5,15 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use weft_mgmt::{Request, SmpRoute};
-use weft_topology::{NodeIndex, NodeType};
+use weft_sm::Surveyed;
+use weft_topology::{NodeIndex, NodeType, PortRef};
 use weft_wire::{AttributeId, Guid, Lid, NodeInfo, PortNum, PortState};
 
 use super::{Lab, trace};
 use crate::cli::CheckArgs;
 use crate::failure::Failure;
 use crate::lab::LabFolder;
-use crate::live::{LiveFabric, LiveRouting, Session, discover, limits};
+use crate::live::{Session, limits, survey};
 use crate::output::{print, print_json};
 
 /// Up to this many hosts every path is tried with a packet.
@@ -62,9 +63,9 @@ pub(super) fn run(folder: &LabFolder, args: &CheckArgs) -> anyhow::Result<ExitCo
     let mut report = Report::default();
     let mut session = attach_anywhere(&lab)?;
     report.attached_to = name(&lab, session.attached().node);
-    let live = discover(&mut session)?;
+    let live = survey(&mut session)?;
     drop(session);
-    report.problems.extend(live.unanswered.iter().cloned());
+    unanswered(&live, &mut report);
     against_cabling(&lab, &live, &mut report);
     subnet_up(&live, &mut report);
     tables(&live, &mut report);
@@ -92,13 +93,13 @@ fn attach_anywhere(lab: &Lab) -> anyhow::Result<Session> {
 }
 
 /// What the cabling has and the fabric has not.
-fn against_cabling(lab: &Lab, live: &LiveFabric, report: &mut Report) {
+fn against_cabling(lab: &Lab, live: &Surveyed, report: &mut Report) {
     let pieces = lab.fabric.components();
     let piece = |index: NodeIndex| pieces.get(index.index()).copied();
     let sm = lab.record.sm.as_ref().and_then(|sm| lab.fabric.by_guid(sm.node)).unwrap_or_default();
     let mut outside = 0;
     for (index, node) in lab.fabric.iter() {
-        if live.nodes.contains_key(&node.guid) {
+        if live.fabric.by_guid(node.guid).is_some() {
             continue;
         }
         if piece(index) != piece(sm) {
@@ -112,39 +113,52 @@ fn against_cabling(lab: &Lab, live: &LiveFabric, report: &mut Report) {
     if outside > 0 {
         report.notes.push(format!("{outside} nodes are not cabled to this piece of the fabric"));
     }
-    let end = |port: weft_topology::PortRef| (lab.fabric.node(port.node).guid, port.port);
+    // The same port in the fabric as it was read.
+    let read = |port: PortRef| {
+        let node = live.fabric.by_guid(lab.fabric.node(port.node).guid)?;
+        Some(PortRef::new(node, port.port))
+    };
     for cable in lab.fabric.cables() {
-        let both = [cable.a, cable.b].iter().all(|port| live.nodes.contains_key(&end(*port).0));
-        if both && live.cables.get(&end(cable.a)) != Some(&end(cable.b)) {
+        let (Some(a), Some(b)) = (read(cable.a), read(cable.b)) else { continue };
+        if live.fabric.peer(a) != Some(b) {
             let (a, b) = (lab.fabric.port_name(cable.a), lab.fabric.port_name(cable.b));
             report.notes.push(format!("the cable {a} - {b} is out of service"));
         }
     }
 }
 
-/// The definition of SUBNET UP: every cabled port Active, every end port a LID of its own, complete tables.
-fn subnet_up(live: &LiveFabric, report: &mut Report) {
-    report.switches = live.nodes.values().filter(|node| node.is_switch()).count();
-    report.hosts = live.nodes.values().filter(|node| !node.is_switch()).count();
-    report.cables = live.cables.len() / 2;
-    for (guid, port) in live.cables.keys() {
-        let Some(node) = live.nodes.get(guid) else { continue };
-        match node.ports.get(port).map(|info| info.port_state) {
-            Some(PortState::Active) => report.ports_active += 1,
-            Some(state) => report.problems.push(format!("`{}` port {port} is {state}", node.description)),
-            None => report.problems.push(format!("`{}` port {port} does not answer", node.description)),
-        }
+/// Whom the survey asked in vain.
+fn unanswered(live: &Surveyed, report: &mut Report) {
+    for port in &live.silent {
+        let name = live.fabric.port_name(*port);
+        report.problems.push(format!("{name} has a link, but nobody answers behind it"));
     }
+    if live.unanswered > 0 && live.silent.is_empty() {
+        report.problems.push(format!("{} SMPs were not answered", live.unanswered));
+    }
+}
+
+/// The definition of SUBNET UP: every cabled port Active, every end port a LID of its own, complete tables.
+fn subnet_up(live: &Surveyed, report: &mut Report) {
+    let counts = live.fabric.counts();
+    (report.switches, report.hosts, report.cables) = (counts.switches, counts.hosts, counts.cables);
     let mut owners: BTreeMap<u16, String> = BTreeMap::new();
-    for node in live.nodes.values() {
-        for (port, info) in node.end_ports() {
+    for (index, node) in live.fabric.iter() {
+        for (port, _) in node.cabled_ports() {
+            match live.port_info(PortRef::new(index, port)).map(|info| info.port_state) {
+                Some(PortState::Active) => report.ports_active += 1,
+                Some(state) => report.problems.push(format!("`{}` port {port} is {state}", node.description)),
+                None => report.problems.push(format!("`{}` port {port} does not answer", node.description)),
+            }
+        }
+        for (port, end) in node.end_ports().filter(|(_, end)| node.is_switch() || end.peer.is_some()) {
             let owner = format!("`{}` port {port}", node.description);
-            if !info.lid.is_unicast() {
+            if !end.lid.is_unicast() {
                 report.problems.push(format!("{owner} has no LID"));
                 continue;
             }
-            let last = info.lid.0.saturating_add((1 << info.lmc) - 1);
-            for lid in info.lid.0..=last {
+            let last = end.lid.0.saturating_add((1 << end.lmc) - 1);
+            for lid in end.lid.0..=last {
                 if let Some(first) = owners.insert(lid, owner.clone()) {
                     report.problems.push(format!("LID {lid} belongs to both {first} and {owner}"));
                 }
@@ -152,27 +166,34 @@ fn subnet_up(live: &LiveFabric, report: &mut Report) {
         }
     }
     report.lids = owners.len();
-    for node in live.nodes.values().filter(|node| node.is_switch()) {
-        let missing: Vec<u16> =
-            owners.keys().copied().filter(|lid| node.route(Lid(*lid)).is_none()).collect();
-        if let Some(first) = missing.first() {
+    complete_tables(live, &owners, report);
+}
+
+/// Every switch knows the way to every LID.
+fn complete_tables(live: &Surveyed, owners: &BTreeMap<u16, String>, report: &mut Report) {
+    for (index, node) in live.fabric.switches() {
+        let missing = owners
+            .keys()
+            .filter(|lid| live.routes.port(index, Lid(**lid)) == PortNum::NONE)
+            .collect::<Vec<_>>();
+        if let Some(&&first) = missing.first() {
             report.problems.push(format!(
                 "the table of `{}` lacks {} LIDs, such as {first} ({})",
                 node.description,
                 missing.len(),
-                owners[first]
+                owners[&first]
             ));
         }
     }
 }
 
 /// Every way to every LID, by the tables alone.
-fn tables(live: &LiveFabric, report: &mut Report) {
-    let LiveRouting { fabric, lids, routes } = match live.routing() {
-        Ok(routing) => routing,
-        Err(error) => return report.problems.push(format!("{error:#}")),
+fn tables(live: &Surveyed, report: &mut Report) {
+    let lids = match &live.lids {
+        Ok(lids) => lids,
+        Err(error) => return report.problems.push(error.to_string()),
     };
-    let verified = weft_routing::verify(&fabric, &lids, &routes);
+    let verified = weft_routing::verify(&live.fabric, lids, &live.routes);
     report.table_pairs = verified.pairs;
     report.detours = verified.detours;
     report.problems.extend(verified.counter_examples.iter().map(|example| format!("tables: {example}")));
@@ -182,22 +203,21 @@ fn tables(live: &LiveFabric, report: &mut Report) {
     }
 }
 
-fn hosts(live: &LiveFabric) -> Vec<Host> {
-    let nodes = live.nodes.iter().filter(|(_, node)| node.info.node_type == NodeType::Hca);
-    nodes
-        .flat_map(|(guid, node)| {
-            node.end_ports().filter(|(_, info)| info.lid.is_unicast()).map(|(port, info)| Host {
-                name: node.description.clone(),
-                node: *guid,
-                port,
-                lid: info.lid,
-            })
+fn hosts(live: &Surveyed) -> Vec<Host> {
+    let hosts = live.fabric.hosts().flat_map(|(_, node)| node.end_ports().map(move |end| (node, end)));
+    hosts
+        .filter(|(_, (_, end))| end.peer.is_some() && end.lid.is_unicast())
+        .map(|(node, (port, end))| Host {
+            name: node.description.clone(),
+            node: node.guid,
+            port,
+            lid: end.lid,
         })
         .collect()
 }
 
 /// A real LID-routed packet along each path, and its answer back.
-fn packets(lab: &Lab, live: &LiveFabric, args: &CheckArgs, report: &mut Report) -> anyhow::Result<()> {
+fn packets(lab: &Lab, live: &Surveyed, args: &CheckArgs, report: &mut Report) -> anyhow::Result<()> {
     let hosts = hosts(live);
     let pairs = hosts.len() * hosts.len().saturating_sub(1);
     let sampled = !args.all && hosts.len() > SMALL_HOSTS_MAX && args.sample < pairs;

@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use serde::Serialize;
+use weft_sm::Surveyed;
 use weft_topology::{Node, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, PortNum};
 
@@ -9,7 +10,7 @@ use super::Lab;
 use crate::cli::TraceArgs;
 use crate::failure::Failure;
 use crate::lab::LabFolder;
-use crate::live::{LiveFabric, Session, discover};
+use crate::live::{Session, survey};
 use crate::output::{Table, print, print_json};
 
 #[derive(Serialize)]
@@ -36,7 +37,7 @@ pub(super) fn run(folder: &LabFolder, args: &TraceArgs) -> anyhow::Result<()> {
     let (from, to) = (lab.find(&args.from)?, lab.find(&args.to)?);
     let port = attach_port(&lab, from)?;
     let mut session = Session::attach(folder, &lab.record, lab.fabric.node(from).guid, port)?;
-    let live = discover(&mut session)?;
+    let live = survey(&mut session)?;
     let (lid, hops) = walk(&live, &lab, from, to)?;
     let name = |node: NodeIndex| lab.fabric.node(node).description.clone();
     let trace = Trace { from: name(from), to: name(to), lid, hops };
@@ -67,26 +68,27 @@ pub(super) fn attach_port(lab: &Lab, node: NodeIndex) -> anyhow::Result<PortNum>
 }
 
 /// The path that a packet takes to the node's LID.
-fn walk(live: &LiveFabric, lab: &Lab, from: NodeIndex, to: NodeIndex) -> anyhow::Result<(Lid, Vec<Hop>)> {
+fn walk(live: &Surveyed, lab: &Lab, from: NodeIndex, to: NodeIndex) -> anyhow::Result<(Lid, Vec<Hop>)> {
     let (source, target) = (lab.fabric.node(from), lab.fabric.node(to));
-    let routing = live.routing()?;
-    let index = |node: &Node| routing.fabric.by_guid(node.guid);
+    let fabric = &live.fabric;
+    let lids = live.lids.as_ref().map_err(Clone::clone).context("the LIDs contradict each other")?;
+    let index = |node: &Node| fabric.by_guid(node.guid);
     let (Some(start), Some(end)) = (index(source), index(target)) else {
         let message = format!("`{}` cannot be reached from `{}`", target.description, source.description);
         return Err(Failure::new(message).hint("no cable leads there now; see `weft links`").into());
     };
     let lid_of = |index: NodeIndex| {
-        let ports = routing.fabric.node(index).end_ports();
+        let ports = fabric.node(index).end_ports();
         ports.filter(|(_, port)| port.lid.is_unicast()).map(|(number, port)| (number, port.lid)).next()
     };
     let (_, lid) = lid_of(end).with_context(|| format!("`{}` has no LID", target.description))?;
     let port = if source.is_switch() { PortNum::ZERO } else { attach_port(lab, from)? };
     let start = PortRef::new(start, port);
-    let path = weft_routing::trace(&routing.fabric, &routing.lids, &routing.routes, start, lid)
+    let path = weft_routing::trace(fabric, lids, &live.routes, start, lid)
         .map_err(|error| Failure::new(error.to_string()).hint("`weft check` looks at all tables"))?;
     let hops = path.hops.windows(2).map(|pair| {
         let (here, next) = (&pair[0], &pair[1]);
-        let (node, peer) = (routing.fabric.node(here.node), routing.fabric.node(next.node));
+        let (node, peer) = (fabric.node(here.node), fabric.node(next.node));
         Hop {
             node: node.description.clone(),
             guid: node.guid,

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde::Serialize;
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
+use weft_sm::Surveyed;
 use weft_umad::lock;
 use weft_wire::{AddressedMad, AttributeId, Guid, Lid, TransactionId};
 
@@ -18,7 +19,7 @@ use super::{Lab, trace};
 use crate::cli::BenchSmpArgs;
 use crate::failure::Failure;
 use crate::lab::LabFolder;
-use crate::live::{LiveFabric, Session, discover, limits};
+use crate::live::{Session, limits, survey};
 use crate::output::{Table, print, print_json};
 use bare_quic::BareQuic;
 use placement::{Placed, Placement};
@@ -109,7 +110,7 @@ struct Target {
 pub(super) fn smp(folder: &LabFolder, args: &BenchSmpArgs) -> anyhow::Result<ExitCode> {
     let lab = Lab::load(folder)?;
     let mut session = attach(&lab)?;
-    let live = discover(&mut session)?;
+    let live = survey(&mut session)?;
     let targets = targets(&live);
     let own = targets.get(&0).context("the fabric has no node")?;
     let neighbour = targets.get(&1).context("the host has no neighbour")?;
@@ -177,14 +178,15 @@ fn attach(lab: &Lab) -> anyhow::Result<Session> {
 }
 
 /// One node for every distance that there is; the one with the lowest GUID.
-fn targets(live: &LiveFabric) -> BTreeMap<usize, Target> {
+fn targets(live: &Surveyed) -> BTreeMap<usize, Target> {
     let mut targets = BTreeMap::new();
-    for node in live.nodes.values() {
-        targets.entry(node.path.hops()).or_insert_with(|| Target {
+    for (index, node) in live.fabric.iter() {
+        let Some(&path) = live.path(index) else { continue };
+        targets.entry(path.hops()).or_insert_with(|| Target {
             name: node.description.clone(),
-            guid: node.info.node_guid,
-            path: node.path,
-            lid: node.end_ports().map(|(_, info)| info.lid).find(|lid| lid.is_unicast()),
+            guid: node.guid,
+            path,
+            lid: node.end_ports().map(|(_, port)| port.lid).find(|lid| lid.is_unicast()),
         });
     }
     targets

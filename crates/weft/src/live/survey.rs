@@ -1,0 +1,36 @@
+//! The fabric as its devices describe it, read by the subnet manager's own discovery with Gets alone.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use weft_machine::{Machine, Time};
+use weft_sm::{Input, Survey, SurveyOutput, Surveyed};
+
+use super::{Session, limits};
+
+/// Requests under way at once: reading may be quicker than a subnet manager's default.
+const WINDOW: u32 = 32;
+
+/// Reads all that `session` can reach, tables included.
+pub(crate) fn survey(session: &mut Session) -> anyhow::Result<Surveyed> {
+    let mut survey = Survey::new(limits(WINDOW), true);
+    let attached = session.attached();
+    let (node_guid, port_guid, port) = (attached.node, attached.port_guid, attached.port);
+    survey.handle_input(session.now(), Input::Attached { node_guid, port_guid, port });
+    loop {
+        while let Some(output) = survey.poll_output() {
+            match output {
+                SurveyOutput::Send(mad) => session.queue(&mad)?,
+                SurveyOutput::Event(event) => tracing::debug!(?event, "survey"),
+                SurveyOutput::Done(surveyed) => return Ok(*surveyed),
+            }
+        }
+        session.flush()?;
+        let Some(due) = survey.poll_timeout() else { bail!("the survey waits for nothing") };
+        let wait = due.saturating_sub(session.now()).max(Time::from_micros(1));
+        for mad in session.receive_all(Duration::from_nanos(wait.as_nanos()))? {
+            survey.handle_input(session.now(), Input::Receive(mad));
+        }
+        survey.handle_timeout(session.now());
+    }
+}
