@@ -48,6 +48,8 @@ pub(crate) enum Happening {
 #[derive(Debug)]
 struct Slot {
     device: Option<Device>,
+    /// How often it was switched on again.
+    incarnation: u64,
     /// When a wake-up is under way.
     wake: Option<Time>,
 }
@@ -117,7 +119,7 @@ impl Simulation {
     pub fn new(fabric: &Fabric, options: SimOptions, seed: u64) -> Self {
         let slots = fabric.iter().map(|(index, _)| {
             let device = Device::new(&device_config(fabric, index, &options.device));
-            Slot { device: Some(device), wake: None }
+            Slot { device: Some(device), incarnation: 0, wake: None }
         });
         let mut simulation = Self {
             slots: slots.collect(),
@@ -304,7 +306,9 @@ impl Simulation {
 
     fn switch_on(&mut self, node: NodeIndex) {
         let Some(slot) = self.slots.get_mut(node.index()) else { return };
-        slot.device = Some(Device::new(&device_config(&self.fabric, node, &self.options.device)));
+        slot.incarnation += 1;
+        let config = device_config(&self.fabric, node, &self.options.device);
+        slot.device = Some(Device::new(&config).with_incarnation(slot.incarnation));
         for cable in self.cabling.of_node(node) {
             self.reset_end(cable, node);
             self.update_link(cable);

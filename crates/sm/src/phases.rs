@@ -33,6 +33,7 @@ impl SubnetManager {
         let Some(own) = self.own else { return };
         self.sweeps += 1;
         self.agenda.sweep_begins();
+        self.traps.clear();
         self.pipe.counts = SmpCounts::default();
         self.sweep = Sweep::begin(now, self.pipe.stats().retries);
         self.say(Event::SweepStarted { kind: SweepKind::Heavy, reason });

@@ -298,6 +298,35 @@ fn a_restart_too_short_to_be_missed_is_seen() {
     }
 }
 
+/// A switch that was restarted counts its traps from the beginning again.
+#[test]
+fn the_first_trap_of_a_restarted_switch_is_news() {
+    let mut world = world(tree(&[3, 4], &[1, 2]), Options::default());
+    world.run_for(Time::from_secs(2));
+    let port = spine_cable(&mut world);
+    let mut first_trap = |world: &mut World| {
+        let ends = world.fake.cut(port);
+        world.fake.trap_id = 0;
+        world.traps(&ends[..1]);
+        let before = world.summaries().len();
+        world.run_for(Time::from_millis(300));
+        assert_eq!(world.summaries().len(), before + 1);
+        world.check();
+        world.fake.trap_id = 100;
+        let ends = world.fake.mend(port);
+        world.traps(&ends[1..]);
+        world.run_for(Time::from_millis(300));
+        world.check();
+    };
+    first_trap(&mut world);
+    let mut neighbours = world.fake.kill(port.node);
+    neighbours.extend(world.fake.restart(port.node));
+    world.traps(&neighbours);
+    world.run_for(Time::from_millis(300));
+    world.check();
+    first_trap(&mut world);
+}
+
 fn tables(world: &World) -> Vec<(Vec<weft_wire::PortNum>, u16, Vec<Lid>)> {
     let devices = world.fake.devices.iter();
     devices
