@@ -304,7 +304,7 @@ fn the_first_trap_of_a_restarted_switch_is_news() {
     let mut world = world(tree(&[3, 4], &[1, 2]), Options::default());
     world.run_for(Time::from_secs(2));
     let port = spine_cable(&mut world);
-    let mut first_trap = |world: &mut World| {
+    let first_trap = |world: &mut World| {
         let ends = world.fake.cut(port);
         world.fake.trap_id = 0;
         world.traps(&ends[..1]);
