@@ -18,6 +18,7 @@ use weft_wire::{AddressedMad, Packet, PortNum, VirtualLane};
 use crate::cable::{Cabling, Link};
 use crate::queue::Queue;
 use crate::rule::below;
+use crate::trace::Fnv;
 use crate::{Fault, Rule, SimOptions, Trace, Verdict, device_config};
 use manager::Manager;
 
@@ -431,7 +432,10 @@ impl Simulation {
         }
         let id = &self.fabric.node(at.node).id;
         let place = format_args!("{id:<20} {:>3}", at.port);
-        self.trace.line(self.now, kind, place, format_args!("{packet:?}"));
+        // What the words leave out is in the hash, so that traces are the same only when all bytes are.
+        let mut bytes = Fnv::default();
+        bytes.add(packet.bytes());
+        self.trace.line(self.now, kind, place, format_args!("{packet:?} {:016x}", bytes.0));
     }
 
     /// A MAD for a program: the subnet manager, or one of a checker's.
