@@ -180,11 +180,15 @@ impl Drop for Tasks {
     }
 }
 
-fn open_links(config: &AgentConfig, cables: Vec<Cable>, agent: &Rc<Agent>) -> Result<Links, BindError> {
-    // No two processes of an agent start in the same nanosecond: they would have to hold its lock both.
+/// A number that no process of this agent had before: no two of them start in the same nanosecond, for they would
+/// have to hold its lock both.
+pub(crate) fn incarnation() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let incarnation = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
-    let mut settings = LinkConfig::new(&config.lab, incarnation);
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn open_links(config: &AgentConfig, cables: Vec<Cable>, agent: &Rc<Agent>) -> Result<Links, BindError> {
+    let mut settings = LinkConfig::new(&config.lab, incarnation());
     settings.link_timeout_ms = config.link_timeout_ms;
     Links::bind(config.bind, &config.identity, settings, cables, Rc::new(Ear(Rc::downgrade(agent))))
 }

@@ -54,7 +54,7 @@ impl Hosted {
     fn new(config: &DeviceConfig) -> Self {
         let ports = config.ports.iter().map(|port| port.guid);
         Self {
-            machine: Device::new(config),
+            machine: Device::new(config).with_incarnation(crate::agent::incarnation()),
             who: Who { guid: config.guid, description: config.description.clone() },
             port_guids: std::iter::once(config.guid).chain(ports).collect(),
         }

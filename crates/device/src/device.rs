@@ -88,6 +88,14 @@ impl Device {
         }
     }
 
+    /// The same device, switched on for another time. Whoever drives it gives every switching-on a number that the
+    /// device did not have lately, so that its traps are not taken for those of the time before.
+    #[must_use]
+    pub fn with_incarnation(mut self, incarnation: u64) -> Self {
+        self.traps = Traps::of_incarnation(incarnation);
+        self
+    }
+
     /// What the device has done.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics

@@ -89,6 +89,10 @@ impl Device {
     /// the program that registered, everything else to the SMA.
     fn deliver_smp(&mut self, now: Time, smp: Smp) {
         let method = smp.mad.method();
+        // Directed requests travel outwards and answers back: what claims to be both is neither (IBA 14.2.1.2).
+        if smp.mad.is_directed() && DirectedSmp::direction.get(&smp.mad.0) != method.is_response() {
+            return self.discard(smp.port, DropReason::BadDirectedRoute);
+        }
         let end = self.end_port(smp.port);
         let for_manager = smp.mad.attribute_id() == AttributeId::SmInfo && self.has_receiver(end, &smp.mad);
         if method.is_response() || method == Method::Trap || for_manager {

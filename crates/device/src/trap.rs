@@ -26,6 +26,13 @@ pub(crate) struct Traps {
 }
 
 impl Traps {
+    /// Begins to count at a place of this incarnation's own: a manager that knows the last trap of the one before
+    /// would take the first of this one for the same sent again.
+    pub(crate) fn of_incarnation(incarnation: u64) -> Self {
+        // Neighbouring numbers are spread over all 32 bits (Fibonacci hashing); 0 stays 0.
+        Self { pending: Vec::new(), raised: incarnation.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 }
+    }
+
     pub(crate) fn timeout(&self) -> Option<Time> {
         self.pending.iter().map(|trap| trap.due).min()
     }

@@ -18,6 +18,8 @@ pub struct Stats {
     pub failed: u64,
     /// Answers that belong to no request in flight: late, duplicate or never asked for.
     pub unmatched: u64,
+    /// Answers that said only that the device is busy.
+    pub busy: u64,
     /// Requests not taken because the queue was full.
     pub refused: u64,
     /// The most requests in flight at once.

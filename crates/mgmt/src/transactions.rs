@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
-use weft_wire::{AddressedMad, DirectedSmp, MgmtClass, Smp, TransactionId};
+use weft_wire::{AddressedMad, DirectedSmp, MgmtClass, Smp, TransactionId, status};
 
 use crate::Stats;
 
@@ -170,12 +170,17 @@ impl<K> Transactions<K> {
         self.transmit(now, at)
     }
 
-    /// Takes an answer. `None`: it belongs to no request in flight, and is counted.
+    /// Takes an answer. `None`: it belongs to no request in flight, or says that the device is busy and is to be
+    /// asked again after the timeout (IBA 13.4.7); both are counted.
     pub fn handle_response(&mut self, now: Time, answer: &AddressedMad) -> Option<Completed<K>> {
         let Some(at) = self.find(answer) else {
             self.stats.unmatched += 1;
             return None;
         };
+        if answer.mad.status() & status::BUSY != 0 {
+            self.stats.busy += 1;
+            return None;
+        }
         self.unlist(at);
         let waiting = self.release(at)?;
         self.stats.completed += 1;

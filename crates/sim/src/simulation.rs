@@ -18,6 +18,7 @@ use weft_wire::{AddressedMad, Packet, PortNum, VirtualLane};
 use crate::cable::{Cabling, Link};
 use crate::queue::Queue;
 use crate::rule::below;
+use crate::trace::Fnv;
 use crate::{Fault, Rule, SimOptions, Trace, Verdict, device_config};
 use manager::Manager;
 
@@ -48,6 +49,8 @@ pub(crate) enum Happening {
 #[derive(Debug)]
 struct Slot {
     device: Option<Device>,
+    /// How often it was switched on again.
+    incarnation: u64,
     /// When a wake-up is under way.
     wake: Option<Time>,
 }
@@ -117,7 +120,7 @@ impl Simulation {
     pub fn new(fabric: &Fabric, options: SimOptions, seed: u64) -> Self {
         let slots = fabric.iter().map(|(index, _)| {
             let device = Device::new(&device_config(fabric, index, &options.device));
-            Slot { device: Some(device), wake: None }
+            Slot { device: Some(device), incarnation: 0, wake: None }
         });
         let mut simulation = Self {
             slots: slots.collect(),
@@ -304,7 +307,9 @@ impl Simulation {
 
     fn switch_on(&mut self, node: NodeIndex) {
         let Some(slot) = self.slots.get_mut(node.index()) else { return };
-        slot.device = Some(Device::new(&device_config(&self.fabric, node, &self.options.device)));
+        slot.incarnation += 1;
+        let config = device_config(&self.fabric, node, &self.options.device);
+        slot.device = Some(Device::new(&config).with_incarnation(slot.incarnation));
         for cable in self.cabling.of_node(node) {
             self.reset_end(cable, node);
             self.update_link(cable);
@@ -427,7 +432,10 @@ impl Simulation {
         }
         let id = &self.fabric.node(at.node).id;
         let place = format_args!("{id:<20} {:>3}", at.port);
-        self.trace.line(self.now, kind, place, format_args!("{packet:?}"));
+        // What the words leave out is in the hash, so that traces are the same only when all bytes are.
+        let mut bytes = Fnv::default();
+        bytes.add(packet.bytes());
+        self.trace.line(self.now, kind, place, format_args!("{packet:?} {:016x}", bytes.0));
     }
 
     /// A MAD for a program: the subnet manager, or one of a checker's.

@@ -196,6 +196,20 @@ fn traced(seed: u64) -> Simulation {
     simulation
 }
 
+/// Every byte of a packet is in its line: here only values of PortInfo differ that nothing else shows.
+#[test]
+fn the_trace_tells_every_byte() {
+    let hash = |subnet_prefix| {
+        let mut options = SimOptions { trace: TraceMode::Hash, ..SimOptions::default() };
+        options.sm.subnet_prefix = weft_wire::GidPrefix(subnet_prefix);
+        let mut simulation = Simulation::new(&tree(), options, 1);
+        simulation.run_until(Time::from_secs(1));
+        simulation.trace().hash()
+    };
+    assert_eq!(hash(1), hash(1));
+    assert_ne!(hash(1), hash(2));
+}
+
 /// Set in the process that the next test starts.
 const CHILD: &str = "WEFT_TRACE_CHILD";
 

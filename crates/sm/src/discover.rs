@@ -61,6 +61,8 @@ pub(crate) struct Discover {
     /// Where nodes fell silent; nothing behind them is asked any more.
     dead_ends: Vec<DirectedPath>,
     pub(crate) unanswered: u32,
+    /// Questions answered with an error.
+    pub(crate) refused: u32,
     pub(crate) events: Vec<Event>,
 }
 
@@ -87,6 +89,7 @@ impl Discover {
             missing: Vec::new(),
             dead_ends: Vec::new(),
             unanswered: 0,
+            refused: 0,
             events: Vec::new(),
         }
     }
@@ -343,6 +346,8 @@ impl Discover {
             _ => None,
         };
         let guid = guid.and_then(|at| self.node(at)).map_or(Guid(0), FoundNode::guid);
+        // A manager that has just gone leaves a node behind that knows nothing of managers.
+        self.refused += u32::from(!matches!(key, Key::SmInfo(_)));
         let (attribute, modifier) = (answer.attribute_id(), answer.attribute_modifier());
         self.events.push(Event::Refused { guid, attribute, modifier, status: answer.status() });
     }

@@ -163,8 +163,15 @@ pub struct Summary {
     pub ports_silent: u32,
     /// Ports that did not become Active.
     pub ports_refused: u32,
+    /// Ports with a link behind which there is somebody who is not part of the subnet: it would not say what it is,
+    /// or said what cannot be.
+    pub ports_left_out: u32,
+    /// End ports that did not get their LID.
+    pub ports_without_lid: u32,
     /// Requests that nobody answered.
     pub unanswered: u32,
+    /// Requests answered with an error.
+    pub refused: u32,
     /// SMPs by kind, retries not counted.
     pub smps: SmpCounts,
     /// SMPs sent a second time or more.
@@ -175,7 +182,8 @@ pub struct Summary {
     pub phases: Vec<PhaseTime>,
     /// How many heavy sweeps there have been, this one included.
     pub sweeps: u64,
-    /// Whether everything found is in service and nothing changed meanwhile.
+    /// Whether every port with a link is in service and has its LID, every switch has its table, and nothing changed
+    /// meanwhile.
     pub complete: bool,
 }
 

@@ -60,7 +60,7 @@ pub struct SubnetManager {
     /// Whether the next light sweep reads the forwarding tables too.
     pub(crate) audit_due: bool,
     pub(crate) progress: Progress,
-    traps: TrapLog,
+    pub(crate) traps: TrapLog,
     ignored: u64,
     outputs: VecDeque<Output>,
     now: Time,
@@ -229,10 +229,7 @@ impl SubnetManager {
 
     fn start(&mut self, now: Time, due: Due) {
         match due {
-            Due::Heavy(reason) => {
-                self.traps.clear();
-                self.start_heavy(now, reason);
-            }
+            Due::Heavy(reason) => self.start_heavy(now, reason),
             Due::Light(reason) => self.start_light(now, reason),
             Due::Look(reason, nodes) => self.start_look(reason, nodes),
         }

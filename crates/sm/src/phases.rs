@@ -33,6 +33,7 @@ impl SubnetManager {
         let Some(own) = self.own else { return };
         self.sweeps += 1;
         self.agenda.sweep_begins();
+        self.traps.clear();
         self.pipe.counts = SmpCounts::default();
         self.sweep = Sweep::begin(now, self.pipe.stats().retries);
         self.say(Event::SweepStarted { kind: SweepKind::Heavy, reason });
@@ -85,6 +86,7 @@ impl SubnetManager {
 
     fn discovered(&mut self, now: Time, discover: Discover) {
         self.sweep.unanswered += discover.unanswered;
+        self.sweep.refused += discover.refused;
         let own_port_up = discover.own_port_info().map(is_up);
         let subnet = discover.finish();
         let on_switch = subnet.own.is_some_and(|own| own.port == PortNum::ZERO);
@@ -151,6 +153,7 @@ impl SubnetManager {
         }
         self.enter(now, Some(Phase::Route));
         let (lids, routes) = route(&subnet).unwrap_or_else(|error| {
+            self.sweep.unrouted = true;
             self.say(Event::RouteFailed { message: error.to_string() });
             Default::default()
         });
@@ -211,7 +214,8 @@ impl SubnetManager {
         self.is_up = true;
         self.progress.ports_silent = summary.ports_silent;
         self.standing = Some(subnet);
-        let again = self.sweep.unanswered > 0 || self.sweep.refused > 0 || summary.ports_refused > 0;
+        let lacking = summary.ports_refused + summary.ports_left_out + summary.ports_without_lid;
+        let again = self.sweep.is_lacking(lacking);
         if summary.complete {
             self.incomplete = 0;
         } else {

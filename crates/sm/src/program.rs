@@ -2,7 +2,11 @@
 //!
 //! ```text
 //! our own port ─▶ port 0 of every switch ─▶ per switch: changed LFT blocks, SwitchInfo ─▶ SLtoVL ─▶ VL arbitration
+//!                                                                                           └─ SLtoVL's exceptions
 //! ```
+//!
+//! A switch's common SLtoVL mapping goes to all its ports, so the ports that are to have another one are told when
+//! that has been answered: SMPs may overtake each other.
 //!
 //! After this step packets find their way by LID, so everything that follows may go by LID.
 
@@ -32,6 +36,9 @@ enum Write {
     VlArbitration { at: PortAt, block: VlBlock },
 }
 
+/// The modifier of a common SLtoVL mapping.
+const EVERYWHERE: u32 = ALL_INPUTS | ALL_OUTPUTS;
+
 /// Tables being written.
 #[derive(Debug)]
 pub(crate) struct Program {
@@ -42,6 +49,12 @@ pub(crate) struct Program {
     sm_lid: Lid,
     plan: Vec<Write>,
     next: usize,
+    /// Mappings of ports that differ from what their switch's common one has just made them; the plan's end.
+    exceptions: Vec<Write>,
+    /// Where they begin in the plan.
+    exceptions_from: usize,
+    /// Common mappings that have not been answered.
+    common_in_flight: u32,
     pub(crate) unanswered: u32,
     /// Errors in answers.
     pub(crate) refused: u32,
@@ -57,14 +70,26 @@ impl Program {
             subnet.port(end)?.lid
         });
         let sm_lid = own_lid.map_or(Lid(0), |lids| lids.min);
-        let (plan, next, events) = (Vec::new(), 0, Vec::new());
-        let options = options.clone();
-        let mut program =
-            Self { subnet, held, options, sm_lid, plan, next, unanswered: 0, refused: 0, events };
+        let mut program = Self {
+            subnet,
+            held,
+            options: options.clone(),
+            sm_lid,
+            plan: Vec::new(),
+            next: 0,
+            exceptions: Vec::new(),
+            exceptions_from: 0,
+            common_in_flight: 0,
+            unanswered: 0,
+            refused: 0,
+            events: Vec::new(),
+        };
         program.plan_ports();
         program.plan_forwarding(routes);
         program.plan_sl_to_vl();
         program.plan_arbitration();
+        program.exceptions_from = program.plan.len();
+        program.plan.append(&mut program.exceptions);
         program
     }
 
@@ -131,7 +156,7 @@ impl Program {
                     self.set_sl_to_vl(at, table);
                     if optimized {
                         let modifier = ALL_INPUTS | u32::from(port.0);
-                        self.plan.push(Write::SlToVl { at, modifier, lanes });
+                        self.exceptions.push(Write::SlToVl { at, modifier, lanes });
                     } else {
                         for input in 0..=inputs {
                             let modifier = sl_to_vl_modifier(&self.subnet, at, input);
@@ -156,7 +181,7 @@ impl Program {
         });
         if let Some((port, _)) = missing {
             let at = PortAt { node, port: *port };
-            self.plan.push(Write::SlToVl { at, modifier: ALL_INPUTS | ALL_OUTPUTS, lanes });
+            self.plan.push(Write::SlToVl { at, modifier: EVERYWHERE, lanes });
             let held = self.held.get_mut(node as usize)?;
             held.ports.iter_mut().for_each(|port| port.sl_to_vl = Some(common));
         }
@@ -278,6 +303,11 @@ impl Write {
         }
     }
 
+    /// Whether it goes to all ports of a switch, over what single ones were told before.
+    fn is_common(self) -> bool {
+        matches!(self, Self::SlToVl { modifier: EVERYWHERE, .. })
+    }
+
     fn name(self) -> (AttributeId, u32) {
         match self {
             Self::PortInfo(at) => (AttributeId::PortInfo, u32::from(at.port.0)),
@@ -294,9 +324,13 @@ impl Write {
 impl Step for Program {
     fn next(&mut self) -> Option<Ask> {
         while let Some(write) = self.plan.get(self.next).copied() {
+            if self.next == self.exceptions_from && self.common_in_flight > 0 {
+                return None;
+            }
             let key = Key::Write(self.next as u32);
             self.next += 1;
             if let Some((path, request)) = self.request(write) {
+                self.common_in_flight += u32::from(write.is_common());
                 return Some(Ask { key, route: SmpRoute::Directed(path), request });
             }
         }
@@ -306,6 +340,7 @@ impl Step for Program {
     fn answered(&mut self, key: Key, answer: &Mad) {
         let Key::Write(at) = key else { return };
         let Some(write) = self.plan.get(at as usize).copied() else { return };
+        self.common_in_flight -= u32::from(write.is_common());
         if answer.status() != status::OK || !self.confirms(write, answer) {
             self.refused += 1;
             self.forget(write);
@@ -317,6 +352,7 @@ impl Step for Program {
     fn failed(&mut self, key: Key) {
         let Key::Write(at) = key else { return };
         let Some(write) = self.plan.get(at as usize).copied() else { return };
+        self.common_in_flight -= u32::from(write.is_common());
         self.unanswered += 1;
         self.forget(write);
         let (guid, (attribute, modifier)) = (self.guid(write), write.name());

@@ -1,10 +1,11 @@
 //! The record of one heavy sweep: its phases, their times, and what came of it.
 
 use weft_machine::Time;
-use weft_wire::{NodeType, PortState};
+use weft_wire::{NodeType, PortNum, PortState};
 
 use crate::light::silent_ports;
-use crate::subnet::Subnet;
+use crate::pipe::PortAt;
+use crate::subnet::{FoundPort, Subnet};
 use crate::{Event, Phase, PhaseTime, SmpCounts, Summary};
 
 /// A heavy sweep under way.
@@ -16,8 +17,10 @@ pub(crate) struct Sweep {
     retries_before: u64,
     /// Requests that nobody answered.
     pub(crate) unanswered: u32,
-    /// Errors in answers to writes.
+    /// Errors in answers, where nothing else stands in for what was asked.
     pub(crate) refused: u32,
+    /// Whether no tables could be computed.
+    pub(crate) unrouted: bool,
 }
 
 impl Sweep {
@@ -53,6 +56,8 @@ impl Sweep {
         let ports_silent = silent_ports(subnet).count() as u32;
         let lids = subnet.end_ports().filter(|(_, port)| port.lid.is_some()).count() as u32;
         let ports_refused = cabled - ports_active;
+        let ports_left_out = left_out(subnet).count() as u32;
+        let ports_without_lid = subnet.end_ports().filter(|(_, port)| !has_its_lid(port)).count() as u32;
         let (unanswered, refused) = (self.unanswered, self.refused);
         Summary {
             switches: count(|kind| kind == NodeType::Switch),
@@ -63,15 +68,39 @@ impl Sweep {
             ports_active,
             ports_silent,
             ports_refused,
+            ports_left_out,
+            ports_without_lid,
             unanswered,
+            refused,
             smps,
             retries: retries - self.retries_before,
             took: now.saturating_sub(self.began),
             phases: self.phases.clone(),
             sweeps: 0,
-            complete: unanswered == 0 && refused == 0 && ports_refused == 0 && ports_silent == 0,
+            complete: !self.is_lacking(ports_refused + ports_left_out + ports_without_lid)
+                && ports_silent == 0,
         }
     }
+
+    /// Whether a heavy sweep may do better: a light one asks only those who were silent.
+    pub(crate) fn is_lacking(&self, ports: u32) -> bool {
+        self.unanswered > 0 || self.refused > 0 || self.unrouted || ports > 0
+    }
+}
+
+/// Ports with a link that leads to no node of the subnet, though somebody is there: he would not say who he is, or
+/// what he said cannot be.
+fn left_out(subnet: &Subnet) -> impl Iterator<Item = PortAt> {
+    subnet.iter().flat_map(|(node, found)| {
+        let ports = (1u8..=u8::MAX).map(PortNum).zip(found.ports.iter().skip(1));
+        let left_out = ports.filter(|(_, port)| port.is_up() && port.peer.is_none() && !port.silent);
+        left_out.map(move |(port, _)| PortAt { node, port })
+    })
+}
+
+/// Whether an end port says that it has the LID that it was given.
+fn has_its_lid(port: &FoundPort) -> bool {
+    port.lid.is_some_and(|lids| port.info.is_some_and(|info| info.lid == lids.min))
 }
 
 /// How many cabled ports are in service.

@@ -2,12 +2,16 @@
 
 mod fake;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
 use fake::{Fake, World};
 use weft_machine::Time;
 use weft_sm::{Event, GuidToLid, Input, Options, SmpRouting};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Fabric, PortRef};
-use weft_wire::{Lid, PortNum};
+use weft_wire::{AttributeId, DirectedSmp, Lid, Method, PortNum, VlCap};
 
 fn tree(children: &[u32], parents: &[u32]) -> Fabric {
     xgft(children, parents, &GenerateOptions::default()).expect("a tree")
@@ -142,6 +146,36 @@ fn switches_without_wildcards_are_told_pair_by_pair() {
     world.check();
     // Four leaves with 3 + 2 ports, two spines with 4, and 12 hosts.
     assert_eq!(world.last_summary().smps.set_sl_to_vl, 4 * 5 * 6 + 2 * 4 * 5 + 12);
+}
+
+/// SMPs may overtake each other, so a switch's exceptions wait for its common mapping's answer.
+#[test]
+fn ports_that_differ_are_told_after_the_common_mapping() {
+    let fabric = tree(&[6, 4], &[1, 2]);
+    let own = first_host(&fabric);
+    let mut fake = Fake::new(fabric, own);
+    let hosts: Vec<_> = fake.fabric.hosts().map(|(index, _)| index).collect();
+    hosts.iter().step_by(6).for_each(|host| fake.devices[host.index()].ports[1].vl_cap = VlCap::Vl0);
+    let options = Options { max_wire_smps: 64, ..Options::default() };
+    let mut world = World::new(fake, options, &GuidToLid::default());
+    let told = Rc::new(RefCell::new(BTreeMap::new()));
+    let telling = Rc::clone(&told);
+    world.watch = Some(Box::new(move |now, request| {
+        if request.mad.attribute_id() == AttributeId::SlToVlTable && request.mad.method() == Method::Set {
+            let path = DirectedSmp::initial_path.get(&request.mad.0);
+            let common = request.mad.attribute_modifier() == 0x3_0000;
+            let mut told = telling.borrow_mut();
+            let times: &mut [Vec<Time>; 2] = told.entry(path).or_default();
+            times[usize::from(common)].push(now);
+        }
+    }));
+    world.run_for(Time::from_secs(5));
+    world.check();
+    let both = told.borrow().values().filter(|[own, common]| !own.is_empty() && !common.is_empty()).count();
+    assert_eq!(both, 4, "every leaf has a common mapping and an exception");
+    for [own, common] in told.borrow().values().filter(|[_, common]| !common.is_empty()) {
+        assert!(own.iter().all(|own| *own >= common[0] + fake::ROUND_TRIP), "{own:?} {common:?}");
+    }
 }
 
 #[test]
@@ -296,6 +330,35 @@ fn a_restart_too_short_to_be_missed_is_seen() {
         world.check();
         assert_eq!(tables(&world), before, "{index:?}");
     }
+}
+
+/// A switch that was restarted counts its traps from the beginning again.
+#[test]
+fn the_first_trap_of_a_restarted_switch_is_news() {
+    let mut world = world(tree(&[3, 4], &[1, 2]), Options::default());
+    world.run_for(Time::from_secs(2));
+    let port = spine_cable(&mut world);
+    let first_trap = |world: &mut World| {
+        let ends = world.fake.cut(port);
+        world.fake.trap_id = 0;
+        world.traps(&ends[..1]);
+        let before = world.summaries().len();
+        world.run_for(Time::from_millis(300));
+        assert_eq!(world.summaries().len(), before + 1);
+        world.check();
+        world.fake.trap_id = 100;
+        let ends = world.fake.mend(port);
+        world.traps(&ends[1..]);
+        world.run_for(Time::from_millis(300));
+        world.check();
+    };
+    first_trap(&mut world);
+    let mut neighbours = world.fake.kill(port.node);
+    neighbours.extend(world.fake.restart(port.node));
+    world.traps(&neighbours);
+    world.run_for(Time::from_millis(300));
+    world.check();
+    first_trap(&mut world);
 }
 
 fn tables(world: &World) -> Vec<(Vec<weft_wire::PortNum>, u16, Vec<Lid>)> {

@@ -100,11 +100,54 @@ fn the_second_of_two_with_one_guid_is_left_out() {
     let mut world = World::new(fake, Options::default(), &GuidToLid::default());
     world.run_for(Time::from_secs(5));
     assert_eq!(world.last_summary().hosts, 2);
+    assert_eq!((world.last_summary().ports_left_out, world.last_summary().complete), (1, false));
     assert!(
         has(&world, |e| matches!(e, Event::DuplicateGuid { guid: Guid(0x300), .. })),
         "{:#?}",
         world.events
     );
+}
+
+/// What is refused once is asked again, and until then the subnet is not complete.
+#[test]
+fn a_refused_question_is_not_the_last_one() {
+    let cables = [((0, 1), (1, 1)), ((1, 2), (2, 1)), ((1, 3), (3, 1))];
+    for attribute in [AttributeId::NodeInfo, AttributeId::SwitchInfo, AttributeId::PortInfo] {
+        // A switch that is busy is asked again at once, one that does not want to in the next sweep.
+        for (code, sweeps) in [(status::BAD_METHOD_ATTRIBUTE, 2), (status::BUSY, 1)] {
+            let nodes = [(HCA, 1), (SWITCH, 3), (HCA, 1), (SWITCH, 2)];
+            let fake = Fake::new(build(&nodes, &cables), port((0, 1)));
+            let mut world = World::new(fake, Options::default(), &GuidToLid::default());
+            let mut left = 1;
+            world.lie = Some(Box::new(move |answer| {
+                let last_switch = DirectedSmp::initial_path.get(&answer.mad.0)[2] == PortNum(3);
+                if answer.mad.attribute_id() == attribute && last_switch && left > 0 {
+                    left -= 1;
+                    Smp::status.set(&mut answer.mad.0, code | status::DIRECTION);
+                }
+            }));
+            world.run_for(Time::from_secs(2));
+            world.check_with(&format!("{attribute} {code}"));
+            let complete: Vec<bool> = world.summaries().iter().map(|summary| summary.complete).collect();
+            // That a switch has no SwitchInfo yet is noticed at the end of the sweep, which is not over then.
+            let sweeps = if attribute == AttributeId::SwitchInfo { 1 } else { sweeps };
+            let wanted = &[false, true][2 - sweeps..];
+            assert_eq!(complete, wanted, "{attribute} {code}");
+        }
+    }
+}
+
+#[test]
+fn without_enough_lids_the_subnet_is_not_complete() {
+    let fabric = weft_topology::generate::xgft(&[20, 20], &[1, 1], &Default::default()).expect("a tree");
+    let own = PortRef::new(fabric.hosts().next().expect("a host").0, PortNum(1));
+    let options = Options { lmc: 7, ..Options::default() };
+    let mut world = World::new(Fake::new(fabric, own), options, &GuidToLid::default());
+    world.run_for(Time::from_secs(2));
+    let summary = world.last_summary();
+    // The 21 switches have LIDs below 128, where no range of 128 begins.
+    assert_eq!((summary.lids, summary.ports_without_lid), (383 + 21, 17));
+    assert!(!summary.complete);
 }
 
 #[test]

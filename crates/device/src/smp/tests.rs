@@ -105,6 +105,25 @@ fn a_tail_of_no_hops() {
     assert_eq!(DirectedSmp::hop_pointer.get(&answer.0), 1);
 }
 
+/// A request that is on its way back, and an answer that is on its way out.
+#[test]
+fn a_direction_that_the_method_contradicts() {
+    let mut bench = hca(1);
+    bench.link_up(ONE);
+    bench.attach_manager(ONE);
+    for method in [Method::Get, Method::Set, Method::Trap, Method::TrapRepress, Method::GetResp] {
+        let outgoing = method == Method::GetResp;
+        let mut mad = direct(smp(method, AttributeId::PortInfo, 0, &[0; 64]), &[1]);
+        DirectedSmp::hop_pointer.set(&mut mad.0, 1);
+        DirectedSmp::direction.set(&mut mad.0, !outgoing);
+        SmpLayout::transaction_id.set(&mut mad.0, weft_wire::TransactionId(u64::from(CLIENT.0) << 32 | 5));
+        let outputs = bench.receive(ONE, directed_packet(&mad));
+        assert_eq!(drop_reason(&outputs), Some(DropReason::BadDirectedRoute), "{method}");
+        assert_eq!((transmitted(&outputs), delivered(&outputs)), (None, None), "{method}");
+    }
+    assert_eq!(bench.device.statistics().smps_answered, 0);
+}
+
 #[test]
 fn by_lid_to_any_of_the_ports_lids() {
     let mut bench = hca(1);

@@ -54,6 +54,19 @@ fn trap_128_is_repeated_until_it_is_heard() {
 }
 
 #[test]
+fn a_restarted_device_does_not_repeat_the_ids_of_its_traps() {
+    let mut ids = std::collections::BTreeSet::new();
+    for incarnation in 0..1000 {
+        let mut bench = managed();
+        bench.device.traps = Traps::of_incarnation(incarnation);
+        let (packet, _) = trap(&bench.input(Input::LinkDown { port: TWO })).expect("a trap");
+        let id = packet.mad().unwrap().transaction_id();
+        assert_eq!(id.0 >> 32, 0xffff_ffff, "no program's");
+        assert!(ids.insert(id), "incarnation {incarnation}");
+    }
+}
+
+#[test]
 fn a_trap_nobody_answers_is_given_up() {
     let mut bench = managed();
     bench.input(Input::LinkDown { port: TWO });

@@ -45,6 +45,20 @@ fn a_full_queue_refuses_and_counts() {
 }
 
 #[test]
+fn who_is_busy_is_asked_again() {
+    let mut t = Transactions::new(limits(1, 1));
+    t.offer((), request(0)).unwrap();
+    let first = t.poll_transmit(Time::ZERO).unwrap();
+    let mut busy = answer(first);
+    Smp::status.set(&mut busy.mad.0, status::BUSY);
+    assert_eq!(t.handle_response(Time::from_nanos(1), &busy), None);
+    assert_eq!((t.stats().busy, t.stats().unmatched, t.in_flight()), (1, 0, 1));
+    assert_eq!(t.poll_failed(Time::from_nanos(100)), None);
+    assert_eq!(t.poll_transmit(Time::from_nanos(100)), Some(first));
+    assert!(t.handle_response(Time::from_nanos(101), &answer(first)).is_some());
+}
+
+#[test]
 fn every_attempt_has_the_same_id_and_then_the_request_is_given_up() {
     let mut t = Transactions::new(limits(4, 2));
     t.offer((), request(0)).unwrap();

@@ -32,7 +32,8 @@ pub struct Fake {
     /// Every so many SMPs one is lost; 0 is none.
     pub lose_every: u64,
     pub seen: u64,
-    trap_id: u64,
+    /// The id of the last trap.
+    pub trap_id: u64,
 }
 
 impl Fake {

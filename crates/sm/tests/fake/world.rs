@@ -10,6 +10,7 @@ use weft_wire::*;
 use super::{Fake, ROUND_TRIP};
 
 pub type Lie = Box<dyn FnMut(&mut AddressedMad)>;
+pub type Watch = Box<dyn FnMut(Time, &AddressedMad)>;
 
 /// The manager, the fabric, and what is on its way between them.
 pub struct World {
@@ -21,6 +22,8 @@ pub struct World {
     pub sent: u64,
     /// Changes answers on their way.
     pub lie: Option<Lie>,
+    /// Sees requests when they are sent.
+    pub watch: Option<Watch>,
     /// What will arrive, by time and order.
     arriving: BTreeMap<(Time, u64), AddressedMad>,
     sequence: u64,
@@ -36,6 +39,7 @@ impl World {
             persisted: None,
             sent: 0,
             lie: None,
+            watch: None,
             arriving: BTreeMap::new(),
             sequence: 0,
         };
@@ -84,6 +88,9 @@ impl World {
             match output {
                 Output::Send(mad) => {
                     self.sent += 1;
+                    if let Some(watch) = &mut self.watch {
+                        watch(self.now, &mad);
+                    }
                     if let Some(mut answer) = self.fake.answer(&mad) {
                         if let Some(lie) = &mut self.lie {
                             lie(&mut answer);
