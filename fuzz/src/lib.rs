@@ -15,8 +15,14 @@ use weft_wire::{
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: &[Target] =
-    &[("decode", decode), ("notice", notice), ("packet", packet), ("umad", umad), ("link", link)];
+pub const TARGETS: &[Target] = &[
+    ("decode", decode),
+    ("link", link),
+    ("notice", notice),
+    ("packet", packet),
+    ("topology_parse", topology_parse),
+    ("umad", umad),
+];
 
 macro_rules! inverse {
     ($bytes:expr, $($name:ident)*) => {$(

@@ -67,7 +67,8 @@ macro_rules! details {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Details {
             $( $(#[$meta])* $variant(TrapNumber, $body), )*
-            /// A trap whose details have no layout here; 68 and 69, which the papers define, are among them.
+            /// A trap whose details have no layout here, kept as they came. 68 (unpath) and 69 (repath) are among
+            /// them: the architecture names these two and leaves their details open.
             Other(TrapNumber, [u8; 54]),
         }
 

@@ -103,6 +103,9 @@ macro_rules! fields {
     };
 }
 
+// After the macro, which it uses.
+mod details;
+
 #[test]
 fn headers() {
     let route = MadRoute {
