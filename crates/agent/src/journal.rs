@@ -1,4 +1,4 @@
-//! The agent's lines in the laboratory's file of events: one JSON object per line, appended by every process.
+//! The laboratory's file of events: one JSON object per line, appended by every process.
 
 use std::fs::File;
 use std::io::Write;
@@ -10,9 +10,12 @@ use serde_json::{Map, Value};
 /// More than this waits for no further line.
 const GATHERED_BYTES_MAX: usize = 32 * 1024;
 
-/// Gathers lines, so that bringing up a fabric costs a write now and then and not one per event.
+/// The file grows no further than this; what comes after is lost, and the last line of each source says so.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Appends events of one source. Gathers lines, so that bringing up a fabric costs a write now and then and not one per event.
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub struct Journal {
     file: Option<File>,
     source: String,
     gathered: String,
@@ -20,21 +23,26 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Appends to an existing file. Where there is none, the laboratory does not want to know.
-    pub(crate) fn open(path: Option<&Path>, source: &str) -> Self {
+    pub fn open(path: Option<&Path>, source: &str) -> Self {
         let file = path.and_then(|path| File::options().append(true).open(path).ok());
         Self { file, source: source.to_owned(), gathered: String::new() }
     }
 
     /// Gathers one event with its fields.
-    pub(crate) fn record(&mut self, event: &str, fields: &[(&str, Value)]) {
+    pub fn record(&mut self, event: &str, fields: &[(&str, Value)]) {
+        if self.file.is_some() {
+            self.record_object(event, fields.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect());
+        }
+    }
+
+    /// Gathers one event whose fields are an object already.
+    pub fn record_object(&mut self, event: &str, mut object: Map<String, Value>) {
         if self.file.is_none() {
             return;
         }
-        let mut object = Map::new();
         object.insert("time".into(), timestamp().into());
         object.insert("source".into(), self.source.clone().into());
         object.insert("event".into(), event.into());
-        object.extend(fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         self.gathered.push_str(&Value::Object(object).to_string());
         self.gathered.push('\n');
         if self.gathered.len() > GATHERED_BYTES_MAX {
@@ -43,17 +51,27 @@ impl Journal {
     }
 
     /// Whether lines wait.
-    pub(crate) fn has_gathered(&self) -> bool {
+    pub fn has_gathered(&self) -> bool {
         !self.gathered.is_empty()
     }
 
     /// Writes what was gathered, in one piece, so that lines of several processes never mix.
-    pub(crate) fn flush(&mut self) {
-        if let Some(file) = &mut self.file {
-            // A full disk must not stop a fabric; the events are lost, and that is all.
-            let _ = file.write_all(self.gathered.as_bytes());
+    pub fn flush(&mut self) {
+        let lines = std::mem::take(&mut self.gathered);
+        let Some(file) = self.file.as_mut().filter(|_| !lines.is_empty()) else { return };
+        // A full disk must not stop a fabric; the events are lost, and that is all.
+        let _ = file.write_all(lines.as_bytes());
+        if file.metadata().is_ok_and(|meta| meta.len() > FILE_BYTES_MAX) {
+            let last = format!("{{\"source\":\"{}\",\"event\":\"journal-full\"}}\n", self.source);
+            let _ = file.write_all(last.as_bytes());
+            self.file = None;
         }
-        self.gathered.clear();
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        self.flush();
     }
 }
 
@@ -112,6 +130,7 @@ mod tests {
     #[test]
     fn days_have_dates() {
         assert_eq!(date(0), (1970, 1, 1));
+        assert_eq!(date(59), (1970, 3, 1));
         assert_eq!(date(11_016), (2000, 2, 29));
         assert_eq!(date(11_017), (2000, 3, 1));
         assert_eq!(date(20_777), (2026, 11, 20));

@@ -27,3 +27,4 @@ mod wiring;
 
 pub use agent::{AgentError, run, serve};
 pub use config::{AgentConfig, CableConfig, ConfigError, LINK_TIMEOUT_MS};
+pub use journal::Journal;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
-use serde_json::Value;
+use weft_agent::Journal;
 use weft_machine::{Machine, Time};
 use weft_sm::{Activity, Event, GuidToLid, Input, Output, Phase, SubnetManager, Summary, SweepKind};
 use weft_umad::launch::{PhaseEnd, Progress, SubnetUp, ToLauncher};
@@ -14,7 +14,7 @@ use super::eager::Eagerness;
 use super::launcher::LauncherLine;
 use super::{SmConfig, SmStatus};
 use crate::lab::folder;
-use crate::lab::journal::Journal;
+use crate::lab::journal::record_event;
 use crate::lab::signals::Signals;
 
 /// How long the agent has to answer an attachment.
@@ -65,7 +65,7 @@ impl Driver {
             launcher,
             stop,
             resweep,
-            journal: Journal::at(&config.events, "sm"),
+            journal: Journal::open(Some(&config.events), "sm"),
             status: SmStatus::default(),
             status_changed: true,
             progress: Progress::default(),
@@ -150,7 +150,7 @@ impl Driver {
         self.client = None;
         self.attach_at = Instant::now();
         (self.status.attached, self.status.subnet_up, self.status_changed) = (false, false, true);
-        self.journal.event("detached", &Value::Null);
+        self.journal.record("detached", &[]);
         self.machine.handle_input(self.now(), Input::Detached);
     }
 
@@ -212,7 +212,7 @@ impl Driver {
             tracing::debug!(?event, "routine");
         } else {
             tracing::info!(?event, "event");
-            self.journal.event_of(event);
+            record_event(&mut self.journal, event);
         }
         if let Event::SubnetUp(summary) = event {
             let written = summary.phases.iter().find(|time| time.phase == Phase::Program);

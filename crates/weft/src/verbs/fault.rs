@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use weft_agent::Journal;
 use weft_topology::PortRef;
 use weft_umad::{Client, ClientError, ControlReply, ControlRequest};
 use weft_wire::PortNum;
@@ -10,7 +11,6 @@ use weft_wire::PortNum;
 use super::Lab;
 use crate::cli::FaultVerb;
 use crate::failure::Failure;
-use crate::lab::journal::Journal;
 use crate::lab::launch::SM;
 use crate::lab::process::Holder;
 use crate::lab::{LabFolder, Place, restart, teardown};
@@ -165,6 +165,6 @@ fn parse_port(lab: &Lab, text: &str) -> anyhow::Result<PortRef> {
 }
 
 fn record(lab: &Lab, fault: &str, target: &str) {
-    let fields = serde_json::json!({ "fault": fault, "target": target });
-    Journal::open(&lab.folder, "fault").event("fault", &fields);
+    let mut journal = Journal::open(Some(&lab.folder.place(Place::Events)), "fault");
+    journal.record("fault", &[("fault", fault.into()), ("target", target.into())]);
 }
