@@ -302,6 +302,15 @@ impl Slot {
         }
     }
 
+    /// Ends the connection for its peer's silence. The link is down when the task that reads it tells of it, which
+    /// is at once, and not before.
+    pub(crate) fn end_for_silence(&self) {
+        if let Some(live) = self.live.borrow().as_ref() {
+            self.closing.replace(Some(DownReason::Silent));
+            live.connection.close(CloseCode::Silent.var_int(), b"silent");
+        }
+    }
+
     /// Installs a new connection and returns its generation.
     pub(crate) fn install(&self, connection: Connection, peer_incarnation: u64) -> u64 {
         self.closing.take();

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use crate::alarm::Alarm;
 use crate::links::Inner;
-use crate::reason::{CloseCode, DownReason};
 
 /// How many looks there are in one link timeout.
 const LOOKS: u32 = 8;
@@ -64,7 +63,7 @@ fn look(inner: &Rc<Inner>, now: Instant, late: bool, limit: Duration) {
             silent
         });
         if silent {
-            slot.close(CloseCode::Silent, DownReason::Silent);
+            slot.end_for_silence();
         }
     }
 }
