@@ -230,7 +230,9 @@ impl Simulation {
         }
         let rest = self.now.saturating_sub(self.disturbed_at);
         let Some(sm) = self.sm() else { return rest > self.options.link_timeout + Time::from_secs(1) };
-        match sm.progress().activity {
+        let progress = sm.progress();
+        match progress.activity {
+            weft_sm::Activity::Up if progress.audit_pending => false,
             weft_sm::Activity::Up if self.options.sm.sweep_interval_ms > 0 => self.quiet_sweeps >= 2,
             weft_sm::Activity::Up => rest > self.options.link_timeout + Time::from_secs(1),
             weft_sm::Activity::OwnPortDown => rest > self.options.link_timeout + Time::from_secs(10),

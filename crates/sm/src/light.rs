@@ -3,7 +3,7 @@
 //! ```text
 //! SwitchInfo of a switch ─▶ PortStateChange? ─▶ clear it ─▶ PortInfo of its ports ─▶ anything that we do not know?
 //! PortInfo of every end   ─▶ as we left it?
-//! every table's blocks   ─▶ what we wrote? (only when SMPs may have been late)
+//! every port and table    ─▶ as we wrote it? (an audit: when SMPs may have been late)
 //! NodeInfo over ports that have a link but behind which nobody answered ─▶ anybody now?
 //! ```
 //!
@@ -13,12 +13,16 @@
 use std::collections::VecDeque;
 
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
-use weft_wire::{AttributeId, Guid, Lid, LinearForwardingTable, Mad, PortInfo, PortNum, SwitchInfo, status};
+use weft_wire::{
+    AttributeId, Guid, Lid, LinearForwardingTable, Mad, PortInfo, PortNum, SlToVlTable, SwitchInfo,
+    VirtualLane, VlArbitrationTable, status,
+};
 
 use crate::activate::route_to;
 use crate::discover::clear_change;
 use crate::held::{LftBlock, Memory};
-use crate::pipe::{Ask, Key, PortAt, Step};
+use crate::pipe::{Ask, Key, PortAt, Step, VlBlock};
+use crate::settings::{Lanes, Wanted, sl_to_vl_modifier, vl_arbitration_modifier};
 use crate::subnet::{FoundNode, Subnet, is_up};
 use crate::{Options, Reason, SmpRouting};
 
@@ -26,9 +30,9 @@ use crate::{Options, Reason, SmpRouting};
 #[derive(Debug)]
 pub(crate) struct Check {
     pub(crate) subnet: Subnet,
-    routing: SmpRouting,
-    /// Whether a change is looked into before it is called one.
-    look_closer: bool,
+    options: Options,
+    /// Where this manager is, when everything that was written is compared with what is wanted.
+    audit: Option<Lid>,
     todo: VecDeque<Key>,
     /// What devices hold as far as we know, when that is looked at.
     pub(crate) memory: Memory,
@@ -42,9 +46,8 @@ pub(crate) struct Check {
 
 impl Check {
     fn new(subnet: Subnet, options: &Options, todo: VecDeque<Key>) -> Self {
-        let (routing, look_closer) = (options.smp_routing, options.one_sweep_per_cable);
-        let memory = Memory::new();
-        Self { subnet, routing, look_closer, todo, memory, differs: None, gone: None, found: None }
+        let (options, memory) = (options.clone(), Memory::new());
+        Self { subnet, options, audit: None, todo, memory, differs: None, gone: None, found: None }
     }
 
     /// After a heavy sweep: has any switch noticed something meanwhile?
@@ -65,9 +68,10 @@ impl Check {
         Self::new(subnet, options, todo)
     }
 
-    /// A light sweep that reads every forwarding table too. A Set that was late, of this manager or of one before
-    /// it, may have come after a newer one.
-    pub(crate) fn audit(subnet: Subnet, options: &Options, memory: Memory) -> Self {
+    /// A light sweep that reads everything too that this manager has written. A Set that was late, of this manager
+    /// or of one before it, may have come after a newer one. Of SLtoVL mappings it reads one input per output, as
+    /// all else does.
+    pub(crate) fn audit(subnet: Subnet, options: &Options, memory: Memory, sm_lid: Lid) -> Self {
         let mut check = Self::light(subnet, options);
         for (node, found) in check.subnet.switches() {
             let top = found.switch.map_or(0, |info| info.linear_fdb_top);
@@ -75,8 +79,23 @@ impl Check {
                 check.todo.extend((0..=top / 64).map(|block| Key::Lft { node, block }));
             }
         }
-        check.memory = memory;
+        for (at, port, _) in check.subnet.cabled_ports() {
+            if check.subnet.node(at.node).is_some_and(FoundNode::is_switch) {
+                check.todo.push_back(Key::PortInfo(at));
+            }
+            let guid = check.guid(at.node);
+            let Some(held) = memory.get(&guid).and_then(|held| held.port(at.port)) else { continue };
+            check.todo.extend(held.sl_to_vl.map(|_| Key::SlToVl(at)));
+            let blocks = Lanes::of(&check.subnet, at, options).arbitration(port, options).into_iter();
+            let known = blocks.filter(|(block, _)| held.arbitration(*block).is_some());
+            check.todo.extend(known.map(|(block, _)| Key::VlArbitration(at, block)));
+        }
+        (check.memory, check.audit) = (memory, Some(sm_lid));
         check
+    }
+
+    pub(crate) fn is_audit(&self) -> bool {
+        self.audit.is_some()
     }
 
     /// Why a heavy sweep is needed.
@@ -102,7 +121,7 @@ impl Check {
         let before = self.subnet.node(at).and_then(|node| node.switch);
         // A switch without the table that it was given has lost everything else too.
         let same = before.is_some_and(|before| before.linear_fdb_top == now.linear_fdb_top);
-        if !same || now.port_state_change && !self.look_closer {
+        if !same || now.port_state_change && !self.options.one_sweep_per_cable {
             return self.changed(at);
         }
         if now.port_state_change {
@@ -117,6 +136,35 @@ impl Check {
         {
             held.set_lft_block(block, Some(*now));
             self.differs = Some(Reason::StateChange { guid });
+        }
+    }
+
+    fn looked_at_lanes(&mut self, at: PortAt, now: &[VirtualLane; 16]) {
+        let guid = self.guid(at.node);
+        if let Some(port) = self.memory.get_mut(&guid).and_then(|held| held.port_mut(at.port))
+            && port.sl_to_vl.as_ref() != Some(now)
+        {
+            port.sl_to_vl = Some(*now);
+            self.differs = Some(Reason::StateChange { guid });
+        }
+    }
+
+    fn looked_at_arbitration(&mut self, at: PortAt, block: VlBlock, now: &[u8; VlArbitrationTable::SIZE]) {
+        let guid = self.guid(at.node);
+        if let Some(port) = self.memory.get_mut(&guid).and_then(|held| held.port_mut(at.port))
+            && port.arbitration(block) != Some(now)
+        {
+            port.set_arbitration(block, Some(now));
+            self.differs = Some(Reason::StateChange { guid });
+        }
+    }
+
+    /// Whether a port lacks anything that it was told.
+    fn compare_port(&mut self, at: PortAt) {
+        let Some(sm_lid) = self.audit else { return };
+        let wanted = Wanted { subnet: &self.subnet, options: &self.options, sm_lid };
+        if wanted.port_info(at).is_some() {
+            self.differs = Some(Reason::StateChange { guid: self.guid(at.node) });
         }
     }
 
@@ -137,6 +185,7 @@ impl Check {
         if !news {
             port.info = Some(now);
             port.silent &= is_up(&now);
+            self.compare_port(at);
         } else if own {
             self.found = Some(Reason::OwnPort);
         } else {
@@ -170,6 +219,12 @@ impl Step for Check {
                     Request::get(AttributeId::LinearForwardingTable, u32::from(block)),
                 ),
                 Key::PortInfo(at) => (at, Request::get(AttributeId::PortInfo, u32::from(at.port.0))),
+                Key::SlToVl(at) => {
+                    (at, Request::get(AttributeId::SlToVlTable, sl_to_vl_modifier(&self.subnet, at, 0)))
+                }
+                Key::VlArbitration(at, block) => {
+                    (at, Request::get(AttributeId::VlArbitrationTable, vl_arbitration_modifier(at, block)))
+                }
                 Key::NodeInfo(Some(from)) => {
                     let path = self.subnet.node(from.node).and_then(|node| node.path.then(from.port));
                     let Some(path) = path else { continue };
@@ -178,7 +233,7 @@ impl Step for Check {
                 }
                 _ => continue,
             };
-            if let Some(route) = route_to(&self.subnet, at, self.routing) {
+            if let Some(route) = route_to(&self.subnet, at, self.options.smp_routing) {
                 return Some(Ask { key, route, request });
             }
         }
@@ -204,6 +259,12 @@ impl Step for Check {
                     &LinearForwardingTable::decode(answer.smp_attribute()).ports,
                 );
             }
+            Key::SlToVl(at) if fine => {
+                self.looked_at_lanes(at, &SlToVlTable::decode(answer.smp_attribute()).lanes);
+            }
+            Key::VlArbitration(at, block) if fine => {
+                self.looked_at_arbitration(at, block, answer.smp_attribute());
+            }
             Key::NodeInfo(Some(from)) if fine => {
                 self.found = Some(Reason::Answer { guid: self.guid(from.node), port: from.port });
             }
@@ -219,19 +280,21 @@ impl Step for Check {
             Key::SwitchInfo(at) | Key::ClearChange(at) | Key::Lft { node: at, .. } => {
                 self.found = Some(Reason::NoAnswer { guid: self.guid(at) });
             }
-            Key::PortInfo(at) => self.found = Some(Reason::NoAnswer { guid: self.guid(at.node) }),
+            Key::PortInfo(at) | Key::SlToVl(at) | Key::VlArbitration(at, _) => {
+                self.found = Some(Reason::NoAnswer { guid: self.guid(at.node) });
+            }
             // Still nobody there.
             _ => {}
         }
     }
 
     fn fallback(&mut self, key: Key) -> Option<DirectedPath> {
-        self.routing = SmpRouting::Directed;
+        self.options.smp_routing = SmpRouting::Directed;
         match key {
             Key::SwitchInfo(at) | Key::ClearChange(at) | Key::Lft { node: at, .. } => {
                 self.subnet.node(at).map(|node| node.path)
             }
-            Key::PortInfo(at) => self.subnet.path(at),
+            Key::PortInfo(at) | Key::SlToVl(at) | Key::VlArbitration(at, _) => self.subnet.path(at),
             _ => None,
         }
     }

@@ -57,7 +57,7 @@ pub struct SubnetManager {
     pub(crate) incomplete: u32,
     pub(crate) own_port_down: bool,
     pub(crate) is_up: bool,
-    /// Whether the next light sweep reads the forwarding tables too.
+    /// Whether an audit is to follow the next heavy sweep.
     pub(crate) audit_due: bool,
     pub(crate) progress: Progress,
     pub(crate) traps: TrapLog,
@@ -107,6 +107,10 @@ impl Doing {
             Self::Activate(step) => std::mem::take(&mut step.events),
             _ => Vec::new(),
         }
+    }
+
+    fn is_audit(&self) -> bool {
+        matches!(self, Self::Light(check) if check.is_audit())
     }
 
     /// Whether a heavy sweep is on that has yet to ask the switches whether anything changed.
@@ -174,6 +178,7 @@ impl SubnetManager {
             total: self.pipe.asked.max(self.progress.total),
             smps_sent: stats.sent,
             smps_retried: stats.retries,
+            audit_pending: self.audit_due || self.agenda.has_audit() || self.doing.is_audit(),
             mads_ignored: self.ignored + stats.unmatched,
             ..self.progress
         }
@@ -231,6 +236,7 @@ impl SubnetManager {
         match due {
             Due::Heavy(reason) => self.start_heavy(now, reason),
             Due::Light(reason) => self.start_light(now, reason),
+            Due::Audit => self.start_audit(now),
             Due::Look(reason, nodes) => self.start_look(reason, nodes),
         }
     }

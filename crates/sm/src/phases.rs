@@ -20,8 +20,9 @@ use crate::{Event, Phase, Reason, SmpCounts, SweepKind};
 
 /// How often the manager looks whether its own port has a link again.
 const OWN_PORT_INTERVAL: Time = Time::from_millis(50);
-/// How far apart sweeps for what is not complete get when there is no sweep interval.
-const RETRY_DELAY_MAX: Time = Time::from_secs(10);
+/// Stands for the sweep interval where there are no light sweeps: retries get no further apart, and audits come so
+/// long after what they look at.
+const INTERVAL_DEFAULT: Time = Time::from_secs(10);
 
 impl SubnetManager {
     pub(crate) fn start_heavy(&mut self, now: Time, reason: Reason) {
@@ -49,12 +50,20 @@ impl SubnetManager {
         if !self.own_port_down {
             self.say(Event::SweepStarted { kind: SweepKind::Light, reason });
         }
-        let check = if std::mem::take(&mut self.audit_due) && !self.own_port_down {
-            Check::audit(subnet, &self.options, std::mem::take(&mut self.memory))
-        } else {
-            Check::light(subnet, &self.options)
-        };
-        self.doing = Doing::Light(Box::new(check));
+        self.doing = Doing::Light(Box::new(Check::light(subnet, &self.options)));
+    }
+
+    /// A light sweep that reads everything back.
+    pub(crate) fn start_audit(&mut self, now: Time) {
+        if self.own_port_down {
+            // Whatever sweep follows when the link is there again is followed by an audit.
+            self.audit_due = true;
+            return self.agenda.light(now, Reason::OwnPort);
+        }
+        let Some(subnet) = self.standing.take() else { return self.agenda.heavy(now, Reason::Interval) };
+        self.say(Event::SweepStarted { kind: SweepKind::Light, reason: Reason::Interval });
+        let memory = std::mem::take(&mut self.memory);
+        self.doing = Doing::Light(Box::new(Check::audit(subnet, &self.options, memory, self.sm_lid)));
     }
 
     pub(crate) fn start_look(&mut self, reason: Reason, nodes: BTreeSet<u32>) {
@@ -73,7 +82,7 @@ impl SubnetManager {
             Doing::Activate(activate) => self.activated(now, *activate),
             Doing::Verify(check) => self.verified(now, *check),
             Doing::Light(mut check) => {
-                if !check.memory.is_empty() {
+                if check.is_audit() {
                     self.memory = std::mem::take(&mut check.memory);
                     // It was cut short.
                     self.audit_due = check.found.is_some();
@@ -210,7 +219,9 @@ impl SubnetManager {
         summary.sweeps = self.sweeps;
         summary.complete &= settled;
         // What was sent twice may arrive twice, the second time after something newer.
-        self.audit_due |= summary.retries > 0;
+        if std::mem::take(&mut self.audit_due) || summary.retries > 0 {
+            self.agenda.audit(now + self.interval());
+        }
         self.is_up = true;
         self.progress.ports_silent = summary.ports_silent;
         self.standing = Some(subnet);
@@ -264,7 +275,12 @@ impl SubnetManager {
     fn retry_delay(&self) -> Time {
         let doublings = self.incomplete.saturating_sub(1).min(16);
         let delay = Time::from_millis(self.options.retry_delay_ms.max(1).saturating_mul(1 << doublings));
+        delay.min(self.interval())
+    }
+
+    /// The sweep interval, or what stands for it where there are no light sweeps.
+    fn interval(&self) -> Time {
         let interval = Time::from_millis(self.options.sweep_interval_ms);
-        delay.min(if interval == Time::ZERO { RETRY_DELAY_MAX } else { interval })
+        if interval == Time::ZERO { INTERVAL_DEFAULT } else { interval }
     }
 }

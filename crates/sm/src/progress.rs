@@ -39,6 +39,9 @@ pub struct Progress {
     pub ports_active: u32,
     /// Ports with a link behind which nobody answers, as of the last sweep or look.
     pub ports_silent: u32,
+    /// Whether everything will be read back, because SMPs may have been late.
+    #[serde(default)]
+    pub audit_pending: bool,
     /// SMPs sent since the beginning, retries included.
     pub smps_sent: u64,
     /// Of those, retries.

@@ -316,6 +316,44 @@ fn a_late_set_of_a_manager_before_is_found() {
     assert_eq!(world.sent - reads, 6 + 18);
 }
 
+/// Whatever a late Set has put back, of whatever attribute, with light sweeps and without.
+#[test]
+fn everything_that_was_written_is_read_back() {
+    type Spoil = fn(&mut fake::Device);
+    let spoils: [(AttributeId, Spoil); 5] = [
+        (AttributeId::PortInfo, |device| device.ports[1].hoq_life = 1),
+        (AttributeId::PortInfo, |device| device.ports[4].neighbor_mtu = weft_wire::Mtu::Bytes256),
+        (AttributeId::SwitchInfo, |device| device.switch.linear_fdb_top = 1),
+        (AttributeId::SlToVlTable, |device| {
+            device.sl_to_vl.iter_mut().for_each(|(_, table)| table.fill(0x11));
+        }),
+        (AttributeId::VlArbitrationTable, |device| {
+            device.arbitration.iter_mut().for_each(|(_, table)| table.fill(0x11));
+        }),
+    ];
+    for sweep_interval_ms in [5_000, 0] {
+        for (at, (attribute, spoil)) in spoils.into_iter().enumerate() {
+            let options = Options { sweep_interval_ms, ..Options::default() };
+            let mut world = world(tree(&[3, 4], &[1, 2]), options);
+            world.run_for(Time::from_secs(2));
+            let (switch, _) = world.fake.fabric.switches().next().expect("a switch");
+            let all = |world: &World| {
+                let device = &world.fake.devices[switch.index()];
+                let top = device.switch.linear_fdb_top;
+                (device.ports.clone(), top, device.sl_to_vl.clone(), device.arbitration.clone())
+            };
+            let before = all(&world);
+            spoil(&mut world.fake.devices[switch.index()]);
+            assert!(all(&world) != before, "{attribute}");
+            world.fake.sets.clear();
+            world.run_for(Time::from_secs(12));
+            world.check();
+            assert!(all(&world) == before, "{attribute} {at}, {sweep_interval_ms} ms");
+            assert!(world.fake.sets.keys().all(|set| *set == attribute), "{:?}", world.fake.sets);
+        }
+    }
+}
+
 #[test]
 fn a_restart_too_short_to_be_missed_is_seen() {
     let mut world = world(tree(&[3, 4], &[1, 2]), Options::default());
