@@ -11,6 +11,7 @@ fn main() {
 
 const ANY: GenerateOptions = GenerateOptions {
     radix: None,
+    tree_hosts: None,
     rate: weft_topology::LinkRate::new(weft_topology::LinkWidth::X4, weft_topology::LinkSpeed::Edr),
 };
 

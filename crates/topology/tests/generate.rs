@@ -12,6 +12,7 @@ use weft_wire::NodeType;
 
 const ANY: GenerateOptions = GenerateOptions {
     radix: None,
+    tree_hosts: None,
     rate: weft_topology::LinkRate::new(weft_topology::LinkWidth::X4, weft_topology::LinkSpeed::Edr),
 };
 
@@ -107,6 +108,50 @@ fn a_k_ary_n_tree() {
         assert_eq!(fabric.counts().components, 1);
         assert_eq!(switch_diameter(&fabric), 2 * (n as usize - 1));
     }
+}
+
+/// How many hosts hang below each switch that can have any, in order.
+fn hosts_of_leaves(fabric: &Fabric) -> Vec<usize> {
+    let leaves = fabric.switches().filter(|(_, switch)| switch.description.starts_with("switch-1-"));
+    let to_hosts = |switch: &weft_topology::Node| {
+        switch.cabled_ports().filter(|(_, peer)| !fabric.node(peer.node).is_switch()).count()
+    };
+    leaves.map(|(_, switch)| to_hosts(switch)).collect()
+}
+
+#[test]
+fn a_tree_that_is_not_full() {
+    let with = |hosts, options: GenerateOptions| GenerateOptions { tree_hosts: Some(hosts), ..options };
+    let full = xgft(&[18, 36], &[1, 18], &radix(36)).unwrap();
+    assert_eq!(xgft(&[18, 36], &[1, 18], &with(648, radix(36))).unwrap(), full);
+
+    let fabric = xgft(&[18, 36], &[1, 18], &with(500, radix(36))).unwrap();
+    assert_eq!(counts(&fabric), (54, 500, 648 + 500));
+    assert_eq!(fabric.counts().components, 1);
+    // 500 is 13 for each of 36 leaves, and 32 more.
+    assert_eq!(hosts_of_leaves(&fabric), [[14; 32].as_slice(), &[13; 4]].concat());
+    assert_eq!(switch_degrees(&fabric), switch_degrees(&full));
+    // The free ports are the last of those for hosts, so that the others are where they are in the full tree.
+    let leaf = fabric.switches().find(|(_, switch)| switch.description == "switch-1-35").unwrap().1;
+    let free: Vec<u8> =
+        (1..=36).filter(|port| leaf.cabled_ports().all(|(number, _)| number.0 != *port)).collect();
+    assert_eq!(free, [14, 15, 16, 17, 18]);
+
+    let fabric = kary_ntree(3, 3, &with(10, ANY)).unwrap();
+    assert_eq!(counts(&fabric), (27, 10, 27 + 27 + 10));
+    assert_eq!(hosts_of_leaves(&fabric), [2, 1, 1, 1, 1, 1, 1, 1, 1]);
+
+    let fabric = rlft(8, 3, &with(0, ANY)).unwrap();
+    assert_eq!((fabric.counts().switches, fabric.counts().hosts), (80, 0));
+
+    // Hosts with two ports, each on another leaf, and two cables from leaf to root.
+    let fabric = pgft(&[4, 2], &[2, 2], &[1, 2], &with(5, ANY)).unwrap();
+    assert_eq!(counts(&fabric), (4 + 4, 5, 5 * 2 + 4 * 2 * 2));
+    assert_eq!(hosts_of_leaves(&fabric), [3, 3, 2, 2]);
+    assert_eq!(parse("tree.topo", &fabric.write_ibnetdiscover()).unwrap(), fabric);
+
+    let crowded = kary_ntree(2, 2, &with(5, ANY)).unwrap_err();
+    assert_eq!(crowded.to_string(), "the number of hosts of this tree must be 0 to 4, not 5");
 }
 
 #[test]
@@ -211,9 +256,9 @@ proptest! {
     #[test]
     fn any_parameters_give_a_fabric_or_an_error(
         list in proptest::collection::vec(0u32..4, 0..4), other in proptest::collection::vec(0u32..4, 0..4),
-        n in 0u32..4, ports in proptest::option::of(0u8..=255),
+        n in 0u32..4, ports in proptest::option::of(0u8..=255), tree_hosts in proptest::option::of(0u32..9),
     ) {
-        let options = GenerateOptions { radix: ports, ..ANY };
+        let options = GenerateOptions { radix: ports, tree_hosts, ..ANY };
         let _ = xgft(&list, &other, &options);
         let _ = pgft(&list, &other, &list, &options);
         let _ = torus(&list, n, &options);

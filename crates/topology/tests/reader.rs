@@ -126,6 +126,26 @@ const REFUSED: &[(&str, &str)] = &[
         "net:2:14: the file ends in the middle of a line: `\"b\" lid` (the file may be truncated)",
     ),
     (
+        "Switch 8 \"a\" # \"descr\"",
+        "net:1:16: the file ends in the middle of a line: `\"descr\"` (the file may be truncated)",
+    ),
+    (
+        "Switch 8 \"a\" # \"descr\" enha",
+        "net:1:16: the file ends in the middle of a line: `\"descr\" enha` (the file may be truncated)",
+    ),
+    (
+        "Switch 8 \"a\" # descr base port 0 lid 7 lm",
+        "net:1:16: the file ends in the middle of a line: `descr base port 0 lid 7 lm` (the file may be",
+    ),
+    (
+        "Switch 8 \"a\" # \"a\" base port 0 lid 7 lmc 0\n\nSwitch 8 \"b\"",
+        "net:3:1: the file ends in the middle of a line: `Switch 8 \"b\"` (the file may be truncated)",
+    ),
+    (
+        "Switch 8 \"a\"\n[1] \"a\"[2] # \"a\" lid 7 4xQDR\n[3] \"a\"[4]",
+        "net:3:1: the file ends in the middle of a line: `[3] \"a\"[4]` (the file may be truncated)",
+    ),
+    (
         "Switch 8 \"a\"\n[1] \"b\"[1]\n",
         "net:2:5: the node `b` is nowhere described: `\"b\"[1]` (the file may be",
     ),
@@ -146,6 +166,53 @@ fn errors_name_file_line_column_and_the_offending_text_in_one_line() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// A file that ends without a line break need not be truncated: these are whole.
+#[test]
+fn a_last_line_without_its_line_break() {
+    for (text, description) in [
+        ("Switch 4 \"S1\"", "S1"),
+        ("Switch 4 \"S1\" # a switch", "a switch"),
+        ("Ca 2 \"H1\" # \"host\"", "host"),
+        ("Ca 2 \"H1\" # \"\"", "H1"),
+        ("Switch 4 \"S1\" # \"spine\" base port 0 lid 12 lmc 3", "spine"),
+        ("Switch 4 \"S1\" # \"spine\" enhanced port 0 lid 12 lmc 3", "spine"),
+        ("Switch 4 \"S1\"\n[1] \"S1\"[2]", "S1"),
+        ("Switch 4 \"S1\" # \"one end\"\n[1] \"S1\"[2] # spare", "one end"),
+        ("Switch 4 \"S1\"\n[1] \"S1\"[2] # \"S1\" lid 1 4xQDR\n[3] \"S1\"[4] # \"S1\" lid 1 4xQDR", "S1"),
+    ] {
+        assert_eq!(read(text).nodes()[0].description, description, "{text}");
+    }
+}
+
+/// Wherever a file is cut within its last node, that is an error, or nothing is lost but the line that was cut.
+#[test]
+fn a_cut_anywhere_is_an_error_or_loses_whole_lines_only() {
+    let mut checked = 0;
+    for parameters in [
+        RandomFabric { switches: 1, hosts: 1, extra_cables: 0, parallel_cables: 0 },
+        RandomFabric { switches: 2, hosts: 3, extra_cables: 1, parallel_cables: 1 },
+    ] {
+        let fabric = random(&parameters, 3, &GenerateOptions::default()).expect("a fabric");
+        let mut sections: Vec<String> =
+            fabric.write_ibnetdiscover().split("\n\n").map(|section| format!("{section}\n\n")).collect();
+        // Each node once at the end.
+        for _ in 1..sections.len() {
+            sections[1..].rotate_left(1);
+            let text = sections.concat().trim_end().to_owned() + "\n";
+            let last = text.rfind("\n\n").expect("there are several nodes");
+            for cut in last..text.len() {
+                let Ok(fabric) = parse("cut", &text[..cut]) else { continue };
+                let before = text[..cut].rfind('\n').map_or(0, |end| end + 1);
+                let after = cut + text[cut..].find('\n').map_or(0, |end| end + 1);
+                let whole = [before, after].map(|end| parse("whole", &text[..end]));
+                assert!(whole.contains(&Ok(fabric)), "cut to {:?}", &text[before..cut]);
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 30, "only {checked} cuts give a fabric at all");
 }
 
 #[test]

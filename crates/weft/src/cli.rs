@@ -373,7 +373,8 @@ pub(crate) struct GenArgs {
     /// Ports per switch; by default as many as the fabric needs
     #[arg(long)]
     pub(crate) radix: Option<u8>,
-    /// Hosts per switch; for random fabrics, hosts in all
+    /// Hosts per switch, 1 by default; for trees, hosts in all, spread evenly over the leaves, as many as fit by
+    /// default; for random fabrics, hosts in all
     #[arg(long)]
     pub(crate) hosts: Option<u32>,
     /// The seed of random fabrics

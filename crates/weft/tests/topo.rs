@@ -12,11 +12,18 @@ use common::Home;
 #[test]
 fn every_kind_is_generated_and_read_back() {
     let home = Home::new();
-    let kinds: [(&[&str], &str); 10] = [
+    let kinds: [(&[&str], &str); 14] = [
         (&["xgft", "--children", "2,4", "--parents", "1,2"], "6 8 0 16 1"),
         (&["pgft", "--children", "2,2", "--parents", "1,2", "--parallel", "1,2"], "4 4 0 12 1"),
         (&["rlft", "--radix", "4", "--levels", "2"], "6 8 0 16 1"),
         (&["kary", "--arity", "2", "--levels", "3"], "12 8 0 24 1"),
+        (&["xgft", "--children", "2,4", "--parents", "1,2", "--hosts", "5"], "6 5 0 13 1"),
+        (
+            &["pgft", "--children", "2,2", "--parents", "1,2", "--parallel", "1,2", "--hosts", "3"],
+            "4 3 0 11 1",
+        ),
+        (&["rlft", "--radix", "4", "--levels", "2", "--hosts", "4"], "6 4 0 12 1"),
+        (&["kary", "--arity", "2", "--levels", "3", "--hosts", "1"], "12 1 0 17 1"),
         (&["mesh", "--dims", "3,3", "--hosts", "2"], "9 18 0 30 1"),
         (&["torus", "--dims", "3,3"], "9 9 0 27 1"),
         (&["ring", "--switches", "5", "--radix", "8"], "5 5 0 10 1"),
@@ -41,8 +48,8 @@ fn a_missing_parameter_is_named() {
     let home = Home::new();
     home.weft(&["topo", "gen", "ring"]).fails(2, "a fabric of kind ring needs --switches");
     home.weft(&["topo", "gen", "ring", "--switches", "300", "--radix", "2"]).fails(2, "radix of 2");
-    home.weft(&["topo", "gen", "kary", "--arity", "2", "--levels", "2", "--hosts", "3"])
-        .fails(2, "--hosts does not go with trees");
+    home.weft(&["topo", "gen", "kary", "--arity", "2", "--levels", "2", "--hosts", "5"])
+        .fails(2, "the number of hosts of this tree must be 0 to 4, not 5");
 }
 
 #[test]

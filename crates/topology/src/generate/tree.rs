@@ -89,23 +89,40 @@ impl Tree {
         if level == top { 0 } else { self.parents[level].saturating_mul(self.parallel[level]) }
     }
 
+    /// How many hosts there are below each subtree of leaves; the first ones have the one that is left over.
+    fn hosts_per_leaf(&self, hosts: u64, leaf: u64) -> u64 {
+        let leaves = self.subtrees(1);
+        hosts / leaves + u64::from(leaf < hosts % leaves)
+    }
+
     fn generate(&self, options: &GenerateOptions) -> Result<Fabric, GenerateError> {
         let top = self.children.len();
         let switches = (1..=top).map(|level| self.nodes(level)).fold(0, u64::saturating_add);
-        let host_ports = self.nodes(0).saturating_mul(self.ports_up(0));
+        let places = self.nodes(0);
+        let hosts = match options.tree_hosts {
+            Some(hosts) => in_range("the number of hosts of this tree", u64::from(hosts), 0, places)?,
+            None => places,
+        };
+        let host_ports = hosts.saturating_mul(self.ports_up(0));
         let mut generator = Generator::new(options, switches, host_ports)?;
-        let mut levels: Vec<Vec<NodeIndex>> = vec![Vec::new()];
+        let mut levels: Vec<Vec<(u64, NodeIndex)>> = vec![Vec::new()];
         for level in 1..=top {
             let ports = self.ports_down(level).saturating_add(self.ports_up(level));
-            let switch = |index| generator.switch(format!("switch-{level}-{index}"), ports);
+            let switch = |index| -> Result<_, GenerateError> {
+                Ok((index, generator.switch(format!("switch-{level}-{index}"), ports)?))
+            };
             levels.push((0..self.nodes(level)).map(switch).collect::<Result<_, _>>()?);
         }
-        for _ in 0..self.nodes(0) {
-            levels[0].push(generator.host(self.ports_up(0))?);
+        for leaf in 0..self.subtrees(1) {
+            // Where a leaf is not full, the ports that lead to its last places stay free.
+            let first = leaf * self.children[0];
+            for place in first..first + self.hosts_per_leaf(hosts, leaf) {
+                levels[0].push((place, generator.host(self.ports_up(0))?));
+            }
         }
         for (level, pair) in levels.windows(2).enumerate() {
-            for (index, node) in (0..).zip(&pair[0]) {
-                self.cable_up(&mut generator, level, (index, *node), &pair[1])?;
+            for node in &pair[0] {
+                self.cable_up(&mut generator, level, *node, &pair[1])?;
             }
         }
         Ok(generator.finish())
@@ -117,7 +134,7 @@ impl Tree {
         generator: &mut Generator,
         level: usize,
         (index, node): (u64, NodeIndex),
-        upper: &[NodeIndex],
+        upper: &[(u64, NodeIndex)],
     ) -> Result<(), GenerateError> {
         let roots = self.roots(level);
         let (subtree, root) = (index / roots, index % roots);
@@ -128,7 +145,7 @@ impl Tree {
             for cable in 0..parallel {
                 let up_port = self.ports_down(level) + up * parallel + cable;
                 let down_port = child * parallel + cable;
-                generator.cable((node, up_port), (upper[parent as usize], down_port))?;
+                generator.cable((node, up_port), (upper[parent as usize].1, down_port))?;
             }
         }
         Ok(())

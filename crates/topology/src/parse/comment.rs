@@ -31,6 +31,32 @@ pub(super) struct PortComment {
     pub(super) rate: Option<LinkRate>,
 }
 
+/// What is known of a line's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ends {
+    /// The line has its line break: it is whole.
+    Whole,
+    /// It is the last of its file and lacks its line break: if it is in ibnetdiscover's form, it must have all of it.
+    Perhaps,
+    /// The same, in a file whose other lines are in ibnetdiscover's form: so must this one be.
+    Cut,
+}
+
+impl Ends {
+    pub(super) fn of(unfinished: bool, others_in_form: bool) -> Self {
+        match (unfinished, others_in_form) {
+            (false, _) => Self::Whole,
+            (true, false) => Self::Perhaps,
+            (true, true) => Self::Cut,
+        }
+    }
+
+    /// Whether a comment of which this is known, in ibnetdiscover's form or not, must be a whole one of that form.
+    fn must_be_whole(self, in_form: bool) -> bool {
+        self == Self::Cut || self == Self::Perhaps && in_form
+    }
+}
+
 /// Part of a line: where it begins, and its text.
 #[derive(Clone, Copy)]
 struct Part<'a> {
@@ -58,15 +84,21 @@ impl<'a> Part<'a> {
     }
 }
 
+/// A fault for text, from `start` in its line, that the end of the file cut off.
+pub(super) fn truncated(start: usize, text: &str) -> Fault {
+    let span = start + text.len() - text.trim_start().len()..start + text.len();
+    Fault::new(span, Problem::Truncated).hint("the file may be truncated")
+}
+
 /// Reads what follows the `#` of a header line; `start` is where that is in the line.
-pub(super) fn header(start: usize, text: &str) -> Result<HeaderComment, Fault> {
+pub(super) fn header(start: usize, text: &str, of_switch: bool, ends: Ends) -> Result<HeaderComment, Fault> {
     let spaces = text.len() - text.trim_start().len();
     let whole = Part { start, text, strict: false }.cut(spaces..text.trim_end().len().max(spaces));
+    let quoted = whole.text.starts_with('"');
     let (description, tail) = if let Some(quoted) = whole.text.strip_prefix('"') {
         let Some(close) = quoted.rfind('"') else {
             let span = whole.start..whole.start + whole.text.len();
-            let hint = Some("the file may be truncated".to_owned());
-            return Err(Fault { hint, ..Fault::new(span, Problem::Unterminated) });
+            return Err(Fault::new(span, Problem::Unterminated).hint("the file may be truncated"));
         };
         (&quoted[..close], Part { strict: true, ..whole.cut(close + 2..whole.text.len()) })
     } else {
@@ -74,16 +106,20 @@ pub(super) fn header(start: usize, text: &str) -> Result<HeaderComment, Fault> {
         let end = marks.iter().filter_map(|mark| whole.text.find(mark)).min().unwrap_or(whole.text.len());
         (&whole.text[..end], whole.cut(end..whole.text.len()))
     };
-    Ok(HeaderComment {
-        description: description.to_owned(),
-        enhanced_port0: tail.text.contains("enhanced port 0"),
-        port0: lid_and_lmc(tail)?,
-    })
+    let port0 = lid_and_lmc(tail)?;
+    let is_whole = match of_switch {
+        true => port0.lid.is_some() && port0.lmc.is_some(),
+        false => !whole.text.is_empty(),
+    };
+    if !is_whole && ends.must_be_whole(quoted || !tail.text.is_empty()) {
+        return Err(truncated(start, text));
+    }
+    let enhanced_port0 = tail.text.contains("enhanced port 0");
+    Ok(HeaderComment { description: description.to_owned(), enhanced_port0, port0 })
 }
 
-/// Reads what follows the `#` of a port line. A line that `must_be_whole` is the last of a file that does not
-/// end in a line break: there, a comment that stops before its link rate was cut off.
-pub(super) fn port(start: usize, text: &str, must_be_whole: bool) -> Result<PortComment, Fault> {
+/// Reads what follows the `#` of a port line.
+pub(super) fn port(start: usize, text: &str, ends: Ends) -> Result<PortComment, Fault> {
     let part = Part { start, text, strict: false };
     let quotes = (text.find('"'), text.rfind('"'));
     let comment = match quotes {
@@ -94,10 +130,8 @@ pub(super) fn port(start: usize, text: &str, must_be_whole: bool) -> Result<Port
         }
         _ => PortComment { own: lid_and_lmc(part)?, remote: LidLmc::default(), rate: rate(part)? },
     };
-    if must_be_whole && quotes.0.is_some() && comment.rate.is_none() {
-        let span = start + text.len() - text.trim_start().len()..start + text.len();
-        let hint = Some("the file may be truncated".to_owned());
-        return Err(Fault { hint, ..Fault::new(span, Problem::Truncated) });
+    if comment.rate.is_none() && ends.must_be_whole(quotes.0.is_some()) {
+        return Err(truncated(start, text));
     }
     Ok(comment)
 }

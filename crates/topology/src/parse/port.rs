@@ -1,6 +1,6 @@
 //! A port's line.
 
-use super::comment::{self, LidLmc};
+use super::comment::{self, Ends, LidLmc};
 use super::draft::{NodeDraft, PortDraft, RemoteDraft, Spot};
 use super::error::Problem;
 use super::line::{Fault, Line};
@@ -81,9 +81,12 @@ fn read_options(
         };
         options.push((name, line.number("the mask", range)? as u8));
     }
-    let comment = match line.take("#") {
-        true => comment::port(line.offset(), line.rest(), at.unfinished)?,
-        false => comment::PortComment::default(),
+    let comment = if line.take("#") {
+        comment::port(line.offset(), line.rest(), at.port_ends())?
+    } else if at.port_ends() == Ends::Cut {
+        return Err(comment::truncated(0, at.text));
+    } else {
+        comment::PortComment::default()
     };
     if options.is_empty() && comment.rate.is_none() {
         return Ok((None, comment));

@@ -7,7 +7,7 @@ use std::ops::{Range, RangeInclusive};
 use weft_wire::{Guid, Lid};
 
 use super::Loader;
-use super::comment;
+use super::comment::{self, Ends};
 use super::draft::{Draft, NodeDraft, PortDraft, Spot};
 use super::error::{ParseError, Place, Problem};
 use super::line::{Fault, Line};
@@ -43,6 +43,7 @@ pub(super) struct Reader<'l, 'f> {
     open: Option<usize>,
     settings: Settings,
     guids: BTreeMap<Guid, usize>,
+    seen: Seen,
     ports: usize,
     depth: usize,
     includes: usize,
@@ -81,10 +82,29 @@ pub(super) struct At<'a> {
     number: usize,
     pub(super) text: &'a str,
     /// Whether it is the last of its file and lacks its line break.
-    pub(super) unfinished: bool,
+    unfinished: bool,
+    /// What the lines before it in its file had.
+    seen: Seen,
+}
+
+/// Which lines of a file have had ibnetdiscover's comments, so that a last one without was cut off.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// A switch's header with its LID.
+    headers: bool,
+    /// A port's line with its neighbour's LID.
+    ports: bool,
 }
 
 impl At<'_> {
+    fn header_ends(&self) -> Ends {
+        Ends::of(self.unfinished, self.seen.headers || self.seen.ports)
+    }
+
+    pub(super) fn port_ends(&self) -> Ends {
+        Ends::of(self.unfinished, self.seen.ports)
+    }
+
     pub(super) fn spot(&self, span: Range<usize>) -> Spot {
         let column = self.text.get(..span.start).unwrap_or_default().chars().count() + 1;
         let text = self.text.get(span).unwrap_or_default().to_owned();
@@ -120,6 +140,7 @@ impl<'l, 'f> Reader<'l, 'f> {
             open: None,
             settings,
             guids: BTreeMap::new(),
+            seen: Seen::default(),
             ports: 0,
             depth: 0,
             includes: 0,
@@ -129,10 +150,11 @@ impl<'l, 'f> Reader<'l, 'f> {
 
     pub(super) fn read_file(&mut self, file: &str, text: &str) -> Result<(), ParseError> {
         let mut lines = text.split('\n').enumerate().peekable();
+        let outer = std::mem::take(&mut self.seen);
         while let Some((index, text)) = lines.next() {
             let text = text.trim_end();
             let unfinished = lines.peek().is_none() && !text.is_empty();
-            let at = At { file, number: index + 1, text, unfinished };
+            let at = At { file, number: index + 1, text, unfinished, seen: self.seen };
             self.lines += 1;
             let too_large = if self.lines > LINES_MAX {
                 Some(("lines", LINES_MAX))
@@ -146,6 +168,7 @@ impl<'l, 'f> Reader<'l, 'f> {
             }
             self.read_line(at)?;
         }
+        self.seen = outer;
         Ok(())
     }
 
@@ -264,7 +287,8 @@ impl<'l, 'f> Reader<'l, 'f> {
     }
 
     fn read_node(&mut self, at: At<'_>, mut line: Line<'_>, kind: NodeType) -> Result<(), ParseError> {
-        let header = read_header(&mut line, &self.settings.module).map_err(|fault| at.error(fault))?;
+        let header =
+            read_header(&mut line, at, kind, &self.settings.module).map_err(|fault| at.error(fault))?;
         let spot = at.spot(header.id_span);
         if let Some(first) = self.draft.ids.get(&header.id) {
             let other = self.draft.nodes[*first].spot.place.clone();
@@ -296,6 +320,7 @@ impl<'l, 'f> Reader<'l, 'f> {
             node.ports[0].lid = comment.port0.lid.unwrap_or(Lid(0));
             node.ports[0].lmc = comment.port0.lmc.unwrap_or(0);
         }
+        self.seen.headers |= comment.port0.lid.is_some() && comment.port0.lmc.is_some();
         self.open = Some(self.draft.nodes.len());
         self.draft.ids.insert(header.id, self.draft.nodes.len());
         let masks = self.settings.masks;
@@ -336,6 +361,7 @@ impl<'l, 'f> Reader<'l, 'f> {
             node_port.lid = lids.lid.unwrap_or(Lid(0));
             node_port.lmc = lids.lmc.unwrap_or(0);
         }
+        self.seen.ports |= port.remote.as_ref().is_some_and(|remote| remote.lid.lid.is_some());
         draft.ports.insert(number, PortDraft { spot, ..port });
         match alias {
             Some(alias) => self.add_alias(alias, owner, number),
@@ -410,7 +436,7 @@ pub(super) fn check_name(line: &Line<'_>, start: usize, name: &str) -> Result<()
     Err(line.fault(start, problem))
 }
 
-fn read_header(line: &mut Line<'_>, module: &str) -> Result<Header, Fault> {
+fn read_header(line: &mut Line<'_>, at: At<'_>, kind: NodeType, module: &str) -> Result<Header, Fault> {
     line.skip_spaces();
     let ports = line.number("the number of ports", 1..=u64::from(PORTS_PER_NODE_MAX))?;
     line.skip_spaces();
@@ -420,9 +446,13 @@ fn read_header(line: &mut Line<'_>, module: &str) -> Result<Header, Fault> {
     let id = if module.is_empty() { id.to_owned() } else { format!("{module}#{id}") };
     let id_span = start..line.offset();
     line.end()?;
-    let comment = match line.take("#") {
-        true => comment::header(line.offset(), line.rest())?,
-        false => comment::HeaderComment::default(),
+    let comment = if line.take("#") {
+        let of_switch = kind == NodeType::Switch;
+        comment::header(line.offset(), line.rest(), of_switch, at.header_ends())?
+    } else if at.header_ends() == Ends::Cut {
+        return Err(comment::truncated(0, at.text));
+    } else {
+        comment::HeaderComment::default()
     };
     if comment.description.len() > DESCRIPTION_BYTES_MAX {
         let problem = Problem::TooLarge { what: "bytes in a description", max: DESCRIPTION_BYTES_MAX };

@@ -41,7 +41,7 @@ fn make(args: &GenArgs) -> anyhow::Result<()> {
 }
 
 fn generate(args: &GenArgs) -> anyhow::Result<Fabric> {
-    let options = GenerateOptions { radix: args.radix, ..GenerateOptions::default() };
+    let options = GenerateOptions { radix: args.radix, tree_hosts: args.hosts, ..GenerateOptions::default() };
     let needed = |value: Option<u32>, option: &str| {
         value.ok_or_else(|| {
             let kind = format!("{:?}", args.kind).to_lowercase();
@@ -50,12 +50,6 @@ fn generate(args: &GenArgs) -> anyhow::Result<Fabric> {
         })
     };
     let listed = |list: &[u32], option: &str| needed((!list.is_empty()).then_some(0), option);
-    let tree = matches!(args.kind, GenKind::Xgft | GenKind::Pgft | GenKind::Rlft | GenKind::Kary);
-    if tree && args.hosts.is_some() {
-        return Err(Failure::bad_input("--hosts does not go with trees")
-            .hint("their levels say how many hosts they have; the first of --children is hosts per leaf")
-            .into());
-    }
     let hosts = args.hosts.unwrap_or(1);
     let made = match args.kind {
         GenKind::Xgft | GenKind::Pgft => {
