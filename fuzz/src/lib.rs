@@ -3,12 +3,16 @@
 //! `cargo fuzz run TARGET --features libfuzzer` searches for new inputs; `tests/replay.rs` replays those that were
 //! kept in `corpus/TARGET/`, so the usual test run covers them too.
 
+use weft_device::{Device, DeviceConfig, DeviceOptions, Input, PortConfig};
+use weft_machine::{Machine, Time};
+use weft_sm::GuidToLid;
 use weft_wire::{
-    Bth, ClassPortInfo, Details, Deth, DirectedSmp, GidDetails, GuidInfo, KeyDetails, LinearForwardingTable,
-    LocalChangesDetails, Lrh, MKeyDetails, MadHeader, MulticastForwardingTable, NodeDescription, NodeInfo,
-    Notice, PKeyTable, Packet, PerfMad, PortCounters, PortCountersExtended, PortDetails, PortInfo,
-    SlToVlTable, SmInfo, Smp, SwitchDetails, SwitchInfo, SwitchKeyDetails, SystemImageGuidDetails,
-    TrapNumber, VlArbitrationTable,
+    Bth, ClassPortInfo, Details, Deth, DirectedSmp, GidDetails, Guid, GuidInfo, KeyDetails, Lid,
+    LinearForwardingTable, LinkParameters, LocalChangesDetails, Lrh, MKeyDetails, Mad, MadHeader, MadRoute,
+    MulticastForwardingTable, NodeDescription, NodeInfo, NodeType, Notice, PKeyTable, Packet, PerfMad,
+    PortCounters, PortCountersExtended, PortDetails, PortInfo, PortNum, SlToVlTable, SmInfo, Smp,
+    SwitchDetails, SwitchInfo, SwitchKeyDetails, SystemImageGuidDetails, TrapNumber, VirtualLane,
+    VlArbitrationTable,
 };
 
 /// A fuzz target: its name, which is its corpus' folder, and what it does with an input.
@@ -17,11 +21,15 @@ pub type Target = (&'static str, fn(&[u8]));
 /// Every target.
 pub const TARGETS: &[Target] = &[
     ("decode", decode),
+    ("device", device),
+    ("guid2lid", guid2lid),
+    ("launch", launch),
     ("link", link),
     ("notice", notice),
     ("packet", packet),
     ("topology_parse", topology_parse),
     ("umad", umad),
+    ("umad_reply", umad_reply),
 ];
 
 macro_rules! inverse {
@@ -73,14 +81,74 @@ pub fn topology_parse(bytes: &[u8]) {
     }
 }
 
-/// The attachment protocol's decoder, fed in two pieces.
+/// The attachment protocol as an agent reads it.
 pub fn umad(bytes: &[u8]) {
+    in_two_pieces::<weft_umad::ClientMessage>(bytes);
+}
+
+/// The attachment protocol as a program reads it.
+pub fn umad_reply(bytes: &[u8]) {
+    in_two_pieces::<weft_umad::ServerMessage>(bytes);
+}
+
+fn in_two_pieces<M: weft_umad::Message>(bytes: &[u8]) {
     let (head, tail) = bytes.split_at(bytes.len() / 3);
-    let mut decoder = weft_umad::Decoder::<weft_umad::ClientMessage>::new();
+    let mut decoder = weft_umad::Decoder::<M>::new();
     for piece in [head, tail] {
         decoder.feed(piece);
         while let Ok(Some(_)) = decoder.next_message() {}
     }
+}
+
+/// What agents and the subnet manager tell a launcher.
+pub fn launch(bytes: &[u8]) {
+    let mut decoder = weft_umad::launch::LineDecoder::new();
+    decoder.feed(bytes);
+    while let Ok(Some(_)) = decoder.next_message::<weft_umad::launch::ToLauncher>() {}
+}
+
+/// The file of kept LIDs: what is accepted is written so that it reads the same again.
+pub fn guid2lid(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(known) = text.parse::<GuidToLid>() {
+        let again = known.to_string().parse::<GuidToLid>().expect("what was written can be read");
+        assert_eq!(again.to_string(), known.to_string());
+    }
+}
+
+/// A switch with a link at each port: any MAD at any port, by any lane, and the switch goes on answering.
+pub fn device(bytes: &[u8]) {
+    let link = LinkParameters { width: 2, speed: 4, speed_ext: 0 };
+    let port = |guid| PortConfig { guid: Guid(guid), link };
+    let mut device = Device::new(&DeviceConfig {
+        kind: NodeType::Switch,
+        guid: Guid(7),
+        system_image_guid: Guid(7),
+        description: "fuzzed".to_owned(),
+        vendor_id: 0,
+        device_id: 0,
+        ports: (1..5).map(port).collect(),
+        enhanced_port0: false,
+        options: DeviceOptions::default(),
+    });
+    for number in 1..5 {
+        device.handle_input(Time::ZERO, Input::LinkUp { port: PortNum(number), peer: link });
+    }
+    let mut now = Time::ZERO;
+    for chunk in bytes.chunks(260) {
+        now += Time::from_millis(1);
+        let Some((address, mad)) = chunk.split_first_chunk::<4>() else { break };
+        let mut padded = Mad::default();
+        padded.0[..mad.len()].copy_from_slice(mad);
+        let dlid = if address[1] & 1 == 0 { Lid::PERMISSIVE } else { Lid(u16::from(address[2])) };
+        let route = MadRoute { vl: VirtualLane(address[3] & 15), ..MadRoute::smp(dlid, Lid::PERMISSIVE) };
+        let packet = Packet::from_mad(&route, &padded);
+        device.handle_input(now, Input::Receive { port: PortNum(address[0] % 6), packet });
+        while device.poll_output().is_some() {}
+        device.handle_timeout(now);
+        while device.poll_output().is_some() {}
+    }
+    assert_eq!(device.snapshot().ports.len(), 5);
 }
 
 /// What the other end of a cable may send: control frames, or a data lane's stream.

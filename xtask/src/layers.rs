@@ -23,7 +23,7 @@ const ROOMS: &[Room] = &[
         uses: &["wire"],
         pure: Some(&["serde", "thiserror", "winnow", "rand", "rand_pcg"]),
     },
-    Room { name: "routing", uses: &["wire", "topology"], pure: Some(&["serde", "thiserror", "fixedbitset"]) },
+    Room { name: "routing", uses: &["wire", "topology"], pure: Some(&["serde", "thiserror"]) },
     Room { name: "device", uses: &["wire", "machine"], pure: Some(PURE) },
     Room { name: "mgmt", uses: &["wire", "machine"], pure: Some(PURE) },
     Room { name: "sm", uses: &["wire", "machine", "mgmt", "topology", "routing"], pure: Some(PURE) },
