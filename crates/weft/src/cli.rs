@@ -146,6 +146,19 @@ pub(crate) struct UpArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) patience: u64,
 
+    /// What the devices are told
+    #[command(flatten)]
+    pub(crate) devices: DeviceArgs,
+
+    /// What the subnet manager is told
+    #[command(flatten)]
+    pub(crate) sm: SmArgs,
+}
+
+/// What the devices are told.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Devices")]
+pub(crate) struct DeviceArgs {
     /// Milliseconds between repeats of a trap that nobody represses
     #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     pub(crate) trap_interval_ms: u64,
@@ -154,9 +167,13 @@ pub(crate) struct UpArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     pub(crate) trap_limit: u16,
 
-    /// What the subnet manager is told
-    #[command(flatten)]
-    pub(crate) sm: SmArgs,
+    /// Microseconds for which one SMP keeps a device's management busy; 0 answers at once
+    #[arg(long, value_name = "US", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=60_000_000))]
+    pub(crate) smp_processing_us: u64,
+
+    /// SMPs that wait in a device while another one is processed; the next one is dropped and counted (VL15Dropped)
+    #[arg(long, value_name = "COUNT", default_value_t = 128)]
+    pub(crate) vl15_buffer: u16,
 }
 
 /// What the subnet manager is told.

@@ -274,3 +274,27 @@ fn a_laboratory_stays_when_nobody_reads_the_summary() {
     assert!(up.wait().unwrap().success());
     assert!(home.processes().iter().all(|(_, pid)| runs(*pid)));
 }
+
+/// The devices of a laboratory with a subnet manager that sends many SMPs at once: the SMPs dropped in all.
+fn dropped_smps(home: &Home, file: &str, vl15_buffer: &str) -> u64 {
+    let options = ["--smp-processing-us", "2000", "--vl15-buffer", vl15_buffer];
+    let manager = ["--max-wire-smps", "32", "--timeout-ms", "50"];
+    home.weft(&[&["up", file], &options[..], &manager].concat()).succeeds();
+    let links = home.json(&["links", "--json"]);
+    let mut dropped = 0;
+    for link in links.as_array().unwrap() {
+        assert_eq!(link["state"], "Active", "{link}");
+        dropped +=
+            ["a", "b"].iter().map(|end| link[end]["totals"]["vl15_dropped"].as_u64().unwrap()).sum::<u64>();
+    }
+    home.weft(&["down"]).succeeds();
+    dropped
+}
+
+#[test]
+fn a_full_vl15_buffer_drops_and_counts_and_the_fabric_comes_up_all_the_same() {
+    let home = Home::new();
+    let file = home.small_tree();
+    assert!(dropped_smps(&home, text(&file), "2") > 0, "32 SMPs at once fit into a buffer of 2");
+    assert_eq!(dropped_smps(&home, text(&file), "128"), 0, "32 SMPs at once do not fit into a buffer of 128");
+}

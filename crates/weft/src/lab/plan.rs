@@ -14,7 +14,7 @@ use weft_wire::PortNum;
 use super::folder::{self, Base, LabFolder, Place};
 use super::ports::{self, Claim};
 use super::record::{AgentRecord, DeviceRecord, LabRecord, SmPlace};
-use crate::cli::{Pack, SmArgs, SmpRouting, UpArgs};
+use crate::cli::{DeviceArgs, Pack, SmArgs, SmpRouting, UpArgs};
 use crate::sm_process::SmConfig;
 
 /// Writes everything that the processes of a laboratory read, and its record. The ports stay claimed until the
@@ -62,11 +62,7 @@ fn write_agents(
     args: &UpArgs,
 ) -> anyhow::Result<()> {
     let authority = Authority::new(lab.name()).context("cannot make the laboratory's authority")?;
-    let options = DeviceOptions {
-        trap_interval: Time::from_millis(args.trap_interval_ms),
-        trap_limit: args.trap_limit,
-        ..DeviceOptions::default()
-    };
+    let options = device_options(&args.devices);
     let per_agent = record.agents.first().map_or(1, |agent| agent.devices.len());
     let mut start = 0;
     for agent in &record.agents {
@@ -103,6 +99,17 @@ fn write_agents(
         folder::write(&unfinished.agent_lock(&agent.name), b"")?;
     }
     Ok(())
+}
+
+/// What the command line says, as the devices' options.
+fn device_options(args: &DeviceArgs) -> DeviceOptions {
+    DeviceOptions {
+        vl15_buffer_packets: args.vl15_buffer,
+        smp_processing: Time::from_micros(args.smp_processing_us),
+        trap_interval: Time::from_millis(args.trap_interval_ms),
+        trap_limit: args.trap_limit,
+        ..DeviceOptions::default()
+    }
 }
 
 fn cable_end(fabric: &Fabric, port: PortRef) -> CableEnd {
