@@ -1,7 +1,7 @@
 //! What other subnet managers are told. Electing a master comes later: for now this manager answers who it is, and
 //! says so when it meets another.
 
-use weft_wire::{AddressedMad, DirectedSmp, Guid, Mad, Method, SmInfo, SmState, Smp};
+use weft_wire::{AddressedMad, DirectedSmp, Guid, Mad, Method, SmInfo, SmKey, SmState, Smp};
 
 use crate::Options;
 
@@ -19,7 +19,7 @@ impl Candidate {
         let info = SmInfo {
             guid: self.port_guid,
             // The key is for managers that have shown theirs, and a Get shows none.
-            sm_key: 0,
+            sm_key: SmKey::default(),
             act_count: self.act_count,
             priority: options.priority & 0xf,
             sm_state: if self.master { SmState::Master } else { SmState::Discovering },

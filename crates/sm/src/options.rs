@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 use weft_mgmt::Limits;
-use weft_wire::{GidPrefix, MKey, Mtu, ServiceLevel, VirtualLane, VlArbitrationEntry, VlCap};
+use weft_wire::{GidPrefix, MKey, Mtu, ServiceLevel, SmKey, VirtualLane, VlArbitrationEntry, VlCap};
 
 /// How SMPs travel once forwarding tables stand. Discovery and tables always go by directed route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ pub struct Options {
     /// 0 to 15; the highest wins the election.
     pub priority: u8,
     /// What managers that trust each other share.
-    pub sm_key: u64,
+    pub sm_key: SmKey,
     /// The key that ports are told to ask of managers; 0 is none.
     pub m_key: MKey,
     /// The upper half of every GID.
@@ -111,7 +111,7 @@ impl Default for Options {
             vl_high_limit: 0,
             lmc: 0,
             priority: 0,
-            sm_key: 1,
+            sm_key: SmKey(1),
             m_key: MKey(0),
             subnet_prefix: GidPrefix::DEFAULT,
             sm_sl: ServiceLevel(0),

@@ -82,6 +82,10 @@ id! {
     MKey(u64), 64, "0x{:016x}"
 }
 id! {
+    /// The key of subnet managers that trust each other (IBA 14.2.5.13).
+    SmKey(u64), 64, "0x{:016x}"
+}
+id! {
     /// The upper half of a GID: the subnet's prefix.
     GidPrefix(u64), 64, "0x{:016x}"
 }

@@ -40,8 +40,8 @@ pub use codes::{
 };
 pub use crc::{icrc, vcrc};
 pub use ids::{
-    Gid, GidPrefix, Guid, Lid, MKey, PKey, PortNum, QKey, QpNum, ServiceLevel, TransactionId, TrapNumber,
-    VirtualLane,
+    Gid, GidPrefix, Guid, Lid, MKey, PKey, PortNum, QKey, QpNum, ServiceLevel, SmKey, TransactionId,
+    TrapNumber, VirtualLane,
 };
 pub use layout::{Field, Row};
 pub use mad::{

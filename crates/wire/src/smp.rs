@@ -2,8 +2,8 @@
 
 use crate::value::Bits;
 use crate::{
-    GidPrefix, Guid, Lid, MKey, Mtu, NodeType, PKey, PhysState, PortNum, PortState, ServiceLevel, SmState,
-    VirtualLane, VlCap,
+    GidPrefix, Guid, Lid, MKey, Mtu, NodeType, PKey, PhysState, PortNum, PortState, ServiceLevel, SmKey,
+    SmState, VirtualLane, VlCap,
 };
 
 layout! {
@@ -298,7 +298,7 @@ layout! {
         /// The port GUID that the manager is behind.
         0, 64, guid: Guid;
         /// The key of managers that trust each other.
-        64, 64, sm_key: u64;
+        64, 64, sm_key: SmKey;
         /// Counts the manager's work, so that a hung one is noticed.
         128, 32, act_count: u32;
         /// 0 to 15, higher wins.

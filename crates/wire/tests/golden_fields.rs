@@ -80,7 +80,7 @@ fn the_managers_state() {
     pinned!(
         SmInfo {
             guid: Guid(0x0102_0304_0506_0708),
-            sm_key: 0x1112_1314_1516_1718,
+            sm_key: SmKey(0x1112_1314_1516_1718),
             act_count: 0x2122_2324,
             priority: 14,
             sm_state: SmState::from_code(3),
