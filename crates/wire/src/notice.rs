@@ -232,9 +232,9 @@ layout! {
     pub struct MKeyDetails: 54 {
         /// Reserved.
         0, 16, reserved_0: u16;
-        /// Who was asked.
+        /// Who asked.
         16, 16, lid: Lid;
-        /// Who asked, on a directed route.
+        /// The DrSLID of what was asked along a directed route.
         32, 16, dr_slid: Lid;
         /// With which method.
         48, 8, method: Method;

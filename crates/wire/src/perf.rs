@@ -65,7 +65,7 @@ pub mod perf_capability {
 }
 
 layout! {
-    /// A port's counters; all but none saturate (IBA 16.1.3.5).
+    /// A port's counters; each stays at its highest value until it is reset (IBA 16.1.3.5).
     pub struct PortCounters: 44 {
         /// Reserved.
         0, 8, reserved_0: u8;
