@@ -1,9 +1,13 @@
 //! The command line. The doc comments below are the help.
 
+mod bench;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+
+pub(crate) use bench::{BenchSmpArgs, BenchUpArgs, BenchVerb};
 
 /// A distributed emulator of InfiniBand fabrics
 ///
@@ -88,6 +92,15 @@ pub(crate) enum Pack {
     Devices(usize),
     /// All of the fabric.
     All,
+}
+
+impl std::fmt::Display for Pack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Devices(count) => write!(f, "{count}"),
+            Self::All => f.write_str("all"),
+        }
+    }
 }
 
 impl std::str::FromStr for Pack {
@@ -400,24 +413,6 @@ pub(crate) struct GenArgs {
     /// The file to write; by default standard output
     #[arg(long, short)]
     pub(crate) output: Option<PathBuf>,
-}
-
-/// `bench`
-#[derive(Debug, Subcommand)]
-pub(crate) enum BenchVerb {
-    /// Round trips of SMPs through a running laboratory, next to a bare QUIC datagram ping-pong
-    Smp(BenchSmpArgs),
-}
-
-/// `bench smp`
-#[derive(Debug, Args)]
-pub(crate) struct BenchSmpArgs {
-    /// Round trips per measurement
-    #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u32).range(100..))]
-    pub(crate) count: u32,
-    /// Print JSON instead of tables
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// `sim`

@@ -37,6 +37,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Fault(verb) => fault::run(&lab()?, &verb)?,
         Verb::Topo(verb) => return topo::run(&verb),
         Verb::Bench(BenchVerb::Smp(args)) => return bench::smp(&lab()?, &args),
+        Verb::Bench(BenchVerb::Up(args)) => return bench::up(&args),
         Verb::Sim(args) => sim::run(&args)?,
         Verb::Completions { shell } => {
             let mut script = Vec::new();

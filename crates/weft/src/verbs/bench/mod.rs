@@ -1,8 +1,9 @@
-//! `weft bench smp`
+//! `weft bench`
 
 mod bare_quic;
 mod placement;
 mod quiet;
+mod up;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -26,6 +27,7 @@ use placement::{Placed, Placement};
 use quiet::Watch;
 
 pub(super) use bare_quic::echo;
+pub(super) use up::run as up;
 
 /// The windows that are tried.
 const WINDOWS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
@@ -147,15 +149,7 @@ pub(super) fn smp(folder: &LabFolder, args: &BenchSmpArgs) -> anyhow::Result<Exi
         windows,
         others_used,
     };
-    if others_used > quiet::OTHERS_MAX {
-        return Err(Failure::new(format!(
-            "something else used {:.0} % of a core meanwhile, more than {:.0} %: no number is quoted",
-            others_used * 100.0,
-            quiet::OTHERS_MAX * 100.0
-        ))
-        .hint("stop other programs, or wait until the laboratory is idle, and measure again")
-        .into());
-    }
+    quiet::judge(others_used)?;
     if args.json {
         print_json(&report)?;
     } else {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use weft_umad::lock;
 
+use crate::failure::Failure;
 use crate::lab::LabFolder;
 
 /// The share of one core that others may use while a number is taken.
@@ -39,7 +40,7 @@ impl<'a> Watch<'a> {
 
 /// What all processes and other machines used of all cores since boot. Interrupts are left out: the kernel counts
 /// those of the measured packets there too.
-fn all_used() -> anyhow::Result<Duration> {
+pub(super) fn all_used() -> anyhow::Result<Duration> {
     let text = std::fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
     let line = text.lines().next().context("/proc/stat is empty")?;
     let fields: Vec<u64> = line.split_whitespace().skip(1).map(|word| word.parse().unwrap_or(0)).collect();
@@ -48,10 +49,17 @@ fn all_used() -> anyhow::Result<Duration> {
     Ok(ticks(used))
 }
 
+/// This process and the laboratory's.
 fn own_used(lab: &LabFolder) -> anyhow::Result<BTreeMap<i32, Duration>> {
-    let mut used = BTreeMap::new();
+    let mut used = lab_used(lab)?;
     let own = i32::try_from(std::process::id()).unwrap_or(0);
     used.insert(own, process_used(own).unwrap_or_default());
+    Ok(used)
+}
+
+/// The laboratory's processes.
+pub(super) fn lab_used(lab: &LabFolder) -> anyhow::Result<BTreeMap<i32, Duration>> {
+    let mut used = BTreeMap::new();
     let locks = std::fs::read_dir(lab.locks()).context("cannot list the laboratory's processes")?;
     for entry in locks.flatten() {
         let holder = lock::holder(&entry.path()).ok().flatten();
@@ -62,13 +70,37 @@ fn own_used(lab: &LabFolder) -> anyhow::Result<BTreeMap<i32, Duration>> {
     Ok(used)
 }
 
+/// This process and the children that it has seen end.
+pub(super) fn own_and_children_used() -> Duration {
+    let own = i32::try_from(std::process::id()).unwrap_or(0);
+    fields_of(own, &[11, 12, 13, 14]).unwrap_or_default()
+}
+
 /// What a process and its threads used. `None` when it is gone.
 pub(super) fn process_used(pid: i32) -> Option<Duration> {
+    fields_of(pid, &[11, 12])
+}
+
+/// The sum of some of the clock-tick fields of a process, counted from behind its name.
+fn fields_of(pid: i32, fields: &[usize]) -> Option<Duration> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may hold anything, even spaces and parentheses.
-    let rest = text.rsplit_once(')')?.1;
-    let field = |at: usize| rest.split_whitespace().nth(at)?.parse::<u64>().ok();
-    Some(ticks(field(11)? + field(12)?))
+    let rest: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    let field = |at: &usize| rest.get(*at)?.parse::<u64>().ok();
+    fields.iter().map(field).sum::<Option<u64>>().map(ticks)
+}
+
+/// Refuses to quote numbers that were taken beside something else.
+pub(super) fn judge(others_used: f64) -> Result<(), Failure> {
+    if others_used <= OTHERS_MAX {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "something else used {:.0} % of a core meanwhile, more than {:.0} %: no number is quoted",
+        others_used * 100.0,
+        OTHERS_MAX * 100.0
+    ))
+    .hint("stop other programs, or wait until the laboratory is idle, and measure again"))
 }
 
 fn ticks(count: u64) -> Duration {
@@ -84,4 +116,25 @@ pub(super) fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!("{}, {cores} cores, Linux {}", model.unwrap_or("unknown processor"), kernel.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_quoted_on_a_quiet_machine_alone() {
+        assert!(judge(0.0).is_ok() && judge(OTHERS_MAX).is_ok());
+        let refused = judge(0.44).unwrap_err().to_string();
+        assert!(refused.contains("44 % of a core"), "{refused}");
+    }
+
+    #[test]
+    fn a_process_that_works_has_used_something() {
+        let before = own_and_children_used();
+        while own_and_children_used() == before {
+            std::hint::spin_loop();
+        }
+        assert_eq!(process_used(-1), None);
+    }
 }

@@ -1,0 +1,221 @@
+//! `weft bench up`: how long a fabric takes to SUBNET UP, what it weighs, and what it costs when nothing happens.
+
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use serde::Serialize;
+use serde_json::Value;
+use weft_umad::lock;
+
+use super::quiet;
+use crate::cli::BenchUpArgs;
+use crate::failure::Failure;
+use crate::lab::process::readable;
+use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use crate::lab::{Base, LabFolder, Place};
+use crate::output::{Table, print, print_json};
+
+/// The laboratory that is started and taken down.
+const LAB: &str = "bench-up";
+
+#[derive(Debug, Serialize)]
+struct Report {
+    machine: String,
+    file: String,
+    arguments: Vec<String>,
+    runs: Vec<Run>,
+}
+
+/// One laboratory, from `up` to `down`.
+#[derive(Debug, Serialize)]
+struct Run {
+    processes: usize,
+    /// From the start of `weft up` to SUBNET UP.
+    subnet_up_s: f64,
+    /// The subnet manager's part: from its first SMP to SUBNET UP.
+    sm_s: f64,
+    smps: u64,
+    /// What all processes weigh, shared pages divided among those that share them.
+    pss_mib: f64,
+    /// Of one core, with nothing to do.
+    idle_cores: Option<f64>,
+    /// Links that went down while there was nothing to do.
+    flaps: Option<usize>,
+    /// What else ran meanwhile, in shares of one core.
+    others_used: f64,
+}
+
+pub(in crate::verbs) fn run(args: &BenchUpArgs) -> anyhow::Result<ExitCode> {
+    let mut report = Report {
+        machine: quiet::machine(),
+        file: args.file.display().to_string(),
+        arguments: up_arguments(args),
+        runs: Vec::new(),
+    };
+    let mut stop = Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?;
+    for _ in 0..args.runs {
+        let run = one(args, &mut stop)?;
+        quiet::judge(run.others_used)?;
+        report.runs.push(run);
+    }
+    if args.json {
+        print_json(&report)?;
+    } else {
+        print(&text(&report))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What `weft up` is told besides the file.
+fn up_arguments(args: &BenchUpArgs) -> Vec<String> {
+    let mut arguments = vec!["--pack".to_owned(), args.pack.to_string()];
+    if let Some(window) = args.max_wire_smps {
+        arguments.extend(["--max-wire-smps".to_owned(), window.to_string()]);
+    }
+    arguments
+}
+
+/// Takes the laboratory down however the measurement ends.
+struct Laboratory;
+
+impl Drop for Laboratory {
+    fn drop(&mut self) {
+        if let Err(error) = weft(&["down"], &[]) {
+            eprintln!("warning: {error:#}");
+        }
+    }
+}
+
+fn one(args: &BenchUpArgs, stop: &mut Signals) -> anyhow::Result<Run> {
+    let (began, all) = (Instant::now(), quiet::all_used()?);
+    let own = quiet::own_and_children_used();
+    let _laboratory = Laboratory;
+    let mut up: Vec<String> = up_arguments(args);
+    up.push("--json".to_owned());
+    let summary: Value = serde_json::from_str(&weft(&["up"], &with_file(up, &args.file))?)?;
+    let folder = Base::locate().lab(LAB)?;
+    let lab: Duration = quiet::lab_used(&folder)?.into_values().sum();
+    let used = quiet::all_used()?.saturating_sub(all);
+    let ours = lab + quiet::own_and_children_used().saturating_sub(own);
+    let others_used = used.saturating_sub(ours).as_secs_f64() / began.elapsed().as_secs_f64();
+
+    let status: Value = serde_json::from_str(&weft(&["status", "--json"], &[])?)?;
+    let phases = status["sm"]["last"]["phases"].as_array().context("the manager told no phases")?;
+    let sm_ns: u64 = phases.iter().filter_map(|phase| phase["took"].as_u64()).sum();
+    let idle = (args.idle_seconds > 0).then(|| idle(args, &folder, stop)).transpose()?;
+    Ok(Run {
+        processes: holders(&folder)?.len(),
+        subnet_up_s: summary["subnet_up_s"].as_f64().context("`up` told no time")?,
+        sm_s: sm_ns as f64 / 1e9,
+        smps: summary["smps"].as_u64().unwrap_or(0),
+        pss_mib: holders(&folder)?.into_iter().map(pss_kib).sum::<u64>() as f64 / 1024.0,
+        idle_cores: idle.as_ref().map(|idle| idle.cores),
+        flaps: idle.as_ref().map(|idle| idle.flaps),
+        others_used: idle.map_or(others_used, |idle| idle.others_used.max(others_used)),
+    })
+}
+
+struct Idle {
+    cores: f64,
+    flaps: usize,
+    others_used: f64,
+}
+
+/// What the laboratory does while nobody asks anything of it, with cores taken away when that is wanted.
+fn idle(args: &BenchUpArgs, folder: &LabFolder, stop: &mut Signals) -> anyhow::Result<Idle> {
+    let burning = Arc::new(AtomicBool::new(true));
+    for _ in 0..args.burn_cores {
+        let burning = burning.clone();
+        std::thread::spawn(move || while burning.load(Ordering::Relaxed) {});
+    }
+    let downs = |text: &str| text.lines().filter(|line| line.contains("\"event\":\"link-down\"")).count();
+    let events = || std::fs::read_to_string(folder.place(Place::Events)).context("cannot read the events");
+    let (before, all, own) = (quiet::lab_used(folder)?, quiet::all_used()?, quiet::own_and_children_used());
+    let (flaps, began) = (downs(&events()?), Instant::now());
+    let interrupted = readable(&*stop, Some(Duration::from_secs(args.idle_seconds)))?;
+    let (took, after) = (began.elapsed(), quiet::lab_used(folder)?);
+    let used = quiet::all_used()?.saturating_sub(all);
+    let ours = quiet::own_and_children_used().saturating_sub(own);
+    burning.store(false, Ordering::Relaxed);
+    if interrupted && stop.arrived() {
+        bail!("interrupted");
+    }
+    let lab: Duration = after
+        .iter()
+        .map(|(pid, used)| used.saturating_sub(before.get(pid).copied().unwrap_or_default()))
+        .sum();
+    Ok(Idle {
+        cores: lab.as_secs_f64() / took.as_secs_f64(),
+        flaps: downs(&events()?) - flaps,
+        others_used: used.saturating_sub(lab + ours).as_secs_f64() / took.as_secs_f64(),
+    })
+}
+
+fn with_file(mut arguments: Vec<String>, file: &Path) -> Vec<String> {
+    arguments.push(file.display().to_string());
+    arguments
+}
+
+/// Runs this program with another verb on the laboratory and gives what it prints.
+fn weft(verb: &[&str], arguments: &[String]) -> anyhow::Result<String> {
+    let program = std::env::current_exe().context("cannot tell which program this is")?;
+    let output = Command::new(program)
+        .args(["--lab", LAB])
+        .args(verb)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot run `weft {}`", verb.join(" ")))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(Failure::new(format!("`weft {}` failed", verb.join(" "))).hint(said).into());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The laboratory's processes.
+fn holders(folder: &LabFolder) -> anyhow::Result<Vec<i32>> {
+    let locks = std::fs::read_dir(folder.locks()).context("cannot list the laboratory's processes")?;
+    let held = locks.flatten().filter_map(|entry| lock::holder(&entry.path()).ok().flatten());
+    Ok(held.map(|pid| pid.as_raw_nonzero().get()).collect())
+}
+
+/// A process's proportional set size.
+fn pss_kib(pid: i32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+fn text(report: &Report) -> String {
+    let mut table = Table::new(&[
+        "run",
+        "processes",
+        "SUBNET UP s",
+        "SM's part s",
+        "SMPs",
+        "PSS MiB",
+        "idle cores",
+        "flaps",
+        "others %",
+    ]);
+    let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+    for (number, run) in (1..).zip(&report.runs) {
+        table.row([
+            format!("{number}"),
+            run.processes.to_string(),
+            format!("{:.3}", run.subnet_up_s),
+            format!("{:.3}", run.sm_s),
+            run.smps.to_string(),
+            format!("{:.0}", run.pss_mib),
+            or_dash(run.idle_cores.map(|cores| format!("{cores:.2}"))),
+            or_dash(run.flaps.map(|flaps| flaps.to_string())),
+            format!("{:.1}", run.others_used * 100.0),
+        ]);
+    }
+    format!("{}\n{} {}\n\n{table}", report.machine, report.file, report.arguments.join(" "))
+}
