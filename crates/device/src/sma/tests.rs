@@ -3,12 +3,31 @@ use crate::testing::*;
 use crate::{DeviceOptions, Input};
 use weft_wire::{
     GuidInfo, Lid, LinearForwardingTable, Mtu, NodeDescription, NodeInfo, NodeType, Notice, PKey, PKeyTable,
-    PhysState, PortInfo, SlToVlTable, SwitchInfo, VirtualLane, VlArbitrationTable, VlCap, capability,
+    PhysState, PortInfo, PortState, SlToVlTable, SwitchInfo, VirtualLane, VlArbitrationTable, VlCap,
+    capability,
 };
 
 fn up(mut bench: Bench) -> Bench {
     bench.link_up(ONE);
     bench
+}
+
+#[test]
+fn a_port_is_not_disabled_and_armed_at_once() {
+    for state in [PortState::Armed, PortState::Active] {
+        let mut bench = switch(2);
+        bench.link_up(ONE);
+        bench.link_up(TWO);
+        if state == PortState::Active {
+            assert_eq!(bench.set_port_info(2, |info| info.port_state = PortState::Armed), 0);
+        }
+        let before = bench.port_info(2);
+        let both = |info: &mut PortInfo| {
+            (info.port_state, info.port_physical_state) = (state, weft_wire::PhysState::Disabled);
+        };
+        assert_eq!(bench.set_port_info(2, both), status::BAD_VALUE);
+        assert_eq!(bench.port_info(2), before);
+    }
 }
 
 #[test]
