@@ -158,6 +158,11 @@ fn put(data: &mut [u8], attribute: &[u8]) {
     data[..attribute.len()].copy_from_slice(attribute);
 }
 
+/// In CapabilityMask2: PortCountersExtended has the error counters too.
+const ADDITIONAL_EXTENDED: u32 = 1 << 1;
+/// In CapabilityMask2: QP1Dropped is counted.
+const QP1_DROPPED: u32 = 1 << 2;
+
 fn class_port_info() -> ClassPortInfo {
     ClassPortInfo {
         base_version: 1,
@@ -165,6 +170,7 @@ fn class_port_info() -> ClassPortInfo {
         capability_mask: perf_capability::ALL_PORT_SELECT
             | perf_capability::EXTENDED_WIDTH
             | perf_capability::XMIT_WAIT,
+        capability_mask2: ADDITIONAL_EXTENDED | QP1_DROPPED,
         resp_time_value: 16,
         ..ClassPortInfo::default()
     }

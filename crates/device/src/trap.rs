@@ -42,6 +42,11 @@ impl Traps {
         self.pending.iter().find(|trap| trap.port == port).map(|trap| &trap.notice)
     }
 
+    /// Whether a trap of this number has not been heard yet.
+    pub(crate) fn is_pending(&self, port: PortNum, number: TrapNumber) -> bool {
+        self.pending.iter().any(|trap| trap.port == port && trap.notice.trap_number == number)
+    }
+
     /// Forgets what `matches` and says which trap it was.
     fn remove(&mut self, matches: impl Fn(&PendingTrap) -> bool) -> Option<TrapNumber> {
         let at = self.pending.iter().position(matches)?;

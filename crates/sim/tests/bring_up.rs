@@ -164,6 +164,20 @@ fn a_cut_cable_is_routed_around_in_one_sweep() {
     assert_eq!(simulation.probe().unwrap(), 22 * 22);
 }
 
+/// Ports that were told to ask for a key go on to take what their manager says.
+#[test]
+fn a_key_does_not_lock_the_manager_out() {
+    let fabric = tree();
+    let mut options = SimOptions::default();
+    options.sm.m_key = weft_wire::MKey(0x1234);
+    let mut simulation = Simulation::new(&fabric, options, 9);
+    quiet(&mut simulation);
+    simulation.apply(Fault::Restart(fabric.switches().last().unwrap().0));
+    quiet(&mut simulation);
+    assert!(simulation.summaries().last().unwrap().1.complete);
+    assert_eq!(simulation.probe().unwrap(), 22 * 22);
+}
+
 /// A switch that is cabled to itself between two of its ports is a fabric like another.
 #[test]
 fn a_switch_cabled_to_itself() {

@@ -6,6 +6,9 @@
 //!                                          └── when all others are Armed too
 //! ```
 //!
+//! The two ends of a cable are read one after the other. Where one says Active and the other Initialize, the link
+//! went down in between, so the first is read again before anything is written: no switch would say so of an HCA.
+//!
 //! A port that answers with an error is asked what state it is in before it counts as refusing: its first answer
 //! may have been lost, or the first packet from its neighbour may have made it Active.
 
@@ -20,6 +23,7 @@ use crate::{Event, Options, SmpRouting};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
+    Look,
     Arm,
     Activate,
     Done,
@@ -50,7 +54,7 @@ impl Activate {
             subnet,
             options: options.clone(),
             sm_lid,
-            stage: Stage::Arm,
+            stage: Stage::Look,
             ports: Vec::new(),
             next: 0,
             doubtful: Vec::new(),
@@ -60,14 +64,23 @@ impl Activate {
             unanswered: 0,
             events: Vec::new(),
         };
-        let wanted = activate.wanted();
-        let ends = activate.subnet.end_ports().map(|(at, _)| at);
-        let cabled = activate.subnet.cabled_ports().map(|(at, ..)| at);
+        let stale = activate.subnet.cabled_ports().filter(|(_, port, peer)| {
+            let there = activate.subnet.port(*peer).map(FoundPort::state);
+            port.state() == PortState::Active && there == Some(PortState::Initialize)
+        });
+        activate.ports = stale.map(|(at, ..)| at).collect();
+        activate
+    }
+
+    /// Ports that lack something that they should have.
+    fn lacking(&self) -> Vec<PortAt> {
+        let wanted = self.wanted();
+        let ends = self.subnet.end_ports().map(|(at, _)| at);
+        let cabled = self.subnet.cabled_ports().map(|(at, ..)| at);
         let mut ports: Vec<_> = ends.chain(cabled).filter(|at| wanted.port_info(*at).is_some()).collect();
         ports.sort_unstable();
         ports.dedup();
-        activate.ports = ports;
-        activate
+        ports
     }
 
     fn wanted(&self) -> Wanted<'_> {
@@ -78,6 +91,7 @@ impl Activate {
     fn next_stage(&mut self) {
         self.next = 0;
         (self.stage, self.ports) = match self.stage {
+            Stage::Look => (Stage::Arm, self.lacking()),
             Stage::Arm => (Stage::Activate, self.armed()),
             Stage::Activate | Stage::Done => (Stage::Done, Vec::new()),
         };
@@ -101,7 +115,7 @@ impl Activate {
             let info = match self.stage {
                 Stage::Arm => self.wanted().port_info(at),
                 Stage::Activate => self.wanted().active(at),
-                Stage::Done => None,
+                Stage::Look | Stage::Done => None,
             };
             if let Some(info) = info {
                 return Some((at, info));
@@ -144,6 +158,12 @@ impl Activate {
     }
 
     fn looked_at(&mut self, at: PortAt, answer: &Mad) {
+        if self.stage == Stage::Look {
+            if let Some(port) = self.subnet.port_mut(at).filter(|_| answer.status() == status::OK) {
+                port.info = Some(PortInfo::decode(answer.smp_attribute()));
+            }
+            return;
+        }
         let Some(place) = self.asked.iter().position(|(asked, _)| *asked == at) else { return };
         let (_, refusal) = self.asked.swap_remove(place);
         let goal = self.goal(self.subnet.port(at).map_or(PortState::Down, FoundPort::state));
@@ -184,6 +204,16 @@ impl Step for Activate {
                 self.in_flight += 1;
                 let request = Request::get(AttributeId::PortInfo, u32::from(at.port.0));
                 return Some(Ask { key: Key::PortInfo(at), route, request });
+            }
+            if self.stage == Stage::Look
+                && let Some(at) = self.ports.get(self.next).copied()
+            {
+                self.next += 1;
+                let Some(path) = self.subnet.path(at) else { continue };
+                self.in_flight += 1;
+                let request = Request::get(AttributeId::PortInfo, u32::from(at.port.0));
+                // By LID it may not be reached any more.
+                return Some(Ask { key: Key::PortInfo(at), route: SmpRoute::Directed(path), request });
             }
             if let Some((at, info)) = self.next_write() {
                 let Some(route) = self.route(at) else { continue };

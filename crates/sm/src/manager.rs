@@ -123,7 +123,7 @@ impl SubnetManager {
     /// A manager that is not attached yet; `guid2lid` has the LIDs of earlier runs.
     pub fn new(options: Options, guid2lid: &GuidToLid) -> Self {
         Self {
-            pipe: Pipe::new(options.limits()),
+            pipe: Pipe::new(options.limits()).with_m_key(options.m_key),
             options,
             guid2lid: guid2lid.clone(),
             own: None,
@@ -273,7 +273,7 @@ impl SubnetManager {
             self.ignored += 1;
             return;
         };
-        self.outputs.extend(traps::repress(received).map(Output::Send));
+        self.outputs.extend(traps::repress(received, self.options.m_key).map(Output::Send));
         let calls_for_sweep = [trap::LINK_STATE_CHANGE, trap::LOCAL_CHANGES].contains(&trap.number);
         let news = new && calls_for_sweep;
         self.say(Event::TrapReceived { number: trap.number, lid: trap.lid, news });

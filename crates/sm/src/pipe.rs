@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use weft_machine::Time;
 use weft_mgmt::{DirectedPath, Limits, Request, SmpRoute, Stats, Transactions};
-use weft_wire::{AddressedMad, AttributeId, Mad, Method, MgmtClass, PortNum};
+use weft_wire::{AddressedMad, AttributeId, MKey, Mad, Method, MgmtClass, PortNum, Smp};
 
 use crate::SmpCounts;
 
@@ -82,12 +82,19 @@ pub(crate) struct Pipe {
     pub(crate) done: u64,
     /// Requests made in this phase.
     pub(crate) asked: u64,
+    /// What every request shows: the key that ports were told to ask for (IBA 14.2.4).
+    m_key: MKey,
 }
 
 impl Pipe {
     pub(crate) fn new(limits: Limits) -> Self {
         let (counts, outbox) = (SmpCounts::default(), VecDeque::new());
-        Self { transactions: Transactions::new(limits), outbox, counts, done: 0, asked: 0 }
+        Self { transactions: Transactions::new(limits), outbox, counts, done: 0, asked: 0, m_key: MKey(0) }
+    }
+
+    /// The same, showing this key.
+    pub(crate) fn with_m_key(self, m_key: MKey) -> Self {
+        Self { m_key, ..self }
     }
 
     /// Fills the window from the step. True when the step has nothing more to ask and nothing in flight.
@@ -154,7 +161,8 @@ impl Pipe {
         self.transactions.stats()
     }
 
-    fn offer(&mut self, key: Key, request: AddressedMad) {
+    fn offer(&mut self, key: Key, mut request: AddressedMad) {
+        Smp::m_key.set(&mut request.mad.0, self.m_key);
         self.counts.count(&request.mad);
         self.asked += 1;
         // The queue holds at most one request: it is filled only while the window has room.

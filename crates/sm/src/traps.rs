@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weft_wire::{AddressedMad, Lid, Method, Notice, Smp, TransactionId, TrapNumber};
+use weft_wire::{AddressedMad, Lid, MKey, Method, Notice, Smp, TransactionId, TrapNumber};
 
 /// The most LIDs whose last traps are kept.
 const SENDERS_MAX: usize = 1 << 16;
@@ -41,12 +41,13 @@ impl TrapLog {
 }
 
 /// Tells the sender that its trap was heard: the same transaction and notice go back (IBA 13.4.9).
-pub(crate) fn repress(received: &AddressedMad) -> Option<AddressedMad> {
+pub(crate) fn repress(received: &AddressedMad, m_key: MKey) -> Option<AddressedMad> {
     let mut mad = received.mad;
     if mad.is_directed() || !received.lid.is_unicast() {
         return None;
     }
     Smp::method.set(&mut mad.0, Method::TrapRepress);
+    Smp::m_key.set(&mut mad.0, m_key);
     Some(AddressedMad::smp(received.lid, mad))
 }
 
@@ -81,9 +82,10 @@ mod tests {
     #[test]
     fn a_repression_is_the_trap_sent_back() {
         let received = trap_mad(Lid(7), 0xabc);
-        let repression = repress(&received).unwrap();
+        let repression = repress(&received, MKey(0x77)).unwrap();
         assert_eq!((repression.lid, repression.mad.method()), (Lid(7), Method::TrapRepress));
         assert_eq!(repression.mad.transaction_id(), TransactionId(0xabc));
+        assert_eq!(Smp::m_key.get(&repression.mad.0), MKey(0x77));
         assert_eq!(repression.mad.smp_data(), received.mad.smp_data());
     }
 
@@ -92,7 +94,7 @@ mod tests {
         let mut log = TrapLog::default();
         let nobody = trap_mad(Lid(0), 1);
         assert_eq!(log.note(&nobody), None);
-        assert_eq!(repress(&nobody), None);
+        assert_eq!(repress(&nobody, MKey(0)), None);
         let empty = AddressedMad::smp(Lid(1), Mad::default());
         assert_eq!(log.note(&empty), None);
     }

@@ -11,7 +11,7 @@ use weft_machine::Time;
 use weft_sm::{Event, GuidToLid, Input, Options, SmpRouting};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Fabric, PortRef};
-use weft_wire::{AttributeId, DirectedSmp, Lid, Method, PortNum, VlCap};
+use weft_wire::{AttributeId, DirectedSmp, Lid, Method, PortInfo, PortNum, PortState, VlCap};
 
 fn tree(children: &[u32], parents: &[u32]) -> Fabric {
     xgft(children, parents, &GenerateOptions::default()).expect("a tree")
@@ -352,6 +352,32 @@ fn everything_that_was_written_is_read_back() {
             assert!(world.fake.sets.keys().all(|set| *set == attribute), "{:?}", world.fake.sets);
         }
     }
+}
+
+/// A leaf restarts between the readings of its two ends of a cable: the host said Active, the leaf says Initialize.
+#[test]
+fn an_end_that_was_read_before_its_link_went_down_is_read_again() {
+    let mut world = world(tree(&[3, 4], &[1, 2]), Options::default());
+    world.run_for(Time::from_secs(2));
+    let fabric = world.fake.fabric.clone();
+    let host = PortRef::new(fabric.hosts().last().expect("a host").0, PortNum(1));
+    let leaf = fabric.peer(host).expect("a cable");
+    world.fake.set_link(leaf, true);
+    world.fake.set_link(host, true);
+    let lid = world.fake.devices[host.node.index()].ports[1].lid;
+    let mut before_it_noticed = true;
+    world.lie = Some(Box::new(move |answer| {
+        let mut info = PortInfo::decode(answer.mad.smp_attribute());
+        let host = answer.mad.attribute_id() == AttributeId::PortInfo && info.lid == lid;
+        if host && std::mem::take(&mut before_it_noticed) {
+            info.port_state = PortState::Active;
+            answer.mad.set_smp_data(&info.encode());
+        }
+    }));
+    world.command(Input::Resweep { heavy: true });
+    world.run_for(Time::from_millis(100));
+    world.check();
+    assert!(world.last_summary().complete);
 }
 
 #[test]

@@ -131,5 +131,6 @@ fn what_is_not_there_is_said_to_be_so() {
     let (_, mad) = ask(&mut bench, Method::Get, AttributeId::ClassPortInfo, &[]);
     let info = ClassPortInfo::decode(mad.0[DATA_AT..].first_chunk().unwrap());
     assert_eq!((info.base_version, info.class_version), (1, 1));
+    assert_eq!(info.capability_mask2, 0b110, "the error counters of 64 bits, and QP1Dropped");
     assert!(info.capability_mask & perf_capability::EXTENDED_WIDTH != 0);
 }

@@ -124,7 +124,10 @@ impl Device {
         }
         let (method, attribute_id) = (smp.mad.method(), smp.mad.attribute_id());
         self.emit(Event::MKeyViolation { port: smp.port, method, attribute_id });
-        self.raise_trap(now, at, &Details::MKey(trap::BAD_M_KEY, m_key_details(smp, m_key)));
+        // Whoever guesses keys does not decide how many traps the manager gets: one stands for all until it is heard.
+        if !self.traps.is_pending(at, trap::BAD_M_KEY) {
+            self.raise_trap(now, at, &Details::MKey(trap::BAD_M_KEY, m_key_details(smp, m_key)));
+        }
         false
     }
 }

@@ -195,6 +195,8 @@ fn asked_states(port: &Port, wanted: &PortInfo) -> Result<Stimuli, u16> {
         // Going down by way of a physical state is one step, not two.
         PortState::Down if physical.is_some() => None,
         PortState::Down => Some(Stimulus::Down),
+        // A physical state takes the link down, so nothing but Down goes with it (IBA 14.2.5.6).
+        PortState::Armed | PortState::Active if physical.is_some() => return Err(status::BAD_VALUE),
         PortState::Armed => Some(Stimulus::Arm),
         PortState::Active => Some(Stimulus::Activate),
         _ => return Err(status::BAD_VALUE),

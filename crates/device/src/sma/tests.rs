@@ -3,12 +3,31 @@ use crate::testing::*;
 use crate::{DeviceOptions, Input};
 use weft_wire::{
     GuidInfo, Lid, LinearForwardingTable, Mtu, NodeDescription, NodeInfo, NodeType, Notice, PKey, PKeyTable,
-    PhysState, PortInfo, SlToVlTable, SwitchInfo, VirtualLane, VlArbitrationTable, VlCap, capability,
+    PhysState, PortInfo, PortState, SlToVlTable, SwitchInfo, VirtualLane, VlArbitrationTable, VlCap,
+    capability,
 };
 
 fn up(mut bench: Bench) -> Bench {
     bench.link_up(ONE);
     bench
+}
+
+#[test]
+fn a_port_is_not_disabled_and_armed_at_once() {
+    for state in [PortState::Armed, PortState::Active] {
+        let mut bench = switch(2);
+        bench.link_up(ONE);
+        bench.link_up(TWO);
+        if state == PortState::Active {
+            assert_eq!(bench.set_port_info(2, |info| info.port_state = PortState::Armed), 0);
+        }
+        let before = bench.port_info(2);
+        let both = |info: &mut PortInfo| {
+            (info.port_state, info.port_physical_state) = (state, weft_wire::PhysState::Disabled);
+        };
+        assert_eq!(bench.set_port_info(2, both), status::BAD_VALUE);
+        assert_eq!(bench.port_info(2), before);
+    }
 }
 
 #[test]
@@ -328,6 +347,11 @@ fn a_wrong_key_starts_the_lease_and_tells_the_manager() {
     let any = Lid::PERMISSIVE;
     let packet = weft_wire::Packet::from_mad(&weft_wire::MadRoute::smp(any, any), &wrong);
     let outputs = bench.receive(ONE, packet.clone());
+    let again = events(&bench.receive(ONE, packet.clone()));
+    assert!(
+        !again.iter().any(|event| matches!(event, Event::TrapSent { .. })),
+        "one trap stands for all: {again:?}"
+    );
     assert!(events(&outputs).contains(&Event::MKeyViolation {
         port: ONE,
         method: Method::Get,
@@ -340,7 +364,10 @@ fn a_wrong_key_starts_the_lease_and_tells_the_manager() {
     assert_eq!((details.dr_notice, details.dr_hop_count, details.dr_return_path[0]), (true, 1, ONE));
 
     bench.now += Time::from_secs(2);
-    assert!(transmitted(&bench.receive(ONE, packet.clone())).is_some(), "the trap again, and no answer");
+    assert!(
+        transmitted(&bench.receive(ONE, packet.clone())).is_none(),
+        "no answer, and the trap when it is due"
+    );
     assert_eq!(bench.device.ports[1].info.m_key_protect_bits, 2);
     bench.now += Time::from_secs(1);
     let answered = bench.receive(ONE, packet);

@@ -75,7 +75,7 @@ impl Fake {
         works.then_some(peer)
     }
 
-    fn set_link(&mut self, port: PortRef, up: bool) {
+    pub fn set_link(&mut self, port: PortRef, up: bool) {
         let device = &mut self.devices[port.node.index()];
         let info = &mut device.ports[usize::from(port.port.0)];
         (info.port_state, info.port_physical_state) = if up {
