@@ -147,15 +147,7 @@ pub(super) fn smp(folder: &LabFolder, args: &BenchSmpArgs) -> anyhow::Result<Exi
         windows,
         others_used,
     };
-    if others_used > quiet::OTHERS_MAX {
-        return Err(Failure::new(format!(
-            "something else used {:.0} % of a core meanwhile, more than {:.0} %: no number is quoted",
-            others_used * 100.0,
-            quiet::OTHERS_MAX * 100.0
-        ))
-        .hint("stop other programs, or wait until the laboratory is idle, and measure again")
-        .into());
-    }
+    quiet::judge(others_used)?;
     if args.json {
         print_json(&report)?;
     } else {
