@@ -138,3 +138,21 @@ fn no_laboratory() {
     home.weft(&["down", "--all"]).succeeds();
     home.weft(&["down", "--lab", "x"]).succeeds();
 }
+
+#[test]
+fn a_folder_that_is_no_laboratory_is_left_alone() {
+    let home = Home::new();
+    home.write("x.topo", GOOD);
+    let letter = home.lab("Documents").join("letter");
+    std::fs::create_dir_all(home.lab("Documents")).unwrap();
+    std::fs::write(&letter, "dear").unwrap();
+    home.weft(&["down", "--all"]).succeeds();
+    home.weft(&["down"]).succeeds();
+    for verb in [&["down"][..], &["up", "x.topo"], &["ps"]] {
+        home.weft(&[verb, &["--lab", "Documents"]].concat())
+            .fails(1, "Documents is not a laboratory of weft")
+            .fails(1, "hint: choose another name with --lab");
+    }
+    home.weft(&["ps"]).fails(1, "no laboratory is running");
+    assert_eq!(std::fs::read_to_string(&letter).unwrap(), "dear");
+}

@@ -6,7 +6,7 @@ mod common;
 
 use std::process::Stdio;
 
-use common::{Home, Running, runs, signal, text};
+use common::{Home, Running, runs, signal, text, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -90,14 +90,35 @@ fn an_interrupt_in_the_foreground_leaves_nothing() {
 }
 
 #[test]
+fn faults_do_not_end_a_laboratory_in_the_foreground() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let mut up =
+        Running::start(&home, &["up", text(&file), "--no-sm", "--foreground", "--link-timeout-ms", "500"]);
+    up.wait_for_line("links up");
+    home.weft(&["fault", "link-down", "switch-1-0:3"]).succeeds();
+    home.weft(&["fault", "kill", "switch-1-0"]).succeeds();
+    let mut events = home.events();
+    events.wait_for("a neighbour sees the kill", |event| {
+        event["event"] == "link-down" && event["node"] == "host-0"
+    });
+    home.weft(&["fault", "restart", "switch-1-0"]).succeeds();
+    home.weft(&["fault", "restart", "host-1"]).succeeds();
+    let processes = home.processes();
+    assert!(processes.iter().all(|(_, pid)| *pid != 0 && runs(*pid)), "{processes:?}");
+    assert!(up.is_running(), "the launcher has ended");
+    up.signal(Signal::INT);
+    assert_eq!(up.end().code(), Some(0));
+    nothing_left(&home, &processes);
+}
+
+#[test]
 fn an_interrupt_while_coming_up_leaves_nothing() {
     let home = Home::new();
     let file = home.small_tree();
     let up = Running::start(&home, &["up", text(&file), "--no-sm"]);
     let lab = home.lab("default");
-    while !lab.join("launch.sock").exists() {
-        std::thread::yield_now();
-    }
+    wait_until("the launcher listens", || lab.join("launch.sock").exists());
     let processes = home.processes();
     up.signal(Signal::INT);
     let status = up.end();
@@ -130,9 +151,7 @@ fn a_launcher_killed_half_way_leaves_nothing_after_down() {
     let home = Home::new();
     let file = home.small_tree();
     let up = Running::start(&home, &["up", text(&file), "--no-sm"]);
-    while !home.lab("default").join("launch.sock").exists() {
-        std::thread::yield_now();
-    }
+    wait_until("the launcher listens", || home.lab("default").join("launch.sock").exists());
     up.signal(Signal::KILL);
     up.end();
     let processes = home.processes();
@@ -149,9 +168,7 @@ fn what_a_crash_left_is_cleared_by_the_next_up() {
     for (_, pid) in &processes {
         signal(*pid, Signal::KILL);
     }
-    while processes.iter().any(|(_, pid)| runs(*pid)) {
-        std::thread::yield_now();
-    }
+    wait_until("the killed agents are gone", || !processes.iter().any(|(_, pid)| runs(*pid)));
     home.weft(&["up", text(&file), "--no-sm"]).succeeds();
     assert!(home.processes().iter().all(|(_, pid)| runs(*pid)));
     home.weft(&["down"]).succeeds();

@@ -257,6 +257,6 @@ fn the_bench_quotes_numbers_or_says_why_not() {
     let report: Value = serde_json::from_str(&done.stdout).unwrap();
     let hops: Vec<_> = report["hops"].as_array().unwrap().iter().map(|row| row["hops"].as_u64()).collect();
     assert_eq!(hops, [Some(0), Some(1), Some(2), Some(3), Some(4)], "{report}");
-    assert!(report["bare_quic_us"]["p50"].as_f64().unwrap() > 0.0, "{report}");
+    assert!(report["compared"][0]["bare_quic_us"]["p50"].as_f64().unwrap() > 0.0, "{report}");
     assert_eq!(report["windows"].as_array().unwrap().len(), 7, "{report}");
 }

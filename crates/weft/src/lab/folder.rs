@@ -1,7 +1,8 @@
 //! Where a laboratory keeps what it needs to be found again.
 //!
 //! ```text
-//! BASE/NAME/lab.json      what was started (record.rs)
+//! BASE/NAME/weft-lab      the mark of a laboratory: made first, removed last
+//!           lab.json      what was started (record.rs)
 //!           topology      a copy of the cabling
 //!           locks/NAME    one lock per process, see weft_umad::lock
 //!           agents/NAME   one configuration per agent, with its private key: mode 0600
@@ -48,6 +49,7 @@ impl Base {
     /// All laboratories, in order of name.
     pub(crate) fn labs(&self) -> anyhow::Result<Vec<LabFolder>> {
         let mut labs = self.folders(|name| !name.starts_with('.'))?;
+        labs.retain(LabFolder::is_marked);
         labs.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(labs)
     }
@@ -85,7 +87,7 @@ impl Base {
         let names = || labs.iter().map(|lab| lab.name.as_str()).collect::<Vec<_>>().join(", ");
         if let Some(name) = name {
             let lab = self.lab(name)?;
-            if lab.path.is_dir() {
+            if lab.exists()? {
                 return Ok(lab);
             }
             let failure = Failure::new(format!("no laboratory `{name}` is running"));
@@ -111,10 +113,10 @@ impl Base {
         private_folder(&self.0)?;
         let path = self.0.join(format!("{UNFINISHED}{name}-{}", std::process::id()));
         let folder = LabFolder { path, name: name.to_owned() };
-        if folder.path.exists() {
-            fs::remove_dir_all(&folder.path).with_context(|| folder.problem("cannot clear"))?;
-        }
-        for path in ["", "locks", "agents", "sockets", "logs"].map(|part| folder.path.join(part)) {
+        folder.remove()?; // Of an earlier process with the same number.
+        private_folder(&folder.path)?;
+        write(&folder.place(Place::Mark), b"A laboratory of weft; `weft down` removes this folder.\n")?;
+        for path in ["locks", "agents", "sockets", "logs"].map(|part| folder.path.join(part)) {
             private_folder(&path)?;
         }
         for lock in [Place::UpLock, Place::DownLock, Place::Events] {
@@ -143,6 +145,7 @@ impl Base {
 /// The parts of a laboratory's folder that have fixed names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place {
+    Mark,
     Record,
     Topology,
     UpLock,
@@ -176,6 +179,7 @@ impl LabFolder {
     /// A part with a fixed name.
     pub(crate) fn place(&self, place: Place) -> PathBuf {
         self.path.join(match place {
+            Place::Mark => "weft-lab",
             Place::Record => "lab.json",
             Place::Topology => "topology",
             Place::UpLock => "locks/up",
@@ -226,16 +230,59 @@ impl LabFolder {
         }
     }
 
-    /// Removes the folder and all that is in it. Removing what is gone already is success.
-    pub(crate) fn remove(&self) -> anyhow::Result<()> {
-        match fs::remove_dir_all(&self.path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            removed => removed.with_context(|| self.problem("cannot remove")),
+    /// Whether the folder is there. One that weft did not make is an error, for weft would come to remove it.
+    pub(crate) fn exists(&self) -> anyhow::Result<bool> {
+        if fs::symlink_metadata(&self.path).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+            return Ok(false);
         }
+        // Empty is what is left when a removal is cut short at its last step; nothing can be lost with it.
+        let empty = || fs::read_dir(&self.path).is_ok_and(|mut entries| entries.next().is_none());
+        if self.is_marked() || empty() {
+            return Ok(true);
+        }
+        Err(Failure::new(format!("the folder {} is not a laboratory of weft", self.path.display()))
+            .hint("choose another name with --lab, or set WEFT_HOME to a folder for laboratories alone")
+            .into())
+    }
+
+    fn is_marked(&self) -> bool {
+        let folder = fs::symlink_metadata(&self.path).is_ok_and(|found| found.is_dir());
+        folder && fs::symlink_metadata(self.place(Place::Mark)).is_ok_and(|found| found.is_file())
+    }
+
+    /// Removes the folder and all that is in it. Removing what is gone already is success; a folder that weft did
+    /// not make is left alone.
+    pub(crate) fn remove(&self) -> anyhow::Result<()> {
+        if !self.exists()? {
+            return Ok(());
+        }
+        let mark = self.place(Place::Mark);
+        let removed = || {
+            for entry in fs::read_dir(&self.path)? {
+                let entry = entry?;
+                match entry.path() {
+                    path if path == mark => {}
+                    path if entry.file_type()?.is_dir() => gone(fs::remove_dir_all(path))?,
+                    path => gone(fs::remove_file(path))?,
+                }
+            }
+            // Last, so that a removal that is cut short can be taken up again.
+            gone(fs::remove_file(&mark))?;
+            fs::remove_dir(&self.path)
+        };
+        gone(removed()).with_context(|| self.problem("cannot remove"))
     }
 
     fn problem(&self, what: &str) -> String {
         format!("{what} the laboratory's folder {}", self.path.display())
+    }
+}
+
+/// What is gone already need not be removed.
+fn gone(removed: std::io::Result<()>) -> std::io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 

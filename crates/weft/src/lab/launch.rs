@@ -61,6 +61,8 @@ pub(crate) struct Launcher<'a> {
     sm_started: Option<Duration>,
     subnet_up: Option<(Duration, SubnetUp)>,
     phases: Phases,
+    /// The goal was reached once. What happens to the laboratory afterwards is the user's doing.
+    came_up: bool,
     released: bool,
 }
 
@@ -96,6 +98,7 @@ impl<'a> Launcher<'a> {
             sm_started: None,
             subnet_up: None,
             phases,
+            came_up: false,
             released: false,
         };
         launcher.watch(&launcher.listener, LISTENER)?;
@@ -126,6 +129,7 @@ impl<'a> Launcher<'a> {
             }
             self.turn(Some(left))?;
         }
+        self.came_up = true;
         Ok(())
     }
 
@@ -342,7 +346,7 @@ impl<'a> Launcher<'a> {
             _ => true,
         });
         match failed {
-            Some((name, status)) if !self.reached() => {
+            Some((name, status)) if !self.came_up => {
                 let last = last_line(&self.lab.log(&name));
                 let who = self.who(&name);
                 Err(Failure::new(format!("{who} ended with {status}: {last}"))

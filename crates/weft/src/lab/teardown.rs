@@ -31,6 +31,9 @@ pub(crate) struct TakenDown {
 
 /// Takes a laboratory down. One that is gone already is success with nothing done.
 pub(crate) fn take_down(lab: &LabFolder) -> anyhow::Result<TakenDown> {
+    if !lab.exists()? {
+        return Ok(TakenDown::default());
+    }
     let _turn = match ProcessLock::wait(&lab.place(Place::DownLock)) {
         Ok(lock) => Some(lock),
         Err(LockError::Removed { .. }) => return Ok(TakenDown::default()),

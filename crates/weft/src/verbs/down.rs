@@ -23,7 +23,7 @@ pub(super) fn run(lab: Option<&str>, args: &DownArgs) -> anyhow::Result<()> {
     }
     for lab in labs {
         let name = lab.name();
-        if !lab.path().exists() {
+        if !lab.exists()? {
             crate::output::say(&format!("no laboratory `{name}` is running"));
             continue;
         }

@@ -106,7 +106,7 @@ impl Drop for Folder {
 /// A laboratory of that name that is alive is an error; the leftovers of a dead one are cleared.
 fn refuse_running(base: &Base, name: &str) -> anyhow::Result<()> {
     let lab = base.lab(name)?;
-    if !lab.path().exists() {
+    if !lab.exists()? {
         return Ok(());
     }
     let locks = std::fs::read_dir(lab.locks()).into_iter().flatten().flatten();

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -202,6 +202,10 @@ impl Running {
         signal(self.child.id(), which);
     }
 
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
     /// Waits for its end.
     pub(crate) fn end(mut self) -> std::process::ExitStatus {
         let mut rest = Vec::new();
@@ -224,4 +228,14 @@ pub(crate) fn runs(pid: u32) -> bool {
 
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().unwrap()
+}
+
+/// Waits for what no descriptor tells, at most as long as a command may take.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + COMMAND_TIME_MAX;
+    while !done() {
+        assert!(Instant::now() < deadline, "it never happened: {what}");
+        std::thread::yield_now();
+    }
 }

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::lab::LabFolder;
 
 /// The share of one core that others may use while a number is taken.
-pub(super) const OTHERS_MAX: f64 = 0.05;
+const OTHERS_MAX: f64 = 0.05;
 
 /// What was used when the measurement began.
 pub(super) struct Watch<'a> {
@@ -34,8 +34,28 @@ impl<'a> Watch<'a> {
             .into_iter()
             .map(|(pid, used)| used.saturating_sub(self.own.get(&pid).copied().unwrap_or_default()))
             .sum();
-        Ok(all.saturating_sub(own + gone).as_secs_f64() / took.as_secs_f64())
+        Ok(share_of_others(all, own + gone, took))
     }
+}
+
+/// What is left of `all` without `own`, as a share of the time that it took.
+pub(super) fn share_of_others(all: Duration, own: Duration, took: Duration) -> f64 {
+    // The kernel counts in ticks: of its own use it may have told more than of all use.
+    let others = all.saturating_sub(own).as_secs_f64();
+    if took.is_zero() { 0.0 } else { others / took.as_secs_f64() }
+}
+
+/// Whether a number taken while others used this share of a core may be quoted.
+pub(super) fn judge(others_used: f64) -> Result<(), Failure> {
+    if others_used <= OTHERS_MAX {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "something else used {:.0} % of a core meanwhile, more than {:.0} %: no number is quoted",
+        others_used * 100.0,
+        OTHERS_MAX * 100.0
+    ))
+    .hint("stop other programs, or wait until the laboratory is idle, and measure again"))
 }
 
 /// What all processes and other machines used of all cores since boot. Interrupts are left out: the kernel counts
@@ -90,19 +110,6 @@ fn fields_of(pid: i32, fields: &[usize]) -> Option<Duration> {
     fields.iter().map(field).sum::<Option<u64>>().map(ticks)
 }
 
-/// Refuses to quote numbers that were taken beside something else.
-pub(super) fn judge(others_used: f64) -> Result<(), Failure> {
-    if others_used <= OTHERS_MAX {
-        return Ok(());
-    }
-    Err(Failure::new(format!(
-        "something else used {:.0} % of a core meanwhile, more than {:.0} %: no number is quoted",
-        others_used * 100.0,
-        OTHERS_MAX * 100.0
-    ))
-    .hint("stop other programs, or wait until the laboratory is idle, and measure again"))
-}
-
 fn ticks(count: u64) -> Duration {
     let per_second = rustix::param::clock_ticks_per_second();
     Duration::from_nanos(count.saturating_mul(1_000_000_000 / per_second.max(1)))
@@ -123,18 +130,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_quoted_on_a_quiet_machine_alone() {
-        assert!(judge(0.0).is_ok() && judge(OTHERS_MAX).is_ok());
-        let refused = judge(0.44).unwrap_err().to_string();
-        assert!(refused.contains("44 % of a core"), "{refused}");
-    }
-
-    #[test]
     fn a_process_that_works_has_used_something() {
         let before = own_and_children_used();
         while own_and_children_used() == before {
             std::hint::spin_loop();
         }
         assert_eq!(process_used(-1), None);
+    }
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn only_what_others_used_disturbs() {
+        for (all, own, took, share) in [
+            (1000, 1000, 1000, 0.0),
+            (1500, 1000, 1000, 0.5),
+            (3000, 1000, 1000, 2.0), // Two more cores were busy.
+            (990, 1000, 1000, 0.0),  // The ticks of one were counted later.
+            (0, 0, 0, 0.0),
+        ] {
+            let found = share_of_others(ms(all), ms(own), ms(took));
+            assert!((found - share).abs() < 1e-9, "{all} {own} {took}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_busy_machine_quotes_no_number() {
+        assert!(judge(0.0).is_ok());
+        assert!(judge(OTHERS_MAX).is_ok());
+        let refused = judge(0.4).unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "something else used 40 % of a core meanwhile, more than 5 %: no number is quoted"
+        );
+    }
+
+    #[test]
+    fn the_kernel_tells_what_is_used() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert!(all_used().unwrap() > Duration::ZERO);
+        assert!(process_used(own).is_some());
+        assert_eq!(process_used(i32::MAX), None);
     }
 }

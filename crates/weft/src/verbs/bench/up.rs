@@ -101,7 +101,7 @@ fn one(args: &BenchUpArgs, stop: &mut Signals) -> anyhow::Result<Run> {
     let lab: Duration = quiet::lab_used(&folder)?.into_values().sum();
     let used = quiet::all_used()?.saturating_sub(all);
     let ours = lab + quiet::own_and_children_used().saturating_sub(own);
-    let others_used = used.saturating_sub(ours).as_secs_f64() / began.elapsed().as_secs_f64();
+    let others_used = quiet::share_of_others(used, ours, began.elapsed());
 
     let status: Value = serde_json::from_str(&weft(&["status", "--json"], &[])?)?;
     let phases = status["sm"]["last"]["phases"].as_array().context("the manager told no phases")?;
@@ -151,7 +151,7 @@ fn idle(args: &BenchUpArgs, folder: &LabFolder, stop: &mut Signals) -> anyhow::R
     Ok(Idle {
         cores: lab.as_secs_f64() / took.as_secs_f64(),
         flaps: downs(&events()?) - flaps,
-        others_used: used.saturating_sub(lab + ours).as_secs_f64() / took.as_secs_f64(),
+        others_used: quiet::share_of_others(used, lab + ours, took),
     })
 }
 
