@@ -40,6 +40,11 @@ impl Recorder {
         *count
     }
 
+    /// How often each kind of event happened.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.counts.iter().map(|(event, count)| (*event, *count))
+    }
+
     fn line(&mut self, event: &'static str, who: &Who, port: Option<PortNum>, fields: &[(&str, Value)]) {
         let mut all =
             vec![("guid", who.guid.to_string().into()), ("node", Value::from(who.description.clone()))];
@@ -161,7 +166,6 @@ impl Recorder {
         address: SocketAddr,
         why: &RefusalReason,
     ) {
-        self.count("peer_refused");
         let count = self.refusals.entry(link).or_default();
         *count += 1;
         let count = *count;
