@@ -12,7 +12,8 @@ use weft_umad::{ClientMessage, Decoder, FrameError, ServerMessage, encode_into};
 use crate::agent::Agent;
 use crate::socket::Socket;
 
-/// MADs for a program that does not read them wait up to this size; then they are dropped and counted.
+/// More than this waits for a program that does not read: further MADs are dropped and counted, and the program is
+/// not asked what else it wants to know. One answer that is longer than this still fits in.
 const OUTGOING_BYTES_MAX: usize = 4 << 20;
 /// A program that made the agent drop this many MADs is sent away.
 const DROPS_MAX: u64 = 4096;
@@ -42,6 +43,32 @@ struct Outgoing {
     dropped: u64,
 }
 
+/// What became of a message for a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Queued {
+    /// It waits, and the program has to be noted for writing.
+    ToBeNoted,
+    /// There is nothing to be done: the program is noted already, or is to go.
+    No,
+    /// A MAD too many.
+    Dropped,
+}
+
+impl Outgoing {
+    fn waiting(&self) -> usize {
+        self.bytes.len() - self.written
+    }
+
+    /// A program that reads steadily but never all must not make the buffer grow. Each byte is moved at most once
+    /// for every one that is forgotten.
+    fn forget_written(&mut self) {
+        if self.written >= self.waiting() {
+            self.bytes.drain(..self.written);
+            self.written = 0;
+        }
+    }
+}
+
 impl Program {
     fn new(socket: Socket) -> Self {
         Self { socket, outgoing: RefCell::default(), blocked: Notify::new(), attached: Cell::new(None) }
@@ -56,26 +83,31 @@ impl Program {
         self.attached.set(client);
     }
 
-    /// Gathers a message; true when the program has to be noted for writing.
-    pub(crate) fn queue(&self, message: &ServerMessage) -> bool {
+    /// Gathers a message.
+    pub(crate) fn queue(&self, message: &ServerMessage) -> Queued {
         let outgoing = &mut *self.outgoing.borrow_mut();
         let is_mad = matches!(message, ServerMessage::Receive(_));
         if outgoing.closing {
-            return false;
+            return Queued::No;
         }
-        if is_mad && outgoing.bytes.len() - outgoing.written > OUTGOING_BYTES_MAX {
+        if is_mad && outgoing.waiting() > OUTGOING_BYTES_MAX {
             outgoing.dropped += 1;
             outgoing.closing = outgoing.dropped >= DROPS_MAX;
             if outgoing.closing {
                 self.blocked.notify_one();
             }
-            return false;
+            return Queued::Dropped;
         }
         if encode_into(message, &mut outgoing.bytes).is_err() {
             // Longer than any frame may be: no program could read it, and it waits for an answer in vain.
             outgoing.closing = true;
         }
-        !std::mem::replace(&mut outgoing.noted, true)
+        if std::mem::replace(&mut outgoing.noted, true) { Queued::No } else { Queued::ToBeNoted }
+    }
+
+    /// Whether the program may ask more.
+    fn has_room(&self) -> bool {
+        self.outgoing.borrow().waiting() <= OUTGOING_BYTES_MAX
     }
 
     /// Ends the connection after what waits.
@@ -94,6 +126,7 @@ impl Program {
                 Ok(bytes) if bytes > 0 => outgoing.written += bytes,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     outgoing.full = true;
+                    outgoing.forget_written();
                     self.blocked.notify_one();
                     return;
                 }
@@ -141,24 +174,40 @@ pub(crate) async fn serve(agent: Rc<Agent>, stream: UnixStream) {
     let program = Rc::new(Program::new(socket));
     let mut decoder = Decoder::new();
     let mut buffer = vec![0; READ_BYTES];
+    let mut paused = false;
     while program.over().is_none() {
-        tokio::select! {
-            read = program.socket.read(&mut buffer) => {
-                let Some(bytes) = read.ok().and_then(|count| buffer.get(..count)).filter(|b| !b.is_empty()) else {
-                    break;
-                };
-                decoder.feed(bytes);
-                if let Err(error) = take_messages(&agent, &program, &mut decoder) {
-                    let reason = error.to_string();
-                    agent.with_core(|core| core.answer(&program, &ServerMessage::Refused { reason }));
-                    break;
+        if paused && !program.has_room() {
+            program.unblocked().await;
+            program.flush();
+            continue;
+        }
+        let mut busy = paused;
+        if !paused {
+            tokio::select! {
+                read = program.socket.read(&mut buffer) => {
+                    let Some(bytes) = read.ok().and_then(|n| buffer.get(..n)).filter(|b| !b.is_empty()) else {
+                        break;
+                    };
+                    decoder.feed(bytes);
+                    busy = bytes.len() == READ_BYTES;
                 }
-                if bytes.len() == READ_BYTES {
-                    // A program that never stops writing must not keep the links waiting.
-                    tokio::task::yield_now().await;
+                () = program.unblocked() => {
+                    program.flush();
+                    continue;
                 }
             }
-            () = program.unblocked() => program.flush(),
+        }
+        match take_messages(&agent, &program, &mut decoder) {
+            Ok(so_far) => paused = so_far == Taken::Some,
+            Err(error) => {
+                let reason = error.to_string();
+                agent.with_core(|core| core.answer(&program, &ServerMessage::Refused { reason }));
+                break;
+            }
+        }
+        if busy {
+            // A program that never stops writing must not keep the links waiting.
+            tokio::task::yield_now().await;
         }
     }
     agent.with_core(|core| core.program_gone(&program));
@@ -167,11 +216,19 @@ pub(crate) async fn serve(agent: Rc<Agent>, stream: UnixStream) {
     }
 }
 
+/// How much of what a program said was acted upon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    All,
+    /// The answers fill the program's buffer; the rest of its questions wait.
+    Some,
+}
+
 fn take_messages(
     agent: &Rc<Agent>,
     program: &Rc<Program>,
     decoder: &mut Decoder<ClientMessage>,
-) -> Result<(), FrameError> {
+) -> Result<Taken, FrameError> {
     agent.with_core(|core| {
         while let Some(message) = decoder.next_message()? {
             match message {
@@ -182,9 +239,13 @@ fn take_messages(
                 ClientMessage::Control { request, body } => {
                     let body = core.control(&body);
                     core.answer(program, &ServerMessage::Reply { request, body });
+                    if !program.has_room() {
+                        core.recorder.count("programs_paused");
+                        return Ok(Taken::Some);
+                    }
                 }
             }
         }
-        Ok(())
+        Ok(Taken::All)
     })
 }

@@ -1,7 +1,9 @@
 //! What an agent answers about itself.
 
+use std::collections::BTreeMap;
+
 use weft_device::PortSnapshot;
-use weft_link::CableEnd;
+use weft_link::{CableEnd, Links};
 use weft_umad::{AgentStatus, ControlReply, ControlRequest, DeviceStatus, PortEnd, PortStatus, PortTotals};
 
 use crate::core::{Core, Hosted};
@@ -32,7 +34,14 @@ impl Core {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             devices: self.by_guid.values().map(|device| self.device_status(*device)).collect(),
+            counts: self.counts(),
         }
+    }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        let peers = self.links.as_ref().map(Links::peer_stats).unwrap_or_default();
+        let links = [("peers_refused", peers.refused)];
+        self.recorder.counts().chain(links).map(|(name, count)| (name.to_owned(), count)).collect()
     }
 
     fn device_status(&self, device: usize) -> DeviceStatus {
@@ -47,6 +56,7 @@ impl Core {
             links_up: count(up),
             links_total: count(self.wiring.cabled(device).count()),
             clients: count(self.program_count(device)),
+            lft_writes: snapshot.statistics.lft_writes,
         }
     }
 

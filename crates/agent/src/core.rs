@@ -19,7 +19,7 @@ use weft_machine::{Machine, Time};
 use weft_umad::{Attached, ServerMessage};
 use weft_wire::{AddressedMad, Guid, LinkParameters, Packet, PortNum, Registration, VirtualLane};
 
-use crate::client::Program;
+use crate::client::{Program, Queued};
 use crate::clock::{Clock, Deadlines};
 use crate::record::{Recorder, Who};
 use crate::wiring::{Attachment, Place, Wiring};
@@ -277,16 +277,18 @@ impl Core {
     }
 
     fn deliver(&mut self, client: ClientId, message: &ServerMessage) {
-        if let Some((program, _)) = self.programs.get(&client)
-            && program.queue(message)
-        {
-            self.to_flush.push(program.clone());
+        if let Some((program, _)) = self.programs.get(&client) {
+            match program.queue(message) {
+                Queued::ToBeNoted => self.to_flush.push(program.clone()),
+                Queued::Dropped => self.recorder.count("program_mads_dropped"),
+                Queued::No => {}
+            }
         }
     }
 
     /// Says something to a program, attached or not.
     pub(crate) fn answer(&mut self, program: &Rc<Program>, message: &ServerMessage) {
-        if program.queue(message) {
+        if program.queue(message) == Queued::ToBeNoted {
             self.to_flush.push(program.clone());
         }
     }

@@ -14,6 +14,9 @@ use weft_wire::{Guid, PortNum, PortState};
 
 use crate::journal::Journal;
 
+/// What an operator looks for even when it has not happened.
+const COUNTED_FROM_THE_START: [&str; 3] = ["program_mads_dropped", "programs_paused", "slow_client"];
+
 /// Who something happened to.
 #[derive(Clone, Debug)]
 pub(crate) struct Who {
@@ -31,13 +34,18 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(crate) fn new(journal: Journal) -> Self {
-        Self { journal, counts: BTreeMap::new(), refusals: BTreeMap::new() }
+        let counts = COUNTED_FROM_THE_START.iter().map(|name| (*name, 0)).collect();
+        Self { journal, counts, refusals: BTreeMap::new() }
     }
 
-    fn count(&mut self, event: &'static str) -> u64 {
-        let count = self.counts.entry(event).or_default();
-        *count += 1;
-        *count
+    /// Counts an event that is not worth a line each time.
+    pub(crate) fn count(&mut self, event: &'static str) {
+        *self.counts.entry(event).or_default() += 1;
+    }
+
+    /// How often each kind of event happened.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.counts.iter().map(|(event, count)| (*event, *count))
     }
 
     fn line(&mut self, event: &'static str, who: &Who, port: Option<PortNum>, fields: &[(&str, Value)]) {
@@ -110,7 +118,8 @@ impl Recorder {
             }
             Event::MKeyViolation { port, method, attribute_id } => {
                 warn!(%node, %port, ?method, ?attribute_id, "wrong M_Key");
-                let count = self.count("m_key_violation");
+                self.count("m_key_violation");
+                let count = self.counts.get("m_key_violation").copied().unwrap_or_default();
                 if count.is_power_of_two() {
                     self.line("m-key-violation", who, Some(*port), &[("count", count.into())]);
                 }
@@ -161,7 +170,6 @@ impl Recorder {
         address: SocketAddr,
         why: &RefusalReason,
     ) {
-        self.count("peer_refused");
         let count = self.refusals.entry(link).or_default();
         *count += 1;
         let count = *count;

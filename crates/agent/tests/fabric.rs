@@ -6,7 +6,6 @@ mod common;
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
-use std::time::Instant;
 
 use common::{Fabric, HCA_A, HCA_B, PATIENCE, Running, SWITCH, end, get, node_at};
 use weft_agent::AgentError;
@@ -170,30 +169,6 @@ fn garbage_on_the_attach_socket_ends_that_connection_only() {
         assert_eq!(node_at(&mut good, &[]), HCA_A);
     }
     agents.into_iter().for_each(Running::stop);
-}
-
-#[test]
-fn a_program_that_never_reads_is_sent_away_and_disturbs_nobody() {
-    let fabric = Fabric::packed();
-    let agents = fabric.start();
-    let mut good = agents[0].attach(HCA_A, 1);
-    let stream = std::os::unix::net::UnixStream::connect(&agents[0].config.attach_socket).unwrap();
-    let mut bytes = Vec::new();
-    let attach = weft_umad::ClientMessage::Attach { node: HCA_A, port: PortNum(1), registrations: vec![] };
-    weft_umad::encode_into(&attach, &mut bytes).unwrap();
-    (&stream).write_all(&bytes).unwrap();
-    bytes.clear();
-    let request = weft_umad::ClientMessage::Send(get(AttributeId::NodeInfo, &[]));
-    weft_umad::encode_into(&request, &mut bytes).unwrap();
-    let hundred = bytes.repeat(100);
-    // Answers pile up until the agent has had enough and closes the connection under us.
-    let deadline = Instant::now() + PATIENCE;
-    while (&stream).write_all(&hundred).is_ok() {
-        assert!(Instant::now() < deadline, "the program was kept");
-        assert_eq!(node_at(&mut good, &[]), HCA_A);
-    }
-    agents.into_iter().for_each(Running::stop);
-    assert_eq!(fabric.events("slow-program").len(), 1);
 }
 
 #[test]

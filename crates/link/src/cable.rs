@@ -118,6 +118,17 @@ pub enum DropReason {
     NoSuchLane,
 }
 
+/// What became of peers that knocked, on whatever link or none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerStats {
+    /// Peers refused, and times a peer refused us.
+    pub refused: u64,
+    /// Connections ignored because too many handshakes were under way.
+    pub ignored: u64,
+    /// Handshakes that peers began and neither finished in time nor were refused in.
+    pub unfinished: u64,
+}
+
 /// What a link has done since the agent began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {

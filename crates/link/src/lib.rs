@@ -36,7 +36,7 @@ mod twin;
 mod watch;
 
 pub use alarm::Alarm;
-pub use cable::{Cable, CableEnd, DropReason, Handler, LinkEvent, LinkIndex, SendOutcome, Stats};
+pub use cable::{Cable, CableEnd, DropReason, Handler, LinkEvent, LinkIndex, PeerStats, SendOutcome, Stats};
 pub use identity::{Authority, Identity, IdentityError, node_name};
 pub use links::{LinkConfig, Links};
 pub use reason::{DownReason, RefusalReason};

@@ -12,7 +12,9 @@ use tokio::sync::Notify;
 use weft_wire::{LinkParameters, VirtualLane};
 
 use crate::alarm::Alarm;
-use crate::cable::{Cable, CableEnd, DropReason, Handler, LinkEvent, LinkIndex, SendOutcome, Stats};
+use crate::cable::{
+    Cable, CableEnd, DropReason, Handler, LinkEvent, LinkIndex, PeerStats, SendOutcome, Stats,
+};
 use crate::codec::Hello;
 use crate::identity::Identity;
 use crate::lanes::{self, LaneQueue, PACKET_BYTES_MAX};
@@ -96,7 +98,7 @@ impl Links {
             dialling: Cell::new(false),
             stopped: Cell::new(false),
             handshakes: Cell::new(0),
-            refused: Cell::new(0),
+            peers: Cell::default(),
         });
         tokio::task::spawn_local(accept::accept_forever(inner.clone()));
         tokio::task::spawn_local(watch::watch(Rc::downgrade(&inner), alarm, timeout));
@@ -140,9 +142,9 @@ impl Links {
         self.inner.slots.get(link.0).map(|slot| slot.stats.get()).unwrap_or_default()
     }
 
-    /// How many peers have been refused, on whatever link or none.
-    pub fn refused_count(&self) -> u64 {
-        self.inner.refused.get()
+    /// What became of peers that knocked, on whatever link or none.
+    pub fn peer_stats(&self) -> PeerStats {
+        self.inner.peers.get()
     }
 
     /// Hands over one packet. Never blocks and never waits: what cannot go or queue is dropped and counted.
@@ -217,12 +219,18 @@ pub(crate) struct Inner {
     pub(crate) stopped: Cell<bool>,
     /// Handshakes that peers have begun and not finished.
     pub(crate) handshakes: Cell<usize>,
-    pub(crate) refused: Cell<u64>,
+    peers: Cell<PeerStats>,
 }
 
 impl Inner {
     pub(crate) fn emit(&self, event: LinkEvent) {
         self.handler.on_event(event);
+    }
+
+    pub(crate) fn count_peer(&self, change: impl FnOnce(&mut PeerStats)) {
+        let mut peers = self.peers.get();
+        change(&mut peers);
+        self.peers.set(peers);
     }
 
     pub(crate) fn link_between(&self, local: CableEnd, remote: CableEnd) -> Option<LinkIndex> {

@@ -99,7 +99,7 @@ impl Inner {
             self.slot(link).count(|stats| stats.refused += 1);
         }
         if !reason.is_cut() {
-            self.refused.set(self.refused.get() + 1);
+            self.count_peer(|peers| peers.refused += 1);
             self.emit(LinkEvent::Refused { link, address, reason });
         }
     }

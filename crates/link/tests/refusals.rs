@@ -38,7 +38,7 @@ fn another_authoritys_dialler_is_refused() {
         assert!(matches!(reason, RefusalReason::Certificate(_)), "{reason:?}");
         let reason = low.events.refused().await;
         assert!(matches!(reason, RefusalReason::ByPeer(_)), "{reason:?}");
-        assert!(high.links.refused_count() >= 1 && !high.links.is_up(LINK) && !low.links.is_up(LINK));
+        assert!(high.links.peer_stats().refused >= 1 && !high.links.is_up(LINK) && !low.links.is_up(LINK));
     });
 }
 
@@ -164,7 +164,7 @@ fn malformed_hellos_are_refused() {
             let closed = connection.closed().await;
             assert!(matches!(closed, ConnectionError::ApplicationClosed(_)), "{closed:?}");
         }
-        assert_eq!(high.links.refused_count(), 5);
+        assert_eq!(high.links.peer_stats().refused, 5);
     });
 }
 
@@ -201,7 +201,7 @@ fn garbage_on_the_port_does_nothing() {
             high.send(VL15, b"so am I");
             assert_eq!(low.events.packet().await.1.as_ref(), b"so am I");
         }
-        assert_eq!(high.links.refused_count(), 0);
+        assert_eq!(high.links.peer_stats().refused, 0);
     });
 }
 

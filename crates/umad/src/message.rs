@@ -1,5 +1,7 @@
 //! What a program and an agent say to each other.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use weft_wire::{AddressedMad, Guid, Lid, NodeType, PhysState, PortNum, PortState, Registration};
 
@@ -118,6 +120,9 @@ pub struct AgentStatus {
     pub version: String,
     /// Its devices, in order of GUID.
     pub devices: Vec<DeviceStatus>,
+    /// What happened to the agent, counted since it began. What it refused or dropped is listed from the start,
+    /// other events once they have happened.
+    pub counts: BTreeMap<String, u64>,
 }
 
 /// What an agent tells of one of its devices.
@@ -137,6 +142,8 @@ pub struct DeviceStatus {
     pub links_total: u32,
     /// How many programs are attached to it.
     pub clients: u32,
+    /// Sets of linear forwarding table blocks that it has carried out.
+    pub lft_writes: u64,
 }
 
 /// One end of a cable.

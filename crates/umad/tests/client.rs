@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread::JoinHandle;
@@ -52,7 +53,9 @@ fn obliging(message: &ClientMessage) -> Vec<ServerMessage> {
         }
         ClientMessage::Send(mad) => vec![ServerMessage::Receive(*mad)],
         ClientMessage::Control { request, body: ControlRequest::Status } => {
-            let status = AgentStatus { agent: "a0".into(), pid: 1, version: "0".into(), devices: Vec::new() };
+            let counts = BTreeMap::from([("peers_refused".into(), u64::MAX)]);
+            let (version, devices) = ("0".into(), Vec::new());
+            let status = AgentStatus { agent: "a0".into(), pid: 1, version, devices, counts };
             vec![
                 ServerMessage::Receive(mad(77)),
                 ServerMessage::Reply { request: *request, body: ControlReply::Status(status) },
@@ -80,7 +83,7 @@ fn attach_send_and_ask() {
     assert_eq!(client.recv(Duration::ZERO).unwrap(), None);
 
     let reply = client.control(ControlRequest::Status, PATIENCE).unwrap();
-    assert!(matches!(reply, ControlReply::Status(status) if status.agent == "a0"));
+    assert!(matches!(reply, ControlReply::Status(status) if status.counts["peers_refused"] == u64::MAX));
     assert_eq!(client.try_recv().unwrap(), Some(ServerMessage::Receive(mad(77))), "kept meanwhile");
 
     let error = client.control(ControlRequest::Shutdown, PATIENCE).unwrap_err();

@@ -1,12 +1,18 @@
 //! `weft ps`
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use anyhow::Context;
 use serde::Serialize;
-use weft_umad::lock;
+use weft_umad::{AgentStatus, Client, ControlReply, ControlRequest, lock};
 
 use super::Lab;
 use crate::lab::{LabFolder, Place};
 use crate::output::{Table, print, print_json};
+
+/// How long an agent has to answer; one that hangs is listed all the same.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Serialize)]
 struct Process {
@@ -16,6 +22,8 @@ struct Process {
     kind: &'static str,
     address: Option<std::net::SocketAddr>,
     devices: Vec<Device>,
+    /// What the agent counted, if it answers.
+    counts: Option<BTreeMap<String, u64>>,
 }
 
 #[derive(Serialize)]
@@ -23,6 +31,8 @@ struct Device {
     id: String,
     guid: weft_wire::Guid,
     description: String,
+    /// As the switch itself counts them, if its agent answers.
+    lft_writes: Option<u64>,
 }
 
 pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
@@ -38,10 +48,13 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
             kind: "sm",
             address: None,
             devices: Vec::new(),
+            counts: None,
         });
     }
     for agent in &lab.record.agents {
         let pid = holder(&folder.agent_lock(&agent.name))?;
+        let status = pid.and_then(|_| ask(&folder.agent_socket(&agent.name)));
+        let told = |guid| status.iter().flat_map(|status| &status.devices).find(|told| told.node == guid);
         let devices: Vec<Device> = agent
             .devices
             .iter()
@@ -49,6 +62,7 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
                 id: device.id.clone(),
                 guid: device.guid,
                 description: device.description.clone(),
+                lft_writes: told(device.guid).map(|told| told.lft_writes),
             })
             .collect();
         let kind = match agent.devices.as_slice() {
@@ -57,13 +71,15 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
             _ => "packed",
         };
         let (process, address) = (agent.name.clone(), Some(agent.address));
-        processes.push(Process { process, pid, state: state(pid), kind, address, devices });
+        let counts = status.map(|status| status.counts);
+        processes.push(Process { process, pid, state: state(pid), kind, address, devices, counts });
     }
     if json {
         return print_json(&processes);
     }
-    let mut table = Table::new(&["process", "pid", "state", "kind", "udp", "device"]);
+    let mut table = Table::new(&["process", "pid", "state", "kind", "udp", "refused", "device"]);
     for process in processes {
+        let refused = process.counts.as_ref().and_then(|counts| counts.get("peers_refused"));
         let device = match process.devices.as_slice() {
             [] => String::new(),
             [device] => device.description.clone(),
@@ -75,10 +91,19 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
             process.state.into(),
             process.kind.into(),
             process.address.map_or_else(|| "-".into(), |address| address.port().to_string()),
+            refused.map_or_else(|| "-".into(), u64::to_string),
             device,
         ]);
     }
     print(&table.to_string())
+}
+
+/// What an agent tells of itself.
+fn ask(socket: &std::path::Path) -> Option<AgentStatus> {
+    match Client::connect(socket).ok()?.control(ControlRequest::Status, PATIENCE).ok()? {
+        ControlReply::Status(status) => Some(status),
+        _ => None,
+    }
 }
 
 fn holder(path: &std::path::Path) -> anyhow::Result<Option<i32>> {

@@ -1,0 +1,46 @@
+//! What breaks in a laboratory, as the processes that it happens to count and tell it.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod common;
+
+use common::{Home, text};
+use serde_json::Value;
+
+/// What `weft ps` says of the process that runs this device.
+#[track_caller]
+fn process_of(home: &Home, description: &str) -> Value {
+    let processes = home.json(&["ps", "--json"]);
+    let runs = |process: &&Value| {
+        let devices = process["devices"].as_array().unwrap();
+        devices.iter().any(|device| device["description"] == description)
+    };
+    processes.as_array().unwrap().iter().find(runs).unwrap().clone()
+}
+
+#[test]
+fn the_end_that_refuses_a_wrong_certificate_counts_it() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--no-sm"]).succeeds();
+    let host = process_of(&home, "host-0");
+    assert_eq!(process_of(&home, "switch-1-0")["counts"]["peers_refused"], 0);
+    home.weft(&["fault", "kill", "host-0"]).succeeds();
+    // The same node with the certificate of an authority that nobody else in the laboratory trusts.
+    let path = home.lab("default").join("agents").join(host["process"].as_str().unwrap());
+    let mut config: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let guid = weft_wire::Guid(config["devices"][0]["guid"].as_u64().unwrap());
+    let stranger = weft_link::Authority::new("stranger").unwrap().issue(&[guid]).unwrap();
+    config["identity"] = serde_json::to_value(&stranger).unwrap();
+    std::fs::write(&path, serde_json::to_vec(&config).unwrap()).unwrap();
+    let leaf = process_of(&home, "switch-1-0")["process"].clone();
+    let mut events = home.events();
+    home.weft(&["fault", "restart", "host-0"]).succeeds();
+    let refused = events.wait_for("the leaf's own word of the refusal", |event| {
+        event["event"] == "peer-refused" && event["source"] == leaf
+    });
+    assert_eq!(refused["address"], host["address"], "{refused}");
+    let leaf = process_of(&home, "switch-1-0");
+    assert!(leaf["counts"]["peers_refused"].as_u64().unwrap() > 0, "{leaf}");
+    assert!(home.weft(&["ps"]).succeeds().stdout.contains("refused"));
+}
