@@ -103,7 +103,10 @@ impl fmt::Display for SmStatus {
             for (count, what) in [
                 (last.ports_silent, "ports have a link, but nobody answers behind them"),
                 (last.ports_refused, "ports did not become Active"),
+                (last.ports_left_out, "ports lead to nodes that are not part of the subnet"),
+                (last.ports_without_lid, "ports have no LID"),
                 (last.unanswered, "requests were not answered"),
+                (last.refused, "requests were answered with an error"),
             ] {
                 if count > 0 {
                     writeln!(f, "missing: {count} {what}")?;
