@@ -212,7 +212,7 @@ async fn accept_programs(agent: Rc<Agent>, listener: UnixListener) {
                 Ok((stream, _)) if programs.len() < PROGRAMS_MAX => {
                     programs.spawn_local(client::serve(agent.clone(), stream));
                 }
-                Ok(_) => {}
+                Ok(_) => agent.with_core(|core| core.recorder.count("programs_turned_away")),
                 // Out of descriptors: the reason may pass, and trying at once again would spin.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             },

@@ -15,7 +15,13 @@ use weft_wire::{Guid, PortNum, PortState};
 use crate::journal::Journal;
 
 /// What an operator looks for even when it has not happened.
-const COUNTED_FROM_THE_START: [&str; 3] = ["program_mads_dropped", "programs_paused", "slow_client"];
+const COUNTED_FROM_THE_START: [&str; 5] = [
+    "program_frames_malformed",
+    "program_mads_dropped",
+    "programs_paused",
+    "programs_turned_away",
+    "slow_client",
+];
 
 /// Who something happened to.
 #[derive(Clone, Debug)]
