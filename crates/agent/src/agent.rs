@@ -29,6 +29,9 @@ const PROGRAMS_MAX: usize = 1024;
 /// Events wait this long to be written together.
 const JOURNAL_GATHER: Duration = Duration::from_millis(20);
 
+/// As Rust's own programs end when their main thread panics.
+const PANIC_EXIT_CODE: i32 = 101;
+
 /// Why an agent could not start or go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -85,9 +88,11 @@ impl Handler for Ear {
 
 /// Runs an agent in a runtime of its own until it is told to stop: by SIGTERM, by SIGINT or over its socket.
 ///
-/// Logs to standard error at the level that `WEFT_LOG` names, `info` without it.
+/// Logs to standard error at the level that `WEFT_LOG` names, `info` without it. A panic in any task ends the process:
+/// half an agent would keep its links up and forward nothing.
 pub fn run(config: &AgentConfig) -> Result<(), AgentError> {
     log_to_stderr();
+    end_on_panic();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build_local(LocalOptions::default())
@@ -119,6 +124,16 @@ fn log_to_stderr() {
         tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_filter(ours);
     // A program that logs already keeps its own way.
     let _ = tracing_subscriber::registry().with(lines).try_init();
+}
+
+/// Neighbours notice a process that has ended. A task that has ended leaves the others running, and the runtime keeps
+/// the panic to itself.
+fn end_on_panic() {
+    let say = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        say(panic);
+        std::process::exit(PANIC_EXIT_CODE);
+    }));
 }
 
 /// An error with all its causes, for one line.
