@@ -10,9 +10,6 @@ use tokio::net::UnixListener;
 use tokio::runtime::LocalOptions;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinHandle, spawn_local};
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
-use tracing_subscriber::util::SubscriberInitExt as _;
 use weft_link::{Alarm, BindError, Cable, Handler, LinkConfig, LinkEvent, Links};
 use weft_umad::lock::{LockError, ProcessLock};
 
@@ -88,10 +85,10 @@ impl Handler for Ear {
 
 /// Runs an agent in a runtime of its own until it is told to stop: by SIGTERM, by SIGINT or over its socket.
 ///
-/// Logs to standard error at the level that `WEFT_LOG` names, `info` without it. A panic in any task ends the process:
+/// Logs to standard error what `WEFT_LOG` asks for, `info` without it. A panic in any task ends the process:
 /// half an agent would keep its links up and forward nothing.
 pub fn run(config: &AgentConfig) -> Result<(), AgentError> {
-    log_to_stderr();
+    crate::log::to_stderr();
     end_on_panic();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -114,16 +111,6 @@ pub fn run(config: &AgentConfig) -> Result<(), AgentError> {
         launcher::report_failure(config.launch_socket.as_deref(), &config.name, chain(error));
     }
     result
-}
-
-fn log_to_stderr() {
-    let level = std::env::var("WEFT_LOG").ok().and_then(|level| level.parse().ok());
-    // QUIC's own spans are left out: entering one at every packet costs.
-    let ours = Targets::new().with_target("weft", level.unwrap_or(LevelFilter::INFO));
-    let lines =
-        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_filter(ours);
-    // A program that logs already keeps its own way.
-    let _ = tracing_subscriber::registry().with(lines).try_init();
 }
 
 /// Neighbours notice a process that has ended. A task that has ended leaves the others running, and the runtime keeps
