@@ -10,9 +10,6 @@ use tokio::net::UnixListener;
 use tokio::runtime::LocalOptions;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinHandle, spawn_local};
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
-use tracing_subscriber::util::SubscriberInitExt as _;
 use weft_link::{Alarm, BindError, Cable, Handler, LinkConfig, LinkEvent, Links};
 use weft_umad::lock::{LockError, ProcessLock};
 
@@ -28,6 +25,9 @@ use crate::wiring::Wiring;
 const PROGRAMS_MAX: usize = 1024;
 /// Events wait this long to be written together.
 const JOURNAL_GATHER: Duration = Duration::from_millis(20);
+
+/// As Rust's own programs end when their main thread panics.
+const PANIC_EXIT_CODE: i32 = 101;
 
 /// Why an agent could not start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -85,9 +85,11 @@ impl Handler for Ear {
 
 /// Runs an agent in a runtime of its own until it is told to stop: by SIGTERM, by SIGINT or over its socket.
 ///
-/// Logs to standard error at the level that `WEFT_LOG` names, `info` without it.
+/// Logs to standard error what `WEFT_LOG` asks for, `info` without it. A panic in any task ends the process:
+/// half an agent would keep its links up and forward nothing.
 pub fn run(config: &AgentConfig) -> Result<(), AgentError> {
-    log_to_stderr();
+    crate::log::to_stderr();
+    end_on_panic();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build_local(LocalOptions::default())
@@ -111,14 +113,14 @@ pub fn run(config: &AgentConfig) -> Result<(), AgentError> {
     result
 }
 
-fn log_to_stderr() {
-    let level = std::env::var("WEFT_LOG").ok().and_then(|level| level.parse().ok());
-    // QUIC's own spans are left out: entering one at every packet costs.
-    let ours = Targets::new().with_target("weft", level.unwrap_or(LevelFilter::INFO));
-    let lines =
-        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_filter(ours);
-    // A program that logs already keeps its own way.
-    let _ = tracing_subscriber::registry().with(lines).try_init();
+/// Neighbours notice a process that has ended. A task that has ended leaves the others running, and the runtime keeps
+/// the panic to itself.
+fn end_on_panic() {
+    let say = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        say(panic);
+        std::process::exit(PANIC_EXIT_CODE);
+    }));
 }
 
 /// An error with all its causes, for one line.
@@ -212,7 +214,7 @@ async fn accept_programs(agent: Rc<Agent>, listener: UnixListener) {
                 Ok((stream, _)) if programs.len() < PROGRAMS_MAX => {
                     programs.spawn_local(client::serve(agent.clone(), stream));
                 }
-                Ok(_) => {}
+                Ok(_) => agent.with_core(|core| core.recorder.count("programs_turned_away")),
                 // Out of descriptors: the reason may pass, and trying at once again would spin.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             },

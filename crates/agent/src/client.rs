@@ -201,7 +201,10 @@ pub(crate) async fn serve(agent: Rc<Agent>, stream: UnixStream) {
             Ok(so_far) => paused = so_far == Taken::Some,
             Err(error) => {
                 let reason = error.to_string();
-                agent.with_core(|core| core.answer(&program, &ServerMessage::Refused { reason }));
+                agent.with_core(|core| {
+                    core.recorder.count("program_frames_malformed");
+                    core.answer(&program, &ServerMessage::Refused { reason });
+                });
                 break;
             }
         }

@@ -28,7 +28,8 @@ pub struct AgentConfig {
     pub bind: SocketAddr,
     /// Its certificate, which names all of its devices, and its key.
     pub identity: Identity,
-    /// How long a link may be silent before it is down. The same in the whole laboratory.
+    /// How long a link may be silent before it is down. The same in the whole laboratory. A peer that dies without
+    /// a word is noticed when between a half and the whole of this has passed.
     #[serde(default = "link_timeout_ms")]
     pub link_timeout_ms: u64,
     /// The Unix socket where programs attach.

@@ -40,7 +40,13 @@ impl Core {
 
     fn counts(&self) -> BTreeMap<String, u64> {
         let peers = self.links.as_ref().map(Links::peer_stats).unwrap_or_default();
-        let links = [("peers_refused", peers.refused)];
+        let malformed = self.links.iter().flat_map(|links| links.cables().map(|(link, _)| links.stats(link)));
+        let links = [
+            ("link_frames_malformed", malformed.map(|stats| stats.malformed_frames).sum()),
+            ("peers_ignored", peers.ignored),
+            ("peers_refused", peers.refused),
+            ("peers_unfinished", peers.unfinished),
+        ];
         self.recorder.counts().chain(links).map(|(name, count)| (name.to_owned(), count)).collect()
     }
 

@@ -21,6 +21,7 @@ mod control;
 mod core;
 mod journal;
 mod launcher;
+mod log;
 mod record;
 mod socket;
 mod wiring;

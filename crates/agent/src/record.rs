@@ -15,7 +15,13 @@ use weft_wire::{Guid, PortNum, PortState};
 use crate::journal::Journal;
 
 /// What an operator looks for even when it has not happened.
-const COUNTED_FROM_THE_START: [&str; 3] = ["program_mads_dropped", "programs_paused", "slow_client"];
+const COUNTED_FROM_THE_START: [&str; 5] = [
+    "program_frames_malformed",
+    "program_mads_dropped",
+    "programs_paused",
+    "programs_turned_away",
+    "slow_client",
+];
 
 /// Who something happened to.
 #[derive(Clone, Debug)]
@@ -24,18 +30,26 @@ pub(crate) struct Who {
     pub(crate) description: String,
 }
 
+/// Peers and reasons that are told apart; what comes beyond them is counted together.
+const REFUSALS_MAX: usize = 256;
+
+/// Who was refused, where and why.
+type Refusal = (Option<LinkIndex>, SocketAddr, String);
+
 /// Takes everything worth telling.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     pub(crate) journal: Journal,
     counts: BTreeMap<&'static str, u64>,
-    refusals: BTreeMap<Option<LinkIndex>, u64>,
+    refusals: BTreeMap<Refusal, u64>,
+    /// Refusals of peers for whom there is no room in the list.
+    other_refusals: u64,
 }
 
 impl Recorder {
     pub(crate) fn new(journal: Journal) -> Self {
         let counts = COUNTED_FROM_THE_START.iter().map(|name| (*name, 0)).collect();
-        Self { journal, counts, refusals: BTreeMap::new() }
+        Self { journal, counts, refusals: BTreeMap::new(), other_refusals: 0 }
     }
 
     /// Counts an event that is not worth a line each time.
@@ -162,7 +176,8 @@ impl Recorder {
         self.line("link-down", who, Some(port), &fields);
     }
 
-    /// A peer was refused. It will try again for ever, so only every doubling is told after the first.
+    /// A peer was refused. It will try again for ever, so of each peer and reason only every doubling is told after
+    /// the first.
     pub(crate) fn refused(
         &mut self,
         at: Option<(&Who, PortNum)>,
@@ -170,7 +185,9 @@ impl Recorder {
         address: SocketAddr,
         why: &RefusalReason,
     ) {
-        let count = self.refusals.entry(link).or_default();
+        let refusal = (link, address, why.to_string());
+        let room = self.refusals.len() < REFUSALS_MAX || self.refusals.contains_key(&refusal);
+        let count = if room { self.refusals.entry(refusal).or_default() } else { &mut self.other_refusals };
         *count += 1;
         let count = *count;
         if !count.is_power_of_two() {
@@ -207,4 +224,42 @@ impl Recorder {
 
 fn peer_text(peer: Option<CableEnd>) -> Value {
     peer.map_or(Value::Null, |peer| peer.to_string().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(port: u16) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], port))
+    }
+
+    #[test]
+    fn every_stranger_is_told_of_once_and_then_at_doublings() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut recorder = Recorder::new(Journal::open(Some(file.path()), "a0"));
+        for _ in 0..5 {
+            for port in 1..=5 {
+                recorder.refused(None, None, address(port), &RefusalReason::Malformed);
+            }
+        }
+        recorder.refused(None, None, address(1), &RefusalReason::Version(7));
+        recorder.journal.flush();
+        let lines = std::fs::read_to_string(file.path()).unwrap();
+        for port in 2..=5 {
+            let of_it = lines.lines().filter(|line| line.contains(&address(port).to_string()));
+            assert_eq!(of_it.count(), 3, "the first, second and fourth: {lines}");
+        }
+        assert!(lines.contains("version 7"), "another reason is news: {lines}");
+    }
+
+    #[test]
+    fn a_flood_of_strangers_is_bounded() {
+        let mut recorder = Recorder::new(Journal::open(None, "a0"));
+        for port in 0..10_000 {
+            recorder.refused(None, None, address(port), &RefusalReason::Malformed);
+        }
+        assert_eq!(recorder.refusals.len(), REFUSALS_MAX);
+        assert_eq!(recorder.other_refusals, 10_000 - REFUSALS_MAX as u64);
+    }
 }

@@ -168,6 +168,8 @@ fn garbage_on_the_attach_socket_ends_that_connection_only() {
         let _ = std::io::Read::read_to_end(&mut stream, &mut answer);
         assert_eq!(node_at(&mut good, &[]), HCA_A);
     }
+    // The last of them is a frame that was never finished.
+    assert_eq!(agents[0].status().counts["program_frames_malformed"], 3);
     agents.into_iter().for_each(Running::stop);
 }
 

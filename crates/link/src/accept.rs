@@ -22,6 +22,7 @@ pub(crate) async fn accept_forever(inner: Rc<Inner>) {
     let handshakes_max = 2 * inner.slots.len() + 16;
     while let Some(incoming) = inner.endpoint.accept().await {
         if inner.handshakes.get() >= handshakes_max {
+            inner.count_peer(|peers| peers.ignored += 1);
             incoming.ignore();
             continue;
         }
@@ -35,8 +36,10 @@ async fn accept(inner: Rc<Inner>, incoming: Incoming) {
     let patience = Duration::from_millis(inner.config.link_timeout_ms);
     let outcome = timeout(patience, handshake(&inner, address, incoming)).await;
     inner.handshakes.set(inner.handshakes.get() - 1);
-    if let Ok(Some((link, connection, peer))) = outcome {
-        inner.carry(link, connection, peer).await;
+    match outcome {
+        Ok(Some((link, connection, peer))) => inner.carry(link, connection, peer).await,
+        Ok(None) => {}
+        Err(_) => inner.count_peer(|peers| peers.unfinished += 1),
     }
 }
 
@@ -49,13 +52,17 @@ async fn handshake(
         Ok(connecting) => match connecting.await {
             Ok(connection) => connection,
             Err(error) => {
-                if let ControlError::Refused(reason) = meaning(error) {
-                    inner.tell_refused(None, address, reason);
+                match meaning(error) {
+                    ControlError::Refused(reason) => inner.tell_refused(None, address, reason),
+                    ControlError::Connection(_) => inner.count_peer(|peers| peers.unfinished += 1),
                 }
                 return None;
             }
         },
-        Err(_) => return None,
+        Err(_) => {
+            inner.count_peer(|peers| peers.unfinished += 1);
+            return None;
+        }
     };
     let mut link = None;
     let error = match exchange(inner, &connection, &mut link).await {
@@ -63,9 +70,12 @@ async fn handshake(
         Err(ControlError::Connection(error)) => meaning(error),
         Err(refused) => refused,
     };
-    if let ControlError::Refused(reason) = error {
-        connection.close(reason.close_code().var_int(), reason.to_string().as_bytes());
-        inner.tell_refused(link, address, reason);
+    match error {
+        ControlError::Refused(reason) => {
+            connection.close(reason.close_code().var_int(), reason.to_string().as_bytes());
+            inner.tell_refused(link, address, reason);
+        }
+        ControlError::Connection(_) => inner.count_peer(|peers| peers.unfinished += 1),
     }
     None
 }

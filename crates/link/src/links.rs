@@ -28,7 +28,8 @@ use crate::{accept, dial};
 pub struct LinkConfig {
     /// The laboratory's name; peers of another are refused.
     pub lab: String,
-    /// How long a link may be silent before it is down. Both ends of a cable must agree.
+    /// How long a link may be silent before it is down. Both ends of a cable must agree. A peer that dies without a
+    /// word is noticed when between a half and the whole of this has passed.
     pub link_timeout_ms: u64,
     /// A number that no other process of this agent has had, such as its start time.
     pub incarnation: u64,

@@ -12,6 +12,8 @@ use crate::links::Inner;
 
 /// How many looks there are in one link timeout.
 const LOOKS: u32 = 8;
+/// How many looks in a row may be too late to judge by. A watcher that is late for ever must see a death all the same.
+const FORGIVEN_MAX: u32 = 2;
 
 /// What was heard on one connection, as of the last look.
 #[derive(Clone, Copy, Debug)]
@@ -36,12 +38,25 @@ impl Heard {
     }
 }
 
+/// How many looks in a row were late.
+#[derive(Debug, Default)]
+struct Lateness(u32);
+
+impl Lateness {
+    /// Whether the next look is to begin anew.
+    fn forgives(&mut self, late: bool) -> bool {
+        self.0 = if late { self.0.saturating_add(1) } else { 0 };
+        (1..=FORGIVEN_MAX).contains(&self.0)
+    }
+}
+
 /// Takes down links on which nothing is heard, until the agent's links are gone.
 pub(crate) async fn watch(inner: Weak<Inner>, alarm: Alarm, timeout: Duration) {
     let tick = timeout / LOOKS;
     // The last word may have come right after a look, and the next look may come right before the timeout's end.
     let limit = tick * (LOOKS - 2);
     let mut before = Instant::now();
+    let mut lateness = Lateness::default();
     loop {
         alarm.set(tick);
         if alarm.ring().await.is_err() {
@@ -49,7 +64,7 @@ pub(crate) async fn watch(inner: Weak<Inner>, alarm: Alarm, timeout: Duration) {
         }
         let Some(inner) = inner.upgrade() else { return };
         let now = Instant::now();
-        look(&inner, now, now.duration_since(before) > tick * 2, limit);
+        look(&inner, now, lateness.forgives(now.duration_since(before) > tick * 2), limit);
         before = now;
     }
 }
@@ -84,5 +99,20 @@ mod tests {
         assert!(!heard.is_silent(3, at(4000), true, limit), "the watcher slept, perhaps the peer did not");
         assert!(!heard.is_silent(4, at(6000), false, limit), "a word");
         assert!(heard.is_silent(4, at(7500), false, limit));
+    }
+
+    #[test]
+    fn a_watcher_that_is_always_late_sees_a_death_all_the_same() {
+        let start = Instant::now();
+        let limit = Duration::from_millis(1500);
+        let mut heard = Heard { datagrams: 0, at: start };
+        let mut lateness = Lateness::default();
+        let seen = (1..20u64).find(|look| {
+            let now = start + Duration::from_millis(look * 600);
+            heard.is_silent(3, now, lateness.forgives(true), limit)
+        });
+        assert_eq!(seen, Some(5), "two looks are forgiven, and the silence begins at the second");
+        assert!(!lateness.forgives(false));
+        assert!(lateness.forgives(true), "one look in time, and it may be late again");
     }
 }

@@ -180,7 +180,41 @@ fn a_peer_that_connects_and_says_nothing_is_dropped() {
         let (_endpoint, connection) = intruder(&authority.issue(&[LOW]).unwrap(), at).await;
         let closed = tokio::time::timeout(Duration::from_secs(20), connection.closed()).await;
         assert!(closed.is_ok(), "the silent peer was kept");
+        let counted = async {
+            while high.links.peer_stats().unfinished == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        assert!(tokio::time::timeout(Duration::from_secs(20), counted).await.is_ok(), "nobody counted it");
         assert!(high.events.is_quiet() && !high.links.is_up(LINK));
+    });
+}
+
+#[test]
+fn too_many_peers_that_say_nothing_are_ignored_and_counted() {
+    run(async {
+        let authority = Authority::new("test").unwrap();
+        let at = free_address();
+        let mut patient = config(1);
+        patient.link_timeout_ms = 60_000;
+        let cables = vec![cable(HIGH, LOW, free_address())];
+        let high = Agent::start(at, &authority.issue(&[HIGH]).unwrap(), patient, cables);
+        let identity = authority.issue(&[LOW]).unwrap();
+        // With one cable, 18 handshakes may be under way.
+        let mut silent = Vec::new();
+        for _ in 0..18 {
+            silent.push(intruder(&identity, at).await);
+        }
+        assert_eq!(high.links.peer_stats().ignored, 0);
+        let counted = async {
+            while high.links.peer_stats().ignored == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            _ = intruder(&identity, at) => panic!("one more was let in"),
+            counted = tokio::time::timeout(Duration::from_secs(20), counted) => counted.unwrap(),
+        }
     });
 }
 

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Home, text};
+use common::{Events, Home, text};
 use serde_json::Value;
 
 /// What `weft ps` says of the process that runs this device.
@@ -43,4 +43,81 @@ fn the_end_that_refuses_a_wrong_certificate_counts_it() {
     let leaf = process_of(&home, "switch-1-0");
     assert!(leaf["counts"]["peers_refused"].as_u64().unwrap() > 0, "{leaf}");
     assert!(home.weft(&["ps"]).succeeds().stdout.contains("refused"));
+}
+
+fn is(event: &Value, name: &str) -> bool {
+    event["event"] == name
+}
+
+/// Waits for the next SUBNET UP with this many switches, all of whose cables are in service.
+#[track_caller]
+fn subnet_up(events: &mut Events, switches: u64) {
+    events.wait_for(&format!("SUBNET UP with {switches} switches"), |event| {
+        is(event, "subnet-up") && event["switches"] == switches && event["complete"] == true
+    });
+}
+
+/// How often the blocks of each switch's linear forwarding table were set, as the switches count it.
+fn lft_writes(home: &Home) -> Vec<u64> {
+    let processes = home.json(&["ps", "--json"]);
+    let switches = processes.as_array().unwrap().iter().filter(|process| process["kind"] == "switch");
+    switches.map(|process| process["devices"][0]["lft_writes"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn a_restarted_manager_leaves_the_tables_alone_as_the_switches_count_it() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file)]).succeeds();
+    let before = lft_writes(&home);
+    assert!(before.len() == 4 && before.iter().all(|writes| *writes > 0), "{before:?}");
+    let mut events = home.events();
+    subnet_up(&mut events, 4);
+    home.weft(&["fault", "kill", "sm"]).succeeds();
+    home.weft(&["fault", "restart", "sm"]).succeeds();
+    subnet_up(&mut events, 4);
+    assert_eq!(lft_writes(&home), before);
+}
+
+#[test]
+fn a_switch_that_is_back_at_once_is_counted_told_and_brought_up_again() {
+    let home = Home::new();
+    let file = home.small_tree();
+    // So long that only the restart itself can be what the neighbours notice.
+    home.weft(&["up", text(&file), "--link-timeout-ms", "60000"]).succeeds();
+    let mut events = home.events();
+    subnet_up(&mut events, 4);
+    home.weft(&["fault", "restart", "switch-2-0"]).succeeds();
+    events.wait_for("a trap 128", |event| is(event, "trap-received") && event["number"] == 128);
+    subnet_up(&mut events, 4);
+    let links = home.json(&["links", "--json"]);
+    let ends = links
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|link| [(&link["a"], &link["b"]), (&link["b"], &link["a"])]);
+    let neighbours: Vec<_> =
+        ends.filter(|(_, far)| far["node"] == "switch-2-0").map(|(near, _)| near).collect();
+    assert_eq!(neighbours.len(), 2, "{links}");
+    for near in neighbours {
+        assert!(near["totals"]["link_downed"].as_u64().unwrap() > 0, "{near}");
+        assert_eq!(near["state"], "Active", "{near}");
+    }
+    home.weft(&["check"]).succeeds();
+}
+
+#[test]
+fn the_manager_sees_its_own_switch_die_though_no_trap_can_reach_it() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--link-timeout-ms", "500"]).succeeds();
+    let mut events = home.events();
+    subnet_up(&mut events, 4);
+    // The subnet manager's host has this switch and no other.
+    home.weft(&["fault", "kill", "switch-1-0"]).succeeds();
+    events.wait_for("the host is alone", |event| is(event, "own-port-down"));
+    assert!(!events.seen.iter().any(|event| is(event, "trap-received")), "a trap came through");
+    home.weft(&["fault", "restart", "switch-1-0"]).succeeds();
+    subnet_up(&mut events, 4);
+    home.weft(&["check"]).succeeds();
 }
