@@ -52,6 +52,11 @@ fn up_check_trace_status() {
     assert_eq!(report["ports_active"], 16, "{report}");
     assert_eq!(report["packets"], 12, "{report}");
     assert_eq!(report["detours"], 0, "{report}");
+    assert_eq!(
+        (&report["subnet_up"], &report["cables_out_of_service"]),
+        (&true.into(), &0.into()),
+        "{report}"
+    );
     let status = home.json(&["status", "--json"]);
     assert_eq!(status["sm"]["subnet_up"], true, "{status}");
     let trace = home.json(&["trace", "host-0", "host-3", "--json"]);
@@ -109,6 +114,13 @@ fn a_killed_spine_is_routed_around_and_comes_back() {
     subnet_up(&mut events, 3, 4, 6);
     let report = check_ok(&home);
     assert_eq!(report["switches"], 3, "{report}");
+    assert_eq!(
+        (&report["subnet_up"], &report["cables_out_of_service"]),
+        (&false.into(), &2.into()),
+        "{report}"
+    );
+    let shown = home.weft(&["check"]);
+    assert!(shown.succeeds().stdout.contains("not fully up: 2 cables out of service"), "{}", shown.stdout);
     home.weft(&["fault", "restart", "switch-2-0"]).succeeds();
     subnet_up(&mut events, 4, 4, 8);
     check_ok(&home);
