@@ -253,8 +253,8 @@ pub(crate) struct CheckArgs {
     #[arg(long)]
     pub(crate) all: bool,
     /// How many paths to try on large fabrics
-    #[arg(long, value_name = "COUNT", default_value_t = 4096, conflicts_with = "all")]
-    pub(crate) sample: usize,
+    #[arg(long, value_name = "COUNT", default_value_t = 4096, conflicts_with = "all", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) sample: u32,
     /// The seed that chooses those paths
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,

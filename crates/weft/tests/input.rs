@@ -89,9 +89,13 @@ fn a_missing_file() {
 #[test]
 fn a_bad_option() {
     let home = Home::new();
-    for arguments in
-        [&["up"][..], &["up", "x", "--pack", "0"], &["nonsense"], &["up", "x", "--retries", "-1"]]
-    {
+    for arguments in [
+        &["up"][..],
+        &["up", "x", "--pack", "0"],
+        &["nonsense"],
+        &["up", "x", "--retries", "-1"],
+        &["check", "--sample", "0"],
+    ] {
         home.weft(arguments).fails(2, "error:");
     }
 }

@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{Events, Home, text};
+use common::{Events, Home, Running, text, wait_until};
+use rustix::process::Signal;
 use serde_json::Value;
 
 fn is(event: &Value, name: &str) -> bool {
@@ -51,6 +52,11 @@ fn up_check_trace_status() {
     assert_eq!(report["ports_active"], 16, "{report}");
     assert_eq!(report["packets"], 12, "{report}");
     assert_eq!(report["detours"], 0, "{report}");
+    assert_eq!(
+        (&report["subnet_up"], &report["cables_out_of_service"]),
+        (&true.into(), &0.into()),
+        "{report}"
+    );
     let status = home.json(&["status", "--json"]);
     assert_eq!(status["sm"]["subnet_up"], true, "{status}");
     let trace = home.json(&["trace", "host-0", "host-3", "--json"]);
@@ -108,6 +114,13 @@ fn a_killed_spine_is_routed_around_and_comes_back() {
     subnet_up(&mut events, 3, 4, 6);
     let report = check_ok(&home);
     assert_eq!(report["switches"], 3, "{report}");
+    assert_eq!(
+        (&report["subnet_up"], &report["cables_out_of_service"]),
+        (&false.into(), &2.into()),
+        "{report}"
+    );
+    let shown = home.weft(&["check"]);
+    assert!(shown.succeeds().stdout.contains("not fully up: 2 cables out of service"), "{}", shown.stdout);
     home.weft(&["fault", "restart", "switch-2-0"]).succeeds();
     subnet_up(&mut events, 4, 4, 8);
     check_ok(&home);
@@ -242,6 +255,42 @@ fn a_killed_host_is_cut_off_and_comes_back_with_its_lid() {
     subnet_up(&mut events, 4, 4, 8);
     assert_eq!(home.json(&["trace", "host-0", "host-3", "--json"])["lid"], lid);
     check_ok(&home);
+}
+
+/// The cores that a process may use.
+fn cores(pid: u32) -> usize {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap());
+    let allowed = rustix::thread::sched_getaffinity(pid).unwrap();
+    (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).count()
+}
+
+#[test]
+fn an_interrupted_bench_lets_the_processes_go() {
+    let all = cores(std::process::id());
+    if all < 2 {
+        return; // Held to one core or not is the same here.
+    }
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file)]).succeeds();
+    let processes = home.processes();
+    let bench = || {
+        let bench = Running::start(&home, &["bench", "smp", "--count", "4000000000"]);
+        wait_until("the processes are held", || processes.iter().all(|(_, pid)| cores(*pid) == 1));
+        bench
+    };
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let bench = bench();
+        bench.signal(signal);
+        assert_eq!(bench.end().code(), Some(1));
+        assert!(processes.iter().all(|(_, pid)| cores(*pid) == all), "{signal:?} leaves them held");
+    }
+    // Nobody can clear up after this one but the next.
+    let killed = bench();
+    killed.signal(Signal::KILL);
+    killed.end();
+    home.weft(&["bench", "smp", "--count", "100"]);
+    assert!(processes.iter().all(|(_, pid)| cores(*pid) == all), "the next bench leaves them held");
 }
 
 #[test]

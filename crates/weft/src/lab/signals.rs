@@ -2,9 +2,11 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
-pub(crate) use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+pub(crate) use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 /// A descriptor that becomes readable when one of the chosen signals arrives.
 #[derive(Debug)]
@@ -27,6 +29,28 @@ impl Signals {
         use std::io::Read as _;
         let mut bytes = [0; 64];
         self.0.read(&mut bytes).is_ok_and(|count| count > 0)
+    }
+}
+
+/// A flag that is raised when one of the chosen signals arrives, for loops that have no descriptors to wait for.
+#[derive(Debug)]
+pub(crate) struct Interruption(Arc<AtomicBool>);
+
+impl Interruption {
+    /// Takes the signals over from their default effect.
+    pub(crate) fn watch(signals: &[i32]) -> anyhow::Result<Self> {
+        let flag = Arc::new(AtomicBool::new(false));
+        for signal in signals {
+            signal_hook::flag::register(*signal, flag.clone())
+                .with_context(|| format!("cannot watch signal {signal}"))?;
+        }
+        Ok(Self(flag))
+    }
+
+    /// An error once one has arrived.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(!self.0.load(Ordering::Relaxed), "interrupted");
+        Ok(())
     }
 }
 

@@ -27,7 +27,11 @@ const SHOWN_MAX: usize = 20;
 
 #[derive(Debug, Default, Serialize)]
 struct Report {
+    /// Every host reaches every other.
     ok: bool,
+    /// And nothing of this piece of the fabric is out of service: every cabled port is Active.
+    subnet_up: bool,
+    cables_out_of_service: usize,
     attached_to: String,
     switches: usize,
     hosts: usize,
@@ -71,6 +75,7 @@ pub(super) fn run(folder: &LabFolder, args: &CheckArgs) -> anyhow::Result<ExitCo
     tables(&live, &mut report);
     packets(&lab, &live, args, &mut report)?;
     report.ok = report.problems.is_empty();
+    report.subnet_up = report.ok && report.cables_out_of_service == 0;
     if args.json {
         print_json(&report)?;
     } else {
@@ -118,9 +123,13 @@ fn against_cabling(lab: &Lab, live: &Surveyed, report: &mut Report) {
         let node = live.fabric.by_guid(lab.fabric.node(port.node).guid)?;
         Some(PortRef::new(node, port.port))
     };
-    for cable in lab.fabric.cables() {
-        let (Some(a), Some(b)) = (read(cable.a), read(cable.b)) else { continue };
+    for cable in lab.fabric.cables().filter(|cable| piece(cable.a.node) == piece(sm)) {
+        let (Some(a), Some(b)) = (read(cable.a), read(cable.b)) else {
+            report.cables_out_of_service += 1; // With its node, which is named above.
+            continue;
+        };
         if live.fabric.peer(a) != Some(b) {
+            report.cables_out_of_service += 1;
             let (a, b) = (lab.fabric.port_name(cable.a), lab.fabric.port_name(cable.b));
             report.notes.push(format!("the cable {a} - {b} is out of service"));
         }
@@ -220,7 +229,7 @@ fn hosts(live: &Surveyed) -> Vec<Host> {
 fn packets(lab: &Lab, live: &Surveyed, args: &CheckArgs, report: &mut Report) -> anyhow::Result<()> {
     let hosts = hosts(live);
     let pairs = hosts.len() * hosts.len().saturating_sub(1);
-    let sampled = !args.all && hosts.len() > SMALL_HOSTS_MAX && args.sample < pairs;
+    let sampled = !args.all && hosts.len() > SMALL_HOSTS_MAX && (args.sample as usize) < pairs;
     if sampled {
         report.sampled = Some(Sample { seed: args.seed, of: pairs });
     }
@@ -266,6 +275,7 @@ fn every_pair(hosts: &[Host]) -> BTreeMap<usize, Vec<usize>> {
 /// Pairs drawn with a small generator of our own, so that a seed means the same for ever.
 fn sample(hosts: &[Host], args: &CheckArgs) -> BTreeMap<usize, Vec<usize>> {
     let mut state = args.seed;
+    let wanted = args.sample as usize;
     let mut draw = |below: usize| {
         // SplitMix64.
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -276,12 +286,12 @@ fn sample(hosts: &[Host], args: &CheckArgs) -> BTreeMap<usize, Vec<usize>> {
     };
     let mut pairs = BTreeSet::new();
     // More draws than pairs wanted, because some come twice; bounded in any case.
-    for _ in 0..args.sample.saturating_mul(4) {
+    for _ in 0..wanted.saturating_mul(4) {
         let (source, target) = (draw(hosts.len()), draw(hosts.len()));
         if hosts[source].node != hosts[target].node {
             pairs.insert((source, target));
         }
-        if pairs.len() >= args.sample {
+        if pairs.len() >= wanted {
             break;
         }
     }
@@ -318,6 +328,11 @@ fn text(report: &Report) -> String {
         text += &format!("and {} more problems\n", report.problems.len() - SHOWN_MAX);
     }
     text += if report.ok { "ok: every host reaches every other\n" } else { "not ok\n" };
+    text += &match report.cables_out_of_service {
+        0 if report.subnet_up => "SUBNET UP: every cabled port is Active\n".to_owned(),
+        0 => String::new(),
+        out => format!("not fully up: {out} cables out of service\n"),
+    };
     text
 }
 

@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ use weft_link::{Authority, Identity, node_name};
 use weft_wire::{Guid, MAD_PACKET_SIZE};
 
 use super::quiet;
+use crate::lab::signals::Interruption;
 
 /// The node that the certificate names.
 const NODE: Guid = Guid(1);
@@ -37,6 +39,8 @@ impl BareQuic {
         let program = std::env::current_exe().context("cannot tell which program this is")?;
         let mut child = Command::new(program)
             .arg("bench-echo")
+            // Ctrl-C is for the bench, which ends in order and this with it.
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -52,10 +56,16 @@ impl BareQuic {
     }
 
     /// That many round trips, one at a time.
-    pub(super) fn round_trips(&self, count: u32, samples: &mut Vec<Duration>) -> anyhow::Result<()> {
+    pub(super) fn round_trips(
+        &self,
+        count: u32,
+        samples: &mut Vec<Duration>,
+        interruption: &Interruption,
+    ) -> anyhow::Result<()> {
         let packet = Bytes::from(vec![7; MAD_PACKET_SIZE]);
         self.runtime.block_on(async {
             for _ in 0..count {
+                interruption.check()?;
                 let sent = Instant::now();
                 self.connection.send_datagram(packet.clone())?;
                 self.connection.read_datagram().await?;

@@ -20,6 +20,7 @@ use super::{Lab, trace};
 use crate::cli::BenchSmpArgs;
 use crate::failure::Failure;
 use crate::lab::LabFolder;
+use crate::lab::signals::{Interruption, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use crate::live::{Session, limits, survey};
 use crate::output::{Table, print, print_json};
 use bare_quic::BareQuic;
@@ -101,6 +102,13 @@ struct WindowRow {
     farthest_per_s: f64,
 }
 
+/// What all measurements need.
+struct Bench {
+    session: Session,
+    quic: BareQuic,
+    interruption: Interruption,
+}
+
 /// A node to send to.
 struct Target {
     name: String,
@@ -111,6 +119,9 @@ struct Target {
 
 pub(super) fn smp(folder: &LabFolder, args: &BenchSmpArgs) -> anyhow::Result<ExitCode> {
     let lab = Lab::load(folder)?;
+    // The processes are held to cores meanwhile; whatever ends the measurement must let them go.
+    let interruption = Interruption::watch(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
+    placement::free(folder)?;
     let mut session = attach(&lab)?;
     let live = survey(&mut session)?;
     let targets = targets(&live);
@@ -119,26 +130,27 @@ pub(super) fn smp(folder: &LabFolder, args: &BenchSmpArgs) -> anyhow::Result<Exi
     let watch = Watch::start(folder)?;
     let quic = BareQuic::start()?;
     let far = [process_of(&lab, neighbour.guid)?, quic.pid()?];
+    let mut bench = Bench { session, quic, interruption };
     let mut compared = Vec::new();
     for placement in [Placement::OneCore, Placement::TwoCores] {
         if let Some(_placed) = Placed::place(folder, &far, placement)? {
-            compared.push(compare(&mut session, &quic, [own, neighbour], placement, args.count)?);
+            compared.push(compare(&mut bench, [own, neighbour], placement, args.count)?);
         }
     }
     let hops = {
         let _placed = Placed::place(folder, &far, Placement::OneCore)?;
-        curve(&mut session, &targets, args.count)?
+        curve(&mut bench, &targets, args.count)?
     };
     let farthest = targets.values().next_back().unwrap_or(neighbour);
     let mut windows = Vec::new();
     for window in WINDOWS {
         windows.push(WindowRow {
             window,
-            neighbour_per_s: pipelined(&mut session, neighbour, window, args.count)?,
-            farthest_per_s: pipelined(&mut session, farthest, window, args.count)?,
+            neighbour_per_s: pipelined(&mut bench, neighbour, window, args.count)?,
+            farthest_per_s: pipelined(&mut bench, farthest, window, args.count)?,
         });
     }
-    let others_used = watch.others_used(quic.used())?;
+    let others_used = watch.others_used(bench.quic.used())?;
     let report = Report {
         machine: quiet::machine(),
         lab: folder.name().to_owned(),
@@ -194,13 +206,12 @@ fn process_of(lab: &Lab, node: Guid) -> anyhow::Result<rustix::process::Pid> {
 }
 
 fn compare(
-    session: &mut Session,
-    quic: &BareQuic,
+    bench: &mut Bench,
     [own, neighbour]: [&Target; 2],
     placement: Placement,
     count: u32,
 ) -> anyhow::Result<Compared> {
-    let [bare_quic_us, own_agent_us, neighbour_us] = in_turns(session, quic, own, neighbour, count)?;
+    let [bare_quic_us, own_agent_us, neighbour_us] = in_turns(bench, own, neighbour, count)?;
     let agent_to_agent_us = neighbour_us.p50 - own_agent_us.p50;
     Ok(Compared {
         placement,
@@ -214,18 +225,14 @@ fn compare(
 }
 
 /// One node at every distance, by directed route and by LID.
-fn curve(
-    session: &mut Session,
-    targets: &BTreeMap<usize, Target>,
-    count: u32,
-) -> anyhow::Result<Vec<HopRow>> {
+fn curve(bench: &mut Bench, targets: &BTreeMap<usize, Target>, count: u32) -> anyhow::Result<Vec<HopRow>> {
     let mut hops = Vec::new();
     for (distance, target) in targets {
         let lid = target.lid.filter(|_| *distance > 0);
         let mut measure = |route: SmpRoute| {
             let mut samples = Vec::new();
-            round_trips(session, &route, count / 40, &mut Vec::new())?;
-            round_trips(session, &route, count / 4, &mut samples)?;
+            round_trips(bench, &route, count / 40, &mut Vec::new())?;
+            round_trips(bench, &route, count / 4, &mut samples)?;
             anyhow::Ok(Quantiles::of(samples))
         };
         hops.push(HopRow {
@@ -240,8 +247,7 @@ fn curve(
 
 /// The three round trips that are compared, in turns, so that all see the same disturbances.
 fn in_turns(
-    session: &mut Session,
-    quic: &BareQuic,
+    bench: &mut Bench,
     own: &Target,
     neighbour: &Target,
     count: u32,
@@ -251,28 +257,29 @@ fn in_turns(
         if turn == 1 {
             samples = [Vec::new(), Vec::new(), Vec::new()]; // The first turn was to warm up.
         }
-        quic.round_trips(count / TURNS, &mut samples[0])?;
-        round_trips(session, &SmpRoute::Directed(own.path), count / TURNS, &mut samples[1])?;
-        round_trips(session, &SmpRoute::Directed(neighbour.path), count / TURNS, &mut samples[2])?;
+        bench.quic.round_trips(count / TURNS, &mut samples[0], &bench.interruption)?;
+        round_trips(bench, &SmpRoute::Directed(own.path), count / TURNS, &mut samples[1])?;
+        round_trips(bench, &SmpRoute::Directed(neighbour.path), count / TURNS, &mut samples[2])?;
     }
     Ok(samples.map(Quantiles::of))
 }
 
 /// One SMP at a time.
 fn round_trips(
-    session: &mut Session,
+    bench: &mut Bench,
     route: &SmpRoute,
     count: u32,
     samples: &mut Vec<Duration>,
 ) -> anyhow::Result<()> {
     for round in 0..count {
+        bench.interruption.check()?;
         let mut request = Request::get(AttributeId::NodeInfo, 0).by(route);
         let id = TransactionId(u64::from(round) + 1);
         weft_wire::Smp::transaction_id.set(&mut request.mad.0, id);
         let sent = Instant::now();
-        session.send(&request)?;
+        bench.session.send(&request)?;
         loop {
-            let answer = session.receive(PATIENCE)?.context("an SMP was not answered")?;
+            let answer = bench.session.receive(PATIENCE)?.context("an SMP was not answered")?;
             // An answer to an earlier round cannot be: each is awaited; but a trap may come between.
             if answer.mad.transaction_id().0 as u32 == id.0 as u32 {
                 break;
@@ -284,12 +291,13 @@ fn round_trips(
 }
 
 /// How many SMPs per second with a window.
-fn pipelined(session: &mut Session, target: &Target, window: u32, count: u32) -> anyhow::Result<f64> {
+fn pipelined(bench: &mut Bench, target: &Target, window: u32, count: u32) -> anyhow::Result<f64> {
     let request = |_| ((), Request::get(AttributeId::NodeInfo, 0).by(&SmpRoute::Directed(target.path)));
     let requests: Vec<((), AddressedMad)> = (0..count).map(request).collect();
+    bench.interruption.check()?;
     let mut lost = 0;
     let began = Instant::now();
-    session.exchange(limits(window), requests, |(), answer, _| lost += u32::from(answer.is_none()))?;
+    bench.session.exchange(limits(window), requests, |(), answer, _| lost += u32::from(answer.is_none()))?;
     let took = began.elapsed();
     anyhow::ensure!(lost == 0, "{lost} SMPs were not answered");
     Ok(f64::from(count) / took.as_secs_f64())

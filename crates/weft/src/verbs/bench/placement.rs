@@ -51,11 +51,8 @@ impl Placed {
         };
         let mut placed = Self { before: Vec::new() };
         placed.hold(None, near_core)?;
-        let locks = std::fs::read_dir(lab.locks()).context("cannot list the laboratory's processes")?;
-        for entry in locks.flatten() {
-            if let Some(pid) = lock::holder(&entry.path()).ok().flatten().filter(|pid| !far.contains(pid)) {
-                placed.hold(Some(pid), near_core)?;
-            }
+        for pid in processes(lab)?.into_iter().filter(|pid| !far.contains(pid)) {
+            placed.hold(Some(pid), near_core)?;
         }
         for pid in far {
             placed.hold(Some(*pid), far_core)?;
@@ -71,6 +68,22 @@ impl Placed {
         self.before.push((pid, before));
         Ok(())
     }
+}
+
+/// Lets the laboratory's processes run on all cores that this one may use: a bench that was killed leaves them
+/// held to one.
+pub(super) fn free(lab: &LabFolder) -> anyhow::Result<()> {
+    let allowed = sched_getaffinity(None).context("cannot tell which cores there are")?;
+    for pid in processes(lab)? {
+        // A process that has ended meanwhile needs no core.
+        let _ = sched_setaffinity(Some(pid), &allowed);
+    }
+    Ok(())
+}
+
+fn processes(lab: &LabFolder) -> anyhow::Result<Vec<Pid>> {
+    let locks = std::fs::read_dir(lab.locks()).context("cannot list the laboratory's processes")?;
+    Ok(locks.flatten().filter_map(|entry| lock::holder(&entry.path()).ok().flatten()).collect())
 }
 
 impl Drop for Placed {
