@@ -101,6 +101,17 @@ fn a_bad_option() {
 }
 
 #[test]
+fn a_bad_file_of_lids() {
+    let home = Home::new();
+    home.write("x.topo", GOOD);
+    home.write("lids", "0x20 0x1 0x1\n0x30 five 0x5\n");
+    let up = home.weft(&["up", "x.topo", "--guid2lid", "lids"]);
+    up.fails(2, "error: lids:2: `five` is no LID").fails(2, "hint: remove the file");
+    home.weft(&["up", "x.topo", "--guid2lid", "."]).fails(2, "error: cannot read .: ");
+    assert!(home.is_empty(), "something was started");
+}
+
+#[test]
 fn a_bad_name() {
     let home = Home::new();
     home.write("x.topo", GOOD);

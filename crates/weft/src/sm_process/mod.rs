@@ -15,12 +15,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use weft_sm::GuidToLid;
+use weft_sm::{GuidToLid, GuidToLidError};
 use weft_umad::lock::ProcessLock;
 use weft_wire::{Guid, PortNum};
 
 pub(crate) use status::SmStatus;
 
+use crate::failure::Failure;
 use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 
 /// What the subnet manager's process is told.
@@ -65,10 +66,14 @@ pub(crate) fn run(path: &Path, launch: Option<PathBuf>) -> anyhow::Result<()> {
 }
 
 /// LIDs kept from an earlier run. A file that makes no sense is an error: guessing would renumber a fabric.
-fn load_guid2lid(path: &Path) -> anyhow::Result<GuidToLid> {
+pub(crate) fn load_guid2lid(path: &Path) -> anyhow::Result<GuidToLid> {
     match std::fs::read_to_string(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(GuidToLid::default()),
-        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
-        Ok(text) => text.parse().with_context(|| format!("{} makes no sense", path.display())),
+        Err(error) => Err(Failure::bad_input(format!("cannot read {}: {error}", path.display())).into()),
+        Ok(text) => text.parse().map_err(|GuidToLidError { line, kind, .. }| {
+            Failure::bad_input(format!("{}:{line}: {kind}", path.display()))
+                .hint("remove the file to have LIDs assigned afresh")
+                .into()
+        }),
     }
 }

@@ -16,7 +16,7 @@ use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use crate::lab::teardown::take_down;
 use crate::lab::{Base, LabFolder, Place, plan, process};
 use crate::output::{StdoutClosed, Table, print, print_json};
-use crate::topology_file;
+use crate::{sm_process, topology_file};
 
 /// The name of a laboratory that is given none.
 const DEFAULT_NAME: &str = "default";
@@ -26,6 +26,9 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
     process::raise_file_limit();
     let fabric = topology_file::load(&args.file)?;
     let sm_at = if args.no_sm { None } else { Some(sm_place(&fabric, args)?) };
+    if let (Some(path), true) = (&args.sm.guid2lid, sm_at.is_some()) {
+        sm_process::load_guid2lid(path)?; // The manager reads it again, but by then everything has started.
+    }
     let base = Base::locate();
     let name = name.unwrap_or(DEFAULT_NAME);
     refuse_running(&base, name)?;
