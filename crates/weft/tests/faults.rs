@@ -49,11 +49,14 @@ fn is(event: &Value, name: &str) -> bool {
     event["event"] == name
 }
 
-/// Waits for the next SUBNET UP with this many switches, all of whose cables are in service.
+/// Waits for the next SUBNET UP of the whole small tree. Cables come and go one by one, so there may be others before.
 #[track_caller]
-fn subnet_up(events: &mut Events, switches: u64) {
-    events.wait_for(&format!("SUBNET UP with {switches} switches"), |event| {
-        is(event, "subnet-up") && event["switches"] == switches && event["complete"] == true
+fn subnet_up(events: &mut Events) {
+    let whole = |event: &Value| {
+        (&event["switches"], &event["hosts"], &event["cables"]) == (&4.into(), &4.into(), &8.into())
+    };
+    events.wait_for("SUBNET UP of the whole tree", |event| {
+        is(event, "subnet-up") && whole(event) && event["complete"] == true
     });
 }
 
@@ -72,10 +75,10 @@ fn a_restarted_manager_leaves_the_tables_alone_as_the_switches_count_it() {
     let before = lft_writes(&home);
     assert!(before.len() == 4 && before.iter().all(|writes| *writes > 0), "{before:?}");
     let mut events = home.events();
-    subnet_up(&mut events, 4);
+    subnet_up(&mut events);
     home.weft(&["fault", "kill", "sm"]).succeeds();
     home.weft(&["fault", "restart", "sm"]).succeeds();
-    subnet_up(&mut events, 4);
+    subnet_up(&mut events);
     assert_eq!(lft_writes(&home), before);
 }
 
@@ -86,10 +89,10 @@ fn a_switch_that_is_back_at_once_is_counted_told_and_brought_up_again() {
     // So long that only the restart itself can be what the neighbours notice.
     home.weft(&["up", text(&file), "--link-timeout-ms", "60000"]).succeeds();
     let mut events = home.events();
-    subnet_up(&mut events, 4);
+    subnet_up(&mut events);
     home.weft(&["fault", "restart", "switch-2-0"]).succeeds();
     events.wait_for("a trap 128", |event| is(event, "trap-received") && event["number"] == 128);
-    subnet_up(&mut events, 4);
+    subnet_up(&mut events);
     let links = home.json(&["links", "--json"]);
     let ends = links
         .as_array()
@@ -112,12 +115,12 @@ fn the_manager_sees_its_own_switch_die_though_no_trap_can_reach_it() {
     let file = home.small_tree();
     home.weft(&["up", text(&file), "--link-timeout-ms", "500"]).succeeds();
     let mut events = home.events();
-    subnet_up(&mut events, 4);
+    subnet_up(&mut events);
     // The subnet manager's host has this switch and no other.
     home.weft(&["fault", "kill", "switch-1-0"]).succeeds();
     events.wait_for("the host is alone", |event| is(event, "own-port-down"));
     assert!(!events.seen.iter().any(|event| is(event, "trap-received")), "a trap came through");
     home.weft(&["fault", "restart", "switch-1-0"]).succeeds();
-    subnet_up(&mut events, 4);
+    subnet_up(&mut events);
     home.weft(&["check"]).succeeds();
 }
