@@ -143,7 +143,7 @@ pub(crate) struct UpArgs {
     #[arg(long)]
     pub(crate) foreground: bool,
 
-    /// Milliseconds without a sign of life after which a link is down
+    /// Milliseconds within which a dead peer is noticed: links go down after half to all of it in silence
     #[arg(long, value_name = "MS", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(100..=600_000))]
     pub(crate) link_timeout_ms: u64,
 
