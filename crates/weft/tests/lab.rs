@@ -77,7 +77,7 @@ fn a_laboratory_that_runs_already_is_left_alone() {
 
 #[test]
 fn an_interrupt_in_the_foreground_leaves_nothing() {
-    for which in [Signal::INT, Signal::TERM, Signal::HUP] {
+    for which in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT] {
         let home = Home::new();
         let file = home.small_tree();
         let mut up = Running::start(&home, &["up", text(&file), "--no-sm", "--foreground"]);

@@ -190,7 +190,7 @@ fn kept_lids_survive_the_laboratory() {
     home.weft(&["down"]).succeeds();
     assert_eq!(std::fs::read_to_string(&kept).unwrap().lines().count(), 8);
     home.write("lids", "nonsense\n");
-    home.weft(&["up", text(&file), "--guid2lid", text(&kept)]).fails(1, "makes no sense");
+    home.weft(&["up", text(&file), "--guid2lid", text(&kept)]).fails(2, "lids:1: `nonsense` is no GUID");
     assert!(home.is_empty());
 }
 

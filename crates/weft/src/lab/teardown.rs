@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rustix::process::Signal;
-use weft_umad::lock::{LockError, ProcessLock};
+use weft_umad::lock::{LockError, ProcessLock, holder};
 
 use super::folder::{LabFolder, Place};
 use super::process::{Holder, wait_for_end};
@@ -50,7 +50,38 @@ pub(crate) fn take_down(lab: &LabFolder) -> anyhow::Result<TakenDown> {
     Ok(done)
 }
 
-/// The same for the launcher, which holds the lock of its own and must not touch it.
+/// Clears what a crashed laboratory left; false when it is not dead. Asked while nobody else can take it down: what
+/// looked dead before may be another launcher's new laboratory by now.
+pub(crate) fn clear_dead(lab: &LabFolder) -> anyhow::Result<bool> {
+    let _turn = match ProcessLock::take(&lab.place(Place::DownLock)) {
+        Ok(lock) => Some(lock),
+        Err(LockError::Held { .. }) => return Ok(false),
+        Err(LockError::Removed { .. }) => return Ok(true),
+        Err(LockError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error.into()),
+    };
+    let mut files = lock_files(lab)?;
+    files.push(lab.place(Place::UpLock));
+    // Asked before any is taken, so that in a living laboratory nobody who starts finds a lock taken by us.
+    if files.iter().any(|file| holder(file).is_ok_and(|holder| holder.is_some())) {
+        return Ok(false);
+    }
+    let mut locks = Vec::new();
+    for file in files {
+        match ProcessLock::take(&file) {
+            Ok(lock) => locks.push(lock),
+            Err(LockError::Held { .. }) => return Ok(false),
+            Err(LockError::Removed { .. }) => {}
+            Err(LockError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    lab.remove()?;
+    drop(locks);
+    Ok(true)
+}
+
+/// Takes a laboratory down for its launcher, which holds the lock of its own and must not touch it.
 ///
 /// When somebody takes the laboratory down already, the rest is theirs: they wait for this process to end.
 pub(crate) fn take_down_held(lab: &LabFolder) -> anyhow::Result<()> {

@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde::Serialize;
 use weft_topology::{Fabric, NodeIndex, NodeType};
-use weft_umad::lock::{LockError, ProcessLock, holder};
+use weft_umad::lock::ProcessLock;
 
 use super::seconds;
 use crate::cli::UpArgs;
 use crate::failure::Failure;
 use crate::lab::launch::{Goal, Launcher};
 use crate::lab::progress::{Phase, Phases};
-use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
-use crate::lab::teardown::take_down;
+use crate::lab::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
+use crate::lab::teardown::clear_dead;
 use crate::lab::{Base, LabFolder, Place, plan, process};
 use crate::output::{StdoutClosed, Table, print, print_json};
 use crate::{sm_process, topology_file};
@@ -33,7 +33,7 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
     let name = name.unwrap_or(DEFAULT_NAME);
     refuse_running(&base, name)?;
     // From here on an interrupt must not end this process before it has cleared up.
-    let interrupt = Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?;
+    let interrupt = Signals::watch(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
     let unfinished = Folder(Some(base.begin(name)?));
     let lock = ProcessLock::take(&unfinished.folder().place(Place::UpLock))?;
     let (record, claim) = plan::write(&base, unfinished.folder(), &fabric, sm_at, args)?;
@@ -112,18 +112,10 @@ fn refuse_running(base: &Base, name: &str) -> anyhow::Result<()> {
     if !lab.exists()? {
         return Ok(());
     }
-    let locks = std::fs::read_dir(lab.locks()).into_iter().flatten().flatten();
-    for entry in locks {
-        if holder(&entry.path()).is_ok_and(|holder| holder.is_some()) {
-            return Err(already_running(name).into());
-        }
+    if !clear_dead(&lab)? {
+        return Err(already_running(name).into());
     }
-    match ProcessLock::take(&lab.place(Place::DownLock)) {
-        Err(LockError::Held { .. }) => return Err(already_running(name).into()),
-        taken => drop(taken),
-    }
-    crate::output::say(&format!("clearing what a crashed laboratory `{name}` left behind"));
-    take_down(&lab)?;
+    crate::output::say(&format!("cleared what a crashed laboratory `{name}` left behind"));
     Ok(())
 }
 
