@@ -376,6 +376,18 @@ fn included_files() {
 }
 
 #[test]
+fn an_included_file_looks_for_its_own_beside_it() {
+    let mut asked = Vec::new();
+    let parsed = parse_with("a/net", "include \"sub/b\"\n", &mut |name, from| {
+        asked.push((name.to_owned(), from.to_owned()));
+        Ok(if name == "sub/b" { "include \"c\"\n" } else { "Switch 4 \"s\"\n[9] \"s\"\n" }.to_owned())
+    });
+    let own = |(name, from): (&str, &str)| (name.to_owned(), from.to_owned());
+    assert_eq!(asked, [("sub/b", "a/net"), ("c", "a/sub/b")].map(own));
+    assert!(parsed.unwrap_err().to_string().starts_with("a/sub/c:2:"));
+}
+
+#[test]
 fn bytes_that_are_no_text() {
     let none = &mut |_: &str, _: &str| Err(String::new());
     let error = parse_bytes("net", b"# \xc3\xa4\nSwitch \xff\xfe8", none).unwrap_err();

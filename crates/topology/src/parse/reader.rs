@@ -280,7 +280,12 @@ impl<'l, 'f> Reader<'l, 'f> {
         let text = (self.load)(name, at.file).map_err(|reason| fail(Problem::Include(reason)))?;
         self.includes += 1;
         self.depth += 1;
-        self.read_file(name, &text)?;
+        // Named as seen from the first file, so that its own includes are looked for beside it.
+        let named = match at.file.rfind('/') {
+            Some(end) if !name.starts_with('/') => format!("{}{name}", &at.file[..=end]),
+            _ => name.to_owned(),
+        };
+        self.read_file(&named, &text)?;
         self.depth -= 1;
         self.open = None;
         Ok(())

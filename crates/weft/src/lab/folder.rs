@@ -14,7 +14,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -245,8 +245,11 @@ impl LabFolder {
             .into())
     }
 
+    /// Whether weft made the folder for this user. Where anybody may make folders, somebody else's laboratory, or
+    /// what poses as one, is none of ours.
     fn is_marked(&self) -> bool {
-        let folder = fs::symlink_metadata(&self.path).is_ok_and(|found| found.is_dir());
+        let own = rustix::process::getuid().as_raw();
+        let folder = fs::symlink_metadata(&self.path).is_ok_and(|found| found.is_dir() && found.uid() == own);
         folder && fs::symlink_metadata(self.place(Place::Mark)).is_ok_and(|found| found.is_file())
     }
 
@@ -293,7 +296,7 @@ fn private_folder(path: &Path) -> anyhow::Result<()> {
         .mode(0o700)
         .create(path)
         .with_context(|| format!("cannot make the folder {}", path.display()))?;
-    let owner = std::os::unix::fs::MetadataExt::uid(&fs::metadata(path)?);
+    let owner = fs::metadata(path)?.uid();
     if owner != rustix::process::getuid().as_raw() {
         return Err(Failure::new(format!("the folder {} belongs to another user", path.display()))
             .hint("set WEFT_HOME to a folder of your own")
