@@ -30,13 +30,13 @@ fn run(chore: &str) -> Result<()> {
     }
 }
 
-/// Format, lints, tests, doctests, documentation, in the order in which they fail fastest.
+/// Format, lints, documentation, doctests, tests, in the order in which they fail fastest.
 fn ci() -> Result<()> {
     cargo(&["fmt", "--all", "--check"])?;
     cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
-    cargo(&["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])?;
+    cargo_with(&["doc", "--workspace", "--no-deps", "--locked"], &[("RUSTDOCFLAGS", "-D warnings")])?;
     cargo(&["test", "--doc", "--workspace", "--locked"])?;
-    cargo_with(&["doc", "--workspace", "--no-deps", "--locked"], &[("RUSTDOCFLAGS", "-D warnings")])
+    cargo(&["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])
 }
 
 fn cargo(arguments: &[&str]) -> Result<()> {
