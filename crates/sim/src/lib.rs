@@ -45,6 +45,7 @@ mod queue;
 mod rule;
 mod schedule;
 mod simulation;
+mod told;
 mod trace;
 
 pub use bring_up::{BringUp, BringUpError, bring_up};
@@ -53,6 +54,7 @@ pub use config::device_config;
 pub use fault::Fault;
 pub use options::{SimOptions, TraceMode};
 pub use rule::{RandomLoss, Rule, Verdict};
-pub use schedule::Schedule;
+pub use schedule::{Lifted, Schedule};
 pub use simulation::{NotQuiet, SimStatistics, Simulation};
+pub use told::Told;
 pub use trace::Trace;

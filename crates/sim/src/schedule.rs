@@ -3,8 +3,10 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use weft_machine::Time;
-use weft_topology::generate::{GenerateError, GenerateOptions, RandomFabric, random};
+use weft_topology::generate::GenerateError;
 use weft_topology::{Cable, Fabric, NodeIndex, PortRef};
+
+mod fabrics;
 
 use crate::rule::below;
 use crate::{Fault, RandomLoss, SimOptions, Simulation};
@@ -22,6 +24,23 @@ pub struct Schedule {
     pub faults: Vec<(Time, Fault)>,
     /// What becomes of lane 15's packets meanwhile.
     pub loss: RandomLoss,
+    /// Which limit it does not keep.
+    pub lifted: Option<Lifted>,
+}
+
+/// A limit that schedules keep. Of an eighth of all seeds the first is lifted; the others are only where that is asked
+/// for, because not all fabrics come to rest as they should without them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifted {
+    /// A subnet manager that died may be back at once, while what the one before sent is still under way.
+    QuickManager,
+    /// Packets may be late by more than the manager waits for an answer. Of 3000 seeds one fails, 299: a Set that
+    /// was sent twice is done a second time after the manager has written something else, and a table lacks an
+    /// entry.
+    Late,
+    /// A device's buffer for lane 15 may hold less than the manager has in flight. About 4 seeds of 100 never come
+    /// to rest, 3 and 10 among them: the same SMPs are lost again and again.
+    SmallBuffer,
 }
 
 /// When faults begin, and when they end.
@@ -31,6 +50,9 @@ const FAULTS_UNTIL: Time = Time::from_secs(4);
 /// How late a packet may be: less than a manager waits for an answer, for otherwise a Set that was sent twice is
 /// done a second time when the manager has already written something else. No manager can see that.
 const DELAY_MS_MAX: u64 = 150;
+
+/// How late a packet may be where that limit is lifted.
+const LATE_MS_MAX: u64 = 1000;
 
 /// How long a subnet manager stays dead at least, so that nothing of what it sent arrives after its successor
 /// has begun.
@@ -42,9 +64,18 @@ impl Schedule {
     /// At the end the subnet manager runs, and so does its device with the switch that it is cabled to; lane 15
     /// loses nothing any more. Everything else may stay dead.
     pub fn random(seed: u64) -> Result<Self, GenerateError> {
+        Self::lifting(seed, None)
+    }
+
+    /// The schedule of a seed that does not keep one of the limits.
+    pub fn lifting(seed: u64, lifted: Option<Lifted>) -> Result<Self, GenerateError> {
         let mut random = Pcg64::seed_from_u64(seed);
-        let fabric = random_fabric(&mut random, seed)?;
+        let fabric = fabrics::random_fabric(&mut random, seed)?;
+        let quick = random.random_bool(0.125).then_some(Lifted::QuickManager);
+        let lifted = lifted.or(quick);
+        let sm_port = fabrics::random_place(&mut random, &fabric);
         let mut options = SimOptions {
+            sm_port: Some(sm_port),
             link_jitter: below(&mut random, Time::from_micros(100)),
             link_timeout: Time::from_millis(random.random_range(1..500)),
             training_jitter: below(&mut random, Time::from_millis(30)),
@@ -55,24 +86,29 @@ impl Schedule {
         if random.random_bool(0.3) {
             options.sm.smp_routing = weft_sm::SmpRouting::Lid;
         }
-        if random.random_bool(0.3) {
+        let small = lifted == Some(Lifted::SmallBuffer);
+        if small || random.random_bool(0.3) {
             options.device.smp_processing = Time::from_nanos(random.random_range(0..20_000));
             // A manager that has more in flight than a switch can hold loses the same SMPs again and again.
-            options.device.vl15_buffer_packets = options.sm.max_wire_smps as u16;
+            let window = options.sm.max_wire_smps as u16;
+            options.device.vl15_buffer_packets = if small { random.random_range(1..=window) } else { window };
         }
+        let delay_ms_max = if lifted == Some(Lifted::Late) { LATE_MS_MAX } else { DELAY_MS_MAX };
         let loss = RandomLoss {
             until: FAULTS_UNTIL,
             lost_per_mille: random.random_range(0..100),
             late_per_mille: random.random_range(0..50),
-            delay_max: Time::from_millis(random.random_range(0..DELAY_MS_MAX)),
+            delay_max: Time::from_millis(random.random_range(0..delay_ms_max)),
         };
+        let quick = lifted == Some(Lifted::QuickManager);
+        let sm_dead_min = if quick { Time::ZERO } else { SM_DEAD_MIN };
         let mut faults = Vec::new();
         let cables: Vec<Cable> = fabric.cables().collect();
         for _ in 0..random.random_range(0..9u32) {
-            random_fault(&mut random, &fabric, &cables, &mut faults);
+            random_fault(&mut random, &fabric, &cables, sm_dead_min, &mut faults);
         }
-        put_right_the_managers_way(&fabric, &faults.clone(), &mut faults);
-        Ok(Self { seed, fabric, options, faults, loss })
+        put_right_the_managers_way(&fabric, sm_port, &mut faults);
+        Ok(Self { seed, fabric, options, faults, loss, lifted })
     }
 
     /// A simulation that all of this happens in.
@@ -86,21 +122,14 @@ impl Schedule {
     }
 }
 
-fn random_fabric(random_source: &mut Pcg64, seed: u64) -> Result<Fabric, GenerateError> {
-    let switches = random_source.random_range(1..13u32);
-    let several = switches > 1;
-    let parameters = RandomFabric {
-        switches,
-        hosts: random_source.random_range(2..=40 - switches),
-        extra_cables: if several { random_source.random_range(0..7) } else { 0 },
-        parallel_cables: if several { random_source.random_range(0..4) } else { 0 },
-    };
-    let options = GenerateOptions { radix: Some(48), ..GenerateOptions::default() };
-    random(&parameters, seed, &options)
-}
-
 /// Something goes wrong, and may be put right before the faults end.
-fn random_fault(random: &mut Pcg64, fabric: &Fabric, cables: &[Cable], faults: &mut Vec<(Time, Fault)>) {
+fn random_fault(
+    random: &mut Pcg64,
+    fabric: &Fabric,
+    cables: &[Cable],
+    sm_dead_min: Time,
+    faults: &mut Vec<(Time, Fault)>,
+) {
     let at = FAULTS_FROM + below(random, FAULTS_UNTIL.saturating_sub(FAULTS_FROM));
     // Often so soon that nobody has noticed yet.
     let most = if random.random_bool(0.5) { Time::from_millis(60) } else { Time::from_secs(3) };
@@ -117,7 +146,7 @@ fn random_fault(random: &mut Pcg64, fabric: &Fabric, cables: &[Cable], faults: &
         _ => (Fault::KillSm, Fault::StartSm { with_guid2lid: random.random_bool(0.5) }),
     };
     if wrong == Fault::KillSm {
-        again = again.max(at + SM_DEAD_MIN);
+        again = again.max(at + sm_dead_min);
     }
     faults.push((at, wrong));
     if matches!(wrong, Fault::KillSm) || random.random_bool(0.7) {
@@ -126,18 +155,14 @@ fn random_fault(random: &mut Pcg64, fabric: &Fabric, cables: &[Cable], faults: &
 }
 
 /// Without a way to any switch there would be little to check.
-fn put_right_the_managers_way(fabric: &Fabric, done: &[(Time, Fault)], faults: &mut Vec<(Time, Fault)>) {
-    let Some((host, port)) =
-        fabric.hosts().find_map(|(host, node)| Some((host, node.cabled_ports().next()?)))
-    else {
-        return;
-    };
-    let (here, peer) = (PortRef::new(host, port.0), port.1);
-    for node in [host, peer.node] {
-        let touched = done.iter().any(|(_, fault)| matches!(fault, Fault::Kill(dead) if *dead == node));
-        if touched {
+fn put_right_the_managers_way(fabric: &Fabric, here: PortRef, faults: &mut Vec<(Time, Fault)>) {
+    let peer = fabric.peer(here);
+    for node in std::iter::once(here.node).chain(peer.map(|peer| peer.node)) {
+        if faults.iter().any(|(_, fault)| *fault == Fault::Kill(node)) {
             faults.push((FAULTS_UNTIL, Fault::Restart(node)));
         }
     }
-    faults.push((FAULTS_UNTIL, Fault::Restore(here)));
+    if peer.is_some() {
+        faults.push((FAULTS_UNTIL, Fault::Restore(here)));
+    }
 }

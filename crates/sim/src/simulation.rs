@@ -154,6 +154,11 @@ impl Simulation {
         self.now
     }
 
+    /// What it is like.
+    pub fn options(&self) -> &SimOptions {
+        &self.options
+    }
+
     /// The cabling that this began with.
     pub fn fabric(&self) -> &Fabric {
         &self.fabric

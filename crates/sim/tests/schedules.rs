@@ -1,45 +1,150 @@
-//! Random schedules of faults on random fabrics, each of which must come to rest and be right.
+//! Random schedules of faults on random fabrics, each of which must come to rest and be right, and be what a
+//! fresh start of the fabric that is left would be.
 //!
 //! `WEFT_SCHEDULES` says how many (300 if not said), `WEFT_SEED` replays one and prints its trace on failure.
+//! `WEFT_LIFT` lifts a limit from all of them: `manager`, `late` or `buffer`, see [`Lifted`].
+
+use std::io::Write;
+use std::ops::AddAssign;
 
 use weft_machine::Time;
-use weft_sim::{Schedule, TraceMode};
+use weft_sim::{Fault, Lifted, Schedule, Simulation, TraceMode};
 
 const SCHEDULES: u64 = 300;
 
 /// How long a fabric may take to come to rest after its last fault.
 const PATIENCE: Time = Time::from_secs(300);
 
+/// The seeds of each part that are run twice, with a trace.
+const TWICE: u64 = 3;
+
+/// How many seeds a part has at least for all kinds of faults to be among them.
+const ALL_KINDS: u64 = 50;
+
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is to be a number, not `{text}`")))
 }
 
-/// The seeds of each part that are run twice, with a trace.
-const TWICE: u64 = 3;
+/// The limit that is lifted from all schedules.
+fn lifted() -> Option<Lifted> {
+    match std::env::var("WEFT_LIFT").ok()?.as_str() {
+        "manager" => Some(Lifted::QuickManager),
+        "late" => Some(Lifted::Late),
+        "buffer" => Some(Lifted::SmallBuffer),
+        other => panic!("WEFT_LIFT is to be manager, late or buffer, not `{other}`"),
+    }
+}
 
-/// What is wrong after the schedule of `seed`, if anything is; otherwise how many packets arrived, and the trace's
-/// hash.
-fn run(seed: u64, trace: TraceMode) -> Result<(u64, u64), String> {
-    let mut schedule = Schedule::random(seed).map_err(|error| error.to_string())?;
+/// What happened, and how much was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Totals {
+    /// Nodes that the manager reaches in the end.
+    nodes: u64,
+    /// Pairs of ports that exchanged packets in the end.
+    pairs: u64,
+    /// Devices that lost their power.
+    kills: u64,
+    /// Devices that were switched on again.
+    restarts: u64,
+    /// Cables that were pulled and put back.
+    flaps: u64,
+    /// Packets lost.
+    losses: u64,
+    /// Packets that were late.
+    late: u64,
+    /// Subnet managers that died.
+    manager_deaths: u64,
+    /// Subnet managers at a switch.
+    at_switch: u64,
+    /// Schedules that did not keep one of the limits.
+    lifted: u64,
+}
+
+impl Totals {
+    fn of(schedule: &Schedule, simulation: &Simulation, nodes: usize, pairs: u64) -> Self {
+        let count = |wanted: &dyn Fn(&Fault) -> bool| {
+            schedule.faults.iter().filter(|(_, fault)| wanted(fault)).count() as u64
+        };
+        let is_cut = |port| schedule.faults.iter().any(|(_, fault)| *fault == Fault::Cut(port));
+        let statistics = simulation.statistics();
+        Self {
+            nodes: nodes as u64,
+            pairs,
+            kills: count(&|fault| matches!(fault, Fault::Kill(_))),
+            restarts: count(&|fault| matches!(fault, Fault::Restart(_))),
+            flaps: count(&|fault| matches!(fault, Fault::Restore(port) if is_cut(*port))),
+            losses: statistics.lost,
+            late: statistics.delayed,
+            manager_deaths: count(&|fault| *fault == Fault::KillSm),
+            at_switch: u64::from(simulation.fabric().node(simulation.sm_port().node).is_switch()),
+            lifted: u64::from(schedule.lifted.is_some()),
+        }
+    }
+
+    fn each(&self) -> [u64; 10] {
+        let Self { nodes, pairs, kills, restarts, flaps, losses, late, manager_deaths, at_switch, lifted } =
+            *self;
+        [nodes, pairs, kills, restarts, flaps, losses, late, manager_deaths, at_switch, lifted]
+    }
+}
+
+impl AddAssign for Totals {
+    fn add_assign(&mut self, other: Self) {
+        self.nodes += other.nodes;
+        self.pairs += other.pairs;
+        self.kills += other.kills;
+        self.restarts += other.restarts;
+        self.flaps += other.flaps;
+        self.losses += other.losses;
+        self.late += other.late;
+        self.manager_deaths += other.manager_deaths;
+        self.at_switch += other.at_switch;
+        self.lifted += other.lifted;
+    }
+}
+
+/// Lets everything happen, and looks at what is left.
+fn rest_and_check(schedule: &Schedule, simulation: &mut Simulation) -> Result<Totals, String> {
+    let all = |violations: Vec<weft_sim::Violation>| {
+        violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  ")
+    };
+    simulation.run_until_quiet(PATIENCE).map_err(|error| error.to_string())?;
+    let report = simulation.check().map_err(all)?;
+    let told = simulation.told();
+    let afresh = simulation.told_afresh(schedule.seed, PATIENCE);
+    let afresh = afresh.map_err(|error| format!("a fresh start: {error}"))?;
+    if told.lids != afresh.lids {
+        return Err(format!("LIDs are not a fresh start's: {:?}\n  {:?}", told.lids, afresh.lids));
+    }
+    for (node, table) in &told.tables {
+        if Some(table) != afresh.tables.get(node) {
+            let name = &simulation.fabric().node(*node).id;
+            let of =
+                |table: &weft_routing::ForwardingTable| format!("{:?}", table.routes().collect::<Vec<_>>());
+            let fresh = afresh.tables.get(node).map(of);
+            return Err(format!("{name}: not a fresh start's table: {}\n  {fresh:?}", of(table)));
+        }
+    }
+    let pairs = simulation.probe().map_err(all)?;
+    Ok(Totals::of(schedule, simulation, report.nodes, pairs))
+}
+
+/// What is wrong after the schedule of `seed`, if anything is; otherwise what happened, and the trace's hash.
+fn run(seed: u64, trace: TraceMode) -> Result<(Totals, u64), String> {
+    let mut schedule = Schedule::lifting(seed, lifted()).map_err(|error| error.to_string())?;
     schedule.options.trace = trace;
     let mut simulation = schedule.simulation();
-    let quiet = simulation.run_until_quiet(PATIENCE).map_err(|error| error.to_string());
-    let checked = quiet.and_then(|_| {
-        let all = |violations: Vec<weft_sim::Violation>| {
-            violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  ")
-        };
-        simulation.check().map_err(all)?;
-        simulation.probe().map_err(all)
-    });
-    let checked = checked.map(|packets| (packets, simulation.trace().hash()));
+    let checked = rest_and_check(&schedule, &mut simulation);
+    let checked = checked.map(|totals| (totals, simulation.trace().hash()));
     checked.map_err(|error| {
         let faults: Vec<String> =
             schedule.faults.iter().map(|(at, fault)| format!("{at} {fault:?}")).collect();
         let counts = schedule.fabric.counts();
         let summary = simulation.summaries().last();
         format!(
-            "seed {seed} (WEFT_SEED={seed} replays it)\n  {error}\n{counts:?}\n{:?}\n{}\nlast: {summary:?}\n{}",
+            "seed {seed} (WEFT_SEED={seed} replays it)\n  {error}\n{counts:?}\n{:?}\n{:?}\n{}\nlast: {summary:?}\n{}",
+            schedule.lifted,
             schedule.options,
             faults.join("\n"),
             simulation.trace().lines()
@@ -56,22 +161,28 @@ fn part(part: u64) {
         return;
     }
     let count = number("WEFT_SCHEDULES").unwrap_or(SCHEDULES);
-    let (mut packets, mut failures) = (0, Vec::new());
+    let (mut totals, mut failures, mut seeds) = (Totals::default(), Vec::new(), 0);
     for seed in (0..count).filter(|seed| seed % 4 == part) {
+        seeds += 1;
         let twice = seed / 4 < TWICE;
         let trace = if twice { TraceMode::Hash } else { TraceMode::Off };
         match run(seed, trace) {
-            Ok((arrived, hash)) => {
-                packets += arrived;
-                if twice && run(seed, trace) != Ok((arrived, hash)) {
+            Ok((found, hash)) => {
+                totals += found;
+                if twice && run(seed, trace) != Ok((found, hash)) {
                     failures.push(format!("seed {seed}: another trace the second time"));
                 }
             }
             Err(failure) => failures.push(failure),
         }
     }
+    let line = format!("{seeds} schedules: {totals:?}\n");
+    std::io::stderr().write_all(line.as_bytes()).expect("what is wrong can be said");
     assert!(failures.is_empty(), "{} of {count}:\n{}", failures.len(), failures.join("\n"));
-    assert!(packets > 0, "packets were exchanged");
+    if seeds >= ALL_KINDS {
+        assert!(totals.each().iter().all(|&total| total > 0), "something never happened: {totals:?}");
+    }
+    assert!(seeds == 0 || totals.nodes >= seeds, "every manager reaches itself at least: {totals:?}");
 }
 
 #[test]

@@ -19,6 +19,7 @@ use crate::held::is_in_service;
 use crate::pipe::{Ask, Key, PortAt, Step};
 use crate::settings::Wanted;
 use crate::subnet::{FoundNode, FoundPort, Subnet};
+use crate::sweep::ports_active;
 use crate::{Event, Options, SmpRouting};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub(crate) struct Activate {
     /// Those of them that have been asked.
     asked: Vec<(PortAt, u16)>,
     in_flight: u32,
+    /// Cabled ports in service, counted on, for who asks how far it is.
+    pub(crate) ports_active: u32,
     pub(crate) refused: u32,
     pub(crate) unanswered: u32,
     pub(crate) events: Vec<Event>,
@@ -50,8 +53,10 @@ pub(crate) struct Activate {
 
 impl Activate {
     pub(crate) fn new(subnet: Subnet, sm_lid: Lid, options: &Options) -> Self {
+        let ports_active = ports_active(&subnet);
         let mut activate = Self {
             subnet,
+            ports_active,
             options: options.clone(),
             sm_lid,
             stage: Stage::Look,
@@ -152,15 +157,22 @@ impl Activate {
         if answer.status() != status::OK || !Self::reached(info.port_state, goal) {
             return self.doubtful.push((at, answer.status()));
         }
-        if let Some(port) = self.subnet.port_mut(at) {
-            port.info = Some(info);
-        }
+        self.keep(at, info);
+    }
+
+    /// Takes down what a port has said.
+    fn keep(&mut self, at: PortAt, info: PortInfo) {
+        let Some(port) = self.subnet.port_mut(at) else { return };
+        let active = |port: &FoundPort| u32::from(port.peer.is_some() && port.state() == PortState::Active);
+        let before = active(port);
+        port.info = Some(info);
+        self.ports_active = self.ports_active + active(port) - before;
     }
 
     fn looked_at(&mut self, at: PortAt, answer: &Mad) {
         if self.stage == Stage::Look {
-            if let Some(port) = self.subnet.port_mut(at).filter(|_| answer.status() == status::OK) {
-                port.info = Some(PortInfo::decode(answer.smp_attribute()));
+            if answer.status() == status::OK {
+                self.keep(at, PortInfo::decode(answer.smp_attribute()));
             }
             return;
         }
@@ -171,9 +183,7 @@ impl Activate {
         if answer.status() == status::OK {
             let info = PortInfo::decode(answer.smp_attribute());
             state = info.port_state;
-            if let Some(port) = self.subnet.port_mut(at) {
-                port.info = Some(info);
-            }
+            self.keep(at, info);
         }
         if !Self::reached(state, goal) {
             self.refused += 1;

@@ -166,7 +166,7 @@ impl SubnetManager {
             _ => (self.progress.switches, self.progress.hosts),
         };
         let ports_active = match &self.doing {
-            Doing::Activate(activate) => crate::sweep::ports_active(&activate.subnet),
+            Doing::Activate(activate) => activate.ports_active,
             _ => self.progress.ports_active,
         };
         Progress {

@@ -189,7 +189,8 @@ impl SubnetManager {
         self.sweep.refused += activate.refused;
         let held = std::mem::take(&mut self.held);
         self.memory = remember(&activate.subnet, held);
-        self.progress.ports_active = ports_active(&activate.subnet);
+        debug_assert_eq!(activate.ports_active, ports_active(&activate.subnet), "each change was counted");
+        self.progress.ports_active = activate.ports_active;
         self.enter(now, Some(Phase::Verify));
         self.doing = Doing::Verify(Box::new(Check::verify(activate.subnet, &self.options)));
     }

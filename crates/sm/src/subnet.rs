@@ -235,16 +235,20 @@ impl Subnet {
     }
 }
 
-/// Marks what can be reached only through nodes that fell silent.
+/// Marks what can be reached only through nodes that fell silent. From the own node, if it is no switch, only the
+/// own port leads anywhere: SMPs that the manager sends leave there.
 fn silence_unreachable(found: &mut [FoundNode], own: Option<PortAt>) {
     let mut reached = vec![false; found.len()];
     let mut todo: Vec<u32> = own.map(|own| own.node).into_iter().collect();
     while let Some(at) = todo.pop() {
         let Some(node) = found.get(at as usize).filter(|node| !node.silent) else { continue };
-        if !std::mem::replace(&mut reached[at as usize], true)
-            && (node.is_switch() || own.is_some_and(|own| own.node == at))
-        {
+        if std::mem::replace(&mut reached[at as usize], true) {
+            continue;
+        }
+        if node.is_switch() {
             todo.extend(node.ports.iter().filter_map(|port| Some(port.peer?.node)));
+        } else if let Some(own) = own.filter(|own| own.node == at) {
+            todo.extend(node.port(own.port).and_then(|port| Some(port.peer?.node)));
         }
     }
     for (node, reached) in found.iter_mut().zip(reached) {
@@ -295,4 +299,42 @@ fn active_rate(info: &PortInfo) -> LinkRate {
 /// The LID of a port, where it has one.
 pub(crate) fn own_lid(port: &FoundPort) -> Option<Lid> {
     port.info.map(|info| info.lid).filter(|lid| lid.is_unicast())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(node_type: NodeType, guid: u64, peers: &[Option<(u32, u8)>]) -> FoundNode {
+        let port = |peer: &Option<(u32, u8)>| FoundPort {
+            peer: peer.map(|(node, port)| PortAt { node, port: PortNum(port) }),
+            ..FoundPort::default()
+        };
+        let num_ports = peers.len() as u8;
+        FoundNode {
+            info: NodeInfo { node_type, node_guid: Guid(guid), num_ports, ..NodeInfo::default() },
+            description: String::new(),
+            switch: None,
+            path: DirectedPath::HERE,
+            ports: std::iter::once(FoundPort::default()).chain(peers.iter().map(port)).collect(),
+            silent: false,
+        }
+    }
+
+    /// The manager's HCA is cabled to a switch by each of its ports; the switch at the manager's own port fell
+    /// silent, so nothing leads to the other one.
+    #[test]
+    fn only_the_own_port_leads_away_from_the_own_hca() {
+        for (own_port, silent) in [(1, [false, true, true]), (2, [false, true, false])] {
+            let mut found = vec![
+                node(NodeType::Hca, 1, &[Some((1, 1)), Some((2, 1))]),
+                node(NodeType::Switch, 2, &[Some((0, 1)), Some((2, 2))]),
+                node(NodeType::Switch, 3, &[Some((0, 2)), Some((1, 2))]),
+            ];
+            found[1].silent = true;
+            silence_unreachable(&mut found, Some(PortAt { node: 0, port: PortNum(own_port) }));
+            let after: Vec<bool> = found.iter().map(|node| node.silent).collect();
+            assert_eq!(after, silent, "own port {own_port}");
+        }
+    }
 }

@@ -1,0 +1,54 @@
+//! What the manager has told the devices, and what it would tell them from the beginning.
+
+use std::collections::BTreeMap;
+
+use weft_machine::Time;
+use weft_routing::ForwardingTable;
+use weft_topology::{NodeIndex, PortRef};
+use weft_wire::Lid;
+
+use crate::{Fault, NotQuiet, SimOptions, Simulation, TraceMode};
+
+/// LIDs and tables, of everything within the manager's reach.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Base LID and LMC of each end port.
+    pub lids: BTreeMap<PortRef, (Lid, u8)>,
+    /// The table of each switch, up to what it looks up.
+    pub tables: BTreeMap<NodeIndex, ForwardingTable>,
+}
+
+impl Simulation {
+    /// What the devices have been told.
+    pub fn told(&self) -> Told {
+        let reached = self.reached();
+        let end_ports = self.end_ports(&reached).into_iter();
+        let lids = end_ports.filter_map(|end| {
+            let port = self.device(end.node)?.port_snapshot(end.port)?;
+            Some((end, (port.lid, port.lmc)))
+        });
+        let mut routes = self.live_routes();
+        let switches = reached.iter().copied().filter(|node| self.fabric().node(*node).is_switch());
+        let tables = switches.map(|node| (node, std::mem::take(&mut routes.tables[node.index()])));
+        Told { lids: lids.collect(), tables: tables.collect() }
+    }
+
+    /// What they are told when all that is dead or cut here is so from the beginning, nothing goes wrong any more,
+    /// and the manager begins with the `guid2lid` file that it has here.
+    pub fn told_afresh(&self, seed: u64, limit: Time) -> Result<Told, NotQuiet> {
+        let options = SimOptions { with_sm: false, trace: TraceMode::Off, ..self.options().clone() };
+        let trained = options.sm_start + options.training + options.training_jitter;
+        let mut fresh = Simulation::new(self.fabric(), options, seed);
+        for (node, _) in self.fabric().iter().filter(|(node, _)| self.device(*node).is_none()) {
+            fresh.apply(Fault::Kill(node));
+        }
+        for cable in self.fabric().cables().filter(|cable| !self.is_link_up(cable.a)) {
+            fresh.apply(Fault::Cut(cable.a));
+        }
+        fresh.run_until(trained);
+        fresh.set_guid2lid(self.guid2lid().clone());
+        fresh.apply(Fault::StartSm { with_guid2lid: true });
+        fresh.run_until_quiet(limit)?;
+        Ok(fresh.told())
+    }
+}
