@@ -21,19 +21,49 @@ use crate::{ClientId, Device, DropReason, Event, Output, RefusalReason};
 struct Client {
     port: PortNum,
     registrations: Vec<Registration>,
+    upper_halves: UpperHalves,
+}
+
+/// The upper halves of a program's transaction ids that were not zero.
+#[derive(Debug, Default)]
+struct UpperHalves {
+    /// By lower half, each with its age.
+    by_lower: BTreeMap<u32, (u64, u32)>,
+    /// The lower halves, the oldest first.
+    by_age: BTreeMap<u64, u32>,
+    /// Counts up, and is the age of the next.
+    next: u64,
 }
 
 /// All attached programs.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     attached: BTreeMap<ClientId, Client>,
-    /// The upper halves of transaction ids that were not zero, by program and lower half.
-    upper_halves: BTreeMap<(ClientId, u32), u32>,
 }
 
-/// Requests whose upper half is remembered; beyond that the lowest key is forgotten, and that answer comes back
-/// with an upper half of zero.
+/// Requests of one program whose upper half is remembered; beyond that its oldest is forgotten, and that answer
+/// comes back with an upper half of zero. Other programs lose nothing by it.
 const UPPER_HALVES_MAX: usize = 4096;
+
+impl UpperHalves {
+    fn insert(&mut self, lower: u32, upper: u32) {
+        self.remove(lower);
+        if self.by_lower.len() >= UPPER_HALVES_MAX
+            && let Some((_, oldest)) = self.by_age.pop_first()
+        {
+            self.by_lower.remove(&oldest);
+        }
+        self.by_lower.insert(lower, (self.next, upper));
+        self.by_age.insert(self.next, lower);
+        self.next += 1;
+    }
+
+    fn remove(&mut self, lower: u32) -> Option<u32> {
+        let (age, upper) = self.by_lower.remove(&lower)?;
+        self.by_age.remove(&age);
+        Some(upper)
+    }
+}
 
 impl Clients {
     pub(crate) fn len(&self) -> usize {
@@ -57,11 +87,10 @@ impl Clients {
     fn mark(&mut self, client: ClientId, mad: &mut Mad) {
         let id = mad.transaction_id().0;
         let (upper, lower) = ((id >> 32) as u32, id as u32);
-        if upper != 0 {
-            if self.upper_halves.len() >= UPPER_HALVES_MAX {
-                self.upper_halves.pop_first();
-            }
-            self.upper_halves.insert((client, lower), upper);
+        if upper != 0
+            && let Some(client) = self.attached.get_mut(&client)
+        {
+            client.upper_halves.insert(lower, upper);
         }
         let marked = u64::from(client.0) << 32 | u64::from(lower);
         SmpLayout::transaction_id.set(&mut mad.0, TransactionId(marked));
@@ -71,9 +100,9 @@ impl Clients {
     fn claim(&mut self, port: PortNum, mad: &mut Mad) -> Option<ClientId> {
         let id = mad.transaction_id().0;
         let client = ClientId(u16::try_from(id >> 32).ok()?);
-        self.attached.get(&client).filter(|attached| attached.port == port)?;
+        let attached = self.attached.get_mut(&client).filter(|attached| attached.port == port)?;
         let lower = id as u32;
-        let upper = self.upper_halves.remove(&(client, lower)).unwrap_or(0);
+        let upper = attached.upper_halves.remove(lower).unwrap_or(0);
         SmpLayout::transaction_id.set(&mut mad.0, TransactionId(u64::from(upper) << 32 | u64::from(lower)));
         Some(client)
     }
@@ -92,7 +121,8 @@ impl Device {
             self.is_sm_changed(now);
             return self.emit(Event::ClientRefused { client, reason });
         }
-        self.clients.attached.insert(client, Client { port, registrations });
+        let upper_halves = UpperHalves::default();
+        self.clients.attached.insert(client, Client { port, registrations, upper_halves });
         self.emit(Event::ClientAttached { client, port });
         self.is_sm_changed(now);
     }
@@ -115,7 +145,6 @@ impl Device {
 
     pub(crate) fn detach(&mut self, now: Time, client: ClientId) {
         if self.clients.attached.remove(&client).is_some() {
-            self.clients.upper_halves.retain(|&(owner, _), _| owner != client);
             self.emit(Event::ClientDetached { client });
             self.is_sm_changed(now);
         }

@@ -28,18 +28,17 @@ pub struct Schedule {
     pub lifted: Option<Lifted>,
 }
 
-/// A limit that schedules keep. Of an eighth of all seeds the first is lifted; the others are only where that is asked
-/// for, because not all fabrics come to rest as they should without them.
+/// A limit that schedules keep. Of an eighth of all seeds the first is lifted; the others are only where that is
+/// asked for, because not all fabrics come to rest as they should without them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifted {
     /// A subnet manager that died may be back at once, while what the one before sent is still under way.
     QuickManager,
-    /// Packets may be late by more than the manager waits for an answer. Of 3000 seeds one fails, 299: a Set that
-    /// was sent twice is done a second time after the manager has written something else, and a table lacks an
-    /// entry.
+    /// Packets may be late by more than the manager waits for an answer. Of 3000 seeds one fails, 299: a table
+    /// lacks an entry in the end, probably because a Set that was sent twice was done a second time.
     Late,
     /// A device's buffer for lane 15 may hold less than the manager has in flight. About 4 seeds of 100 never come
-    /// to rest, 3 and 10 among them: the same SMPs are lost again and again.
+    /// to rest, 3 and 10 among them, probably because the same SMPs are lost again and again.
     SmallBuffer,
 }
 

@@ -146,15 +146,33 @@ fn the_manager_bit_comes_and_goes() {
     assert!(!is_sm(&mut bench));
 }
 
+/// Who asks without end forgets his own oldest requests, and nobody else's.
 #[test]
 fn upper_halves_are_not_remembered_for_ever() {
-    let mut clients = Clients::default();
-    for id in 0..2 * UPPER_HALVES_MAX as u64 {
+    let client = || Client { port: ONE, registrations: Vec::new(), upper_halves: UpperHalves::default() };
+    let mut clients = Clients { attached: BTreeMap::from([(CLIENT, client()), (OTHER, client())]) };
+    let mad = |upper: u64, lower: u64| {
         let mut mad = Mad::default();
-        SmpLayout::transaction_id.set(&mut mad.0, TransactionId(1 << 32 | id));
-        clients.mark(CLIENT, &mut mad);
+        SmpLayout::transaction_id.set(&mut mad.0, TransactionId(upper << 32 | lower));
+        mad
+    };
+    let max = UPPER_HALVES_MAX as u64;
+    clients.mark(CLIENT, &mut mad(7, 5));
+    // The highest numbers first: age decides, not the number.
+    for id in (0..2 * max).rev() {
+        clients.mark(OTHER, &mut mad(1, id));
+        clients.mark(OTHER, &mut mad(2, id));
     }
-    assert_eq!(clients.upper_halves.len(), UPPER_HALVES_MAX);
+    let remembered = &clients.attached[&OTHER].upper_halves;
+    assert_eq!((remembered.by_lower.len(), remembered.by_age.len()), (max as usize, max as usize));
+    let mut answer = |client: ClientId, lower| {
+        let mut mad = mad(u64::from(client.0), lower);
+        assert_eq!(clients.claim(ONE, &mut mad), Some(client));
+        mad.transaction_id().0 >> 32
+    };
+    assert_eq!(answer(CLIENT, 5), 7, "the other's requests are not held against it");
+    assert_eq!([answer(OTHER, 0), answer(OTHER, max - 1), answer(OTHER, max)], [2, 2, 0]);
+    assert_eq!(answer(OTHER, 0), 0, "an answer comes once");
 }
 
 #[test]
