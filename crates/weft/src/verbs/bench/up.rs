@@ -22,6 +22,9 @@ use crate::output::{Table, print, print_json};
 /// The laboratory that is started and taken down.
 const LAB: &str = "bench-up";
 
+/// What the launcher, which has ended by then, may have used beyond the clock ticks that the kernel tells of it.
+const ROUNDING: Duration = Duration::from_millis(30);
+
 #[derive(Debug, Serialize)]
 struct Report {
     machine: String,
@@ -100,7 +103,7 @@ fn one(args: &BenchUpArgs, stop: &mut Signals) -> anyhow::Result<Run> {
     let folder = Base::locate().lab(LAB)?;
     let lab: Duration = quiet::lab_used(&folder)?.into_values().sum();
     let used = quiet::all_used()?.saturating_sub(all);
-    let ours = lab + quiet::own_and_children_used().saturating_sub(own);
+    let ours = lab + quiet::own_and_children_used().saturating_sub(own) + ROUNDING;
     let others_used = quiet::share_of_others(used, ours, began.elapsed());
 
     let status: Value = serde_json::from_str(&weft(&["status", "--json"], &[])?)?;
