@@ -81,7 +81,8 @@ pub(super) fn free(lab: &LabFolder) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn processes(lab: &LabFolder) -> anyhow::Result<Vec<Pid>> {
+/// The laboratory's processes, by the locks they hold.
+pub(super) fn processes(lab: &LabFolder) -> anyhow::Result<Vec<Pid>> {
     let locks = std::fs::read_dir(lab.locks()).context("cannot list the laboratory's processes")?;
     Ok(locks.flatten().filter_map(|entry| lock::holder(&entry.path()).ok().flatten()).collect())
 }

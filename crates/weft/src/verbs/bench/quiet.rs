@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use weft_umad::lock;
 
+use super::placement::processes;
 use crate::failure::Failure;
 use crate::lab::LabFolder;
 
@@ -79,15 +79,8 @@ fn own_used(lab: &LabFolder) -> anyhow::Result<BTreeMap<i32, Duration>> {
 
 /// The laboratory's processes.
 pub(super) fn lab_used(lab: &LabFolder) -> anyhow::Result<BTreeMap<i32, Duration>> {
-    let mut used = BTreeMap::new();
-    let locks = std::fs::read_dir(lab.locks()).context("cannot list the laboratory's processes")?;
-    for entry in locks.flatten() {
-        let holder = lock::holder(&entry.path()).ok().flatten();
-        if let Some(pid) = holder.map(|pid| pid.as_raw_nonzero().get()) {
-            used.insert(pid, process_used(pid).unwrap_or_default());
-        }
-    }
-    Ok(used)
+    let pids = processes(lab)?.into_iter().map(|pid| pid.as_raw_nonzero().get());
+    Ok(pids.map(|pid| (pid, process_used(pid).unwrap_or_default())).collect())
 }
 
 /// This process and the children that it has seen end.

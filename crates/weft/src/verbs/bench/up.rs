@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use rustix::process::Pid;
 use serde::Serialize;
 use serde_json::Value;
-use weft_umad::lock;
 
+use super::placement::processes;
 use super::quiet;
 use crate::cli::BenchUpArgs;
 use crate::failure::Failure;
@@ -111,11 +112,11 @@ fn one(args: &BenchUpArgs, stop: &mut Signals) -> anyhow::Result<Run> {
     let sm_ns: u64 = phases.iter().filter_map(|phase| phase["took"].as_u64()).sum();
     let idle = (args.idle_seconds > 0).then(|| idle(args, &folder, stop)).transpose()?;
     Ok(Run {
-        processes: holders(&folder)?.len(),
+        processes: processes(&folder)?.len(),
         subnet_up_s: summary["subnet_up_s"].as_f64().context("`up` told no time")?,
         sm_s: sm_ns as f64 / 1e9,
         smps: summary["smps"].as_u64().unwrap_or(0),
-        pss_mib: holders(&folder)?.into_iter().map(pss_kib).sum::<u64>() as f64 / 1024.0,
+        pss_mib: processes(&folder)?.into_iter().map(pss_kib).sum::<u64>() as f64 / 1024.0,
         idle_cores: idle.as_ref().map(|idle| idle.cores),
         flaps: idle.as_ref().map(|idle| idle.flaps),
         others_used: idle.map_or(others_used, |idle| idle.others_used.max(others_used)),
@@ -180,16 +181,10 @@ fn weft(verb: &[&str], arguments: &[String]) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The laboratory's processes.
-fn holders(folder: &LabFolder) -> anyhow::Result<Vec<i32>> {
-    let locks = std::fs::read_dir(folder.locks()).context("cannot list the laboratory's processes")?;
-    let held = locks.flatten().filter_map(|entry| lock::holder(&entry.path()).ok().flatten());
-    Ok(held.map(|pid| pid.as_raw_nonzero().get()).collect())
-}
-
 /// A process's proportional set size.
-fn pss_kib(pid: i32) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+fn pss_kib(pid: Pid) -> u64 {
+    let text =
+        std::fs::read_to_string(format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero())).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
