@@ -13,6 +13,15 @@ pub const MAD_SIZE: usize = 256;
 /// Where the 64 data bytes of an SMP begin.
 pub const SMP_DATA: std::ops::Range<usize> = 64..128;
 
+/// Where the 192 data bytes of a performance MAD begin.
+pub const PERF_DATA: std::ops::Range<usize> = 64..256;
+
+/// Where a directed-route SMP has the ports to leave by; the first entry is not used (IBA 14.2.1.2).
+pub const INITIAL_PATH: std::ops::Range<usize> = 128..192;
+
+/// Where a directed-route SMP has the ports of arrival; the first entry is not used (IBA 14.2.1.2).
+pub const RETURN_PATH: std::ops::Range<usize> = 192..256;
+
 /// The deepest directed route: hop pointer and hop count go to 63 (IBA 14.2.1.2).
 pub const HOPS_MAX: usize = 63;
 
@@ -236,10 +245,15 @@ pub struct Registration {
 pub struct LinkParameters {
     /// LinkWidthEnabled: 1x = 1, 4x = 2, 8x = 4, 12x = 8, 2x = 16.
     pub width: u8,
-    /// LinkSpeedEnabled: SDR = 1, DDR = 2, QDR = 4.
+    /// LinkSpeedEnabled: SDR = 1, DDR = 2, QDR = 4; and FDR10 = 8, which PortInfo has no bit for.
     pub speed: u8,
     /// LinkSpeedExtEnabled: FDR = 1, EDR = 2, HDR = 4, NDR = 8.
     pub speed_ext: u8,
+}
+
+impl LinkParameters {
+    /// FDR10 in `speed`. Only MlnxExtPortInfo tells of it; PortInfo says QDR.
+    pub const FDR10: u8 = 8;
 }
 
 layout! {

@@ -110,6 +110,14 @@ pub enum PacketError {
     Icrc,
 }
 
+impl PacketError {
+    /// Whether the packet was damaged on its way, as a wrong checksum says; otherwise it was sent malformed. The two
+    /// have counters of their own (IBA 16.1.4.1).
+    pub const fn is_physical(&self) -> bool {
+        matches!(self, Self::Vcrc | Self::Icrc)
+    }
+}
+
 impl fmt::Display for PacketError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
