@@ -225,6 +225,8 @@ codes! {
 /// Attributes of performance management (IBA 16.1.3, 16.1.4). Some share their number with one of subnet management;
 /// the class tells them apart.
 impl AttributeId {
+    /// No attribute: what the OpenIB ping service is asked for.
+    pub const NONE: Self = Self(0);
     /// What is to be sampled.
     pub const PORT_SAMPLES_CONTROL: Self = Self(0x10);
     /// What was sampled.
@@ -339,6 +341,8 @@ pub mod capability {
     pub const IS_EXTENDED_SPEEDS_SUPPORTED: u32 = 1 << 14;
     /// CapabilityMask2 means something.
     pub const IS_CAPABILITY_MASK2_SUPPORTED: u32 = 1 << 15;
+    /// The node answers a vendor's classes.
+    pub const IS_VENDOR_CLASS_SUPPORTED: u32 = 1 << 20;
     /// The port says when its capability mask changes.
     pub const IS_CAPABILITY_MASK_NOTICE_SUPPORTED: u32 = 1 << 22;
     /// The port asks its clients to register again when told to.
