@@ -118,4 +118,6 @@ impl Device {
 }
 
 #[cfg(test)]
+mod combined;
+#[cfg(test)]
 mod tests;

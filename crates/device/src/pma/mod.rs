@@ -1,146 +1,149 @@
-//! The performance management agent: ClassPortInfo, PortCounters, PortCountersExtended (IBA 16.1.3).
+//! The performance management agent: one `match` over method and attribute, one file per group of attributes
+//! (IBA 16.1.3, 16.1.4).
 
+mod details;
+mod lanes;
+mod samples;
+mod totals;
+
+use std::ops::Range;
+
+use weft_machine::Time;
 use weft_wire::{
-    AttributeId, ClassPortInfo, Mad, Method, PerfMad, PortCounters, PortCountersExtended, PortNum,
-    perf_capability, status,
+    AttributeId, ClassPortInfo, Mad, Method, PERF_DATA, PerfMad, PortCounters, PortCountersExtended,
+    PortFlowCtlCounters, PortNum, PortOpRcvCounters, PortRcvErrorDetails, PortVlOpData, PortVlOpPackets,
+    PortVlXmitFlowCtlUpdateErrors, PortVlXmitWaitCounters, PortXmitDiscardDetails, perf_capability, status,
 };
 
 use crate::Device;
 use crate::port::Port;
 
+pub(crate) use samples::Sampler;
+
 /// The port number that stands for all ports.
 const ALL_PORTS: PortNum = PortNum(255);
 
-/// Lists the counters of both attributes with the bits that select them: `field = bit in CounterSelect (from 16 on
-/// in its CounterSelect2)`, with its highest value where that is less than the type's, then the same for
-/// PortCountersExtended.
-macro_rules! counters {
-    ($with:ident) => {
-        $with! {
-            basic {
-                symbol_error_counter: u16 = 0, link_error_recovery_counter: u8 = 1, link_downed_counter: u8 = 2,
-                port_rcv_errors: u16 = 3, port_rcv_remote_physical_errors: u16 = 4,
-                port_rcv_switch_relay_errors: u16 = 5, port_xmit_discards: u16 = 6,
-                port_xmit_constraint_errors: u8 = 7, port_rcv_constraint_errors: u8 = 8,
-                local_link_integrity_errors: u8 = 9 to 15, excessive_buffer_overrun_errors: u8 = 10 to 15,
-                vl15_dropped: u16 = 11, port_xmit_data: u32 = 12, port_rcv_data: u32 = 13,
-                port_xmit_pkts: u32 = 14, port_rcv_pkts: u32 = 15, port_xmit_wait: u32 = 16, qp1_dropped: u16 = 17,
+/// An attribute that is made of counters of one port, or of the sums of all ports.
+trait CounterAttribute: Sized {
+    /// From the 192 data bytes of a MAD.
+    fn decode_from(data: &[u8]) -> Option<Self>;
+    /// To the 192 data bytes of a MAD.
+    fn encode_to(&self, data: &mut [u8]);
+    /// Which port it is about.
+    fn port_select(&self) -> PortNum;
+    /// The counters of these ports, as the request asks for them.
+    fn read(&self, ports: &[Port]) -> Self;
+    /// Gives the port's counters that are selected the values that the request has.
+    fn write(&self, port: &mut Port);
+}
+
+/// Writes down what is particular to one [`CounterAttribute`].
+macro_rules! attribute {
+    ($name:ident {
+        read($asked:ident, $ports:ident) $read:block
+        write($values:ident, $port:ident) $write:block
+    }) => {
+        impl super::CounterAttribute for $name {
+            fn decode_from(data: &[u8]) -> Option<Self> {
+                data.first_chunk().map($name::decode)
             }
-            extended {
-                port_xmit_data = 0, port_rcv_data = 1, port_xmit_pkts = 2, port_rcv_pkts = 3,
-                port_unicast_xmit_pkts = 4, port_unicast_rcv_pkts = 5, port_multicast_xmit_pkts = 6,
-                port_multicast_rcv_pkts = 7, symbol_error_counter = 16, link_error_recovery_counter = 17,
-                link_downed_counter = 18, port_rcv_errors = 19, port_rcv_remote_physical_errors = 20,
-                port_rcv_switch_relay_errors = 21, port_xmit_discards = 22, port_xmit_constraint_errors = 23,
-                port_rcv_constraint_errors = 24, local_link_integrity_errors = 25,
-                excessive_buffer_overrun_errors = 26, vl15_dropped = 27, port_xmit_wait = 28, qp1_dropped = 29,
+
+            fn encode_to(&self, data: &mut [u8]) {
+                super::put(data, &self.encode());
+            }
+
+            fn port_select(&self) -> weft_wire::PortNum {
+                self.port_select
+            }
+
+            fn read(&self, $ports: &[crate::port::Port]) -> Self {
+                let $asked = self;
+                $read
+            }
+
+            fn write(&self, $port: &mut crate::port::Port) {
+                let $values = self;
+                $write
             }
         }
     };
 }
-
-macro_rules! functions {
-    (
-        basic { $( $basic:ident: $int:ty = $basic_bit:literal $(to $max:literal)?, )* }
-        extended { $( $extended:ident = $extended_bit:literal, )* }
-    ) => {
-        /// PortCounters of several ports together. Each counter stops at its highest value.
-        fn read_basic(ports: &[&Port]) -> PortCounters {
-            PortCounters {
-                $( $basic: ports.iter().fold(0, |sum: $int, port| {
-                    let since = port.counters.$basic.wrapping_sub(port.counted_before.$basic);
-                    let max = [$($max,)? <$int>::MAX][0];
-                    sum.saturating_add(<$int>::try_from(since).unwrap_or(max)).min(max)
-                }), )*
-                ..PortCounters::default()
-            }
-        }
-
-        /// Sets the counters whose bits are in `select` to the values given.
-        fn write_basic(port: &mut Port, values: &PortCounters, select: u64) {
-            $( if select >> $basic_bit & 1 != 0 {
-                port.counted_before.$basic = port.counters.$basic.wrapping_sub(u64::from(values.$basic));
-            } )*
-        }
-
-        /// PortCountersExtended of several ports together. These do not stop.
-        fn read_extended(ports: &[&Port]) -> PortCountersExtended {
-            PortCountersExtended {
-                $( $extended: ports.iter().fold(0, |sum: u64, port| sum.wrapping_add(port.counters.$extended)), )*
-                ..PortCountersExtended::default()
-            }
-        }
-
-        /// Sets the counters whose bits are in `select`; those of PortCounters stay as they are.
-        fn write_extended(port: &mut Port, values: &PortCountersExtended, select: u64) {
-            $( if select >> $extended_bit & 1 != 0 {
-                let shift = values.$extended.wrapping_sub(port.counters.$extended);
-                port.counted_before.$extended = port.counted_before.$extended.wrapping_add(shift);
-                port.counters.$extended = values.$extended;
-            } )*
-        }
-
-    };
-}
-
-counters!(functions);
+use attribute;
 
 impl Device {
-    /// The PMA's answer to a Get or Set of class Perf.
-    pub(crate) fn performance_answer(&mut self, request: &Mad) -> Mad {
+    /// The PMA's answer to a request of class Perf. `answers` is the method that it is answered with.
+    pub(crate) fn performance_answer(&mut self, now: Time, request: &Mad, answers: Method) -> Mad {
         let header = request.header();
         let mut answer = *request;
         let result = if header.base_version != 1 || header.class_version != 1 {
             Err(status::BAD_VERSION)
         } else {
-            let data = &mut answer.0[DATA_AT..];
-            match (header.method, header.attribute_id) {
-                (Method::Get, AttributeId::ClassPortInfo) => {
-                    put(data, &class_port_info().encode());
-                    Ok(())
-                }
-                (method, AttributeId::PORT_COUNTERS) => self.port_counters(method, data),
-                (method, AttributeId::PortCountersExtended) => self.port_counters_extended(method, data),
-                _ => Err(status::BAD_METHOD_ATTRIBUTE),
-            }
+            self.performance(now, header.method, header.attribute_id, &mut answer.0[PERF_DATA])
         };
-        PerfMad::method.set(&mut answer.0, Method::GetResp);
+        PerfMad::method.set(&mut answer.0, answers);
         PerfMad::status.set(&mut answer.0, result.err().unwrap_or(status::OK));
         answer
     }
 
-    fn port_counters(&mut self, method: Method, data: &mut [u8]) -> Result<(), u16> {
-        let asked = PortCounters::decode(data.first_chunk().ok_or(status::BAD_VALUE)?);
-        let ports = self.selected_ports(asked.port_select)?;
-        if method == Method::Set {
-            let select = u64::from(asked.counter_select) | u64::from(asked.counter_select2) << 16;
-            self.ports[ports.clone()].iter_mut().for_each(|port| write_basic(port, &asked, select));
+    fn performance(
+        &mut self,
+        now: Time,
+        method: Method,
+        attribute: AttributeId,
+        data: &mut [u8],
+    ) -> Result<(), u16> {
+        if !matches!(method, Method::Get | Method::Set) {
+            return Err(status::BAD_METHOD);
         }
-        let ports: Vec<&Port> = self.ports[ports].iter().collect();
-        let PortCounters { port_select, counter_select, counter_select2, .. } = asked;
-        put(
-            data,
-            &PortCounters { port_select, counter_select, counter_select2, ..read_basic(&ports) }.encode(),
-        );
+        match (method, attribute) {
+            (Method::Get, AttributeId::ClassPortInfo) => put(data, &class_port_info().encode()),
+            (_, AttributeId::PORT_SAMPLES_CONTROL) => return self.port_samples_control(now, method, data),
+            (Method::Get, AttributeId::PORT_SAMPLES_RESULT) => self.port_samples_result(data),
+            (Method::Get, AttributeId::PORT_SAMPLES_RESULT_EXTENDED) => {
+                self.port_samples_result_extended(data);
+            }
+            (_, AttributeId::PORT_COUNTERS) => return self.counters::<PortCounters>(method, data),
+            (_, AttributeId::PortCountersExtended) => {
+                return self.counters::<PortCountersExtended>(method, data);
+            }
+            (_, AttributeId::PORT_RCV_ERROR_DETAILS) => {
+                return self.counters::<PortRcvErrorDetails>(method, data);
+            }
+            (_, AttributeId::PORT_XMIT_DISCARD_DETAILS) => {
+                return self.counters::<PortXmitDiscardDetails>(method, data);
+            }
+            (_, AttributeId::PORT_OP_RCV_COUNTERS) => {
+                return self.counters::<PortOpRcvCounters>(method, data);
+            }
+            (_, AttributeId::PORT_FLOW_CTL_COUNTERS) => {
+                return self.counters::<PortFlowCtlCounters>(method, data);
+            }
+            (_, AttributeId::PORT_VL_OP_PACKETS) => return self.counters::<PortVlOpPackets>(method, data),
+            (_, AttributeId::PORT_VL_OP_DATA) => return self.counters::<PortVlOpData>(method, data),
+            (_, AttributeId::PORT_VL_XMIT_FLOW_CTL_UPDATE_ERRORS) => {
+                return self.counters::<PortVlXmitFlowCtlUpdateErrors>(method, data);
+            }
+            (_, AttributeId::PORT_VL_XMIT_WAIT_COUNTERS) => {
+                return self.counters::<PortVlXmitWaitCounters>(method, data);
+            }
+            _ => return Err(status::BAD_METHOD_ATTRIBUTE),
+        }
         Ok(())
     }
 
-    fn port_counters_extended(&mut self, method: Method, data: &mut [u8]) -> Result<(), u16> {
-        let asked = PortCountersExtended::decode(data.first_chunk().ok_or(status::BAD_VALUE)?);
-        let ports = self.selected_ports(asked.port_select)?;
+    /// Get or Set of counters.
+    fn counters<A: CounterAttribute>(&mut self, method: Method, data: &mut [u8]) -> Result<(), u16> {
+        let asked = A::decode_from(data).ok_or(status::BAD_VALUE)?;
+        let ports = self.selected_ports(asked.port_select())?;
         if method == Method::Set {
-            let select = u64::from(asked.counter_select) | u64::from(asked.counter_select2) << 16;
-            self.ports[ports.clone()].iter_mut().for_each(|port| write_extended(port, &asked, select));
+            self.ports[ports.clone()].iter_mut().for_each(|port| asked.write(port));
         }
-        let ports: Vec<&Port> = self.ports[ports].iter().collect();
-        let PortCountersExtended { port_select, counter_select, counter_select2, .. } = asked;
-        let sums = read_extended(&ports);
-        put(data, &PortCountersExtended { port_select, counter_select, counter_select2, ..sums }.encode());
+        asked.read(&self.ports[ports]).encode_to(data);
         Ok(())
     }
 
     /// Where the ports that are asked for are in the list.
-    fn selected_ports(&self, port: PortNum) -> Result<std::ops::Range<usize>, u16> {
+    fn selected_ports(&self, port: PortNum) -> Result<Range<usize>, u16> {
         let first = usize::from(!self.is_switch());
         if port == ALL_PORTS {
             return Ok(first..self.ports.len());
@@ -150,18 +153,10 @@ impl Device {
     }
 }
 
-/// Where the attribute's 192 bytes begin in a performance MAD.
-const DATA_AT: usize = 64;
-
 fn put(data: &mut [u8], attribute: &[u8]) {
     data.fill(0);
     data[..attribute.len()].copy_from_slice(attribute);
 }
-
-/// In CapabilityMask2: PortCountersExtended has the error counters too.
-const ADDITIONAL_EXTENDED: u32 = 1 << 1;
-/// In CapabilityMask2: QP1Dropped is counted.
-const QP1_DROPPED: u32 = 1 << 2;
 
 fn class_port_info() -> ClassPortInfo {
     ClassPortInfo {
@@ -170,11 +165,15 @@ fn class_port_info() -> ClassPortInfo {
         capability_mask: perf_capability::ALL_PORT_SELECT
             | perf_capability::EXTENDED_WIDTH
             | perf_capability::XMIT_WAIT,
-        capability_mask2: ADDITIONAL_EXTENDED | QP1_DROPPED,
+        capability_mask2: perf_capability::ADDITIONAL_EXTENDED,
         resp_time_value: 16,
         ..ClassPortInfo::default()
     }
 }
 
+#[cfg(test)]
+mod caused;
+#[cfg(test)]
+mod sampled;
 #[cfg(test)]
 mod tests;
