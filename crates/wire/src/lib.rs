@@ -31,6 +31,7 @@ mod mad;
 mod notice;
 mod packet;
 mod perf;
+mod sa;
 mod smp;
 mod value;
 
@@ -56,6 +57,12 @@ pub use packet::{
     Bth, Deth, Lrh, MAD_PACKET_SIZE, MadRoute, PACKET_SIZE_MAX, PACKET_SIZE_MIN, Packet, PacketError,
 };
 pub use perf::{ClassPortInfo, PortCounters, PortCountersExtended, perf_capability};
+pub use sa::{
+    GuidInfoRecord, InformInfo, InformInfoRecord, LinearForwardingTableRecord, LinkRecord,
+    MulticastForwardingTableRecord, NodeRecord, PKeyTableRecord, PathRate, PathRecord, PortInfoRecord,
+    SA_CLASS_VERSION, SA_DATA_SIZE, SaMad, SaRecord, Selector, ServiceRecord, SlToVlTableRecord,
+    SmInfoRecord, SwitchInfoRecord, VlArbitrationRecord, sa_attribute, sa_capability, sa_status,
+};
 pub use smp::{
     GuidInfo, LinearForwardingTable, MulticastForwardingTable, NodeDescription, NodeInfo, PKeyTable,
     PortInfo, SlToVlTable, SmInfo, SwitchInfo, VlArbitrationEntry, VlArbitrationTable,
