@@ -31,6 +31,7 @@ mod mad;
 mod notice;
 mod packet;
 mod perf;
+mod rmpp;
 mod sa;
 mod smp;
 mod value;
@@ -57,6 +58,7 @@ pub use packet::{
     Bth, Deth, Lrh, MAD_PACKET_SIZE, MadRoute, PACKET_SIZE_MAX, PACKET_SIZE_MIN, Packet, PacketError,
 };
 pub use perf::{ClassPortInfo, PortCounters, PortCountersExtended, perf_capability};
+pub use rmpp::{RMPP_AT, RMPP_END, RMPP_PAYLOAD, RMPP_VERSION, RmppHeader, RmppType, rmpp_status};
 pub use sa::{
     GuidInfoRecord, InformInfo, InformInfoRecord, LinearForwardingTableRecord, LinkRecord,
     MulticastForwardingTableRecord, NodeRecord, PKeyTableRecord, PathRate, PathRecord, PortInfoRecord,
