@@ -88,7 +88,7 @@ impl Device {
         } else if let Some(answers) = answers {
             let mut answer = gmp.mad;
             PerfMad::method.set(&mut answer.0, answers);
-            PerfMad::status.set(&mut answer.0, status::BAD_METHOD_ATTRIBUTE);
+            PerfMad::status.set(&mut answer.0, status::BAD_VERSION);
             self.reply_gmp(now, &gmp, answer);
         } else {
             self.discard(gmp.port, DropReason::NoReceiver);

@@ -34,6 +34,7 @@ mod perf;
 mod perf_details;
 mod perf_samples;
 mod rmpp;
+mod sa;
 mod smp;
 mod value;
 mod vendor;
@@ -69,6 +70,12 @@ pub use perf_samples::{
     sample_option,
 };
 pub use rmpp::{RMPP_AT, RMPP_END, RMPP_PAYLOAD, RMPP_VERSION, RmppHeader, RmppType, rmpp_status};
+pub use sa::{
+    GuidInfoRecord, InformInfo, InformInfoRecord, LinearForwardingTableRecord, LinkRecord,
+    MulticastForwardingTableRecord, NodeRecord, PKeyTableRecord, PathRate, PathRecord, PortInfoRecord,
+    SA_CLASS_VERSION, SA_DATA_SIZE, SaMad, SaRecord, Selector, ServiceRecord, SlToVlTableRecord,
+    SmInfoRecord, SwitchInfoRecord, VlArbitrationRecord, sa_attribute, sa_capability, sa_status,
+};
 pub use smp::{
     GuidInfo, LinearForwardingTable, MlnxExtPortInfo, MulticastForwardingTable, NodeDescription, NodeInfo,
     PKeyTable, PortInfo, PortInfoExtended, SlToVlTable, SmInfo, SwitchInfo, VlArbitrationEntry,
