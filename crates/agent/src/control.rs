@@ -1,17 +1,22 @@
 //! What an agent answers about itself.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use weft_device::PortSnapshot;
 use weft_link::{CableEnd, Links};
-use weft_umad::{AgentStatus, ControlReply, ControlRequest, DeviceStatus, PortEnd, PortStatus, PortTotals};
+use weft_umad::{
+    AgentStatus, ControlReply, ControlRequest, DeviceStatus, PortEnd, PortStatus, PortTotals, Tap,
+};
 
+use crate::client::Program;
 use crate::core::{Core, Hosted};
+use crate::tap::Tapped;
 use crate::wiring::{Attachment, Jack};
 
 impl Core {
     /// Answers one question.
-    pub(crate) fn control(&mut self, request: &ControlRequest) -> ControlReply {
+    pub(crate) fn control(&mut self, program: &Rc<Program>, request: &ControlRequest) -> ControlReply {
         match request {
             ControlRequest::Status => ControlReply::Status(self.status()),
             ControlRequest::Ports => ControlReply::Ports(self.ports()),
@@ -21,11 +26,26 @@ impl Core {
                     Err(reason) => ControlReply::Failed { reason },
                 }
             }
+            ControlRequest::Capture(tap) => match self.capture(program, tap) {
+                Ok(()) => ControlReply::Done,
+                Err(reason) => ControlReply::Failed { reason },
+            },
+            ControlRequest::EndCapture => match self.taps.forget(program) {
+                Some(totals) => ControlReply::CaptureEnded(totals),
+                None => ControlReply::Failed { reason: "this connection captures nothing".into() },
+            },
             ControlRequest::Shutdown => {
                 self.signals.stop.notify_one();
                 ControlReply::Done
             }
         }
+    }
+
+    fn capture(&mut self, program: &Rc<Program>, tap: &Tap) -> Result<(), String> {
+        let tapped = Tapped::find(tap, &self.wiring, |end| self.by_guid.get(&end.node).copied())?;
+        self.taps.listen(program, tapped)?;
+        self.recorder.count("captures");
+        Ok(())
     }
 
     fn status(&self) -> AgentStatus {

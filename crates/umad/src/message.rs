@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use weft_wire::{AddressedMad, Guid, Lid, NodeType, PhysState, PortNum, PortState, Registration};
 
 use crate::Message;
+use crate::capture::{CaptureTotals, Captured, Tap};
 
 /// What a program sends to an agent.
 #[expect(clippy::large_enum_variant, reason = "MADs are nearly all there is; a box each would cost more")]
@@ -43,6 +44,8 @@ pub enum ServerMessage {
         /// Why, for a human.
         reason: String,
     },
+    /// A packet crossed a cable that this connection captures ([`ControlRequest::Capture`]).
+    Captured(Captured),
     /// The answer to a [`ClientMessage::Control`].
     Reply {
         /// The number of the question.
@@ -89,6 +92,11 @@ pub enum ControlRequest {
         /// Whether the cable is to be plugged in.
         up: bool,
     },
+    /// From now on, tell this connection of the packets that cross cables here ([`ServerMessage::Captured`]). At most
+    /// once per connection; it ends with [`ControlRequest::EndCapture`] or with the connection.
+    Capture(Tap),
+    /// Tell no more packets, and answer behind the last one.
+    EndCapture,
     /// Stop in order.
     Shutdown,
 }
@@ -100,6 +108,8 @@ pub enum ControlReply {
     Status(AgentStatus),
     /// The answer to [`ControlRequest::Ports`], in order of node and port.
     Ports(Vec<PortStatus>),
+    /// The answer to [`ControlRequest::EndCapture`].
+    CaptureEnded(CaptureTotals),
     /// Done, nothing to tell.
     Done,
     /// Not done.
