@@ -25,8 +25,10 @@ mod log;
 mod record;
 mod socket;
 mod tap;
+mod utc;
 mod wiring;
 
 pub use agent::{AgentError, run, serve};
 pub use config::{AgentConfig, CableConfig, ConfigError, LINK_TIMEOUT_MS};
 pub use journal::Journal;
+pub use utc::Utc;

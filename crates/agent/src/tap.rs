@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::time::SystemTime;
 
 use weft_umad::{CaptureTotals, Captured, PortEnd, ServerMessage, Tap};
 use weft_wire::Packet;
 
 use crate::client::Program;
 use crate::record::Who;
+use crate::utc::Utc;
 use crate::wiring::{Place, Wiring};
 
 /// Programs that may capture at the same time. Each may have [`Program::queue_captured`]'s bound waiting.
@@ -122,7 +122,8 @@ impl Taps {
             end: PortEnd { node: who.guid, port: place.port },
             sent: direction == Direction::Sent,
             damaged: direction == Direction::Damaged,
-            time_ns: now_ns(),
+            // All agents of a machine read the same clock.
+            time_ns: Utc::now().as_nanos(),
             lost: 0,
             packet: packet.to_vec(),
         });
@@ -169,12 +170,6 @@ impl Tapped {
         }
         Ok(Self(At::Ports(ports)))
     }
-}
-
-/// Nanoseconds since 1970. All agents of a machine read the same clock.
-fn now_ns() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn log(place: Place, who: &Who, direction: Direction, packet: &[u8]) {
