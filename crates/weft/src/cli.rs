@@ -1,6 +1,7 @@
 //! The command line. The doc comments below are the help.
 
 mod bench;
+mod capture;
 
 use std::path::PathBuf;
 
@@ -8,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub(crate) use bench::{BenchSmpArgs, BenchUpArgs, BenchVerb};
+pub(crate) use capture::{CaptureArgs, Ring};
 
 /// A distributed emulator of InfiniBand fabrics
 ///
@@ -50,6 +52,8 @@ pub(crate) enum Verb {
     Check(CheckArgs),
     /// Show what happened
     Events(EventsArgs),
+    /// Show or write down the packets that cross cables
+    Capture(CaptureArgs),
     /// Break and repair nodes and cables
     #[command(subcommand)]
     Fault(FaultVerb),
