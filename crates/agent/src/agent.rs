@@ -90,7 +90,7 @@ impl Handler for Ear {
 /// Logs to standard error what `WEFT_LOG` asks for, `info` without it. A panic in any task ends the process:
 /// half an agent would keep its links up and forward nothing.
 pub fn run(config: &AgentConfig) -> Result<(), AgentError> {
-    crate::log::to_stderr();
+    crate::log::log_to_stderr();
     end_on_panic();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -31,4 +31,5 @@ mod wiring;
 pub use agent::{AgentError, run, serve};
 pub use config::{AgentConfig, CableConfig, ConfigError, LINK_TIMEOUT_MS};
 pub use journal::Journal;
+pub use log::log_to_stderr;
 pub use utc::Utc;
