@@ -203,14 +203,40 @@ pub struct PortTotals {
     pub rcv_packets: u64,
     /// Four-byte words received.
     pub rcv_words: u64,
-    /// Packets that arrived damaged.
-    pub rcv_errors: u64,
-    /// Packets that could not be sent.
-    pub xmit_discards: u64,
-    /// VL 15 packets for which there was no buffer.
-    pub vl15_dropped: u64,
+    /// Of those sent, the ones to one receiver.
+    pub unicast_xmit_packets: u64,
+    /// Of those received, the ones to one receiver.
+    pub unicast_rcv_packets: u64,
+    /// Of those sent, the ones to many receivers.
+    pub multicast_xmit_packets: u64,
+    /// Of those received, the ones to many receivers.
+    pub multicast_rcv_packets: u64,
+    /// Minor link errors.
+    pub symbol_errors: u64,
+    /// How often the link recovered by re-training.
+    pub link_error_recovery: u64,
     /// How often the link went down.
     pub link_downed: u64,
+    /// Packets that arrived damaged.
+    pub rcv_errors: u64,
+    /// Packets that arrived marked as bad.
+    pub rcv_remote_physical_errors: u64,
+    /// Packets that could not be forwarded.
+    pub rcv_switch_relay_errors: u64,
+    /// Packets that could not be sent.
+    pub xmit_discards: u64,
+    /// Packets not sent because of a constraint.
+    pub xmit_constraint_errors: u64,
+    /// Packets not accepted because of a constraint.
+    pub rcv_constraint_errors: u64,
+    /// How often local errors passed their threshold.
+    pub local_link_integrity_errors: u64,
+    /// How often overruns passed their threshold.
+    pub excessive_buffer_overrun_errors: u64,
+    /// VL 15 packets for which there was no buffer.
+    pub vl15_dropped: u64,
+    /// Ticks of 4 ns that data waited without being sent.
+    pub xmit_wait: u64,
     /// Peers refused because certificate or hello did not match the cabling.
     pub peers_refused: u64,
 }
