@@ -2,6 +2,7 @@
 
 mod bench;
 mod capture;
+mod shell;
 
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ use clap_complete::Shell;
 
 pub(crate) use bench::{BenchSmpArgs, BenchUpArgs, BenchVerb};
 pub(crate) use capture::{CaptureArgs, Ring};
+pub(crate) use shell::{ShellArgs, SysfsArgs};
 
 /// A distributed emulator of InfiniBand fabrics
 ///
@@ -54,6 +56,12 @@ pub(crate) enum Verb {
     Events(EventsArgs),
     /// Show or write down the packets that cross cables
     Capture(CaptureArgs),
+    /// Run programs that use libibumad at a node, or a shell for them
+    ///
+    /// Every port of the node looks to them like one of an HCA of this machine.
+    Shell(ShellArgs),
+    /// Write the files of a node's HCA as the kernel has them under /sys
+    Sysfs(SysfsArgs),
     /// Break and repair nodes and cables
     #[command(subcommand)]
     Fault(FaultVerb),

@@ -214,6 +214,11 @@ impl LabFolder {
         self.path.join("sockets").join(agent)
     }
 
+    /// Where programs that use libibumad attach to an agent.
+    pub(crate) fn umad_socket(&self, agent: &str) -> PathBuf {
+        self.path.join("sockets").join(format!("{agent}.umad"))
+    }
+
     /// What a process wrote to standard error.
     pub(crate) fn log(&self, process: &str) -> PathBuf {
         self.path.join("logs").join(process)

@@ -8,8 +8,10 @@ mod events;
 mod fault;
 mod links;
 mod ps;
+mod shell;
 mod sim;
 mod status;
+mod sysfs;
 mod topo;
 mod trace;
 mod up;
@@ -39,6 +41,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Check(args) => return check::run(&lab()?, &args),
         Verb::Events(args) => events::run(&lab()?, &args)?,
         Verb::Capture(args) => capture::run(&lab()?, &args)?,
+        Verb::Shell(args) => shell::run(&lab()?, &args)?,
+        Verb::Sysfs(args) => sysfs::run(&lab()?, &args)?,
         Verb::Fault(verb) => fault::run(&lab()?, &verb)?,
         Verb::Topo(verb) => return topo::run(&verb),
         Verb::Bench(BenchVerb::Smp(args)) => return bench::smp(&lab()?, &args),
