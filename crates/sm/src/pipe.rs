@@ -107,7 +107,7 @@ impl Pipe {
             while let Some(mad) = self.transactions.poll_transmit(now) {
                 self.outbox.push_back(mad);
             }
-            if self.transactions.in_flight() >= self.transactions.limits().window {
+            if !self.transactions.has_room(now) {
                 return false;
             }
             let Some(ask) = step.next() else { return self.transactions.is_idle() };
