@@ -68,6 +68,12 @@ pub struct SimStatistics {
     pub delayed: u64,
     /// Packets that a link took with it when it went.
     pub cut_off: u64,
+    /// How often an end was told that its link had gone.
+    pub link_losses: u64,
+    /// Of those, how often within 50 ms.
+    pub link_losses_brief: u64,
+    /// How often it did not count it, or did not send a trap though it is a switch with a manager.
+    pub link_losses_unnoticed: u64,
 }
 
 /// The fabric did not come to rest in time.
@@ -200,6 +206,12 @@ impl Simulation {
         self.slots.iter().filter_map(|slot| slot.device.as_ref()).map(|d| d.statistics().lft_writes).sum()
     }
 
+    /// SMPs that found the buffers full of devices that are on.
+    pub fn vl15_dropped(&self) -> u64 {
+        let full = |device: &Device| device.statistics().dropped(weft_device::DropReason::Vl15Full);
+        self.slots.iter().filter_map(|slot| slot.device.as_ref()).map(full).sum()
+    }
+
     /// LIDs changed in all devices that are on.
     pub fn lid_changes(&self) -> u64 {
         self.slots.iter().filter_map(|slot| slot.device.as_ref()).map(|d| d.statistics().lid_changes).sum()
@@ -305,6 +317,7 @@ impl Simulation {
         }
         slot.wake = None;
         for cable in self.cabling.of_node(node) {
+            self.reset_end(cable, node);
             self.update_link(cable);
         }
         if self.manager.port.node == node {
@@ -318,7 +331,6 @@ impl Simulation {
         let config = device_config(&self.fabric, node, &self.options.device);
         slot.device = Some(Device::new(&config).with_incarnation(slot.incarnation));
         for cable in self.cabling.of_node(node) {
-            self.reset_end(cable, node);
             self.update_link(cable);
         }
         if self.manager.port.node == node {
