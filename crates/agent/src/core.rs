@@ -231,6 +231,9 @@ impl Core {
                     }
                 }
                 Output::Deliver { client, mad } => self.deliver(client, &ServerMessage::Receive(mad)),
+                Output::PortChanged { client, up } => {
+                    self.deliver(client, &ServerMessage::PortChanged { up });
+                }
                 Output::SetLink { port, enabled, parameters } => {
                     self.set_link(Place { device, port }, enabled, parameters);
                 }

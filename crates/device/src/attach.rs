@@ -70,6 +70,11 @@ impl Clients {
         self.attached.len()
     }
 
+    /// The programs at `port`.
+    pub(crate) fn at(&self, port: PortNum) -> impl Iterator<Item = ClientId> {
+        self.attached.iter().filter(move |(_, client)| client.port == port).map(|(&id, _)| id)
+    }
+
     /// The program at `port` that registered for this.
     fn registered(&self, port: PortNum, class: MgmtClass, version: u8, method: Method) -> Option<ClientId> {
         let wants = |client: &Client| {

@@ -39,6 +39,8 @@ pub(crate) enum Happening {
     AttachSm { incarnation: u64 },
     /// A MAD reaches the subnet manager.
     ToSm { incarnation: u64, mad: Box<AddressedMad> },
+    /// The subnet manager is told of its port's link.
+    PortToSm { incarnation: u64, up: bool },
     /// A MAD of the subnet manager's reaches its device.
     FromSm { incarnation: u64, mad: Box<AddressedMad> },
     /// A fault.
@@ -272,6 +274,7 @@ impl Simulation {
             Happening::WakeSm => self.wake_sm(),
             Happening::AttachSm { incarnation } => self.attach_sm(incarnation),
             Happening::ToSm { incarnation, mad } => self.give_sm(incarnation, *mad),
+            Happening::PortToSm { incarnation, up } => self.tell_sm_of_port(incarnation, up),
             Happening::FromSm { incarnation, mad } => self.take_from_sm(incarnation, *mad),
             Happening::Fault(fault) => {
                 self.faults_pending -= 1;
@@ -365,6 +368,7 @@ impl Simulation {
             match output {
                 Output::Transmit { port, packet } => self.transmit(PortRef::new(node, port), packet),
                 Output::Deliver { client, mad } => self.deliver(node, client, mad),
+                Output::PortChanged { client, up } => self.port_changed(client, up),
                 Output::SetLink { port, enabled, parameters } => {
                     self.set_link(PortRef::new(node, port), enabled, parameters);
                 }
@@ -455,6 +459,14 @@ impl Simulation {
         let mut bytes = Fnv::default();
         bytes.add(packet.bytes());
         self.trace.line(self.now, kind, place, format_args!("{packet:?} {:016x}", bytes.0));
+    }
+
+    /// A program's port has a link or has none any more; checkers do not care.
+    fn port_changed(&mut self, client: ClientId, up: bool) {
+        if client.0 < SM_CLIENTS {
+            let (incarnation, at) = (self.manager.attachment, self.now + self.options.attach_delay);
+            self.queue.push(at, Happening::PortToSm { incarnation, up });
+        }
     }
 
     /// A MAD for a program: the subnet manager, or one of a checker's.

@@ -295,6 +295,26 @@ impl SubnetManager {
         }
     }
 
+    /// The own port's link came up or went down.
+    fn port_changed(&mut self, now: Time, up: bool) {
+        if matches!(self.doing, Doing::Detached) {
+            return;
+        }
+        if !up {
+            // Whatever is under way leads nowhere any more, and while nobody looks, anybody may write anything.
+            if let Some(step) = self.doing.step() {
+                self.pipe.abandon(now, step);
+            }
+            (self.doing, self.standing) = (Doing::Idle, None);
+            self.memory.clear();
+            self.agenda.clear();
+        }
+        // A sweep that has yet to look at the own port will see it.
+        if !matches!(&self.doing, Doing::Discover(discover) if discover.own_port_info().is_none()) {
+            self.agenda.heavy(now, Reason::OwnPort);
+        }
+    }
+
     fn attach(&mut self, now: Time, own: Own) {
         self.detach(now);
         self.own = Some(own);
@@ -326,6 +346,7 @@ impl Machine for SubnetManager {
             Input::Attached { port_guid, port, .. } => self.attach(now, Own { port_guid, port }),
             Input::Detached => self.detach(now),
             Input::Receive(mad) => self.receive(now, &mad),
+            Input::PortChanged { up } => self.port_changed(now, up),
             Input::Resweep { heavy: true } => self.agenda.heavy(now, Reason::Command),
             Input::Resweep { heavy: false } => self.agenda.light(now, Reason::Command),
         }

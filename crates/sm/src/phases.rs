@@ -18,8 +18,6 @@ use crate::subnet::{Subnet, is_up};
 use crate::sweep::{Sweep, ports_active};
 use crate::{Event, Phase, Reason, SmpCounts, SweepKind};
 
-/// How often the manager looks whether its own port has a link again.
-const OWN_PORT_INTERVAL: Time = Time::from_millis(50);
 /// Stands for the sweep interval where there are no light sweeps: retries get no further apart, and light sweeps come
 /// as long as anything is in doubt.
 const INTERVAL_DEFAULT: Time = Time::from_secs(10);
@@ -129,7 +127,8 @@ impl SubnetManager {
         if !std::mem::replace(&mut self.own_port_down, true) {
             self.say(Event::OwnPortDown);
         }
-        self.agenda.light(now + OWN_PORT_INTERVAL, Reason::OwnPort);
+        // Whoever drives the attachment says when there is a link again.
+        self.agenda.light(now + self.interval(), Reason::OwnPort);
     }
 
     /// Says who has come and who has gone.
@@ -253,7 +252,7 @@ impl SubnetManager {
         self.standing = Some(check.subnet);
         match found {
             Some(reason) => self.start_heavy_without(now, trap.unwrap_or(reason), gone),
-            None if own_port_down => self.agenda.light(now + OWN_PORT_INTERVAL, Reason::OwnPort),
+            None if own_port_down => self.agenda.light(now + self.interval(), Reason::OwnPort),
             None if trap.is_some() => {}
             None => {
                 self.incomplete = self.incomplete.saturating_add(1);

@@ -161,9 +161,7 @@ impl Pipe {
     pub(crate) fn pump(&mut self, now: Time, step: &mut dyn Step) -> bool {
         loop {
             if step.is_over() {
-                for key in self.transactions.abandon() {
-                    self.doubt(now, key, step);
-                }
+                self.abandon(now, step);
                 return true;
             }
             while let Some(mad) = self.transactions.poll_transmit(now) {
@@ -211,6 +209,13 @@ impl Pipe {
     fn doubt(&mut self, now: Time, key: Key, step: &dyn Step) {
         for (guid, written) in step.written(key) {
             self.doubts.note(now, guid, written);
+        }
+    }
+
+    /// Forgets the step's requests.
+    pub(crate) fn abandon(&mut self, now: Time, step: &dyn Step) {
+        for key in self.transactions.abandon() {
+            self.doubt(now, key, step);
         }
     }
 

@@ -59,8 +59,8 @@ impl Simulation {
             let training = self.options.training + below(&mut self.random, self.options.training_jitter);
             self.queue.push(self.now + training, Happening::Trained { cable: index, incarnation });
         } else {
-            for side in 0..2 {
-                if loses[side] {
+            for (side, loses) in loses.into_iter().enumerate() {
+                if loses {
                     self.cabling.cables[index].lost[side] = Some(self.now);
                 }
                 let at = self.now + below(&mut self.random, self.options.link_timeout);
