@@ -243,6 +243,31 @@ fn a_set_that_arrives_after_a_newer_one_is_undone() {
     assert!(simulation.now() - restored < Time::from_secs(60), "{}", simulation.now());
 }
 
+/// Two hosts at one cable: no switch tells anybody of anything, only the host's own adapter.
+#[test]
+fn the_own_link_is_back_in_service_at_once() {
+    let mut builder = weft_topology::FabricBuilder::new();
+    let rate = weft_topology::LinkRate::default();
+    let host = |guid| weft_topology::Node::new(weft_wire::NodeType::Hca, weft_wire::Guid(guid), 1, rate);
+    let hosts = [1, 2].map(|guid| builder.add_node(host(guid << 8)).expect("a host"));
+    let ends = hosts.map(|host| PortRef::new(host, PortNum(1)));
+    builder.connect(ends[0], ends[1]).expect("a cable");
+    let mut simulation = Simulation::new(&builder.build(), SimOptions::default(), 4);
+    quiet(&mut simulation);
+    for down in [Time::from_millis(10), Time::from_secs(1)] {
+        simulation.apply(Fault::Cut(ends[0]));
+        simulation.run_until(simulation.now() + down);
+        simulation.apply(Fault::Restore(ends[1]));
+        let restored = simulation.now();
+        while !simulation.is_link_up(ends[0]) {
+            simulation.run_until(simulation.now() + Time::from_micros(100));
+        }
+        simulation.run_until(simulation.now() + Time::from_millis(10));
+        simulation.check().unwrap_or_else(|violations| panic!("{down}: {violations:?}"));
+        assert!(simulation.now() - restored < Time::from_millis(100), "light sweeps are 10 s apart");
+    }
+}
+
 fn traced(seed: u64) -> Simulation {
     let parameters = RandomFabric { switches: 6, hosts: 12, extra_cables: 4, parallel_cables: 2 };
     let fabric = random(&parameters, seed, &GenerateOptions::default()).expect("it fits the radix");

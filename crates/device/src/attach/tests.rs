@@ -181,3 +181,26 @@ fn who_is_not_attached_sends_nothing() {
     let mad = AddressedMad::gmp(Lid(1), ServiceLevel(0), Mad::default());
     assert_eq!(drop_reason(&bench.send(mad)), Some(DropReason::NoSuchClient));
 }
+
+/// The driver of an adapter tells its programs of their port's link, and of no other.
+#[test]
+fn programs_are_told_of_their_ports_link() {
+    let mut bench = hca(2);
+    bench.attach_manager(ONE);
+    bench.input(Input::Attach { client: OTHER, port: PortNum(2), registrations: Vec::new() });
+    let told = |outputs: &[Output]| -> Vec<(ClientId, bool)> {
+        let told = outputs.iter().filter_map(|output| match output {
+            Output::PortChanged { client, up } => Some((*client, *up)),
+            _ => None,
+        });
+        told.collect()
+    };
+    assert_eq!(told(&bench.link_up(ONE)), [(CLIENT, true)]);
+    assert_eq!(told(&bench.link_up(ONE)), [(CLIENT, false), (CLIENT, true)], "it was down unnoticed");
+    assert_eq!(told(&bench.link_up(PortNum(2))), [(OTHER, true)]);
+    assert_eq!(told(&bench.input(Input::LinkDown { port: ONE })), [(CLIENT, false)]);
+    assert_eq!(told(&bench.input(Input::LinkDown { port: ONE })), [], "no news");
+    let mut switch = switch(2);
+    switch.attach_manager(PortNum::ZERO);
+    assert_eq!(told(&switch.link_up(ONE)), [], "port 0 has no link");
+}
