@@ -44,7 +44,7 @@ pub fn sm_main() -> ExitCode {
     process_main(verbs::sm)
 }
 
-fn process_main(run: fn(&cli::ProcessArgs) -> anyhow::Result<()>) -> ExitCode {
+fn process_main<A: clap::Args>(run: fn(&A) -> anyhow::Result<()>) -> ExitCode {
     let process = cli::ProcessCli::parse();
     match run(&process.args) {
         Ok(()) => ExitCode::SUCCESS,

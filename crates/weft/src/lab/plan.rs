@@ -15,7 +15,7 @@ use super::folder::{self, Base, LabFolder, Place};
 use super::ports::{self, Claim};
 use super::record::{AgentRecord, DeviceRecord, LabRecord, SmPlace};
 use crate::cli::{DeviceArgs, Pack, SmArgs, SmpRouting, UpArgs};
-use crate::sm_process::SmConfig;
+use crate::sm_process::{self, SmConfig};
 
 /// Writes everything that the processes of a laboratory read, and its record. The ports stay claimed until the
 /// claim is dropped.
@@ -123,13 +123,17 @@ fn write_sm(unfinished: &LabFolder, lab: &LabFolder, place: &SmPlace, args: &SmA
     };
     let config = SmConfig {
         lock: Some(lab.place(Place::SmLock)),
-        attach: lab.agent_socket(&place.agent),
-        node: place.node,
-        port: place.port,
+        attach: sm_process::Place::Agent {
+            socket: lab.agent_socket(&place.agent),
+            node: place.node,
+            port: place.port,
+        },
         launch: None,
-        guid2lid,
-        status: lab.place(Place::SmStatus),
-        events: lab.place(Place::Events),
+        guid2lid: Some(guid2lid),
+        status: Some(lab.place(Place::SmStatus)),
+        events: Some(lab.place(Place::Events)),
+        announce: false,
+        once: false,
         options: sm_options(args),
     };
     folder::write(&unfinished.place(Place::SmConfig), &serde_json::to_vec_pretty(&config)?)?;
@@ -148,6 +152,7 @@ pub(crate) fn sm_options(args: &SmArgs) -> weft_sm::Options {
         },
         sweep_interval_ms: args.sweep_interval_ms,
         one_sweep_per_cable: args.one_sweep_per_cable,
+        qos: args.qos.unwrap_or(true),
         ..weft_sm::Options::default()
     }
 }
