@@ -1,6 +1,7 @@
 //! The command line. The doc comments below are the help.
 
 mod bench;
+mod ibsim;
 
 use std::path::PathBuf;
 
@@ -8,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub(crate) use bench::{BenchSmpArgs, BenchUpArgs, BenchVerb};
+pub(crate) use ibsim::{IbsimArgs, IbsimPace};
 
 /// A distributed emulator of InfiniBand fabrics
 ///
@@ -71,6 +73,9 @@ pub(crate) enum Verb {
     Agent(ProcessArgs),
     /// Run the subnet manager by itself, on a fabric that ibsim emulates
     Sm(Box<SmProcessArgs>),
+    /// Serve programs under ibsim's library (used by `up`)
+    #[command(hide = true)]
+    Ibsim(ProcessArgs),
     /// The other end of a bare QUIC ping-pong (used by `bench smp`)
     #[command(hide = true)]
     BenchEcho,
@@ -165,6 +170,10 @@ pub(crate) struct UpArgs {
     /// What the subnet manager is told
     #[command(flatten)]
     pub(crate) sm: SmArgs,
+
+    /// Where programs under ibsim's library find the laboratory
+    #[command(flatten)]
+    pub(crate) ibsim: IbsimArgs,
 }
 
 /// What the devices are told.

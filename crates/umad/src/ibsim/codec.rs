@@ -142,6 +142,11 @@ impl Control {
     }
 }
 
+/// Whether a datagram is a [`Command::Connect`].
+pub fn is_connect(bytes: &[u8]) -> bool {
+    Control::decode(bytes).is_ok_and(|control| control.command == Command::Connect)
+}
+
 /// The data of a [`Command::Connect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connect {

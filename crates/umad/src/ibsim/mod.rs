@@ -23,7 +23,7 @@ mod slot;
 pub use address::{Address, Socket};
 pub use codec::{
     CONTROL_BYTES, CONTROL_DATA_BYTES, Command, Connect, Control, DATA_BYTES_MAX, Data, Form, Malformed,
-    SLOTS, TIMED_OUT,
+    SLOTS, TIMED_OUT, is_connect,
 };
 pub use program::{Program, ProgramError, Received, UDP_WINDOW, local_window};
 pub use server::{Counts, Output, Server, ServerOptions};

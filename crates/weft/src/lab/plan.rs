@@ -14,7 +14,8 @@ use weft_wire::PortNum;
 use super::folder::{self, Base, LabFolder, Place};
 use super::ports::{self, Claim};
 use super::record::{AgentRecord, DeviceRecord, LabRecord, SmPlace};
-use crate::cli::{DeviceArgs, Pack, SmArgs, SmpRouting, UpArgs};
+use crate::cli::{DeviceArgs, IbsimPace, Pack, SmArgs, SmpRouting, UpArgs};
+use crate::ibsim_process::{IbsimConfig, Listen};
 use crate::sm_process::{self, SmConfig};
 
 /// Writes everything that the processes of a laboratory read, and its record. The ports stay claimed until the
@@ -39,6 +40,7 @@ pub(crate) fn write(
         topology: args.file.display().to_string(),
         agents: agent_records(fabric, per_agent, first),
         sm: sm_at.map(|node| sm_place(fabric, node, per_agent, args)).transpose()?,
+        ibsim: args.ibsim.listen(),
         udp_ports: (first, u16::try_from(agents).context("more agents than ports")?),
         link_timeout_ms: args.link_timeout_ms,
     };
@@ -49,6 +51,11 @@ pub(crate) fn write(
     write_agents(unfinished, &lab, fabric, &record, args)?;
     if let Some(place) = &record.sm {
         write_sm(unfinished, &lab, place, &args.sm)?;
+    }
+    if let Some(listen) = &record.ibsim {
+        let config = ibsim_config(&lab, listen.clone(), &args.ibsim.pace);
+        folder::write(&unfinished.place(Place::IbsimConfig), &serde_json::to_vec_pretty(&config)?)?;
+        folder::write(&unfinished.place(Place::IbsimLock), b"")?;
     }
     Ok((record, claim))
 }
@@ -138,6 +145,21 @@ fn write_sm(unfinished: &LabFolder, lab: &LabFolder, place: &SmPlace, args: &SmA
     };
     folder::write(&unfinished.place(Place::SmConfig), &serde_json::to_vec_pretty(&config)?)?;
     folder::write(&unfinished.place(Place::SmLock), b"")
+}
+
+/// What a laboratory's server of ibsim's protocol is told.
+pub(crate) fn ibsim_config(lab: &LabFolder, listen: Listen, pace: &IbsimPace) -> IbsimConfig {
+    IbsimConfig {
+        lock: lab.place(Place::IbsimLock),
+        listen,
+        record: lab.place(Place::Record),
+        topology: lab.place(Place::Topology),
+        sockets: lab.sockets(),
+        events: lab.place(Place::Events),
+        timeout_ms: pace.ibsim_timeout_ms,
+        retries: pace.ibsim_retries,
+        bound: false,
+    }
 }
 
 /// What the command line says, as the subnet manager's options.

@@ -1,7 +1,7 @@
 //! Starting one process of a laboratory that runs already.
 
 use std::io::{Read, Write};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -30,8 +30,13 @@ impl Drop for LaunchSocket {
     }
 }
 
-/// Starts a process and returns when it has reported that it is ready.
-pub(crate) fn start(lab: &LabFolder, verb: &str, config: &std::path::Path, name: &str) -> anyhow::Result<()> {
+/// Starts a process and returns when it has reported that it is ready. What is returned is its line to this process.
+pub(crate) fn start(
+    lab: &LabFolder,
+    verb: &str,
+    config: &std::path::Path,
+    name: &str,
+) -> anyhow::Result<UnixStream> {
     let path = lab.path().join(format!("launch-{}.sock", std::process::id()));
     let _ = std::fs::remove_file(&path); // Of an earlier process with the same number.
     let listener =
@@ -78,7 +83,8 @@ pub(crate) fn start(lab: &LabFolder, verb: &str, config: &std::path::Path, name:
             }
         }
     }
-    stream.write_all(launch::line(&FromLauncher::Go).as_bytes()).context("cannot tell it to go on")
+    stream.write_all(launch::line(&FromLauncher::Go).as_bytes()).context("cannot tell it to go on")?;
+    Ok(stream)
 }
 
 fn see(log: &std::path::Path) -> String {

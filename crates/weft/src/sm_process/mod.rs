@@ -20,10 +20,12 @@ use weft_sm::{GuidToLid, GuidToLidError};
 use weft_umad::lock::ProcessLock;
 
 pub(crate) use attachment::Place;
+pub(crate) use launcher::LauncherLine;
 pub(crate) use status::SmStatus;
 
 use crate::cli::SmProcessArgs;
 use crate::failure::Failure;
+use crate::lab::launch::SM;
 use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 
 /// What the subnet manager's process is told.
@@ -88,7 +90,8 @@ pub(crate) fn run(config: SmConfig) -> anyhow::Result<()> {
     let stop = Signals::watch(&[SIGTERM, SIGINT])?;
     let resweep = Signals::watch(&[SIGHUP])?;
     let known = config.guid2lid.as_deref().map(load_guid2lid).transpose()?.unwrap_or_default();
-    let mut launcher = launcher::LauncherLine::connect(config.launch.as_deref());
+    let mut launcher = LauncherLine::connect(config.launch.as_deref());
+    launcher.ready(SM);
     if launcher.wait_for_go(&stop)? {
         driver::Driver::new(config, &known, launcher, stop, resweep).run()?;
     }

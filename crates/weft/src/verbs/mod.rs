@@ -47,6 +47,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Verb::Agent(args) => agent(&args)?,
         Verb::Sm(args) => sm(&args)?,
+        Verb::Ibsim(args) => ibsim(&args)?,
         Verb::BenchEcho => bench::echo()?,
     }
     Ok(ExitCode::SUCCESS)
@@ -65,6 +66,12 @@ pub(crate) fn sm(args: &SmProcessArgs) -> anyhow::Result<()> {
         (Some(path), _) => SmConfig::load(path, args.launch.clone())?,
         (None, server) => SmConfig::on_ibsim(server.as_deref().unwrap_or_default(), args),
     })
+}
+
+/// Serves programs under ibsim's library.
+fn ibsim(args: &ProcessArgs) -> anyhow::Result<()> {
+    detach(args.detached);
+    crate::ibsim_process::run(&args.config, args.launch.as_deref())
 }
 
 /// Leaves the session of the terminal, so that what happens to it does not happen to the laboratory.
