@@ -31,6 +31,7 @@ mod mad;
 mod notice;
 mod packet;
 mod perf;
+mod rmpp;
 mod smp;
 mod value;
 
@@ -40,13 +41,13 @@ pub use codes::{
 };
 pub use crc::{icrc, vcrc};
 pub use ids::{
-    Gid, GidPrefix, Guid, Lid, MKey, PKey, PortNum, QKey, QpNum, ServiceLevel, SmKey, TransactionId,
+    Gid, GidPrefix, Guid, Lid, MKey, Oui, PKey, PortNum, QKey, QpNum, ServiceLevel, SmKey, TransactionId,
     TrapNumber, VirtualLane,
 };
 pub use layout::{Field, Row};
 pub use mad::{
-    AddressedMad, DirectedSmp, HOPS_MAX, LinkParameters, MAD_SIZE, Mad, MadHeader, NotAMad, PerfMad,
-    Registration, SMP_DATA, Smp,
+    AddressedMad, DirectedSmp, HOPS_MAX, LinkParameters, MAD_SIZE, Mad, MadHeader, MethodMask, NotAMad,
+    PerfMad, Registration, SMP_DATA, Smp,
 };
 pub use notice::{
     Details, GidDetails, KeyDetails, LocalChangesDetails, MKeyDetails, Notice, PortDetails, SwitchDetails,
@@ -56,6 +57,7 @@ pub use packet::{
     Bth, Deth, Lrh, MAD_PACKET_SIZE, MadRoute, PACKET_SIZE_MAX, PACKET_SIZE_MIN, Packet, PacketError,
 };
 pub use perf::{ClassPortInfo, PortCounters, PortCountersExtended, perf_capability};
+pub use rmpp::{RMPP_AT, RMPP_END, RMPP_PAYLOAD, RMPP_VERSION, RmppHeader, RmppType, rmpp_status};
 pub use smp::{
     GuidInfo, LinearForwardingTable, MulticastForwardingTable, NodeDescription, NodeInfo, PKeyTable,
     PortInfo, SlToVlTable, SmInfo, SwitchInfo, VlArbitrationEntry, VlArbitrationTable,
