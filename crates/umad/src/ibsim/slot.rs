@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use weft_wire::{
-    AddressedMad, AttributeId, Lid, Mad, MadHeader, Method, MgmtClass, NodeInfo, PortNum, QpNum,
+    AddressedMad, AttributeId, Lid, Mad, MadHeader, Method, MgmtClass, NodeInfo, Oui, PortNum, QpNum,
     Registration, ServiceLevel, Smp, TransactionId,
 };
 
@@ -15,6 +15,9 @@ pub(super) const PENDING_MAX: usize = 1024;
 
 /// Traps whose transaction is remembered until it is repressed.
 const HEARD_MAX: usize = 64;
+
+/// Whose the classes of ping and sysstat are.
+const OPENIB: Oui = Oui(0x00_1405);
 
 /// Which requests of others a program wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,17 +32,20 @@ impl Role {
     /// What the program registers for.
     pub fn registrations(self) -> Vec<Registration> {
         use Method as M;
-        let of = |class, methods: &[M]| Registration { class, class_version: 1, methods: methods.to_vec() };
         let ask = [M::Get, M::Set, M::Send, M::Report, M::GetTable, M::GetTraceTable, M::GetMulti, M::Delete];
         let mut registrations = vec![
-            of(MgmtClass::SubnLid, &[M::Get, M::Set, M::Trap, M::TrapRepress]),
-            of(MgmtClass::SubnDirected, &[M::Get, M::Set]),
-            Registration { class_version: 2, ..of(MgmtClass::SubnAdm, &ask) },
+            Registration::new(MgmtClass::SubnLid, 1, [M::Get, M::Set, M::Trap, M::TrapRepress]),
+            Registration::new(MgmtClass::SubnDirected, 1, [M::Get, M::Set]),
+            Registration::new(MgmtClass::SubnAdm, 2, ask),
         ];
         if self == Self::Everything {
-            // The vendors' own classes (IBA 13.4.4).
-            let vendors = (0x09..=0x0f).chain(0x30..=0x4f).map(MgmtClass::from_code);
-            registrations.extend(vendors.map(|class| of(class, &[M::Get, M::Set, M::Send, M::Trap])));
+            let vendor = [M::Get, M::Set, M::Send, M::Trap];
+            let first_range = (0x09..=0x0f).map(MgmtClass::from_code);
+            registrations.extend(first_range.map(|class| Registration::new(class, 1, vendor)));
+            let openib = [MgmtClass::OpenIbPing, MgmtClass::OpenIbSysstat];
+            let openib =
+                openib.map(|class| Registration { oui: OPENIB, ..Registration::new(class, 1, vendor) });
+            registrations.extend(openib);
         }
         registrations
     }
