@@ -55,6 +55,9 @@ pub struct Options {
     pub max_op_vls: VlCap,
     /// The largest MTU that a link may use.
     pub mtu_max: Mtu,
+    /// Whether SLtoVL mappings and arbitration tables are written; otherwise each port keeps what it has. OpenSM writes
+    /// them only when told to.
+    pub qos: bool,
     /// The lane of each service level; lane 15 drops. Brought down to the lanes that a link has.
     pub sl2vl: [u8; 16],
     /// The high-priority arbitration table. Empty: left as the port has it, which is the default, because with a
@@ -108,6 +111,7 @@ impl Default for Options {
             resweeps_max: 8,
             max_op_vls: VlCap::Vl0To14,
             mtu_max: Mtu::Bytes4096,
+            qos: true,
             sl2vl,
             vl_arb_high: Vec::new(),
             vl_arb_low: (0..15).map(|vl| VlWeight { vl, weight: 4 }).collect(),
