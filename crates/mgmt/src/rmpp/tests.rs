@@ -2,8 +2,8 @@
 
 use weft_machine::Time;
 use weft_wire::{
-    AddressedMad, Lid, MAD_SIZE, Mad, MadHeader, Method, MgmtClass, RMPP_END, RmppHeader, RmppType,
-    ServiceLevel, rmpp_status as status,
+    AddressedMad, Lid, Mad, MadHeader, Method, MgmtClass, RMPP_END, RmppHeader, RmppType, ServiceLevel,
+    rmpp_status as status,
 };
 
 use super::receiver::{Receiver, Step};
@@ -106,7 +106,7 @@ fn every_other_packet_ends_a_sending() {
             assert_eq!(sender.state(), wanted, "{kind} {code}");
             let told = matches!(wanted, State::Failed(Failure::Protocol(_)));
             assert_eq!(drain(&mut sender).len(), usize::from(told || wanted == State::Sending));
-            assert!(told == false || sender.poll(Time::ZERO).is_none(), "it is said once");
+            assert!(!told || sender.poll(Time::ZERO).is_none(), "it is said once");
         }
     }
     let mut sender = sender_at(0, 1);
@@ -198,7 +198,7 @@ fn every_order_of_arrival() {
             let mut receiver = Receiver::new(Time::ZERO, 1);
             let mut complete = 0;
             let arrivals = (0..6).map(|at| order / 4usize.pow(at) % 4);
-            let rest = [0, 1, 2, 3, 0, 1, 2, 3].into_iter().skip_while(|_| false);
+            let rest = [0, 1, 2, 3, 0, 1, 2, 3];
             for at in arrivals.chain(rest) {
                 let before = receiver.position();
                 let step = receiver.take(&all[at], window);
@@ -207,7 +207,7 @@ fn every_order_of_arrival() {
                 match step {
                     Step::Complete => complete += 1,
                     Step::Acknowledge => {
-                        assert!(number <= before.0 || after.0 == before.1, "{order}: dup or window end")
+                        assert!(number <= before.0 || after.0 == before.1, "{order}: dup or window end");
                     }
                     Step::Useless => assert!(number > before.0),
                     Step::Kept => assert!(number > before.0 && after.0 < after.1),
@@ -422,5 +422,4 @@ fn two_ends_do_not_abort_each_other_for_ever() {
     worse.set_rmpp(&RmppHeader { version: 7, ..worse.rmpp() });
     a.handle(Time::ZERO, &addressed(worse));
     assert_eq!(a.poll_transmit(Time::ZERO), None);
-    assert!(MAD_SIZE > RMPP_END);
 }
