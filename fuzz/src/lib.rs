@@ -3,6 +3,10 @@
 //! `cargo fuzz run TARGET --features libfuzzer` searches for new inputs; `tests/replay.rs` replays those that were
 //! kept in `corpus/TARGET/`, so the usual test run covers them too.
 
+mod mads;
+
+pub use mads::{mad_layer, rmpp};
+
 use weft_device::{Device, DeviceConfig, DeviceOptions, Input, PortConfig};
 use weft_machine::{Machine, Time};
 use weft_sm::GuidToLid;
@@ -27,8 +31,10 @@ pub const TARGETS: &[Target] = &[
     ("guid2lid", guid2lid),
     ("launch", launch),
     ("link", link),
+    ("mad_layer", mad_layer),
     ("notice", notice),
     ("packet", packet),
+    ("rmpp", rmpp),
     ("topology_parse", topology_parse),
     ("umad", umad),
     ("umad_reply", umad_reply),
