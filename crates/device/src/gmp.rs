@@ -68,10 +68,7 @@ impl Device {
 
     fn deliver_gmp(&mut self, now: Time, mut gmp: Gmp, pkey_index: u16) {
         let answers = gmp.mad.method().response();
-        if let Some(answers) = answers.filter(|_| gmp.mad.class() == MgmtClass::Perf) {
-            let answer = self.performance_answer(now, &gmp.mad, answers);
-            return self.reply_gmp(now, &gmp, answer);
-        }
+        // A program's registration for a class comes before the device's own answer.
         if let Some(client) = self.receiver(gmp.port, &mut gmp.mad) {
             let mad = AddressedMad {
                 lid: gmp.slid,
@@ -83,12 +80,15 @@ impl Device {
                 mad: gmp.mad,
             };
             self.outputs.push_back(Output::Deliver { client, mad });
+        } else if let Some(answers) = answers.filter(|_| gmp.mad.class() == MgmtClass::Perf) {
+            let answer = self.performance_answer(now, &gmp.mad, answers);
+            self.reply_gmp(now, &gmp, answer);
         } else if let Some(answer) = self.host_answer(&gmp.mad) {
             self.reply_gmp(now, &gmp, answer);
         } else if let Some(answers) = answers {
             let mut answer = gmp.mad;
             PerfMad::method.set(&mut answer.0, answers);
-            PerfMad::status.set(&mut answer.0, status::BAD_VERSION);
+            PerfMad::status.set(&mut answer.0, status::BAD_METHOD_ATTRIBUTE);
             self.reply_gmp(now, &gmp, answer);
         } else {
             self.discard(gmp.port, DropReason::NoReceiver);

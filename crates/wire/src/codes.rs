@@ -169,6 +169,10 @@ codes! {
         DevMgmt = 0x06,
         /// Connection management.
         ComMgmt = 0x07,
+        /// Device administration.
+        DevAdm = 0x10,
+        /// Boot information service.
+        Bis = 0x12,
         /// Congestion control.
         CongestionControl = 0x21,
         /// The OpenIB ping service.
@@ -177,6 +181,13 @@ codes! {
         OpenIbSysstat = 0x33,
         /// Subnet management along a directed route.
         SubnDirected = 0x81,
+    }
+}
+
+impl MgmtClass {
+    /// Whether it is one of the vendor-specific classes whose MADs name their vendor (IBA 16.5.1).
+    pub const fn has_oui(self) -> bool {
+        matches!(self.code(), 0x30..=0x4f)
     }
 }
 

@@ -33,6 +33,7 @@ mod packet;
 mod perf;
 mod perf_details;
 mod perf_samples;
+mod rmpp;
 mod smp;
 mod value;
 mod vendor;
@@ -43,13 +44,13 @@ pub use codes::{
 };
 pub use crc::{icrc, vcrc};
 pub use ids::{
-    Gid, GidPrefix, Guid, Lid, MKey, PKey, PortNum, QKey, QpNum, ServiceLevel, SmKey, TransactionId,
+    Gid, GidPrefix, Guid, Lid, MKey, Oui, PKey, PortNum, QKey, QpNum, ServiceLevel, SmKey, TransactionId,
     TrapNumber, VirtualLane,
 };
 pub use layout::{Field, Row};
 pub use mad::{
-    AddressedMad, DirectedSmp, HOPS_MAX, INITIAL_PATH, LinkParameters, MAD_SIZE, Mad, MadHeader, NotAMad,
-    PERF_DATA, PerfMad, RETURN_PATH, Registration, SMP_DATA, Smp,
+    AddressedMad, DirectedSmp, HOPS_MAX, INITIAL_PATH, LinkParameters, MAD_SIZE, Mad, MadHeader, MethodMask,
+    NotAMad, PERF_DATA, PerfMad, RETURN_PATH, Registration, SMP_DATA, Smp,
 };
 pub use notice::{
     Details, GidDetails, KeyDetails, LocalChangesDetails, MKeyDetails, Notice, PortDetails, SwitchDetails,
@@ -67,6 +68,7 @@ pub use perf_samples::{
     PortSamplesControl, PortSamplesResult, PortSamplesResultExtended, SampleSelect, SampleStatus,
     sample_option,
 };
+pub use rmpp::{RMPP_AT, RMPP_END, RMPP_PAYLOAD, RMPP_VERSION, RmppHeader, RmppType, rmpp_status};
 pub use smp::{
     GuidInfo, LinearForwardingTable, MlnxExtPortInfo, MulticastForwardingTable, NodeDescription, NodeInfo,
     PKeyTable, PortInfo, PortInfoExtended, SlToVlTable, SmInfo, SwitchInfo, VlArbitrationEntry,
