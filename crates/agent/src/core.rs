@@ -167,11 +167,14 @@ impl Core {
                 let Some(place) = self.wiring.link_place(link) else { return };
                 // A copy for the tap, if there is one; the packet itself is taken apart.
                 let tapped = self.taps.is_active().then(|| packet.clone());
+                let error =
+                    |physical| (Input::ReceiveError { port: place.port, physical }, Direction::Damaged);
                 let (input, direction) = match Packet::parse(Vec::from(packet)) {
                     Ok(packet) if packet.vl() == lane => {
                         (Input::Receive { port: place.port, packet }, Direction::Received)
                     }
-                    _ => (Input::ReceiveError { port: place.port }, Direction::Damaged),
+                    Ok(_) => error(false),
+                    Err(refusal) => error(refusal.is_physical()),
                 };
                 if let Some(bytes) = tapped {
                     self.tap(place, direction, &bytes);
@@ -246,6 +249,11 @@ impl Core {
                     }
                 }
                 Output::Deliver { client, mad } => self.deliver(client, &ServerMessage::Receive(mad)),
+                // The agent does not register for anything after attaching.
+                Output::Registered { .. } => {}
+                Output::PortChanged { client, up } => {
+                    self.deliver(client, &ServerMessage::PortChanged { up });
+                }
                 Output::SetLink { port, enabled, parameters } => {
                     self.set_link(Place { device, port }, enabled, parameters);
                 }
@@ -368,7 +376,8 @@ impl Core {
         for _ in 0..=u16::MAX {
             let client = ClientId(self.next_client);
             self.next_client = self.next_client.wrapping_add(1).max(1);
-            if !self.programs.contains_key(&client) {
+            // The last number is the device's own.
+            if client.0 != u16::MAX && !self.programs.contains_key(&client) {
                 return Some(client);
             }
         }

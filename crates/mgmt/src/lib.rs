@@ -25,8 +25,10 @@
 //! assert_eq!((done.key, done.rtt), ("who am I", Time::from_micros(90)));
 //! ```
 
+mod pace;
 mod path;
 mod request;
+pub mod rmpp;
 mod stats;
 mod transactions;
 
