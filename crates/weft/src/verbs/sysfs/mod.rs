@@ -64,14 +64,12 @@ pub(super) fn run(folder: &LabFolder, args: &SysfsArgs) -> anyhow::Result<()> {
 pub(super) fn write(lab: &Lab, node: NodeIndex, sys: &Path) -> anyhow::Result<()> {
     let node = lab.fabric.node(node);
     let numbers: Vec<PortNum> = node.end_ports().map(|(port, _)| port).collect();
-    let totals = links::read_ports(&lab.folder, &lab.record)?;
     let tree =
         Tree { device: sys.join("class/infiniband").join(DEVICE), mad: sys.join("class/infiniband_mad") };
     for (index, number) in numbers.iter().enumerate() {
         let mut session = Session::attach(&lab.folder, &lab.record, node.guid, *number)?;
         let port = Port::ask(&mut session, *number)?;
-        let status = totals.get(&PortEnd { node: node.guid, port: *number });
-        let totals = status.with_context(|| format!("the agent says nothing of port {number}"))?.totals;
+        let totals = totals(lab, PortEnd { node: node.guid, port: *number })?;
         if index == 0 {
             tree.node(&port)?;
         }
@@ -79,6 +77,14 @@ pub(super) fn write(lab: &Lab, node: NodeIndex, sys: &Path) -> anyhow::Result<()
         tree.mad(index, *number)?;
     }
     put(&tree.mad, "abi_version", ABI_VERSION)
+}
+
+/// What a port counted, as its agent says.
+fn totals(lab: &Lab, end: PortEnd) -> anyhow::Result<PortTotals> {
+    let (agent, _) = lab.record.device(end.node).context("the laboratory has no such node")?;
+    let ports = links::ports_of(&lab.folder, &agent.name)?;
+    let port = ports.into_iter().find(|port| port.end == end);
+    Ok(port.with_context(|| format!("agent {} says nothing of port {}", agent.name, end.port))?.totals)
 }
 
 /// What a port's management says.
