@@ -93,7 +93,7 @@ pub enum Event {
     },
 }
 
-/// Why a program was not attached.
+/// Why a program was not attached, or may not register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum RefusalReason {
@@ -101,7 +101,11 @@ pub enum RefusalReason {
     NoSuchPort,
     /// There are [`DeviceOptions::clients_max`](crate::DeviceOptions::clients_max) already.
     TooMany,
-    /// Another program has registered for the same.
+    /// There is no such program.
+    NotAttached,
+    /// The program has a registration of that name already.
+    KeyInUse,
+    /// A program at this port has registered for the same.
     Taken {
         /// The class.
         class: MgmtClass,
@@ -140,8 +144,12 @@ drop_reasons! {
     PortNotReady = "port_not_ready",
     /// The lane is not in use on this port.
     BadLane = "bad_lane",
-    /// The bytes are no packet.
+    /// The bytes are no packet any more: a checksum is wrong.
     BadPacket = "bad_packet",
+    /// The bytes never were a packet: a length, a lane or a version cannot be.
+    Malformed = "malformed",
+    /// Longer than the port takes.
+    LongerThanMtu = "longer_than_mtu",
     /// The ICRC is wrong.
     BadIcrc = "bad_icrc",
     /// No MAD for one of the two management queue pairs.

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 use weft_wire::{AddressedMad, LinkParameters, Packet, PortNum};
 
-use crate::{ClientId, Event};
+use crate::{ClientId, Event, RefusalReason};
 
 /// What a device wants done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +21,15 @@ pub enum Output {
         client: ClientId,
         /// The MAD.
         mad: AddressedMad,
+    },
+    /// A program's registration ([`Input::Register`](crate::Input::Register)) stands, or does not.
+    Registered {
+        /// Which one.
+        client: ClientId,
+        /// Its name for the registration.
+        key: u32,
+        /// Whether it stands, and why not.
+        outcome: Result<(), RefusalReason>,
     },
     /// Tell a program attached to an HCA's port that the port's link came up or went down, as an adapter's driver
     /// tells its programs without any packet (IBA 11.6.3.1, Port Active and Port Error).

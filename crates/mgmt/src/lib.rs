@@ -28,6 +28,7 @@
 mod pace;
 mod path;
 mod request;
+pub mod rmpp;
 mod stats;
 mod transactions;
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::*;
-use weft_wire::{AttributeId, PortCounters, Registration};
+use weft_wire::{AttributeId, Method, PortCounters, Registration};
 
 fn gmp(class: MgmtClass, method: Method, attribute_id: AttributeId) -> Mad {
     let mut mad = smp(method, attribute_id, 0, &[]);
@@ -23,7 +23,7 @@ fn an_unknown_class_is_answered() {
     let (_, packet) = transmitted(&bench.receive(ONE, gmp_packet(0, 2, 3, 7, &request))).unwrap();
     let answer = packet.mad().unwrap();
     assert_eq!((packet.slid(), packet.dlid(), packet.service_level()), (Lid(7), Lid(3), ServiceLevel(2)));
-    assert_eq!((answer.method(), answer.status()), (Method::GetResp, status::BAD_VERSION));
+    assert_eq!((answer.method(), answer.status()), (Method::GetResp, status::BAD_METHOD_ATTRIBUTE));
     let (bth, deth) = (packet.bth().unwrap(), packet.deth().unwrap());
     assert_eq!((bth.dest_qp, deth.q_key), (QpNum::GSI, QKey::GSI));
 }
@@ -57,8 +57,7 @@ fn keys_are_checked_and_counted() {
 #[test]
 fn programs_talk_over_the_data_lanes() {
     let mut bench = active();
-    let registrations =
-        vec![Registration { class: MgmtClass::SubnAdm, class_version: 1, methods: vec![Method::Get] }];
+    let registrations = vec![Registration::new(MgmtClass::SubnAdm, 1, [Method::Get])];
     bench.input(crate::Input::Attach { client: CLIENT, port: ONE, registrations });
     let request = gmp(MgmtClass::SubnAdm, Method::Get, AttributeId::ClassPortInfo);
     let (client, mad) = delivered(&bench.receive(ONE, gmp_packet(0, 1, 3, 7, &request))).unwrap();
