@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use weft_machine::{Machine, Time};
 use weft_routing::Lids;
-use weft_wire::{AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, PortNum, trap};
+use weft_wire::{AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, Notice, PortNum, trap};
 
 use crate::activate::Activate;
 use crate::agenda::{Agenda, Due};
@@ -15,10 +15,11 @@ use crate::learn::Learn;
 use crate::light::Check;
 use crate::pipe::{Pipe, Step};
 use crate::program::Program;
+use crate::sa::{Administrator, ReadTables};
 use crate::subnet::Subnet;
 use crate::sweep::Sweep;
 use crate::traps::{self, TrapLog};
-use crate::{Activity, Event, GuidToLid, Input, Options, Output, Phase, Progress, Reason};
+use crate::{Activity, Event, GuidToLid, Input, Options, Output, Phase, Progress, Reason, SaCounts};
 
 /// The subnet manager.
 ///
@@ -61,6 +62,7 @@ pub struct SubnetManager {
     pub(crate) audit_due: bool,
     pub(crate) progress: Progress,
     pub(crate) traps: TrapLog,
+    pub(crate) sa: Administrator,
     ignored: u64,
     outputs: VecDeque<Output>,
     now: Time,
@@ -85,6 +87,8 @@ pub(crate) enum Doing {
     Verify(Box<Check>),
     Light(Box<Check>),
     Look(Box<Check>, Reason),
+    /// Tables that subnet administration is asked for.
+    Tables(Box<ReadTables>),
 }
 
 impl Doing {
@@ -96,6 +100,7 @@ impl Doing {
             Self::Program(step) => step.as_mut(),
             Self::Activate(step) => step.as_mut(),
             Self::Verify(step) | Self::Light(step) | Self::Look(step, _) => step.as_mut(),
+            Self::Tables(step) => step.as_mut(),
         })
     }
 
@@ -124,7 +129,6 @@ impl SubnetManager {
     pub fn new(options: Options, guid2lid: &GuidToLid) -> Self {
         Self {
             pipe: Pipe::new(options.limits()).with_m_key(options.m_key),
-            options,
             guid2lid: guid2lid.clone(),
             own: None,
             doing: Doing::Detached,
@@ -144,6 +148,8 @@ impl SubnetManager {
             audit_due: false,
             progress: Progress::default(),
             traps: TrapLog::default(),
+            sa: Administrator::new(&options),
+            options,
             ignored: 0,
             outputs: VecDeque::new(),
             now: Time::ZERO,
@@ -156,8 +162,8 @@ impl SubnetManager {
         let activity = match &self.doing {
             Doing::Detached => Activity::Detached,
             _ if self.own_port_down => Activity::OwnPortDown,
-            Doing::Idle if self.is_up => Activity::Up,
-            Doing::Idle => Activity::Waiting,
+            Doing::Idle | Doing::Tables(_) if self.is_up => Activity::Up,
+            Doing::Idle | Doing::Tables(_) => Activity::Waiting,
             Doing::Light(_) | Doing::Look(..) => Activity::LightSweep,
             _ => self.sweep.phase().map_or(Activity::Waiting, Activity::Sweeping),
         };
@@ -179,9 +185,14 @@ impl SubnetManager {
             smps_sent: stats.sent,
             smps_retried: stats.retries,
             audit_pending: self.audit_due || self.agenda.has_audit() || self.doing.is_audit(),
-            mads_ignored: self.ignored + stats.unmatched,
+            mads_ignored: self.ignored + stats.unmatched + self.sa.counts().ignored,
             ..self.progress
         }
+    }
+
+    /// What subnet administration has done.
+    pub fn sa_counts(&self) -> SaCounts {
+        self.sa.counts()
     }
 
     pub(crate) fn say(&mut self, event: Event) {
@@ -217,7 +228,7 @@ impl SubnetManager {
                 return;
             } else if let Some(due) = self.agenda.due(now) {
                 self.start(now, due);
-            } else {
+            } else if !self.start_tables() {
                 return;
             }
         }
@@ -227,7 +238,7 @@ impl SubnetManager {
     fn collect(&mut self) {
         let events = self.doing.events();
         self.say_all(events);
-        while let Some(mad) = self.pipe.poll_output() {
+        while let Some(mad) = self.pipe.poll_output().or_else(|| self.sa.poll_output()) {
             self.outputs.push_back(Output::Send(mad));
         }
     }
@@ -243,7 +254,9 @@ impl SubnetManager {
 
     fn receive(&mut self, now: Time, received: &AddressedMad) {
         let mad = &received.mad;
-        if !mad.is_smp() {
+        if mad.class() == MgmtClass::SubnAdm {
+            self.sa.receive(now, received, self.pipe.stats().sent as u32);
+        } else if !mad.is_smp() {
             self.ignored += 1;
         } else if mad.method().is_response() {
             if let Some(step) = self.doing.step() {
@@ -276,6 +289,9 @@ impl SubnetManager {
         self.outputs.extend(traps::repress(received, self.options.m_key).map(Output::Send));
         let calls_for_sweep = [trap::LINK_STATE_CHANGE, trap::LOCAL_CHANGES].contains(&trap.number);
         let news = new && calls_for_sweep;
+        if new {
+            self.sa.hear(now, &Notice::from_smp_data(received.mad.smp_data()));
+        }
         self.say(Event::TrapReceived { number: trap.number, lid: trap.lid, news });
         if !news || matches!(self.doing, Doing::Detached) {
             return;
@@ -306,6 +322,7 @@ impl SubnetManager {
 
     fn detach(&mut self, now: Time) {
         self.pipe.renew(now);
+        self.sa.detach(now);
         self.doing = Doing::Detached;
         self.own = None;
         // While nobody looked, anything may have been written by anybody.
@@ -337,6 +354,7 @@ impl Machine for SubnetManager {
         if let Some(step) = self.doing.step() {
             self.pipe.expire(now, step);
         }
+        self.sa.handle_timeout(now);
         self.run(now);
     }
 
@@ -345,10 +363,11 @@ impl Machine for SubnetManager {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        match self.doing {
-            Doing::Detached => None,
+        let sweeping = match self.doing {
+            Doing::Detached => return None,
             Doing::Idle => self.agenda.next(self.now),
             _ => self.pipe.poll_timeout(),
-        }
+        };
+        [sweeping, self.sa.poll_timeout()].into_iter().flatten().min()
     }
 }

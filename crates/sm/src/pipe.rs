@@ -32,7 +32,7 @@ pub(crate) enum Key {
     },
     SlToVl(PortAt),
     VlArbitration(PortAt, VlBlock),
-    /// The write at this place of the step's plan.
+    /// The write, or the read, at this place of the step's plan.
     Write(u32),
 }
 
