@@ -9,10 +9,12 @@ use weft_sm::GuidToLid;
 use weft_wire::{
     Bth, ClassPortInfo, Details, Deth, DirectedSmp, GidDetails, Guid, GuidInfo, KeyDetails, Lid,
     LinearForwardingTable, LinkParameters, LocalChangesDetails, Lrh, MKeyDetails, Mad, MadHeader, MadRoute,
-    MulticastForwardingTable, NodeDescription, NodeInfo, NodeType, Notice, PKeyTable, Packet, PerfMad,
-    PortCounters, PortCountersExtended, PortDetails, PortInfo, PortNum, SlToVlTable, SmInfo, Smp,
-    SwitchDetails, SwitchInfo, SwitchKeyDetails, SystemImageGuidDetails, TrapNumber, VirtualLane,
-    VlArbitrationTable,
+    MlnxExtPortInfo, MulticastForwardingTable, NodeDescription, NodeInfo, NodeType, Notice, PKeyTable,
+    Packet, PerfMad, PortCounters, PortCountersExtended, PortDetails, PortFlowCtlCounters, PortInfo,
+    PortInfoExtended, PortNum, PortOpRcvCounters, PortRcvErrorDetails, PortSamplesControl, PortSamplesResult,
+    PortSamplesResultExtended, PortVlOpData, PortVlOpPackets, PortVlXmitFlowCtlUpdateErrors,
+    PortVlXmitWaitCounters, PortXmitDiscardDetails, SlToVlTable, SmInfo, Smp, SwitchDetails, SwitchInfo,
+    SwitchKeyDetails, SystemImageGuidDetails, TrapNumber, VendorMad, VirtualLane, VlArbitrationTable,
 };
 
 /// A fuzz target: its name, which is its corpus' folder, and what it does with an input.
@@ -46,7 +48,10 @@ pub fn decode(bytes: &[u8]) {
         MadHeader Smp DirectedSmp PerfMad NodeDescription NodeInfo SwitchInfo GuidInfo PortInfo PKeyTable
         SlToVlTable VlArbitrationTable LinearForwardingTable MulticastForwardingTable SmInfo Notice GidDetails
         SwitchDetails PortDetails LocalChangesDetails SystemImageGuidDetails MKeyDetails KeyDetails
-        SwitchKeyDetails ClassPortInfo PortCounters PortCountersExtended Lrh Bth Deth);
+        SwitchKeyDetails ClassPortInfo PortCounters PortCountersExtended PortRcvErrorDetails
+        PortXmitDiscardDetails PortOpRcvCounters PortFlowCtlCounters PortVlOpPackets PortVlOpData
+        PortVlXmitFlowCtlUpdateErrors PortVlXmitWaitCounters PortSamplesControl PortSamplesResult
+        PortSamplesResultExtended PortInfoExtended MlnxExtPortInfo VendorMad Lrh Bth Deth);
     if let Some(bytes) = bytes.first_chunk::<64>() {
         let _ = NodeDescription::decode(bytes).to_text();
     }

@@ -119,4 +119,6 @@ impl Device {
 }
 
 #[cfg(test)]
+mod combined;
+#[cfg(test)]
 mod tests;

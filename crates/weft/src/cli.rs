@@ -1,6 +1,8 @@
 //! The command line. The doc comments below are the help.
 
 mod bench;
+mod capture;
+mod shell;
 
 use std::path::PathBuf;
 
@@ -8,6 +10,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub(crate) use bench::{BenchSmpArgs, BenchUpArgs, BenchVerb};
+pub(crate) use capture::{CaptureArgs, Ring};
+pub(crate) use shell::{ShellArgs, SysfsArgs};
 
 /// A distributed emulator of InfiniBand fabrics
 ///
@@ -50,6 +54,14 @@ pub(crate) enum Verb {
     Check(CheckArgs),
     /// Show what happened
     Events(EventsArgs),
+    /// Show or write down the packets that cross cables
+    Capture(CaptureArgs),
+    /// Run programs that use libibumad at a node, or a shell for them
+    ///
+    /// Every port of the node looks to them like one of an HCA of this machine.
+    Shell(ShellArgs),
+    /// Write the files of a node's HCA as the kernel has them under /sys
+    Sysfs(SysfsArgs),
     /// Break and repair nodes and cables
     #[command(subcommand)]
     Fault(FaultVerb),
@@ -159,6 +171,10 @@ pub(crate) struct UpArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) patience: u64,
 
+    /// Where the subnet manager keeps LIDs; by default in the laboratory's folder, which `down` removes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) guid2lid: Option<PathBuf>,
+
     /// What the devices are told
     #[command(flatten)]
     pub(crate) devices: DeviceArgs,
@@ -217,10 +233,6 @@ pub(crate) struct SmArgs {
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(0..=86_400_000))]
     pub(crate) sweep_interval_ms: u64,
 
-    /// Where LIDs are kept; by default in the laboratory's folder, which `down` removes
-    #[arg(long, value_name = "FILE")]
-    pub(crate) guid2lid: Option<PathBuf>,
-
     /// Whether the two ends of one cut cable lead to one sweep
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub(crate) one_sweep_per_cable: bool,
@@ -266,7 +278,7 @@ pub(crate) struct CheckArgs {
 /// `events`
 #[derive(Debug, Args)]
 pub(crate) struct EventsArgs {
-    /// Go on as events come
+    /// Print what has happened, then go on as events come
     #[arg(long, short)]
     pub(crate) follow: bool,
     /// Print one JSON object per line
@@ -283,6 +295,9 @@ pub(crate) enum FaultVerb {
         node: String,
     },
     /// Start the agent of a node afresh, or the subnet manager (`sm`)
+    ///
+    /// Unplugged cables are remembered by the agents at their ends alone: once both have been restarted, the cable is
+    /// plugged in again.
     Restart {
         /// Description, GUID or id of a node, or `sm`
         node: String,

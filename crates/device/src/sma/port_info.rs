@@ -49,7 +49,7 @@ impl Device {
 
     /// The port that the modifier's low byte names. The top bit, by which a manager says that it knows the
     /// extended speeds, changes nothing here.
-    fn port_info_place(&self, request: Request<'_>) -> Result<PortNum, u16> {
+    pub(super) fn port_info_place(&self, request: Request<'_>) -> Result<PortNum, u16> {
         let number = PortNum((request.modifier & 0xff) as u8);
         if self.is_switch() {
             return if self.has_port(number) { Ok(number) } else { Err(status::BAD_VALUE) };

@@ -54,7 +54,7 @@ pub(crate) fn run(path: &Path, launch: Option<PathBuf>) -> anyhow::Result<()> {
         serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))?;
     config.launch = launch.or(config.launch);
     let _lock = config.lock.as_deref().map(ProcessLock::take).transpose()?;
-    crate::start_log();
+    weft_agent::log_to_stderr();
     let stop = Signals::watch(&[SIGTERM, SIGINT])?;
     let resweep = Signals::watch(&[SIGHUP])?;
     let known = load_guid2lid(&config.guid2lid)?;
