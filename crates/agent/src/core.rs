@@ -167,7 +167,8 @@ impl Core {
                 let Some(place) = self.wiring.link_place(link) else { return };
                 // A copy for the tap, if there is one; the packet itself is taken apart.
                 let tapped = self.taps.is_active().then(|| packet.clone());
-                let error = |physical| (Input::ReceiveError { port: place.port, physical }, Direction::Damaged);
+                let error =
+                    |physical| (Input::ReceiveError { port: place.port, physical }, Direction::Damaged);
                 let (input, direction) = match Packet::parse(Vec::from(packet)) {
                     Ok(packet) if packet.vl() == lane => {
                         (Input::Receive { port: place.port, packet }, Direction::Received)
