@@ -166,14 +166,20 @@ impl Client {
         question: ControlRequest,
         timeout: Duration,
     ) -> Result<ControlReply, ClientError> {
-        let number = self.next_request;
-        self.next_request = self.next_request.wrapping_add(1);
-        self.queue(&ClientMessage::Control { request: number, body: question })?;
-        self.flush()?;
+        let number = self.ask(question)?;
         self.wait_for(timeout, |message| match message {
             ServerMessage::Reply { request, body } if *request == number => Some(body.clone()),
             _ => None,
         })
+    }
+
+    /// Asks the agent itself and returns the number that its [`ServerMessage::Reply`] will have.
+    pub fn ask(&mut self, question: ControlRequest) -> Result<u32, ClientError> {
+        let number = self.next_request;
+        self.next_request = self.next_request.wrapping_add(1);
+        self.queue(&ClientMessage::Control { request: number, body: question })?;
+        self.flush()?;
+        Ok(number)
     }
 
     /// MADs dropped because too many arrived while a [`Client::control`] waited.

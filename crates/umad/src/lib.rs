@@ -18,6 +18,7 @@
 //! Nothing read from a socket is trusted: frames have a largest length, and a frame that does not decode is an
 //! error that ends that connection, never the process.
 
+mod capture;
 mod client;
 mod codec;
 pub mod ibsim;
@@ -25,6 +26,7 @@ pub mod launch;
 pub mod lock;
 mod message;
 
+pub use capture::{CaptureTotals, Captured, Tap, TappedPort};
 pub use client::{Client, ClientError};
 pub use codec::{Decoder, FrameError, Message, encode_into};
 pub use message::{

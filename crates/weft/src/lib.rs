@@ -52,12 +52,3 @@ fn process_main<A: clap::Args>(run: fn(&A) -> anyhow::Result<()>) -> ExitCode {
         Err(error) => failure::report(&error),
     }
 }
-
-/// Log lines go to standard error. `WEFT_LOG` chooses which, as `RUST_LOG` does elsewhere.
-fn start_log() {
-    use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_from_env("WEFT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // A second call in one process keeps the first log.
-    let _ = log.with_ansi(output::color_on_stderr()).try_init();
-}

@@ -25,9 +25,11 @@
 mod layout;
 mod codes;
 mod crc;
+pub mod erf;
 mod hex;
 mod ids;
 mod mad;
+mod mad_name;
 mod notice;
 mod packet;
 mod perf;
@@ -53,6 +55,7 @@ pub use mad::{
     AddressedMad, DirectedSmp, HOPS_MAX, INITIAL_PATH, LinkParameters, MAD_SIZE, Mad, MadHeader, MethodMask,
     NotAMad, PERF_DATA, PerfMad, RETURN_PATH, Registration, SMP_DATA, Smp,
 };
+pub use mad_name::MadName;
 pub use notice::{
     Details, GidDetails, KeyDetails, LocalChangesDetails, MKeyDetails, Notice, PortDetails, SwitchDetails,
     SwitchKeyDetails, SystemImageGuidDetails,

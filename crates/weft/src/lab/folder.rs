@@ -18,6 +18,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use rustix::process::{Pid, test_kill_process};
 
 use crate::failure::Failure;
 
@@ -222,9 +223,22 @@ impl LabFolder {
         self.sockets().join(agent)
     }
 
+    /// Where programs that use libibumad attach to an agent.
+    pub(crate) fn umad_socket(&self, agent: &str) -> PathBuf {
+        self.path.join("sockets").join(format!("{agent}.umad"))
+    }
+
     /// What a process wrote to standard error.
     pub(crate) fn log(&self, process: &str) -> PathBuf {
         self.path.join("logs").join(process)
+    }
+
+    /// Whether the launcher that makes this unfinished laboratory may still live. Its number is at the end of the
+    /// folder's name; it may have come to be another process's, and then the folder stays a while longer.
+    pub(crate) fn launcher_lives(&self) -> bool {
+        let number = self.name.rsplit('-').next().and_then(|number| number.parse().ok());
+        let Some(launcher) = number.and_then(Pid::from_raw) else { return false };
+        !matches!(test_kill_process(launcher), Err(rustix::io::Errno::SRCH))
     }
 
     /// Gives the folder its real name; false when another laboratory has it.

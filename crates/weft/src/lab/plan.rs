@@ -9,7 +9,6 @@ use weft_device::DeviceOptions;
 use weft_link::{Authority, CableEnd};
 use weft_machine::Time;
 use weft_topology::{Fabric, NodeIndex, PortRef};
-use weft_wire::PortNum;
 
 use super::folder::{self, Base, LabFolder, Place};
 use super::ports::{self, Claim};
@@ -24,7 +23,7 @@ pub(crate) fn write(
     base: &Base,
     unfinished: &LabFolder,
     fabric: &Fabric,
-    sm_at: Option<NodeIndex>,
+    sm_at: Option<PortRef>,
     args: &UpArgs,
 ) -> anyhow::Result<(LabRecord, Claim)> {
     let nodes = fabric.nodes().len();
@@ -39,7 +38,7 @@ pub(crate) fn write(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         topology: args.file.display().to_string(),
         agents: agent_records(fabric, per_agent, first),
-        sm: sm_at.map(|node| sm_place(fabric, node, per_agent, args)).transpose()?,
+        sm: sm_at.map(|place| sm_place(fabric, place, per_agent, args)),
         ibsim: args.ibsim.listen(),
         udp_ports: (first, u16::try_from(agents).context("more agents than ports")?),
         link_timeout_ms: args.link_timeout_ms,
@@ -50,7 +49,7 @@ pub(crate) fn write(
     let lab = base.lab(unfinished.name())?;
     write_agents(unfinished, &lab, fabric, &record, args)?;
     if let Some(place) = &record.sm {
-        write_sm(unfinished, &lab, place, &args.sm)?;
+        write_sm(unfinished, &lab, place, args)?;
     }
     if let Some(listen) = &record.ibsim {
         let config = ibsim_config(&lab, listen.clone(), &args.ibsim.pace);
@@ -123,7 +122,7 @@ fn cable_end(fabric: &Fabric, port: PortRef) -> CableEnd {
     CableEnd { guid: fabric.node(port.node).guid, port: port.port }
 }
 
-fn write_sm(unfinished: &LabFolder, lab: &LabFolder, place: &SmPlace, args: &SmArgs) -> anyhow::Result<()> {
+fn write_sm(unfinished: &LabFolder, lab: &LabFolder, place: &SmPlace, args: &UpArgs) -> anyhow::Result<()> {
     let guid2lid = match &args.guid2lid {
         Some(path) => std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))?,
         None => lab.place(Place::Guid2Lid),
@@ -141,7 +140,7 @@ fn write_sm(unfinished: &LabFolder, lab: &LabFolder, place: &SmPlace, args: &SmA
         events: Some(lab.place(Place::Events)),
         announce: false,
         once: false,
-        options: sm_options(args),
+        options: sm_options(&args.sm),
     };
     folder::write(&unfinished.place(Place::SmConfig), &serde_json::to_vec_pretty(&config)?)?;
     folder::write(&unfinished.place(Place::SmLock), b"")
@@ -212,13 +211,11 @@ fn agent_records(fabric: &Fabric, per_agent: usize, first_port: u16) -> Vec<Agen
         .collect()
 }
 
-fn sm_place(fabric: &Fabric, index: NodeIndex, per_agent: usize, args: &UpArgs) -> anyhow::Result<SmPlace> {
-    let node = fabric.node(index);
-    let cabled = node.cabled_ports().map(|(port, _)| port).next();
-    Ok(SmPlace {
-        agent: agent_name(index.index() / per_agent),
-        node: node.guid,
-        port: if node.is_switch() { PortNum::ZERO } else { cabled.unwrap_or(PortNum(1)) },
+fn sm_place(fabric: &Fabric, place: PortRef, per_agent: usize, args: &UpArgs) -> SmPlace {
+    SmPlace {
+        agent: agent_name(place.node.index() / per_agent),
+        node: fabric.node(place.node).guid,
+        port: place.port,
         smp_routing: args.sm.smp_routing,
-    })
+    }
 }

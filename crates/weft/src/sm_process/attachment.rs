@@ -133,13 +133,16 @@ impl Attachment {
         }
     }
 
-    /// The next MAD that is there already.
-    pub(super) fn next(&mut self) -> anyhow::Result<Option<AddressedMad>> {
+    /// The next input for the machine that is there already.
+    pub(super) fn next(&mut self) -> anyhow::Result<Option<Input>> {
         loop {
             match self {
                 Self::Agent(client) => match client.buffered()? {
                     None => return Ok(None),
-                    Some(ServerMessage::Receive(mad)) => return Ok(Some(mad)),
+                    Some(ServerMessage::Receive(mad)) => return Ok(Some(Input::Receive(mad))),
+                    Some(ServerMessage::PortChanged { up }) => {
+                        return Ok(Some(Input::PortChanged { up }));
+                    }
                     Some(ServerMessage::Refused { reason }) => {
                         return Err(ClientError::Refused { reason }.into());
                     }
@@ -147,7 +150,7 @@ impl Attachment {
                 },
                 Self::Ibsim(program) => match program.try_recv()? {
                     None => return Ok(None),
-                    Some(Received::Mad(mad)) => return Ok(Some(mad)),
+                    Some(Received::Mad(mad)) => return Ok(Some(Input::Receive(mad))),
                     // The machine's own clock says that nobody answers, and tries again.
                     Some(Received::Unanswered(_)) => {}
                 },

@@ -153,9 +153,9 @@ impl Driver {
             client.read_ready()?;
         }
         while let Some(client) = &mut self.client
-            && let Some(mad) = client.next()?
+            && let Some(input) = client.next()?
         {
-            self.machine.handle_input(self.now(), Input::Receive(mad));
+            self.machine.handle_input(self.now(), input);
             self.drain_machine();
         }
         Ok(())

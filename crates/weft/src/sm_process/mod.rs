@@ -65,12 +65,12 @@ impl SmConfig {
 
     /// A manager of its own, without a laboratory, for a fabric that ibsim emulates.
     pub(crate) fn on_ibsim(server: &str, args: &SmProcessArgs) -> Self {
-        let node = args.sm.sm_at.clone().unwrap_or_default();
+        let node = args.at.clone().unwrap_or_default();
         Self {
             lock: None,
             attach: Place::Ibsim { server: server.to_owned(), node },
             launch: None,
-            guid2lid: args.sm.guid2lid.clone(),
+            guid2lid: args.guid2lid.clone(),
             status: None,
             events: None,
             announce: true,
@@ -86,7 +86,7 @@ impl SmConfig {
 /// Runs until a signal asks it to end.
 pub(crate) fn run(config: SmConfig) -> anyhow::Result<()> {
     let _lock = config.lock.as_deref().map(ProcessLock::take).transpose()?;
-    crate::start_log();
+    weft_agent::log_to_stderr();
     let stop = Signals::watch(&[SIGTERM, SIGINT])?;
     let resweep = Signals::watch(&[SIGHUP])?;
     let known = config.guid2lid.as_deref().map(load_guid2lid).transpose()?.unwrap_or_default();

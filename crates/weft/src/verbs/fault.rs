@@ -6,7 +6,6 @@ use std::time::Duration;
 use weft_agent::Journal;
 use weft_topology::PortRef;
 use weft_umad::{Client, ClientError, ControlReply, ControlRequest};
-use weft_wire::PortNum;
 
 use super::Lab;
 use crate::cli::FaultVerb;
@@ -103,12 +102,7 @@ fn start_again(lab: &Lab, target: &Target) -> anyhow::Result<()> {
 
 /// Plugs or unplugs both ends of a cable.
 fn set_cable(lab: &Lab, port: &str, up: bool) -> anyhow::Result<()> {
-    let end = parse_port(lab, port)?;
-    let Some(peer) = lab.fabric.peer(end) else {
-        return Err(Failure::bad_input(format!("no cable is in {port}"))
-            .hint("`weft links` lists the cables")
-            .into());
-    };
+    let (end, peer) = lab.cable(port)?;
     record(lab, if up { "link-up" } else { "link-down" }, port);
     let mut reached = 0;
     for end in [end, peer] {
@@ -146,27 +140,6 @@ fn set_end(lab: &Lab, end: PortRef, up: bool) -> anyhow::Result<bool> {
         }
         _ => Ok(true),
     }
-}
-
-/// `NODE:PORT`. The node's name may itself contain colons.
-fn parse_port(lab: &Lab, text: &str) -> anyhow::Result<PortRef> {
-    let malformed = || {
-        Failure::bad_input(format!("`{text}` is not NODE:PORT"))
-            .hint("name a node and one of its ports, such as leaf1:3")
-    };
-    let (node, port) = text.rsplit_once(':').ok_or_else(malformed)?;
-    let port = PortRef::new(lab.find(node)?, PortNum(port.parse().map_err(|_| malformed())?));
-    let node = lab.fabric.node(port.node);
-    if port.port == PortNum::ZERO || lab.fabric.port(port).is_none() {
-        return Err(Failure::bad_input(format!(
-            "`{}` has ports 1 to {}, not {}",
-            node.description,
-            node.port_count(),
-            port.port
-        ))
-        .into());
-    }
-    Ok(port)
 }
 
 fn record(lab: &Lab, fault: &str, target: &str) {
