@@ -21,6 +21,7 @@ mod codec;
 pub mod launch;
 pub mod lock;
 mod message;
+pub mod user_mad;
 
 pub use client::{Client, ClientError};
 pub use codec::{Decoder, FrameError, Message, encode_into};
