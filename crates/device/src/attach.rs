@@ -70,17 +70,16 @@ impl Clients {
         self.attached.len()
     }
 
-    /// The program at `port` that registered for this.
-    fn registered(&self, port: PortNum, class: MgmtClass, version: u8, method: Method) -> Option<ClientId> {
-        let wants = |client: &Client| {
-            client.port == port
-                && client.registrations.iter().any(|registration| {
-                    registration.class == class
-                        && registration.class_version == version
-                        && registration.methods.contains(&method)
-                })
-        };
-        self.attached.iter().find(|(_, client)| wants(client)).map(|(&id, _)| id)
+    /// The first program at `port`, and that of its registrations, of which `wanted` holds.
+    fn find<T>(&self, port: PortNum, wanted: impl Fn(&Registration) -> Option<T>) -> Option<(ClientId, T)> {
+        let here = self.attached.iter().filter(|(_, client)| client.port == port);
+        here.flat_map(|(&id, client)| client.registrations.iter().map(move |taken| (id, taken)))
+            .find_map(|(id, taken)| Some((id, wanted(taken)?)))
+    }
+
+    /// The program at `port` that registered for such a MAD.
+    fn registered(&self, port: PortNum, mad: &Mad) -> Option<ClientId> {
+        self.find(port, |taken| taken.covers(mad).then_some(())).map(|(client, ())| client)
     }
 
     /// Puts the program's number into a request, and remembers what was there.
@@ -135,11 +134,8 @@ impl Device {
             return Some(RefusalReason::TooMany);
         }
         registrations.iter().find_map(|wanted| {
-            let (class, class_version) = (wanted.class, wanted.class_version);
-            let taken =
-                |method: &&Method| self.clients.registered(port, class, class_version, **method).is_some();
-            let method = *wanted.methods.iter().find(taken)?;
-            Some(RefusalReason::Taken { class, class_version, method })
+            let (_, method) = self.clients.find(port, |taken| taken.overlap(wanted))?;
+            Some(RefusalReason::Taken { class: wanted.class, class_version: wanted.class_version, method })
         })
     }
 
@@ -156,9 +152,8 @@ impl Device {
         for at in 0..self.ports.len() {
             let port = PortNum(at as u8);
             let is_sm = [MgmtClass::SubnLid, MgmtClass::SubnDirected].into_iter().any(|class| {
-                [Method::Trap, Method::Get, Method::Set]
-                    .into_iter()
-                    .any(|method| self.clients.registered(port, class, 1, method).is_some())
+                let manages = Registration::new(class, 1, [Method::Trap, Method::Get, Method::Set]);
+                self.clients.find(port, |taken| taken.overlap(&manages)).is_some()
             });
             let mask = self.ports[at].info.capability_mask & !capability::IS_SM;
             self.set_capability_mask(now, port, if is_sm { mask | capability::IS_SM } else { mask });
@@ -223,15 +218,13 @@ impl Device {
         if mad.method().is_response() {
             self.clients.claim(port, mad)
         } else {
-            let version = mad.header().class_version;
-            self.clients.registered(port, mad.class(), version, mad.method())
+            self.clients.registered(port, mad)
         }
     }
 
     /// Whether a program at `port` takes such a request.
     pub(crate) fn has_receiver(&self, port: PortNum, mad: &Mad) -> bool {
-        let version = mad.header().class_version;
-        self.clients.registered(port, mad.class(), version, mad.method()).is_some()
+        self.clients.registered(port, mad).is_some()
     }
 }
 

@@ -173,11 +173,7 @@ impl Bench {
 
     /// Attaches a program that takes traps.
     pub(crate) fn attach_manager(&mut self, port: PortNum) -> Vec<Output> {
-        let registration = Registration {
-            class: MgmtClass::SubnLid,
-            class_version: 1,
-            methods: vec![Method::Trap, Method::Get],
-        };
+        let registration = Registration::new(MgmtClass::SubnLid, 1, [Method::Trap, Method::Get]);
         self.input(Input::Attach { client: CLIENT, port, registrations: vec![registration] })
     }
 

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use weft_device::{ClientId, Device, DeviceConfig, DeviceOptions, Input, Output, PortConfig};
 use weft_machine::{Machine, Time};
 use weft_wire::{
-    AddressedMad, AttributeId, DirectedSmp, Guid, Lid, LinkParameters, Mad, MadRoute, Method, MgmtClass,
-    NodeType, Packet, PortNum, Registration, Smp, VirtualLane,
+    AddressedMad, AttributeId, DirectedSmp, Guid, Lid, LinkParameters, Mad, MadRoute, Method, MethodMask,
+    MgmtClass, NodeType, Packet, PortNum, Registration, Smp, VirtualLane,
 };
 
 const LINK: LinkParameters = LinkParameters { width: 3, speed: 7, speed_ext: 1 };
@@ -97,10 +97,9 @@ fn packet() -> impl Strategy<Value = Option<Packet>> {
 fn input() -> impl Strategy<Value = Option<Input>> {
     let port = || (0u8..6).prop_map(PortNum);
     let client = || (0u16..4).prop_map(ClientId);
-    let registration = (0u8..5, vec(0u8..8, 0..3)).prop_map(|(class, methods)| Registration {
-        class: MgmtClass::from_code(class),
-        class_version: 1,
-        methods: methods.into_iter().map(Method::from_code).collect(),
+    let registration = (0u8..5, vec(0u8..8, 0..3)).prop_map(|(class, methods)| {
+        let methods: MethodMask = methods.into_iter().map(Method::from_code).collect();
+        Registration::new(MgmtClass::from_code(class), 1, methods)
     });
     prop_oneof![
         10 => (port(), packet()).prop_map(|(port, packet)| packet.map(|packet| Input::Receive { port, packet })),

@@ -81,10 +81,9 @@ use weft_wire::{Method, MgmtClass, Registration};
 
 /// What the manager must be delivered besides answers: traps, and other managers' questions.
 pub fn registrations() -> Vec<Registration> {
-    let registration =
-        |class, methods: &[Method]| Registration { class, class_version: 1, methods: methods.to_vec() };
+    let taken = [Method::Get, Method::Set, Method::Trap, Method::TrapRepress];
     vec![
-        registration(MgmtClass::SubnLid, &[Method::Get, Method::Set, Method::Trap, Method::TrapRepress]),
-        registration(MgmtClass::SubnDirected, &[Method::Get, Method::Set]),
+        Registration::new(MgmtClass::SubnLid, 1, taken),
+        Registration::new(MgmtClass::SubnDirected, 1, [Method::Get, Method::Set]),
     ]
 }

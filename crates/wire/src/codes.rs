@@ -168,6 +168,13 @@ codes! {
     }
 }
 
+impl MgmtClass {
+    /// Whether it is one of the vendor-specific classes whose MADs name their vendor (IBA 16.5.1).
+    pub const fn has_oui(self) -> bool {
+        matches!(self.code(), 0x30..=0x4f)
+    }
+}
+
 codes! {
     /// An attribute's id; which structure it names depends on the class (IBA 13.4.8, 14.2.5, 16.1.3).
     AttributeId(u16), 16 {

@@ -54,6 +54,10 @@ id! {
     PortNum(u8), 8, "{}"
 }
 id! {
+    /// A vendor's identifier as the IEEE gives it out, 24 bits; 0 stands for none.
+    Oui(u32), 24, "0x{:06x}"
+}
+id! {
     /// A queue pair number, 24 bits; 0 carries SMPs and 1 carries GMPs.
     QpNum(u32), 24, "{}"
 }

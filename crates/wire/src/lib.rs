@@ -40,13 +40,13 @@ pub use codes::{
 };
 pub use crc::{icrc, vcrc};
 pub use ids::{
-    Gid, GidPrefix, Guid, Lid, MKey, PKey, PortNum, QKey, QpNum, ServiceLevel, SmKey, TransactionId,
+    Gid, GidPrefix, Guid, Lid, MKey, Oui, PKey, PortNum, QKey, QpNum, ServiceLevel, SmKey, TransactionId,
     TrapNumber, VirtualLane,
 };
 pub use layout::{Field, Row};
 pub use mad::{
-    AddressedMad, DirectedSmp, HOPS_MAX, LinkParameters, MAD_SIZE, Mad, MadHeader, NotAMad, PerfMad,
-    Registration, SMP_DATA, Smp,
+    AddressedMad, DirectedSmp, HOPS_MAX, LinkParameters, MAD_SIZE, Mad, MadHeader, MethodMask, NotAMad,
+    PerfMad, Registration, SMP_DATA, Smp,
 };
 pub use notice::{
     Details, GidDetails, KeyDetails, LocalChangesDetails, MKeyDetails, Notice, PortDetails, SwitchDetails,

@@ -5,13 +5,18 @@ use std::fmt;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{AttributeId, Lid, MKey, Method, MgmtClass, PortNum, QKey, QpNum, ServiceLevel, TransactionId};
+use crate::{
+    AttributeId, Lid, MKey, Method, MgmtClass, Oui, PortNum, QKey, QpNum, ServiceLevel, TransactionId,
+};
 
 /// How many bytes a MAD has.
 pub const MAD_SIZE: usize = 256;
 
 /// Where the 64 data bytes of an SMP begin.
 pub const SMP_DATA: std::ops::Range<usize> = 64..128;
+
+/// A reserved byte and the vendor's identifier in a vendor-specific MAD with RMPP (IBA 16.5.1).
+const VENDOR_OUI: std::ops::Range<usize> = 36..40;
 
 /// The deepest directed route: hop pointer and hop count go to 63 (IBA 14.2.1.2).
 pub const HOPS_MAX: usize = 63;
@@ -75,6 +80,17 @@ impl Mad {
     pub fn status(&self) -> u16 {
         let status = Smp::status.get(&self.0);
         if self.is_directed() { status & !crate::status::DIRECTION } else { status }
+    }
+
+    /// Whose vendor-specific MAD this is; 0 for every class but those from 0x30 to 0x4f.
+    pub fn oui(&self) -> Oui {
+        let [_, a, b, c] = *self.0[VENDOR_OUI].first_chunk().expect("the range has 4 bytes");
+        if self.class().has_oui() { Oui(u32::from_be_bytes([0, a, b, c])) } else { Oui(0) }
+    }
+
+    /// Whether this answers something: by its response bit, or as TrapRepress, which has none.
+    pub fn is_answer(&self) -> bool {
+        self.method().is_response() || self.method() == Method::TrapRepress
     }
 
     /// Whether this is a directed-route SMP.
@@ -221,14 +237,82 @@ impl AddressedMad {
 }
 
 /// What a management program wants delivered besides answers to what it sent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registration {
     /// The management class.
     pub class: MgmtClass,
     /// The class version.
     pub class_version: u8,
-    /// The methods, without response bit.
-    pub methods: Vec<Method>,
+    /// The methods.
+    pub methods: MethodMask,
+    /// Whose vendor class it is, for the classes 0x30 to 0x4f (IBA 16.5.1); 0 for every other class.
+    pub oui: Oui,
+}
+
+impl Registration {
+    /// A registration for a class that needs no vendor's identifier.
+    pub fn new(class: MgmtClass, class_version: u8, methods: impl Into<MethodMask>) -> Self {
+        Self { class, class_version, methods: methods.into(), oui: Oui(0) }
+    }
+
+    /// Whether such a MAD is to be delivered here. Says nothing of answers: they go to whoever asked.
+    pub fn covers(&self, mad: &Mad) -> bool {
+        self.class == mad.class()
+            && self.class_version == mad.header().class_version
+            && self.methods.contains(mad.method())
+            && self.oui == mad.oui()
+    }
+
+    /// A method that both want of the same class; there may be none, or only one of the two can have it.
+    pub fn overlap(&self, other: &Self) -> Option<Method> {
+        let same =
+            self.class == other.class && self.class_version == other.class_version && self.oui == other.oui;
+        MethodMask(self.methods.0 & other.methods.0).iter().next().filter(|_| same)
+    }
+}
+
+/// A set of methods: bit `m` stands for method `m`, whose response bit is clear.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MethodMask(pub u128);
+
+impl MethodMask {
+    /// Whether the method is in the set. A response never is.
+    pub const fn contains(self, method: Method) -> bool {
+        !method.is_response() && self.0 >> method.code() & 1 != 0
+    }
+
+    /// Whether there is nothing in it.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The methods, the lowest first.
+    pub fn iter(self) -> impl Iterator<Item = Method> {
+        (0..128).map(Method::from_code).filter(move |&method| self.contains(method))
+    }
+}
+
+/// Responses are left out.
+impl FromIterator<Method> for MethodMask {
+    fn from_iter<I: IntoIterator<Item = Method>>(methods: I) -> Self {
+        let requests = methods.into_iter().filter(|method| !method.is_response());
+        Self(requests.fold(0, |mask, method| mask | 1 << method.code()))
+    }
+}
+
+/// Responses are left out.
+impl From<&[Method]> for MethodMask {
+    fn from(methods: &[Method]) -> Self {
+        methods.iter().copied().collect()
+    }
+}
+
+/// Responses are left out.
+impl<const N: usize> From<[Method; N]> for MethodMask {
+    fn from(methods: [Method; N]) -> Self {
+        methods.into_iter().collect()
+    }
 }
 
 /// What one end of a cable enables, as masks of PortInfo; the link trains to the best that both have.

@@ -102,8 +102,7 @@ fn a_managers_answer_keeps_its_transaction() {
 #[test]
 fn a_registration_belongs_to_one_program() {
     let mut bench = attached();
-    let registrations =
-        vec![Registration { class: MgmtClass::SubnLid, class_version: 1, methods: vec![Method::Trap] }];
+    let registrations = vec![Registration::new(MgmtClass::SubnLid, 1, [Method::Trap])];
     let refused = |bench: &mut Bench, client, port| {
         let registrations = registrations.clone();
         events(&bench.input(Input::Attach { client, port, registrations })).into_iter().find_map(|event| {
