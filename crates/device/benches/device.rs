@@ -54,10 +54,7 @@ fn switch() -> Device {
         device.handle_input(Time::ZERO, Input::LinkUp { port: PortNum(port), peer: link });
     }
     let client = ClientId(1);
-    device.handle_input(
-        Time::ZERO,
-        Input::Attach { client, port: PortNum(0), registrations: Vec::new(), is_sm: false },
-    );
+    device.handle_input(Time::ZERO, Input::Attach { client, port: PortNum(0), registrations: Vec::new() });
     let table = LinearForwardingTable { ports: [PortNum(2); 64] }.encode();
     let info = SwitchInfo { linear_fdb_top: 63, ..SwitchInfo::default() }.encode();
     for mad in [

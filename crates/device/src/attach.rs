@@ -1,6 +1,6 @@
 //! Attached management programs: who they are, which answers are theirs, what they registered for.
 //!
-//! Answers find their program by the upper 16 bits of the transaction id, which the device overwrites on departure
+//! Answers find their program by the upper half of the transaction id, which the device overwrites on departure
 //! with the program's number and restores on arrival.
 
 use std::collections::BTreeMap;
@@ -21,17 +21,16 @@ use crate::{ClientId, Device, DropReason, Event, Output, RefusalReason};
 struct Client {
     port: PortNum,
     registrations: Vec<Registration>,
-    is_sm: bool,
-    overwritten: Overwritten,
+    upper_halves: UpperHalves,
 }
 
-/// The upper 16 bits of a program's transaction ids, where they were not zero.
+/// The upper halves of a program's transaction ids that were not zero.
 #[derive(Debug, Default)]
-struct Overwritten {
-    /// By the other 48, each with its age.
-    by_rest: BTreeMap<u64, (u64, u16)>,
-    /// The other 48, the oldest first.
-    by_age: BTreeMap<u64, u64>,
+struct UpperHalves {
+    /// By lower half, each with its age.
+    by_lower: BTreeMap<u32, (u64, u32)>,
+    /// The lower halves, the oldest first.
+    by_age: BTreeMap<u64, u32>,
     /// Counts up, and is the age of the next.
     next: u64,
 }
@@ -42,37 +41,27 @@ pub(crate) struct Clients {
     attached: BTreeMap<ClientId, Client>,
 }
 
-/// Requests of one program whose upper bits are remembered; beyond that its oldest is forgotten, and that answer
-/// comes back with zeros. Other programs lose nothing by it.
-const OVERWRITTEN_MAX: usize = 4096;
+/// Requests of one program whose upper half is remembered; beyond that its oldest is forgotten, and that answer
+/// comes back with an upper half of zero. Other programs lose nothing by it.
+const UPPER_HALVES_MAX: usize = 4096;
 
-/// Where the program's number is in a transaction id.
-const CLIENT_SHIFT: u32 = 48;
-
-/// The part of a transaction id that stays as it is.
-const REST: u64 = (1 << CLIENT_SHIFT) - 1;
-
-impl Overwritten {
-    fn insert(&mut self, rest: u64, upper: u16) {
-        if let Some((age, _)) = self.by_rest.remove(&rest) {
-            self.by_age.remove(&age);
-        }
-        if upper == 0 {
-            return;
-        }
-        if self.by_rest.len() >= OVERWRITTEN_MAX
+impl UpperHalves {
+    fn insert(&mut self, lower: u32, upper: u32) {
+        self.remove(lower);
+        if self.by_lower.len() >= UPPER_HALVES_MAX
             && let Some((_, oldest)) = self.by_age.pop_first()
         {
-            self.by_rest.remove(&oldest);
+            self.by_lower.remove(&oldest);
         }
-        self.by_rest.insert(rest, (self.next, upper));
-        self.by_age.insert(self.next, rest);
+        self.by_lower.insert(lower, (self.next, upper));
+        self.by_age.insert(self.next, lower);
         self.next += 1;
     }
 
-    /// One request may have several answers: the segments of an RMPP transfer. So nothing is forgotten here.
-    fn of(&self, rest: u64) -> u16 {
-        self.by_rest.get(&rest).map_or(0, |(_, upper)| *upper)
+    fn remove(&mut self, lower: u32) -> Option<u32> {
+        let (age, upper) = self.by_lower.remove(&lower)?;
+        self.by_age.remove(&age);
+        Some(upper)
     }
 }
 
@@ -81,79 +70,71 @@ impl Clients {
         self.attached.len()
     }
 
-    /// The program at `port` that registered for such a MAD.
-    fn registered(&self, port: PortNum, mad: &Mad) -> Option<ClientId> {
-        let wants = |client: &Client| {
-            client.port == port && client.registrations.iter().any(|registration| registration.covers(mad))
-        };
-        self.attached.iter().find(|(_, client)| wants(client)).map(|(&id, _)| id)
+    /// The first program at `port`, and that of its registrations, of which `wanted` holds.
+    fn find<T>(&self, port: PortNum, wanted: impl Fn(&Registration) -> Option<T>) -> Option<(ClientId, T)> {
+        let here = self.attached.iter().filter(|(_, client)| client.port == port);
+        here.flat_map(|(&id, client)| client.registrations.iter().map(move |taken| (id, taken)))
+            .find_map(|(id, taken)| Some((id, wanted(taken)?)))
     }
 
-    /// A method of what `client` wants that another program at `port` has already.
-    fn taken(&self, client: ClientId, port: PortNum, wanted: &Registration) -> Option<Method> {
-        let others = self.attached.iter().filter(|(id, other)| **id != client && other.port == port);
-        others.flat_map(|(_, other)| &other.registrations).find_map(|taken| taken.overlap(wanted))
+    /// The program at `port` that registered for such a MAD.
+    fn registered(&self, port: PortNum, mad: &Mad) -> Option<ClientId> {
+        self.find(port, |taken| taken.covers(mad).then_some(())).map(|(client, ())| client)
     }
 
     /// Puts the program's number into a request, and remembers what was there.
     fn mark(&mut self, client: ClientId, mad: &mut Mad) {
         let id = mad.transaction_id().0;
-        if let Some(client) = self.attached.get_mut(&client) {
-            client.overwritten.insert(id & REST, (id >> CLIENT_SHIFT) as u16);
+        let (upper, lower) = ((id >> 32) as u32, id as u32);
+        if upper != 0
+            && let Some(client) = self.attached.get_mut(&client)
+        {
+            client.upper_halves.insert(lower, upper);
         }
-        let marked = u64::from(client.0) << CLIENT_SHIFT | id & REST;
+        let marked = u64::from(client.0) << 32 | u64::from(lower);
         SmpLayout::transaction_id.set(&mut mad.0, TransactionId(marked));
     }
 
     /// The program that a response belongs to, whose transaction id is put back as it was.
-    fn claim(&self, port: PortNum, mad: &mut Mad) -> Option<ClientId> {
+    fn claim(&mut self, port: PortNum, mad: &mut Mad) -> Option<ClientId> {
         let id = mad.transaction_id().0;
-        let client = ClientId((id >> CLIENT_SHIFT) as u16);
-        let attached = self.attached.get(&client).filter(|attached| attached.port == port)?;
-        let upper = u64::from(attached.overwritten.of(id & REST));
-        SmpLayout::transaction_id.set(&mut mad.0, TransactionId(upper << CLIENT_SHIFT | id & REST));
+        let client = ClientId(u16::try_from(id >> 32).ok()?);
+        let attached = self.attached.get_mut(&client).filter(|attached| attached.port == port)?;
+        let lower = id as u32;
+        let upper = attached.upper_halves.remove(lower).unwrap_or(0);
+        SmpLayout::transaction_id.set(&mut mad.0, TransactionId(u64::from(upper) << 32 | u64::from(lower)));
         Some(client)
     }
 }
 
 impl Device {
-    /// A program attaches; or, attached at this port already, changes what it registered for.
     pub(crate) fn attach(
         &mut self,
         now: Time,
         client: ClientId,
         port: PortNum,
-        wants: (Vec<Registration>, bool),
+        registrations: Vec<Registration>,
     ) {
-        let (registrations, is_sm) = wants;
-        if let Some(reason) = self.refusal(client, port, &registrations) {
+        self.clients.attached.remove(&client);
+        if let Some(reason) = self.refusal(port, &registrations) {
+            self.is_sm_changed(now);
             return self.emit(Event::ClientRefused { client, reason });
         }
-        let before = self.clients.attached.remove(&client).filter(|before| before.port == port);
-        if before.is_none() {
-            self.emit(Event::ClientAttached { client, port });
-        }
-        let overwritten = before.map(|before| before.overwritten).unwrap_or_default();
-        self.clients.attached.insert(client, Client { port, registrations, is_sm, overwritten });
+        let upper_halves = UpperHalves::default();
+        self.clients.attached.insert(client, Client { port, registrations, upper_halves });
+        self.emit(Event::ClientAttached { client, port });
         self.is_sm_changed(now);
     }
 
-    fn refusal(
-        &self,
-        client: ClientId,
-        port: PortNum,
-        registrations: &[Registration],
-    ) -> Option<RefusalReason> {
+    fn refusal(&self, port: PortNum, registrations: &[Registration]) -> Option<RefusalReason> {
         if !self.has_port(port) || (self.is_switch() && port != PortNum::ZERO) {
             return Some(RefusalReason::NoSuchPort);
         }
-        let known = self.clients.attached.contains_key(&client);
-        if !known && self.clients.len() >= usize::from(self.clients_max) {
+        if self.clients.len() >= usize::from(self.clients_max) {
             return Some(RefusalReason::TooMany);
         }
-        registrations.iter().enumerate().find_map(|(at, wanted)| {
-            let own = registrations[..at].iter().find_map(|other| other.overlap(wanted));
-            let method = own.or_else(|| self.clients.taken(client, port, wanted))?;
+        registrations.iter().find_map(|wanted| {
+            let (_, method) = self.clients.find(port, |taken| taken.overlap(wanted))?;
             Some(RefusalReason::Taken { class: wanted.class, class_version: wanted.class_version, method })
         })
     }
@@ -165,11 +146,15 @@ impl Device {
         }
     }
 
-    /// Sets each port's IsSM bit as its programs say, and tells the subnet manager where it changed.
+    /// Sets each port's IsSM bit as its programs say, and tells the subnet manager where it changed. Who takes
+    /// Traps or SubnGet(SMInfo) is a subnet manager.
     fn is_sm_changed(&mut self, now: Time) {
         for at in 0..self.ports.len() {
             let port = PortNum(at as u8);
-            let is_sm = self.clients.attached.values().any(|client| client.port == port && client.is_sm);
+            let is_sm = [MgmtClass::SubnLid, MgmtClass::SubnDirected].into_iter().any(|class| {
+                let manages = Registration::new(class, 1, [Method::Trap, Method::Get, Method::Set]);
+                self.clients.find(port, |taken| taken.overlap(&manages)).is_some()
+            });
             let mask = self.ports[at].info.capability_mask & !capability::IS_SM;
             self.set_capability_mask(now, port, if is_sm { mask | capability::IS_SM } else { mask });
         }

@@ -238,9 +238,7 @@ impl Machine for Device {
             Input::LinkDown { port } => self.link_down(now, port),
             Input::TransmitDropped { port } => self.transmit_dropped(port),
             Input::ReceiveError { port } => self.receive_error(port, DropReason::BadPacket),
-            Input::Attach { client, port, registrations, is_sm } => {
-                self.attach(now, client, port, (registrations, is_sm));
-            }
+            Input::Attach { client, port, registrations } => self.attach(now, client, port, registrations),
             Input::Detach { client } => self.detach(now, client),
             Input::Send { client, mad } => self.send(now, client, &mad),
             Input::Describe { text } => self.describe(now, &text),

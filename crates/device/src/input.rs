@@ -49,15 +49,12 @@ pub enum Input {
     },
     /// A management program attaches to `port` (0 on a switch).
     Attach {
-        /// Its number. Said again of a program that is attached at this port, what it registered for is replaced; when
-        /// that is refused, everything stays as it was.
+        /// Its number; attaching again replaces what was there.
         client: ClientId,
         /// Which port.
         port: PortNum,
         /// What it wants delivered unasked.
         registrations: Vec<Registration>,
-        /// Whether it is a subnet manager: the port has IsSM in its CapabilityMask as long as one is attached.
-        is_sm: bool,
     },
     /// The program is gone.
     Detach {

@@ -174,7 +174,7 @@ impl Bench {
     /// Attaches a program that takes traps.
     pub(crate) fn attach_manager(&mut self, port: PortNum) -> Vec<Output> {
         let registration = Registration::new(MgmtClass::SubnLid, 1, [Method::Trap, Method::Get]);
-        self.input(Input::Attach { client: CLIENT, port, registrations: vec![registration], is_sm: true })
+        self.input(Input::Attach { client: CLIENT, port, registrations: vec![registration] })
     }
 
     pub(crate) fn send(&mut self, mad: AddressedMad) -> Vec<Output> {

@@ -68,7 +68,7 @@ impl Device {
         let mut notice = Notice::generic(self.kind, end.info.lid, details);
         notice.notice_toggle = self.traps.raised.is_multiple_of(2);
         notice.notice_count = (self.traps.raised & 0x7fff) as u16;
-        // The upper bits are no program's, so that an answer is never taken for one of theirs.
+        // The upper half is no program's, so that an answer is never taken for one of theirs.
         let transaction_id = TransactionId(0xffff_ffff << 32 | self.traps.raised & 0xffff_ffff);
         self.traps.pending.push(PendingTrap { port, notice, transaction_id, attempts: 0, due: now });
         self.send_due_traps(now);

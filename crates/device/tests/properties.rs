@@ -111,7 +111,7 @@ fn input() -> impl Strategy<Value = Option<Input>> {
         1 => port().prop_map(|port| Some(Input::TransmitDropped { port })),
         1 => port().prop_map(|port| Some(Input::ReceiveError { port })),
         1 => (client(), port(), vec(registration, 0..3)).prop_map(|(client, port, registrations)| {
-            Some(Input::Attach { client, port, registrations, is_sm: client.0 == 1 })
+            Some(Input::Attach { client, port, registrations })
         }),
         1 => client().prop_map(|client| Some(Input::Detach { client })),
         4 => (client(), lid(), mad()).prop_map(|(client, lid, mad)| {
@@ -195,7 +195,7 @@ proptest! {
         let mut device = device(kind, Time::ZERO);
         let client = ClientId(1);
         let port = PortNum(u8::from(!is_switch));
-        feed(&mut device, Time::ZERO, Input::Attach { client, port, registrations: Vec::new(), is_sm: false });
+        feed(&mut device, Time::ZERO, Input::Attach { client, port, registrations: Vec::new() });
         let mut ask = |method, data: &[u8]| {
             let mut mad = Mad::default();
             (mad.0[0], mad.0[1], mad.0[2]) = (1, 0x81, 1);

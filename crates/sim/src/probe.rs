@@ -36,7 +36,7 @@ impl Simulation {
             if !targets.values().any(|&target| target == from) {
                 continue;
             }
-            self.feed(node, Input::Attach { client: PROBE, port, registrations: Vec::new(), is_sm: false });
+            self.feed(node, Input::Attach { client: PROBE, port, registrations: Vec::new() });
             for &lid in targets.keys() {
                 let mad = AddressedMad::gmp(lid, ServiceLevel(0), request(lid));
                 self.feed(node, Input::Send { client: PROBE, mad });
@@ -97,10 +97,7 @@ impl Simulation {
             });
             table.ports[lid.offset()] = port;
         }
-        self.feed(
-            node,
-            Input::Attach { client: PROBE, port: PORT_ZERO, registrations: Vec::new(), is_sm: false },
-        );
+        self.feed(node, Input::Attach { client: PROBE, port: PORT_ZERO, registrations: Vec::new() });
         for (block, table) in blocks {
             let mut mad = Mad::default();
             mad.set_header(&MadHeader {

@@ -29,9 +29,9 @@ fn no_hops_lead_back_to_the_own_agent() {
 }
 
 #[test]
-fn an_answer_finds_its_program_by_the_upper_bits() {
+fn an_answer_finds_its_program_by_the_upper_half() {
     let mut bench = attached();
-    bench.input(Input::Attach { client: OTHER, port: ONE, registrations: Vec::new(), is_sm: false });
+    bench.input(Input::Attach { client: OTHER, port: ONE, registrations: Vec::new() });
     for (client, id) in [(CLIENT, 0x0000_0000_0000_0001), (OTHER, 0xdead_beef_0000_0001), (CLIENT, 2)] {
         let mut mad = direct(get(AttributeId::NodeInfo), &[1]);
         DirectedSmp::transaction_id.set(&mut mad.0, TransactionId(id));
@@ -39,7 +39,7 @@ fn an_answer_finds_its_program_by_the_upper_bits() {
         let (port, packet) = transmitted(&sent).unwrap();
         let mut answer = packet.mad().unwrap();
         assert_eq!(port, ONE);
-        assert_eq!(answer.transaction_id().0, u64::from(client.0) << 48 | id & REST);
+        assert_eq!(answer.transaction_id().0, u64::from(client.0) << 32 | id & 0xffff_ffff);
         DirectedSmp::direction.set(&mut answer.0, true);
         DirectedSmp::method.set(&mut answer.0, Method::GetResp);
         let packet = Packet::from_mad(&MadRoute::smp(Lid::PERMISSIVE, Lid::PERMISSIVE), &answer);
@@ -105,12 +105,12 @@ fn a_registration_belongs_to_one_program() {
     let registrations = vec![Registration::new(MgmtClass::SubnLid, 1, [Method::Trap])];
     let refused = |bench: &mut Bench, client, port| {
         let registrations = registrations.clone();
-        events(&bench.input(Input::Attach { client, port, registrations, is_sm: false }))
-            .into_iter()
-            .find_map(|event| match event {
+        events(&bench.input(Input::Attach { client, port, registrations })).into_iter().find_map(|event| {
+            match event {
                 Event::ClientRefused { reason, .. } => Some(reason),
                 _ => None,
-            })
+            }
+        })
     };
     let taken = RefusalReason::Taken { class: MgmtClass::SubnLid, class_version: 1, method: Method::Trap };
     assert_eq!(refused(&mut bench, OTHER, ONE), Some(taken));
@@ -126,8 +126,7 @@ fn no_more_programs_than_stated() {
     config.options.clients_max = 2;
     let mut bench = Bench::new(&config);
     for id in 0..3 {
-        let attach =
-            Input::Attach { client: ClientId(id), port: ONE, registrations: Vec::new(), is_sm: false };
+        let attach = Input::Attach { client: ClientId(id), port: ONE, registrations: Vec::new() };
         let event = events(&bench.input(attach))[0];
         let refused = Event::ClientRefused { client: ClientId(id), reason: RefusalReason::TooMany };
         assert_eq!(event == refused, id == 2);
@@ -148,63 +147,31 @@ fn the_manager_bit_comes_and_goes() {
 
 /// Who asks without end forgets his own oldest requests, and nobody else's.
 #[test]
-fn overwritten_bits_are_not_remembered_for_ever() {
-    let client =
-        || Client { port: ONE, registrations: Vec::new(), is_sm: false, overwritten: Overwritten::default() };
+fn upper_halves_are_not_remembered_for_ever() {
+    let client = || Client { port: ONE, registrations: Vec::new(), upper_halves: UpperHalves::default() };
     let mut clients = Clients { attached: BTreeMap::from([(CLIENT, client()), (OTHER, client())]) };
-    let mad = |upper: u64, rest: u64| {
+    let mad = |upper: u64, lower: u64| {
         let mut mad = Mad::default();
-        SmpLayout::transaction_id.set(&mut mad.0, TransactionId(upper << 48 | rest));
+        SmpLayout::transaction_id.set(&mut mad.0, TransactionId(upper << 32 | lower));
         mad
     };
-    let max = OVERWRITTEN_MAX as u64;
+    let max = UPPER_HALVES_MAX as u64;
     clients.mark(CLIENT, &mut mad(7, 5));
     // The highest numbers first: age decides, not the number.
     for id in (0..2 * max).rev() {
         clients.mark(OTHER, &mut mad(1, id));
         clients.mark(OTHER, &mut mad(2, id));
     }
-    let remembered = &clients.attached[&OTHER].overwritten;
-    assert_eq!((remembered.by_rest.len(), remembered.by_age.len()), (max as usize, max as usize));
-    let answer = |clients: &Clients, client: ClientId, rest| {
-        let mut mad = mad(u64::from(client.0), rest);
+    let remembered = &clients.attached[&OTHER].upper_halves;
+    assert_eq!((remembered.by_lower.len(), remembered.by_age.len()), (max as usize, max as usize));
+    let mut answer = |client: ClientId, lower| {
+        let mut mad = mad(u64::from(client.0), lower);
         assert_eq!(clients.claim(ONE, &mut mad), Some(client));
-        assert_eq!(mad.transaction_id().0 & REST, rest);
-        mad.transaction_id().0 >> 48
+        mad.transaction_id().0 >> 32
     };
-    assert_eq!(answer(&clients, CLIENT, 5), 7, "the other's requests are not held against it");
-    let answers = [0, max - 1, max].map(|rest| answer(&clients, OTHER, rest));
-    assert_eq!(answers, [2, 2, 0]);
-    assert_eq!(answer(&clients, OTHER, 0), 2, "the segments of a long answer all have it");
-    clients.mark(OTHER, &mut mad(0, 0));
-    assert_eq!(answer(&clients, OTHER, 0), 0, "the last request counts");
-}
-
-/// A program may change what it registered for while it waits for answers.
-#[test]
-fn attaching_again_forgets_nothing() {
-    let mut bench = attached();
-    bench.assign(7);
-    let mut request = get(AttributeId::PortInfo);
-    SmpLayout::transaction_id.set(&mut request.0, TransactionId(0xaaaa_bbbb_0000_0001));
-    let (_, packet) = transmitted(&bench.send(AddressedMad::smp(Lid(8), request))).unwrap();
-    let mut answer = packet.mad().unwrap();
-    assert_eq!(answer.transaction_id().0, u64::from(CLIENT.0) << 48 | 0xbbbb_0000_0001);
-    let attach = |class, methods: &[Method]| Input::Attach {
-        client: CLIENT,
-        port: ONE,
-        registrations: methods.iter().map(|method| Registration::new(class, 1, [*method])).collect(),
-        is_sm: false,
-    };
-    let both = [Method::Get, Method::Get];
-    let refused = events(&bench.input(attach(MgmtClass::SubnAdm, &both)));
-    assert!(matches!(refused[..], [Event::ClientRefused { .. }]), "{refused:?}");
-    let changed = events(&bench.input(attach(MgmtClass::SubnAdm, &both[..1])));
-    assert!(!changed.iter().any(|event| matches!(event, Event::ClientAttached { .. })), "{changed:?}");
-    SmpLayout::method.set(&mut answer.0, Method::GetResp);
-    let packet = Packet::from_mad(&MadRoute::smp(Lid(7), Lid(8)), &answer);
-    let (client, mad) = delivered(&bench.receive(ONE, packet)).unwrap();
-    assert_eq!((client, mad.mad.transaction_id().0), (CLIENT, 0xaaaa_bbbb_0000_0001));
+    assert_eq!(answer(CLIENT, 5), 7, "the other's requests are not held against it");
+    assert_eq!([answer(OTHER, 0), answer(OTHER, max - 1), answer(OTHER, max)], [2, 2, 0]);
+    assert_eq!(answer(OTHER, 0), 0, "an answer comes once");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn keys_are_checked_and_counted() {
 fn programs_talk_over_the_data_lanes() {
     let mut bench = active();
     let registrations = vec![Registration::new(MgmtClass::SubnAdm, 1, [Method::Get])];
-    bench.input(crate::Input::Attach { client: CLIENT, port: ONE, registrations, is_sm: false });
+    bench.input(crate::Input::Attach { client: CLIENT, port: ONE, registrations });
     let request = gmp(MgmtClass::SubnAdm, Method::Get, AttributeId::ClassPortInfo);
     let (client, mad) = delivered(&bench.receive(ONE, gmp_packet(0, 1, 3, 7, &request))).unwrap();
     assert_eq!((client, mad.lid, mad.service_level, mad.mad), (CLIENT, Lid(3), ServiceLevel(1), request));

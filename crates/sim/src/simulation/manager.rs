@@ -104,7 +104,7 @@ impl Simulation {
         }
         self.manager.attached = true;
         let (client, registrations) = (self.manager.client(), weft_sm::registrations());
-        self.feed(node, Input::Attach { client, port, registrations, is_sm: true });
+        self.feed(node, Input::Attach { client, port, registrations });
         let (node_guid, port_guid) = {
             let node = self.fabric.node(node);
             (node.guid, node.port(port).map_or(node.guid, |port| port.guid))
