@@ -49,6 +49,7 @@ mod device;
 mod event;
 mod gmp;
 mod input;
+mod inspect;
 mod link_state;
 mod output;
 mod pma;
