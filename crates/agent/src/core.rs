@@ -231,6 +231,8 @@ impl Core {
                     }
                 }
                 Output::Deliver { client, mad } => self.deliver(client, &ServerMessage::Receive(mad)),
+                // The agent does not register for anything after attaching.
+                Output::Registered { .. } => {}
                 Output::SetLink { port, enabled, parameters } => {
                     self.set_link(Place { device, port }, enabled, parameters);
                 }
@@ -327,7 +329,8 @@ impl Core {
         for _ in 0..=u16::MAX {
             let client = ClientId(self.next_client);
             self.next_client = self.next_client.wrapping_add(1).max(1);
-            if !self.programs.contains_key(&client) {
+            // The last number is the device's own.
+            if client.0 != u16::MAX && !self.programs.contains_key(&client) {
                 return Some(client);
             }
         }

@@ -1,7 +1,8 @@
 //! Attached management programs: who they are, which answers are theirs, what they registered for.
 //!
-//! Answers find their program by the upper half of the transaction id, which the device overwrites on departure
-//! with the program's number and restores on arrival.
+//! Answers find their program by the first 16 bits of the transaction id, which the device overwrites on departure
+//! with the program's number and restores on arrival. The other 48 are the program's own, so that one that serves
+//! several others (a host's MAD layer) can tell theirs apart.
 
 use std::collections::BTreeMap;
 
@@ -20,17 +21,27 @@ use crate::{ClientId, Device, DropReason, Event, Output, RefusalReason};
 #[derive(Debug)]
 struct Client {
     port: PortNum,
-    registrations: Vec<Registration>,
-    upper_halves: UpperHalves,
+    claims: Vec<Claim>,
+    /// What it said of itself, whatever it has registered.
+    says_sm: bool,
+    upper_bits: UpperBits,
 }
 
-/// The upper halves of a program's transaction ids that were not zero.
+/// One registration.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    /// The program's name for it; none when it came with the attachment.
+    key: Option<u32>,
+    registration: Registration,
+}
+
+/// The first 16 bits of a program's transaction ids, where they were not zero.
 #[derive(Debug, Default)]
-struct UpperHalves {
-    /// By lower half, each with its age.
-    by_lower: BTreeMap<u32, (u64, u32)>,
-    /// The lower halves, the oldest first.
-    by_age: BTreeMap<u64, u32>,
+struct UpperBits {
+    /// By the other 48 bits, each with its age.
+    by_lower: BTreeMap<u64, (u64, u16)>,
+    /// Those 48 bits, the oldest first.
+    by_age: BTreeMap<u64, u64>,
     /// Counts up, and is the age of the next.
     next: u64,
 }
@@ -41,14 +52,23 @@ pub(crate) struct Clients {
     attached: BTreeMap<ClientId, Client>,
 }
 
-/// Requests of one program whose upper half is remembered; beyond that its oldest is forgotten, and that answer
-/// comes back with an upper half of zero. Other programs lose nothing by it.
-const UPPER_HALVES_MAX: usize = 4096;
+/// Requests of one program whose first bits are remembered; beyond that its oldest is forgotten, and that answer
+/// comes back with zeros. Other programs lose nothing by it.
+const UPPER_BITS_MAX: usize = 4096;
 
-impl UpperHalves {
-    fn insert(&mut self, lower: u32, upper: u32) {
+/// Registrations of one program.
+const CLAIMS_MAX: usize = 256;
+
+/// The device's own traps have this where programs have their number.
+const RESERVED: ClientId = ClientId(u16::MAX);
+
+/// The bits of a transaction id that are a program's own.
+const LOWER: u64 = (1 << 48) - 1;
+
+impl UpperBits {
+    fn insert(&mut self, lower: u64, upper: u16) {
         self.remove(lower);
-        if self.by_lower.len() >= UPPER_HALVES_MAX
+        if self.by_lower.len() >= UPPER_BITS_MAX
             && let Some((_, oldest)) = self.by_age.pop_first()
         {
             self.by_lower.remove(&oldest);
@@ -58,7 +78,12 @@ impl UpperHalves {
         self.next += 1;
     }
 
-    fn remove(&mut self, lower: u32) -> Option<u32> {
+    /// More answers with the same transaction id may follow.
+    fn get(&self, lower: u64) -> Option<u16> {
+        self.by_lower.get(&lower).map(|&(_, upper)| upper)
+    }
+
+    fn remove(&mut self, lower: u64) -> Option<u16> {
         let (age, upper) = self.by_lower.remove(&lower)?;
         self.by_age.remove(&age);
         Some(upper)
@@ -71,38 +96,82 @@ impl Clients {
     }
 
     /// The first program at `port`, and that of its registrations, of which `wanted` holds.
-    fn find<T>(&self, port: PortNum, wanted: impl Fn(&Registration) -> Option<T>) -> Option<(ClientId, T)> {
+    fn find<T>(&self, port: PortNum, wanted: impl Fn(ClientId, &Claim) -> Option<T>) -> Option<T> {
         let here = self.attached.iter().filter(|(_, client)| client.port == port);
-        here.flat_map(|(&id, client)| client.registrations.iter().map(move |taken| (id, taken)))
-            .find_map(|(id, taken)| Some((id, wanted(taken)?)))
+        here.flat_map(|(&id, client)| client.claims.iter().map(move |claim| (id, claim)))
+            .find_map(|(id, claim)| wanted(id, claim))
     }
 
     /// The program at `port` that registered for such a MAD.
     fn registered(&self, port: PortNum, mad: &Mad) -> Option<ClientId> {
-        self.find(port, |taken| taken.covers(mad).then_some(())).map(|(client, ())| client)
+        self.find(port, |client, claim| claim.registration.covers(mad).then_some(client))
+    }
+
+    /// Whether a program at `port` is a subnet manager: it says so, or it came with a subnet manager's registrations.
+    fn is_sm(&self, port: PortNum) -> bool {
+        let manages = [MgmtClass::SubnLid, MgmtClass::SubnDirected]
+            .map(|class| Registration::new(class, 1, [Method::Trap, Method::Get, Method::Set]));
+        let came_to_manage = |claim: &Claim| {
+            claim.key.is_none() && manages.iter().any(|wanted| claim.registration.overlap(wanted).is_some())
+        };
+        self.attached.values().any(|client| client.port == port && client.says_sm)
+            || self.find(port, |_, claim| came_to_manage(claim).then_some(())).is_some()
+    }
+
+    /// Adds one registration to those of an attached program.
+    fn register(&mut self, client: ClientId, key: u32, wanted: Registration) -> Result<(), RefusalReason> {
+        let attached = self.attached.get(&client).ok_or(RefusalReason::NotAttached)?;
+        if attached.claims.len() >= CLAIMS_MAX {
+            return Err(RefusalReason::TooMany);
+        }
+        if attached.claims.iter().any(|claim| claim.key == Some(key)) {
+            return Err(RefusalReason::KeyInUse);
+        }
+        if let Some(reason) = self.taken(attached.port, &wanted) {
+            return Err(reason);
+        }
+        let attached = self.attached.get_mut(&client).ok_or(RefusalReason::NotAttached)?;
+        attached.claims.push(Claim { key: Some(key), registration: wanted });
+        Ok(())
+    }
+
+    /// Why such a registration cannot be: somebody at `port` has a method of it.
+    fn taken(&self, port: PortNum, wanted: &Registration) -> Option<RefusalReason> {
+        let method = self.find(port, |_, claim| claim.registration.overlap(wanted))?;
+        Some(RefusalReason::Taken { class: wanted.class, class_version: wanted.class_version, method })
     }
 
     /// Puts the program's number into a request, and remembers what was there.
     fn mark(&mut self, client: ClientId, mad: &mut Mad) {
         let id = mad.transaction_id().0;
-        let (upper, lower) = ((id >> 32) as u32, id as u32);
+        let (upper, lower) = ((id >> 48) as u16, id & LOWER);
         if upper != 0
             && let Some(client) = self.attached.get_mut(&client)
         {
-            client.upper_halves.insert(lower, upper);
+            client.upper_bits.insert(lower, upper);
         }
-        let marked = u64::from(client.0) << 32 | u64::from(lower);
+        let marked = u64::from(client.0) << 48 | lower;
         SmpLayout::transaction_id.set(&mut mad.0, TransactionId(marked));
     }
 
-    /// The program that a response belongs to, whose transaction id is put back as it was.
+    /// The program at `port` that an answer belongs to.
+    fn asker(&self, port: PortNum, mad: &Mad) -> Option<ClientId> {
+        let client = ClientId((mad.transaction_id().0 >> 48) as u16);
+        self.attached.get(&client).filter(|attached| attached.port == port).map(|_| client)
+    }
+
+    /// The program that an answer belongs to, whose transaction id is put back as it was.
     fn claim(&mut self, port: PortNum, mad: &mut Mad) -> Option<ClientId> {
-        let id = mad.transaction_id().0;
-        let client = ClientId(u16::try_from(id >> 32).ok()?);
-        let attached = self.attached.get_mut(&client).filter(|attached| attached.port == port)?;
-        let lower = id as u32;
-        let upper = attached.upper_halves.remove(lower).unwrap_or(0);
-        SmpLayout::transaction_id.set(&mut mad.0, TransactionId(u64::from(upper) << 32 | u64::from(lower)));
+        let client = self.asker(port, mad)?;
+        let attached = self.attached.get_mut(&client)?;
+        let lower = mad.transaction_id().0 & LOWER;
+        let upper = if mad.is_rmpp_active() {
+            attached.upper_bits.get(lower)
+        } else {
+            attached.upper_bits.remove(lower)
+        };
+        let id = u64::from(upper.unwrap_or(0)) << 48 | lower;
+        SmpLayout::transaction_id.set(&mut mad.0, TransactionId(id));
         Some(client)
     }
 }
@@ -116,27 +185,55 @@ impl Device {
         registrations: Vec<Registration>,
     ) {
         self.clients.attached.remove(&client);
-        if let Some(reason) = self.refusal(port, &registrations) {
+        if let Some(reason) = self.refusal(client, port, &registrations) {
             self.is_sm_changed(now);
             return self.emit(Event::ClientRefused { client, reason });
         }
-        let upper_halves = UpperHalves::default();
-        self.clients.attached.insert(client, Client { port, registrations, upper_halves });
+        let claim = |registration| Claim { key: None, registration };
+        let claims = registrations.into_iter().map(claim).collect();
+        let (says_sm, upper_bits) = (false, UpperBits::default());
+        self.clients.attached.insert(client, Client { port, claims, says_sm, upper_bits });
         self.emit(Event::ClientAttached { client, port });
         self.is_sm_changed(now);
     }
 
-    fn refusal(&self, port: PortNum, registrations: &[Registration]) -> Option<RefusalReason> {
+    fn refusal(
+        &self,
+        client: ClientId,
+        port: PortNum,
+        registrations: &[Registration],
+    ) -> Option<RefusalReason> {
         if !self.has_port(port) || (self.is_switch() && port != PortNum::ZERO) {
             return Some(RefusalReason::NoSuchPort);
         }
-        if self.clients.len() >= usize::from(self.clients_max) {
+        if client == RESERVED {
             return Some(RefusalReason::TooMany);
         }
-        registrations.iter().find_map(|wanted| {
-            let (_, method) = self.clients.find(port, |taken| taken.overlap(wanted))?;
-            Some(RefusalReason::Taken { class: wanted.class, class_version: wanted.class_version, method })
-        })
+        if self.clients.len() >= usize::from(self.clients_max) || registrations.len() > CLAIMS_MAX {
+            return Some(RefusalReason::TooMany);
+        }
+        registrations.iter().find_map(|wanted| self.clients.taken(port, wanted))
+    }
+
+    /// An attached program registers for something more.
+    pub(crate) fn register(&mut self, client: ClientId, key: u32, registration: Registration) {
+        let outcome = self.clients.register(client, key, registration);
+        self.outputs.push_back(Output::Registered { client, key, outcome });
+    }
+
+    /// An attached program gives back what it registered for with [`Device::register`].
+    pub(crate) fn unregister(&mut self, client: ClientId, key: u32) {
+        if let Some(client) = self.clients.attached.get_mut(&client) {
+            client.claims.retain(|claim| claim.key != Some(key));
+        }
+    }
+
+    /// An attached program says whether it is a subnet manager.
+    pub(crate) fn set_sm(&mut self, now: Time, client: ClientId, is_sm: bool) {
+        if let Some(client) = self.clients.attached.get_mut(&client) {
+            client.says_sm = is_sm;
+            self.is_sm_changed(now);
+        }
     }
 
     pub(crate) fn detach(&mut self, now: Time, client: ClientId) {
@@ -146,15 +243,11 @@ impl Device {
         }
     }
 
-    /// Sets each port's IsSM bit as its programs say, and tells the subnet manager where it changed. Who takes
-    /// Traps or SubnGet(SMInfo) is a subnet manager.
+    /// Sets each port's IsSM bit as its programs say, and tells the subnet manager where it changed.
     fn is_sm_changed(&mut self, now: Time) {
         for at in 0..self.ports.len() {
             let port = PortNum(at as u8);
-            let is_sm = [MgmtClass::SubnLid, MgmtClass::SubnDirected].into_iter().any(|class| {
-                let manages = Registration::new(class, 1, [Method::Trap, Method::Get, Method::Set]);
-                self.clients.find(port, |taken| taken.overlap(&manages)).is_some()
-            });
+            let is_sm = self.clients.is_sm(port);
             let mask = self.ports[at].info.capability_mask & !capability::IS_SM;
             self.set_capability_mask(now, port, if is_sm { mask | capability::IS_SM } else { mask });
         }
@@ -166,8 +259,7 @@ impl Device {
             return self.discard(PortNum::ZERO, DropReason::NoSuchClient);
         };
         let mut mad = sent.mad;
-        let method = mad.method();
-        if !method.is_response() && method != Method::TrapRepress {
+        if !mad.is_answer() {
             self.clients.mark(client, &mut mad);
         }
         let slid = self.ports[usize::from(port.0)].info.lid;
@@ -215,11 +307,12 @@ impl Device {
 
     /// The program that a MAD is for: the one that asked, or the one that registered.
     pub(crate) fn receiver(&mut self, port: PortNum, mad: &mut Mad) -> Option<ClientId> {
-        if mad.method().is_response() {
-            self.clients.claim(port, mad)
-        } else {
-            self.clients.registered(port, mad)
-        }
+        if mad.is_answer() { self.clients.claim(port, mad) } else { self.clients.registered(port, mad) }
+    }
+
+    /// Whether a program at `port` asked for such an answer.
+    pub(crate) fn has_asker(&self, port: PortNum, mad: &Mad) -> bool {
+        self.clients.asker(port, mad).is_some()
     }
 
     /// Whether a program at `port` takes such a request.

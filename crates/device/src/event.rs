@@ -93,7 +93,7 @@ pub enum Event {
     },
 }
 
-/// Why a program was not attached.
+/// Why a program was not attached, or may not register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum RefusalReason {
@@ -101,7 +101,11 @@ pub enum RefusalReason {
     NoSuchPort,
     /// There are [`DeviceOptions::clients_max`](crate::DeviceOptions::clients_max) already.
     TooMany,
-    /// Another program has registered for the same.
+    /// There is no such program.
+    NotAttached,
+    /// The program has a registration of that name already.
+    KeyInUse,
+    /// A program at this port has registered for the same.
     Taken {
         /// The class.
         class: MgmtClass,

@@ -68,10 +68,7 @@ impl Device {
 
     fn deliver_gmp(&mut self, now: Time, mut gmp: Gmp, pkey_index: u16) {
         let is_request = matches!(gmp.mad.method(), Method::Get | Method::Set);
-        if gmp.mad.class() == MgmtClass::Perf && is_request {
-            let answer = self.performance_answer(&gmp.mad);
-            return self.reply_gmp(now, &gmp, answer);
-        }
+        // A program's registration for a class comes before the device's own answer.
         if let Some(client) = self.receiver(gmp.port, &mut gmp.mad) {
             let mad = AddressedMad {
                 lid: gmp.slid,
@@ -83,10 +80,13 @@ impl Device {
                 mad: gmp.mad,
             };
             self.outputs.push_back(Output::Deliver { client, mad });
+        } else if gmp.mad.class() == MgmtClass::Perf && is_request {
+            let answer = self.performance_answer(&gmp.mad);
+            self.reply_gmp(now, &gmp, answer);
         } else if is_request {
             let mut answer = gmp.mad;
             PerfMad::method.set(&mut answer.0, Method::GetResp);
-            PerfMad::status.set(&mut answer.0, status::BAD_VERSION);
+            PerfMad::status.set(&mut answer.0, status::BAD_METHOD_ATTRIBUTE);
             self.reply_gmp(now, &gmp, answer);
         } else {
             self.discard(gmp.port, DropReason::NoReceiver);

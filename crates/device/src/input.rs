@@ -56,6 +56,30 @@ pub enum Input {
         /// What it wants delivered unasked.
         registrations: Vec<Registration>,
     },
+    /// An attached program registers for something more; [`Output::Registered`](crate::Output::Registered) answers.
+    Register {
+        /// Which one.
+        client: ClientId,
+        /// Its name for the registration, none that it has in use.
+        key: u32,
+        /// What it wants delivered unasked.
+        registration: Registration,
+    },
+    /// An attached program gives back what it registered for. Nothing happens when there is no such registration.
+    Unregister {
+        /// Which one.
+        client: ClientId,
+        /// Its name for the registration.
+        key: u32,
+    },
+    /// An attached program says whether it is a subnet manager, for the port's IsSM bit. One that attaches with a
+    /// subnet manager's registrations need not say so; until told otherwise, others are none.
+    SetSm {
+        /// Which one.
+        client: ClientId,
+        /// Whether it is.
+        is_sm: bool,
+    },
     /// The program is gone.
     Detach {
         /// Which one.

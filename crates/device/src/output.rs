@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 use weft_wire::{AddressedMad, LinkParameters, Packet, PortNum};
 
-use crate::{ClientId, Event};
+use crate::{ClientId, Event, RefusalReason};
 
 /// What a device wants done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +21,15 @@ pub enum Output {
         client: ClientId,
         /// The MAD.
         mad: AddressedMad,
+    },
+    /// A program's registration ([`Input::Register`](crate::Input::Register)) stands, or does not.
+    Registered {
+        /// Which one.
+        client: ClientId,
+        /// Its name for the registration.
+        key: u32,
+        /// Whether it stands, and why not.
+        outcome: Result<(), RefusalReason>,
     },
     /// The subnet manager switched the link of `port`. `enabled: false` takes the link down at once (the device
     /// knows already and takes no notice of a LinkDown), `enabled: true` lets it come up, and changes nothing on

@@ -85,7 +85,7 @@ impl Device {
         }
     }
 
-    /// An SMP that has arrived: answers to the program that asked, traps and what concerns a subnet manager to
+    /// An SMP that has arrived: answers to the program that asked (TrapRepress too, if a program sent the trap), traps and what concerns a subnet manager to
     /// the program that registered, everything else to the SMA.
     fn deliver_smp(&mut self, now: Time, smp: Smp) {
         let method = smp.mad.method();
@@ -94,8 +94,9 @@ impl Device {
             return self.discard(smp.port, DropReason::BadDirectedRoute);
         }
         let end = self.end_port(smp.port);
+        let heard = method == Method::TrapRepress && self.has_asker(end, &smp.mad);
         let for_manager = smp.mad.attribute_id() == AttributeId::SmInfo && self.has_receiver(end, &smp.mad);
-        if method.is_response() || method == Method::Trap || for_manager {
+        if method.is_response() || method == Method::Trap || heard || for_manager {
             return self.deliver_smp_to_client(smp);
         }
         if let Some(answer) = self.subnet_answer(now, &smp) {

@@ -27,6 +27,7 @@
 
 mod path;
 mod request;
+pub mod rmpp;
 mod stats;
 mod transactions;
 

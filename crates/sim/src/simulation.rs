@@ -353,6 +353,8 @@ impl Simulation {
             match output {
                 Output::Transmit { port, packet } => self.transmit(PortRef::new(node, port), packet),
                 Output::Deliver { client, mad } => self.deliver(node, client, mad),
+                // The simulator's programs register for nothing after attaching.
+                Output::Registered { .. } => {}
                 Output::SetLink { port, enabled, parameters } => {
                     self.set_link(PortRef::new(node, port), enabled, parameters);
                 }

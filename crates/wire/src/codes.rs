@@ -157,6 +157,10 @@ codes! {
         DevMgmt = 0x06,
         /// Connection management.
         ComMgmt = 0x07,
+        /// Device administration.
+        DevAdm = 0x10,
+        /// Boot information service.
+        Bis = 0x12,
         /// Congestion control.
         CongestionControl = 0x21,
         /// The OpenIB ping service.

@@ -31,6 +31,7 @@ mod mad;
 mod notice;
 mod packet;
 mod perf;
+mod rmpp;
 mod smp;
 mod value;
 
@@ -56,6 +57,7 @@ pub use packet::{
     Bth, Deth, Lrh, MAD_PACKET_SIZE, MadRoute, PACKET_SIZE_MAX, PACKET_SIZE_MIN, Packet, PacketError,
 };
 pub use perf::{ClassPortInfo, PortCounters, PortCountersExtended, perf_capability};
+pub use rmpp::{RMPP_AT, RMPP_END, RMPP_PAYLOAD, RMPP_VERSION, RmppHeader, RmppType, rmpp_status};
 pub use smp::{
     GuidInfo, LinearForwardingTable, MulticastForwardingTable, NodeDescription, NodeInfo, PKeyTable,
     PortInfo, SlToVlTable, SmInfo, SwitchInfo, VlArbitrationEntry, VlArbitrationTable,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::Input;
 use crate::testing::*;
-use weft_wire::{AttributeId, DirectedSmp, MadRoute, NodeInfo, Packet, ServiceLevel};
+use weft_wire::{AttributeId, DirectedSmp, MadRoute, NodeInfo, Oui, Packet, ServiceLevel};
 
 const OTHER: ClientId = ClientId(8);
 
@@ -29,17 +29,17 @@ fn no_hops_lead_back_to_the_own_agent() {
 }
 
 #[test]
-fn an_answer_finds_its_program_by_the_upper_half() {
+fn an_answer_finds_its_program_by_the_first_16_bits() {
     let mut bench = attached();
     bench.input(Input::Attach { client: OTHER, port: ONE, registrations: Vec::new() });
-    for (client, id) in [(CLIENT, 0x0000_0000_0000_0001), (OTHER, 0xdead_beef_0000_0001), (CLIENT, 2)] {
+    for (client, id) in [(CLIENT, 0x0000_0001_0000_0001), (OTHER, 0xdead_beef_0000_0001), (CLIENT, 2)] {
         let mut mad = direct(get(AttributeId::NodeInfo), &[1]);
         DirectedSmp::transaction_id.set(&mut mad.0, TransactionId(id));
         let sent = bench.input(Input::Send { client, mad: AddressedMad::smp(Lid::PERMISSIVE, mad) });
         let (port, packet) = transmitted(&sent).unwrap();
         let mut answer = packet.mad().unwrap();
         assert_eq!(port, ONE);
-        assert_eq!(answer.transaction_id().0, u64::from(client.0) << 32 | id & 0xffff_ffff);
+        assert_eq!(answer.transaction_id().0, u64::from(client.0) << 48 | id & 0xffff_ffff_ffff);
         DirectedSmp::direction.set(&mut answer.0, true);
         DirectedSmp::method.set(&mut answer.0, Method::GetResp);
         let packet = Packet::from_mad(&MadRoute::smp(Lid::PERMISSIVE, Lid::PERMISSIVE), &answer);
@@ -147,27 +147,28 @@ fn the_manager_bit_comes_and_goes() {
 
 /// Who asks without end forgets his own oldest requests, and nobody else's.
 #[test]
-fn upper_halves_are_not_remembered_for_ever() {
-    let client = || Client { port: ONE, registrations: Vec::new(), upper_halves: UpperHalves::default() };
+fn upper_bits_are_not_remembered_for_ever() {
+    let client =
+        || Client { port: ONE, claims: Vec::new(), says_sm: false, upper_bits: UpperBits::default() };
     let mut clients = Clients { attached: BTreeMap::from([(CLIENT, client()), (OTHER, client())]) };
     let mad = |upper: u64, lower: u64| {
         let mut mad = Mad::default();
-        SmpLayout::transaction_id.set(&mut mad.0, TransactionId(upper << 32 | lower));
+        SmpLayout::transaction_id.set(&mut mad.0, TransactionId(upper << 48 | lower));
         mad
     };
-    let max = UPPER_HALVES_MAX as u64;
+    let max = UPPER_BITS_MAX as u64;
     clients.mark(CLIENT, &mut mad(7, 5));
     // The highest numbers first: age decides, not the number.
     for id in (0..2 * max).rev() {
         clients.mark(OTHER, &mut mad(1, id));
         clients.mark(OTHER, &mut mad(2, id));
     }
-    let remembered = &clients.attached[&OTHER].upper_halves;
+    let remembered = &clients.attached[&OTHER].upper_bits;
     assert_eq!((remembered.by_lower.len(), remembered.by_age.len()), (max as usize, max as usize));
     let mut answer = |client: ClientId, lower| {
         let mut mad = mad(u64::from(client.0), lower);
         assert_eq!(clients.claim(ONE, &mut mad), Some(client));
-        mad.transaction_id().0 >> 32
+        mad.transaction_id().0 >> 48
     };
     assert_eq!(answer(CLIENT, 5), 7, "the other's requests are not held against it");
     assert_eq!([answer(OTHER, 0), answer(OTHER, max - 1), answer(OTHER, max)], [2, 2, 0]);
@@ -179,4 +180,135 @@ fn who_is_not_attached_sends_nothing() {
     let mut bench = hca(1);
     let mad = AddressedMad::gmp(Lid(1), ServiceLevel(0), Mad::default());
     assert_eq!(drop_reason(&bench.send(mad)), Some(DropReason::NoSuchClient));
+}
+
+fn vendor(oui: u32) -> Registration {
+    Registration { oui: Oui(oui), ..Registration::new(MgmtClass::OpenIbPing, 1, [Method::Get]) }
+}
+
+fn registered(bench: &mut Bench, client: ClientId, key: u32, registration: Registration) -> Vec<Output> {
+    bench.input(Input::Register { client, key, registration })
+}
+
+/// The only output.
+fn outcome(outputs: &[Output]) -> Result<(), RefusalReason> {
+    match outputs {
+        [Output::Registered { outcome, .. }] => *outcome,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn registrations_come_and_go_one_at_a_time() {
+    let mut bench = attached();
+    bench.input(Input::Attach { client: OTHER, port: ONE, registrations: Vec::new() });
+    let perf = Registration::new(MgmtClass::Perf, 1, [Method::Get, Method::Set]);
+    let answer = registered(&mut bench, OTHER, 3, perf);
+    assert_eq!(answer, [Output::Registered { client: OTHER, key: 3, outcome: Ok(()) }]);
+    assert_eq!(outcome(&registered(&mut bench, OTHER, 3, vendor(1))), Err(RefusalReason::KeyInUse));
+    let taken = Err(RefusalReason::Taken { class: MgmtClass::Perf, class_version: 1, method: Method::Set });
+    let set = Registration::new(MgmtClass::Perf, 1, [Method::Set, Method::Trap]);
+    assert_eq!(outcome(&registered(&mut bench, CLIENT, 1, set)), taken);
+    assert_eq!(outcome(&registered(&mut bench, OTHER, 4, set)), taken, "not even by the same program");
+    let next_version = Registration { class_version: 2, ..set };
+    assert_eq!(outcome(&registered(&mut bench, CLIENT, 1, next_version)), Ok(()));
+    bench.input(Input::Unregister { client: CLIENT, key: 3 });
+    assert_eq!(outcome(&registered(&mut bench, CLIENT, 2, set)), taken, "that key is another's");
+    bench.input(Input::Unregister { client: OTHER, key: 3 });
+    assert_eq!(outcome(&registered(&mut bench, CLIENT, 2, set)), Ok(()));
+    assert_eq!(outcome(&registered(&mut bench, ClientId(9), 2, set)), Err(RefusalReason::NotAttached));
+    for key in 10..500 {
+        let at_most = registered(&mut bench, CLIENT, key, vendor(key));
+        assert_eq!(outcome(&at_most).is_ok(), (key as usize) < 10 + CLAIMS_MAX - 3, "{key}");
+    }
+}
+
+#[test]
+fn a_registered_class_comes_before_the_devices_own_answer() {
+    let mut bench = attached();
+    bench.assign(7);
+    let request = {
+        let mut mad = get(AttributeId::ClassPortInfo);
+        SmpLayout::mgmt_class.set(&mut mad.0, MgmtClass::Perf);
+        mad
+    };
+    let own = AddressedMad::gmp(Lid(7), ServiceLevel(0), request);
+    let ask = |bench: &mut Bench| delivered(&bench.send(own)).unwrap().1.mad.method();
+    assert_eq!(ask(&mut bench), Method::GetResp, "the device answers");
+    let perf = Registration::new(MgmtClass::Perf, 1, [Method::Get]);
+    assert_eq!(outcome(&registered(&mut bench, CLIENT, 1, perf)), Ok(()));
+    assert_eq!(ask(&mut bench), Method::Get, "the program is asked");
+    bench.input(Input::Unregister { client: CLIENT, key: 1 });
+    assert_eq!(ask(&mut bench), Method::GetResp);
+}
+
+#[test]
+fn vendors_are_told_apart() {
+    let mut bench = attached();
+    bench.assign(7);
+    bench.input(Input::Attach { client: OTHER, port: ONE, registrations: vec![vendor(0x00_1405)] });
+    assert_eq!(outcome(&registered(&mut bench, CLIENT, 1, vendor(0x00_02c9))), Ok(()));
+    let ask = |bench: &mut Bench, oui: u32| {
+        let mut mad = get(AttributeId::ClassPortInfo);
+        SmpLayout::mgmt_class.set(&mut mad.0, MgmtClass::OpenIbPing);
+        mad.0[36..40].copy_from_slice(&oui.to_be_bytes());
+        let (client, mad) = delivered(&bench.send(AddressedMad::gmp(Lid(7), ServiceLevel(0), mad))).unwrap();
+        (client, mad.mad.method(), mad.mad.status())
+    };
+    assert_eq!(ask(&mut bench, 0x00_1405), (OTHER, Method::Get, 0));
+    assert_eq!(ask(&mut bench, 0x00_02c9), (CLIENT, Method::Get, 0));
+    let nobody = (CLIENT, Method::GetResp, weft_wire::status::BAD_METHOD_ATTRIBUTE);
+    assert_eq!(ask(&mut bench, 0x00_0001), nobody);
+}
+
+#[test]
+fn a_program_hears_that_its_own_trap_was_heard() {
+    let mut bench = attached();
+    bench.assign(7);
+    let trap = smp(Method::Trap, AttributeId::Notice, 0, &[]);
+    let (_, packet) = transmitted(&bench.send(AddressedMad::smp(Lid(3), trap))).unwrap();
+    let mut heard = packet.mad().unwrap();
+    assert_eq!(heard.transaction_id().0 >> 48, u64::from(CLIENT.0));
+    SmpLayout::method.set(&mut heard.0, Method::TrapRepress);
+    let (client, mad) =
+        delivered(&bench.receive(ONE, Packet::from_mad(&MadRoute::smp(Lid(7), Lid(3)), &heard))).unwrap();
+    assert_eq!((client, mad.mad.transaction_id()), (CLIENT, trap.transaction_id()));
+}
+
+#[test]
+fn who_registers_later_is_a_manager_when_it_says_so() {
+    let mut bench = hca(1);
+    bench.link_up(ONE);
+    bench.input(Input::Attach { client: CLIENT, port: ONE, registrations: Vec::new() });
+    let is_sm = |bench: &mut Bench| bench.port_info(0).capability_mask & capability::IS_SM != 0;
+    let wanted = Registration::new(MgmtClass::SubnLid, 1, [Method::Get, Method::Trap]);
+    assert_eq!(outcome(&registered(&mut bench, CLIENT, 0, wanted)), Ok(()));
+    assert!(!is_sm(&mut bench), "taking traps does not make a manager");
+    bench.input(Input::SetSm { client: CLIENT, is_sm: true });
+    assert!(is_sm(&mut bench));
+    bench.input(Input::SetSm { client: CLIENT, is_sm: false });
+    assert!(!is_sm(&mut bench));
+    bench.input(Input::SetSm { client: CLIENT, is_sm: true });
+    bench.input(Input::Detach { client: CLIENT });
+    assert!(!is_sm(&mut bench), "who is gone manages nothing");
+}
+
+#[test]
+fn an_answer_in_segments_keeps_its_transaction() {
+    let mut bench = attached();
+    bench.assign(7);
+    let mut request = get(AttributeId::NodeInfo);
+    SmpLayout::mgmt_class.set(&mut request.0, MgmtClass::SubnAdm);
+    SmpLayout::transaction_id.set(&mut request.0, TransactionId(0x1234_5678_9abc_def0));
+    bench.input(Input::Send { client: CLIENT, mad: AddressedMad::gmp(Lid(9), ServiceLevel(0), request) });
+    let mut answer = request;
+    let marked = u64::from(CLIENT.0) << 48 | 0x5678_9abc_def0;
+    SmpLayout::transaction_id.set(&mut answer.0, TransactionId(marked));
+    SmpLayout::method.set(&mut answer.0, Method::GetTableResp);
+    answer.set_rmpp(&weft_wire::RmppHeader { active: true, ..Default::default() });
+    for _ in 0..3 {
+        let gmp = AddressedMad::gmp(Lid(7), ServiceLevel(0), answer);
+        let (_, mad) = delivered(&bench.send(gmp)).unwrap();
+        assert_eq!(mad.mad.transaction_id(), request.transaction_id());
+    }
 }

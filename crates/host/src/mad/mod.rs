@@ -28,17 +28,21 @@
 //!   acknowledgements are awaited. Otherwise the send is repeated `retries` times, each time after `timeout_ms`
 //!   milliseconds; then [`Output::Deliver`] returns its first 24 bytes with [`TIMED_OUT`]. An answer to nothing (late,
 //!   or the second one) is dropped and counted.
+//!   While an answer comes in by RMPP the request does not time out. A message that could not be transferred comes
+//!   back with [`TIMED_OUT`] too; one to which no answer is expected only if nobody acknowledged it.
 //! * **What nobody asked for** goes to the registration whose class, version, vendor and methods cover it, with the
 //!   transaction id as it came.
 //! * **RMPP** (IBA 13.6) is the layer's when the registration has `rmpp_version` 1, the class has an RMPP header and
-//!   the message's header says that it is active: [`Input::Send`] takes the headers of one MAD followed by data of any
+//!   the message's header says that it is active Data: [`Input::Send`] takes the headers of one MAD followed by data of any
 //!   length, and [`Output::Deliver`] gives the same. With `rmpp_version` 0 every segment is a MAD like others.
 //! * **Bounds**: sends outstanding, messages being received, their bytes; see [`Limits`] and [`Stats`]. The driver
 //!   drains the outputs after each input; what waits for a program that does not read is the driver's to bound.
 //!
 //! The driver calls [`weft_machine::Machine::handle_timeout`] when [`weft_machine::Machine::poll_timeout`] says so.
 
+mod agents;
 mod layer;
+mod sends;
 mod types;
 
 pub use layer::MadLayer;

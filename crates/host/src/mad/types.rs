@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use weft_mgmt::rmpp::{InboxStats, OutboxStats};
 use weft_wire::{
     AddressedMad, Lid, Mad, MethodMask, MgmtClass, Oui, QKey, QpNum, Registration, ServiceLevel,
 };
@@ -24,7 +25,7 @@ impl fmt::Display for AgentId {
 pub struct AgentRequest {
     /// The queue pair it sends from: 0 for the two classes of SMPs, 1 for every other.
     pub qp: QpNum,
-    /// The class; 0 for a registration that sends and gets answers alone.
+    /// The class; 0 for a registration that sends and gets answers alone, whatever its methods.
     pub class: MgmtClass,
     /// The class version.
     pub class_version: u8,
@@ -180,7 +181,7 @@ pub enum RegisterError {
     TooMany,
     /// The queue pair is neither 0 nor 1, or not that of the class.
     BadQueuePair,
-    /// The class is none that can be registered for: above 0x4f (0x81 apart), or methods without a class.
+    /// The class is none that can be registered for: above 0x4f (0x81 apart).
     BadClass,
     /// The class version is above 7.
     BadVersion,
@@ -263,6 +264,8 @@ pub struct Limits {
     pub sends: usize,
     /// Bytes of one message.
     pub message_bytes: usize,
+    /// Bytes of all messages being sent by RMPP.
+    pub send_bytes: usize,
     /// Messages being received at the same time.
     pub receives: usize,
     /// Bytes of all messages being received.
@@ -271,7 +274,14 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { agents: 32, sends: 8192, message_bytes: 32 << 20, receives: 256, receive_bytes: 64 << 20 }
+        Self {
+            agents: 32,
+            sends: 8192,
+            message_bytes: 32 << 20,
+            send_bytes: 128 << 20,
+            receives: 256,
+            receive_bytes: 64 << 20,
+        }
     }
 }
 
@@ -296,4 +306,8 @@ pub struct Stats {
     pub requests_unmatched: u64,
     /// Unregistrations of what does not exist.
     pub unregistrations_unmatched: u64,
+    /// Messages sent by RMPP.
+    pub rmpp_sent: OutboxStats,
+    /// Messages received by RMPP.
+    pub rmpp_received: InboxStats,
 }
