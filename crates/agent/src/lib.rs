@@ -24,6 +24,7 @@ mod launcher;
 mod log;
 mod record;
 mod socket;
+mod user;
 mod wiring;
 
 pub use agent::{AgentError, run, serve};

@@ -65,7 +65,7 @@ impl IssmFiles {
         self.files.clear();
     }
 
-    pub(super) fn has(&self, client: ClientId) -> bool {
+    pub(crate) fn has(&self, client: ClientId) -> bool {
         self.files.values().any(|file| file.manager.is_some_and(|(manager, _)| manager == client))
     }
 }

@@ -19,6 +19,10 @@ use crate::socket::watch;
 /// longer than this still fits in.
 const OUTGOING_BYTES_MAX: usize = 8 << 20;
 
+/// The two numbers of Linux that say "later".
+const EAGAIN: i32 = 11;
+const ETOOMANYREFS: i32 = 109;
+
 /// The agent's side of a connection.
 #[derive(Debug)]
 pub(crate) struct Line {
@@ -65,10 +69,12 @@ impl Line {
 
     /// Takes one datagram, `None` when there is none.
     pub(super) fn receive(&self, buffer: &mut [u8; REQUEST_BYTES_MAX]) -> io::Result<Option<Incoming>> {
-        let taken = self.readable.try_io(Interest::READABLE, |socket| loop {
-            match receive(socket, buffer, RecvFlags::DONTWAIT) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                taken => return taken,
+        let taken = self.readable.try_io(Interest::READABLE, |socket| {
+            loop {
+                match receive(socket, buffer, RecvFlags::DONTWAIT) {
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    taken => return taken,
+                }
             }
         });
         match taken {
@@ -103,7 +109,7 @@ impl Line {
                     outgoing.datagrams.pop_front();
                 }
                 // Either the socket or the system's number of files on their way is full.
-                Err(error) if matches!(error.raw_os_error(), Some(libc_errno::EAGAIN | libc_errno::ETOOMANYREFS)) => {
+                Err(error) if matches!(error.raw_os_error(), Some(EAGAIN | ETOOMANYREFS)) => {
                     outgoing.full = true;
                     self.blocked.notify_one();
                     return;
@@ -136,10 +142,4 @@ impl Line {
             self.blocked.notified().await;
         }
     }
-}
-
-/// The two numbers of Linux that say "later".
-mod libc_errno {
-    pub(super) const EAGAIN: i32 = 11;
-    pub(super) const ETOOMANYREFS: i32 = 109;
 }

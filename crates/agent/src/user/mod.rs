@@ -14,7 +14,7 @@ mod line;
 mod ports;
 mod serve;
 
+pub(crate) use facts::ca_attributes;
 pub(crate) use issm::IssmFiles;
-pub(crate) use line::Line;
 pub(crate) use ports::OpenPorts;
 pub(crate) use serve::{accept, listen};

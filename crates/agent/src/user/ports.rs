@@ -9,7 +9,7 @@ use weft_machine::{Machine, Time};
 use weft_umad::user_mad::{
     AgentRegistration, DATA_BYTES_MAX, Datagram, Reply, Request, Token, UserMad, UserMadAddress,
 };
-use weft_wire::{AddressedMad, Guid, MethodMask, MgmtClass, Oui, PortNum, QpNum};
+use weft_wire::{Guid, MethodMask, MgmtClass, Oui, PortNum, QpNum};
 
 use super::line::Line;
 use crate::client::Queued;
@@ -132,7 +132,9 @@ impl Core {
         if wanted.flags & !USER_RMPP != 0 {
             return Reply::Failed(EINVAL);
         }
-        let Some(client) = self.open_ports.by_token.get(&token).copied() else { return Reply::Failed(ENODEV) };
+        let Some(client) = self.open_ports.by_token.get(&token).copied() else {
+            return Reply::Failed(ENODEV);
+        };
         let class = MgmtClass::from_code(wanted.class);
         let registration = AgentRequest {
             qp: QpNum(wanted.qpn.into()),
@@ -189,7 +191,8 @@ impl Core {
 
     /// MAD layers whose time has come.
     pub(crate) fn wake_layers(&mut self, now: Time) {
-        while let Some((at, client)) = self.open_ports.deadlines.first().copied().filter(|(at, _)| *at <= now) {
+        while let Some((at, client)) = self.open_ports.deadlines.first().copied().filter(|(at, _)| *at <= now)
+        {
             self.open_ports.deadlines.remove(&(at, client));
             let Some(port) = self.open_ports.ports.get_mut(&client) else { continue };
             port.deadline = None;
@@ -219,7 +222,9 @@ impl Core {
 
     /// Does what a MAD layer wants. The device is fed, not drained.
     fn layer_outputs(&mut self, now: Time, client: ClientId, device: usize) {
-        while let Some(output) = self.open_ports.ports.get_mut(&client).and_then(|port| port.layer.poll_output()) {
+        while let Some(output) =
+            self.open_ports.ports.get_mut(&client).and_then(|port| port.layer.poll_output())
+        {
             let input = match output {
                 mad::Output::Transmit(mad) => Input::Send { client, mad },
                 mad::Output::Claim { agent, registration } => {
@@ -281,9 +286,4 @@ impl Core {
             Queued::No => {}
         }
     }
-}
-
-/// What a device delivers, as the layer takes it.
-pub(crate) fn received(mad: AddressedMad) -> mad::Input {
-    mad::Input::Receive(mad)
 }

@@ -7,7 +7,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen as listen_to, socket_with,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen as listen_to,
+    socket_with,
 };
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
