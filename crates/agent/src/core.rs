@@ -183,7 +183,8 @@ impl Core {
                 let Some(place) = self.wiring.link_place(link) else { return };
                 let input = match Packet::parse(Vec::from(packet)) {
                     Ok(packet) if packet.vl() == lane => Input::Receive { port: place.port, packet },
-                    _ => Input::ReceiveError { port: place.port },
+                    Ok(_) => Input::ReceiveError { port: place.port, physical: false },
+                    Err(error) => Input::ReceiveError { port: place.port, physical: error.is_physical() },
                 };
                 self.feed(place.device, now, input);
             }

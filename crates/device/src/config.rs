@@ -68,6 +68,8 @@ pub struct DeviceOptions {
     pub trap_limit: u16,
     /// Management programs attached at the same time.
     pub clients_max: u16,
+    /// What a host says when it is asked for its processors (vendor class 0x33), at most 215 bytes.
+    pub processors: String,
 }
 
 impl Default for DeviceOptions {
@@ -86,7 +88,12 @@ impl Default for DeviceOptions {
             smp_processing: Time::ZERO,
             trap_interval: Time::from_millis(500),
             trap_limit: 10,
+<<<<<<< HEAD
             clients_max: 1024,
+=======
+            clients_max: 64,
+            processors: "an emulated host of weft, which has no processors of its own".to_owned(),
+>>>>>>> device
         }
     }
 }

@@ -50,6 +50,30 @@ pub struct Counters {
     pub port_xmit_wait: u64,
     /// GMPs dropped for want of space.
     pub qp1_dropped: u64,
+    /// Of the packets with errors, those damaged on their way.
+    pub port_local_physical_errors: u64,
+    /// Of the packets with errors, those sent with a length, a lane or a version that cannot be.
+    pub port_malformed_pkt_errors: u64,
+    /// Of the packets with errors, those for which there was no buffer.
+    pub port_buffer_overrun_errors: u64,
+    /// Of the packets that could not be forwarded, those whose destination the table does not know.
+    pub port_dlid_mapping_errors: u64,
+    /// Of the packets that could not be forwarded, those without a lane at the port of departure.
+    pub port_vl_mapping_errors: u64,
+    /// Of the packets that could not be forwarded, those that would have gone back to where they came from.
+    pub port_looping_errors: u64,
+    /// Of the packets dropped on departure, those that found the port down or not active.
+    pub port_inactive_discards: u64,
+    /// Of the packets dropped on departure, those longer than the neighbour takes.
+    pub port_neighbor_mtu_discards: u64,
+    /// Of the packets dropped on departure, those that were too long in the switch.
+    pub port_sw_lifetime_limit_discards: u64,
+    /// Of the packets dropped on departure, those that headed their queue for too long.
+    pub port_sw_hoq_lifetime_limit_discards: u64,
+    /// Flow control packets sent.
+    pub port_xmit_flow_pkts: u64,
+    /// Flow control packets received.
+    pub port_rcv_flow_pkts: u64,
 }
 
 impl Counters {

@@ -5,11 +5,13 @@ use std::collections::VecDeque;
 use weft_machine::{Machine, Time};
 use weft_wire::{
     Guid, Lid, LinkParameters, NodeDescription, NodeType, Packet, PortNum, SwitchInfo, VirtualLane,
+    capability,
 };
 
 use crate::attach::Clients;
 use crate::counters::is_multicast;
-use crate::port::{Port, capability_mask};
+use crate::pma::Sampler;
+use crate::port::{Port, Stimulus, capability_mask, capability_mask2};
 use crate::switch::{SlToVl, Switch};
 use crate::trap::Traps;
 use crate::vl15::Vl15;
@@ -37,6 +39,11 @@ pub struct Device {
     pub(crate) vl15: Vl15,
     pub(crate) traps: Traps,
     pub(crate) clients: Clients,
+    pub(crate) sampler: Sampler,
+    /// What the Set that is being answered asks of a link.
+    pub(crate) asked_of_link: Option<(PortNum, Stimulus)>,
+    /// What a host says of its processors.
+    pub(crate) processors: String,
     pub(crate) statistics: Statistics,
     /// Bounded by what one input causes, since the driver drains it after each.
     pub(crate) outputs: VecDeque<Output>,
@@ -60,10 +67,19 @@ impl Device {
                 .map(|(port, number)| Port::new(PortNum(number), port.guid, port.link, options)),
         );
         if is_switch {
-            ports[0].info.capability_mask = capability_mask(LinkParameters::default());
+            // Port 0 speaks for all ports.
+            let any = config.ports.iter().fold(LinkParameters::default(), |any, port| LinkParameters {
+                width: any.width | port.link.width,
+                speed: any.speed | port.link.speed,
+                speed_ext: any.speed_ext | port.link.speed_ext,
+            });
+            ports[0].info.capability_mask = capability_mask(any);
+            ports[0].info.capability_mask2 = capability_mask2(any);
         } else {
             for (port, config) in ports[1..].iter_mut().zip(&config.ports) {
-                port.info.capability_mask = capability_mask(config.link);
+                port.info.capability_mask =
+                    capability_mask(config.link) | capability::IS_VENDOR_CLASS_SUPPORTED;
+                port.info.capability_mask2 = capability_mask2(config.link);
             }
         }
         Self {
@@ -82,6 +98,9 @@ impl Device {
             vl15: Vl15::new(options.vl15_buffer_packets, options.smp_processing),
             traps: Traps::default(),
             clients: Clients::default(),
+            sampler: Sampler::default(),
+            asked_of_link: None,
+            processors: options.processors.clone(),
             statistics: Statistics::default(),
             outputs: VecDeque::new(),
             last_taken: None,
@@ -157,6 +176,10 @@ impl Device {
     pub(crate) fn receive_error(&mut self, port: PortNum, reason: DropReason) {
         if let Some(port) = self.ports.get_mut(usize::from(port.0)) {
             port.counters.port_rcv_errors += 1;
+            match reason {
+                DropReason::BadPacket | DropReason::BadIcrc => port.counters.port_local_physical_errors += 1,
+                _ => port.counters.port_malformed_pkt_errors += 1,
+            }
         }
         self.discard(port, reason);
     }
@@ -180,6 +203,11 @@ impl Device {
             return true;
         };
         output.counters.port_xmit_discards += 1;
+        match refused {
+            DropReason::OutputInactive => output.counters.port_inactive_discards += 1,
+            DropReason::TooLong => output.counters.port_neighbor_mtu_discards += 1,
+            _ => {}
+        }
         self.discard(port, refused);
         false
     }
@@ -192,8 +220,9 @@ impl Device {
             return self.discard(port, DropReason::LinkDown);
         }
         input.counters.received(&packet);
+        input.by_lane.received(&packet);
         let vl = packet.vl();
-        let lanes = input.lanes;
+        let (lanes, size_max) = (input.lanes, input.receive_size_max);
         let own = self.ports[usize::from(self.end_port(port).0)].has_lid(packet.dlid());
         if vl == VirtualLane::MANAGEMENT {
             if own || packet.dlid() == Lid::PERMISSIVE {
@@ -205,6 +234,9 @@ impl Device {
         }
         if vl.0 >= lanes {
             return self.receive_error(port, DropReason::BadLane);
+        }
+        if packet.bytes().len() > size_max {
+            return self.receive_error(port, DropReason::LongerThanMtu);
         }
         if !self.receive_data_state(now, port) {
             return self.discard(port, DropReason::PortNotReady);
@@ -232,12 +264,14 @@ impl Machine for Device {
     type Output = Output;
 
     fn handle_input(&mut self, now: Time, input: Input) {
+        self.step_sample(now);
         match input {
             Input::Receive { port, packet } => self.receive(now, port, packet),
             Input::LinkUp { port, peer } => self.link_up(now, port, peer),
             Input::LinkDown { port } => self.link_down(now, port),
             Input::TransmitDropped { port } => self.transmit_dropped(port),
-            Input::ReceiveError { port } => self.receive_error(port, DropReason::BadPacket),
+            Input::ReceiveError { port, physical: true } => self.receive_error(port, DropReason::BadPacket),
+            Input::ReceiveError { port, physical: false } => self.receive_error(port, DropReason::Malformed),
             Input::Attach { client, port, registrations } => self.attach(now, client, port, registrations),
             Input::Register { client, key, registration } => self.register(client, key, registration),
             Input::Unregister { client, key } => self.unregister(client, key),
@@ -249,6 +283,7 @@ impl Machine for Device {
     }
 
     fn handle_timeout(&mut self, now: Time) {
+        self.step_sample(now);
         while let Some(smp) = self.vl15.pop_done(now) {
             self.process_smp(now, smp);
         }
@@ -264,7 +299,7 @@ impl Machine for Device {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        [self.vl15.timeout(), self.traps.timeout()].into_iter().flatten().min()
+        [self.vl15.timeout(), self.traps.timeout(), self.sampler.timeout()].into_iter().flatten().min()
     }
 }
 

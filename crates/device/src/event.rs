@@ -144,8 +144,12 @@ drop_reasons! {
     PortNotReady = "port_not_ready",
     /// The lane is not in use on this port.
     BadLane = "bad_lane",
-    /// The bytes are no packet.
+    /// The bytes are no packet any more: a checksum is wrong.
     BadPacket = "bad_packet",
+    /// The bytes never were a packet: a length, a lane or a version cannot be.
+    Malformed = "malformed",
+    /// Longer than the port takes.
+    LongerThanMtu = "longer_than_mtu",
     /// The ICRC is wrong.
     BadIcrc = "bad_icrc",
     /// No MAD for one of the two management queue pairs.

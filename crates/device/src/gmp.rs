@@ -2,8 +2,8 @@
 
 use weft_machine::Time;
 use weft_wire::{
-    AddressedMad, Lid, Mad, MadRoute, Method, MgmtClass, PKey, Packet, PerfMad, PortNum, QKey, QpNum,
-    ServiceLevel, VirtualLane, status,
+    AddressedMad, Lid, Mad, MadRoute, MgmtClass, PKey, Packet, PerfMad, PortNum, QKey, QpNum, ServiceLevel,
+    VirtualLane, status,
 };
 
 use crate::{Device, DropReason, Output};
@@ -67,7 +67,7 @@ impl Device {
     }
 
     fn deliver_gmp(&mut self, now: Time, mut gmp: Gmp, pkey_index: u16) {
-        let is_request = matches!(gmp.mad.method(), Method::Get | Method::Set);
+        let answers = gmp.mad.method().response();
         // A program's registration for a class comes before the device's own answer.
         if let Some(client) = self.receiver(gmp.port, &mut gmp.mad) {
             let mad = AddressedMad {
@@ -80,12 +80,14 @@ impl Device {
                 mad: gmp.mad,
             };
             self.outputs.push_back(Output::Deliver { client, mad });
-        } else if gmp.mad.class() == MgmtClass::Perf && is_request {
-            let answer = self.performance_answer(&gmp.mad);
+        } else if let Some(answers) = answers.filter(|_| gmp.mad.class() == MgmtClass::Perf) {
+            let answer = self.performance_answer(now, &gmp.mad, answers);
             self.reply_gmp(now, &gmp, answer);
-        } else if is_request {
+        } else if let Some(answer) = self.host_answer(&gmp.mad) {
+            self.reply_gmp(now, &gmp, answer);
+        } else if let Some(answers) = answers {
             let mut answer = gmp.mad;
-            PerfMad::method.set(&mut answer.0, Method::GetResp);
+            PerfMad::method.set(&mut answer.0, answers);
             PerfMad::status.set(&mut answer.0, status::BAD_METHOD_ATTRIBUTE);
             self.reply_gmp(now, &gmp, answer);
         } else {

@@ -46,6 +46,9 @@ pub enum Input {
     ReceiveError {
         /// The port of arrival.
         port: PortNum,
+        /// Whether a wrong checksum says that they were damaged on their way; otherwise they were sent like that
+        /// ([`PacketError::is_physical`](weft_wire::PacketError::is_physical)).
+        physical: bool,
     },
     /// A management program attaches to `port` (0 on a switch).
     Attach {

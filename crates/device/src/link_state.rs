@@ -137,7 +137,10 @@ impl Device {
 
     /// The node gets another text, and says so.
     pub(crate) fn describe(&mut self, now: Time, text: &str) {
-        let description = NodeDescription::new(text);
+        self.set_description(now, NodeDescription::new(text));
+    }
+
+    pub(crate) fn set_description(&mut self, now: Time, description: NodeDescription) {
         if description == self.description {
             return;
         }

@@ -3,9 +3,10 @@
 use weft_machine::Time;
 use weft_wire::{
     GidPrefix, Guid, LinkParameters, Mtu, PKey, PhysState, PortInfo, PortNum, PortState, VirtualLane,
-    VlArbitrationTable, VlCap, capability,
+    VlArbitrationTable, VlCap, capability, capability2,
 };
 
+use crate::lane_counters::LaneCounters;
 use crate::{Counters, DeviceOptions};
 
 /// The logical and physical state of a port together (IBA 7.2.7 and 14.2.5.6). A port that is not up is Down in
@@ -110,6 +111,20 @@ impl LinkState {
     }
 }
 
+impl LinkState {
+    /// What PortInfo says of a port in this state.
+    pub(crate) fn show(self, info: &mut PortInfo) {
+        info.port_state = self.logical();
+        info.port_physical_state = self.physical();
+        if !self.is_up() {
+            // Where training begins, and what the tools of the field expect of a port that is down.
+            info.link_width_active = lowest_bit(info.link_width_supported);
+            info.link_speed_active = 1;
+            info.link_speed_ext_active = 0;
+        }
+    }
+}
+
 /// A physical port, or a switch's port 0.
 #[derive(Debug)]
 pub(crate) struct Port {
@@ -118,7 +133,10 @@ pub(crate) struct Port {
     pub(crate) state: LinkState,
     /// What PortInfo says, but for what depends on the question. The states in it follow `state`.
     pub(crate) info: PortInfo,
+    /// FDR10, which PortInfo has no place for.
+    pub(crate) fdr10: Fdr10,
     pub(crate) counters: Counters,
+    pub(crate) by_lane: LaneCounters,
     /// What the counters were when PortCounters was last written; its counters are apart from the extended ones.
     pub(crate) counted_before: Counters,
     pub(crate) p_keys: Vec<PKey>,
@@ -131,6 +149,16 @@ pub(crate) struct Port {
     pub(crate) lanes: u8,
     /// The longest packet that the neighbour takes, in bytes.
     pub(crate) packet_size_max: usize,
+    /// The longest packet that the port takes, in bytes.
+    pub(crate) receive_size_max: usize,
+}
+
+/// Whether a port can, may and does run at FDR10.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fdr10 {
+    pub(crate) supported: bool,
+    pub(crate) enabled: bool,
+    pub(crate) active: bool,
 }
 
 /// Room for headers and checks beside the payload (IBA 7.7.8).
@@ -142,12 +170,15 @@ impl Port {
         p_keys[0] = PKey::DEFAULT_FULL;
         let mut guids = vec![Guid(0); usize::from(options.guid_cap.max(1)).next_multiple_of(8)];
         guids[0] = guid;
+        let fdr10 = link.speed & LinkParameters::FDR10 != 0;
         let mut port = Self {
             number,
             guid,
             state: LinkState::Polling,
             info: initial_info(link, options),
+            fdr10: Fdr10 { supported: fdr10, enabled: fdr10, active: false },
             counters: Counters::default(),
+            by_lane: LaneCounters::default(),
             counted_before: Counters::default(),
             p_keys,
             guids,
@@ -155,6 +186,7 @@ impl Port {
             m_key_lease_end: None,
             lanes: 1,
             packet_size_max: 0,
+            receive_size_max: 0,
         };
         port.set_state(LinkState::Polling);
         port.settings_changed();
@@ -177,15 +209,16 @@ impl Port {
     /// Enters a state; what follows from it is the device's business.
     pub(crate) fn set_state(&mut self, state: LinkState) {
         self.state = state;
-        self.info.port_state = state.logical();
-        self.info.port_physical_state = state.physical();
+        self.fdr10.active &= state.is_up();
+        state.show(&mut self.info);
     }
 
     /// Takes over what the fast path needs from settings that were changed.
     pub(crate) fn settings_changed(&mut self) {
         self.lanes = self.info.operational_vls.lanes();
-        let payload = 128usize << self.info.neighbor_mtu.code().min(5);
-        self.packet_size_max = payload + HEADROOM;
+        let size = |mtu: Mtu| (128usize << mtu.code().min(5)) + HEADROOM;
+        self.packet_size_max = size(self.info.neighbor_mtu);
+        self.receive_size_max = size(self.info.mtu_cap);
     }
 
     /// Where the port goes when it loses its link.
@@ -200,7 +233,7 @@ impl Port {
     pub(crate) fn parameters(&self) -> LinkParameters {
         LinkParameters {
             width: self.info.link_width_enabled,
-            speed: self.info.link_speed_enabled,
+            speed: self.info.link_speed_enabled | if self.fdr10.enabled { LinkParameters::FDR10 } else { 0 },
             speed_ext: self.info.link_speed_ext_enabled,
         }
     }
@@ -216,6 +249,7 @@ impl Port {
         self.info.link_width_active = width;
         self.info.link_speed_active = speed;
         self.info.link_speed_ext_active = speed_ext;
+        self.fdr10.active = speed_ext == 0 && own.speed & peer.speed & LinkParameters::FDR10 != 0;
         true
     }
 
@@ -240,6 +274,10 @@ impl Port {
     }
 }
 
+fn lowest_bit(bits: u8) -> u8 {
+    bits & bits.wrapping_neg()
+}
+
 fn highest_bit(bits: u8) -> u8 {
     bits.checked_ilog2().map_or(0, |log| 1 << log)
 }
@@ -249,8 +287,8 @@ fn initial_info(link: LinkParameters, options: &DeviceOptions) -> PortInfo {
         gid_prefix: GidPrefix::DEFAULT,
         link_width_enabled: link.width,
         link_width_supported: link.width,
-        link_speed_supported: link.speed & 0xf,
-        link_speed_enabled: link.speed & 0xf,
+        link_speed_supported: link.speed & 0x7,
+        link_speed_enabled: link.speed & 0x7,
         link_speed_ext_supported: link.speed_ext & 0xf,
         link_speed_ext_enabled: link.speed_ext & 0xf,
         link_down_default_state: PhysState::Polling,
@@ -274,9 +312,20 @@ pub(crate) fn capability_mask(link: LinkParameters) -> u32 {
         | capability::IS_TRAP_SUPPORTED
         | capability::IS_SL_MAPPING_SUPPORTED
         | capability::IS_SYSTEM_IMAGE_GUID_SUPPORTED
+        | capability::IS_CAPABILITY_MASK2_SUPPORTED
         | capability::IS_CAPABILITY_MASK_NOTICE_SUPPORTED
         | capability::IS_CLIENT_REREGISTRATION_SUPPORTED
         | capability::IS_OTHER_LOCAL_CHANGES_NOTICE_SUPPORTED
+}
+
+/// More of what the ports of this device can do.
+pub(crate) fn capability_mask2(link: LinkParameters) -> u16 {
+    let if_any = |bits: u8, capability: u16| if bits == 0 { 0 } else { capability };
+    capability2::IS_SET_NODE_DESCRIPTION_SUPPORTED
+        | capability2::IS_PORT_INFO_EXTENDED_SUPPORTED
+        | if_any(link.width & 16, capability2::IS_LINK_WIDTH_2X_SUPPORTED)
+        | if_any(link.speed_ext & 4, capability2::IS_LINK_SPEED_HDR_SUPPORTED)
+        | if_any(link.speed_ext & 8, capability2::IS_LINK_SPEED_NDR_SUPPORTED)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@
 //! Everything else is discarded: more than 63 hops, a pointer that the way of arrival does not fit, a port that
 //! the node does not have. An SMP of no hops never crosses a link, since its answer would find no way back.
 
-use weft_wire::{DirectedSmp, HOPS_MAX, Lid, MAD_SIZE, PortNum};
+use weft_wire::{DirectedSmp, HOPS_MAX, INITIAL_PATH, Lid, MAD_SIZE, PortNum, RETURN_PATH};
 
 /// How an SMP came to the node's subnet management interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,13 +76,13 @@ pub(crate) fn step(smp: &mut [u8; MAD_SIZE], here: Here) -> Step {
 fn outgoing(smp: &mut [u8; MAD_SIZE], here: Here, pointer: usize, count: usize) -> Step {
     match here.arrival {
         Arrival::Local | Arrival::Lid if pointer == 0 && count == 0 => end_of_route(smp, here, pointer),
-        Arrival::Local if pointer == 0 => leave(smp, here, 1, path_entry(smp, Path::Initial, 1)),
+        Arrival::Local if pointer == 0 => leave(smp, here, 1, path_entry(smp, INITIAL_PATH, 1)),
         Arrival::Lid if pointer == 0 && here.is_switch => {
-            leave(smp, here, 1, path_entry(smp, Path::Initial, 1))
+            leave(smp, here, 1, path_entry(smp, INITIAL_PATH, 1))
         }
         Arrival::Link if 0 < pointer && pointer < count && here.is_switch => {
             note_arrival(smp, here, pointer);
-            leave(smp, here, pointer + 1, path_entry(smp, Path::Initial, pointer + 1))
+            leave(smp, here, pointer + 1, path_entry(smp, INITIAL_PATH, pointer + 1))
         }
         Arrival::Link if pointer == count && count > 0 => {
             note_arrival(smp, here, pointer);
@@ -107,13 +107,13 @@ fn returning(smp: &mut [u8; MAD_SIZE], here: Here, pointer: usize, count: usize)
     match here.arrival {
         Arrival::Local | Arrival::Lid if count == 0 && pointer == 1 => start_of_route(smp, here),
         Arrival::Local if pointer == count + 1 => {
-            leave(smp, here, count, path_entry(smp, Path::Return, count))
+            leave(smp, here, count, path_entry(smp, RETURN_PATH, count))
         }
         Arrival::Lid if pointer == count + 1 && here.is_switch => {
-            leave(smp, here, count, path_entry(smp, Path::Return, count))
+            leave(smp, here, count, path_entry(smp, RETURN_PATH, count))
         }
         Arrival::Link if 2 <= pointer && pointer <= count && here.is_switch => {
-            leave(smp, here, pointer - 1, path_entry(smp, Path::Return, pointer - 1))
+            leave(smp, here, pointer - 1, path_entry(smp, RETURN_PATH, pointer - 1))
         }
         Arrival::Link if pointer == 1 && count > 0 => start_of_route(smp, here),
         Arrival::Lid if pointer == 0 => Step::Deliver,
@@ -145,27 +145,13 @@ fn set_pointer(smp: &mut [u8; MAD_SIZE], pointer: usize) {
     DirectedSmp::hop_pointer.set(smp, pointer as u8);
 }
 
-#[derive(Clone, Copy)]
-enum Path {
-    Initial,
-    Return,
-}
-
-/// Where the two paths begin in an SMP; entry 0 of each is not used.
-const INITIAL_PATH_AT: usize = 128;
-const RETURN_PATH_AT: usize = 192;
-
 /// One entry, without decoding the other 63. The index has been checked against the hop count.
-fn path_entry(smp: &[u8; MAD_SIZE], path: Path, index: usize) -> PortNum {
-    let start = match path {
-        Path::Initial => INITIAL_PATH_AT,
-        Path::Return => RETURN_PATH_AT,
-    };
-    PortNum(smp[start + (index & HOPS_MAX)])
+fn path_entry(smp: &[u8; MAD_SIZE], path: std::ops::Range<usize>, index: usize) -> PortNum {
+    PortNum(smp[path][index & HOPS_MAX])
 }
 
 fn note_arrival(smp: &mut [u8; MAD_SIZE], here: Here, index: usize) {
-    smp[RETURN_PATH_AT + (index & HOPS_MAX)] = here.port.0;
+    smp[RETURN_PATH][index & HOPS_MAX] = here.port.0;
 }
 
 #[cfg(test)]

@@ -101,6 +101,7 @@ impl Device {
         }
         if let Some(answer) = self.subnet_answer(now, &smp) {
             self.reply_smp(now, &smp, answer);
+            self.change_asked_state();
         }
     }
 
@@ -118,5 +119,7 @@ impl Device {
     }
 }
 
+#[cfg(test)]
+mod combined;
 #[cfg(test)]
 mod tests;

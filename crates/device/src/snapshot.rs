@@ -22,7 +22,7 @@ pub struct Statistics {
     pub directed_hops: u64,
     /// Packets forwarded by the table.
     pub forwarded: u64,
-    /// Requests that the PMA answered.
+    /// Requests on queue pair 1 that the device itself answered: by its PMA, its services, or with a refusal.
     pub gmps_answered: u64,
     /// Traps sent, repetitions included.
     pub traps_sent: u64,

@@ -100,7 +100,7 @@ impl Device {
         }
         if packet.vl() != VirtualLane::MANAGEMENT {
             let lane = self.sl_to_vl.lane(input, output, packet.service_level());
-            if lane == VirtualLane::MANAGEMENT {
+            if lane == VirtualLane::MANAGEMENT || lane.0 >= self.ports[usize::from(output.0)].lanes {
                 return self.relay_error(input, DropReason::NoLane);
             }
             packet.set_vl(lane);
@@ -114,6 +114,11 @@ impl Device {
     fn relay_error(&mut self, input: PortNum, reason: DropReason) {
         if let Some(port) = self.ports.get_mut(usize::from(input.0)) {
             port.counters.port_rcv_switch_relay_errors += 1;
+            match reason {
+                DropReason::Loop => port.counters.port_looping_errors += 1,
+                DropReason::NoLane => port.counters.port_vl_mapping_errors += 1,
+                _ => port.counters.port_dlid_mapping_errors += 1,
+            }
         }
         self.discard(input, reason);
     }

@@ -1,5 +1,7 @@
 //! Devices on a bench, for this crate's own tests.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use weft_machine::{Machine, Time};
 use weft_wire::{
     AddressedMad, AttributeId, DirectedSmp, Guid, Lid, LinearForwardingTable, LinkParameters, Mad, MadHeader,
@@ -179,6 +181,48 @@ impl Bench {
 
     pub(crate) fn send(&mut self, mad: AddressedMad) -> Vec<Output> {
         self.input(Input::Send { client: CLIENT, mad })
+    }
+}
+
+/// Devices with cables between them, in a time that stands still.
+pub(crate) struct Network {
+    pub(crate) benches: Vec<Bench>,
+    /// By device and port: the other end.
+    cables: BTreeMap<(usize, PortNum), (usize, PortNum)>,
+    /// What programs were given: at which device, which one, and what.
+    pub(crate) delivered: Vec<(usize, ClientId, AddressedMad)>,
+}
+
+impl Network {
+    pub(crate) fn new(benches: Vec<Bench>) -> Self {
+        Self { benches, cables: BTreeMap::new(), delivered: Vec::new() }
+    }
+
+    /// A cable between two ports, and its link up.
+    pub(crate) fn cable(&mut self, one: (usize, u8), other: (usize, u8)) {
+        let ends = [one, other].map(|(device, port)| (device, PortNum(port)));
+        self.cables.extend([(ends[0], ends[1]), (ends[1], ends[0])]);
+        for (device, port) in ends {
+            self.benches[device].link_up(port);
+        }
+    }
+
+    /// Feeds one device, and passes packets on until all is quiet.
+    pub(crate) fn input(&mut self, device: usize, input: Input) {
+        let mut waiting = VecDeque::from([(device, input)]);
+        while let Some((device, input)) = waiting.pop_front() {
+            for output in self.benches[device].input(input) {
+                match output {
+                    Output::Transmit { port, packet } => {
+                        if let Some(&(device, port)) = self.cables.get(&(device, port)) {
+                            waiting.push_back((device, Input::Receive { port, packet }));
+                        }
+                    }
+                    Output::Deliver { client, mad } => self.delivered.push((device, client, mad)),
+                    Output::SetLink { .. } | Output::Registered { .. } | Output::Event(_) => {}
+                }
+            }
+        }
     }
 }
 

@@ -109,7 +109,7 @@ fn input() -> impl Strategy<Value = Option<Input>> {
         1 => port().prop_map(|port| Some(Input::LinkUp { port, peer: LINK })),
         1 => port().prop_map(|port| Some(Input::LinkDown { port })),
         1 => port().prop_map(|port| Some(Input::TransmitDropped { port })),
-        1 => port().prop_map(|port| Some(Input::ReceiveError { port })),
+        1 => (port(), any::<bool>()).prop_map(|(port, physical)| Some(Input::ReceiveError { port, physical })),
         1 => (client(), port(), vec(registration, 0..3)).prop_map(|(client, port, registrations)| {
             Some(Input::Attach { client, port, registrations })
         }),

@@ -4,15 +4,12 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
-use weft_wire::{AddressedMad, DirectedSmp, MgmtClass, Smp, TransactionId, status};
+use weft_wire::{AddressedMad, DirectedSmp, INITIAL_PATH, MgmtClass, Smp, TransactionId, status};
 
 use crate::Stats;
 
 /// The widest window: 2 to the 16.
 pub const WINDOW_MAX: u32 = 1 << 16;
-
-/// Where a directed-route SMP has its initial path (IBA 14.2.1.2).
-const INITIAL_PATH: std::ops::Range<usize> = 128..192;
 
 /// How many requests a slot can tell apart.
 const TURNS: u32 = u32::MAX / WINDOW_MAX;
@@ -83,7 +80,8 @@ pub struct Transactions<K> {
     queue: VecDeque<(K, AddressedMad)>,
     slots: Vec<Slot<K>>,
     free: Vec<u32>,
-    /// Slots whose attempt timed out and is to be made again; at most one entry per slot.
+    /// Slots whose attempt timed out and is to be made again. One that was answered meanwhile stays in it until its
+    /// turn comes, and is then passed over.
     resend: VecDeque<u32>,
     oldest: u32,
     youngest: u32,
@@ -147,9 +145,12 @@ impl<K> Transactions<K> {
 
     /// What may go onto the wire now; `None` when nothing waits or the window is full. Retries go first.
     pub fn poll_transmit(&mut self, now: Time) -> Option<AddressedMad> {
-        if let Some(at) = self.resend.pop_front() {
-            self.stats.retries += 1;
-            return self.transmit(now, at);
+        while let Some(at) = self.resend.pop_front() {
+            // Unless its answer came late, and the slot is free or has another request.
+            if self.waiting(at).is_some_and(|waiting| !waiting.listed) {
+                self.stats.retries += 1;
+                return self.transmit(now, at);
+            }
         }
         if self.in_flight >= self.limits.window {
             return None;
@@ -290,13 +291,9 @@ impl<K> Transactions<K> {
         Some(request)
     }
 
-    /// Takes a slot out of the list of deadlines, or out of those to be sent again.
+    /// Takes a slot out of the list of deadlines, if it is there.
     fn unlist(&mut self, at: u32) {
-        let Some(waiting) = self.waiting(at) else { return };
-        if !waiting.listed {
-            self.resend.retain(|other| *other != at);
-            return;
-        }
+        let Some(waiting) = self.waiting(at).filter(|waiting| waiting.listed) else { return };
         let (before, after) = (waiting.before, waiting.after);
         waiting.listed = false;
         match self.waiting(before) {

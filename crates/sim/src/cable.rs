@@ -80,6 +80,5 @@ impl Cabling {
 
 /// What a port that has just been switched on says in its hello.
 pub(crate) fn initial_parameters(fabric: &Fabric, end: PortRef) -> LinkParameters {
-    let enabled = fabric.port(end).map(|port| port.enabled).unwrap_or_default();
-    LinkParameters { width: enabled.width, speed: enabled.speed, speed_ext: enabled.speed_ext }
+    fabric.port(end).map(|port| port.enabled).unwrap_or_default().into()
 }

@@ -2,7 +2,6 @@
 
 use weft_device::{DeviceConfig, DeviceOptions, PortConfig};
 use weft_topology::{Fabric, NodeIndex};
-use weft_wire::LinkParameters;
 
 /// A node of the cabling as a device, here and in a laboratory of processes.
 ///
@@ -10,12 +9,8 @@ use weft_wire::LinkParameters;
 /// When the index is not one of this fabric's.
 pub fn device_config(fabric: &Fabric, index: NodeIndex, options: &DeviceOptions) -> DeviceConfig {
     let node = fabric.node(index);
-    let ports = node.external_ports().map(|(_, port)| {
-        let enabled = port.enabled;
-        let link =
-            LinkParameters { width: enabled.width, speed: enabled.speed, speed_ext: enabled.speed_ext };
-        PortConfig { guid: port.guid, link }
-    });
+    let ports =
+        node.external_ports().map(|(_, port)| PortConfig { guid: port.guid, link: port.enabled.into() });
     DeviceConfig {
         kind: node.kind,
         guid: node.guid,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use weft_wire::LinkParameters;
 
 /// How many lanes a link bundles. Ordered from narrow to wide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -182,6 +183,14 @@ impl LinkMasks {
             speed_ext: self.speed_ext & other.speed_ext,
             fdr10: self.fdr10 && other.fdr10,
         }
+    }
+}
+
+impl From<LinkMasks> for LinkParameters {
+    /// What a port with these masks says to the other end of its cable.
+    fn from(masks: LinkMasks) -> Self {
+        let fdr10 = if masks.fdr10 { Self::FDR10 } else { 0 };
+        Self { width: masks.width, speed: masks.speed | fdr10, speed_ext: masks.speed_ext }
     }
 }
 

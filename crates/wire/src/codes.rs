@@ -140,6 +140,18 @@ impl Method {
     pub const fn is_response(self) -> bool {
         self.code() & 0x80 != 0
     }
+
+    /// The method that answers this one when it asks for something; Set is answered by GetResp (IBA 13.4.5). A
+    /// Report is answered by whoever subscribed to it, and by nobody else.
+    pub const fn response(self) -> Option<Self> {
+        match self {
+            Self::Get | Self::Set => Some(Self::GetResp),
+            Self::GetTable | Self::GetTraceTable => Some(Self::GetTableResp),
+            Self::GetMulti => Some(Self::GetMultiResp),
+            Self::Delete => Some(Self::DeleteResp),
+            _ => None,
+        }
+    }
 }
 
 codes! {
@@ -214,12 +226,42 @@ codes! {
         PortCountersExtended = 0x001d,
         /// A subnet manager's state.
         SmInfo = 0x0020,
+        /// A port's error correction.
+        PortInfoExtended = 0x0033,
+        /// A port's FDR10 speed, in devices with Mellanox chips.
+        MlnxExtPortInfo = 0xff90,
     }
 }
 
+/// Attributes of performance management (IBA 16.1.3, 16.1.4). Some share their number with one of subnet management;
+/// the class tells them apart.
 impl AttributeId {
-    /// PortCounters shares its number with SwitchInfo; the class tells them apart (IBA 16.1.3.5).
-    pub const PORT_COUNTERS: Self = Self::SwitchInfo;
+    /// No attribute: what the OpenIB ping service is asked for.
+    pub const NONE: Self = Self(0);
+    /// What is to be sampled.
+    pub const PORT_SAMPLES_CONTROL: Self = Self(0x10);
+    /// What was sampled.
+    pub const PORT_SAMPLES_RESULT: Self = Self(0x11);
+    /// A port's counters.
+    pub const PORT_COUNTERS: Self = Self(0x12);
+    /// What was wrong with packets that came in.
+    pub const PORT_RCV_ERROR_DETAILS: Self = Self(0x15);
+    /// Why packets were dropped on departure.
+    pub const PORT_XMIT_DISCARD_DETAILS: Self = Self(0x16);
+    /// Packets received with one opcode.
+    pub const PORT_OP_RCV_COUNTERS: Self = Self(0x17);
+    /// Flow control packets of the link.
+    pub const PORT_FLOW_CTL_COUNTERS: Self = Self(0x18);
+    /// Packets received with one opcode, by lane.
+    pub const PORT_VL_OP_PACKETS: Self = Self(0x19);
+    /// Data received with one opcode, by lane.
+    pub const PORT_VL_OP_DATA: Self = Self(0x1a);
+    /// Wrong flow control updates, by lane.
+    pub const PORT_VL_XMIT_FLOW_CTL_UPDATE_ERRORS: Self = Self(0x1b);
+    /// Time that data waited, by lane.
+    pub const PORT_VL_XMIT_WAIT_COUNTERS: Self = Self(0x1c);
+    /// What was sampled, with 64-bit counters.
+    pub const PORT_SAMPLES_RESULT_EXTENDED: Self = Self(0x1e);
 }
 
 codes! {
@@ -310,12 +352,28 @@ pub mod capability {
     pub const IS_EXTENDED_SPEEDS_SUPPORTED: u32 = 1 << 14;
     /// CapabilityMask2 means something.
     pub const IS_CAPABILITY_MASK2_SUPPORTED: u32 = 1 << 15;
+    /// The node answers a vendor's classes.
+    pub const IS_VENDOR_CLASS_SUPPORTED: u32 = 1 << 20;
     /// The port says when its capability mask changes.
     pub const IS_CAPABILITY_MASK_NOTICE_SUPPORTED: u32 = 1 << 22;
     /// The port asks its clients to register again when told to.
     pub const IS_CLIENT_REREGISTRATION_SUPPORTED: u32 = 1 << 25;
     /// The port says which other things changed (trap 144).
     pub const IS_OTHER_LOCAL_CHANGES_NOTICE_SUPPORTED: u32 = 1 << 26;
+}
+
+/// Bits of PortInfo's CapabilityMask2 (IBA 14.2.5.6).
+pub mod capability2 {
+    /// NodeDescription can be set.
+    pub const IS_SET_NODE_DESCRIPTION_SUPPORTED: u16 = 1 << 0;
+    /// There is PortInfoExtended.
+    pub const IS_PORT_INFO_EXTENDED_SUPPORTED: u16 = 1 << 1;
+    /// The port can be 2x wide.
+    pub const IS_LINK_WIDTH_2X_SUPPORTED: u16 = 1 << 4;
+    /// The port can run at HDR speed.
+    pub const IS_LINK_SPEED_HDR_SUPPORTED: u16 = 1 << 5;
+    /// The port can run at NDR speed.
+    pub const IS_LINK_SPEED_NDR_SUPPORTED: u16 = 1 << 10;
 }
 
 /// Trap numbers of generic notices (IBA 13.4.9, 14.3.1), and the two that the papers name.

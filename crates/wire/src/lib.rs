@@ -31,13 +31,16 @@ mod mad;
 mod notice;
 mod packet;
 mod perf;
+mod perf_details;
+mod perf_samples;
 mod rmpp;
 mod smp;
 mod value;
+mod vendor;
 
 pub use codes::{
     AttributeId, LinkNextHeader, Method, MgmtClass, Mtu, NodeType, NoticeType, PhysState, PortState, SmState,
-    VlCap, capability, opcode, status, trap,
+    VlCap, capability, capability2, opcode, status, trap,
 };
 pub use crc::{icrc, vcrc};
 pub use ids::{
@@ -46,8 +49,8 @@ pub use ids::{
 };
 pub use layout::{Field, Row};
 pub use mad::{
-    AddressedMad, DirectedSmp, HOPS_MAX, LinkParameters, MAD_SIZE, Mad, MadHeader, MethodMask, NotAMad,
-    PerfMad, Registration, SMP_DATA, Smp,
+    AddressedMad, DirectedSmp, HOPS_MAX, INITIAL_PATH, LinkParameters, MAD_SIZE, Mad, MadHeader, MethodMask,
+    NotAMad, PERF_DATA, PerfMad, RETURN_PATH, Registration, SMP_DATA, Smp,
 };
 pub use notice::{
     Details, GidDetails, KeyDetails, LocalChangesDetails, MKeyDetails, Notice, PortDetails, SwitchDetails,
@@ -57,9 +60,19 @@ pub use packet::{
     Bth, Deth, Lrh, MAD_PACKET_SIZE, MadRoute, PACKET_SIZE_MAX, PACKET_SIZE_MIN, Packet, PacketError,
 };
 pub use perf::{ClassPortInfo, PortCounters, PortCountersExtended, perf_capability};
+pub use perf_details::{
+    PortFlowCtlCounters, PortOpRcvCounters, PortRcvErrorDetails, PortVlOpData, PortVlOpPackets,
+    PortVlXmitFlowCtlUpdateErrors, PortVlXmitWaitCounters, PortXmitDiscardDetails,
+};
+pub use perf_samples::{
+    PortSamplesControl, PortSamplesResult, PortSamplesResultExtended, SampleSelect, SampleStatus,
+    sample_option,
+};
 pub use rmpp::{RMPP_AT, RMPP_END, RMPP_PAYLOAD, RMPP_VERSION, RmppHeader, RmppType, rmpp_status};
 pub use smp::{
-    GuidInfo, LinearForwardingTable, MulticastForwardingTable, NodeDescription, NodeInfo, PKeyTable,
-    PortInfo, SlToVlTable, SmInfo, SwitchInfo, VlArbitrationEntry, VlArbitrationTable,
+    GuidInfo, LinearForwardingTable, MlnxExtPortInfo, MulticastForwardingTable, NodeDescription, NodeInfo,
+    PKeyTable, PortInfo, PortInfoExtended, SlToVlTable, SmInfo, SwitchInfo, VlArbitrationEntry,
+    VlArbitrationTable,
 };
 pub use value::{Bits, Value, fits};
+pub use vendor::{OPENIB_OUI, VendorMad, sysstat};

@@ -18,6 +18,15 @@ pub const SMP_DATA: std::ops::Range<usize> = 64..128;
 /// A reserved byte and the vendor's identifier in a vendor-specific MAD with RMPP (IBA 16.5.1).
 const VENDOR_OUI: std::ops::Range<usize> = 36..40;
 
+/// Where the 192 data bytes of a performance MAD begin.
+pub const PERF_DATA: std::ops::Range<usize> = 64..256;
+
+/// Where a directed-route SMP has the ports to leave by; the first entry is not used (IBA 14.2.1.2).
+pub const INITIAL_PATH: std::ops::Range<usize> = 128..192;
+
+/// Where a directed-route SMP has the ports of arrival; the first entry is not used (IBA 14.2.1.2).
+pub const RETURN_PATH: std::ops::Range<usize> = 192..256;
+
 /// The deepest directed route: hop pointer and hop count go to 63 (IBA 14.2.1.2).
 pub const HOPS_MAX: usize = 63;
 
@@ -320,10 +329,15 @@ impl<const N: usize> From<[Method; N]> for MethodMask {
 pub struct LinkParameters {
     /// LinkWidthEnabled: 1x = 1, 4x = 2, 8x = 4, 12x = 8, 2x = 16.
     pub width: u8,
-    /// LinkSpeedEnabled: SDR = 1, DDR = 2, QDR = 4.
+    /// LinkSpeedEnabled: SDR = 1, DDR = 2, QDR = 4; and FDR10 = 8, which PortInfo has no bit for.
     pub speed: u8,
     /// LinkSpeedExtEnabled: FDR = 1, EDR = 2, HDR = 4, NDR = 8.
     pub speed_ext: u8,
+}
+
+impl LinkParameters {
+    /// FDR10 in `speed`. Only MlnxExtPortInfo tells of it; PortInfo says QDR.
+    pub const FDR10: u8 = 8;
 }
 
 layout! {

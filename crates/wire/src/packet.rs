@@ -85,6 +85,7 @@ pub const PACKET_SIZE_MAX: usize = 2047 * 4 + 2;
 pub const PACKET_SIZE_MIN: usize = 8 + 12 + 4 + 2;
 
 const BTH_AT: usize = 8;
+const GRH_SIZE: usize = 40;
 const DETH_AT: usize = 20;
 const MAD_AT: usize = 28;
 const ICRC_AT: usize = MAD_AT + MAD_SIZE;
@@ -108,6 +109,14 @@ pub enum PacketError {
     Vcrc,
     /// The ICRC is wrong.
     Icrc,
+}
+
+impl PacketError {
+    /// Whether the packet was damaged on its way, as a wrong checksum says; otherwise it was sent malformed. The two
+    /// have counters of their own (IBA 16.1.4.1).
+    pub const fn is_physical(&self) -> bool {
+        matches!(self, Self::Vcrc | Self::Icrc)
+    }
 }
 
 impl fmt::Display for PacketError {
@@ -274,6 +283,16 @@ impl Packet {
         let end = self.0.len();
         let check = vcrc(&self.0[..end - 2]);
         self.0[end - 2..].copy_from_slice(&check);
+    }
+
+    /// The opcode of the base transport header; a raw packet has none.
+    pub fn op_code(&self) -> Option<u8> {
+        let at = match Lrh::link_next_header.get(self.lrh_bytes()) {
+            LinkNextHeader::IbaLocal => BTH_AT,
+            LinkNextHeader::IbaGlobal => BTH_AT + GRH_SIZE,
+            _ => return None,
+        };
+        self.0.get(at).copied()
     }
 
     /// The base transport header, when IBA transport follows the LRH directly.

@@ -54,7 +54,7 @@ layout! {
     }
 }
 
-/// Bits of the performance class's CapabilityMask (IBA 16.1.3.1).
+/// Bits of the performance class's CapabilityMask and CapabilityMask2 (IBA 16.1.3.1).
 pub mod perf_capability {
     /// Port 255 stands for all ports.
     pub const ALL_PORT_SELECT: u16 = 1 << 8;
@@ -62,6 +62,10 @@ pub mod perf_capability {
     pub const EXTENDED_WIDTH: u16 = 1 << 9;
     /// PortXmitWait is counted.
     pub const XMIT_WAIT: u16 = 1 << 12;
+    /// QP1Dropped is counted.
+    pub const QP1_DROPPED: u16 = 1 << 15;
+    /// In CapabilityMask2: PortCountersExtended has the error counters too.
+    pub const ADDITIONAL_EXTENDED: u32 = 1 << 1;
 }
 
 layout! {

@@ -229,6 +229,63 @@ layout! {
 }
 
 layout! {
+    /// A port's forward error correction (IBA 14.2.5.19).
+    pub struct PortInfoExtended: 64 {
+        /// What the port can do; the lowest bit: there are correction modes.
+        0, 32, capability_mask: u32;
+        /// The mode in use; 0 is none.
+        32, 16, fec_mode_active: u16;
+        /// Modes possible at FDR.
+        48, 16, fdr_fec_mode_supported: u16;
+        /// Modes allowed at FDR.
+        64, 16, fdr_fec_mode_enabled: u16;
+        /// Modes possible at EDR.
+        80, 16, edr_fec_mode_supported: u16;
+        /// Modes allowed at EDR.
+        96, 16, edr_fec_mode_enabled: u16;
+        /// Modes possible at HDR.
+        112, 16, hdr_fec_mode_supported: u16;
+        /// Modes allowed at HDR.
+        128, 16, hdr_fec_mode_enabled: u16;
+        /// Modes possible at NDR.
+        144, 16, ndr_fec_mode_supported: u16;
+        /// Modes allowed at NDR.
+        160, 16, ndr_fec_mode_enabled: u16;
+        /// Reserved.
+        176, 336, reserved_176: [u8; 42];
+    }
+}
+
+layout! {
+    /// A port's FDR10 speed, an attribute of Mellanox's own.
+    pub struct MlnxExtPortInfo: 64 {
+        /// Reserved.
+        0, 24, reserved_0: u32;
+        /// In a Set: which of the states below it changes; 1 is the speed.
+        24, 8, state_change_enable: u8;
+        /// Reserved.
+        32, 24, reserved_32: u32;
+        /// Speeds possible; 1 is FDR10.
+        56, 8, link_speed_supported: u8;
+        /// Reserved.
+        64, 24, reserved_64: u32;
+        /// Speeds allowed.
+        88, 8, link_speed_enabled: u8;
+        /// Reserved.
+        96, 24, reserved_96: u32;
+        /// The speed in use; 0 when it is none of these.
+        120, 8, link_speed_active: u8;
+        /// Error correction and retransmission, which nothing here has.
+        128, 384, reserved_128: [u8; 48];
+    }
+}
+
+impl MlnxExtPortInfo {
+    /// FDR10 in the speeds, and the speed in what a Set changes.
+    pub const FDR10: u8 = 1;
+}
+
+layout! {
     /// A block of 32 partition keys (IBA 14.2.5.7).
     pub struct PKeyTable: 64 {
         /// The block's keys; 0 is an empty entry.

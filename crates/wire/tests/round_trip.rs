@@ -79,9 +79,33 @@ structures! {
     ClassPortInfo: 72 bytes;
     PortCounters: 44 bytes;
     PortCountersExtended: 184 bytes;
+    PortInfoExtended: 64 bytes;
+    MlnxExtPortInfo: 64 bytes;
+    PortRcvErrorDetails: 16 bytes;
+    PortXmitDiscardDetails: 12 bytes;
+    PortOpRcvCounters: 12 bytes;
+    PortFlowCtlCounters: 12 bytes;
+    PortVlOpPackets: 36 bytes;
+    PortVlOpData: 68 bytes;
+    PortVlXmitFlowCtlUpdateErrors: 8 bytes;
+    PortVlXmitWaitCounters: 36 bytes;
+    PortSamplesControl: 80 bytes;
+    PortSamplesResult: 64 bytes;
+    PortSamplesResultExtended: 128 bytes;
+    VendorMad: 256 bytes;
     Lrh: 8 bytes;
     Bth: 12 bytes;
     Deth: 8 bytes;
+}
+
+#[test]
+fn the_paths_are_where_the_table_has_them() {
+    for (name, range) in [("initial_path", INITIAL_PATH), ("return_path", RETURN_PATH), ("data", SMP_DATA)] {
+        let row = DirectedSmp::TABLE.iter().find(|row| row.name == name).expect("a row");
+        assert_eq!((row.first / 8, row.width / 8), (range.start, range.len()), "{name}");
+    }
+    let row = PerfMad::TABLE.iter().find(|row| row.name == "data").expect("a row");
+    assert_eq!((row.first / 8, row.width / 8), (PERF_DATA.start, PERF_DATA.len()));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::*;
-use weft_wire::{AttributeId, PortCounters, Registration};
+use weft_wire::{AttributeId, Method, PortCounters, Registration};
 
 fn gmp(class: MgmtClass, method: Method, attribute_id: AttributeId) -> Mad {
     let mut mad = smp(method, attribute_id, 0, &[]);

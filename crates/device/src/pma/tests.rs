@@ -1,8 +1,9 @@
+use super::totals::write_extended;
 use super::*;
 use crate::testing::*;
 use weft_wire::{MadHeader, MgmtClass, TransactionId};
 
-fn ask(bench: &mut Bench, method: Method, attribute_id: AttributeId, data: &[u8]) -> (u16, Mad) {
+pub(super) fn ask(bench: &mut Bench, method: Method, attribute_id: AttributeId, data: &[u8]) -> (u16, Mad) {
     let mut mad = Mad::default();
     mad.set_header(&MadHeader {
         base_version: 1,
@@ -13,20 +14,20 @@ fn ask(bench: &mut Bench, method: Method, attribute_id: AttributeId, data: &[u8]
         attribute_id,
         ..MadHeader::default()
     });
-    mad.0[DATA_AT..DATA_AT + data.len()].copy_from_slice(data);
-    let answer = bench.device.performance_answer(&mad);
+    mad.0[PERF_DATA][..data.len()].copy_from_slice(data);
+    let answer = bench.device.performance_answer(bench.now, &mad, Method::GetResp);
     assert_eq!((answer.method(), answer.transaction_id()), (Method::GetResp, TransactionId(3)));
     (answer.status(), answer)
 }
 
 fn basic(bench: &mut Bench, method: Method, asked: &PortCounters) -> (u16, PortCounters) {
     let (status, mad) = ask(bench, method, AttributeId::PORT_COUNTERS, &asked.encode());
-    (status, PortCounters::decode(mad.0[DATA_AT..].first_chunk().unwrap()))
+    (status, PortCounters::decode(mad.0[PERF_DATA].first_chunk().unwrap()))
 }
 
 fn extended(bench: &mut Bench, method: Method, asked: &PortCountersExtended) -> (u16, PortCountersExtended) {
     let (status, mad) = ask(bench, method, AttributeId::PortCountersExtended, &asked.encode());
-    (status, PortCountersExtended::decode(mad.0[DATA_AT..].first_chunk().unwrap()))
+    (status, PortCountersExtended::decode(mad.0[PERF_DATA].first_chunk().unwrap()))
 }
 
 fn select(port: u8) -> PortCounters {
@@ -129,8 +130,70 @@ fn what_is_not_there_is_said_to_be_so() {
     assert_eq!(basic(&mut hca(1), Method::Get, &select(0)).0, status::BAD_VALUE);
     assert_eq!(ask(&mut bench, Method::Get, AttributeId::SmInfo, &[]).0, status::BAD_METHOD_ATTRIBUTE);
     let (_, mad) = ask(&mut bench, Method::Get, AttributeId::ClassPortInfo, &[]);
-    let info = ClassPortInfo::decode(mad.0[DATA_AT..].first_chunk().unwrap());
+    let info = ClassPortInfo::decode(mad.0[PERF_DATA].first_chunk().unwrap());
     assert_eq!((info.base_version, info.class_version), (1, 1));
-    assert_eq!(info.capability_mask2, 0b110, "the error counters of 64 bits, and QP1Dropped");
+    assert_eq!(info.capability_mask2, 0b10, "the error counters of 64 bits");
+    assert_eq!(info.capability_mask & perf_capability::QP1_DROPPED, 0, "nothing is ever dropped there");
     assert!(info.capability_mask & perf_capability::EXTENDED_WIDTH != 0);
+}
+
+/// Every method that asks for an answer, with every attribute there is and its neighbours: what is served is served,
+/// everything else is refused with the status for it.
+#[test]
+fn every_method_with_every_attribute() {
+    let asked = {
+        let mut data = [0; 192];
+        data[1] = 1;
+        data
+    };
+    for code in (0..0x100).chain([0xff00, 0xff90, 0xffff]) {
+        let attribute = AttributeId::from_code(code);
+        let (get, set) = match code {
+            0x01 | 0x11 | 0x1e => (true, false),
+            0x10 | 0x12 | 0x15..=0x1d => (true, true),
+            _ => (false, false),
+        };
+        for mut bench in [switch(2), hca(2)] {
+            let mut status = |method| ask(&mut bench, method, attribute, &asked).0;
+            let served = |served| if served { status::OK } else { status::BAD_METHOD_ATTRIBUTE };
+            assert_eq!(status(Method::Get), served(get), "Get {attribute}");
+            assert_eq!(status(Method::Set), served(set), "Set {attribute}");
+            for method in [Method::GetTable, Method::GetTraceTable, Method::GetMulti, Method::Delete] {
+                assert_eq!(status(method), status::BAD_METHOD, "{method} {attribute}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_port_that_is_not_there_has_no_counters() {
+    let counting = [0x12, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d];
+    for code in counting.into_iter().chain([0x10]) {
+        let attribute = AttributeId::from_code(code);
+        for (port, on_switch, on_hca) in
+            [(0, status::OK, status::BAD_VALUE), (3, status::BAD_VALUE, status::BAD_VALUE), (255, 0, 0)]
+        {
+            for method in [Method::Get, Method::Set] {
+                let data = [0, port, 0, 0];
+                assert_eq!(ask(&mut switch(2), method, attribute, &data).0, on_switch, "{attribute} {port}");
+                assert_eq!(ask(&mut hca(2), method, attribute, &data).0, on_hca, "{attribute} {port}");
+            }
+        }
+    }
+}
+
+#[test]
+fn another_class_version_is_refused() {
+    let mut bench = hca(1);
+    let mut mad = Mad::default();
+    mad.set_header(&MadHeader {
+        base_version: 1,
+        mgmt_class: MgmtClass::Perf,
+        class_version: 2,
+        method: Method::Get,
+        attribute_id: AttributeId::ClassPortInfo,
+        ..MadHeader::default()
+    });
+    let answer = bench.device.performance_answer(bench.now, &mad, Method::GetResp);
+    assert_eq!(answer.status(), status::BAD_VERSION);
 }

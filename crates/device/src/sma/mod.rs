@@ -4,6 +4,7 @@
 //! A wrong M_Key is not answered at all. A Set either takes every value or, with a bad one among them, none.
 
 mod lanes;
+mod link_extensions;
 mod node;
 mod port_info;
 mod tables;
@@ -23,6 +24,7 @@ type Answer = Result<[u8; 64], u16>;
 /// What a request asks, taken from its header.
 #[derive(Clone, Copy, Debug)]
 struct Request<'a> {
+    now: Time,
     /// The port of arrival.
     port: PortNum,
     modifier: u32,
@@ -43,6 +45,7 @@ impl Device {
             return None;
         }
         let request = Request {
+            now,
             port: smp.port,
             modifier: header.attribute_modifier,
             m_key: SmpLayout::m_key.get(&smp.mad.0),
@@ -74,6 +77,7 @@ impl Device {
         }
         match (method, attribute) {
             (Method::Get, AttributeId::NodeDescription) => Ok(self.description.encode()),
+            (Method::Set, AttributeId::NodeDescription) => Ok(self.set_node_description(request)),
             (Method::Get, AttributeId::NodeInfo) => Ok(self.node_info(request.port)),
             (Method::Get, AttributeId::SwitchInfo) => self.switch_info(),
             (Method::Set, AttributeId::SwitchInfo) => self.set_switch_info(request),
@@ -81,6 +85,9 @@ impl Device {
             (Method::Set, AttributeId::GuidInfo) => self.set_guid_info(request),
             (Method::Get, AttributeId::PortInfo) => self.port_info(request),
             (Method::Set, AttributeId::PortInfo) => self.set_port_info(request),
+            (Method::Get, AttributeId::PortInfoExtended) => self.port_info_extended(request),
+            (Method::Get, AttributeId::MlnxExtPortInfo) => self.mlnx_ext_port_info(request),
+            (Method::Set, AttributeId::MlnxExtPortInfo) => self.set_mlnx_ext_port_info(request),
             (Method::Get, AttributeId::PKeyTable) => self.p_key_table(request),
             (Method::Set, AttributeId::PKeyTable) => self.set_p_key_table(request),
             (Method::Get, AttributeId::SlToVlTable) => self.sl_to_vl_table(request),
@@ -154,5 +161,9 @@ fn m_key_details(smp: &Smp, m_key: MKey) -> MKeyDetails {
     details
 }
 
+#[cfg(test)]
+mod extension_tests;
+#[cfg(test)]
+mod status_table;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! NodeInfo, GUIDInfo, P_KeyTable, Notice: who the node and its ports are.
 
-use weft_wire::{GuidInfo, NodeInfo, Notice, PKeyTable, PortNum, status};
+use weft_wire::{Guid, GuidInfo, NodeDescription, NodeInfo, Notice, PKeyTable, PortNum, status};
 
 use super::{Answer, Request};
 use crate::Device;
@@ -29,6 +29,11 @@ impl Device {
         padded(&info.encode())
     }
 
+    pub(super) fn set_node_description(&mut self, request: Request<'_>) -> [u8; 64] {
+        self.set_description(request.now, NodeDescription::decode(request.data));
+        self.description.encode()
+    }
+
     pub(super) fn guid_info(&self, request: Request<'_>) -> Answer {
         let block = (request.modifier & 0xff) as usize * GUIDS;
         let port = &self.ports[usize::from(self.end_port(request.port).0)];
@@ -45,6 +50,8 @@ impl Device {
         let guids = port.guids.get_mut(block..block + GUIDS).ok_or(status::BAD_VALUE)?;
         guids.copy_from_slice(&GuidInfo::decode(request.data).guids);
         port.guids[0] = own;
+        // The last block may be longer than the port has room for.
+        port.guids[usize::from(port.info.guid_cap)..].fill(Guid(0));
         self.guid_info(request)
     }
 

@@ -47,7 +47,6 @@ fn what_is_wrong_with_a_request() {
     let mut status = |method, attribute, modifier| bench.ask(method, attribute, modifier, &[]).status();
     for (method, attribute, modifier, wanted) in [
         (Method::Set, AttributeId::NodeInfo, 0, status::BAD_METHOD_ATTRIBUTE),
-        (Method::Set, AttributeId::NodeDescription, 0, status::BAD_METHOD_ATTRIBUTE),
         (Method::Get, AttributeId::from_code(0x99), 0, status::BAD_METHOD_ATTRIBUTE),
         (Method::Get, AttributeId::SmInfo, 0, status::BAD_METHOD_ATTRIBUTE),
         (Method::GetTable, AttributeId::NodeInfo, 0, status::BAD_METHOD),

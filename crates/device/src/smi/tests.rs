@@ -50,9 +50,9 @@ fn row(out: &mut String, here: Here, smp: &mut [u8; MAD_SIZE]) {
     if step != Step::Discard && DirectedSmp::hop_pointer.get(smp) != pointer {
         write!(done, ", pointer {}", DirectedSmp::hop_pointer.get(smp)).unwrap();
     }
-    let noted = (1..64).find(|&i| smp[RETURN_PATH_AT + i] != before[RETURN_PATH_AT + i]);
+    let noted = (1..64).find(|&i| smp[RETURN_PATH.start + i] != before[RETURN_PATH.start + i]);
     if let Some(index) = noted.filter(|_| step != Step::Discard) {
-        write!(done, ", return[{index}] = {}", smp[RETURN_PATH_AT + index]).unwrap();
+        write!(done, ", return[{index}] = {}", smp[RETURN_PATH.start + index]).unwrap();
     }
     let node = if here.is_switch { "switch" } else { "HCA" };
     let (d, from, to) = (u8::from(direction), lid_name(dr_slid), lid_name(dr_dlid));

@@ -31,6 +31,10 @@ macro_rules! pinned {
     }};
 }
 
+// After the macro, which they use.
+mod extensions;
+mod perf;
+
 fn gid(prefix: u64, guid: u64) -> Gid {
     Gid { prefix: GidPrefix(prefix), guid: Guid(guid) }
 }

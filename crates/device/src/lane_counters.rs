@@ -1,0 +1,47 @@
+//! What a port counts by lane and by opcode.
+
+use weft_wire::Packet;
+
+/// A port's counters by lane.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LaneCounters {
+    /// Packets received, one entry for each opcode that there was a packet of: there are 256 at most.
+    pub(crate) by_op_code: Vec<OpCounters>,
+    /// Ticks that data waited without being sent.
+    pub(crate) xmit_wait: [u64; 16],
+    /// Wrong flow control updates.
+    pub(crate) flow_ctl_update_errors: [u64; 16],
+}
+
+/// Packets received with one opcode. Those of the port are apart from those of its lanes, since either is reset
+/// without the other.
+#[derive(Clone, Debug)]
+pub(crate) struct OpCounters {
+    pub(crate) op_code: u8,
+    /// By lane.
+    pub(crate) packets: [u64; 16],
+    /// By lane, in 4-byte words from LRH to ICRC.
+    pub(crate) data: [u64; 16],
+    pub(crate) port_packets: u64,
+    pub(crate) port_data: u64,
+}
+
+impl LaneCounters {
+    /// A packet has come in. A raw one has no opcode.
+    #[inline]
+    pub(crate) fn received(&mut self, packet: &Packet) {
+        let Some(op_code) = packet.op_code() else { return };
+        let at = self.by_op_code.iter().position(|counters| counters.op_code == op_code);
+        let at = at.unwrap_or_else(|| {
+            let (packets, data) = ([0; 16], [0; 16]);
+            self.by_op_code.push(OpCounters { op_code, packets, data, port_packets: 0, port_data: 0 });
+            self.by_op_code.len() - 1
+        });
+        let counters = &mut self.by_op_code[at];
+        let (lane, words) = (usize::from(packet.vl().0 & 0xf), u64::from(packet.words()));
+        counters.packets[lane] += 1;
+        counters.data[lane] += words;
+        counters.port_packets += 1;
+        counters.port_data += words;
+    }
+}

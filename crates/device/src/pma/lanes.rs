@@ -1,0 +1,115 @@
+//! What is counted by lane and by opcode (IBA 16.1.4.3, 16.1.4.5 to 16.1.4.8).
+//!
+//! A request names the opcode that it asks about. The tools of the field leave it zero, so zero stands for every
+//! opcode together.
+
+use weft_wire::{
+    PortOpRcvCounters, PortVlOpData, PortVlOpPackets, PortVlXmitFlowCtlUpdateErrors, PortVlXmitWaitCounters,
+};
+
+use super::attribute;
+use crate::lane_counters::OpCounters;
+use crate::port::Port;
+
+/// What is asked about one opcode, or about all of them.
+fn counted(port: &Port, op_code: u8) -> impl Iterator<Item = &OpCounters> {
+    port.by_lane.by_op_code.iter().filter(move |counters| op_code == 0 || counters.op_code == op_code)
+}
+
+/// The same, to write. An opcode of which there was no packet has nothing to be cleared.
+fn counted_mut(port: &mut Port, op_code: u8) -> impl Iterator<Item = &mut OpCounters> {
+    port.by_lane.by_op_code.iter_mut().filter(move |counters| op_code == 0 || counters.op_code == op_code)
+}
+
+/// The sum over ports of what fits the attribute's counter, which stops at its highest value.
+fn sum<const MAX: u64>(ports: &[Port], count: impl Fn(&Port) -> u64) -> u64 {
+    ports.iter().fold(0, |sum, port| sum.saturating_add(count(port).min(MAX)).min(MAX))
+}
+
+const MAX_2: u64 = 3;
+const MAX_16: u64 = u16::MAX as u64;
+const MAX_32: u64 = u32::MAX as u64;
+
+/// The lanes that a Set selects.
+fn selected(counter_select: u16) -> impl Iterator<Item = usize> {
+    (0..16).filter(move |lane| counter_select >> lane & 1 != 0)
+}
+
+attribute!(PortOpRcvCounters {
+    read(asked, ports) {
+        let count = |of: fn(&OpCounters) -> u64| {
+            sum::<MAX_32>(ports, |port| counted(port, asked.op_code).map(of).sum()) as u32
+        };
+        PortOpRcvCounters {
+            port_op_rcv_pkts: count(|counters| counters.port_packets),
+            port_op_rcv_data: count(|counters| counters.port_data),
+            ..*asked
+        }
+    }
+    write(asked, port) {
+        for counters in counted_mut(port, asked.op_code) {
+            if asked.counter_select & 1 != 0 {
+                counters.port_packets = asked.port_op_rcv_pkts.into();
+            }
+            if asked.counter_select & 2 != 0 {
+                counters.port_data = asked.port_op_rcv_data.into();
+            }
+        }
+    }
+});
+
+attribute!(PortVlOpPackets {
+    read(asked, ports) {
+        let count = |lane: usize| {
+            sum::<MAX_16>(ports, |port| counted(port, asked.op_code).map(|c| c.packets[lane]).sum()) as u16
+        };
+        PortVlOpPackets { port_vl_op_packets: std::array::from_fn(count), ..*asked }
+    }
+    write(asked, port) {
+        for counters in counted_mut(port, asked.op_code) {
+            selected(asked.counter_select)
+                .for_each(|lane| counters.packets[lane] = asked.port_vl_op_packets[lane].into());
+        }
+    }
+});
+
+attribute!(PortVlOpData {
+    read(asked, ports) {
+        let count = |lane: usize| {
+            sum::<MAX_32>(ports, |port| counted(port, asked.op_code).map(|c| c.data[lane]).sum()) as u32
+        };
+        PortVlOpData { port_vl_op_data: std::array::from_fn(count), ..*asked }
+    }
+    write(asked, port) {
+        for counters in counted_mut(port, asked.op_code) {
+            selected(asked.counter_select)
+                .for_each(|lane| counters.data[lane] = asked.port_vl_op_data[lane].into());
+        }
+    }
+});
+
+attribute!(PortVlXmitFlowCtlUpdateErrors {
+    read(asked, ports) {
+        let count = |lane: usize| sum::<MAX_2>(ports, |port| port.by_lane.flow_ctl_update_errors[lane]) as u8;
+        PortVlXmitFlowCtlUpdateErrors {
+            port_vl_xmit_flow_ctl_update_errors: std::array::from_fn(count),
+            ..*asked
+        }
+    }
+    write(asked, port) {
+        let values = asked.port_vl_xmit_flow_ctl_update_errors;
+        selected(asked.counter_select)
+            .for_each(|lane| port.by_lane.flow_ctl_update_errors[lane] = values[lane].into());
+    }
+});
+
+attribute!(PortVlXmitWaitCounters {
+    read(asked, ports) {
+        let count = |lane: usize| sum::<MAX_16>(ports, |port| port.by_lane.xmit_wait[lane]) as u16;
+        PortVlXmitWaitCounters { port_vl_xmit_wait: std::array::from_fn(count), ..*asked }
+    }
+    write(asked, port) {
+        selected(asked.counter_select)
+            .for_each(|lane| port.by_lane.xmit_wait[lane] = asked.port_vl_xmit_wait[lane].into());
+    }
+});
