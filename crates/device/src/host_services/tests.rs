@@ -123,8 +123,10 @@ fn a_switch_is_no_host() {
 fn a_program_that_registers_takes_the_services_place() {
     let mut bench = host();
     let ping = request(MgmtClass::OpenIbPing, Method::Get, AttributeId::NONE, OPENIB_OUI);
-    let registration =
-        Registration { oui: weft_wire::Oui(OPENIB_OUI), ..Registration::new(MgmtClass::OpenIbPing, 1, [Method::Get]) };
+    let registration = Registration {
+        oui: weft_wire::Oui(OPENIB_OUI),
+        ..Registration::new(MgmtClass::OpenIbPing, 1, [Method::Get])
+    };
     bench.input(crate::Input::Attach { client: CLIENT, port: ONE, registrations: vec![registration] });
     let outputs = bench.receive(ONE, gmp_packet(0, 0, 3, 7, &ping));
     assert_eq!(delivered(&outputs).map(|(client, mad)| (client, mad.mad)), Some((CLIENT, ping)));
