@@ -499,6 +499,9 @@ pub(crate) struct SmProcessArgs {
     /// Manage the fabric of this ibsim: its IBSIM_SOCKNAME, or udp:ADDRESS:PORT
     #[arg(long, value_name = "NAME")]
     pub(crate) ibsim: Option<String>,
+    /// The node that it is attached to, as SIM_HOST names it; by default the first of the file
+    #[arg(long, value_name = "NODE", requires = "ibsim")]
+    pub(crate) at: Option<String>,
     /// End when the subnet is up
     #[arg(long, requires = "ibsim")]
     pub(crate) once: bool,

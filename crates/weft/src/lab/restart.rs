@@ -31,8 +31,8 @@ impl Drop for LaunchSocket {
     }
 }
 
-/// Starts a process and returns when it has reported that it is ready. One that does not is killed. What is returned
-/// is its line to this process.
+/// Starts a process and returns when it has reported that it is ready: its line to this process. One that does not
+/// is killed.
 pub(crate) fn start(lab: &LabFolder, verb: &str, config: &Path, name: &str) -> anyhow::Result<UnixStream> {
     let path = lab.path().join(format!("launch-{}.sock", std::process::id()));
     let _ = std::fs::remove_file(&path); // Of an earlier process with the same number.

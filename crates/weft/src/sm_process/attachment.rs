@@ -133,14 +133,16 @@ impl Attachment {
         }
     }
 
-    /// The next MAD that is there already.
+    /// The next input for the machine that is there already.
     pub(super) fn next(&mut self) -> anyhow::Result<Option<Input>> {
         loop {
             match self {
                 Self::Agent(client) => match client.buffered()? {
                     None => return Ok(None),
                     Some(ServerMessage::Receive(mad)) => return Ok(Some(Input::Receive(mad))),
-                    Some(ServerMessage::PortChanged { up }) => return Ok(Some(Input::PortChanged { up })),
+                    Some(ServerMessage::PortChanged { up }) => {
+                        return Ok(Some(Input::PortChanged { up }));
+                    }
                     Some(ServerMessage::Refused { reason }) => {
                         return Err(ClientError::Refused { reason }.into());
                     }

@@ -65,7 +65,7 @@ impl SmConfig {
 
     /// A manager of its own, without a laboratory, for a fabric that ibsim emulates.
     pub(crate) fn on_ibsim(server: &str, args: &SmProcessArgs) -> Self {
-        let node = args.sm.sm_at.clone().unwrap_or_default();
+        let node = args.at.clone().unwrap_or_default();
         Self {
             lock: None,
             attach: Place::Ibsim { server: server.to_owned(), node },
