@@ -3,19 +3,28 @@
 //! `cargo fuzz run TARGET --features libfuzzer` searches for new inputs; `tests/replay.rs` replays those that were
 //! kept in `corpus/TARGET/`, so the usual test run covers them too.
 
+mod administration;
+mod mads;
+
+pub use administration::administration;
+pub use mads::{mad_layer, rmpp};
+
 use weft_device::{Device, DeviceConfig, DeviceOptions, Input, Output, PortConfig};
 use weft_machine::{Machine, Time};
 use weft_sm::GuidToLid;
 use weft_wire::{
-    AttributeId, Bth, ClassPortInfo, Details, Deth, DirectedSmp, GidDetails, Guid, GuidInfo, KeyDetails, Lid,
-    LinearForwardingTable, LinkParameters, LocalChangesDetails, Lrh, MKeyDetails, Mad, MadHeader, MadRoute,
-    Method, MgmtClass, MlnxExtPortInfo, Mtu, MulticastForwardingTable, NodeDescription, NodeInfo, NodeType,
-    Notice, PKeyTable, Packet, PerfMad, PortCounters, PortCountersExtended, PortDetails, PortFlowCtlCounters,
-    PortInfo, PortInfoExtended, PortNum, PortOpRcvCounters, PortRcvErrorDetails, PortSamplesControl,
+    AttributeId, Bth, ClassPortInfo, Details, Deth, DirectedSmp, GidDetails, Guid, GuidInfo, GuidInfoRecord,
+    InformInfo, InformInfoRecord, KeyDetails, Lid, LinearForwardingTable, LinearForwardingTableRecord,
+    LinkParameters, LinkRecord, LocalChangesDetails, Lrh, MKeyDetails, Mad, MadHeader, MadRoute, Method,
+    MgmtClass, MlnxExtPortInfo, Mtu, MulticastForwardingTable, MulticastForwardingTableRecord,
+    NodeDescription, NodeInfo, NodeRecord, NodeType, Notice, PKeyTable, PKeyTableRecord, Packet, PathRecord,
+    PerfMad, PortCounters, PortCountersExtended, PortDetails, PortFlowCtlCounters, PortInfo,
+    PortInfoExtended, PortInfoRecord, PortNum, PortOpRcvCounters, PortRcvErrorDetails, PortSamplesControl,
     PortSamplesResult, PortSamplesResultExtended, PortState, PortVlOpData, PortVlOpPackets,
-    PortVlXmitFlowCtlUpdateErrors, PortVlXmitWaitCounters, PortXmitDiscardDetails, QKey, QpNum, SlToVlTable,
-    SmInfo, Smp, SwitchDetails, SwitchInfo, SwitchKeyDetails, SystemImageGuidDetails, TrapNumber, VendorMad,
-    VirtualLane, VlArbitrationTable,
+    PortVlXmitFlowCtlUpdateErrors, PortVlXmitWaitCounters, PortXmitDiscardDetails, QKey, QpNum, RmppHeader,
+    SaMad, ServiceRecord, SlToVlTable, SlToVlTableRecord, SmInfo, SmInfoRecord, Smp, SwitchDetails,
+    SwitchInfo, SwitchInfoRecord, SwitchKeyDetails, SystemImageGuidDetails, TrapNumber, VendorMad,
+    VirtualLane, VlArbitrationRecord, VlArbitrationTable,
 };
 
 /// A fuzz target: its name, which is its corpus' folder, and what it does with an input.
@@ -23,14 +32,17 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
 pub const TARGETS: &[Target] = &[
+    ("administration", administration),
     ("decode", decode),
     ("device", device),
     ("gmp", gmp),
     ("guid2lid", guid2lid),
     ("launch", launch),
     ("link", link),
+    ("mad_layer", mad_layer),
     ("notice", notice),
     ("packet", packet),
+    ("rmpp", rmpp),
     ("topology_parse", topology_parse),
     ("umad", umad),
     ("umad_reply", umad_reply),
@@ -53,7 +65,10 @@ pub fn decode(bytes: &[u8]) {
         SwitchKeyDetails ClassPortInfo PortCounters PortCountersExtended PortRcvErrorDetails
         PortXmitDiscardDetails PortOpRcvCounters PortFlowCtlCounters PortVlOpPackets PortVlOpData
         PortVlXmitFlowCtlUpdateErrors PortVlXmitWaitCounters PortSamplesControl PortSamplesResult
-        PortSamplesResultExtended PortInfoExtended MlnxExtPortInfo VendorMad Lrh Bth Deth);
+        PortSamplesResultExtended PortInfoExtended MlnxExtPortInfo VendorMad Lrh Bth Deth RmppHeader SaMad
+        NodeRecord PortInfoRecord SwitchInfoRecord GuidInfoRecord LinkRecord SmInfoRecord
+        LinearForwardingTableRecord MulticastForwardingTableRecord PKeyTableRecord SlToVlTableRecord
+        VlArbitrationRecord InformInfo InformInfoRecord ServiceRecord PathRecord);
     if let Some(bytes) = bytes.first_chunk::<64>() {
         let _ = NodeDescription::decode(bytes).to_text();
     }

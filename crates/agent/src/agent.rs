@@ -27,6 +27,8 @@ use crate::wiring::Wiring;
 const PROGRAMS_MAX: usize = 1024;
 /// Events wait this long to be written together.
 const JOURNAL_GATHER: Duration = Duration::from_millis(20);
+/// Captured packets wait this long: less than a capture waits for those of other agents.
+const CAPTURE_GATHER: Duration = Duration::from_millis(5);
 
 /// As Rust's own programs end when their main thread panics.
 const PANIC_EXIT_CODE: i32 = 101;
@@ -90,7 +92,7 @@ impl Handler for Ear {
 /// Logs to standard error what `WEFT_LOG` asks for, `info` without it. A panic in any task ends the process:
 /// half an agent would keep its links up and forward nothing.
 pub fn run(config: &AgentConfig) -> Result<(), AgentError> {
-    crate::log::to_stderr();
+    crate::log::log_to_stderr();
     end_on_panic();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -159,6 +161,7 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
         spawn_local(ring(agent.clone(), alarm)),
         spawn_local(work(agent.clone(), signals.clone())),
         spawn_local(write_journal(agent.clone(), signals.clone())),
+        spawn_local(write_captures(agent.clone(), signals.clone())),
         spawn_local({
             let (agent, path) = (agent.clone(), config.launch_socket.clone());
             async move { launcher::converse(agent, path.as_deref()).await }
@@ -174,6 +177,7 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
         core.issm.clear();
         core.recorder.agent("agent-stopped");
         core.recorder.journal.flush();
+        core.taps.flush();
     });
     // The lock is still held, so the socket is this process's own.
     let _ = std::fs::remove_file(&config.attach_socket);
@@ -251,5 +255,13 @@ async fn write_journal(agent: Rc<Agent>, signals: Rc<Signals>) {
         signals.journal.notified().await;
         tokio::time::sleep(JOURNAL_GATHER).await;
         agent.with_core(|core| core.recorder.journal.flush());
+    }
+}
+
+async fn write_captures(agent: Rc<Agent>, signals: Rc<Signals>) {
+    loop {
+        signals.captured.notified().await;
+        tokio::time::sleep(CAPTURE_GATHER).await;
+        agent.with_core(|core| core.taps.flush());
     }
 }

@@ -105,6 +105,13 @@ impl Program {
         if std::mem::replace(&mut outgoing.noted, true) { Queued::No } else { Queued::ToBeNoted }
     }
 
+    /// Gathers a captured packet, to be written with the next [`Program::flush`]; false when too much waits already.
+    pub(crate) fn queue_captured(&self, message: &ServerMessage) -> bool {
+        let outgoing = &mut *self.outgoing.borrow_mut();
+        let room = !outgoing.closing && outgoing.waiting() <= OUTGOING_BYTES_MAX;
+        room && encode_into(message, &mut outgoing.bytes).is_ok()
+    }
+
     /// Whether the program may ask more.
     fn has_room(&self) -> bool {
         self.outgoing.borrow().waiting() <= OUTGOING_BYTES_MAX
@@ -240,7 +247,7 @@ fn take_messages(
                     core.program_attaches(program, node, port, registrations);
                 }
                 ClientMessage::Control { request, body } => {
-                    let body = core.control(&body);
+                    let body = core.control(program, &body);
                     core.answer(program, &ServerMessage::Reply { request, body });
                     if !program.has_room() {
                         core.recorder.count("programs_paused");

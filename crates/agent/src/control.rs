@@ -1,17 +1,22 @@
 //! What an agent answers about itself.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use weft_device::PortSnapshot;
 use weft_link::{CableEnd, Links};
-use weft_umad::{AgentStatus, ControlReply, ControlRequest, DeviceStatus, PortEnd, PortStatus, PortTotals};
+use weft_umad::{
+    AgentStatus, ControlReply, ControlRequest, DeviceStatus, PortEnd, PortStatus, PortTotals, Tap,
+};
 
+use crate::client::Program;
 use crate::core::{Core, Hosted};
+use crate::tap::Tapped;
 use crate::wiring::{Attachment, Jack};
 
 impl Core {
     /// Answers one question.
-    pub(crate) fn control(&mut self, request: &ControlRequest) -> ControlReply {
+    pub(crate) fn control(&mut self, program: &Rc<Program>, request: &ControlRequest) -> ControlReply {
         match request {
             ControlRequest::Status => ControlReply::Status(self.status()),
             ControlRequest::Ports => ControlReply::Ports(self.ports()),
@@ -21,11 +26,26 @@ impl Core {
                     Err(reason) => ControlReply::Failed { reason },
                 }
             }
+            ControlRequest::Capture(tap) => match self.capture(program, tap) {
+                Ok(()) => ControlReply::Done,
+                Err(reason) => ControlReply::Failed { reason },
+            },
+            ControlRequest::EndCapture => match self.taps.forget(program) {
+                Some(totals) => ControlReply::CaptureEnded(totals),
+                None => ControlReply::Failed { reason: "this connection captures nothing".into() },
+            },
             ControlRequest::Shutdown => {
                 self.signals.stop.notify_one();
                 ControlReply::Done
             }
         }
+    }
+
+    fn capture(&mut self, program: &Rc<Program>, tap: &Tap) -> Result<(), String> {
+        let tapped = Tapped::find(tap, &self.wiring, |end| self.by_guid.get(&end.node).copied())?;
+        self.taps.listen(program, tapped)?;
+        self.recorder.count("captures");
+        Ok(())
     }
 
     fn status(&self) -> AgentStatus {
@@ -102,10 +122,23 @@ impl Core {
                 xmit_words: counters.port_xmit_data,
                 rcv_packets: counters.port_rcv_pkts,
                 rcv_words: counters.port_rcv_data,
-                rcv_errors: counters.port_rcv_errors,
-                xmit_discards: counters.port_xmit_discards,
-                vl15_dropped: counters.vl15_dropped,
+                unicast_xmit_packets: counters.port_unicast_xmit_pkts,
+                unicast_rcv_packets: counters.port_unicast_rcv_pkts,
+                multicast_xmit_packets: counters.port_multicast_xmit_pkts,
+                multicast_rcv_packets: counters.port_multicast_rcv_pkts,
+                symbol_errors: counters.symbol_error_counter,
+                link_error_recovery: counters.link_error_recovery_counter,
                 link_downed: counters.link_downed_counter,
+                rcv_errors: counters.port_rcv_errors,
+                rcv_remote_physical_errors: counters.port_rcv_remote_physical_errors,
+                rcv_switch_relay_errors: counters.port_rcv_switch_relay_errors,
+                xmit_discards: counters.port_xmit_discards,
+                xmit_constraint_errors: counters.port_xmit_constraint_errors,
+                rcv_constraint_errors: counters.port_rcv_constraint_errors,
+                local_link_integrity_errors: counters.local_link_integrity_errors,
+                excessive_buffer_overrun_errors: counters.excessive_buffer_overrun_errors,
+                vl15_dropped: counters.vl15_dropped,
+                xmit_wait: counters.port_xmit_wait,
                 peers_refused,
             },
         }

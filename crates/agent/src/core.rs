@@ -25,6 +25,7 @@ use crate::client::{Program, Queued};
 use crate::clock::{Clock, Deadlines};
 use crate::config::AgentConfig;
 use crate::record::{Recorder, Who};
+use crate::tap::{Direction, Taps};
 use crate::user::{IssmFiles, OpenPorts, ca_attributes};
 use crate::wiring::{Attachment, Place, Wiring};
 
@@ -42,6 +43,8 @@ pub(crate) struct Signals {
     pub(crate) links: Notify,
     /// Lines wait to be written.
     pub(crate) journal: Notify,
+    /// Captured packets wait to be written.
+    pub(crate) captured: Notify,
     /// The agent is to stop.
     pub(crate) stop: Notify,
 }
@@ -78,6 +81,7 @@ pub(crate) struct Core {
     pub(crate) twins: Twins<Packet>,
     pub(crate) recorder: Recorder,
     pub(crate) signals: Rc<Signals>,
+    pub(crate) taps: Taps,
     clock: Clock,
     deadlines: Deadlines,
     alarm: Rc<Alarm>,
@@ -109,6 +113,7 @@ impl Core {
             twins,
             recorder,
             signals,
+            taps: Taps::new(),
             clock: Clock::start(),
             deadlines: Deadlines::new(devices.len()),
             alarm,
@@ -181,11 +186,20 @@ impl Core {
         match event {
             LinkEvent::Received { link, lane, packet } => {
                 let Some(place) = self.wiring.link_place(link) else { return };
-                let input = match Packet::parse(Vec::from(packet)) {
-                    Ok(packet) if packet.vl() == lane => Input::Receive { port: place.port, packet },
-                    Ok(_) => Input::ReceiveError { port: place.port, physical: false },
-                    Err(error) => Input::ReceiveError { port: place.port, physical: error.is_physical() },
+                // A copy for the tap, if there is one; the packet itself is taken apart.
+                let tapped = self.taps.is_active().then(|| packet.clone());
+                let error =
+                    |physical| (Input::ReceiveError { port: place.port, physical }, Direction::Damaged);
+                let (input, direction) = match Packet::parse(Vec::from(packet)) {
+                    Ok(packet) if packet.vl() == lane => {
+                        (Input::Receive { port: place.port, packet }, Direction::Received)
+                    }
+                    Ok(_) => error(false),
+                    Err(refusal) => error(refusal.is_physical()),
                 };
+                if let Some(bytes) = tapped {
+                    self.tap(place, direction, &bytes);
+                }
                 self.feed(place.device, now, input);
             }
             LinkEvent::Up { link, peer } => {
@@ -209,6 +223,9 @@ impl Core {
         match event {
             TwinEvent::Received { end, packet } => {
                 let Some(place) = self.wiring.twin_place(end) else { return };
+                if self.taps.is_active() {
+                    self.tap(place, Direction::Received, packet.bytes());
+                }
                 self.feed(place.device, now, Input::Receive { port: place.port, packet });
             }
             TwinEvent::Up { end, peer } => {
@@ -265,6 +282,9 @@ impl Core {
                     let claimed = mad::Input::Claimed { agent: mad::AgentId(key), granted: outcome.is_ok() };
                     self.layer_hears(now, client, device, claimed);
                 }
+                Output::PortChanged { client, up } => {
+                    self.deliver(client, &ServerMessage::PortChanged { up });
+                }
                 Output::SetLink { port, enabled, parameters } => {
                     self.set_link(Place { device, port }, enabled, parameters);
                 }
@@ -276,6 +296,32 @@ impl Core {
 
     #[inline]
     fn transmit(&mut self, device: usize, port: PortNum, packet: Packet) -> SendOutcome {
+        if self.taps.is_active() {
+            return self.transmit_tapped(Place { device, port }, packet);
+        }
+        self.hand_over(device, port, packet)
+    }
+
+    /// The same for packets that somebody may want to see: those that went.
+    fn transmit_tapped(&mut self, place: Place, packet: Packet) -> SendOutcome {
+        let wanted = self.taps.wants(place, Direction::Sent).then(|| packet.bytes().to_vec());
+        let outcome = self.hand_over(place.device, place.port, packet);
+        if let (Some(bytes), SendOutcome::Sent | SendOutcome::Queued) = (wanted, outcome) {
+            self.tap(place, Direction::Sent, &bytes);
+        }
+        outcome
+    }
+
+    /// Shows a packet that crosses a cable to those who listen.
+    fn tap(&mut self, place: Place, direction: Direction, packet: &[u8]) {
+        let Some(hosted) = self.devices.get(place.device) else { return };
+        if self.taps.take(place, &hosted.who, direction, packet) {
+            self.signals.captured.notify_one();
+        }
+    }
+
+    #[inline]
+    fn hand_over(&mut self, device: usize, port: PortNum, packet: Packet) -> SendOutcome {
         let no_cable = SendOutcome::Dropped(weft_link::DropReason::LinkDown);
         match (self.wiring.jack(device, port).attachment, &self.links) {
             (Attachment::Twin(end), _) => self.twins.send(end, packet),
@@ -384,6 +430,7 @@ impl Core {
 
     /// A program's connection has ended.
     pub(crate) fn program_gone(&mut self, program: &Rc<Program>) {
+        self.taps.forget(program);
         if let Some(client) = program.attached()
             && let Some((_, device)) = self.programs.remove(&client)
         {

@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::time::SystemTime;
 
 use serde_json::{Map, Value};
+
+use crate::utc::Utc;
 
 /// More than this waits for no further line.
 const GATHERED_BYTES_MAX: usize = 32 * 1024;
@@ -40,7 +41,7 @@ impl Journal {
         if self.file.is_none() {
             return;
         }
-        object.insert("time".into(), timestamp().into());
+        object.insert("time".into(), Utc::now().rfc3339(3).into());
         object.insert("source".into(), self.source.clone().into());
         object.insert("event".into(), event.into());
         self.gathered.push_str(&Value::Object(object).to_string());
@@ -75,28 +76,6 @@ impl Drop for Journal {
     }
 }
 
-/// Now, in UTC, as RFC 3339 with milliseconds.
-fn timestamp() -> String {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let (seconds, millis) = (since.as_secs(), since.subsec_millis());
-    let (year, month, day) = date(seconds / 86_400);
-    let second = seconds % 86_400;
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
-}
-
-/// The date of a day counted from 1970-01-01. Years are counted from March, so that the leap day comes last.
-fn date(days_since_1970: u64) -> (u64, u64, u64) {
-    let days = days_since_1970 + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (era * 400 + year + u64::from(month <= 2), month, day)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,15 +104,5 @@ mod tests {
         journal.record("link-up", &[]);
         journal.flush();
         assert!(!path.exists());
-    }
-
-    #[test]
-    fn days_have_dates() {
-        assert_eq!(date(0), (1970, 1, 1));
-        assert_eq!(date(59), (1970, 3, 1));
-        assert_eq!(date(11_016), (2000, 2, 29));
-        assert_eq!(date(11_017), (2000, 3, 1));
-        assert_eq!(date(20_777), (2026, 11, 20));
-        assert_eq!(date(47_540), (2100, 2, 28));
     }
 }

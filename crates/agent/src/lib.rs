@@ -24,9 +24,13 @@ mod launcher;
 mod log;
 mod record;
 mod socket;
+mod tap;
 mod user;
+mod utc;
 mod wiring;
 
 pub use agent::{AgentError, run, serve};
 pub use config::{AgentConfig, CableConfig, ConfigError, LINK_TIMEOUT_MS};
 pub use journal::Journal;
+pub use log::log_to_stderr;
+pub use utc::Utc;

@@ -1,12 +1,13 @@
-//! What the agent logs.
+//! What processes of a laboratory log.
 
 use tracing::warn;
 use tracing_subscriber::filter::{LevelFilter, ParseError, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// Logs to standard error what `WEFT_LOG` asks for.
-pub(crate) fn to_stderr() {
+/// Logs to standard error what `WEFT_LOG` asks for, `info` of weft's own without it. A wish that makes no sense is
+/// said and taken for that.
+pub fn log_to_stderr() {
     let wish = std::env::var("WEFT_LOG").unwrap_or_default();
     let (filter, wrong) = match filter(&wish) {
         Ok(filter) => (filter, None),
@@ -21,7 +22,7 @@ pub(crate) fn to_stderr() {
     }
 }
 
-/// A level, or directives as the subnet manager takes them: `warn,weft_link=debug`.
+/// A level, or directives: `warn,weft_link=debug`.
 fn filter(wish: &str) -> Result<Targets, ParseError> {
     match wish.trim() {
         "" => Ok(only_weft(LevelFilter::INFO)),

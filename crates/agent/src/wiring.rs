@@ -100,6 +100,11 @@ impl Wiring {
         self.jacks.get(device).and_then(|jacks| jacks.get(usize::from(port.0))).copied().unwrap_or(EMPTY)
     }
 
+    /// Whether a device has this port, cabled or not. Port 0 is none that a cable could be at.
+    pub(crate) fn has_port(&self, device: usize, port: PortNum) -> bool {
+        port != PortNum::ZERO && self.jacks.get(device).is_some_and(|jacks| usize::from(port.0) < jacks.len())
+    }
+
     pub(crate) fn jack_mut(&mut self, place: Place) -> Option<&mut Jack> {
         self.jacks.get_mut(place.device)?.get_mut(usize::from(place.port.0))
     }

@@ -6,6 +6,7 @@ mod common;
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
+use std::time::Instant;
 
 use common::{Fabric, HCA_A, HCA_B, PATIENCE, Running, SWITCH, end, get, node_at};
 use weft_agent::AgentError;
@@ -150,7 +151,10 @@ fn who_asks_for_what_is_not_there_is_refused() {
     assert!(matches!(unattached.recv(PATIENCE), Err(ClientError::Closed)));
     walk(agent);
     // Those that were sent away are forgotten.
-    while agent.status().devices.iter().any(|device| device.clients > 0) {}
+    let deadline = Instant::now() + PATIENCE;
+    while agent.status().devices.iter().any(|device| device.clients > 0) {
+        assert!(Instant::now() < deadline, "they are not forgotten");
+    }
     agents.into_iter().for_each(Running::stop);
 }
 

@@ -33,7 +33,6 @@ mod reason;
 mod session;
 mod transport;
 mod twin;
-mod watch;
 
 pub use alarm::Alarm;
 pub use cable::{Cable, CableEnd, DropReason, Handler, LinkEvent, LinkIndex, PeerStats, SendOutcome, Stats};

@@ -4,14 +4,12 @@ use std::cell::{Cell, Ref, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use quinn::{ClientConfig, Connection, Endpoint, SendDatagramError};
 use tokio::sync::Notify;
 use weft_wire::{LinkParameters, VirtualLane};
 
-use crate::alarm::Alarm;
 use crate::cable::{
     Cable, CableEnd, DropReason, Handler, LinkEvent, LinkIndex, PeerStats, SendOutcome, Stats,
 };
@@ -20,7 +18,6 @@ use crate::identity::Identity;
 use crate::lanes::{self, LaneQueue, PACKET_BYTES_MAX};
 use crate::reason::{CloseCode, DownReason};
 use crate::transport::{self, BindError};
-use crate::watch::{self, Heard};
 use crate::{accept, dial};
 
 /// How an agent's links behave.
@@ -86,8 +83,6 @@ impl Links {
             }
         }
         let (endpoint, client) = transport::open(address, identity, &config)?;
-        let alarm = Alarm::new().map_err(|source| BindError::Socket { address, source })?;
-        let timeout = Duration::from_millis(config.link_timeout_ms);
         let slots = cables.into_iter().map(Slot::new).collect();
         let inner = Rc::new(Inner {
             endpoint,
@@ -102,7 +97,6 @@ impl Links {
             peers: Cell::default(),
         });
         tokio::task::spawn_local(accept::accept_forever(inner.clone()));
-        tokio::task::spawn_local(watch::watch(Rc::downgrade(&inner), alarm, timeout));
         Ok(Self { inner })
     }
 
@@ -311,15 +305,6 @@ impl Slot {
         }
     }
 
-    /// Ends the connection for its peer's silence. The link is down when the task that reads it tells of it, which
-    /// is at once, and not before.
-    pub(crate) fn end_for_silence(&self) {
-        if let Some(live) = self.live.borrow().as_ref() {
-            self.closing.replace(Some(DownReason::Silent));
-            live.connection.close(CloseCode::Silent.var_int(), b"silent");
-        }
-    }
-
     /// Installs a new connection and returns its generation.
     pub(crate) fn install(&self, connection: Connection, peer_incarnation: u64) -> u64 {
         self.closing.take();
@@ -353,8 +338,6 @@ impl Slot {
 pub(crate) struct Live {
     connection: Connection,
     pub(crate) peer_incarnation: u64,
-    /// What the watch knows.
-    pub(crate) heard: Cell<Heard>,
     /// Management packets that found QUIC's buffer full.
     backlog: Rc<RefCell<VecDeque<Bytes>>>,
     lanes: RefCell<BTreeMap<u8, Rc<LaneQueue>>>,
@@ -367,16 +350,10 @@ impl Live {
         Self {
             connection,
             peer_incarnation,
-            heard: Cell::new(Heard::now()),
             backlog: Rc::default(),
             lanes: RefCell::default(),
             lanes_read: Cell::new(0),
         }
-    }
-
-    /// How many UDP datagrams have come from the peer.
-    pub(crate) fn datagrams_received(&self) -> u64 {
-        self.connection.stats().udp_rx.datagrams
     }
 
     fn send_datagram(&self, packet: Bytes, config: &LinkConfig) -> SendOutcome {

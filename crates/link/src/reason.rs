@@ -16,7 +16,6 @@ pub(crate) enum CloseCode {
     Superseded = 2,
     Malformed = 3,
     Refused = 4,
-    Silent = 5,
 }
 
 impl CloseCode {

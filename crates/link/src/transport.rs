@@ -35,6 +35,19 @@ const CRYPTO_BUFFER_BYTES: usize = 256 << 10;
 /// Beyond 32 bits quinn does not pace.
 const WINDOW_BYTES: u64 = 1 << 40;
 
+// Liveness, in sixteenths of the link timeout. QUIC's idle timer begins anew with whatever is heard and with the
+// first packet sent after that, though not with the second (RFC 9000, section 10.1). So both ends send by themselves
+// when they have heard nothing for a keepalive: then a peer that died is noticed at the latest a keepalive and an
+// idle timeout after its last word, whatever else is sent to it. What is left of the sixteen is for timers that are
+// rounded up.
+
+/// A link without traffic is kept alive by its dialler: one side's pings are heard by both.
+const DIALLER_KEEPALIVE: u64 = 4;
+/// The accepting end asks only when the dialler's ping is overdue.
+const ACCEPTOR_KEEPALIVE: u64 = 5;
+/// QUIC's own idle timeout.
+const IDLE: u64 = 10;
+
 /// Why an agent's endpoint could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -69,11 +82,9 @@ pub(crate) fn open(
 ) -> Result<(Endpoint, ClientConfig), BindError> {
     let (client_tls, server_tls) = tls(identity)?;
     let mut client = ClientConfig::new(Arc::new(client_tls));
-    // Only the dialler keeps the link alive: one side's pings are heard by both.
-    let keep_alive = Duration::from_millis(config.link_timeout_ms) / 4;
-    client.transport_config(Arc::new(transport(config, Some(keep_alive))));
+    client.transport_config(Arc::new(transport(config, DIALLER_KEEPALIVE)));
     let mut server = ServerConfig::with_crypto(Arc::new(server_tls));
-    server.transport_config(Arc::new(transport(config, None))).migration(false);
+    server.transport_config(Arc::new(transport(config, ACCEPTOR_KEEPALIVE))).migration(false);
 
     let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &identity.derived_key("weft stateless reset")?);
     let [a, b, c, d, e, f, g, h, ..] = identity.derived_key("weft connection id")?;
@@ -119,15 +130,17 @@ fn tls(identity: &Identity) -> Result<(QuicClientConfig, QuicServerConfig), Bind
     Ok((QuicClientConfig::try_from(client).expect(holds), QuicServerConfig::try_from(server).expect(holds)))
 }
 
-fn transport(config: &LinkConfig, keep_alive: Option<Duration>) -> TransportConfig {
-    let idle = IdleTimeout::from(VarInt::from_u32(u32::try_from(config.link_timeout_ms).unwrap_or(u32::MAX)));
+/// `keepalive` in sixteenths of the link timeout.
+fn transport(config: &LinkConfig, keepalive: u64) -> TransportConfig {
+    let part_ms = |sixteenths| config.link_timeout_ms.saturating_mul(sixteenths) / 16;
+    let idle = IdleTimeout::from(VarInt::from_u32(u32::try_from(part_ms(IDLE)).unwrap_or(u32::MAX)));
     // An acknowledgement for every tenth packet: most traffic is requests and replies, which carry theirs along.
     let mut acks = AckFrequencyConfig::default();
     acks.ack_eliciting_threshold(VarInt::from_u32(10));
     let mut transport = TransportConfig::default();
     transport
         .max_idle_timeout(Some(idle))
-        .keep_alive_interval(keep_alive)
+        .keep_alive_interval(Some(Duration::from_millis(part_ms(keepalive))))
         .max_concurrent_bidi_streams(VarInt::from_u32(1))
         .max_concurrent_uni_streams(VarInt::from_u32(LANE_STREAMS))
         .stream_receive_window(VarInt::from_u32(STREAM_WINDOW_BYTES))

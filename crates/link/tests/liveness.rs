@@ -61,23 +61,71 @@ fn a_killed_acceptor_is_noticed_by_its_silence() {
     });
 }
 
+const LONG: Duration = Duration::from_secs(3);
+
+/// Kills a peer of a quiet link, sends it something when half the link timeout is about over, and sees that its silence
+/// is noticed in time all the same: QUIC's own idle timer begins anew with this packet.
+async fn send_to_the_dead(agent: &mut Agent, victim: Victim) {
+    agent.events.up().await;
+    let last_words = tokio::time::timeout(LONG / 10, agent.events.next()).await;
+    assert!(last_words.is_err(), "{last_words:?}");
+    victim.kill();
+    let killed = Instant::now();
+    let early = tokio::time::timeout(LONG.mul_f64(0.45), agent.events.next()).await;
+    assert!(early.is_err(), "down long before the link timeout: {early:?}");
+    agent.send(VL15, b"is anybody there");
+    assert_eq!(agent.events.down().await, DownReason::Silent);
+    let took = killed.elapsed();
+    assert!(took < LONG, "down only after {took:?}");
+}
+
 #[test]
-fn sending_to_a_killed_peer_does_not_keep_its_link_alive() {
+fn sending_to_a_killed_acceptor_does_not_keep_its_link_alive() {
     run(async {
         let ends = Ends::new();
-        let timeout = Duration::from_secs(3);
         let victim = ends.high_victim(with_timeout(1, 3000));
         let mut low = ends.low_agent(with_timeout(2, 3000));
-        low.events.up().await;
-        victim.kill();
-        let killed = Instant::now();
-        // QUIC's own idle timer would begin anew with this packet.
-        let early = tokio::time::timeout(timeout.mul_f64(0.6), low.events.next()).await;
-        assert!(early.is_err(), "down long before the link timeout: {early:?}");
-        low.send(VL15, b"is anybody there");
-        assert_eq!(low.events.down().await, DownReason::Silent);
-        let took = killed.elapsed();
-        assert!(took < timeout.mul_f64(1.4), "down only after {took:?}, as QUIC alone would have it");
+        send_to_the_dead(&mut low, victim).await;
+    });
+}
+
+#[test]
+fn sending_to_a_killed_dialler_does_not_keep_its_link_alive() {
+    run(async {
+        let ends = Ends::new();
+        let mut high = ends.high_agent(with_timeout(1, 3000));
+        let victim = ends.low_victim(with_timeout(2, 3000));
+        send_to_the_dead(&mut high, victim).await;
+    });
+}
+
+/// Suspends an agent for a third of its link timeout, and sees that its link outlives that at both ends.
+async fn suspend(sleeper: &mut Victim, other: &mut Agent) {
+    sleeper.events.up().await;
+    other.events.up().await;
+    sleeper.suspend(Duration::from_secs(2)).await;
+    other.send(VL15, b"good morning");
+    assert_eq!(sleeper.events.packet().await.1.as_ref(), b"good morning");
+    assert!(other.events.is_quiet());
+}
+
+#[test]
+fn a_link_outlives_that_its_acceptor_is_suspended() {
+    run(async {
+        let ends = Ends::new();
+        let mut sleeper = ends.high_victim(with_timeout(1, 6000));
+        let mut low = ends.low_agent(with_timeout(2, 6000));
+        suspend(&mut sleeper, &mut low).await;
+    });
+}
+
+#[test]
+fn a_link_outlives_that_its_dialler_is_suspended() {
+    run(async {
+        let ends = Ends::new();
+        let mut high = ends.high_agent(with_timeout(1, 6000));
+        let mut sleeper = ends.low_victim(with_timeout(2, 6000));
+        suspend(&mut sleeper, &mut high).await;
     });
 }
 

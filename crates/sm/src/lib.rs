@@ -14,7 +14,8 @@
 //! | Activate | `activate.rs` | what both ends of a cable can do | ports Armed, then Active |
 //! | Verify | `light.rs` | switches | has anything changed meanwhile? |
 //!
-//! Between sweeps `light.rs` looks for changes, when it is time and when a trap comes (`traps.rs`). Every SMP passes
+//! Between sweeps `light.rs` looks for changes, when it is time and when a trap comes (`traps.rs`), and reads back a
+//! part of what was written (`audit.rs`, `doubts.rs`). Every SMP passes
 //! through one window (`pipe.rs`). [`Survey`] reads a fabric by the same discovery without writing anything.
 //!
 //! **Invariant:** LIDs and tables follow from the cabling, the options and the LIDs on file or in the ports, never from
@@ -22,7 +23,9 @@
 //! manager reads everything and writes nothing. **Invariant:** no MAD makes the manager panic, and none makes it work
 //! without end: nodes, ports, hops, and sweeps that follow each other at once are bounded.
 //!
-//! Not here yet: electing a master among several managers, subnet administration, multicast, partitions.
+//! Subnet administration (`sa`) answers what the last sweep found, in this machine too.
+//!
+//! Not here yet: electing a master among several managers, multicast, partitions.
 //!
 //! ```
 //! use weft_machine::{Machine, Time};
@@ -46,7 +49,9 @@
 mod activate;
 mod agenda;
 mod assign;
+mod audit;
 mod discover;
+mod doubts;
 mod election;
 mod event;
 mod guid2lid;
@@ -62,6 +67,7 @@ mod pipe;
 mod program;
 mod progress;
 mod route;
+mod sa;
 mod settings;
 mod subnet;
 mod survey;
@@ -75,15 +81,20 @@ pub use manager::SubnetManager;
 pub use options::{Options, SmpRouting, VlWeight};
 pub use output::Output;
 pub use progress::{Activity, Progress};
+pub use sa::SaCounts;
 pub use survey::{Survey, SurveyOutput, Surveyed};
 
-use weft_wire::{Method, MgmtClass, Registration};
+use weft_wire::{Method, MgmtClass, Registration, SA_CLASS_VERSION};
 
-/// What the manager must be delivered besides answers: traps, and other managers' questions.
+/// What the manager must be delivered besides answers: traps, other managers' questions, and requests to subnet
+/// administration, acknowledgements of its tables among them.
 pub fn registrations() -> Vec<Registration> {
     let taken = [Method::Get, Method::Set, Method::Trap, Method::TrapRepress];
+    let asked =
+        [Method::Get, Method::Set, Method::GetTable, Method::GetTraceTable, Method::GetMulti, Method::Delete];
     vec![
         Registration::new(MgmtClass::SubnLid, 1, taken),
         Registration::new(MgmtClass::SubnDirected, 1, [Method::Get, Method::Set]),
+        Registration::new(MgmtClass::SubnAdm, SA_CLASS_VERSION, asked),
     ]
 }

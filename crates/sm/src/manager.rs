@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use weft_machine::{Machine, Time};
 use weft_routing::Lids;
-use weft_wire::{AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, PortNum, trap};
+use weft_wire::{AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, Notice, PortNum, trap};
 
 use crate::activate::Activate;
 use crate::agenda::{Agenda, Due};
+use crate::audit::Audit;
 use crate::discover::Discover;
 use crate::election::Candidate;
 use crate::held::{Held, Memory};
@@ -15,10 +16,11 @@ use crate::learn::Learn;
 use crate::light::Check;
 use crate::pipe::{Pipe, Step};
 use crate::program::Program;
+use crate::sa::{Administrator, ReadTables};
 use crate::subnet::Subnet;
 use crate::sweep::Sweep;
 use crate::traps::{self, TrapLog};
-use crate::{Activity, Event, GuidToLid, Input, Options, Output, Phase, Progress, Reason};
+use crate::{Activity, Event, GuidToLid, Input, Options, Output, Phase, Progress, Reason, SaCounts};
 
 /// The subnet manager.
 ///
@@ -57,10 +59,10 @@ pub struct SubnetManager {
     pub(crate) incomplete: u32,
     pub(crate) own_port_down: bool,
     pub(crate) is_up: bool,
-    /// Whether an audit is to follow the next heavy sweep.
-    pub(crate) audit_due: bool,
+    pub(crate) audit: Audit,
     pub(crate) progress: Progress,
     pub(crate) traps: TrapLog,
+    pub(crate) sa: Administrator,
     ignored: u64,
     outputs: VecDeque<Output>,
     now: Time,
@@ -85,6 +87,8 @@ pub(crate) enum Doing {
     Verify(Box<Check>),
     Light(Box<Check>),
     Look(Box<Check>, Reason),
+    /// Tables that subnet administration is asked for.
+    Tables(Box<ReadTables>),
 }
 
 impl Doing {
@@ -96,6 +100,7 @@ impl Doing {
             Self::Program(step) => step.as_mut(),
             Self::Activate(step) => step.as_mut(),
             Self::Verify(step) | Self::Light(step) | Self::Look(step, _) => step.as_mut(),
+            Self::Tables(step) => step.as_mut(),
         })
     }
 
@@ -109,10 +114,6 @@ impl Doing {
         }
     }
 
-    fn is_audit(&self) -> bool {
-        matches!(self, Self::Light(check) if check.is_audit())
-    }
-
     /// Whether a heavy sweep is on that has yet to ask the switches whether anything changed.
     fn will_verify(&self) -> bool {
         matches!(self, Self::Discover(_) | Self::Learn(_) | Self::Program(_) | Self::Activate(_))
@@ -124,7 +125,6 @@ impl SubnetManager {
     pub fn new(options: Options, guid2lid: &GuidToLid) -> Self {
         Self {
             pipe: Pipe::new(options.limits()).with_m_key(options.m_key),
-            options,
             guid2lid: guid2lid.clone(),
             own: None,
             doing: Doing::Detached,
@@ -141,9 +141,11 @@ impl SubnetManager {
             incomplete: 0,
             own_port_down: false,
             is_up: false,
-            audit_due: false,
+            audit: Audit::default(),
             progress: Progress::default(),
             traps: TrapLog::default(),
+            sa: Administrator::new(&options),
+            options,
             ignored: 0,
             outputs: VecDeque::new(),
             now: Time::ZERO,
@@ -156,8 +158,8 @@ impl SubnetManager {
         let activity = match &self.doing {
             Doing::Detached => Activity::Detached,
             _ if self.own_port_down => Activity::OwnPortDown,
-            Doing::Idle if self.is_up => Activity::Up,
-            Doing::Idle => Activity::Waiting,
+            Doing::Idle | Doing::Tables(_) if self.is_up => Activity::Up,
+            Doing::Idle | Doing::Tables(_) => Activity::Waiting,
             Doing::Light(_) | Doing::Look(..) => Activity::LightSweep,
             _ => self.sweep.phase().map_or(Activity::Waiting, Activity::Sweeping),
         };
@@ -178,10 +180,20 @@ impl SubnetManager {
             total: self.pipe.asked.max(self.progress.total),
             smps_sent: stats.sent,
             smps_retried: stats.retries,
-            audit_pending: self.audit_due || self.agenda.has_audit() || self.doing.is_audit(),
-            mads_ignored: self.ignored + stats.unmatched,
+            audit_pending: self.is_in_doubt(),
+            mads_ignored: self.ignored + stats.unmatched + self.sa.counts().ignored,
             ..self.progress
         }
+    }
+
+    /// Whether anything is to be read back that may have changed since it was written.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.options.audit_smps > 0 && !(self.pipe.doubts.is_empty() && self.audit.is_round())
+    }
+
+    /// What subnet administration has done.
+    pub fn sa_counts(&self) -> SaCounts {
+        self.sa.counts()
     }
 
     pub(crate) fn say(&mut self, event: Event) {
@@ -217,7 +229,7 @@ impl SubnetManager {
                 return;
             } else if let Some(due) = self.agenda.due(now) {
                 self.start(now, due);
-            } else {
+            } else if !self.start_tables() {
                 return;
             }
         }
@@ -227,7 +239,7 @@ impl SubnetManager {
     fn collect(&mut self) {
         let events = self.doing.events();
         self.say_all(events);
-        while let Some(mad) = self.pipe.poll_output() {
+        while let Some(mad) = self.pipe.poll_output().or_else(|| self.sa.poll_output()) {
             self.outputs.push_back(Output::Send(mad));
         }
     }
@@ -236,14 +248,15 @@ impl SubnetManager {
         match due {
             Due::Heavy(reason) => self.start_heavy(now, reason),
             Due::Light(reason) => self.start_light(now, reason),
-            Due::Audit => self.start_audit(now),
             Due::Look(reason, nodes) => self.start_look(reason, nodes),
         }
     }
 
     fn receive(&mut self, now: Time, received: &AddressedMad) {
         let mad = &received.mad;
-        if !mad.is_smp() {
+        if mad.class() == MgmtClass::SubnAdm {
+            self.sa.receive(now, received, self.pipe.stats().sent as u32);
+        } else if !mad.is_smp() {
             self.ignored += 1;
         } else if mad.method().is_response() {
             if let Some(step) = self.doing.step() {
@@ -276,6 +289,9 @@ impl SubnetManager {
         self.outputs.extend(traps::repress(received, self.options.m_key).map(Output::Send));
         let calls_for_sweep = [trap::LINK_STATE_CHANGE, trap::LOCAL_CHANGES].contains(&trap.number);
         let news = new && calls_for_sweep;
+        if new {
+            self.sa.hear(now, &Notice::from_smp_data(received.mad.smp_data()));
+        }
         self.say(Event::TrapReceived { number: trap.number, lid: trap.lid, news });
         if !news || matches!(self.doing, Doing::Detached) {
             return;
@@ -295,17 +311,38 @@ impl SubnetManager {
         }
     }
 
+    /// The own port's link came up or went down.
+    fn port_changed(&mut self, now: Time, up: bool) {
+        if matches!(self.doing, Doing::Detached) {
+            return;
+        }
+        if !up {
+            // Whatever is under way leads nowhere any more, and while nobody looks, anybody may write anything.
+            if let Some(step) = self.doing.step() {
+                self.pipe.abandon(now, step);
+            }
+            (self.doing, self.standing) = (Doing::Idle, None);
+            self.memory.clear();
+            self.agenda.clear();
+        }
+        // A sweep that has yet to look at the own port will see it.
+        if !matches!(&self.doing, Doing::Discover(discover) if discover.own_port_info().is_none()) {
+            self.agenda.heavy(now, Reason::OwnPort);
+        }
+    }
+
     fn attach(&mut self, now: Time, own: Own) {
         self.detach(now);
         self.own = Some(own);
         self.doing = Doing::Idle;
         // A manager that was here before may have left SMPs on the wire.
-        self.audit_due = true;
+        self.pipe.doubts.note_everything(now);
         self.agenda.heavy(now, Reason::Start);
     }
 
     fn detach(&mut self, now: Time) {
         self.pipe.renew(now);
+        self.sa.detach(now);
         self.doing = Doing::Detached;
         self.own = None;
         // While nobody looked, anything may have been written by anybody.
@@ -326,6 +363,7 @@ impl Machine for SubnetManager {
             Input::Attached { port_guid, port, .. } => self.attach(now, Own { port_guid, port }),
             Input::Detached => self.detach(now),
             Input::Receive(mad) => self.receive(now, &mad),
+            Input::PortChanged { up } => self.port_changed(now, up),
             Input::Resweep { heavy: true } => self.agenda.heavy(now, Reason::Command),
             Input::Resweep { heavy: false } => self.agenda.light(now, Reason::Command),
         }
@@ -337,6 +375,7 @@ impl Machine for SubnetManager {
         if let Some(step) = self.doing.step() {
             self.pipe.expire(now, step);
         }
+        self.sa.handle_timeout(now);
         self.run(now);
     }
 
@@ -345,10 +384,11 @@ impl Machine for SubnetManager {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        match self.doing {
-            Doing::Detached => None,
+        let sweeping = match self.doing {
+            Doing::Detached => return None,
             Doing::Idle => self.agenda.next(self.now),
             _ => self.pipe.poll_timeout(),
-        }
+        };
+        [sweeping, self.sa.poll_timeout()].into_iter().flatten().min()
     }
 }

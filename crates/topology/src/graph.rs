@@ -170,6 +170,13 @@ impl Node {
         let (from, count) = if self.is_switch() { (0, 1) } else { (1, usize::MAX) };
         (0..=u8::MAX).map(PortNum).zip(&self.ports).skip(from).take(count)
     }
+
+    /// The port through which a program on this node reaches the fabric: a switch's port 0, another node's first port
+    /// with a cable.
+    pub fn attach_port(&self) -> Option<PortNum> {
+        let cabled = || self.cabled_ports().map(|(port, _)| port).next();
+        if self.is_switch() { Some(PortNum::ZERO) } else { cabled() }
+    }
 }
 
 impl Fabric {
@@ -195,6 +202,15 @@ impl Fabric {
     /// The port that `port` names, if there is one.
     pub fn port(&self, port: PortRef) -> Option<&Port> {
         self.nodes.get(port.node.index())?.port(port.port)
+    }
+
+    /// Where a program is attached when nobody says where: at the first HCA that has a cable, else at the first node.
+    /// `None` when there are no nodes.
+    pub fn attach_place(&self) -> Option<PortRef> {
+        let cabled = |(index, node): (NodeIndex, &Node)| Some(PortRef::new(index, node.attach_port()?));
+        let any =
+            |(index, node): (NodeIndex, &Node)| PortRef::new(index, node.attach_port().unwrap_or(PortNum(1)));
+        self.hosts().find_map(cabled).or_else(|| self.iter().map(any).next())
     }
 
     /// The other end of the cable in `port`.

@@ -166,14 +166,20 @@ impl Client {
         question: ControlRequest,
         timeout: Duration,
     ) -> Result<ControlReply, ClientError> {
-        let number = self.next_request;
-        self.next_request = self.next_request.wrapping_add(1);
-        self.queue(&ClientMessage::Control { request: number, body: question })?;
-        self.flush()?;
+        let number = self.ask(question)?;
         self.wait_for(timeout, |message| match message {
             ServerMessage::Reply { request, body } if *request == number => Some(body.clone()),
             _ => None,
         })
+    }
+
+    /// Asks the agent itself and returns the number that its [`ServerMessage::Reply`] will have.
+    pub fn ask(&mut self, question: ControlRequest) -> Result<u32, ClientError> {
+        let number = self.next_request;
+        self.next_request = self.next_request.wrapping_add(1);
+        self.queue(&ClientMessage::Control { request: number, body: question })?;
+        self.flush()?;
+        Ok(number)
     }
 
     /// MADs dropped because too many arrived while a [`Client::control`] waited.
@@ -236,9 +242,9 @@ impl Client {
     }
 }
 
-/// Waits until the stream is ready for one of `flags`, at most `timeout`; tells for which it is.
-fn wait(
-    stream: &UnixStream,
+/// Waits until the socket is ready for one of `flags`, at most `timeout`; tells for which it is.
+pub(crate) fn wait(
+    socket: &impl AsFd,
     flags: PollFlags,
     timeout: Option<Duration>,
 ) -> Result<PollFlags, std::io::Error> {
@@ -246,7 +252,7 @@ fn wait(
         tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: timeout.subsec_nanos().into(),
     });
-    let mut fds = [PollFd::new(stream, flags)];
+    let mut fds = [PollFd::new(socket, flags)];
     match poll(&mut fds, timeout.as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(fds[0].revents()),
         Err(error) => Err(error.into()),

@@ -8,10 +8,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, fcntl_lock};
+use rustix::fs::{FlockOperation, OFlags, fcntl_lock};
 use rustix::process::{Flock, FlockType, Pid, fcntl_getlk};
 
 /// Why a lock was not taken.
@@ -60,7 +60,7 @@ impl ProcessLock {
 
     fn lock(path: &Path, operation: FlockOperation) -> Result<Self, LockError> {
         let io = |source| LockError::Io { path: path.to_owned(), source };
-        let file = File::options().read(true).write(true).open(path).map_err(io)?;
+        let file = open(path).map_err(io)?;
         match fcntl_lock(&file, operation) {
             Ok(()) => {}
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => {
@@ -76,11 +76,17 @@ impl ProcessLock {
     }
 }
 
+/// Opens a lock file itself and nothing that it may point to: what lies elsewhere is not this laboratory's.
+fn open(path: &Path) -> io::Result<File> {
+    let no_follow = OFlags::NOFOLLOW.bits().cast_signed();
+    File::options().read(true).write(true).custom_flags(no_follow).open(path)
+}
+
 /// The process that holds the lock of a file; `None` when nobody does or the file is absent.
 ///
 /// Must not be asked by the holder itself: it would lose its lock.
 pub fn holder(path: &Path) -> io::Result<Option<Pid>> {
-    let file = match File::options().read(true).write(true).open(path) {
+    let file = match open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };

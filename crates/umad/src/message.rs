@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use weft_wire::{AddressedMad, Guid, Lid, NodeType, PhysState, PortNum, PortState, Registration};
 
 use crate::Message;
+use crate::capture::{CaptureTotals, Captured, Tap};
 
 /// What a program sends to an agent.
 #[expect(clippy::large_enum_variant, reason = "MADs are nearly all there is; a box each would cost more")]
@@ -43,12 +44,19 @@ pub enum ServerMessage {
         /// Why, for a human.
         reason: String,
     },
+    /// A packet crossed a cable that this connection captures ([`ControlRequest::Capture`]).
+    Captured(Captured),
     /// The answer to a [`ClientMessage::Control`].
     Reply {
         /// The number of the question.
         request: u32,
         /// The answer.
         body: ControlReply,
+    },
+    /// The link of the HCA port that this connection is attached to came up or went down.
+    PortChanged {
+        /// Whether there is a link now.
+        up: bool,
     },
 }
 
@@ -89,6 +97,11 @@ pub enum ControlRequest {
         /// Whether the cable is to be plugged in.
         up: bool,
     },
+    /// From now on, tell this connection of the packets that cross cables here ([`ServerMessage::Captured`]). At most
+    /// once per connection; it ends with [`ControlRequest::EndCapture`] or with the connection.
+    Capture(Tap),
+    /// Tell no more packets, and answer behind the last one.
+    EndCapture,
     /// Stop in order.
     Shutdown,
 }
@@ -100,6 +113,8 @@ pub enum ControlReply {
     Status(AgentStatus),
     /// The answer to [`ControlRequest::Ports`], in order of node and port.
     Ports(Vec<PortStatus>),
+    /// The answer to [`ControlRequest::EndCapture`].
+    CaptureEnded(CaptureTotals),
     /// Done, nothing to tell.
     Done,
     /// Not done.
@@ -193,14 +208,40 @@ pub struct PortTotals {
     pub rcv_packets: u64,
     /// Four-byte words received.
     pub rcv_words: u64,
-    /// Packets that arrived damaged.
-    pub rcv_errors: u64,
-    /// Packets that could not be sent.
-    pub xmit_discards: u64,
-    /// VL 15 packets for which there was no buffer.
-    pub vl15_dropped: u64,
+    /// Of those sent, the ones to one receiver.
+    pub unicast_xmit_packets: u64,
+    /// Of those received, the ones to one receiver.
+    pub unicast_rcv_packets: u64,
+    /// Of those sent, the ones to many receivers.
+    pub multicast_xmit_packets: u64,
+    /// Of those received, the ones to many receivers.
+    pub multicast_rcv_packets: u64,
+    /// Minor link errors.
+    pub symbol_errors: u64,
+    /// How often the link recovered by re-training.
+    pub link_error_recovery: u64,
     /// How often the link went down.
     pub link_downed: u64,
+    /// Packets that arrived damaged.
+    pub rcv_errors: u64,
+    /// Packets that arrived marked as bad.
+    pub rcv_remote_physical_errors: u64,
+    /// Packets that could not be forwarded.
+    pub rcv_switch_relay_errors: u64,
+    /// Packets that could not be sent.
+    pub xmit_discards: u64,
+    /// Packets not sent because of a constraint.
+    pub xmit_constraint_errors: u64,
+    /// Packets not accepted because of a constraint.
+    pub rcv_constraint_errors: u64,
+    /// How often local errors passed their threshold.
+    pub local_link_integrity_errors: u64,
+    /// How often overruns passed their threshold.
+    pub excessive_buffer_overrun_errors: u64,
+    /// VL 15 packets for which there was no buffer.
+    pub vl15_dropped: u64,
+    /// Ticks of 4 ns that data waited without being sent.
+    pub xmit_wait: u64,
     /// Peers refused because certificate or hello did not match the cabling.
     pub peers_refused: u64,
 }

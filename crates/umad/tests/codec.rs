@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use weft_umad::launch::{self, FromLauncher, LineDecoder, LineError, Progress, SubnetUp, ToLauncher};
 use weft_umad::{
-    Attached, ClientMessage, ControlReply, ControlRequest, Decoder, FrameError, Message, PortEnd, PortStatus,
-    PortTotals, ServerMessage, encode_into,
+    Attached, CaptureTotals, Captured, ClientMessage, ControlReply, ControlRequest, Decoder, FrameError,
+    Message, PortEnd, PortStatus, PortTotals, ServerMessage, Tap, TappedPort, encode_into,
 };
 use weft_wire::{
     AddressedMad, Guid, Lid, Mad, Method, MethodMask, MgmtClass, PhysState, PortNum, PortState, Registration,
@@ -54,6 +54,12 @@ fn client_messages() -> Vec<ClientMessage> {
         control(ControlRequest::Status),
         control(ControlRequest::Ports),
         control(ControlRequest::SetCable { node: Guid(5), port: PortNum(36), up: false }),
+        control(ControlRequest::Capture(Tap::Everything)),
+        control(ControlRequest::Capture(Tap::Ports(vec![TappedPort {
+            end: PortEnd { node: Guid(5), port: PortNum(36) },
+            received: true,
+        }]))),
+        control(ControlRequest::EndCapture),
         control(ControlRequest::Shutdown),
     ]
 }
@@ -64,8 +70,21 @@ fn server_messages() -> Vec<ServerMessage> {
         ServerMessage::Attached(attached),
         ServerMessage::Receive(addressed(200)),
         ServerMessage::Refused { reason: "no such node".into() },
+        ServerMessage::PortChanged { up: true },
         ServerMessage::Reply { request: 1, body: ControlReply::Ports((0..3).map(port_status).collect()) },
         ServerMessage::Reply { request: 2, body: ControlReply::Done },
+        ServerMessage::Captured(Captured {
+            end: PortEnd { node: Guid(5), port: PortNum(36) },
+            sent: true,
+            damaged: false,
+            time_ns: u64::MAX,
+            lost: 3,
+            packet: (0..=255).collect(),
+        }),
+        ServerMessage::Reply {
+            request: 3,
+            body: ControlReply::CaptureEnded(CaptureTotals { packets: 1, lost: u64::MAX }),
+        },
     ]
 }
 

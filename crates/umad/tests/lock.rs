@@ -49,3 +49,14 @@ fn a_missing_lock_file_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     assert!(matches!(ProcessLock::take(&folder.path().join("x")), Err(LockError::Io { .. })));
 }
+
+#[test]
+fn a_lock_file_that_points_elsewhere_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+    std::fs::write(&file, "").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    assert!(matches!(ProcessLock::take(&link), Err(LockError::Io { .. })));
+    assert!(holder(&link).is_err());
+    assert!(ProcessLock::take(&file).is_ok());
+}

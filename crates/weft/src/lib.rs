@@ -10,10 +10,11 @@
 //! ```
 //!
 //! `lab` is the laboratory's folder and processes, `verbs` one file per verb, `sm_process` the subnet
-//! manager's driver and `live` what the verbs read from the fabric with SMPs.
+//! manager's driver, `ibsim_process` the server for programs under ibsim's library, and `live` what the verbs read from the fabric with SMPs.
 
 mod cli;
 mod failure;
+mod ibsim_process;
 mod lab;
 mod live;
 mod output;
@@ -44,19 +45,10 @@ pub fn sm_main() -> ExitCode {
     process_main(verbs::sm)
 }
 
-fn process_main(run: fn(&cli::ProcessArgs) -> anyhow::Result<()>) -> ExitCode {
+fn process_main<A: clap::Args>(run: fn(&A) -> anyhow::Result<()>) -> ExitCode {
     let process = cli::ProcessCli::parse();
     match run(&process.args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(&error),
     }
-}
-
-/// Log lines go to standard error. `WEFT_LOG` chooses which, as `RUST_LOG` does elsewhere.
-fn start_log() {
-    use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_from_env("WEFT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // A second call in one process keeps the first log.
-    let _ = log.with_ansi(output::color_on_stderr()).try_init();
 }

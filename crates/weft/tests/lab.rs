@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::path::Path;
 use std::process::Stdio;
 
 use common::{Home, Running, runs, signal, text, wait_until};
@@ -314,4 +315,41 @@ fn a_full_vl15_buffer_drops_and_counts_and_the_fabric_comes_up_all_the_same() {
     let file = home.small_tree();
     assert!(dropped_smps(&home, text(&file), "2") > 0, "32 SMPs at once fit into a buffer of 2");
     assert_eq!(dropped_smps(&home, text(&file), "128"), 0, "32 SMPs at once do not fit into a buffer of 128");
+}
+
+#[test]
+fn what_a_crashed_launcher_left_is_cleared_by_the_next_up_and_down() {
+    let home = Home::new();
+    let file = home.small_tree();
+    // No process has so high a number.
+    let left = |number: u32| home.base().join(format!(".new-default-{number}"));
+    let leave = |folder: &Path| {
+        std::fs::create_dir_all(folder.join("locks")).unwrap();
+        std::fs::write(folder.join("weft-lab"), "").unwrap();
+        std::fs::write(folder.join("down.lock"), "").unwrap();
+        std::fs::write(folder.join("locks").join("up"), "").unwrap();
+    };
+    let (dead, alive) = (left(2_000_000_000), left(std::process::id()));
+    leave(&dead);
+    leave(&alive);
+    home.weft(&["up", text(&file), "--no-sm"]).succeeds();
+    assert!(!dead.exists() && alive.exists(), "a launcher that lives keeps its folder");
+    leave(&dead);
+    let down = home.weft(&["down"]);
+    assert!(down.succeeds().stderr.contains("cleared what 1 crashed launcher left"), "{}", down.stderr);
+    assert!(!dead.exists() && alive.exists());
+    std::fs::remove_dir_all(&alive).unwrap();
+    assert!(home.is_empty());
+}
+
+#[test]
+fn a_log_level_that_makes_no_sense_is_said_by_every_process() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let up = home.command(&["up", text(&file)]).env("WEFT_LOG", "weft=loud").output().unwrap();
+    assert!(up.status.success(), "{up:?}");
+    for process in ["sm", "a0000"] {
+        let log = std::fs::read_to_string(home.lab("default").join("logs").join(process)).unwrap();
+        assert!(log.contains("WEFT_LOG makes no sense"), "{process}: {log}");
+    }
 }

@@ -85,6 +85,31 @@ impl<T: crate::Value, const SIZE: usize, const FIRST: usize, const WIDTH: usize>
 /// Whole::low.set(&mut bytes, 0x123);
 /// assert_eq!(Whole::decode(&bytes), Whole { high: 0xa, low: 0x123 });
 /// ```
+///
+/// A structure can be a row of another, whole and on a byte:
+///
+/// ```
+/// weft_wire::layout! {
+///     /// Two bytes.
+///     pub struct Inner: 2 { 0, 16, all: u16; }
+/// }
+/// weft_wire::layout! {
+///     /// A byte, then those.
+///     pub struct Outer: 3 { 0, 8, first: u8; 8, 16, inner: Inner; }
+/// }
+/// assert_eq!(Outer { first: 1, inner: Inner { all: 0x203 } }.encode(), [1, 2, 3]);
+/// assert_eq!(Outer::inner.get(&[1, 2, 3]), Inner { all: 0x203 });
+/// ```
+/// ```compile_fail
+/// weft_wire::layout! {
+///     /// Two bytes.
+///     pub struct Inner: 2 { 0, 16, all: u16; }
+/// }
+/// weft_wire::layout! {
+///     /// Half of the structure would be lost.
+///     pub struct Cut: 1 { 0, 8, inner: Inner; }
+/// }
+/// ```
 #[macro_export]
 macro_rules! layout {
     (
@@ -118,7 +143,7 @@ macro_rules! layout {
                 $(
                     assert!($first >= next, concat!("overlap before ", stringify!($field)));
                     assert!($first <= next, concat!("gap before ", stringify!($field)));
-                    assert!($crate::fits::<$ty>($width), concat!("type too narrow: ", stringify!($field)));
+                    assert!($crate::fits::<$ty>($first, $width), concat!("type too narrow: ", stringify!($field)));
                     next = $first + $width;
                 )*
                 assert!(next == $size * 8, "the rows do not end where the structure does");
@@ -137,6 +162,20 @@ macro_rules! layout {
                 let mut bytes = [0; $size];
                 $( Self::$field.set(&mut bytes, self.$field); )*
                 bytes
+            }
+        }
+
+        impl $crate::Value for $name {
+            const BITS: usize = $size * 8;
+            const COUNT: usize = 1;
+            const WHOLE: bool = true;
+            #[inline]
+            fn read(bytes: &[u8], first: usize, _width: usize) -> Self {
+                Self::decode(bytes[first / 8..].first_chunk().expect("the row has the structure's length"))
+            }
+            #[inline]
+            fn write(&self, bytes: &mut [u8], first: usize, _width: usize) {
+                bytes[first / 8..first / 8 + $size].copy_from_slice(&self.encode());
             }
         }
 

@@ -25,15 +25,18 @@
 mod layout;
 mod codes;
 mod crc;
+pub mod erf;
 mod hex;
 mod ids;
 mod mad;
+mod mad_name;
 mod notice;
 mod packet;
 mod perf;
 mod perf_details;
 mod perf_samples;
 mod rmpp;
+mod sa;
 mod smp;
 mod value;
 mod vendor;
@@ -52,6 +55,7 @@ pub use mad::{
     AddressedMad, DirectedSmp, HOPS_MAX, INITIAL_PATH, LinkParameters, MAD_SIZE, Mad, MadHeader, MethodMask,
     NotAMad, PERF_DATA, PerfMad, RETURN_PATH, Registration, SMP_DATA, Smp,
 };
+pub use mad_name::MadName;
 pub use notice::{
     Details, GidDetails, KeyDetails, LocalChangesDetails, MKeyDetails, Notice, PortDetails, SwitchDetails,
     SwitchKeyDetails, SystemImageGuidDetails,
@@ -69,6 +73,12 @@ pub use perf_samples::{
     sample_option,
 };
 pub use rmpp::{RMPP_AT, RMPP_END, RMPP_PAYLOAD, RMPP_VERSION, RmppHeader, RmppType, rmpp_status};
+pub use sa::{
+    GuidInfoRecord, InformInfo, InformInfoRecord, LinearForwardingTableRecord, LinkRecord,
+    MulticastForwardingTableRecord, NodeRecord, PKeyTableRecord, PathRate, PathRecord, PortInfoRecord,
+    SA_CLASS_VERSION, SA_DATA_SIZE, SaMad, SaRecord, Selector, ServiceRecord, SlToVlTableRecord,
+    SmInfoRecord, SwitchInfoRecord, VlArbitrationRecord, sa_attribute, sa_capability, sa_status,
+};
 pub use smp::{
     GuidInfo, LinearForwardingTable, MlnxExtPortInfo, MulticastForwardingTable, NodeDescription, NodeInfo,
     PKeyTable, PortInfo, PortInfoExtended, SlToVlTable, SmInfo, SwitchInfo, VlArbitrationEntry,

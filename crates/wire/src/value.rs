@@ -39,12 +39,15 @@ impl Bits for bool {
     }
 }
 
-/// A type that a `layout!` row may have: one [`Bits`] value, a GID, or an array of [`Bits`] values.
+/// A type that a `layout!` row may have: one [`Bits`] value, a GID, an array of [`Bits`] values, or another
+/// structure.
 pub trait Value: Sized {
     /// The most bits that a value may need; for arrays, per element.
     const BITS: usize;
     /// How many elements share the row.
     const COUNT: usize;
+    /// Whether the row must have exactly so many bits and begin on a byte: a structure within another.
+    const WHOLE: bool = false;
     /// Reads `width` bits from bit `first` of `bytes`.
     fn read(bytes: &[u8], first: usize, width: usize) -> Self;
     /// Writes `width` bits at bit `first` of `bytes` and leaves all others as they are.
@@ -93,9 +96,11 @@ impl Value for crate::Gid {
     }
 }
 
-/// Whether a row of `width` bits can hold a `T`, neither losing bits of the row nor splitting an element.
-pub const fn fits<T: Value>(width: usize) -> bool {
-    width.is_multiple_of(T::COUNT) && width / T::COUNT <= T::BITS
+/// Whether a row of `width` bits from bit `first` can hold a `T`, neither losing bits of the row nor splitting an
+/// element.
+pub const fn fits<T: Value>(first: usize, width: usize) -> bool {
+    let whole = first.is_multiple_of(8) && width == T::BITS;
+    width.is_multiple_of(T::COUNT) && width / T::COUNT <= T::BITS && (!T::WHOLE || whole)
 }
 
 /// `width` bits (at most 64) from bit `first`. A 64-bit row must begin on a byte.

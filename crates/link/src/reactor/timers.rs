@@ -2,11 +2,13 @@
 //!
 //! A connection moves its timer at every packet, nearly always to later. So a timer that is moved to later stays
 //! where it is in the heap and is looked at again when its old moment comes; only one moved to earlier is put in
-//! anew. Moments far away are rounded up to a common grid, so that the keepalives of all links of a switch are
-//! sent at one wake-up.
+//! anew. When a connection falls quiet its next moment is far away: then the alarm is put off too, rather than let
+//! it wake the agent for nothing. Moments far away are rounded up to a common grid, so that the keepalives of all
+//! links of a switch are sent at one wake-up.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -79,7 +81,7 @@ async fn ring(alarm: Arc<Alarm>, timers: Weak<Timers>) {
             let state = &mut *timers.state();
             state.armed = None;
             let due = state.due(now);
-            if let Some(Reverse((at, _))) = state.heap.peek().copied() {
+            if let Some(at) = state.earliest() {
                 timers.arm(state, at, now);
             }
             due
@@ -133,23 +135,42 @@ impl State {
         Some(deadline)
     }
 
+    /// Where the alarm may be put off to, now that a timer has been moved to a `deadline` much later than it rings
+    /// and if no other wants it before.
+    fn put_off(&mut self, deadline: Instant) -> Option<Instant> {
+        let later = self.armed? + FAR;
+        if deadline < later {
+            return None;
+        }
+        self.earliest().filter(|at| *at >= later)
+    }
+
+    /// The next moment at which a timer rings. What is in the heap before it counts no more or is put where it
+    /// belongs now.
+    fn earliest(&mut self) -> Option<Instant> {
+        while let Some(mut first) = self.heap.peek_mut() {
+            let Reverse((at, place)) = *first;
+            let entry = &mut self.entries[place];
+            if entry.queued != Some(at) {
+                PeekMut::pop(first);
+            } else if entry.deadline > at {
+                entry.queued = Some(entry.deadline);
+                *first = Reverse((entry.deadline, place));
+            } else {
+                return Some(at);
+            }
+        }
+        None
+    }
+
     /// The tasks whose timers have rung.
     fn due(&mut self, now: Instant) -> Vec<Waker> {
         let mut due = Vec::new();
-        while let Some(Reverse((at, place))) = self.heap.peek().copied().filter(|Reverse((at, _))| *at <= now)
-        {
-            self.heap.pop();
+        while self.earliest().is_some_and(|at| at <= now) {
+            let Some(Reverse((_, place))) = self.heap.pop() else { break };
             let entry = &mut self.entries[place];
-            if entry.queued != Some(at) {
-                continue;
-            }
-            if entry.deadline <= now {
-                entry.queued = None;
-                due.extend(entry.waker.take());
-            } else {
-                entry.queued = Some(entry.deadline);
-                self.heap.push(Reverse((entry.deadline, place)));
-            }
+            entry.queued = None;
+            due.extend(entry.waker.take());
         }
         due
     }
@@ -184,8 +205,14 @@ impl Timer {
     fn move_to(&self, deadline: Instant) {
         let now = Instant::now();
         let state = &mut *self.timers.state();
-        if let Some(at) = state.set(self.place, deadline, now) {
-            self.timers.arm(state, at, now);
+        match state.set(self.place, deadline, now) {
+            Some(at) => self.timers.arm(state, at, now),
+            None => {
+                if let Some(at) = state.put_off(deadline) {
+                    state.armed = None;
+                    self.timers.arm(state, at, now);
+                }
+            }
         }
     }
 }
@@ -285,6 +312,21 @@ mod tests {
         assert_eq!(state.due(at(10)).len(), 1);
         with_waker(&mut state, place);
         assert_eq!(state.due(at(200)).len(), 0);
+    }
+
+    #[test]
+    fn the_alarm_is_put_off_when_the_last_hurried_timer_has_gone_far_away() {
+        let (mut state, epoch, at) = state();
+        let (one, other) = (state.add(), state.add());
+        state.armed = state.set(one, at(10), epoch);
+        assert_eq!(state.set(other, at(20), epoch), Some(at(20)));
+        assert_eq!(state.set(one, at(15), epoch), None);
+        assert_eq!(state.put_off(at(15)), None, "hardly later");
+        assert_eq!(state.set(one, at(500), epoch), None);
+        assert_eq!(state.put_off(at(500)), None, "the other one still is in a hurry");
+        assert_eq!(state.set(other, at(520), epoch), None);
+        assert_eq!(state.put_off(at(520)), Some(at(550)));
+        assert_eq!(state.earliest(), Some(at(550)));
     }
 
     #[test]

@@ -133,10 +133,17 @@ impl Agent {
     }
 }
 
+/// What a victim is told. That nobody can tell it anything any more means that it is killed.
+enum Order {
+    Stop,
+    /// Does nothing at all for so long, as by SIGSTOP and SIGCONT.
+    Suspend(Duration, oneshot::Sender<()>),
+}
+
 /// An agent in a thread and runtime of its own, which can die without a word, as by `kill -9`.
 pub(crate) struct Victim {
     pub(crate) events: Events,
-    kill: Option<oneshot::Sender<()>>,
+    orders: Option<mpsc::UnboundedSender<Order>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -149,7 +156,7 @@ impl Victim {
         cables: Vec<Cable>,
     ) -> Self {
         let (send, receive) = mpsc::unbounded_channel();
-        let (kill, killed) = oneshot::channel();
+        let (orders, mut ordered) = mpsc::unbounded_channel();
         let identity = identity.clone();
         let thread = std::thread::spawn(move || {
             let runtime = runtime();
@@ -157,26 +164,39 @@ impl Victim {
             local.block_on(&runtime, async {
                 let links = Links::bind(address, &identity, config, cables, Rc::new(Recorder(send))).unwrap();
                 links.start_dialling();
-                // Dropped means killed, a word means asked to stop.
-                if killed.await.is_ok() {
-                    links.shutdown().await;
+                while let Some(order) = ordered.recv().await {
+                    match order {
+                        Order::Stop => return links.shutdown().await,
+                        Order::Suspend(duration, awake) => {
+                            #[expect(clippy::disallowed_methods, reason = "it is to stop dead")]
+                            std::thread::sleep(duration);
+                            let _ = awake.send(());
+                        }
+                    }
                 }
             });
             // Dropping the runtime ends QUIC's own tasks before they could say goodbye.
             drop(runtime);
         });
-        Self { events: Events(receive), kill: Some(kill), thread: Some(thread) }
+        Self { events: Events(receive), orders: Some(orders), thread: Some(thread) }
     }
 
     /// Asks it to stop; it ends as soon as it has told its peers.
     pub(crate) fn stop(mut self) {
-        self.kill.take().unwrap().send(()).unwrap();
+        let _ = self.orders.take().unwrap().send(Order::Stop);
         self.thread.take().unwrap().join().unwrap();
+    }
+
+    /// Suspends it; ready when it has woken again.
+    pub(crate) async fn suspend(&self, duration: Duration) {
+        let (awake, woken) = oneshot::channel();
+        let _ = self.orders.as_ref().unwrap().send(Order::Suspend(duration, awake));
+        woken.await.unwrap();
     }
 
     /// Kills it; when this returns its socket is closed.
     pub(crate) fn kill(mut self) {
-        drop(self.kill.take());
+        drop(self.orders.take());
         self.thread.take().unwrap().join().unwrap();
     }
 }

@@ -31,7 +31,7 @@ impl Manager {
     pub(super) fn new(fabric: &Fabric, port: Option<PortRef>) -> Self {
         Self {
             machine: None,
-            port: port.unwrap_or_else(|| first_host(fabric)),
+            port: port.or_else(|| fabric.attach_place()).unwrap_or(PortRef::new(NodeIndex(0), PORT_ZERO)),
             attachment: 0,
             attached: false,
             wake: None,
@@ -46,17 +46,15 @@ impl Manager {
     }
 }
 
-/// The first cabled port of the first host that has one; port 0 of the first node when no host does.
-fn first_host(fabric: &Fabric) -> PortRef {
-    let cabled = |index: NodeIndex| fabric.node(index).cabled_ports().next().map(|(port, _)| port);
-    let host = fabric.hosts().find_map(|(index, _)| Some(PortRef::new(index, cabled(index)?)));
-    host.unwrap_or(PortRef::new(NodeIndex(0), PORT_ZERO))
-}
-
 impl Simulation {
     /// The subnet manager, if its process runs.
     pub fn sm(&self) -> Option<&SubnetManager> {
         self.manager.machine.as_ref()
+    }
+
+    /// Takes the subnet manager out of its process, as it is; the fabric ends here.
+    pub fn into_sm(self) -> Option<SubnetManager> {
+        self.manager.machine
     }
 
     /// The port that the subnet manager is attached to.
@@ -132,6 +130,12 @@ impl Simulation {
     pub(super) fn give_sm(&mut self, incarnation: u64, mad: AddressedMad) {
         if incarnation == self.manager.attachment {
             self.feed_sm(weft_sm::Input::Receive(mad));
+        }
+    }
+
+    pub(super) fn tell_sm_of_port(&mut self, incarnation: u64, up: bool) {
+        if incarnation == self.manager.attachment {
+            self.feed_sm(weft_sm::Input::PortChanged { up });
         }
     }
 

@@ -9,7 +9,7 @@
 //!           sockets/NAME  where programs attach
 //!           logs/NAME     standard error of each process
 //!           launch.sock   the launcher, while it runs
-//!           sm.json status.json events.jsonl guid2lid
+//!           sm.json ibsim.json status.json events.jsonl guid2lid
 //! ```
 
 use std::fs;
@@ -18,6 +18,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use rustix::process::{Pid, test_kill_process};
 
 use crate::failure::Failure;
 
@@ -153,6 +154,8 @@ pub(crate) enum Place {
     SmLock,
     SmConfig,
     SmStatus,
+    IbsimLock,
+    IbsimConfig,
     Launch,
     Events,
     Guid2Lid,
@@ -186,6 +189,8 @@ impl LabFolder {
             Place::DownLock => "down.lock",
             Place::SmLock => "locks/sm",
             Place::SmConfig => "sm.json",
+            Place::IbsimLock => "locks/ibsim",
+            Place::IbsimConfig => "ibsim.json",
             Place::SmStatus => "status.json",
             Place::Launch => "launch.sock",
             Place::Events => "events.jsonl",
@@ -208,14 +213,32 @@ impl LabFolder {
         self.path.join("agents").join(agent)
     }
 
+    /// Where the sockets of all agents are.
+    pub(crate) fn sockets(&self) -> PathBuf {
+        self.path.join("sockets")
+    }
+
     /// Where programs attach to an agent.
     pub(crate) fn agent_socket(&self, agent: &str) -> PathBuf {
-        self.path.join("sockets").join(agent)
+        self.sockets().join(agent)
+    }
+
+    /// Where programs that use libibumad attach to an agent.
+    pub(crate) fn umad_socket(&self, agent: &str) -> PathBuf {
+        self.path.join("sockets").join(format!("{agent}.umad"))
     }
 
     /// What a process wrote to standard error.
     pub(crate) fn log(&self, process: &str) -> PathBuf {
         self.path.join("logs").join(process)
+    }
+
+    /// Whether the launcher that makes this unfinished laboratory may still live. Its number is at the end of the
+    /// folder's name; it may have come to be another process's, and then the folder stays a while longer.
+    pub(crate) fn launcher_lives(&self) -> bool {
+        let number = self.name.rsplit('-').next().and_then(|number| number.parse().ok());
+        let Some(launcher) = number.and_then(Pid::from_raw) else { return false };
+        !matches!(test_kill_process(launcher), Err(rustix::io::Errno::SRCH))
     }
 
     /// Gives the folder its real name; false when another laboratory has it.

@@ -9,13 +9,13 @@ use weft_device::DeviceOptions;
 use weft_link::{Authority, CableEnd};
 use weft_machine::Time;
 use weft_topology::{Fabric, NodeIndex, PortRef};
-use weft_wire::PortNum;
 
 use super::folder::{self, Base, LabFolder, Place};
 use super::ports::{self, Claim};
 use super::record::{AgentRecord, DeviceRecord, LabRecord, SmPlace};
-use crate::cli::{DeviceArgs, Pack, SmArgs, SmpRouting, UpArgs};
-use crate::sm_process::SmConfig;
+use crate::cli::{DeviceArgs, IbsimPace, Pack, SmArgs, SmpRouting, UpArgs};
+use crate::ibsim_process::{IbsimConfig, Listen};
+use crate::sm_process::{self, SmConfig};
 
 /// Writes everything that the processes of a laboratory read, and its record. The ports stay claimed until the
 /// claim is dropped.
@@ -23,7 +23,7 @@ pub(crate) fn write(
     base: &Base,
     unfinished: &LabFolder,
     fabric: &Fabric,
-    sm_at: Option<NodeIndex>,
+    sm_at: Option<PortRef>,
     args: &UpArgs,
 ) -> anyhow::Result<(LabRecord, Claim)> {
     let nodes = fabric.nodes().len();
@@ -38,7 +38,8 @@ pub(crate) fn write(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         topology: args.file.display().to_string(),
         agents: agent_records(fabric, per_agent, first),
-        sm: sm_at.map(|node| sm_place(fabric, node, per_agent, args)).transpose()?,
+        sm: sm_at.map(|place| sm_place(fabric, place, per_agent, args)),
+        ibsim: args.ibsim.listen(),
         udp_ports: (first, u16::try_from(agents).context("more agents than ports")?),
         link_timeout_ms: args.link_timeout_ms,
     };
@@ -48,7 +49,12 @@ pub(crate) fn write(
     let lab = base.lab(unfinished.name())?;
     write_agents(unfinished, &lab, fabric, &record, args)?;
     if let Some(place) = &record.sm {
-        write_sm(unfinished, &lab, place, &args.sm)?;
+        write_sm(unfinished, &lab, place, args)?;
+    }
+    if let Some(listen) = &record.ibsim {
+        let config = ibsim_config(&lab, listen.clone(), &args.ibsim.pace);
+        folder::write(&unfinished.place(Place::IbsimConfig), &serde_json::to_vec_pretty(&config)?)?;
+        folder::write(&unfinished.place(Place::IbsimLock), b"")?;
     }
     Ok((record, claim))
 }
@@ -116,24 +122,43 @@ fn cable_end(fabric: &Fabric, port: PortRef) -> CableEnd {
     CableEnd { guid: fabric.node(port.node).guid, port: port.port }
 }
 
-fn write_sm(unfinished: &LabFolder, lab: &LabFolder, place: &SmPlace, args: &SmArgs) -> anyhow::Result<()> {
+fn write_sm(unfinished: &LabFolder, lab: &LabFolder, place: &SmPlace, args: &UpArgs) -> anyhow::Result<()> {
     let guid2lid = match &args.guid2lid {
         Some(path) => std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))?,
         None => lab.place(Place::Guid2Lid),
     };
     let config = SmConfig {
         lock: Some(lab.place(Place::SmLock)),
-        attach: lab.agent_socket(&place.agent),
-        node: place.node,
-        port: place.port,
+        attach: sm_process::Place::Agent {
+            socket: lab.agent_socket(&place.agent),
+            node: place.node,
+            port: place.port,
+        },
         launch: None,
-        guid2lid,
-        status: lab.place(Place::SmStatus),
-        events: lab.place(Place::Events),
-        options: sm_options(args),
+        guid2lid: Some(guid2lid),
+        status: Some(lab.place(Place::SmStatus)),
+        events: Some(lab.place(Place::Events)),
+        announce: false,
+        once: false,
+        options: sm_options(&args.sm),
     };
     folder::write(&unfinished.place(Place::SmConfig), &serde_json::to_vec_pretty(&config)?)?;
     folder::write(&unfinished.place(Place::SmLock), b"")
+}
+
+/// What a laboratory's server of ibsim's protocol is told.
+pub(crate) fn ibsim_config(lab: &LabFolder, listen: Listen, pace: &IbsimPace) -> IbsimConfig {
+    IbsimConfig {
+        lock: lab.place(Place::IbsimLock),
+        listen,
+        record: lab.place(Place::Record),
+        topology: lab.place(Place::Topology),
+        sockets: lab.sockets(),
+        events: lab.place(Place::Events),
+        timeout_ms: pace.ibsim_timeout_ms,
+        retries: pace.ibsim_retries,
+        bound: false,
+    }
 }
 
 /// What the command line says, as the subnet manager's options.
@@ -148,6 +173,7 @@ pub(crate) fn sm_options(args: &SmArgs) -> weft_sm::Options {
         },
         sweep_interval_ms: args.sweep_interval_ms,
         one_sweep_per_cable: args.one_sweep_per_cable,
+        qos: args.qos.unwrap_or(true),
         ..weft_sm::Options::default()
     }
 }
@@ -185,13 +211,11 @@ fn agent_records(fabric: &Fabric, per_agent: usize, first_port: u16) -> Vec<Agen
         .collect()
 }
 
-fn sm_place(fabric: &Fabric, index: NodeIndex, per_agent: usize, args: &UpArgs) -> anyhow::Result<SmPlace> {
-    let node = fabric.node(index);
-    let cabled = node.cabled_ports().map(|(port, _)| port).next();
-    Ok(SmPlace {
-        agent: agent_name(index.index() / per_agent),
-        node: node.guid,
-        port: if node.is_switch() { PortNum::ZERO } else { cabled.unwrap_or(PortNum(1)) },
+fn sm_place(fabric: &Fabric, place: PortRef, per_agent: usize, args: &UpArgs) -> SmPlace {
+    SmPlace {
+        agent: agent_name(place.node.index() / per_agent),
+        node: fabric.node(place.node).guid,
+        port: place.port,
         smp_routing: args.sm.smp_routing,
-    })
+    }
 }

@@ -1,8 +1,9 @@
 //! Starting one process of a laboratory that runs already.
 
 use std::io::{Read, Write};
-use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -30,8 +31,9 @@ impl Drop for LaunchSocket {
     }
 }
 
-/// Starts a process and returns when it has reported that it is ready.
-pub(crate) fn start(lab: &LabFolder, verb: &str, config: &std::path::Path, name: &str) -> anyhow::Result<()> {
+/// Starts a process and returns when it has reported that it is ready: its line to this process. One that does not
+/// is killed.
+pub(crate) fn start(lab: &LabFolder, verb: &str, config: &Path, name: &str) -> anyhow::Result<UnixStream> {
     let path = lab.path().join(format!("launch-{}.sock", std::process::id()));
     let _ = std::fs::remove_file(&path); // Of an earlier process with the same number.
     let listener =
@@ -39,10 +41,26 @@ pub(crate) fn start(lab: &LabFolder, verb: &str, config: &std::path::Path, name:
     let socket = LaunchSocket { path, listener };
     let log = lab.log(name);
     let mut child = spawn(verb, config, &socket.path, &log)?;
+    let reported = await_report(&socket, &mut child, name, &log);
+    if reported.is_err() {
+        // What does not report in time must not go on behind the back of whoever was told that it failed.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    reported
+}
+
+/// Waits until the process has reported that it is ready, and gives it the word.
+fn await_report(
+    socket: &LaunchSocket,
+    child: &mut Child,
+    name: &str,
+    log: &Path,
+) -> anyhow::Result<UnixStream> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).context("a process without a number")?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty()).context("cannot watch the process")?;
     let deadline = Instant::now() + PATIENCE;
-    let ended = |child: &mut std::process::Child| {
+    let ended = |child: &mut Child| {
         let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
         Failure::new(format!("{name} ended with {status}")).hint(format!("see {}", log.display()))
     };
@@ -51,9 +69,9 @@ pub(crate) fn start(lab: &LabFolder, verb: &str, config: &std::path::Path, name:
         poll_for(&mut fds, Some(PATIENCE))?;
         if fds[0].revents().is_empty() {
             if !fds[1].revents().is_empty() {
-                return Err(ended(&mut child).into());
+                return Err(ended(child).into());
             }
-            return Err(Failure::new(format!("{name} does not report")).hint(see(&log)).into());
+            return Err(Failure::new(format!("{name} does not report")).hint(see(log)).into());
         }
     }
     let (mut stream, _) = socket.listener.accept().context("cannot accept the report")?;
@@ -62,25 +80,26 @@ pub(crate) fn start(lab: &LabFolder, verb: &str, config: &std::path::Path, name:
         match decoder.next_message::<ToLauncher>()? {
             Some(ToLauncher::Ready { .. }) => break,
             Some(ToLauncher::Failed { reason, .. }) => {
-                return Err(Failure::new(format!("{name} failed: {reason}")).hint(see(&log)).into());
+                return Err(Failure::new(format!("{name} failed: {reason}")).hint(see(log)).into());
             }
             Some(_) => {}
             None => {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if !readable(&stream, Some(left))? {
-                    return Err(Failure::new(format!("{name} does not report")).hint(see(&log)).into());
+                    return Err(Failure::new(format!("{name} does not report")).hint(see(log)).into());
                 }
                 let mut bytes = [0; 1024];
                 match stream.read(&mut bytes).context("cannot read the report")? {
-                    0 => return Err(ended(&mut child).into()),
+                    0 => return Err(ended(child).into()),
                     count => decoder.feed(bytes.get(..count).unwrap_or_default()),
                 }
             }
         }
     }
-    stream.write_all(launch::line(&FromLauncher::Go).as_bytes()).context("cannot tell it to go on")
+    stream.write_all(launch::line(&FromLauncher::Go).as_bytes()).context("cannot tell it to go on")?;
+    Ok(stream)
 }
 
-fn see(log: &std::path::Path) -> String {
+fn see(log: &Path) -> String {
     format!("see {}", log.display())
 }

@@ -11,7 +11,7 @@ use anyhow::Context;
 use rustix::process::Signal;
 use weft_umad::lock::{LockError, ProcessLock, holder};
 
-use super::folder::{LabFolder, Place};
+use super::folder::{Base, LabFolder, Place};
 use super::process::{Holder, wait_for_end};
 
 /// How long a process has to end in order.
@@ -79,6 +79,17 @@ pub(crate) fn clear_dead(lab: &LabFolder) -> anyhow::Result<bool> {
     lab.remove()?;
     drop(locks);
     Ok(true)
+}
+
+/// Clears what launchers that died left before their laboratories had a name; how many there were.
+pub(crate) fn clear_unfinished(base: &Base) -> anyhow::Result<usize> {
+    let mut cleared = 0;
+    for lab in base.unfinished()? {
+        // A launcher that lives may not hold its lock yet, and what weft did not make is not weft's to remove.
+        let dead = !lab.launcher_lives() && lab.exists().unwrap_or(false);
+        cleared += usize::from(dead && clear_dead(&lab)?);
+    }
+    Ok(cleared)
 }
 
 /// Takes a laboratory down for its launcher, which holds the lock of its own and must not touch it.

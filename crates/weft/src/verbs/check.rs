@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64;
 use serde::Serialize;
 use weft_mgmt::{Request, SmpRoute};
 use weft_sm::Surveyed;
@@ -13,6 +15,7 @@ use super::{Lab, trace};
 use crate::cli::CheckArgs;
 use crate::failure::Failure;
 use crate::lab::LabFolder;
+use crate::lab::process::Holder;
 use crate::live::{Session, limits, survey};
 use crate::output::{print, print_json};
 
@@ -69,7 +72,7 @@ pub(super) fn run(folder: &LabFolder, args: &CheckArgs) -> anyhow::Result<ExitCo
     report.attached_to = name(&lab, session.attached().node);
     let live = survey(&mut session)?;
     drop(session);
-    unanswered(&live, &mut report);
+    unanswered(&lab, &live, &mut report);
     against_cabling(&lab, &live, &mut report);
     subnet_up(&live, &mut report);
     tables(&live, &mut report);
@@ -137,14 +140,32 @@ fn against_cabling(lab: &Lab, live: &Surveyed, report: &mut Report) {
 }
 
 /// Whom the survey asked in vain.
-fn unanswered(live: &Surveyed, report: &mut Report) {
+fn unanswered(lab: &Lab, live: &Surveyed, report: &mut Report) {
     for port in &live.silent {
-        let name = live.fabric.port_name(*port);
-        report.problems.push(format!("{name} has a link, but nobody answers behind it"));
+        report.problems.push(silence(lab, live, *port));
     }
     if live.unanswered > 0 && live.silent.is_empty() {
         report.problems.push(format!("{} SMPs were not answered", live.unanswered));
     }
+}
+
+/// What is known of a port with a link behind which nobody answers.
+fn silence(lab: &Lab, live: &Surveyed, port: PortRef) -> String {
+    let node = live.fabric.node(port.node);
+    let here = format!("`{}` port {} has a link", node.description, port.port);
+    let cabled =
+        lab.fabric.by_guid(node.guid).and_then(|index| lab.fabric.peer(PortRef::new(index, port.port)));
+    let Some(peer) = cabled else { return format!("{here}, but no cable leads from there") };
+    let silent = lab.fabric.node(peer.node);
+    let there = format!("`{}` port {} behind it does not answer", silent.description, peer.port);
+    let Some((agent, _)) = lab.record.device(silent.guid) else { return format!("{here}, but {there}") };
+    let agent = &agent.name;
+    let why = match Holder::of(&lab.folder.agent_lock(agent)) {
+        Ok(None) => format!("its agent {agent} is not running and the link has not noticed yet"),
+        Ok(Some(_)) => format!("its agent {agent} runs, so it is stopped, overloaded or wants another M_Key"),
+        Err(error) => format!("nobody can tell whether its agent {agent} runs: {error:#}"),
+    };
+    format!("{here}, but {there}: {why}")
 }
 
 /// The definition of SUBNET UP: every cabled port Active, every end port a LID of its own, complete tables.
@@ -272,18 +293,11 @@ fn every_pair(hosts: &[Host]) -> BTreeMap<usize, Vec<usize>> {
     (0..hosts.len()).map(|source| (source, others(source))).collect()
 }
 
-/// Pairs drawn with a small generator of our own, so that a seed means the same for ever.
+/// Pairs drawn with a generator whose numbers are the same for ever, and so the meaning of a seed.
 fn sample(hosts: &[Host], args: &CheckArgs) -> BTreeMap<usize, Vec<usize>> {
-    let mut state = args.seed;
+    let mut random = Pcg64::seed_from_u64(args.seed);
     let wanted = args.sample as usize;
-    let mut draw = |below: usize| {
-        // SplitMix64.
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(z ^ (z >> 31)) * below as u128) >> 64) as usize
-    };
+    let mut draw = |below: usize| ((u128::from(random.next_u64()) * below as u128) >> 64) as usize;
     let mut pairs = BTreeSet::new();
     // More draws than pairs wanted, because some come twice; bounded in any case.
     for _ in 0..wanted.saturating_mul(4) {

@@ -1,12 +1,17 @@
 //! `weft down`
 
+use super::count_of;
 use crate::cli::DownArgs;
-use crate::lab::teardown::take_down;
+use crate::lab::teardown::{clear_unfinished, take_down};
 use crate::lab::{Base, process};
 
 pub(super) fn run(lab: Option<&str>, args: &DownArgs) -> anyhow::Result<()> {
     process::raise_file_limit();
     let base = Base::locate();
+    let left = clear_unfinished(&base)?;
+    if left > 0 {
+        crate::output::say(&format!("cleared what {} left", count_of(left, "crashed launcher")));
+    }
     let labs = match (args.all, lab) {
         (true, _) => {
             let mut labs = base.labs()?;

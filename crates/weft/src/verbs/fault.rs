@@ -6,12 +6,11 @@ use std::time::Duration;
 use weft_agent::Journal;
 use weft_topology::PortRef;
 use weft_umad::{Client, ClientError, ControlReply, ControlRequest};
-use weft_wire::PortNum;
 
 use super::Lab;
 use crate::cli::FaultVerb;
 use crate::failure::Failure;
-use crate::lab::launch::SM;
+use crate::lab::launch::{IBSIM, SM};
 use crate::lab::process::Holder;
 use crate::lab::{LabFolder, Place, restart, teardown};
 
@@ -50,6 +49,10 @@ impl Target {
             let (lock, config) = (folder.place(Place::SmLock), folder.place(Place::SmConfig));
             return Ok(Self { name: SM.into(), verb: "sm", lock, config, devices: Vec::new() });
         }
+        if name == IBSIM && lab.record.ibsim.is_some() {
+            let (lock, config) = (folder.place(Place::IbsimLock), folder.place(Place::IbsimConfig));
+            return Ok(Self { name: IBSIM.into(), verb: IBSIM, lock, config, devices: Vec::new() });
+        }
         let guid = lab.fabric.node(lab.find(name)?).guid;
         let Some((agent, _)) = lab.record.device(guid) else {
             anyhow::bail!("no agent runs `{name}`");
@@ -65,6 +68,7 @@ impl Target {
 
     fn what(&self) -> String {
         match self.devices.as_slice() {
+            [] if self.name == IBSIM => "the server for ibsim's programs".to_owned(),
             [] => "the subnet manager".to_owned(),
             [device] => format!("`{device}` ({})", self.name),
             [device, others @ ..] => {
@@ -91,19 +95,14 @@ fn start_again(lab: &Lab, target: &Target) -> anyhow::Result<()> {
         teardown::kill(vec![holder])?;
     }
     record(lab, "restart", &target.name);
-    restart::start(&lab.folder, target.verb, &target.config, &target.name)?;
+    drop(restart::start(&lab.folder, target.verb, &target.config, &target.name)?);
     crate::output::say(&format!("restarted {}", target.what()));
     Ok(())
 }
 
 /// Plugs or unplugs both ends of a cable.
 fn set_cable(lab: &Lab, port: &str, up: bool) -> anyhow::Result<()> {
-    let end = parse_port(lab, port)?;
-    let Some(peer) = lab.fabric.peer(end) else {
-        return Err(Failure::bad_input(format!("no cable is in {port}"))
-            .hint("`weft links` lists the cables")
-            .into());
-    };
+    let (end, peer) = lab.cable(port)?;
     record(lab, if up { "link-up" } else { "link-down" }, port);
     let mut reached = 0;
     for end in [end, peer] {
@@ -141,27 +140,6 @@ fn set_end(lab: &Lab, end: PortRef, up: bool) -> anyhow::Result<bool> {
         }
         _ => Ok(true),
     }
-}
-
-/// `NODE:PORT`. The node's name may itself contain colons.
-fn parse_port(lab: &Lab, text: &str) -> anyhow::Result<PortRef> {
-    let malformed = || {
-        Failure::bad_input(format!("`{text}` is not NODE:PORT"))
-            .hint("name a node and one of its ports, such as leaf1:3")
-    };
-    let (node, port) = text.rsplit_once(':').ok_or_else(malformed)?;
-    let port = PortRef::new(lab.find(node)?, PortNum(port.parse().map_err(|_| malformed())?));
-    let node = lab.fabric.node(port.node);
-    if port.port == PortNum::ZERO || lab.fabric.port(port).is_none() {
-        return Err(Failure::bad_input(format!(
-            "`{}` has ports 1 to {}, not {}",
-            node.description,
-            node.port_count(),
-            port.port
-        ))
-        .into());
-    }
-    Ok(port)
 }
 
 fn record(lab: &Lab, fault: &str, target: &str) {

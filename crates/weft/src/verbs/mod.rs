@@ -1,14 +1,17 @@
 //! What the command line can do: one file per verb.
 
 mod bench;
+mod capture;
 mod check;
 mod down;
 mod events;
 mod fault;
 mod links;
 mod ps;
+mod shell;
 mod sim;
 mod status;
+mod sysfs;
 mod topo;
 mod trace;
 mod up;
@@ -17,10 +20,14 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::CommandFactory;
+use weft_topology::PortRef;
+use weft_wire::PortNum;
 
-use crate::cli::{BenchVerb, Cli, ProcessArgs, Verb};
+use crate::cli::{BenchVerb, Cli, ProcessArgs, SmProcessArgs, Verb};
+use crate::failure::Failure;
 use crate::lab::{Base, LabFolder};
-use crate::{output, sm_process};
+use crate::output;
+use crate::sm_process::{self, SmConfig};
 
 /// Does what the command line says.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
@@ -34,6 +41,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Trace(args) => trace::run(&lab()?, &args)?,
         Verb::Check(args) => return check::run(&lab()?, &args),
         Verb::Events(args) => events::run(&lab()?, &args)?,
+        Verb::Capture(args) => capture::run(&lab()?, &args)?,
+        Verb::Shell(args) => shell::run(&lab()?, &args)?,
+        Verb::Sysfs(args) => sysfs::run(&lab()?, &args)?,
         Verb::Fault(verb) => fault::run(&lab()?, &verb)?,
         Verb::Topo(verb) => return topo::run(&verb),
         Verb::Bench(BenchVerb::Smp(args)) => return bench::smp(&lab()?, &args),
@@ -46,6 +56,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Verb::Agent(args) => agent(&args)?,
         Verb::Sm(args) => sm(&args)?,
+        Verb::Ibsim(args) => ibsim(&args)?,
         Verb::BenchEcho => bench::echo()?,
     }
     Ok(ExitCode::SUCCESS)
@@ -53,19 +64,28 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 
 /// Runs one agent.
 pub(crate) fn agent(args: &ProcessArgs) -> anyhow::Result<()> {
-    detach(args);
+    detach(args.detached);
     crate::lab::plan::run_agent(&args.config, args.launch.clone())
 }
 
 /// Runs the subnet manager.
-pub(crate) fn sm(args: &ProcessArgs) -> anyhow::Result<()> {
-    detach(args);
-    sm_process::run(&args.config, args.launch.clone())
+pub(crate) fn sm(args: &SmProcessArgs) -> anyhow::Result<()> {
+    detach(args.detached);
+    sm_process::run(match (&args.config, &args.ibsim) {
+        (Some(path), _) => SmConfig::load(path, args.launch.clone())?,
+        (None, server) => SmConfig::on_ibsim(server.as_deref().unwrap_or_default(), args),
+    })
+}
+
+/// Serves programs under ibsim's library.
+fn ibsim(args: &ProcessArgs) -> anyhow::Result<()> {
+    detach(args.detached);
+    crate::ibsim_process::run(&args.config, args.launch.as_deref())
 }
 
 /// Leaves the session of the terminal, so that what happens to it does not happen to the laboratory.
-fn detach(args: &ProcessArgs) {
-    if args.detached {
+fn detach(detached: bool) {
+    if detached {
         // It fails for the leader of a process group, whose session is its own affair.
         let _ = rustix::process::setsid();
     }
@@ -91,11 +111,40 @@ impl Lab {
     fn find(&self, name: &str) -> anyhow::Result<weft_topology::NodeIndex> {
         find(&self.fabric, name)
     }
+
+    /// `NODE:PORT`. The node's name may itself contain colons.
+    fn port(&self, text: &str) -> anyhow::Result<PortRef> {
+        let malformed = || {
+            Failure::bad_input(format!("`{text}` is not NODE:PORT"))
+                .hint("name a node and one of its ports, such as leaf1:3")
+        };
+        let (node, port) = text.rsplit_once(':').ok_or_else(malformed)?;
+        let port = PortRef::new(self.find(node)?, PortNum(port.parse().map_err(|_| malformed())?));
+        let node = self.fabric.node(port.node);
+        if port.port == PortNum::ZERO || self.fabric.port(port).is_none() {
+            return Err(Failure::bad_input(format!(
+                "`{}` has ports 1 to {}, not {}",
+                node.description,
+                node.port_count(),
+                port.port
+            ))
+            .into());
+        }
+        Ok(port)
+    }
+
+    /// The same of a port that has a cable, and the port at its other end.
+    fn cable(&self, text: &str) -> anyhow::Result<(PortRef, PortRef)> {
+        let port = self.port(text)?;
+        let peer = self.fabric.peer(port).ok_or_else(|| {
+            Failure::bad_input(format!("no cable is in {text}")).hint("`weft links` lists the cables")
+        })?;
+        Ok((port, peer))
+    }
 }
 
 /// The node of that id, GUID or description.
 fn find(fabric: &weft_topology::Fabric, name: &str) -> anyhow::Result<weft_topology::NodeIndex> {
-    use crate::failure::Failure;
     fabric.find(name).map_err(|error| {
         Failure::bad_input(error.to_string())
             .hint("nodes are named by description, GUID (0x…) or id, as `weft ps` lists them")
@@ -106,4 +155,9 @@ fn find(fabric: &weft_topology::Fabric, name: &str) -> anyhow::Result<weft_topol
 /// A duration as people read it.
 fn seconds(duration: std::time::Duration) -> String {
     format!("{:.3}", duration.as_secs_f64())
+}
+
+/// A number of things, as in `1 agent` and `2 agents`.
+fn count_of(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

@@ -6,7 +6,6 @@ use weft_device::DeviceOptions;
 use weft_machine::Time;
 use weft_sim::{BringUp, SimOptions, TraceMode, bring_up};
 use weft_topology::{Fabric, PortRef};
-use weft_wire::PortNum;
 
 use super::find;
 use crate::cli::SimArgs;
@@ -45,15 +44,11 @@ pub(super) fn run(args: &SimArgs) -> anyhow::Result<()> {
     print(&text(&up))
 }
 
-/// The port that the manager is attached to: a switch's port 0, an HCA's first with a cable.
+/// The port that the manager is attached to.
 fn sm_port(fabric: &Fabric, name: &str) -> anyhow::Result<PortRef> {
     let index = find(fabric, name)?;
     let node = fabric.node(index);
-    if node.is_switch() {
-        return Ok(PortRef::new(index, PortNum::ZERO));
-    }
-    let cabled = node.cabled_ports().map(|(port, _)| port).next();
-    let port = cabled.with_context(|| format!("`{}` has no cable", node.description))?;
+    let port = node.attach_port().with_context(|| format!("`{}` has no cable", node.description))?;
     Ok(PortRef::new(index, port))
 }
 

@@ -60,11 +60,7 @@ pub(super) fn run(folder: &LabFolder, args: &TraceArgs) -> anyhow::Result<()> {
 /// A port of a node that a program can attach to with profit.
 pub(super) fn attach_port(lab: &Lab, node: NodeIndex) -> anyhow::Result<PortNum> {
     let node = lab.fabric.node(node);
-    if node.is_switch() {
-        return Ok(PortNum::ZERO);
-    }
-    let cabled = node.cabled_ports().map(|(port, _)| port).next();
-    cabled.with_context(|| format!("`{}` has no cable", node.description))
+    node.attach_port().with_context(|| format!("`{}` has no cable", node.description))
 }
 
 /// The path that a packet takes to the node's LID.
@@ -82,8 +78,7 @@ fn walk(live: &Surveyed, lab: &Lab, from: NodeIndex, to: NodeIndex) -> anyhow::R
         ports.filter(|(_, port)| port.lid.is_unicast()).map(|(number, port)| (number, port.lid)).next()
     };
     let (_, lid) = lid_of(end).with_context(|| format!("`{}` has no LID", target.description))?;
-    let port = if source.is_switch() { PortNum::ZERO } else { attach_port(lab, from)? };
-    let start = PortRef::new(start, port);
+    let start = PortRef::new(start, attach_port(lab, from)?);
     let path = weft_routing::trace(fabric, lids, &live.routes, start, lid)
         .map_err(|error| Failure::new(error.to_string()).hint("`weft check` looks at all tables"))?;
     let hops = path.hops.windows(2).map(|pair| {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use serde::Serialize;
-use weft_topology::{Fabric, NodeIndex, NodeType};
+use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_umad::lock::ProcessLock;
 
 use super::seconds;
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::lab::launch::{Goal, Launcher};
 use crate::lab::progress::{Phase, Phases};
 use crate::lab::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
-use crate::lab::teardown::clear_dead;
+use crate::lab::teardown::{clear_dead, clear_unfinished};
 use crate::lab::{Base, LabFolder, Place, plan, process};
 use crate::output::{StdoutClosed, Table, print, print_json};
 use crate::{sm_process, topology_file};
@@ -26,11 +26,12 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
     process::raise_file_limit();
     let fabric = topology_file::load(&args.file)?;
     let sm_at = if args.no_sm { None } else { Some(sm_place(&fabric, args)?) };
-    if let (Some(path), true) = (&args.sm.guid2lid, sm_at.is_some()) {
+    if let (Some(path), true) = (&args.guid2lid, sm_at.is_some()) {
         sm_process::load_guid2lid(path)?; // The manager reads it again, but by then everything has started.
     }
     let base = Base::locate();
     let name = name.unwrap_or(DEFAULT_NAME);
+    clear_unfinished(&base)?;
     refuse_running(&base, name)?;
     // From here on an interrupt must not end this process before it has cleared up.
     let interrupt = Signals::watch(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
@@ -40,6 +41,7 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
     let Some(lab) = unfinished.settle(&base)? else {
         return Err(already_running(name).into());
     };
+    let sm_at = sm_at.map(|place| place.node);
     let goal = goal(&fabric, sm_at, args);
     let phases: &[Phase] = if args.no_sm { &Phase::ALL[..2] } else { &Phase::ALL };
     let phases = Phases::begin(start, phases);
@@ -125,21 +127,18 @@ fn already_running(name: &str) -> Failure {
 }
 
 /// Where the subnet manager sits.
-fn sm_place(fabric: &Fabric, args: &UpArgs) -> anyhow::Result<NodeIndex> {
+fn sm_place(fabric: &Fabric, args: &UpArgs) -> anyhow::Result<PortRef> {
     if let Some(name) = &args.sm.sm_at {
         let index = super::find(fabric, name)?;
         let node = fabric.node(index);
-        if !node.is_switch() && node.cabled_ports().next().is_none() {
-            return Err(Failure::bad_input(format!("`{}` has no cable", node.description))
+        let port = node.attach_port().ok_or_else(|| {
+            Failure::bad_input(format!("`{}` has no cable", node.description))
                 .hint("choose another node with --sm-at")
-                .into());
-        }
-        return Ok(index);
+        })?;
+        return Ok(PortRef::new(index, port));
     }
-    let cabled = |index: &NodeIndex| fabric.node(*index).cabled_ports().next().is_some();
-    let mut hosts = fabric.iter().filter(|(_, node)| node.kind == NodeType::Hca).map(|(index, _)| index);
-    let first = hosts.find(cabled).or_else(|| fabric.iter().map(|(index, _)| index).next());
-    first.with_context(|| format!("{} has no node for a subnet manager", args.file.display()))
+    let place = fabric.attach_place();
+    place.with_context(|| format!("{} has no node for a subnet manager", args.file.display()))
 }
 
 fn goal(fabric: &Fabric, sm_at: Option<NodeIndex>, args: &UpArgs) -> Goal {

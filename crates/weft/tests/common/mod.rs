@@ -184,7 +184,11 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(home: &Home, arguments: &[&str]) -> Self {
-        let mut child = home.command(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        Self::start_command(&mut home.command(arguments))
+    }
+
+    pub(crate) fn start_command(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         Self { child, stdout }
     }

@@ -18,23 +18,14 @@ fn noise<const N: usize>(seed: u32) -> [u8; N] {
     })
 }
 
-/// A capture of link type ERF, each record an InfiniBand packet (ERF type 21).
+/// A capture of these packets.
 fn capture(packets: &[Packet]) -> Vec<u8> {
-    let mut file = Vec::new();
-    for word in [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 65535, 197] {
-        file.extend(word.to_le_bytes());
-    }
-    for (i, packet) in packets.iter().enumerate() {
-        let length = packet.bytes().len() + 16;
-        for word in [i as u32, 0, length as u32, length as u32] {
-            file.extend(word.to_le_bytes());
-        }
-        file.extend(((i as u64) << 32).to_le_bytes());
-        file.extend([21, 0]);
-        file.extend((length as u16).to_be_bytes());
-        file.extend([0, 0]);
-        file.extend((packet.bytes().len() as u16).to_be_bytes());
-        file.extend(packet.bytes());
+    let mut file = erf::file_header().to_vec();
+    for (packet, second) in packets.iter().zip(1..) {
+        let time_ns = second * 1_000_000_000;
+        let packet = packet.bytes();
+        erf::Record { time_ns, sent: false, damaged: false, lost: 0, port: None, packet }
+            .encode_into(&mut file);
     }
     file
 }
@@ -105,6 +96,8 @@ macro_rules! fields {
 
 // After the macro, which it uses.
 mod details;
+mod rmpp;
+mod sa;
 
 #[test]
 fn headers() {

@@ -1,0 +1,169 @@
+//! Programs that listen to what crosses an agent's cables.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod common;
+
+use common::{Fabric, HCA_A, HCA_B, PATIENCE, Running, SWITCH, get, node_at};
+use weft_umad::{
+    CaptureTotals, Captured, Client, ControlReply, ControlRequest, PortEnd, ServerMessage, Tap, TappedPort,
+};
+use weft_wire::{AttributeId, Guid, Method, Packet, PortNum};
+
+fn at(node: Guid, port: u8) -> PortEnd {
+    PortEnd { node, port: PortNum(port) }
+}
+
+fn ports(ends: &[(Guid, u8, bool)]) -> Tap {
+    let port = |&(node, port, received)| TappedPort { end: at(node, port), received };
+    Tap::Ports(ends.iter().map(port).collect())
+}
+
+/// A connection that captures.
+fn capture(agent: &Running, tap: Tap) -> Client {
+    let mut client = agent.connect();
+    assert_eq!(client.control(ControlRequest::Capture(tap), PATIENCE).unwrap(), ControlReply::Done);
+    client
+}
+
+/// Ends a capture; all that it told from the beginning on.
+fn end_capture(client: &mut Client) -> (Vec<Captured>, CaptureTotals) {
+    let number = client.ask(ControlRequest::EndCapture).unwrap();
+    let mut packets = Vec::new();
+    loop {
+        match client.recv(PATIENCE).unwrap() {
+            Some(ServerMessage::Captured(captured)) => packets.push(captured),
+            Some(ServerMessage::Reply { request, body: ControlReply::CaptureEnded(totals) }) => {
+                assert_eq!(request, number);
+                return (packets, totals);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Where, which way, and what.
+fn story(packets: &[Captured]) -> Vec<(PortEnd, bool, Method, AttributeId)> {
+    let told = packets.iter().map(|captured| {
+        let mad = Packet::parse(captured.packet.clone()).unwrap().mad().unwrap();
+        (captured.end, captured.sent, mad.method(), mad.attribute_id())
+    });
+    told.collect()
+}
+
+/// Every arrangement of the three devices in agents.
+fn arrangements() -> [Fabric; 3] {
+    let groups: [&[&[Guid]]; 3] =
+        [&[&[HCA_A], &[SWITCH], &[HCA_B]], &[&[HCA_A, SWITCH, HCA_B]], &[&[HCA_A, HCA_B], &[SWITCH]]];
+    groups.map(|groups| Fabric::new(groups, 2000))
+}
+
+/// Agents with all their links up.
+fn up(fabric: &Fabric) -> Vec<Running> {
+    let agents = fabric.start();
+    for agent in &agents {
+        agent.config.cables.iter().for_each(|cable| agent.await_link(cable.local, true));
+    }
+    agents
+}
+
+#[test]
+fn one_end_of_a_cable_sees_both_directions() {
+    for fabric in arrangements() {
+        let agents = up(&fabric);
+        let mut capture = capture(&agents[0], ports(&[(HCA_A, 1, true)]));
+        let mut program = agents[0].attach(HCA_A, 1);
+        assert_eq!(node_at(&mut program, &[1]), SWITCH);
+        let (packets, totals) = end_capture(&mut capture);
+        let expected = [(at(HCA_A, 1), true, Method::Get), (at(HCA_A, 1), false, Method::GetResp)];
+        let expected = expected.map(|(end, sent, method)| (end, sent, method, AttributeId::NodeInfo));
+        assert_eq!(story(&packets), expected);
+        assert_eq!(totals, CaptureTotals { packets: 2, lost: 0 });
+        assert!(packets[0].time_ns <= packets[1].time_ns && packets.iter().all(|packet| !packet.damaged));
+        agents.into_iter().for_each(Running::stop);
+    }
+}
+
+#[test]
+fn taps_everywhere_see_each_packet_once_where_it_was_sent() {
+    for fabric in arrangements() {
+        let agents = up(&fabric);
+        let mut captures: Vec<Client> = agents.iter().map(|agent| capture(agent, Tap::Everything)).collect();
+        let mut program = agents[0].attach(HCA_A, 1);
+        assert_eq!(node_at(&mut program, &[1, 2]), HCA_B);
+        let mut packets: Vec<Captured> =
+            captures.iter_mut().flat_map(|capture| end_capture(capture).0).collect();
+        packets.sort_by_key(|packet| packet.time_ns);
+        let expected = [
+            (HCA_A, 1, Method::Get),
+            (SWITCH, 2, Method::Get),
+            (HCA_B, 1, Method::GetResp),
+            (SWITCH, 1, Method::GetResp),
+        ];
+        let expected =
+            expected.map(|(node, port, method)| (at(node, port), true, method, AttributeId::NodeInfo));
+        assert_eq!(story(&packets), expected);
+        agents.into_iter().for_each(Running::stop);
+    }
+}
+
+#[test]
+fn who_does_not_read_loses_packets_and_nobody_else_does() {
+    const REQUESTS: u64 = 12_000;
+    let fabric = Fabric::packed();
+    let agents = up(&fabric);
+    let mut slow = capture(&agents[0], ports(&[(HCA_A, 1, true)]));
+    let mut program = agents[0].attach(HCA_A, 1);
+    for _ in 0..REQUESTS {
+        program.send(&get(AttributeId::NodeInfo, &[1])).unwrap();
+        program.flush().unwrap();
+        assert!(matches!(program.recv(PATIENCE), Ok(Some(ServerMessage::Receive(_)))), "the fabric stopped");
+    }
+    let (packets, totals) = end_capture(&mut slow);
+    assert!(totals.lost > 0, "{totals:?}");
+    assert_eq!((totals.packets + totals.lost, totals.packets), (2 * REQUESTS, packets.len() as u64));
+    // What was lost before the end is told with the packet behind the gap, and there was no such packet.
+    assert_eq!(packets.iter().map(|packet| u64::from(packet.lost)).sum::<u64>(), 0);
+    // Now there is room again.
+    let ControlReply::Done = slow.control(ControlRequest::Capture(Tap::Everything), PATIENCE).unwrap() else {
+        panic!()
+    };
+    assert_eq!(node_at(&mut program, &[1]), SWITCH);
+    assert_eq!(end_capture(&mut slow).1, CaptureTotals { packets: 2, lost: 0 });
+    agents.into_iter().for_each(Running::stop);
+}
+
+#[test]
+fn a_capture_that_makes_no_sense_is_refused() {
+    let fabric = Fabric::packed();
+    let agents = fabric.start();
+    let mut client = agents[0].connect();
+    let mut refused =
+        |question| matches!(client.control(question, PATIENCE).unwrap(), ControlReply::Failed { .. });
+    for nowhere in [(HCA_A, 0), (HCA_A, 2), (SWITCH, 255), (Guid(1), 1)] {
+        assert!(refused(ControlRequest::Capture(ports(&[(nowhere.0, nowhere.1, true)]))), "{nowhere:?}");
+    }
+    assert!(refused(ControlRequest::EndCapture));
+    assert!(!refused(ControlRequest::Capture(Tap::Everything)));
+    assert!(refused(ControlRequest::Capture(Tap::Everything)), "one capture for each connection");
+    assert!(!refused(ControlRequest::EndCapture));
+    agents.into_iter().for_each(Running::stop);
+}
+
+#[test]
+fn a_capture_that_just_goes_is_forgotten() {
+    let fabric = Fabric::packed();
+    let agents = up(&fabric);
+    // More than may capture at once.
+    for _ in 0..100 {
+        let mut client = agents[0].connect();
+        let deadline = std::time::Instant::now() + PATIENCE;
+        while client.control(ControlRequest::Capture(Tap::Everything), PATIENCE).unwrap()
+            != ControlReply::Done
+        {
+            assert!(std::time::Instant::now() < deadline, "those that went still count");
+        }
+    }
+    assert_eq!(node_at(&mut agents[0].attach(HCA_A, 1), &[1]), SWITCH);
+    agents.into_iter().for_each(Running::stop);
+}

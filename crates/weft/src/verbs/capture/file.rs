@@ -1,0 +1,198 @@
+//! Where captured packets are written: a file, a ring of files, or a pipe.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use weft_agent::Utc;
+use weft_umad::Captured;
+use weft_wire::{PACKET_SIZE_MAX, erf};
+
+use crate::cli::{CaptureArgs, Ring};
+use crate::failure::Failure;
+use crate::output::StdoutClosed;
+
+/// A capture file in the making. Every flush leaves it complete.
+pub(super) struct CaptureFile {
+    out: Out,
+    /// Each record names its port.
+    named: bool,
+    record: Vec<u8>,
+}
+
+enum Out {
+    One { path: PathBuf, writer: BufWriter<Box<dyn Write>> },
+    Ring(RingFiles),
+}
+
+impl CaptureFile {
+    /// Opens what `-w` and `--ring` say; with records that name their port where there are several.
+    pub(super) fn open(args: &CaptureArgs, named: bool) -> anyhow::Result<Option<Self>> {
+        let Some(path) = &args.write else { return Ok(None) };
+        let piped = path.as_os_str() == "-";
+        let out = match args.ring {
+            Some(_) if piped => {
+                return Err(Failure::bad_input("standard output cannot be a ring of files").into());
+            }
+            Some(ring) => Out::Ring(RingFiles::new(path.clone(), ring)),
+            None if piped => {
+                if std::io::stdout().is_terminal() {
+                    return Err(Failure::bad_input("a terminal cannot show a capture file")
+                        .hint("pipe it, as in `weft capture all -w - | tshark -r -`, or leave `-w -` out")
+                        .into());
+                }
+                Out::one(path, Box::new(std::io::stdout()))?
+            }
+            None => Out::one(path, Box::new(create(path)?))?,
+        };
+        Ok(Some(Self { out, named, record: Vec::new() }))
+    }
+
+    /// Appends a packet.
+    pub(super) fn write(&mut self, captured: &Captured) -> anyhow::Result<()> {
+        // No port takes a longer packet; what else an agent may say does not belong into a file.
+        let packet = captured.packet.get(..PACKET_SIZE_MAX).unwrap_or(&captured.packet);
+        let record = erf::Record {
+            time_ns: captured.time_ns,
+            sent: captured.sent,
+            damaged: captured.damaged,
+            lost: captured.lost,
+            port: self.named.then_some((captured.end.node, captured.end.port)),
+            packet,
+        };
+        self.record.clear();
+        record.encode_into(&mut self.record);
+        match &mut self.out {
+            Out::One { path, writer } => written(path, writer.write_all(&self.record)),
+            Out::Ring(ring) => ring.write(&self.record),
+        }
+    }
+
+    /// Lets others read all that was written.
+    pub(super) fn flush(&mut self) -> anyhow::Result<()> {
+        match &mut self.out {
+            Out::One { path, writer } => written(path, writer.flush()),
+            Out::Ring(ring) => ring.flush(),
+        }
+    }
+}
+
+impl Out {
+    fn one(path: &Path, file: Box<dyn Write>) -> anyhow::Result<Self> {
+        let mut writer = BufWriter::new(file);
+        written(path, writer.write_all(&erf::file_header()).and_then(|()| writer.flush()))?;
+        Ok(Self::One { path: path.to_owned(), writer })
+    }
+}
+
+fn create(path: &Path) -> anyhow::Result<File> {
+    File::create(path)
+        .map_err(|error| Failure::bad_input(format!("cannot write {}: {error}", path.display())).into())
+}
+
+fn written(path: &Path, result: std::io::Result<()>) -> anyhow::Result<()> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(StdoutClosed.into()),
+        result => result.with_context(|| format!("cannot write {}", path.display())),
+    }
+}
+
+/// Files of bounded size, named as dumpcap names them, of which the newest are kept.
+struct RingFiles {
+    path: PathBuf,
+    ring: Ring,
+    number: u32,
+    kept: VecDeque<PathBuf>,
+    writer: Option<BufWriter<File>>,
+    bytes: u64,
+}
+
+impl RingFiles {
+    fn new(path: PathBuf, ring: Ring) -> Self {
+        Self { path, ring, number: 0, kept: VecDeque::new(), writer: None, bytes: 0 }
+    }
+
+    fn write(&mut self, record: &[u8]) -> anyhow::Result<()> {
+        let bytes = record.len() as u64;
+        let writer = match &mut self.writer {
+            Some(writer) if self.bytes + bytes <= self.ring.bytes => writer,
+            _ => self.turn(Utc::now())?,
+        };
+        let result = writer.write_all(record);
+        self.bytes += bytes;
+        written(&self.path, result)
+    }
+
+    /// Begins the next file, and removes the oldest when there would be too many.
+    fn turn(&mut self, now: Utc) -> anyhow::Result<&mut BufWriter<File>> {
+        self.flush()?;
+        while self.kept.len() >= self.ring.files as usize
+            && let Some(oldest) = self.kept.pop_front()
+        {
+            std::fs::remove_file(&oldest).with_context(|| format!("cannot remove {}", oldest.display()))?;
+        }
+        self.number += 1;
+        let path = ring_name(&self.path, self.number, now);
+        let mut writer = BufWriter::new(create(&path)?);
+        self.kept.push_back(path);
+        let header = erf::file_header();
+        self.bytes = header.len() as u64;
+        written(&self.path, writer.write_all(&header))?;
+        Ok(self.writer.insert(writer))
+    }
+
+    fn flush(&mut self) -> anyhow::Result<()> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        written(&self.path, writer.flush())
+    }
+}
+
+/// `smp.pcap` becomes `smp_00001_20261120132955.pcap`, which Wireshark takes for a set of files.
+fn ring_name(path: &Path, number: u32, now: Utc) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("_{number:05}_{}", now.digits()));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_keeps_the_newest_files_within_their_size() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ring = RingFiles::new(folder.path().join("smp.pcap"), Ring { files: 3, bytes: 1024 });
+        for _ in 0..20 {
+            ring.write(&[7; 322]).unwrap();
+        }
+        ring.flush().unwrap();
+        let mut files: Vec<PathBuf> =
+            std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        let names: Vec<String> =
+            files.iter().map(|path| path.file_name().unwrap().to_str().unwrap()[..10].to_owned()).collect();
+        assert_eq!(names, ["smp_00005_", "smp_00006_", "smp_00007_"]);
+        // Three records fit beside the header; the last two came alone.
+        let sizes: Vec<u64> = files.iter().map(|path| path.metadata().unwrap().len()).collect();
+        assert_eq!(sizes, [24 + 3 * 322, 24 + 3 * 322, 24 + 2 * 322]);
+        assert!(files.iter().all(|path| std::fs::read(path).unwrap().starts_with(&erf::file_header())));
+    }
+
+    #[test]
+    fn a_packet_larger_than_a_file_has_one_to_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ring = RingFiles::new(folder.path().join("big"), Ring { files: 2, bytes: 1024 });
+        ring.write(&[0; 4000]).unwrap();
+        ring.write(&[0; 4000]).unwrap();
+        ring.flush().unwrap();
+        let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap()).collect();
+        assert_eq!(files.len(), 2);
+        assert!(files.iter().all(|file| file.metadata().unwrap().len() == 4024));
+    }
+}

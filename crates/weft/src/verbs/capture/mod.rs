@@ -1,0 +1,164 @@
+//! `weft capture`
+//!
+//! ```text
+//!   agents ──Captured──▶ Sources ──▶ Merge ──in order of time──▶ file, ring, pipe
+//!                                                            └─▶ lines or JSON
+//! ```
+
+mod file;
+mod merge;
+mod plan;
+mod show;
+mod source;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
+use weft_agent::Utc;
+use weft_umad::Captured;
+use weft_wire::Guid;
+
+use self::file::CaptureFile;
+use self::merge::Merge;
+use self::plan::Plan;
+use self::show::Shown;
+use self::source::Sources;
+use super::{Lab, count_of};
+use crate::cli::CaptureArgs;
+use crate::failure::Failure;
+use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use crate::lab::{LabFolder, process};
+use crate::output::{print, say};
+
+/// How often the line that counts is drawn anew.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
+
+pub(super) fn run(folder: &LabFolder, args: &CaptureArgs) -> anyhow::Result<()> {
+    process::raise_file_limit();
+    let lab = Lab::load(folder)?;
+    let plan = Plan::new(&lab, &args.ports)?;
+    let (ports, agents) = (plan.ports, plan.taps.len());
+    let mut signals = Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?;
+    let mut sources = Sources::open(folder, plan)?;
+    let mut sink = Sink::open(&lab, args, ports > 1)?;
+    let mut merge = Merge::new(sources.count());
+    let deadline = args.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let (ports, agents) = (count_of(ports, "port"), count_of(agents, "agent"));
+    say(&format!("capturing at {ports} of {agents}; press Ctrl-C to end"));
+    loop {
+        let now = Utc::now().as_nanos();
+        while let Some(packet) = merge.pop(now).filter(|_| !sink.is_full()) {
+            sink.take(&packet)?;
+        }
+        sink.flush(sources.lost())?;
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if sink.is_full() || left.is_some_and(|left| left.is_zero()) || signals.arrived() {
+            break;
+        }
+        let timeout = [left, merge.wait(now)].into_iter().flatten().min();
+        if !sources.wait(&signals, timeout, |packet| merge.push(packet))? {
+            say("the laboratory is being taken down");
+            break;
+        }
+    }
+    sources.end(|packet| merge.push(packet))?;
+    while let Some(packet) = merge.pop_any().filter(|_| !sink.is_full()) {
+        sink.take(&packet)?;
+    }
+    sink.flush(sources.lost())?;
+    sink.end();
+    let late = match merge.late() {
+        0 => String::new(),
+        late => format!(", {late} out of order"),
+    };
+    say(&format!("captured {} packets, {} bytes; {} lost{late}", sink.packets, sink.bytes, sources.lost()));
+    Ok(())
+}
+
+/// Where packets go.
+struct Sink {
+    file: Option<CaptureFile>,
+    /// Lines that wait to be printed.
+    lines: String,
+    show: Show,
+    /// Descriptions of the nodes.
+    names: BTreeMap<Guid, String>,
+    packets: u64,
+    bytes: u64,
+    packets_max: u64,
+    progress: Option<ProgressBar>,
+    drawn: Instant,
+}
+
+/// What is printed of each packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Show {
+    Nothing,
+    Line,
+    Json,
+}
+
+impl Sink {
+    fn open(lab: &Lab, args: &CaptureArgs, named: bool) -> anyhow::Result<Self> {
+        if args.json && args.write.as_ref().is_some_and(|path| path.as_os_str() == "-") {
+            let failure = Failure::bad_input("standard output cannot be both a capture file and JSON");
+            return Err(failure.into());
+        }
+        let file = CaptureFile::open(args, named)?;
+        let show = match &file {
+            _ if args.json => Show::Json,
+            Some(_) => Show::Nothing,
+            None => Show::Line,
+        };
+        let progress = (show == Show::Nothing).then(ProgressBar::new_spinner);
+        let names = lab.fabric.iter().map(|(_, node)| (node.guid, node.description.clone())).collect();
+        let packets_max = args.count.unwrap_or(u64::MAX);
+        let (packets, bytes, drawn) = (0, 0, Instant::now());
+        Ok(Self { file, lines: String::new(), show, names, packets, bytes, packets_max, progress, drawn })
+    }
+
+    /// As many packets were taken as were asked for.
+    fn is_full(&self) -> bool {
+        self.packets >= self.packets_max
+    }
+
+    fn take(&mut self, packet: &Captured) -> anyhow::Result<()> {
+        if let Some(file) = &mut self.file {
+            file.write(packet)?;
+        }
+        if self.show != Show::Nothing {
+            let node = self.names.get(&packet.end.node).map_or("?", String::as_str);
+            let shown = Shown::new(packet, node);
+            let line = if self.show == Show::Json { shown.json()? } else { shown.line() };
+            self.lines.push_str(&line);
+        }
+        self.packets += 1;
+        self.bytes += packet.packet.len() as u64;
+        Ok(())
+    }
+
+    /// Lets the user see all that was taken.
+    fn flush(&mut self, lost: u64) -> anyhow::Result<()> {
+        if let Some(file) = &mut self.file {
+            file.flush()?;
+        }
+        if !self.lines.is_empty() {
+            print(&std::mem::take(&mut self.lines))?;
+        }
+        if let Some(progress) = &self.progress
+            && self.drawn.elapsed() >= PROGRESS_INTERVAL
+        {
+            self.drawn = Instant::now();
+            progress.set_message(format!("{} packets, {lost} lost", self.packets));
+            progress.tick();
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        if let Some(progress) = self.progress.take() {
+            progress.finish_and_clear();
+        }
+    }
+}

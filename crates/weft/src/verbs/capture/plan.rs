@@ -1,0 +1,66 @@
+//! From what the user names to what each agent is asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Context;
+use weft_topology::{Fabric, PortRef};
+use weft_umad::{PortEnd, Tap, TappedPort};
+
+use super::super::Lab;
+use crate::failure::Failure;
+
+/// So many ports fit into one request to an agent.
+const PORTS_MAX: usize = 4096;
+
+/// What is to be captured.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// How many ports.
+    pub(super) ports: usize,
+    /// What each agent is asked, by its name.
+    pub(super) taps: BTreeMap<String, Tap>,
+}
+
+impl Plan {
+    /// Reads `NODE:PORT`, `NODE` and `all`.
+    pub(super) fn new(lab: &Lab, names: &[String]) -> anyhow::Result<Self> {
+        if names.iter().any(|name| name == "all") {
+            let taps = lab.record.agents.iter().map(|agent| (agent.name.clone(), Tap::Everything));
+            return Ok(Self { ports: 2 * lab.fabric.cables().count(), taps: taps.collect() });
+        }
+        let mut ports = BTreeSet::new();
+        for name in names {
+            ports.extend(named(lab, name)?);
+        }
+        let mut taps = BTreeMap::new();
+        for tapped in tapped(&lab.fabric, &ports) {
+            let (agent, _) = lab.record.device(tapped.end.node).context("the laboratory has no such node")?;
+            taps.entry(agent.name.clone()).or_insert_with(Vec::new).push(tapped);
+        }
+        if taps.values().any(|ports| ports.len() > PORTS_MAX) {
+            return Err(Failure::bad_input(format!("more than {PORTS_MAX} ports of one agent"))
+                .hint("`all` captures every port")
+                .into());
+        }
+        let taps = taps.into_iter().map(|(agent, ports)| (agent, Tap::Ports(ports))).collect();
+        Ok(Self { ports: ports.len(), taps })
+    }
+}
+
+/// The port of that name, or all cabled ports of the node of that name.
+fn named(lab: &Lab, name: &str) -> anyhow::Result<Vec<PortRef>> {
+    let Ok(node) = lab.fabric.find(name) else { return Ok(vec![lab.cable(name)?.0]) };
+    let ports: Vec<PortRef> =
+        lab.fabric.node(node).cabled_ports().map(|(port, _)| PortRef::new(node, port)).collect();
+    if ports.is_empty() {
+        return Err(Failure::bad_input(format!("`{name}` has no cable")).into());
+    }
+    Ok(ports)
+}
+
+/// Each packet is wanted once: what a port receives is only asked for where the port that sends it is not among these.
+fn tapped(fabric: &Fabric, ports: &BTreeSet<PortRef>) -> Vec<TappedPort> {
+    let end = |port: &PortRef| PortEnd { node: fabric.node(port.node).guid, port: port.port };
+    let received = |port: &PortRef| fabric.peer(*port).is_none_or(|peer| !ports.contains(&peer));
+    ports.iter().map(|port| TappedPort { end: end(port), received: received(port) }).collect()
+}

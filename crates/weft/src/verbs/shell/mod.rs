@@ -1,0 +1,152 @@
+//! `weft shell`: programs that use libibumad, or a shell for them, at a node of the laboratory.
+//!
+//! This process becomes the program, so its exit code and what happens to signals are the program's own.
+
+mod library;
+mod namespace;
+mod server;
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+use weft_topology::{Fabric, NodeIndex};
+use weft_umad::Client;
+
+use super::{Lab, sysfs};
+use crate::cli::ShellArgs;
+use crate::failure::Failure;
+use crate::lab::{LabFolder, LabRecord};
+
+/// Where ibsim listens when nothing else is said.
+const IBSIM_PORT: &str = "7070";
+
+/// The shell of who has none.
+const SHELL: &str = "/bin/sh";
+
+pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<()> {
+    let lab = Lab::load(folder)?;
+    let node = node(&lab.fabric, &lab.record, args.at.as_deref())?;
+    let (library, environment) = match &args.ibsim {
+        Some(name) => {
+            let library = library::umad2sim()?;
+            let name = if name.is_empty() { server::name(&lab)? } else { name.clone() };
+            (library, ibsim(&lab, node, &name)?)
+        }
+        None => {
+            let program = std::env::current_exe().context("cannot tell which program this is")?;
+            let named = std::env::var_os("WEFT_UMAD_PRELOAD");
+            (library::umad(named.as_deref(), &program)?, umad(&lab, node)?)
+        }
+    };
+    let program = program(&args.command);
+    let preload = preload(&library, std::env::var_os("LD_PRELOAD").as_deref());
+    let mut command = match args.sysfs {
+        true => {
+            // Only the program itself is to load the library.
+            let mut command = namespace::command(&tree(&lab, node)?)?;
+            command.arg(namespace::assignment("LD_PRELOAD", &preload)).args(&program);
+            command
+        }
+        false => {
+            let (name, arguments) = program.split_first().context("a program has a name")?;
+            let mut command = Command::new(name);
+            command.args(arguments).env("LD_PRELOAD", preload);
+            command
+        }
+    };
+    command.envs(environment);
+    if args.command.is_empty() {
+        let name = &lab.fabric.node(node).description;
+        crate::output::say(&format!("a shell at `{name}`; leave it with `exit`"));
+    }
+    let error = command.exec();
+    let name = command.get_program().to_string_lossy().into_owned();
+    let hint = "the program is looked for in PATH, as any shell does";
+    Err(Failure::new(format!("cannot start {name}: {error}")).hint(hint).into())
+}
+
+/// The node meant; without a name the subnet manager's, or where it would be.
+pub(super) fn node(fabric: &Fabric, record: &LabRecord, name: Option<&str>) -> anyhow::Result<NodeIndex> {
+    let sm = || record.sm.as_ref().and_then(|sm| fabric.by_guid(sm.node));
+    match name {
+        Some(name) => super::find(fabric, name),
+        None => sm()
+            .or_else(|| fabric.attach_place().map(|place| place.node))
+            .context("the laboratory has no nodes"),
+    }
+}
+
+/// What the stand-in for libibumad has to know.
+fn umad(lab: &Lab, node: NodeIndex) -> anyhow::Result<Vec<(&'static str, OsString)>> {
+    let node = lab.fabric.node(node);
+    let (agent, device) = lab.record.device(node.guid).context("the laboratory has no such node")?;
+    // The library could only say so with an error number.
+    if Client::connect(&lab.folder.agent_socket(&agent.name)).is_err() {
+        return Err(Failure::new(format!("the agent of `{}` is not running", device.description))
+            .hint(format!("start it with `weft fault restart {}`", device.id))
+            .into());
+    }
+    let socket = lab.folder.umad_socket(&agent.name).into_os_string();
+    Ok(vec![("WEFT_UMAD_SOCKET", socket), ("WEFT_UMAD_NODE", node.guid.to_string().into())])
+}
+
+/// What libumad2sim has to know of a server: `NAME`, or `udp:ADDRESS[:PORT]`.
+fn ibsim(lab: &Lab, node: NodeIndex, name: &str) -> anyhow::Result<Vec<(&'static str, OsString)>> {
+    let node = lab.fabric.node(node);
+    // The protocol has 32 bytes for a name and the zero behind it.
+    let host = if node.id.len() < 32 { node.id.clone() } else { node.guid.to_string() };
+    let mut environment = vec![("SIM_HOST", OsString::from(host))];
+    match name.strip_prefix("udp:") {
+        Some(place) => {
+            let (address, port) = place.rsplit_once(':').unwrap_or((place, IBSIM_PORT));
+            if port.parse::<u16>().is_err() || address.is_empty() {
+                return Err(Failure::bad_input(format!("`{name}` is not udp:ADDRESS:PORT")).into());
+            }
+            environment.extend([("IBSIM_SERVER_NAME", address.into()), ("IBSIM_SERVER_PORT", port.into())]);
+        }
+        None => environment.push(("IBSIM_SOCKNAME", name.into())),
+    }
+    Ok(environment)
+}
+
+/// The command, or the user's shell.
+fn program(command: &[OsString]) -> Vec<OsString> {
+    if !command.is_empty() {
+        return command.to_vec();
+    }
+    let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty());
+    vec![shell.unwrap_or_else(|| SHELL.into())]
+}
+
+/// The library before what is loaded already.
+fn preload(library: &Path, present: Option<&OsStr>) -> OsString {
+    let mut libraries = library.as_os_str().to_owned();
+    if let Some(present) = present.filter(|present| !present.is_empty()) {
+        libraries.push(":");
+        libraries.push(present);
+    }
+    libraries
+}
+
+/// The node's files in a folder that the namespace takes over.
+fn tree(lab: &Lab, node: NodeIndex) -> anyhow::Result<PathBuf> {
+    let path = lab.folder.path().join(format!("sysfs-{}", std::process::id()));
+    sysfs::write(lab, node, &path)?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_comes_before_others() {
+        let library = Path::new("/x/libweft_umad.so");
+        assert_eq!(preload(library, None), "/x/libweft_umad.so");
+        assert_eq!(preload(library, Some(OsStr::new(""))), "/x/libweft_umad.so");
+        assert_eq!(preload(library, Some(OsStr::new("a.so b.so"))), "/x/libweft_umad.so:a.so b.so");
+    }
+}
