@@ -251,6 +251,9 @@ impl Core {
                 Output::Deliver { client, mad } => self.deliver(client, &ServerMessage::Receive(mad)),
                 // The agent does not register for anything after attaching.
                 Output::Registered { .. } => {}
+                Output::PortChanged { client, up } => {
+                    self.deliver(client, &ServerMessage::PortChanged { up });
+                }
                 Output::SetLink { port, enabled, parameters } => {
                     self.set_link(Place { device, port }, enabled, parameters);
                 }

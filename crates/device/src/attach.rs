@@ -95,6 +95,11 @@ impl Clients {
         self.attached.len()
     }
 
+    /// The programs at `port`.
+    pub(crate) fn at(&self, port: PortNum) -> impl Iterator<Item = ClientId> {
+        self.attached.iter().filter(move |(_, client)| client.port == port).map(|(&id, _)| id)
+    }
+
     /// The first program at `port`, and that of its registrations, of which `wanted` holds.
     fn find<T>(&self, port: PortNum, wanted: impl Fn(ClientId, &Claim) -> Option<T>) -> Option<T> {
         let here = self.attached.iter().filter(|(_, client)| client.port == port);

@@ -109,7 +109,13 @@ impl Device {
     fn enter(&mut self, port: PortNum, state: LinkState) {
         let entered = &mut self.ports[usize::from(port.0)];
         let (from, to) = (entered.state.logical(), state.logical());
+        let changed = entered.state.is_up() != state.is_up();
         entered.set_state(state);
+        if changed {
+            let up = state.is_up();
+            let told = self.clients.at(port).map(|client| Output::PortChanged { client, up });
+            self.outputs.extend(told);
+        }
         if from != to {
             debug_assert!(to != PortState::NoChange, "a port is always in some state");
             self.emit(Event::PortStateChanged { port, from, to });

@@ -31,6 +31,14 @@ pub enum Output {
         /// Whether it stands, and why not.
         outcome: Result<(), RefusalReason>,
     },
+    /// Tell a program attached to an HCA's port that the port's link came up or went down, as an adapter's driver
+    /// tells its programs without any packet (IBA 11.6.3.1, Port Active and Port Error).
+    PortChanged {
+        /// Which one.
+        client: ClientId,
+        /// Whether there is a link now.
+        up: bool,
+    },
     /// The subnet manager switched the link of `port`. `enabled: false` takes the link down at once (the device
     /// knows already and takes no notice of a LinkDown), `enabled: true` lets it come up, and changes nothing on
     /// a link that is up.

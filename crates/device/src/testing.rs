@@ -219,7 +219,7 @@ impl Network {
                         }
                     }
                     Output::Deliver { client, mad } => self.delivered.push((device, client, mad)),
-                    Output::SetLink { .. } | Output::Registered { .. } | Output::Event(_) => {}
+                    _ => {}
                 }
             }
         }

@@ -25,6 +25,7 @@
 //! assert_eq!((done.key, done.rtt), ("who am I", Time::from_micros(90)));
 //! ```
 
+mod pace;
 mod path;
 mod request;
 pub mod rmpp;

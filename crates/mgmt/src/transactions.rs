@@ -7,6 +7,7 @@ use weft_machine::Time;
 use weft_wire::{AddressedMad, DirectedSmp, INITIAL_PATH, MgmtClass, Smp, TransactionId, status};
 
 use crate::Stats;
+use crate::pace::Pace;
 
 /// The widest window: 2 to the 16.
 pub const WINDOW_MAX: u32 = 1 << 16;
@@ -86,6 +87,11 @@ pub struct Transactions<K> {
     oldest: u32,
     youngest: u32,
     in_flight: u32,
+    pace: Pace,
+    /// The oldest attempt in the list that still counts as being in the network; those after it do too.
+    first_fresh: u32,
+    /// How many do.
+    fresh: u32,
     first_turn: u32,
     stats: Stats,
 }
@@ -105,6 +111,8 @@ struct Waiting<K> {
     sent: Time,
     /// Whether it is in the list of deadlines; otherwise it is to be sent again.
     listed: bool,
+    /// Whether it counts as being in the network.
+    fresh: bool,
     before: u32,
     after: u32,
 }
@@ -122,14 +130,12 @@ impl<K> Transactions<K> {
             oldest: NOWHERE,
             youngest: NOWHERE,
             in_flight: 0,
+            pace: Pace::new(window, limits.timeout),
+            first_fresh: NOWHERE,
+            fresh: 0,
             first_turn: 0,
             stats: Stats::default(),
         }
-    }
-
-    /// The limits in force.
-    pub fn limits(&self) -> &Limits {
-        &self.limits
     }
 
     /// Queues a request; it comes back when [`Limits::queue`] are waiting.
@@ -143,8 +149,19 @@ impl<K> Transactions<K> {
         Ok(())
     }
 
-    /// What may go onto the wire now; `None` when nothing waits or the window is full. Retries go first.
+    /// Whether a request that is offered now would go onto the wire at once.
+    pub fn has_room(&mut self, now: Time) -> bool {
+        self.settle(now);
+        self.in_flight < self.limits.window && self.fresh < self.pace.open() && self.resend.is_empty()
+    }
+
+    /// What may go onto the wire now; `None` when nothing waits, or the window is full, or was closed by a time-out
+    /// and has not opened again that far. Retries go first.
     pub fn poll_transmit(&mut self, now: Time) -> Option<AddressedMad> {
+        self.settle(now);
+        if self.fresh >= self.pace.open() {
+            return None;
+        }
         while let Some(at) = self.resend.pop_front() {
             // Unless its answer came late, and the slot is free or has another request.
             if self.waiting(at).is_some_and(|waiting| !waiting.listed) {
@@ -165,7 +182,8 @@ impl<K> Transactions<K> {
         let id = slot.turn * WINDOW_MAX + at;
         Smp::transaction_id.set(&mut request.mad.0, TransactionId(u64::from(id)));
         let (before, after) = (NOWHERE, NOWHERE);
-        slot.waiting = Some(Waiting { key, request, attempts: 0, sent: now, listed: false, before, after });
+        let (listed, fresh) = (false, false);
+        slot.waiting = Some(Waiting { key, request, attempts: 0, sent: now, listed, fresh, before, after });
         self.in_flight += 1;
         self.stats.in_flight_max = self.stats.in_flight_max.max(self.in_flight);
         self.transmit(now, at)
@@ -185,6 +203,7 @@ impl<K> Transactions<K> {
         self.unlist(at);
         let waiting = self.release(at)?;
         self.stats.completed += 1;
+        self.pace.answered();
         let rtt = now.saturating_sub(waiting.sent);
         if waiting.attempts == 1 {
             self.stats.rtt.record(rtt);
@@ -195,13 +214,14 @@ impl<K> Transactions<K> {
     /// Lets time pass: the next request given up by `now`; `None` when there is no other. What has attempts left
     /// comes out of [`Transactions::poll_transmit`] again.
     pub fn poll_failed(&mut self, now: Time) -> Option<Failed<K>> {
-        while let Some(deadline) = self.poll_timeout() {
+        while let Some(deadline) = self.deadline() {
             if deadline > now {
                 return None;
             }
             let at = self.oldest;
             self.unlist(at);
             self.stats.timeouts += 1;
+            self.pace.timed_out();
             let attempts = self.waiting(at).map_or(0, |waiting| waiting.attempts);
             if attempts <= self.limits.retries {
                 self.resend.push_back(at);
@@ -214,22 +234,29 @@ impl<K> Transactions<K> {
         None
     }
 
-    /// When the oldest attempt's time is up; look at [`Transactions::poll_failed`] then.
+    /// When to look at [`Transactions::poll_failed`] and then [`Transactions::poll_transmit`] again: when the oldest
+    /// attempt's time is up, or, while the window is not open all the way, when there is room for another.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let slot = self.slots.get(self.oldest as usize)?;
-        slot.waiting.as_ref().map(|waiting| waiting.sent + self.limits.timeout)
+        let deadline = self.deadline()?;
+        let waits = self.pace.is_slowed() && self.fresh >= self.pace.open();
+        let room = self.sent(self.first_fresh).filter(|_| waits).map(|sent| sent + self.pace.settle);
+        Some(room.map_or(deadline, |room| room.min(deadline)))
     }
 
-    /// Forgets all requests, waiting and in flight; their answers will be unmatched.
-    pub fn abandon(&mut self) {
+    /// Forgets all requests, waiting and in flight, whose answers will be unmatched. The keys of those in flight come
+    /// back: they may be carried out all the same.
+    pub fn abandon(&mut self) -> Vec<K> {
         self.queue.clear();
         self.resend.clear();
         self.free.clear();
         (self.oldest, self.youngest, self.in_flight) = (NOWHERE, NOWHERE, 0);
+        (self.first_fresh, self.fresh) = (NOWHERE, 0);
+        let mut keys = Vec::new();
         for (at, slot) in self.slots.iter_mut().enumerate() {
-            slot.waiting = None;
+            keys.extend(slot.waiting.take().map(|waiting| waiting.key));
             self.free.push(at as u32);
         }
+        keys
     }
 
     /// Begins with other ids than a program did that was here before, whose answers may still be on their way. Any
@@ -261,6 +288,16 @@ impl<K> Transactions<K> {
         &self.stats
     }
 
+    /// When the oldest attempt's time is up.
+    fn deadline(&self) -> Option<Time> {
+        self.sent(self.oldest).map(|sent| sent + self.limits.timeout)
+    }
+
+    /// When the attempt in this slot was made.
+    fn sent(&self, at: u32) -> Option<Time> {
+        self.slots.get(at as usize)?.waiting.as_ref().map(|waiting| waiting.sent)
+    }
+
     fn waiting(&mut self, at: u32) -> Option<&mut Waiting<K>> {
         self.slots.get_mut(at as usize)?.waiting.as_mut()
     }
@@ -281,7 +318,12 @@ impl<K> Transactions<K> {
         waiting.attempts += 1;
         waiting.sent = now;
         (waiting.listed, waiting.before, waiting.after) = (true, youngest, NOWHERE);
+        waiting.fresh = true;
         let request = waiting.request;
+        self.fresh += 1;
+        if self.first_fresh == NOWHERE {
+            self.first_fresh = at;
+        }
         match self.waiting(youngest) {
             Some(previous) => previous.after = at,
             None => self.oldest = at,
@@ -291,11 +333,26 @@ impl<K> Transactions<K> {
         Some(request)
     }
 
+    /// Attempts that have had their time to be answered do not count as being in the network any more.
+    fn settle(&mut self, now: Time) {
+        let settle = self.pace.settle;
+        while let Some(waiting) = self.waiting(self.first_fresh).filter(|w| w.sent + settle <= now) {
+            waiting.fresh = false;
+            self.first_fresh = waiting.after;
+            self.fresh -= 1;
+        }
+    }
+
     /// Takes a slot out of the list of deadlines, if it is there.
     fn unlist(&mut self, at: u32) {
         let Some(waiting) = self.waiting(at).filter(|waiting| waiting.listed) else { return };
         let (before, after) = (waiting.before, waiting.after);
         waiting.listed = false;
+        let fresh = std::mem::replace(&mut waiting.fresh, false);
+        self.fresh -= u32::from(fresh);
+        if self.first_fresh == at {
+            self.first_fresh = after;
+        }
         match self.waiting(before) {
             Some(previous) => previous.after = after,
             None => self.oldest = after,

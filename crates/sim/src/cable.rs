@@ -16,6 +16,8 @@ pub(crate) struct Cable {
     pub(crate) enabled: [bool; 2],
     /// What each device says in its hello.
     pub(crate) parameters: [LinkParameters; 2],
+    /// When each end lost the link, as long as it has not been told.
+    pub(crate) lost: [Option<Time>; 2],
     /// When the last packet of the lanes that keep their order arrives at each end.
     pub(crate) last_arrival: [Time; 2],
 }
@@ -36,6 +38,7 @@ impl Cable {
             incarnation: 0,
             enabled: [true; 2],
             parameters,
+            lost: [None; 2],
             last_arrival: [Time::ZERO; 2],
         }
     }

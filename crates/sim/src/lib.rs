@@ -56,7 +56,7 @@ pub use config::device_config;
 pub use fault::Fault;
 pub use options::{SimOptions, TraceMode};
 pub use rule::{RandomLoss, Rule, Verdict};
-pub use schedule::{Lifted, Schedule};
+pub use schedule::Schedule;
 pub use simulation::{NotQuiet, SimStatistics, Simulation};
 pub use told::Told;
 pub use trace::Trace;

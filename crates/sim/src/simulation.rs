@@ -39,6 +39,8 @@ pub(crate) enum Happening {
     AttachSm { incarnation: u64 },
     /// A MAD reaches the subnet manager.
     ToSm { incarnation: u64, mad: Box<AddressedMad> },
+    /// The subnet manager is told of its port's link.
+    PortToSm { incarnation: u64, up: bool },
     /// A MAD of the subnet manager's reaches its device.
     FromSm { incarnation: u64, mad: Box<AddressedMad> },
     /// A fault.
@@ -68,6 +70,12 @@ pub struct SimStatistics {
     pub delayed: u64,
     /// Packets that a link took with it when it went.
     pub cut_off: u64,
+    /// How often an end was told that its link had gone.
+    pub link_losses: u64,
+    /// Of those, how often within 50 ms.
+    pub link_losses_brief: u64,
+    /// How often it did not count it, or did not send a trap though it is a switch with a manager.
+    pub link_losses_unnoticed: u64,
 }
 
 /// The fabric did not come to rest in time.
@@ -200,6 +208,12 @@ impl Simulation {
         self.slots.iter().filter_map(|slot| slot.device.as_ref()).map(|d| d.statistics().lft_writes).sum()
     }
 
+    /// SMPs that found the buffers full of devices that are on.
+    pub fn vl15_dropped(&self) -> u64 {
+        let full = |device: &Device| device.statistics().dropped(weft_device::DropReason::Vl15Full);
+        self.slots.iter().filter_map(|slot| slot.device.as_ref()).map(full).sum()
+    }
+
     /// LIDs changed in all devices that are on.
     pub fn lid_changes(&self) -> u64 {
         self.slots.iter().filter_map(|slot| slot.device.as_ref()).map(|d| d.statistics().lid_changes).sum()
@@ -260,6 +274,7 @@ impl Simulation {
             Happening::WakeSm => self.wake_sm(),
             Happening::AttachSm { incarnation } => self.attach_sm(incarnation),
             Happening::ToSm { incarnation, mad } => self.give_sm(incarnation, *mad),
+            Happening::PortToSm { incarnation, up } => self.tell_sm_of_port(incarnation, up),
             Happening::FromSm { incarnation, mad } => self.take_from_sm(incarnation, *mad),
             Happening::Fault(fault) => {
                 self.faults_pending -= 1;
@@ -305,6 +320,7 @@ impl Simulation {
         }
         slot.wake = None;
         for cable in self.cabling.of_node(node) {
+            self.reset_end(cable, node);
             self.update_link(cable);
         }
         if self.manager.port.node == node {
@@ -318,7 +334,6 @@ impl Simulation {
         let config = device_config(&self.fabric, node, &self.options.device);
         slot.device = Some(Device::new(&config).with_incarnation(slot.incarnation));
         for cable in self.cabling.of_node(node) {
-            self.reset_end(cable, node);
             self.update_link(cable);
         }
         if self.manager.port.node == node {
@@ -355,6 +370,7 @@ impl Simulation {
                 Output::Deliver { client, mad } => self.deliver(node, client, mad),
                 // The simulator's programs register for nothing after attaching.
                 Output::Registered { .. } => {}
+                Output::PortChanged { client, up } => self.port_changed(client, up),
                 Output::SetLink { port, enabled, parameters } => {
                     self.set_link(PortRef::new(node, port), enabled, parameters);
                 }
@@ -447,6 +463,14 @@ impl Simulation {
         let mut bytes = Fnv::default();
         bytes.add(packet.bytes());
         self.trace.line(self.now, kind, place, format_args!("{packet:?} {:016x}", bytes.0));
+    }
+
+    /// A program's port has a link or has none any more; checkers do not care.
+    fn port_changed(&mut self, client: ClientId, up: bool) {
+        if client.0 < SM_CLIENTS {
+            let (incarnation, at) = (self.manager.attachment, self.now + self.options.attach_delay);
+            self.queue.push(at, Happening::PortToSm { incarnation, up });
+        }
     }
 
     /// A MAD for a program: the subnet manager, or one of a checker's.

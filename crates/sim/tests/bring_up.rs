@@ -4,10 +4,10 @@ use std::io::Write;
 use std::process::Command;
 
 use weft_machine::Time;
-use weft_sim::{Fault, RandomLoss, SimOptions, Simulation, TraceMode, bring_up};
+use weft_sim::{Fault, RandomLoss, Rule, SimOptions, Simulation, TraceMode, Verdict, bring_up};
 use weft_topology::generate::{GenerateOptions, RandomFabric, random, xgft};
 use weft_topology::{Fabric, PortRef};
-use weft_wire::PortNum;
+use weft_wire::{AttributeId, Method, Packet, PortNum};
 
 const LIMIT: Time = Time::from_secs(300);
 
@@ -191,6 +191,81 @@ fn a_switch_cabled_to_itself() {
     let mut simulation = Simulation::new(&builder.build(), SimOptions::default(), 8);
     quiet(&mut simulation);
     assert_eq!(simulation.probe().unwrap(), 4);
+}
+
+/// Holds the Sets of forwarding tables back that leave the manager's port in some time.
+struct HoldTables {
+    from: PortRef,
+    between: std::ops::Range<Time>,
+    until: Time,
+}
+
+impl Rule for HoldTables {
+    fn judge(&mut self, now: Time, from: PortRef, packet: &Packet, _: &mut rand_pcg::Pcg64) -> Verdict {
+        let held = from == self.from && self.between.contains(&now);
+        let mad = packet.mad().filter(|_| held);
+        let is_table = |mad: &weft_wire::Mad| {
+            (mad.method(), mad.attribute_id()) == (Method::Set, AttributeId::LinearForwardingTable)
+        };
+        if mad.as_ref().is_some_and(is_table) {
+            return Verdict::Delay(self.until - now);
+        }
+        Verdict::Pass
+    }
+}
+
+/// The first attempts of a sweep's Sets arrive when the next sweep has written something else.
+#[test]
+fn a_set_that_arrives_after_a_newer_one_is_undone() {
+    let mut simulation = Simulation::new(&tree(), SimOptions::default(), 9);
+    quiet(&mut simulation);
+    let (before, began) = (told(&simulation), simulation.now());
+    let from = simulation.sm_port();
+    let own_switch = simulation.fabric().peer(from).map(|peer| peer.node);
+    let cables = simulation.fabric().cables();
+    let far =
+        |port: PortRef| simulation.fabric().node(port.node).is_switch() && Some(port.node) != own_switch;
+    let cable = cables.filter(|cable| far(cable.a) && far(cable.b)).last().expect("such a cable").a;
+    // By then the sweep that follows the cut has sent its Sets, and not again.
+    let between = began..began + Time::from_millis(250);
+    simulation.set_rule(HoldTables { from, between, until: began + Time::from_secs(3) });
+    simulation.apply(Fault::Cut(cable));
+    simulation.run_until(began + Time::from_secs(1));
+    assert!(simulation.statistics().delayed > 0, "nothing was held back");
+    simulation.apply(Fault::Restore(cable));
+    simulation.run_until(began + Time::from_millis(2_900));
+    assert_eq!(told(&simulation), before, "the sweep after the cable was put back");
+    let restored = simulation.now();
+    simulation.run_until(began + Time::from_millis(3_100));
+    assert_ne!(told(&simulation), before, "the late Sets have spoilt it");
+    quiet(&mut simulation);
+    assert_eq!(told(&simulation), before);
+    assert!(simulation.now() - restored < Time::from_secs(60), "{}", simulation.now());
+}
+
+/// Two hosts at one cable: no switch tells anybody of anything, only the host's own adapter.
+#[test]
+fn the_own_link_is_back_in_service_at_once() {
+    let mut builder = weft_topology::FabricBuilder::new();
+    let rate = weft_topology::LinkRate::default();
+    let host = |guid| weft_topology::Node::new(weft_wire::NodeType::Hca, weft_wire::Guid(guid), 1, rate);
+    let hosts = [1, 2].map(|guid| builder.add_node(host(guid << 8)).expect("a host"));
+    let ends = hosts.map(|host| PortRef::new(host, PortNum(1)));
+    builder.connect(ends[0], ends[1]).expect("a cable");
+    let mut simulation = Simulation::new(&builder.build(), SimOptions::default(), 4);
+    quiet(&mut simulation);
+    for down in [Time::from_millis(10), Time::from_secs(1)] {
+        simulation.apply(Fault::Cut(ends[0]));
+        simulation.run_until(simulation.now() + down);
+        simulation.apply(Fault::Restore(ends[1]));
+        let restored = simulation.now();
+        while !simulation.is_link_up(ends[0]) {
+            simulation.run_until(simulation.now() + Time::from_micros(100));
+        }
+        simulation.run_until(simulation.now() + Time::from_millis(10));
+        simulation.check().unwrap_or_else(|violations| panic!("{down}: {violations:?}"));
+        assert!(simulation.now() - restored < Time::from_millis(100), "light sweeps are 10 s apart");
+    }
 }
 
 fn traced(seed: u64) -> Simulation {

@@ -2,13 +2,12 @@
 //! fresh start of the fabric that is left would be.
 //!
 //! `WEFT_SCHEDULES` says how many (300 if not said), `WEFT_SEED` replays one and prints its trace on failure.
-//! `WEFT_LIFT` lifts a limit from all of them: `manager`, `late` or `buffer`, see [`Lifted`].
 
 use std::io::Write;
 use std::ops::AddAssign;
 
 use weft_machine::Time;
-use weft_sim::{Fault, Lifted, Schedule, Simulation, TraceMode};
+use weft_sim::{Fault, Schedule, Simulation, TraceMode};
 
 const SCHEDULES: u64 = 300;
 
@@ -24,16 +23,6 @@ const ALL_KINDS: u64 = 50;
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is to be a number, not `{text}`")))
-}
-
-/// The limit that is lifted from all schedules.
-fn lifted() -> Option<Lifted> {
-    match std::env::var("WEFT_LIFT").ok()?.as_str() {
-        "manager" => Some(Lifted::QuickManager),
-        "late" => Some(Lifted::Late),
-        "buffer" => Some(Lifted::SmallBuffer),
-        other => panic!("WEFT_LIFT is to be manager, late or buffer, not `{other}`"),
-    }
 }
 
 /// What happened, and how much was looked at.
@@ -57,8 +46,10 @@ struct Totals {
     manager_deaths: u64,
     /// Subnet managers at a switch.
     at_switch: u64,
-    /// Schedules that did not keep one of the limits.
-    lifted: u64,
+    /// Links that went and were noticed to have gone within 50 ms.
+    brief: u64,
+    /// SMPs that found a management buffer full.
+    overflows: u64,
 }
 
 impl Totals {
@@ -78,14 +69,26 @@ impl Totals {
             late: statistics.delayed,
             manager_deaths: count(&|fault| *fault == Fault::KillSm),
             at_switch: u64::from(simulation.fabric().node(simulation.sm_port().node).is_switch()),
-            lifted: u64::from(schedule.lifted.is_some()),
+            brief: statistics.link_losses_brief,
+            overflows: simulation.vl15_dropped(),
         }
     }
 
-    fn each(&self) -> [u64; 10] {
-        let Self { nodes, pairs, kills, restarts, flaps, losses, late, manager_deaths, at_switch, lifted } =
-            *self;
-        [nodes, pairs, kills, restarts, flaps, losses, late, manager_deaths, at_switch, lifted]
+    fn each(&self) -> [u64; 11] {
+        let Self {
+            nodes,
+            pairs,
+            kills,
+            restarts,
+            flaps,
+            losses,
+            late,
+            manager_deaths,
+            at_switch,
+            brief,
+            overflows,
+        } = *self;
+        [nodes, pairs, kills, restarts, flaps, losses, late, manager_deaths, at_switch, brief, overflows]
     }
 }
 
@@ -100,7 +103,8 @@ impl AddAssign for Totals {
         self.late += other.late;
         self.manager_deaths += other.manager_deaths;
         self.at_switch += other.at_switch;
-        self.lifted += other.lifted;
+        self.brief += other.brief;
+        self.overflows += other.overflows;
     }
 }
 
@@ -110,6 +114,10 @@ fn rest_and_check(schedule: &Schedule, simulation: &mut Simulation) -> Result<To
         violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  ")
     };
     simulation.run_until_quiet(PATIENCE).map_err(|error| error.to_string())?;
+    let (pending, statistics) = (simulation.link_losses_pending(), simulation.statistics());
+    if pending > 0 || statistics.link_losses_unnoticed > 0 {
+        return Err(format!("a lost link was not counted or not told: {pending} pending, {statistics:?}"));
+    }
     let report = simulation.check().map_err(all)?;
     let told = simulation.told();
     let afresh = simulation.told_afresh(schedule.seed, PATIENCE);
@@ -132,7 +140,7 @@ fn rest_and_check(schedule: &Schedule, simulation: &mut Simulation) -> Result<To
 
 /// What is wrong after the schedule of `seed`, if anything is; otherwise what happened, and the trace's hash.
 fn run(seed: u64, trace: TraceMode) -> Result<(Totals, u64), String> {
-    let mut schedule = Schedule::lifting(seed, lifted()).map_err(|error| error.to_string())?;
+    let mut schedule = Schedule::random(seed).map_err(|error| error.to_string())?;
     schedule.options.trace = trace;
     let mut simulation = schedule.simulation();
     let checked = rest_and_check(&schedule, &mut simulation);
@@ -143,8 +151,7 @@ fn run(seed: u64, trace: TraceMode) -> Result<(Totals, u64), String> {
         let counts = schedule.fabric.counts();
         let summary = simulation.summaries().last();
         format!(
-            "seed {seed} (WEFT_SEED={seed} replays it)\n  {error}\n{counts:?}\n{:?}\n{:?}\n{}\nlast: {summary:?}\n{}",
-            schedule.lifted,
+            "seed {seed} (WEFT_SEED={seed} replays it)\n  {error}\n{counts:?}\n{:?}\n{}\nlast: {summary:?}\n{}",
             schedule.options,
             faults.join("\n"),
             simulation.trace().lines()

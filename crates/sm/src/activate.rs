@@ -253,6 +253,12 @@ impl Step for Activate {
         }
     }
 
+    fn written(&self, key: Key) -> Vec<(Guid, Key)> {
+        let Key::Write(place) = key else { return Vec::new() };
+        let port = self.ports.get(place as usize).copied();
+        port.map(|at| (self.guid(at), Key::PortInfo(at))).into_iter().collect()
+    }
+
     fn failed(&mut self, key: Key) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.unanswered += 1;

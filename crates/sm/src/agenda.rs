@@ -18,9 +18,6 @@ pub(crate) struct Agenda {
     /// Nodes that sent traps.
     look: Option<(Time, Reason, BTreeSet<u32>)>,
     light: Option<(Time, Reason)>,
-    /// A light sweep that reads everything back. No heavy sweep does for it, since those do not read what they know.
-    /// The second time is when it was wanted last, and when another follows.
-    audit: Option<(Time, Time)>,
 }
 
 /// What to do now.
@@ -29,7 +26,6 @@ pub(crate) enum Due {
     Heavy(Reason),
     Look(Reason, BTreeSet<u32>),
     Light(Reason),
-    Audit,
 }
 
 impl Agenda {
@@ -57,17 +53,6 @@ impl Agenda {
         self.light = Some((at, reason));
     }
 
-    /// An audit; of several wishes the first and the last are granted, so that none is put off for ever.
-    pub(crate) fn audit(&mut self, at: Time) {
-        let (first, last) = self.audit.unwrap_or((at, at));
-        self.audit = Some((first, last.max(at)));
-    }
-
-    /// Whether an audit is planned.
-    pub(crate) fn has_audit(&self) -> bool {
-        self.audit.is_some()
-    }
-
     /// Takes what is due. A heavy sweep does for everything else.
     pub(crate) fn due(&mut self, now: Time) -> Option<Due> {
         if let Some((at, reason)) = self.heavy
@@ -82,12 +67,6 @@ impl Agenda {
         if self.look.as_ref().is_some_and(|(at, ..)| *at <= now) {
             return self.look.take().map(|(_, reason, nodes)| Due::Look(reason, nodes));
         }
-        if let Some((_, last)) = self.audit.take_if(|(first, _)| *first <= now) {
-            self.audit = (last > now).then_some((last, last));
-            // An audit does for the light sweep; the next one is planned after it.
-            self.light = None;
-            return Some(Due::Audit);
-        }
         self.light.take_if(|(at, _)| *at <= now).map(|(_, reason)| Due::Light(reason))
     }
 
@@ -101,8 +80,7 @@ impl Agenda {
         let owed = self.owed.front().map(|_| now);
         let look = self.look.as_ref().map(|(at, ..)| *at);
         let light = self.light.map(|(at, _)| at);
-        let audit = self.audit.map(|(first, _)| first);
-        [heavy, owed, look, light, audit].into_iter().flatten().min()
+        [heavy, owed, look, light].into_iter().flatten().min()
     }
 
     pub(crate) fn clear(&mut self) {
@@ -142,21 +120,6 @@ mod tests {
         assert_eq!(agenda.due(Time::from_secs(4)), Some(Due::Light(Reason::Interval)));
         assert_eq!(agenda.due(Time::from_secs(5)), Some(Due::Look(COMMAND, BTreeSet::from([3, 5]))));
         assert_eq!(agenda.next(Time::ZERO), None);
-    }
-
-    #[test]
-    fn an_audit_outlives_heavy_sweeps_and_does_for_a_light_one() {
-        let mut agenda = Agenda::default();
-        agenda.audit(Time::from_secs(2));
-        agenda.audit(Time::from_secs(9));
-        agenda.audit(Time::from_secs(4));
-        agenda.sweep_begins();
-        agenda.light(Time::from_secs(2), Reason::Interval);
-        assert_eq!((agenda.next(Time::ZERO), agenda.has_audit()), (Some(Time::from_secs(2)), true));
-        assert_eq!(agenda.due(Time::from_secs(2)), Some(Due::Audit));
-        assert_eq!((agenda.next(Time::ZERO), agenda.has_audit()), (Some(Time::from_secs(9)), true));
-        assert_eq!(agenda.due(Time::from_secs(9)), Some(Due::Audit));
-        assert_eq!((agenda.next(Time::ZERO), agenda.has_audit()), (None, false));
     }
 
     #[test]

@@ -316,7 +316,7 @@ impl Discover {
 
     fn ask_ports(&mut self, at: u32) {
         let count = self.node(at).map_or(0, |node| node.info.num_ports);
-        self.todo.extend((0..=count).map(|port| Key::PortInfo(PortAt { node: at, port: PortNum(port) })));
+        self.todo.extend(Key::ports(at, count));
     }
 
     fn found_port(&mut self, at: PortAt, info: PortInfo) {
@@ -401,6 +401,11 @@ impl Step for Discover {
             }
             _ => {}
         }
+    }
+
+    fn written(&self, key: Key) -> Vec<(Guid, Key)> {
+        let Key::ClearChange(at) = key else { return Vec::new() };
+        self.node(at).map(|node| (node.guid(), key)).into_iter().collect()
     }
 
     fn failed(&mut self, key: Key) {

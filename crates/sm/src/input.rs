@@ -23,6 +23,12 @@ pub enum Input {
     Detached,
     /// A MAD arrived: an answer, a trap, or another manager's question.
     Receive(AddressedMad),
+    /// The link of the port that it sits behind came up or went down. Who drives the attachment knows that without
+    /// any packet. A switch's port 0 has no link.
+    PortChanged {
+        /// Whether there is a link now.
+        up: bool,
+    },
     /// The operator wants a sweep.
     Resweep {
         /// Discover everything anew, rather than only look for changes.

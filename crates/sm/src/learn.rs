@@ -1,7 +1,7 @@
 //! Reads the tables of devices that were configured by somebody else, or by this manager before it restarted.
 //!
 //! A device fresh from the factory is not read: everything is written anyway. Of a switch's SLtoVL mapping one
-//! input per output is read, because managers write them alike for all inputs.
+//! input per output is read, because managers write them alike for all inputs; the audit reads the others in time.
 
 use std::collections::VecDeque;
 
@@ -40,7 +40,7 @@ impl Learn {
             let Some(known) = held[at.node as usize].port(at.port) else { continue };
             let lanes = Lanes::of(&subnet, at, options);
             if known.sl_to_vl.is_none() && lanes.maps {
-                todo.push_back(Key::SlToVl(at));
+                todo.push_back(Key::SlToVl(at, 0));
             }
             for (block, _) in lanes.arbitration(port, options) {
                 if known.arbitration(block).is_none() {
@@ -77,9 +77,9 @@ impl Step for Learn {
                     self.subnet.node(node).map(|node| node.path),
                     Request::get(AttributeId::LinearForwardingTable, u32::from(block)),
                 ),
-                Key::SlToVl(at) => (
+                Key::SlToVl(at, input) => (
                     self.subnet.path(at),
-                    Request::get(AttributeId::SlToVlTable, sl_to_vl_modifier(&self.subnet, at, 0)),
+                    Request::get(AttributeId::SlToVlTable, sl_to_vl_modifier(&self.subnet, at, input)),
                 ),
                 Key::VlArbitration(at, block) => (
                     self.subnet.path(at),
@@ -105,7 +105,7 @@ impl Step for Learn {
                     held.set_lft_block(block, Some(table.ports));
                 }
             }
-            Key::SlToVl(at) => {
+            Key::SlToVl(at, _) => {
                 let table = SlToVlTable::decode(answer.smp_attribute());
                 if let Some(port) = self.held.get_mut(at.node as usize).and_then(|h| h.port_mut(at.port)) {
                     port.sl_to_vl = Some(table.lanes);
@@ -125,7 +125,7 @@ impl Step for Learn {
         self.unanswered += 1;
         let (node, attribute, modifier) = match key {
             Key::Lft { node, block } => (node, AttributeId::LinearForwardingTable, u32::from(block)),
-            Key::SlToVl(at) => (at.node, AttributeId::SlToVlTable, u32::from(at.port.0)),
+            Key::SlToVl(at, _) => (at.node, AttributeId::SlToVlTable, u32::from(at.port.0)),
             Key::VlArbitration(at, block) => {
                 (at.node, AttributeId::VlArbitrationTable, vl_arbitration_modifier(at, block))
             }
@@ -135,14 +135,6 @@ impl Step for Learn {
             self.events.push(Event::Unanswered { guid, attribute, modifier });
         }
         // Who does not answer one question will hardly answer the next ones.
-        self.todo.retain(|other| owner(*other) != Some(node));
-    }
-}
-
-fn owner(key: Key) -> Option<u32> {
-    match key {
-        Key::Lft { node, .. } => Some(node),
-        Key::SlToVl(at) | Key::VlArbitration(at, _) => Some(at.node),
-        _ => None,
+        self.todo.retain(|other| other.node() != Some(node));
     }
 }

@@ -14,7 +14,8 @@
 //! | Activate | `activate.rs` | what both ends of a cable can do | ports Armed, then Active |
 //! | Verify | `light.rs` | switches | has anything changed meanwhile? |
 //!
-//! Between sweeps `light.rs` looks for changes, when it is time and when a trap comes (`traps.rs`). Every SMP passes
+//! Between sweeps `light.rs` looks for changes, when it is time and when a trap comes (`traps.rs`), and reads back a
+//! part of what was written (`audit.rs`, `doubts.rs`). Every SMP passes
 //! through one window (`pipe.rs`). [`Survey`] reads a fabric by the same discovery without writing anything.
 //!
 //! **Invariant:** LIDs and tables follow from the cabling, the options and the LIDs on file or in the ports, never from
@@ -48,7 +49,9 @@
 mod activate;
 mod agenda;
 mod assign;
+mod audit;
 mod discover;
+mod doubts;
 mod election;
 mod event;
 mod guid2lid;

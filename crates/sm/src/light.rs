@@ -3,7 +3,7 @@
 //! ```text
 //! SwitchInfo of a switch ─▶ PortStateChange? ─▶ clear it ─▶ PortInfo of its ports ─▶ anything that we do not know?
 //! PortInfo of every end   ─▶ as we left it?
-//! every port and table    ─▶ as we wrote it? (an audit: when SMPs may have been late)
+//! some ports and tables   ─▶ as we wrote them? (`audit.rs`, `doubts.rs`)
 //! NodeInfo over ports that have a link but behind which nobody answered ─▶ anybody now?
 //! ```
 //!
@@ -12,6 +12,7 @@
 
 use std::collections::VecDeque;
 
+use weft_machine::Time;
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
 use weft_wire::{
     AttributeId, Guid, Lid, LinearForwardingTable, Mad, PortInfo, PortNum, SlToVlTable, SwitchInfo,
@@ -22,7 +23,7 @@ use crate::activate::route_to;
 use crate::discover::clear_change;
 use crate::held::{LftBlock, Memory};
 use crate::pipe::{Ask, Key, PortAt, Step, VlBlock};
-use crate::settings::{Lanes, Wanted, sl_to_vl_modifier, vl_arbitration_modifier};
+use crate::settings::{Wanted, sl_to_vl_modifier, vl_arbitration_modifier};
 use crate::subnet::{FoundNode, Subnet, is_up};
 use crate::{Options, Reason, SmpRouting};
 
@@ -31,11 +32,14 @@ use crate::{Options, Reason, SmpRouting};
 pub(crate) struct Check {
     pub(crate) subnet: Subnet,
     options: Options,
-    /// Where this manager is, when everything that was written is compared with what is wanted.
-    audit: Option<Lid>,
+    /// Where this manager is, when what it has written is compared with what it wants.
+    sm_lid: Option<Lid>,
     todo: VecDeque<Key>,
     /// What devices hold as far as we know, when that is looked at.
     pub(crate) memory: Memory,
+    /// When this began, and what was in doubt then that it reads back.
+    pub(crate) began: Time,
+    pub(crate) doubts: Vec<(Guid, Key)>,
     /// A table that is not as we wrote it. The look goes on, so that all such are found.
     differs: Option<Reason>,
     /// The far end of a cable that is gone, which may not have noticed.
@@ -47,7 +51,18 @@ pub(crate) struct Check {
 impl Check {
     fn new(subnet: Subnet, options: &Options, todo: VecDeque<Key>) -> Self {
         let (options, memory) = (options.clone(), Memory::new());
-        Self { subnet, options, audit: None, todo, memory, differs: None, gone: None, found: None }
+        Self {
+            subnet,
+            options,
+            sm_lid: None,
+            todo,
+            memory,
+            began: Time::ZERO,
+            doubts: Vec::new(),
+            differs: None,
+            gone: None,
+            found: None,
+        }
     }
 
     /// After a heavy sweep: has any switch noticed something meanwhile?
@@ -68,34 +83,21 @@ impl Check {
         Self::new(subnet, options, todo)
     }
 
-    /// A light sweep that reads everything too that this manager has written. A Set that was late, of this manager
-    /// or of one before it, may have come after a newer one. Of SLtoVL mappings it reads one input per output, as
-    /// all else does.
-    pub(crate) fn audit(subnet: Subnet, options: &Options, memory: Memory, sm_lid: Lid) -> Self {
-        let mut check = Self::light(subnet, options);
-        for (node, found) in check.subnet.switches() {
-            let top = found.switch.map_or(0, |info| info.linear_fdb_top);
-            if top != 0 {
-                check.todo.extend((0..=top / 64).map(|block| Key::Lft { node, block }));
-            }
-        }
-        for (at, port, _) in check.subnet.cabled_ports() {
-            if check.subnet.node(at.node).is_some_and(FoundNode::is_switch) {
-                check.todo.push_back(Key::PortInfo(at));
-            }
-            let guid = check.guid(at.node);
-            let Some(held) = memory.get(&guid).and_then(|held| held.port(at.port)) else { continue };
-            check.todo.extend(held.sl_to_vl.map(|_| Key::SlToVl(at)));
-            let blocks = Lanes::of(&check.subnet, at, options).arbitration(port, options).into_iter();
-            let known = blocks.filter(|(block, _)| held.arbitration(*block).is_some());
-            check.todo.extend(known.map(|(block, _)| Key::VlArbitration(at, block)));
-        }
-        (check.memory, check.audit) = (memory, Some(sm_lid));
-        check
-    }
-
-    pub(crate) fn is_audit(&self) -> bool {
-        self.audit.is_some()
+    /// The same, reading back what is in doubt and a part of everything else.
+    pub(crate) fn with_read_back(
+        mut self,
+        began: Time,
+        memory: Memory,
+        sm_lid: Lid,
+        doubts: Vec<(Guid, Key)>,
+        part: Vec<Key>,
+    ) -> Self {
+        // Of a node that is gone there is nothing to be read.
+        let here = |(guid, key): &(Guid, Key)| Some(key.at_node(*self.subnet.by_guid.get(guid)?));
+        self.todo.extend(doubts.iter().filter_map(here));
+        self.todo.extend(part);
+        (self.began, self.memory, self.sm_lid, self.doubts) = (began, memory, Some(sm_lid), doubts);
+        self
     }
 
     /// Why a heavy sweep is needed.
@@ -120,7 +122,9 @@ impl Check {
     fn looked_at_switch(&mut self, at: u32, now: SwitchInfo) {
         let before = self.subnet.node(at).and_then(|node| node.switch);
         // A switch without the table that it was given has lost everything else too.
-        let same = before.is_some_and(|before| before.linear_fdb_top == now.linear_fdb_top);
+        let same = before.is_some_and(|before| {
+            (before.linear_fdb_top, before.life_time_value) == (now.linear_fdb_top, now.life_time_value)
+        });
         if !same || now.port_state_change && !self.options.one_sweep_per_cable {
             return self.changed(at);
         }
@@ -160,12 +164,9 @@ impl Check {
     }
 
     /// Whether a port lacks anything that it was told.
-    fn compare_port(&mut self, at: PortAt) {
-        let Some(sm_lid) = self.audit else { return };
-        let wanted = Wanted { subnet: &self.subnet, options: &self.options, sm_lid };
-        if wanted.port_info(at).is_some() {
-            self.differs = Some(Reason::StateChange { guid: self.guid(at.node) });
-        }
+    fn lacks(&self, at: PortAt) -> bool {
+        let Some(sm_lid) = self.sm_lid else { return false };
+        Wanted { subnet: &self.subnet, options: &self.options, sm_lid }.port_info(at).is_some()
     }
 
     fn looked_at_port(&mut self, at: PortAt, now: PortInfo) {
@@ -181,11 +182,15 @@ impl Check {
         };
         // A node that has lost its LID, or was given another by somebody, has to be told again.
         let news = moved || now.lid != lid;
+        // What it would not take when it was told is no news.
+        let lacked = self.lacks(at);
         let Some(port) = self.subnet.port_mut(at) else { return };
         if !news {
             port.info = Some(now);
             port.silent &= is_up(&now);
-            self.compare_port(at);
+            if !lacked && self.lacks(at) {
+                self.differs = Some(Reason::StateChange { guid: self.guid(at.node) });
+            }
         } else if own {
             self.found = Some(Reason::OwnPort);
         } else {
@@ -219,8 +224,9 @@ impl Step for Check {
                     Request::get(AttributeId::LinearForwardingTable, u32::from(block)),
                 ),
                 Key::PortInfo(at) => (at, Request::get(AttributeId::PortInfo, u32::from(at.port.0))),
-                Key::SlToVl(at) => {
-                    (at, Request::get(AttributeId::SlToVlTable, sl_to_vl_modifier(&self.subnet, at, 0)))
+                Key::SlToVl(at, input) => {
+                    let modifier = sl_to_vl_modifier(&self.subnet, at, input);
+                    (at, Request::get(AttributeId::SlToVlTable, modifier))
                 }
                 Key::VlArbitration(at, block) => {
                     (at, Request::get(AttributeId::VlArbitrationTable, vl_arbitration_modifier(at, block)))
@@ -248,8 +254,7 @@ impl Step for Check {
             }
             Key::ClearChange(at) if fine => {
                 let count = self.subnet.node(at).map_or(0, |node| node.info.num_ports);
-                let ports = (0..=count).map(|port| Key::PortInfo(PortAt { node: at, port: PortNum(port) }));
-                self.todo.extend(ports);
+                self.todo.extend(Key::ports(at, count));
             }
             Key::PortInfo(at) if fine => self.looked_at_port(at, PortInfo::decode(answer.smp_attribute())),
             Key::Lft { node, block } if fine => {
@@ -259,7 +264,7 @@ impl Step for Check {
                     &LinearForwardingTable::decode(answer.smp_attribute()).ports,
                 );
             }
-            Key::SlToVl(at) if fine => {
+            Key::SlToVl(at, _) if fine => {
                 self.looked_at_lanes(at, &SlToVlTable::decode(answer.smp_attribute()).lanes);
             }
             Key::VlArbitration(at, block) if fine => {
@@ -275,12 +280,17 @@ impl Step for Check {
         }
     }
 
+    fn written(&self, key: Key) -> Vec<(Guid, Key)> {
+        let Key::ClearChange(at) = key else { return Vec::new() };
+        vec![(self.guid(at), key)]
+    }
+
     fn failed(&mut self, key: Key) {
         match key {
             Key::SwitchInfo(at) | Key::ClearChange(at) | Key::Lft { node: at, .. } => {
                 self.found = Some(Reason::NoAnswer { guid: self.guid(at) });
             }
-            Key::PortInfo(at) | Key::SlToVl(at) | Key::VlArbitration(at, _) => {
+            Key::PortInfo(at) | Key::SlToVl(at, _) | Key::VlArbitration(at, _) => {
                 self.found = Some(Reason::NoAnswer { guid: self.guid(at.node) });
             }
             // Still nobody there.
@@ -294,7 +304,7 @@ impl Step for Check {
             Key::SwitchInfo(at) | Key::ClearChange(at) | Key::Lft { node: at, .. } => {
                 self.subnet.node(at).map(|node| node.path)
             }
-            Key::PortInfo(at) | Key::SlToVl(at) | Key::VlArbitration(at, _) => self.subnet.path(at),
+            Key::PortInfo(at) | Key::SlToVl(at, _) | Key::VlArbitration(at, _) => self.subnet.path(at),
             _ => None,
         }
     }

@@ -8,6 +8,7 @@ use weft_wire::{AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeTyp
 
 use crate::activate::Activate;
 use crate::agenda::{Agenda, Due};
+use crate::audit::Audit;
 use crate::discover::Discover;
 use crate::election::Candidate;
 use crate::held::{Held, Memory};
@@ -58,8 +59,7 @@ pub struct SubnetManager {
     pub(crate) incomplete: u32,
     pub(crate) own_port_down: bool,
     pub(crate) is_up: bool,
-    /// Whether an audit is to follow the next heavy sweep.
-    pub(crate) audit_due: bool,
+    pub(crate) audit: Audit,
     pub(crate) progress: Progress,
     pub(crate) traps: TrapLog,
     pub(crate) sa: Administrator,
@@ -114,10 +114,6 @@ impl Doing {
         }
     }
 
-    fn is_audit(&self) -> bool {
-        matches!(self, Self::Light(check) if check.is_audit())
-    }
-
     /// Whether a heavy sweep is on that has yet to ask the switches whether anything changed.
     fn will_verify(&self) -> bool {
         matches!(self, Self::Discover(_) | Self::Learn(_) | Self::Program(_) | Self::Activate(_))
@@ -145,7 +141,7 @@ impl SubnetManager {
             incomplete: 0,
             own_port_down: false,
             is_up: false,
-            audit_due: false,
+            audit: Audit::default(),
             progress: Progress::default(),
             traps: TrapLog::default(),
             sa: Administrator::new(&options),
@@ -184,7 +180,7 @@ impl SubnetManager {
             total: self.pipe.asked.max(self.progress.total),
             smps_sent: stats.sent,
             smps_retried: stats.retries,
-            audit_pending: self.audit_due || self.agenda.has_audit() || self.doing.is_audit(),
+            audit_pending: self.is_in_doubt(),
             mads_ignored: self.ignored + stats.unmatched + self.sa.counts().ignored,
             ..self.progress
         }
@@ -193,6 +189,11 @@ impl SubnetManager {
     /// What subnet administration has done.
     pub fn sa_counts(&self) -> SaCounts {
         self.sa.counts()
+    }
+
+    /// Whether anything is to be read back that may have changed since it was written.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.options.audit_smps > 0 && !(self.pipe.doubts.is_empty() && self.audit.is_round())
     }
 
     pub(crate) fn say(&mut self, event: Event) {
@@ -247,7 +248,6 @@ impl SubnetManager {
         match due {
             Due::Heavy(reason) => self.start_heavy(now, reason),
             Due::Light(reason) => self.start_light(now, reason),
-            Due::Audit => self.start_audit(now),
             Due::Look(reason, nodes) => self.start_look(reason, nodes),
         }
     }
@@ -311,12 +311,32 @@ impl SubnetManager {
         }
     }
 
+    /// The own port's link came up or went down.
+    fn port_changed(&mut self, now: Time, up: bool) {
+        if matches!(self.doing, Doing::Detached) {
+            return;
+        }
+        if !up {
+            // Whatever is under way leads nowhere any more, and while nobody looks, anybody may write anything.
+            if let Some(step) = self.doing.step() {
+                self.pipe.abandon(now, step);
+            }
+            (self.doing, self.standing) = (Doing::Idle, None);
+            self.memory.clear();
+            self.agenda.clear();
+        }
+        // A sweep that has yet to look at the own port will see it.
+        if !matches!(&self.doing, Doing::Discover(discover) if discover.own_port_info().is_none()) {
+            self.agenda.heavy(now, Reason::OwnPort);
+        }
+    }
+
     fn attach(&mut self, now: Time, own: Own) {
         self.detach(now);
         self.own = Some(own);
         self.doing = Doing::Idle;
         // A manager that was here before may have left SMPs on the wire.
-        self.audit_due = true;
+        self.pipe.doubts.note_everything(now);
         self.agenda.heavy(now, Reason::Start);
     }
 
@@ -343,6 +363,7 @@ impl Machine for SubnetManager {
             Input::Attached { port_guid, port, .. } => self.attach(now, Own { port_guid, port }),
             Input::Detached => self.detach(now),
             Input::Receive(mad) => self.receive(now, &mad),
+            Input::PortChanged { up } => self.port_changed(now, up),
             Input::Resweep { heavy: true } => self.agenda.heavy(now, Reason::Command),
             Input::Resweep { heavy: false } => self.agenda.light(now, Reason::Command),
         }

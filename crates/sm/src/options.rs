@@ -40,6 +40,8 @@ pub struct Options {
     pub smp_routing: SmpRouting,
     /// From one light sweep to the next; 0 is never.
     pub sweep_interval_ms: u64,
+    /// How much a light sweep reads back at most of what the manager has written, in SMPs; 0 is nothing.
+    pub audit_smps: u32,
     /// Whether all traps that come before a heavy sweep has answered them are answered by it, as are those whose
     /// change the sweep has seen from the other end of the cable. Off: every trap is one sweep.
     pub one_sweep_per_cable: bool,
@@ -99,6 +101,7 @@ impl Default for Options {
             retries: 3,
             smp_routing: SmpRouting::Directed,
             sweep_interval_ms: 10_000,
+            audit_smps: 512,
             one_sweep_per_cable: true,
             trap_delay_ms: 20,
             retry_delay_ms: 250,

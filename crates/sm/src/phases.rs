@@ -19,10 +19,8 @@ use crate::subnet::{Subnet, is_up};
 use crate::sweep::{Sweep, ports_active};
 use crate::{Event, Phase, Reason, SmpCounts, SweepKind};
 
-/// How often the manager looks whether its own port has a link again.
-const OWN_PORT_INTERVAL: Time = Time::from_millis(50);
-/// Stands for the sweep interval where there are no light sweeps: retries get no further apart, and audits come so
-/// long after what they look at.
+/// Stands for the sweep interval where there are no light sweeps: retries get no further apart, and light sweeps come
+/// as long as anything is in doubt.
 const INTERVAL_DEFAULT: Time = Time::from_secs(10);
 
 impl SubnetManager {
@@ -51,20 +49,36 @@ impl SubnetManager {
         if !self.own_port_down {
             self.say(Event::SweepStarted { kind: SweepKind::Light, reason });
         }
-        self.doing = Doing::Light(Box::new(Check::light(subnet, &self.options)));
+        let mut check = Check::light(subnet, &self.options);
+        if !self.own_port_down {
+            check = self.read_back(now, check);
+        }
+        self.doing = Doing::Light(Box::new(check));
     }
 
-    /// A light sweep that reads everything back.
-    pub(crate) fn start_audit(&mut self, now: Time) {
-        if self.own_port_down {
-            // Whatever sweep follows when the link is there again is followed by an audit.
-            self.audit_due = true;
-            return self.agenda.light(now, Reason::OwnPort);
+    /// Adds what is to be read back to a light sweep.
+    fn read_back(&mut self, now: Time, check: Check) -> Check {
+        if let Some(since) = self.pipe.doubts.take_everything() {
+            self.audit.begin(since);
         }
-        let Some(subnet) = self.standing.take() else { return self.agenda.heavy(now, Reason::Interval) };
-        self.say(Event::SweepStarted { kind: SweepKind::Light, reason: Reason::Interval });
+        let most = self.options.audit_smps as usize;
+        let doubts = self.pipe.doubts.due(now, most);
         let memory = std::mem::take(&mut self.memory);
-        self.doing = Doing::Light(Box::new(Check::audit(subnet, &self.options, memory, self.sm_lid)));
+        let part = self.audit.part(now, &check.subnet, &memory, &self.options, most - doubts.len());
+        check.with_read_back(now, memory, self.sm_lid, doubts, part)
+    }
+
+    /// A light sweep is over.
+    fn looked_through(&mut self, now: Time, mut check: Check) {
+        if !self.own_port_down {
+            self.memory = std::mem::take(&mut check.memory);
+            // Unless it was cut short, all that was to be read back has been.
+            if check.found.is_none() {
+                self.pipe.doubts.settle(check.began, &check.doubts);
+                self.audit.finished();
+            }
+        }
+        self.looked(now, check, None);
     }
 
     pub(crate) fn start_look(&mut self, reason: Reason, nodes: BTreeSet<u32>) {
@@ -82,14 +96,7 @@ impl SubnetManager {
             Doing::Program(program) => self.programmed(now, *program),
             Doing::Activate(activate) => self.activated(now, *activate),
             Doing::Verify(check) => self.verified(now, *check),
-            Doing::Light(mut check) => {
-                if check.is_audit() {
-                    self.memory = std::mem::take(&mut check.memory);
-                    // It was cut short.
-                    self.audit_due = check.found.is_some();
-                }
-                self.looked(now, *check, None);
-            }
+            Doing::Light(check) => self.looked_through(now, *check),
             Doing::Look(check, reason) => self.looked(now, *check, Some(reason)),
             Doing::Tables(read) => self.sa.take_tables(now, *read),
         }
@@ -139,7 +146,8 @@ impl SubnetManager {
         if !std::mem::replace(&mut self.own_port_down, true) {
             self.say(Event::OwnPortDown);
         }
-        self.agenda.light(now + OWN_PORT_INTERVAL, Reason::OwnPort);
+        // Whoever drives the attachment says when there is a link again.
+        self.agenda.light(now + self.interval(), Reason::OwnPort);
     }
 
     /// Says who has come and who has gone.
@@ -238,10 +246,6 @@ impl SubnetManager {
         let mut summary = self.sweep.summary(now, &subnet, self.pipe.counts, retries);
         summary.sweeps = self.sweeps;
         summary.complete &= settled;
-        // What was sent twice may arrive twice, the second time after something newer.
-        if std::mem::take(&mut self.audit_due) || summary.retries > 0 {
-            self.agenda.audit(now + self.interval());
-        }
         self.is_up = true;
         self.progress.ports_silent = summary.ports_silent;
         self.publish(now, &subnet);
@@ -271,7 +275,7 @@ impl SubnetManager {
         self.standing = Some(check.subnet);
         match found {
             Some(reason) => self.start_heavy_without(now, trap.unwrap_or(reason), gone),
-            None if own_port_down => self.agenda.light(now + OWN_PORT_INTERVAL, Reason::OwnPort),
+            None if own_port_down => self.agenda.light(now + self.interval(), Reason::OwnPort),
             None if trap.is_some() => {}
             None => {
                 self.incomplete = self.incomplete.saturating_add(1);
@@ -290,8 +294,8 @@ impl SubnetManager {
             return;
         }
         self.incomplete = 0;
-        if interval > 0 {
-            self.agenda.light(now + Time::from_millis(interval), Reason::Interval);
+        if interval > 0 || self.is_in_doubt() {
+            self.agenda.light(now + self.interval(), Reason::Interval);
         }
     }
 

@@ -1,12 +1,22 @@
-//! How steps reach the wire: every SMP of the manager passes through here and through one window.
+//! How steps reach the wire: every request passes through here and through one window, in `Transactions`.
+//!
+//! ```text
+//!  step ──next()──▶ Ask ──▶ Transactions ──▶ outbox ──▶ the driver
+//!   ▲                            │
+//!   └── answered(), failed() ◀───┴──▶ doubts: Sets of which an attempt may still be under way
+//! ```
+//!
+//! A step never waits: it makes a request when it is asked for one, and there is room in the window each time.
+//! Answers to traps and to other managers are no requests and go past it (`traps.rs`, `election.rs`).
 
 use std::collections::VecDeque;
 
 use weft_machine::Time;
 use weft_mgmt::{DirectedPath, Limits, Request, SmpRoute, Stats, Transactions};
-use weft_wire::{AddressedMad, AttributeId, MKey, Mad, Method, MgmtClass, PortNum, Smp};
+use weft_wire::{AddressedMad, AttributeId, Guid, MKey, Mad, Method, MgmtClass, PortNum, Smp};
 
 use crate::SmpCounts;
+use crate::doubts::Doubts;
 
 /// A port of a node in the list that a step works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,7 +26,7 @@ pub(crate) struct PortAt {
 }
 
 /// What a request is about, for the step that made it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
     /// Who is behind this port; `None` asks who we are.
     NodeInfo(Option<PortAt>),
@@ -30,10 +40,46 @@ pub(crate) enum Key {
         node: u32,
         block: u16,
     },
-    SlToVl(PortAt),
+    /// The mapping towards this port from one input port; an HCA has only one.
+    SlToVl(PortAt, u8),
     VlArbitration(PortAt, VlBlock),
     /// The write, or the read, at this place of the step's plan.
     Write(u32),
+}
+
+impl Key {
+    /// Asks for PortInfo of every port of a switch.
+    pub(crate) fn ports(node: u32, num_ports: u8) -> impl Iterator<Item = Self> {
+        (0..=num_ports).map(move |port| Self::PortInfo(PortAt { node, port: PortNum(port) }))
+    }
+
+    /// The node that it is about, where it is about one that is known.
+    pub(crate) fn node(self) -> Option<u32> {
+        match self {
+            Self::NodeDescription(at) | Self::SwitchInfo(at) | Self::ClearChange(at) => Some(at),
+            Self::Lft { node, .. } => Some(node),
+            Self::PortInfo(at) | Self::SmInfo(at) | Self::SlToVl(at, _) | Self::VlArbitration(at, _) => {
+                Some(at.node)
+            }
+            Self::NodeInfo(_) | Self::Write(_) => None,
+        }
+    }
+
+    /// The same of the node at another place of the list.
+    pub(crate) fn at_node(self, node: u32) -> Self {
+        let there = |at: PortAt| PortAt { node, ..at };
+        match self {
+            Self::NodeDescription(_) => Self::NodeDescription(node),
+            Self::SwitchInfo(_) => Self::SwitchInfo(node),
+            Self::ClearChange(_) => Self::ClearChange(node),
+            Self::Lft { block, .. } => Self::Lft { node, block },
+            Self::PortInfo(at) => Self::PortInfo(there(at)),
+            Self::SmInfo(at) => Self::SmInfo(there(at)),
+            Self::SlToVl(at, input) => Self::SlToVl(there(at), input),
+            Self::VlArbitration(at, block) => Self::VlArbitration(there(at), block),
+            Self::NodeInfo(_) | Self::Write(_) => self,
+        }
+    }
 }
 
 /// The parts of a port's arbitration tables (IBA 14.2.5.9).
@@ -64,6 +110,11 @@ pub(crate) trait Step {
     fn is_over(&self) -> bool {
         false
     }
+    /// What a request has written, by node, to be read back when one attempt of it may still be under way. Nothing
+    /// of a request that writes nothing.
+    fn written(&self, _key: Key) -> Vec<(Guid, Key)> {
+        Vec::new()
+    }
     /// By which directed route a request can be made again that nobody answered by LID. A step that is asked this
     /// sends no more by LID: the way may be broken for others too.
     fn fallback(&mut self, _key: Key) -> Option<DirectedPath> {
@@ -75,7 +126,7 @@ pub(crate) trait Step {
 #[derive(Debug)]
 pub(crate) struct Pipe {
     transactions: Transactions<Key>,
-    /// Bounded by the window, because the driver drains it after every input.
+    /// Bounded by the window, because it is emptied whenever it has been filled.
     outbox: VecDeque<AddressedMad>,
     pub(crate) counts: SmpCounts,
     /// Requests answered or given up in this phase.
@@ -84,12 +135,21 @@ pub(crate) struct Pipe {
     pub(crate) asked: u64,
     /// What every request shows: the key that ports were told to ask for (IBA 14.2.4).
     m_key: MKey,
+    /// What was written by Sets of which an attempt may still be under way.
+    pub(crate) doubts: Doubts,
 }
 
 impl Pipe {
     pub(crate) fn new(limits: Limits) -> Self {
-        let (counts, outbox) = (SmpCounts::default(), VecDeque::new());
-        Self { transactions: Transactions::new(limits), outbox, counts, done: 0, asked: 0, m_key: MKey(0) }
+        Self {
+            transactions: Transactions::new(limits),
+            outbox: VecDeque::new(),
+            counts: SmpCounts::default(),
+            done: 0,
+            asked: 0,
+            m_key: MKey(0),
+            doubts: Doubts::default(),
+        }
     }
 
     /// The same, showing this key.
@@ -101,13 +161,13 @@ impl Pipe {
     pub(crate) fn pump(&mut self, now: Time, step: &mut dyn Step) -> bool {
         loop {
             if step.is_over() {
-                self.transactions.abandon();
+                self.abandon(now, step);
                 return true;
             }
             while let Some(mad) = self.transactions.poll_transmit(now) {
                 self.outbox.push_back(mad);
             }
-            if self.transactions.in_flight() >= self.transactions.limits().window {
+            if !self.transactions.has_room(now) {
                 return false;
             }
             let Some(ask) = step.next() else { return self.transactions.is_idle() };
@@ -119,6 +179,9 @@ impl Pipe {
     pub(crate) fn receive(&mut self, now: Time, answer: &AddressedMad, step: &mut dyn Step) -> bool {
         let Some(completed) = self.transactions.handle_response(now, answer) else { return false };
         self.done += 1;
+        if completed.attempts > 1 {
+            self.doubt(now, completed.key, step);
+        }
         step.answered(completed.key, &completed.mad.mad);
         true
     }
@@ -126,6 +189,7 @@ impl Pipe {
     /// Lets time pass: what nobody answered is told to the step, or asked again along a directed route.
     pub(crate) fn expire(&mut self, now: Time, step: &mut dyn Step) {
         while let Some(failed) = self.transactions.poll_failed(now) {
+            self.doubt(now, failed.key, step);
             let lid_routed = failed.request.mad.class() == MgmtClass::SubnLid;
             let fallback = if lid_routed { step.fallback(failed.key) } else { None };
             match fallback {
@@ -141,9 +205,24 @@ impl Pipe {
         }
     }
 
+    /// Notes what a request has written of which an attempt may still be under way.
+    fn doubt(&mut self, now: Time, key: Key, step: &dyn Step) {
+        for (guid, written) in step.written(key) {
+            self.doubts.note(now, guid, written);
+        }
+    }
+
+    /// Forgets the step's requests.
+    pub(crate) fn abandon(&mut self, now: Time, step: &dyn Step) {
+        for key in self.transactions.abandon() {
+            self.doubt(now, key, step);
+        }
+    }
+
     /// Forgets everything in flight, and begins anew with ids that nobody used before.
     pub(crate) fn renew(&mut self, now: Time) {
         self.transactions.abandon();
+        self.doubts = Doubts::default();
         // The nanosecond of an attachment is hardly ever the same twice.
         self.transactions.begin_ids_at(now.as_nanos());
         self.outbox.clear();
@@ -165,7 +244,7 @@ impl Pipe {
         Smp::m_key.set(&mut request.mad.0, self.m_key);
         self.counts.count(&request.mad);
         self.asked += 1;
-        // The queue holds at most one request: it is filled only while the window has room.
+        // A step is asked only while there is room; what is asked again by another way had a place before.
         let refused = self.transactions.offer(key, request).is_err();
         debug_assert!(!refused, "the queue was full");
     }

@@ -321,6 +321,24 @@ impl Write {
     }
 }
 
+impl Write {
+    /// How to read back what it writes.
+    fn read_back(self, subnet: &Subnet) -> Vec<Key> {
+        match self {
+            Self::PortInfo(at) => vec![Key::PortInfo(at)],
+            Self::Lft { node, block } => vec![Key::Lft { node, block }],
+            Self::SwitchInfo { node, .. } => vec![Key::SwitchInfo(node)],
+            Self::SlToVl { at, modifier: EVERYWHERE, .. } => {
+                let of_node = subnet.cabled_ports().filter(|(other, ..)| other.node == at.node);
+                of_node.map(|(at, ..)| Key::SlToVl(at, 0)).collect()
+            }
+            // All inputs are 0x2_0000, whose low byte is input 0.
+            Self::SlToVl { at, modifier, .. } => vec![Key::SlToVl(at, (modifier >> 8) as u8)],
+            Self::VlArbitration { at, block } => vec![Key::VlArbitration(at, block)],
+        }
+    }
+}
+
 impl Step for Program {
     fn next(&mut self) -> Option<Ask> {
         while let Some(write) = self.plan.get(self.next).copied() {
@@ -347,6 +365,13 @@ impl Step for Program {
             let (guid, (attribute, modifier)) = (self.guid(write), write.name());
             self.events.push(Event::Refused { guid, attribute, modifier, status: answer.status() });
         }
+    }
+
+    fn written(&self, key: Key) -> Vec<(Guid, Key)> {
+        let Key::Write(at) = key else { return Vec::new() };
+        let Some(write) = self.plan.get(at as usize).copied() else { return Vec::new() };
+        let guid = self.guid(write);
+        write.read_back(&self.subnet).into_iter().map(|key| (guid, key)).collect()
     }
 
     fn failed(&mut self, key: Key) {

@@ -39,7 +39,7 @@ pub struct Progress {
     pub ports_active: u32,
     /// Ports with a link behind which nobody answers, as of the last sweep or look.
     pub ports_silent: u32,
-    /// Whether everything will be read back, because SMPs may have been late.
+    /// Whether something will be read back that an SMP may have changed which was late.
     #[serde(default)]
     pub audit_pending: bool,
     /// SMPs sent since the beginning, retries included.

@@ -202,7 +202,7 @@ impl Machine for Survey {
                     self.pipe.receive(now, &mad, step);
                 }
             }
-            Input::Resweep { .. } => {}
+            Input::PortChanged { .. } | Input::Resweep { .. } => {}
         }
         self.run(now);
     }

@@ -301,19 +301,37 @@ fn a_killed_switch_is_routed_around_and_comes_back_as_it_was() {
 
 #[test]
 fn a_late_set_of_a_manager_before_is_found() {
-    let mut world = world(tree(&[3, 4], &[1, 2]), Options::default());
+    let audit_smps = 20;
+    let mut world = world(tree(&[3, 4], &[1, 2]), Options { audit_smps, ..Options::default() });
     world.run_for(Time::from_secs(2));
     let before = tables(&world);
     let (switch, _) = world.fake.fabric.switches().next().expect("a switch");
     world.fake.devices[switch.index()].lft[..64].fill(PortNum::NONE);
-    world.run_for(Time::from_secs(12));
+    assert!(world.sm.progress().audit_pending);
+    world.run_for(Time::from_secs(75));
     world.check();
     assert_eq!(tables(&world), before);
     assert_eq!(world.last_summary().smps.set_lft, 1, "only what differs");
-    // A manager that nobody was before does not look again.
+    assert!(!world.sm.progress().audit_pending, "everything was read once");
     let reads = world.sent;
     world.run_for(Time::from_secs(10));
-    assert_eq!(world.sent - reads, 6 + 18);
+    assert_eq!(world.sent - reads, 6 + 18 + u64::from(audit_smps), "a light sweep stays bounded");
+}
+
+/// Of a mapping that differs by the port of arrival each round reads one input port.
+#[test]
+fn one_input_among_all_is_found_in_time() {
+    let options = Options { sweep_interval_ms: 1_000, ..Options::default() };
+    let mut world = world(tree(&[3, 4], &[1, 2]), options);
+    world.run_for(Time::from_secs(2));
+    let (switch, _) = world.fake.fabric.switches().next().expect("a switch");
+    let mapping = |world: &World| world.fake.devices[switch.index()].sl_to_vl.clone();
+    let before = mapping(&world);
+    let input = (3, 2);
+    world.fake.devices[switch.index()].sl_to_vl.get_mut(&input).expect("a mapping").fill(0x11);
+    assert!(mapping(&world) != before);
+    world.run_for(Time::from_secs(12));
+    assert!(mapping(&world) == before);
 }
 
 /// Whatever a late Set has put back, of whatever attribute, with light sweeps and without.

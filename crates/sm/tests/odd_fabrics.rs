@@ -162,15 +162,48 @@ fn without_a_link_the_manager_waits() {
     let down = |e: &&(Time, Event)| matches!(e.1, Event::OwnPortDown);
     assert_eq!(world.events.iter().filter(down).count(), 1);
     world.fake.mend(port((0, 1)));
-    world.run_for(Time::from_secs(1));
+    world.command(Input::PortChanged { up: true });
+    world.run_for(Time::from_millis(100));
     world.check();
     assert!(has(&world, |event| *event == Event::OwnPortUp));
     assert_eq!(world.sm.progress().activity, Activity::Up);
-    // And it is noticed when the link goes again.
+    // And it is noticed when the link goes again, whether anybody says so or not.
     world.fake.cut(port((0, 1)));
     world.run_for(Time::from_secs(11));
     assert_eq!(world.sm.progress().activity, Activity::OwnPortDown);
+    world.fake.mend(port((0, 1)));
+    world.run_for(Time::from_secs(11));
+    world.check();
+    world.fake.cut(port((0, 1)));
+    world.command(Input::PortChanged { up: false });
+    world.run_for(Time::from_millis(100));
+    assert_eq!(world.sm.progress().activity, Activity::OwnPortDown);
     assert!(!has(&world, |event| matches!(event, Event::HostCutOff { .. })), "nobody knows");
+}
+
+/// Whatever the manager is at when its link goes and comes back, it begins again as soon as the link is back.
+#[test]
+fn a_link_that_blinks_in_the_middle_of_anything_is_followed_by_a_sweep() {
+    let own = port((0, 1));
+    let fabric = build(&[(HCA, 1), (SWITCH, 2), (HCA, 1)], &[((0, 1), (1, 1)), ((1, 2), (2, 1))]);
+    for micros in (0..6_000).step_by(100) {
+        let mut world = World::new(Fake::new(fabric.clone(), own), Options::default(), &GuidToLid::default());
+        world.run_for(Time::from_micros(micros));
+        let seen = micros % 200 == 0;
+        world.fake.cut(own);
+        if seen {
+            world.command(Input::PortChanged { up: false });
+            world.run_for(Time::from_millis(1));
+        }
+        world.fake.mend(own);
+        if !seen {
+            world.command(Input::PortChanged { up: false });
+        }
+        world.command(Input::PortChanged { up: true });
+        world.run_for(Time::from_secs(1));
+        world.check();
+        assert!(world.last_summary().complete, "{micros} us");
+    }
 }
 
 #[test]

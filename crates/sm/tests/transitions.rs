@@ -65,17 +65,27 @@ fn trap(world: &mut World) -> Input {
 
 #[test]
 fn the_table_is_exhaustive_and_correct() {
-    // At; after Attached, Detached, garbage, an unexpected answer, a trap, Resweep heavy, Resweep light.
+    // At; after Attached, Detached, garbage, an unexpected answer, a trap, Resweep heavy, Resweep light,
+    // the port's link up, and down.
     let table = [
-        (DETACHED, [DISCOVER, DETACHED, DETACHED, DETACHED, DETACHED, DETACHED, DETACHED]),
-        (DOWN, [DISCOVER, DETACHED, DOWN, DOWN, DOWN, DOWN, DOWN]),
-        (DISCOVER, [DISCOVER, DETACHED, DISCOVER, DISCOVER, DISCOVER, DISCOVER, DISCOVER]),
-        (LEARN, [DISCOVER, DETACHED, LEARN, LEARN, LEARN, LEARN, LEARN]),
-        (PROGRAM, [DISCOVER, DETACHED, PROGRAM, PROGRAM, PROGRAM, PROGRAM, PROGRAM]),
-        (ACTIVATE, [DISCOVER, DETACHED, ACTIVATE, ACTIVATE, ACTIVATE, ACTIVATE, ACTIVATE]),
-        (VERIFY, [DISCOVER, DETACHED, VERIFY, VERIFY, VERIFY, VERIFY, VERIFY]),
-        (LIGHT, [DISCOVER, DETACHED, LIGHT, LIGHT, LIGHT, LIGHT, LIGHT]),
-        (UP, [DISCOVER, DETACHED, UP, UP, UP, DISCOVER, LIGHT]),
+        (
+            DETACHED,
+            [DISCOVER, DETACHED, DETACHED, DETACHED, DETACHED, DETACHED, DETACHED, DETACHED, DETACHED],
+        ),
+        (DOWN, [DISCOVER, DETACHED, DOWN, DOWN, DOWN, DOWN, DOWN, DOWN, DOWN]),
+        (
+            DISCOVER,
+            [DISCOVER, DETACHED, DISCOVER, DISCOVER, DISCOVER, DISCOVER, DISCOVER, DISCOVER, DISCOVER],
+        ),
+        (LEARN, [DISCOVER, DETACHED, LEARN, LEARN, LEARN, LEARN, LEARN, LEARN, DISCOVER]),
+        (PROGRAM, [DISCOVER, DETACHED, PROGRAM, PROGRAM, PROGRAM, PROGRAM, PROGRAM, PROGRAM, DISCOVER]),
+        (
+            ACTIVATE,
+            [DISCOVER, DETACHED, ACTIVATE, ACTIVATE, ACTIVATE, ACTIVATE, ACTIVATE, ACTIVATE, DISCOVER],
+        ),
+        (VERIFY, [DISCOVER, DETACHED, VERIFY, VERIFY, VERIFY, VERIFY, VERIFY, VERIFY, DISCOVER]),
+        (LIGHT, [DISCOVER, DETACHED, LIGHT, LIGHT, LIGHT, LIGHT, LIGHT, LIGHT, DISCOVER]),
+        (UP, [DISCOVER, DETACHED, UP, UP, UP, DISCOVER, LIGHT, DISCOVER, DISCOVER]),
     ];
     for (at, after) in table {
         for (column, expected) in after.into_iter().enumerate() {
@@ -87,7 +97,8 @@ fn the_table_is_exhaustive_and_correct() {
                 3 => garbage(Method::GetResp),
                 4 => trap(&mut world),
                 5 => Input::Resweep { heavy: true },
-                _ => Input::Resweep { heavy: false },
+                6 => Input::Resweep { heavy: false },
+                _ => Input::PortChanged { up: column == 7 },
             };
             world.sm.handle_input(world.now, input.clone());
             let now = world.sm.progress().activity;

@@ -53,6 +53,11 @@ pub enum ServerMessage {
         /// The answer.
         body: ControlReply,
     },
+    /// The link of the HCA port that this connection is attached to came up or went down.
+    PortChanged {
+        /// Whether there is a link now.
+        up: bool,
+    },
 }
 
 impl Message for ClientMessage {

@@ -70,6 +70,7 @@ fn server_messages() -> Vec<ServerMessage> {
         ServerMessage::Attached(attached),
         ServerMessage::Receive(addressed(200)),
         ServerMessage::Refused { reason: "no such node".into() },
+        ServerMessage::PortChanged { up: true },
         ServerMessage::Reply { request: 1, body: ControlReply::Ports((0..3).map(port_status).collect()) },
         ServerMessage::Reply { request: 2, body: ControlReply::Done },
         ServerMessage::Captured(Captured {

@@ -124,3 +124,49 @@ fn the_manager_sees_its_own_switch_die_though_no_trap_can_reach_it() {
     subnet_up(&mut events);
     home.weft(&["check"]).succeeds();
 }
+
+/// Why the heavy sweeps began that the manager told of since the last call.
+fn heavy_sweeps(events: &mut Events) -> Vec<Value> {
+    let seen = std::mem::take(&mut events.seen);
+    let heavy = seen.into_iter().filter(|event| is(event, "sweep-started") && event["kind"] == "Heavy");
+    heavy.map(|event| event["reason"].clone()).collect()
+}
+
+#[test]
+fn the_manager_sweeps_as_soon_as_its_own_link_is_back() {
+    let home = Home::new();
+    let file = home.small_tree();
+    // No light sweep would come within the time of any command.
+    home.weft(&["up", text(&file), "--sweep-interval-ms", "86400000"]).succeeds();
+    let mut events = home.events();
+    subnet_up(&mut events);
+    heavy_sweeps(&mut events);
+    home.weft(&["fault", "link-down", "host-0:1"]).succeeds();
+    events.wait_for("the host is alone", |event| is(event, "own-port-down"));
+    home.weft(&["fault", "link-up", "host-0:1"]).succeeds();
+    events.wait_for("the host has a link", |event| is(event, "own-port-up"));
+    subnet_up(&mut events);
+    let sweeps = heavy_sweeps(&mut events);
+    assert!(sweeps.len() >= 2 && sweeps[..2].iter().all(|reason| reason == "OwnPort"), "{sweeps:?}");
+    home.weft(&["check"]).succeeds();
+}
+
+#[test]
+fn what_no_trap_reports_the_light_sweep_finds() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let quiet = ["--trap-limit", "0", "--sweep-interval-ms", "300", "--link-timeout-ms", "500"];
+    home.weft(&[&["up", text(&file)], &quiet[..]].concat()).succeeds();
+    let mut events = home.events();
+    subnet_up(&mut events);
+    heavy_sweeps(&mut events);
+    home.weft(&["fault", "kill", "switch-2-0"]).succeeds();
+    events.wait_for("the switch is missed", |event| is(event, "node-lost"));
+    assert!(!events.seen.iter().any(|event| is(event, "trap-received")), "a trap came through");
+    let sweeps = heavy_sweeps(&mut events);
+    assert!(sweeps.iter().all(|reason| reason["Trap"].is_null()) && !sweeps.is_empty(), "{sweeps:?}");
+    home.weft(&["check"]).succeeds();
+    home.weft(&["fault", "restart", "switch-2-0"]).succeeds();
+    subnet_up(&mut events);
+    home.weft(&["check"]).succeeds();
+}

@@ -257,7 +257,7 @@ fn vendors_are_told_apart() {
     };
     assert_eq!(ask(&mut bench, 0x00_1405), (OTHER, Method::Get, 0));
     assert_eq!(ask(&mut bench, 0x00_02c9), (CLIENT, Method::Get, 0));
-    let nobody = (CLIENT, Method::GetResp, weft_wire::status::BAD_METHOD_ATTRIBUTE);
+    let nobody = (CLIENT, Method::GetResp, weft_wire::status::BAD_VERSION);
     assert_eq!(ask(&mut bench, 0x00_0001), nobody);
 }
 
@@ -311,4 +311,27 @@ fn an_answer_in_segments_keeps_its_transaction() {
         let (_, mad) = delivered(&bench.send(gmp)).unwrap();
         assert_eq!(mad.mad.transaction_id(), request.transaction_id());
     }
+}
+
+/// The driver of an adapter tells its programs of their port's link, and of no other.
+#[test]
+fn programs_are_told_of_their_ports_link() {
+    let mut bench = hca(2);
+    bench.attach_manager(ONE);
+    bench.input(Input::Attach { client: OTHER, port: PortNum(2), registrations: Vec::new() });
+    let told = |outputs: &[Output]| -> Vec<(ClientId, bool)> {
+        let told = outputs.iter().filter_map(|output| match output {
+            Output::PortChanged { client, up } => Some((*client, *up)),
+            _ => None,
+        });
+        told.collect()
+    };
+    assert_eq!(told(&bench.link_up(ONE)), [(CLIENT, true)]);
+    assert_eq!(told(&bench.link_up(ONE)), [(CLIENT, false), (CLIENT, true)], "it was down unnoticed");
+    assert_eq!(told(&bench.link_up(PortNum(2))), [(OTHER, true)]);
+    assert_eq!(told(&bench.input(Input::LinkDown { port: ONE })), [(CLIENT, false)]);
+    assert_eq!(told(&bench.input(Input::LinkDown { port: ONE })), [], "no news");
+    let mut switch = switch(2);
+    switch.attach_manager(PortNum::ZERO);
+    assert_eq!(told(&switch.link_up(ONE)), [], "port 0 has no link");
 }

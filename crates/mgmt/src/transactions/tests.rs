@@ -60,7 +60,7 @@ fn who_is_busy_is_asked_again() {
 
 #[test]
 fn every_attempt_has_the_same_id_and_then_the_request_is_given_up() {
-    let mut t = Transactions::new(limits(4, 2));
+    let mut t = Transactions::new(limits(1, 2));
     t.offer((), request(0)).unwrap();
     let mut now = Time::ZERO;
     let first = t.poll_transmit(now).unwrap();
@@ -156,7 +156,9 @@ fn what_is_abandoned_is_never_answered() {
     }
     let sent = [t.poll_transmit(Time::ZERO).unwrap(), t.poll_transmit(Time::ZERO).unwrap()];
     assert_eq!(t.poll_failed(Time::from_nanos(100)), None);
-    t.abandon();
+    let mut keys = t.abandon();
+    keys.sort_unstable();
+    assert_eq!(keys, [0, 1], "the others were not sent");
     assert!(t.is_idle());
     assert_eq!((t.poll_timeout(), t.poll_transmit(Time::ZERO)), (None, None));
     for old in sent {
@@ -168,6 +170,55 @@ fn what_is_abandoned_is_never_answered() {
         assert_eq!(t.handle_response(Time::ZERO, &answer(old)), None);
     }
     assert_eq!(t.handle_response(Time::ZERO, &answer(new)).unwrap().key, 9);
+}
+
+/// A device that can hold two requests, and loses what comes when it has them.
+#[test]
+fn what_was_lost_together_is_not_sent_together_again() {
+    let (window, timeout) = (32, Time::from_millis(200));
+    let mut t = Transactions::new(Limits { window, timeout, retries: 3, queue: 1 << 10 });
+    for key in 0..1000 {
+        t.offer(key, request(key)).unwrap();
+    }
+    let (mut now, mut lost) = (Time::ZERO, 0);
+    while !t.is_idle() {
+        let mut held = Vec::new();
+        while let Some(sent) = t.poll_transmit(now) {
+            if held.len() < 2 {
+                held.push(sent);
+            } else {
+                lost += 1;
+            }
+        }
+        now += Time::from_micros(40);
+        for sent in &held {
+            assert!(t.handle_response(now, &answer(*sent)).is_some());
+        }
+        if held.is_empty() {
+            now = t.poll_timeout().unwrap().max(now);
+        }
+        assert_eq!(t.poll_failed(now), None, "at {now}, {:?}", t.stats());
+    }
+    assert_eq!((t.stats().completed, t.stats().failed), (1000, 0));
+    assert!(lost > 0 && t.stats().retries == lost, "{lost}: {:?}", t.stats());
+}
+
+#[test]
+fn the_dead_hold_nobody_up() {
+    let timeout = Time::from_millis(200);
+    let mut t = Transactions::new(Limits { window: 4, timeout, retries: 1, queue: 8 });
+    t.offer(0, request(0)).unwrap();
+    let dead = t.poll_transmit(Time::ZERO).unwrap();
+    assert_eq!(t.poll_failed(timeout), None);
+    assert_eq!(t.poll_transmit(timeout), Some(dead));
+    t.offer(1, request(1)).unwrap();
+    assert_eq!((t.poll_transmit(timeout), t.has_room(timeout)), (None, false));
+    let room = t.poll_timeout().unwrap();
+    assert_eq!(room, timeout + Time::from_micros(12_500));
+    assert!(t.has_room(room));
+    let live = t.poll_transmit(room).unwrap();
+    assert!(t.handle_response(room, &answer(live)).is_some());
+    assert_eq!(t.poll_timeout(), Some(timeout + timeout));
 }
 
 #[derive(Clone, Debug)]
@@ -195,10 +246,23 @@ struct Model {
     /// Key, when the attempt was sent, attempts.
     flying: Vec<(u32, Time, u32)>,
     resend: VecDeque<(u32, u32)>,
+    pace: Pace,
 }
 
 impl Model {
+    fn is_fresh(&self, sent: Time, now: Time) -> bool {
+        sent + self.pace.settle > now
+    }
+
+    fn is_open(&self, now: Time) -> bool {
+        let fresh = self.flying.iter().filter(|f| self.is_fresh(f.1, now)).count();
+        fresh < self.pace.open() as usize
+    }
+
     fn transmit(&mut self, now: Time) -> Option<u32> {
+        if !self.is_open(now) {
+            return None;
+        }
         let (key, attempts) = match self.resend.pop_front() {
             Some(again) => again,
             None if self.flying.len() < self.limits.window as usize => (self.queue.pop_front()?, 0),
@@ -209,6 +273,12 @@ impl Model {
     }
 
     fn answer(&mut self, key: u32, now: Time) -> Option<(u32, Time, u32)> {
+        let answered = self.take(key, now)?;
+        self.pace.answered();
+        Some(answered)
+    }
+
+    fn take(&mut self, key: u32, now: Time) -> Option<(u32, Time, u32)> {
         if let Some(at) = self.resend.iter().position(|again| again.0 == key) {
             let (key, attempts) = self.resend.remove(at)?;
             return Some((key, now, attempts));
@@ -222,10 +292,20 @@ impl Model {
         let timeout = self.limits.timeout;
         let (late, in_time): (Vec<_>, Vec<_>) = self.flying.iter().partition(|f| f.1 + timeout <= now);
         self.flying = in_time;
+        if !late.is_empty() {
+            self.pace.timed_out();
+        }
         let (again, failed): (Vec<_>, Vec<_>) =
             late.into_iter().partition(|f: &(u32, Time, u32)| f.2 <= self.limits.retries);
         self.resend.extend(again.iter().map(|f| (f.0, f.2)));
         failed.iter().map(|f| (f.0, f.2)).collect()
+    }
+
+    fn wake(&self, now: Time) -> Option<Time> {
+        let deadline = self.flying.iter().map(|f| f.1 + self.limits.timeout).min()?;
+        let settles = self.flying.iter().filter(|f| self.is_fresh(f.1, now)).map(|f| f.1 + self.pace.settle);
+        let room = settles.min().filter(|_| self.pace.is_slowed() && !self.is_open(now));
+        Some(room.map_or(deadline, |room| room.min(deadline)))
     }
 
     fn in_flight(&self) -> usize {
@@ -242,8 +322,9 @@ proptest! {
     ) {
         let limits = limits(window, retries);
         let mut t = Transactions::new(limits);
-        let mut model =
-            Model { limits, queue: VecDeque::new(), flying: Vec::new(), resend: VecDeque::new() };
+        let (queue, flying, resend) = (VecDeque::new(), Vec::new(), VecDeque::new());
+        let pace = Pace::new(window, limits.timeout);
+        let mut model = Model { limits, queue, flying, resend, pace };
         let (mut now, mut next_key, mut wire) = (Time::ZERO, 0u32, Vec::new());
         for step in steps {
             match step {
@@ -278,8 +359,9 @@ proptest! {
             }
             prop_assert_eq!(t.in_flight() as usize, model.in_flight());
             prop_assert_eq!(t.queued(), model.queue.len());
-            let earliest = model.flying.iter().map(|f| f.1 + limits.timeout).min();
-            prop_assert_eq!(t.poll_timeout(), earliest);
+            let room = model.in_flight() < window as usize && model.is_open(now) && model.resend.is_empty();
+            prop_assert_eq!(t.has_room(now), room);
+            prop_assert_eq!(t.poll_timeout(), model.wake(now));
         }
     }
 }

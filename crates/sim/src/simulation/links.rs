@@ -1,12 +1,16 @@
 //! Links: when they train, when they go, and when the two ends come to know of it.
 
 use weft_device::Input;
+use weft_machine::Time;
 use weft_topology::{NodeIndex, PortRef};
-use weft_wire::LinkParameters;
+use weft_wire::{Lid, LinkParameters, PortNum};
 
 use super::{Happening, Simulation};
 use crate::cable::{Link, initial_parameters};
 use crate::rule::below;
+
+/// A loss that an end notices within this time is brief, as when a process is restarted at once.
+const BRIEF: Time = Time::from_millis(50);
 
 impl Simulation {
     pub(super) fn set_whole(&mut self, port: PortRef, whole: bool) {
@@ -25,11 +29,12 @@ impl Simulation {
         }
     }
 
-    /// A device that has just been switched on knows nothing of what it was told before.
+    /// A device that has lost its power knows nothing any more of what it was told.
     pub(super) fn reset_end(&mut self, cable: usize, node: NodeIndex) {
         for side in 0..2 {
             let end = self.cabling.cables[cable].ends[side];
             if end.node == node {
+                self.cabling.cables[cable].lost[side] = None;
                 self.cabling.cables[cable].enabled[side] = true;
                 self.cabling.cables[cable].parameters[side] = initial_parameters(&self.fabric, end);
             }
@@ -44,6 +49,8 @@ impl Simulation {
         if possible == (cable.link != Link::Down) {
             return;
         }
+        // Who switched its own link off knows.
+        let loses = [0, 1].map(|side| cable.link == Link::Up && on(side));
         let cable = &mut self.cabling.cables[index];
         cable.incarnation += 1;
         cable.link = if possible { Link::Training } else { Link::Down };
@@ -52,7 +59,10 @@ impl Simulation {
             let training = self.options.training + below(&mut self.random, self.options.training_jitter);
             self.queue.push(self.now + training, Happening::Trained { cable: index, incarnation });
         } else {
-            for side in 0..2 {
+            for (side, loses) in loses.into_iter().enumerate() {
+                if loses {
+                    self.cabling.cables[index].lost[side] = Some(self.now);
+                }
                 let at = self.now + below(&mut self.random, self.options.link_timeout);
                 self.queue.push(at, Happening::Noticed { cable: index, side });
             }
@@ -70,9 +80,39 @@ impl Simulation {
         self.disturb();
         for side in 0..2 {
             self.trace_link("up", ends[side]);
-            let PortRef { node, port } = ends[side];
-            self.feed(node, Input::LinkUp { port, peer: parameters[1 - side] });
+            let port = ends[side].port;
+            self.tell_link(index, side, Input::LinkUp { port, peer: parameters[1 - side] });
         }
+    }
+
+    /// Tells an end of its link, and sees whether it makes of a loss what it should (IBA 16.1.3.5, 14.2.5.1): count
+    /// it, and as a switch that has a manager send a trap.
+    fn tell_link(&mut self, index: usize, side: usize, input: Input) {
+        let PortRef { node, port } = self.cabling.cables[index].ends[side];
+        let seen = |simulation: &Self| {
+            let device = simulation.device(node)?;
+            let downs = device.port_snapshot(port)?.counters.link_downed_counter;
+            Some((downs, device.statistics().traps_sent))
+        };
+        let tells = self.fabric.node(node).is_switch()
+            && self
+                .device(node)
+                .and_then(|device| device.port_snapshot(PortNum::ZERO))
+                .is_some_and(|zero| zero.master_sm_lid != Lid(0));
+        let before = seen(self);
+        self.feed(node, input);
+        let Some(lost_at) = self.cabling.cables[index].lost[side].take() else { return };
+        let noticed = before.zip(seen(self)).is_some_and(|((downs, traps), (downs_now, traps_now))| {
+            downs_now == downs.saturating_add(1) && (!tells || traps_now > traps)
+        });
+        self.statistics.link_losses += 1;
+        self.statistics.link_losses_brief += u64::from(self.now - lost_at < BRIEF);
+        self.statistics.link_losses_unnoticed += u64::from(!noticed);
+    }
+
+    /// The ends of links that have yet to be told of a loss.
+    pub fn link_losses_pending(&self) -> usize {
+        self.cabling.cables.iter().flat_map(|cable| cable.lost).flatten().count()
     }
 
     /// An end has been without a sign of life for too long. A new link since then has told it already.
@@ -85,7 +125,7 @@ impl Simulation {
         if self.device(node).is_some() {
             self.disturb();
             self.trace_link("down", PortRef::new(node, port));
-            self.feed(node, Input::LinkDown { port });
+            self.tell_link(index, side, Input::LinkDown { port });
         }
     }
 

@@ -133,6 +133,12 @@ impl Simulation {
         }
     }
 
+    pub(super) fn tell_sm_of_port(&mut self, incarnation: u64, up: bool) {
+        if incarnation == self.manager.attachment {
+            self.feed_sm(weft_sm::Input::PortChanged { up });
+        }
+    }
+
     pub(super) fn take_from_sm(&mut self, incarnation: u64, mad: AddressedMad) {
         if incarnation == self.manager.attachment {
             let client = self.manager.client();

@@ -167,6 +167,10 @@ impl Driver {
                     self.machine.handle_input(self.now(), Input::Receive(mad));
                     self.drain_machine();
                 }
+                Some(ServerMessage::PortChanged { up }) => {
+                    self.machine.handle_input(self.now(), Input::PortChanged { up });
+                    self.drain_machine();
+                }
                 Some(ServerMessage::Refused { reason }) => return Err(ClientError::Refused { reason }),
                 Some(_) => {}
             }
