@@ -12,11 +12,11 @@ pub(crate) struct ShellArgs {
     #[arg(long, value_name = "NODE")]
     pub(crate) at: Option<String>,
 
-    /// Attach by ibsim's own protocol with the stock libumad2sim.so, to the laboratory's server or the one named
+    /// Attach by ibsim's own protocol with the stock libumad2sim.so, to the server of this name
     ///
     /// The name is an IBSIM_SOCKNAME, or udp:ADDRESS:PORT.
-    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true)]
-    pub(crate) ibsim: Option<Option<String>>,
+    #[arg(long, value_name = "NAME", require_equals = true)]
+    pub(crate) ibsim: Option<String>,
 
     /// Lay what the kernel would tell of the node's HCA under /sys/class, in a user and mount namespace of its own; as
     /// things are when it starts

@@ -2,7 +2,6 @@
 //!
 //! This process becomes the program, so its exit code and what happens to signals are the program's own.
 
-mod ibsim;
 mod library;
 mod namespace;
 
@@ -20,6 +19,9 @@ use crate::cli::ShellArgs;
 use crate::failure::Failure;
 use crate::lab::{LabFolder, LabRecord};
 
+/// Where ibsim listens when nothing else is said.
+const IBSIM_PORT: &str = "7070";
+
 /// The shell of who has none.
 const SHELL: &str = "/bin/sh";
 
@@ -27,7 +29,7 @@ pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<()> {
     let lab = Lab::load(folder)?;
     let node = node(&lab.fabric, &lab.record, args.at.as_deref())?;
     let (library, environment) = match &args.ibsim {
-        Some(name) => (library::umad2sim()?, ibsim::environment(&lab, node, name.as_deref())?),
+        Some(name) => (library::umad2sim()?, ibsim(&lab, node, name)?),
         None => {
             let program = std::env::current_exe().context("cannot tell which program this is")?;
             let named = std::env::var_os("WEFT_UMAD_PRELOAD");
@@ -84,6 +86,23 @@ fn umad(lab: &Lab, node: NodeIndex) -> anyhow::Result<Vec<(&'static str, OsStrin
     }
     let socket = lab.folder.umad_socket(&agent.name).into_os_string();
     Ok(vec![("WEFT_UMAD_SOCKET", socket), ("WEFT_UMAD_NODE", node.guid.to_string().into())])
+}
+
+/// What libumad2sim has to know of a server: `NAME`, or `udp:ADDRESS[:PORT]`.
+fn ibsim(lab: &Lab, node: NodeIndex, name: &str) -> anyhow::Result<Vec<(&'static str, OsString)>> {
+    let mut environment = vec![("SIM_HOST", OsString::from(&lab.fabric.node(node).id))];
+    match name.strip_prefix("udp:") {
+        Some(place) => {
+            let (address, port) = place.rsplit_once(':').unwrap_or((place, IBSIM_PORT));
+            if port.parse::<u16>().is_err() || address.is_empty() {
+                return Err(Failure::bad_input(format!("`{name}` is not udp:ADDRESS:PORT")).into());
+            }
+            environment.extend([("IBSIM_SERVER_NAME", address.into()), ("IBSIM_SERVER_PORT", port.into())]);
+        }
+        None if name.is_empty() => return Err(Failure::bad_input("an ibsim server has a name").into()),
+        None => environment.push(("IBSIM_SOCKNAME", name.into())),
+    }
+    Ok(environment)
 }
 
 /// The command, or the user's shell.
