@@ -9,7 +9,7 @@
 //!                ▼                                                  │ arrivals, wake-ups,
 //!   Fault ──▶ Simulation ──▶ Device (one per node) ──▶ outputs ─────┤ link changes
 //!                │      └──▶ SubnetManager ──────────▶ outputs ─────┘
-//!                ├──▶ Rule: lane 15's packets pass, come late, or are lost
+//!                ├──▶ Rule: packets pass, come late, or are lost; those of lane 15, or all
 //!                ├──▶ Trace: a line for everything, or a hash over them
 //!                └──▶ check, probe: is it as it should be?
 //! ```
@@ -34,6 +34,7 @@
 //! simulation.check().unwrap();
 //! ```
 
+mod administration;
 mod bring_up;
 mod cable;
 mod check;
@@ -48,6 +49,7 @@ mod simulation;
 mod told;
 mod trace;
 
+pub use administration::SaAnswer;
 pub use bring_up::{BringUp, BringUpError, bring_up};
 pub use check::{CheckReport, Violation};
 pub use config::device_config;

@@ -1,4 +1,4 @@
-//! What becomes of packets of lane 15 on their way: lost, late, or neither.
+//! What becomes of packets on their way: lost, late, or neither.
 
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -17,8 +17,14 @@ pub enum Verdict {
     Drop,
 }
 
-/// Decides what becomes of packets of lane 15. Other lanes do not lose anything.
+/// Decides what becomes of packets of lane 15, and of those of other lanes if it says so.
 pub trait Rule {
+    /// Whether it decides about data lanes too. Those lose nothing for want of credits, but a packet may arrive
+    /// damaged; and what is late there delays what comes behind it.
+    fn judges_data(&self) -> bool {
+        false
+    }
+
     /// What becomes of `packet`, which has just left `from`. Chance comes from `random` alone, so that a seed
     /// decides everything.
     fn judge(&mut self, now: Time, from: PortRef, packet: &Packet, random: &mut Pcg64) -> Verdict;

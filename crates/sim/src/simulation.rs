@@ -187,7 +187,7 @@ impl Simulation {
         &self.trace
     }
 
-    /// Decides what becomes of lane 15's packets from now on.
+    /// Decides what becomes of packets from now on.
     pub fn set_rule(&mut self, rule: impl Rule + 'static) {
         self.rule = Some(Box::new(rule));
     }
@@ -285,7 +285,7 @@ impl Simulation {
     }
 
     /// Something changed; what was known to be quiet is not any more.
-    fn disturb(&mut self) {
+    pub(crate) fn disturb(&mut self) {
         self.disturbed_at = self.now;
         self.quiet_sweeps = 0;
     }
@@ -417,21 +417,23 @@ impl Simulation {
         };
         self.statistics.packets += 1;
         let mut at = self.now + self.options.link_delay;
-        if packet.vl() == VirtualLane::MANAGEMENT {
+        let is_management = packet.vl() == VirtualLane::MANAGEMENT;
+        if is_management {
             at += below(&mut self.random, self.options.link_jitter);
-            let rule = self.rule.as_mut();
-            match rule.map_or(Verdict::Pass, |r| r.judge(self.now, from, &packet, &mut self.random)) {
-                Verdict::Pass => {}
-                Verdict::Delay(delay) => {
-                    self.statistics.delayed += 1;
-                    at += delay;
-                }
-                Verdict::Drop => {
-                    self.statistics.lost += 1;
-                    return self.trace_packet("lost", from, &packet);
-                }
+        }
+        let rule = self.rule.as_mut().filter(|rule| is_management || rule.judges_data());
+        match rule.map_or(Verdict::Pass, |r| r.judge(self.now, from, &packet, &mut self.random)) {
+            Verdict::Pass => {}
+            Verdict::Delay(delay) => {
+                self.statistics.delayed += 1;
+                at += delay;
             }
-        } else {
+            Verdict::Drop => {
+                self.statistics.lost += 1;
+                return self.trace_packet("lost", from, &packet);
+            }
+        }
+        if !is_management {
             let last = &mut self.cabling.cables[cable].last_arrival[1 - side];
             at = at.max(*last);
             *last = at;

@@ -23,7 +23,9 @@
 //! manager reads everything and writes nothing. **Invariant:** no MAD makes the manager panic, and none makes it work
 //! without end: nodes, ports, hops, and sweeps that follow each other at once are bounded.
 //!
-//! Not here yet: electing a master among several managers, subnet administration, multicast, partitions.
+//! Subnet administration (`sa`) answers what the last sweep found, in this machine too.
+//!
+//! Not here yet: electing a master among several managers, multicast, partitions.
 //!
 //! ```
 //! use weft_machine::{Machine, Time};
@@ -65,6 +67,7 @@ mod pipe;
 mod program;
 mod progress;
 mod route;
+mod sa;
 mod settings;
 mod subnet;
 mod survey;
@@ -78,15 +81,20 @@ pub use manager::SubnetManager;
 pub use options::{Options, SmpRouting, VlWeight};
 pub use output::Output;
 pub use progress::{Activity, Progress};
+pub use sa::SaCounts;
 pub use survey::{Survey, SurveyOutput, Surveyed};
 
-use weft_wire::{Method, MgmtClass, Registration};
+use weft_wire::{Method, MgmtClass, Registration, SA_CLASS_VERSION};
 
-/// What the manager must be delivered besides answers: traps, and other managers' questions.
+/// What the manager must be delivered besides answers: traps, other managers' questions, and requests to subnet
+/// administration, acknowledgements of its tables among them.
 pub fn registrations() -> Vec<Registration> {
     let taken = [Method::Get, Method::Set, Method::Trap, Method::TrapRepress];
+    let asked =
+        [Method::Get, Method::Set, Method::GetTable, Method::GetTraceTable, Method::GetMulti, Method::Delete];
     vec![
         Registration::new(MgmtClass::SubnLid, 1, taken),
         Registration::new(MgmtClass::SubnDirected, 1, [Method::Get, Method::Set]),
+        Registration::new(MgmtClass::SubnAdm, SA_CLASS_VERSION, asked),
     ]
 }

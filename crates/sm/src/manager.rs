@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use weft_machine::{Machine, Time};
 use weft_routing::Lids;
-use weft_wire::{AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, PortNum, trap};
+use weft_wire::{AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, Notice, PortNum, trap};
 
 use crate::activate::Activate;
 use crate::agenda::{Agenda, Due};
@@ -16,10 +16,11 @@ use crate::learn::Learn;
 use crate::light::Check;
 use crate::pipe::{Pipe, Step};
 use crate::program::Program;
+use crate::sa::{Administrator, ReadTables};
 use crate::subnet::Subnet;
 use crate::sweep::Sweep;
 use crate::traps::{self, TrapLog};
-use crate::{Activity, Event, GuidToLid, Input, Options, Output, Phase, Progress, Reason};
+use crate::{Activity, Event, GuidToLid, Input, Options, Output, Phase, Progress, Reason, SaCounts};
 
 /// The subnet manager.
 ///
@@ -61,6 +62,7 @@ pub struct SubnetManager {
     pub(crate) audit: Audit,
     pub(crate) progress: Progress,
     pub(crate) traps: TrapLog,
+    pub(crate) sa: Administrator,
     ignored: u64,
     outputs: VecDeque<Output>,
     now: Time,
@@ -85,6 +87,8 @@ pub(crate) enum Doing {
     Verify(Box<Check>),
     Light(Box<Check>),
     Look(Box<Check>, Reason),
+    /// Tables that subnet administration is asked for.
+    Tables(Box<ReadTables>),
 }
 
 impl Doing {
@@ -96,6 +100,7 @@ impl Doing {
             Self::Program(step) => step.as_mut(),
             Self::Activate(step) => step.as_mut(),
             Self::Verify(step) | Self::Light(step) | Self::Look(step, _) => step.as_mut(),
+            Self::Tables(step) => step.as_mut(),
         })
     }
 
@@ -120,7 +125,6 @@ impl SubnetManager {
     pub fn new(options: Options, guid2lid: &GuidToLid) -> Self {
         Self {
             pipe: Pipe::new(options.limits()).with_m_key(options.m_key),
-            options,
             guid2lid: guid2lid.clone(),
             own: None,
             doing: Doing::Detached,
@@ -140,6 +144,8 @@ impl SubnetManager {
             audit: Audit::default(),
             progress: Progress::default(),
             traps: TrapLog::default(),
+            sa: Administrator::new(&options),
+            options,
             ignored: 0,
             outputs: VecDeque::new(),
             now: Time::ZERO,
@@ -152,8 +158,8 @@ impl SubnetManager {
         let activity = match &self.doing {
             Doing::Detached => Activity::Detached,
             _ if self.own_port_down => Activity::OwnPortDown,
-            Doing::Idle if self.is_up => Activity::Up,
-            Doing::Idle => Activity::Waiting,
+            Doing::Idle | Doing::Tables(_) if self.is_up => Activity::Up,
+            Doing::Idle | Doing::Tables(_) => Activity::Waiting,
             Doing::Light(_) | Doing::Look(..) => Activity::LightSweep,
             _ => self.sweep.phase().map_or(Activity::Waiting, Activity::Sweeping),
         };
@@ -175,7 +181,7 @@ impl SubnetManager {
             smps_sent: stats.sent,
             smps_retried: stats.retries,
             audit_pending: self.is_in_doubt(),
-            mads_ignored: self.ignored + stats.unmatched,
+            mads_ignored: self.ignored + stats.unmatched + self.sa.counts().ignored,
             ..self.progress
         }
     }
@@ -183,6 +189,11 @@ impl SubnetManager {
     /// Whether anything is to be read back that may have changed since it was written.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.options.audit_smps > 0 && !(self.pipe.doubts.is_empty() && self.audit.is_round())
+    }
+
+    /// What subnet administration has done.
+    pub fn sa_counts(&self) -> SaCounts {
+        self.sa.counts()
     }
 
     pub(crate) fn say(&mut self, event: Event) {
@@ -218,7 +229,7 @@ impl SubnetManager {
                 return;
             } else if let Some(due) = self.agenda.due(now) {
                 self.start(now, due);
-            } else {
+            } else if !self.start_tables() {
                 return;
             }
         }
@@ -228,7 +239,7 @@ impl SubnetManager {
     fn collect(&mut self) {
         let events = self.doing.events();
         self.say_all(events);
-        while let Some(mad) = self.pipe.poll_output() {
+        while let Some(mad) = self.pipe.poll_output().or_else(|| self.sa.poll_output()) {
             self.outputs.push_back(Output::Send(mad));
         }
     }
@@ -243,7 +254,9 @@ impl SubnetManager {
 
     fn receive(&mut self, now: Time, received: &AddressedMad) {
         let mad = &received.mad;
-        if !mad.is_smp() {
+        if mad.class() == MgmtClass::SubnAdm {
+            self.sa.receive(now, received, self.pipe.stats().sent as u32);
+        } else if !mad.is_smp() {
             self.ignored += 1;
         } else if mad.method().is_response() {
             if let Some(step) = self.doing.step() {
@@ -276,6 +289,9 @@ impl SubnetManager {
         self.outputs.extend(traps::repress(received, self.options.m_key).map(Output::Send));
         let calls_for_sweep = [trap::LINK_STATE_CHANGE, trap::LOCAL_CHANGES].contains(&trap.number);
         let news = new && calls_for_sweep;
+        if new {
+            self.sa.hear(now, &Notice::from_smp_data(received.mad.smp_data()));
+        }
         self.say(Event::TrapReceived { number: trap.number, lid: trap.lid, news });
         if !news || matches!(self.doing, Doing::Detached) {
             return;
@@ -326,6 +342,7 @@ impl SubnetManager {
 
     fn detach(&mut self, now: Time) {
         self.pipe.renew(now);
+        self.sa.detach(now);
         self.doing = Doing::Detached;
         self.own = None;
         // While nobody looked, anything may have been written by anybody.
@@ -358,6 +375,7 @@ impl Machine for SubnetManager {
         if let Some(step) = self.doing.step() {
             self.pipe.expire(now, step);
         }
+        self.sa.handle_timeout(now);
         self.run(now);
     }
 
@@ -366,10 +384,11 @@ impl Machine for SubnetManager {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        match self.doing {
-            Doing::Detached => None,
+        let sweeping = match self.doing {
+            Doing::Detached => return None,
             Doing::Idle => self.agenda.next(self.now),
             _ => self.pipe.poll_timeout(),
-        }
+        };
+        [sweeping, self.sa.poll_timeout()].into_iter().flatten().min()
     }
 }

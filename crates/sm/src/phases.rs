@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::Time;
-use weft_wire::{NodeType, PortNum};
+use weft_wire::{Guid, NodeType, PortNum};
 
 use crate::activate::Activate;
 use crate::discover::{Cabling, Discover, Settings};
@@ -14,6 +14,7 @@ use crate::manager::{Doing, SubnetManager};
 use crate::pipe::PortAt;
 use crate::program::Program;
 use crate::route::{give_lids, route};
+use crate::sa::{Myself, ReadTables};
 use crate::subnet::{Subnet, is_up};
 use crate::sweep::{Sweep, ports_active};
 use crate::{Event, Phase, Reason, SmpCounts, SweepKind};
@@ -97,7 +98,25 @@ impl SubnetManager {
             Doing::Verify(check) => self.verified(now, *check),
             Doing::Light(check) => self.looked_through(now, *check),
             Doing::Look(check, reason) => self.looked(now, *check, Some(reason)),
+            Doing::Tables(read) => self.sa.take_tables(now, *read),
         }
+    }
+
+    /// Reads the tables that subnet administration is asked for. False: there are none, or nobody to ask.
+    pub(crate) fn start_tables(&mut self) -> bool {
+        let wanted = self.sa.wanted_tables();
+        let Some(subnet) = self.standing.as_ref().filter(|_| !wanted.is_empty() && !self.own_port_down)
+        else {
+            return false;
+        };
+        self.doing = Doing::Tables(Box::new(ReadTables::new(wanted, subnet)));
+        true
+    }
+
+    /// Tells subnet administration how the subnet is now.
+    fn publish(&mut self, now: Time, subnet: &Subnet) {
+        let (guid, lid) = (self.own.map_or(Guid(0), |own| own.port_guid), self.sm_lid);
+        self.sa.learn(now, subnet, &self.memory, Myself { guid, lid, act_count: 0 });
     }
 
     fn discovered(&mut self, now: Time, discover: Discover) {
@@ -229,6 +248,7 @@ impl SubnetManager {
         summary.complete &= settled;
         self.is_up = true;
         self.progress.ports_silent = summary.ports_silent;
+        self.publish(now, &subnet);
         self.standing = Some(subnet);
         let lacking = summary.ports_refused + summary.ports_left_out + summary.ports_without_lid;
         let again = self.sweep.is_lacking(lacking);
@@ -249,6 +269,9 @@ impl SubnetManager {
     fn looked(&mut self, now: Time, check: Check, trap: Option<Reason>) {
         let (found, gone, own_port_down) = (check.verdict(), check.gone, self.own_port_down);
         self.progress.ports_silent = silent_ports(&check.subnet).count() as u32;
+        if self.is_up {
+            self.publish(now, &check.subnet);
+        }
         self.standing = Some(check.subnet);
         match found {
             Some(reason) => self.start_heavy_without(now, trap.unwrap_or(reason), gone),

@@ -43,7 +43,7 @@ pub(crate) enum Key {
     /// The mapping towards this port from one input port; an HCA has only one.
     SlToVl(PortAt, u8),
     VlArbitration(PortAt, VlBlock),
-    /// The write at this place of the step's plan.
+    /// The write, or the read, at this place of the step's plan.
     Write(u32),
 }
 

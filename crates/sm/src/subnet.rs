@@ -285,7 +285,7 @@ fn graph_node(found: &FoundNode) -> Node {
 }
 
 /// The rate that a link runs at. Both ends of a link say the same, so both ends allow it.
-fn active_rate(info: &PortInfo) -> LinkRate {
+pub(crate) fn active_rate(info: &PortInfo) -> LinkRate {
     let width = LinkWidth::widest(info.link_width_active).unwrap_or_default();
     let extended = LinkSpeed::ALL.into_iter().rev().find(|s| s.mask_ext() & info.link_speed_ext_active != 0);
     let plain = || match info.link_speed_active {

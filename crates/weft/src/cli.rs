@@ -2,6 +2,7 @@
 
 mod bench;
 mod capture;
+mod ibsim;
 mod shell;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use clap_complete::Shell;
 
 pub(crate) use bench::{BenchSmpArgs, BenchUpArgs, BenchVerb};
 pub(crate) use capture::{CaptureArgs, Ring};
+pub(crate) use ibsim::{IbsimArgs, IbsimPace};
 pub(crate) use shell::{ShellArgs, SysfsArgs};
 
 /// A distributed emulator of InfiniBand fabrics
@@ -81,9 +83,11 @@ pub(crate) enum Verb {
     /// Run one agent (used by `up`)
     #[command(hide = true)]
     Agent(ProcessArgs),
-    /// Run the subnet manager (used by `up`)
+    /// Run the subnet manager by itself, on a fabric that ibsim emulates
+    Sm(Box<SmProcessArgs>),
+    /// Serve programs under ibsim's library (used by `up`)
     #[command(hide = true)]
-    Sm(ProcessArgs),
+    Ibsim(ProcessArgs),
     /// The other end of a bare QUIC ping-pong (used by `bench smp`)
     #[command(hide = true)]
     BenchEcho,
@@ -182,6 +186,10 @@ pub(crate) struct UpArgs {
     /// What the subnet manager is told
     #[command(flatten)]
     pub(crate) sm: SmArgs,
+
+    /// Where programs under ibsim's library find the laboratory
+    #[command(flatten)]
+    pub(crate) ibsim: IbsimArgs,
 }
 
 /// What the devices are told.
@@ -232,6 +240,10 @@ pub(crate) struct SmArgs {
     /// Milliseconds between light sweeps; 0 for none
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(0..=86_400_000))]
     pub(crate) sweep_interval_ms: u64,
+
+    /// Whether tables of service levels and lanes are written; by default on, but on an ibsim off, as in OpenSM
+    #[arg(long, value_name = "BOOL")]
+    pub(crate) qos: Option<bool>,
 
     /// Whether the two ends of one cut cable lead to one sweep
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
@@ -472,11 +484,40 @@ pub(crate) struct ProcessArgs {
     pub(crate) launch: Option<PathBuf>,
 }
 
+/// `sm`
+#[derive(Debug, Args)]
+pub(crate) struct SmProcessArgs {
+    /// The process's configuration, where `up` starts it
+    #[arg(long, hide = true, required_unless_present = "ibsim", conflicts_with = "ibsim")]
+    pub(crate) config: Option<PathBuf>,
+    /// Leave the terminal's session first
+    #[arg(long, hide = true)]
+    pub(crate) detached: bool,
+    /// Tell this socket instead of the one in the configuration
+    #[arg(long, hide = true)]
+    pub(crate) launch: Option<PathBuf>,
+    /// Manage the fabric of this ibsim: its IBSIM_SOCKNAME, or udp:ADDRESS:PORT
+    #[arg(long, value_name = "NAME")]
+    pub(crate) ibsim: Option<String>,
+    /// The node that it is attached to, as SIM_HOST names it; by default the first of the file
+    #[arg(long, value_name = "NODE", requires = "ibsim")]
+    pub(crate) at: Option<String>,
+    /// End when the subnet is up
+    #[arg(long, requires = "ibsim")]
+    pub(crate) once: bool,
+    /// Where LIDs are kept; by default nowhere
+    #[arg(long, value_name = "FILE", requires = "ibsim")]
+    pub(crate) guid2lid: Option<PathBuf>,
+    /// What the subnet manager is told
+    #[command(flatten)]
+    pub(crate) sm: SmArgs,
+}
+
 /// The command line of the thin programs for containers.
 #[derive(Debug, Parser)]
 #[command(version)]
-pub(crate) struct ProcessCli {
+pub(crate) struct ProcessCli<A: Args> {
     /// What the process is told
     #[command(flatten)]
-    pub(crate) args: ProcessArgs,
+    pub(crate) args: A,
 }

@@ -23,7 +23,7 @@ fn an_unknown_class_is_answered() {
     let (_, packet) = transmitted(&bench.receive(ONE, gmp_packet(0, 2, 3, 7, &request))).unwrap();
     let answer = packet.mad().unwrap();
     assert_eq!((packet.slid(), packet.dlid(), packet.service_level()), (Lid(7), Lid(3), ServiceLevel(2)));
-    assert_eq!((answer.method(), answer.status()), (Method::GetResp, status::BAD_METHOD_ATTRIBUTE));
+    assert_eq!((answer.method(), answer.status()), (Method::GetResp, status::BAD_VERSION));
     let (bth, deth) = (packet.bth().unwrap(), packet.deth().unwrap());
     assert_eq!((bth.dest_qp, deth.q_key), (QpNum::GSI, QKey::GSI));
 }

@@ -177,7 +177,7 @@ impl MadLayer {
         let is_answer = mad.mad.is_answer();
         let found = if is_answer { self.agents.asker(&mad.mad) } else { self.agents.covering(&mad.mad) };
         let Some((id, &agent)) = found else {
-            return self.unmatched(is_answer);
+            return self.nobody_waits(mad);
         };
         if agent.has_rmpp() && mad.mad.is_rmpp_active() {
             return self.receive_segment(now, id, mad);
@@ -190,11 +190,15 @@ impl MadLayer {
         }
     }
 
-    fn unmatched(&mut self, is_answer: bool) {
-        if is_answer {
-            self.stats.answers_unmatched += 1;
-        } else {
+    /// What nobody asked for or registered for. Who sends a long answer in vain need not go on with it.
+    fn nobody_waits(&mut self, mad: &AddressedMad) {
+        if !mad.mad.is_answer() {
             self.stats.requests_unmatched += 1;
+            return;
+        }
+        self.stats.answers_unmatched += 1;
+        if mad.mad.is_rmpp_active() && mad.mad.rmpp().kind == RmppType::Data {
+            self.rmpp.inbox.turn_away(mad);
         }
     }
 
@@ -209,7 +213,7 @@ impl MadLayer {
             }
             // Whoever does RMPP itself gets every segment of an answer, not only the first.
             None if !agent.has_rmpp() && mad.mad.is_rmpp_active() => self.deliver(id, 0, mad.into(), data),
-            None => self.unmatched(true),
+            None => self.stats.answers_unmatched += 1,
         }
     }
 
@@ -225,10 +229,7 @@ impl MadLayer {
                 }
                 Some(_) => {}
                 None if self.rmpp.inbox.contains(&TransferId::of_message(mad)) => {}
-                None => {
-                    self.unmatched(true);
-                    return self.rmpp.inbox.turn_away(mad);
-                }
+                None => return self.nobody_waits(mad),
             }
         }
         let Some(Received { data, .. }) = self.rmpp.handle(now, mad) else { return };

@@ -52,6 +52,11 @@ impl Simulation {
         self.manager.machine.as_ref()
     }
 
+    /// Takes the subnet manager out of its process, as it is; the fabric ends here.
+    pub fn into_sm(self) -> Option<SubnetManager> {
+        self.manager.machine
+    }
+
     /// The port that the subnet manager is attached to.
     pub fn sm_port(&self) -> PortRef {
         self.manager.port

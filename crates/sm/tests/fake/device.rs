@@ -49,6 +49,20 @@ impl Device {
             AttributeId::LinearForwardingTable if is_switch => self.forwarding_table(set, mad),
             AttributeId::SlToVlTable => self.sl_to_vl_table(set, mad),
             AttributeId::VlArbitrationTable => self.vl_arbitration_table(set, mad),
+            AttributeId::PKeyTable if !set => {
+                let mut p_keys = [PKey(0); 32];
+                // Every port has its number in a second partition.
+                (p_keys[0], p_keys[1]) = (PKey::DEFAULT_FULL, PKey(0x1000 | mad.attribute_modifier() as u16));
+                mad.set_smp_data(&PKeyTable { p_keys }.encode());
+                Ok(())
+            }
+            AttributeId::GuidInfo if !set => {
+                let mut guids = [Guid(0); 8];
+                let end = if is_switch { 0 } else { usize::from(port.0) };
+                guids[0] = self.node.ports[end].guid;
+                mad.set_smp_data(&GuidInfo { guids }.encode());
+                Ok(())
+            }
             _ => Err(status::BAD_METHOD_ATTRIBUTE),
         };
         done.err().unwrap_or(status::OK)
@@ -63,6 +77,7 @@ impl Device {
             system_image_guid: self.node.system_image_guid,
             port_guid: self.node.ports[end].guid,
             local_port_num: port,
+            partition_cap: 32,
             ..NodeInfo::default()
         }
     }
@@ -152,6 +167,7 @@ fn fresh_port(node: &Node, number: usize) -> PortInfo {
         vl_arbitration_high_cap: 8,
         link_width_active: 2,
         link_speed_active: 4,
+        guid_cap: 8,
         ..PortInfo::default()
     }
 }

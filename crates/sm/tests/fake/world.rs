@@ -1,6 +1,6 @@
 //! The manager, the fabric, and what is on its way between them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weft_machine::{Machine, Time};
 use weft_sm::{Activity, Event, GuidToLid, Input, Options, Output, SubnetManager, Summary};
@@ -24,6 +24,8 @@ pub struct World {
     pub lie: Option<Lie>,
     /// Sees requests when they are sent.
     pub watch: Option<Watch>,
+    /// What subnet administration has sent, the oldest first.
+    pub administration: VecDeque<AddressedMad>,
     /// What will arrive, by time and order.
     arriving: BTreeMap<(Time, u64), AddressedMad>,
     sequence: u64,
@@ -40,6 +42,7 @@ impl World {
             sent: 0,
             lie: None,
             watch: None,
+            administration: VecDeque::new(),
             arriving: BTreeMap::new(),
             sequence: 0,
         };
@@ -86,6 +89,9 @@ impl World {
     fn drain(&mut self) {
         while let Some(output) = self.sm.poll_output() {
             match output {
+                Output::Send(mad) if mad.mad.class() == MgmtClass::SubnAdm => {
+                    self.administration.push_back(mad);
+                }
                 Output::Send(mad) => {
                     self.sent += 1;
                     if let Some(watch) = &mut self.watch {

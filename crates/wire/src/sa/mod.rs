@@ -20,7 +20,7 @@ pub use tables::{
     VlArbitrationRecord,
 };
 
-use crate::{AttributeId, Method, MgmtClass, Row, SmKey, TransactionId};
+use crate::{AttributeId, Method, MgmtClass, RmppHeader, Row, SmKey, TransactionId};
 
 /// A class version of its own: subnet administration has been version 2 from the first release on.
 pub const SA_CLASS_VERSION: u8 = 2;
@@ -52,7 +52,7 @@ layout! {
         /// What part of the attribute.
         160, 32, attribute_modifier: u32;
         /// The RMPP header (IBA 13.6.2).
-        192, 96, rmpp: [u8; 12];
+        192, 96, rmpp: RmppHeader;
         /// The key of who may know more; 0 is shown by everybody else.
         288, 64, sm_key: SmKey;
         /// From one record to the next, in 8-byte units.
@@ -143,7 +143,7 @@ pub trait SaRecord: Copy {
     /// What bit i of a component mask stands for.
     const COMPONENTS: &'static [Row];
     /// Reads the front of `bytes`; what is missing counts as zero.
-    fn read(bytes: &[u8]) -> Self;
+    fn from_bytes(bytes: &[u8]) -> Self;
     /// Appends the record.
     fn append_to(&self, bytes: &mut Vec<u8>);
     /// From the beginning of one record in a table to the next, in the 8-byte units of AttributeOffset.
@@ -216,7 +216,7 @@ macro_rules! record {
             const LENGTH: usize = Self::SIZE;
             const COMPONENTS: &'static [crate::Row] =
                 &super::components::<$count>(Self::TABLE, &[$((stringify!($row), $parts)),*]);
-            fn read(bytes: &[u8]) -> Self {
+            fn from_bytes(bytes: &[u8]) -> Self {
                 let mut whole = [0; Self::SIZE];
                 let length = bytes.len().min(Self::SIZE);
                 whole[..length].copy_from_slice(&bytes[..length]);

@@ -20,7 +20,7 @@ fn record<R: SaRecord>(record: &R) -> Packet {
 }
 
 fn noisy<R: SaRecord>(seed: u32) -> R {
-    R::read(&noise::<176>(seed))
+    R::from_bytes(&noise::<176>(seed))
 }
 
 /// Checks that tshark finds this GID under this name.

@@ -1,0 +1,413 @@
+//! Subnet administration: answers questions about the subnet, keeps services and subscriptions, and forwards traps
+//! (IBA chapter 15).
+//!
+//! ```text
+//!  GMP ──▶ (method, attribute) ──▶ records of the last sweep ──▶ component mask ──▶ one MAD, or a table by RMPP
+//!                               └▶ services, subscriptions
+//! ```
+//!
+//! What is told is the subnet as the last sweep left it, in order of LIDs, then ports. Before the first sweep has
+//! ended every answer is "busy". A table that sweeps do not read is read when somebody asks for it first.
+//!
+//! **Invariant:** every request is answered once, with records or with a status, unless it is the repetition of one
+//! that is being answered. **Invariant:** services, subscriptions, transfers and waiting requests are bounded.
+
+mod inform;
+mod path;
+mod query;
+mod records;
+mod service;
+mod tables;
+mod transfers;
+mod view;
+
+use std::collections::{BTreeSet, VecDeque};
+
+use serde::Serialize;
+use weft_machine::Time;
+use weft_wire::{
+    AddressedMad, AttributeId, ClassPortInfo, Details, GidDetails, Guid, InformInfo, Lid, Mad, Method,
+    Notice, QKey, QpNum, SA_CLASS_VERSION, SaMad, SmInfo, SmInfoRecord, SmKey, SmState, TrapNumber,
+    sa_attribute, sa_capability, sa_status, status, trap,
+};
+
+use crate::Options;
+use crate::held::Memory;
+use crate::subnet::Subnet;
+use inform::{Subscriptions, own_notice};
+use path::PathQuery;
+use query::{Found, Query};
+use service::Services;
+use tables::{Kind, Tables};
+use transfers::Transfers;
+use view::View;
+
+pub(crate) use tables::ReadTables;
+
+/// The longest answer: half a million paths, which is all there are among 700 ports.
+const BYTES_MAX: usize = 32 << 20;
+/// Requests that wait for tables to be read.
+const WAITING_MAX: usize = 64;
+
+/// What subnet administration has done since the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SaCounts {
+    /// Requests, repetitions not counted.
+    pub requests: u64,
+    /// Requests answered with records.
+    pub answered: u64,
+    /// Requests answered with a status that says why not.
+    pub refused: u64,
+    /// Requests answered "busy", because no subnet was up yet or too much was under way.
+    pub busy: u64,
+    /// MADs that are none of its business, and repetitions.
+    pub ignored: u64,
+    /// Reports sent, repetitions included.
+    pub reports: u64,
+    /// Reports that nobody answered.
+    pub reports_unanswered: u64,
+    /// Reports not sent because too many were waiting.
+    pub reports_dropped: u64,
+    /// Tables that did not arrive, because whoever asked for them stopped listening.
+    pub transfers_failed: u64,
+}
+
+/// What is to be done with a request.
+enum Verdict {
+    /// Records, in one MAD or as a table.
+    Found(Found),
+    /// A status.
+    Refused(u16),
+    /// Nothing before these tables have been read.
+    Read(Kind),
+}
+
+/// This manager, as its own SMInfoRecord has it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Myself {
+    pub(crate) guid: Guid,
+    pub(crate) lid: Lid,
+    pub(crate) act_count: u32,
+}
+
+/// Subnet administration.
+#[derive(Debug)]
+pub(crate) struct Administrator {
+    options: Options,
+    /// `None` before the first sweep has ended.
+    view: Option<View>,
+    myself: Myself,
+    tables: Tables,
+    services: Services,
+    subscriptions: Subscriptions,
+    transfers: Transfers,
+    /// Requests that wait for tables.
+    waiting: VecDeque<(AddressedMad, Kind)>,
+    outbox: VecDeque<AddressedMad>,
+    counts: SaCounts,
+}
+
+impl Administrator {
+    pub(crate) fn new(options: &Options) -> Self {
+        Self {
+            view: None,
+            myself: Myself::default(),
+            tables: Tables::default(),
+            services: Services::default(),
+            subscriptions: Subscriptions::new(options),
+            transfers: Transfers::default(),
+            waiting: VecDeque::new(),
+            outbox: VecDeque::new(),
+            counts: SaCounts::default(),
+            options: options.clone(),
+        }
+    }
+
+    pub(crate) fn counts(&self) -> SaCounts {
+        let reports = self.subscriptions.stats();
+        SaCounts {
+            reports: reports.sent,
+            reports_unanswered: reports.failed,
+            reports_dropped: reports.refused,
+            transfers_failed: self.counts.transfers_failed + self.transfers.failed(),
+            ..self.counts
+        }
+    }
+
+    /// A sweep has ended and left the subnet like this. Who has come and who has gone is told to subscribers.
+    pub(crate) fn learn(&mut self, now: Time, subnet: &Subnet, memory: &Memory, myself: Myself) {
+        let view = View::new(subnet, memory, &self.options);
+        let before = self.view.take().unwrap_or_default();
+        (self.myself, self.tables) = (myself, Tables::default());
+        if !self.subscriptions.is_empty() {
+            let before: BTreeSet<Guid> = before.guids().collect();
+            let after: BTreeSet<Guid> = view.guids().collect();
+            self.subscriptions.retain(&view);
+            let gone = before.difference(&after).map(|guid| (trap::GID_OUT_OF_SERVICE, guid));
+            let come = after.difference(&before).map(|guid| (trap::GID_IN_SERVICE, guid));
+            for (number, guid) in gone.chain(come) {
+                self.subscriptions.report(&self.change(number, *guid, &view), &view);
+            }
+        }
+        self.view = Some(view);
+        self.flush(now);
+    }
+
+    /// Trap 64 or 65 about a port.
+    fn change(&self, number: TrapNumber, guid: Guid, view: &View) -> Notice {
+        let details = GidDetails { gid: view.gid(guid), ..GidDetails::default() };
+        own_notice(self.myself.lid, &Details::Gid(number, details))
+    }
+
+    /// A trap has come.
+    pub(crate) fn hear(&mut self, now: Time, notice: &Notice) {
+        if let Some(view) = &self.view {
+            self.subscriptions.report(notice, view);
+        }
+        self.flush(now);
+    }
+
+    /// The manager has lost its port. Services and subscriptions are kept.
+    pub(crate) fn detach(&mut self, now: Time) {
+        self.view = None;
+        self.waiting.clear();
+        self.outbox.clear();
+        self.counts.transfers_failed += self.transfers.abandon();
+        self.subscriptions.abandon(now);
+    }
+
+    /// The tables that somebody waits for.
+    pub(crate) fn wanted_tables(&self) -> BTreeSet<Kind> {
+        let unknown = self.waiting.iter().map(|(_, kind)| *kind).filter(|kind| !self.tables.knows(*kind));
+        unknown.collect()
+    }
+
+    /// Takes the tables that were read, and answers those who waited for them.
+    pub(crate) fn take_tables(&mut self, now: Time, read: ReadTables) {
+        self.tables.take(read);
+        for (request, _) in std::mem::take(&mut self.waiting) {
+            self.request(now, &request);
+        }
+        self.flush(now);
+    }
+
+    /// A MAD of this class.
+    pub(crate) fn receive(&mut self, now: Time, received: &AddressedMad, act_count: u32) {
+        self.myself.act_count = act_count;
+        self.services.expire(now);
+        let is_response = received.mad.method().is_response();
+        let known = if is_response {
+            Some(self.subscriptions.answered(now, received))
+        } else {
+            self.transfers.receive(now, received)
+        };
+        match known {
+            Some(true) => {}
+            None if !self.is_repeated(received) => {
+                self.counts.requests += 1;
+                self.request(now, received);
+            }
+            Some(false) | None => self.counts.ignored += 1,
+        }
+        self.flush(now);
+    }
+
+    /// Whether this request is being answered already.
+    fn is_repeated(&self, request: &AddressedMad) -> bool {
+        let same = |other: &AddressedMad| {
+            (other.lid, other.remote_qp, other.mad) == (request.lid, request.remote_qp, request.mad)
+        };
+        self.transfers.is_serving(request) || self.waiting.iter().any(|(other, _)| same(other))
+    }
+
+    fn request(&mut self, now: Time, request: &AddressedMad) {
+        match self.judge(now, request) {
+            Verdict::Found(found) if request.mad.method() == Method::GetTable => {
+                let head = answer_to(&request.mad, status::OK, found.offset);
+                if self.transfers.send(now, &AddressedMad { mad: head, ..*request }, &found.bytes) {
+                    self.counts.answered += 1;
+                } else {
+                    self.refuse(request, status::BUSY);
+                }
+            }
+            Verdict::Found(found) => {
+                let mut mad = answer_to(&request.mad, status::OK, found.offset);
+                let mut data = [0; weft_wire::SA_DATA_SIZE];
+                let length = found.bytes.len().min(data.len());
+                data[..length].copy_from_slice(&found.bytes[..length]);
+                SaMad::data.set(&mut mad.0, data);
+                self.counts.answered += 1;
+                self.outbox.push_back(AddressedMad { mad, ..*request });
+            }
+            Verdict::Refused(status) => self.refuse(request, status),
+            Verdict::Read(kind) if self.waiting.len() < WAITING_MAX => {
+                self.waiting.push_back((*request, kind));
+            }
+            Verdict::Read(_) => self.refuse(request, status::BUSY),
+        }
+    }
+
+    fn refuse(&mut self, request: &AddressedMad, status: u16) {
+        *(if status == status::BUSY { &mut self.counts.busy } else { &mut self.counts.refused }) += 1;
+        self.outbox.push_back(AddressedMad { mad: answer_to(&request.mad, status, 0), ..*request });
+    }
+
+    fn judge(&mut self, now: Time, request: &AddressedMad) -> Verdict {
+        let mad = &request.mad;
+        if mad.header().class_version != SA_CLASS_VERSION {
+            return Verdict::Refused(status::BAD_VERSION);
+        }
+        let query = Query::new(mad, self.options.sm_key);
+        let Some(view) = &self.view else { return Verdict::Refused(status::BUSY) };
+        if !query.trusted && SaMad::sm_key.get(&mad.0) != SmKey(0) {
+            // A wrong key is worse than none.
+            return Verdict::Refused(sa_status::REQ_DENIED);
+        }
+        let done = match (mad.method(), mad.attribute_id()) {
+            (Method::Get, AttributeId::ClassPortInfo) => Ok(self.class_port_info()),
+            (Method::Set, AttributeId::InformInfo) => {
+                self.subscriptions.set(request, view).map(|info: InformInfo| plain(&info.encode()))
+            }
+            (Method::Set, sa_attribute::SERVICE_RECORD) => self.services.set(now, &query, view),
+            (Method::Delete, sa_attribute::SERVICE_RECORD) => self.services.delete(now, &query),
+            (Method::Get, sa_attribute::PATH_RECORD) => self.paths(&query, view, true).get(),
+            (Method::GetTable, sa_attribute::PATH_RECORD) => self.paths(&query, view, false).table(),
+            (method @ (Method::Get | Method::GetTable), attribute) => match self.missing(attribute) {
+                Some(kind) => return Verdict::Read(kind),
+                None if method == Method::Get => {
+                    self.records(now, attribute, &query, view).and_then(Found::exactly_one)
+                }
+                None => self.records(now, attribute, &query, view),
+            },
+            (Method::Set | Method::Delete | Method::GetMulti | Method::GetTraceTable, _) => {
+                Err(status::BAD_METHOD_ATTRIBUTE)
+            }
+            _ => Err(status::BAD_METHOD),
+        };
+        done.map_or_else(Verdict::Refused, Verdict::Found)
+    }
+
+    /// The tables that records of this type come from, where they have not been read.
+    fn missing(&self, attribute: AttributeId) -> Option<Kind> {
+        let kind = match attribute {
+            sa_attribute::P_KEY_TABLE_RECORD => Kind::PKeys,
+            sa_attribute::VL_ARBITRATION_RECORD => Kind::VlArbitration,
+            sa_attribute::GUID_INFO_RECORD => Kind::Guids,
+            _ => return None,
+        };
+        Some(kind).filter(|kind| !self.tables.knows(*kind))
+    }
+
+    /// The records of this type that match.
+    fn records(
+        &self,
+        now: Time,
+        attribute: AttributeId,
+        query: &Query<'_>,
+        view: &View,
+    ) -> Result<Found, u16> {
+        match attribute {
+            sa_attribute::NODE_RECORD => view.node_records(query),
+            sa_attribute::PORT_INFO_RECORD => view.port_info_records(query),
+            sa_attribute::SL_TO_VL_TABLE_RECORD => view.lane_records(query),
+            sa_attribute::SWITCH_INFO_RECORD => view.switch_info_records(query),
+            sa_attribute::LINEAR_FORWARDING_TABLE_RECORD => view.forwarding_records(query),
+            sa_attribute::SM_INFO_RECORD => self.managers(query),
+            sa_attribute::LINK_RECORD => view.link_records(query),
+            sa_attribute::GUID_INFO_RECORD => view.guid_records(query, &self.tables),
+            sa_attribute::SERVICE_RECORD => self.services.select(now, query),
+            // Who may use which partition is for those to know who are trusted (IBA 15.4.1).
+            sa_attribute::P_KEY_TABLE_RECORD if !query.trusted => Err(sa_status::REQ_INVALID),
+            sa_attribute::P_KEY_TABLE_RECORD => view.p_key_records(query, &self.tables),
+            sa_attribute::VL_ARBITRATION_RECORD => view.arbitration_records(query, &self.tables),
+            sa_attribute::INFORM_INFO_RECORD => self.subscriptions.select(query, view),
+            _ => Err(status::BAD_METHOD_ATTRIBUTE),
+        }
+    }
+
+    fn paths<'a>(&self, query: &'a Query<'a>, view: &'a View, single: bool) -> PathQuery<'a> {
+        PathQuery::new(query, view, self.options.subnet_timeout & 0x1f, single)
+    }
+
+    /// This manager: it is the master, and knows no other that works with it.
+    fn managers(&self, query: &Query<'_>) -> Result<Found, u16> {
+        let sm_info = SmInfo {
+            guid: self.myself.guid,
+            sm_key: if query.trusted { self.options.sm_key } else { SmKey(0) },
+            act_count: self.myself.act_count,
+            priority: self.options.priority & 0xf,
+            sm_state: SmState::Master,
+        };
+        let record = SmInfoRecord { lid: self.myself.lid, reserved_16: 0, sm_info };
+        query.filter::<SmInfoRecord>()?.select(std::iter::once(record))
+    }
+
+    /// What this administration can do: it asks for no notices, serves no multicast, multipath or trace records, and
+    /// not every optional one.
+    fn class_port_info(&self) -> Found {
+        let info = ClassPortInfo {
+            base_version: 1,
+            class_version: SA_CLASS_VERSION,
+            capability_mask: sa_capability::IS_PORT_INFO_CAP_MASK_MATCH_SUPPORTED,
+            // A sweep must end before tables are read that it left alone.
+            resp_time_value: 18,
+            redirect_qp: QpNum::GSI,
+            redirect_q_key: QKey::GSI,
+            trap_q_key: QKey::GSI,
+            ..ClassPortInfo::default()
+        };
+        plain(&info.encode())
+    }
+
+    /// Lets time pass.
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        self.services.expire(now);
+        self.subscriptions.expire(now);
+        self.transfers.expire(now);
+        self.flush(now);
+    }
+
+    /// When it next wants to be woken.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        let due =
+            [self.services.poll_timeout(), self.subscriptions.poll_timeout(), self.transfers.poll_timeout()];
+        due.into_iter().flatten().min()
+    }
+
+    /// What is to be sent.
+    pub(crate) fn poll_output(&mut self) -> Option<AddressedMad> {
+        self.outbox.pop_front()
+    }
+
+    /// Puts everything that may be sent now into the outbox, which is drained after every input.
+    fn flush(&mut self, now: Time) {
+        while let Some(report) = self.subscriptions.poll_transmit(now) {
+            self.outbox.push_back(report);
+        }
+        while let Some(segment) = self.transfers.poll_transmit(now) {
+            self.outbox.push_back(segment);
+        }
+    }
+}
+
+/// An attribute that is no record.
+fn plain(bytes: &[u8]) -> Found {
+    Found { bytes: bytes.to_vec(), count: 1, offset: 0 }
+}
+
+/// The request turned into an answer. The key is shown to nobody (IBA 15.4.1).
+fn answer_to(request: &Mad, status: u16, offset: u16) -> Mad {
+    let mut mad = *request;
+    let method = match request.method() {
+        Method::Set => Method::GetResp,
+        // A table of traces is a table.
+        Method::GetTraceTable => Method::GetTableResp,
+        method => Method::from_code(method.code() | 0x80),
+    };
+    SaMad::method.set(&mut mad.0, method);
+    SaMad::status.set(&mut mad.0, status);
+    SaMad::rmpp.set(&mut mad.0, Default::default());
+    SaMad::sm_key.set(&mut mad.0, SmKey(0));
+    SaMad::attribute_offset.set(&mut mad.0, offset);
+    mad
+}

@@ -1,0 +1,135 @@
+//! ServiceRecords (IBA 15.2.5.14): who offers what, until the lease is over.
+
+use std::collections::BTreeMap;
+
+use weft_machine::Time;
+use weft_wire::{Guid, PKey, SaRecord, ServiceRecord, sa_status};
+
+use super::query::{Found, Query};
+use super::view::View;
+
+/// The most services.
+const SERVICES_MAX: usize = 4096;
+
+/// Bits of the component mask.
+const IDENTIFIED: u64 = 0b11;
+const P_KEY: u32 = 2;
+const LEASE: u32 = 4;
+const KEY: u32 = 5;
+
+/// What tells services apart: ServiceID, ServiceGID and ServiceP_Key.
+type Rid = (u64, u64, Guid, PKey);
+
+/// Services on offer.
+#[derive(Debug, Default)]
+pub(super) struct Services {
+    offered: BTreeMap<Rid, Service>,
+    /// When the next lease is over.
+    next_end: Option<Time>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Service {
+    record: ServiceRecord,
+    /// When the lease is over; `None` is never.
+    end: Option<Time>,
+}
+
+impl Service {
+    /// As it is now, for somebody who knows the manager's key or not.
+    fn shown(&self, now: Time, trusted: bool) -> ServiceRecord {
+        let mut record = self.record;
+        if let Some(end) = self.end {
+            let left = end.saturating_sub(now).as_nanos().div_ceil(Time::from_secs(1).as_nanos());
+            record.service_lease = u32::try_from(left).unwrap_or(ServiceRecord::LEASE_INFINITE - 1);
+        }
+        if !trusted {
+            record.service_key = [0; 16];
+        }
+        record
+    }
+}
+
+impl Services {
+    /// Those that match. A service key is matched, but shown only to who is trusted.
+    pub(super) fn select(&self, now: Time, query: &Query<'_>) -> Result<Found, u16> {
+        let filter = query.filter::<ServiceRecord>()?;
+        let (mut found, mut bytes) = (Found::new::<ServiceRecord>(), Vec::new());
+        for service in self.offered.values() {
+            bytes.clear();
+            service.shown(now, true).append_to(&mut bytes);
+            if filter.matches(&bytes) {
+                found.add(&service.shown(now, query.trusted))?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Offers a service, or changes one.
+    pub(super) fn set(&mut self, now: Time, query: &Query<'_>, view: &View) -> Result<Found, u16> {
+        let (rid, mut record) = identify(query)?;
+        let is_multicast = record.service_gid.prefix.0 >> 56 == 0xff;
+        if !is_multicast && view.by_gid(record.service_gid).is_none() {
+            return Err(sa_status::REQ_INVALID_GID);
+        }
+        self.check_key(&rid, &record)?;
+        if !self.offered.contains_key(&rid) && self.offered.len() >= SERVICES_MAX {
+            return Err(sa_status::NO_RESOURCES);
+        }
+        if !query.names(LEASE) {
+            record.service_lease = ServiceRecord::LEASE_INFINITE;
+        }
+        let end = (record.service_lease != ServiceRecord::LEASE_INFINITE)
+            .then(|| now + Time::from_secs(record.service_lease.into()));
+        self.offered.insert(rid, Service { record, end });
+        self.plan();
+        Ok(Found::one(&record))
+    }
+
+    /// Withdraws a service.
+    pub(super) fn delete(&mut self, now: Time, query: &Query<'_>) -> Result<Found, u16> {
+        let (rid, record) = identify(query)?;
+        self.check_key(&rid, &record)?;
+        let service = self.offered.remove(&rid).ok_or(sa_status::NO_RECORDS)?;
+        self.plan();
+        Ok(Found::one(&service.shown(now, true)))
+    }
+
+    /// Only who knows its key may change a service.
+    fn check_key(&self, rid: &Rid, record: &ServiceRecord) -> Result<(), u16> {
+        let known = self.offered.get(rid).map(|service| service.record.service_key);
+        if known.is_none_or(|key| key == record.service_key) { Ok(()) } else { Err(sa_status::REQ_DENIED) }
+    }
+
+    /// Lets time pass.
+    pub(super) fn expire(&mut self, now: Time) {
+        if self.next_end.is_some_and(|end| end <= now) {
+            self.offered.retain(|_, service| service.end.is_none_or(|end| end > now));
+            self.plan();
+        }
+    }
+
+    fn plan(&mut self) {
+        self.next_end = self.offered.values().filter_map(|service| service.end).min();
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        self.next_end
+    }
+}
+
+/// Which service a Set or Delete is about; a key or partition that is not given is the default one.
+fn identify(query: &Query<'_>) -> Result<(Rid, ServiceRecord), u16> {
+    if !query.names_all(IDENTIFIED) {
+        return Err(sa_status::INSUFFICIENT_COMPONENTS);
+    }
+    let mut record: ServiceRecord = query.record();
+    if !query.names(P_KEY) {
+        record.service_p_key = PKey::DEFAULT_FULL;
+    }
+    if !query.names(KEY) {
+        record.service_key = [0; 16];
+    }
+    let gid = record.service_gid;
+    Ok(((record.service_id, gid.prefix.0, gid.guid, record.service_p_key), record))
+}

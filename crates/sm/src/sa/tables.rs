@@ -1,0 +1,154 @@
+//! Tables that sweeps leave alone, because the manager does not write them: P_Keys, GUIDs and lane arbitration. They
+//! are read when somebody asks for them first after a sweep, and kept until the next one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_mgmt::{DirectedPath, Request, SmpRoute};
+use weft_wire::{AttributeId, Mad, PortNum, status};
+
+use super::view::{End, View};
+use crate::pipe::{Ask, Key, PortAt, Step};
+use crate::subnet::{FoundNode, FoundPort, Subnet};
+
+/// Which tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    PKeys,
+    VlArbitration,
+    Guids,
+}
+
+/// A block of 64 bytes, by its number.
+type Block = (u16, [u8; 64]);
+
+/// Tables that have been read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tables {
+    /// Blocks in order.
+    blocks: BTreeMap<(Kind, PortAt), Vec<Block>>,
+    known: BTreeSet<Kind>,
+}
+
+/// One block to be read.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    kind: Kind,
+    at: PortAt,
+    block: u16,
+    is_switch: bool,
+    path: DirectedPath,
+}
+
+/// Tables being read.
+#[derive(Debug)]
+pub(crate) struct ReadTables {
+    plan: Vec<Wanted>,
+    next: usize,
+    kinds: BTreeSet<Kind>,
+    answers: BTreeMap<u32, [u8; 64]>,
+}
+
+impl Tables {
+    pub(super) fn knows(&self, kind: Kind) -> bool {
+        self.known.contains(&kind)
+    }
+
+    /// The blocks of the ports that an end port stands for.
+    pub(super) fn of<'a>(
+        &'a self,
+        kind: Kind,
+        end: &End,
+        view: &View,
+    ) -> impl Iterator<Item = (PortNum, u16, &'a [u8; 64])> + use<'a> {
+        let ports: Vec<PortNum> = view.ports(end).map(|(port, _)| port).collect();
+        let node = end.at.node;
+        ports.into_iter().flat_map(move |port| {
+            let blocks = self.blocks.get(&(kind, PortAt { node, port })).map_or(&[][..], Vec::as_slice);
+            blocks.iter().map(move |(block, bytes)| (port, *block, bytes))
+        })
+    }
+
+    /// Takes what was read.
+    pub(super) fn take(&mut self, read: ReadTables) {
+        self.known.extend(read.kinds);
+        for (place, bytes) in read.answers {
+            if let Some(wanted) = read.plan.get(place as usize) {
+                self.blocks.entry((wanted.kind, wanted.at)).or_default().push((wanted.block, bytes));
+            }
+        }
+    }
+}
+
+impl ReadTables {
+    pub(crate) fn new(kinds: BTreeSet<Kind>, subnet: &Subnet) -> Self {
+        let mut plan = Vec::new();
+        for (node, found) in subnet.iter() {
+            for (number, port) in (0..=u8::MAX).map(PortNum).zip(&found.ports) {
+                let at = PortAt { node, port: number };
+                let Some(path) = subnet.path(at) else { continue };
+                for kind in &kinds {
+                    let (kind, is_switch) = (*kind, found.is_switch());
+                    let blocks = kind.blocks(found, number, port);
+                    plan.extend(blocks.into_iter().map(|block| Wanted { kind, at, block, is_switch, path }));
+                }
+            }
+        }
+        Self { plan, next: 0, kinds, answers: BTreeMap::new() }
+    }
+}
+
+impl Kind {
+    /// The numbers of the blocks that a port has.
+    fn blocks(self, node: &FoundNode, number: PortNum, port: &FoundPort) -> Vec<u16> {
+        let is_end = (number == PortNum::ZERO) == node.is_switch();
+        let Some(info) = port.info else { return Vec::new() };
+        let count = |entries: u16, per_block: u16| (0..entries.div_ceil(per_block)).collect();
+        match self {
+            Self::PKeys if is_end => count(node.info.partition_cap, 32),
+            Self::PKeys => count(node.switch.map_or(0, |info| info.partition_enforcement_cap), 32),
+            Self::Guids if is_end => count(info.guid_cap.into(), 8),
+            Self::Guids => Vec::new(),
+            Self::VlArbitration => {
+                // A table has 64 entries at most.
+                let halves = |entries: u8, first: u16| {
+                    (0..u16::from(entries.div_ceil(32)).min(2)).map(move |n| first + n)
+                };
+                let high = halves(info.vl_arbitration_high_cap, 3);
+                halves(info.vl_arbitration_low_cap, 1).chain(high).collect()
+            }
+        }
+    }
+}
+
+impl Wanted {
+    fn request(&self) -> Request {
+        let (block, port) = (u32::from(self.block), u32::from(self.at.port.0));
+        match self.kind {
+            // Only a switch is told which port; an HCA means the one that is asked.
+            Kind::PKeys if self.is_switch => Request::get(AttributeId::PKeyTable, port << 16 | block),
+            Kind::PKeys => Request::get(AttributeId::PKeyTable, block),
+            Kind::Guids => Request::get(AttributeId::GuidInfo, block),
+            Kind::VlArbitration => Request::get(AttributeId::VlArbitrationTable, block << 16 | port),
+        }
+    }
+}
+
+impl Step for ReadTables {
+    fn next(&mut self) -> Option<Ask> {
+        let wanted = self.plan.get(self.next)?;
+        let key = Key::Write(self.next as u32);
+        self.next += 1;
+        Some(Ask { key, route: SmpRoute::Directed(wanted.path), request: wanted.request() })
+    }
+
+    fn answered(&mut self, key: Key, answer: &Mad) {
+        if let Key::Write(place) = key
+            && answer.status() == status::OK
+        {
+            self.answers.insert(place, *answer.smp_data());
+        }
+    }
+
+    /// What cannot be read has no record; the next sweep will see to the port.
+    fn failed(&mut self, _key: Key) {}
+}

@@ -1,0 +1,281 @@
+//! The subnet as the last sweep left it, kept for answering while the next sweep works on it.
+
+use std::collections::BTreeMap;
+
+use weft_topology::LinkSpeed;
+use weft_wire::{
+    Gid, GidPrefix, Guid, Lid, Mtu, NodeDescription, NodeInfo, PathRate, PortInfo, PortNum, SwitchInfo,
+    VirtualLane,
+};
+
+use crate::Options;
+use crate::held::{LftBlock, Memory};
+use crate::pipe::PortAt;
+use crate::subnet::{FoundNode, Subnet, active_rate};
+
+/// More hops than this no packet takes: the tables lead in a circle.
+const HOPS_MAX: usize = 64;
+
+/// The subnet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct View {
+    /// End ports in order of LIDs.
+    pub(super) ends: Vec<End>,
+    /// Whose a LID is, by LID.
+    by_lid: Vec<Option<u32>>,
+    by_guid: BTreeMap<Guid, u32>,
+    /// In the order of the subnet's nodes.
+    nodes: Vec<Node>,
+    prefix: GidPrefix,
+}
+
+/// A port with LIDs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct End {
+    /// The first of its 2^lmc LIDs.
+    pub(super) lid: Lid,
+    pub(super) lmc: u8,
+    pub(super) guid: Guid,
+    pub(super) at: PortAt,
+}
+
+/// A node.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) info: NodeInfo,
+    pub(super) description: NodeDescription,
+    pub(super) switch: Option<SwitchInfo>,
+    /// By number.
+    pub(super) ports: Vec<Port>,
+    pub(super) lft: Vec<Option<LftBlock>>,
+}
+
+/// A port.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Port {
+    pub(super) info: Option<PortInfo>,
+    pub(super) peer: Option<PortAt>,
+    /// The lane of each service level towards it, from every port alike.
+    pub(super) lanes: Option<[VirtualLane; 16]>,
+    /// The place of the end port that it belongs to.
+    end: Option<u32>,
+}
+
+/// What a way through the subnet is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    /// In the code of `Mtu`.
+    pub(super) mtu: u8,
+    pub(super) megabits: u32,
+    /// The service levels that no port on the way drops, a bit each.
+    pub(super) service_levels: u16,
+}
+
+impl End {
+    /// How many LIDs it has.
+    pub(super) fn lids(&self) -> u16 {
+        1 << self.lmc
+    }
+
+    pub(super) fn has(&self, lid: Lid) -> bool {
+        lid.0.checked_sub(self.lid.0).is_some_and(|offset| offset < self.lids())
+    }
+}
+
+impl View {
+    pub(super) fn new(subnet: &Subnet, memory: &Memory, options: &Options) -> Self {
+        let mut ends: Vec<End> = subnet
+            .end_ports()
+            .filter_map(|(at, port)| {
+                let lids = port.lid?;
+                Some(End { lid: lids.min, lmc: lids.lmc(), guid: subnet.end_guid(at), at })
+            })
+            .collect();
+        ends.sort_by_key(|end| end.lid);
+        let nodes = subnet.nodes.iter().map(|node| Node::new(node, memory)).collect();
+        let top = ends.last().map_or(0, |end| usize::from(end.lid.0 + end.lids()));
+        let mut view = Self {
+            by_lid: vec![None; top],
+            by_guid: (0..).zip(&ends).map(|(place, end)| (end.guid, place)).collect(),
+            ends,
+            nodes,
+            prefix: options.subnet_prefix,
+        };
+        for (place, end) in (0..).zip(&view.ends) {
+            let lids = usize::from(end.lid.0)..usize::from(end.lid.0 + end.lids());
+            view.by_lid[lids].fill(Some(place));
+            let Some(node) = view.nodes.get_mut(end.at.node as usize) else { continue };
+            if node.switch.is_some() {
+                node.ports.iter_mut().for_each(|port| port.end = Some(place));
+            } else if let Some(port) = node.ports.get_mut(usize::from(end.at.port.0)) {
+                port.end = Some(place);
+            }
+        }
+        view
+    }
+
+    /// The end port that has this LID.
+    pub(super) fn by_lid(&self, lid: Lid) -> Option<&End> {
+        let place = *self.by_lid.get(usize::from(lid.0))?;
+        self.ends.get(place? as usize)
+    }
+
+    /// The end port that has this GUID.
+    pub(super) fn by_guid(&self, guid: Guid) -> Option<&End> {
+        self.ends.get(*self.by_guid.get(&guid)? as usize)
+    }
+
+    /// The end port that has this GID: every port has one with the subnet's prefix and one with the default one.
+    pub(super) fn by_gid(&self, gid: Gid) -> Option<&End> {
+        let known = gid.prefix == self.prefix || gid.prefix == GidPrefix::DEFAULT;
+        self.by_guid(gid.guid).filter(|_| known)
+    }
+
+    pub(super) fn gid(&self, guid: Guid) -> Gid {
+        Gid { prefix: self.prefix, guid }
+    }
+
+    /// The GUIDs of all end ports.
+    pub(super) fn guids(&self) -> impl Iterator<Item = Guid> {
+        self.by_guid.keys().copied()
+    }
+
+    /// The node that an end port belongs to.
+    pub(super) fn node(&self, end: &End) -> Option<&Node> {
+        self.nodes.get(end.at.node as usize)
+    }
+
+    /// The ports that an end port stands for, with their numbers: those of its switch, or itself.
+    pub(super) fn ports(&self, end: &End) -> impl Iterator<Item = (PortNum, &Port)> {
+        let (from, count) = match self.node(end) {
+            Some(node) if node.switch.is_some() => (0, node.ports.len()),
+            Some(_) => (usize::from(end.at.port.0), 1),
+            None => (0, 0),
+        };
+        let ports = self.node(end).map_or(&[][..], |node| &node.ports);
+        (0..=u8::MAX).map(PortNum).zip(ports).skip(from).take(count)
+    }
+
+    /// The end port that a port belongs to.
+    pub(super) fn end_of(&self, at: PortAt) -> Option<&End> {
+        self.ends.get(self.port(at)?.end? as usize)
+    }
+
+    fn port(&self, at: PortAt) -> Option<&Port> {
+        self.nodes.get(at.node as usize)?.ports.get(usize::from(at.port.0))
+    }
+
+    /// Follows the tables from an end port to a LID.
+    pub(super) fn way(&self, from: &End, to: Lid) -> Option<Way> {
+        let first = self.port(from.at)?;
+        let info = first.info?;
+        let mut way = Way { mtu: info.mtu_cap.code(), megabits: u32::MAX, service_levels: u16::MAX };
+        if from.has(to) {
+            way.megabits = megabits(&info);
+            return Some(way);
+        }
+        let mut at = from.at;
+        for _ in 0..HOPS_MAX {
+            let node = self.nodes.get(at.node as usize)?;
+            let out = if node.switch.is_some() {
+                node.out_port(to)?
+            } else if at == from.at {
+                at.port
+            } else {
+                // An HCA that has not this LID.
+                return None;
+            };
+            if out == PortNum::ZERO {
+                let zero = node.ports.first()?.info?;
+                way.mtu = way.mtu.min(zero.mtu_cap.code());
+                // Between a switch's own port and its other ports there is no link that could be slower.
+                return self.end_of(PortAt { port: out, ..at })?.has(to).then_some(way);
+            }
+            let port = node.ports.get(usize::from(out.0))?;
+            way.take(port)?;
+            at = port.peer?;
+            let there = self.port(at)?;
+            if there
+                .end
+                .is_some_and(|end| self.ends[end as usize].at == at && self.ends[end as usize].has(to))
+            {
+                way.mtu = way.mtu.min(there.info?.mtu_cap.code());
+                return Some(way);
+            }
+        }
+        None
+    }
+}
+
+impl Way {
+    /// Goes out of this port.
+    fn take(&mut self, port: &Port) -> Option<()> {
+        let info = port.info.as_ref()?;
+        let mtu = if info.neighbor_mtu.code() == 0 { info.mtu_cap } else { info.neighbor_mtu };
+        self.mtu = self.mtu.min(mtu.code());
+        self.megabits = self.megabits.min(megabits(info));
+        for (service_level, lane) in port.lanes.iter().flatten().enumerate() {
+            if *lane == VirtualLane(15) {
+                self.service_levels &= !(1 << service_level);
+            }
+        }
+        Some(())
+    }
+
+    /// The worse of both in everything.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            mtu: self.mtu.min(other.mtu),
+            megabits: self.megabits.min(other.megabits),
+            service_levels: self.service_levels & other.service_levels,
+        }
+    }
+
+    pub(super) fn rate(&self) -> Option<PathRate> {
+        PathRate::from_megabits(self.megabits)
+    }
+}
+
+/// What PathRecord calls the rate of a link: lanes times the nominal speed.
+fn megabits(info: &PortInfo) -> u32 {
+    let rate = active_rate(info);
+    let per_lane = match rate.speed {
+        LinkSpeed::Sdr => 2_500,
+        LinkSpeed::Ddr => 5_000,
+        LinkSpeed::Qdr | LinkSpeed::Fdr10 => 10_000,
+        LinkSpeed::Fdr => 14_000,
+        LinkSpeed::Edr => 25_000,
+        LinkSpeed::Hdr => 50_000,
+        LinkSpeed::Ndr => 100_000,
+    };
+    u32::from(rate.width.lanes()) * per_lane
+}
+
+impl Node {
+    fn new(found: &FoundNode, memory: &Memory) -> Self {
+        let held = memory.get(&found.guid());
+        let ports = (0..=u8::MAX).map(PortNum).zip(&found.ports).map(|(number, port)| Port {
+            info: port.info,
+            peer: port.peer,
+            lanes: held.and_then(|held| held.port(number)?.sl_to_vl),
+            end: None,
+        });
+        Self {
+            info: found.info,
+            description: NodeDescription::new(&found.description),
+            switch: found.switch,
+            ports: ports.collect(),
+            lft: held.filter(|_| found.is_switch()).map_or(Vec::new(), |held| held.lft.clone()),
+        }
+    }
+
+    /// Where a switch sends what goes to a LID.
+    fn out_port(&self, lid: Lid) -> Option<PortNum> {
+        let top = self.switch?.linear_fdb_top;
+        let block = self.lft.get(usize::from(lid.block())).filter(|_| lid.0 <= top)?.as_ref()?;
+        Some(block[lid.offset()]).filter(|port| *port != PortNum::NONE)
+    }
+}
+
+/// The largest MTU of which a path's code may be reduced.
+pub(super) const MTU_LEAST: u8 = Mtu::Bytes256.code();

@@ -1,0 +1,14 @@
+//! Subnet administration over a scripted fabric: what it says against what the devices themselves hold.
+
+#![allow(unreachable_pub)]
+
+#[path = "../fake/mod.rs"]
+mod fake;
+
+mod client;
+mod events;
+mod masks;
+mod paths;
+mod records;
+mod services;
+mod shape;

@@ -1,0 +1,275 @@
+//! PathRecords: which ways there are, what they can do, and what is asked of them.
+
+use super::client::*;
+use super::fake::World;
+use weft_sm::{Activity, Input, Options};
+use weft_topology::generate::{GenerateOptions, xgft};
+use weft_topology::{NodeIndex, PortRef};
+use weft_wire::*;
+
+fn bit(name: &str) -> u64 {
+    component::<PathRecord>(name)
+}
+
+/// The hosts' ports.
+fn hosts(world: &World) -> Vec<PortRef> {
+    world.fake.fabric.hosts().map(|(index, _)| PortRef::new(index, PortNum(1))).collect()
+}
+
+fn gid(world: &World, port: PortRef) -> Gid {
+    Gid { prefix: GidPrefix::DEFAULT, guid: world.fake.fabric.port(port).expect("a port").guid }
+}
+
+fn lid(world: &World, port: PortRef) -> Lid {
+    lid_of(world, port.node, port.port)
+}
+
+/// From the first host to the last, by GIDs.
+fn far(world: &World) -> PathRecord {
+    let hosts = hosts(world);
+    let (from, to) = (hosts[0], hosts[3]);
+    PathRecord { sgid: gid(world, from), dgid: gid(world, to), ..PathRecord::default() }
+}
+
+fn by_gid() -> u64 {
+    bit("sgid") | bit("dgid")
+}
+
+fn paths(world: &mut World, mask: u64, record: &PathRecord) -> Result<Vec<PathRecord>, u16> {
+    table(world, &Asked::all::<PathRecord>().with(mask, record))
+}
+
+fn path(world: &mut World, mask: u64, record: &PathRecord) -> Result<PathRecord, u16> {
+    one(world, &Asked::all::<PathRecord>().with(mask, record))
+}
+
+#[test]
+fn by_gid_and_by_lid() {
+    let mut world = tree();
+    let hosts = hosts(&world);
+    let (from, to) = (hosts[0], hosts[3]);
+    let want = PathRecord {
+        slid: lid(&world, from),
+        dlid: lid(&world, to),
+        reversible: true,
+        p_key: PKey::DEFAULT_FULL,
+        sl: ServiceLevel(0),
+        mtu_selector: Selector::Exactly,
+        mtu: Mtu::Bytes4096.code(),
+        rate_selector: Selector::Exactly,
+        rate: PathRate::Gb40,
+        packet_life_time_selector: Selector::Exactly,
+        packet_life_time: 0x12,
+        ..far(&world)
+    };
+    assert_eq!(path(&mut world, by_gid(), &want), Ok(want));
+    assert_eq!(paths(&mut world, by_gid(), &want), Ok(vec![want]));
+    assert_eq!(path(&mut world, bit("slid") | bit("dlid"), &want), Ok(want));
+    assert_eq!(path(&mut world, bit("slid") | bit("dgid"), &want), Ok(want));
+    // Both at one end must mean one port.
+    assert_eq!(path(&mut world, by_gid() | bit("dlid"), &want), Ok(want));
+    let crossed = PathRecord { dlid: want.slid, ..want };
+    assert_eq!(path(&mut world, by_gid() | bit("dlid"), &crossed), Err(sa_status::NO_RECORDS));
+}
+
+#[test]
+fn who_is_not_there() {
+    let mut world = tree();
+    let known = far(&world);
+    let stranger = PathRecord { dgid: Gid { guid: Guid(0xdead), ..known.dgid }, ..known };
+    assert_eq!(path(&mut world, by_gid(), &stranger), Err(sa_status::REQ_INVALID_GID));
+    assert_eq!(paths(&mut world, by_gid(), &stranger), Err(sa_status::REQ_INVALID_GID));
+    let elsewhere = PathRecord { sgid: Gid { prefix: GidPrefix(1), ..known.sgid }, ..known };
+    assert_eq!(path(&mut world, by_gid(), &elsewhere), Err(sa_status::REQ_INVALID_GID));
+    let nobody = PathRecord { dlid: Lid(0x1234), ..known };
+    assert_eq!(path(&mut world, bit("sgid") | bit("dlid"), &nobody), Err(sa_status::NO_RECORDS));
+    assert_eq!(paths(&mut world, bit("sgid") | bit("dlid"), &nobody), Ok(Vec::new()));
+    assert_eq!(path(&mut world, bit("sgid"), &known), Err(sa_status::INSUFFICIENT_COMPONENTS));
+    assert_eq!(path(&mut world, bit("dlid"), &known), Err(sa_status::INSUFFICIENT_COMPONENTS));
+}
+
+/// Whoever leaves out an end means all ports.
+#[test]
+fn wildcards() {
+    let mut world = tree();
+    let known = far(&world);
+    let all = paths(&mut world, 0, &known).unwrap();
+    assert_eq!(all.len(), 8 * 8);
+    assert!(all.is_sorted_by_key(|path| (path.slid, path.dlid)));
+    for path in &all {
+        let owner = |lid: Lid, gid: Gid| {
+            let ports = world.fake.fabric.iter().flat_map(|(index, node)| {
+                node.end_ports().map(move |(number, port)| (PortRef::new(index, number), port.guid))
+            });
+            ports.into_iter().any(|(end, guid)| lid_of(&world, end.node, end.port) == lid && guid == gid.guid)
+        };
+        assert!(owner(path.slid, path.sgid) && owner(path.dlid, path.dgid), "{path:?}");
+        assert_eq!(path.packet_life_time, if path.slid == path.dlid { 0 } else { 0x12 });
+    }
+    assert_eq!(paths(&mut world, bit("sgid"), &known).unwrap().len(), 8);
+    assert_eq!(paths(&mut world, bit("dgid"), &known).unwrap().len(), 8);
+}
+
+/// Between two hosts whose cables differ, the slowest link counts, however the way leads.
+#[test]
+fn the_worst_link_counts() {
+    let mut world = tree();
+    let known = far(&world);
+    let hosts = hosts(&world);
+    // The last host's link runs at 1x FDR with 2048 bytes, and its switch says so too.
+    let peer = world.fake.fabric.peer(hosts[3]).unwrap();
+    for port in [hosts[3], peer] {
+        let info = &mut world.fake.devices[port.node.index()].ports[usize::from(port.port.0)];
+        (info.link_width_active, info.link_speed_ext_active, info.mtu_cap) = (1, 1, Mtu::Bytes2048);
+    }
+    world.command(Input::Resweep { heavy: true });
+    world.run_until(Activity::Up);
+    let found = path(&mut world, by_gid(), &known).unwrap();
+    assert_eq!((found.rate, found.mtu), (PathRate::Gb14, Mtu::Bytes2048.code()));
+    let back = PathRecord { sgid: known.dgid, dgid: known.sgid, ..known };
+    let found = path(&mut world, by_gid(), &back).unwrap();
+    assert_eq!((found.rate, found.mtu), (PathRate::Gb14, Mtu::Bytes2048.code()));
+    let near = PathRecord { dgid: gid(&world, hosts[1]), ..known };
+    let found = path(&mut world, by_gid(), &near).unwrap();
+    assert_eq!((found.rate, found.mtu), (PathRate::Gb40, Mtu::Bytes4096.code()));
+}
+
+/// The path of 40 Gb/s, 4096 bytes and lifetime 18: what each selector makes of it.
+#[test]
+fn selectors() {
+    let mut world = tree();
+    let known = far(&world);
+    let (greater, less) = (Selector::GreaterThan, Selector::LessThan);
+    let (exactly, best) = (Selector::Exactly, Selector::Best);
+    let none = Err(sa_status::NO_RECORDS);
+    let no_rate = Err(sa_status::NO_RECORDS);
+    let mtu = bit("mtu") | bit("mtu_selector");
+    for (mtu_selector, value, want) in [
+        (greater, 4, Ok(5)),
+        (greater, 5, none),
+        (less, 5, Ok(4)),
+        (less, 9, Ok(5)),
+        (less, 1, none),
+        (less, 0, none),
+        (exactly, 5, Ok(5)),
+        (exactly, 3, Ok(3)),
+        (exactly, 6, none),
+        (best, 1, Ok(5)),
+    ] {
+        let record = PathRecord { mtu_selector, mtu: value, ..known };
+        let found = path(&mut world, by_gid() | mtu, &record).map(|path| path.mtu);
+        assert_eq!(found, want, "MTU {mtu_selector} {value}");
+        // Alone neither is a condition.
+        assert_eq!(path(&mut world, by_gid() | bit("mtu"), &record).map(|path| path.mtu), Ok(5));
+    }
+    let rate = bit("rate") | bit("rate_selector");
+    for (rate_selector, value, want) in [
+        (greater, PathRate::Gb30, Ok(PathRate::Gb40)),
+        (greater, PathRate::Gb40, no_rate),
+        // 5 Gb/s has a higher code than 30 Gb/s.
+        (greater, PathRate::Gb5, Ok(PathRate::Gb40)),
+        (less, PathRate::Gb40, Ok(PathRate::Gb30)),
+        (less, PathRate::Gb100, Ok(PathRate::Gb40)),
+        (less, PathRate::Gb2_5, no_rate),
+        (exactly, PathRate::Gb20, Ok(PathRate::Gb20)),
+        (exactly, PathRate::Gb56, no_rate),
+        (exactly, PathRate::from_code(63), no_rate),
+        (best, PathRate::Gb5, Ok(PathRate::Gb40)),
+    ] {
+        let record = PathRecord { rate_selector, rate: value, ..known };
+        let found = path(&mut world, by_gid() | rate, &record).map(|path| path.rate);
+        assert_eq!(found, want, "rate {rate_selector} {value}");
+    }
+    let life = bit("packet_life_time") | bit("packet_life_time_selector");
+    for (packet_life_time_selector, packet_life_time, want) in [
+        (greater, 0x11, Ok(0x12)),
+        (greater, 0x12, none),
+        (less, 0x13, Ok(0x12)),
+        (less, 0x12, none),
+        (exactly, 0x12, Ok(0x12)),
+        (exactly, 0x11, none),
+        (best, 0, Ok(0x12)),
+    ] {
+        let record = PathRecord { packet_life_time_selector, packet_life_time, ..known };
+        let found = path(&mut world, by_gid() | life, &record).map(|path| path.packet_life_time);
+        assert_eq!(found, want, "lifetime {packet_life_time_selector} {packet_life_time}");
+    }
+}
+
+/// The other components: some are conditions, some describe the traffic and come back.
+#[test]
+fn the_other_components() {
+    let mut world = tree();
+    let known = far(&world);
+    let none = Err(sa_status::NO_RECORDS);
+    let mut ask = |name: &str, record: PathRecord| path(&mut world, by_gid() | bit(name), &record);
+    assert_eq!(ask("sl", PathRecord { sl: ServiceLevel(5), ..known }).unwrap().sl, ServiceLevel(5));
+    assert_eq!(ask("p_key", PathRecord { p_key: PKey(0x7fff), ..known }).unwrap().p_key, PKey::DEFAULT_FULL);
+    assert_eq!(ask("p_key", PathRecord { p_key: PKey(0x8001), ..known }), none);
+    assert!(ask("reversible", PathRecord { reversible: true, ..known }).unwrap().reversible);
+    assert!(ask("reversible", known).is_ok());
+    assert_eq!(ask("raw_traffic", PathRecord { raw_traffic: true, ..known }), none);
+    assert_eq!(ask("preference", PathRecord { preference: 1, ..known }), none);
+    assert_eq!(ask("tclass", PathRecord { tclass: 7, ..known }).unwrap().tclass, 7);
+    assert_eq!(ask("flow_label", PathRecord { flow_label: 7, ..known }).unwrap().flow_label, 7);
+    assert_eq!(ask("qos_class", PathRecord { qos_class: 7, ..known }).unwrap().qos_class, 7);
+    assert_eq!(ask("tclass", PathRecord { flow_label: 7, ..known }).unwrap().flow_label, 0);
+    assert!(ask("hop_limit", PathRecord { hop_limit: 1, ..known }).is_ok());
+    let service = PathRecord { service_id: 0x1_0000_0002, ..known };
+    assert_eq!(path(&mut world, by_gid() | 0b11, &service).unwrap().service_id, 0x1_0000_0002);
+    let beyond = Asked::all::<PathRecord>().with(1 << 24, &known);
+    assert_eq!(table::<PathRecord>(&mut world, &beyond), Err(sa_status::REQ_INVALID));
+}
+
+/// With an LMC, ports have several LIDs, each with a way of its own.
+#[test]
+fn several_lids() {
+    let fabric = xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap();
+    let mut world = up(fabric, Options { lmc: 1, ..Options::default() });
+    let known = far(&world);
+    let found = paths(&mut world, by_gid(), &known).unwrap();
+    let (slid, dlid) = (found[0].slid.0, found[0].dlid.0);
+    let lids: Vec<_> = found.iter().map(|path| (path.slid.0, path.dlid.0)).collect();
+    assert_eq!(lids, [(slid, dlid), (slid + 1, dlid + 1)]);
+    let limited = PathRecord { numb_path: 1, ..known };
+    assert_eq!(paths(&mut world, by_gid() | bit("numb_path"), &limited).unwrap().len(), 1);
+    assert_eq!(paths(&mut world, by_gid() | bit("numb_path"), &known).unwrap().len(), 0);
+    assert_eq!(path(&mut world, by_gid(), &known), Ok(found[0]), "a Get wants the best one");
+    let given = PathRecord { dlid: Lid(dlid + 1), ..known };
+    let found = paths(&mut world, bit("sgid") | bit("dlid"), &given).unwrap();
+    let lids: Vec<_> = found.iter().map(|path| (path.slid.0, path.dlid.0)).collect();
+    assert_eq!(lids, [(slid, dlid + 1), (slid + 1, dlid + 1)]);
+}
+
+/// A service level that a port on the way drops is not offered.
+#[test]
+fn service_levels_that_are_dropped() {
+    let fabric = xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap();
+    let mut sl2vl = Options::default().sl2vl;
+    (sl2vl[0], sl2vl[3]) = (15, 15);
+    let mut world = up(fabric, Options { sl2vl, ..Options::default() });
+    let known = far(&world);
+    assert_eq!(path(&mut world, by_gid(), &known).unwrap().sl, ServiceLevel(1));
+    for (sl, want) in [(0, None), (1, Some(1)), (3, None), (4, Some(4))] {
+        let record = PathRecord { sl: ServiceLevel(sl), ..known };
+        let found = path(&mut world, by_gid() | bit("sl"), &record);
+        assert_eq!(found.map(|path| path.sl.0), want.ok_or(sa_status::NO_RECORDS));
+    }
+}
+
+/// Whoever a sweep did not find has no path, and has one again when it is back.
+#[test]
+fn paths_follow_the_sweeps() {
+    let mut world = tree();
+    let known = far(&world);
+    let before = path(&mut world, by_gid(), &known).unwrap();
+    let last: NodeIndex = hosts(&world)[3].node;
+    let neighbours = world.fake.kill(last);
+    world.traps(&neighbours);
+    world.run_for(weft_machine::Time::from_secs(2));
+    assert_eq!(path(&mut world, by_gid(), &known), Err(sa_status::REQ_INVALID_GID));
+    let neighbours = world.fake.restart(last);
+    world.traps(&neighbours);
+    world.run_for(weft_machine::Time::from_secs(2));
+    assert_eq!(path(&mut world, by_gid(), &known), Ok(before));
+}
