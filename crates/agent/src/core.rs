@@ -302,26 +302,8 @@ impl Core {
         self.hand_over(device, port, packet)
     }
 
-    /// The same for packets that somebody may want to see: those that went.
-    fn transmit_tapped(&mut self, place: Place, packet: Packet) -> SendOutcome {
-        let wanted = self.taps.wants(place, Direction::Sent).then(|| packet.bytes().to_vec());
-        let outcome = self.hand_over(place.device, place.port, packet);
-        if let (Some(bytes), SendOutcome::Sent | SendOutcome::Queued) = (wanted, outcome) {
-            self.tap(place, Direction::Sent, &bytes);
-        }
-        outcome
-    }
-
-    /// Shows a packet that crosses a cable to those who listen.
-    fn tap(&mut self, place: Place, direction: Direction, packet: &[u8]) {
-        let Some(hosted) = self.devices.get(place.device) else { return };
-        if self.taps.take(place, &hosted.who, direction, packet) {
-            self.signals.captured.notify_one();
-        }
-    }
-
     #[inline]
-    fn hand_over(&mut self, device: usize, port: PortNum, packet: Packet) -> SendOutcome {
+    pub(crate) fn hand_over(&mut self, device: usize, port: PortNum, packet: Packet) -> SendOutcome {
         let no_cable = SendOutcome::Dropped(weft_link::DropReason::LinkDown);
         match (self.wiring.jack(device, port).attachment, &self.links) {
             (Attachment::Twin(end), _) => self.twins.send(end, packet),
