@@ -3,18 +3,19 @@
 //! `cargo fuzz run TARGET --features libfuzzer` searches for new inputs; `tests/replay.rs` replays those that were
 //! kept in `corpus/TARGET/`, so the usual test run covers them too.
 
-use weft_device::{Device, DeviceConfig, DeviceOptions, Input, PortConfig};
+use weft_device::{Device, DeviceConfig, DeviceOptions, Input, Output, PortConfig};
 use weft_machine::{Machine, Time};
 use weft_sm::GuidToLid;
 use weft_wire::{
-    Bth, ClassPortInfo, Details, Deth, DirectedSmp, GidDetails, Guid, GuidInfo, KeyDetails, Lid,
+    AttributeId, Bth, ClassPortInfo, Details, Deth, DirectedSmp, GidDetails, Guid, GuidInfo, KeyDetails, Lid,
     LinearForwardingTable, LinkParameters, LocalChangesDetails, Lrh, MKeyDetails, Mad, MadHeader, MadRoute,
-    MlnxExtPortInfo, MulticastForwardingTable, NodeDescription, NodeInfo, NodeType, Notice, PKeyTable,
-    Packet, PerfMad, PortCounters, PortCountersExtended, PortDetails, PortFlowCtlCounters, PortInfo,
-    PortInfoExtended, PortNum, PortOpRcvCounters, PortRcvErrorDetails, PortSamplesControl, PortSamplesResult,
-    PortSamplesResultExtended, PortVlOpData, PortVlOpPackets, PortVlXmitFlowCtlUpdateErrors,
-    PortVlXmitWaitCounters, PortXmitDiscardDetails, SlToVlTable, SmInfo, Smp, SwitchDetails, SwitchInfo,
-    SwitchKeyDetails, SystemImageGuidDetails, TrapNumber, VendorMad, VirtualLane, VlArbitrationTable,
+    Method, MgmtClass, MlnxExtPortInfo, Mtu, MulticastForwardingTable, NodeDescription, NodeInfo, NodeType,
+    Notice, PKeyTable, Packet, PerfMad, PortCounters, PortCountersExtended, PortDetails, PortFlowCtlCounters,
+    PortInfo, PortInfoExtended, PortNum, PortOpRcvCounters, PortRcvErrorDetails, PortSamplesControl,
+    PortSamplesResult, PortSamplesResultExtended, PortState, PortVlOpData, PortVlOpPackets,
+    PortVlXmitFlowCtlUpdateErrors, PortVlXmitWaitCounters, PortXmitDiscardDetails, QKey, QpNum, SlToVlTable,
+    SmInfo, Smp, SwitchDetails, SwitchInfo, SwitchKeyDetails, SystemImageGuidDetails, TrapNumber, VendorMad,
+    VirtualLane, VlArbitrationTable,
 };
 
 /// A fuzz target: its name, which is its corpus' folder, and what it does with an input.
@@ -24,6 +25,7 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("decode", decode),
     ("device", device),
+    ("gmp", gmp),
     ("guid2lid", guid2lid),
     ("launch", launch),
     ("link", link),
@@ -154,6 +156,64 @@ pub fn device(bytes: &[u8]) {
         while device.poll_output().is_some() {}
     }
     assert_eq!(device.snapshot().ports.len(), 5);
+}
+
+/// A host in service: any MAD at queue pair 1, a second apart, and the host goes on answering.
+pub fn gmp(bytes: &[u8]) {
+    let link = LinkParameters { width: 2, speed: 4, speed_ext: 0 };
+    let mut device = Device::new(&DeviceConfig {
+        kind: NodeType::Hca,
+        guid: Guid(7),
+        system_image_guid: Guid(7),
+        description: "fuzzed".to_owned(),
+        vendor_id: 0,
+        device_id: 0,
+        ports: vec![PortConfig { guid: Guid(8), link }],
+        enhanced_port0: false,
+        options: DeviceOptions::default(),
+    });
+    let mut now = Time::ZERO;
+    let port = PortNum(1);
+    let mut feed = |device: &mut Device, input| {
+        now += Time::from_secs(1);
+        device.handle_input(now, input);
+        let answered = std::iter::from_fn(|| device.poll_output());
+        let answered = answered.filter(|output| matches!(output, Output::Transmit { .. })).count();
+        device.handle_timeout(now);
+        while device.poll_output().is_some() {}
+        answered
+    };
+    feed(&mut device, Input::LinkUp { port, peer: link });
+    for state in [PortState::NoChange, PortState::Armed, PortState::Active] {
+        let (lid, neighbor_mtu) = (Lid(5), Mtu::Bytes2048);
+        let info = PortInfo { lid, neighbor_mtu, port_state: state, ..PortInfo::default() };
+        let mut mad = Mad::default();
+        mad.set_header(&MadHeader {
+            base_version: 1,
+            mgmt_class: MgmtClass::SubnDirected,
+            class_version: 1,
+            method: Method::Set,
+            attribute_id: AttributeId::PortInfo,
+            class_specific: 0x0101,
+            ..MadHeader::default()
+        });
+        DirectedSmp::dr_slid.set(&mut mad.0, Lid::PERMISSIVE);
+        DirectedSmp::dr_dlid.set(&mut mad.0, Lid::PERMISSIVE);
+        mad.set_smp_data(&info.encode());
+        let packet = Packet::from_mad(&MadRoute::smp(Lid::PERMISSIVE, Lid::PERMISSIVE), &mad);
+        assert_eq!(feed(&mut device, Input::Receive { port, packet }), 1, "a good Set is answered");
+    }
+    let gsi = QpNum::GSI;
+    let to_host = MadRoute { dest_qp: gsi, src_qp: gsi, q_key: QKey::GSI, ..MadRoute::smp(Lid(5), Lid(9)) };
+    let to_host = MadRoute { vl: VirtualLane(0), ..to_host };
+    for chunk in bytes.chunks(256) {
+        let mut mad = Mad::default();
+        mad.0[..chunk.len()].copy_from_slice(chunk);
+        let asks = mad.method().response().is_some() && !mad.is_smp();
+        let packet = Packet::from_mad(&to_host, &mad);
+        let answered = feed(&mut device, Input::Receive { port, packet });
+        assert_eq!(answered, usize::from(asks), "{mad:?}");
+    }
 }
 
 /// What the other end of a cable may send: control frames, or a data lane's stream.

@@ -111,6 +111,20 @@ impl LinkState {
     }
 }
 
+impl LinkState {
+    /// What PortInfo says of a port in this state.
+    pub(crate) fn show(self, info: &mut PortInfo) {
+        info.port_state = self.logical();
+        info.port_physical_state = self.physical();
+        if !self.is_up() {
+            // Where training begins, and what the tools of the field expect of a port that is down.
+            info.link_width_active = lowest_bit(info.link_width_supported);
+            info.link_speed_active = 1;
+            info.link_speed_ext_active = 0;
+        }
+    }
+}
+
 /// A physical port, or a switch's port 0.
 #[derive(Debug)]
 pub(crate) struct Port {
@@ -195,15 +209,8 @@ impl Port {
     /// Enters a state; what follows from it is the device's business.
     pub(crate) fn set_state(&mut self, state: LinkState) {
         self.state = state;
-        self.info.port_state = state.logical();
-        self.info.port_physical_state = state.physical();
-        if !state.is_up() {
-            // Where training begins, and what the tools of the field expect of a port that is down.
-            self.info.link_width_active = lowest_bit(self.info.link_width_supported);
-            self.info.link_speed_active = 1;
-            self.info.link_speed_ext_active = 0;
-            self.fdr10.active = false;
-        }
+        self.fdr10.active &= state.is_up();
+        state.show(&mut self.info);
     }
 
     /// Takes over what the fast path needs from settings that were changed.
