@@ -3,6 +3,9 @@
 //! `cargo fuzz run TARGET --features libfuzzer` searches for new inputs; `tests/replay.rs` replays those that were
 //! kept in `corpus/TARGET/`, so the usual test run covers them too.
 
+mod ibsim;
+
+pub use ibsim::{control as ibsim_control, data as ibsim_data};
 use weft_device::{Device, DeviceConfig, DeviceOptions, Input, Output, PortConfig};
 use weft_machine::{Machine, Time};
 use weft_sm::GuidToLid;
@@ -27,6 +30,8 @@ pub const TARGETS: &[Target] = &[
     ("device", device),
     ("gmp", gmp),
     ("guid2lid", guid2lid),
+    ("ibsim_control", ibsim::control),
+    ("ibsim_data", ibsim::data),
     ("launch", launch),
     ("link", link),
     ("notice", notice),

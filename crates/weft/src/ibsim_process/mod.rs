@@ -68,7 +68,7 @@ pub(crate) fn run(path: &Path, launch: Option<&Path>) -> anyhow::Result<()> {
     let config: IbsimConfig =
         serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))?;
     let _lock = ProcessLock::take(&config.lock)?;
-    crate::start_log();
+    weft_agent::log_to_stderr();
     let stop = Signals::watch(&[SIGTERM, SIGINT])?;
     let prepared = driver::Driver::new(&config);
     let mut launcher = LauncherLine::connect(launch);
