@@ -73,7 +73,11 @@ pub struct Said {
 impl Said {
     fn of(output: &Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Self { code: output.status.code().unwrap_or(-1), out: text(&output.stdout), err: text(&output.stderr) }
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            out: text(&output.stdout),
+            err: text(&output.stderr),
+        }
     }
 
     /// The standard output of a tool that went well.
@@ -181,6 +185,10 @@ pub(crate) fn expect_field(text: &str, name: &str, wanted: &str) -> Result<(), S
 }
 
 /// Whether two things that must be equal are.
-pub(crate) fn expect_equal<T: PartialEq + std::fmt::Debug>(what: &str, found: &T, wanted: &T) -> Result<(), String> {
+pub(crate) fn expect_equal<T: PartialEq + std::fmt::Debug>(
+    what: &str,
+    found: &T,
+    wanted: &T,
+) -> Result<(), String> {
     if found == wanted { Ok(()) } else { Err(format!("{what}: {found:?}, not {wanted:?}")) }
 }

@@ -177,7 +177,11 @@ fn stat(site: &Site<'_>) -> Result<(), String> {
     let lid = site.lid(site.host).0.to_string();
     let (port, _) = host.cabled_ports().next().ok_or("a host without a cable")?;
     expect_equal("Node GUID", &value("Node GUID")?, &host.guid.to_string().as_str())?;
-    expect_equal("Port GUID", &value("Port GUID")?, &host.ports[usize::from(port.0)].guid.to_string().as_str())?;
+    expect_equal(
+        "Port GUID",
+        &value("Port GUID")?,
+        &host.ports[usize::from(port.0)].guid.to_string().as_str(),
+    )?;
     expect_equal("State", &value("State")?, &"Active")?;
     expect_equal("Physical state", &value("Physical state")?, &"LinkUp")?;
     expect_equal("Base lid", &value("Base lid")?, &lid.as_str())?;
@@ -193,7 +197,8 @@ fn stat(site: &Site<'_>) -> Result<(), String> {
 
 fn stat_ports(site: &Site<'_>) -> Result<(), String> {
     let text = site.read("ibstat", &["-p"])?;
-    let guids: Vec<Guid> = text.lines().filter(|l| l.starts_with("0x")).map(|l| Guid(hexadecimal(l))).collect();
+    let guids: Vec<Guid> =
+        text.lines().filter(|l| l.starts_with("0x")).map(|l| Guid(hexadecimal(l))).collect();
     let host = site.fabric.node(site.host);
     expect_equal("GUIDs", &guids, &host.end_ports().map(|(_, port)| port.guid).collect())
 }

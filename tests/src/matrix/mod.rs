@@ -23,11 +23,7 @@ pub struct Case {
 }
 
 /// A case that both ways of attaching carry.
-const fn case(
-    command: &'static str,
-    checks: &'static str,
-    run: fn(&Site<'_>) -> Result<(), String>,
-) -> Case {
+const fn case(command: &'static str, checks: &'static str, run: fn(&Site<'_>) -> Result<(), String>) -> Case {
     Case { command, checks, run, beyond_protocol: None }
 }
 

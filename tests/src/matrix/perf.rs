@@ -23,7 +23,9 @@ pub(super) const CASES: &[Case] = &[
     case("perfquery -c LID PORT", "the sampling machine's state", |site| {
         has(site, "-c", &["SampleStatus", "SampleMechanisms"])
     }),
-    case("perfquery --oprcvcounters", "an answer, or a refusal in words", |site| answers(site, "--oprcvcounters")),
+    case("perfquery --oprcvcounters", "an answer, or a refusal in words", |site| {
+        answers(site, "--oprcvcounters")
+    }),
     case("perfquery --flowctlcounters", "an answer, or a refusal in words", |site| {
         answers(site, "--flowctlcounters")
     }),
@@ -131,7 +133,15 @@ fn answers(site: &Site<'_>, option: &str) -> Result<(), String> {
 
 fn optional(site: &Site<'_>) -> Result<(), String> {
     let options = [
-        "-X", "-S", "-T", "--swportvlcong", "--rcvcc", "--slrcvfecn", "--slrcvbecn", "--xmitcc", "--vlxmittimecc",
+        "-X",
+        "-S",
+        "-T",
+        "--swportvlcong",
+        "--rcvcc",
+        "--slrcvfecn",
+        "--slrcvbecn",
+        "--xmitcc",
+        "--vlxmittimecc",
     ];
     options.iter().try_for_each(|option| answers(site, option).map_err(|error| format!("{option}: {error}")))
 }

@@ -14,11 +14,12 @@ const ONE_MAD: &str = "its messages carry one MAD, and the stock shim knows no R
 
 pub(super) const CASES: &[Case] = &[
     case("saquery -c", "the SA's class port information", class_port_info),
-    case("saquery NR", "every node's LID, kind, GUIDs and description", node_records).beyond_protocol(ONE_MAD),
+    case("saquery NR", "every node's LID, kind, GUIDs and description", node_records)
+        .beyond_protocol(ONE_MAD),
     case("saquery NR LID", "one node's", one_node_record),
     case("saquery PIR", "every port's LID and number", port_info_records).beyond_protocol(ONE_MAD),
     case("saquery SWIR", "every switch's LID", |site| {
-        lids(site, "SWIR", "LID", site.fabric.switches().map(|(node, _)| site.lid(node)).collect())
+        lids(site, "SWIR", "LID", &site.fabric.switches().map(|(node, _)| site.lid(node)).collect())
     })
     .beyond_protocol(ONE_MAD),
     case("saquery LFTR", "every block of every table", table_records).beyond_protocol(ONE_MAD),
@@ -54,10 +55,10 @@ fn lid_in(record: &str, name: &str) -> Result<Lid, String> {
     value.parse().map(Lid).map_err(|_| format!("{name} is {value}"))
 }
 
-fn lids(site: &Site<'_>, query: &str, name: &str, wanted: BTreeSet<Lid>) -> Result<(), String> {
+fn lids(site: &Site<'_>, query: &str, name: &str, wanted: &BTreeSet<Lid>) -> Result<(), String> {
     let text = site.read("saquery", &[query])?;
     let found = text.lines().filter_map(|line| field(line, name)).filter_map(|lid| lid.parse().ok().map(Lid));
-    expect_equal("LIDs", &found.collect(), &wanted)
+    expect_equal("LIDs", &found.collect(), wanted)
 }
 
 fn class_port_info(site: &Site<'_>) -> Result<(), String> {
@@ -71,7 +72,8 @@ fn node_records(site: &Site<'_>) -> Result<(), String> {
     let mut found = Vec::new();
     for record in records(&text) {
         let guid = |name| field(record, name).map(|value| Guid(hexadecimal(value)));
-        let row = (lid_in(record, "lid")?, guid("node_guid"), guid("port_guid"), field(record, "NodeDescription"));
+        let row =
+            (lid_in(record, "lid")?, guid("node_guid"), guid("port_guid"), field(record, "NodeDescription"));
         found.push(row);
     }
     let known = site.fabric.iter().flat_map(|(index, node)| {
@@ -125,7 +127,8 @@ fn table_records(site: &Site<'_>) -> Result<(), String> {
         let block = field(record, "Block").and_then(|block| block.parse::<usize>().ok()).ok_or("no Block")?;
         found.insert((lid_in(record, "LID")?, block));
     }
-    let known = site.fabric.switches().flat_map(|(node, _)| (0..blocks(site)).map(move |b| (site.lid(node), b)));
+    let known =
+        site.fabric.switches().flat_map(|(node, _)| (0..blocks(site)).map(move |b| (site.lid(node), b)));
     expect_equal("blocks", &found, &known.collect())
 }
 
@@ -146,7 +149,8 @@ fn link_records(site: &Site<'_>) -> Result<(), String> {
     let text = site.read("saquery", &["LR"])?;
     let mut found = BTreeSet::new();
     for record in records(&text) {
-        let port = |name| field(record, name).and_then(|port| port.parse().ok()).map(PortNum).ok_or("no port");
+        let port =
+            |name| field(record, name).and_then(|port| port.parse().ok()).map(PortNum).ok_or("no port");
         let from = (lid_in(record, "FromLID")?, port("FromPort")?);
         found.insert((from, (lid_in(record, "ToLID")?, port("ToPort")?)));
     }
@@ -213,7 +217,7 @@ fn is_the_path(site: &Site<'_>, text: &str) -> Result<(), String> {
     let mtu = field(text, "mtu").map(hexadecimal).ok_or("no mtu")?;
     expect_equal("MTU selector", &(mtu >> 6), &2)?;
     expect_equal("an MTU code", &(1..=5).contains(&(mtu & 0x3f)), &true)?;
-    let key = field(text, "pkey").map(|key| key.to_lowercase());
+    let key = field(text, "pkey").map(str::to_lowercase);
     expect_equal("P_Key", &key.as_deref(), &Some("0xffff"))?;
     let rates = [("2.5", 2), ("5", 5), ("10", 3), ("20", 6), ("30", 4), ("40", 7)];
     let wanted = slowest(site).and_then(|slowest| rates.iter().find(|(text, _)| *text == slowest));

@@ -16,7 +16,11 @@ pub(super) const CASES: &[Case] = &[
     case("smpquery nodeinfo LID", "kind, ports, GUIDs, vendor and device of every node", node_info_by_lid),
     case("smpquery -D nodeinfo PATH", "the same of every neighbour", node_info_by_path),
     case("smpquery -c nodeinfo LID PATH", "the same, by LID and then by path", node_info_combined),
-    case("smpquery -G nodedesc GUID", "description, with the LID asked from the SA", node_description_by_guid),
+    case(
+        "smpquery -G nodedesc GUID",
+        "description, with the LID asked from the SA",
+        node_description_by_guid,
+    ),
     case("smpquery nodedesc", "the description of every node", node_description),
     case("smpquery portinfo", "LID, states, width and speed of every cabled port", port_info),
     case("smpquery switchinfo", "LinearFdbTop, EnhancedPort0 of every switch", switch_info),
@@ -33,7 +37,11 @@ pub(super) const CASES: &[Case] = &[
     case("dump_mfts", "every switch", dump_multicast),
     case("ibtracert A B", "every hop of the paths to all hosts", trace_route),
     case("ibportstate LID PORT query", "states of a port and of its peer", port_state),
-    case("ibportstate LID PORT disable, enable, reset", "the port goes down and comes back", port_state_changes),
+    case(
+        "ibportstate LID PORT disable, enable, reset",
+        "the port goes down and comes back",
+        port_state_changes,
+    ),
     case("smpdump -D PATH ATTRIBUTE", "the bytes of NodeInfo", dump),
 ];
 
@@ -160,7 +168,8 @@ fn sl_to_vl(site: &Site<'_>) -> Result<(), String> {
     let rows = text.lines().filter(|line| line.starts_with("ports: in")).count();
     expect_equal("rows", &rows, &(usize::from(site.fabric.node(switch).port_count()) + 1))?;
     let row = text.lines().find(|line| line.starts_with("ports: in")).unwrap_or_default();
-    let lanes = row.split_once("| ").map(|(_, lanes)| lanes.split('|').filter(|l| !l.trim().is_empty()).count());
+    let lanes =
+        row.split_once("| ").map(|(_, lanes)| lanes.split('|').filter(|l| !l.trim().is_empty()).count());
     expect_equal("service levels", &lanes, &Some(16))
 }
 
