@@ -248,7 +248,7 @@ fn requests_go_to_managers_and_only_those_that_their_library_bears() {
     let slot = bench.connect(100, false);
     let smp = AddressedMad::smp(Lid(9), mad(MgmtClass::SubnLid, Method::Get, AttributeId::SmInfo, 0xabc));
     let ping =
-        AddressedMad::smp(Lid(9), mad(MgmtClass::OpenIbPing, Method::Get, AttributeId::Other(0), 0xabc));
+        AddressedMad::smp(Lid(9), mad(MgmtClass::OpenIbPing, Method::Get, AttributeId::from_code(0), 0xabc));
     bench.server.received(slot, &smp);
     assert_eq!((bench.outputs(), bench.server.counts().unwanted), (vec![], 1), "it is no manager yet");
     let register = bench.ask(100, slot, Command::SetIssm, &[1, 0, 0, 0]);
