@@ -50,6 +50,7 @@ pub const TARGETS: &[Target] = &[
     ("topology_parse", topology_parse),
     ("umad", umad),
     ("umad_reply", umad_reply),
+    ("user_mad", user_mad),
 ];
 
 macro_rules! inverse {
@@ -115,6 +116,25 @@ pub fn umad(bytes: &[u8]) {
 /// The attachment protocol as a program reads it.
 pub fn umad_reply(bytes: &[u8]) {
     in_two_pieces::<weft_umad::ServerMessage>(bytes);
+}
+
+/// What libibumad's stand-in sends to an agent, and what an agent answers: what is accepted is written so that it reads
+/// the same again.
+pub fn user_mad(bytes: &[u8]) {
+    use weft_umad::user_mad::{FromClient, Reply, UserMad, decode_client};
+    match decode_client(bytes, None) {
+        Ok(FromClient::Request(request)) => {
+            assert_eq!(decode_client(&request.encode(), None), Ok(FromClient::Request(request)));
+        }
+        Ok(FromClient::Mad { header, data }) => {
+            assert!(data.len() <= weft_wire::MAD_SIZE, "a longer one needs a file");
+            assert_eq!(UserMad::decode(&header.encode()), header);
+        }
+        Err(_) => {}
+    }
+    if let Ok(reply) = Reply::decode(bytes) {
+        assert_eq!(Reply::decode(&reply.encode()), Ok(reply));
+    }
 }
 
 fn in_two_pieces<M: weft_umad::Message>(bytes: &[u8]) {
