@@ -64,7 +64,8 @@ impl Services {
         Ok(found)
     }
 
-    /// Offers a service, or changes one.
+    /// Offers a service, or changes one. As with the managers that programs know, a service's key is kept and told to
+    /// who is trusted, but opens and closes nothing.
     pub(super) fn set(&mut self, now: Time, query: &Query<'_>) -> Result<Found, u16> {
         if !query.names_all(IDENTIFIED) {
             return Err(sa_status::INSUFFICIENT_COMPONENTS);
@@ -77,7 +78,6 @@ impl Services {
             record.service_key = [0; 16];
         }
         let rid = rid(&record);
-        self.check_key(&rid, &record)?;
         if !self.offered.contains_key(&rid) && self.offered.len() >= SERVICES_MAX {
             return Err(sa_status::NO_RESOURCES);
         }
@@ -92,23 +92,12 @@ impl Services {
         Ok(Found::one(&service.shown(now, query.trusted)))
     }
 
-    /// Withdraws a service. The record itself says which, whatever the mask has, and a key counts only when it is
-    /// shown: programs delete what they have found, and the key of that they are not told.
+    /// Withdraws a service. The record itself says which, whatever the mask has: programs delete what they have found.
     pub(super) fn delete(&mut self, now: Time, query: &Query<'_>) -> Result<Found, u16> {
         let record: ServiceRecord = query.record();
-        let rid = rid(&record);
-        if query.names(KEY) {
-            self.check_key(&rid, &record)?;
-        }
-        let service = self.offered.remove(&rid).ok_or(sa_status::NO_RECORDS)?;
+        let service = self.offered.remove(&rid(&record)).ok_or(sa_status::NO_RECORDS)?;
         self.plan();
         Ok(Found::one(&service.shown(now, query.trusted)))
-    }
-
-    /// Only who knows its key may offer something else in its place.
-    fn check_key(&self, rid: &Rid, record: &ServiceRecord) -> Result<(), u16> {
-        let known = self.offered.get(rid).map(|service| service.record.service_key);
-        if known.is_none_or(|key| key == record.service_key) { Ok(()) } else { Err(sa_status::REQ_DENIED) }
     }
 
     /// Lets time pass.

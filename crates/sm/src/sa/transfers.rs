@@ -18,7 +18,7 @@ const HEAD: usize = 56;
 /// What a MAD is.
 pub(super) enum Heard {
     /// A request, or the end of one.
-    Request(AddressedMad),
+    Request(Box<AddressedMad>),
     /// Something about a transfer that is under way.
     Known,
     /// Something about a transfer that is not.
@@ -58,8 +58,11 @@ impl Transfers {
 
     /// Takes what is not a response.
     pub(super) fn receive(&mut self, now: Time, received: &AddressedMad) -> Heard {
-        if !received.mad.is_rmpp_active() {
-            return Heard::Request(*received);
+        let header = received.mad.rmpp();
+        // OpenSM's client library marks a request with several keys as RMPP and says nothing else.
+        let is_bare = header == RmppHeader { active: true, ..RmppHeader::default() };
+        if !header.active || is_bare {
+            return Heard::Request(Box::new(*received));
         }
         let useless = self.useless();
         let whole = self.endpoint.handle(now, received);
@@ -71,9 +74,9 @@ impl Transfers {
                 let length = whole.data.len().min(MAD_SIZE);
                 mad.0[..length].copy_from_slice(&whole.data[..length]);
                 mad.set_rmpp(&RmppHeader::default());
-                Heard::Request(AddressedMad { mad, ..*received })
+                Heard::Request(Box::new(AddressedMad { mad, ..*received }))
             }
-            None if self.useless() > useless && received.mad.rmpp().kind != RmppType::Data => Heard::Stray,
+            None if self.useless() > useless && header.kind != RmppType::Data => Heard::Stray,
             None => Heard::Known,
         }
     }

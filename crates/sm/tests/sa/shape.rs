@@ -64,6 +64,13 @@ fn a_request_in_segments() {
     assert_eq!((ack.rmpp().kind, ack.rmpp().segment, ack.is_rmpp_active()), (RmppType::Ack, 1, true));
     assert_eq!((answer.method(), answer.status()), (Method::GetMultiResp, status::BAD_METHOD_ATTRIBUTE));
     assert!(!answer.is_rmpp_active());
+    // Marked as RMPP, but without anything that RMPP needs: that is how one client library sends it.
+    request.mad.set_rmpp(&RmppHeader { active: true, ..RmppHeader::default() });
+    SaMad::transaction_id.set(&mut request.mad.0, TransactionId(2));
+    world.command(Input::Receive(request));
+    let sent: Vec<Mad> = world.administration.drain(..).map(|mad| mad.mad).collect();
+    let [answer] = sent[..] else { panic!("{sent:?}") };
+    assert_eq!((answer.method(), answer.status()), (Method::GetMultiResp, status::BAD_METHOD_ATTRIBUTE));
 }
 
 #[test]
