@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Events, Home, Running, text, wait_until};
+use common::{Events, Home, Running, signal, text, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
 

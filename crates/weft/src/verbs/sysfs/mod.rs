@@ -15,7 +15,8 @@ use weft_mgmt::{DirectedPath, Request, SmpRoute};
 use weft_topology::NodeIndex;
 use weft_umad::{PortEnd, PortTotals};
 use weft_wire::{
-    AttributeId, Gid, Guid, GuidInfo, Mad, NodeDescription, NodeInfo, PKey, PKeyTable, PortInfo, PortNum,
+    AttributeId, Gid, Guid, GuidInfo, Mad, MlnxExtPortInfo, NodeDescription, NodeInfo, PKey, PKeyTable,
+    PortInfo, PortNum,
 };
 
 use super::{Lab, links, shell};
@@ -104,13 +105,15 @@ impl Port {
             (AttributeId::NodeInfo, 0),
             (AttributeId::NodeDescription, 0),
             (AttributeId::PortInfo, u32::from(number.0)),
-            (text::MLNX_EXT_PORT_INFO, u32::from(number.0)),
+            (AttributeId::MlnxExtPortInfo, u32::from(number.0)),
         ];
         let answers = Answers::ask(session, &first)?;
         let node = NodeInfo::decode(answers.needed(first[0])?.smp_attribute());
         let description = NodeDescription::decode(answers.needed(first[1])?.smp_attribute());
         let info = PortInfo::decode(answers.needed(first[2])?.smp_attribute());
-        let fdr10 = answers.get(first[3]).is_some_and(text::is_fdr10);
+        // Only some answer this; PortInfo has no bit for FDR10.
+        let extended = answers.get(first[3]).map(|mad| MlnxExtPortInfo::decode(mad.smp_attribute()));
+        let fdr10 = extended.is_some_and(|info| info.link_speed_active & MlnxExtPortInfo::FDR10 != 0);
         // A switch's port 0 has its GUID like any other end port.
         let guids = usize::from(info.guid_cap).max(1);
         let keys = usize::from(node.partition_cap);
