@@ -53,7 +53,6 @@ impl Place {
 }
 
 /// An attachment that stands.
-#[expect(clippy::large_enum_variant, reason = "there is one in the process")]
 #[derive(Debug)]
 pub(super) enum Attachment {
     Agent(Client),
