@@ -4,9 +4,11 @@
 //! kept in `corpus/TARGET/`, so the usual test run covers them too.
 
 mod administration;
+mod ibsim;
 mod mads;
 
 pub use administration::administration;
+pub use ibsim::{control as ibsim_control, data as ibsim_data};
 pub use mads::{mad_layer, rmpp};
 
 use weft_device::{Device, DeviceConfig, DeviceOptions, Input, Output, PortConfig};
@@ -37,6 +39,8 @@ pub const TARGETS: &[Target] = &[
     ("device", device),
     ("gmp", gmp),
     ("guid2lid", guid2lid),
+    ("ibsim_control", ibsim::control),
+    ("ibsim_data", ibsim::data),
     ("launch", launch),
     ("link", link),
     ("mad_layer", mad_layer),

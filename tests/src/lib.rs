@@ -1,5 +1,15 @@
 //! Running ibsim, and infiniband-diags and OpenSM on top of it, as judges of what weft writes and computes.
 
+mod lab;
+mod manager;
+pub mod matrix;
+pub mod opensm;
+mod site;
+
+pub use lab::{Lab, weft_program};
+pub use manager::OpenSm;
+pub use site::{Said, Site, Totals, Way};
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

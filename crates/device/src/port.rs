@@ -3,7 +3,7 @@
 use weft_machine::Time;
 use weft_wire::{
     GidPrefix, Guid, LinkParameters, Mtu, PKey, PhysState, PortInfo, PortNum, PortState, VirtualLane,
-    VlArbitrationTable, VlCap, capability, capability2,
+    VlArbitrationTable, capability, capability2,
 };
 
 use crate::lane_counters::LaneCounters;
@@ -292,10 +292,11 @@ fn initial_info(link: LinkParameters, options: &DeviceOptions) -> PortInfo {
         link_speed_ext_supported: link.speed_ext & 0xf,
         link_speed_ext_enabled: link.speed_ext & 0xf,
         link_down_default_state: PhysState::Polling,
-        neighbor_mtu: Mtu::Bytes256,
+        // As adapters are delivered: a manager that finds other values than it wants takes the link down for them.
+        neighbor_mtu: options.mtu_cap,
         mtu_cap: options.mtu_cap,
         vl_cap: options.vl_cap,
-        operational_vls: VlCap::Vl0,
+        operational_vls: options.vl_cap,
         vl_arbitration_high_cap: options.vl_arbitration_high_cap.min(64),
         vl_arbitration_low_cap: options.vl_arbitration_low_cap.min(64),
         guid_cap: options.guid_cap.max(1),

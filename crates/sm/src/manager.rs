@@ -186,14 +186,14 @@ impl SubnetManager {
         }
     }
 
-    /// Whether anything is to be read back that may have changed since it was written.
-    pub(crate) fn is_in_doubt(&self) -> bool {
-        self.options.audit_smps > 0 && !(self.pipe.doubts.is_empty() && self.audit.is_round())
-    }
-
     /// What subnet administration has done.
     pub fn sa_counts(&self) -> SaCounts {
         self.sa.counts()
+    }
+
+    /// Whether anything is to be read back that may have changed since it was written.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.options.audit_smps > 0 && !(self.pipe.doubts.is_empty() && self.audit.is_round())
     }
 
     pub(crate) fn say(&mut self, event: Event) {

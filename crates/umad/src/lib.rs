@@ -25,6 +25,7 @@ pub mod ibsim;
 pub mod launch;
 pub mod lock;
 mod message;
+pub mod user_mad;
 
 pub use capture::{CaptureTotals, Captured, Tap, TappedPort};
 pub use client::{Client, ClientError};

@@ -55,6 +55,21 @@ fn keys_are_checked_and_counted() {
 }
 
 #[test]
+fn an_acknowledgement_that_nobody_wants_is_not_a_request() {
+    let mut bench = active();
+    let mut ack = gmp(MgmtClass::SubnAdm, Method::GetTable, AttributeId::ClassPortInfo);
+    let header = weft_wire::RmppHeader { version: 1, active: true, ..Default::default() };
+    ack.set_rmpp(&weft_wire::RmppHeader { kind: RmppType::Ack, ..header });
+    let outputs = bench.receive(ONE, gmp_packet(0, 1, 3, 7, &ack));
+    assert_eq!(drop_reason(&outputs), Some(DropReason::NoReceiver));
+    ack.set_rmpp(&weft_wire::RmppHeader { kind: RmppType::Data, ..header });
+    assert!(
+        transmitted(&bench.receive(ONE, gmp_packet(0, 1, 3, 7, &ack))).is_some(),
+        "a request in segments is one"
+    );
+}
+
+#[test]
 fn programs_talk_over_the_data_lanes() {
     let mut bench = active();
     let registrations = vec![Registration::new(MgmtClass::SubnAdm, 1, [Method::Get])];

@@ -6,7 +6,9 @@ use weft_machine::{Machine, Time};
 use weft_mgmt::rmpp::{
     Endpoint, Failure, Finished, InboxLimits, OfferError, OutboxLimits, Received, Timing, TransferId,
 };
-use weft_wire::{AddressedMad, MAD_SIZE, Method, RMPP_END, RmppType, Smp, TransactionId};
+use weft_wire::{
+    AddressedMad, MAD_SIZE, Method, RMPP_END, RMPP_VERSION, RmppHeader, RmppType, Smp, TransactionId,
+};
 
 use super::agents::{Agent, Agents};
 use super::sends::{Phase, SendId, Sends, Sent, first_mad};
@@ -141,7 +143,13 @@ impl MadLayer {
             sending.data[..RMPP_END].copy_from_slice(&mad.0[..RMPP_END]);
         }
         let active = mad.is_rmpp_active();
-        let by_rmpp = agent.has_rmpp() && active && mad.rmpp().kind == RmppType::Data;
+        let by_rmpp = agent.has_rmpp() && active;
+        if by_rmpp {
+            // All that counts in the program's RMPP header is that it is active; OpenSM leaves the rest empty.
+            let header = RmppHeader { version: RMPP_VERSION, kind: RmppType::Data, ..mad.rmpp() };
+            mad.set_rmpp(&header);
+            sending.data[..RMPP_END].copy_from_slice(&mad.0[..RMPP_END]);
+        }
         if !by_rmpp && sending.data.len() > MAD_SIZE {
             return Err(SendError::BadLength);
         }

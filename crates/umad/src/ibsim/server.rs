@@ -30,7 +30,6 @@ impl Default for ServerOptions {
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "MADs are nearly all there is; a box each would cost more")]
 pub enum Output {
     /// Send this control message.
     Answer {

@@ -1,4 +1,4 @@
-//! `weft topo`
+//! The arguments about topology files.
 
 use std::path::PathBuf;
 
