@@ -11,6 +11,9 @@ use crate::Simulation;
 /// The program that asks.
 const ASKER: ClientId = ClientId(0xfff1);
 
+/// The longest table that it takes: half a million paths, with what each segment repeats.
+const BYTES_MAX: usize = 64 << 20;
+
 /// How long it waits before it asks again, and how often it does.
 const PATIENCE: Time = Time::from_secs(10);
 const ATTEMPTS: u32 = 4;
@@ -42,7 +45,8 @@ impl Simulation {
         SaMad::transaction_id.set(&mut mad.0, TransactionId(id));
         let request = AddressedMad::gmp(manager, ServiceLevel(0), mad);
         self.feed(node, Input::Attach { client: ASKER, port, registrations: Vec::new() });
-        let mut inbox = Inbox::new(InboxLimits::default());
+        let limits = InboxLimits { message_bytes: BYTES_MAX, bytes: BYTES_MAX, ..InboxLimits::default() };
+        let mut inbox = Inbox::new(limits);
         let answer = (0..ATTEMPTS).find_map(|_| self.exchange(node, &request, &mut inbox));
         self.feed(node, Input::Detach { client: ASKER });
         answer
