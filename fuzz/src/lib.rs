@@ -4,25 +4,29 @@
 //! kept in `corpus/TARGET/`, so the usual test run covers them too.
 
 mod administration;
+mod ibsim;
+mod mads;
 
 pub use administration::administration;
+pub use ibsim::{control as ibsim_control, data as ibsim_data};
+pub use mads::{mad_layer, rmpp};
 
-use weft_device::{Device, DeviceConfig, DeviceOptions, Input, PortConfig};
+use weft_device::{Device, DeviceConfig, DeviceOptions, Input, Output, PortConfig};
 use weft_machine::{Machine, Time};
 use weft_sm::GuidToLid;
 use weft_wire::{
-    Bth, ClassPortInfo, Details, Deth, DirectedSmp, GidDetails, Guid, GuidInfo, GuidInfoRecord, InformInfo,
-    InformInfoRecord, KeyDetails, Lid, LinearForwardingTable, LinearForwardingTableRecord, LinkParameters,
-    LinkRecord, LocalChangesDetails, Lrh, MKeyDetails, Mad, MadHeader, MadRoute, MlnxExtPortInfo,
-    MulticastForwardingTable, MulticastForwardingTableRecord, NodeDescription, NodeInfo, NodeRecord,
-    NodeType, Notice, PKeyTable, PKeyTableRecord, Packet, PathRecord, PerfMad, PortCounters,
-    PortCountersExtended, PortDetails, PortFlowCtlCounters, PortInfo, PortInfoExtended, PortInfoRecord,
-    PortNum, PortOpRcvCounters, PortRcvErrorDetails, PortSamplesControl, PortSamplesResult,
-    PortSamplesResultExtended, PortVlOpData, PortVlOpPackets, PortVlXmitFlowCtlUpdateErrors,
-    PortVlXmitWaitCounters, PortXmitDiscardDetails, RmppHeader, SaMad, ServiceRecord, SlToVlTable,
-    SlToVlTableRecord, SmInfo, SmInfoRecord, Smp, SwitchDetails, SwitchInfo, SwitchInfoRecord,
-    SwitchKeyDetails, SystemImageGuidDetails, TrapNumber, VendorMad, VirtualLane, VlArbitrationRecord,
-    VlArbitrationTable,
+    AttributeId, Bth, ClassPortInfo, Details, Deth, DirectedSmp, GidDetails, Guid, GuidInfo, GuidInfoRecord,
+    InformInfo, InformInfoRecord, KeyDetails, Lid, LinearForwardingTable, LinearForwardingTableRecord,
+    LinkParameters, LinkRecord, LocalChangesDetails, Lrh, MKeyDetails, Mad, MadHeader, MadRoute, Method,
+    MgmtClass, MlnxExtPortInfo, Mtu, MulticastForwardingTable, MulticastForwardingTableRecord,
+    NodeDescription, NodeInfo, NodeRecord, NodeType, Notice, PKeyTable, PKeyTableRecord, Packet, PathRecord,
+    PerfMad, PortCounters, PortCountersExtended, PortDetails, PortFlowCtlCounters, PortInfo,
+    PortInfoExtended, PortInfoRecord, PortNum, PortOpRcvCounters, PortRcvErrorDetails, PortSamplesControl,
+    PortSamplesResult, PortSamplesResultExtended, PortState, PortVlOpData, PortVlOpPackets,
+    PortVlXmitFlowCtlUpdateErrors, PortVlXmitWaitCounters, PortXmitDiscardDetails, QKey, QpNum, RmppHeader,
+    SaMad, ServiceRecord, SlToVlTable, SlToVlTableRecord, SmInfo, SmInfoRecord, Smp, SwitchDetails,
+    SwitchInfo, SwitchInfoRecord, SwitchKeyDetails, SystemImageGuidDetails, TrapNumber, VendorMad,
+    VirtualLane, VlArbitrationRecord, VlArbitrationTable,
 };
 
 /// A fuzz target: its name, which is its corpus' folder, and what it does with an input.
@@ -33,14 +37,20 @@ pub const TARGETS: &[Target] = &[
     ("administration", administration),
     ("decode", decode),
     ("device", device),
+    ("gmp", gmp),
     ("guid2lid", guid2lid),
+    ("ibsim_control", ibsim::control),
+    ("ibsim_data", ibsim::data),
     ("launch", launch),
     ("link", link),
+    ("mad_layer", mad_layer),
     ("notice", notice),
     ("packet", packet),
+    ("rmpp", rmpp),
     ("topology_parse", topology_parse),
     ("umad", umad),
     ("umad_reply", umad_reply),
+    ("user_mad", user_mad),
 ];
 
 macro_rules! inverse {
@@ -108,6 +118,25 @@ pub fn umad_reply(bytes: &[u8]) {
     in_two_pieces::<weft_umad::ServerMessage>(bytes);
 }
 
+/// What libibumad's stand-in sends to an agent, and what an agent answers: what is accepted is written so that it reads
+/// the same again.
+pub fn user_mad(bytes: &[u8]) {
+    use weft_umad::user_mad::{FromClient, Reply, UserMad, decode_client};
+    match decode_client(bytes, None) {
+        Ok(FromClient::Request(request)) => {
+            assert_eq!(decode_client(&request.encode(), None), Ok(FromClient::Request(request)));
+        }
+        Ok(FromClient::Mad { header, data }) => {
+            assert!(data.len() <= weft_wire::MAD_SIZE, "a longer one needs a file");
+            assert_eq!(UserMad::decode(&header.encode()), header);
+        }
+        Err(_) => {}
+    }
+    if let Ok(reply) = Reply::decode(bytes) {
+        assert_eq!(Reply::decode(&reply.encode()), Ok(reply));
+    }
+}
+
 fn in_two_pieces<M: weft_umad::Message>(bytes: &[u8]) {
     let (head, tail) = bytes.split_at(bytes.len() / 3);
     let mut decoder = weft_umad::Decoder::<M>::new();
@@ -166,6 +195,64 @@ pub fn device(bytes: &[u8]) {
         while device.poll_output().is_some() {}
     }
     assert_eq!(device.snapshot().ports.len(), 5);
+}
+
+/// A host in service: any MAD at queue pair 1, a second apart, and the host goes on answering.
+pub fn gmp(bytes: &[u8]) {
+    let link = LinkParameters { width: 2, speed: 4, speed_ext: 0 };
+    let mut device = Device::new(&DeviceConfig {
+        kind: NodeType::Hca,
+        guid: Guid(7),
+        system_image_guid: Guid(7),
+        description: "fuzzed".to_owned(),
+        vendor_id: 0,
+        device_id: 0,
+        ports: vec![PortConfig { guid: Guid(8), link }],
+        enhanced_port0: false,
+        options: DeviceOptions::default(),
+    });
+    let mut now = Time::ZERO;
+    let port = PortNum(1);
+    let mut feed = |device: &mut Device, input| {
+        now += Time::from_secs(1);
+        device.handle_input(now, input);
+        let answered = std::iter::from_fn(|| device.poll_output());
+        let answered = answered.filter(|output| matches!(output, Output::Transmit { .. })).count();
+        device.handle_timeout(now);
+        while device.poll_output().is_some() {}
+        answered
+    };
+    feed(&mut device, Input::LinkUp { port, peer: link });
+    for state in [PortState::NoChange, PortState::Armed, PortState::Active] {
+        let (lid, neighbor_mtu) = (Lid(5), Mtu::Bytes2048);
+        let info = PortInfo { lid, neighbor_mtu, port_state: state, ..PortInfo::default() };
+        let mut mad = Mad::default();
+        mad.set_header(&MadHeader {
+            base_version: 1,
+            mgmt_class: MgmtClass::SubnDirected,
+            class_version: 1,
+            method: Method::Set,
+            attribute_id: AttributeId::PortInfo,
+            class_specific: 0x0101,
+            ..MadHeader::default()
+        });
+        DirectedSmp::dr_slid.set(&mut mad.0, Lid::PERMISSIVE);
+        DirectedSmp::dr_dlid.set(&mut mad.0, Lid::PERMISSIVE);
+        mad.set_smp_data(&info.encode());
+        let packet = Packet::from_mad(&MadRoute::smp(Lid::PERMISSIVE, Lid::PERMISSIVE), &mad);
+        assert_eq!(feed(&mut device, Input::Receive { port, packet }), 1, "a good Set is answered");
+    }
+    let gsi = QpNum::GSI;
+    let to_host = MadRoute { dest_qp: gsi, src_qp: gsi, q_key: QKey::GSI, ..MadRoute::smp(Lid(5), Lid(9)) };
+    let to_host = MadRoute { vl: VirtualLane(0), ..to_host };
+    for chunk in bytes.chunks(256) {
+        let mut mad = Mad::default();
+        mad.0[..chunk.len()].copy_from_slice(chunk);
+        let asks = mad.method().response().is_some() && !mad.is_smp();
+        let packet = Packet::from_mad(&to_host, &mad);
+        let answered = feed(&mut device, Input::Receive { port, packet });
+        assert_eq!(answered, usize::from(asks), "{mad:?}");
+    }
 }
 
 /// What the other end of a cable may send: control frames, or a data lane's stream.

@@ -3,14 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use weft_judges::opensm::{Table, lids_of, routes_of, tables_of};
 use weft_judges::{Ibsim, output_of};
-use weft_routing::{ForwardingTable, Lids, Routes, minhop, verify};
+use weft_routing::{Lids, Routes, minhop, verify};
 use weft_topology::generate::{self, GenerateOptions, RandomFabric};
 use weft_topology::{Fabric, NodeIndex, PortRef};
-use weft_wire::{Guid, Lid, PortNum};
-
-/// What OpenSM wrote of one switch: by LID, the port to leave by and how many hops it is from here.
-type Table = BTreeMap<Lid, (PortNum, u32)>;
+use weft_wire::{Guid, Lid};
 
 fn opensm(fabric: &Fabric) -> (Lids, BTreeMap<Guid, Table>) {
     let ibsim = Ibsim::start(fabric);
@@ -20,47 +18,6 @@ fn opensm(fabric: &Fabric) -> (Lids, BTreeMap<Guid, Table>) {
     let read =
         |name: &str| std::fs::read_to_string(ibsim.folder().join(name)).expect("OpenSM wrote its files");
     (lids_of(fabric, &read("guid2lid")), tables_of(&read("opensm.fdbs")))
-}
-
-fn hexadecimal(text: &str) -> u64 {
-    u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap_or_else(|_| panic!("{text:?} is no number"))
-}
-
-/// `0xguid 0xmin 0xmax`, a line a port.
-fn lids_of(fabric: &Fabric, text: &str) -> Lids {
-    let ports: BTreeMap<Guid, PortRef> = fabric
-        .iter()
-        .flat_map(|(node, n)| n.end_ports().map(move |(port, p)| (p.guid, PortRef::new(node, port))))
-        .collect();
-    let mut lids = Lids::new();
-    for line in text.lines().filter(|line| !line.is_empty()) {
-        let words: Vec<u64> = line.split_whitespace().map(hexadecimal).collect();
-        let port = ports[&Guid(words[0])];
-        lids.insert(port, Lid(words[1] as u16), 0).expect("OpenSM's LIDs do not overlap");
-    }
-    lids
-}
-
-/// `dump_ucast_routes: Switch 0x…`, a heading, then `0x0003 : 019  : 02   : yes` a line.
-fn tables_of(text: &str) -> BTreeMap<Guid, Table> {
-    let mut tables = BTreeMap::new();
-    let mut current = Guid(0);
-    for line in text.lines() {
-        if let Some((_, guid)) = line.split_once("Switch ") {
-            current = Guid(hexadecimal(guid.trim()));
-            tables.insert(current, Table::new());
-            continue;
-        }
-        let columns: Vec<&str> = line.split(':').map(str::trim).collect();
-        if let [lid, port, hops, ..] = columns[..]
-            && lid.starts_with("0x")
-            && let (Ok(port), Ok(hops)) = (port.parse(), hops.parse())
-        {
-            let table: &mut Table = tables.get_mut(&current).expect("a heading came before");
-            table.insert(Lid(hexadecimal(lid) as u16), (PortNum(port), hops));
-        }
-    }
-    tables
 }
 
 /// How many switches a packet passes after `from`, by `routes`, until it is at the switch nearest to `lid`.
@@ -81,19 +38,14 @@ fn agrees(name: &str, fabric: &Fabric) {
     let (lids, theirs) = opensm(fabric);
     let routes = minhop(fabric, &lids);
     let mut compared = 0;
-    let mut tables = vec![ForwardingTable::default(); fabric.nodes().len()];
     for (node, switch) in fabric.switches() {
-        let table = &theirs[&switch.guid];
-        let mut forwarding = ForwardingTable::new(lids.top());
-        for (&lid, &(port, count)) in table {
-            forwarding.set(lid, port);
+        for (&lid, &(_, count)) in &theirs[&switch.guid] {
             assert_eq!(hops(fabric, &lids, &routes, node, lid), count, "{name}: {} to LID {lid}", switch.id);
             compared += 1;
         }
-        tables[node.index()] = forwarding;
     }
     assert_eq!(compared, lids.len() * fabric.switches().count(), "{name}");
-    let report = verify(fabric, &lids, &Routes { tables });
+    let report = verify(fabric, &lids, &routes_of(fabric, &lids, &theirs));
     assert!(report.is_minimal(), "{name}: {:?}", report.summary());
 }
 

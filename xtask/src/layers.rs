@@ -35,6 +35,7 @@ const ROOMS: &[Room] = &[
     },
     Room { name: "link", uses: &["wire"], pure: None },
     Room { name: "umad", uses: &["wire"], pure: None },
+    Room { name: "umad-preload", uses: &["wire", "umad"], pure: None },
     Room { name: "agent", uses: &["wire", "machine", "device", "host", "link", "umad"], pure: None },
     Room {
         name: "weft",

@@ -12,6 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinHandle, spawn_local};
 use weft_link::{Alarm, BindError, Cable, Handler, LinkConfig, LinkEvent, Links};
 use weft_umad::lock::{LockError, ProcessLock};
+use weft_umad::user_mad::socket_path;
 
 use crate::client;
 use crate::config::{AgentConfig, ConfigError};
@@ -19,6 +20,7 @@ use crate::core::{Core, Signals};
 use crate::journal::Journal;
 use crate::launcher;
 use crate::record::Recorder;
+use crate::user;
 use crate::wiring::Wiring;
 
 /// Programs connected at the same time.
@@ -142,9 +144,12 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     let (wiring, twins, cables) = Wiring::lay(config);
     let recorder = Recorder::new(Journal::open(config.events_file.as_deref(), &config.name));
     let shared = (signals.clone(), alarm.clone());
-    let core = Core::new(&config.name, &config.devices, (wiring, twins), recorder, shared);
+    let core = Core::new(config, (wiring, twins), recorder, shared);
     let agent = Rc::new(Agent { core: RefCell::new(core) });
     let listener = listen(&config.attach_socket)?;
+    let user_socket = socket_path(&config.attach_socket);
+    let users = user::listen(&user_socket)
+        .map_err(|source| AgentError::Attach { path: user_socket.clone(), source })?;
     let links = open_links(config, cables, &agent)?;
     agent.with_core(|core| {
         core.links = Some(links.clone());
@@ -152,6 +157,7 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     });
     let tasks = Tasks(vec![
         spawn_local(accept_programs(agent.clone(), listener)),
+        spawn_local(user::accept(agent.clone(), users)),
         spawn_local(ring(agent.clone(), alarm)),
         spawn_local(work(agent.clone(), signals.clone())),
         spawn_local(write_journal(agent.clone(), signals.clone())),
@@ -168,12 +174,14 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     links.shutdown().await;
     drop(tasks);
     agent.with_core(|core| {
+        core.issm.clear();
         core.recorder.agent("agent-stopped");
         core.recorder.journal.flush();
         core.taps.flush();
     });
     // The lock is still held, so the socket is this process's own.
     let _ = std::fs::remove_file(&config.attach_socket);
+    let _ = std::fs::remove_file(&user_socket);
     Ok(())
 }
 

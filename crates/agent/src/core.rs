@@ -14,15 +14,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::Notify;
 use weft_device::{ClientId, Device, DeviceConfig, Event, Input, Output};
+use weft_host::mad;
 use weft_link::{Alarm, CableEnd, LinkEvent, Links, SendOutcome, TwinEvent, Twins};
 use weft_machine::{Machine, Time};
+use weft_umad::user_mad::CaAttributes;
 use weft_umad::{Attached, ServerMessage};
 use weft_wire::{AddressedMad, Guid, LinkParameters, Packet, PortNum, Registration, VirtualLane};
 
 use crate::client::{Program, Queued};
 use crate::clock::{Clock, Deadlines};
+use crate::config::AgentConfig;
 use crate::record::{Recorder, Who};
 use crate::tap::{Direction, Taps};
+use crate::user::{IssmFiles, OpenPorts, ca_attributes};
 use crate::wiring::{Attachment, Place, Wiring};
 
 /// In-process packets handled before the reactor has its turn again.
@@ -49,6 +53,8 @@ pub(crate) struct Signals {
 pub(crate) struct Hosted {
     pub(crate) machine: Device,
     pub(crate) who: Who,
+    /// What programs of libibumad are told of it.
+    pub(crate) ca: CaAttributes,
     /// By port number; a switch's port 0 has its node's.
     port_guids: Vec<Guid>,
 }
@@ -59,6 +65,7 @@ impl Hosted {
         Self {
             machine: Device::new(config).with_incarnation(crate::agent::incarnation()),
             who: Who { guid: config.guid, description: config.description.clone() },
+            ca: ca_attributes(config),
             port_guids: std::iter::once(config.guid).chain(ports).collect(),
         }
     }
@@ -83,19 +90,22 @@ pub(crate) struct Core {
     next_client: u16,
     /// Programs with something to be written.
     to_flush: Vec<Rc<Program>>,
+    /// Programs of libibumad.
+    pub(crate) open_ports: OpenPorts,
+    pub(crate) issm: IssmFiles,
 }
 
 impl Core {
     pub(crate) fn new(
-        name: &str,
-        devices: &[DeviceConfig],
+        config: &AgentConfig,
         (wiring, twins): (Wiring, Twins<Packet>),
         recorder: Recorder,
         (signals, alarm): (Rc<Signals>, Rc<Alarm>),
     ) -> Self {
+        let devices = &config.devices;
         let by_guid = devices.iter().enumerate().map(|(index, device)| (device.guid, index)).collect();
         Self {
-            name: name.to_owned(),
+            name: config.name.clone(),
             devices: devices.iter().map(Hosted::new).collect(),
             by_guid,
             wiring,
@@ -111,6 +121,8 @@ impl Core {
             programs: BTreeMap::new(),
             next_client: 1,
             to_flush: Vec::new(),
+            open_ports: OpenPorts::default(),
+            issm: IssmFiles::new(&config.attach_socket),
         }
     }
 
@@ -133,6 +145,9 @@ impl Core {
         for program in self.to_flush.drain(..) {
             program.flush();
         }
+        for line in self.open_ports.to_flush.drain(..) {
+            line.flush();
+        }
         self.arm();
         if self.recorder.journal.has_gathered() {
             self.signals.journal.notify_one();
@@ -141,7 +156,8 @@ impl Core {
 
     /// Sets the alarm when something wants to be woken earlier than it would ring.
     fn arm(&mut self) {
-        let Some(earliest) = self.deadlines.earliest() else { return };
+        let wanted = [self.deadlines.earliest(), self.open_ports.earliest()];
+        let Some(earliest) = wanted.into_iter().flatten().min() else { return };
         if self.armed.is_none_or(|armed| earliest < armed) {
             self.armed = Some(earliest);
             let delay = earliest.saturating_sub(self.clock.now());
@@ -157,6 +173,11 @@ impl Core {
             self.devices[device].machine.handle_timeout(now);
             self.drain(device, now);
         }
+        self.wake_layers(now);
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.clock.now()
     }
 
     /// A cable to another agent has something to tell.
@@ -232,6 +253,11 @@ impl Core {
         self.feed(place.device, now, Input::LinkDown { port: place.port });
     }
 
+    /// Gives a device one input now and does what it then wants done.
+    pub(crate) fn input(&mut self, device: usize, input: Input) {
+        self.feed(device, self.clock.now(), input);
+    }
+
     /// Gives a device one input and does what it then wants done.
     #[inline]
     fn feed(&mut self, device: usize, now: Time, input: Input) {
@@ -240,7 +266,7 @@ impl Core {
     }
 
     #[inline]
-    fn drain(&mut self, device: usize, now: Time) {
+    pub(crate) fn drain(&mut self, device: usize, now: Time) {
         while let Some(output) = self.devices[device].machine.poll_output() {
             match output {
                 Output::Transmit { port, packet } => {
@@ -248,9 +274,14 @@ impl Core {
                         self.devices[device].machine.handle_input(now, Input::TransmitDropped { port });
                     }
                 }
+                Output::Deliver { client, mad } if self.open_ports.has(client) => {
+                    self.layer_hears(now, client, device, mad::Input::Receive(mad));
+                }
                 Output::Deliver { client, mad } => self.deliver(client, &ServerMessage::Receive(mad)),
-                // The agent does not register for anything after attaching.
-                Output::Registered { .. } => {}
+                Output::Registered { client, key, outcome } => {
+                    let claimed = mad::Input::Claimed { agent: mad::AgentId(key), granted: outcome.is_ok() };
+                    self.layer_hears(now, client, device, claimed);
+                }
                 Output::PortChanged { client, up } => {
                     self.deliver(client, &ServerMessage::PortChanged { up });
                 }
@@ -271,26 +302,8 @@ impl Core {
         self.hand_over(device, port, packet)
     }
 
-    /// The same for packets that somebody may want to see: those that went.
-    fn transmit_tapped(&mut self, place: Place, packet: Packet) -> SendOutcome {
-        let wanted = self.taps.wants(place, Direction::Sent).then(|| packet.bytes().to_vec());
-        let outcome = self.hand_over(place.device, place.port, packet);
-        if let (Some(bytes), SendOutcome::Sent | SendOutcome::Queued) = (wanted, outcome) {
-            self.tap(place, Direction::Sent, &bytes);
-        }
-        outcome
-    }
-
-    /// Shows a packet that crosses a cable to those who listen.
-    fn tap(&mut self, place: Place, direction: Direction, packet: &[u8]) {
-        let Some(hosted) = self.devices.get(place.device) else { return };
-        if self.taps.take(place, &hosted.who, direction, packet) {
-            self.signals.captured.notify_one();
-        }
-    }
-
     #[inline]
-    fn hand_over(&mut self, device: usize, port: PortNum, packet: Packet) -> SendOutcome {
+    pub(crate) fn hand_over(&mut self, device: usize, port: PortNum, packet: Packet) -> SendOutcome {
         let no_cable = SendOutcome::Dropped(weft_link::DropReason::LinkDown);
         match (self.wiring.jack(device, port).attachment, &self.links) {
             (Attachment::Twin(end), _) => self.twins.send(end, packet),
@@ -313,6 +326,7 @@ impl Core {
                 let attached = Attached { client: client.0, node, port_guid, port: *port };
                 self.deliver(*client, &ServerMessage::Attached(attached));
             }
+            Event::ClientRefused { client, .. } if self.open_ports.has(*client) => self.user_refused(*client),
             Event::ClientRefused { client, reason } => {
                 let reason = format!("{reason:?}");
                 self.deliver(*client, &ServerMessage::Refused { reason });
@@ -372,12 +386,14 @@ impl Core {
 
     /// A number that no attachment has, and that has not been given away for as long as possible: answers to
     /// a program that is gone must not reach another.
-    fn free_client(&mut self) -> Option<ClientId> {
+    pub(crate) fn free_client(&mut self) -> Option<ClientId> {
         for _ in 0..=u16::MAX {
             let client = ClientId(self.next_client);
             self.next_client = self.next_client.wrapping_add(1).max(1);
             // The last number is the device's own.
-            if client.0 != u16::MAX && !self.programs.contains_key(&client) {
+            let taken =
+                self.programs.contains_key(&client) || self.open_ports.has(client) || self.issm.has(client);
+            if client.0 != u16::MAX && !taken {
                 return Some(client);
             }
         }
@@ -408,7 +424,8 @@ impl Core {
 
     /// Programs attached to a device.
     pub(crate) fn program_count(&self, device: usize) -> usize {
-        self.programs.values().filter(|(_, at)| *at == device).count()
+        let programs = self.programs.values().filter(|(_, at)| *at == device).count();
+        programs + self.open_ports.count(device)
     }
 
     fn set_link(&mut self, place: Place, enabled: bool, parameters: LinkParameters) {

@@ -25,6 +25,7 @@ mod log;
 mod record;
 mod socket;
 mod tap;
+mod user;
 mod utc;
 mod wiring;
 

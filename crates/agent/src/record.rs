@@ -15,12 +15,15 @@ use weft_wire::{Guid, PortNum, PortState};
 use crate::journal::Journal;
 
 /// What an operator looks for even when it has not happened.
-const COUNTED_FROM_THE_START: [&str; 5] = [
+const COUNTED_FROM_THE_START: [&str; 8] = [
     "program_frames_malformed",
     "program_mads_dropped",
     "programs_paused",
     "programs_turned_away",
     "slow_client",
+    "umad_mads_dropped",
+    "umad_messages_malformed",
+    "umad_sends_refused",
 ];
 
 /// Who something happened to.

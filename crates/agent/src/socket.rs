@@ -4,6 +4,7 @@
 //! may write again. A program and its agent talk in small messages back and forth, so that would double the wake-ups.
 
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
 use tokio::io::Interest;
@@ -52,9 +53,10 @@ impl Socket {
     }
 }
 
-fn watch(stream: UnixStream, interest: Interest) -> io::Result<AsyncFd<UnixStream>> {
-    // A std stream owns its descriptor and keeps it open, which is what the deprecation is about; the replacement
+/// Watches what owns a descriptor and keeps it open.
+pub(crate) fn watch<S: AsRawFd>(socket: S, interest: Interest) -> io::Result<AsyncFd<S>> {
+    // Each of weft's owns its descriptor and keeps it open, which is what the deprecation is about; the replacement
     // is `unsafe`, which weft does not use.
     #[expect(deprecated, reason = "see above")]
-    AsyncFd::with_interest(stream, interest)
+    AsyncFd::with_interest(socket, interest)
 }

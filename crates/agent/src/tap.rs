@@ -6,10 +6,12 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use weft_link::SendOutcome;
 use weft_umad::{CaptureTotals, Captured, PortEnd, ServerMessage, Tap};
 use weft_wire::Packet;
 
 use crate::client::Program;
+use crate::core::Core;
 use crate::record::Who;
 use crate::utc::Utc;
 use crate::wiring::{Place, Wiring};
@@ -145,6 +147,26 @@ impl Taps {
     /// Writes what was gathered.
     pub(crate) fn flush(&self) {
         self.listeners.iter().for_each(|listener| listener.program.flush());
+    }
+}
+
+impl Core {
+    /// Hands a packet to its cable and shows it to those who listen, if it went.
+    pub(crate) fn transmit_tapped(&mut self, place: Place, packet: Packet) -> SendOutcome {
+        let wanted = self.taps.wants(place, Direction::Sent).then(|| packet.bytes().to_vec());
+        let outcome = self.hand_over(place.device, place.port, packet);
+        if let (Some(bytes), SendOutcome::Sent | SendOutcome::Queued) = (wanted, outcome) {
+            self.tap(place, Direction::Sent, &bytes);
+        }
+        outcome
+    }
+
+    /// Shows a packet that crosses a cable to those who listen.
+    pub(crate) fn tap(&mut self, place: Place, direction: Direction, packet: &[u8]) {
+        let Some(hosted) = self.devices.get(place.device) else { return };
+        if self.taps.take(place, &hosted.who, direction, packet) {
+            self.signals.captured.notify_one();
+        }
     }
 }
 

@@ -4,11 +4,20 @@
 
 mod common;
 
+use std::rc::Rc;
+
 use common::{Fabric, HCA_A, HCA_B, PATIENCE, Running, SWITCH, get, node_at};
+use tokio::runtime::LocalOptions;
+use tokio::sync::{Notify, oneshot};
+use weft_link::{Cable, DropReason, Handler, LinkConfig, LinkEvent, LinkIndex, Links, SendOutcome};
 use weft_umad::{
     CaptureTotals, Captured, Client, ControlReply, ControlRequest, PortEnd, ServerMessage, Tap, TappedPort,
 };
-use weft_wire::{AttributeId, Guid, Method, Packet, PortNum};
+use weft_wire::{
+    AttributeId, Guid, Lid, LinkParameters, Mad, MadRoute, Method, Packet, PortNum, VirtualLane,
+};
+
+const DROPPED: SendOutcome = SendOutcome::Dropped(DropReason::LinkDown);
 
 fn at(node: Guid, port: u8) -> PortEnd {
     PortEnd { node, port: PortNum(port) }
@@ -166,4 +175,75 @@ fn a_capture_that_just_goes_is_forgotten() {
     }
     assert_eq!(node_at(&mut agents[0].attach(HCA_A, 1), &[1]), SWITCH);
     agents.into_iter().for_each(Running::stop);
+}
+
+/// Tells when a link is up.
+struct Ear(Rc<Notify>);
+
+impl Handler for Ear {
+    fn on_event(&self, event: LinkEvent) {
+        if matches!(event, LinkEvent::Up { .. }) {
+            self.0.notify_one();
+        }
+    }
+}
+
+/// An agent in the switch's place that sends what is no packet, as long as the returned word is held.
+fn rogue_switch(fabric: &Fabric) -> oneshot::Sender<()> {
+    let config = fabric.agents[1].clone();
+    let (held, released) = oneshot::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build_local(LocalOptions::default())
+            .unwrap();
+        runtime.block_on(async {
+            let up = Rc::new(Notify::new());
+            let cable = config.cables.iter().find(|cable| cable.remote.guid == HCA_A).unwrap();
+            let cable = Cable {
+                local: cable.local,
+                remote: cable.remote,
+                remote_addr: cable.remote_addr.unwrap(),
+                parameters: LinkParameters::default(),
+            };
+            let settings = LinkConfig::new("test", 1);
+            let ear = Rc::new(Ear(up.clone()));
+            let links = Links::bind(config.bind, &config.identity, settings, vec![cable], ear).unwrap();
+            links.start_dialling();
+            up.notified().await;
+            send_garbage(&links);
+            let _ = released.await;
+        });
+    });
+    held
+}
+
+/// Too short, too long for what it says, a wrong VCRC, and a good packet on the wrong lane.
+fn send_garbage(links: &Links) {
+    let packet = Packet::from_mad(&MadRoute::smp(Lid(1), Lid(2)), &Mad::default());
+    let mut wrong_vcrc = packet.bytes().to_vec();
+    wrong_vcrc[289] ^= 1;
+    for bytes in [vec![0; 3], vec![0xff; 1000], wrong_vcrc] {
+        assert_ne!(links.send(LinkIndex(0), VirtualLane::MANAGEMENT, bytes.into()), DROPPED);
+    }
+    assert_ne!(links.send(LinkIndex(0), VirtualLane(3), packet.into_bytes().into()), DROPPED);
+}
+
+#[test]
+fn what_a_port_refuses_is_captured_and_marked() {
+    let fabric = Fabric::new(&[&[HCA_A], &[SWITCH], &[HCA_B]], 2000);
+    let agent = Running::start(&fabric.agents[0]);
+    let mut capture = capture(&agent, ports(&[(HCA_A, 1, true)]));
+    let _rogue = rogue_switch(&fabric);
+    let mut lengths = Vec::new();
+    while lengths.len() < 4 {
+        let Some(ServerMessage::Captured(captured)) = capture.recv(PATIENCE).unwrap() else {
+            panic!("{lengths:?}")
+        };
+        assert!(captured.damaged && !captured.sent);
+        lengths.push(captured.packet.len());
+    }
+    lengths.sort_unstable();
+    assert_eq!(lengths, [3, 290, 290, 1000]);
+    agent.stop();
 }

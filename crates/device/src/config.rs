@@ -88,7 +88,7 @@ impl Default for DeviceOptions {
             smp_processing: Time::ZERO,
             trap_interval: Time::from_millis(500),
             trap_limit: 10,
-            clients_max: 64,
+            clients_max: 1024,
             processors: "an emulated host of weft, which has no processors of its own".to_owned(),
         }
     }

@@ -11,7 +11,7 @@ use weft_wire::{
 use crate::attach::Clients;
 use crate::counters::is_multicast;
 use crate::pma::Sampler;
-use crate::port::{Port, capability_mask, capability_mask2};
+use crate::port::{Port, Stimulus, capability_mask, capability_mask2};
 use crate::switch::{SlToVl, Switch};
 use crate::trap::Traps;
 use crate::vl15::Vl15;
@@ -40,6 +40,8 @@ pub struct Device {
     pub(crate) traps: Traps,
     pub(crate) clients: Clients,
     pub(crate) sampler: Sampler,
+    /// What the Set that is being answered asks of a link.
+    pub(crate) asked_of_link: Option<(PortNum, Stimulus)>,
     /// What a host says of its processors.
     pub(crate) processors: String,
     pub(crate) statistics: Statistics,
@@ -97,6 +99,7 @@ impl Device {
             traps: Traps::default(),
             clients: Clients::default(),
             sampler: Sampler::default(),
+            asked_of_link: None,
             processors: options.processors.clone(),
             statistics: Statistics::default(),
             outputs: VecDeque::new(),

@@ -2,8 +2,8 @@
 
 use weft_machine::Time;
 use weft_wire::{
-    AddressedMad, Lid, Mad, MadRoute, MgmtClass, PKey, Packet, PerfMad, PortNum, QKey, QpNum, ServiceLevel,
-    VirtualLane, status,
+    AddressedMad, Lid, Mad, MadRoute, MgmtClass, PKey, Packet, PerfMad, PortNum, QKey, QpNum, RmppType,
+    ServiceLevel, VirtualLane, status,
 };
 
 use crate::{Device, DropReason, Output};
@@ -67,7 +67,9 @@ impl Device {
     }
 
     fn deliver_gmp(&mut self, now: Time, mut gmp: Gmp, pkey_index: u16) {
-        let answers = gmp.mad.method().response();
+        // What acknowledges a long answer has the method of the request, and asks for nothing.
+        let asks = !gmp.mad.is_rmpp_active() || gmp.mad.rmpp().kind == RmppType::Data;
+        let answers = gmp.mad.method().response().filter(|_| asks);
         // A program's registration for a class comes before the device's own answer.
         if let Some(client) = self.receiver(gmp.port, &mut gmp.mad) {
             let mad = AddressedMad {

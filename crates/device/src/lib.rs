@@ -50,6 +50,7 @@ mod event;
 mod gmp;
 mod host_services;
 mod input;
+mod inspect;
 mod lane_counters;
 mod link_state;
 mod output;

@@ -3,7 +3,7 @@
 use weft_machine::Time;
 use weft_wire::{
     GidPrefix, Guid, LinkParameters, Mtu, PKey, PhysState, PortInfo, PortNum, PortState, VirtualLane,
-    VlArbitrationTable, VlCap, capability, capability2,
+    VlArbitrationTable, capability, capability2,
 };
 
 use crate::lane_counters::LaneCounters;
@@ -111,6 +111,20 @@ impl LinkState {
     }
 }
 
+impl LinkState {
+    /// What PortInfo says of a port in this state.
+    pub(crate) fn show(self, info: &mut PortInfo) {
+        info.port_state = self.logical();
+        info.port_physical_state = self.physical();
+        if !self.is_up() {
+            // Where training begins, and what the tools of the field expect of a port that is down.
+            info.link_width_active = lowest_bit(info.link_width_supported);
+            info.link_speed_active = 1;
+            info.link_speed_ext_active = 0;
+        }
+    }
+}
+
 /// A physical port, or a switch's port 0.
 #[derive(Debug)]
 pub(crate) struct Port {
@@ -195,15 +209,8 @@ impl Port {
     /// Enters a state; what follows from it is the device's business.
     pub(crate) fn set_state(&mut self, state: LinkState) {
         self.state = state;
-        self.info.port_state = state.logical();
-        self.info.port_physical_state = state.physical();
-        if !state.is_up() {
-            // Where training begins, and what the tools of the field expect of a port that is down.
-            self.info.link_width_active = lowest_bit(self.info.link_width_supported);
-            self.info.link_speed_active = 1;
-            self.info.link_speed_ext_active = 0;
-            self.fdr10.active = false;
-        }
+        self.fdr10.active &= state.is_up();
+        state.show(&mut self.info);
     }
 
     /// Takes over what the fast path needs from settings that were changed.
@@ -285,10 +292,11 @@ fn initial_info(link: LinkParameters, options: &DeviceOptions) -> PortInfo {
         link_speed_ext_supported: link.speed_ext & 0xf,
         link_speed_ext_enabled: link.speed_ext & 0xf,
         link_down_default_state: PhysState::Polling,
-        neighbor_mtu: Mtu::Bytes256,
+        // As adapters are delivered: a manager that finds other values than it wants takes the link down for them.
+        neighbor_mtu: options.mtu_cap,
         mtu_cap: options.mtu_cap,
         vl_cap: options.vl_cap,
-        operational_vls: VlCap::Vl0,
+        operational_vls: options.vl_cap,
         vl_arbitration_high_cap: options.vl_arbitration_high_cap.min(64),
         vl_arbitration_low_cap: options.vl_arbitration_low_cap.min(64),
         guid_cap: options.guid_cap.max(1),

@@ -101,6 +101,7 @@ impl Device {
         }
         if let Some(answer) = self.subnet_answer(now, &smp) {
             self.reply_smp(now, &smp, answer);
+            self.change_asked_state();
         }
     }
 

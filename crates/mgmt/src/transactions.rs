@@ -152,7 +152,8 @@ impl<K> Transactions<K> {
     /// Whether a request that is offered now would go onto the wire at once.
     pub fn has_room(&mut self, now: Time) -> bool {
         self.settle(now);
-        self.in_flight < self.limits.window && self.fresh < self.pace.open() && self.resend.is_empty()
+        let room = self.in_flight < self.limits.window && self.fresh < self.pace.open();
+        room && self.first_to_resend().is_none()
     }
 
     /// What may go onto the wire now; `None` when nothing waits, or the window is full, or was closed by a time-out
@@ -162,12 +163,10 @@ impl<K> Transactions<K> {
         if self.fresh >= self.pace.open() {
             return None;
         }
-        while let Some(at) = self.resend.pop_front() {
-            // Unless its answer came late, and the slot is free or has another request.
-            if self.waiting(at).is_some_and(|waiting| !waiting.listed) {
-                self.stats.retries += 1;
-                return self.transmit(now, at);
-            }
+        if let Some(at) = self.first_to_resend() {
+            self.resend.pop_front();
+            self.stats.retries += 1;
+            return self.transmit(now, at);
         }
         if self.in_flight >= self.limits.window {
             return None;
@@ -300,6 +299,18 @@ impl<K> Transactions<K> {
 
     fn waiting(&mut self, at: u32) -> Option<&mut Waiting<K>> {
         self.slots.get_mut(at as usize)?.waiting.as_mut()
+    }
+
+    /// The slot whose attempt is to be made again first. One whose answer came late is taken out: it is free, or has
+    /// another request.
+    fn first_to_resend(&mut self) -> Option<u32> {
+        while let Some(at) = self.resend.front().copied() {
+            if self.waiting(at).is_some_and(|waiting| !waiting.listed) {
+                return Some(at);
+            }
+            self.resend.pop_front();
+        }
+        None
     }
 
     /// The slot that this answer belongs to.

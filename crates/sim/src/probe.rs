@@ -16,7 +16,7 @@ use crate::{Simulation, Violation};
 /// The program that probes are sent from, at every host.
 const PROBE: ClientId = ClientId(0xfff0);
 
-/// How long an answer may take.
+/// How long an answer may take, and how long one that does not come is waited for.
 const PATIENCE: Time = Time::from_millis(100);
 
 impl Simulation {
@@ -50,6 +50,22 @@ impl Simulation {
             }
         }
         if violations.is_empty() { Ok(arrived) } else { Err(violations) }
+    }
+
+    /// Sends a request from a program attached to the node, as a diagnostic tool would, and waits for its answer.
+    ///
+    /// This lets time pass.
+    pub fn ask(&mut self, node: NodeIndex, mad: AddressedMad) -> Option<AddressedMad> {
+        let port = self.program_port(node)?;
+        self.feed(node, Input::Attach { client: PROBE, port, registrations: Vec::new() });
+        // What is asked may change something.
+        self.disturb();
+        self.feed(node, Input::Send { client: PROBE, mad });
+        let limit = self.now() + PATIENCE;
+        while self.delivered.is_empty() && self.step(limit) {}
+        self.feed(node, Input::Detach { client: PROBE });
+        let delivered = std::mem::take(&mut self.delivered);
+        delivered.into_iter().find(|(at, client, _)| *at == node && *client == PROBE).map(|(_, _, mad)| mad)
     }
 
     fn end_port_lids(&self) -> BTreeMap<Lid, PortRef> {

@@ -285,7 +285,7 @@ impl Simulation {
     }
 
     /// Something changed; what was known to be quiet is not any more.
-    fn disturb(&mut self) {
+    pub(crate) fn disturb(&mut self) {
         self.disturbed_at = self.now;
         self.quiet_sweeps = 0;
     }

@@ -55,12 +55,16 @@ pub struct Options {
     pub max_op_vls: VlCap,
     /// The largest MTU that a link may use.
     pub mtu_max: Mtu,
+    /// Whether SLtoVL mappings and arbitration tables are written; otherwise each port keeps what it has. OpenSM writes
+    /// them only when told to.
+    pub qos: bool,
     /// The lane of each service level; lane 15 drops. Brought down to the lanes that a link has.
     pub sl2vl: [u8; 16],
-    /// The high-priority arbitration table. Empty: left as the port has it, which is the default, because with a
-    /// limit of 0 it hardly matters and writing it costs an SMP per port.
+    /// The high-priority arbitration table, by default lane 0 with weight 4 and all others with 0, as OpenSM's
+    /// `qos_vlarb_high`. Empty: left as the port has it.
     pub vl_arb_high: Vec<VlWeight>,
-    /// The low-priority arbitration table, by default all lanes alike. Empty: left as the port has it.
+    /// The low-priority arbitration table, by default lane 0 with weight 0 and all others with 4, as OpenSM's
+    /// `qos_vlarb_low`. Empty: left as the port has it.
     pub vl_arb_low: Vec<VlWeight>,
     /// How many 4096-byte steps of the high table pass before a low one.
     pub vl_high_limit: u8,
@@ -108,9 +112,10 @@ impl Default for Options {
             resweeps_max: 8,
             max_op_vls: VlCap::Vl0To14,
             mtu_max: Mtu::Bytes4096,
+            qos: true,
             sl2vl,
-            vl_arb_high: Vec::new(),
-            vl_arb_low: (0..15).map(|vl| VlWeight { vl, weight: 4 }).collect(),
+            vl_arb_high: (0..15).map(|vl| VlWeight { vl, weight: if vl == 0 { 4 } else { 0 } }).collect(),
+            vl_arb_low: (0..15).map(|vl| VlWeight { vl, weight: if vl == 0 { 0 } else { 4 } }).collect(),
             vl_high_limit: 0,
             lmc: 0,
             priority: 0,

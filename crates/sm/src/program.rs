@@ -289,7 +289,21 @@ impl Program {
                 }
                 info.linear_fdb_top == top
             }
-            Write::SlToVl { .. } | Write::VlArbitration { .. } => true,
+            Write::SlToVl { at, .. } => {
+                // A common mapping's answer is that of one pair of ports.
+                if !write.is_common() {
+                    self.set_sl_to_vl(at, SlToVlTable::decode(answer.smp_attribute()).lanes);
+                }
+                true
+            }
+            Write::VlArbitration { at, block } => {
+                // A port may hold less of it than it says, and is not told again until the next heavy sweep.
+                let held = self.held.get_mut(at.node as usize).and_then(|held| held.port_mut(at.port));
+                if let Some(held) = held {
+                    held.set_arbitration(block, Some(answer.smp_attribute()));
+                }
+                true
+            }
         }
     }
 }

@@ -32,7 +32,7 @@ impl Lanes {
         let is_switch = subnet.node(at.node).is_some_and(FoundNode::is_switch);
         let manages = if is_switch { PortAt { port: PortNum::ZERO, ..at } } else { at };
         let capabilities = subnet.port(manages).and_then(|port| port.info).map_or(0, |i| i.capability_mask);
-        Self { operational, maps: capabilities & capability::IS_SL_MAPPING_SUPPORTED != 0 }
+        Self { operational, maps: options.qos && capabilities & capability::IS_SL_MAPPING_SUPPORTED != 0 }
     }
 
     /// The lane of each service level.
@@ -43,7 +43,7 @@ impl Lanes {
     /// The blocks of the arbitration tables to hold. A single lane needs no arbitration.
     pub(crate) fn arbitration(self, port: &FoundPort, options: &Options) -> Vec<(VlBlock, [u8; 64])> {
         let lanes = self.operational.lanes();
-        let Some(info) = port.info.filter(|_| lanes > 1) else { return Vec::new() };
+        let Some(info) = port.info.filter(|_| options.qos && lanes > 1) else { return Vec::new() };
         let mut blocks = Vec::new();
         let tables = [
             (&options.vl_arb_low, info.vl_arbitration_low_cap, [VlBlock::LowFirst, VlBlock::LowSecond]),

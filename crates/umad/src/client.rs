@@ -242,9 +242,9 @@ impl Client {
     }
 }
 
-/// Waits until the stream is ready for one of `flags`, at most `timeout`; tells for which it is.
-fn wait(
-    stream: &UnixStream,
+/// Waits until the socket is ready for one of `flags`, at most `timeout`; tells for which it is.
+pub(crate) fn wait(
+    socket: &impl AsFd,
     flags: PollFlags,
     timeout: Option<Duration>,
 ) -> Result<PollFlags, std::io::Error> {
@@ -252,7 +252,7 @@ fn wait(
         tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: timeout.subsec_nanos().into(),
     });
-    let mut fds = [PollFd::new(stream, flags)];
+    let mut fds = [PollFd::new(socket, flags)];
     match poll(&mut fds, timeout.as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(fds[0].revents()),
         Err(error) => Err(error.into()),

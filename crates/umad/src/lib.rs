@@ -13,15 +13,19 @@
 //! [`launch`] is what agents and the subnet manager tell the launcher while a laboratory comes up, and [`lock`] is
 //! how a laboratory knows which processes are its own.
 //!
+//! [`ibsim`] is the other protocol of attachment: that of ibsim, for programs under its stock library.
+//!
 //! Nothing read from a socket is trusted: frames have a largest length, and a frame that does not decode is an
 //! error that ends that connection, never the process.
 
 mod capture;
 mod client;
 mod codec;
+pub mod ibsim;
 pub mod launch;
 pub mod lock;
 mod message;
+pub mod user_mad;
 
 pub use capture::{CaptureTotals, Captured, Tap, TappedPort};
 pub use client::{Client, ClientError};

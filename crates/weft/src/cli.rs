@@ -2,7 +2,9 @@
 
 mod bench;
 mod capture;
+mod ibsim;
 mod shell;
+mod topo;
 
 use std::path::PathBuf;
 
@@ -11,7 +13,9 @@ use clap_complete::Shell;
 
 pub(crate) use bench::{BenchSmpArgs, BenchUpArgs, BenchVerb};
 pub(crate) use capture::{CaptureArgs, Ring};
+pub(crate) use ibsim::{IbsimArgs, IbsimPace};
 pub(crate) use shell::{ShellArgs, SysfsArgs};
+pub(crate) use topo::{GenArgs, GenKind, TopoVerb};
 
 /// A distributed emulator of InfiniBand fabrics
 ///
@@ -81,9 +85,11 @@ pub(crate) enum Verb {
     /// Run one agent (used by `up`)
     #[command(hide = true)]
     Agent(ProcessArgs),
-    /// Run the subnet manager (used by `up`)
+    /// Run the subnet manager by itself, on a fabric that ibsim emulates
+    Sm(Box<SmProcessArgs>),
+    /// Serve programs under ibsim's library (used by `up`)
     #[command(hide = true)]
-    Sm(ProcessArgs),
+    Ibsim(ProcessArgs),
     /// The other end of a bare QUIC ping-pong (used by `bench smp`)
     #[command(hide = true)]
     BenchEcho,
@@ -182,6 +188,10 @@ pub(crate) struct UpArgs {
     /// What the subnet manager is told
     #[command(flatten)]
     pub(crate) sm: SmArgs,
+
+    /// Where programs under ibsim's library find the laboratory
+    #[command(flatten)]
+    pub(crate) ibsim: IbsimArgs,
 }
 
 /// What the devices are told.
@@ -232,6 +242,10 @@ pub(crate) struct SmArgs {
     /// Milliseconds between light sweeps; 0 for none
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(0..=86_400_000))]
     pub(crate) sweep_interval_ms: u64,
+
+    /// Whether tables of service levels and lanes are written; by default on, but on an ibsim off, as in OpenSM
+    #[arg(long, value_name = "BOOL")]
+    pub(crate) qos: Option<bool>,
 
     /// Whether the two ends of one cut cable lead to one sweep
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
@@ -316,120 +330,6 @@ pub(crate) enum FaultVerb {
     },
 }
 
-/// `topo`
-#[derive(Debug, Subcommand)]
-pub(crate) enum TopoVerb {
-    /// Write the topology file of a well-known kind of fabric
-    Gen(Box<GenArgs>),
-    /// Say whether a file is right, and what it holds
-    Check {
-        /// The file
-        file: PathBuf,
-        /// Print JSON instead of a table
-        #[arg(long)]
-        json: bool,
-    },
-    /// Compare two cablings up to names and LIDs; the exit code is 1 when they differ
-    Diff {
-        /// One file
-        left: PathBuf,
-        /// The other file
-        right: PathBuf,
-        /// Print JSON instead of a table
-        #[arg(long)]
-        json: bool,
-    },
-    /// Print the nodes and cables of a file
-    Show {
-        /// The file
-        file: PathBuf,
-        /// Print JSON instead of a table
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-/// The kinds of fabric that can be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum GenKind {
-    /// Extended generalised fat-tree: `--children` and `--parents`, hosts' level first
-    Xgft,
-    /// The same with `--parallel` cables between neighbours
-    Pgft,
-    /// The largest tree of switches with `--radix` ports and `--levels` levels
-    Rlft,
-    /// k-ary n-tree: `--arity` and `--levels`
-    Kary,
-    /// Mesh of `--dims`
-    Mesh,
-    /// Torus of `--dims`
-    Torus,
-    /// Ring of `--switches`
-    Ring,
-    /// Hypercube of `--dimension`
-    Hypercube,
-    /// Dragonfly of groups of `--routers` switches with `--global` cables each; `--groups` of them or as many as fit
-    Dragonfly,
-    /// Irregular: `--switches`, `--hosts`, further `--cables` and `--parallel` ones, from `--seed`
-    Random,
-}
-
-/// `topo gen`
-#[derive(Debug, Args)]
-pub(crate) struct GenArgs {
-    /// The kind of fabric
-    pub(crate) kind: GenKind,
-    /// Children per node, per level from the hosts up (xgft, pgft), such as 18,36
-    #[arg(long, value_delimiter = ',', value_name = "M1,M2,…")]
-    pub(crate) children: Vec<u32>,
-    /// Parents per node, per level from the hosts up (xgft, pgft), such as 1,18
-    #[arg(long, value_delimiter = ',', value_name = "W1,W2,…")]
-    pub(crate) parents: Vec<u32>,
-    /// Parallel cables, per level from the hosts up (pgft), or in all (random)
-    #[arg(long, value_delimiter = ',', value_name = "P1,P2,…")]
-    pub(crate) parallel: Vec<u32>,
-    /// k of a k-ary n-tree
-    #[arg(long)]
-    pub(crate) arity: Option<u32>,
-    /// Levels of switches (rlft), n of a k-ary n-tree
-    #[arg(long)]
-    pub(crate) levels: Option<u32>,
-    /// Switches per dimension (mesh, torus), such as 4,4,4
-    #[arg(long, value_delimiter = ',', value_name = "D1,D2,…")]
-    pub(crate) dims: Vec<u32>,
-    /// Dimension of a hypercube
-    #[arg(long)]
-    pub(crate) dimension: Option<u32>,
-    /// Switches (ring, random)
-    #[arg(long)]
-    pub(crate) switches: Option<u32>,
-    /// Cables between switches besides those of a tree (random)
-    #[arg(long)]
-    pub(crate) cables: Option<u32>,
-    /// Groups (dragonfly)
-    #[arg(long)]
-    pub(crate) groups: Option<u32>,
-    /// Switches per group (dragonfly)
-    #[arg(long)]
-    pub(crate) routers: Option<u32>,
-    /// Global cables per switch (dragonfly)
-    #[arg(long)]
-    pub(crate) global: Option<u32>,
-    /// Ports per switch; by default as many as the fabric needs
-    #[arg(long)]
-    pub(crate) radix: Option<u8>,
-    /// Hosts per switch, 1 by default; for trees, hosts in all, spread evenly over the leaves, as many as fit by
-    /// default; for random fabrics, hosts in all
-    #[arg(long)]
-    pub(crate) hosts: Option<u32>,
-    /// The seed of random fabrics
-    #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// The file to write; by default standard output
-    #[arg(long, short)]
-    pub(crate) output: Option<PathBuf>,
-}
-
 /// `sim`
 #[derive(Debug, Args)]
 pub(crate) struct SimArgs {
@@ -472,11 +372,40 @@ pub(crate) struct ProcessArgs {
     pub(crate) launch: Option<PathBuf>,
 }
 
+/// `sm`
+#[derive(Debug, Args)]
+pub(crate) struct SmProcessArgs {
+    /// The process's configuration, where `up` starts it
+    #[arg(long, hide = true, required_unless_present = "ibsim", conflicts_with = "ibsim")]
+    pub(crate) config: Option<PathBuf>,
+    /// Leave the terminal's session first
+    #[arg(long, hide = true)]
+    pub(crate) detached: bool,
+    /// Tell this socket instead of the one in the configuration
+    #[arg(long, hide = true)]
+    pub(crate) launch: Option<PathBuf>,
+    /// Manage the fabric of this ibsim: its IBSIM_SOCKNAME, or udp:ADDRESS:PORT
+    #[arg(long, value_name = "NAME")]
+    pub(crate) ibsim: Option<String>,
+    /// The node that it is attached to, as SIM_HOST names it; by default the first of the file
+    #[arg(long, value_name = "NODE", requires = "ibsim")]
+    pub(crate) at: Option<String>,
+    /// End when the subnet is up
+    #[arg(long, requires = "ibsim")]
+    pub(crate) once: bool,
+    /// Where LIDs are kept; by default nowhere
+    #[arg(long, value_name = "FILE", requires = "ibsim")]
+    pub(crate) guid2lid: Option<PathBuf>,
+    /// What the subnet manager is told
+    #[command(flatten)]
+    pub(crate) sm: SmArgs,
+}
+
 /// The command line of the thin programs for containers.
 #[derive(Debug, Parser)]
 #[command(version)]
-pub(crate) struct ProcessCli {
+pub(crate) struct ProcessCli<A: Args> {
     /// What the process is told
     #[command(flatten)]
-    pub(crate) args: ProcessArgs,
+    pub(crate) args: A,
 }

@@ -10,10 +10,11 @@
 //! ```
 //!
 //! `lab` is the laboratory's folder and processes, `verbs` one file per verb, `sm_process` the subnet
-//! manager's driver and `live` what the verbs read from the fabric with SMPs.
+//! manager's driver, `ibsim_process` the server for programs under ibsim's library, and `live` what the verbs read from the fabric with SMPs.
 
 mod cli;
 mod failure;
+mod ibsim_process;
 mod lab;
 mod live;
 mod output;
@@ -44,7 +45,7 @@ pub fn sm_main() -> ExitCode {
     process_main(verbs::sm)
 }
 
-fn process_main(run: fn(&cli::ProcessArgs) -> anyhow::Result<()>) -> ExitCode {
+fn process_main<A: clap::Args>(run: fn(&A) -> anyhow::Result<()>) -> ExitCode {
     let process = cli::ProcessCli::parse();
     match run(&process.args) {
         Ok(()) => ExitCode::SUCCESS,

@@ -8,10 +8,13 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use common::{Done, Home, signal, text};
 use rustix::process::Signal;
 use serde_json::Value;
+use weft_umad::{Client, ServerMessage};
+use weft_wire::{AttributeId, Guid, Lid, Method, PortCountersExtended, PortNum, ServiceLevel};
 
 /// A capture that runs until it is told to end.
 struct Capturing {
@@ -112,6 +115,27 @@ fn logged(home: &Home, agent: &str, node: &str, port: u8) -> Vec<(String, String
         .collect()
 }
 
+/// Asks the PMA of one host from another: a datagram of queue pair 1 on a data lane.
+fn ask_counters(home: &Home, from: &str, of: &str) {
+    let links = home.json(&["links", "--json"]);
+    let ends: Vec<&Value> =
+        links.as_array().unwrap().iter().flat_map(|link| [&link["a"], &link["b"]]).collect();
+    let end = |node: &str| *ends.iter().find(|end| end["node"] == node).unwrap();
+    let lid = Lid(u16::try_from(end(of)["lid"].as_u64().unwrap()).unwrap());
+    let guid: Guid = end(from)["guid"].as_str().unwrap().parse().unwrap();
+    let listed = home.json(&["ps", "--json"]);
+    let runs = |process: &&Value| process["devices"][0]["description"] == from;
+    let agent = listed.as_array().unwrap().iter().find(runs).unwrap()["process"].as_str().unwrap();
+    let mut client = Client::connect(&home.lab("default").join("sockets").join(agent)).unwrap();
+    let patience = Duration::from_secs(20);
+    client.attach(guid, PortNum(1), vec![], patience).unwrap();
+    let which = PortCountersExtended { port_select: PortNum(1), ..PortCountersExtended::default() }.encode();
+    let (get, attribute) = (Method::Get, AttributeId::PortCountersExtended);
+    client.send(&weft_mgmt::perf(lid, ServiceLevel(0), get, attribute, &which)).unwrap();
+    client.flush().unwrap();
+    assert!(matches!(client.recv(patience), Ok(Some(ServerMessage::Receive(_)))), "no answer");
+}
+
 #[test]
 fn tshark_reads_what_the_agent_logged_and_the_capture_listed() {
     let home = Home::new();
@@ -123,11 +147,15 @@ fn tshark_reads_what_the_agent_logged_and_the_capture_listed() {
         .unwrap();
     assert!(up.status.success(), "{up:?}");
     let file = home.base().join("port.pcap");
-    let capturing = Capturing::start(&home, &["switch-1-0:3", "-w", text(&file), "--json"]);
+    let capturing = Capturing::start(&home, &["host-1:1", "-w", text(&file), "--json"]);
     home.weft(&["check"]).succeeds();
+    ask_counters(&home, "host-0", "host-1");
     let done = capturing.interrupt();
     let listed = objects(&done.succeeds().stdout);
-    assert!(listed.len() > 20, "{} packets", listed.len());
+    for name in ["PerfGet(PortCountersExtended)", "PerfGetResp(PortCountersExtended)"] {
+        assert_eq!(listed.iter().filter(|packet| packet["name"] == name).count(), 1, "{name}");
+    }
+    assert!(listed.len() >= 20, "{} packets", listed.len());
     assert!(
         done.stderr.contains(&format!("captured {} packets", listed.len()))
             && done.stderr.contains("; 0 lost\n"),
@@ -167,9 +195,9 @@ fn tshark_reads_what_the_agent_logged_and_the_capture_listed() {
 
     // And against the agent's log, which also has what crossed before and after.
     let ps = home.json(&["ps", "--json"]);
-    let runs = |process: &&Value| process["devices"][0]["description"] == "switch-1-0";
+    let runs = |process: &&Value| process["devices"][0]["description"] == "host-1";
     let agent = ps.as_array().unwrap().iter().find(runs).unwrap()["process"].as_str().unwrap().to_owned();
-    let logged = logged(&home, &agent, "switch-1-0", 3);
+    let logged = logged(&home, &agent, "host-1", 1);
     let text_of = |value: &Value| value.as_str().unwrap().to_owned();
     let listed: Vec<_> = listed
         .iter()

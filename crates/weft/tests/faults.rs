@@ -170,3 +170,20 @@ fn what_no_trap_reports_the_light_sweep_finds() {
     subnet_up(&mut events);
     home.weft(&["check"]).succeeds();
 }
+
+#[test]
+fn a_restarted_process_that_does_not_report_is_killed() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--no-sm"]).succeeds();
+    let agent = process_of(&home, "host-0")["process"].as_str().unwrap().to_owned();
+    home.weft(&["fault", "kill", "host-0"]).succeeds();
+    // It waits for ever for a configuration that nobody writes.
+    let config = home.lab("default").join("agents").join(&agent);
+    std::fs::remove_file(&config).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&config).status().unwrap().success());
+    home.weft(&["fault", "restart", "host-0"]).fails(1, "does not report");
+    let options = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK;
+    let opened = rustix::fs::open(&config, options, rustix::fs::Mode::empty());
+    assert_eq!(opened.unwrap_err(), rustix::io::Errno::NXIO, "somebody still reads the configuration");
+}

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{Done, Home, Running, text};
+use common::{Done, Home, Running, text, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
 use weft_umad::{Client, ServerMessage};
@@ -142,7 +142,7 @@ fn programs_of_ibsim_are_told_of_its_server() {
         assert_eq!((&*remote["IBSIM_SERVER_NAME"], &*remote["IBSIM_SERVER_PORT"]), (server, port));
         assert!(!remote.contains_key("IBSIM_SOCKNAME"));
     }
-    for wrong in ["--ibsim=udp:x:y", "--ibsim=udp::7", "--ibsim="] {
+    for wrong in ["--ibsim=udp:x:y", "--ibsim=udp::7"] {
         assert_eq!(run(&mut shell(&home, &[wrong, "--", "env"])).code, 2, "{wrong}");
     }
     run(&mut shell(&home, &["--ibsim=x", "--sysfs", "--", "env"])).fails(2, "--sysfs");
@@ -236,6 +236,24 @@ fn the_files_say_what_the_device_says() {
     let ports = std::fs::read_dir(home.base().join("switch/class/infiniband/weft_0/ports")).unwrap();
     assert_eq!(ports.map(|port| port.unwrap().file_name()).collect::<Vec<_>>(), ["0"]);
     home.weft(&["sysfs", "/proc/nowhere"]).fails(2, "cannot write /proc/nowhere");
+}
+
+#[test]
+fn files_are_kept_up_to_date_until_interrupted() {
+    let home = Home::new();
+    let tree = home.small_tree();
+    home.weft(&["up", text(&tree)]).succeeds();
+    let sys = home.base().join("sys");
+    let arguments = ["sysfs", "--every", "1", "--node", "host-1", text(&sys)];
+    let mut running = Running::start(&home, &arguments);
+    let state = sys.join("class/infiniband/weft_0/ports/1/state");
+    let is = |wanted: &str| std::fs::read_to_string(&state).is_ok_and(|state| state == wanted);
+    wait_until("the port is active in the files", || is("4: ACTIVE\n"));
+    home.weft(&["fault", "link-down", "host-1:1"]).succeeds();
+    wait_until("the port is down in the files", || is("1: DOWN\n"));
+    assert!(running.is_running());
+    running.signal(Signal::INT);
+    assert!(running.end().success());
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Events, Home, Running, text, wait_until};
+use common::{Events, Home, Running, signal, text, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -147,6 +147,26 @@ fn hosts_behind_a_killed_leaf_are_named() {
     check_ok(&home);
     let status = home.json(&["status", "--json"]);
     assert!(status["sm"]["cut_off"].as_object().unwrap().is_empty(), "{status}");
+}
+
+#[test]
+fn a_host_that_hangs_is_named_with_its_agent() {
+    let home = Home::new();
+    let file = home.small_tree();
+    // Longer than the test: the link does not notice.
+    home.weft(&["up", text(&file), "--link-timeout-ms", "600000"]).succeeds();
+    let processes = home.json(&["ps", "--json"]);
+    let runs = |process: &&Value| process["devices"][0]["description"] == "host-3";
+    let agent = processes.as_array().unwrap().iter().find(runs).unwrap();
+    let pid = u32::try_from(agent["pid"].as_u64().unwrap()).unwrap();
+    signal(pid, Signal::STOP);
+    let check = home.weft(&["check"]);
+    signal(pid, Signal::CONT);
+    let expected = format!(
+        "has a link, but `host-3` port 1 behind it does not answer: its agent {} runs, so it is stopped",
+        agent["process"].as_str().unwrap()
+    );
+    assert!(check.code == 1 && check.stdout.contains(&expected), "{}", check.stdout);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::sa_attribute as sa;
 use crate::{AttributeId, Mad, Method, MgmtClass};
 
 /// A MAD's class, method and attribute as the architecture writes them, such as `SubnAdmGetTable(PathRecord)`.
@@ -41,53 +42,50 @@ impl fmt::Display for MadName {
 
 /// What a number stands for in this class alone (IBA 15.2.5, 16.1.3).
 fn own_name(class: MgmtClass, attribute: AttributeId) -> Option<&'static str> {
-    let names: &[(u16, &str)] = match class {
+    let names: &[(AttributeId, &str)] = match class {
         MgmtClass::SubnAdm => &ADMINISTRATION,
         MgmtClass::Perf => &PERFORMANCE,
         _ => &[],
     };
-    names.iter().find(|(number, _)| *number == attribute.code()).map(|(_, name)| *name)
+    names.iter().find(|(number, _)| *number == attribute).map(|(_, name)| *name)
 }
 
 /// Below this, numbers mean the same in every class (IBA 13.4.8).
 const FIRST_OF_A_CLASS: u16 = 0x10;
 
-const ADMINISTRATION: [(u16, &str); 19] = [
-    (0x11, "NodeRecord"),
-    (0x12, "PortInfoRecord"),
-    (0x13, "SLtoVLMappingTableRecord"),
-    (0x14, "SwitchInfoRecord"),
-    (0x15, "LinearForwardingTableRecord"),
-    (0x16, "RandomForwardingTableRecord"),
-    (0x17, "MulticastForwardingTableRecord"),
-    (0x18, "SMInfoRecord"),
-    (0x20, "LinkRecord"),
-    (0x30, "GuidInfoRecord"),
-    (0x31, "ServiceRecord"),
-    (0x33, "P_KeyTableRecord"),
-    (0x35, "PathRecord"),
-    (0x36, "VLArbitrationTableRecord"),
-    (0x38, "MCMemberRecord"),
-    (0x39, "TraceRecord"),
-    (0x3a, "MultiPathRecord"),
-    (0x3b, "ServiceAssociationRecord"),
-    (0xf3, "InformInfoRecord"),
+const ADMINISTRATION: [(AttributeId, &str); 16] = [
+    (sa::NODE_RECORD, "NodeRecord"),
+    (sa::PORT_INFO_RECORD, "PortInfoRecord"),
+    (sa::SL_TO_VL_TABLE_RECORD, "SLtoVLMappingTableRecord"),
+    (sa::SWITCH_INFO_RECORD, "SwitchInfoRecord"),
+    (sa::LINEAR_FORWARDING_TABLE_RECORD, "LinearForwardingTableRecord"),
+    (sa::MULTICAST_FORWARDING_TABLE_RECORD, "MulticastForwardingTableRecord"),
+    (sa::SM_INFO_RECORD, "SMInfoRecord"),
+    (sa::LINK_RECORD, "LinkRecord"),
+    (sa::GUID_INFO_RECORD, "GuidInfoRecord"),
+    (sa::SERVICE_RECORD, "ServiceRecord"),
+    (sa::P_KEY_TABLE_RECORD, "P_KeyTableRecord"),
+    (sa::PATH_RECORD, "PathRecord"),
+    (sa::VL_ARBITRATION_RECORD, "VLArbitrationTableRecord"),
+    (sa::MC_MEMBER_RECORD, "MCMemberRecord"),
+    (sa::MULTI_PATH_RECORD, "MultiPathRecord"),
+    (sa::INFORM_INFO_RECORD, "InformInfoRecord"),
 ];
 
-const PERFORMANCE: [(u16, &str); 13] = [
-    (0x10, "PortSamplesControl"),
-    (0x11, "PortSamplesResult"),
-    (0x12, "PortCounters"),
-    (0x15, "PortRcvErrorDetails"),
-    (0x16, "PortXmitDiscardDetails"),
-    (0x17, "PortOpRcvCounters"),
-    (0x18, "PortFlowCtlCounters"),
-    (0x19, "PortVLOpPackets"),
-    (0x1a, "PortVLOpData"),
-    (0x1b, "PortVLXmitFlowCtlUpdateErrors"),
-    (0x1c, "PortVLXmitWaitCounters"),
-    (0x1d, "PortCountersExtended"),
-    (0x1f, "PortExtendedSpeedsCounters"),
+const PERFORMANCE: [(AttributeId, &str); 13] = [
+    (AttributeId::PORT_SAMPLES_CONTROL, "PortSamplesControl"),
+    (AttributeId::PORT_SAMPLES_RESULT, "PortSamplesResult"),
+    (AttributeId::PORT_COUNTERS, "PortCounters"),
+    (AttributeId::PORT_RCV_ERROR_DETAILS, "PortRcvErrorDetails"),
+    (AttributeId::PORT_XMIT_DISCARD_DETAILS, "PortXmitDiscardDetails"),
+    (AttributeId::PORT_OP_RCV_COUNTERS, "PortOpRcvCounters"),
+    (AttributeId::PORT_FLOW_CTL_COUNTERS, "PortFlowCtlCounters"),
+    (AttributeId::PORT_VL_OP_PACKETS, "PortVLOpPackets"),
+    (AttributeId::PORT_VL_OP_DATA, "PortVLOpData"),
+    (AttributeId::PORT_VL_XMIT_FLOW_CTL_UPDATE_ERRORS, "PortVLXmitFlowCtlUpdateErrors"),
+    (AttributeId::PORT_VL_XMIT_WAIT_COUNTERS, "PortVLXmitWaitCounters"),
+    (AttributeId::PortCountersExtended, "PortCountersExtended"),
+    (AttributeId::PORT_SAMPLES_RESULT_EXTENDED, "PortSamplesResultExtended"),
 ];
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ fn an_unknown_class_is_answered() {
     let (_, packet) = transmitted(&bench.receive(ONE, gmp_packet(0, 2, 3, 7, &request))).unwrap();
     let answer = packet.mad().unwrap();
     assert_eq!((packet.slid(), packet.dlid(), packet.service_level()), (Lid(7), Lid(3), ServiceLevel(2)));
-    assert_eq!((answer.method(), answer.status()), (Method::GetResp, status::BAD_METHOD_ATTRIBUTE));
+    assert_eq!((answer.method(), answer.status()), (Method::GetResp, status::BAD_VERSION));
     let (bth, deth) = (packet.bth().unwrap(), packet.deth().unwrap());
     assert_eq!((bth.dest_qp, deth.q_key), (QpNum::GSI, QKey::GSI));
 }
@@ -52,6 +52,21 @@ fn keys_are_checked_and_counted() {
     assert_eq!(ask(0xffff, QKey::GSI.0, 5), Some(DropReason::NotAMad));
     let info = bench.port_info(0);
     assert_eq!((info.p_key_violations, info.q_key_violations), (1, 1));
+}
+
+#[test]
+fn an_acknowledgement_that_nobody_wants_is_not_a_request() {
+    let mut bench = active();
+    let mut ack = gmp(MgmtClass::SubnAdm, Method::GetTable, AttributeId::ClassPortInfo);
+    let header = weft_wire::RmppHeader { version: 1, active: true, ..Default::default() };
+    ack.set_rmpp(&weft_wire::RmppHeader { kind: RmppType::Ack, ..header });
+    let outputs = bench.receive(ONE, gmp_packet(0, 1, 3, 7, &ack));
+    assert_eq!(drop_reason(&outputs), Some(DropReason::NoReceiver));
+    ack.set_rmpp(&weft_wire::RmppHeader { kind: RmppType::Data, ..header });
+    assert!(
+        transmitted(&bench.receive(ONE, gmp_packet(0, 1, 3, 7, &ack))).is_some(),
+        "a request in segments is one"
+    );
 }
 
 #[test]

@@ -155,6 +155,26 @@ fn guids_beyond_the_ports_room_are_not_kept() {
     assert_eq!(set(2).0, status::BAD_VALUE);
 }
 
+/// The answer leaves before the link by which it leaves goes down.
+#[test]
+fn a_port_is_switched_off_by_its_own_peer() {
+    for state in [PhysState::Disabled, PhysState::Polling, PhysState::Sleep] {
+        let mut bench = hca(1);
+        bench.link_up(ONE);
+        assert_eq!(bench.set_port_info(1, |info| info.port_physical_state = state), status::OK, "{state}");
+        assert_eq!(bench.state(ONE), PortState::Down);
+    }
+    let mut bench = switch(2);
+    bench.link_up(ONE);
+    let mut info = bench.port_info(1);
+    (info.port_state, info.port_physical_state) = (PortState::Down, PhysState::NoChange);
+    let answer = bench.ask(Method::Set, AttributeId::PortInfo, 1, &info.encode());
+    let after = PortInfo::decode(answer.smp_attribute());
+    assert_eq!((after.port_state, after.port_physical_state), (PortState::Down, PhysState::Polling));
+    assert_eq!((after.link_width_active, after.link_speed_active), (1, 1));
+    assert_eq!(bench.device.port_snapshot(ONE).unwrap().physical, PhysState::Polling);
+}
+
 /// What ibportstate does to a switch's port: disable, enable, reset, width, speed, each as one Set of what it has read.
 #[test]
 fn a_port_as_ibportstate_drives_it() {

@@ -6,13 +6,19 @@
 use weft_wire::{Lid, MKey, Mtu, PhysState, PortInfo, PortNum, PortState, VlCap, status};
 
 use super::{Answer, Request};
-use crate::port::{Port, Stimulus};
+use crate::port::{LinkState, Port, Stimulus};
 use crate::{Device, Event};
 
 impl Device {
     pub(super) fn port_info(&self, request: Request<'_>) -> Answer {
         let port = self.port_info_place(request)?;
+        self.port_info_in(request, port, self.ports[usize::from(port.0)].state)
+    }
+
+    /// PortInfo of a port as if it were in this state.
+    fn port_info_in(&self, request: Request<'_>, port: PortNum, state: LinkState) -> Answer {
         let mut info = self.ports[usize::from(port.0)].info;
+        state.show(&mut info);
         info.local_port_num = request.port;
         info.client_reregister = false;
         // The key is shown to whoever has it, or when nothing protects it.
@@ -35,16 +41,26 @@ impl Device {
             let lmc_max = if is_physical || self.has_enhanced_port0() { 7 } else { 0 };
             set_end_port(&mut info, &wanted, lmc_max)?;
         }
-        let mut stimuli = (None, None);
+        let mut asked = None;
         if is_physical {
             set_link(&mut info, &wanted)?;
-            stimuli = asked_states(port, &wanted)?;
+            asked = asked_state(port, &wanted)?;
         }
         self.apply_port_info(number, info);
-        for stimulus in [stimuli.0, stimuli.1].into_iter().flatten() {
-            self.stimulate_asked(number, stimulus).map_err(|_| status::BAD_VALUE)?;
+        let Some(stimulus) = asked else { return self.port_info(request) };
+        // The answer may have to leave by the very link that goes down, so it goes first.
+        self.asked_of_link = Some((number, stimulus));
+        let port = &self.ports[usize::from(number.0)];
+        let state = port.state.after(stimulus, port.down_state()).map_err(|_| status::BAD_VALUE)?;
+        self.port_info_in(request, number, state)
+    }
+
+    /// Does what the Set that has just been answered asks of a link.
+    pub(crate) fn change_asked_state(&mut self) {
+        if let Some((port, stimulus)) = self.asked_of_link.take() {
+            let changed = self.stimulate_asked(port, stimulus);
+            debug_assert!(changed.is_ok(), "it was checked when it was asked for");
         }
-        self.port_info(request)
     }
 
     /// The port that the modifier's low byte names. The top bit, by which a manager says that it knows the
@@ -178,11 +194,9 @@ fn enabled(wanted: u8, now: u8, supported: u8, all: u8) -> Result<u8, u16> {
     Ok(wanted)
 }
 
-type Stimuli = (Option<Stimulus>, Option<Stimulus>);
-
-/// What a Set asks of the link: first of the logical, then of the physical state. Both are checked against the
-/// port's state before anything changes.
-fn asked_states(port: &Port, wanted: &PortInfo) -> Result<Stimuli, u16> {
+/// What a Set asks of the link's logical or physical state, checked against the port's state before anything
+/// changes.
+fn asked_state(port: &Port, wanted: &PortInfo) -> Result<Option<Stimulus>, u16> {
     let physical = match wanted.port_physical_state {
         PhysState::NoChange => None,
         PhysState::Sleep => Some(Stimulus::Sleep),
@@ -204,5 +218,5 @@ fn asked_states(port: &Port, wanted: &PortInfo) -> Result<Stimuli, u16> {
     if let Some(stimulus) = logical {
         port.state.after(stimulus, port.down_state()).map_err(|_| status::BAD_VALUE)?;
     }
-    Ok((logical, physical))
+    Ok(logical.or(physical))
 }

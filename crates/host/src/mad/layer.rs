@@ -6,7 +6,9 @@ use weft_machine::{Machine, Time};
 use weft_mgmt::rmpp::{
     Endpoint, Failure, Finished, InboxLimits, OfferError, OutboxLimits, Received, Timing, TransferId,
 };
-use weft_wire::{AddressedMad, MAD_SIZE, Method, RMPP_END, RmppType, Smp, TransactionId};
+use weft_wire::{
+    AddressedMad, MAD_SIZE, Method, RMPP_END, RMPP_VERSION, RmppHeader, RmppType, Smp, TransactionId,
+};
 
 use super::agents::{Agent, Agents};
 use super::sends::{Phase, SendId, Sends, Sent, first_mad};
@@ -141,7 +143,13 @@ impl MadLayer {
             sending.data[..RMPP_END].copy_from_slice(&mad.0[..RMPP_END]);
         }
         let active = mad.is_rmpp_active();
-        let by_rmpp = agent.has_rmpp() && active && mad.rmpp().kind == RmppType::Data;
+        let by_rmpp = agent.has_rmpp() && active;
+        if by_rmpp {
+            // All that counts in the program's RMPP header is that it is active; OpenSM leaves the rest empty.
+            let header = RmppHeader { version: RMPP_VERSION, kind: RmppType::Data, ..mad.rmpp() };
+            mad.set_rmpp(&header);
+            sending.data[..RMPP_END].copy_from_slice(&mad.0[..RMPP_END]);
+        }
         if !by_rmpp && sending.data.len() > MAD_SIZE {
             return Err(SendError::BadLength);
         }
@@ -177,7 +185,7 @@ impl MadLayer {
         let is_answer = mad.mad.is_answer();
         let found = if is_answer { self.agents.asker(&mad.mad) } else { self.agents.covering(&mad.mad) };
         let Some((id, &agent)) = found else {
-            return self.unmatched(is_answer);
+            return self.nobody_waits(mad);
         };
         if agent.has_rmpp() && mad.mad.is_rmpp_active() {
             return self.receive_segment(now, id, mad);
@@ -190,11 +198,15 @@ impl MadLayer {
         }
     }
 
-    fn unmatched(&mut self, is_answer: bool) {
-        if is_answer {
-            self.stats.answers_unmatched += 1;
-        } else {
+    /// What nobody asked for or registered for. Who sends a long answer in vain need not go on with it.
+    fn nobody_waits(&mut self, mad: &AddressedMad) {
+        if !mad.mad.is_answer() {
             self.stats.requests_unmatched += 1;
+            return;
+        }
+        self.stats.answers_unmatched += 1;
+        if mad.mad.is_rmpp_active() && mad.mad.rmpp().kind == RmppType::Data {
+            self.rmpp.inbox.turn_away(mad);
         }
     }
 
@@ -209,7 +221,7 @@ impl MadLayer {
             }
             // Whoever does RMPP itself gets every segment of an answer, not only the first.
             None if !agent.has_rmpp() && mad.mad.is_rmpp_active() => self.deliver(id, 0, mad.into(), data),
-            None => self.unmatched(true),
+            None => self.stats.answers_unmatched += 1,
         }
     }
 
@@ -225,10 +237,7 @@ impl MadLayer {
                 }
                 Some(_) => {}
                 None if self.rmpp.inbox.contains(&TransferId::of_message(mad)) => {}
-                None => {
-                    self.unmatched(true);
-                    return self.rmpp.inbox.turn_away(mad);
-                }
+                None => return self.nobody_waits(mad),
             }
         }
         let Some(Received { data, .. }) = self.rmpp.handle(now, mad) else { return };

@@ -168,6 +168,7 @@ impl Victim {
                     match order {
                         Order::Stop => return links.shutdown().await,
                         Order::Suspend(duration, awake) => {
+                            #[expect(clippy::disallowed_methods, reason = "it is to stop dead")]
                             std::thread::sleep(duration);
                             let _ = awake.send(());
                         }

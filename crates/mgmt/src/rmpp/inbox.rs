@@ -270,15 +270,22 @@ impl Inbox {
         Some(removed)
     }
 
-    /// Tells the sender of a segment that nobody here waits for its message.
+    /// Drops a message that is not whole yet, and says whether there was one.
+    fn drop_partial(&mut self, id: &TransferId) -> bool {
+        let partial = matches!(self.transfers.get(id), Some((Transfer::Receiving(_), _)));
+        partial && self.forget(id).is_some()
+    }
+
+    /// Tells the sender of a segment that nobody here waits for its message, and forgets what has come of it.
     pub fn turn_away(&mut self, mad: &AddressedMad) {
         self.stats.useless += 1;
+        let id = TransferId::of_message(mad);
+        self.drop_partial(&id);
         self.end(mad, rmpp_status::UNSPECIFIED);
     }
 
     fn given_up(&mut self, id: &TransferId) {
-        if matches!(self.transfers.get(id), Some((Transfer::Receiving(_), _))) {
-            self.forget(id);
+        if self.drop_partial(id) {
             self.stats.given_up += 1;
         } else {
             self.stats.useless += 1;
@@ -288,9 +295,7 @@ impl Inbox {
     /// The sender broke the protocol: what it had sent of the message is dropped. What is whole stays so.
     fn wrong(&mut self, id: TransferId, mad: &AddressedMad, status: u8) {
         self.stats.wrong += 1;
-        if matches!(self.transfers.get(&id), Some((Transfer::Receiving(_), _))) {
-            self.forget(&id);
-        }
+        self.drop_partial(&id);
         self.end(mad, status);
     }
 

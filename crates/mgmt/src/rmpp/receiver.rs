@@ -1,6 +1,7 @@
 //! One message on its way in.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use weft_machine::Time;
 use weft_wire::{MAD_SIZE, Mad, RMPP_END, RMPP_PAYLOAD, RmppHeader, rmpp_status};
@@ -76,9 +77,8 @@ impl Receiver {
         if segment <= self.in_order {
             return Step::Acknowledge;
         }
-        if self.last.is_some_and(|end| segment > end)
-            || (last && self.ahead.range(segment + 1..).next().is_some())
-        {
+        let behind = (Bound::Excluded(segment), Bound::Unbounded);
+        if self.last.is_some_and(|end| segment > end) || (last && self.ahead.range(behind).next().is_some()) {
             return Step::Wrong(rmpp_status::BAD_SEGMENT);
         }
         if segment > self.window_last || self.ahead.contains_key(&segment) {

@@ -186,4 +186,7 @@ fn arbitration_is_written_where_there_is_something_to_arbitrate() {
     let numbers: Vec<_> = blocks(VlCap::Vl0To1, 64, all(15), all(15)).into_iter().map(|b| b.0).collect();
     assert_eq!(numbers, [VlBlock::LowFirst, VlBlock::LowSecond, VlBlock::HighFirst, VlBlock::HighSecond]);
     assert_eq!(vl_arbitration_modifier(SWITCH_PORT, VlBlock::HighFirst), 0x3_0001);
+    let Options { vl_arb_low, vl_arb_high, .. } = Options::default();
+    let both = [(VlBlock::LowFirst, vec![0, 0, 1, 4, 2, 4]), (VlBlock::HighFirst, vec![0, 4, 1, 0, 2, 0])];
+    assert_eq!(blocks(VlCap::Vl0To7, 8, vl_arb_low, vl_arb_high), both, "what OpenSM would write");
 }

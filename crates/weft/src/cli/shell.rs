@@ -14,8 +14,9 @@ pub(crate) struct ShellArgs {
 
     /// Attach by ibsim's own protocol with the stock libumad2sim.so, to the server of this name
     ///
-    /// The name is an IBSIM_SOCKNAME, or udp:ADDRESS:PORT.
-    #[arg(long, value_name = "NAME", require_equals = true)]
+    /// The name is an IBSIM_SOCKNAME, or udp:ADDRESS:PORT. Without one it is the laboratory's server (`up
+    /// --ibsim-socket`), or else one that is started for the program and ends with it.
+    #[arg(long, value_name = "NAME", require_equals = true, num_args = 0..=1, default_missing_value = "")]
     pub(crate) ibsim: Option<String>,
 
     /// Lay what the kernel would tell of the node's HCA under /sys/class, in a user and mount namespace of its own; as

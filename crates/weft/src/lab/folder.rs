@@ -9,7 +9,7 @@
 //!           sockets/NAME  where programs attach
 //!           logs/NAME     standard error of each process
 //!           launch.sock   the launcher, while it runs
-//!           sm.json status.json events.jsonl guid2lid
+//!           sm.json ibsim.json status.json events.jsonl guid2lid
 //! ```
 
 use std::fs;
@@ -154,6 +154,8 @@ pub(crate) enum Place {
     SmLock,
     SmConfig,
     SmStatus,
+    IbsimLock,
+    IbsimConfig,
     Launch,
     Events,
     Guid2Lid,
@@ -187,6 +189,8 @@ impl LabFolder {
             Place::DownLock => "down.lock",
             Place::SmLock => "locks/sm",
             Place::SmConfig => "sm.json",
+            Place::IbsimLock => "locks/ibsim",
+            Place::IbsimConfig => "ibsim.json",
             Place::SmStatus => "status.json",
             Place::Launch => "launch.sock",
             Place::Events => "events.jsonl",
@@ -209,9 +213,14 @@ impl LabFolder {
         self.path.join("agents").join(agent)
     }
 
+    /// Where the sockets of all agents are.
+    pub(crate) fn sockets(&self) -> PathBuf {
+        self.path.join("sockets")
+    }
+
     /// Where programs attach to an agent.
     pub(crate) fn agent_socket(&self, agent: &str) -> PathBuf {
-        self.path.join("sockets").join(agent)
+        self.sockets().join(agent)
     }
 
     /// Where programs that use libibumad attach to an agent.

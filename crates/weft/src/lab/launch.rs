@@ -24,6 +24,9 @@ const FIRST_CONNECTION: u64 = 3;
 /// The name of the subnet manager among the processes.
 pub(crate) const SM: &str = "sm";
 
+/// The name of the server of ibsim's protocol among the processes.
+pub(crate) const IBSIM: &str = "ibsim";
+
 /// What the launcher waits for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Goal {
@@ -57,6 +60,8 @@ pub(crate) struct Launcher<'a> {
     children: Vec<(String, Child)>,
     ready: BTreeMap<String, u64>,
     links: BTreeMap<String, Count>,
+    /// Whether the server of ibsim's protocol serves, or none is wanted.
+    ibsim_ready: bool,
     sm_token: Option<u64>,
     sm_started: Option<Duration>,
     subnet_up: Option<(Duration, SubnetUp)>,
@@ -94,6 +99,7 @@ impl<'a> Launcher<'a> {
             children: Vec::new(),
             ready: BTreeMap::new(),
             links: BTreeMap::new(),
+            ibsim_ready: record.ibsim.is_none(),
             sm_token: None,
             sm_started: None,
             subnet_up: None,
@@ -121,6 +127,11 @@ impl<'a> Launcher<'a> {
         if self.record.sm.is_some() {
             let child = process::spawn("sm", &self.lab.place(Place::SmConfig), &launch, &self.lab.log(SM))?;
             self.children.push((SM.to_owned(), child));
+        }
+        if self.record.ibsim.is_some() {
+            let config = self.lab.place(Place::IbsimConfig);
+            let child = process::spawn(IBSIM, &config, &launch, &self.lab.log(IBSIM))?;
+            self.children.push((IBSIM.to_owned(), child));
         }
         while !self.reached() {
             let left = self.goal.patience.saturating_sub(self.phases.moved().elapsed());
@@ -175,7 +186,7 @@ impl<'a> Launcher<'a> {
 
     fn reached(&self) -> bool {
         let links = self.phases.finished(Phase::LinksUp).is_some();
-        links && (self.goal.nodes.is_none() || self.subnet_up.is_some())
+        links && self.ibsim_ready && (self.goal.nodes.is_none() || self.subnet_up.is_some())
     }
 
     /// Waits for one round of events and handles them.
@@ -245,6 +256,10 @@ impl<'a> Launcher<'a> {
                 if self.phases.finished(Phase::LinksUp).is_some() {
                     self.start_sm()?;
                 }
+            }
+            ToLauncher::Ready { agent, .. } if agent == IBSIM => {
+                self.ibsim_ready = true;
+                self.go(token)?;
             }
             ToLauncher::Ready { agent, .. } => {
                 self.ready.insert(agent, token);
@@ -360,6 +375,9 @@ impl<'a> Launcher<'a> {
     fn who(&self, name: &str) -> String {
         if name == SM {
             return "the subnet manager".into();
+        }
+        if name == IBSIM {
+            return "the server for ibsim's programs".into();
         }
         let agent = self.record.agents.iter().find(|agent| agent.name == name);
         match agent.and_then(|agent| agent.devices.first()) {

@@ -13,8 +13,9 @@ use weft_topology::{Fabric, NodeIndex, PortRef};
 use super::folder::{self, Base, LabFolder, Place};
 use super::ports::{self, Claim};
 use super::record::{AgentRecord, DeviceRecord, LabRecord, SmPlace};
-use crate::cli::{DeviceArgs, Pack, SmArgs, SmpRouting, UpArgs};
-use crate::sm_process::SmConfig;
+use crate::cli::{DeviceArgs, IbsimPace, Pack, SmArgs, SmpRouting, UpArgs};
+use crate::ibsim_process::{IbsimConfig, Listen};
+use crate::sm_process::{self, SmConfig};
 
 /// Writes everything that the processes of a laboratory read, and its record. The ports stay claimed until the
 /// claim is dropped.
@@ -38,6 +39,7 @@ pub(crate) fn write(
         topology: args.file.display().to_string(),
         agents: agent_records(fabric, per_agent, first),
         sm: sm_at.map(|place| sm_place(fabric, place, per_agent, args)),
+        ibsim: args.ibsim.listen(),
         udp_ports: (first, u16::try_from(agents).context("more agents than ports")?),
         link_timeout_ms: args.link_timeout_ms,
     };
@@ -48,6 +50,11 @@ pub(crate) fn write(
     write_agents(unfinished, &lab, fabric, &record, args)?;
     if let Some(place) = &record.sm {
         write_sm(unfinished, &lab, place, args)?;
+    }
+    if let Some(listen) = &record.ibsim {
+        let config = ibsim_config(&lab, listen.clone(), &args.ibsim.pace);
+        folder::write(&unfinished.place(Place::IbsimConfig), &serde_json::to_vec_pretty(&config)?)?;
+        folder::write(&unfinished.place(Place::IbsimLock), b"")?;
     }
     Ok((record, claim))
 }
@@ -122,17 +129,36 @@ fn write_sm(unfinished: &LabFolder, lab: &LabFolder, place: &SmPlace, args: &UpA
     };
     let config = SmConfig {
         lock: Some(lab.place(Place::SmLock)),
-        attach: lab.agent_socket(&place.agent),
-        node: place.node,
-        port: place.port,
+        attach: sm_process::Place::Agent {
+            socket: lab.agent_socket(&place.agent),
+            node: place.node,
+            port: place.port,
+        },
         launch: None,
-        guid2lid,
-        status: lab.place(Place::SmStatus),
-        events: lab.place(Place::Events),
+        guid2lid: Some(guid2lid),
+        status: Some(lab.place(Place::SmStatus)),
+        events: Some(lab.place(Place::Events)),
+        announce: false,
+        once: false,
         options: sm_options(&args.sm),
     };
     folder::write(&unfinished.place(Place::SmConfig), &serde_json::to_vec_pretty(&config)?)?;
     folder::write(&unfinished.place(Place::SmLock), b"")
+}
+
+/// What a laboratory's server of ibsim's protocol is told.
+pub(crate) fn ibsim_config(lab: &LabFolder, listen: Listen, pace: &IbsimPace) -> IbsimConfig {
+    IbsimConfig {
+        lock: lab.place(Place::IbsimLock),
+        listen,
+        record: lab.place(Place::Record),
+        topology: lab.place(Place::Topology),
+        sockets: lab.sockets(),
+        events: lab.place(Place::Events),
+        timeout_ms: pace.ibsim_timeout_ms,
+        retries: pace.ibsim_retries,
+        bound: false,
+    }
 }
 
 /// What the command line says, as the subnet manager's options.
@@ -147,6 +173,7 @@ pub(crate) fn sm_options(args: &SmArgs) -> weft_sm::Options {
         },
         sweep_interval_ms: args.sweep_interval_ms,
         one_sweep_per_cable: args.one_sweep_per_cable,
+        qos: args.qos.unwrap_or(true),
         ..weft_sm::Options::default()
     }
 }

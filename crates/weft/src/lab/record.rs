@@ -8,6 +8,7 @@ use weft_wire::{Guid, PortNum};
 
 use super::folder::{self, LabFolder, Place};
 use crate::cli::SmpRouting;
+use crate::ibsim_process::Listen;
 
 /// `lab.json`
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -20,6 +21,9 @@ pub(crate) struct LabRecord {
     pub(crate) agents: Vec<AgentRecord>,
     /// Where the subnet manager sits; `None` with `--no-sm`.
     pub(crate) sm: Option<SmPlace>,
+    /// Where programs under ibsim's library find the laboratory, if they do.
+    #[serde(default)]
+    pub(crate) ibsim: Option<Listen>,
     /// The first UDP port and how many follow.
     pub(crate) udp_ports: (u16, u16),
     /// The link timeout of all agents.

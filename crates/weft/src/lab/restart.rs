@@ -1,7 +1,7 @@
 //! Starting one process of a laboratory that runs already.
 
 use std::io::{Read, Write};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -31,8 +31,9 @@ impl Drop for LaunchSocket {
     }
 }
 
-/// Starts a process and returns when it has reported that it is ready. One that does not is killed.
-pub(crate) fn start(lab: &LabFolder, verb: &str, config: &Path, name: &str) -> anyhow::Result<()> {
+/// Starts a process and returns when it has reported that it is ready: its line to this process. One that does not
+/// is killed.
+pub(crate) fn start(lab: &LabFolder, verb: &str, config: &Path, name: &str) -> anyhow::Result<UnixStream> {
     let path = lab.path().join(format!("launch-{}.sock", std::process::id()));
     let _ = std::fs::remove_file(&path); // Of an earlier process with the same number.
     let listener =
@@ -50,7 +51,12 @@ pub(crate) fn start(lab: &LabFolder, verb: &str, config: &Path, name: &str) -> a
 }
 
 /// Waits until the process has reported that it is ready, and gives it the word.
-fn await_report(socket: &LaunchSocket, child: &mut Child, name: &str, log: &Path) -> anyhow::Result<()> {
+fn await_report(
+    socket: &LaunchSocket,
+    child: &mut Child,
+    name: &str,
+    log: &Path,
+) -> anyhow::Result<UnixStream> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).context("a process without a number")?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty()).context("cannot watch the process")?;
     let deadline = Instant::now() + PATIENCE;
@@ -90,7 +96,8 @@ fn await_report(socket: &LaunchSocket, child: &mut Child, name: &str, log: &Path
             }
         }
     }
-    stream.write_all(launch::line(&FromLauncher::Go).as_bytes()).context("cannot tell it to go on")
+    stream.write_all(launch::line(&FromLauncher::Go).as_bytes()).context("cannot tell it to go on")?;
+    Ok(stream)
 }
 
 fn see(log: &Path) -> String {

@@ -8,17 +8,14 @@ use weft_agent::Journal;
 use weft_machine::{Machine, Time};
 use weft_sm::{Activity, Event, GuidToLid, Input, Output, Phase, SubnetManager, Summary, SweepKind};
 use weft_umad::launch::{PhaseEnd, Progress, SubnetUp, ToLauncher};
-use weft_umad::{Client, ClientError, ServerMessage};
 
+use super::attachment::Attachment;
 use super::eager::Eagerness;
 use super::launcher::LauncherLine;
 use super::{SmConfig, SmStatus};
 use crate::lab::folder;
 use crate::lab::journal::record_event;
 use crate::lab::signals::Signals;
-
-/// How long the agent has to answer an attachment.
-const ATTACH_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The pause after a failed attachment, doubled each time.
 const BACK_OFF: std::ops::Range<Duration> = Duration::from_millis(20)..Duration::from_secs(2);
@@ -31,7 +28,7 @@ pub(super) struct Driver {
     config: SmConfig,
     machine: SubnetManager,
     start: Instant,
-    client: Option<Client>,
+    client: Option<Attachment>,
     back_off: Duration,
     attach_at: Instant,
     launcher: LauncherLine,
@@ -45,6 +42,8 @@ pub(super) struct Driver {
     eagerness: Eagerness,
     /// The last thing that happened was an answer.
     conversing: bool,
+    /// What it was started for is done.
+    done: bool,
 }
 
 impl Driver {
@@ -57,7 +56,7 @@ impl Driver {
     ) -> Self {
         let now = Instant::now();
         Self {
-            machine: SubnetManager::new(config.options.clone(), known),
+            machine: SubnetManager::new(options(&config), known),
             start: now,
             client: None,
             back_off: BACK_OFF.start,
@@ -65,13 +64,14 @@ impl Driver {
             launcher,
             stop,
             resweep,
-            journal: Journal::open(Some(&config.events), "sm"),
+            journal: Journal::open(config.events.as_deref(), "sm"),
             status: SmStatus::default(),
             status_changed: true,
             progress: Progress::default(),
             reported: now,
             eagerness: Eagerness::default(),
             conversing: false,
+            done: false,
             config,
         }
     }
@@ -84,6 +84,9 @@ impl Driver {
             }
             self.drain();
             self.write_down();
+            if self.done {
+                return Ok(());
+            }
             if self.reported.elapsed() >= REPORT_INTERVAL {
                 self.reported = Instant::now();
                 self.report(None);
@@ -117,27 +120,17 @@ impl Driver {
     }
 
     fn attach(&mut self) {
-        let registrations = weft_sm::registrations();
-        let attached = Client::connect(&self.config.attach).and_then(|mut client| {
-            let (node, port) = (self.config.node, self.config.port);
-            client.attach(node, port, registrations, ATTACH_PATIENCE).map(|attached| (client, attached))
-        });
-        match attached {
-            Ok((client, attached)) => {
-                tracing::info!(node = %attached.node, port = attached.port.0, "attached");
+        match Attachment::open(&self.config.attach) {
+            Ok((client, input)) => {
+                tracing::info!(?input, "attached");
                 self.client = Some(client);
                 self.back_off = BACK_OFF.start;
                 (self.status.attached, self.status_changed) = (true, true);
-                let input = Input::Attached {
-                    node_guid: attached.node,
-                    port_guid: attached.port_guid,
-                    port: attached.port,
-                };
                 self.machine.handle_input(self.now(), input);
             }
             Err(error) => {
                 if self.back_off == BACK_OFF.start {
-                    tracing::warn!(error = %error, "cannot attach; trying on");
+                    tracing::warn!(error = format!("{error:#}"), "cannot attach; trying on");
                 }
                 self.attach_at = Instant::now() + self.back_off;
                 self.back_off = (self.back_off * 2).min(BACK_OFF.end);
@@ -145,8 +138,8 @@ impl Driver {
         }
     }
 
-    fn detach(&mut self, error: &ClientError) {
-        tracing::warn!(error = %error, "the attachment is gone");
+    fn detach(&mut self, error: &anyhow::Error) {
+        tracing::warn!(error = format!("{error:#}"), "the attachment is gone");
         self.client = None;
         self.attach_at = Instant::now();
         (self.status.attached, self.status.subnet_up, self.status_changed) = (false, false, true);
@@ -155,26 +148,17 @@ impl Driver {
     }
 
     /// Takes everything that one read brings.
-    fn receive(&mut self) -> Result<(), ClientError> {
+    fn receive(&mut self) -> anyhow::Result<()> {
         if let Some(client) = &mut self.client {
             client.read_ready()?;
         }
-        loop {
-            let Some(client) = &mut self.client else { return Ok(()) };
-            match client.buffered()? {
-                None => return Ok(()),
-                Some(ServerMessage::Receive(mad)) => {
-                    self.machine.handle_input(self.now(), Input::Receive(mad));
-                    self.drain_machine();
-                }
-                Some(ServerMessage::PortChanged { up }) => {
-                    self.machine.handle_input(self.now(), Input::PortChanged { up });
-                    self.drain_machine();
-                }
-                Some(ServerMessage::Refused { reason }) => return Err(ClientError::Refused { reason }),
-                Some(_) => {}
-            }
+        while let Some(client) = &mut self.client
+            && let Some(input) = client.next()?
+        {
+            self.machine.handle_input(self.now(), input);
+            self.drain_machine();
         }
+        Ok(())
     }
 
     /// Does all that the machine wants, and writes what it sends.
@@ -195,11 +179,15 @@ impl Driver {
                     // Without an attachment the machine's own timeout says that nobody answers.
                     let sent = self.client.as_mut().map(|client| client.send(&mad));
                     if let Some(Err(error)) = sent {
-                        tracing::error!(error = %error, "cannot send");
+                        tracing::error!(error = format!("{error:#}"), "cannot send");
                     }
                 }
                 Output::Event(event) => self.tell(&event),
-                Output::Persist(known) => persist(&self.config.guid2lid, &known),
+                Output::Persist(known) => {
+                    if let Some(path) = &self.config.guid2lid {
+                        persist(path, &known);
+                    }
+                }
             }
         }
     }
@@ -224,8 +212,35 @@ impl Driver {
             self.report(Some(written));
             if summary.complete {
                 self.launcher.send(&ToLauncher::SubnetUp(subnet_up(summary)));
+                self.done = self.config.once;
+            }
+            if self.config.announce {
+                self.announce(summary);
             }
         }
+    }
+
+    /// Says on standard output that the subnet is up. Nobody may be reading; that is no fault.
+    fn announce(&self, summary: &Summary) {
+        let phases: Vec<String> = summary
+            .phases
+            .iter()
+            .map(|time| {
+                format!("{} {:.3}", format!("{:?}", time.phase).to_lowercase(), time.took.as_secs_f64())
+            })
+            .collect();
+        let state = if summary.complete { "SUBNET UP" } else { "NOT COMPLETE" };
+        let _ = crate::output::print(&format!(
+            "{state} after {:.3} s: {} switches, {} hosts, {} LIDs, {} ports active, {} SMPs, {} retries; {}\n",
+            self.start.elapsed().as_secs_f64(),
+            summary.switches,
+            summary.hosts,
+            summary.lids,
+            summary.ports_active,
+            summary.smps.total(),
+            summary.retries,
+            phases.join(", "),
+        ));
     }
 
     /// Tells the launcher how far the machine is, if that is news. `tables`: all that were to be written.
@@ -253,10 +268,12 @@ impl Driver {
     /// Writes what changed since last time.
     fn write_down(&mut self) {
         self.journal.flush();
-        if std::mem::take(&mut self.status_changed) {
+        if std::mem::take(&mut self.status_changed)
+            && let Some(path) = &self.config.status
+        {
             let written = serde_json::to_vec_pretty(&self.status)
                 .map_err(anyhow::Error::from)
-                .and_then(|text| folder::replace(&self.config.status, &text));
+                .and_then(|text| folder::replace(path, &text));
             if let Err(error) = written {
                 tracing::error!(error = %error, "cannot write the status");
             }
@@ -280,7 +297,7 @@ impl Driver {
         }
         if let Some(client) = &self.client {
             client_at = fds.len();
-            fds.push(PollFd::new(client, PollFlags::IN));
+            fds.push(PollFd::new(client, client.interest()));
         }
         self.eagerness.poll(&mut fds, timeout, self.conversing)?;
         let ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
@@ -291,6 +308,20 @@ impl Driver {
             client: ready(client_at),
         })
     }
+}
+
+/// What the machine is told: a window that the attachment bears.
+fn options(config: &SmConfig) -> weft_sm::Options {
+    let mut options = config.options.clone();
+    if let Some(max) = config.attach.window_max().filter(|max| *max < options.max_wire_smps) {
+        tracing::warn!(
+            wanted = options.max_wire_smps,
+            max,
+            "the window is narrowed: more answers would get lost"
+        );
+        options.max_wire_smps = max;
+    }
+    options
 }
 
 /// What is there to handle.

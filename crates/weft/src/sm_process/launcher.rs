@@ -8,7 +8,6 @@ use std::path::Path;
 use rustix::event::{PollFd, PollFlags};
 use weft_umad::launch::{self, FromLauncher, LineDecoder, ToLauncher};
 
-use crate::lab::launch::SM;
 use crate::lab::process::poll_for;
 use crate::lab::signals::Signals;
 
@@ -19,15 +18,18 @@ pub(crate) struct LauncherLine {
 }
 
 impl LauncherLine {
-    /// Connects and says that this process is ready.
-    pub(super) fn connect(path: Option<&Path>) -> Self {
-        let mut line = Self { stream: path.and_then(|path| UnixStream::connect(path).ok()) };
-        line.send(&ToLauncher::Ready { agent: SM.to_owned(), pid: std::process::id() });
-        line
+    /// Connects to whoever launches, if anybody does.
+    pub(crate) fn connect(path: Option<&Path>) -> Self {
+        Self { stream: path.and_then(|path| UnixStream::connect(path).ok()) }
+    }
+
+    /// Says that this process is ready.
+    pub(crate) fn ready(&mut self, name: &str) {
+        self.send(&ToLauncher::Ready { agent: name.to_owned(), pid: std::process::id() });
     }
 
     /// Sends, or gives the line up.
-    pub(super) fn send(&mut self, message: &ToLauncher) {
+    pub(crate) fn send(&mut self, message: &ToLauncher) {
         let Some(stream) = &mut self.stream else { return };
         if stream.write_all(launch::line(message).as_bytes()).is_err() {
             self.stream = None;
@@ -35,7 +37,7 @@ impl LauncherLine {
     }
 
     /// Waits until the launcher says to go on, or is gone; false when a signal says to stop.
-    pub(super) fn wait_for_go(&mut self, stop: &Signals) -> anyhow::Result<bool> {
+    pub(crate) fn wait_for_go(&mut self, stop: &Signals) -> anyhow::Result<bool> {
         let mut decoder = LineDecoder::new();
         while let Some(stream) = &mut self.stream {
             {
@@ -60,17 +62,17 @@ impl LauncherLine {
     }
 
     /// Whether there is still somebody to tell.
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.stream.is_some()
     }
 
     /// What to watch for the launcher's end.
-    pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.stream.as_ref().map(AsFd::as_fd)
     }
 
     /// Reads what is there; the launcher says no more, so anything but its end is ignored.
-    pub(super) fn read_ready(&mut self) {
+    pub(crate) fn read_ready(&mut self) {
         let Some(stream) = &mut self.stream else { return };
         if !matches!(stream.read(&mut [0; 256]), Ok(count) if count > 0) {
             self.stream = None;

@@ -10,7 +10,7 @@ use weft_umad::{Client, ClientError, ControlReply, ControlRequest};
 use super::Lab;
 use crate::cli::FaultVerb;
 use crate::failure::Failure;
-use crate::lab::launch::SM;
+use crate::lab::launch::{IBSIM, SM};
 use crate::lab::process::Holder;
 use crate::lab::{LabFolder, Place, restart, teardown};
 
@@ -49,6 +49,10 @@ impl Target {
             let (lock, config) = (folder.place(Place::SmLock), folder.place(Place::SmConfig));
             return Ok(Self { name: SM.into(), verb: "sm", lock, config, devices: Vec::new() });
         }
+        if name == IBSIM && lab.record.ibsim.is_some() {
+            let (lock, config) = (folder.place(Place::IbsimLock), folder.place(Place::IbsimConfig));
+            return Ok(Self { name: IBSIM.into(), verb: IBSIM, lock, config, devices: Vec::new() });
+        }
         let guid = lab.fabric.node(lab.find(name)?).guid;
         let Some((agent, _)) = lab.record.device(guid) else {
             anyhow::bail!("no agent runs `{name}`");
@@ -64,6 +68,7 @@ impl Target {
 
     fn what(&self) -> String {
         match self.devices.as_slice() {
+            [] if self.name == IBSIM => "the server for ibsim's programs".to_owned(),
             [] => "the subnet manager".to_owned(),
             [device] => format!("`{device}` ({})", self.name),
             [device, others @ ..] => {
@@ -90,7 +95,7 @@ fn start_again(lab: &Lab, target: &Target) -> anyhow::Result<()> {
         teardown::kill(vec![holder])?;
     }
     record(lab, "restart", &target.name);
-    restart::start(&lab.folder, target.verb, &target.config, &target.name)?;
+    drop(restart::start(&lab.folder, target.verb, &target.config, &target.name)?);
     crate::output::say(&format!("restarted {}", target.what()));
     Ok(())
 }

@@ -82,12 +82,19 @@ pub(crate) fn read_ports(
 ) -> anyhow::Result<BTreeMap<PortEnd, PortStatus>> {
     let mut ports = BTreeMap::new();
     for agent in &record.agents {
-        let Ok(mut client) = Client::connect(&folder.agent_socket(&agent.name)) else { continue };
-        if let Ok(ControlReply::Ports(listed)) = client.control(ControlRequest::Ports, PATIENCE) {
-            ports.extend(listed.into_iter().map(|port| (port.end, port)));
-        }
+        let listed = ports_of(folder, &agent.name).unwrap_or_default();
+        ports.extend(listed.into_iter().map(|port| (port.end, port)));
     }
     Ok(ports)
+}
+
+/// What an agent says of its ports.
+pub(super) fn ports_of(folder: &LabFolder, agent: &str) -> anyhow::Result<Vec<PortStatus>> {
+    let mut client = Client::connect(&folder.agent_socket(agent))?;
+    match client.control(ControlRequest::Ports, PATIENCE)? {
+        ControlReply::Ports(ports) => Ok(ports),
+        _ => anyhow::bail!("agent {agent} answers something else"),
+    }
 }
 
 fn status<'a>(

@@ -23,10 +23,11 @@ use clap::CommandFactory;
 use weft_topology::PortRef;
 use weft_wire::PortNum;
 
-use crate::cli::{BenchVerb, Cli, ProcessArgs, Verb};
+use crate::cli::{BenchVerb, Cli, ProcessArgs, SmProcessArgs, Verb};
 use crate::failure::Failure;
 use crate::lab::{Base, LabFolder};
-use crate::{output, sm_process};
+use crate::output;
+use crate::sm_process::{self, SmConfig};
 
 /// Does what the command line says.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
@@ -55,6 +56,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Verb::Agent(args) => agent(&args)?,
         Verb::Sm(args) => sm(&args)?,
+        Verb::Ibsim(args) => ibsim(&args)?,
         Verb::BenchEcho => bench::echo()?,
     }
     Ok(ExitCode::SUCCESS)
@@ -62,19 +64,28 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 
 /// Runs one agent.
 pub(crate) fn agent(args: &ProcessArgs) -> anyhow::Result<()> {
-    detach(args);
+    detach(args.detached);
     crate::lab::plan::run_agent(&args.config, args.launch.clone())
 }
 
 /// Runs the subnet manager.
-pub(crate) fn sm(args: &ProcessArgs) -> anyhow::Result<()> {
-    detach(args);
-    sm_process::run(&args.config, args.launch.clone())
+pub(crate) fn sm(args: &SmProcessArgs) -> anyhow::Result<()> {
+    detach(args.detached);
+    sm_process::run(match (&args.config, &args.ibsim) {
+        (Some(path), _) => SmConfig::load(path, args.launch.clone())?,
+        (None, server) => SmConfig::on_ibsim(server.as_deref().unwrap_or_default(), args),
+    })
+}
+
+/// Serves programs under ibsim's library.
+fn ibsim(args: &ProcessArgs) -> anyhow::Result<()> {
+    detach(args.detached);
+    crate::ibsim_process::run(&args.config, args.launch.as_deref())
 }
 
 /// Leaves the session of the terminal, so that what happens to it does not happen to the laboratory.
-fn detach(args: &ProcessArgs) {
-    if args.detached {
+fn detach(detached: bool) {
+    if detached {
         // It fails for the leader of a process group, whose session is its own affair.
         let _ = rustix::process::setsid();
     }

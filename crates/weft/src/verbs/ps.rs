@@ -8,6 +8,7 @@ use serde::Serialize;
 use weft_umad::{AgentStatus, Client, ControlReply, ControlRequest, lock};
 
 use super::Lab;
+use crate::lab::launch::{IBSIM, SM};
 use crate::lab::{LabFolder, Place};
 use crate::output::{Table, print, print_json};
 
@@ -38,18 +39,12 @@ struct Device {
 pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let lab = Lab::load(folder)?;
     let mut processes = Vec::new();
-    if lab.record.sm.is_some() {
-        let pid = holder(&folder.place(Place::SmLock))?;
-        let process = crate::lab::launch::SM.to_owned();
-        processes.push(Process {
-            process,
-            pid,
-            state: state(pid),
-            kind: "sm",
-            address: None,
-            devices: Vec::new(),
-            counts: None,
-        });
+    let managers =
+        [(lab.record.sm.is_some(), Place::SmLock, SM), (lab.record.ibsim.is_some(), Place::IbsimLock, IBSIM)];
+    for (_, lock, kind) in managers.into_iter().filter(|(started, ..)| *started) {
+        let pid = holder(&folder.place(lock))?;
+        let (process, address, devices, counts) = (kind.to_owned(), None, Vec::new(), None);
+        processes.push(Process { process, pid, state: state(pid), kind, address, devices, counts });
     }
     for agent in &lab.record.agents {
         let pid = holder(&folder.agent_lock(&agent.name))?;

@@ -96,6 +96,7 @@ macro_rules! fields {
 
 // After the macro, which it uses.
 mod details;
+mod rmpp;
 mod sa;
 
 #[test]

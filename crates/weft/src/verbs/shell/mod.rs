@@ -4,6 +4,7 @@
 
 mod library;
 mod namespace;
+mod server;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt as _;
@@ -29,7 +30,11 @@ pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<()> {
     let lab = Lab::load(folder)?;
     let node = node(&lab.fabric, &lab.record, args.at.as_deref())?;
     let (library, environment) = match &args.ibsim {
-        Some(name) => (library::umad2sim()?, ibsim(&lab, node, name)?),
+        Some(name) => {
+            let library = library::umad2sim()?;
+            let name = if name.is_empty() { server::name(&lab)? } else { name.clone() };
+            (library, ibsim(&lab, node, &name)?)
+        }
         None => {
             let program = std::env::current_exe().context("cannot tell which program this is")?;
             let named = std::env::var_os("WEFT_UMAD_PRELOAD");
@@ -90,7 +95,10 @@ fn umad(lab: &Lab, node: NodeIndex) -> anyhow::Result<Vec<(&'static str, OsStrin
 
 /// What libumad2sim has to know of a server: `NAME`, or `udp:ADDRESS[:PORT]`.
 fn ibsim(lab: &Lab, node: NodeIndex, name: &str) -> anyhow::Result<Vec<(&'static str, OsString)>> {
-    let mut environment = vec![("SIM_HOST", OsString::from(&lab.fabric.node(node).id))];
+    let node = lab.fabric.node(node);
+    // The protocol has 32 bytes for a name and the zero behind it.
+    let host = if node.id.len() < 32 { node.id.clone() } else { node.guid.to_string() };
+    let mut environment = vec![("SIM_HOST", OsString::from(host))];
     match name.strip_prefix("udp:") {
         Some(place) => {
             let (address, port) = place.rsplit_once(':').unwrap_or((place, IBSIM_PORT));
@@ -99,7 +107,6 @@ fn ibsim(lab: &Lab, node: NodeIndex, name: &str) -> anyhow::Result<Vec<(&'static
             }
             environment.extend([("IBSIM_SERVER_NAME", address.into()), ("IBSIM_SERVER_PORT", port.into())]);
         }
-        None if name.is_empty() => return Err(Failure::bad_input("an ibsim server has a name").into()),
         None => environment.push(("IBSIM_SOCKNAME", name.into())),
     }
     Ok(environment)

@@ -15,7 +15,8 @@ use weft_mgmt::{DirectedPath, Request, SmpRoute};
 use weft_topology::NodeIndex;
 use weft_umad::{PortEnd, PortTotals};
 use weft_wire::{
-    AttributeId, Gid, Guid, GuidInfo, Mad, NodeDescription, NodeInfo, PKey, PKeyTable, PortInfo, PortNum,
+    AttributeId, Gid, Guid, GuidInfo, Mad, MlnxExtPortInfo, NodeDescription, NodeInfo, PKey, PKeyTable,
+    PortInfo, PortNum,
 };
 
 use super::{Lab, links, shell};
@@ -64,14 +65,12 @@ pub(super) fn run(folder: &LabFolder, args: &SysfsArgs) -> anyhow::Result<()> {
 pub(super) fn write(lab: &Lab, node: NodeIndex, sys: &Path) -> anyhow::Result<()> {
     let node = lab.fabric.node(node);
     let numbers: Vec<PortNum> = node.end_ports().map(|(port, _)| port).collect();
-    let totals = links::read_ports(&lab.folder, &lab.record)?;
     let tree =
         Tree { device: sys.join("class/infiniband").join(DEVICE), mad: sys.join("class/infiniband_mad") };
     for (index, number) in numbers.iter().enumerate() {
         let mut session = Session::attach(&lab.folder, &lab.record, node.guid, *number)?;
         let port = Port::ask(&mut session, *number)?;
-        let status = totals.get(&PortEnd { node: node.guid, port: *number });
-        let totals = status.with_context(|| format!("the agent says nothing of port {number}"))?.totals;
+        let totals = totals(lab, PortEnd { node: node.guid, port: *number })?;
         if index == 0 {
             tree.node(&port)?;
         }
@@ -79,6 +78,14 @@ pub(super) fn write(lab: &Lab, node: NodeIndex, sys: &Path) -> anyhow::Result<()
         tree.mad(index, *number)?;
     }
     put(&tree.mad, "abi_version", ABI_VERSION)
+}
+
+/// What a port counted, as its agent says.
+fn totals(lab: &Lab, end: PortEnd) -> anyhow::Result<PortTotals> {
+    let (agent, _) = lab.record.device(end.node).context("the laboratory has no such node")?;
+    let ports = links::ports_of(&lab.folder, &agent.name)?;
+    let port = ports.into_iter().find(|port| port.end == end);
+    Ok(port.with_context(|| format!("agent {} says nothing of port {}", agent.name, end.port))?.totals)
 }
 
 /// What a port's management says.
@@ -98,13 +105,15 @@ impl Port {
             (AttributeId::NodeInfo, 0),
             (AttributeId::NodeDescription, 0),
             (AttributeId::PortInfo, u32::from(number.0)),
-            (text::MLNX_EXT_PORT_INFO, u32::from(number.0)),
+            (AttributeId::MlnxExtPortInfo, u32::from(number.0)),
         ];
         let answers = Answers::ask(session, &first)?;
         let node = NodeInfo::decode(answers.needed(first[0])?.smp_attribute());
         let description = NodeDescription::decode(answers.needed(first[1])?.smp_attribute());
         let info = PortInfo::decode(answers.needed(first[2])?.smp_attribute());
-        let fdr10 = answers.get(first[3]).is_some_and(text::is_fdr10);
+        // Only some answer this; PortInfo has no bit for FDR10.
+        let extended = answers.get(first[3]).map(|mad| MlnxExtPortInfo::decode(mad.smp_attribute()));
+        let fdr10 = extended.is_some_and(|info| info.link_speed_active & MlnxExtPortInfo::FDR10 != 0);
         // A switch's port 0 has its GUID like any other end port.
         let guids = usize::from(info.guid_cap).max(1);
         let keys = usize::from(node.partition_cap);

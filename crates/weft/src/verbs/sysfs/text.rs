@@ -2,18 +2,7 @@
 
 use weft_topology::{LinkMasks, LinkRate, LinkSpeed, LinkWidth};
 use weft_umad::PortTotals;
-use weft_wire::{AttributeId, Gid, Guid, Mad, NodeType, PhysState, PortInfo, PortState};
-
-/// Mellanox's attribute that tells of FDR10, which PortInfo has no bit for.
-pub(super) const MLNX_EXT_PORT_INFO: AttributeId = AttributeId::from_code(0xff90);
-
-/// Where that attribute has LinkSpeedActive, whose only bit is FDR10.
-const EXT_SPEED_ACTIVE_AT: usize = 11;
-
-/// Whether MlnxExtPortInfo says that the link runs at FDR10.
-pub(super) fn is_fdr10(mad: &Mad) -> bool {
-    mad.smp_data()[EXT_SPEED_ACTIVE_AT] & 1 != 0
-}
+use weft_wire::{Gid, Guid, NodeType, PhysState, PortInfo, PortState};
 
 pub(super) fn node_type(kind: NodeType) -> String {
     let name = match kind {

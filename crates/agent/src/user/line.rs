@@ -1,0 +1,145 @@
+//! One connection of libibumad's stand-in.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::net::{RecvFlags, SendFlags};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
+use weft_device::ClientId;
+use weft_umad::user_mad::{Datagram, Incoming, REQUEST_BYTES_MAX, receive};
+
+use crate::client::Queued;
+use crate::socket::watch;
+
+/// More than this waits for a program that does not read: further MADs are dropped and counted. One message that is
+/// longer than this still fits in.
+const OUTGOING_BYTES_MAX: usize = 8 << 20;
+
+/// The two numbers of Linux that say "later".
+const EAGAIN: i32 = 11;
+const ETOOMANYREFS: i32 = 109;
+
+/// The agent's side of a connection.
+#[derive(Debug)]
+pub(crate) struct Line {
+    readable: AsyncFd<OwnedFd>,
+    outgoing: RefCell<Outgoing>,
+    /// Signalled when the socket takes no more.
+    blocked: Notify,
+    /// The open port that the connection is.
+    open: Cell<Option<ClientId>>,
+}
+
+#[derive(Debug, Default)]
+struct Outgoing {
+    datagrams: VecDeque<Datagram>,
+    bytes: usize,
+    /// In the agent's list of lines to be written to.
+    noted: bool,
+    /// The socket's buffer is full.
+    full: bool,
+    /// The other end has gone.
+    gone: bool,
+}
+
+impl Line {
+    /// Takes a socket that does not block.
+    pub(super) fn new(socket: OwnedFd) -> io::Result<Self> {
+        let readable = watch(socket, Interest::READABLE)?;
+        Ok(Self { readable, outgoing: RefCell::default(), blocked: Notify::new(), open: Cell::new(None) })
+    }
+
+    /// Which open port this is.
+    pub(super) fn open(&self) -> Option<ClientId> {
+        self.open.get()
+    }
+
+    pub(super) fn set_open(&self, client: Option<ClientId>) {
+        self.open.set(client);
+    }
+
+    /// Waits until there is something to be read.
+    pub(super) async fn readable(&self) -> io::Result<()> {
+        self.readable.readable().await.map(|mut ready| ready.retain_ready())
+    }
+
+    /// Takes one datagram, `None` when there is none.
+    pub(super) fn receive(&self, buffer: &mut [u8; REQUEST_BYTES_MAX]) -> io::Result<Option<Incoming>> {
+        let taken = self.readable.try_io(Interest::READABLE, |socket| {
+            loop {
+                match receive(socket, buffer, RecvFlags::DONTWAIT) {
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    taken => return taken,
+                }
+            }
+        });
+        match taken {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+            taken => taken.map(Some),
+        }
+    }
+
+    /// Gathers a datagram. A control message is never dropped: there is one for each that was read.
+    pub(super) fn queue(&self, datagram: Datagram, is_mad: bool) -> Queued {
+        let outgoing = &mut *self.outgoing.borrow_mut();
+        if outgoing.gone {
+            return Queued::No;
+        }
+        if is_mad && outgoing.bytes > OUTGOING_BYTES_MAX {
+            return Queued::Dropped;
+        }
+        outgoing.bytes += datagram.size();
+        outgoing.datagrams.push_back(datagram);
+        if std::mem::replace(&mut outgoing.noted, true) { Queued::No } else { Queued::ToBeNoted }
+    }
+
+    /// Writes what the socket takes.
+    pub(crate) fn flush(&self) {
+        let outgoing = &mut *self.outgoing.borrow_mut();
+        outgoing.noted = false;
+        outgoing.full = false;
+        while let Some(datagram) = outgoing.datagrams.front() {
+            match datagram.send(self.readable.get_ref(), SendFlags::DONTWAIT) {
+                Ok(()) => {
+                    outgoing.bytes -= datagram.size();
+                    outgoing.datagrams.pop_front();
+                }
+                // Either the socket or the system's number of files on their way is full.
+                Err(error) if matches!(error.raw_os_error(), Some(EAGAIN | ETOOMANYREFS)) => {
+                    outgoing.full = true;
+                    self.blocked.notify_one();
+                    return;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => {
+                    // Reading tells so too, and ends the connection.
+                    outgoing.datagrams.clear();
+                    outgoing.bytes = 0;
+                    outgoing.gone = true;
+                }
+            }
+        }
+    }
+
+    /// Waits until there is something to write and room for it.
+    pub(super) async fn unblocked(&self) {
+        loop {
+            if self.outgoing.borrow().full {
+                // Without a descriptor to watch there is no way to know: the next MAD tries again.
+                let writable = async {
+                    let socket = self.readable.get_ref().as_fd().try_clone_to_owned()?;
+                    watch(socket, Interest::WRITABLE)?.writable().await.map(drop)
+                };
+                if writable.await.is_ok() {
+                    return;
+                }
+                self.outgoing.borrow_mut().full = false;
+            }
+            self.blocked.notified().await;
+        }
+    }
+}

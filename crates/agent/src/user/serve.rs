@@ -1,0 +1,150 @@
+//! Accepting connections and reading them.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen as listen_to,
+    socket_with,
+};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use weft_umad::user_mad::{Datagram, FromClient, REQUEST_BYTES_MAX, Reply, Request, decode_client};
+
+use super::issm;
+use super::line::Line;
+use crate::agent::Agent;
+use crate::core::Core;
+use crate::socket::watch;
+
+/// Connections at the same time.
+const LINES_MAX: usize = 2048;
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 1024;
+/// Datagrams of one connection before the others have their turn.
+const TURN_DATAGRAMS: usize = 64;
+
+/// Listens where libibumad's stand-in connects to. What is there is left from a process that was killed.
+pub(crate) fn listen(path: &Path) -> io::Result<AsyncFd<OwnedFd>> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    listen_to(&socket, BACKLOG)?;
+    watch(socket, Interest::READABLE)
+}
+
+/// Accepts connections for ever.
+pub(crate) async fn accept(agent: Rc<Agent>, listener: AsyncFd<OwnedFd>) {
+    let mut lines = tokio::task::JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = accept_one(&listener) => match accepted.and_then(Line::new) {
+                Ok(line) if lines.len() < LINES_MAX => {
+                    lines.spawn_local(serve(agent.clone(), line));
+                }
+                Ok(_) => agent.with_core(|core| core.recorder.count("programs_turned_away")),
+                // Out of descriptors: the reason may pass, and trying at once again would spin.
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            },
+            Some(_) = lines.join_next() => {}
+        }
+    }
+}
+
+async fn accept_one(listener: &AsyncFd<OwnedFd>) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    loop {
+        let mut ready = listener.readable().await?;
+        match ready.try_io(|listener| Ok(accept_with(listener, flags)?)) {
+            Ok(accepted) => return accepted,
+            Err(_would_block) => {}
+        }
+    }
+}
+
+/// What is to be done with a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Wait,
+    /// There may be more to read.
+    GoOn,
+    End,
+}
+
+/// Serves one connection until either side ends it.
+async fn serve(agent: Rc<Agent>, line: Line) {
+    let line = Rc::new(line);
+    let mut buffer = [0; REQUEST_BYTES_MAX];
+    loop {
+        tokio::select! {
+            ready = line.readable() => {
+                let mut issm = None;
+                let next = match ready {
+                    Ok(()) => agent.with_core(|core| take(core, &line, &mut buffer, &mut issm)),
+                    Err(_) => Next::End,
+                };
+                if let Some(request) = issm {
+                    let reply = issm::answer(&agent, &request);
+                    agent.with_core(|core| core.user_answer(&line, &reply));
+                }
+                match next {
+                    Next::Wait => {}
+                    // A program that never stops writing must not keep the links waiting.
+                    Next::GoOn => tokio::task::yield_now().await,
+                    Next::End => break,
+                }
+            }
+            () = line.unblocked() => line.flush(),
+        }
+    }
+    agent.with_core(|core| core.user_gone(&line));
+}
+
+/// Takes what the program sent, as much as a turn allows. A question for the issm file is left to be answered
+/// outside, since a task belongs to each of those.
+fn take(
+    core: &mut Core,
+    line: &Rc<Line>,
+    buffer: &mut [u8; REQUEST_BYTES_MAX],
+    issm: &mut Option<Request>,
+) -> Next {
+    for _ in 0..TURN_DATAGRAMS {
+        let incoming = match line.receive(buffer) {
+            Ok(Some(incoming)) if incoming.bytes > 0 => incoming,
+            Ok(None) => return Next::Wait,
+            _ => return Next::End,
+        };
+        let bytes = buffer.get(..incoming.bytes).filter(|_| !incoming.truncated).unwrap_or_default();
+        match decode_client(bytes, incoming.file) {
+            Ok(FromClient::Mad { header, data }) if line.open().is_some() => {
+                core.user_sends(line, &header, data);
+            }
+            Ok(FromClient::Request(request @ Request::Issm { .. })) => {
+                *issm = Some(request);
+                return Next::GoOn;
+            }
+            Ok(FromClient::Request(request)) => {
+                let reply = core.user_request(line, &request);
+                core.user_answer(line, &reply);
+            }
+            Ok(FromClient::Mad { .. }) | Err(_) => {
+                core.recorder.count("umad_messages_malformed");
+                return Next::End;
+            }
+        }
+    }
+    Next::GoOn
+}
+
+impl Core {
+    fn user_answer(&mut self, line: &Rc<Line>, reply: &Reply) {
+        self.user_queue(line, Datagram::from(reply.encode()), false);
+    }
+}

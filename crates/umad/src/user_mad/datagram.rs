@@ -1,0 +1,272 @@
+//! One message, one datagram: how it is put together, sent, received and told apart.
+
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt as _;
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use weft_wire::MAD_SIZE;
+
+use super::control::Request;
+use super::header::UserMad;
+use super::{DATA_BYTES_MAX, REQUEST_BYTES_MAX};
+
+/// `Wm` and the protocol's version.
+const MAGIC: [u8; 3] = [b'W', b'm', 1];
+
+/// A file of these can neither change nor shrink while it is read.
+const SEALED: SealFlags = SealFlags::WRITE.union(SealFlags::SHRINK);
+
+/// What a datagram is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
+    Open = 1,
+    Ca = 2,
+    Port = 3,
+    Issm = 4,
+    Register = 5,
+    Unregister = 6,
+    Mad = 7,
+    Done = 8,
+    Failed = 9,
+    CaIs = 10,
+    PortIs = 11,
+    IssmIs = 12,
+    Registered = 13,
+}
+
+const KINDS: [Kind; 13] = [
+    Kind::Open,
+    Kind::Ca,
+    Kind::Port,
+    Kind::Issm,
+    Kind::Register,
+    Kind::Unregister,
+    Kind::Mad,
+    Kind::Done,
+    Kind::Failed,
+    Kind::CaIs,
+    Kind::PortIs,
+    Kind::IssmIs,
+    Kind::Registered,
+];
+
+/// Why a datagram is no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// It ends before its fields do.
+    #[error("a message is too short")]
+    Short,
+    /// It goes on after its fields.
+    #[error("a message is too long")]
+    Trailing,
+    /// It was made by something else, or by another version of weft.
+    #[error("a message is not of this version of the protocol")]
+    Version,
+    /// There is no such kind of message, or not in this direction.
+    #[error("a message is of kind {0}, which does not belong here")]
+    Kind(u8),
+    /// A MAD longer than [`DATA_BYTES_MAX`].
+    #[error("a MAD of {0} bytes is too long")]
+    TooLong(u32),
+    /// A long MAD came without its file, or the file is not sealed or too short.
+    #[error("a MAD's file cannot be used")]
+    File,
+}
+
+/// How every datagram begins: three bytes of magic, its kind, and a length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preamble {
+    pub(super) kind: Kind,
+    /// Of a MAD the length of its data, of everything else the bytes that follow.
+    pub length: u32,
+}
+
+impl Preamble {
+    /// Its length.
+    pub const SIZE: usize = 8;
+
+    fn encode(self) -> [u8; Self::SIZE] {
+        let [a, b, c, d] = self.length.to_le_bytes();
+        [MAGIC[0], MAGIC[1], MAGIC[2], self.kind as u8, a, b, c, d]
+    }
+
+    /// Reads it.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let [magic @ .., kind, a, b, c, d] =
+            *bytes.first_chunk::<{ Self::SIZE }>().ok_or(Malformed::Short)?;
+        if magic != MAGIC {
+            return Err(Malformed::Version);
+        }
+        let kind = KINDS.into_iter().find(|known| *known as u8 == kind).ok_or(Malformed::Kind(kind))?;
+        Ok(Self { kind, length: u32::from_le_bytes([a, b, c, d]) })
+    }
+
+    /// Whether a MAD follows.
+    pub fn is_mad(self) -> bool {
+        self.kind == Kind::Mad
+    }
+}
+
+/// A control message's kind and fields.
+pub(super) fn split(bytes: &[u8]) -> Result<(Kind, &[u8]), Malformed> {
+    let preamble = Preamble::decode(bytes)?;
+    let body = &bytes[Preamble::SIZE..];
+    match body.len().cmp(&(preamble.length as usize)) {
+        std::cmp::Ordering::Less => Err(Malformed::Short),
+        std::cmp::Ordering::Greater => Err(Malformed::Trailing),
+        std::cmp::Ordering::Equal => Ok((preamble.kind, body)),
+    }
+}
+
+/// A control message from its kind and fields.
+pub(super) fn join(kind: Kind, body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(body.len()).expect("no control message comes near 4 GiB");
+    [&Preamble { kind, length }.encode(), body].concat()
+}
+
+/// Something to be sent as one datagram.
+#[derive(Debug)]
+pub struct Datagram {
+    bytes: Vec<u8>,
+    /// All the data of a MAD that is longer than one packet's.
+    file: Option<OwnedFd>,
+}
+
+impl From<Vec<u8>> for Datagram {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { bytes, file: None }
+    }
+}
+
+impl Datagram {
+    /// The longest one with a MAD.
+    pub const MAD_BYTES_MAX: usize = Preamble::SIZE + UserMad::SIZE + MAD_SIZE;
+
+    /// A MAD. Fails when it is longer than [`DATA_BYTES_MAX`], or when the system gives no file for a long one.
+    pub fn mad(header: &[u8; UserMad::SIZE], data: &[u8]) -> io::Result<Self> {
+        let length = u32::try_from(data.len()).ok().filter(|length| *length as usize <= DATA_BYTES_MAX);
+        let length = length.ok_or(io::ErrorKind::InvalidInput)?;
+        let inline = data.get(..MAD_SIZE).unwrap_or(data);
+        let bytes = [&Preamble { kind: Kind::Mad, length }.encode(), header.as_slice(), inline].concat();
+        let file = if data.len() > MAD_SIZE { Some(sealed(data)?) } else { None };
+        Ok(Self { bytes, file })
+    }
+
+    /// What it costs to keep.
+    pub fn size(&self) -> usize {
+        let beside = Preamble::decode(&self.bytes).map_or(0, |preamble| preamble.length as usize);
+        self.bytes.len() + if self.file.is_some() { beside } else { 0 }
+    }
+
+    /// Sends it as a whole or not at all.
+    pub fn send(&self, socket: impl AsFd, flags: SendFlags) -> io::Result<()> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let files = [self.file.as_ref().map(OwnedFd::as_fd)];
+        if let [Some(file)] = &files {
+            // There is room for one.
+            let _ = control.push(SendAncillaryMessage::ScmRights(std::slice::from_ref(file)));
+        }
+        let bytes = [IoSlice::new(&self.bytes)];
+        sendmsg(socket, &bytes, &mut control, flags | SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+}
+
+/// A file in memory that can no longer be changed.
+fn sealed(data: &[u8]) -> io::Result<OwnedFd> {
+    let mut file = File::from(memfd_create("weft-mad", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
+    file.write_all(data)?;
+    fcntl_add_seals(&file, SEALED | SealFlags::GROW | SealFlags::SEAL)?;
+    Ok(file.into())
+}
+
+/// A datagram as it came.
+#[derive(Debug)]
+pub struct Incoming {
+    /// How many bytes of the buffer it has; 0 is the end of the connection.
+    pub bytes: usize,
+    /// Whether the buffer was too short for it.
+    pub truncated: bool,
+    /// The file that came with it.
+    pub file: Option<OwnedFd>,
+}
+
+/// Takes one datagram from a socket.
+pub fn receive(socket: impl AsFd, buffer: &mut [u8], flags: RecvFlags) -> io::Result<Incoming> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut buffers = [IoSliceMut::new(buffer)];
+    let received = recvmsg(socket, &mut buffers, &mut control, flags | RecvFlags::CMSG_CLOEXEC)?;
+    let mut file = None;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(files) = message {
+            file = files.last().or(file);
+        }
+    }
+    Ok(Incoming { bytes: received.bytes, truncated: received.flags.contains(ReturnFlags::TRUNC), file })
+}
+
+/// Reads the whole of a long MAD from its file. `Malformed` when the file is not what it should be: from a file that
+/// may change or block nothing is read.
+pub fn read_file(file: OwnedFd, data: &mut [u8]) -> Result<(), Malformed> {
+    let seals = fcntl_get_seals(&file).map_err(|_| Malformed::File)?;
+    if !seals.contains(SEALED) {
+        return Err(Malformed::File);
+    }
+    File::from(file).read_exact_at(data, 0).map_err(|_| Malformed::File)
+}
+
+/// What a program may send to an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FromClient {
+    /// A question or command.
+    Request(Request),
+    /// A MAD to be sent.
+    Mad {
+        /// From which registration, to whom.
+        header: UserMad,
+        /// The MAD, or the reassembled RMPP transfer.
+        data: Vec<u8>,
+    },
+}
+
+/// Reads what a program sent. `file` is what came with the datagram.
+pub fn decode_client(bytes: &[u8], file: Option<OwnedFd>) -> Result<FromClient, Malformed> {
+    if bytes.len() > REQUEST_BYTES_MAX {
+        return Err(Malformed::Trailing);
+    }
+    let preamble = Preamble::decode(bytes)?;
+    if !preamble.is_mad() {
+        let (kind, body) = split(bytes)?;
+        return Request::decode(kind, body).map(FromClient::Request);
+    }
+    let body = &bytes[Preamble::SIZE..];
+    let (header, inline) = body.split_first_chunk().ok_or(Malformed::Short)?;
+    let length = preamble.length as usize;
+    if length > DATA_BYTES_MAX {
+        return Err(Malformed::TooLong(preamble.length));
+    }
+    match inline.len().cmp(&length.min(MAD_SIZE)) {
+        std::cmp::Ordering::Less => return Err(Malformed::Short),
+        std::cmp::Ordering::Greater => return Err(Malformed::Trailing),
+        std::cmp::Ordering::Equal => {}
+    }
+    let data = if length <= MAD_SIZE {
+        inline.to_vec()
+    } else {
+        let mut data = vec![0; length];
+        read_file(file.ok_or(Malformed::File)?, &mut data)?;
+        data
+    };
+    Ok(FromClient::Mad { header: UserMad::decode(header), data })
+}

@@ -1,0 +1,378 @@
+//! The loop around the server's machine: its sockets, and the connections to the agents.
+
+use std::collections::VecDeque;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rustix::event::{PollFd, PollFlags};
+use weft_agent::Journal;
+use weft_umad::ibsim::{
+    Address, CONTROL_BYTES, Connect, DATA_BYTES_MAX, Data, Form, Output, Role, SLOTS, Server, ServerOptions,
+};
+use weft_umad::{Client, ClientError, ServerMessage};
+use weft_wire::Registration;
+
+use super::nodes::{Nodes, Place};
+use super::{IbsimConfig, Listen};
+use crate::failure::Failure;
+use crate::lab::process::poll_for;
+use crate::lab::signals::Signals;
+use crate::sm_process::LauncherLine;
+
+/// How long an agent has to answer an attachment. Nobody else is served meanwhile.
+const ATTACH_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often the server looks whether its programs are still there.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// MADs that wait for a program that does not read; one more and the oldest is dropped.
+const WAITING_MAX: usize = 4096;
+
+/// Datagrams read from one socket before the others have their turn.
+const READS_MAX: usize = 64;
+
+/// One of the ten places for programs.
+#[derive(Debug, Default)]
+struct Slot {
+    /// Gone only where nobody could bind it.
+    data: Option<weft_umad::ibsim::Socket>,
+    waiting: VecDeque<(Data, Form)>,
+    place: Option<Place>,
+    /// Sends, and takes answers.
+    client: Option<Client>,
+    /// Takes requests of others, when the program wants any.
+    registered: Option<Client>,
+}
+
+/// The server with its sockets.
+#[derive(Debug)]
+pub(super) struct Driver {
+    listen: Listen,
+    server: Server,
+    nodes: Nodes,
+    control: weft_umad::ibsim::Socket,
+    slots: Vec<Slot>,
+    journal: Journal,
+    probe_at: Instant,
+    dropped: u64,
+}
+
+/// What a descriptor in the list belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Stop,
+    Launcher,
+    Control,
+    Data(usize),
+    Client(usize),
+    Registered(usize),
+}
+
+impl Driver {
+    /// Binds all sockets.
+    pub(super) fn new(config: &IbsimConfig) -> anyhow::Result<Self> {
+        let nodes = Nodes::load(config)?;
+        let name = match &config.listen {
+            Listen::Socket(name) => name.clone(),
+            Listen::Udp(_) => String::new(),
+        };
+        let timeout = Duration::from_millis(config.timeout_ms);
+        let server = Server::new(&name, ServerOptions { timeout, retries: config.retries });
+        let listen = config.listen.clone();
+        let control = bind(&control_address(&listen))?;
+        control.know_users().context("cannot ask for the users behind the socket")?;
+        let mut slots: Vec<Slot> = Vec::new();
+        for at in 0..SLOTS {
+            slots.push(Slot { data: Some(bind(&data_address(&listen, at))?), ..Slot::default() });
+        }
+        let journal = Journal::open(Some(&config.events), "ibsim");
+        Ok(Self { listen, server, nodes, control, slots, journal, probe_at: Instant::now(), dropped: 0 })
+    }
+
+    /// Serves until told to stop, or until the launcher that it is bound to is gone.
+    pub(super) fn run(&mut self, stop: &Signals, mut launcher: Option<LauncherLine>) -> anyhow::Result<()> {
+        tracing::info!(listen = %self.listen, "serving");
+        loop {
+            self.drain();
+            self.journal.flush();
+            let ready = self.wait(stop, launcher.as_ref())?;
+            for source in ready {
+                match source {
+                    Source::Stop => {
+                        tracing::info!(counts = ?self.server.counts(), dropped = self.dropped, "stopping");
+                        return Ok(());
+                    }
+                    Source::Launcher => {
+                        if let Some(line) = &mut launcher {
+                            line.read_ready();
+                            if !line.is_open() {
+                                return Ok(());
+                            }
+                        }
+                    }
+                    Source::Control => self.read_control(),
+                    Source::Data(at) => self.read_data(at),
+                    Source::Client(at) | Source::Registered(at) => self.read_agent(at, source),
+                }
+                self.drain();
+            }
+            let now = Instant::now();
+            if self.probe_at <= now {
+                self.probe();
+            }
+            self.server.handle_timeout(now);
+        }
+    }
+
+    fn wait(&self, stop: &Signals, launcher: Option<&LauncherLine>) -> anyhow::Result<Vec<Source>> {
+        let now = Instant::now();
+        let occupied = self.slots.iter().any(|slot| slot.client.is_some());
+        let probe = occupied.then_some(self.probe_at);
+        let due = self.server.poll_timeout().into_iter().chain(probe).min();
+        let mut fds: Vec<(Source, BorrowedFd<'_>, PollFlags)> = vec![
+            (Source::Stop, stop.as_fd(), PollFlags::IN),
+            (Source::Control, self.control.as_fd(), PollFlags::IN),
+        ];
+        fds.extend(launcher.and_then(LauncherLine::fd).map(|fd| (Source::Launcher, fd, PollFlags::IN)));
+        for (at, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.client.is_some()) {
+            let out = if slot.waiting.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+            fds.extend(slot.data.iter().map(|data| (Source::Data(at), data.as_fd(), PollFlags::IN | out)));
+            fds.extend(slot.client.iter().map(|c| (Source::Client(at), c.as_fd(), PollFlags::IN)));
+            fds.extend(slot.registered.iter().map(|c| (Source::Registered(at), c.as_fd(), PollFlags::IN)));
+        }
+        let mut polled: Vec<PollFd<'_>> = fds.iter().map(|(_, fd, flags)| PollFd::new(fd, *flags)).collect();
+        poll_for(&mut polled, due.map(|due| due.saturating_duration_since(now)))?;
+        let ready = fds.iter().zip(&polled).filter(|(_, fd)| !fd.revents().is_empty());
+        Ok(ready.map(|((source, ..), _)| *source).collect())
+    }
+
+    fn read_control(&mut self) {
+        for _ in 0..READS_MAX {
+            let mut bytes = [0; CONTROL_BYTES + 1];
+            match self.control.recv_from(&mut bytes) {
+                Ok((count, from)) => {
+                    let message = bytes.get(..count).unwrap_or_default();
+                    if weft_umad::ibsim::is_connect(message) {
+                        // Whoever has died must not keep a slot from who comes now.
+                        self.probe();
+                        self.drain();
+                    }
+                    if let Err(error) = self.server.control(Instant::now(), &from, message) {
+                        tracing::warn!(%from, %error, "not a control message");
+                    }
+                    self.drain();
+                }
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                    tracing::warn!("a control message of another user, or of nobody, is ignored");
+                }
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn read_data(&mut self, at: usize) {
+        self.flush_data(at);
+        for _ in 0..READS_MAX {
+            let mut bytes = [0; DATA_BYTES_MAX];
+            let Some(data) = self.slots.get(at).and_then(|slot| slot.data.as_ref()) else { return };
+            match data.recv(&mut bytes) {
+                Ok(count) => {
+                    let message = bytes.get(..count).unwrap_or_default();
+                    if let Err(error) = self.server.data(Instant::now(), at as u8, message) {
+                        tracing::warn!(slot = at, %error, "not a data message");
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                // What was sent to the program came back: it is gone.
+                Err(_) => return self.server.gone(at as u8),
+            }
+        }
+    }
+
+    fn read_agent(&mut self, at: usize, source: Source) {
+        let Some(slot) = self.slots.get_mut(at) else { return };
+        let client = match source {
+            Source::Registered(_) => &mut slot.registered,
+            _ => &mut slot.client,
+        };
+        let Some(client) = client else { return };
+        if let Err(error) = read(client, |mad| self.server.received(at as u8, &mad)) {
+            tracing::warn!(slot = at, %error, "the agent of a program's node is gone");
+            self.server.gone(at as u8);
+        }
+    }
+
+    /// Gives back the slots of programs that are gone.
+    fn probe(&mut self) {
+        self.probe_at = Instant::now() + PROBE_INTERVAL;
+        let gone = |(at, peer): (u8, Option<&Address>)| peer.filter(|peer| !peer.is_taken()).map(|_| at);
+        let gone: Vec<u8> = self.server.peers().filter_map(gone).collect();
+        for at in gone {
+            tracing::info!(slot = at, "the program has died");
+            self.journal.record("program-died", &[("slot", at.into())]);
+            self.server.gone(at);
+        }
+    }
+
+    /// Does all that the machine wants, and writes to the agents what was gathered for them.
+    fn drain(&mut self) {
+        loop {
+            while let Some(output) = self.server.poll_output() {
+                self.carry_out(output);
+            }
+            let mut clients = self.slots.iter_mut().enumerate();
+            let failed = clients.find_map(|(at, slot)| Some((at, slot.client.as_mut()?.flush().err()?)));
+            let Some((at, error)) = failed else { return };
+            tracing::warn!(slot = at, %error, "the agent of a program's node is gone");
+            self.server.gone(at as u8);
+        }
+    }
+
+    fn carry_out(&mut self, output: Output) {
+        match output {
+            Output::Answer { to, control } => {
+                if let Err(error) = self.control.send_to(&control.encode(), &to) {
+                    tracing::debug!(%to, %error, "a control answer finds nobody");
+                }
+            }
+            Output::Attach { slot, connect, peer } => self.attach(slot, &connect, &peer),
+            Output::Register { slot, role } => self.register(slot, role),
+            Output::Send { slot, mad } => {
+                let client = self.slots.get_mut(usize::from(slot)).and_then(|slot| slot.client.as_mut());
+                if client.is_some_and(|client| client.send(&mad).is_err()) {
+                    self.server.gone(slot);
+                }
+            }
+            Output::Deliver { slot, data, form } => self.deliver(usize::from(slot), data, form),
+            Output::Detach { slot } => self.detach(usize::from(slot)),
+        }
+    }
+
+    fn attach(&mut self, slot: u8, connect: &Connect, peer: &Address) {
+        let attached = self.try_attach(usize::from(slot), connect, peer);
+        let to = match attached {
+            Ok(place) => {
+                let (id, port) = (place.id.clone(), place.port);
+                tracing::info!(slot, node = %id, port = port.0, "attached");
+                let fields = [("slot", slot.into()), ("node", id.clone().into())];
+                self.journal.record("program-attached", &fields);
+                Some((id, port))
+            }
+            Err(error) => {
+                tracing::warn!(node = %connect.node, error = format!("{error:#}"), "cannot attach a program");
+                None
+            }
+        };
+        self.server.attached(Instant::now(), slot, to);
+    }
+
+    fn try_attach(&mut self, at: usize, connect: &Connect, peer: &Address) -> anyhow::Result<Place> {
+        let place = self.nodes.find(&connect.node, connect.may_be_cut())?;
+        let client = client(&place, Vec::new())?;
+        let slot = self.slots.get_mut(at).context("no such slot")?;
+        let data = slot.data.as_ref().context("the slot has no socket")?;
+        data.connect(peer).with_context(|| format!("cannot reach the program at {peer}"))?;
+        (slot.client, slot.place) = (Some(client), Some(place.clone()));
+        Ok(place)
+    }
+
+    fn register(&mut self, at: u8, role: Option<Role>) {
+        let Some(slot) = self.slots.get_mut(usize::from(at)) else { return };
+        slot.registered = None;
+        let mut done = true;
+        if let (Some(role), Some(place)) = (role, &slot.place) {
+            match client(place, role.registrations()) {
+                Ok(client) => slot.registered = Some(client),
+                Err(error) => {
+                    tracing::warn!(slot = at, %error, "cannot register a program");
+                    done = false;
+                }
+            }
+        }
+        self.server.registered(at, role, done);
+    }
+
+    fn deliver(&mut self, at: usize, data: Data, form: Form) {
+        let Some(slot) = self.slots.get_mut(at) else { return };
+        if slot.waiting.len() >= WAITING_MAX {
+            slot.waiting.pop_front();
+            self.dropped += 1;
+        }
+        slot.waiting.push_back((data, form));
+        self.flush_data(at);
+    }
+
+    /// Sends to a program what it takes.
+    fn flush_data(&mut self, at: usize) {
+        let Some(slot) = self.slots.get_mut(at) else { return };
+        let Some(socket) = &slot.data else { return };
+        while let Some((data, form)) = slot.waiting.front() {
+            match socket.send(&data.encode(*form)[..form.size()]) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => return self.server.gone(at as u8),
+            }
+            slot.waiting.pop_front();
+        }
+    }
+
+    /// Frees a slot. Its socket is made anew, so that nothing of the former program is left in it.
+    fn detach(&mut self, at: usize) {
+        let Some(slot) = self.slots.get_mut(at) else { return };
+        *slot = Slot::default();
+        match bind(&data_address(&self.listen, at)) {
+            Ok(data) => slot.data = Some(data),
+            Err(error) => tracing::error!(slot = at, error = format!("{error:#}"), "the slot is lost"),
+        }
+    }
+}
+
+fn control_address(listen: &Listen) -> Address {
+    match listen {
+        Listen::Socket(name) => Address::named(name, "ctl"),
+        Listen::Udp(address) => Address::Udp(*address),
+    }
+}
+
+fn data_address(listen: &Listen, at: usize) -> Address {
+    match listen {
+        Listen::Socket(name) => Address::named(name, &format!("out{at}")),
+        Listen::Udp(address) => {
+            Address::Udp(SocketAddr::new(address.ip(), address.port().wrapping_add(at as u16 + 1)))
+        }
+    }
+}
+
+fn bind(address: &Address) -> anyhow::Result<weft_umad::ibsim::Socket> {
+    weft_umad::ibsim::Socket::bind(address).map_err(|error| {
+        let failure = Failure::new(format!("cannot bind the socket {address}: {error}"));
+        match error.kind() {
+            ErrorKind::AddrInUse => {
+                failure.hint("another ibsim, or server for its programs, has that name").into()
+            }
+            _ => failure.into(),
+        }
+    })
+}
+
+fn client(place: &Place, registrations: Vec<Registration>) -> Result<Client, ClientError> {
+    let mut client = Client::connect(&place.socket)?;
+    client.attach(place.node, place.port, registrations, ATTACH_PATIENCE)?;
+    Ok(client)
+}
+
+/// Takes everything that one read brings.
+fn read(client: &mut Client, mut take: impl FnMut(weft_wire::AddressedMad)) -> Result<(), ClientError> {
+    client.read_ready()?;
+    while let Some(message) = client.buffered()? {
+        match message {
+            ServerMessage::Receive(mad) => take(mad),
+            ServerMessage::Refused { reason } => return Err(ClientError::Refused { reason }),
+            _ => {}
+        }
+    }
+    Ok(())
+}

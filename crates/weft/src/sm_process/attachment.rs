@@ -1,0 +1,159 @@
+//! What the subnet manager is attached to: a port of an agent's device, or one of a fabric that ibsim emulates.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use rustix::event::PollFlags;
+use serde::{Deserialize, Serialize};
+use weft_sm::Input;
+use weft_umad::ibsim::{self, Program, Received};
+use weft_umad::{Client, ClientError, ServerMessage};
+use weft_wire::{AddressedMad, Guid, NodeType, PortNum};
+
+/// How long the other side has to answer an attachment.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a UDP server's name begins with.
+const UDP: &str = "udp:";
+
+/// Where the subnet manager attaches.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Place {
+    /// At a device of an agent.
+    Agent {
+        /// The agent's socket.
+        socket: PathBuf,
+        /// The node.
+        node: Guid,
+        /// Its port.
+        port: PortNum,
+    },
+    /// At a node of an ibsim.
+    Ibsim {
+        /// Its socket's name (`IBSIM_SOCKNAME`), or `udp:` and an address.
+        server: String,
+        /// The node, as `SIM_HOST` names it; empty is the first of its file.
+        node: String,
+    },
+}
+
+impl Place {
+    /// How many requests may be under way so that each answer finds room here; `None` is any number.
+    pub(super) fn window_max(&self) -> Option<u32> {
+        match self {
+            Self::Agent { .. } => None,
+            Self::Ibsim { server, .. } if server.starts_with(UDP) => Some(ibsim::UDP_WINDOW),
+            Self::Ibsim { .. } => Some(ibsim::local_window()),
+        }
+    }
+}
+
+/// An attachment that stands.
+#[derive(Debug)]
+pub(super) enum Attachment {
+    Agent(Client),
+    Ibsim(Program),
+}
+
+impl AsFd for Attachment {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Agent(client) => client.as_fd(),
+            Self::Ibsim(program) => program.as_fd(),
+        }
+    }
+}
+
+impl Attachment {
+    /// Attaches, and gives what the machine is told of it.
+    pub(super) fn open(place: &Place) -> anyhow::Result<(Self, Input)> {
+        match place {
+            Place::Agent { socket, node, port } => {
+                let mut client = Client::connect(socket)?;
+                let attached = client.attach(*node, *port, weft_sm::registrations(), PATIENCE)?;
+                let (node_guid, port_guid, port) = (attached.node, attached.port_guid, attached.port);
+                Ok((Self::Agent(client), Input::Attached { node_guid, port_guid, port }))
+            }
+            Place::Ibsim { server, node } => {
+                let program = match server.strip_prefix(UDP) {
+                    None => Program::connect(server, node, PATIENCE)?,
+                    Some(address) => {
+                        let address: SocketAddr =
+                            address.parse().with_context(|| format!("{server} is not udp:ADDRESS:PORT"))?;
+                        Program::connect_udp(address, node, PATIENCE)?
+                    }
+                };
+                program.set_issm(true, PATIENCE)?;
+                let info = program.node_info();
+                let port = match info.node_type {
+                    NodeType::Switch => PortNum::ZERO,
+                    _ => program.port_info().local_port_num,
+                };
+                let input = Input::Attached { node_guid: info.node_guid, port_guid: info.port_guid, port };
+                Ok((Self::Ibsim(program), input))
+            }
+        }
+    }
+
+    /// Takes a MAD to be sent with the next flush, or sooner.
+    pub(super) fn send(&mut self, mad: &AddressedMad) -> anyhow::Result<()> {
+        match self {
+            Self::Agent(client) => Ok(client.send(mad)?),
+            Self::Ibsim(program) => Ok(program.send(mad)?),
+        }
+    }
+
+    /// Sends what was taken, as far as the other side takes it.
+    pub(super) fn flush(&mut self) -> anyhow::Result<()> {
+        match self {
+            Self::Agent(client) => Ok(client.flush()?),
+            Self::Ibsim(program) => Ok(program.flush()?),
+        }
+    }
+
+    /// What to wait for.
+    pub(super) fn interest(&self) -> PollFlags {
+        match self {
+            Self::Ibsim(program) if program.is_waiting() => PollFlags::IN | PollFlags::OUT,
+            _ => PollFlags::IN,
+        }
+    }
+
+    /// Reads once, for whoever polls the descriptor; then take all that is [`Attachment::next`].
+    pub(super) fn read_ready(&mut self) -> anyhow::Result<()> {
+        match self {
+            Self::Agent(client) => Ok(client.read_ready()?),
+            // Datagrams are read one by one.
+            Self::Ibsim(_) => Ok(()),
+        }
+    }
+
+    /// The next input for the machine that is there already.
+    pub(super) fn next(&mut self) -> anyhow::Result<Option<Input>> {
+        loop {
+            match self {
+                Self::Agent(client) => match client.buffered()? {
+                    None => return Ok(None),
+                    Some(ServerMessage::Receive(mad)) => return Ok(Some(Input::Receive(mad))),
+                    Some(ServerMessage::PortChanged { up }) => {
+                        return Ok(Some(Input::PortChanged { up }));
+                    }
+                    Some(ServerMessage::Refused { reason }) => {
+                        return Err(ClientError::Refused { reason }.into());
+                    }
+                    Some(_) => {}
+                },
+                Self::Ibsim(program) => match program.try_recv()? {
+                    None => return Ok(None),
+                    Some(Received::Mad(mad)) => return Ok(Some(Input::Receive(mad))),
+                    // The machine's own clock says that nobody answers, and tries again.
+                    Some(Received::Unanswered(_)) => {}
+                },
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The server that programs under ibsim's library find a laboratory by, when nobody named one.
+
+use anyhow::Context;
+use rustix::io::{FdFlags, fcntl_setfd};
+
+use super::super::Lab;
+use crate::cli::IbsimPace;
+use crate::ibsim_process::{IbsimConfig, Listen};
+use crate::lab::launch::IBSIM;
+use crate::lab::process::Holder;
+use crate::lab::{Place, folder, plan, restart};
+
+/// The name of the laboratory's own server, or of one that is started now and ends with this process, which becomes
+/// the program, and with the processes that it leaves behind.
+pub(super) fn name(lab: &Lab) -> anyhow::Result<String> {
+    if let Some(listen) = &lab.record.ibsim
+        && Holder::of(&lab.folder.place(Place::IbsimLock))?.is_some()
+    {
+        return Ok(listen.to_string());
+    }
+    // One for each program, so that none takes another's slots.
+    let process = format!("{IBSIM}-{}", std::process::id());
+    let name = format!("weft-{}-{}", lab.folder.name(), std::process::id());
+    let config = IbsimConfig {
+        lock: lab.folder.locks().join(&process),
+        bound: true,
+        ..plan::ibsim_config(&lab.folder, Listen::Socket(name.clone()), &IbsimPace::default())
+    };
+    folder::write(&config.lock, b"")?;
+    let path = lab.folder.path().join(format!("{process}.json"));
+    folder::write(&path, &serde_json::to_vec_pretty(&config)?)?;
+    let line = restart::start(&lab.folder, IBSIM, &path, &process)?;
+    // The line stays open as long as anybody of the program lives, and when it closes the server ends.
+    fcntl_setfd(&line, FdFlags::empty()).context("cannot hand the server on to the program")?;
+    std::mem::forget(line);
+    Ok(name)
+}

@@ -1,0 +1,101 @@
+//! A weft laboratory of real processes, as a site for other people's programs.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use weft_topology::{Fabric, Node};
+use weft_wire::{Guid, PortNum};
+
+use crate::{Totals, output_of};
+
+/// A laboratory, taken down when dropped.
+pub struct Lab {
+    folder: TempDir,
+}
+
+/// Where cargo put `weft` when it built this test.
+///
+/// # Panics
+/// When it is not there.
+pub fn weft_program() -> PathBuf {
+    let test = std::env::current_exe().expect("a process knows its program");
+    let built = test.ancestors().nth(2).expect("tests lie in a folder of the target folder");
+    let program = built.join("weft");
+    assert!(program.exists(), "no {}: build it first with `cargo build -p weft`", program.display());
+    program
+}
+
+impl Lab {
+    /// Starts the agents of `fabric`, and with `options` whatever else.
+    ///
+    /// # Panics
+    /// When it does not come up; what it said is in the message.
+    pub fn start(fabric: &Fabric, options: &[&str]) -> Self {
+        let lab = Self { folder: tempfile::tempdir().expect("a scratch folder can be made") };
+        let file = lab.path("net.topo");
+        std::fs::write(&file, fabric.write_ibnetdiscover()).expect("the scratch folder can be written");
+        output_of(lab.weft(&["up"]).args(options).arg(&file));
+        lab
+    }
+
+    /// A scratch folder of the laboratory's.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A `weft` command that means this laboratory.
+    pub fn weft(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(weft_program());
+        command.args(arguments).env("WEFT_HOME", self.path("w")).env("NO_COLOR", "1").stdin(Stdio::null());
+        command.current_dir(self.folder.path());
+        command
+    }
+
+    /// A command of `program` at a node, by weft's own layer or by ibsim's protocol.
+    pub fn command(&self, program: &str, node: &Node, options: &[&str]) -> Command {
+        let mut command = self.weft(&["shell", "--at", &node.guid.to_string()]);
+        command.args(options).args(["--", program]);
+        command.env("OSM_TMP_DIR", self.folder.path()).env("OSM_CACHE_DIR", self.folder.path());
+        command
+    }
+
+    /// The LIDs that weft's subnet manager gave, in the form of `guid2lid`.
+    ///
+    /// # Panics
+    /// When the file is not there.
+    pub fn guid2lid(&self) -> String {
+        let file = self.path("w/default/guid2lid");
+        std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+    }
+
+    /// What the laboratory itself knows of a port's counters.
+    ///
+    /// # Panics
+    /// When `weft links --json` says something else than it should.
+    pub fn totals(&self, node: Guid, port: PortNum) -> Option<Totals> {
+        let text = output_of(&mut self.weft(&["links", "--json"]));
+        let links: Value = serde_json::from_str(&text).expect("--json prints JSON");
+        let ends = links.as_array()?.iter().flat_map(|link| [&link["a"], &link["b"]]);
+        let is_wanted = |end: &&Value| end["guid"] == node.to_string() && end["port"] == port.0;
+        let totals = &ends.into_iter().find(is_wanted)?["totals"];
+        let of = |name: &str| totals[name].as_u64();
+        Some(Totals {
+            xmit_packets: of("xmit_packets")?,
+            rcv_packets: of("rcv_packets")?,
+            xmit_words: of("xmit_words")?,
+            rcv_words: of("rcv_words")?,
+        })
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = self.weft(&["down", "--all"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    }
+}

@@ -1,0 +1,59 @@
+//! OpenSM as the running subnet manager of a fabric.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+
+/// A running OpenSM, ended when dropped.
+pub struct OpenSm {
+    process: Child,
+    said: Receiver<String>,
+}
+
+impl OpenSm {
+    /// Starts OpenSM with `command`, which knows where the fabric is, and waits until it says SUBNET UP. It writes
+    /// its tables (`guid2lid`, `opensm.fdbs`) into `folder`.
+    ///
+    /// # Panics
+    /// When it ends before; what it said is in the message.
+    pub fn start(mut command: Command, folder: &Path) -> Self {
+        let options = folder.join("opensm.conf");
+        // Without it, lines wait in its buffer until there are many.
+        std::fs::write(&options, "force_log_flush TRUE\n").expect("the folder can be written");
+        // Log flag 0x40 makes it write its tables.
+        command.args(["-D", "0x43", "-f", "stdout", "-F"]).arg(&options);
+        command.env("OSM_TMP_DIR", folder).env("OSM_CACHE_DIR", folder).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = command.spawn().expect("OpenSM must be installed: apt-get install opensm");
+        let lines = BufReader::new(process.stdout.take().expect("piped")).lines().map_while(Result::ok);
+        let (send, said) = mpsc::channel();
+        // It must be read to the end, or it waits for room in the pipe.
+        std::thread::spawn(move || lines.for_each(|line| drop(send.send(line))));
+        let mut manager = Self { process, said };
+        manager.wait_for("SUBNET UP");
+        manager
+    }
+
+    /// Reads what it says until a line contains `text`.
+    ///
+    /// # Panics
+    /// When it ends before.
+    pub fn wait_for(&mut self, text: &str) {
+        let mut said = Vec::new();
+        while let Ok(line) = self.said.recv() {
+            if line.contains(text) {
+                return;
+            }
+            said.push(line);
+        }
+        panic!("OpenSM ends without {text:?}:\n{}", said.join("\n"));
+    }
+}
+
+impl Drop for OpenSm {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
