@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
 use weft_topology::Fabric;
+use weft_umad::ibsim::Address;
 
 /// An ibsim that simulates one fabric, until dropped.
 pub struct Ibsim {
@@ -53,6 +54,11 @@ impl Ibsim {
             said.push('\n');
             // This is the last line that it prints before it serves.
             if line.starts_with("MaxMcastCap") {
+                // Its sockets are there a moment later.
+                let control = Address::named(&socket, "ctl");
+                while !control.is_taken() && matches!(process.try_wait(), Ok(None)) {
+                    std::thread::yield_now();
+                }
                 return Self { process, folder, socket };
             }
         }

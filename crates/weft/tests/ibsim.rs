@@ -6,7 +6,7 @@
 mod common;
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -159,6 +159,16 @@ fn a_request_that_nobody_answers_comes_back() {
     assert_eq!(program.recv(PATIENCE).unwrap(), Some(Received::Unanswered(request)));
 }
 
+/// A process that ends with its test.
+struct Ends(Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn a_fabric_that_ibsim_emulates_is_brought_up_and_its_tables_hold() {
     let home = Home::new();
@@ -166,7 +176,8 @@ fn a_fabric_that_ibsim_emulates_is_brought_up_and_its_tables_hold() {
     let server = name();
     let mut ibsim = Command::new("ibsim");
     ibsim.args(["-s", "-n"]).arg(&tree).env("IBSIM_SOCKNAME", &server);
-    let mut ibsim = ibsim.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let ibsim = ibsim.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let _ends = Ends(ibsim);
     let control = Address::named(&server, "ctl");
     wait_until("ibsim serves", || control.is_taken());
     std::fs::create_dir_all(home.base()).unwrap();
@@ -191,6 +202,4 @@ fn a_fabric_that_ibsim_emulates_is_brought_up_and_its_tables_hold() {
         let path = output(stock(&home, &server, "ibtracert").args([from, to]));
         assert!(path.contains("To ca") || path.contains("To {"), "{path}");
     }
-    let _ = ibsim.kill();
-    let _ = ibsim.wait();
 }
