@@ -125,7 +125,7 @@ fn packets(ibsim: &Ibsim, fabric: &Fabric) -> u32 {
         mgmt_class: MgmtClass::Perf,
         class_version: 1,
         method: Method::Get,
-        attribute_id: AttributeId::PortCounters,
+        attribute_id: AttributeId::PORT_COUNTERS,
         ..MadHeader::default()
     });
     let mut data = [0; 192];

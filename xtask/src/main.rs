@@ -36,6 +36,8 @@ fn ci() -> Result<()> {
     cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
     cargo_with(&["doc", "--workspace", "--no-deps", "--locked"], &[("RUSTDOCFLAGS", "-D warnings")])?;
     cargo(&["test", "--doc", "--workspace", "--locked"])?;
+    // Tests of real processes start the programs and the library from cargo's folder.
+    cargo(&["build", "--workspace", "--locked"])?;
     cargo(&["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])
 }
 
