@@ -38,6 +38,7 @@ pub fn administration(bytes: &[u8]) {
             if let Output::Send(sent) = output
                 && sent.mad.class() == MgmtClass::SubnAdm
                 && sent.mad.method() != Method::Report
+                && !is_control(&sent.mad)
             {
                 answers.push(sent);
             }
@@ -59,6 +60,11 @@ pub fn administration(bytes: &[u8]) {
         manager.handle_timeout(now);
     }
     assert!(manager.progress().lids >= 3);
+}
+
+/// Whether it is an acknowledgement or the end of a transfer.
+fn is_control(mad: &Mad) -> bool {
+    mad.is_rmpp_active() && mad.rmpp().kind != RmppType::Data
 }
 
 /// An answer goes where the request came from, says which one it answers, and shows no key.

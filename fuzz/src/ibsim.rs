@@ -1,5 +1,7 @@
 //! The two sockets of the server of ibsim's protocol.
 
+#![allow(clippy::disallowed_types, reason = "the server is told the time as its driver reads it")]
+
 use std::time::{Duration, Instant};
 
 use weft_umad::ibsim::{

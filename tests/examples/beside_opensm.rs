@@ -1,15 +1,32 @@
-//! One fabric, two subnet managers, one run: OpenSM on ibsim beside weft's own on a packed laboratory.
+//! One fabric, two subnet managers, one run: OpenSM and weft's own in turns, both managing the same ibsim fabric.
 //!
 //!     cargo build --release && cargo run --release -p weft-judges --example beside_opensm -- FILE [ROUNDS]
 //!
-//! OpenSM's time is from the first line of its log to SUBNET UP; weft's is the manager's part, from its first SMP to
-//! SUBNET UP, as `weft status` tells it. They take turns, and the medians and their ratios are printed.
+//! Each round and manager has an ibsim of its own, so that nobody finds what another left behind. Both route by
+//! min-hop, and neither writes tables of service levels. OpenSM runs as `opensm -o -r -R minhop --maxsmps W`, at its
+//! default window of 4, at 16 and at 64; its time is that of its log, from the first line to SUBNET UP, so what it
+//! takes to start is not counted. weft's is from before the process is started to SUBNET UP. The medians are printed,
+//! their ratios, and how many MADs each sent: PortXmitPkts of the port that both sit behind, as ibsim counts it.
+//!
+//! Beside them stands what ibsim can do at all: NodeInfo of its own node, asked with a window of 1, 4 and 10.
 
-use std::path::Path;
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use weft_judges::{Ibsim, output_of};
+use weft_judges::{Ibsim, output_of, weft_program};
 use weft_topology::Fabric;
+use weft_umad::ibsim::{Program, Received};
+use weft_wire::{
+    AddressedMad, AttributeId, DirectedSmp, Lid, Mad, MadHeader, Method, MgmtClass, PerfMad, PortCounters,
+    ServiceLevel,
+};
+
+/// OpenSM's windows: its default, and those at which it may be at its best. Without any limit it hangs ibsim.
+const WINDOWS: [u32; 3] = [4, 16, 64];
+
+/// Round trips of each ping.
+const PINGS: u32 = 20_000;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -17,46 +34,124 @@ fn main() {
     let rounds: usize = arguments.next().map_or(5, |rounds| rounds.parse().expect("ROUNDS is a number"));
     let text = std::fs::read_to_string(&file).expect("the topology file can be read");
     let fabric = weft_topology::parse(&file, &text).unwrap_or_else(|error| panic!("{error}"));
-    let ibsim = Ibsim::start(&fabric);
-    let mut times: [Vec<f64>; 3] = Default::default();
+    let (hosts, switches) = (fabric.hosts().count(), fabric.switches().count());
+    println!("{file}: {hosts} hosts, {switches} switches, medians of {rounds}");
+    ceiling(&Ibsim::start(&fabric));
+    let mut opensm: [Vec<Run>; 3] = Default::default();
+    let mut weft: [Vec<Run>; 2] = Default::default();
     for _ in 0..rounds {
-        times[0].push(opensm(&ibsim, &fabric, 4));
-        times[1].push(opensm(&ibsim, &fabric, 64));
-        times[2].push(weft(&file));
+        for (window, runs) in WINDOWS.into_iter().zip(&mut opensm) {
+            runs.push(opensm_run(&Ibsim::start(&fabric), &fabric, window));
+        }
+        for (window, runs) in [4, 10].into_iter().zip(&mut weft) {
+            runs.push(weft_run(&Ibsim::start(&fabric), &fabric, window));
+        }
     }
-    let [default, wide, weft] = times.map(median);
-    println!(
-        "{file}: {} hosts, {} switches, median of {rounds}",
-        fabric.hosts().count(),
-        fabric.switches().count()
-    );
-    println!("OpenSM on ibsim, window 4     {default:.3} s");
-    println!("OpenSM on ibsim, window 64    {wide:.3} s");
-    println!(
-        "weft sm, packed, window 4     {weft:.3} s, {:.2} and {:.2} of the two",
-        weft / default,
-        weft / wide
-    );
+    let opensm = opensm.map(median);
+    for (window, run) in WINDOWS.into_iter().zip(&opensm) {
+        println!("OpenSM, window {window:<3} {:>8.3} s {:>9} MADs", run.seconds, run.mads);
+    }
+    let best = opensm.iter().map(|run| run.seconds).fold(f64::INFINITY, f64::min);
+    for (window, run) in [4, 10].into_iter().zip(weft.map(median)) {
+        let (default, best) = (opensm[0].seconds / run.seconds, best / run.seconds);
+        println!(
+            "weft sm, window {window:<3}{:>8.3} s {:>9} MADs; {default:.2} times as fast as OpenSM at its default, {best:.2} as at its best",
+            run.seconds, run.mads
+        );
+    }
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
+/// One bring-up.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    seconds: f64,
+    mads: u32,
 }
 
-/// OpenSM leaves its state in the simulator, so each round begins with a relinked fabric: a fresh ibsim would do the
-/// same at a higher price, and OpenSM's `-r` makes it assign all LIDs anew.
-fn opensm(ibsim: &Ibsim, fabric: &Fabric, window: u32) -> f64 {
-    let host = fabric.hosts().next().expect("the fabric has a host").1.id.clone();
+fn median(mut runs: Vec<Run>) -> Run {
+    runs.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    runs[runs.len() / 2]
+}
+
+/// How many MADs ibsim answers in a second.
+fn ceiling(ibsim: &Ibsim) {
+    let patience = Duration::from_secs(5);
+    let mut program = Program::connect(ibsim.socket(), "", patience).expect("ibsim takes a program");
+    let mut mad = Mad::default();
+    mad.set_header(&MadHeader {
+        base_version: 1,
+        mgmt_class: MgmtClass::SubnDirected,
+        class_version: 1,
+        method: Method::Get,
+        attribute_id: AttributeId::NodeInfo,
+        ..MadHeader::default()
+    });
+    DirectedSmp::dr_slid.set(&mut mad.0, Lid::PERMISSIVE);
+    DirectedSmp::dr_dlid.set(&mut mad.0, Lid::PERMISSIVE);
+    let ping = AddressedMad::smp(Lid::PERMISSIVE, mad);
+    for window in [1, 4, 10] {
+        let start = Instant::now();
+        for sent in 0..PINGS + window {
+            if sent >= window {
+                let answer = program.recv(patience).expect("ibsim lives");
+                assert!(matches!(answer, Some(Received::Mad(_))), "{answer:?}");
+            }
+            if sent < PINGS {
+                program.send(&ping).expect("ibsim lives");
+            }
+        }
+        println!(
+            "ibsim's ceiling, window {window:<3} {:>9.0} MADs/s",
+            f64::from(PINGS) / start.elapsed().as_secs_f64()
+        );
+    }
+}
+
+/// The host that both managers sit at.
+fn host(fabric: &Fabric) -> &str {
+    &fabric.hosts().next().expect("the fabric has a host").1.id
+}
+
+/// How many packets the host has sent.
+fn packets(ibsim: &Ibsim, fabric: &Fabric) -> u32 {
+    let patience = Duration::from_secs(5);
+    let mut program =
+        Program::connect(ibsim.socket(), host(fabric), patience).expect("ibsim takes a program");
+    let port = program.port_info();
+    let (lid, port_select) = (port.lid, port.local_port_num);
+    let mut mad = Mad::default();
+    mad.set_header(&MadHeader {
+        base_version: 1,
+        mgmt_class: MgmtClass::Perf,
+        class_version: 1,
+        method: Method::Get,
+        attribute_id: AttributeId::PORT_COUNTERS,
+        ..MadHeader::default()
+    });
+    let mut data = [0; 192];
+    let asked = PortCounters { port_select, ..PortCounters::decode(&[0; PortCounters::SIZE]) };
+    data[..PortCounters::SIZE].copy_from_slice(&asked.encode());
+    PerfMad::data.set(&mut mad.0, data);
+    program.send(&AddressedMad::gmp(lid, ServiceLevel(0), mad)).expect("ibsim lives");
+    match program.recv(patience).expect("ibsim lives") {
+        Some(Received::Mad(answer)) => {
+            let data = PerfMad::data.get(&answer.mad.0);
+            PortCounters::decode(data.first_chunk().expect("the counters are shorter")).port_xmit_pkts
+        }
+        other => panic!("no counters: {other:?}"),
+    }
+}
+
+fn opensm_run(ibsim: &Ibsim, fabric: &Fabric, window: u32) -> Run {
     let log = ibsim.folder().join("timed.log");
-    let _ = std::fs::remove_file(&log);
-    let mut command = ibsim.command("opensm", &host);
+    let mut command = ibsim.command("opensm", host(fabric));
     command.args(["-o", "-r", "-R", "minhop", "--maxsmps", &window.to_string(), "-f"]).arg(&log);
     output_of(&mut command);
+    let mads = packets(ibsim, fabric);
     let text = std::fs::read_to_string(&log).expect("OpenSM wrote its log");
     let first = text.lines().find_map(seconds).expect("the log has a first line");
     let up = text.lines().filter(|line| line.contains("SUBNET UP")).find_map(seconds);
-    up.expect("OpenSM says SUBNET UP") - first
+    Run { seconds: up.expect("OpenSM says SUBNET UP") - first, mads }
 }
 
 /// The time of day of a log line: `Nov 20 10:47:25 590492 [….`
@@ -68,16 +163,22 @@ fn seconds(line: &str) -> Option<f64> {
     Some(hours * 3600.0 + minutes * 60.0 + seconds + micros / 1e6)
 }
 
-fn weft(file: &str) -> f64 {
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/weft");
-    let run = |arguments: &[&str]| {
-        let mut command = Command::new(&program);
-        output_of(command.args(["--lab", "beside-opensm"]).args(arguments))
-    };
-    run(&["up", "--pack", "all", file]);
-    let status = run(&["status"]);
-    run(&["down"]);
-    let line = status.lines().find_map(|line| line.strip_prefix("last heavy sweep: "));
-    let took = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-    took.unwrap_or_else(|| panic!("no time in {status}"))
+fn weft_run(ibsim: &Ibsim, fabric: &Fabric, window: u32) -> Run {
+    let mut command = Command::new(weft_program());
+    command.args(["sm", "--ibsim", ibsim.socket(), "--at", host(fabric), "--once"]);
+    command.args(["--max-wire-smps", &window.to_string()]);
+    let start = Instant::now();
+    let mut child = command
+        .env("WEFT_LOG", "error")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("piped"))
+        .read_line(&mut line)
+        .expect("it says what became of it");
+    let seconds = start.elapsed().as_secs_f64();
+    assert!(child.wait().expect("it ends").success() && line.starts_with("SUBNET UP"), "{line}");
+    Run { seconds, mads: packets(ibsim, fabric) }
 }

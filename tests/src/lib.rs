@@ -38,6 +38,7 @@ impl Ibsim {
         let socket = format!("weft-{}-{}", std::process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
         let mut process = Command::new("ibsim")
             .args(["-s", "-n"])
+            .args(limits(fabric))
             .arg(&file)
             .env("IBSIM_SOCKNAME", &socket)
             .stdin(Stdio::null())
@@ -57,6 +58,11 @@ impl Ibsim {
         }
         let _ = process.wait();
         panic!("ibsim does not take the file:\n{said}");
+    }
+
+    /// Its name: `IBSIM_SOCKNAME`.
+    pub fn socket(&self) -> &str {
+        &self.socket
     }
 
     /// A folder of the simulator's own.
@@ -84,6 +90,19 @@ impl Drop for Ibsim {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// What ibsim must be told of a fabric that is larger than it expects: nodes, switches, ports, entries in a forwarding table.
+fn limits(fabric: &Fabric) -> [String; 4] {
+    let nodes = fabric.nodes().len();
+    let ports: usize = fabric.nodes().iter().map(|node| usize::from(node.port_count()) + 1).sum();
+    let at_least = |option: char, least: usize, needed: usize| format!("-{option}{}", least.max(needed));
+    [
+        at_least('N', 2048, nodes + 1),
+        at_least('S', 256, fabric.switches().count() + 1),
+        at_least('P', 13_312, ports + 1),
+        at_least('L', 30_720, 0xc000.min(nodes * 2)),
+    ]
 }
 
 /// Where Debian puts the library that stands between libibumad and ibsim.

@@ -186,6 +186,18 @@ fn a_table_of_many_segments() {
     }
 }
 
+/// Some programs number all their requests alike.
+#[test]
+fn the_same_transaction_twice() {
+    let mut world = World::new(1, 0, 5000);
+    for answers in 1..4 {
+        world.ask(Method::GetTable, 5, 200, 1000, 0);
+        world.run(world.now + Time::from_secs(1));
+        assert_eq!((world.answers.len(), world.asked), (answers, answers));
+        assert_eq!(world.answers[answers - 1].0, 0);
+    }
+}
+
 #[test]
 fn both_ways_at_once() {
     let mut world = World::new(1, 0, 30_000);

@@ -1,10 +1,14 @@
-//! A program at a node that asks subnet administration, over the data lanes like everybody.
+//! A program at a node that asks subnet administration, through its host's MAD layer and over the data lanes like
+//! everybody.
 
 use weft_device::{ClientId, Input};
-use weft_machine::Time;
-use weft_mgmt::rmpp::{Inbox, InboxLimits};
+use weft_host::mad::{self, AgentId, AgentRequest, MadLayer};
+use weft_machine::Machine;
 use weft_topology::NodeIndex;
-use weft_wire::{AddressedMad, Mad, MgmtClass, SA_CLASS_VERSION, SaMad, ServiceLevel, TransactionId};
+use weft_wire::{
+    AddressedMad, Mad, MethodMask, MgmtClass, Oui, QpNum, RMPP_VERSION, SA_CLASS_VERSION, SaMad,
+    ServiceLevel, TransactionId,
+};
 
 use crate::Simulation;
 
@@ -12,8 +16,8 @@ use crate::Simulation;
 const ASKER: ClientId = ClientId(0xfff1);
 
 /// How long it waits before it asks again, and how often it does.
-const PATIENCE: Time = Time::from_secs(10);
-const ATTEMPTS: u32 = 4;
+const PATIENCE_MS: u32 = 10_000;
+const RETRIES: u32 = 3;
 
 /// What subnet administration has answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,39 +44,56 @@ impl Simulation {
         // Something happens in every exchange, so no two have the same number.
         let id = self.statistics().happenings & 0xffff_ffff;
         SaMad::transaction_id.set(&mut mad.0, TransactionId(id));
-        let request = AddressedMad::gmp(manager, ServiceLevel(0), mad);
+        let registration = AgentRequest {
+            qp: QpNum::GSI,
+            class: MgmtClass::SubnAdm,
+            class_version: SA_CLASS_VERSION,
+            oui: Oui(0),
+            methods: MethodMask::default(),
+            rmpp_version: RMPP_VERSION,
+        };
+        let mut layer = MadLayer::default();
+        layer.handle_input(self.now(), mad::Input::Register { request: 0, registration });
+        let address = mad::Address::from(&AddressedMad::gmp(manager, ServiceLevel(0), mad));
+        let (agent, timeout_ms, retries, data) = (AgentId(0), PATIENCE_MS, RETRIES, mad.0.to_vec());
+        layer.handle_input(self.now(), mad::Input::Send { agent, address, timeout_ms, retries, data });
         self.feed(node, Input::Attach { client: ASKER, port, registrations: Vec::new() });
-        let mut inbox = Inbox::new(InboxLimits::default());
-        let answer = (0..ATTEMPTS).find_map(|_| self.exchange(node, &request, &mut inbox));
+        let answer = self.exchange(node, &mut layer);
         self.feed(node, Input::Detach { client: ASKER });
         answer
     }
 
-    /// One attempt.
-    fn exchange(&mut self, node: NodeIndex, request: &AddressedMad, inbox: &mut Inbox) -> Option<SaAnswer> {
-        self.feed(node, Input::Send { client: ASKER, mad: *request });
-        let mut limit = self.now() + PATIENCE;
-        while self.step(limit) {
+    /// Drives the host's MAD layer until it delivers something.
+    fn exchange(&mut self, node: NodeIndex, layer: &mut MadLayer) -> Option<SaAnswer> {
+        loop {
+            while let Some(output) = layer.poll_output() {
+                match output {
+                    mad::Output::Transmit(mad) => self.feed(node, Input::Send { client: ASKER, mad }),
+                    mad::Output::Deliver { status, data, .. } => {
+                        return (status == 0).then(|| SaAnswer::from_message(&data)).flatten();
+                    }
+                    _ => {}
+                }
+            }
+            let due = layer.poll_timeout()?;
+            if !self.step(due) {
+                self.run_until(due);
+            }
+            layer.handle_timeout(self.now());
             for (at, client, mad) in std::mem::take(&mut self.delivered) {
-                if (at, client) != (node, ASKER) {
-                    continue;
-                }
-                if !mad.mad.is_rmpp_active() {
-                    return Some(SaAnswer { head: mad.mad, records: mad.mad.0[56..].to_vec() });
-                }
-                // It listens, so it goes on waiting.
-                limit = self.now() + PATIENCE;
-                let received = inbox.handle(self.now(), &mad);
-                while let Some(ack) = inbox.poll_transmit() {
-                    self.feed(node, Input::Send { client: ASKER, mad: ack });
-                }
-                if let Some(received) = received {
-                    let mut head = Mad::default();
-                    head.0[..56].copy_from_slice(received.data.get(..56)?);
-                    return Some(SaAnswer { head, records: received.data[56..].to_vec() });
+                if (at, client) == (node, ASKER) {
+                    layer.handle_input(self.now(), mad::Input::Receive(mad));
                 }
             }
         }
-        None
+    }
+}
+
+impl SaAnswer {
+    fn from_message(message: &[u8]) -> Option<Self> {
+        let (headers, records) = message.split_at_checked(MgmtClass::SubnAdm.data_offset())?;
+        let mut head = Mad::default();
+        head.0[..headers.len()].copy_from_slice(headers);
+        Some(Self { head, records: records.to_vec() })
     }
 }

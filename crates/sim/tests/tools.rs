@@ -1,5 +1,7 @@
 //! What diagnostic tools ask of a whole fabric, from hosts and from switches.
 
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
 use weft_device::Counters;
 use weft_machine::Time;
 use weft_mgmt::{DirectedPath, Request, SmpRoute, perf};

@@ -4,6 +4,7 @@ mod bench;
 mod capture;
 mod ibsim;
 mod shell;
+mod topo;
 
 use std::path::PathBuf;
 
@@ -14,6 +15,7 @@ pub(crate) use bench::{BenchSmpArgs, BenchUpArgs, BenchVerb};
 pub(crate) use capture::{CaptureArgs, Ring};
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};
 pub(crate) use shell::{ShellArgs, SysfsArgs};
+pub(crate) use topo::{GenArgs, GenKind, TopoVerb};
 
 /// A distributed emulator of InfiniBand fabrics
 ///
@@ -326,120 +328,6 @@ pub(crate) enum FaultVerb {
         #[arg(value_name = "NODE:PORT")]
         port: String,
     },
-}
-
-/// `topo`
-#[derive(Debug, Subcommand)]
-pub(crate) enum TopoVerb {
-    /// Write the topology file of a well-known kind of fabric
-    Gen(Box<GenArgs>),
-    /// Say whether a file is right, and what it holds
-    Check {
-        /// The file
-        file: PathBuf,
-        /// Print JSON instead of a table
-        #[arg(long)]
-        json: bool,
-    },
-    /// Compare two cablings up to names and LIDs; the exit code is 1 when they differ
-    Diff {
-        /// One file
-        left: PathBuf,
-        /// The other file
-        right: PathBuf,
-        /// Print JSON instead of a table
-        #[arg(long)]
-        json: bool,
-    },
-    /// Print the nodes and cables of a file
-    Show {
-        /// The file
-        file: PathBuf,
-        /// Print JSON instead of a table
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-/// The kinds of fabric that can be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum GenKind {
-    /// Extended generalised fat-tree: `--children` and `--parents`, hosts' level first
-    Xgft,
-    /// The same with `--parallel` cables between neighbours
-    Pgft,
-    /// The largest tree of switches with `--radix` ports and `--levels` levels
-    Rlft,
-    /// k-ary n-tree: `--arity` and `--levels`
-    Kary,
-    /// Mesh of `--dims`
-    Mesh,
-    /// Torus of `--dims`
-    Torus,
-    /// Ring of `--switches`
-    Ring,
-    /// Hypercube of `--dimension`
-    Hypercube,
-    /// Dragonfly of groups of `--routers` switches with `--global` cables each; `--groups` of them or as many as fit
-    Dragonfly,
-    /// Irregular: `--switches`, `--hosts`, further `--cables` and `--parallel` ones, from `--seed`
-    Random,
-}
-
-/// `topo gen`
-#[derive(Debug, Args)]
-pub(crate) struct GenArgs {
-    /// The kind of fabric
-    pub(crate) kind: GenKind,
-    /// Children per node, per level from the hosts up (xgft, pgft), such as 18,36
-    #[arg(long, value_delimiter = ',', value_name = "M1,M2,…")]
-    pub(crate) children: Vec<u32>,
-    /// Parents per node, per level from the hosts up (xgft, pgft), such as 1,18
-    #[arg(long, value_delimiter = ',', value_name = "W1,W2,…")]
-    pub(crate) parents: Vec<u32>,
-    /// Parallel cables, per level from the hosts up (pgft), or in all (random)
-    #[arg(long, value_delimiter = ',', value_name = "P1,P2,…")]
-    pub(crate) parallel: Vec<u32>,
-    /// k of a k-ary n-tree
-    #[arg(long)]
-    pub(crate) arity: Option<u32>,
-    /// Levels of switches (rlft), n of a k-ary n-tree
-    #[arg(long)]
-    pub(crate) levels: Option<u32>,
-    /// Switches per dimension (mesh, torus), such as 4,4,4
-    #[arg(long, value_delimiter = ',', value_name = "D1,D2,…")]
-    pub(crate) dims: Vec<u32>,
-    /// Dimension of a hypercube
-    #[arg(long)]
-    pub(crate) dimension: Option<u32>,
-    /// Switches (ring, random)
-    #[arg(long)]
-    pub(crate) switches: Option<u32>,
-    /// Cables between switches besides those of a tree (random)
-    #[arg(long)]
-    pub(crate) cables: Option<u32>,
-    /// Groups (dragonfly)
-    #[arg(long)]
-    pub(crate) groups: Option<u32>,
-    /// Switches per group (dragonfly)
-    #[arg(long)]
-    pub(crate) routers: Option<u32>,
-    /// Global cables per switch (dragonfly)
-    #[arg(long)]
-    pub(crate) global: Option<u32>,
-    /// Ports per switch; by default as many as the fabric needs
-    #[arg(long)]
-    pub(crate) radix: Option<u8>,
-    /// Hosts per switch, 1 by default; for trees, hosts in all, spread evenly over the leaves, as many as fit by
-    /// default; for random fabrics, hosts in all
-    #[arg(long)]
-    pub(crate) hosts: Option<u32>,
-    /// The seed of random fabrics
-    #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// The file to write; by default standard output
-    #[arg(long, short)]
-    pub(crate) output: Option<PathBuf>,
 }
 
 /// `sim`

@@ -16,6 +16,12 @@ pub(super) const CASES: &[Case] = &[
     case("ibsysstat LID ping", "an answer", |site| sysstat(site, &["ping"])),
     case("ibsysstat LID cpu", "the host's processors", |site| sysstat(site, &["cpu"])),
     case("50 tools at once", "each the right answer", many_at_once).beyond_protocol("it has ten slots"),
+    // The last, since a link that went down is an error that counters keep.
+    case(
+        "ibportstate LID PORT disable, enable, reset",
+        "the port goes down and comes back",
+        super::smp::port_state_changes,
+    ),
 ];
 
 fn answered(text: &str, count: u32) -> Result<(), String> {

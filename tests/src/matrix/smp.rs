@@ -37,11 +37,6 @@ pub(super) const CASES: &[Case] = &[
     case("dump_mfts", "every switch", dump_multicast),
     case("ibtracert A B", "every hop of the paths to all hosts", trace_route),
     case("ibportstate LID PORT query", "states of a port and of its peer", port_state),
-    case(
-        "ibportstate LID PORT disable, enable, reset",
-        "the port goes down and comes back",
-        port_state_changes,
-    ),
     case("smpdump -D PATH ATTRIBUTE", "the bytes of NodeInfo", dump),
 ];
 
@@ -313,7 +308,7 @@ fn host_cable(site: &Site<'_>) -> Result<(NodeIndex, PortNum), String> {
     if is_switch { Ok((peer.node, peer.port)) } else { Err("a host that hangs on a host".into()) }
 }
 
-fn port_state_changes(site: &Site<'_>) -> Result<(), String> {
+pub(super) fn port_state_changes(site: &Site<'_>) -> Result<(), String> {
     let (switch, port) = host_cable(site)?;
     let (lid, port) = (site.lid(switch).to_string(), port.to_string());
     let until = |state: &str| {

@@ -98,7 +98,8 @@ fn what_is_wrong_with_packets_that_come_in() {
     assert_eq!(errors(&mut bench, 1), [2, 3, 0, 1, 0, 0]);
     let mut table = SlToVlTable::default();
     table.lanes[1] = VirtualLane::MANAGEMENT;
-    table.lanes[2] = VirtualLane(8);
+    // A lane that the port of departure does not have.
+    table.lanes[2] = VirtualLane(9);
     bench.ask(Method::Set, AttributeId::SlToVlTable, 0x0102, &table.encode());
     assert_eq!(drop_reason(&bench.receive(ONE, datagram(0, 1, 8, 64))), Some(DropReason::NoLane));
     assert_eq!(drop_reason(&bench.receive(ONE, datagram(0, 2, 8, 64))), Some(DropReason::NoLane));

@@ -165,6 +165,10 @@ impl MadLayer {
         if (waits || by_rmpp) && self.sends.len() >= self.limits.sends {
             return Err(SendError::TooMany);
         }
+        if let Some(method) = mad.method().response() {
+            // A program may use a transaction id again at once.
+            self.rmpp.inbox.expect_again(&TransferId { method, ..TransferId::of_message(&addressed) });
+        }
         let (address, retries_left) = (sending.address, sending.retries);
         let phase = if by_rmpp {
             let timing = timing(timeout, sending.retries);

@@ -276,6 +276,13 @@ impl Inbox {
         partial && self.forget(id).is_some()
     }
 
+    /// Acknowledges a message that was complete no more: another with the same id is expected.
+    pub fn expect_again(&mut self, id: &TransferId) {
+        if matches!(self.transfers.get(id), Some((Transfer::Complete { .. }, _))) {
+            self.forget(id);
+        }
+    }
+
     /// Tells the sender of a segment that nobody here waits for its message, and forgets what has come of it.
     pub fn turn_away(&mut self, mad: &AddressedMad) {
         self.stats.useless += 1;

@@ -17,6 +17,7 @@
 //!
 //! Rules where the architecture leaves a choice, or where Linux, whose programs are to find what they know, makes one:
 //!
+//! * A sender pauses for a millisecond after 256 segments, however wide the window.
 //! * A sender begins with a window of one segment, unless the receiver granted one beforehand (the turn-around of
 //!   a double-sided transfer). When time runs out it begins again behind the last segment acknowledged.
 //! * A receiver keeps what comes out of order inside its window. It acknowledges at the end of the window, the end of

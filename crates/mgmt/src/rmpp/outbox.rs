@@ -246,13 +246,8 @@ impl Outbox {
         let Some(transfer) = self.transfers.get_mut(&id) else { return };
         let failure = match transfer.sender.state() {
             State::Sending => {
-                let due = transfer.sender.due();
-                if due != transfer.due {
-                    self.timers.remove(&(transfer.due, id));
-                    self.timers.insert((due, id));
-                    transfer.due = due;
-                }
-                return self.ready.push_back(id);
+                self.ready.push_back(id);
+                return self.retime(id);
             }
             State::Done => None,
             State::Failed(failure) => Some(failure),
@@ -267,22 +262,31 @@ impl Outbox {
         self.ready.push_back(id);
     }
 
+    /// Brings the timer of a transfer that is not finished up to date.
+    fn retime(&mut self, id: TransferId) {
+        let Some(transfer) = self.transfers.get_mut(&id) else { return };
+        let due = transfer.sender.due();
+        if transfer.sender.state() == State::Sending && due != transfer.due {
+            self.timers.remove(&(transfer.due, id));
+            self.timers.insert((due, id));
+            transfer.due = due;
+        }
+    }
+
     /// The next packet to be sent.
     pub fn poll_transmit(&mut self, now: Time) -> Option<AddressedMad> {
         while let Some(&id) = self.ready.front() {
-            if let Some(transfer) = self.transfers.get_mut(&id)
-                && let Some((mad, again)) = transfer.sender.poll(now)
-            {
-                let to = AddressedMad { mad, ..transfer.to };
-                if mad.rmpp().kind == RmppType::Data {
+            let next = self.transfers.get_mut(&id).and_then(|transfer| {
+                let (mad, again) = transfer.sender.poll(now)?;
+                Some((AddressedMad { mad, ..transfer.to }, again))
+            });
+            self.retime(id);
+            if let Some((mad, again)) = next {
+                if mad.mad.rmpp().kind == RmppType::Data {
                     self.stats.segments += 1;
                     self.stats.resent += u64::from(again);
-                    let due = transfer.sender.due();
-                    self.timers.remove(&(transfer.due, id));
-                    self.timers.insert((due, id));
-                    transfer.due = due;
                 }
-                return Some(to);
+                return Some(mad);
             }
             self.ready.pop_front();
             if self.transfers.get(&id).is_some_and(|transfer| transfer.sender.state() != State::Sending) {

@@ -5,6 +5,11 @@ use weft_wire::{MAD_SIZE, Mad, Method, RMPP_END, RMPP_VERSION, RmppHeader, RmppT
 
 use super::{Failure, RESP_TIME_UNKNOWN, Timing, control, ending};
 
+/// Segments handed out without a pause: the other end may grant a window of four thousand million.
+const BURST: u32 = 256;
+/// The pause after that many.
+const PAUSE: Time = Time::from_millis(1);
+
 /// What has become of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -35,6 +40,10 @@ pub(super) struct Sender {
     /// What the receiver said of itself.
     peer_resp_time: u8,
     retries_left: u32,
+    /// Segments that may be handed out before the next pause.
+    burst_left: u32,
+    /// Waits for the end of a pause, not for an acknowledgement.
+    paused: bool,
     due: Time,
     ends: Time,
     state: State,
@@ -60,6 +69,8 @@ impl Sender {
             resp_time,
             peer_resp_time: RESP_TIME_UNKNOWN,
             retries_left: timing.retries,
+            burst_left: BURST,
+            paused: false,
             due: now + timing.ack_timeout,
             ends: now + timing.total,
             state: State::Sending,
@@ -123,6 +134,14 @@ impl Sender {
         if self.state != State::Sending || self.sent >= self.window_last.min(self.segments) {
             return None;
         }
+        if self.burst_left == 0 {
+            if !self.paused {
+                self.paused = true;
+                self.due = now + PAUSE;
+            }
+            return None;
+        }
+        self.burst_left -= 1;
         self.sent += 1;
         let again = self.sent <= self.sent_max;
         self.sent_max = self.sent_max.max(self.sent);
@@ -176,6 +195,9 @@ impl Sender {
             return false;
         } else {
             let news = segment > self.acked || window_last > self.window_last;
+            if news {
+                (self.burst_left, self.paused) = (BURST, false);
+            }
             if segment > self.acked {
                 self.retries_left = self.timing.retries;
             }
@@ -201,6 +223,11 @@ impl Sender {
         if self.ends <= now {
             self.fail(Failure::TimedOut, Some(rmpp_status::TOTAL_TIME));
         } else if self.due <= now {
+            self.burst_left = BURST;
+            if std::mem::take(&mut self.paused) {
+                self.due = now + self.wait();
+                return;
+            }
             if self.retries_left == 0 {
                 return self.fail(Failure::TimedOut, Some(rmpp_status::RETRIES));
             }

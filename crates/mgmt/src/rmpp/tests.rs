@@ -131,6 +131,33 @@ fn a_sender_begins_again_behind_what_was_acknowledged_and_gives_up_in_the_end() 
     assert_eq!(drain(&mut sender)[0].rmpp().status, status::RETRIES);
 }
 
+/// What the other end grants is not sent all at once: whoever drives this gathers it in memory.
+#[test]
+fn a_window_without_end_is_used_bit_by_bit() {
+    let mut outbox = Outbox::new(OutboxLimits::default());
+    let bytes = message(MgmtClass::SubnAdm, Method::GetTableResp, 200_000);
+    outbox.offer(Time::ZERO, &addressed(Mad::default()), bytes, &Timing::default()).unwrap();
+    let drain = |outbox: &mut Outbox, now| std::iter::from_fn(|| outbox.poll_transmit(now)).count();
+    assert_eq!(drain(&mut outbox, Time::ZERO), 1);
+    let mut ack = segments(0)[0];
+    ack.0[3] = Method::GetTable.code();
+    ack.set_rmpp(&ack_header(1, u32::MAX));
+    assert!(outbox.handle(Time::ZERO, &addressed(ack)));
+    let mut bursts = vec![drain(&mut outbox, Time::ZERO)];
+    for ms in 1..4 {
+        let now = Time::from_millis(ms);
+        assert_eq!(outbox.poll_timeout(), Some(now));
+        outbox.handle_timeout(now);
+        bursts.push(drain(&mut outbox, now));
+    }
+    assert_eq!(bursts, [256, 256, 256, 231]);
+    assert!(outbox.poll_timeout().unwrap() > Time::from_secs(1), "now the acknowledgement is waited for");
+    assert_eq!((outbox.stats().segments, outbox.stats().resent), (1000, 0));
+    ack.set_rmpp(&ack_header(1000, u32::MAX));
+    outbox.handle(Time::from_secs(1), &addressed(ack));
+    assert_eq!(outbox.poll_finished().unwrap().failure, None);
+}
+
 #[test]
 fn progress_gives_new_tries_but_not_new_time() {
     let timing = Timing { retries: 1, total: Time::from_secs(7), ..Timing::default() };

@@ -39,7 +39,7 @@ use path::PathQuery;
 use query::{Found, Query};
 use service::Services;
 use tables::{Kind, Tables};
-use transfers::Transfers;
+use transfers::{Heard, Transfers};
 use view::View;
 
 pub(crate) use tables::ReadTables;
@@ -195,19 +195,22 @@ impl Administrator {
     pub(crate) fn receive(&mut self, now: Time, received: &AddressedMad, act_count: u32) {
         self.myself.act_count = act_count;
         self.services.expire(now);
-        let is_response = received.mad.method().is_response();
-        let known = if is_response {
-            Some(self.subscriptions.answered(now, received))
-        } else {
+        let heard = if !received.mad.method().is_response() {
             self.transfers.receive(now, received)
+        } else if self.subscriptions.answered(now, received) {
+            Heard::Known
+        } else {
+            Heard::Stray
         };
-        match known {
-            Some(true) => {}
-            None if !self.is_repeated(received) => {
+        // A request that came in segments is acknowledged before it is answered.
+        self.flush(now);
+        match heard {
+            Heard::Request(request) if !self.is_repeated(&request) => {
                 self.counts.requests += 1;
-                self.request(now, received);
+                self.request(now, &request);
             }
-            Some(false) | None => self.counts.ignored += 1,
+            Heard::Known => {}
+            Heard::Request(_) | Heard::Stray => self.counts.ignored += 1,
         }
         self.flush(now);
     }
@@ -268,7 +271,7 @@ impl Administrator {
             (Method::Set, AttributeId::InformInfo) => {
                 self.subscriptions.set(request, view).map(|info: InformInfo| plain(&info.encode()))
             }
-            (Method::Set, sa_attribute::SERVICE_RECORD) => self.services.set(now, &query, view),
+            (Method::Set, sa_attribute::SERVICE_RECORD) => self.services.set(now, &query),
             (Method::Delete, sa_attribute::SERVICE_RECORD) => self.services.delete(now, &query),
             (Method::Get, sa_attribute::PATH_RECORD) => self.paths(&query, view, true).get(),
             (Method::GetTable, sa_attribute::PATH_RECORD) => self.paths(&query, view, false).table(),

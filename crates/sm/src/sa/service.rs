@@ -6,7 +6,6 @@ use weft_machine::Time;
 use weft_wire::{Guid, PKey, SaRecord, ServiceRecord, sa_status};
 
 use super::query::{Found, Query};
-use super::view::View;
 
 /// The most services.
 const SERVICES_MAX: usize = 4096;
@@ -65,14 +64,20 @@ impl Services {
         Ok(found)
     }
 
-    /// Offers a service, or changes one.
-    pub(super) fn set(&mut self, now: Time, query: &Query<'_>, view: &View) -> Result<Found, u16> {
-        let (rid, mut record) = identify(query)?;
-        let is_multicast = record.service_gid.prefix.0 >> 56 == 0xff;
-        if !is_multicast && view.by_gid(record.service_gid).is_none() {
-            return Err(sa_status::REQ_INVALID_GID);
+    /// Offers a service, or changes one. As with the managers that programs know, a service's key is kept and told to
+    /// who is trusted, but opens and closes nothing.
+    pub(super) fn set(&mut self, now: Time, query: &Query<'_>) -> Result<Found, u16> {
+        if !query.names_all(IDENTIFIED) {
+            return Err(sa_status::INSUFFICIENT_COMPONENTS);
         }
-        self.check_key(&rid, &record)?;
+        let mut record: ServiceRecord = query.record();
+        if !query.names(P_KEY) {
+            record.service_p_key = PKey::DEFAULT_FULL;
+        }
+        if !query.names(KEY) {
+            record.service_key = [0; 16];
+        }
+        let rid = rid(&record);
         if !self.offered.contains_key(&rid) && self.offered.len() >= SERVICES_MAX {
             return Err(sa_status::NO_RESOURCES);
         }
@@ -81,24 +86,18 @@ impl Services {
         }
         let end = (record.service_lease != ServiceRecord::LEASE_INFINITE)
             .then(|| now + Time::from_secs(record.service_lease.into()));
-        self.offered.insert(rid, Service { record, end });
+        let service = Service { record, end };
+        self.offered.insert(rid, service);
         self.plan();
-        Ok(Found::one(&record))
+        Ok(Found::one(&service.shown(now, query.trusted)))
     }
 
-    /// Withdraws a service.
+    /// Withdraws a service. The record itself says which, whatever the mask has: programs delete what they have found.
     pub(super) fn delete(&mut self, now: Time, query: &Query<'_>) -> Result<Found, u16> {
-        let (rid, record) = identify(query)?;
-        self.check_key(&rid, &record)?;
-        let service = self.offered.remove(&rid).ok_or(sa_status::NO_RECORDS)?;
+        let record: ServiceRecord = query.record();
+        let service = self.offered.remove(&rid(&record)).ok_or(sa_status::NO_RECORDS)?;
         self.plan();
-        Ok(Found::one(&service.shown(now, true)))
-    }
-
-    /// Only who knows its key may change a service.
-    fn check_key(&self, rid: &Rid, record: &ServiceRecord) -> Result<(), u16> {
-        let known = self.offered.get(rid).map(|service| service.record.service_key);
-        if known.is_none_or(|key| key == record.service_key) { Ok(()) } else { Err(sa_status::REQ_DENIED) }
+        Ok(Found::one(&service.shown(now, query.trusted)))
     }
 
     /// Lets time pass.
@@ -118,18 +117,7 @@ impl Services {
     }
 }
 
-/// Which service a Set or Delete is about; a key or partition that is not given is the default one.
-fn identify(query: &Query<'_>) -> Result<(Rid, ServiceRecord), u16> {
-    if !query.names_all(IDENTIFIED) {
-        return Err(sa_status::INSUFFICIENT_COMPONENTS);
-    }
-    let mut record: ServiceRecord = query.record();
-    if !query.names(P_KEY) {
-        record.service_p_key = PKey::DEFAULT_FULL;
-    }
-    if !query.names(KEY) {
-        record.service_key = [0; 16];
-    }
+fn rid(record: &ServiceRecord) -> Rid {
     let gid = record.service_gid;
-    Ok(((record.service_id, gid.prefix.0, gid.guid, record.service_p_key), record))
+    (record.service_id, gid.prefix.0, gid.guid, record.service_p_key)
 }

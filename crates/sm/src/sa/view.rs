@@ -57,12 +57,14 @@ pub(super) struct Port {
     pub(super) peer: Option<PortAt>,
     /// The lane of each service level towards it, from every port alike.
     pub(super) lanes: Option<[VirtualLane; 16]>,
+    /// What a way that leaves by it is like, as far as it decides.
+    link: Way,
     /// The place of the end port that it belongs to.
     end: Option<u32>,
 }
 
 /// What a way through the subnet is like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Way {
     /// In the code of `Mtu`.
     pub(super) mtu: u8,
@@ -167,12 +169,10 @@ impl View {
 
     /// Follows the tables from an end port to a LID.
     pub(super) fn way(&self, from: &End, to: Lid) -> Option<Way> {
-        let first = self.port(from.at)?;
-        let info = first.info?;
+        let info = self.port(from.at)?.info?;
         let mut way = Way { mtu: info.mtu_cap.code(), megabits: u32::MAX, service_levels: u16::MAX };
         if from.has(to) {
-            way.megabits = megabits(&info);
-            return Some(way);
+            return Some(Way { megabits: megabits(&info), ..way });
         }
         let mut at = from.at;
         for _ in 0..HOPS_MAX {
@@ -192,7 +192,7 @@ impl View {
                 return self.end_of(PortAt { port: out, ..at })?.has(to).then_some(way);
             }
             let port = node.ports.get(usize::from(out.0))?;
-            way.take(port)?;
+            way = way.and(port.link);
             at = port.peer?;
             let there = self.port(at)?;
             if there
@@ -208,18 +208,16 @@ impl View {
 }
 
 impl Way {
-    /// Goes out of this port.
-    fn take(&mut self, port: &Port) -> Option<()> {
-        let info = port.info.as_ref()?;
+    /// What the link at a port does.
+    fn of(info: &PortInfo, lanes: Option<[VirtualLane; 16]>) -> Self {
         let mtu = if info.neighbor_mtu.code() == 0 { info.mtu_cap } else { info.neighbor_mtu };
-        self.mtu = self.mtu.min(mtu.code());
-        self.megabits = self.megabits.min(megabits(info));
-        for (service_level, lane) in port.lanes.iter().flatten().enumerate() {
-            if *lane == VirtualLane(15) {
-                self.service_levels &= !(1 << service_level);
+        let mut service_levels = u16::MAX;
+        for (service_level, lane) in lanes.iter().flatten().enumerate() {
+            if *lane == VirtualLane::MANAGEMENT {
+                service_levels &= !(1 << service_level);
             }
         }
-        Some(())
+        Self { mtu: mtu.code(), megabits: megabits(info), service_levels }
     }
 
     /// The worse of both in everything.
@@ -254,11 +252,10 @@ fn megabits(info: &PortInfo) -> u32 {
 impl Node {
     fn new(found: &FoundNode, memory: &Memory) -> Self {
         let held = memory.get(&found.guid());
-        let ports = (0..=u8::MAX).map(PortNum).zip(&found.ports).map(|(number, port)| Port {
-            info: port.info,
-            peer: port.peer,
-            lanes: held.and_then(|held| held.port(number)?.sl_to_vl),
-            end: None,
+        let ports = (0..=u8::MAX).map(PortNum).zip(&found.ports).map(|(number, port)| {
+            let lanes = held.and_then(|held| held.port(number)?.sl_to_vl);
+            let link = port.info.map_or_else(Way::default, |info| Way::of(&info, lanes));
+            Port { info: port.info, peer: port.peer, lanes, link, end: None }
         });
         Self {
             info: found.info,

@@ -55,13 +55,16 @@ fn offered_found_changed_and_withdrawn() {
     let stranger = Asked { key: SmKey(0), ..Asked::all::<ServiceRecord>() }.with(1 << 5, &a);
     assert_eq!(one(&mut world, &stranger), Ok(ServiceRecord { service_key: [0; 16], ..a }));
 
+    let stranger = Asked { key: SmKey(0), ..Asked::new(Method::Set, ServiceRecord::ATTRIBUTE) };
+    let (_, told) = exchange(&mut world, &stranger.with(EVERYTHING, &a));
+    assert_eq!(ServiceRecord::from_bytes(&told).service_key, [0; 16]);
+
     let changed = ServiceRecord { service_name: [b'x'; 64], ..a };
-    let wrong_key = ServiceRecord { service_key: [9; 16], ..changed };
-    assert_eq!(tell(&mut world, Method::Set, EVERYTHING, &wrong_key), Err(sa_status::REQ_DENIED));
+    let other_key = ServiceRecord { service_key: [9; 16], ..changed };
+    assert_eq!(tell(&mut world, Method::Set, EVERYTHING, &other_key), Ok(other_key));
     assert_eq!(tell(&mut world, Method::Set, EVERYTHING, &changed), Ok(changed));
     assert_eq!(all(&mut world), [changed, b]);
 
-    assert_eq!(tell(&mut world, Method::Delete, EVERYTHING, &wrong_key), Err(sa_status::REQ_DENIED));
     assert_eq!(tell(&mut world, Method::Delete, EVERYTHING, &a), Ok(changed));
     assert_eq!(tell(&mut world, Method::Delete, EVERYTHING, &a), Err(sa_status::NO_RECORDS));
     assert_eq!(all(&mut world), [b]);
@@ -78,8 +81,9 @@ fn what_is_left_out_is_the_default() {
         let refused = tell(&mut world, Method::Set, mask, &a);
         assert_eq!(refused, Err(sa_status::INSUFFICIENT_COMPONENTS), "{mask:#x}");
     }
-    let nobody = ServiceRecord { service_gid: Gid::default(), ..a };
-    assert_eq!(tell(&mut world, Method::Set, EVERYTHING, &nobody), Err(sa_status::REQ_INVALID_GID));
+    // What is found can be deleted, by whatever mask, and without its key, which strangers are not told.
+    assert_eq!(tell(&mut world, Method::Delete, 1 << 6, &made), Ok(made));
+    assert_eq!(all(&mut world), []);
 }
 
 #[test]

@@ -41,6 +41,38 @@ fn what_is_not_served() {
     }
 }
 
+/// A request that comes by RMPP is acknowledged, and then answered like any other.
+#[test]
+fn a_request_in_segments() {
+    let mut world = tree();
+    let mut request = Asked::new(Method::GetMulti, sa_attribute::MULTI_PATH_RECORD).mad();
+    let header = RmppHeader {
+        version: 1,
+        kind: RmppType::Data,
+        resp_time: 31,
+        active: true,
+        first: true,
+        last: true,
+        segment: 1,
+        length: 220,
+        ..RmppHeader::default()
+    };
+    request.mad.set_rmpp(&header);
+    world.command(Input::Receive(request));
+    let sent: Vec<Mad> = world.administration.drain(..).map(|mad| mad.mad).collect();
+    let [ack, answer] = sent[..] else { panic!("{sent:?}") };
+    assert_eq!((ack.rmpp().kind, ack.rmpp().segment, ack.is_rmpp_active()), (RmppType::Ack, 1, true));
+    assert_eq!((answer.method(), answer.status()), (Method::GetMultiResp, status::BAD_METHOD_ATTRIBUTE));
+    assert!(!answer.is_rmpp_active());
+    // Marked as RMPP, but without anything that RMPP needs: that is how one client library sends it.
+    request.mad.set_rmpp(&RmppHeader { active: true, ..RmppHeader::default() });
+    SaMad::transaction_id.set(&mut request.mad.0, TransactionId(2));
+    world.command(Input::Receive(request));
+    let sent: Vec<Mad> = world.administration.drain(..).map(|mad| mad.mad).collect();
+    let [answer] = sent[..] else { panic!("{sent:?}") };
+    assert_eq!((answer.method(), answer.status()), (Method::GetMultiResp, status::BAD_METHOD_ATTRIBUTE));
+}
+
 #[test]
 fn one_record_none_or_too_many() {
     let mut world = tree();

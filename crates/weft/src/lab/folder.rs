@@ -225,7 +225,7 @@ impl LabFolder {
 
     /// Where programs that use libibumad attach to an agent.
     pub(crate) fn umad_socket(&self, agent: &str) -> PathBuf {
-        self.path.join("sockets").join(format!("{agent}.umad"))
+        weft_umad::user_mad::socket_path(&self.agent_socket(agent))
     }
 
     /// What a process wrote to standard error.

@@ -17,7 +17,7 @@ layout! {
         208, 16, reserved_208: u16;
         /// For how many seconds more; all ones is for good.
         224, 32, service_lease: u32;
-        /// Who knows this key may change the record.
+        /// A key that whoever offers it may keep there.
         256, 128, service_key: [u8; 16];
         /// A name, filled up with zeros.
         384, 512, service_name: [u8; 64];
