@@ -163,8 +163,11 @@ fn opensm_brings_a_tree_up_and_goes_when_it_is_told() {
     assert!(!is_sm(&lab, &fabric));
     for signal in [Signal::INT, Signal::TERM] {
         let mut running = managed(&lab, &fabric);
-        let info = output_of(&mut lab.command("sminfo", host(&fabric), &[]));
-        assert!(info.contains("SMINFO_MASTER"), "{info}");
+        // The second one finds the port active, and is not the master before it has swept.
+        wait_until("sminfo finds the master", || {
+            let said = lab.command("sminfo", host(&fabric), &[]).output().unwrap();
+            String::from_utf8_lossy(&said.stdout).contains("SMINFO_MASTER")
+        });
         running.signal(signal);
         let asked = Instant::now();
         let status = running.0.wait().unwrap();

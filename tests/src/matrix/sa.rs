@@ -45,6 +45,11 @@ pub(super) const CASES: &[Case] = &[
     case("saquery -S, -I", "that there is no service and no subscription", nothing_registered),
 ];
 
+/// Some tables are read from the devices when they are first asked for, which takes its time on a busy machine.
+fn saquery(site: &Site<'_>, query: &[&str]) -> Result<String, String> {
+    site.read("saquery", &[&["-t", "20000"], query].concat())
+}
+
 /// The parts of a report, a record each.
 fn records(text: &str) -> impl Iterator<Item = &str> {
     text.split(" dump:\n").skip(1)
@@ -56,19 +61,19 @@ fn lid_in(record: &str, name: &str) -> Result<Lid, String> {
 }
 
 fn lids(site: &Site<'_>, query: &str, name: &str, wanted: &BTreeSet<Lid>) -> Result<(), String> {
-    let text = site.read("saquery", &[query])?;
+    let text = saquery(site, &[query])?;
     let found = text.lines().filter_map(|line| field(line, name)).filter_map(|lid| lid.parse().ok().map(Lid));
     expect_equal("LIDs", &found.collect(), wanted)
 }
 
 fn class_port_info(site: &Site<'_>) -> Result<(), String> {
-    let text = site.read("saquery", &["-c"])?;
+    let text = saquery(site, &["-c"])?;
     expect_field(&text, "Base version", "1")?;
     expect_field(&text, "Class version", "2")
 }
 
 fn node_records(site: &Site<'_>) -> Result<(), String> {
-    let text = site.read("saquery", &["NR"])?;
+    let text = saquery(site, &["NR"])?;
     let mut found = Vec::new();
     for record in records(&text) {
         let guid = |name| field(record, name).map(|value| Guid(hexadecimal(value)));
@@ -90,14 +95,14 @@ fn node_records(site: &Site<'_>) -> Result<(), String> {
 
 fn one_node_record(site: &Site<'_>) -> Result<(), String> {
     let index = site.other_host();
-    let text = site.read("saquery", &["NR", &site.lid(index).to_string()])?;
+    let text = saquery(site, &["NR", &site.lid(index).to_string()])?;
     expect_equal("records", &records(&text).count(), &1)?;
     expect_field(&text, "node_guid", &site.fabric.node(index).guid.to_string())?;
     expect_field(&text, "NodeDescription", &site.fabric.node(index).description)
 }
 
 fn port_info_records(site: &Site<'_>) -> Result<(), String> {
-    let text = site.read("saquery", &["PIR"])?;
+    let text = saquery(site, &["PIR"])?;
     let mut found = BTreeSet::new();
     let parts = text.split("PortInfoRecord dump:").skip(1);
     for record in parts {
@@ -121,7 +126,7 @@ fn blocks(site: &Site<'_>) -> usize {
 }
 
 fn table_records(site: &Site<'_>) -> Result<(), String> {
-    let text = site.read("saquery", &["LFTR"])?;
+    let text = saquery(site, &["LFTR"])?;
     let mut found = BTreeSet::new();
     for record in records(&text) {
         let block = field(record, "Block").and_then(|block| block.parse::<usize>().ok()).ok_or("no Block")?;
@@ -134,7 +139,7 @@ fn table_records(site: &Site<'_>) -> Result<(), String> {
 
 fn table_block(site: &Site<'_>) -> Result<(), String> {
     let (switch, _) = site.far_switch();
-    let text = site.read("saquery", &["LFTR", &format!("{}/0", site.lid(switch))])?;
+    let text = saquery(site, &["LFTR", &format!("{}/0", site.lid(switch))])?;
     let entry = |line: &str| {
         let (lid, port) = line.trim().split_once('\t')?;
         Some((Lid(lid.parse().ok()?), PortNum(port.parse().ok()?)))
@@ -146,7 +151,7 @@ fn table_block(site: &Site<'_>) -> Result<(), String> {
 }
 
 fn link_records(site: &Site<'_>) -> Result<(), String> {
-    let text = site.read("saquery", &["LR"])?;
+    let text = saquery(site, &["LR"])?;
     let mut found = BTreeSet::new();
     for record in records(&text) {
         let port =
@@ -163,14 +168,14 @@ fn link_records(site: &Site<'_>) -> Result<(), String> {
 }
 
 fn sm_info_record(site: &Site<'_>) -> Result<(), String> {
-    let text = site.read("saquery", &["SMIR"])?;
+    let text = saquery(site, &["SMIR"])?;
     expect_equal("records", &text.matches("SMInfoRecord dump:").count(), &1)?;
     expect_field(&text, "LID", &site.lid(site.host).to_string())?;
     expect_field(&text, "SMState", "3")
 }
 
 fn at_least_of_each_host(site: &Site<'_>, query: &[&str]) -> Result<(), String> {
-    let text = site.read("saquery", query)?;
+    let text = saquery(site, query)?;
     let found: Result<BTreeSet<Lid>, String> = records(&text).map(|record| lid_in(record, "LID")).collect();
     let found = found?;
     match site.fabric.hosts().find(|(host, _)| !found.contains(&site.lid(*host))) {
@@ -180,7 +185,7 @@ fn at_least_of_each_host(site: &Site<'_>, query: &[&str]) -> Result<(), String> 
 }
 
 fn guid_info_records(site: &Site<'_>) -> Result<(), String> {
-    let text = site.read("saquery", &["GIR"])?;
+    let text = saquery(site, &["GIR"])?;
     let mut found = BTreeSet::new();
     for record in records(&text).filter(|record| field(record, "Block") == Some("0")) {
         let guid = field(record, "GUID 0").map(hexadecimal).ok_or("no GUID")?;
@@ -241,23 +246,23 @@ fn slowest(site: &Site<'_>) -> Option<&'static str> {
 fn path_by_lid(site: &Site<'_>) -> Result<(), String> {
     let (from, to, ..) = path_ends(site);
     let (from, to) = (from.to_string(), to.to_string());
-    is_the_path(site, &site.read("saquery", &["PR", "--slid", &from, "--dlid", &to])?)
+    is_the_path(site, &saquery(site, &["PR", "--slid", &from, "--dlid", &to])?)
 }
 
 fn path_by_gid(site: &Site<'_>) -> Result<(), String> {
     let (_, _, from, to) = path_ends(site);
-    is_the_path(site, &site.read("saquery", &["--sgid-to-dgid", &format!("{from}-{to}")])?)
+    is_the_path(site, &saquery(site, &["--sgid-to-dgid", &format!("{from}-{to}")])?)
 }
 
 fn paths_from(site: &Site<'_>) -> Result<(), String> {
     let from = site.lid(site.host);
-    let text = site.read("saquery", &["PR", "--slid", &from.to_string()])?;
+    let text = saquery(site, &["PR", "--slid", &from.to_string()])?;
     let found: Result<BTreeSet<Lid>, String> = records(&text).map(|record| lid_in(record, "dlid")).collect();
     expect_equal("destinations", &found?, &site.lids.iter().map(|lids| lids.base).collect())
 }
 
 fn paths(site: &Site<'_>) -> Result<(), String> {
-    let text = site.read("saquery", &["PR"])?;
+    let text = saquery(site, &["PR"])?;
     let mut found = BTreeSet::new();
     for record in records(&text) {
         found.insert((lid_in(record, "slid")?, lid_in(record, "dlid")?));
@@ -266,7 +271,7 @@ fn paths(site: &Site<'_>) -> Result<(), String> {
 }
 
 fn descriptions(site: &Site<'_>) -> Result<(), String> {
-    let text = site.read("saquery", &["-D"])?;
+    let text = saquery(site, &["-D"])?;
     for (_, host) in site.fabric.hosts() {
         if !text.contains(&host.description) {
             return Err(format!("no {:?}", host.description));
@@ -278,21 +283,21 @@ fn descriptions(site: &Site<'_>) -> Result<(), String> {
 
 fn name_of_lid(site: &Site<'_>) -> Result<(), String> {
     for (index, node) in site.fabric.iter() {
-        let text = site.read("saquery", &["-O", &site.lid(index).to_string()])?;
+        let text = saquery(site, &["-O", &site.lid(index).to_string()])?;
         expect_equal("name", &text.trim(), &node.description.as_str())?;
     }
     Ok(())
 }
 
 fn sm_ports(site: &Site<'_>) -> Result<(), String> {
-    let text = site.read("saquery", &["-s"])?;
+    let text = saquery(site, &["-s"])?;
     let found: Vec<&str> = text.lines().filter_map(|line| field(line, "EndPortLid")).collect();
     expect_equal("LIDs", &found, &vec![site.lid(site.host).to_string().as_str()])
 }
 
 fn nothing_registered(site: &Site<'_>) -> Result<(), String> {
     for option in ["-S", "-I"] {
-        expect_equal(option, &site.read("saquery", &[option])?.trim(), &"")?;
+        expect_equal(option, &saquery(site, &[option])?.trim(), &"")?;
     }
     Ok(())
 }
