@@ -389,3 +389,19 @@ fn segments_are_mads_to_who_wants_them_so() {
     }
     assert_eq!(bench.until(1000), [], "the first segment was the answer");
 }
+
+/// OpenSM answers so: active, and everything else of the RMPP header left empty, as the kernel takes it.
+#[test]
+fn an_active_message_needs_no_other_rmpp_header() {
+    let mut bench = Bench::new();
+    let agent = bench.agent(MgmtClass::SubnAdm);
+    let mut first = mad(MgmtClass::SubnAdm, Method::GetTableResp, 0x0009_0001_0000_0005);
+    first.set_rmpp(&RmppHeader { active: true, ..Default::default() });
+    let mut data = first.0.to_vec();
+    data.resize(952, 7);
+    let outputs = bench.send(agent, 0, 3, &data);
+    let Some(Output::Transmit(segment)) = outputs.first() else { panic!("{outputs:?}") };
+    let header = segment.mad.rmpp();
+    assert_eq!((header.version, header.kind, header.segment), (1, RmppType::Data, 1));
+    assert_eq!(id_of(&segment.mad), 0x0009_0001_0000_0005);
+}
