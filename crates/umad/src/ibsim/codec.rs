@@ -1,7 +1,7 @@
 //! The two messages of ibsim's protocol, byte by byte. Everything is in the byte order of the host unless said
 //! otherwise, and both ends are on hosts of one kind.
 
-use weft_wire::{Lid, MAD_SIZE, Mad, QpNum};
+use weft_wire::{Lid, MAD_SIZE, Mad, QpNum, RMPP_END, RmppType};
 
 /// How many programs a server takes: the protocol's client numbers and sockets go from 0 to 9.
 pub const SLOTS: usize = 10;
@@ -270,10 +270,20 @@ impl Data {
             [lid(self.dlid), lid(self.slid), self.dqp.0.to_be(), self.sqp.0.to_be(), self.status.to_be()];
         put(&mut bytes, &head);
         let at = form.length_at();
-        bytes[at..at + 8].copy_from_slice(&(MAD_SIZE as u64).to_be_bytes());
+        bytes[at..at + 8].copy_from_slice(&meaning_bytes(&self.mad).to_be_bytes());
         bytes[at + 8..at + 8 + MAD_SIZE].copy_from_slice(&self.mad.0);
         bytes
     }
+}
+
+/// How many bytes of a MAD mean something. The last segment of a long message says so itself (IBA 13.6.2.1), and
+/// programs count records by it.
+fn meaning_bytes(mad: &Mad) -> u64 {
+    let header = mad.rmpp();
+    if !mad.is_rmpp_active() || header.kind != RmppType::Data || !header.last {
+        return MAD_SIZE as u64;
+    }
+    (RMPP_END as u64 + u64::from(header.length)).min(MAD_SIZE as u64)
 }
 
 /// The word at `at`; 0 behind the end.
@@ -290,6 +300,8 @@ fn put(bytes: &mut [u8], words: &[u32]) {
 
 #[cfg(test)]
 mod tests {
+    use weft_wire::{MgmtClass, RmppHeader, Smp as MadLayout};
+
     use super::*;
 
     #[test]
@@ -335,6 +347,21 @@ mod tests {
         }
         if cfg!(target_endian = "little") {
             assert_eq!(data.encode(Form::Wide)[..8], [0x12, 0x34, 0, 0, 0, 5, 0, 0]);
+        }
+    }
+
+    #[test]
+    fn a_short_table_is_as_long_as_it_says() {
+        let mut mad = Mad::default();
+        MadLayout::mgmt_class.set(&mut mad.0, MgmtClass::SubnAdm);
+        let mut header =
+            RmppHeader { active: true, kind: RmppType::Data, first: true, segment: 1, ..Default::default() };
+        for (last, length, wanted) in
+            [(true, 20 + 108, 164), (true, 20, 56), (true, 4000, 256), (false, 400, 256)]
+        {
+            (header.last, header.length) = (last, length);
+            mad.set_rmpp(&header);
+            assert_eq!(meaning_bytes(&mad), wanted, "{last} {length}");
         }
     }
 
