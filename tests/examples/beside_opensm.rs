@@ -8,13 +8,16 @@
 //! takes to start is not counted. weft's is from before the process is started to SUBNET UP. The medians are printed,
 //! their ratios, and how many MADs each sent: PortXmitPkts of the port that both sit behind, as ibsim counts it.
 //!
+//! OpenSM also brings up the same fabric as weft emulates it, packed in one process and unshaped, beside itself on ibsim.
+//!
 //! Beside them stands what ibsim can do at all: NodeInfo of its own node, asked with a window of 1, 4 and 10.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use weft_judges::{Ibsim, output_of, weft_program};
+use weft_judges::{Ibsim, Lab, output_of, weft_program};
 use weft_topology::Fabric;
 use weft_umad::ibsim::{Program, Received};
 use weft_wire::{
@@ -38,10 +41,14 @@ fn main() {
     println!("{file}: {hosts} hosts, {switches} switches, medians of {rounds}");
     ceiling(&Ibsim::start(&fabric));
     let mut opensm: [Vec<Run>; 3] = Default::default();
+    let mut on_weft: [Vec<Run>; 3] = Default::default();
     let mut weft: [Vec<Run>; 2] = Default::default();
     for _ in 0..rounds {
         for (window, runs) in WINDOWS.into_iter().zip(&mut opensm) {
             runs.push(opensm_run(&Ibsim::start(&fabric), &fabric, window));
+        }
+        for (window, runs) in WINDOWS.into_iter().zip(&mut on_weft) {
+            runs.push(opensm_on_weft(&fabric, window));
         }
         for (window, runs) in [4, 10].into_iter().zip(&mut weft) {
             runs.push(weft_run(&Ibsim::start(&fabric), &fabric, window));
@@ -50,6 +57,14 @@ fn main() {
     let opensm = opensm.map(median);
     for (window, run) in WINDOWS.into_iter().zip(&opensm) {
         println!("OpenSM, window {window:<3} {:>8.3} s {:>9} MADs", run.seconds, run.mads);
+    }
+    for ((window, run), beside) in WINDOWS.into_iter().zip(on_weft.map(median)).zip(&opensm) {
+        println!(
+            "OpenSM on weft, window {window:<3}{:>8.3} s {:>9} MADs; {:.2} times what it takes on ibsim",
+            run.seconds,
+            run.mads,
+            run.seconds / beside.seconds
+        );
     }
     let best = opensm.iter().map(|run| run.seconds).fold(f64::INFINITY, f64::min);
     for (window, run) in [4, 10].into_iter().zip(weft.map(median)) {
@@ -143,15 +158,28 @@ fn packets(ibsim: &Ibsim, fabric: &Fabric) -> u32 {
 }
 
 fn opensm_run(ibsim: &Ibsim, fabric: &Fabric, window: u32) -> Run {
-    let log = ibsim.folder().join("timed.log");
-    let mut command = ibsim.command("opensm", host(fabric));
+    let seconds = opensm(ibsim.command("opensm", host(fabric)), ibsim.folder(), window);
+    Run { seconds, mads: packets(ibsim, fabric) }
+}
+
+fn opensm_on_weft(fabric: &Fabric, window: u32) -> Run {
+    let lab = Lab::start(fabric, &["--no-sm", "--pack", "all"]);
+    let (_, node) = fabric.hosts().next().expect("the fabric has a host");
+    let seconds = opensm(lab.command("opensm", node, &[]), lab.folder(), window);
+    let (port, _) = node.cabled_ports().next().expect("the host has a cable");
+    let sent = lab.totals(node.guid, port).expect("the laboratory knows its ports").xmit_packets;
+    Run { seconds, mads: u32::try_from(sent).unwrap_or(u32::MAX) }
+}
+
+/// How long OpenSM says that it took.
+fn opensm(mut command: Command, folder: &Path, window: u32) -> f64 {
+    let log = folder.join("timed.log");
     command.args(["-o", "-r", "-R", "minhop", "--maxsmps", &window.to_string(), "-f"]).arg(&log);
     output_of(&mut command);
-    let mads = packets(ibsim, fabric);
     let text = std::fs::read_to_string(&log).expect("OpenSM wrote its log");
     let first = text.lines().find_map(seconds).expect("the log has a first line");
     let up = text.lines().filter(|line| line.contains("SUBNET UP")).find_map(seconds);
-    Run { seconds: up.expect("OpenSM says SUBNET UP") - first, mads }
+    up.expect("OpenSM says SUBNET UP") - first
 }
 
 /// The time of day of a log line: `Nov 20 10:47:25 590492 [….`
