@@ -1,5 +1,6 @@
 //! From a cabling to what each process of the laboratory is told.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -9,11 +10,13 @@ use weft_device::DeviceOptions;
 use weft_link::{Authority, CableEnd};
 use weft_machine::Time;
 use weft_topology::{Fabric, NodeIndex, PortRef};
+use weft_wire::Guid;
 
 use super::folder::{self, Base, LabFolder, Place};
 use super::ports::{self, Claim};
 use super::record::{AgentRecord, DeviceRecord, LabRecord, SmPlace};
 use crate::cli::{DeviceArgs, IbsimPace, Pack, SmArgs, SmpRouting, UpArgs};
+use crate::failure::Failure;
 use crate::ibsim_process::{IbsimConfig, Listen};
 use crate::sm_process::{self, SmConfig};
 
@@ -74,7 +77,6 @@ fn write_agents(
     for agent in &record.agents {
         let indices = start..start + agent.devices.len();
         start = indices.end;
-        let guids: Vec<_> = agent.devices.iter().map(|device| device.guid).collect();
         let device = |index| weft_sim::device_config(fabric, NodeIndex(index as u32), &options);
         let own = |node: NodeIndex| indices.contains(&node.index());
         let mut cables = Vec::new();
@@ -88,6 +90,7 @@ fn write_agents(
                 cables.push(CableConfig { local, remote: cable_end(fabric, peer), remote_addr });
             }
         }
+        let guids = facing(&agent.name, agent.devices.first().map(|device| device.guid), &cables)?;
         let config = AgentConfig {
             name: agent.name.clone(),
             lab: lab.name().to_owned(),
@@ -105,6 +108,25 @@ fn write_agents(
         folder::write(&unfinished.agent_lock(&agent.name), b"")?;
     }
     Ok(())
+}
+
+/// The most nodes that a certificate names: TLS refuses those of more than 64 KiB.
+const CERTIFIED_MAX: usize = 2000;
+
+/// The nodes that an agent must prove to be: those with a cable to another agent, or else any one.
+fn facing(agent: &str, first: Option<Guid>, cables: &[CableConfig]) -> anyhow::Result<Vec<Guid>> {
+    let remote = cables.iter().filter(|cable| cable.remote_addr.is_some()).map(|cable| cable.local.guid);
+    let mut guids: Vec<Guid> = remote.collect::<BTreeSet<_>>().into_iter().collect();
+    if guids.len() > CERTIFIED_MAX {
+        let count = guids.len();
+        return Err(Failure::new(format!("{agent} would have {count} devices with cables to other agents"))
+            .hint(format!("at most {CERTIFIED_MAX} can be: use `--pack all`, or a smaller number"))
+            .into());
+    }
+    if guids.is_empty() {
+        guids.extend(first);
+    }
+    Ok(guids)
 }
 
 /// What the command line says, as the devices' options.
@@ -217,5 +239,28 @@ fn sm_place(fabric: &Fabric, place: PortRef, per_agent: usize, args: &UpArgs) ->
         node: fabric.node(place.node).guid,
         port: place.port,
         smp_routing: args.sm.smp_routing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_wire::PortNum;
+
+    use super::*;
+
+    #[test]
+    fn an_agent_proves_to_be_those_that_others_see() {
+        let remote = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 20_000)));
+        let cable = |guid, remote_addr| {
+            let end = |guid| CableEnd { guid: Guid(guid), port: PortNum(1) };
+            CableConfig { local: end(guid), remote: end(9), remote_addr }
+        };
+        let cables = [cable(5, None), cable(3, remote), cable(3, remote), cable(2, remote)];
+        assert_eq!(facing("a", Some(Guid(5)), &cables).unwrap(), [Guid(2), Guid(3)]);
+        assert_eq!(facing("a", Some(Guid(5)), &cables[..1]).unwrap(), [Guid(5)]);
+        let many: Vec<_> = (1..=2001).map(|guid| cable(guid, remote)).collect();
+        assert!(facing("a", None, &many[1..]).is_ok());
+        let refused = facing("a0007", None, &many).unwrap_err().to_string();
+        assert_eq!(refused, "a0007 would have 2001 devices with cables to other agents");
     }
 }
