@@ -99,5 +99,13 @@ fn is_in_the_docs(table: &str) {
         return;
     }
     let hint = "docs/compatibility.md is out of date; write it anew with WEFT_WRITE_DOCS=1";
-    assert_eq!(&text[begin..end], table, "{hint}");
+    assert_eq!(of_weft(&text[begin..end]), of_weft(table), "{hint}");
+}
+
+/// All columns but the last: what ibsim's tools wait for in vain depends on how busy the machine is.
+fn of_weft(table: &str) -> Vec<&str> {
+    table
+        .lines()
+        .map(|line| line.trim_end_matches('|').rsplit_once('|').map_or(line, |(rest, _)| rest))
+        .collect()
 }
