@@ -280,6 +280,29 @@ static void threads(void) {
         CHECK(pthread_join(senders[i], NULL) == 0);
 }
 
+/* What ibsendtrap sends, which no package has: each trap that it knows, to the subnet manager, which must repress it. */
+static void traps(int lid, int own) {
+    static const uint16_t numbers[] = {129, 144, 145, 256, 257, 258};
+    int port = opened();
+    int agent = umad_register(port, 0x01, 1, 0, NULL);
+    for (uint32_t at = 0; at < sizeof numbers / sizeof *numbers; at++) {
+        node_info(100 + at, lid);
+        uint8_t *mad = umad_get_mad(&buffer);
+        mad[3] = 0x05;
+        mad[17] = 0x02;
+        mad[64] = 0x80 | (numbers[at] == 129 ? 1 : numbers[at] > 255 ? 2 : 4);
+        mad[67] = 1;
+        uint16_t number = htons(numbers[at]), issuer = htons(own);
+        memcpy(mad + 68, &number, 2);
+        memcpy(mad + 70, &issuer, 2);
+        CHECK(umad_send(port, agent, &buffer, 256, 1000, 10) == 0);
+        int length = 256;
+        CHECK(umad_recv(port, &buffer, &length, 20000) == agent);
+        CHECK(length == 256 && umad_status(&buffer) == 0 && tid_of() == 100 + at);
+        CHECK(buffer.data[3] == 0x07 && !memcmp(buffer.data + 68, &number, 2));
+    }
+}
+
 /* Requests that nobody will answer, and then nothing until it is killed. */
 static void outstanding(void) {
     int port = opened();
@@ -341,6 +364,8 @@ int main(int count, char **arguments) {
         timed_out();
     else if (!strcmp(mode, "long-answer"))
         long_answer(atoi(arguments[2]));
+    else if (!strcmp(mode, "traps"))
+        traps(atoi(arguments[2]), strtol(arguments[3], NULL, 0));
     else if (!strcmp(mode, "forked"))
         forked();
     else if (!strcmp(mode, "cancelled"))

@@ -187,6 +187,24 @@ fn opensm_brings_a_tree_up_and_goes_when_it_is_told() {
     wait_until("the port is no subnet manager's any more", || !is_sm(&lab, &fabric));
 }
 
+/// What ibsendtrap would send; Debian does not package it. Both subnet managers repress every trap of it.
+#[test]
+fn traps_that_a_program_sends_are_repressed() {
+    let fabric = tree();
+    for options in [&["--pack", "all"][..], &["--pack", "all", "--no-sm"]] {
+        let lab = Lab::start(&fabric, options);
+        let running = options.contains(&"--no-sm").then(|| managed(&lab, &fabric));
+        let program = client(lab.folder());
+        let sender = fabric.hosts().last().unwrap().1;
+        // `LID start 0x3 end 0x3`
+        let own = output_of(lab.command("ibaddr", sender, &[]).arg("-L"));
+        let own = own.split_whitespace().nth(2).unwrap();
+        let lid = lid_of_sm(&lab, &fabric);
+        output_of(lab.command(text(&program), sender, &[]).args(["traps", &lid, own]));
+        drop(running);
+    }
+}
+
 fn lid_of_sm(lab: &Lab, fabric: &Fabric) -> String {
     let info = output_of(&mut lab.command("sminfo", host(fabric), &[]));
     info.split_whitespace().skip_while(|word| *word != "lid").nth(1).unwrap().to_owned()
