@@ -111,6 +111,27 @@ struct PollFd {
 unsafe extern "C-unwind" {
     // C's own, since that is where `pthread_cancel` finds a thread; unwinds through its caller then.
     fn poll(fds: *mut PollFd, count: c_ulong, timeout: c_int) -> c_int;
+    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+}
+
+/// PTHREAD_CANCEL_DISABLE of Linux' C libraries.
+const CANCEL_DISABLE: c_int = 1;
+
+/// Whether this thread may be cancelled; a cancellation that comes meanwhile waits. What was so before.
+fn cancel_state(state: c_int) -> c_int {
+    let mut old = 0;
+    // SAFETY: the integer lives as long as the call, which neither waits nor unwinds.
+    unsafe { pthread_setcancelstate(state, &raw mut old) };
+    old
+}
+
+/// Does some work during which this thread is not cancelled, because files are closed, read and written in it, and the
+/// unwinding of a cancellation must not come by.
+pub(crate) fn uncancelled<T>(work: impl FnOnce() -> T) -> T {
+    let before = cancel_state(CANCEL_DISABLE);
+    let done = work();
+    cancel_state(before);
+    done
 }
 
 /// What came of a wait.

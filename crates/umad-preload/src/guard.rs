@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use libc::c_int;
 
-use crate::abi::set_errno;
+use crate::abi::{set_errno, uncancelled};
 
 /// What `umad_debug` was told last.
 static LEVEL: AtomicI32 = AtomicI32::new(0);
 
 /// Does some work; a panic, which would be a fault of this library, becomes `otherwise`.
 ///
-/// Nothing in it may wait where a thread can be cancelled: unwinding by `pthread_cancel` must not come by here.
+/// The thread is not cancelled meanwhile: unwinding by `pthread_cancel` must not come by here.
 pub(crate) fn guard<T>(otherwise: T, work: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or(otherwise)
+    uncancelled(|| catch_unwind(AssertUnwindSafe(work))).unwrap_or(otherwise)
 }
 
 /// The number of an error, EIO for one without.

@@ -5,6 +5,7 @@ use std::os::fd::{FromRawFd as _, IntoRawFd as _, OwnedFd};
 
 use umad::user_mad::{Reply, Request, open};
 
+use crate::abi::uncancelled;
 use crate::guard::{failed, guard, number, tell};
 use crate::place::{Place, is_ours};
 
@@ -45,7 +46,8 @@ pub unsafe extern "C-unwind" fn umad_open_port(ca_name: *const c_char, portnum: 
 pub extern "C-unwind" fn umad_close_port(portid: c_int) -> c_int {
     if portid >= 0 {
         // SAFETY: the program gives back what `umad_open_port` gave it.
-        drop(unsafe { OwnedFd::from_raw_fd(portid) });
+        let port = unsafe { OwnedFd::from_raw_fd(portid) };
+        uncancelled(|| drop(port));
     }
     0
 }

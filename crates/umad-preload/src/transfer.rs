@@ -100,8 +100,8 @@ pub unsafe extern "C-unwind" fn umad_recv(
         }
         if taken == -libc::ENODEV {
             // The agent is gone. Programs that ask for ever would fill their logs.
-            if timeout_ms < 0 {
-                pause(GONE_PAUSE_MS);
+            if timeout_ms != 0 {
+                pause(if timeout_ms < 0 { GONE_PAUSE_MS } else { timeout_ms.min(GONE_PAUSE_MS) });
             }
             return failed(libc::EIO);
         }
