@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, shutdown};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
@@ -18,6 +18,8 @@ use crate::socket::watch;
 /// More than this waits for a program that does not read: further MADs are dropped and counted. One message that is
 /// longer than this still fits in.
 const OUTGOING_BYTES_MAX: usize = 8 << 20;
+/// No more long messages than this wait, since each holds a descriptor.
+const OUTGOING_FILES_MAX: usize = 128;
 
 /// The two numbers of Linux that say "later".
 const EAGAIN: i32 = 11;
@@ -38,6 +40,8 @@ pub(crate) struct Line {
 struct Outgoing {
     datagrams: VecDeque<Datagram>,
     bytes: usize,
+    /// How many of them hold a descriptor.
+    files: usize,
     /// In the agent's list of lines to be written to.
     noted: bool,
     /// The socket's buffer is full.
@@ -83,16 +87,23 @@ impl Line {
         }
     }
 
-    /// Gathers a datagram. A control message is never dropped: there is one for each that was read.
+    /// Gathers a datagram. A control message is not dropped, but who asks on and reads no answer is sent away.
     pub(super) fn queue(&self, datagram: Datagram, is_mad: bool) -> Queued {
         let outgoing = &mut *self.outgoing.borrow_mut();
         if outgoing.gone {
             return Queued::No;
         }
-        if is_mad && outgoing.bytes > OUTGOING_BYTES_MAX {
+        let is_full = outgoing.bytes > OUTGOING_BYTES_MAX
+            || (datagram.has_file() && outgoing.files >= OUTGOING_FILES_MAX);
+        if is_mad && is_full {
             return Queued::Dropped;
         }
+        if is_full {
+            self.hang_up(outgoing);
+            return Queued::No;
+        }
         outgoing.bytes += datagram.size();
+        outgoing.files += usize::from(datagram.has_file());
         outgoing.datagrams.push_back(datagram);
         if std::mem::replace(&mut outgoing.noted, true) { Queued::No } else { Queued::ToBeNoted }
     }
@@ -106,6 +117,7 @@ impl Line {
             match datagram.send(self.readable.get_ref(), SendFlags::DONTWAIT) {
                 Ok(()) => {
                     outgoing.bytes -= datagram.size();
+                    outgoing.files -= usize::from(datagram.has_file());
                     outgoing.datagrams.pop_front();
                 }
                 // Either the socket or the system's number of files on their way is full.
@@ -115,14 +127,16 @@ impl Line {
                     return;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => {
-                    // Reading tells so too, and ends the connection.
-                    outgoing.datagrams.clear();
-                    outgoing.bytes = 0;
-                    outgoing.gone = true;
-                }
+                Err(_) => return self.hang_up(outgoing),
             }
         }
+    }
+
+    /// Nothing more goes either way. Reading tells so too, and ends the connection.
+    fn hang_up(&self, outgoing: &mut Outgoing) {
+        *outgoing = Outgoing { gone: true, noted: outgoing.noted, ..Outgoing::default() };
+        // Who is gone already need not be told.
+        let _ = shutdown(self.readable.get_ref(), Shutdown::Both);
     }
 
     /// Waits until there is something to write and room for it.

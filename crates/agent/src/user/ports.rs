@@ -9,7 +9,7 @@ use weft_machine::{Machine, Time};
 use weft_umad::user_mad::{
     AgentRegistration, DATA_BYTES_MAX, Datagram, Reply, Request, Token, UserMad, UserMadAddress,
 };
-use weft_wire::{Guid, MethodMask, MgmtClass, Oui, PortNum, QpNum};
+use weft_wire::{Guid, MadHeader, MethodMask, MgmtClass, Oui, PortNum, QpNum};
 
 use super::line::Line;
 use crate::client::Queued;
@@ -43,6 +43,8 @@ struct OpenPort {
     deadline: Option<Time>,
     /// The answer to a registration, until it is sent.
     registered: Option<Result<AgentId, u32>>,
+    /// Why the send that was just fed is not done.
+    send_refused: Option<u32>,
 }
 
 impl OpenPorts {
@@ -112,6 +114,7 @@ impl Core {
             layer: MadLayer::new(limits),
             deadline: None,
             registered: None,
+            send_refused: None,
         };
         self.open_ports.ports.insert(client, opened);
         self.input(device, Input::Attach { client, port, registrations: Vec::new() });
@@ -165,16 +168,14 @@ impl Core {
             service_level: to.service_level,
             pkey_index: to.pkey_index,
         };
-        self.layer_input(
-            client,
-            mad::Input::Send {
-                agent: AgentId(header.agent_id),
-                address,
-                timeout_ms: header.timeout_ms,
-                retries: header.retries,
-                data,
-            },
-        );
+        let (agent, timeout_ms, retries) = (AgentId(header.agent_id), header.timeout_ms, header.retries);
+        let begins: Vec<u8> = data.iter().take(MadHeader::SIZE).copied().collect();
+        self.layer_input(client, mad::Input::Send { agent, address, timeout_ms, retries, data });
+        let refused = self.open_ports.ports.get_mut(&client).and_then(|port| port.send_refused.take());
+        if let Some(status) = refused.filter(|_| timeout_ms > 0) {
+            // Who waits for an answer is told at once that there will be none, as by a time-out.
+            self.user_delivers(client, agent, status, &address, &begins);
+        }
     }
 
     /// A connection has ended, and everything that it had goes.
@@ -246,6 +247,9 @@ impl Core {
                 mad::Output::SendRefused { agent, reason } => {
                     tracing::debug!(%client, %agent, %reason, "a program's send was refused");
                     self.recorder.count("umad_sends_refused");
+                    if let Some(port) = self.open_ports.ports.get_mut(&client) {
+                        port.send_refused = Some(reason.errno().unsigned_abs());
+                    }
                     continue;
                 }
             };

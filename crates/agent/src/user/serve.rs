@@ -26,6 +26,8 @@ const LINES_MAX: usize = 2048;
 const BACKLOG: i32 = 1024;
 /// Datagrams of one connection before the others have their turn.
 const TURN_DATAGRAMS: usize = 64;
+/// Long messages weigh more: a turn ends after this much of them.
+const TURN_BYTES: usize = 1 << 20;
 
 /// Listens where libibumad's stand-in connects to. What is there is left from a process that was killed.
 pub(crate) fn listen(path: &Path) -> io::Result<AsyncFd<OwnedFd>> {
@@ -115,15 +117,22 @@ fn take(
     buffer: &mut [u8; REQUEST_BYTES_MAX],
     issm: &mut Option<Request>,
 ) -> Next {
+    let mut data_bytes = 0;
     for _ in 0..TURN_DATAGRAMS {
+        if data_bytes > TURN_BYTES {
+            return Next::GoOn;
+        }
         let incoming = match line.receive(buffer) {
             Ok(Some(incoming)) if incoming.bytes > 0 => incoming,
             Ok(None) => return Next::Wait,
             _ => return Next::End,
         };
         let bytes = buffer.get(..incoming.bytes).filter(|_| !incoming.truncated).unwrap_or_default();
-        match decode_client(bytes, incoming.file) {
+        // Nobody sends before the port is open, so no file is read for it.
+        let file = incoming.file.filter(|_| line.open().is_some());
+        match decode_client(bytes, file) {
             Ok(FromClient::Mad { header, data }) if line.open().is_some() => {
+                data_bytes += data.len();
                 core.user_sends(line, &header, data);
             }
             Ok(FromClient::Request(request @ Request::Issm { .. })) => {

@@ -167,6 +167,11 @@ impl Datagram {
         self.bytes.len() + if self.file.is_some() { beside } else { 0 }
     }
 
+    /// Whether a descriptor is held by it.
+    pub fn has_file(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// Sends it as a whole or not at all.
     pub fn send(&self, socket: impl AsFd, flags: SendFlags) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
