@@ -225,6 +225,8 @@ impl SubnetManager {
             self.collect();
             if finished {
                 self.advance(now);
+            } else if self.tables_give_way(now) {
+                self.doing = Doing::Idle;
             } else if !matches!(self.doing, Doing::Idle) {
                 return;
             } else if let Some(due) = self.agenda.due(now) {
@@ -233,6 +235,16 @@ impl SubnetManager {
                 return;
             }
         }
+    }
+
+    /// Reading tables for subnet administration waits for every sweep that is due; it begins anew afterwards.
+    fn tables_give_way(&mut self, now: Time) -> bool {
+        let Doing::Tables(read) = &self.doing else { return false };
+        let gives_way = self.agenda.next(now).is_some_and(|at| at <= now);
+        if gives_way {
+            self.pipe.abandon(now, read.as_ref());
+        }
+        gives_way
     }
 
     /// Moves what the step and the pipe have to say into the outputs.
@@ -387,6 +399,9 @@ impl Machine for SubnetManager {
         let sweeping = match self.doing {
             Doing::Detached => return None,
             Doing::Idle => self.agenda.next(self.now),
+            Doing::Tables(_) => {
+                [self.agenda.next(self.now), self.pipe.poll_timeout()].into_iter().flatten().min()
+            }
             _ => self.pipe.poll_timeout(),
         };
         [sweeping, self.sa.poll_timeout()].into_iter().flatten().min()

@@ -204,8 +204,12 @@ impl Administrator {
         };
         // A request that came in segments is acknowledged before it is answered.
         self.flush(now);
+        // What wants no answer gets none.
+        let wants_answer = |request: &AddressedMad| {
+            !matches!(request.mad.method(), Method::Send | Method::Trap | Method::TrapRepress)
+        };
         match heard {
-            Heard::Request(request) if !self.is_repeated(&request) => {
+            Heard::Request(request) if wants_answer(&request) && !self.is_repeated(&request) => {
                 self.counts.requests += 1;
                 self.request(now, &request);
             }

@@ -46,6 +46,8 @@ pub(crate) struct ReadTables {
     next: usize,
     kinds: BTreeSet<Kind>,
     answers: BTreeMap<u32, [u8; 64]>,
+    /// Nodes that did not answer.
+    silent: BTreeSet<u32>,
 }
 
 impl Tables {
@@ -93,7 +95,7 @@ impl ReadTables {
                 }
             }
         }
-        Self { plan, next: 0, kinds, answers: BTreeMap::new() }
+        Self { plan, next: 0, kinds, answers: BTreeMap::new(), silent: BTreeSet::new() }
     }
 }
 
@@ -135,6 +137,9 @@ impl Wanted {
 
 impl Step for ReadTables {
     fn next(&mut self) -> Option<Ask> {
+        while self.plan.get(self.next).is_some_and(|wanted| self.silent.contains(&wanted.at.node)) {
+            self.next += 1;
+        }
         let wanted = self.plan.get(self.next)?;
         let key = Key::Write(self.next as u32);
         self.next += 1;
@@ -149,6 +154,12 @@ impl Step for ReadTables {
         }
     }
 
-    /// What cannot be read has no record; the next sweep will see to the port.
-    fn failed(&mut self, _key: Key) {}
+    /// What cannot be read has no record; the next sweep will see to the node, which is asked no more here.
+    fn failed(&mut self, key: Key) {
+        if let Key::Write(place) = key
+            && let Some(wanted) = self.plan.get(place as usize)
+        {
+            self.silent.insert(wanted.at.node);
+        }
+    }
 }
