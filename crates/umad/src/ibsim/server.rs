@@ -9,7 +9,7 @@ use weft_wire::{AddressedMad, Mad, NodeInfo, PortInfo, PortNum, status};
 use super::address::Address;
 use super::codec::{self, Command, Connect, Control, Data, Form, Malformed, SLOTS};
 use super::slot::{
-    PENDING_MAX, Pending, Purpose, Role, Slot, Stage, answer, expects_answer, question, request,
+    PENDING_MAX, Pending, Purpose, Role, Slot, Stage, answer, expects_answer, last_word, question, request,
 };
 
 /// What an operator can choose.
@@ -329,6 +329,9 @@ impl Server {
         self.due.remove(&(pending.due, at, id));
         match pending.purpose {
             Purpose::Program { id, data } => {
+                if let Some(mad) = last_word(received) {
+                    self.outputs.push_back(Output::Send { slot: at, mad });
+                }
                 let data = answer(at, id, &data, Some(received));
                 self.outputs.push_back(Output::Deliver { slot: at, data, form });
             }

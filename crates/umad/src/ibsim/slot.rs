@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use weft_wire::{
     AddressedMad, AttributeId, Lid, Mad, MadHeader, Method, MgmtClass, NodeInfo, Oui, PortNum, QpNum,
-    Registration, ServiceLevel, Smp, TransactionId,
+    RMPP_END, Registration, RmppHeader, RmppType, ServiceLevel, Smp, TransactionId, rmpp_status,
 };
 
 use super::address::Address;
@@ -225,4 +225,61 @@ pub(super) fn question(slot: &Slot, control: &Control) -> AddressedMad {
     weft_wire::DirectedSmp::dr_slid.set(&mut mad.0, Lid::PERMISSIVE);
     weft_wire::DirectedSmp::dr_dlid.set(&mut mad.0, Lid::PERMISSIVE);
     AddressedMad { local_qp: QpNum::SMI, ..AddressedMad::smp(Lid::PERMISSIVE, mad) }
+}
+
+/// What the sender of a message in segments is told, of which the protocol carries the first only: that it has arrived,
+/// or that there is no room for more (IBA 13.6.2).
+pub(super) fn last_word(received: &AddressedMad) -> Option<AddressedMad> {
+    let mut mad = received.mad;
+    let data = mad.rmpp();
+    if !mad.is_rmpp_active() || data.kind != RmppType::Data {
+        return None;
+    }
+    let (kind, status) = match data.last {
+        true => (RmppType::Ack, rmpp_status::NORMAL),
+        false => (RmppType::Stop, rmpp_status::RESOURCES),
+    };
+    let segment = data.segment;
+    mad.set_rmpp(&RmppHeader { kind, status, first: false, last: false, length: segment, ..data });
+    let mut header = mad.header();
+    header.method = Method::from_code(header.method.code() & !0x80);
+    mad.set_header(&header);
+    mad.0[RMPP_END..].fill(0);
+    Some(AddressedMad { mad, ..*received })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sender_of_segments_is_not_left_waiting() {
+        let mut mad = Mad::default();
+        let mut header = mad.header();
+        (header.mgmt_class, header.method) = (MgmtClass::SubnAdm, Method::GetTableResp);
+        mad.set_header(&header);
+        let received = AddressedMad::gmp(Lid(7), ServiceLevel(0), mad);
+        assert_eq!(last_word(&received), None, "not in segments");
+        let segments = [(true, RmppType::Ack, 0), (false, RmppType::Stop, rmpp_status::RESOURCES)];
+        for (last, kind, status) in segments {
+            let mut received = received;
+            let data = RmppHeader {
+                version: 1,
+                kind: RmppType::Data,
+                active: true,
+                first: true,
+                last,
+                segment: 1,
+                length: 128,
+                ..Default::default()
+            };
+            received.mad.set_rmpp(&data);
+            let word = last_word(&received).unwrap();
+            assert_eq!((word.lid, word.mad.method()), (Lid(7), Method::GetTable));
+            let said = word.mad.rmpp();
+            assert_eq!((said.kind, said.status, said.segment, said.length), (kind, status, 1, 1));
+            assert!(said.active && !said.first && !said.last);
+            assert_eq!(last_word(&word), None, "an acknowledgement is not acknowledged");
+        }
+    }
 }
