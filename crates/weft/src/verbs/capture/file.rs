@@ -131,7 +131,12 @@ impl RingFiles {
         while self.kept.len() >= self.ring.files as usize
             && let Some(oldest) = self.kept.pop_front()
         {
-            std::fs::remove_file(&oldest).with_context(|| format!("cannot remove {}", oldest.display()))?;
+            // Somebody may have tidied up already.
+            if let Err(error) = std::fs::remove_file(&oldest)
+                && error.kind() != std::io::ErrorKind::NotFound
+            {
+                return Err(error).with_context(|| format!("cannot remove {}", oldest.display()));
+            }
         }
         self.number += 1;
         let path = ring_name(&self.path, self.number, now);
