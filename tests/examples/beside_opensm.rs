@@ -17,13 +17,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use weft_judges::{Ibsim, Lab, output_of, weft_program};
+use weft_judges::{Ibsim, Lab, first_host, output_of, weft_program};
+use weft_mgmt::{DirectedPath, Request, SmpRoute, perf};
 use weft_topology::Fabric;
 use weft_umad::ibsim::{Program, Received};
-use weft_wire::{
-    AddressedMad, AttributeId, DirectedSmp, Lid, Mad, MadHeader, Method, MgmtClass, PerfMad, PortCounters,
-    ServiceLevel,
-};
+use weft_wire::{AttributeId, Method, PerfMad, PortCounters, ServiceLevel};
 
 /// OpenSM's windows: its default, and those at which it may be at its best. Without any limit it hangs ibsim.
 const WINDOWS: [u32; 3] = [4, 16, 64];
@@ -92,18 +90,8 @@ fn median(mut runs: Vec<Run>) -> Run {
 fn ceiling(ibsim: &Ibsim) {
     let patience = Duration::from_secs(5);
     let mut program = Program::connect(ibsim.socket(), "", patience).expect("ibsim takes a program");
-    let mut mad = Mad::default();
-    mad.set_header(&MadHeader {
-        base_version: 1,
-        mgmt_class: MgmtClass::SubnDirected,
-        class_version: 1,
-        method: Method::Get,
-        attribute_id: AttributeId::NodeInfo,
-        ..MadHeader::default()
-    });
-    DirectedSmp::dr_slid.set(&mut mad.0, Lid::PERMISSIVE);
-    DirectedSmp::dr_dlid.set(&mut mad.0, Lid::PERMISSIVE);
-    let ping = AddressedMad::smp(Lid::PERMISSIVE, mad);
+    let own = SmpRoute::Directed(DirectedPath::default());
+    let ping = Request::get(AttributeId::NodeInfo, 0).by(&own);
     for window in [1, 4, 10] {
         let start = Instant::now();
         for sent in 0..PINGS + window {
@@ -124,7 +112,7 @@ fn ceiling(ibsim: &Ibsim) {
 
 /// The host that both managers sit at.
 fn host(fabric: &Fabric) -> &str {
-    &fabric.hosts().next().expect("the fabric has a host").1.id
+    &first_host(fabric).1.id
 }
 
 /// How many packets the host has sent.
@@ -134,20 +122,9 @@ fn packets(ibsim: &Ibsim, fabric: &Fabric) -> u32 {
         Program::connect(ibsim.socket(), host(fabric), patience).expect("ibsim takes a program");
     let port = program.port_info();
     let (lid, port_select) = (port.lid, port.local_port_num);
-    let mut mad = Mad::default();
-    mad.set_header(&MadHeader {
-        base_version: 1,
-        mgmt_class: MgmtClass::Perf,
-        class_version: 1,
-        method: Method::Get,
-        attribute_id: AttributeId::PORT_COUNTERS,
-        ..MadHeader::default()
-    });
-    let mut data = [0; 192];
-    let asked = PortCounters { port_select, ..PortCounters::decode(&[0; PortCounters::SIZE]) };
-    data[..PortCounters::SIZE].copy_from_slice(&asked.encode());
-    PerfMad::data.set(&mut mad.0, data);
-    program.send(&AddressedMad::gmp(lid, ServiceLevel(0), mad)).expect("ibsim lives");
+    let asked = PortCounters { port_select, ..PortCounters::default() }.encode();
+    let request = perf(lid, ServiceLevel(0), Method::Get, AttributeId::PORT_COUNTERS, &asked);
+    program.send(&request).expect("ibsim lives");
     match program.recv(patience).expect("ibsim lives") {
         Some(Received::Mad(answer)) => {
             let data = PerfMad::data.get(&answer.mad.0);
@@ -164,7 +141,7 @@ fn opensm_run(ibsim: &Ibsim, fabric: &Fabric, window: u32) -> Run {
 
 fn opensm_on_weft(fabric: &Fabric, window: u32) -> Run {
     let lab = Lab::start(fabric, &["--no-sm", "--pack", "all"]);
-    let (_, node) = fabric.hosts().next().expect("the fabric has a host");
+    let (_, node) = first_host(fabric);
     let seconds = opensm(lab.command("opensm", node, &[]), lab.folder(), window);
     let (port, _) = node.cabled_ports().next().expect("the host has a cable");
     let sent = lab.totals(node.guid, port).expect("the laboratory knows its ports").xmit_packets;

@@ -16,8 +16,25 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
-use weft_topology::Fabric;
+use weft_topology::{Fabric, Node, NodeIndex};
 use weft_umad::ibsim::Address;
+
+/// The production cluster of `topologies/psmn-x5.topo`.
+///
+/// # Panics
+/// When weft cannot read it.
+pub fn x5() -> Fabric {
+    let text = include_str!("../../topologies/psmn-x5.topo");
+    weft_topology::parse("psmn-x5.topo", text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The host that programs are attached to where it does not matter: the first one.
+///
+/// # Panics
+/// When the fabric has none.
+pub fn first_host(fabric: &Fabric) -> (NodeIndex, &Node) {
+    fabric.hosts().next().expect("the fabric has a host")
+}
 
 /// An ibsim that simulates one fabric, until dropped.
 pub struct Ibsim {

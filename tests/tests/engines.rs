@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use weft_judges::{Ibsim, Lab, OpenSm, output_of};
+use weft_judges::{Ibsim, Lab, OpenSm, first_host, output_of};
 use weft_topology::Fabric;
 use weft_topology::generate::{self, GenerateOptions};
 
@@ -43,7 +43,7 @@ fn run(mut opensm: Command, folder: &Path, engine: &str) -> (Run, String) {
 fn as_on_ibsim(name: &str, fabric: &Fabric) {
     let ibsim = Ibsim::start(fabric);
     let lab = Lab::start(fabric, &["--no-sm", "--pack", "all"]);
-    let (_, host) = fabric.hosts().next().unwrap();
+    let (_, host) = first_host(fabric);
     for engine in ENGINES {
         let (theirs, _) = run(ibsim.command("opensm", &host.id), ibsim.folder(), engine);
         let (ours, log) = run(lab.command("opensm", host, &[]), lab.folder(), engine);
@@ -61,8 +61,7 @@ fn as_on_ibsim(name: &str, fabric: &Fabric) {
 
 #[test]
 fn x5() {
-    let text = include_str!("../../topologies/psmn-x5.topo");
-    as_on_ibsim("X5", &weft_topology::parse("psmn-x5.topo", text).unwrap());
+    as_on_ibsim("X5", &weft_judges::x5());
 }
 
 #[test]
@@ -80,7 +79,7 @@ fn mesh_3x2() {
 fn a_killed_switch_is_routed_around() {
     let fabric = generate::xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap();
     let lab = Lab::start(&fabric, &["--no-sm"]);
-    let (_, host) = fabric.hosts().next().unwrap();
+    let (_, host) = first_host(&fabric);
     let mut opensm = OpenSm::start(lab.command("opensm", host, &[]), lab.folder());
     output_of(&mut lab.weft(&["check"]));
     // A switch with no host: the rest stays connected without it.

@@ -1,18 +1,13 @@
 //! ibsim simulates what weft wrote, infiniband-diags' ibnetdiscover walks it, and the cabling that it prints must be
 //! the one that weft began with.
 
-use weft_judges::{Ibsim, output_of};
+use weft_judges::{Ibsim, first_host, output_of};
 use weft_topology::Fabric;
 use weft_topology::generate::{self, GenerateOptions, RandomFabric};
 
-/// The host that a program is attached to: the first one.
-fn first_host(fabric: &Fabric) -> String {
-    fabric.hosts().next().map(|(_, node)| node.id.clone()).expect("the fabric has a host")
-}
-
 fn survives(fabric: &Fabric) {
     let ibsim = Ibsim::start(fabric);
-    let text = output_of(&mut ibsim.command("ibnetdiscover", &first_host(fabric)));
+    let text = output_of(&mut ibsim.command("ibnetdiscover", &first_host(fabric).1.id));
     let walked = weft_topology::parse("ibnetdiscover", &text).unwrap_or_else(|error| panic!("{error}"));
     let differences = weft_topology::diff(fabric, &walked);
     assert!(differences.is_empty(), "{}", differences.iter().map(|d| format!("{d}\n")).collect::<String>());
@@ -22,8 +17,7 @@ fn survives(fabric: &Fabric) {
 
 #[test]
 fn the_x5_cluster() {
-    let text = include_str!("../../topologies/psmn-x5.topo");
-    survives(&weft_topology::parse("psmn-x5.topo", text).unwrap());
+    survives(&weft_judges::x5());
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use weft_judges::matrix::{self, Verdict};
-use weft_judges::{Ibsim, Lab, OpenSm, Site, Way, opensm};
+use weft_judges::{Ibsim, Lab, OpenSm, Site, Way, first_host, opensm};
 use weft_routing::minhop;
 use weft_topology::Fabric;
 
@@ -23,7 +23,7 @@ fn on_weft(fabric: &Fabric, way: Way) -> Vec<Verdict> {
         fabric,
         lids,
         routes,
-        host: fabric.hosts().next().unwrap().0,
+        host: first_host(fabric).0,
         folder: lab.folder().to_owned(),
         command: &|program, node| lab.command(program, node, options),
         totals: &|node, port| lab.totals(node, port),
@@ -32,7 +32,7 @@ fn on_weft(fabric: &Fabric, way: Way) -> Vec<Verdict> {
 
 fn on_ibsim(fabric: &Fabric) -> Vec<Verdict> {
     let ibsim = Ibsim::start(fabric);
-    let (host, node) = fabric.hosts().next().unwrap();
+    let (host, node) = first_host(fabric);
     let mut manager = ibsim.command("opensm", &node.id);
     manager.args(["-R", "minhop"]);
     let _manager = OpenSm::start(manager, ibsim.folder());
@@ -67,8 +67,7 @@ fn columns(fabric: &Fabric) -> Vec<(Way, Vec<Verdict>)> {
 
 #[test]
 fn every_tool() {
-    let text = include_str!("../../topologies/psmn-x5.topo");
-    let fabric = weft_topology::parse("psmn-x5.topo", text).unwrap();
+    let fabric = weft_judges::x5();
     let columns = columns(&fabric);
     let mut wrong = Vec::new();
     for (index, case) in matrix::cases().enumerate() {

@@ -13,8 +13,7 @@ struct Judge {
 
 impl Judge {
     fn new() -> Self {
-        let text = include_str!("../../topologies/psmn-x5.topo");
-        let fabric = weft_topology::parse("psmn-x5.topo", text).unwrap();
+        let fabric = weft_judges::x5();
         let lab = Lab::start(&fabric, &["--pack", "all"]);
         Self { lab, fabric }
     }

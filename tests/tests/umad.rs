@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use weft_judges::{Lab, output_of, weft_program};
+use weft_judges::{Lab, first_host, output_of, weft_program, x5};
 use weft_topology::generate::{self, GenerateOptions};
 use weft_topology::{Fabric, Node};
 
@@ -20,12 +20,8 @@ fn tree() -> Fabric {
     generate::xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap()
 }
 
-fn x5() -> Fabric {
-    weft_topology::parse("psmn-x5.topo", include_str!("../../topologies/psmn-x5.topo")).unwrap()
-}
-
 fn host(fabric: &Fabric) -> &Node {
-    fabric.hosts().next().unwrap().1
+    first_host(fabric).1
 }
 
 /// `tests/clients/umad.c`, linked against Debian's library.
