@@ -31,14 +31,22 @@
 
 mod closer;
 mod engines;
+mod lanes;
 mod lids;
+mod options;
+mod partitions;
+mod routing;
 mod switches;
 mod tables;
 mod trace;
 mod verify;
 
-pub use engines::minhop;
+pub use engines::{Chain, ChainError, ENGINES, Engine, Input, Refusal, minhop};
+pub use lanes::{LaneMap, LaneRow, SERVICE_LEVELS, ServiceLevels};
 pub use lids::{LidError, Lids, PortLids};
+pub use options::{EngineOptions, LANES_DEFAULT, WEIGHT_OF_A_HOST};
+pub use partitions::{Isolation, Member, Partition, Partitions, Strictness};
+pub use routing::{EngineReport, Ranks, Routing};
 pub use tables::{BLOCK_ENTRIES, ForwardingTable, Routes};
 pub use trace::{Hop, Path, TraceError, TraceProblem, trace};
 pub use verify::{COUNTER_EXAMPLES_MAX, Report, ReportSummary, verify};

@@ -5,8 +5,19 @@ use weft_wire::{Lid, PortNum};
 
 use crate::closer::{BATCH, Closer};
 use crate::lids::{Lids, PortLids};
+use crate::routing::Routing;
 use crate::switches::SwitchGraph;
 use crate::tables::{ForwardingTable, Routes};
+
+use super::Engine;
+
+pub(crate) const ENGINE: Engine = Engine {
+    name: "minhop",
+    about: "shortest paths, spread evenly over the ports that have them",
+    options: &[],
+    deadlock_free: false,
+    run: |input| Ok(Routing::on_one_lane("minhop", minhop(input.fabric, input.lids))),
+};
 
 /// Routes every LID over a least number of switches, and evenly: a switch sends each next LID by the port, among
 /// those on a shortest path, that the fewest LIDs use so far; among equals to the neighbour that the fewest use, by

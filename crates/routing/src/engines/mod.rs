@@ -1,0 +1,85 @@
+//! The engines: from cabling, LIDs and options to a routing.
+
+mod chain;
+mod dor;
+mod ftree;
+mod lash;
+mod minhop;
+mod pftree;
+mod sssp;
+mod updn;
+mod vftree;
+mod vswitch;
+
+use weft_topology::Fabric;
+
+use crate::lids::Lids;
+use crate::options::EngineOptions;
+use crate::routing::Routing;
+
+pub use chain::{Chain, ChainError};
+pub use minhop::minhop;
+
+/// What an engine works from.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// The cabling.
+    pub fabric: &'a Fabric,
+    /// Who answers to which LIDs.
+    pub lids: &'a Lids,
+    /// What the operator chose.
+    pub options: &'a EngineOptions,
+}
+
+/// Why an engine does not serve a fabric: one sentence that names the node.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{engine}: {reason}")]
+pub struct Refusal {
+    /// The engine.
+    pub engine: &'static str,
+    /// Why.
+    pub reason: String,
+}
+
+/// A routing engine.
+#[derive(Clone, Copy, Debug)]
+pub struct Engine {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub about: &'static str,
+    /// The fields of [`EngineOptions`] that it reads, besides `threads`.
+    pub options: &'static [&'static str],
+    /// Whether what it returns is free of deadlock by its own claim, which the verifier tests.
+    pub deadlock_free: bool,
+    run: fn(&Input<'_>) -> Result<Routing, Refusal>,
+}
+
+/// All engines.
+pub static ENGINES: [Engine; 13] = [
+    minhop::ENGINE,
+    updn::ENGINE,
+    dor::ENGINE,
+    ftree::ENGINE,
+    lash::ENGINE,
+    sssp::SSSP,
+    sssp::DFSSSP,
+    vftree::ENGINE,
+    vswitch::ENGINE,
+    pftree::PFTREE,
+    pftree::PFTREE_EXT,
+    pftree::PFTREE_WT,
+    pftree::PFTREE_COMBINED,
+];
+
+impl Engine {
+    /// The engine of this name.
+    pub fn by_name(name: &str) -> Option<&'static Self> {
+        ENGINES.iter().find(|engine| engine.name == name)
+    }
+
+    /// Routes a fabric.
+    pub fn route(&self, input: &Input<'_>) -> Result<Routing, Refusal> {
+        (self.run)(input)
+    }
+}

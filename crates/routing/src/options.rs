@@ -1,0 +1,61 @@
+//! What an operator can tell engines.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use weft_wire::{Guid, Lid};
+
+use crate::partitions::Partitions;
+
+/// How many data lanes engines use at most where nothing else is said: what most adapters and switches have.
+pub const LANES_DEFAULT: u8 = 8;
+
+/// The options of all engines; [`crate::Engine::options`] names those that an engine reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EngineOptions {
+    /// How many threads compute; 0 is one for every core. No result depends on it.
+    pub threads: usize,
+    /// The most data lanes that a routing may use, 1 to 15.
+    pub lanes: u8,
+    /// The switches that are roots, by node GUID; found where empty.
+    pub roots: Vec<Guid>,
+    /// The ports that are compute nodes, by port or node GUID; all hosts where empty.
+    pub compute_nodes: Vec<Guid>,
+    /// The ports that are I/O nodes, by port or node GUID.
+    pub io_nodes: Vec<Guid>,
+    /// How many hops towards the leaves an I/O node's path may take before it goes up.
+    pub max_reverse_hops: u8,
+    /// In which order hosts are routed, by port or node GUID; those not named follow in the usual order.
+    pub order: Vec<Guid>,
+    /// Who may talk to whom, and how well each partition is to be isolated.
+    pub partitions: Option<Partitions>,
+    /// How much traffic a host receives, by port or node GUID, in the range of the engine; 1 where nothing is said.
+    pub weights: BTreeMap<Guid, u32>,
+    /// How much traffic the virtual machine with a LID receives, out of [`WEIGHT_OF_A_HOST`] for its whole host;
+    /// an equal share where nothing is said.
+    pub vm_weights: BTreeMap<Lid, u32>,
+    /// The share of isolation in the combined objective, in thousandths; the rest is the weights'.
+    pub isolation_share: u32,
+}
+
+/// The weight of all virtual machines of a host together, where none is given.
+pub const WEIGHT_OF_A_HOST: u32 = 5040;
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self {
+            threads: 0,
+            lanes: LANES_DEFAULT,
+            roots: Vec::new(),
+            compute_nodes: Vec::new(),
+            io_nodes: Vec::new(),
+            max_reverse_hops: 0,
+            order: Vec::new(),
+            partitions: None,
+            weights: BTreeMap::new(),
+            vm_weights: BTreeMap::new(),
+            isolation_share: 500,
+        }
+    }
+}

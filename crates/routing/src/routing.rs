@@ -1,0 +1,66 @@
+//! What every engine returns.
+
+use serde::Serialize;
+use weft_topology::NodeIndex;
+
+use crate::lanes::{LaneMap, ServiceLevels};
+use crate::tables::Routes;
+
+/// A fabric's unicast routing: tables, service levels, lanes, and what the engine has to say about them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Routing {
+    /// The linear forwarding table of every switch.
+    pub routes: Routes,
+    /// The service level of every pair.
+    pub levels: ServiceLevels,
+    /// The lane of every service level.
+    pub lanes: LaneMap,
+    /// Where every switch stands in the tree, of engines that see one.
+    pub ranks: Option<Ranks>,
+    /// What the engine did.
+    pub report: EngineReport,
+}
+
+/// How far each switch is from the roots of a tree: 0 is a root. By node; `None` for what has no place in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Ranks(pub Vec<Option<u32>>);
+
+impl Ranks {
+    /// The rank of a node.
+    pub fn of(&self, node: NodeIndex) -> Option<u32> {
+        self.0.get(node.index()).copied().flatten()
+    }
+
+    /// How many ranks there are.
+    pub fn count(&self) -> usize {
+        self.0.iter().flatten().max().map_or(0, |highest| *highest as usize + 1)
+    }
+}
+
+/// What an engine did, for people and programs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct EngineReport {
+    /// The engine.
+    pub engine: String,
+    /// How many data lanes its routing uses.
+    pub lanes: u8,
+    /// How many ranks the tree has, of engines that see one.
+    pub ranks: Option<usize>,
+    /// The roots, by node id, of engines that have some.
+    pub roots: Vec<String>,
+    /// What did not go as the engine would have it and what it did instead, one sentence each. Engines earlier in a
+    /// chain that refused are here too.
+    pub fallbacks: Vec<String>,
+    /// Policies that the routing does not keep, one sentence each.
+    pub unsatisfied: Vec<String>,
+    /// What else is worth knowing.
+    pub notes: Vec<String>,
+}
+
+impl Routing {
+    /// Tables that need no more than lane 0.
+    pub fn on_one_lane(engine: &str, routes: Routes) -> Self {
+        let report = EngineReport { engine: engine.to_owned(), lanes: 1, ..EngineReport::default() };
+        Self { routes, report, ..Self::default() }
+    }
+}
