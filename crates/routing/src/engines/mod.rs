@@ -55,7 +55,15 @@ pub struct Engine {
     run: fn(&Input<'_>) -> Result<Routing, Refusal>,
 }
 
-/// All engines.
+impl PartialEq for Engine {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Engine {}
+
+/// All engines, min-hop first.
 pub static ENGINES: [Engine; 13] = [
     minhop::ENGINE,
     updn::ENGINE,
