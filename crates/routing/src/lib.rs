@@ -35,6 +35,7 @@ mod lanes;
 mod lids;
 mod options;
 mod partitions;
+pub mod quality;
 mod routing;
 mod switches;
 mod tables;
