@@ -36,6 +36,7 @@ mod lids;
 mod options;
 mod partitions;
 mod routing;
+mod spread;
 mod switches;
 mod tables;
 mod trace;
