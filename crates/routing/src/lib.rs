@@ -37,6 +37,7 @@ mod options;
 mod partitions;
 pub mod quality;
 mod routing;
+mod spread;
 mod switches;
 mod tables;
 mod trace;

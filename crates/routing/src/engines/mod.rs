@@ -86,8 +86,14 @@ impl Engine {
         ENGINES.iter().find(|engine| engine.name == name)
     }
 
-    /// Routes a fabric.
+    /// Routes a fabric, by as many threads as the options say; by those of the pool that this is called in where
+    /// they say 0.
     pub fn route(&self, input: &Input<'_>) -> Result<Routing, Refusal> {
-        (self.run)(input)
+        if input.options.threads == 0 {
+            return (self.run)(input);
+        }
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(input.options.threads).build();
+        let pool = pool.map_err(|error| Refusal { engine: self.name, reason: error.to_string() })?;
+        pool.install(|| (self.run)(input))
     }
 }
