@@ -58,8 +58,8 @@ fn lanes_of(log: &str) -> u8 {
     log.lines().rev().find_map(after).unwrap_or(1)
 }
 
-/// From "building routing" to "tables configured".
-fn seconds_of(log: &str) -> f64 {
+/// How long OpenSM has computed by its log, in seconds: from "building routing" to "tables configured".
+pub fn seconds_of(log: &str) -> f64 {
     let stamp = |text: &str| {
         let line = log.lines().rfind(|line| line.contains(text))?;
         let mut words = line.split_whitespace().skip(2);
