@@ -26,17 +26,17 @@ struct Case {
 
 impl Case {
     fn new(fabric: Fabric) -> Self {
-        let lids = Lids::in_guid_order(&fabric, 0).unwrap();
+        let lids = Lids::in_guid_order(&fabric, 0).expect("there are enough LIDs");
         let routes = minhop(&fabric, &lids);
         Self { fabric, lids, routes }
     }
 
     /// The tree, with the leaves' uplink for each of a, b, c, d.
     fn tree(uplinks: [u8; 4]) -> Self {
-        let mut case = Self::new(parse("tree", TREE).unwrap());
+        let mut case = Self::new(parse("tree", TREE).expect("the tree is sound"));
         for (host, uplink) in ["a", "b", "c", "d"].into_iter().zip(uplinks) {
             for leaf in ["l1", "l2"] {
-                let here = case.fabric.peer(case.port(host, 1)).unwrap();
+                let here = case.fabric.peer(case.port(host, 1)).expect("a host has a cable");
                 if here.node != case.port(leaf, 1).node {
                     case.set(leaf, host, uplink);
                 }
@@ -46,11 +46,11 @@ impl Case {
     }
 
     fn port(&self, id: &str, port: u8) -> PortRef {
-        PortRef::new(self.fabric.find(id).unwrap(), PortNum(port))
+        PortRef::new(self.fabric.find(id).expect("the node is there"), PortNum(port))
     }
 
     fn lid(&self, host: &str) -> Lid {
-        self.lids.of(self.port(host, 1)).unwrap().base
+        self.lids.of(self.port(host, 1)).expect("the host has a LID").base
     }
 
     fn lids(&self, hosts: &[&str]) -> Vec<Lid> {
@@ -58,7 +58,7 @@ impl Case {
     }
 
     fn set(&mut self, switch: &str, host: &str, port: u8) {
-        let (node, lid) = (self.fabric.find(switch).unwrap(), self.lid(host));
+        let (node, lid) = (self.port(switch, 1).node, self.lid(host));
         self.routes.tables[node.index()].set(lid, PortNum(port));
     }
 
@@ -70,7 +70,13 @@ impl Case {
     fn run(&self, hosts: &[&str], traffic: &str, runs: u32) -> Simulation {
         let participants = Participants::all(self.lids(hosts));
         let options = SimulateOptions { runs, shuffle: false, ..SimulateOptions::default() };
-        simulate(&self.paths(), &participants, traffic.parse::<Traffic>().unwrap(), &options).unwrap()
+        simulate(
+            &self.paths(),
+            &participants,
+            traffic.parse::<Traffic>().expect("the traffic is right"),
+            &options,
+        )
+        .expect("all are known")
     }
 }
 
@@ -169,7 +175,7 @@ fn interference_delays_the_first_group_alone() {
 
 /// A full tree with a root for each host of a leaf: what is for the k-th host of any leaf goes by the k-th root.
 fn shift_friendly() -> (Case, Vec<Lid>) {
-    let mut case = Case::new(rlft(8, 2, &GenerateOptions::default()).unwrap());
+    let mut case = Case::new(rlft(8, 2, &GenerateOptions::default()).expect("the parameters are sound"));
     let hosts = hosts(&case.fabric, &case.lids);
     let is_leaf = |peer: PortRef| {
         case.fabric.node(peer.node).cabled_ports().any(|(_, other)| !case.fabric.node(other.node).is_switch())
@@ -182,8 +188,8 @@ fn shift_friendly() -> (Case, Vec<Lid>) {
     }
     for leaf in &leaves {
         let below = hosts.iter().filter(|lid| {
-            let owner = case.lids.owner(**lid).unwrap();
-            case.fabric.peer(owner).unwrap().node == *leaf
+            let owner = case.lids.owner(**lid).expect("somebody has it");
+            case.fabric.peer(owner).expect("a host has a cable").node == *leaf
         });
         let before = ordered.len();
         ordered.extend(below.copied());
@@ -332,7 +338,14 @@ fn count_again(case: &Case, flows: &[(Lid, Lid)]) -> (BTreeMap<PortRef, u32>, Ve
     let mut links: BTreeMap<PortRef, u32> = BTreeMap::new();
     let mut paths = Vec::new();
     for (from, to) in flows {
-        let path = trace(&case.fabric, &case.lids, &case.routes, case.lids.owner(*from).unwrap(), *to).ok();
+        let path = trace(
+            &case.fabric,
+            &case.lids,
+            &case.routes,
+            case.lids.owner(*from).expect("somebody has it"),
+            *to,
+        )
+        .ok();
         let used = path.map(|path| {
             let exits = path.hops.iter().take(path.hops.len() - 1);
             exits.map(|hop| PortRef::new(hop.node, hop.exit)).collect::<Vec<_>>()
@@ -349,7 +362,8 @@ fn count_again(case: &Case, flows: &[(Lid, Lid)]) -> (BTreeMap<PortRef, u32>, Ve
 
 /// Min-hop tables with some entries overwritten by any port.
 fn damaged(parameters: &RandomFabric, seed: u64, damage: &[(u16, u16, u8)]) -> Case {
-    let mut case = Case::new(random(parameters, seed, &GenerateOptions::default()).unwrap());
+    let mut case =
+        Case::new(random(parameters, seed, &GenerateOptions::default()).expect("the parameters are sound"));
     let switches: Vec<_> = case.fabric.switches().map(|(index, _)| index).collect();
     let top = case.lids.top().0;
     for (switch, lid, port) in damage {
