@@ -31,12 +31,14 @@
 
 mod closer;
 mod engines;
+pub mod files;
 mod lanes;
 mod lids;
 mod options;
 mod partitions;
 pub mod quality;
 mod routing;
+mod spread;
 mod switches;
 mod tables;
 mod trace;
@@ -46,7 +48,7 @@ pub use engines::{Chain, ChainError, ENGINES, Engine, Input, Refusal, minhop};
 pub use lanes::{LaneMap, LaneRow, SERVICE_LEVELS, ServiceLevels};
 pub use lids::{LidError, Lids, PortLids};
 pub use options::{EngineOptions, LANES_DEFAULT, WEIGHT_OF_A_HOST};
-pub use partitions::{Isolation, Member, Partition, Partitions, Strictness};
+pub use partitions::{DEFAULT_PKEY, Isolation, Member, Partition, Partitions, Strictness};
 pub use routing::{EngineReport, Ranks, Routing};
 pub use tables::{BLOCK_ENTRIES, ForwardingTable, Routes};
 pub use trace::{Hop, Path, TraceError, TraceProblem, trace};

@@ -1,0 +1,3 @@
+//! Files of other tools, both ways: text in, text out.
+
+pub mod partitions;
