@@ -31,6 +31,7 @@
 
 mod closer;
 mod engines;
+pub mod files;
 mod lanes;
 mod lids;
 mod options;
