@@ -129,11 +129,15 @@ impl Default for LaneMap {
 impl LaneMap {
     /// The lane by which a packet of a level leaves `node` by `exit`, having come in by `entry`.
     pub fn lane(&self, node: NodeIndex, entry: PortNum, exit: PortNum, level: ServiceLevel) -> VirtualLane {
-        let row = match self.exceptions.is_empty() {
+        self.row(node, entry, exit)[usize::from(level.0) % SERVICE_LEVELS]
+    }
+
+    /// The lanes by which packets of each level leave `node` by `exit`, having come in by `entry`.
+    pub fn row(&self, node: NodeIndex, entry: PortNum, exit: PortNum) -> &LaneRow {
+        match self.exceptions.is_empty() {
             true => &self.everywhere,
             false => self.exceptions.get(&(node, entry, exit)).unwrap_or(&self.everywhere),
-        };
-        row[usize::from(level.0) % SERVICE_LEVELS]
+        }
     }
 }
 
