@@ -216,10 +216,11 @@ impl All<'_> {
                 PortNum::NONE => {
                     let meets = |aim: u32| row.get(aim as usize) == Some(&turn);
                     let mut between = (usize::from(turn)..last).map(|rank| self.chains.at_rank(rank)[place]);
-                    match hosts || between.any(meets) {
-                        true => self.choose_up(switch, turn, place, room),
-                        false => self.next_up(switch, turn, place, room),
+                    if !hosts && !between.any(meets) {
+                        entries[usize::from(lid.0)] = self.next_up(switch, turn, place, room);
+                        continue;
                     }
+                    self.choose_up(switch, turn, place, room)
                 }
                 SEVERAL => match room.up.groups[*main as usize] {
                     SEVERAL_GROUPS => self.choose_up(switch, turn, place, room),
@@ -244,7 +245,7 @@ impl All<'_> {
     }
 
     /// The next port up, each in its turn, towards a target whose main path a switch without hosts has no part in.
-    /// Where the tree is whole, such entries carry nothing but what the switch itself sends.
+    /// Where the tree is whole, such entries carry nothing but what the switch itself sends, so they do not count.
     #[inline]
     fn next_up(&self, switch: u32, turn: u8, place: usize, room: &mut Room) -> PortNum {
         if room.others.is_empty() {
