@@ -39,7 +39,6 @@ mod routing;
 mod switches;
 mod tables;
 mod trace;
-#[allow(dead_code, unused_imports)] // until the engines that stand on it are in
 mod tree;
 mod verify;
 

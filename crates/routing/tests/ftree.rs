@@ -202,4 +202,3 @@ fn whole_trees_keep_what_is_promised() {
         assert_eq!((routing.report.lanes, routing.report.fallbacks.len()), (1, 0));
     }
 }
-

@@ -11,24 +11,24 @@ use weft_topology::{Fabric, FabricBuilder, NodeIndex, PortRef};
 use weft_wire::{Lid, PortNum};
 
 /// Routes a fabric by the engine of this name.
-pub fn route(name: &str, fabric: &Fabric, lids: &Lids, options: &EngineOptions) -> Result<Routing, Refusal> {
+pub(crate) fn route(name: &str, fabric: &Fabric, lids: &Lids, options: &EngineOptions) -> Result<Routing, Refusal> {
     Engine::by_name(name).expect("the engine is there").route(&Input { fabric, lids, options })
 }
 
 /// The node of this description or id.
-pub fn node(fabric: &Fabric, name: &str) -> NodeIndex {
+pub(crate) fn node(fabric: &Fabric, name: &str) -> NodeIndex {
     let found = fabric.iter().find(|(_, node)| node.description == name || node.id == name);
     found.unwrap_or_else(|| panic!("no node is called {name}")).0
 }
 
 /// The LID of the first end port of a node.
-pub fn lid(fabric: &Fabric, lids: &Lids, name: &str) -> Lid {
+pub(crate) fn lid(fabric: &Fabric, lids: &Lids, name: &str) -> Lid {
     let index = node(fabric, name);
     lids.iter().find(|lids| lids.port.node == index).expect("it has LIDs").base
 }
 
 /// The fabric with only those nodes and cables that stay.
-pub fn broken(
+pub(crate) fn broken(
     fabric: &Fabric,
     node_stays: impl Fn(NodeIndex) -> bool,
     cable_stays: impl Fn(PortRef, PortRef) -> bool,
@@ -49,7 +49,7 @@ pub fn broken(
 }
 
 /// The fabric without one cable, named by the descriptions of its ends and a port of the first.
-pub fn cut(fabric: &Fabric, from: &str, port: u8) -> Fabric {
+pub(crate) fn cut(fabric: &Fabric, from: &str, port: u8) -> Fabric {
     let end = PortRef::new(node(fabric, from), PortNum(port));
     assert!(fabric.peer(end).is_some(), "there is a cable in {from}[{port}]");
     broken(fabric, |_| true, |a, b| a != end && b != end)
@@ -57,7 +57,7 @@ pub fn cut(fabric: &Fabric, from: &str, port: u8) -> Fabric {
 
 /// The ports by which a packet leaves the switches on its way from an end port to a LID, up to the end port that it
 /// is delivered to; `None` when it does not arrive.
-pub fn path(fabric: &Fabric, lids: &Lids, routes: &Routes, from: PortRef, to: Lid) -> Option<Vec<PortRef>> {
+pub(crate) fn path(fabric: &Fabric, lids: &Lids, routes: &Routes, from: PortRef, to: Lid) -> Option<Vec<PortRef>> {
     let owner = lids.owner(to)?;
     let mut at = if fabric.node(from.node).is_switch() { from.node } else { fabric.peer(from)?.node };
     let mut path = Vec::new();
@@ -80,7 +80,7 @@ pub fn path(fabric: &Fabric, lids: &Lids, routes: &Routes, from: PortRef, to: Li
 
 /// By node, the least cables between switches on a path from a switch that goes up and then down in these ranks;
 /// `None` where there is none.
-pub fn up_down_hops(fabric: &Fabric, ranks: &Ranks, from: NodeIndex) -> Vec<Option<usize>> {
+pub(crate) fn up_down_hops(fabric: &Fabric, ranks: &Ranks, from: NodeIndex) -> Vec<Option<usize>> {
     let count = fabric.nodes().len();
     // By node: the hops while still going up, and once going down.
     let mut hops = [vec![None; count], vec![None; count]];
@@ -103,7 +103,7 @@ pub fn up_down_hops(fabric: &Fabric, ranks: &Ranks, from: NodeIndex) -> Vec<Opti
 
 /// Whether traffic between hosts, and between hosts and switches, can block itself on one lane: whether the cables
 /// that its packets hold and ask for form a cycle.
-pub fn deadlocks(fabric: &Fabric, lids: &Lids, routes: &Routes) -> bool {
+pub(crate) fn deadlocks(fabric: &Fabric, lids: &Lids, routes: &Routes) -> bool {
     let (mut waits, mut vertices) = (DiGraph::<(), ()>::new(), BTreeMap::new());
     for target in lids.iter() {
         let to_host = !fabric.node(target.port.node).is_switch();

@@ -31,15 +31,6 @@ pub(crate) struct Plan {
     pub(crate) resets: Vec<usize>,
 }
 
-/// What a target counts as.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stage {
-    /// How much traffic it receives.
-    pub(crate) weight: u32,
-    /// Whether it is to avoid the paths of the earlier LIDs of its end port.
-    pub(crate) apart: bool,
-}
-
 impl Plan {
     /// Hosts in the order of their leaves' tuples and by port; those that the operator names come first, then compute
     /// nodes, I/O nodes and others; switches are last. The first LIDs of all hosts come before the second ones, so
@@ -51,32 +42,42 @@ impl Plan {
             (named.place(input, end), end.kind, tree.tuples[end.at as usize], end.exit)
         });
         let mut plan = Self::default();
-        plan.add(&hosts, Stage { weight: 1, apart: true });
-        plan.add_switches(tree, 1);
+        plan.add(&hosts, |end| &end.lids);
+        plan.add_switches(tree);
         (plan, notes)
     }
 
-    /// Appends the LIDs of end ports: the first LIDs of all of them, then the second ones, and so on.
-    pub(crate) fn add(&mut self, ends: &[&End], stage: Stage) {
+    /// Appends LIDs of end ports: the first ones of all of them, then the second ones, and so on. Each LID of an end
+    /// port avoids the paths of those before it.
+    pub(crate) fn add<'e>(&mut self, ends: &[&'e End], lids: impl Fn(&'e End) -> &'e [Lid]) {
         let mut earlier: Vec<Option<u32>> = vec![None; ends.len()];
-        let most = ends.iter().map(|end| end.lids.len()).max().unwrap_or(0);
+        let most = ends.iter().map(|end| lids(end).len()).max().unwrap_or(0);
         for pass in 0..most {
             for (end, earlier) in ends.iter().zip(&mut earlier) {
-                let Some(lid) = end.lids.get(pass).copied() else { continue };
-                let place = self.targets.len() as u32;
-                let target =
-                    Target { lid, at: end.at, exit: end.exit, weight: stage.weight, earlier: *earlier };
-                self.targets.push(target);
-                *earlier = stage.apart.then_some(place);
+                if let Some(lid) = lids(end).get(pass) {
+                    let place = self.targets.len() as u32;
+                    self.add_one(end, *lid, 1, *earlier);
+                    *earlier = Some(place);
+                }
             }
         }
     }
 
+    /// Appends one LID of an end port.
+    pub(crate) fn add_one(&mut self, end: &End, lid: Lid, weight: u32, earlier: Option<u32>) {
+        self.targets.push(Target { lid, at: end.at, exit: end.exit, weight, earlier });
+    }
+
     /// Appends the LIDs of the switches, in the order of their tuples.
-    pub(crate) fn add_switches(&mut self, tree: &Tree, weight: u32) {
+    pub(crate) fn add_switches(&mut self, tree: &Tree) {
         let mut switches: Vec<&End> = tree.ends.iter().filter(|end| end.kind == EndKind::Switch).collect();
         switches.sort_by_key(|end| tree.tuples[end.at as usize]);
-        self.add(&switches, Stage { weight, apart: true });
+        self.add(&switches, |end| &end.lids);
+    }
+
+    /// Lets counting begin anew for what is added from now on.
+    pub(crate) fn reset(&mut self) {
+        self.resets.push(self.targets.len());
     }
 
     /// The runs of neighbouring targets that one switch delivers, as ranges of places. No run goes on where counting
