@@ -11,13 +11,13 @@ use super::error::{FileError, FileProblem};
 use super::scan;
 use crate::lids::{LidError, Lids};
 
-/// LIDs by port GUID. Its text is one `0xguid 0xmin 0xmax` per line, in order of GUIDs; reading takes blank lines
-/// and `#` comments as well.
+/// LIDs by port GUID. Its text is `0xguid 0xmin 0xmax` and a blank line for each port, in order of GUIDs: without the blank
+/// line, OpenSM takes the rest of the file for a part of the first entry. Reading takes any blank lines and `#` comments.
 ///
 /// ```
 /// use weft_routing::files::GuidToLid;
 /// let known = GuidToLid::parse("guid2lid", "0x0002c90300000001 0x0003 0x0003\n").unwrap();
-/// assert_eq!(known.to_string(), "0x0002c90300000001 0x0003 0x0003\n");
+/// assert_eq!(known.to_string(), "0x0002c90300000001 0x0003 0x0003\n\n");
 /// let error = GuidToLid::parse("guid2lid", "0x1 0x2 0x2\n0x1 five").unwrap_err();
 /// assert_eq!(error.to_string(), "guid2lid:2:5: a LID is 0x1 to 0xbfff: `five`");
 /// ```
@@ -143,7 +143,7 @@ impl GuidToLid {
 impl fmt::Display for GuidToLid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut lines = self.iter();
-        lines.try_for_each(|(guid, lids)| writeln!(f, "{guid} 0x{:04x} 0x{:04x}", lids.min.0, lids.max.0))
+        lines.try_for_each(|(guid, lids)| writeln!(f, "{guid} 0x{:04x} 0x{:04x}\n", lids.min.0, lids.max.0))
     }
 }
 
@@ -161,7 +161,8 @@ mod tests {
         let known = GuidToLid::parse("f", "# LIDs\n\n0x2 0x1 0x1\n0x1 0x0004 0x7 # two\n").unwrap();
         assert_eq!(known.len(), 2);
         assert_eq!(known.range(Guid(1)), Some(LidRange { min: Lid(4), max: Lid(7) }));
-        assert_eq!(known.to_string(), "0x0000000000000001 0x0004 0x0007\n0x0000000000000002 0x0001 0x0001\n");
+        let written = "0x0000000000000001 0x0004 0x0007\n\n0x0000000000000002 0x0001 0x0001\n\n";
+        assert_eq!(known.to_string(), written);
     }
 
     #[test]

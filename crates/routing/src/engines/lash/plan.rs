@@ -60,7 +60,7 @@ impl Plans<'_> {
         let found = layers.map(|layers| Plan { trees, layers });
         match (&mut self.found, found) {
             (Ok((best, others)), Ok(found)) if found.layers.count() == best.layers.count() => {
-                others.push(found)
+                others.push(found);
             }
             (_, Ok(found)) => {
                 self.most = found.layers.count();

@@ -139,7 +139,7 @@ impl<'a> Spread<'a> {
             kept.clear();
             match self.freedom {
                 Freedom::Any => {
-                    kept.extend(self.links.row(at).filter(|link| closer(*link) && follows(*link)))
+                    kept.extend(self.links.row(at).filter(|link| closer(*link) && follows(*link)));
                 }
                 Freedom::None => kept.extend(self.trees.next(self.links, at, to)),
             }
