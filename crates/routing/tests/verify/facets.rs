@@ -49,7 +49,12 @@ fn compare_reach(Scenario { fabric, lids, .. }: &Scenario, routing: &Routing, al
                 expected.hops[hops] += 1;
                 expected.detours += u64::from(hops > *least);
             } else {
+                let has_host = all.iter().any(|other| {
+                    !fabric.node(other.port.node).is_switch() && switch_of(fabric, other.port) == switch
+                });
+                let to_switch = fabric.node(end.port.node).is_switch();
                 expected.failures += 1;
+                expected.between_switches += u64::from(to_switch && !has_host);
             }
         }
     }
