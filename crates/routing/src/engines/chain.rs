@@ -1,20 +1,28 @@
 //! Engines in the order in which they are tried.
 
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
 use weft_topology::Fabric;
 
 use super::{ENGINES, Engine, Input, Refusal};
 use crate::lids::Lids;
 use crate::options::EngineOptions;
 use crate::routing::Routing;
+use crate::verify::{Expectations, verify_routing};
 
 /// Says that min-hop is not to be tried after all others.
 const NO_FALLBACK: &str = "no_fallback";
 
 /// Engines in the order in which they are tried. The last resort is min-hop, as in OpenSM, unless the list has the
 /// word `no_fallback`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Chain {
     engines: Vec<&'static Engine>,
+    /// Whether min-hop stands at the end although the list does not name it.
+    falls_back: bool,
 }
 
 /// Why a list of engines is none.
@@ -43,7 +51,7 @@ fn names() -> String {
 
 impl Chain {
     /// Reads a list like `ftree,updn` or `dfsssp,no_fallback`.
-    pub fn parse(list: &str) -> Result<Self, ChainError> {
+    fn from_list(list: &str) -> Result<Self, ChainError> {
         let (mut engines, mut fallback) = (Vec::new(), true);
         for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             match Engine::by_name(name) {
@@ -55,10 +63,11 @@ impl Chain {
         if engines.is_empty() {
             return Err(ChainError::Empty);
         }
-        if fallback && engines.iter().all(|engine| engine.name != "minhop") {
-            engines.extend(Engine::by_name("minhop"));
+        let falls_back = fallback && engines.iter().all(|engine| engine.name != "minhop");
+        if falls_back {
+            engines.push(&ENGINES[0]);
         }
-        Ok(Self { engines })
+        Ok(Self { engines, falls_back })
     }
 
     /// The engines, in order.
@@ -78,8 +87,12 @@ impl Chain {
         }
     }
 
-    /// The routing of the first engine that serves the fabric; its report tells why those before it did not. When
-    /// none does, why not.
+    /// The routing of the first engine that serves the fabric and keeps its word; its report tells why those before
+    /// it did not. When none does, why not.
+    ///
+    /// The verifier looks at every routing before it is returned: all packets of hosts must arrive, on a lane that
+    /// there is, and a routing that its engine calls free of deadlock must be. What an engine does not promise and
+    /// does not keep is a note in its report.
     pub fn route(
         &self,
         fabric: &Fabric,
@@ -88,7 +101,8 @@ impl Chain {
     ) -> Result<Routing, Vec<Refusal>> {
         let mut refusals: Vec<Refusal> = Vec::new();
         for engine in self.engines() {
-            match engine.route(&Input { fabric, lids, options }) {
+            let input = Input { fabric, lids, options };
+            match engine.route(&input).and_then(|routing| proven(engine, &input, routing)) {
                 Ok(mut routing) => {
                     let reasons = refusals.iter().map(ToString::to_string);
                     routing.report.fallbacks.splice(0..0, reasons);
@@ -98,5 +112,134 @@ impl Chain {
             }
         }
         Err(refusals)
+    }
+}
+
+/// A routing that keeps what its engine promises, or in what it does not.
+fn proven(engine: &Engine, input: &Input<'_>, mut routing: Routing) -> Result<Routing, Refusal> {
+    let expected = Expectations { lanes: input.options.lanes, ..Expectations::default() };
+    let verdict = verify_routing(input.fabric, input.lids, &routing, &expected);
+    let refuse = |reason: String| Err(Refusal { engine: engine.name, reason });
+    if !verdict.reach.serves_hosts() {
+        let example = verdict.reach.counter_examples.first().map(ToString::to_string).unwrap_or_default();
+        return refuse(format!("its tables do not bring every packet home: {example}"));
+    }
+    if let Some(pair) = verdict.drops.example {
+        return refuse(format!("packets {pair} would take a lane that there is not"));
+    }
+    match verdict.cycles.first() {
+        None => Ok(routing),
+        Some(cycle) if engine.deadlock_free => refuse(format!("its routing may deadlock: {cycle}")),
+        Some(cycle) => {
+            routing.report.notes.push(format!("this routing may deadlock: {cycle}"));
+            Ok(routing)
+        }
+    }
+}
+
+impl FromStr for Chain {
+    type Err = ChainError;
+
+    fn from_str(list: &str) -> Result<Self, ChainError> {
+        Self::from_list(list)
+    }
+}
+
+impl TryFrom<String> for Chain {
+    type Error = ChainError;
+
+    fn try_from(list: String) -> Result<Self, ChainError> {
+        Self::from_list(&list)
+    }
+}
+
+impl From<Chain> for String {
+    fn from(chain: Chain) -> Self {
+        chain.to_string()
+    }
+}
+
+impl Default for Chain {
+    /// Min-hop alone.
+    fn default() -> Self {
+        Self { engines: vec![&ENGINES[0]], falls_back: false }
+    }
+}
+
+impl fmt::Display for Chain {
+    /// The list that was read, with `no_fallback` where min-hop is not to be tried.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = self.engines.len() - usize::from(self.falls_back);
+        let mut names: Vec<&str> = self.engines[..named].iter().map(|engine| engine.name).collect();
+        if !self.falls_back && !names.contains(&"minhop") {
+            names.push(NO_FALLBACK);
+        }
+        f.write_str(&names.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_topology::generate::{GenerateOptions, ring};
+    use weft_wire::{Lid, PortNum};
+
+    use super::*;
+
+    #[test]
+    fn a_list_is_what_it_was_read_from() {
+        for (list, engines) in [
+            ("ftree,updn", "ftree updn minhop"),
+            ("minhop", "minhop"),
+            ("dfsssp, no_fallback", "dfsssp"),
+            ("updn,minhop,ftree", "updn minhop ftree"),
+        ] {
+            let chain: Chain = list.parse().unwrap();
+            assert_eq!(chain.engines().map(|engine| engine.name).collect::<Vec<_>>().join(" "), engines);
+            assert_eq!(chain.to_string(), list.replace(' ', ""));
+            assert_eq!(chain.to_string().parse::<Chain>().unwrap(), chain);
+        }
+        assert_eq!(Chain::default().to_string(), "minhop");
+        assert_eq!("a".parse::<Chain>(), Err(ChainError::Unknown("a".to_owned())));
+        assert_eq!(" ,no_fallback".parse::<Chain>(), Err(ChainError::Empty));
+        let message = "a".parse::<Chain>().unwrap_err().to_string();
+        assert!(message.starts_with("no engine is called `a`; there are minhop, updn"), "{message}");
+    }
+
+    /// Sends everything for the first LID by a port that leads nowhere.
+    fn careless(input: &Input<'_>) -> Result<Routing, Refusal> {
+        let mut routing = Routing::on_one_lane("careless", super::super::minhop(input.fabric, input.lids));
+        for table in &mut routing.routes.tables {
+            table.set(Lid(1), PortNum(99));
+        }
+        Ok(routing)
+    }
+
+    /// Min-hop that calls itself free of deadlock.
+    fn boastful(input: &Input<'_>) -> Result<Routing, Refusal> {
+        Ok(Routing::on_one_lane("boastful", super::super::minhop(input.fabric, input.lids)))
+    }
+
+    #[test]
+    fn an_engine_that_breaks_its_word_is_passed_over() {
+        static CARELESS: Engine = Engine { name: "careless", run: careless, ..ENGINES[0] };
+        static BOASTFUL: Engine =
+            Engine { name: "boastful", deadlock_free: true, run: boastful, ..ENGINES[0] };
+        let fabric = ring(5, 1, &GenerateOptions::default()).unwrap();
+        let lids = Lids::in_guid_order(&fabric, 0).unwrap();
+        let chain = Chain { engines: vec![&CARELESS, &BOASTFUL, &ENGINES[0]], falls_back: false };
+        let routing = chain.route(&fabric, &lids, &EngineOptions::default()).unwrap();
+        assert_eq!(routing.report.engine, "minhop");
+        let [first, second] = &routing.report.fallbacks[..] else { panic!("{:?}", routing.report) };
+        assert!(first.starts_with("careless: its tables do not bring every packet home: "), "{first}");
+        assert!(second.starts_with("boastful: its routing may deadlock: "), "{second}");
+        assert!(routing.report.notes[0].starts_with("this routing may deadlock: "), "{:?}", routing.report);
+    }
+
+    #[test]
+    fn an_option_that_nobody_reads() {
+        let chain: Chain = "updn,minhop".parse().unwrap();
+        assert_eq!(chain.check_options(&["roots"]), Ok(()));
+        let error = chain.check_options(&["roots", "order"]).unwrap_err();
+        assert_eq!(error.to_string(), "the option order means nothing to updn, minhop");
     }
 }
