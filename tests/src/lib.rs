@@ -11,7 +11,7 @@ mod site;
 pub use lab::{Lab, weft_program};
 pub use manager::OpenSm;
 pub use rivals::{Outcome, Rivals, side_by_side};
-pub use routed::{RoutedByOpenSm, route_by_opensm};
+pub use routed::{RoutedByOpenSm, route_by_opensm, seconds_of};
 pub use site::{Said, Site, Totals, Way};
 
 use std::io::{BufRead, BufReader};

@@ -43,6 +43,7 @@ mod spread;
 mod switches;
 mod tables;
 mod trace;
+mod tree;
 mod verify;
 
 pub use engines::{Chain, ChainError, ENGINES, Engine, Input, Refusal, minhop};

@@ -59,8 +59,7 @@ impl Score {
 
 impl<'a> Site<'a> {
     pub(super) fn new(fabric: &Fabric, graph: &'a SwitchGraph) -> Self {
-        let mut order: Vec<u32> = (0..graph.len() as u32).collect();
-        order.sort_unstable_by_key(|switch| fabric.node(graph.nodes[*switch as usize]).guid);
+        let order = graph.in_guid_order(fabric);
         let mut seats = vec![0; graph.len()];
         for (seat, switch) in (0..).zip(&order) {
             seats[*switch as usize] = seat;

@@ -1,7 +1,7 @@
 //! Reading a partitions file.
 
+use core::net::Ipv6Addr;
 use std::collections::BTreeMap;
-use std::net::Ipv6Addr;
 
 use weft_wire::{Gid, Guid};
 
