@@ -43,7 +43,6 @@ mod spread;
 mod switches;
 mod tables;
 mod trace;
-#[allow(dead_code, unused_imports)] // until the engines that stand on it are in
 mod tree;
 mod verify;
 

@@ -10,6 +10,10 @@ use super::{UNREACHED_MAX, UnknownLid, Unreached};
 /// How many links of paths are kept between the two passes over a level; the paths beyond are followed twice.
 const REMEMBERED_MAX: usize = 1 << 20;
 
+/// With how many times fewer links in its paths than there are links a level is sparse; below [`REMEMBERED_MAX`] in
+/// any fabric, so that all paths of a sparse level are remembered.
+const SPARSE: usize = 8;
+
 /// A path that does not lead to its end, in the place of its links.
 const FAILED: u32 = u32::MAX;
 
@@ -65,6 +69,37 @@ impl<'p, 'a> Counter<'p, 'a> {
         &self.flows
     }
 
+    /// Adds the flows of the last level to totals, by link.
+    pub(crate) fn add_to(&self, totals: &mut [u64]) {
+        if self.is_sparse() {
+            for link in self.remembered.iter().filter(|link| **link != FAILED) {
+                totals[*link as usize] += 1;
+            }
+        } else {
+            for (total, flows) in totals.iter_mut().zip(&self.flows) {
+                *total += u64::from(*flows);
+            }
+        }
+    }
+
+    /// Whether the last level used so few links that it is quicker to go through its paths than through all links.
+    fn is_sparse(&self) -> bool {
+        self.remembered.len() < self.flows.len() / SPARSE
+    }
+
+    /// Forgets the last level.
+    fn clear(&mut self) {
+        if self.is_sparse() {
+            for link in self.remembered.iter().filter(|link| **link != FAILED) {
+                self.flows[*link as usize] = 0;
+            }
+        } else {
+            self.flows.fill(0);
+        }
+        self.remembered.clear();
+        self.ends.clear();
+    }
+
     /// Runs the flows of a level, and tells for each, by its place in the order, what it meets, as in
     /// [`Congestion::flows`].
     pub(crate) fn run(
@@ -72,9 +107,7 @@ impl<'p, 'a> Counter<'p, 'a> {
         pairs: impl Iterator<Item = (Endpoint, Endpoint)> + Clone,
         mut tell: impl FnMut(usize, Option<u32>),
     ) {
-        self.flows.fill(0);
-        self.remembered.clear();
-        self.ends.clear();
+        self.clear();
         for (from, to) in pairs.clone() {
             let begin = self.remembered.len();
             if self.paths.walk(from, to, &mut self.remembered) {
