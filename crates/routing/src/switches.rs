@@ -64,7 +64,7 @@ impl SwitchGraph {
     }
 
     /// The switches in the order of their GUIDs.
-    pub(crate) fn in_guid_order(&self, fabric: &Fabric) -> Vec<u32> {
+    pub(crate) fn order_by_guid(&self, fabric: &Fabric) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.len() as u32).collect();
         order.sort_unstable_by_key(|switch| fabric.node(self.nodes[*switch as usize]).guid);
         order
