@@ -5,6 +5,28 @@ use crate::switches::SwitchGraph;
 /// How many destinations are searched for at once: the bits of a word.
 pub(crate) const BATCH: usize = 64;
 
+/// What finds the ways that an engine allows to up to [`BATCH`] destinations at once.
+pub(crate) trait Search: Send + Sync {
+    /// Searches for the ways to `destinations`, of which bits name the first 64.
+    fn search(&mut self, graph: &SwitchGraph, destinations: &[u32]);
+
+    /// By way, in the order of the graph's rows: to which destinations it leads.
+    fn leading(&self) -> &[u64];
+
+    /// By 64 ways of `switch`, then by destination: which of them lead there, into `ways`.
+    fn ways_of(&self, graph: &SwitchGraph, switch: u32, ways: &mut Vec<[u64; BATCH]>) {
+        ways.clear();
+        for chunk in self.leading()[graph.row(switch)].chunks(BATCH) {
+            let mut matrix = [0; BATCH];
+            for (row, leading) in matrix.iter_mut().zip(chunk) {
+                *row = *leading;
+            }
+            transpose(&mut matrix);
+            ways.push(matrix);
+        }
+    }
+}
+
 /// A breadth-first search from up to [`BATCH`] switches at once, one bit for each, so that one pass over the cables
 /// serves all of them.
 #[derive(Debug)]
@@ -29,19 +51,6 @@ impl Closer {
         }
     }
 
-    /// Searches from `destinations`, of which bits name the first 64.
-    pub(crate) fn search(&mut self, graph: &SwitchGraph, destinations: impl Iterator<Item = u32>) {
-        self.frontier.fill(0);
-        self.closer.fill(0);
-        for (bit, destination) in destinations.take(BATCH).enumerate() {
-            self.frontier[destination as usize] |= 1 << bit;
-        }
-        self.seen.copy_from_slice(&self.frontier);
-        while self.step(graph) {
-            std::mem::swap(&mut self.frontier, &mut self.next);
-        }
-    }
-
     /// One hop further from all destinations; false when that leads nowhere new.
     fn step(&mut self, graph: &SwitchGraph) -> bool {
         let mut any = 0;
@@ -61,18 +70,23 @@ impl Closer {
         }
         any != 0
     }
+}
 
-    /// By destination, then by 64 ways of `switch`: which of them lead closer, into `ways`.
-    pub(crate) fn ways_of(&self, graph: &SwitchGraph, switch: u32, ways: &mut Vec<[u64; BATCH]>) {
-        ways.clear();
-        for chunk in self.closer[graph.row(switch)].chunks(BATCH) {
-            let mut matrix = [0; BATCH];
-            for (row, closer) in matrix.iter_mut().zip(chunk) {
-                *row = *closer;
-            }
-            transpose(&mut matrix);
-            ways.push(matrix);
+impl Search for Closer {
+    fn search(&mut self, graph: &SwitchGraph, destinations: &[u32]) {
+        self.frontier.fill(0);
+        self.closer.fill(0);
+        for (bit, destination) in destinations.iter().take(BATCH).enumerate() {
+            self.frontier[*destination as usize] |= 1 << bit;
         }
+        self.seen.copy_from_slice(&self.frontier);
+        while self.step(graph) {
+            std::mem::swap(&mut self.frontier, &mut self.next);
+        }
+    }
+
+    fn leading(&self) -> &[u64] {
+        &self.closer
     }
 }
 

@@ -1,6 +1,6 @@
 //! What every engine returns.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weft_topology::NodeIndex;
 
 use crate::lanes::{LaneMap, ServiceLevels};
@@ -38,7 +38,7 @@ impl Ranks {
 }
 
 /// What an engine did, for people and programs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineReport {
     /// The engine.
     pub engine: String,

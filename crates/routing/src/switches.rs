@@ -53,6 +53,13 @@ impl SwitchGraph {
         self.nodes.len()
     }
 
+    /// The switches in the order of their GUIDs.
+    pub(crate) fn in_guid_order(&self, fabric: &Fabric) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.len() as u32).collect();
+        order.sort_unstable_by_key(|switch| fabric.node(self.nodes[*switch as usize]).guid);
+        order
+    }
+
     /// Where the ways of a switch are among all ways.
     pub(crate) fn row(&self, switch: u32) -> Range<usize> {
         self.rows[switch as usize] as usize..self.rows[switch as usize + 1] as usize

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 use weft_mgmt::DirectedPath;
+use weft_routing::EngineReport;
 use weft_wire::{AttributeId, Guid, Lid, NodeType, PortNum, PortState, SmState, TrapNumber};
 
 /// The steps of a heavy sweep, in order.
@@ -338,6 +339,8 @@ pub enum Event {
     OwnPortDown,
     /// The manager's own port has a link again.
     OwnPortUp,
+    /// Routes were computed: by which engine, why not by those before it, and what that is like.
+    Routed(EngineReport),
     /// No routes could be computed; the tables stay as they are.
     RouteFailed {
         /// Why.

@@ -1,9 +1,10 @@
 //! The subnet manager itself: what arrives, what is due, what is under way.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use weft_machine::{Machine, Time};
-use weft_routing::Lids;
+use weft_routing::{Lids, ServiceLevels};
 use weft_wire::{AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, Notice, PortNum, trap};
 
 use crate::activate::Activate;
@@ -49,6 +50,10 @@ pub struct SubnetManager {
     /// Who was there when the last sweep ended.
     pub(crate) known: BTreeMap<Guid, (NodeType, String)>,
     pub(crate) lids: Lids,
+    /// The service level of every pair by the last routing; `None` where one lane does.
+    pub(crate) levels: Option<Arc<ServiceLevels>>,
+    /// The operator's mapping of service levels; that of the options is the one in force.
+    pub(crate) sl2vl_given: [u8; 16],
     pub(crate) sm_lid: Lid,
     pub(crate) agenda: Agenda,
     pub(crate) sweep: Sweep,
@@ -133,6 +138,8 @@ impl SubnetManager {
             held: Vec::new(),
             known: BTreeMap::new(),
             lids: Lids::new(),
+            levels: None,
+            sl2vl_given: options.sl2vl,
             sm_lid: Lid(0),
             agenda: Agenda::default(),
             sweep: Sweep::default(),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 use weft_mgmt::Limits;
+use weft_routing::{Chain, EngineOptions};
 use weft_wire::{GidPrefix, MKey, Mtu, ServiceLevel, SmKey, VirtualLane, VlArbitrationEntry, VlCap};
 
 /// How SMPs travel once forwarding tables stand. Discovery and tables always go by directed route.
@@ -58,7 +59,12 @@ pub struct Options {
     /// Whether SLtoVL mappings and arbitration tables are written; otherwise each port keeps what it has. OpenSM writes
     /// them only when told to.
     pub qos: bool,
-    /// The lane of each service level; lane 15 drops. Brought down to the lanes that a link has.
+    /// The routing engines, in the order in which they are tried.
+    pub engines: Chain,
+    /// What the engines are told. They get no more lanes than every link has.
+    pub routing: EngineOptions,
+    /// The lane of each service level; lane 15 drops. Brought down to the lanes that a link has. A routing that needs
+    /// several lanes brings a mapping of its own.
     pub sl2vl: [u8; 16],
     /// The high-priority arbitration table, by default lane 0 with weight 4 and all others with 0, as OpenSM's
     /// `qos_vlarb_high`. Empty: left as the port has it.
@@ -113,6 +119,8 @@ impl Default for Options {
             max_op_vls: VlCap::Vl0To14,
             mtu_max: Mtu::Bytes4096,
             qos: true,
+            engines: Chain::default(),
+            routing: EngineOptions::default(),
             sl2vl,
             vl_arb_high: (0..15).map(|vl| VlWeight { vl, weight: if vl == 0 { 4 } else { 0 } }).collect(),
             vl_arb_low: (0..15).map(|vl| VlWeight { vl, weight: if vl == 0 { 0 } else { 4 } }).collect(),

@@ -13,7 +13,7 @@ use crate::light::{Check, silent_ports};
 use crate::manager::{Doing, SubnetManager};
 use crate::pipe::PortAt;
 use crate::program::Program;
-use crate::route::{give_lids, route};
+use crate::route::{Routed, give_lids, route};
 use crate::sa::{Myself, ReadTables};
 use crate::subnet::{Subnet, is_up};
 use crate::sweep::{Sweep, ports_active};
@@ -116,7 +116,8 @@ impl SubnetManager {
     /// Tells subnet administration how the subnet is now.
     fn publish(&mut self, now: Time, subnet: &Subnet) {
         let (guid, lid) = (self.own.map_or(Guid(0), |own| own.port_guid), self.sm_lid);
-        self.sa.learn(now, subnet, &self.memory, Myself { guid, lid, act_count: 0 });
+        let levels = self.levels.clone();
+        self.sa.learn(now, subnet, (&self.memory, levels), Myself { guid, lid, act_count: 0 });
     }
 
     fn discovered(&mut self, now: Time, discover: Discover) {
@@ -188,18 +189,32 @@ impl SubnetManager {
             self.persist();
         }
         self.enter(now, Some(Phase::Route));
-        let (lids, routes) = route(&subnet).unwrap_or_else(|error| {
-            self.sweep.unrouted = true;
-            self.say(Event::RouteFailed { message: error.to_string() });
-            Default::default()
-        });
-        self.progress.lids = lids.len() as u32;
-        self.lids = lids;
+        let routed = self.route(&subnet);
         self.enter(now, Some(Phase::Program));
-        let program = Program::new(subnet, held, &routes, &self.options);
+        let program = Program::new(subnet, held, &routed.routing.routes, &self.options);
         self.sm_lid = program.sm_lid();
         self.progress.total = program.total() as u64;
         self.doing = Doing::Program(Box::new(program));
+    }
+
+    /// Computes tables, and says by which engine.
+    fn route(&mut self, subnet: &Subnet) -> Routed {
+        let mut routed = match route(subnet, &self.options) {
+            Ok(routed) => {
+                self.say(Event::Routed(routed.routing.report.clone()));
+                routed
+            }
+            Err(message) => {
+                self.sweep.unrouted = true;
+                self.say(Event::RouteFailed { message });
+                Routed::default()
+            }
+        };
+        self.progress.lids = routed.lids.len() as u32;
+        self.lids = std::mem::take(&mut routed.lids);
+        self.levels = routed.take_levels();
+        self.options.sl2vl = routed.sl2vl().unwrap_or(self.sl2vl_given);
+        routed
     }
 
     fn programmed(&mut self, now: Time, program: Program) {

@@ -1,9 +1,12 @@
 //! From LIDs and cabling to forwarding tables. A pure function: the same fabric gets the same tables again.
 
-use weft_routing::{LidError, Lids, Routes, minhop};
+use std::sync::Arc;
+
+use weft_routing::files::{GuidToLid, LidRange};
+use weft_routing::{EngineOptions, Lids, Routing, ServiceLevels};
 
 use crate::assign::{Claim, assign};
-use crate::guid2lid::{GuidToLid, LidRange};
+use crate::settings::Lanes;
 use crate::subnet::{Subnet, graph_port, own_lid};
 use crate::{Event, Options};
 use weft_wire::{Lid, PortNum};
@@ -44,15 +47,48 @@ pub(crate) fn give_lids(subnet: &mut Subnet, known: &mut GuidToLid, options: &Op
     events
 }
 
-/// Computes the tables of all switches.
-pub(crate) fn route(subnet: &Subnet) -> Result<(Lids, Routes), LidError> {
+/// What the engines have made of a subnet.
+#[derive(Debug, Default)]
+pub(crate) struct Routed {
+    pub(crate) lids: Lids,
+    pub(crate) routing: Routing,
+}
+
+impl Routed {
+    /// Takes out the service level of every pair; `None` where one lane does, so that every level is as good as another.
+    pub(crate) fn take_levels(&mut self) -> Option<Arc<ServiceLevels>> {
+        (self.routing.report.lanes > 1).then(|| Arc::new(std::mem::take(&mut self.routing.levels)))
+    }
+
+    /// The mapping of service levels that the routing needs; `None` where any will do.
+    pub(crate) fn sl2vl(&self) -> Option<[u8; 16]> {
+        (self.routing.report.lanes > 1).then(|| self.routing.lanes.everywhere.map(|lane| lane.0))
+    }
+}
+
+/// Computes the tables of all switches by the first engine that serves the subnet. An error says, in a sentence for
+/// each, why none does.
+pub(crate) fn route(subnet: &Subnet, options: &Options) -> Result<Routed, String> {
     let mut ends: Vec<_> =
         subnet.end_ports().filter_map(|(at, port)| Some((port.lid?, graph_port(at)))).collect();
     ends.sort_by_key(|(lids, _)| *lids);
     let mut lids = Lids::new();
     for (range, port) in ends {
-        lids.insert(port, range.min, range.lmc())?;
+        lids.insert(port, range.min, range.lmc()).map_err(|error| error.to_string())?;
     }
-    let routes = minhop(&subnet.fabric, &lids);
-    Ok((lids, routes))
+    let engines =
+        EngineOptions { lanes: options.routing.lanes.min(lanes(subnet, options)), ..options.routing.clone() };
+    match options.engines.route(&subnet.fabric, &lids, &engines) {
+        Ok(routing) => Ok(Routed { lids, routing }),
+        Err(refusals) => Err(refusals.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
+    }
+}
+
+/// How many data lanes every cabled port has and maps service levels to.
+fn lanes(subnet: &Subnet, options: &Options) -> u8 {
+    let of_port = |at| {
+        let lanes = Lanes::of(subnet, at, options);
+        if lanes.maps { lanes.operational.lanes() } else { 1 }
+    };
+    subnet.cabled_ports().map(|(at, ..)| of_port(at)).min().unwrap_or(1)
 }

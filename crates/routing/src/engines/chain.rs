@@ -1,5 +1,9 @@
 //! Engines in the order in which they are tried.
 
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
 use weft_topology::Fabric;
 
 use super::{ENGINES, Engine, Input, Refusal};
@@ -12,9 +16,12 @@ const NO_FALLBACK: &str = "no_fallback";
 
 /// Engines in the order in which they are tried. The last resort is min-hop, as in OpenSM, unless the list has the
 /// word `no_fallback`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Chain {
     engines: Vec<&'static Engine>,
+    /// Whether min-hop stands at the end although the list does not name it.
+    falls_back: bool,
 }
 
 /// Why a list of engines is none.
@@ -43,7 +50,7 @@ fn names() -> String {
 
 impl Chain {
     /// Reads a list like `ftree,updn` or `dfsssp,no_fallback`.
-    pub fn parse(list: &str) -> Result<Self, ChainError> {
+    fn from_list(list: &str) -> Result<Self, ChainError> {
         let (mut engines, mut fallback) = (Vec::new(), true);
         for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             match Engine::by_name(name) {
@@ -55,10 +62,11 @@ impl Chain {
         if engines.is_empty() {
             return Err(ChainError::Empty);
         }
-        if fallback && engines.iter().all(|engine| engine.name != "minhop") {
-            engines.extend(Engine::by_name("minhop"));
+        let falls_back = fallback && engines.iter().all(|engine| engine.name != "minhop");
+        if falls_back {
+            engines.push(&ENGINES[0]);
         }
-        Ok(Self { engines })
+        Ok(Self { engines, falls_back })
     }
 
     /// The engines, in order.
@@ -98,5 +106,79 @@ impl Chain {
             }
         }
         Err(refusals)
+    }
+}
+
+impl FromStr for Chain {
+    type Err = ChainError;
+
+    fn from_str(list: &str) -> Result<Self, ChainError> {
+        Self::from_list(list)
+    }
+}
+
+impl TryFrom<String> for Chain {
+    type Error = ChainError;
+
+    fn try_from(list: String) -> Result<Self, ChainError> {
+        Self::from_list(&list)
+    }
+}
+
+impl From<Chain> for String {
+    fn from(chain: Chain) -> Self {
+        chain.to_string()
+    }
+}
+
+impl Default for Chain {
+    /// Min-hop alone.
+    fn default() -> Self {
+        Self { engines: vec![&ENGINES[0]], falls_back: false }
+    }
+}
+
+impl fmt::Display for Chain {
+    /// The list that was read, with `no_fallback` where min-hop is not to be tried.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = self.engines.len() - usize::from(self.falls_back);
+        let mut names: Vec<&str> = self.engines[..named].iter().map(|engine| engine.name).collect();
+        if !self.falls_back && !names.contains(&"minhop") {
+            names.push(NO_FALLBACK);
+        }
+        f.write_str(&names.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_what_it_was_read_from() {
+        for (list, engines) in [
+            ("ftree,updn", "ftree updn minhop"),
+            ("minhop", "minhop"),
+            ("dfsssp, no_fallback", "dfsssp"),
+            ("updn,minhop,ftree", "updn minhop ftree"),
+        ] {
+            let chain: Chain = list.parse().unwrap();
+            assert_eq!(chain.engines().map(|engine| engine.name).collect::<Vec<_>>().join(" "), engines);
+            assert_eq!(chain.to_string(), list.replace(' ', ""));
+            assert_eq!(chain.to_string().parse::<Chain>().unwrap(), chain);
+        }
+        assert_eq!(Chain::default().to_string(), "minhop");
+        assert_eq!("a".parse::<Chain>(), Err(ChainError::Unknown("a".to_owned())));
+        assert_eq!(" ,no_fallback".parse::<Chain>(), Err(ChainError::Empty));
+        let message = "a".parse::<Chain>().unwrap_err().to_string();
+        assert!(message.starts_with("no engine is called `a`; there are minhop, updn"), "{message}");
+    }
+
+    #[test]
+    fn an_option_that_nobody_reads() {
+        let chain: Chain = "updn,minhop".parse().unwrap();
+        assert_eq!(chain.check_options(&["roots"]), Ok(()));
+        let error = chain.check_options(&["roots", "order"]).unwrap_err();
+        assert_eq!(error.to_string(), "the option order means nothing to updn, minhop");
     }
 }

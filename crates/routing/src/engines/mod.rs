@@ -55,7 +55,15 @@ pub struct Engine {
     run: fn(&Input<'_>) -> Result<Routing, Refusal>,
 }
 
-/// All engines.
+impl PartialEq for Engine {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Engine {}
+
+/// All engines, min-hop first.
 pub static ENGINES: [Engine; 13] = [
     minhop::ENGINE,
     updn::ENGINE,
@@ -78,8 +86,14 @@ impl Engine {
         ENGINES.iter().find(|engine| engine.name == name)
     }
 
-    /// Routes a fabric.
+    /// Routes a fabric, by as many threads as the options say; by those of the pool that this is called in where
+    /// they say 0.
     pub fn route(&self, input: &Input<'_>) -> Result<Routing, Refusal> {
-        (self.run)(input)
+        if input.options.threads == 0 {
+            return (self.run)(input);
+        }
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(input.options.threads).build();
+        let pool = pool.map_err(|error| Refusal { engine: self.name, reason: error.to_string() })?;
+        pool.install(|| (self.run)(input))
     }
 }

@@ -11,7 +11,12 @@ use weft_topology::{Fabric, FabricBuilder, NodeIndex, PortRef};
 use weft_wire::{Lid, PortNum};
 
 /// Routes a fabric by the engine of this name.
-pub(crate) fn route(name: &str, fabric: &Fabric, lids: &Lids, options: &EngineOptions) -> Result<Routing, Refusal> {
+pub(crate) fn route(
+    name: &str,
+    fabric: &Fabric,
+    lids: &Lids,
+    options: &EngineOptions,
+) -> Result<Routing, Refusal> {
     Engine::by_name(name).expect("the engine is there").route(&Input { fabric, lids, options })
 }
 
@@ -38,11 +43,14 @@ pub(crate) fn broken(
     for (index, node) in fabric.iter().filter(|(index, _)| node_stays(*index)) {
         let mut node = node.clone();
         node.ports.iter_mut().for_each(|port| port.peer = None);
-        place[index.index()] = Some(builder.add_node(node).unwrap());
+        place[index.index()] =
+            Some(builder.add_node(node).expect("names and GUIDs are as different as before"));
     }
     for cable in fabric.cables().filter(|cable| cable_stays(cable.a, cable.b)) {
         if let (Some(a), Some(b)) = (place[cable.a.node.index()], place[cable.b.node.index()]) {
-            builder.connect(PortRef::new(a, cable.a.port), PortRef::new(b, cable.b.port)).unwrap();
+            builder
+                .connect(PortRef::new(a, cable.a.port), PortRef::new(b, cable.b.port))
+                .expect("the ports are free");
         }
     }
     builder.build()
@@ -57,7 +65,13 @@ pub(crate) fn cut(fabric: &Fabric, from: &str, port: u8) -> Fabric {
 
 /// The ports by which a packet leaves the switches on its way from an end port to a LID, up to the end port that it
 /// is delivered to; `None` when it does not arrive.
-pub(crate) fn path(fabric: &Fabric, lids: &Lids, routes: &Routes, from: PortRef, to: Lid) -> Option<Vec<PortRef>> {
+pub(crate) fn path(
+    fabric: &Fabric,
+    lids: &Lids,
+    routes: &Routes,
+    from: PortRef,
+    to: Lid,
+) -> Option<Vec<PortRef>> {
     let owner = lids.owner(to)?;
     let mut at = if fabric.node(from.node).is_switch() { from.node } else { fabric.peer(from)?.node };
     let mut path = Vec::new();

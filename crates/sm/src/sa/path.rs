@@ -132,7 +132,7 @@ impl<'a> PathQuery<'a> {
         }
         // What is said of a reversible way must hold in both directions.
         let way = back.map_or(forth, |back| forth.and(back));
-        let sl = self.service_level(way)?;
+        let sl = self.service_level(way, self.view.level(slid, dlid))?;
         let rate = self.rate(way)?;
         let mtu = self.mtu(way)?;
         let packet_life_time = self.life_time(source == destination)?;
@@ -160,11 +160,15 @@ impl<'a> PathQuery<'a> {
         })
     }
 
-    /// The service level that is asked for, or the lowest: tables are the same for all of them.
-    fn service_level(&self, way: Way) -> Option<ServiceLevel> {
+    /// The service level that the routing has chosen for the pair; where it leaves the choice, the one that is asked
+    /// for, or the lowest: tables are the same for all of them.
+    fn service_level(&self, way: Way, chosen: Option<ServiceLevel>) -> Option<ServiceLevel> {
         let usable = |sl: &u8| way.service_levels >> sl & 1 == 1;
-        let wanted = Some(self.wanted.sl.0).filter(|_| self.query.names(component::SL));
-        wanted.or_else(|| (0..16).find(usable)).filter(usable).map(ServiceLevel)
+        let wanted = Some(self.wanted.sl).filter(|_| self.query.names(component::SL));
+        if let Some(chosen) = chosen {
+            return Some(chosen).filter(|sl| usable(&sl.0) && wanted.is_none_or(|wanted| wanted == *sl));
+        }
+        wanted.map(|sl| sl.0).or_else(|| (0..16).find(usable)).filter(usable).map(ServiceLevel)
     }
 
     /// What the way can do, brought down to what is asked for: whoever wants less can have it.

@@ -1,11 +1,13 @@
 //! The subnet as the last sweep left it, kept for answering while the next sweep works on it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use weft_routing::ServiceLevels;
 use weft_topology::LinkSpeed;
 use weft_wire::{
-    Gid, GidPrefix, Guid, Lid, Mtu, NodeDescription, NodeInfo, PathRate, PortInfo, PortNum, SwitchInfo,
-    VirtualLane,
+    Gid, GidPrefix, Guid, Lid, Mtu, NodeDescription, NodeInfo, PathRate, PortInfo, PortNum, ServiceLevel,
+    SwitchInfo, VirtualLane,
 };
 
 use crate::Options;
@@ -26,6 +28,8 @@ pub(super) struct View {
     by_guid: BTreeMap<Guid, u32>,
     /// In the order of the subnet's nodes.
     nodes: Vec<Node>,
+    /// The service level of every pair; `None` where all are alike.
+    levels: Option<Arc<ServiceLevels>>,
     prefix: GidPrefix,
 }
 
@@ -85,7 +89,12 @@ impl End {
 }
 
 impl View {
-    pub(super) fn new(subnet: &Subnet, memory: &Memory, options: &Options) -> Self {
+    pub(super) fn new(
+        subnet: &Subnet,
+        memory: &Memory,
+        levels: Option<Arc<ServiceLevels>>,
+        options: &Options,
+    ) -> Self {
         let mut ends: Vec<End> = subnet
             .end_ports()
             .filter_map(|(at, port)| {
@@ -101,6 +110,7 @@ impl View {
             by_guid: (0..).zip(&ends).map(|(place, end)| (end.guid, place)).collect(),
             ends,
             nodes,
+            levels,
             prefix: options.subnet_prefix,
         };
         for (place, end) in (0..).zip(&view.ends) {
@@ -161,6 +171,11 @@ impl View {
     /// The end port that a port belongs to.
     pub(super) fn end_of(&self, at: PortAt) -> Option<&End> {
         self.ends.get(self.port(at)?.end? as usize)
+    }
+
+    /// The service level that the routing has chosen from LID to LID; `None` where all are alike.
+    pub(super) fn level(&self, from: Lid, to: Lid) -> Option<ServiceLevel> {
+        self.levels.as_ref().map(|levels| levels.of(from, to))
     }
 
     fn port(&self, at: PortAt) -> Option<&Port> {

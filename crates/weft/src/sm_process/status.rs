@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use weft_routing::EngineReport;
 use weft_sm::{Event, Phase, Summary, SweepKind};
 
 /// How the subnet manager is.
@@ -29,6 +30,9 @@ pub(crate) struct SmStatus {
     pub(crate) cut_off: BTreeMap<String, String>,
     /// What the last heavy sweep came to.
     pub(crate) last: Option<Summary>,
+    /// How the subnet is routed.
+    #[serde(default)]
+    pub(crate) routing: Option<EngineReport>,
 }
 
 impl SmStatus {
@@ -61,6 +65,7 @@ impl SmStatus {
                 self.cut_off.insert(guid.to_string(), description.clone());
             }
             Event::TrapReceived { .. } => self.traps += 1,
+            Event::Routed(report) => self.routing = Some(report.clone()),
             Event::SubnetUp(summary) => {
                 self.phase = None;
                 self.subnet_up = summary.complete;
@@ -111,6 +116,13 @@ impl fmt::Display for SmStatus {
                 if count > 0 {
                     writeln!(f, "missing: {count} {what}")?;
                 }
+            }
+        }
+        if let Some(routing) = &self.routing {
+            let plural = if routing.lanes == 1 { "" } else { "s" };
+            writeln!(f, "routing: {}, {} data lane{plural}", routing.engine, routing.lanes)?;
+            for sentence in routing.fallbacks.iter().chain(&routing.unsatisfied) {
+                writeln!(f, "routing: {sentence}")?;
             }
         }
         for (guid, description) in &self.cut_off {

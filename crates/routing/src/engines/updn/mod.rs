@@ -1,0 +1,124 @@
+//! Up/down routing from given or found roots.
+
+mod mend;
+mod roots;
+mod search;
+mod site;
+
+use weft_wire::{Lid, PortNum};
+
+use super::{Engine, Input, Refusal};
+use crate::routing::{Ranks, Routing};
+use crate::spread::spread;
+use crate::switches::{SwitchGraph, UNREACHED};
+
+use roots::Order;
+use search::UpDown;
+use site::Site;
+
+pub(crate) const ENGINE: Engine = Engine {
+    name: "updn",
+    about: "shortest paths that never go up after down",
+    options: &["roots"],
+    deadlock_free: true,
+    run: updn,
+};
+
+/// Routes every LID by a shortest path that goes up, then down, and never up again, so that no packets can wait for
+/// each other in a circle (Autonet's up*/down* rule). Up is towards the end of a cable that is nearer to a root;
+/// where both are as near, to the one of lower GUID. Among paths of one length, LIDs are spread as min-hop does.
+///
+/// A switch from which only ways down lead to a destination takes these, even where a way up and down were
+/// shorter: what comes from above may not turn up again.
+///
+/// Roots that are not given are found, for each piece of the fabric. In the order that follows, every two switches
+/// have a legal path if one of them has hosts; where roots have too little in common for that, some are placed below
+/// others, which the report tells.
+///
+/// # Errors
+///
+/// Given roots that are no switches of the fabric, or from which some switch cannot be reached.
+fn updn(input: &Input<'_>) -> Result<Routing, Refusal> {
+    let Input { fabric, lids, options } = *input;
+    let graph = SwitchGraph::new(fabric);
+    let site = Site::new(fabric, &graph);
+    let order = match options.roots.is_empty() {
+        true => roots::find(&site),
+        false => roots::order(&site, given(input, &site)?),
+    };
+    let routes = spread(fabric, lids, &graph, || UpDown::new(&graph, &order.orientation));
+    let mut routing = Routing::on_one_lane("updn", routes);
+    let mut ranks = Ranks(vec![None; fabric.nodes().len()]);
+    for (node, rank) in graph.nodes.iter().zip(&order.orientation.ranks) {
+        ranks.0[node.index()] = Some(*rank);
+    }
+    routing.report.ranks = Some(ranks.count());
+    routing.ranks = Some(ranks);
+    report(input, &site, &order, &mut routing);
+    Ok(routing)
+}
+
+/// The roots that the operator gives, by seat.
+fn given(input: &Input<'_>, site: &Site<'_>) -> Result<Vec<u32>, Refusal> {
+    let fabric = input.fabric;
+    let refusal = |reason: String| Refusal { engine: ENGINE.name, reason };
+    let mut roots = Vec::new();
+    for guid in &input.options.roots {
+        let Some(node) = fabric.by_guid(*guid) else {
+            return Err(refusal(format!("the root {guid} is no node of this fabric")));
+        };
+        let Some(switch) = site.graph.number(node) else {
+            return Err(refusal(format!("the root {guid}, {}, is no switch", fabric.node(node).id)));
+        };
+        roots.push(switch);
+    }
+    roots.sort_unstable_by_key(|switch| site.seats[*switch as usize]);
+    roots.dedup();
+    let hops = site.hops_from(&roots);
+    match site.order.iter().find(|switch| hops[**switch as usize] == UNREACHED) {
+        None => Ok(roots),
+        Some(switch) => {
+            let id = &fabric.node(site.graph.nodes[*switch as usize]).id;
+            Err(refusal(format!(
+                "no given root reaches the switch {id}, so its piece of the fabric needs one"
+            )))
+        }
+    }
+}
+
+/// Names the roots, what had to be placed below others, and what has no legal path.
+fn report(input: &Input<'_>, site: &Site<'_>, order: &Order, routing: &mut Routing) {
+    let id = |switch: u32| &input.fabric.node(site.graph.nodes[switch as usize]).id;
+    let is_root = |switch: &u32| order.orientation.ranks[*switch as usize] == 0;
+    let roots = site.order.iter().copied().filter(is_root);
+    routing.report.roots = roots.map(|root| id(root).clone()).collect();
+    for (first, lowered) in &order.mended {
+        routing.report.fallbacks.push(format!(
+            "the roots have too little below them in common, so {lowered} of them are placed below {}",
+            id(*first)
+        ));
+    }
+    // Only pairs of switches without hosts can be without a path.
+    let ends: Vec<(u32, Lid)> = (input.lids.iter())
+        .filter_map(|lids| Some((site.graph.number(lids.port.node)?, lids.base)))
+        .filter(|(switch, _)| site.hosts[*switch as usize] == 0)
+        .collect();
+    let (mut count, mut example) = (0, None);
+    for (from, _) in &ends {
+        let table = &routing.routes.tables[site.graph.nodes[*from as usize].index()];
+        for (to, lid) in &ends {
+            let same_piece = site.piece_of[*from as usize] == site.piece_of[*to as usize];
+            if same_piece && table.port(*lid) == PortNum::NONE {
+                count += 1;
+                example = example.or(Some((*from, *to)));
+            }
+        }
+    }
+    if let Some((from, to)) = example {
+        routing.report.notes.push(format!(
+            "{count} pairs of switches without hosts have no legal path and no route, as from {} to {}",
+            id(from),
+            id(to)
+        ));
+    }
+}

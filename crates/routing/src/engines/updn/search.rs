@@ -1,0 +1,157 @@
+//! The shortest ways up and then down, for 64 destinations at a time.
+
+use crate::closer::{BATCH, Search};
+use crate::switches::SwitchGraph;
+
+/// Which end of every cable between switches is the higher one: that of lower rank, among equals of lower seat.
+#[derive(Clone, Debug)]
+pub(super) struct Orientation {
+    /// By switch.
+    pub(super) ranks: Vec<u32>,
+    /// By way: all ones where it leads up, else 0.
+    up: Vec<u64>,
+}
+
+impl Orientation {
+    /// By rank, then by seat, which is a switch's place in the order of GUIDs.
+    pub(super) fn new(graph: &SwitchGraph, seats: &[u32], ranks: Vec<u32>) -> Self {
+        let height = |switch: u32| (ranks[switch as usize], seats[switch as usize]);
+        let mut up = Vec::with_capacity(graph.way_count());
+        for switch in 0..graph.len() as u32 {
+            let above = |to: u32| if height(to) < height(switch) { u64::MAX } else { 0 };
+            up.extend(graph.ways(switch).iter().map(|way| above(way.to)));
+        }
+        Self { ranks, up }
+    }
+
+    /// One by which all ways lead down, so that legal paths are the shortest there are.
+    pub(super) fn level(graph: &SwitchGraph) -> Self {
+        Self { ranks: vec![0; graph.len()], up: vec![0; graph.way_count()] }
+    }
+
+    /// Whether the way at this place of all ways leads up.
+    pub(super) fn is_up(&self, way: usize) -> bool {
+        self.up[way] != 0
+    }
+}
+
+/// A search from up to [`BATCH`] switches at once, first against the ways down, then against the ways up.
+///
+/// A table knows where a packet goes and not where it came from, so a switch that has a way down to a destination
+/// must use it: what comes from above may not turn up again. All others go up, to where the rest is shortest. So
+/// every switch that has a legal path takes one.
+#[derive(Debug)]
+pub(super) struct UpDown<'a> {
+    orientation: &'a Orientation,
+    /// By switch: to which destinations it has arrived in the step before.
+    frontier: Vec<u64>,
+    next: Vec<u64>,
+    /// By switch: to which destinations there is a way down.
+    pub(super) down: Vec<u64>,
+    /// By switch: to which destinations there is a way.
+    pub(super) seen: Vec<u64>,
+    /// By switch: the hops to all destinations together.
+    pub(super) hops: Vec<u64>,
+    leading: Vec<u64>,
+    /// The first phase, step by step: which switches were reached, from which destinations.
+    arrivals: Vec<(u32, u64)>,
+    /// Where in `arrivals` each step ends.
+    steps: Vec<usize>,
+}
+
+impl<'a> UpDown<'a> {
+    pub(super) fn new(graph: &SwitchGraph, orientation: &'a Orientation) -> Self {
+        let switches = vec![0; graph.len()];
+        Self {
+            orientation,
+            frontier: switches.clone(),
+            next: switches.clone(),
+            down: switches.clone(),
+            seen: switches.clone(),
+            hops: switches,
+            leading: vec![0; graph.way_count()],
+            arrivals: Vec::new(),
+            steps: Vec::new(),
+        }
+    }
+
+    /// The first phase, step by step: which switches were reached, from which destinations.
+    pub(super) fn steps(&self) -> impl Iterator<Item = &[(u32, u64)]> {
+        let starts = std::iter::once(0).chain(self.steps.iter().copied());
+        starts.zip(&self.steps).map(|(start, end)| &self.arrivals[start..*end])
+    }
+
+    /// One hop further, against the ways whose bits in `up`, turned by `turn`, are ones.
+    fn step(&mut self, graph: &SwitchGraph, turn: u64, hops: u64) -> bool {
+        let mut any = 0;
+        for switch in 0..graph.len() {
+            let row = graph.row(switch as u32);
+            let (ways, up) = (graph.ways(switch as u32), &self.orientation.up[row.clone()]);
+            let ways = ways.iter().zip(up).map(|(way, up)| self.frontier[way.to as usize] & (up ^ turn));
+            let new = ways.clone().fold(0, |reached, bits| reached | bits) & !self.seen[switch];
+            if new != 0 {
+                for (leading, bits) in self.leading[row].iter_mut().zip(ways) {
+                    *leading |= bits & new;
+                }
+                self.hops[switch] += hops * u64::from(new.count_ones());
+                self.seen[switch] |= new;
+            }
+            self.next[switch] = new;
+            any |= new;
+        }
+        any != 0
+    }
+
+    /// From which switches only ways down lead to the destinations.
+    fn search_down(&mut self, graph: &SwitchGraph) {
+        self.arrivals.clear();
+        self.steps.clear();
+        let mut hops = 0;
+        loop {
+            let arrived = (0..).zip(&self.frontier).filter(|(_, bits)| **bits != 0);
+            self.arrivals.extend(arrived.map(|(switch, bits)| (switch, *bits)));
+            self.steps.push(self.arrivals.len());
+            hops += 1;
+            if !self.step(graph, u64::MAX, hops) {
+                return;
+            }
+            std::mem::swap(&mut self.frontier, &mut self.next);
+        }
+    }
+
+    /// From which others there are ways up to those.
+    fn search_up(&mut self, graph: &SwitchGraph) {
+        self.frontier.fill(0);
+        let (mut any, mut hops, mut from) = (true, 0, 0);
+        while any || hops < self.steps.len() {
+            if let Some(end) = self.steps.get(hops) {
+                for (switch, bits) in &self.arrivals[from..*end] {
+                    self.frontier[*switch as usize] |= bits;
+                }
+                from = *end;
+            }
+            hops += 1;
+            any = self.step(graph, 0, hops as u64);
+            std::mem::swap(&mut self.frontier, &mut self.next);
+        }
+    }
+}
+
+impl Search for UpDown<'_> {
+    fn search(&mut self, graph: &SwitchGraph, destinations: &[u32]) {
+        self.frontier.fill(0);
+        self.leading.fill(0);
+        self.hops.fill(0);
+        for (bit, destination) in destinations.iter().take(BATCH).enumerate() {
+            self.frontier[*destination as usize] |= 1 << bit;
+        }
+        self.seen.copy_from_slice(&self.frontier);
+        self.search_down(graph);
+        self.down.copy_from_slice(&self.seen);
+        self.search_up(graph);
+    }
+
+    fn leading(&self) -> &[u64] {
+        &self.leading
+    }
+}

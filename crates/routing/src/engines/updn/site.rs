@@ -1,0 +1,209 @@
+//! What up/down routing knows of a fabric before it has roots, and how it judges some.
+
+use rayon::prelude::*;
+use weft_topology::Fabric;
+
+use crate::closer::{BATCH, Search};
+use crate::switches::SwitchGraph;
+
+use super::search::{Orientation, UpDown};
+
+/// The switches, their pieces, and where the hosts are.
+#[derive(Debug)]
+pub(super) struct Site<'a> {
+    pub(super) graph: &'a SwitchGraph,
+    /// The place of each switch in the order of GUIDs, which is what ties are broken by.
+    pub(super) seats: Vec<u32>,
+    /// The switches by seat.
+    pub(super) order: Vec<u32>,
+    /// How many hosts each switch has; 1 for each where its piece has none.
+    pub(super) hosts: Vec<u64>,
+    /// The piece of each switch.
+    pub(super) piece_of: Vec<u32>,
+    pub(super) pieces: usize,
+    /// The switches with hosts.
+    destinations: Vec<u32>,
+}
+
+/// What legal paths to all switches with hosts are like.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Survey {
+    /// By piece.
+    pub(super) scores: Vec<Score>,
+    /// By switch: how many hosts are below it.
+    pub(super) below: Vec<u64>,
+    /// By switch: whether it is an end of a pair without a legal path, of which one at least has hosts.
+    pub(super) severed: Vec<bool>,
+    /// By switch: the hops to all switches with hosts, each squared. They tell the middle from the rim.
+    pub(super) moments: Vec<u64>,
+}
+
+/// How good the legal paths of a piece are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Score {
+    /// From all hosts to all switches with hosts.
+    hops: u64,
+    /// How many ways those have at the first switch.
+    ways: u64,
+    /// Pairs without a path.
+    pub(super) severed: u64,
+}
+
+impl Score {
+    /// Fewer hops for each way to choose from; but a path for every pair before that.
+    pub(super) fn is_better_than(self, other: Self) -> bool {
+        let cost = |score: Self, ways: u64| u128::from(score.hops) * u128::from(ways);
+        (self.severed, cost(self, other.ways)) < (other.severed, cost(other, self.ways))
+    }
+}
+
+impl<'a> Site<'a> {
+    pub(super) fn new(fabric: &Fabric, graph: &'a SwitchGraph) -> Self {
+        let order = graph.in_guid_order(fabric);
+        let mut seats = vec![0; graph.len()];
+        for (seat, switch) in (0..).zip(&order) {
+            seats[*switch as usize] = seat;
+        }
+        let mut hosts = vec![0; graph.len()];
+        for node in fabric.nodes().iter().filter(|node| !node.is_switch()) {
+            for (_, peer) in node.cabled_ports() {
+                if let Some(switch) = graph.number(peer.node) {
+                    hosts[switch as usize] += 1;
+                }
+            }
+        }
+        let (piece_of, pieces) = pieces(graph, &order);
+        let mut in_piece = vec![0; pieces];
+        for (piece, hosts) in piece_of.iter().zip(&hosts) {
+            in_piece[*piece as usize] += hosts;
+        }
+        for (hosts, piece) in hosts.iter_mut().zip(&piece_of) {
+            if in_piece[*piece as usize] == 0 {
+                *hosts = 1;
+            }
+        }
+        let destinations = order.iter().copied().filter(|switch| hosts[*switch as usize] > 0).collect();
+        Self { graph, seats, order, hosts, piece_of, pieces, destinations }
+    }
+
+    /// The hops from the nearest of `starts`, by switch.
+    pub(super) fn hops_from(&self, starts: &[u32]) -> Vec<u32> {
+        let mut hops = vec![u32::MAX; self.graph.len()];
+        let mut queue = starts.to_vec();
+        for start in starts {
+            hops[*start as usize] = 0;
+        }
+        let mut next = 0;
+        while let Some(at) = queue.get(next).copied() {
+            next += 1;
+            for way in self.graph.ways(at) {
+                if hops[way.to as usize] == u32::MAX {
+                    hops[way.to as usize] = hops[at as usize] + 1;
+                    queue.push(way.to);
+                }
+            }
+        }
+        hops
+    }
+
+    /// Looks at the legal paths of an orientation.
+    pub(super) fn survey(&self, orientation: &Orientation) -> Survey {
+        let batches: Vec<&[u32]> = self.destinations.chunks(BATCH).collect();
+        let empty = || Survey {
+            scores: vec![Score::default(); self.pieces],
+            below: vec![0; self.graph.len()],
+            severed: vec![false; self.graph.len()],
+            moments: vec![0; self.graph.len()],
+        };
+        let begin = || (UpDown::new(self.graph, orientation), empty());
+        let surveys = batches.par_iter().fold(begin, |(mut search, mut survey), batch| {
+            search.search(self.graph, batch);
+            self.count(&search, batch, &mut survey);
+            (search, survey)
+        });
+        surveys.map(|(_, survey)| survey).reduce(empty, Survey::and)
+    }
+
+    fn count(&self, search: &UpDown<'_>, batch: &[u32], survey: &mut Survey) {
+        let mut wanted = vec![0u64; self.pieces];
+        for (bit, destination) in batch.iter().enumerate() {
+            wanted[self.piece_of[*destination as usize] as usize] |= 1 << bit;
+        }
+        let weigh = |bits: u64| ones(bits).map(|bit| self.hosts[batch[bit] as usize]).sum::<u64>();
+        for switch in 0..self.graph.len() {
+            let (hosts, piece) = (self.hosts[switch], self.piece_of[switch] as usize);
+            let score = &mut survey.scores[piece];
+            let leading = &search.leading()[self.graph.row(switch as u32)];
+            score.hops += hosts * search.hops[switch];
+            if hosts > 0 {
+                score.ways += hosts * leading.iter().map(|bits| u64::from(bits.count_ones())).sum::<u64>();
+            }
+            survey.below[switch] += weigh(search.down[switch]);
+            let severed = wanted[piece] & !search.seen[switch];
+            score.severed += u64::from(severed.count_ones());
+            for bit in ones(severed) {
+                survey.severed[switch] = true;
+                survey.severed[batch[bit] as usize] = true;
+            }
+        }
+        for (hops, arrivals) in (0..).zip(search.steps()) {
+            for (switch, bits) in arrivals {
+                survey.moments[*switch as usize] += hops * hops * weigh(*bits);
+            }
+        }
+    }
+}
+
+impl Survey {
+    fn and(mut self, other: Self) -> Self {
+        for (score, other) in self.scores.iter_mut().zip(other.scores) {
+            score.hops += other.hops;
+            score.ways += other.ways;
+            score.severed += other.severed;
+        }
+        add(&mut self.below, &other.below);
+        add(&mut self.moments, &other.moments);
+        for (severed, other) in self.severed.iter_mut().zip(other.severed) {
+            *severed |= other;
+        }
+        self
+    }
+}
+
+fn add(sums: &mut [u64], others: &[u64]) {
+    for (sum, other) in sums.iter_mut().zip(others) {
+        *sum += other;
+    }
+}
+
+/// The numbers of the bits that are ones.
+fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = bits.trailing_zeros();
+        bits &= bits.wrapping_sub(1);
+        (bit < u64::BITS).then_some(bit as usize)
+    })
+}
+
+/// The piece of each switch, and how many there are. Pieces are numbered by their first switches in `order`.
+fn pieces(graph: &SwitchGraph, order: &[u32]) -> (Vec<u32>, usize) {
+    let mut piece_of = vec![u32::MAX; graph.len()];
+    let (mut pieces, mut todo) = (0, Vec::new());
+    for start in order {
+        if piece_of[*start as usize] != u32::MAX {
+            continue;
+        }
+        piece_of[*start as usize] = pieces;
+        todo.push(*start);
+        while let Some(at) = todo.pop() {
+            for way in graph.ways(at) {
+                if piece_of[way.to as usize] == u32::MAX {
+                    piece_of[way.to as usize] = pieces;
+                    todo.push(way.to);
+                }
+            }
+        }
+        pieces += 1;
+    }
+    (piece_of, pieces as usize)
+}

@@ -1,0 +1,112 @@
+//! One pass over all LIDs, in blocks: who arrives, by how many channels, and which channels wait for which.
+
+use rayon::prelude::*;
+use weft_topology::PortRef;
+use weft_wire::PortNum;
+
+use crate::closer::BATCH;
+use crate::tables::Routes;
+use crate::trace::trace;
+
+use super::block::{Block, NEVER, Tree, UNREACHED};
+use super::dependencies::Dependencies;
+use super::flow::{Journey, Spread, flow};
+use super::ground::{End, Ground};
+use super::legality::{Turns, Up};
+use super::report::Report;
+use super::rows::Rows;
+use super::sources::{Part, Sent, Sources};
+
+/// What the pass is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pass<'a> {
+    pub(super) ground: &'a Ground<'a>,
+    pub(super) routes: &'a Routes,
+    /// By channel: whether it leads up, where that matters.
+    pub(super) ups: Option<&'a [bool]>,
+    /// Who sends by which lanes, where that matters.
+    pub(super) flows: Option<Flows<'a>>,
+}
+
+/// Who sends by which lanes, and where to write down which channels wait for which.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flows<'a> {
+    pub(super) rows: &'a Rows,
+    pub(super) sources: &'a Sources<'a>,
+    pub(super) dependencies: &'a Dependencies<'a>,
+}
+
+impl Pass<'_> {
+    /// Follows everything.
+    pub(super) fn run(&self) -> (Report, Turns) {
+        let found: Vec<(Report, Turns)> = self
+            .ground
+            .ends
+            .par_chunks(BATCH)
+            .map_init(Worker::default, |worker, ends| worker.block(self, ends))
+            .collect();
+        let mut all = (Report { unattached: self.ground.unattached, ..Report::default() }, Turns::default());
+        for (report, turns) in found {
+            all.0.append(report);
+            all.1.append(turns);
+        }
+        all
+    }
+}
+
+/// A thread's room to work in.
+#[derive(Debug, Default)]
+struct Worker {
+    block: Block,
+    tree: Tree,
+    sent: Sent,
+    lanes: Vec<u16>,
+    spread: Spread,
+    up: Up,
+}
+
+impl Worker {
+    fn block(&mut self, pass: &Pass<'_>, ends: &[End]) -> (Report, Turns) {
+        let (mut report, mut turns) = (Report::default(), Turns::default());
+        let ground = pass.ground;
+        self.block.read(ground, pass.routes, ends);
+        self.block.measure(ground, ends);
+        let parts: Vec<Part> = ends.iter().map(|end| (*end, true)).collect();
+        let constant = pass.flows.and_then(|flows| Some((flows, flows.rows.constant()?)));
+        if let Some((flows, bits)) = constant {
+            self.sent.find(ground, flows.sources, bits, &parts);
+        }
+        for (place, part) in parts.iter().enumerate() {
+            let exits = self.block.exits(place);
+            self.tree.sort(ground, exits);
+            self.tree.count(ground, exits);
+            if let Some((flows, _)) = constant {
+                self.lanes.clear();
+                self.lanes.extend_from_slice(self.sent.lanes(place));
+                flow(ground, &self.tree, exits, &mut self.lanes, &mut &*flows.dependencies);
+            } else if let Some(flows) = pass.flows {
+                let journey = Journey { ground, rows: flows.rows, part, tables: &[exits] };
+                self.spread.run(&journey, flows.sources, &mut &*flows.dependencies);
+            }
+            self.tally(pass, place, &part.0, &mut report);
+            if let Some(ups) = pass.ups {
+                self.up.find(pass, ups, (&self.tree, exits), &part.0, &mut turns);
+            }
+        }
+        (report, turns)
+    }
+
+    fn tally(&self, pass: &Pass<'_>, place: usize, end: &End, report: &mut Report) {
+        let (least, hops) = (self.block.least(place), &self.tree.hops);
+        for (switch, (least, hops)) in least.iter().zip(hops).enumerate() {
+            match (*least, *hops) {
+                (UNREACHED, _) => report.disconnected += 1,
+                (_, NEVER) => report.failure(|| {
+                    let from = PortRef::new(pass.ground.graph.nodes[switch], PortNum::ZERO);
+                    trace(pass.ground.fabric, pass.ground.lids, pass.routes, from, end.lid).err()
+                }),
+                (least, hops) => report.arrival(hops, u32::from(least)),
+            }
+        }
+    }
+}
