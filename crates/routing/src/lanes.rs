@@ -102,7 +102,9 @@ impl ServiceLevels {
         let (height, width) = (top(&self.rows), top(&self.columns));
         let fits = height.checked_mul(self.width).is_some_and(|places| places <= self.matrix.len());
         let even = self.width > 0 && self.matrix.len().is_multiple_of(self.width) || self.matrix.is_empty();
-        fits && even && width <= self.width && self.matrix.iter().all(|level| usize::from(*level) < SERVICE_LEVELS)
+        fits && even
+            && width <= self.width
+            && self.matrix.iter().all(|level| usize::from(*level) < SERVICE_LEVELS)
     }
 
     /// The class of a LID as a source.

@@ -11,7 +11,12 @@ use weft_topology::{Fabric, FabricBuilder, NodeIndex, PortRef};
 use weft_wire::{Lid, PortNum};
 
 /// Routes a fabric by the engine of this name.
-pub(crate) fn route(name: &str, fabric: &Fabric, lids: &Lids, options: &EngineOptions) -> Result<Routing, Refusal> {
+pub(crate) fn route(
+    name: &str,
+    fabric: &Fabric,
+    lids: &Lids,
+    options: &EngineOptions,
+) -> Result<Routing, Refusal> {
     Engine::by_name(name).expect("the engine is there").route(&Input { fabric, lids, options })
 }
 
@@ -57,7 +62,13 @@ pub(crate) fn cut(fabric: &Fabric, from: &str, port: u8) -> Fabric {
 
 /// The ports by which a packet leaves the switches on its way from an end port to a LID, up to the end port that it
 /// is delivered to; `None` when it does not arrive.
-pub(crate) fn path(fabric: &Fabric, lids: &Lids, routes: &Routes, from: PortRef, to: Lid) -> Option<Vec<PortRef>> {
+pub(crate) fn path(
+    fabric: &Fabric,
+    lids: &Lids,
+    routes: &Routes,
+    from: PortRef,
+    to: Lid,
+) -> Option<Vec<PortRef>> {
     let owner = lids.owner(to)?;
     let mut at = if fabric.node(from.node).is_switch() { from.node } else { fabric.peer(from)?.node };
     let mut path = Vec::new();
