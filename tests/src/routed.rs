@@ -3,7 +3,7 @@
 use weft_routing::{Lids, Routes};
 use weft_topology::Fabric;
 
-use crate::opensm::{lids_of, routes_of, tables_of};
+use crate::opensm::written;
 use crate::{Ibsim, first_host};
 
 /// What OpenSM made of a fabric with one of its engines.
@@ -34,11 +34,9 @@ pub fn route_by_opensm(ibsim: &Ibsim, fabric: &Fabric, engine: &str, more: &[&st
     let output = opensm.output().expect("OpenSM must be installed: apt-get install opensm");
     let text = String::from_utf8_lossy(&std::fs::read(&log).unwrap_or_default()).into_owned();
     assert!(output.status.success() && text.contains("SUBNET UP"), "opensm -R {engine}:\n{text}");
-    let read = |name: &str| std::fs::read_to_string(ibsim.folder().join(name)).expect("OpenSM writes it");
-    let lids = lids_of(fabric, &read("guid2lid"));
-    let routes = routes_of(fabric, &lids, &tables_of(&read("opensm.fdbs")));
+    let (lids, fdbs) = written(fabric, ibsim.folder());
     let engine = engine_of(&text).unwrap_or_else(|| panic!("no tables in the log:\n{text}"));
-    RoutedByOpenSm { engine, lids, routes, lanes: lanes_of(&text), seconds: seconds_of(&text) }
+    RoutedByOpenSm { engine, lids, routes: fdbs.routes, lanes: lanes_of(&text), seconds: seconds_of(&text) }
 }
 
 /// The engine whose tables it wrote.

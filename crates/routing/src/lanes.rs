@@ -94,6 +94,19 @@ impl ServiceLevels {
         self.matrix.iter().fold(1, |used, level| used | 1 << (level % SERVICE_LEVELS as u8))
     }
 
+    /// Whether every class has its place in the matrix, and every level is one. What was read from a file may be anything.
+    pub fn is_whole(&self) -> bool {
+        let top = |classes: &[u16]| {
+            classes.iter().filter(|class| **class != NO_CLASS).max().map_or(0, |top| usize::from(*top) + 1)
+        };
+        let (height, width) = (top(&self.rows), top(&self.columns));
+        let fits = height.checked_mul(self.width).is_some_and(|places| places <= self.matrix.len());
+        let even = self.width > 0 && self.matrix.len().is_multiple_of(self.width) || self.matrix.is_empty();
+        fits && even
+            && width <= self.width
+            && self.matrix.iter().all(|level| usize::from(*level) < SERVICE_LEVELS)
+    }
+
     /// The class of a LID as a source.
     pub fn source_class(&self, lid: Lid) -> Option<u16> {
         self.rows.get(usize::from(lid.0)).copied().filter(|class| *class != NO_CLASS)

@@ -202,7 +202,7 @@ fn read_all(text: &str) {
     let _ = parse_sl2vl("f", text, &fabric);
     let _ = parse_slvl("f", text, &fabric);
     let _ = parse_subnet("f", text);
-    let _ = (parse_guids("f", text), parse_weights("f", text), parse_vm_weights("f", text));
+    let _ = (parse_guids("f", text), parse_weights("f", text, 1..=9), parse_vm_weights("f", text, 1..=9));
 }
 
 proptest! {

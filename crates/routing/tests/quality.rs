@@ -173,6 +173,36 @@ fn interference_delays_the_first_group_alone() {
     );
 }
 
+#[test]
+fn runs_that_cannot_differ_add_up_as_if_each_were_run() {
+    let mut case = Case::tree([3, 4, 3, 3]);
+    case.set("r1", "c", 1);
+    let participants = Participants::all(case.lids(&["a", "b", "c", "d"]));
+    for (traffic, shuffle) in [("alltoall", true), ("gather", false), ("ring", false)] {
+        let run = |runs| {
+            let options = SimulateOptions { runs, shuffle, ..SimulateOptions::default() };
+            simulate(&case.paths(), &participants, traffic.parse::<Traffic>().unwrap(), &options).unwrap()
+        };
+        let (once, often, never) = (run(1), run(3), run(0));
+        assert_eq!((often.flows, often.failures), (3 * once.flows, 3 * once.failures), "{traffic}");
+        assert_eq!(often.dep_max_delay.summary.count, 3, "{traffic}");
+        assert_eq!(often.hist_acc_band.summary.min, once.hist_acc_band.summary.min, "{traffic}");
+        assert_eq!(often.cables[0].flows, 3 * once.cables[0].flows, "{traffic}");
+        assert_eq!(
+            (never.flows, never.dep_max_delay.summary.count, never.cables.len()),
+            (0, 0, 0),
+            "{traffic}"
+        );
+    }
+    // A ring is so sparse that its links are counted from its paths: a, b, c, d in a circle, b -> c lost.
+    let ring = case.run(&["a", "b", "c", "d"], "ring", 2);
+    let found: BTreeMap<&str, u64> =
+        ring.cables.iter().map(|link| (link.name.as_str(), link.flows)).collect();
+    let expected = [("a[1]", 2), ("c[1]", 2), ("d[1]", 2), ("l1[1]", 2), ("l1[2]", 2), ("l2[2]", 2)];
+    let up = [("l2[3]", 2), ("r1[1]", 2)];
+    assert_eq!(found, expected.into_iter().chain(up).collect());
+}
+
 /// A full tree with a root for each host of a leaf: what is for the k-th host of any leaf goes by the k-th root.
 fn shift_friendly() -> (Case, Vec<Lid>) {
     let mut case = Case::new(rlft(8, 2, &GenerateOptions::default()).expect("the parameters are sound"));

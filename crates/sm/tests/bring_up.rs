@@ -94,6 +94,7 @@ fn lids_on_file_go_before_lids_in_ports() {
     let text = first.to_string();
     let moved: String = text
         .lines()
+        .filter(|line| !line.is_empty())
         .enumerate()
         .map(|(at, line)| {
             let guid = line.split_whitespace().next().unwrap();

@@ -63,6 +63,12 @@ pub enum FileProblem {
     /// A LID that nobody has.
     #[error("no end port has the LID {0}")]
     UnknownLid(Lid),
+    /// A name that no node has.
+    #[error("no node is called `{0}`")]
+    UnknownName(String),
+    /// More end ports than LIDs.
+    #[error(transparent)]
+    Lids(#[from] crate::LidError),
     /// A port that its switch does not have.
     #[error("port {port} is out of range for `{node}`, whose ports are 0 to {count}")]
     PortOutOfRange {

@@ -1,14 +1,12 @@
 //! Files of GUIDs (roots, compute nodes, I/O nodes, orders) and of weights.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use weft_wire::{Guid, Lid};
 
 use super::error::{FileError, FileProblem};
 use super::scan;
-
-/// The highest weight that a file may give.
-const WEIGHT_MAX: u64 = u32::MAX as u64;
 
 /// Reads a list of GUIDs, one to a line; what follows a GUID on its line is a name and is passed over, as are blank
 /// lines and `#` comments. So are the files that OpenSM takes for `root_guid_file`, `cn_guid_file`, `io_guid_file` and
@@ -39,26 +37,36 @@ pub fn parse_guids(file: &str, text: &str) -> Result<Vec<Guid>, FileError> {
     Ok(order.into_iter().map(|(_, guid)| guid).collect())
 }
 
-/// Reads weights of end ports: `0xguid weight` to a line, with blank lines and `#` comments between.
-pub fn parse_weights(file: &str, text: &str) -> Result<BTreeMap<Guid, u32>, FileError> {
-    weights(file, text, scan::Word::guid)
+/// Reads weights of end ports, in this range: `0xguid weight` to a line, with blank lines and `#` comments between.
+pub fn parse_weights(
+    file: &str,
+    text: &str,
+    range: RangeInclusive<u32>,
+) -> Result<BTreeMap<Guid, u32>, FileError> {
+    weights(file, text, range, scan::Word::guid)
 }
 
-/// Reads weights of virtual machines: `LID weight` to a line, the LID decimal or hexadecimal with `0x`.
-pub fn parse_vm_weights(file: &str, text: &str) -> Result<BTreeMap<Lid, u32>, FileError> {
-    weights(file, text, scan::Word::lid_of_either_base)
+/// Reads weights of virtual machines, in this range: `LID weight` to a line, the LID decimal or hexadecimal with `0x`.
+pub fn parse_vm_weights(
+    file: &str,
+    text: &str,
+    range: RangeInclusive<u32>,
+) -> Result<BTreeMap<Lid, u32>, FileError> {
+    weights(file, text, range, scan::Word::lid_of_either_base)
 }
 
 fn weights<'a, K: Ord + Copy + ToString>(
     file: &'a str,
     text: &'a str,
+    range: RangeInclusive<u32>,
     key: impl Fn(scan::Word<'a>) -> Result<K, FileError>,
 ) -> Result<BTreeMap<K, u32>, FileError> {
+    let (least, most) = (u64::from(*range.start()), u64::from(*range.end()));
     let mut weights = BTreeMap::new();
     for mut line in scan::lines(file, text, true) {
         let word = line.word("whose weight it is")?;
         let whose = key(word)?;
-        let weight = line.word("a weight")?.number("a weight", 0, WEIGHT_MAX)?;
+        let weight = line.word("a weight")?.number("a weight", least, most)?;
         line.end()?;
         if weights.insert(whose, weight as u32).is_some() {
             return Err(word.error(FileProblem::Twice(whose.to_string())));
@@ -80,16 +88,17 @@ mod tests {
 
     #[test]
     fn weights_are_checked() {
-        assert_eq!(parse_weights("f", "0x9 7\n0x3 0\n"), Ok([(Guid(9), 7), (Guid(3), 0)].into()));
-        assert_eq!(parse_vm_weights("f", "9 7\n0xa 1\n"), Ok([(Lid(9), 7), (Lid(10), 1)].into()));
+        assert_eq!(parse_weights("f", "0x9 7\n0x3 1\n", 1..=100), Ok([(Guid(9), 7), (Guid(3), 1)].into()));
+        assert_eq!(parse_vm_weights("f", "9 7\n0xa 1\n", 0..=9), Ok([(Lid(9), 7), (Lid(10), 1)].into()));
         for (text, says) in [
             ("0x9", "f:1:4: expected a weight"),
-            ("0x9 -1", "f:1:5: a weight must be 0 to 4294967295: `-1`"),
-            ("0x9 4294967296", "f:1:5: a weight must be 0 to 4294967295: `4294967296`"),
+            ("0x9 0", "f:1:5: a weight must be 1 to 100: `0`"),
+            ("0x9 -1", "f:1:5: a weight must be 1 to 100: `-1`"),
+            ("0x9 101", "f:1:5: a weight must be 1 to 100: `101`"),
             ("0x9 1 1", "f:1:7: the line ends before this: `1`"),
         ] {
-            assert_eq!(parse_weights("f", text).unwrap_err().to_string(), says);
+            assert_eq!(parse_weights("f", text, 1..=100).unwrap_err().to_string(), says);
         }
-        assert_eq!(*parse_vm_weights("f", "0xc000 1").unwrap_err().problem, FileProblem::Lid);
+        assert_eq!(*parse_vm_weights("f", "0xc000 1", 0..=9).unwrap_err().problem, FileProblem::Lid);
     }
 }

@@ -8,6 +8,7 @@
 //!   opensm-lid-matrix.dump ───────▶ LidMatrix
 //!   opensm-subnet.lst ────────────▶ Fabric
 //!   GUIDs, weights ───────────────▶ fields of EngineOptions
+//!   ORCS's DOT graphs ◀───────────▶ Fabric, Routes
 //! ```
 //!
 //! Readers take any text, and say in one line what is wrong where: [`FileError`]. They are stricter than OpenSM, which
@@ -15,6 +16,7 @@
 //! itself writes for people. Writers give the bytes that OpenSM 3.3.23 writes on a little-endian machine for the same
 //! tables.
 
+mod dot;
 mod dump;
 mod error;
 mod guid2lid;
@@ -27,6 +29,7 @@ mod scan;
 mod subnet;
 mod tables;
 
+pub use dot::{DotNetwork, parse_dot, write_dot};
 pub use dump::Dump;
 pub use error::{FileError, FileProblem};
 pub use guid2lid::{GuidToLid, LidRange};

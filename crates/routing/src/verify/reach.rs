@@ -101,10 +101,13 @@ impl Worker {
         for (switch, (least, hops)) in least.iter().zip(hops).enumerate() {
             match (*least, *hops) {
                 (UNREACHED, _) => report.disconnected += 1,
-                (_, NEVER) => report.failure(|| {
-                    let from = PortRef::new(pass.ground.graph.nodes[switch], PortNum::ZERO);
-                    trace(pass.ground.fabric, pass.ground.lids, pass.routes, from, end.lid).err()
-                }),
+                (_, NEVER) => {
+                    report.between_switches += u64::from(!end.host && !pass.ground.has_hosts[switch]);
+                    report.failure(|| {
+                        let from = PortRef::new(pass.ground.graph.nodes[switch], PortNum::ZERO);
+                        trace(pass.ground.fabric, pass.ground.lids, pass.routes, from, end.lid).err()
+                    });
+                }
                 (least, hops) => report.arrival(hops, u32::from(least)),
             }
         }

@@ -22,6 +22,9 @@ pub struct Report {
     pub detours: u64,
     /// How many pairs do not arrive: no route, a dead end, a wrong node or a loop.
     pub failures: u64,
+    /// How many of those are ways from a switch without hosts to the LID of a switch, which nobody sends by. Up/down
+    /// routing leaves them out where the way would go up again after it went down.
+    pub between_switches: u64,
     /// The first few of those that do not arrive.
     pub counter_examples: Vec<TraceError>,
     /// How many LIDs belong to ports that no switch is cabled to, so that nothing can be said of them.
@@ -47,6 +50,11 @@ impl Report {
     /// Whether every packet arrives.
     pub fn is_sound(&self) -> bool {
         self.failures == 0
+    }
+
+    /// Whether every packet arrives that a host sends or receives.
+    pub fn serves_hosts(&self) -> bool {
+        self.failures == self.between_switches
     }
 
     /// Whether every packet arrives by the least number of cables.
@@ -89,6 +97,7 @@ impl Report {
         self.disconnected += later.disconnected;
         self.detours += later.detours;
         self.failures += later.failures;
+        self.between_switches += later.between_switches;
         self.unattached += later.unattached;
         self.counter_examples.extend(later.counter_examples);
         self.counter_examples.truncate(COUNTER_EXAMPLES_MAX);

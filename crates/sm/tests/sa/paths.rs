@@ -261,8 +261,8 @@ fn service_levels_that_are_dropped() {
 
 /// A ring of six switches with a host each, routed by LASH, which needs two lanes for it.
 fn layered_ring(options: Options) -> World {
-    let fabric = ring(6, 1, &GenerateOptions::default()).unwrap();
-    up(fabric, Options { engines: "lash,no_fallback".parse().unwrap(), ..options })
+    let fabric = ring(6, 1, &GenerateOptions::default()).expect("a ring");
+    up(fabric, Options { engines: "lash,no_fallback".parse().expect("an engine"), ..options })
 }
 
 /// The service level is the one that the engine has chosen for the pair, alike in both directions, and no other.

@@ -15,10 +15,11 @@ use weft_wire::{AttributeId, Guid, Lid, NodeInfo, PortNum, PortState};
 use super::{Lab, trace};
 use crate::cli::CheckArgs;
 use crate::failure::Failure;
-use crate::lab::LabFolder;
 use crate::lab::process::Holder;
+use crate::lab::{LabFolder, Place};
 use crate::live::{Session, limits, survey};
 use crate::output::{print, print_json};
+use crate::sm_process::SmStatus;
 
 /// Up to this many hosts every path is tried with a packet.
 const SMALL_HOSTS_MAX: usize = 128;
@@ -76,7 +77,8 @@ pub(super) fn run(folder: &LabFolder, args: &CheckArgs) -> anyhow::Result<ExitCo
     unanswered(&lab, &live, &mut report);
     against_cabling(&lab, &live, &mut report);
     subnet_up(&live, &mut report);
-    let spared = if lab.record.sm.is_none() { between_switches(&live, &mut report) } else { BTreeSet::new() };
+    let excused = leaves_out_switches(&lab)?;
+    let spared = if excused { between_switches(&live, &mut report) } else { BTreeSet::new() };
     complete_tables(&live, &spared, &mut report);
     tables(&live, &spared, &mut report);
     packets(&lab, &live, args, &mut report)?;
@@ -201,9 +203,18 @@ fn subnet_up(live: &Surveyed, report: &mut Report) {
     report.lids = owners.len();
 }
 
+/// Whether ways between switches may be left out: unless weft's own subnet manager has routed by an engine that
+/// leaves out none.
+fn leaves_out_switches(lab: &Lab) -> anyhow::Result<bool> {
+    if lab.record.sm.is_none() {
+        return Ok(true);
+    }
+    let status = SmStatus::load(&lab.folder.place(Place::SmStatus))?;
+    Ok(status.and_then(|status| status.routing).is_some_and(|routing| routing.engine != "minhop"))
+}
+
 /// LIDs of switches that some switch has no way to, told as a note. Up/down routing leaves them out where the way
-/// would go down and up again, and so some other subnet managers do; traffic between hosts never needs them. weft's
-/// own subnet manager leaves none out, and is not excused.
+/// would go down and up again; traffic of hosts never needs them.
 fn between_switches(live: &Surveyed, report: &mut Report) -> BTreeSet<Lid> {
     let Ok(lids) = &live.lids else { return BTreeSet::new() };
     let of_switches = lids.iter().filter(|lids| live.fabric.node(lids.port.node).is_switch());
