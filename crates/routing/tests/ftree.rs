@@ -1,4 +1,5 @@
 //! Fat-tree routing: the papers' examples, whole trees without contention, broken ones without dead ends.
+#![expect(clippy::disallowed_macros, reason = "randomised tests print their seeds")]
 
 mod trees;
 
