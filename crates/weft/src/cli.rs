@@ -3,6 +3,7 @@
 mod bench;
 mod capture;
 mod ibsim;
+mod routes;
 mod shell;
 mod topo;
 
@@ -14,6 +15,7 @@ use clap_complete::Shell;
 pub(crate) use bench::{BenchSmpArgs, BenchUpArgs, BenchVerb};
 pub(crate) use capture::{CaptureArgs, Ring};
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};
+pub(crate) use routes::{CompareArgs, ComputeArgs, RoutesVerb, RoutingArgs, VerifyArgs};
 pub(crate) use shell::{ShellArgs, SysfsArgs};
 pub(crate) use topo::{GenArgs, GenKind, TopoVerb};
 
@@ -72,6 +74,9 @@ pub(crate) enum Verb {
     /// Make, check, compare and describe topology files
     #[command(subcommand)]
     Topo(TopoVerb),
+    /// Compute, prove and compare routings
+    #[command(subcommand)]
+    Routes(RoutesVerb),
     /// Measure
     #[command(subcommand)]
     Bench(BenchVerb),
