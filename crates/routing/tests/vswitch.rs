@@ -16,13 +16,13 @@ fn plain() -> GenerateOptions {
 
 /// LIDs for all ports in GUID order, and then one for each virtual machine: so many per host, by the host's number.
 fn with_machines(fabric: &Fabric, machines: &[usize]) -> (Lids, Vec<Lid>) {
-    let mut lids = Lids::in_guid_order(fabric, 0).unwrap();
+    let mut lids = Lids::in_guid_order(fabric, 0).expect("there are enough LIDs");
     let mut all = Vec::new();
     for (host, count) in machines.iter().enumerate() {
         let port = PortRef::new(node(fabric, &format!("host-{host}")), PortNum(1));
         for _ in 0..*count {
             let lid = Lid(lids.top().0 + 1);
-            lids.insert(port, lid, 0).unwrap();
+            lids.insert(port, lid, 0).expect("it is free");
             all.push(lid);
         }
     }
@@ -122,10 +122,10 @@ fn weights_out_of_range_are_errors() {
 
 /// LIDs, blocks per switch, and SMPs that write all tables, from the tables themselves.
 fn smps(fabric: &Fabric, lids: &Lids) -> (usize, usize, usize) {
-    let routing = route("vswitch-ftree", fabric, lids, &EngineOptions::default()).unwrap();
+    let routing = route("vswitch-ftree", fabric, lids, &EngineOptions::default()).expect("it is a tree");
     let blocks: Vec<usize> = fabric
         .switches()
-        .map(|(index, _)| usize::from(routing.routes.table(index).unwrap().block_count()))
+        .map(|(index, _)| usize::from(routing.routes.table(index).expect("it is a switch").block_count()))
         .collect();
     assert!(blocks.iter().all(|count| *count == blocks[0]));
     (lids.iter().map(|lids| lids.iter().count()).sum(), blocks[0], blocks.iter().sum())

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use serde::Serialize;
 use weft_routing::{Expectations, TransitionVerdict, Verdict, verify_routing, verify_transition};
 
-use super::inputs::load_partitions;
 use super::{folder, in_pool, while_saying};
 use crate::cli::VerifyArgs;
+use crate::engine_options::load_partitions;
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 use crate::topology_file;
