@@ -46,7 +46,7 @@ mod trace;
 mod tree;
 mod verify;
 
-pub use engines::{Chain, ChainError, ENGINES, Engine, Input, Refusal, minhop};
+pub use engines::{Chain, ChainError, ENGINES, Engine, Input, Refusal, WEIGHTS, learn_weights, minhop};
 pub use lanes::{LaneMap, LaneRow, SERVICE_LEVELS, ServiceLevels};
 pub use lids::{LidError, Lids, PortLids};
 pub use options::{EngineOptions, LANES_DEFAULT, WEIGHT_OF_A_HOST};

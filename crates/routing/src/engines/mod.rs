@@ -19,6 +19,7 @@ use crate::routing::Routing;
 
 pub use chain::{Chain, ChainError};
 pub use minhop::minhop;
+pub use pftree::{WEIGHTS, learn_weights};
 
 /// What an engine works from.
 #[derive(Clone, Copy, Debug)]

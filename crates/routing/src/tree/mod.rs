@@ -152,7 +152,12 @@ impl Tree {
 
     /// The end ports of a switch, by port; its own comes first.
     pub(crate) fn ends(&self, switch: u32) -> &[End] {
-        &self.ends[self.end_rows[switch as usize] as usize..self.end_rows[switch as usize + 1] as usize]
+        &self.ends[self.end_places(switch)]
+    }
+
+    /// The places in `ends` of the end ports of a switch.
+    pub(crate) fn end_places(&self, switch: u32) -> std::ops::Range<usize> {
+        self.end_rows[switch as usize] as usize..self.end_rows[switch as usize + 1] as usize
     }
 
     /// The rank of a switch.

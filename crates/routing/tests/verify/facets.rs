@@ -113,12 +113,12 @@ fn compare_cycles(fabric: &Fabric, waiting: &Waiting, routing: &Routing, verdict
             assert!(pair.is_some(), "{cycle}");
         }
     }
-    let shortest = verdict.cycles.iter().map(|cycle| cycle.len()).min();
+    let shortest = verdict.cycles.iter().map(weft_routing::Cycle::len).min();
     assert_eq!(shortest, waiting.shortest_cycle(|_| true));
     if routing.lanes.exceptions.is_empty() {
         for lane in 0..15 {
             let cycle = verdict.cycles.iter().find(|cycle| cycle.lane() == Some(lane));
-            assert_eq!(cycle.map(|cycle| cycle.len()), waiting.shortest_cycle(|other| other == lane));
+            assert_eq!(cycle.map(weft_routing::Cycle::len), waiting.shortest_cycle(|other| other == lane));
         }
     }
 }
