@@ -24,8 +24,8 @@ const BATCHES_HELD: usize = 32;
 /// In a tree every host gets a root of its own like that, as far as there are enough.
 ///
 /// Those switches are served first that have most hosts, among equals that with the host of the lowest LID, each with
-/// all its hosts at once; then come the LIDs of the switches themselves. So the tables are a function of ways and LIDs, and neither the order of
-/// the nodes in memory nor the number of threads matters. What no way leads to has no route.
+/// all its hosts at once; then come the LIDs of the switches themselves. So the tables are a function of ways and LIDs,
+/// and neither the order of the nodes in memory nor the number of threads matters. What no way leads to has no route.
 pub(crate) fn spread<S: Search>(
     fabric: &Fabric,
     lids: &Lids,

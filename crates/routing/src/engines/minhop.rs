@@ -26,9 +26,9 @@ pub(crate) const ENGINE: Engine = Engine {
 /// enough.
 ///
 /// Those switches are served first that have most hosts, among equals that with the host of the lowest LID, each with
-/// all its hosts at once; then come the LIDs of the switches themselves. So the tables are a function of cabling and LIDs: neither the order of
-/// the nodes in memory nor the number of threads matters. Nothing is ever sent through an HCA; what is not connected
-/// has no route.
+/// all its hosts at once; then come the LIDs of the switches themselves. So the tables are a function of cabling and
+/// LIDs: neither the order of the nodes in memory nor the number of threads matters. Nothing is ever sent through an
+/// HCA; what is not connected has no route.
 pub fn minhop(fabric: &Fabric, lids: &Lids) -> Routes {
     let graph = SwitchGraph::new(fabric);
     spread(fabric, lids, &graph, || Closer::new(&graph))
