@@ -50,7 +50,7 @@ pub(super) fn lower(
         heights[above as usize].1 = 0;
         let before = sets.len();
         for set in sets.extract_if(.., |set| beside(set).contains(&above)) {
-            let hops = site.hops_from(&[above], |to| set.contains(&to));
+            let hops = site.graph.hops_from(&[above], |to| set.contains(&to));
             for switch in set {
                 heights[switch as usize] = (rank(above), hops[switch as usize]);
             }
@@ -150,7 +150,7 @@ struct Spine<'a> {
 impl<'a> Spine<'a> {
     fn new(site: &'a Site<'a>, orientation: &'a Orientation, first: u32) -> Self {
         let nowhere = vec![false; site.graph.len()];
-        let hops = site.hops_from(&[first], |_| true);
+        let hops = site.graph.hops_from(&[first], |_| true);
         let mut spine = Self { site, orientation, hops, on: nowhere.clone(), joined: nowhere };
         spine.join(first);
         spine

@@ -74,7 +74,7 @@ fn given(input: &Input<'_>, site: &Site<'_>) -> Result<Vec<u32>, Refusal> {
     }
     roots.sort_unstable_by_key(|switch| site.seats[*switch as usize]);
     roots.dedup();
-    let hops = site.hops_from(&roots, |_| true);
+    let hops = site.graph.hops_from(&roots, |_| true);
     match site.order.iter().find(|switch| hops[**switch as usize] == UNREACHED) {
         None => Ok(roots),
         Some(switch) => {

@@ -91,7 +91,7 @@ fn layers(site: &Site<'_>, many: bool) -> Vec<Vec<u32>> {
         count > 0 && (!many || 2 * count * holders[piece] >= hosts[piece])
     };
     let leaves: Vec<u32> = site.order.iter().copied().filter(is_leaf).collect();
-    let heights = site.hops_from(&leaves, |_| true);
+    let heights = site.graph.hops_from(&leaves, |_| true);
     let mut top = vec![0; site.pieces];
     for (piece, height) in site.piece_of.iter().zip(&heights) {
         let top = &mut top[*piece as usize];
@@ -110,7 +110,7 @@ fn layers(site: &Site<'_>, many: bool) -> Vec<Vec<u32>> {
 /// The order that follows from roots, mended where a pair of which one has hosts would have no legal path. Every
 /// piece must have a root.
 pub(super) fn order(site: &Site<'_>, roots: Vec<u32>) -> Order {
-    let orientation = Orientation::new(site.graph, &site.seats, site.hops_from(&roots, |_| true));
+    let orientation = Orientation::new(site.graph, &site.seats, site.graph.hops_from(&roots, |_| true));
     let survey = site.survey(&orientation);
     let mut order = Order { roots, orientation, lowered: 0, survey };
     for round in 1..=ROUNDS_MAX {

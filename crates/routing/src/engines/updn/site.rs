@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use weft_topology::Fabric;
 
 use crate::closer::{BATCH, Search};
-use crate::switches::{SwitchGraph, UNREACHED};
+use crate::switches::SwitchGraph;
 
 use super::search::{Orientation, UpDown};
 
@@ -91,26 +91,6 @@ impl<'a> Site<'a> {
         }
         let destinations = order.iter().copied().filter(|switch| hosts[*switch as usize] > 0).collect();
         Self { graph, seats, order, hosts, piece_of, pieces, destinations }
-    }
-
-    /// The hops from the nearest of `starts`, by switch, through switches that `may` be passed.
-    pub(super) fn hops_from(&self, starts: &[u32], may: impl Fn(u32) -> bool) -> Vec<u32> {
-        let mut hops = vec![UNREACHED; self.graph.len()];
-        let mut queue = starts.to_vec();
-        for start in starts {
-            hops[*start as usize] = 0;
-        }
-        let mut next = 0;
-        while let Some(at) = queue.get(next).copied() {
-            next += 1;
-            for way in self.graph.ways(at) {
-                if hops[way.to as usize] == UNREACHED && may(way.to) {
-                    hops[way.to as usize] = hops[at as usize] + 1;
-                    queue.push(way.to);
-                }
-            }
-        }
-        hops
     }
 
     /// Looks at the legal paths of an orientation.
