@@ -202,3 +202,34 @@ impl Search {
         std::mem::swap(&mut self.active, &mut self.next_active);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1 and 2 lead to each other, so do 3 and 4, and 5, 6 and 7 in a circle; 0 leads to all.
+    fn core() -> Core {
+        let edges = [vec![1, 3, 5], vec![2], vec![1], vec![4], vec![3], vec![6], vec![7], vec![5]];
+        let mut first = vec![0];
+        first.extend(edges.iter().scan(0, |count, next| {
+            *count += next.len();
+            Some(*count)
+        }));
+        Core { nodes: (0..8).collect(), first, next: edges.concat() }
+    }
+
+    #[test]
+    fn of_cycles_of_one_length_that_of_the_lowest_node_is_told() {
+        assert_eq!(shortest_cycle(&core()), Some(vec![1, 2]));
+        assert_eq!(Core::of(&core()).unwrap().nodes, [1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn whoever_searches_first_no_cycle_as_short_is_passed_over() {
+        let search = |starts: &[u32], bound| Search::default().run(&core(), starts, &AtomicU32::new(bound));
+        assert_eq!(search(&[3, 4], 2), Some((2, 3)));
+        assert_eq!(search(&[5], 2), None);
+        assert_eq!(search(&[5], 3), Some((3, 5)));
+        assert_eq!(search(&[0], 9), None);
+    }
+}

@@ -115,7 +115,7 @@ fn minhop_on_rings() {
         let verdict = verdict(&fabric, &lids, &routing);
         assert!(verdict.reach.is_minimal());
         // A circle on a ring is the whole ring.
-        let lengths: Vec<usize> = verdict.cycles.iter().map(|cycle| cycle.len()).collect();
+        let lengths: Vec<usize> = verdict.cycles.iter().map(weft_routing::Cycle::len).collect();
         assert_eq!(lengths, if cyclic { vec![count as usize] } else { Vec::new() });
     }
 }

@@ -88,7 +88,7 @@ impl Scenario {
     pub(crate) fn spoil(&mut self, routes: &mut Routes) -> (NodeIndex, Lid, PortNum) {
         let switches: Vec<NodeIndex> = self.fabric.switches().map(|(index, _)| index).collect();
         let switch = switches[self.random.random_range(0..switches.len())];
-        let all: Vec<Lid> = self.lids.iter().flat_map(|lids| lids.iter()).collect();
+        let all: Vec<Lid> = self.lids.iter().flat_map(weft_routing::PortLids::iter).collect();
         let lid = all[self.random.random_range(0..all.len())];
         let before = routes.port(switch, lid);
         let port = if self.chance(20) { 255 } else { self.random.random_range(0..=21) };
@@ -140,7 +140,7 @@ impl Scenario {
         }
         let (height, width) = (self.random.random_range(1..6u16), self.random.random_range(1..6u16));
         let mut levels = ServiceLevels::classes(self.lids.top(), height.into(), width.into());
-        for lid in self.lids.iter().flat_map(|lids| lids.iter()) {
+        for lid in self.lids.iter().flat_map(weft_routing::PortLids::iter) {
             if self.random.random_range(0..8) > 0 {
                 levels.set_source(lid, self.random.random_range(0..height));
             }

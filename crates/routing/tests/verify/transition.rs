@@ -19,7 +19,7 @@ struct Mixture<'a> {
     lanes: u64,
 }
 
-fn chosen<'a>(routings: [&'a Routing; 2], choice: u64, node: NodeIndex) -> &'a Routing {
+fn chosen(routings: [&Routing; 2], choice: u64, node: NodeIndex) -> &Routing {
     routings[(choice >> node.0 & 1) as usize]
 }
 
@@ -79,7 +79,7 @@ fn compare(scenario: &Scenario, old: &Routing, new: &Routing, verdict: &Transiti
     let shown: Vec<Lid> = verdict.loop_examples.iter().map(|mixed| mixed.lid).collect();
     assert_eq!(shown, loops.iter().copied().take(16).collect::<Vec<_>>());
     compare_lost(scenario, [old, new], verdict);
-    let shortest = verdict.cycles.iter().map(|cycle| cycle.len()).min();
+    let shortest = verdict.cycles.iter().map(weft_routing::Cycle::len).min();
     if loops.is_empty() {
         assert_eq!(shortest, waiting.shortest_cycle(|_| true), "{verdict}");
         compare_lanes(&waiting, &verdict.lanes);
