@@ -9,7 +9,9 @@ use std::process::Command;
 use tempfile::TempDir;
 use weft_judges::{Ibsim, first_host, opensm, output_of};
 use weft_routing::files::{Dump, GuidToLid, parse_lfts, parse_lid_matrix, parse_sl2vl, parse_subnet};
-use weft_routing::{Lids, Routing, ServiceLevels, minhop, trace};
+use weft_routing::{
+    Engine, EngineOptions, Expectations, Input, Lids, Routing, ServiceLevels, minhop, trace, verify_routing,
+};
 use weft_topology::generate::{self, GenerateOptions, RandomFabric};
 use weft_topology::{Fabric, PortRef, diff};
 use weft_wire::{PortNum, ServiceLevel};
@@ -128,7 +130,7 @@ fn opensm_routes_by_what_weft_writes() {
 
 /// What ibdmchk says of a routing, by its files. What it exits with says nothing: ibutils' last version ends with a
 /// segmentation fault after all is said, by OpenSM's files too.
-fn ibdmchk(fabric: &Fabric, lids: &Lids, routing: &Routing) -> String {
+fn ibdmchk(fabric: &Fabric, lids: &Lids, routing: &Routing, more: &[&str]) -> String {
     let folder = TempDir::new().unwrap();
     let dump = Dump::new(fabric, lids, routing);
     let write = |file: &str, text: String| std::fs::write(folder.path().join(file), text).unwrap();
@@ -138,7 +140,7 @@ fn ibdmchk(fabric: &Fabric, lids: &Lids, routing: &Routing) -> String {
     write("psl", text(|out| dump.psl(out)));
     write("slvl", text(|out| dump.slvl(out)));
     let mut command = Command::new("ibdmchk");
-    command.args(["-s", "subnet.lst", "-f", "fdbs", "-m", "mcfdbs", "-c", "psl", "-d", "slvl"]);
+    command.args(["-s", "subnet.lst", "-f", "fdbs", "-m", "mcfdbs", "-c", "psl", "-d", "slvl"]).args(more);
     let output = command
         .current_dir(folder.path())
         .output()
@@ -148,7 +150,7 @@ fn ibdmchk(fabric: &Fabric, lids: &Lids, routing: &Routing) -> String {
 
 #[track_caller]
 fn no_credit_loops(name: &str, fabric: &Fabric, lids: &Lids, routing: &Routing) {
-    let said = ibdmchk(fabric, lids, routing);
+    let said = ibdmchk(fabric, lids, routing, &[]);
     assert!(said.contains("no credit loops found"), "{name}:\n{said}");
     let hosts: usize = fabric.hosts().map(|(_, node)| node.cabled_ports().count()).sum();
     let paths = format!("Scanned:{} CA to CA paths", hosts * (hosts - 1));
@@ -158,12 +160,66 @@ fn no_credit_loops(name: &str, fabric: &Fabric, lids: &Lids, routing: &Routing) 
     }
 }
 
+/// The routing of an engine that must serve the fabric.
+fn routed(name: &str, fabric: &Fabric, lids: &Lids, engine: &str) -> Routing {
+    let options = EngineOptions::default();
+    let input = Input { fabric, lids, options: &options };
+    let engine = Engine::by_name(engine).unwrap();
+    engine.route(&input).unwrap_or_else(|refusal| panic!("{name}: {refusal}"))
+}
+
+fn is_deadlock_free(fabric: &Fabric, lids: &Lids, routing: &Routing) -> bool {
+    verify_routing(fabric, lids, routing, &Expectations::default()).is_deadlock_free()
+}
+
 #[test]
-fn ibdmchk_reads_a_tree_and_finds_no_loops() {
-    let fabric = tree_324();
-    let lids = Lids::in_guid_order(&fabric, 0).unwrap();
-    let routing = Routing::on_one_lane("minhop", minhop(&fabric, &lids));
-    no_credit_loops("324 hosts", &fabric, &lids, &routing);
+fn ibdmchk_finds_no_loops_where_an_engine_promises_none() {
+    let torus = generate::torus(&[4, 4], 2, &options()).unwrap();
+    for (name, fabric, engines) in [
+        ("X5", weft_judges::x5(), &["updn", "lash", "dfsssp"][..]),
+        ("324 hosts", tree_324(), &["ftree", "dfsssp"]),
+        ("4x4 torus", torus, &["updn", "dor", "lash", "dfsssp"]),
+        ("ring", ring(7), &["updn", "lash", "dfsssp"]),
+        ("irregular", random(7), &["updn", "lash", "dfsssp"]),
+    ] {
+        let lids = Lids::in_guid_order(&fabric, 0).unwrap();
+        for engine in engines {
+            let name = format!("{name}, {engine}");
+            let routing = routed(&name, &fabric, &lids, engine);
+            println!("{name}: {} lanes", routing.report.lanes);
+            assert!(is_deadlock_free(&fabric, &lids, &routing), "{name}");
+            no_credit_loops(&name, &fabric, &lids, &routing);
+        }
+    }
+}
+
+/// weft's verifier counts what hosts send and receive: more than ibdmchk by itself, which follows hosts to hosts, and less
+/// than ibdmchk with `-a`, which follows switches to switches too.
+#[test]
+fn ibdmchk_and_weft_find_the_same_loops() {
+    let mut counts = [0; 3];
+    let irregular = (10..24).map(|seed| (format!("seed {seed}"), random(seed)));
+    for (name, fabric) in
+        irregular.chain([("X5".to_owned(), weft_judges::x5()), ("ring".to_owned(), ring(6))])
+    {
+        let lids = Lids::in_guid_order(&fabric, 0).unwrap();
+        let routing = Routing::on_one_lane("minhop", minhop(&fabric, &lids));
+        let has_loop = |more: &[&str]| {
+            let said = ibdmchk(&fabric, &lids, &routing, more);
+            let found = said.contains("-E- credit loops in routing");
+            assert_ne!(found, said.contains("no credit loops found"), "{name} {more:?}:\n{said}");
+            found
+        };
+        let found = [has_loop(&[]), !is_deadlock_free(&fabric, &lids, &routing), has_loop(&["-a"])];
+        assert!(found.is_sorted(), "{name}: hosts to hosts, weft, all: {found:?}");
+        assert!(name != "ring" || found[0], "{name}");
+        assert!(name != "X5" || found[1], "{name}");
+        for (count, found) in counts.iter_mut().zip(found) {
+            *count += u32::from(found);
+        }
+    }
+    println!("of 16 fabrics, with loops: hosts to hosts, weft, all: {counts:?}");
+    assert!(counts[0] > 0 && counts[2] < 16, "{counts:?}");
 }
 
 /// A ring's shortest paths on one lane wait for each other. Those that cross one certain cable on a lane of their own do
@@ -173,8 +229,9 @@ fn ibdmchk_sees_a_rings_loop_and_the_lanes_that_break_it() {
     let fabric = ring(5);
     let lids = Lids::in_guid_order(&fabric, 0).unwrap();
     let mut routing = Routing::on_one_lane("minhop", minhop(&fabric, &lids));
-    let said = ibdmchk(&fabric, &lids, &routing);
-    assert!(said.contains("credit loops in routing"), "{said}");
+    let said = ibdmchk(&fabric, &lids, &routing, &[]);
+    assert!(said.contains("-E- credit loops in routing"), "{said}");
+    assert!(!is_deadlock_free(&fabric, &lids, &routing));
 
     let (first, last) = (fabric.find("switch-0").unwrap(), fabric.find("switch-4").unwrap());
     let ends: Vec<_> = lids.iter().map(|lids| (lids.base, lids.port)).collect();
@@ -199,4 +256,5 @@ fn ibdmchk_sees_a_rings_loop_and_the_lanes_that_break_it() {
         }
     }
     no_credit_loops("two lanes", &fabric, &lids, &routing);
+    assert!(is_deadlock_free(&fabric, &lids, &routing));
 }

@@ -31,7 +31,17 @@ pub(crate) struct SwitchGraph {
 
 impl SwitchGraph {
     pub(crate) fn new(fabric: &Fabric) -> Self {
-        let nodes: Vec<NodeIndex> = fabric.switches().map(|(index, _)| index).collect();
+        Self::of(fabric, fabric.switches().map(|(index, _)| index).collect())
+    }
+
+    /// The same with switches numbered in the order of their GUIDs, whatever that of the nodes in memory.
+    pub(crate) fn in_guid_order(fabric: &Fabric) -> Self {
+        let mut nodes: Vec<NodeIndex> = fabric.switches().map(|(index, _)| index).collect();
+        nodes.sort_unstable_by_key(|node| fabric.node(*node).guid);
+        Self::of(fabric, nodes)
+    }
+
+    fn of(fabric: &Fabric, nodes: Vec<NodeIndex>) -> Self {
         let mut dense = vec![u32::MAX; fabric.nodes().len()];
         for (number, node) in (0..).zip(&nodes) {
             dense[node.index()] = number;
@@ -54,7 +64,7 @@ impl SwitchGraph {
     }
 
     /// The switches in the order of their GUIDs.
-    pub(crate) fn in_guid_order(&self, fabric: &Fabric) -> Vec<u32> {
+    pub(crate) fn order_by_guid(&self, fabric: &Fabric) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.len() as u32).collect();
         order.sort_unstable_by_key(|switch| fabric.node(self.nodes[*switch as usize]).guid);
         order
@@ -89,6 +99,26 @@ impl SwitchGraph {
     /// The dense number of a node that is a switch.
     pub(crate) fn number(&self, node: NodeIndex) -> Option<u32> {
         self.dense.get(node.index()).copied().filter(|number| *number != u32::MAX)
+    }
+
+    /// The hops from the nearest of `starts` to every switch, through switches that `may` be passed.
+    pub(crate) fn hops_from(&self, starts: &[u32], may: impl Fn(u32) -> bool) -> Vec<u32> {
+        let mut hops = vec![UNREACHED; self.len()];
+        let mut queue = starts.to_vec();
+        for start in starts {
+            hops[*start as usize] = 0;
+        }
+        let mut next = 0;
+        while let Some(at) = queue.get(next).copied() {
+            next += 1;
+            for way in self.ways(at) {
+                if hops[way.to as usize] == UNREACHED && may(way.to) {
+                    hops[way.to as usize] = hops[at as usize] + 1;
+                    queue.push(way.to);
+                }
+            }
+        }
+        hops
     }
 
     /// The hops from every switch to `to`, into `hops`; `queue` is room to work in.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use weft_topology::PortRef;
 use weft_wire::Lid;
 
-use super::paths::{Endpoint, Paths};
+use super::paths::{CONVOY, Endpoint, Paths};
 use super::{UNREACHED_MAX, UnknownLid, Unreached};
 
 /// How many links of paths are kept between the two passes over a level; the paths beyond are followed twice.
@@ -57,11 +57,21 @@ pub(crate) struct Counter<'p, 'a> {
     remembered: Vec<u32>,
     /// Where each of those paths ends.
     ends: Vec<u32>,
+    /// The flows that are followed side by side, and their links.
+    convoy: Vec<(Endpoint, Endpoint)>,
+    trails: [Vec<u32>; CONVOY],
 }
 
 impl<'p, 'a> Counter<'p, 'a> {
     pub(crate) fn new(paths: &'p Paths<'a>) -> Self {
-        Self { paths, flows: vec![0; paths.link_count()], remembered: Vec::new(), ends: Vec::new() }
+        Self {
+            paths,
+            flows: vec![0; paths.link_count()],
+            remembered: Vec::new(),
+            ends: Vec::new(),
+            convoy: Vec::with_capacity(CONVOY),
+            trails: Default::default(),
+        }
     }
 
     /// How many flows of the last level use each link.
@@ -108,20 +118,19 @@ impl<'p, 'a> Counter<'p, 'a> {
         mut tell: impl FnMut(usize, Option<u32>),
     ) {
         self.clear();
-        for (from, to) in pairs.clone() {
-            let begin = self.remembered.len();
-            if self.paths.walk(from, to, &mut self.remembered) {
-                for link in &self.remembered[begin..] {
+        let mut all = pairs.clone();
+        while self.take(&mut all) {
+            let arrived = self.paths.walk(&self.convoy, &mut self.trails);
+            let remember = self.remembered.len() < REMEMBERED_MAX;
+            for (number, trail) in self.trails[..self.convoy.len()].iter().enumerate() {
+                let trail: &[u32] = if arrived & (1 << number) == 0 { &[FAILED] } else { trail };
+                for link in trail.iter().filter(|link| **link != FAILED) {
                     self.flows[*link as usize] += 1;
                 }
-            } else {
-                self.remembered.truncate(begin);
-                self.remembered.push(FAILED);
-            }
-            if begin < REMEMBERED_MAX {
-                self.ends.push(self.remembered.len() as u32);
-            } else {
-                self.remembered.truncate(begin);
+                if remember {
+                    self.remembered.extend_from_slice(trail);
+                    self.ends.push(self.remembered.len() as u32);
+                }
             }
         }
         let mut begin = 0;
@@ -130,12 +139,23 @@ impl<'p, 'a> Counter<'p, 'a> {
             tell(place, meets(&self.flows, &self.remembered[begin..end]));
             begin = end;
         }
-        let mut trail = Vec::new();
-        for (place, (from, to)) in pairs.enumerate().skip(self.ends.len()) {
-            trail.clear();
-            let arrives = self.paths.walk(from, to, &mut trail);
-            tell(place, if arrives { meets(&self.flows, &trail) } else { None });
+        let mut place = self.ends.len();
+        let mut rest = pairs.skip(place);
+        while self.take(&mut rest) {
+            let arrived = self.paths.walk(&self.convoy, &mut self.trails);
+            for (number, trail) in self.trails[..self.convoy.len()].iter().enumerate() {
+                let arrives = arrived & (1 << number) != 0;
+                tell(place, if arrives { meets(&self.flows, trail) } else { None });
+                place += 1;
+            }
         }
+    }
+
+    /// Takes the next flows into the convoy. False when there are none.
+    fn take(&mut self, pairs: &mut impl Iterator<Item = (Endpoint, Endpoint)>) -> bool {
+        self.convoy.clear();
+        self.convoy.extend(pairs.take(CONVOY));
+        !self.convoy.is_empty()
     }
 }
 

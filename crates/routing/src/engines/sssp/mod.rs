@@ -1,4 +1,17 @@
-//! Balanced shortest paths, without and with lanes.
+//! Balanced shortest paths, without and with lanes (Hoefler, Schneider, Lumsdaine: Optimized Routing for Large-Scale
+//! InfiniBand Networks, 2009; Domke, Hoefler, Nagel: Deadlock-Free Oblivious Routing for Arbitrary Topologies, 2011).
+
+mod assign;
+mod dependencies;
+mod feedback;
+mod lane;
+mod network;
+mod paths;
+
+use assign::Assignment;
+use dependencies::{Numbering, Traffic};
+use network::Network;
+use paths::{Bias, Paths};
 
 use super::{Engine, Input, Refusal};
 use crate::routing::Routing;
@@ -8,21 +21,82 @@ pub(crate) const SSSP: Engine = Engine {
     about: "shortest paths balanced over the whole fabric",
     options: &[],
     deadlock_free: false,
-    run: |input| sssp(input),
+    run: |input| Ok(sssp(input)),
 };
-
-fn sssp(_input: &Input<'_>) -> Result<Routing, Refusal> {
-    Err(Refusal { engine: "sssp", reason: "not built yet".to_owned() })
-}
 
 pub(crate) const DFSSSP: Engine = Engine {
     name: "dfsssp",
     about: "sssp, with its cycles broken over lanes",
     options: &["lanes"],
     deadlock_free: true,
-    run: |input| dfsssp(input),
+    run: dfsssp,
 };
 
-fn dfsssp(_input: &Input<'_>) -> Result<Routing, Refusal> {
-    Err(Refusal { engine: "dfsssp", reason: "not built yet".to_owned() })
+/// The most lanes there are for data (IBA 3.5.7).
+const LANES_MAX: u8 = 15;
+
+/// What a step back in the order of ways costs in each attempt, in mean weights of a way; `None` where no weight makes
+/// up for it. Balance suffers little from the first prices, and the last ones need the fewest lanes.
+const PRICES: [Option<u64>; 10] = [Some(4), Some(4), None, None, None, None, None, None, None, None];
+
+/// After how much work there is no further attempt: ways chosen for paths, and ways searched for cycles.
+const WORK_MAX: u64 = 1 << 26;
+
+fn sssp(input: &Input<'_>) -> Routing {
+    let network = Network::new(input.fabric, input.lids);
+    let paths = Paths::balanced(&network, None);
+    Routing::on_one_lane("sssp", paths.tables(input.fabric, &network, input.lids.top()))
+}
+
+fn dfsssp(input: &Input<'_>) -> Result<Routing, Refusal> {
+    let refusal = |reason| Refusal { engine: "dfsssp", reason };
+    let most = input.options.lanes;
+    if !(1..=LANES_MAX).contains(&most) {
+        return Err(refusal(format!("the number of lanes must be 1 to {LANES_MAX}, not {most}")));
+    }
+    let network = Network::new(input.fabric, input.lids);
+    let (paths, assignment) = on_lanes(&network, usize::from(most));
+    if let Some(switch) = assignment.stuck {
+        let switch = &input.fabric.node(network.graph.nodes[switch as usize]).description;
+        return Err(refusal(format!(
+            "paths through {switch} would still wait for each other on {most} lanes: allow more, or route by updn"
+        )));
+    }
+    let top = input.lids.top();
+    let mut routing = Routing::on_one_lane("dfsssp", paths.tables(input.fabric, &network, top));
+    routing.levels = assignment.levels(&network, top);
+    routing.report.lanes = assignment.lanes as u8;
+    Ok(routing)
+}
+
+/// Paths, and lanes on which none of them wait for each other.
+///
+/// Paths are the engine's own as long as one lane is enough for them. Where it is not, there is an order of ways that
+/// few of them go against; from it come other paths that prefer to keep to it, from those the next order, and so on.
+/// The first attempt that needs the fewest lanes stands.
+fn on_lanes(network: &Network, most: usize) -> (Paths, Assignment) {
+    let numbering = Numbering::new(network);
+    let paths = Paths::balanced(network, None);
+    let mut traffic = Traffic::of(network, &numbering, &paths);
+    if !traffic.has_cycle(&numbering) {
+        return (paths, Assignment::one_lane());
+    }
+    let mut best: Option<(Paths, Assignment)> = None;
+    let mut work = 0;
+    for price in PRICES {
+        let ranks = feedback::ranks(network, &numbering, &traffic);
+        let paths = Paths::balanced(network, Some(Bias { ranks: &ranks, price }));
+        traffic = Traffic::of(network, &numbering, &paths);
+        let assignment = Assignment::new(network, &numbering, &paths, &ranks, most);
+        work += (network.targets.len() * network.len()) as u64 + assignment.steps;
+        let needs = |one: &Assignment| (one.stuck.is_some(), one.lanes);
+        if best.as_ref().is_none_or(|(_, best)| needs(&assignment) < needs(best)) {
+            best = Some((paths, assignment));
+        }
+        let enough = best.as_ref().is_some_and(|(_, best)| best.stuck.is_none() && best.lanes == 1);
+        if enough || work > WORK_MAX {
+            break;
+        }
+    }
+    best.unwrap_or((paths, Assignment::one_lane()))
 }
