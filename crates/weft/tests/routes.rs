@@ -225,6 +225,9 @@ fn what_the_user_gives_wrongly_is_said() {
     home.write("weights", "0x0200484300000001 101\n");
     with("pftree-wt", &["--weights", "weights"])
         .fails(2, "error: weights:1:20: a weight must be 1 to 100: `101`");
+    home.write("received", "0x0200484300000001 many\n");
+    with("pftree-wt", &["--received", "received"]).fails(2, "error: received:1:20: a count must be 0 to ");
+    with("pftree-wt", &["--received", "received", "--weights", "weights"]).fails(2, "cannot be used with");
     home.write("lids", "0x1 0x1 0x1\n");
     with("minhop", &["--lids", "lids"]).fails(2, "lids has no LID of this fabric's ports");
     home.write("lids", "0x0200484300000001 0x1 0x2\n");

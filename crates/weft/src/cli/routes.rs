@@ -35,6 +35,10 @@ pub(crate) struct ComputeArgs {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dump: Option<PathBuf>,
 
+    /// Write cables and tables as a graph for ORCS
+    #[arg(long, value_name = "FILE")]
+    pub(crate) dot: Option<PathBuf>,
+
     /// What the engines are told
     #[command(flatten)]
     pub(crate) routing: RoutingArgs,
@@ -83,6 +87,10 @@ pub(crate) struct RoutingArgs {
     /// How much traffic hosts receive: a file of port or node GUIDs with weights
     #[arg(long, value_name = "FILE")]
     pub(crate) weights: Option<PathBuf>,
+
+    /// How much data hosts received, of which weights are made: a file of port or node GUIDs with counts
+    #[arg(long, value_name = "FILE", conflicts_with = "weights")]
+    pub(crate) received: Option<PathBuf>,
 
     /// How much traffic virtual machines receive: a file of LIDs with weights
     #[arg(long, value_name = "FILE")]
