@@ -49,7 +49,7 @@ mod verify;
 pub use engines::{Chain, ChainError, ENGINES, Engine, Input, Refusal, WEIGHTS, learn_weights, minhop};
 pub use lanes::{LaneMap, LaneRow, SERVICE_LEVELS, ServiceLevels};
 pub use lids::{LidError, Lids, PortLids};
-pub use options::{EngineOptions, LANES_DEFAULT, WEIGHT_OF_A_HOST};
+pub use options::{EngineOptions, LANES_DEFAULT, LANES_MAX, WEIGHT_OF_A_HOST};
 pub use partitions::{DEFAULT_PKEY, Isolation, Member, Partition, Partitions, Strictness};
 pub use routing::{EngineReport, Ranks, Routing};
 pub use tables::{BLOCK_ENTRIES, ForwardingTable, Routes};

@@ -101,6 +101,26 @@ impl SwitchGraph {
         self.dense.get(node.index()).copied().filter(|number| *number != u32::MAX)
     }
 
+    /// The hops from the nearest of `starts` to every switch, through switches that `may` be passed.
+    pub(crate) fn hops_from(&self, starts: &[u32], may: impl Fn(u32) -> bool) -> Vec<u32> {
+        let mut hops = vec![UNREACHED; self.len()];
+        let mut queue = starts.to_vec();
+        for start in starts {
+            hops[*start as usize] = 0;
+        }
+        let mut next = 0;
+        while let Some(at) = queue.get(next).copied() {
+            next += 1;
+            for way in self.ways(at) {
+                if hops[way.to as usize] == UNREACHED && may(way.to) {
+                    hops[way.to as usize] = hops[at as usize] + 1;
+                    queue.push(way.to);
+                }
+            }
+        }
+        hops
+    }
+
     /// The hops from every switch to `to`, into `hops`; `queue` is room to work in.
     pub(crate) fn hops_to(&self, to: u32, hops: &mut Vec<u32>, queue: &mut Vec<u32>) {
         hops.clear();

@@ -1,11 +1,14 @@
 //! Fat-tree routing: the papers' examples, whole trees without contention, broken ones without dead ends.
+#![expect(clippy::disallowed_macros, reason = "randomised tests print their seeds")]
 
 mod trees;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 use trees::{broken, cut, deadlocks, lid, node, path, route, up_down_hops};
-use weft_routing::{BLOCK_ENTRIES, EngineOptions, Lids, Routes, Routing};
+use weft_routing::{EngineOptions, Expectations, Lids, Routes, Routing, verify, verify_routing};
 use weft_topology::generate::{GenerateOptions, kary_ntree, pgft, rlft, xgft};
 use weft_topology::{Fabric, FabricBuilder, NodeIndex, PortRef, parse};
 use weft_wire::{Guid, Lid, PortNum};
@@ -15,8 +18,8 @@ fn plain() -> GenerateOptions {
 }
 
 fn routed(fabric: &Fabric) -> (Lids, Routing) {
-    let lids = Lids::in_guid_order(fabric, 0).unwrap();
-    let routing = route("ftree", fabric, &lids, &EngineOptions::default()).unwrap();
+    let lids = Lids::in_guid_order(fabric, 0).expect("there are enough LIDs");
+    let routing = route("ftree", fabric, &lids, &EngineOptions::default()).expect("it is a tree");
     (lids, routing)
 }
 
@@ -68,8 +71,13 @@ fn switches_passed(fabric: &Fabric, lids: &Lids, routes: &Routes, from: &str, to
     let from = PortRef::new(node(fabric, from), PortNum(1));
     let hops = path(fabric, lids, routes, from, lid(fabric, lids, to)).expect("it arrives");
     let number = |node: NodeIndex| {
-        let place: Vec<usize> =
-            fabric.node(node).description.split('-').skip(1).map(|part| part.parse().unwrap()).collect();
+        let place: Vec<usize> = fabric
+            .node(node)
+            .description
+            .split('-')
+            .skip(1)
+            .map(|part| part.parse().expect("a number"))
+            .collect();
         4 * (place[0] - 1) + place[1] + 1
     };
     hops.into_iter().map(|hop| number(hop.node)).collect()
@@ -159,46 +167,274 @@ fn every_shift_is_free_of_contention_on_a_full_tree() {
     assert_eq!(worst_shift(&xgft(&[6, 4], &[1, 3], &plain()).unwrap()), 2);
 }
 
-/// Everything that is promised of a broken tree: LIDs arrive by shortest paths up and down wherever there are such,
-/// and nothing blocks.
+/// Everything that is promised of a tree, broken or not: LIDs arrive by shortest paths up and down wherever there are
+/// such, hosts reach each other wherever cables connect them, and nothing blocks.
 fn check(fabric: &Fabric, lids: &Lids, routing: &Routing) {
     let ranks = routing.ranks.as_ref().expect("a tree has ranks");
+    let pieces = fabric.components();
     for target in lids.iter() {
         let to = fabric.node(target.port.node);
-        let at = if to.is_switch() {
-            Some(target.port.node)
-        } else {
-            fabric.peer(target.port).map(|peer| peer.node)
-        };
+        let peer = fabric.peer(target.port).map(|peer| peer.node);
+        let at = if to.is_switch() { Some(target.port.node) } else { peer };
         let Some(at) = at.filter(|at| fabric.node(*at).is_switch()) else { continue };
         // Cables go both ways, so a path that goes up and down is one the other way round.
         let least = up_down_hops(fabric, ranks, at);
         for (from, switch) in fabric.switches() {
-            let Some(least) = least[from.index()] else { continue };
+            let has_hosts = switch.cabled_ports().any(|(_, peer)| !fabric.node(peer.node).is_switch());
+            let connected = pieces[from.index()] == pieces[at.index()];
             for lid in target.iter() {
                 let hops = path(fabric, lids, &routing.routes, PortRef::new(from, PortNum::ZERO), lid);
-                let hops = hops.unwrap_or_else(|| panic!("from {} to {}", switch.id, to.id));
-                assert_eq!(
-                    hops.len() - usize::from(!to.is_switch()),
-                    least,
-                    "from {} to {}",
-                    switch.id,
-                    to.id
-                );
+                let name = || format!("from {} to {}", switch.description, to.description);
+                if let Some(least) = least[from.index()] {
+                    let hops = hops.as_ref().unwrap_or_else(|| panic!("{}", name()));
+                    assert_eq!(hops.len() - usize::from(!to.is_switch()), least, "{}", name());
+                }
+                assert!(connected || hops.is_none(), "{}", name());
+                assert!(!connected || hops.is_some() || !has_hosts || to.is_switch(), "{}", name());
             }
         }
     }
-    assert!(!deadlocks(fabric, lids, &routing.routes));
+    let verdict = verify_routing(fabric, lids, routing, &Expectations::default());
+    assert!(verdict.cycles.is_empty(), "{:?}", verdict.cycles);
+    assert_eq!(verdict.reach.failures > 0, !routing.report.unsatisfied.is_empty(), "{:?}", routing.report);
 }
 
 #[test]
 fn whole_trees_keep_what_is_promised() {
-    for fabric in
-        [rlft(8, 2, &plain()), rlft(4, 3, &plain()), pgft(&[2, 2, 3], &[1, 2, 1], &[1, 2, 3], &plain())]
-    {
+    let whole = [
+        rlft(8, 2, &plain()),
+        rlft(4, 3, &plain()),
+        rlft(4, 1, &plain()),
+        pgft(&[2, 2, 3], &[1, 2, 1], &[1, 2, 3], &plain()),
+    ];
+    for fabric in whole {
         let fabric = fabric.unwrap();
         let (lids, routing) = routed(&fabric);
         check(&fabric, &lids, &routing);
-        assert_eq!((routing.report.lanes, routing.report.fallbacks.len()), (1, 0));
+        assert!(!deadlocks(&fabric, &lids, &routing.routes));
+        let report = &routing.report;
+        assert_eq!((report.lanes, report.fallbacks.len(), report.unsatisfied.len()), (1, 0, 0));
+        assert!(verify(&fabric, &lids, &routing.routes).is_sound(), "roots reach each other too");
+    }
+}
+
+/// A tree without so many cables and switches, by a seed.
+fn random_loss(seed: u64) -> Fabric {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let fabric = match random.random_range(0..5) {
+        0 => rlft(8, 2, &plain()),
+        1 => rlft(6, 3, &plain()),
+        2 => kary_ntree(2, 4, &plain()),
+        3 => pgft(&[4, 4], &[1, 2], &[1, 2], &plain()),
+        _ => pgft(&[2, 3, 3], &[1, 2, 2], &[1, 1, 2], &plain()),
+    };
+    let fabric = fabric.expect("the parameters are sound");
+    let (cables, nodes) = (random.random_range(0.0..0.2), random.random_range(0.0..0.1));
+    let lost: BTreeSet<NodeIndex> =
+        fabric.iter().map(|(index, _)| index).filter(|_| random.random_bool(nodes)).collect();
+    let cut: BTreeSet<PortRef> =
+        fabric.cables().map(|cable| cable.a).filter(|_| random.random_bool(cables)).collect();
+    broken(&fabric, |node| !lost.contains(&node), |a, b| !cut.contains(&a) && !cut.contains(&b))
+}
+
+/// The seeds of a randomised test: that of `WEFT_SEED`, or the first so many.
+fn seeds(count: u64) -> Vec<u64> {
+    let given = std::env::var("WEFT_SEED").ok().and_then(|seed| seed.parse().ok());
+    given.map_or_else(|| (0..count).collect(), |seed| vec![seed])
+}
+
+#[test]
+fn whatever_is_lost_what_is_left_is_routed_or_refused_by_name() {
+    let (mut refused, mut noted) = (0, 0);
+    let seeds = seeds(120);
+    for seed in &seeds {
+        println!("WEFT_SEED={seed}");
+        let fabric = random_loss(*seed);
+        let lids = Lids::in_guid_order(&fabric, (seed % 3) as u8).unwrap();
+        match route("ftree", &fabric, &lids, &EngineOptions::default()) {
+            Ok(routing) => {
+                noted += usize::from(!routing.report.unsatisfied.is_empty());
+                check(&fabric, &lids, &routing);
+            }
+            Err(refusal) => {
+                println!("{refusal}");
+                refused += 1;
+                assert!(refusal.reason.starts_with("no path goes up and then down between"), "{refusal}");
+            }
+        }
+    }
+    println!("{refused} refused, {noted} with gaps");
+    assert!(seeds.len() == 1 || refused < seeds.len() / 3, "{refused} of {}", seeds.len());
+}
+
+#[test]
+fn a_root_without_a_cable_is_reached_over_a_leaf() {
+    let fabric = rlft(6, 3, &plain()).unwrap();
+    // The first root loses the second sub-tree, and a leaf of the third its first cable up.
+    let fabric = cut(&cut(&fabric, "switch-2-3", 4), "switch-1-6", 4);
+    let (lids, routing) = routed(&fabric);
+    check(&fabric, &lids, &routing);
+    let report = &routing.report;
+    assert_eq!(report.unsatisfied, Vec::<String>::new());
+    assert_eq!(report.fallbacks.len(), 1);
+    assert!(
+        report.fallbacks[0].contains("have no path up and down between them; hosts go down to one leaf"),
+        "{report:?}"
+    );
+    let verdict = verify_routing(&fabric, &lids, &routing, &Expectations::default());
+    assert!(verdict.is_sound() && verdict.is_deadlock_free(), "{verdict}");
+    // Only the root's own packets go down and up: no host reaches another that way.
+    let ranks = routing.ranks.as_ref().unwrap();
+    for (from, _) in fabric.hosts() {
+        for target in lids.iter().filter(|lids| !fabric.node(lids.port.node).is_switch()) {
+            let hops =
+                path(&fabric, &lids, &routing.routes, PortRef::new(from, PortNum(1)), target.base).unwrap();
+            let ranks: Vec<u32> = hops.iter().map(|hop| ranks.of(hop.node).unwrap()).collect();
+            let turn = ranks.iter().position(|rank| rank == ranks.iter().min().unwrap()).unwrap();
+            assert!(ranks[..=turn].is_sorted_by(|a, b| a > b) && ranks[turn..].is_sorted_by(|a, b| a < b));
+        }
+    }
+}
+
+#[test]
+fn the_lids_of_one_port_come_down_from_different_roots_and_each_set_is_spread() {
+    let fabric = rlft(8, 2, &plain()).unwrap();
+    let lids = Lids::in_guid_order(&fabric, 2).unwrap();
+    let routing = route("ftree", &fabric, &lids, &EngineOptions::default()).unwrap();
+    check(&fabric, &lids, &routing);
+    for (leaf, switch) in fabric.switches().filter(|(_, node)| node.description.starts_with("switch-1-")) {
+        let mut by_set: BTreeMap<usize, Vec<PortNum>> = BTreeMap::new();
+        for (_, host) in switch.cabled_ports() {
+            let Some(of_host) = lids.of(host).filter(|_| !fabric.node(host.node).is_switch()) else {
+                continue;
+            };
+            // By which cable up each LID comes down is seen where it turns: at the roots.
+            let mut roots = BTreeSet::new();
+            for (set, lid) in of_host.iter().enumerate() {
+                let elsewhere = if switch.description == "switch-1-0" { "switch-1-1" } else { "switch-1-0" };
+                let port = routing.routes.port(node(&fabric, elsewhere), lid);
+                roots.insert(port);
+                by_set.entry(set).or_default().push(port);
+            }
+            assert_eq!(roots.len(), 4, "{}", fabric.node(leaf).description);
+        }
+        for (set, ports) in by_set {
+            let different: BTreeSet<&PortNum> = ports.iter().collect();
+            assert_eq!((ports.len(), different.len()), (4, 4), "set {set}");
+        }
+    }
+}
+
+#[test]
+fn the_operator_s_order_comes_first() {
+    // Three hosts per leaf and two roots: the first and the third share one, by whatever order.
+    let fabric = xgft(&[3, 2], &[1, 2], &plain()).unwrap();
+    let lids = Lids::in_guid_order(&fabric, 0).unwrap();
+    let guid = |name: &str| fabric.node(node(&fabric, name)).guid;
+    let root = |order: Vec<Guid>, host: &str| {
+        let options = EngineOptions { order, ..EngineOptions::default() };
+        let routing = route("ftree", &fabric, &lids, &options).unwrap();
+        routing.routes.port(node(&fabric, "switch-1-1"), lid(&fabric, &lids, host)).0 - 3
+    };
+    assert_eq!(["host-0", "host-1", "host-2"].map(|host| root(vec![], host)), [1, 2, 1]);
+    let order = || vec![guid("host-2"), Guid(guid("host-1").0 + 1)];
+    assert_eq!(["host-0", "host-1", "host-2"].map(|host| root(order(), host)), [1, 2, 1]);
+    let order = || vec![guid("host-1"), guid("host-0")];
+    assert_eq!(["host-0", "host-1", "host-2"].map(|host| root(order(), host)), [2, 1, 1]);
+    let options = EngineOptions { order: vec![Guid(0x77)], ..EngineOptions::default() };
+    let report = route("ftree", &fabric, &lids, &options).unwrap().report;
+    assert_eq!(report.notes, [format!("the order names {}, which is no host of this fabric", Guid(0x77))]);
+}
+
+#[test]
+fn io_nodes_on_roots_reach_each_other_by_as_many_reverse_hops_as_are_allowed() {
+    let text = "Switch 4 \"r1\"\n[1] \"a\"[1]\n[2] \"b\"[1]\n[4] \"io1\"\n\nSwitch 4 \"r2\"\n[1] \"a\"[2]\n[2] \"b\"[2]\n\
+                [4] \"io2\"\n\nSwitch 4 \"a\"\n[3] \"h1\"\n\nSwitch 4 \"b\"\n[3] \"h2\"\n\nCa 1 \"io1\"\n\nCa 1 \"io2\"\n\
+                \nCa 1 \"h1\"\n\nCa 1 \"h2\"\n";
+    let fabric = parse("io", text).unwrap();
+    let lids = Lids::in_guid_order(&fabric, 0).unwrap();
+    let io_nodes = ["io1", "io2"].map(|name| fabric.node(node(&fabric, name)).guid).to_vec();
+    let with = |max_reverse_hops| {
+        let options =
+            EngineOptions { io_nodes: io_nodes.clone(), max_reverse_hops, ..EngineOptions::default() };
+        route("ftree", &fabric, &lids, &options)
+    };
+    assert_eq!(
+        with(0).unwrap_err().to_string(),
+        "ftree: no path goes up and then down between io1[1] and io2[1]; it takes 1 reverse hops, and 0 are allowed"
+    );
+    let routing = with(1).unwrap();
+    let verdict = verify_routing(&fabric, &lids, &routing, &Expectations::default());
+    assert!(verdict.is_sound() && verdict.is_deadlock_free(), "{verdict}");
+    assert_eq!(routing.report.fallbacks.len(), 1, "{:?}", routing.report);
+    // Where nothing is said about them, their switches would be leaves.
+    let refusal = route("ftree", &fabric, &lids, &EngineOptions::default()).unwrap_err();
+    assert_eq!(
+        refusal.to_string(),
+        "ftree: r1 and a both have compute nodes and a cable between them, so there is no tree unless roots or \
+         compute nodes are named"
+    );
+}
+
+#[test]
+fn hosts_with_two_ports_and_pieces_are_served() {
+    // h0 has a port on each leaf; c and d are another fabric, and e is a switch alone.
+    let text = "Switch 4 \"r\"\n[1] \"a\"[1]\n[2] \"b\"[1]\n\nSwitch 4 \"a\"\n[2] \"h0\"[1]\n[3] \"h1\"\n\nSwitch 4 \"b\"\n\
+                [2] \"h0\"[2]\n\nCa 2 \"h0\"\n\nCa 1 \"h1\"\n\nSwitch 4 \"c\"\n[1] \"d\"[1]\n[2] \"h2\"\n\nSwitch 4 \"d\"\n\
+                \nCa 1 \"h2\"\n\nSwitch 4 \"e\"\n";
+    let fabric = parse("pieces", text).unwrap();
+    let (lids, routing) = routed(&fabric);
+    check(&fabric, &lids, &routing);
+    let verdict = verify_routing(&fabric, &lids, &routing, &Expectations::default());
+    assert!(verdict.is_sound() && verdict.is_deadlock_free(), "{verdict}");
+    let second = PortRef::new(node(&fabric, "h0"), PortNum(2));
+    assert_eq!(
+        routing.routes.port(node(&fabric, "a"), lids.of(second).unwrap().base),
+        PortNum(1),
+        "over the root"
+    );
+}
+
+/// The same nodes and cables, listed backwards.
+fn backwards(fabric: &Fabric) -> Fabric {
+    let mut builder = FabricBuilder::new();
+    for node in fabric.nodes().iter().rev() {
+        let mut node = node.clone();
+        node.ports.iter_mut().for_each(|port| port.peer = None);
+        builder.add_node(node).expect("names and GUIDs are as different as before");
+    }
+    let last = fabric.nodes().len() as u32 - 1;
+    let flip = |port: PortRef| PortRef::new(NodeIndex(last - port.node.0), port.port);
+    for cable in fabric.cables() {
+        builder.connect(flip(cable.a), flip(cable.b)).expect("the ports are free");
+    }
+    builder.build()
+}
+
+#[test]
+fn neither_threads_nor_the_order_of_nodes_change_the_tables() {
+    for seed in seeds(24) {
+        println!("WEFT_SEED={seed}");
+        let fabric = random_loss(seed);
+        let lids = Lids::in_guid_order(&fabric, 1).unwrap();
+        let by_threads = [1, 2, 3].map(|threads| {
+            let options = EngineOptions { threads, ..EngineOptions::default() };
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| route("ftree", &fabric, &lids, &options))
+        });
+        assert_eq!(by_threads[0], by_threads[1]);
+        assert_eq!(by_threads[0], by_threads[2]);
+        let turned = backwards(&fabric);
+        let lids = Lids::in_guid_order(&turned, 1).unwrap();
+        match (&by_threads[0], route("ftree", &turned, &lids, &EngineOptions::default())) {
+            (Ok(before), Ok(routing)) => {
+                for (index, switch) in fabric.switches() {
+                    let (here, there) = (before.routes.table(index), turned.by_guid(switch.guid).unwrap());
+                    assert_eq!(here, routing.routes.table(there), "{seed}: {}", switch.description);
+                }
+                assert_eq!(before.report, routing.report, "{seed}");
+            }
+            (before, routing) => assert_eq!(before.as_ref().err(), routing.as_ref().err(), "{seed}"),
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[allow(dead_code, reason = "each test binary takes what it needs")]
 mod oracle;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +11,9 @@ use petgraph::algo::dijkstra;
 use petgraph::graph::{NodeIndex as Vertex, UnGraph};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
-use weft_routing::{Engine, EngineOptions, Input, LANES_DEFAULT, Lids, Refusal, Routing, verify};
+use weft_routing::{
+    Engine, EngineOptions, Expectations, Input, LANES_DEFAULT, Lids, Refusal, Routing, verify, verify_routing,
+};
 use weft_topology::generate::{
     Damage, GenerateOptions, RandomFabric, degraded, dragonfly, hypercube, kary_ntree, mesh, pgft, random,
     ring, torus, xgft,
@@ -40,6 +43,8 @@ fn check(fabric: &Fabric, lids: &Lids, routing: &Routing, what: &str) {
     let report = verify(fabric, lids, &routing.routes);
     assert!(report.is_minimal(), "{what}: {report}");
     assert!(is_deadlock_free(fabric, lids, routing), "{what}");
+    let verdict = verify_routing(fabric, lids, routing, &Expectations::default());
+    assert!(verdict.is_sound() && verdict.is_deadlock_free() && verdict.is_symmetric(), "{what}: {verdict}");
     let mut highest = 0;
     for (from, to, channels) in flows(fabric, lids, routing) {
         let level = routing.levels.of(from.base, to);
@@ -304,6 +309,25 @@ fn a_fabric_that_needs_more_lanes_than_allowed_is_refused_by_the_names_of_two_sw
     );
     assert_eq!(with(2).unwrap().report.lanes, 2);
     assert_eq!(with(LANES_DEFAULT).unwrap().report.lanes, 2);
+}
+
+#[test]
+fn the_lanes_of_larger_fabrics_have_no_cycle() {
+    let parameters = RandomFabric { switches: 60, hosts: 120, extra_cables: 60, parallel_cables: 6 };
+    for (name, fabric, enough) in [
+        ("a random fabric of 60 switches", random(&parameters, 1, &plain()).unwrap(), 3),
+        ("6x4x4 torus", torus(&[6, 4, 4], 1, &plain()).unwrap(), 2),
+        ("6-ary 3-tree", kary_ntree(6, 3, &plain()).unwrap(), 1),
+    ] {
+        let (lids, routing) = routed(&fabric, 0);
+        let verdict = verify_routing(&fabric, &lids, &routing, &Expectations::default());
+        assert!(
+            verdict.is_sound() && verdict.is_deadlock_free() && verdict.is_symmetric(),
+            "{name}: {verdict}"
+        );
+        assert!(verdict.reach.is_minimal(), "{name}: {verdict}");
+        assert_eq!(routing.report.lanes, enough, "{name}");
+    }
 }
 
 #[test]

@@ -71,7 +71,7 @@ pub struct Paths<'a> {
 impl<'a> Paths<'a> {
     /// Reads tables of a fabric. The cost is that of copying them.
     pub fn new(fabric: &'a Fabric, lids: &'a Lids, routes: &'a Routes) -> Self {
-        let graph = SwitchGraph::new(fabric);
+        let graph = SwitchGraph::in_guid_order(fabric);
         let places = Places::new(fabric, &graph);
         let mut paths = Self {
             fabric,

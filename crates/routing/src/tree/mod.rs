@@ -144,6 +144,25 @@ impl Tree {
         self.down[row].iter().map(|place| (*place as usize, &self.groups[*place as usize]))
     }
 
+    /// The switches of each rank.
+    pub(crate) fn by_rank(&self) -> Vec<Vec<u32>> {
+        let mut by_rank = vec![Vec::new(); self.rank_count()];
+        for at in 0..self.graph.len() as u32 {
+            by_rank[self.rank(at) as usize].push(at);
+        }
+        by_rank
+    }
+
+    /// The port of the upper switch for the first cable of a group.
+    pub(crate) fn first_port_down(&self, group: &Group) -> PortNum {
+        self.cables[group.cables.0 as usize].upper
+    }
+
+    /// The port of the lower switch for the first cable of a group.
+    pub(crate) fn first_port_up(&self, group: &Group) -> PortNum {
+        self.cables[group.cables.0 as usize].lower
+    }
+
     /// The cables of a group, with their places among all cables.
     pub(crate) fn cables(&self, group: &Group) -> impl Iterator<Item = (usize, &Cable)> + Clone {
         let row = group.cables.0 as usize..group.cables.1 as usize;
@@ -193,7 +212,7 @@ impl Tree {
 }
 
 /// For every switch that stays, a switch that stands for its piece.
-fn pieces(graph: &SwitchGraph, stays: impl Fn(u32) -> bool) -> Vec<u32> {
+pub(crate) fn pieces(graph: &SwitchGraph, stays: impl Fn(u32) -> bool) -> Vec<u32> {
     let mut piece = vec![u32::MAX; graph.len()];
     let mut todo = Vec::new();
     for start in 0..graph.len() as u32 {

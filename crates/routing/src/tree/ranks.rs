@@ -36,17 +36,55 @@ pub(super) fn rank(
     let tops = Tops::new(graph, &heights);
     let leaf_ranks = is_leaf.iter().zip(&ranks).filter(|(leaf, rank)| **leaf && **rank != UNREACHED);
     let leaf_rank = leaf_ranks.map(|(_, rank)| *rank).chain(tops.top_of.iter().copied().flatten()).max();
+    let is_root = |at: usize| tops.top_of[at] == Some(heights[at]) && !tops.covered[at];
+    let below_roots = hops(graph, |at| is_root(at as usize));
+    let mut by_height = ranks.clone();
     for at in 0..graph.len() {
-        if let Some(top) = tops.top_of[at]
-            && heights[at] <= top
-            && !tops.covered[at]
-        {
-            ranks[at] = leaf_rank.unwrap_or(0).max(top) - heights[at];
+        let Some(top) = tops.top_of[at] else { continue };
+        let shift = leaf_rank.unwrap_or(0).max(top);
+        ranks[at] = below_roots[at] + shift - top;
+        if heights[at] <= top && !tops.covered[at] {
+            by_height[at] = shift - heights[at];
         }
     }
     hang(graph, &mut ranks);
+    hang(graph, &mut by_height);
+    // A switch that has lost its cables up hangs below the leaves, where all can reach it; unless leaves need it to
+    // reach each other.
+    if ranks != by_height && !connects(graph, &ranks, is_leaf) && connects(graph, &by_height, is_leaf) {
+        ranks = by_height;
+    }
     namer.check_ranks(&ranks, is_leaf)?;
     Ok(ranks)
+}
+
+/// Whether paths that go up and then down connect all leaves of each piece.
+fn connects(graph: &SwitchGraph, ranks: &[u32], is_leaf: &[bool]) -> bool {
+    let mut order: Vec<u32> = (0..graph.len() as u32).collect();
+    order.sort_unstable_by_key(|at| ranks[*at as usize]);
+    let piece = pieces(graph, |_| true);
+    let leaves: Vec<u32> = order.iter().copied().filter(|at| is_leaf[*at as usize]).collect();
+    leaves.chunks(BATCH).all(|batch| {
+        let mut words = vec![0u64; graph.len()];
+        for (bit, leaf) in batch.iter().enumerate() {
+            words[*leaf as usize] = 1 << bit;
+        }
+        // What is below every switch, from the lowest; then what is below those above it, from the highest.
+        let gather = |words: &mut [u64], at: u32, lower: bool| {
+            for way in graph.ways(at) {
+                if (ranks[way.to as usize] > ranks[at as usize]) == lower {
+                    words[at as usize] |= words[way.to as usize];
+                }
+            }
+        };
+        order.iter().rev().for_each(|at| gather(&mut words, *at, true));
+        order.iter().for_each(|at| gather(&mut words, *at, false));
+        leaves.iter().all(|leaf| {
+            let same = |other: &u32| piece[*other as usize] == piece[*leaf as usize];
+            let wanted = (0..).zip(batch).filter(|(_, other)| same(other));
+            wanted.fold(0u64, |wanted, (bit, _)| wanted | 1 << bit) & !words[*leaf as usize] == 0
+        })
+    })
 }
 
 /// The ranks of all that is connected to the given roots.

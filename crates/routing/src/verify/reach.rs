@@ -6,14 +6,14 @@ use weft_wire::PortNum;
 
 use crate::closer::BATCH;
 use crate::tables::Routes;
-use crate::trace::trace;
+use crate::trace::{TraceError, trace};
 
 use super::block::{Block, NEVER, Tree, UNREACHED};
 use super::dependencies::Dependencies;
 use super::flow::{Journey, Spread, flow};
 use super::ground::{End, Ground};
 use super::legality::{Turns, Up};
-use super::report::Report;
+use super::report::{COUNTER_EXAMPLES_MAX, Report};
 use super::rows::Rows;
 use super::sources::{Part, Sent, Sources};
 
@@ -39,19 +39,32 @@ pub(super) struct Flows<'a> {
 impl Pass<'_> {
     /// Follows everything.
     pub(super) fn run(&self) -> (Report, Turns) {
-        let found: Vec<(Report, Turns)> = self
+        let found: Vec<Found> = self
             .ground
             .ends
             .par_chunks(BATCH)
             .map_init(Worker::default, |worker, ends| worker.block(self, ends))
             .collect();
-        let mut all = (Report { unattached: self.ground.unattached, ..Report::default() }, Turns::default());
-        for (report, turns) in found {
-            all.0.append(report);
-            all.1.append(turns);
+        let mut report = Report { unattached: self.ground.unattached, ..Report::default() };
+        let (mut turns, mut between_switches) = (Turns::default(), Vec::new());
+        for found in found {
+            report.append(found.report);
+            turns.append(found.turns);
+            between_switches.extend(found.between_switches);
         }
-        all
+        // Ways that somebody sends by are shown first.
+        report.append(Report { counter_examples: between_switches, ..Report::default() });
+        (report, turns)
     }
+}
+
+/// What there is to say of a block.
+#[derive(Debug, Default)]
+struct Found {
+    report: Report,
+    turns: Turns,
+    /// The first failures that are in nobody's way.
+    between_switches: Vec<TraceError>,
 }
 
 /// A thread's room to work in.
@@ -66,8 +79,8 @@ struct Worker {
 }
 
 impl Worker {
-    fn block(&mut self, pass: &Pass<'_>, ends: &[End]) -> (Report, Turns) {
-        let (mut report, mut turns) = (Report::default(), Turns::default());
+    fn block(&mut self, pass: &Pass<'_>, ends: &[End]) -> Found {
+        let mut found = Found::default();
         let ground = pass.ground;
         self.block.read(ground, pass.routes, ends);
         self.block.measure(ground, ends);
@@ -88,28 +101,41 @@ impl Worker {
                 let journey = Journey { ground, rows: flows.rows, part, tables: &[exits] };
                 self.spread.run(&journey, flows.sources, &mut &*flows.dependencies);
             }
-            self.tally(pass, place, &part.0, &mut report);
+            self.tally(pass, place, &part.0, &mut found);
             if let Some(ups) = pass.ups {
-                self.up.find(pass, ups, (&self.tree, exits), &part.0, &mut turns);
+                self.up.find(pass, ups, (&self.tree, exits), &part.0, &mut found.turns);
             }
         }
-        (report, turns)
+        found
     }
 
-    fn tally(&self, pass: &Pass<'_>, place: usize, end: &End, report: &mut Report) {
+    fn tally(&self, pass: &Pass<'_>, place: usize, end: &End, found: &mut Found) {
         let (least, hops) = (self.block.least(place), &self.tree.hops);
         for (switch, (least, hops)) in least.iter().zip(hops).enumerate() {
             match (*least, *hops) {
-                (UNREACHED, _) => report.disconnected += 1,
+                (UNREACHED, _) => found.report.disconnected += 1,
                 (_, NEVER) => {
-                    report.between_switches += u64::from(!end.host && !pass.ground.has_hosts[switch]);
-                    report.failure(|| {
+                    let in_use = end.host || pass.ground.has_hosts[switch];
+                    found.failure(in_use, || {
                         let from = PortRef::new(pass.ground.graph.nodes[switch], PortNum::ZERO);
                         trace(pass.ground.fabric, pass.ground.lids, pass.routes, from, end.lid).err()
                     });
                 }
-                (least, hops) => report.arrival(hops, u32::from(least)),
+                (least, hops) => found.report.arrival(hops, u32::from(least)),
             }
+        }
+    }
+}
+
+impl Found {
+    fn failure(&mut self, in_use: bool, error: impl FnOnce() -> Option<TraceError>) {
+        let report = &mut self.report;
+        report.pairs += 1;
+        report.failures += 1;
+        report.between_switches += u64::from(!in_use);
+        let examples = if in_use { &mut report.counter_examples } else { &mut self.between_switches };
+        if examples.len() < COUNTER_EXAMPLES_MAX {
+            examples.extend(error());
         }
     }
 }

@@ -25,7 +25,7 @@ pub struct Report {
     /// How many of those are ways from a switch without hosts to the LID of a switch, which nobody sends by. Up/down
     /// routing leaves them out where the way would go up again after it went down.
     pub between_switches: u64,
-    /// The first few of those that do not arrive.
+    /// The first few of those that do not arrive; those between switches alone come last.
     pub counter_examples: Vec<TraceError>,
     /// How many LIDs belong to ports that no switch is cabled to, so that nothing can be said of them.
     pub unattached: u64,
@@ -81,14 +81,6 @@ impl Report {
         self.hops[hops_index] += 1;
         self.pairs += 1;
         self.detours += u64::from(hops > least);
-    }
-
-    pub(super) fn failure(&mut self, error: impl FnOnce() -> Option<TraceError>) {
-        self.pairs += 1;
-        self.failures += 1;
-        if self.counter_examples.len() < COUNTER_EXAMPLES_MAX {
-            self.counter_examples.extend(error());
-        }
     }
 
     /// Adds what was found for later LIDs.

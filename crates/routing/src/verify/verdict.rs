@@ -32,9 +32,9 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Whether every packet arrives, none is dropped, and all that was expected holds.
+    /// Whether every packet arrives that a host sends or receives, none is dropped, and all that was expected holds.
     pub fn is_sound(&self) -> bool {
-        self.reach.is_sound()
+        self.reach.serves_hosts()
             && self.drops.pairs == 0
             && self.turns.as_ref().is_none_or(Turns::is_legal)
             && self.isolation.as_ref().is_none_or(|isolation| isolation.breaches == 0)
@@ -62,12 +62,15 @@ pub(super) fn write_lanes(f: &mut fmt::Formatter<'_>, lanes: &[LaneUse]) -> fmt:
 impl fmt::Display for Verdict {
     /// Figures on the first lines, then counter-examples.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { pairs, failures, detours, disconnected, .. } = self.reach;
+        let Report { pairs, failures, between_switches, detours, disconnected, .. } = self.reach;
         let hops = self.reach.summary().hops_max;
         write!(
             f,
             "{pairs} pairs of switch and LID: {failures} failures, {detours} detours, at most {hops} hops"
         )?;
+        if between_switches > 0 {
+            write!(f, ", {between_switches} failures are between switches alone")?;
+        }
         if disconnected > 0 {
             write!(f, ", {disconnected} more without cables between")?;
         }

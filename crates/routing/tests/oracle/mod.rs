@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use petgraph::algo::is_cyclic_directed;
 use petgraph::graph::{DiGraph, NodeIndex as Vertex};
-use weft_routing::{Lids, PortLids, Routing};
+use weft_routing::{Lids, PortLids, Routes, Routing};
 use weft_topology::{Fabric, FabricBuilder, NodeIndex, PortRef};
-use weft_wire::{Lid, PortNum, VirtualLane};
+use weft_wire::{Guid, Lid, PortNum, VirtualLane};
 
 /// The seed of this run: `WEFT_SEED`, or one that is always the same.
 pub(crate) fn seed() -> u64 {
@@ -96,4 +96,34 @@ pub(crate) fn is_deadlock_free(fabric: &Fabric, lids: &Lids, routing: &Routing) 
         graph.add_edge(a, b, ());
     }
     !is_cyclic_directed(&graph)
+}
+
+/// The same fabric with its nodes in another order.
+pub(crate) fn shuffled(fabric: &Fabric, by: usize) -> Fabric {
+    let count = fabric.nodes().len();
+    // Any number that shares no factor with the count visits every node once.
+    let step = (by % count + 1..).find(|step| gcd(*step, count) == 1).expect("count + 1 is one");
+    let mut builder = FabricBuilder::new();
+    for place in 0..count {
+        builder.add_node(fabric.nodes()[place * step % count].clone()).expect("it was a node before");
+    }
+    let moved = |builder: &FabricBuilder, port: PortRef| {
+        let guid = fabric.node(port.node).guid;
+        PortRef::new(builder.fabric().by_guid(guid).expect("it was added"), port.port)
+    };
+    let mut cables: Vec<_> = fabric.cables().collect();
+    cables.reverse();
+    for cable in cables {
+        let (a, b) = (moved(&builder, cable.a), moved(&builder, cable.b));
+        builder.connect(b, a).expect("it was a cable before");
+    }
+    builder.build()
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+pub(crate) fn tables_by_guid(fabric: &Fabric, routes: &Routes) -> BTreeMap<Guid, Vec<(Lid, PortNum)>> {
+    fabric.iter().map(|(index, node)| (node.guid, routes.tables[index.index()].routes().collect())).collect()
 }

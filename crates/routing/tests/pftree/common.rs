@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use petgraph::graph::DiGraph;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use weft_routing::{
-    Engine, EngineOptions, Input, Isolation, Lids, Member, Partition, Partitions, Refusal, Routing,
-    Strictness,
+    Engine, EngineOptions, Expectations, Input, Isolation, Lids, Member, Partition, Partitions, Refusal,
+    Routing, Strictness, verify_routing,
 };
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Fabric, FabricBuilder, LinkRate, Node, NodeIndex, NodeType, PortRef};
@@ -34,7 +33,8 @@ pub(crate) fn tree(children: &[u32], parents: &[u32]) -> Fabric {
 /// The seed of a randomised test: from the environment where it is given, and printed.
 pub(crate) fn seed() -> u64 {
     let seed = std::env::var("WEFT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(2016);
-    println!("WEFT_SEED={seed}");
+    // Shown where the test fails.
+    let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("WEFT_SEED={seed}\n"));
     seed
 }
 
@@ -212,32 +212,20 @@ pub(crate) fn is_kept(
     }
 }
 
-/// Fails when what hosts send to hosts and switches, or switches to hosts, could wait for itself on some lane.
-pub(crate) fn assert_free_of_deadlock(fabric: &Fabric, lids: &Lids, routing: &Routing) {
-    let pieces = fabric.components();
-    let piece = |port: PortRef| pieces[port.node.index()];
-    let is_switch = |port: PortRef| fabric.node(port.node).is_switch();
-    let mut dependencies: DiGraph<(), ()> = DiGraph::new();
-    let mut channels = BTreeMap::new();
-    let mut seen = BTreeSet::new();
-    for from in lids.iter() {
-        for to in lids.iter().filter(|to| to.port != from.port) {
-            if is_switch(from.port) && is_switch(to.port) || piece(from.port) != piece(to.port) {
-                continue;
-            }
-            let level = routing.levels.of(from.base, to.base).0;
-            let links = path(fabric, routing, from.port, to.base);
-            let mut channel =
-                |link: PortRef| *channels.entry((link, level)).or_insert_with(|| dependencies.add_node(()));
-            let links: Vec<_> = links.into_iter().map(&mut channel).collect();
-            for pair in links.windows(2) {
-                if seen.insert((pair[0], pair[1])) {
-                    dependencies.add_edge(pair[0], pair[1], ());
-                }
-            }
-        }
-    }
-    assert!(!petgraph::algo::is_cyclic_directed(&dependencies), "a cycle of channels");
+/// Fails when the verifier finds lost packets, a deadlock, levels that differ by direction, or, where `kept`, a breach
+/// of a policy; without `kept` it is to find one.
+pub(crate) fn assert_sound(
+    fabric: &Fabric,
+    lids: &Lids,
+    routing: &Routing,
+    options: &EngineOptions,
+    kept: bool,
+) {
+    let partitions = options.partitions.as_ref();
+    let expectations = Expectations { partitions, tree: false, lanes: options.lanes };
+    let verdict = verify_routing(fabric, lids, routing, &expectations);
+    assert!(verdict.is_deadlock_free() && verdict.is_symmetric(), "{verdict}");
+    assert_eq!(verdict.is_sound(), kept, "{verdict}");
 }
 
 /// A fabric without some of its cables between switches, drawn at random.

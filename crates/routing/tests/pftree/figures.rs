@@ -6,14 +6,14 @@ use weft_routing::{EngineOptions, Isolation, Partition, Strictness, verify};
 use weft_topology::{Fabric, PortRef};
 use weft_wire::PortNum;
 
-use crate::common::{assert_free_of_deadlock, carried, options, partition, port_guid, route, two_ranks};
+use crate::common::{assert_sound, carried, options, partition, port_guid, route, two_ranks};
 
 /// By root, the hosts that all other leaves reach over it.
 fn over(fabric: &Fabric, engine: &str, options: &EngineOptions) -> BTreeMap<String, String> {
     let (lids, routing) = route(engine, fabric, options);
     let report = verify(fabric, &lids, &routing.routes);
     assert!(report.is_minimal(), "{report}");
-    assert_free_of_deadlock(fabric, &lids, &routing);
+    assert_sound(fabric, &lids, &routing, options, true);
     let mut over: BTreeMap<String, String> = BTreeMap::new();
     for host in lids.iter().filter(|lids| !fabric.node(lids.port.node).is_switch()) {
         let own = fabric.peer(host.port).expect("a cable").node;

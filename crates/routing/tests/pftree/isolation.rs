@@ -10,8 +10,8 @@ use weft_topology::{Fabric, parse};
 use weft_wire::{Guid, PortNum};
 
 use crate::common::{
-    TOPOLOGIES, assert_free_of_deadlock, carried, generator, hosts_by_leaf, is_kept, options, partition,
-    port_guid, random_partitions, rebuilt, route, seed, tree, try_route, two_ranks, victims, without_cables,
+    TOPOLOGIES, assert_sound, carried, generator, hosts_by_leaf, is_kept, options, partition, port_guid,
+    random_partitions, rebuilt, route, seed, tree, try_route, two_ranks, victims, without_cables,
 };
 
 #[test]
@@ -126,7 +126,7 @@ fn partitions_with_lanes_of_their_own_leave_one_for_the_others() {
     let links = carried(&fabric, &lids, &routing, &list);
     assert!(list.iter().all(|partition| is_kept(&links, partition)));
     assert_eq!(routing.report.lanes, 3);
-    assert_free_of_deadlock(&fabric, &lids, &routing);
+    assert_sound(&fabric, &lids, &routing, &options, true);
     options.lanes = 2;
     assert!(try_route("pftree-ext", &fabric, &lids, &options).is_err());
     // pFTree knows no policies, but says what becomes of them.
@@ -206,7 +206,7 @@ fn check(fabric: &Fabric, engine: &str, options: &EngineOptions, whole: bool, co
     if whole {
         assert!(report.is_minimal(), "{context}: {report}");
     }
-    assert_free_of_deadlock(fabric, &lids, &routing);
+    assert_sound(fabric, &lids, &routing, options, kept == list.len());
     true
 }
 
@@ -309,7 +309,7 @@ fn bad_options_are_said_in_words() {
         try_route(engine, &fabric, &lids, options).expect_err("it is wrong").to_string()
     };
     let lanes = |lanes| EngineOptions { lanes, ..EngineOptions::default() };
-    assert_eq!(refused("pftree", &lanes(0)), "pftree: the data lanes are 1 to 15, not 0");
+    assert_eq!(refused("pftree", &lanes(0)), "pftree: the number of lanes must be 1 to 15, not 0");
     assert_eq!(refused("pftree-ext", &lanes(16)), "pftree-ext: the data lanes are 1 to 15, not 16");
     let share = EngineOptions { isolation_share: 1001, ..EngineOptions::default() };
     assert_eq!(

@@ -43,11 +43,14 @@ pub(crate) fn broken(
     for (index, node) in fabric.iter().filter(|(index, _)| node_stays(*index)) {
         let mut node = node.clone();
         node.ports.iter_mut().for_each(|port| port.peer = None);
-        place[index.index()] = Some(builder.add_node(node).unwrap());
+        place[index.index()] =
+            Some(builder.add_node(node).expect("names and GUIDs are as different as before"));
     }
     for cable in fabric.cables().filter(|cable| cable_stays(cable.a, cable.b)) {
         if let (Some(a), Some(b)) = (place[cable.a.node.index()], place[cable.b.node.index()]) {
-            builder.connect(PortRef::new(a, cable.a.port), PortRef::new(b, cable.b.port)).unwrap();
+            builder
+                .connect(PortRef::new(a, cable.a.port), PortRef::new(b, cable.b.port))
+                .expect("the ports are free");
         }
     }
     builder.build()

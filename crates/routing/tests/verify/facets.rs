@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use weft_routing::{
-    Asymmetry, Drops, Expectations, LaneUse, LevelsOfPair, Pair, Report, Routing, Verdict, verify,
-    verify_routing,
+    Asymmetry, Drops, Expectations, LaneUse, LevelsOfPair, Pair, Report, Routing, TraceError, Verdict,
+    verify, verify_routing,
 };
 use weft_topology::{Fabric, PortRef};
 use weft_wire::PortNum;
@@ -49,16 +49,21 @@ fn compare_reach(Scenario { fabric, lids, .. }: &Scenario, routing: &Routing, al
                 expected.hops[hops] += 1;
                 expected.detours += u64::from(hops > *least);
             } else {
-                let has_host = all.iter().any(|other| {
-                    !fabric.node(other.port.node).is_switch() && switch_of(fabric, other.port) == switch
-                });
-                let to_switch = fabric.node(end.port.node).is_switch();
                 expected.failures += 1;
-                expected.between_switches += u64::from(to_switch && !has_host);
+                let on_switch = |end: &End| end.host && switch_of(fabric, end.port) == switch;
+                expected.between_switches += u64::from(!end.host && !all.iter().any(on_switch));
             }
         }
     }
     let examples = found.counter_examples.clone();
+    // Those that are in nobody's way come last.
+    let in_use = |error: &TraceError| {
+        let on_switch =
+            |end: &End| end.host && fabric.node(switch_of(fabric, end.port)).id == error.path.hops[0].id;
+        all.iter().any(|end| end.host && end.lid == error.to || on_switch(end))
+    };
+    let first_idle = examples.iter().position(|error| !in_use(error)).unwrap_or(examples.len());
+    assert_eq!(first_idle as u64, (expected.failures - expected.between_switches).min(16));
     assert_eq!(examples.len() as u64, expected.failures.min(16));
     assert_eq!(*found, Report { counter_examples: examples, ..expected });
     assert_eq!(*found, verify(fabric, lids, &routing.routes));

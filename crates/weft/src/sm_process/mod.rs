@@ -64,9 +64,9 @@ impl SmConfig {
     }
 
     /// A manager of its own, without a laboratory, for a fabric that ibsim emulates.
-    pub(crate) fn on_ibsim(server: &str, args: &SmProcessArgs) -> Self {
+    pub(crate) fn on_ibsim(server: &str, args: &SmProcessArgs) -> anyhow::Result<Self> {
         let node = args.at.clone().unwrap_or_default();
-        Self {
+        Ok(Self {
             lock: None,
             attach: Place::Ibsim { server: server.to_owned(), node },
             launch: None,
@@ -77,9 +77,9 @@ impl SmConfig {
             once: args.once,
             options: weft_sm::Options {
                 qos: args.sm.qos.unwrap_or(false),
-                ..crate::lab::plan::sm_options(&args.sm)
+                ..crate::lab::plan::sm_options(&args.sm, None)?
             },
-        }
+        })
     }
 }
 

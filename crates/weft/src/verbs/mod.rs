@@ -75,7 +75,7 @@ pub(crate) fn sm(args: &SmProcessArgs) -> anyhow::Result<()> {
     detach(args.detached);
     sm_process::run(match (&args.config, &args.ibsim) {
         (Some(path), _) => SmConfig::load(path, args.launch.clone())?,
-        (None, server) => SmConfig::on_ibsim(server.as_deref().unwrap_or_default(), args),
+        (None, server) => SmConfig::on_ibsim(server.as_deref().unwrap_or_default(), args)?,
     })
 }
 

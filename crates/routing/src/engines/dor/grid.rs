@@ -1,5 +1,6 @@
 //! Meshes, tori and hypercubes, recognised by their cables.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_topology::Fabric;
@@ -9,7 +10,7 @@ use crate::switches::SwitchGraph;
 use super::steps::{Conflict, Neighbours, Step, Steps};
 
 /// From how many switches a grid is looked for before a fabric is held to be none.
-const STARTS_MAX: usize = 8;
+const STARTS_MAX: usize = 64;
 
 /// One dimension.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,11 +29,16 @@ pub(super) struct Grid {
     pub(super) places: Vec<Vec<i32>>,
 }
 
-/// Why there is no grid, and how many switches fitted into one.
+/// Why there is no grid.
 struct Misfit {
-    placed: usize,
+    /// How many switches and cables it lacks, or has too many.
+    faults: usize,
+    /// The first of them.
     reason: String,
 }
+
+/// More faults than can be counted.
+const NO_GRID: usize = usize::MAX;
 
 impl Grid {
     /// Recognises a grid, whatever its ports' numbers are. What comes back otherwise names a switch that does not
@@ -43,20 +49,25 @@ impl Grid {
             return Ok(Self { sides: Vec::new(), places: Vec::new() });
         }
         // Where most cables are, least is likely to be missing.
-        let degree = |switch: &u32| neighbours.of(*switch).len();
-        let most = (0..neighbours.len()).map(|switch| degree(&switch)).max();
-        let starts: Vec<u32> = (0..neighbours.len()).filter(|switch| Some(degree(switch)) == most).collect();
+        let mut starts: Vec<u32> = (0..neighbours.len()).collect();
+        starts.sort_by_key(|switch| Reverse(neighbours.of(*switch).len()));
         let apart = starts.len().div_ceil(STARTS_MAX);
-        let mut nearest: Option<Misfit> = None;
+        let attempt = Attempt { fabric, graph, neighbours: &neighbours };
+        let mut nearest = Misfit { faults: NO_GRID, reason: String::new() };
         for start in starts.into_iter().step_by(apart) {
-            let attempt = Attempt { fabric, graph, neighbours: &neighbours };
-            match attempt.grid(start) {
+            let misfit = match attempt.grid(start) {
                 Ok(grid) => return Ok(grid),
-                Err(misfit) if nearest.as_ref().is_some_and(|nearest| nearest.placed >= misfit.placed) => {}
-                Err(misfit) => nearest = Some(misfit),
+                Err(misfit) => misfit,
+            };
+            if misfit.faults < nearest.faults || nearest.reason.is_empty() {
+                nearest = misfit;
+            }
+            // Seen from elsewhere it is no better.
+            if nearest.faults == 1 {
+                break;
             }
         }
-        Err(nearest.map(|misfit| misfit.reason).unwrap_or_default())
+        Err(nearest.reason)
     }
 
     /// The sides, such as `4 x 4 x ring of 5`.
@@ -83,12 +94,11 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     fn grid(&self, start: u32) -> Result<Grid, Misfit> {
         let steps = Steps::from(self.neighbours, start).map_err(|Conflict(switch)| Misfit {
-            placed: 0,
+            faults: NO_GRID,
             reason: format!("the cables of the switch {} are not those of a grid", self.id(switch)),
         })?;
         let mut sides = sides(&steps, self.neighbours.len());
         let places = self.places(&steps, start, &sides)?;
-        let misfit = |reason: String| Misfit { placed: places.len(), reason };
         let mut low = vec![0; sides.len()];
         for (dimension, side) in sides.iter_mut().enumerate().filter(|(_, side)| !side.closed) {
             let all = || places.values().map(|place| place[dimension]);
@@ -100,10 +110,11 @@ impl Attempt<'_> {
             let place: Vec<i32> = place.iter().zip(&low).map(|(at, low)| at - low).collect();
             if let Some(other) = switches.insert(place, *switch) {
                 let [a, b] = [other, *switch].map(|switch| self.id(switch));
-                return Err(misfit(format!("the switches {a} and {b} would have one place in a grid")));
+                let reason = format!("the switches {a} and {b} would have one place in a grid");
+                return Err(Misfit { faults: NO_GRID, reason });
             }
         }
-        self.check(&switches, &sides).map_err(misfit)?;
+        self.check(&switches, &sides)?;
         let mut by_switch = vec![Vec::new(); self.graph.len()];
         for (place, switch) in switches {
             by_switch[self.neighbours.order[switch as usize] as usize] = place;
@@ -130,7 +141,7 @@ impl Attempt<'_> {
                     Some(known) if *known == place => {}
                     Some(_) => {
                         let reason = format!("the switch {} would have two places in a grid", self.id(to));
-                        return Err(Misfit { placed: places.len(), reason });
+                        return Err(Misfit { faults: NO_GRID, reason });
                     }
                 }
             }
@@ -144,30 +155,40 @@ impl Attempt<'_> {
             Some(switch) => format!("the switch {} has no place in a grid", self.id(switch)),
             None => format!("no cables join the switches {} and {}", self.id(start), self.id(other)),
         };
-        Err(Misfit { placed: places.len(), reason })
+        Err(Misfit { faults: NO_GRID, reason })
     }
 
     /// Whether every place has a switch, and neighbours a cable, and others none.
-    fn check(&self, switches: &BTreeMap<Vec<i32>, u32>, sides: &[Side]) -> Result<(), String> {
-        for place in switches.keys() {
-            if let Some(to) = around(place, sides).find(|to| !switches.contains_key(to)) {
-                let beside = around(&to, sides).filter_map(|place| Some(self.id(*switches.get(&place)?)));
-                let beside = beside.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
-                return Err(format!("a grid of {} would have another switch beside {beside}", shape(sides)));
-            }
-        }
+    fn check(&self, switches: &BTreeMap<Vec<i32>, u32>, sides: &[Side]) -> Result<(), Misfit> {
+        let (mut missing, mut lacking, mut spare) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for (place, switch) in switches {
-            let expected: BTreeSet<u32> = around(place, sides).map(|place| switches[&place]).collect();
-            if let Some(to) = expected.iter().find(|to| !self.neighbours.are_joined(*switch, **to)) {
-                let [a, b] = [*switch, *to].map(|switch| self.id(switch));
-                return Err(format!("a grid of {} would have a cable from {a} to {b}", shape(sides)));
+            let mut expected = BTreeSet::new();
+            for to in around(place, sides) {
+                match switches.get(&to) {
+                    Some(to) => expected.extend([*to]),
+                    None => missing.extend([to]),
+                }
             }
-            if let Some(to) = self.neighbours.of(*switch).find(|to| !expected.contains(to)) {
-                let [a, b] = [*switch, to].map(|switch| self.id(switch));
-                return Err(format!("a grid of {} would have no cable from {a} to {b}", shape(sides)));
-            }
+            let joined: BTreeSet<u32> = self.neighbours.of(*switch).collect();
+            lacking.extend(expected.difference(&joined).map(|to| (*switch.min(to), *switch.max(to))));
+            spare.extend(joined.difference(&expected).map(|to| (*switch.min(to), *switch.max(to))));
         }
-        Ok(())
+        let ids = |(a, b): &(u32, u32)| format!("from {} to {}", self.id(*a), self.id(*b));
+        let what = if let Some(place) = missing.first() {
+            let beside = around(place, sides).filter_map(|place| Some(self.id(*switches.get(&place)?)));
+            format!(
+                "another switch beside {}",
+                beside.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ")
+            )
+        } else if let Some(cable) = lacking.first() {
+            format!("a cable {}", ids(cable))
+        } else if let Some(cable) = spare.first() {
+            format!("no cable {}", ids(cable))
+        } else {
+            return Ok(());
+        };
+        let faults = missing.len() + lacking.len() + spare.len();
+        Err(Misfit { faults, reason: format!("a grid of {} would have {what}", shape(sides)) })
     }
 }
 

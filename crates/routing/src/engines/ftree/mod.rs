@@ -4,22 +4,29 @@
 //!   1. plan    which LIDs are routed, in which order
 //!   2. chains  the main path down to every LID, by the least loaded cables up from its switch
 //!   3. turns   for every two switches the lowest rank at which a path between them can turn
-//!   4. tables  every switch for itself: up towards the main path, or down
+//!   4. detours what to do where there is no such path
+//!   5. tables  every switch for itself: up towards the main path, or down
 //! ```
 //!
-//! Steps 1 and 2 run in order because every choice counts for the next one; they are small. In step 4 a switch looks
+//! Steps 1 and 2 run in order because every choice counts for the next one; they are small. In step 5 a switch looks
 //! at nothing but the main paths and its own counters, so all switches run in parallel and the result does not depend
 //! on how many threads there are.
 
 mod chains;
+mod detours;
+mod gaps;
 mod plan;
 mod tables;
 mod turns;
 
 use super::{Engine, Input, Refusal};
 use crate::routing::Routing;
-use crate::tables::Routes;
+use crate::tables::{ForwardingTable, Routes};
 use crate::tree::Tree;
+
+use chains::Chains;
+use detours::Detours;
+use turns::Turns;
 
 pub(crate) use plan::Plan;
 
@@ -40,14 +47,16 @@ fn ftree(input: &Input<'_>) -> Result<Routing, Refusal> {
     Ok(routing)
 }
 
-/// Routes a tree as planned. Fails with a sentence that names two switches with hosts between which no path goes up and
-/// then down.
+/// Routes a tree as planned. Fails with a sentence that names two hosts when no path between them goes up and then
+/// down, unless one is an I/O node and the operator lets its paths go down first.
 pub(crate) fn routing(engine: &str, input: &Input<'_>, tree: &Tree, plan: &Plan) -> Result<Routing, String> {
     let fabric = input.fabric;
-    let turns = turns::Turns::new(tree);
-    let chains = chains::Chains::new(tree, plan);
-    let tables = tables::fill(tree, plan, &turns, &chains, input.lids.top());
-    let mut routes = Routes { tables: vec![Default::default(); fabric.nodes().len()] };
+    let turns = Turns::new(tree);
+    let detours = Detours::new(tree, &turns);
+    let gaps = gaps::find(input, tree, &turns, &detours)?;
+    let chains = Chains::new(tree, plan);
+    let tables = tables::fill(tree, plan, &turns, &chains, &detours, input.lids.top());
+    let mut routes = Routes { tables: vec![ForwardingTable::default(); fabric.nodes().len()] };
     for (node, table) in tree.graph.nodes.iter().zip(tables) {
         routes.tables[node.index()] = table;
     }
@@ -56,5 +65,7 @@ pub(crate) fn routing(engine: &str, input: &Input<'_>, tree: &Tree, plan: &Plan)
     routing.report.ranks = Some(tree.rank_count());
     routing.report.roots = tree.roots(fabric);
     routing.report.notes.clone_from(&tree.notes);
+    routing.report.fallbacks = gaps.detours;
+    routing.report.unsatisfied = gaps.unserved;
     Ok(routing)
 }

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use weft_wire::{Lid, PortNum};
 
 use super::chains::{Chains, NO_SWITCH};
+use super::detours::Detours;
 use super::plan::Plan;
 use super::turns::{NO_TURN, Turns};
 use crate::tables::ForwardingTable;
@@ -20,6 +21,7 @@ pub(super) fn fill(
     plan: &Plan,
     turns: &Turns,
     chains: &Chains,
+    detours: &Detours,
     top: Lid,
 ) -> Vec<ForwardingTable> {
     let all = All {
@@ -27,6 +29,7 @@ pub(super) fn fill(
         plan,
         turns,
         chains,
+        detours,
         lids: plan.targets.iter().map(|target| target.lid).collect(),
         weights: plan.targets.iter().map(|target| target.weight).collect(),
         runs: plan.runs(),
@@ -42,6 +45,7 @@ struct All<'a> {
     plan: &'a Plan,
     turns: &'a Turns,
     chains: &'a Chains,
+    detours: &'a Detours,
     lids: Vec<Lid>,
     weights: Vec<u32>,
     runs: Vec<(u32, Range<usize>)>,
@@ -180,6 +184,9 @@ impl All<'_> {
                 self.send_down(switch, *at, range, entries, room);
             } else if turn != NO_TURN {
                 self.send_up(switch, turn, range, entries, room);
+            } else {
+                let port = self.detours.port(switch, *at);
+                self.lids[range].iter().for_each(|lid| entries[usize::from(lid.0)] = port);
             }
         }
         table

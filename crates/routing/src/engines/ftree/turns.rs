@@ -19,7 +19,7 @@ pub(super) struct Turns {
 impl Turns {
     pub(super) fn new(tree: &Tree) -> Self {
         let count = tree.graph.len();
-        let by_rank = by_rank(tree);
+        let by_rank = tree.by_rank();
         // From below: which switches a switch reaches downwards, one bit for each.
         let words = count.div_ceil(64);
         let mut below: Vec<Vec<u64>> = vec![Vec::new(); count];
@@ -49,14 +49,6 @@ impl Turns {
     pub(super) fn get(&self, from: u32, to: u32) -> u8 {
         self.rows[from as usize][to as usize]
     }
-}
-
-fn by_rank(tree: &Tree) -> Vec<Vec<u32>> {
-    let mut by_rank = vec![Vec::new(); tree.rank_count()];
-    for at in 0..tree.graph.len() as u32 {
-        by_rank[tree.rank(at) as usize].push(at);
-    }
-    by_rank
 }
 
 fn row_below(tree: &Tree, below: &[Vec<u64>], at: u32, words: usize) -> Vec<u64> {

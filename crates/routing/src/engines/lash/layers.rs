@@ -1,5 +1,7 @@
 //! A lane for every pair of switches.
 
+use std::cmp::Reverse;
+
 use super::acyclic::Lane;
 use super::links::{Hops, Links, UNREACHED};
 use super::order::Order;
@@ -17,6 +19,15 @@ pub(super) struct Layers {
     pub(super) ranks: Vec<Vec<u32>>,
 }
 
+/// Which pairs choose a lane first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum First {
+    /// Those furthest from each other, whose paths are the most likely to close a cycle.
+    Longest,
+    /// Those of the lowest numbers.
+    Lowest,
+}
+
 /// A pair of switches that fits none of the lanes allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unfit(pub(super) u32, pub(super) u32);
@@ -29,6 +40,7 @@ impl Layers {
         hops: &Hops,
         trees: &Trees,
         orders: &[Order],
+        first: First,
         most: u8,
     ) -> Result<Self, Unfit> {
         let width = links.len();
@@ -48,6 +60,9 @@ impl Layers {
                 !fits
             });
             lanes.push(lane);
+        }
+        if first == First::Longest {
+            rest.sort_by_key(|(from, to)| Reverse(hops.row(*from)[*to as usize]));
         }
         let plain: Vec<u32> = (0..links.count() as u32).collect();
         for (from, to) in rest {

@@ -1,6 +1,6 @@
 //! Which paths need few lanes.
 
-use super::layers::{Layers, Unfit};
+use super::layers::{First, Layers, Unfit};
 use super::links::{Hops, Links};
 use super::order::{self, Order};
 use super::trees::{Fit, Trees};
@@ -25,7 +25,7 @@ const ROOTS_MAX: usize = 64;
 pub(super) fn plans(links: &Links, hops: &Hops, most: u8) -> Result<(Plan, Vec<Plan>), Unfit> {
     let mut plans = Plans { links, hops, most, found: Err(Unfit(0, 0)) };
     let tree: Vec<Order> = Order::of_tree(links, hops).into_iter().collect();
-    plans.offer(Trees::by_orders(links, hops, &tree), &tree);
+    plans.offer(&Trees::by_orders(links, hops, &tree), &tree);
     if !tree.is_empty() && Fit::of(links, hops, &tree).misses == 0 {
         return plans.found;
     }
@@ -40,9 +40,9 @@ pub(super) fn plans(links: &Links, hops: &Hops, most: u8) -> Result<(Plan, Vec<P
         };
         let Some(next) = candidates.iter().min_by_key(fit) else { break };
         orders.push(next.clone());
-        plans.offer(Trees::by_orders(links, hops, &orders), &orders);
+        plans.offer(&Trees::by_orders(links, hops, &orders), &orders);
     }
-    plans.offer(Trees::by_search(links, hops), &[]);
+    plans.offer(&Trees::by_search(links, hops), &[]);
     plans.found
 }
 
@@ -54,10 +54,18 @@ struct Plans<'a> {
 }
 
 impl Plans<'_> {
+    /// Fills lanes with the paths of these trees, in two ways where one lane is not enough.
+    fn offer(&mut self, trees: &Trees, orders: &[Order]) {
+        self.fill(trees, orders, First::Longest);
+        if self.found.as_ref().map_or(true, |(best, _)| best.layers.count() > 1) {
+            self.fill(trees, orders, First::Lowest);
+        }
+    }
+
     /// Keeps a plan that needs no more lanes than the best so far.
-    fn offer(&mut self, trees: Trees, orders: &[Order]) {
-        let layers = Layers::fill(self.links, self.hops, &trees, orders, self.most);
-        let found = layers.map(|layers| Plan { trees, layers });
+    fn fill(&mut self, trees: &Trees, orders: &[Order], first: First) {
+        let layers = Layers::fill(self.links, self.hops, trees, orders, first, self.most);
+        let found = layers.map(|layers| Plan { trees: trees.clone(), layers });
         match (&mut self.found, found) {
             (Ok((best, others)), Ok(found)) if found.layers.count() == best.layers.count() => {
                 others.push(found);

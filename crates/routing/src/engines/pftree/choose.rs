@@ -176,6 +176,9 @@ impl<'a> Chooser<'a> {
 
     /// How many switches with members are not below a switch, nor below any that it can go up to.
     fn missing(&self, at: u32, tenant: u32) -> usize {
+        if self.shape.covers_all[at as usize] {
+            return 0;
+        }
         let sites = &self.tenants.list[tenant as usize].sites;
         sites.iter().filter(|site| !self.shape.covers(at, site.switch)).count()
     }

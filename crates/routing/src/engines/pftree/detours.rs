@@ -24,6 +24,8 @@ pub(super) struct Detours {
     hops: Vec<u32>,
     offers: BinaryHeap<Reverse<Offer>>,
     offer_count: u32,
+    /// By number of cables: the switches.
+    rings: Vec<Vec<u32>>,
 }
 
 /// A next hop that a switch could take, the best first: one that needs no turn that nobody takes yet, by the fewest cables,
@@ -62,41 +64,60 @@ impl Detours {
     ) {
         self.hops.clone_from(&reach.hops);
         if Self::find(shape, reach, |at| !free(at)).is_some() {
-            self.search(tree, shape, next, false, |_| true);
+            self.search(tree, shape, next);
         }
-        self.search(tree, shape, next, true, free);
+        self.nearest(tree, shape, next, free);
     }
 
-    /// Searches from the switches that have a next hop over those for which `counts` holds and that have none, the cheapest
-    /// first.
-    fn search(
-        &mut self,
-        tree: &Tree,
-        shape: &Shape,
-        next: &mut [Link],
-        any_turn: bool,
-        counts: impl Fn(u32) -> bool,
-    ) {
+    /// Searches breadth first from the switches that have a next hop over those for which `free` holds and that have none.
+    fn nearest(&mut self, tree: &Tree, shape: &Shape, next: &mut [Link], free: impl Fn(u32) -> bool) {
+        let Self { hops, rings, .. } = self;
+        rings.iter_mut().for_each(Vec::clear);
+        for at in &shape.from_roots {
+            ring(rings, hops[*at as usize]).extend((hops[*at as usize] != UNREACHED).then_some(*at));
+        }
+        let mut distance = 0;
+        while distance < rings.len() {
+            let here = std::mem::take(&mut rings[distance]);
+            for at in &here {
+                let ups = tree.up(*at).map(|(_, group)| (group, group.upper, 0));
+                let downs = tree.down(*at).map(|(_, group)| (group, group.lower, 1));
+                for (group, stray, way) in ups.chain(downs) {
+                    if hops[stray as usize] == UNREACHED && free(stray) {
+                        hops[stray as usize] = distance as u32 + 1;
+                        let cable = tree.cables(group).next().map_or(0, |(cable, _)| cable);
+                        next[stray as usize] = 2 * cable as Link + way;
+                        ring(rings, distance as u32 + 1).push(stray);
+                    }
+                }
+            }
+            rings[distance] = here;
+            distance += 1;
+        }
+    }
+
+    /// Searches from the switches that have a next hop over those that have none, the best offer first.
+    fn search(&mut self, tree: &Tree, shape: &Shape, next: &mut [Link]) {
         self.offers.clear();
         self.offer_count = 0;
         for at in shape.from_roots.iter().filter(|at| next[**at as usize] != NO_LINK) {
-            self.offer(tree, shape, next, *at, any_turn);
+            self.offer(tree, shape, next, *at);
         }
         while let Some(Reverse(offer)) = self.offers.pop() {
-            if self.hops[offer.stray as usize] != UNREACHED || !counts(offer.stray) {
+            if self.hops[offer.stray as usize] != UNREACHED {
                 continue;
             }
-            if offer.turn.is_some_and(|turn| !any_turn && !self.may(shape, turn)) {
+            if offer.turn.is_some_and(|turn| !self.may(shape, turn)) {
                 continue;
             }
             self.hops[offer.stray as usize] = offer.hops;
             next[offer.stray as usize] = offer.link;
-            self.offer(tree, shape, next, offer.stray, any_turn);
+            self.offer(tree, shape, next, offer.stray);
         }
     }
 
     /// Offers a switch to its neighbours as their next hop.
-    fn offer(&mut self, tree: &Tree, shape: &Shape, next: &[Link], at: u32, any_turn: bool) {
+    fn offer(&mut self, tree: &Tree, shape: &Shape, next: &[Link], at: u32) {
         let onwards = next[at as usize];
         let ups = tree.up(at).map(|(_, group)| (group, group.upper, 0));
         let downs = tree.down(at).map(|(_, group)| (group, group.lower, 1));
@@ -106,7 +127,7 @@ impl Detours {
             }
             let turns = way == 0 && !onwards.is_multiple_of(2);
             let turn = turns.then(|| Turn { from: stray, at, to: shape.to(onwards) });
-            let is_new = turn.is_some_and(|turn| !any_turn && !self.taken.contains(&turn));
+            let is_new = turn.is_some_and(|turn| !self.taken.contains(&turn));
             let hops = self.hops[at as usize] + 1;
             let cable = tree.cables(group).next().map_or(0, |(cable, _)| cable);
             let link = 2 * cable as Link + way;
@@ -135,6 +156,15 @@ impl Detours {
         self.taken.insert(turn);
         true
     }
+}
+
+/// The switches at a distance; those at none are in the first ring, where nobody adds them.
+fn ring(rings: &mut Vec<Vec<u32>>, distance: u32) -> &mut Vec<u32> {
+    let distance = if distance == UNREACHED { 0 } else { distance as usize };
+    if rings.len() <= distance {
+        rings.resize(distance + 1, Vec::new());
+    }
+    &mut rings[distance]
 }
 
 /// Whether a path up and then down leads from behind one turn to before another. Nobody turns back on the spot.

@@ -1,6 +1,6 @@
 //! How a switch is reached by going up and then down, from all others.
 
-use crate::tree::Tree;
+use crate::tree::{EndKind, Tree};
 
 /// Not by going up and then down.
 pub(super) const UNREACHED: u32 = u32::MAX;
@@ -26,6 +26,8 @@ pub(super) struct Shape {
     pub(super) pieces: Vec<u32>,
     /// By switch: a bit for every switch that going up and then down leads to.
     covers: Vec<Vec<u64>>,
+    /// By switch: whether that leads to all switches with hosts.
+    pub(super) covers_all: Vec<bool>,
 }
 
 impl Shape {
@@ -48,7 +50,13 @@ impl Shape {
         }
         let covers = covers(tree, &from_roots);
         let pieces = pieces(tree, &from_roots);
-        Self { ends, from_roots, top, cables_up, pieces, covers }
+        let mut hosts = vec![0u64; tree.graph.len().div_ceil(64)];
+        for end in tree.ends.iter().filter(|end| end.kind != EndKind::Switch) {
+            hosts[end.at as usize / 64] |= 1 << (end.at % 64);
+        }
+        let all = |covers: &Vec<u64>| hosts.iter().zip(covers).all(|(hosts, covers)| hosts & !covers == 0);
+        let covers_all = covers.iter().map(all).collect();
+        Self { ends, from_roots, top, cables_up, pieces, covers, covers_all }
     }
 
     /// Whether going up from a switch and then down leads to another, or to itself.

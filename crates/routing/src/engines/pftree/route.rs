@@ -11,7 +11,7 @@ use super::traffic::{Marks, Users};
 use crate::engines::Input;
 use crate::partitions::Isolation;
 use crate::tables::{ForwardingTable, Routes};
-use crate::tree::{EndKind, Tree};
+use crate::tree::{EndKind, Group, Tree};
 
 /// What routing comes to.
 pub(super) struct Routed {
@@ -208,7 +208,8 @@ impl<'a> Router<'a> {
         self.next.fill(NO_LINK);
         self.descend(tenant, weight);
         self.ascend(tenant);
-        self.others(tenant);
+        self.go_down(tenant);
+        self.go_up(lid, tenant);
         if self.has_strays {
             // What switches say to each other need not be free of deadlock.
             let free = |at: u32| is_switch && !self.has_hosts[at as usize];
@@ -289,9 +290,8 @@ impl<'a> Router<'a> {
         }
     }
 
-    /// Everybody else: other switches above the target go down, to the main path where they can, and switches that
-    /// are below none of it go up to one of those. In a whole tree they have no hosts.
-    fn others(&mut self, tenant: Option<u32>) {
+    /// The other switches above the target go down, to the main path where they can.
+    fn go_down(&mut self, tenant: Option<u32>) {
         for at in &self.reach.ancestors {
             if self.next[*at as usize] != NO_LINK {
                 continue;
@@ -300,22 +300,42 @@ impl<'a> Router<'a> {
                 || self.reach.down[*at as usize].iter().map(|place| &self.tree.groups[*place as usize]);
             let joins = groups().any(|group| self.main.contains(&group.lower));
             let useful = groups().filter(|group| !joins || self.main.contains(&group.lower));
-            let links = useful.flat_map(|group| self.tree.cables(group)).map(|(cable, _)| 2 * cable as Link);
-            self.next[*at as usize] = self.chooser.parallel(&self.state, links, tenant).unwrap_or(NO_LINK);
+            let mut links =
+                useful.flat_map(|group| self.tree.cables(group)).map(|(cable, _)| 2 * cable as Link);
+            let link = match links.clone().nth(1) {
+                None => links.next(),
+                Some(_) => self.chooser.parallel(&self.state, links, tenant),
+            };
+            self.next[*at as usize] = link.unwrap_or(NO_LINK);
         }
-        for at in &self.shape.from_roots {
+    }
+
+    /// Those that are below none of the main path go up to one of those. In a whole tree they have no hosts, and what
+    /// only switches send takes any cable that is as short.
+    fn go_up(&mut self, lid: Lid, tenant: Option<u32>) {
+        self.now += 1;
+        for at in self.shape.from_roots.iter().rev() {
             let hops = self.reach.hops[*at as usize];
             if self.next[*at as usize] != NO_LINK || self.reach.above[*at as usize] || hops == UNREACHED {
                 continue;
             }
-            let nearer = |group: &&crate::tree::Group| self.reach.hops[group.upper as usize] == hops - 1;
-            let groups = self.tree.up(*at).map(|(_, group)| group).filter(nearer);
-            let links =
-                groups.flat_map(|group| self.tree.cables(group)).map(|(cable, _)| 2 * cable as Link + 1);
-            let link = self.chooser.parallel(&self.state, links, tenant).unwrap_or(NO_LINK);
-            self.next[*at as usize] = link;
-            if let Some(load) = self.state.up.get_mut((link / 2) as usize) {
-                *load += 1;
+            let nearer = |group: &&Group| self.reach.hops[group.upper as usize] == hops - 1;
+            let groups = self.tree.up(*at).map(|(_, group)| group);
+            if !self.has_hosts[*at as usize] && self.passed[*at as usize] != self.now {
+                let count = groups.clone().count();
+                let turned = groups.clone().chain(groups).skip(usize::from(lid.0) % count);
+                let first = turned.take(count).find(nearer).and_then(|group| self.tree.cables(group).next());
+                self.next[*at as usize] = first.map_or(NO_LINK, |(cable, _)| 2 * cable as Link + 1);
+                continue;
+            }
+            let links = groups
+                .filter(nearer)
+                .flat_map(|group| self.tree.cables(group))
+                .map(|(cable, _)| 2 * cable as Link + 1);
+            if let Some(link) = self.chooser.parallel(&self.state, links, tenant) {
+                self.next[*at as usize] = link;
+                self.state.up[(link / 2) as usize] += 1;
+                self.passed[self.shape.to(link) as usize] = self.now;
             }
         }
     }
@@ -331,9 +351,9 @@ impl<'a> Router<'a> {
                 while self.passed[at as usize] != self.now && self.next[at as usize] != NO_LINK {
                     self.passed[at as usize] = self.now;
                     let link = self.next[at as usize];
-                    self.state.users.add(link, *tenant);
+                    let is_new = self.state.users.add(link, *tenant);
                     at = self.shape.to(link);
-                    if at != self.reach.target {
+                    if is_new && at != self.reach.target {
                         self.state.marks.add(at, *tenant, partition.isolation, 0);
                     }
                 }

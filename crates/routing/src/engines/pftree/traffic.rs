@@ -23,13 +23,18 @@ impl Users {
         &self.bits[link as usize * self.words..][..self.words]
     }
 
-    pub(super) fn add(&mut self, link: Link, tenant: u32) {
-        self.bits[link as usize * self.words + tenant as usize / 64] |= 1 << (tenant % 64);
+    /// Adds a partition to a link; false where it is there already.
+    pub(super) fn add(&mut self, link: Link, tenant: u32) -> bool {
+        let word = &mut self.bits[link as usize * self.words + tenant as usize / 64];
+        let before = *word;
+        *word |= 1 << (tenant % 64);
+        *word != before
     }
 
     /// Whether a link carries any of `tenants` but `tenant`.
     pub(super) fn any_but(&self, link: Link, tenants: std::ops::Range<u32>, tenant: Option<u32>) -> bool {
-        members(self.of(link)).any(|user| tenants.contains(&user) && Some(user) != tenant)
+        !tenants.is_empty()
+            && members(self.of(link)).any(|user| tenants.contains(&user) && Some(user) != tenant)
     }
 
     /// Whether a link carries a partition.
@@ -102,7 +107,7 @@ mod tests {
     fn users_of_links_are_told_apart() {
         let mut users = Users::new(3, 130);
         for tenant in [0, 63, 64, 129] {
-            users.add(1, tenant);
+            assert!(users.add(1, tenant) && !users.add(1, tenant));
         }
         assert_eq!(members(users.of(1)).collect::<Vec<_>>(), [0, 63, 64, 129]);
         assert_eq!(members(users.of(2)).count(), 0);

@@ -30,7 +30,7 @@ struct Found<'a> {
 
 pub(super) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let inputs = Inputs::load(&args.file, &args.routing)?;
-    inputs.chain(&args.engines.join(","))?;
+    inputs.told.chain(&args.engines.join(","))?;
     let traffic: Traffic = args.pattern.parse().map_err(|error: PatternError| {
         Failure::bad_input(error.to_string()).hint("`weft routes compare --help` lists the patterns")
     })?;
@@ -52,7 +52,7 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let routings: Vec<(&str, &Routing)> = routed.iter().map(|(name, routing)| (*name, routing)).collect();
     let options = SimulateOptions { runs: args.runs, seed: args.seed, ..SimulateOptions::default() };
     let comparison = while_saying("running traffic", || {
-        in_pool(args.routing.threads, || {
+        in_pool(args.routing.engine.threads, || {
             compare(&inputs.fabric, &inputs.lids, &routings, &participants, traffic, &options)
         })
     })??;
@@ -66,7 +66,7 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<()> {
 }
 
 fn route(engine: &Engine, inputs: &Inputs) -> Result<Routing, Refusal> {
-    engine.route(&Input { fabric: &inputs.fabric, lids: &inputs.lids, options: &inputs.options })
+    engine.route(&Input { fabric: &inputs.fabric, lids: &inputs.lids, options: &inputs.told.options })
 }
 
 /// Who sends and receives: all hosts or a partition's, in two groups where two patterns run against each other.
@@ -74,7 +74,7 @@ fn participants(args: &CompareArgs, inputs: &Inputs, traffic: Traffic) -> anyhow
     let lids: Vec<Lid> = match &args.partition {
         None => hosts(&inputs.fabric, &inputs.lids),
         Some(name) => {
-            let list = inputs.options.partitions.iter().flat_map(|partitions| &partitions.list);
+            let list = inputs.told.options.partitions.iter().flat_map(|partitions| &partitions.list);
             let Some(partition) = list.clone().find(|partition| partition.name == *name) else {
                 let names: Vec<&str> = list.map(|partition| partition.name.as_str()).collect();
                 return Err(Failure::bad_input(format!("no partition is called `{name}`"))

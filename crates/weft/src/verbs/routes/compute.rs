@@ -27,10 +27,10 @@ struct Computed<'a> {
 
 pub(super) fn run(args: &ComputeArgs) -> anyhow::Result<()> {
     let inputs = Inputs::load(&args.file, &args.routing)?;
-    let chain = inputs.chain(&args.engine)?;
+    let chain = inputs.told.chain(&args.engine)?;
     let (fabric, lids) = (&inputs.fabric, &inputs.lids);
     let begin = Instant::now();
-    let routed = while_saying("computing tables", || chain.route(fabric, lids, &inputs.options));
+    let routed = while_saying("computing tables", || chain.route(fabric, lids, &inputs.told.options));
     let took = begin.elapsed();
     let hint = "minhop serves what others do not; it is the last resort unless the list has `no_fallback`";
     let routing = routed.map_err(|refusals| refused(&refusals).hint(hint))?;

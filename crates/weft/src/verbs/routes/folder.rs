@@ -15,7 +15,8 @@ use weft_routing::{EngineReport, LaneMap, Lids, Ranks, Routes, Routing, ServiceL
 use weft_topology::{Fabric, PortRef};
 use weft_wire::{Guid, Lid};
 
-use super::inputs::{from_fabric, parsed};
+use super::inputs::from_fabric;
+use crate::engine_options::parsed;
 use crate::failure::Failure;
 
 const GUID2LID: &str = "guid2lid";

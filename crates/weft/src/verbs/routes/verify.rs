@@ -10,9 +10,9 @@ use weft_routing::{
 };
 use weft_topology::Fabric;
 
-use super::inputs::load_partitions;
 use super::{folder, in_pool, while_saying};
 use crate::cli::VerifyArgs;
+use crate::engine_options::load_partitions;
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 use crate::topology_file;

@@ -10,6 +10,8 @@ use weft_topology::generate::{GenerateOptions, RandomFabric, random, rlft, torus
 use weft_topology::{Fabric, FabricBuilder, LinkRate, Node, NodeIndex, PortRef, parse};
 use weft_wire::{Guid, Lid, NodeType, PortNum};
 
+use super::oracle::{shuffled, tables_by_guid};
+
 fn options() -> GenerateOptions {
     GenerateOptions::default()
 }
@@ -152,43 +154,13 @@ fn two_hosts_back_to_back_and_a_lone_host_need_no_switch() {
 
 #[test]
 fn the_production_cluster_is_routed_with_its_own_lids() {
-    let fabric = parse("x5", include_str!("../../../topologies/psmn-x5.topo")).unwrap();
+    let fabric = parse("x5", include_str!("../../../../topologies/psmn-x5.topo")).unwrap();
     let lids = Lids::from_fabric(&fabric).unwrap();
     assert_eq!(lids.len(), 100);
     let routes = minhop(&fabric, &lids);
     let report = verify(&fabric, &lids, &routes);
     assert!(report.is_minimal(), "{report}");
     assert_eq!((report.pairs, report.disconnected), (11 * 100, 0));
-}
-
-/// The same fabric with its nodes in another order.
-fn shuffled(fabric: &Fabric, by: usize) -> Fabric {
-    let count = fabric.nodes().len();
-    // Any number that shares no factor with the count visits every node once.
-    let step = (by % count + 1..).find(|step| gcd(*step, count) == 1).expect("count + 1 is one");
-    let mut builder = FabricBuilder::new();
-    for place in 0..count {
-        builder.add_node(fabric.nodes()[place * step % count].clone()).expect("it was a node before");
-    }
-    let moved = |builder: &FabricBuilder, port: PortRef| {
-        let guid = fabric.node(port.node).guid;
-        PortRef::new(builder.fabric().by_guid(guid).expect("it was added"), port.port)
-    };
-    let mut cables: Vec<_> = fabric.cables().collect();
-    cables.reverse();
-    for cable in cables {
-        let (a, b) = (moved(&builder, cable.a), moved(&builder, cable.b));
-        builder.connect(b, a).expect("it was a cable before");
-    }
-    builder.build()
-}
-
-fn gcd(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
-
-fn tables_by_guid(fabric: &Fabric, routes: &Routes) -> BTreeMap<Guid, Vec<(Lid, PortNum)>> {
-    fabric.iter().map(|(index, node)| (node.guid, routes.tables[index.index()].routes().collect())).collect()
 }
 
 /// Hops between switches by petgraph's reckoning.
