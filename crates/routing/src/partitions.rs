@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use weft_wire::Guid;
 
+/// The lower 15 bits of the default partition's P_Key (IBA 10.9.2).
+pub const DEFAULT_PKEY: u16 = 0x7fff;
+
 /// The partitions of a fabric.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partitions {

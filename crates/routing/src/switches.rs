@@ -31,7 +31,17 @@ pub(crate) struct SwitchGraph {
 
 impl SwitchGraph {
     pub(crate) fn new(fabric: &Fabric) -> Self {
-        let nodes: Vec<NodeIndex> = fabric.switches().map(|(index, _)| index).collect();
+        Self::of(fabric, fabric.switches().map(|(index, _)| index).collect())
+    }
+
+    /// The same with switches numbered in the order of their GUIDs, whatever that of the nodes in memory.
+    pub(crate) fn in_guid_order(fabric: &Fabric) -> Self {
+        let mut nodes: Vec<NodeIndex> = fabric.switches().map(|(index, _)| index).collect();
+        nodes.sort_unstable_by_key(|node| fabric.node(*node).guid);
+        Self::of(fabric, nodes)
+    }
+
+    fn of(fabric: &Fabric, nodes: Vec<NodeIndex>) -> Self {
         let mut dense = vec![u32::MAX; fabric.nodes().len()];
         for (number, node) in (0..).zip(&nodes) {
             dense[node.index()] = number;
@@ -54,7 +64,7 @@ impl SwitchGraph {
     }
 
     /// The switches in the order of their GUIDs.
-    pub(crate) fn in_guid_order(&self, fabric: &Fabric) -> Vec<u32> {
+    pub(crate) fn order_by_guid(&self, fabric: &Fabric) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.len() as u32).collect();
         order.sort_unstable_by_key(|switch| fabric.node(self.nodes[*switch as usize]).guid);
         order

@@ -4,8 +4,8 @@ use petgraph::algo::{connected_components, dijkstra};
 use petgraph::graph::{NodeIndex as Vertex, UnGraph};
 use proptest::prelude::*;
 use weft_topology::generate::{
-    GenerateError, GenerateOptions, RandomFabric, dragonfly, hypercube, kary_ntree, mesh, pgft, random, ring,
-    rlft, torus, xgft,
+    Damage, GenerateError, GenerateOptions, RandomFabric, degraded, dragonfly, hypercube, kary_ntree, mesh,
+    pgft, random, ring, rlft, torus, xgft,
 };
 use weft_topology::{Fabric, NodeIndex, parse};
 use weft_wire::NodeType;
@@ -269,4 +269,30 @@ proptest! {
         let parameters = RandomFabric { switches: n, hosts: n, extra_cables: n, parallel_cables: n };
         let _ = random(&parameters, 7, &options);
     }
+}
+
+#[test]
+fn a_degraded_fabric_keeps_the_rest_as_it_was() {
+    let whole = xgft(&[3, 3], &[1, 3], &GenerateOptions::default()).unwrap();
+    let damage = Damage { cables: 2, switches: 1 };
+    let some = degraded(&whole, damage, 7).unwrap();
+    assert_eq!(some, degraded(&whole, damage, 7).unwrap());
+    assert_eq!(some.switches().count(), whole.switches().count() - 1);
+    // A leaf has three cables up and three down, a root three down.
+    let lost = whole.cables().count() - some.cables().count();
+    assert!(lost == 5 || lost == 8, "{lost} cables are gone");
+    for (_, node) in some.iter() {
+        let before = whole.node(whole.by_guid(node.guid).unwrap());
+        assert_eq!((&node.id, node.port_count()), (&before.id, before.port_count()));
+    }
+    let between = |f: &weft_topology::Fabric| {
+        f.cables().filter(|c| f.node(c.a.node).is_switch() && f.node(c.b.node).is_switch()).count()
+    };
+    assert_eq!(
+        between(&degraded(&whole, Damage { cables: 4, switches: 0 }, 1).unwrap()),
+        between(&whole) - 4
+    );
+    assert_eq!(degraded(&whole, Damage::default(), 1).unwrap().cables().count(), whole.cables().count());
+    let nothing = degraded(&whole, Damage { cables: 99, switches: 99 }, 1).unwrap();
+    assert_eq!((nothing.switches().count(), nothing.hosts().count()), (0, whole.hosts().count()));
 }

@@ -2,5 +2,6 @@
 
 mod dor;
 mod minhop;
+#[path = "../oracle/mod.rs"]
 mod oracle;
 mod updn;

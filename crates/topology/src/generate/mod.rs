@@ -3,11 +3,13 @@
 //! Names and GUIDs are deterministic: the same parameters give the same fabric to the byte. Switches come before
 //! hosts; on a switch, the ports to hosts and lower levels come before the others.
 
+mod degraded;
 mod dragonfly;
 mod grid;
 mod random;
 mod tree;
 
+pub use degraded::{Damage, degraded};
 pub use dragonfly::dragonfly;
 pub use grid::{hypercube, mesh, ring, torus};
 pub use random::{RandomFabric, random};

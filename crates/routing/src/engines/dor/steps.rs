@@ -33,7 +33,7 @@ pub(super) struct Neighbours {
 
 impl Neighbours {
     pub(super) fn new(fabric: &Fabric, graph: &SwitchGraph) -> Self {
-        let order = graph.in_guid_order(fabric);
+        let order = graph.order_by_guid(fabric);
         let mut seats = vec![0; graph.len()];
         for (seat, switch) in (0..).zip(&order) {
             seats[*switch as usize] = seat;

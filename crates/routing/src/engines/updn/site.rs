@@ -66,7 +66,7 @@ impl Score {
 
 impl<'a> Site<'a> {
     pub(super) fn new(fabric: &Fabric, graph: &'a SwitchGraph) -> Self {
-        let order = graph.in_guid_order(fabric);
+        let order = graph.order_by_guid(fabric);
         let mut seats = vec![0; graph.len()];
         for (seat, switch) in (0..).zip(&order) {
             seats[*switch as usize] = seat;

@@ -1,0 +1,48 @@
+//! A fabric of which parts are missing.
+
+use std::collections::BTreeSet;
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64;
+
+use super::GenerateError;
+use crate::{Cable, Fabric, FabricBuilder, NodeIndex, PortRef};
+
+/// What is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Damage {
+    /// How many cables between switches, parallel ones counted each.
+    pub cables: usize,
+    /// How many switches, with all their cables; hosts on them stay, without one.
+    pub switches: usize,
+}
+
+/// `fabric` without random cables and switches, or without all where there are fewer. Names, GUIDs and port numbers
+/// stay. The seed decides what is missing.
+pub fn degraded(fabric: &Fabric, damage: Damage, seed: u64) -> Result<Fabric, GenerateError> {
+    let mut random = Pcg64::seed_from_u64(seed);
+    let mut switches: Vec<NodeIndex> = fabric.switches().map(|(index, _)| index).collect();
+    switches.shuffle(&mut random);
+    switches.truncate(damage.switches);
+    let gone: BTreeSet<NodeIndex> = switches.into_iter().collect();
+    let stays = |cable: &Cable| !gone.contains(&cable.a.node) && !gone.contains(&cable.b.node);
+    let (mut between, mut cables): (Vec<Cable>, Vec<Cable>) = fabric
+        .cables()
+        .filter(stays)
+        .partition(|cable| [cable.a, cable.b].iter().all(|end| fabric.node(end.node).is_switch()));
+    between.shuffle(&mut random);
+    cables.extend(between.into_iter().skip(damage.cables));
+    let mut builder = FabricBuilder::new();
+    let mut place = vec![None; fabric.nodes().len()];
+    for (index, node) in fabric.iter().filter(|(index, _)| !gone.contains(index)) {
+        place[index.index()] = Some(builder.add_node(node.clone())?);
+    }
+    for cable in cables {
+        let end = |end: PortRef| place[end.node.index()].map(|node| PortRef::new(node, end.port));
+        if let Some((a, b)) = end(cable.a).zip(end(cable.b)) {
+            builder.connect(a, b)?;
+        }
+    }
+    Ok(builder.build())
+}
