@@ -79,8 +79,8 @@ pub(crate) fn table_4(setting: &Setting) {
     println!();
 }
 
-/// Quiet and noisy, on all topologies: with the paper's victims, and with one more on every leaf, so that they and the
-/// others do not come to whole links.
+/// Quiet and noisy, on all topologies: with the paper's victims, and with one more on every leaf, so that they and
+/// the others do not come to whole links.
 pub(crate) fn delays(setting: &Setting) {
     println!(
         "### Delay of the victim without and with noise (figure 10)\n\nMean `dep_max_delay`, quiet → noisy. `+1` is one \

@@ -1,5 +1,5 @@
-//! Fat-tree routing for partitions (Zahid and others, "Efficient network isolation and load balancing in multi-tenant HPC
-//! clusters", 2016).
+//! Fat-tree routing for partitions (Zahid and others, "Efficient network isolation and load balancing in
+//! multi-tenant HPC clusters", 2016).
 //!
 //! ```text
 //!   Tree ──▶ tenants: who talks to whom
@@ -11,8 +11,8 @@
 //!            policies: lanes for partitions that share links; what cannot be kept
 //! ```
 //!
-//! The four engines differ in what decides between cables: `pftree` counts destinations, `pftree-ext` policies before
-//! that, `pftree-wt` weights instead of it, and `pftree-combined` both by shares.
+//! The four engines differ in what decides between cables: `pftree` counts destinations, `pftree-ext` policies
+//! before that, `pftree-wt` weights instead of it, and `pftree-combined` both by shares.
 
 mod choose;
 mod detours;
