@@ -352,7 +352,7 @@ fn bad_options_are_said_in_words() {
     };
     let lanes = |lanes| EngineOptions { lanes, ..EngineOptions::default() };
     assert_eq!(refused("pftree", &lanes(0)), "pftree: the number of lanes must be 1 to 15, not 0");
-    assert_eq!(refused("pftree-ext", &lanes(16)), "pftree-ext: the data lanes are 1 to 15, not 16");
+    assert_eq!(refused("pftree-ext", &lanes(16)), "pftree-ext: the number of lanes must be 1 to 15, not 16");
     let share = EngineOptions { isolation_share: 1001, ..EngineOptions::default() };
     assert_eq!(
         refused("pftree-combined", &share),
