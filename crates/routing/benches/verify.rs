@@ -1,11 +1,14 @@
 //! How long it takes to verify everything of a routing, lane by lane, and a change from one to another.
 
 use divan::{Bencher, black_box};
-use weft_routing::{Expectations, LaneMap, Lids, Ranks, Routing, ServiceLevels, minhop};
+use weft_routing::{
+    Expectations, Isolation, LaneMap, Lids, Member, Partition, Partitions, Ranks, Routing, ServiceLevels,
+    minhop,
+};
 use weft_routing::{verify_routing, verify_transition};
 use weft_topology::generate::{GenerateOptions, rlft, torus};
 use weft_topology::{Fabric, PortRef};
-use weft_wire::{PortNum, ServiceLevel, VirtualLane};
+use weft_wire::{PortNum, ServiceLevel};
 
 fn main() {
     divan::main();
@@ -81,6 +84,45 @@ fn tree(bencher: Bencher<'_, '_>, lanes: u16) {
     });
 }
 
+/// A level of its own for every pair of LIDs, as far as the verifier knows.
+#[divan::bench(sample_count = 3)]
+fn tree_with_levels_by_lid(bencher: Bencher<'_, '_>) {
+    let (fabric, lids) = fabric(TREE);
+    let mut routing = routing(&fabric, &lids, 1);
+    let count = lids.top().0 + 1;
+    routing.levels = ServiceLevels::classes(lids.top(), usize::from(count), usize::from(count));
+    for lid in lids.iter().map(|lids| lids.base) {
+        routing.levels.set_source(lid, lid.0);
+        routing.levels.set_destination(lid, lid.0);
+    }
+    bencher.bench_local(|| {
+        let verdict = verify_routing(black_box(&fabric), &lids, &routing, &Expectations::default());
+        assert!(verdict.is_deadlock_free() && verdict.is_symmetric());
+    });
+}
+
+/// Tenants of 72 hosts each, one of them with links of its own, which min-hop does not give it.
+#[divan::bench(sample_count = 3)]
+fn tree_in_partitions(bencher: Bencher<'_, '_>) {
+    let (fabric, lids) = fabric(TREE);
+    let routing = routing(&fabric, &lids, 8);
+    let ports = fabric.hosts().filter_map(|(_, node)| Some(node.end_ports().next()?.1.guid));
+    let members: Vec<Member> = ports.map(|guid| Member { guid, full: true }).collect();
+    let tenant = |(number, members): (u16, &[Member])| Partition {
+        name: format!("tenant {number}"),
+        pkey: number,
+        members: members.to_vec(),
+        isolation: if number == 1 { Isolation::Phy } else { Isolation::Def },
+    };
+    let partitions =
+        Partitions { list: (1..).zip(members.chunks(72)).map(tenant).collect(), ..Partitions::default() };
+    let expectations = Expectations { partitions: Some(&partitions), ..Expectations::default() };
+    bencher.bench_local(|| {
+        let verdict = verify_routing(black_box(&fabric), &lids, &routing, &expectations);
+        assert!(verdict.isolation.is_some_and(|isolation| isolation.breaches > 0));
+    });
+}
+
 /// A level goes by another lane at one port, so that packets may change lanes.
 #[divan::bench(sample_count = 3)]
 fn tree_with_changing_lanes(bencher: Bencher<'_, '_>) {
@@ -101,8 +143,7 @@ fn tree_with_changing_lanes(bencher: Bencher<'_, '_>) {
 #[divan::bench(args = [1, 8], sample_count = 3)]
 fn torus_with_cycles(bencher: Bencher<'_, '_>, lanes: u16) {
     let (fabric, lids) = fabric(TORUS);
-    let mut routing = routing(&fabric, &lids, lanes);
-    routing.lanes.everywhere[15] = VirtualLane(15);
+    let routing = routing(&fabric, &lids, lanes);
     bencher.bench_local(|| {
         let verdict = verify_routing(black_box(&fabric), &lids, &routing, &Expectations::default());
         assert!(verdict.is_sound() && !verdict.is_deadlock_free());

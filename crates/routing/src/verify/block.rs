@@ -3,7 +3,7 @@
 use crate::closer::BATCH;
 use crate::tables::{ForwardingTable, Routes};
 
-use super::ground::{ARRIVES, End, Ground, LOST, is_channel};
+use super::ground::{ARRIVES, End, Ground, LOST};
 
 /// Further than any switch: not connected.
 pub(super) const UNREACHED: u16 = u16::MAX;
@@ -97,67 +97,5 @@ impl Block {
     pub(super) fn least(&self, place: usize) -> &[u16] {
         let slot = self.slots[place];
         &self.least[slot * self.switches..(slot + 1) * self.switches]
-    }
-}
-
-/// The switches in the order in which packets for one LID pass them.
-#[derive(Debug, Default)]
-pub(super) struct Tree {
-    /// By switch: how many of those that send to it have not been served.
-    waiting: Vec<u32>,
-    /// Every switch that is on no loop, each before the one that it sends to.
-    pub(super) order: Vec<u32>,
-    /// By switch: how many channels its packets take; `u32::MAX` where they do not arrive.
-    pub(super) hops: Vec<u32>,
-}
-
-/// The hops of packets that do not arrive.
-pub(super) const NEVER: u32 = u32::MAX;
-
-impl Tree {
-    /// Puts the switches in order, by their exits for one LID.
-    pub(super) fn sort(&mut self, ground: &Ground<'_>, exits: &[u32]) {
-        self.waiting.clear();
-        self.waiting.resize(exits.len(), 0);
-        for exit in exits.iter().filter(|exit| is_channel(**exit)) {
-            self.waiting[ground.to[*exit as usize] as usize] += 1;
-        }
-        self.order.clear();
-        self.order.extend((0..exits.len() as u32).filter(|switch| self.waiting[*switch as usize] == 0));
-        let mut served = 0;
-        while let Some(switch) = self.order.get(served).copied() {
-            served += 1;
-            let exit = exits[switch as usize];
-            if is_channel(exit) {
-                let next = ground.to[exit as usize];
-                self.waiting[next as usize] -= 1;
-                if self.waiting[next as usize] == 0 {
-                    self.order.push(next);
-                }
-            }
-        }
-    }
-
-    /// The switches on loops: each sends to another of them.
-    pub(super) fn looping(&self) -> Vec<u32> {
-        match self.order.len() == self.waiting.len() {
-            true => Vec::new(),
-            false => {
-                (0..self.waiting.len() as u32).filter(|switch| self.waiting[*switch as usize] > 0).collect()
-            }
-        }
-    }
-
-    /// Counts the hops; after [`Self::sort`].
-    pub(super) fn count(&mut self, ground: &Ground<'_>, exits: &[u32]) {
-        self.hops.clear();
-        self.hops.resize(exits.len(), NEVER);
-        for switch in self.order.iter().rev() {
-            self.hops[*switch as usize] = match exits[*switch as usize] {
-                ARRIVES => 0,
-                LOST => NEVER,
-                channel => self.hops[ground.to[channel as usize] as usize].saturating_add(1),
-            };
-        }
     }
 }

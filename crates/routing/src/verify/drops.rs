@@ -7,9 +7,10 @@ use weft_wire::PortNum;
 use crate::closer::BATCH;
 use crate::routing::Routing;
 
-use super::block::{Block, NEVER, Tree};
+use super::block::Block;
 use super::deadlock::Pair;
 use super::ground::{End, Ground, is_channel};
+use super::order::{Exits, NEVER, Order};
 use super::rows::Rows;
 
 /// Pairs whose packets would arrive, but for their service level, which has lane 15 or none somewhere on the way.
@@ -50,7 +51,7 @@ struct Search<'a> {
 #[derive(Debug, Default)]
 struct Worker {
     block: Block,
-    tree: Tree,
+    order: Order,
     /// By switch: the levels that arrive once they have left it.
     through: Vec<u16>,
 }
@@ -61,10 +62,10 @@ impl Worker {
         self.block.read(search.ground, &search.routing.routes, ends);
         for (place, end) in ends.iter().enumerate() {
             let exits = self.block.exits(place);
-            self.tree.sort(search.ground, exits);
-            self.tree.count(search.ground, exits);
-            search.pass_through(&self.tree, exits, end, &mut self.through);
-            search.count((&self.tree, exits), &self.through, end, &mut drops);
+            self.order.sort(search.ground, Exits::of(exits));
+            self.order.count(search.ground, exits);
+            search.pass_through(&self.order, exits, end, &mut self.through);
+            search.count((&self.order, exits), &self.through, end, &mut drops);
         }
         drops
     }
@@ -76,12 +77,12 @@ impl Search<'_> {
         if is_channel(exit) { self.ground.from[exit as usize].1 } else { end.at }
     }
 
-    fn pass_through(&self, tree: &Tree, exits: &[u32], end: &End, through: &mut Vec<u16>) {
+    fn pass_through(&self, order: &Order, exits: &[u32], end: &End, through: &mut Vec<u16>) {
         through.clear();
         through.resize(exits.len(), u16::MAX);
-        for switch in tree.order.iter().rev().map(|switch| *switch as usize) {
+        for switch in order.switches.iter().rev().map(|switch| *switch as usize) {
             let exit = exits[switch];
-            if tree.hops[switch] != NEVER && is_channel(exit) {
+            if order.hops[switch] != NEVER && is_channel(exit) {
                 let (next, entry) = (self.ground.to[exit as usize], self.ground.entry[exit as usize]);
                 let port = self.port(exits[next as usize], end);
                 through[switch] = self.rows.open(next, entry, port) & through[next as usize];
@@ -89,13 +90,13 @@ impl Search<'_> {
         }
     }
 
-    fn count(&self, (tree, exits): (&Tree, &[u32]), through: &[u16], end: &End, drops: &mut Drops) {
+    fn count(&self, (order, exits): (&Order, &[u32]), through: &[u16], end: &End, drops: &mut Drops) {
         let levels = &self.routing.levels;
         let class = levels.destination_class(end.lid);
         for (source, sends) in self.ground.ends.iter().zip(&self.sends) {
             let switch = source.switch as usize;
             let talks = (source.host || end.host) && source.port != end.port;
-            if !talks || tree.hops[switch] == NEVER {
+            if !talks || order.hops[switch] == NEVER {
                 continue;
             }
             let open = self.rows.open(source.switch, source.at, self.port(exits[switch], end));

@@ -12,10 +12,11 @@ use crate::lanes::ServiceLevels;
 use crate::partitions::{Isolation, Partition, Partitions};
 use crate::routing::Routing;
 
-use super::block::{Block, Tree};
+use super::block::Block;
 use super::deadlock::Pair;
 use super::flow::{Journey, Sink, Spread, flow};
 use super::ground::Ground;
+use super::order::{Exits, Order};
 use super::report::COUNTER_EXAMPLES_MAX;
 use super::rows::Rows;
 use super::sources::{Part, Sent, Sources};
@@ -141,7 +142,7 @@ fn carried(
     let carrier = Carrier(std::iter::repeat_with(AtomicU16::default).take(ground.to.len()).collect());
     let sources = Sources::new(ground, rows, levels, parts);
     parts.par_chunks(BATCH).for_each_init(Worker::default, |worker, parts| {
-        let Worker { block, tree, sent, lanes, spread } = worker;
+        let Worker { block, order, sent, lanes, spread } = worker;
         let ends: Vec<_> = parts.iter().map(|(end, _)| *end).collect();
         block.read(ground, &routing.routes, &ends);
         let constant = rows.constant();
@@ -149,14 +150,14 @@ fn carried(
             sent.find(ground, &sources, bits, parts);
         }
         for (place, part) in parts.iter().enumerate() {
-            let exits = block.exits(place);
+            let exits = Exits::of(block.exits(place));
+            order.sort(ground, exits);
             if constant.is_some() {
-                tree.sort(ground, exits);
                 lanes.clear();
                 lanes.extend_from_slice(sent.lanes(place));
-                flow(ground, tree, exits, lanes, &mut &carrier);
+                flow(ground, order, exits, lanes, &mut &carrier);
             } else {
-                spread.run(&Journey { ground, rows, part, tables: &[exits] }, &sources, &mut &carrier);
+                spread.run(&Journey { ground, rows, part, order, exits }, &sources, &mut &carrier);
             }
         }
     });
@@ -167,7 +168,7 @@ fn carried(
 #[derive(Debug, Default)]
 struct Worker {
     block: Block,
-    tree: Tree,
+    order: Order,
     sent: Sent,
     lanes: Vec<u16>,
     spread: Spread,

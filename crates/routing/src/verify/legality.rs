@@ -6,8 +6,8 @@ use weft_wire::{Lid, PortNum};
 
 use crate::trace::{Path, trace};
 
-use super::block::{NEVER, Tree};
 use super::ground::{End, is_channel};
+use super::order::{NEVER, Order};
 use super::reach::Pass;
 
 /// Paths in a tree that go up after they went down. Of two switches of one rank the one with the lower GUID is above
@@ -71,15 +71,15 @@ impl Up {
         &mut self,
         pass: &Pass<'_>,
         ups: &[bool],
-        (tree, exits): (&Tree, &[u32]),
+        (order, exits): (&Order, &[u32]),
         end: &End,
         turns: &mut Turns,
     ) {
         let ground = pass.ground;
         self.turns_at.clear();
         self.turns_at.resize(exits.len(), NEVER);
-        for switch in tree.order.iter().rev().map(|switch| *switch as usize) {
-            if tree.hops[switch] == NEVER || !is_channel(exits[switch]) {
+        for switch in order.switches.iter().rev().map(|switch| *switch as usize) {
+            if order.hops[switch] == NEVER || !is_channel(exits[switch]) {
                 continue;
             }
             let next = ground.to[exits[switch] as usize];

@@ -21,6 +21,7 @@ mod flow;
 mod ground;
 mod isolation;
 mod legality;
+mod order;
 mod reach;
 mod report;
 mod rows;

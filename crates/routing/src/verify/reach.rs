@@ -8,11 +8,12 @@ use crate::closer::BATCH;
 use crate::tables::Routes;
 use crate::trace::{TraceError, trace};
 
-use super::block::{Block, NEVER, Tree, UNREACHED};
+use super::block::{Block, UNREACHED};
 use super::dependencies::Dependencies;
 use super::flow::{Journey, Spread, flow};
 use super::ground::{End, Ground};
 use super::legality::{Turns, Up};
+use super::order::{Exits, NEVER, Order};
 use super::report::{COUNTER_EXAMPLES_MAX, Report};
 use super::rows::Rows;
 use super::sources::{Part, Sent, Sources};
@@ -71,7 +72,7 @@ struct Found {
 #[derive(Debug, Default)]
 struct Worker {
     block: Block,
-    tree: Tree,
+    order: Order,
     sent: Sent,
     lanes: Vec<u16>,
     spread: Spread,
@@ -91,26 +92,27 @@ impl Worker {
         }
         for (place, part) in parts.iter().enumerate() {
             let exits = self.block.exits(place);
-            self.tree.sort(ground, exits);
-            self.tree.count(ground, exits);
+            self.order.sort(ground, Exits::of(exits));
+            self.order.count(ground, exits);
             if let Some((flows, _)) = constant {
                 self.lanes.clear();
                 self.lanes.extend_from_slice(self.sent.lanes(place));
-                flow(ground, &self.tree, exits, &mut self.lanes, &mut &*flows.dependencies);
+                flow(ground, &self.order, Exits::of(exits), &mut self.lanes, &mut &*flows.dependencies);
             } else if let Some(flows) = pass.flows {
-                let journey = Journey { ground, rows: flows.rows, part, tables: &[exits] };
+                let (rows, exits) = (flows.rows, Exits::of(exits));
+                let journey = Journey { ground, rows, part, order: &self.order, exits };
                 self.spread.run(&journey, flows.sources, &mut &*flows.dependencies);
             }
             self.tally(pass, place, &part.0, &mut found);
             if let Some(ups) = pass.ups {
-                self.up.find(pass, ups, (&self.tree, exits), &part.0, &mut found.turns);
+                self.up.find(pass, ups, (&self.order, exits), &part.0, &mut found.turns);
             }
         }
         found
     }
 
     fn tally(&self, pass: &Pass<'_>, place: usize, end: &End, found: &mut Found) {
-        let (least, hops) = (self.block.least(place), &self.tree.hops);
+        let (least, hops) = (self.block.least(place), &self.order.hops);
         for (switch, (least, hops)) in least.iter().zip(hops).enumerate() {
             match (*least, *hops) {
                 (UNREACHED, _) => found.report.disconnected += 1,

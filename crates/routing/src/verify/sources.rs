@@ -120,10 +120,10 @@ impl Sent {
         self.lanes.resize(targets.len() * self.switches, 0);
         for group in &sources.groups {
             for (lanes, target) in self.lanes.chunks_exact_mut(self.switches).zip(&targets) {
-                let levels = sources.levels(group, target);
-                if levels != 0 {
-                    // Under one routing, which this is for, a pair has one level.
+                let mut levels = sources.levels(group, target);
+                while levels != 0 {
                     lanes[group.switch as usize] |= bits[levels.trailing_zeros() as usize];
+                    levels &= levels - 1;
                 }
             }
         }

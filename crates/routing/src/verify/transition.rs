@@ -15,11 +15,12 @@ use super::block::{Block, UNREACHED};
 use super::cycle::shortest_cycle;
 use super::deadlock::{Cycle, LaneUse, cycles, lane_use};
 use super::dependencies::{Dependencies, Digraph};
-use super::flow::{Journey, Spread};
+use super::flow::{Journey, Spread, flow};
 use super::ground::{End, Ground, LOST};
+use super::order::{Exits, Order};
 use super::report::COUNTER_EXAMPLES_MAX;
 use super::rows::Rows;
-use super::sources::{Part, Sources};
+use super::sources::{Part, Sent, Sources};
 use super::witness::Witness;
 
 /// What [`verify_transition`] found.
@@ -130,6 +131,9 @@ struct Pass<'a> {
 #[derive(Debug, Default)]
 struct Worker {
     blocks: [Block; 2],
+    order: Order,
+    sent: Sent,
+    lanes: Vec<u16>,
     spread: Spread,
 }
 
@@ -147,12 +151,24 @@ impl Worker {
             block.read(ground, &routing.routes, &ends);
         }
         self.blocks[0].measure(ground, &ends);
+        let constant = rows.constant();
+        if let Some(bits) = constant {
+            self.sent.find(ground, sources, bits, parts);
+        }
         for (place, part) in parts.iter().enumerate() {
             let tables = [self.blocks[0].exits(place), self.blocks[1].exits(place)];
-            let journey = Journey { ground, rows, part, tables: &tables };
-            self.spread.run(&journey, sources, &mut &*dependencies);
+            let exits = Exits { first: tables[0], second: Some(tables[1]) };
+            self.order.sort(ground, exits);
+            let journey = Journey { ground, rows, part, order: &self.order, exits };
+            if constant.is_some() {
+                self.lanes.clear();
+                self.lanes.extend_from_slice(self.sent.lanes(place));
+                flow(ground, &self.order, exits, &mut self.lanes, &mut &*dependencies);
+            } else {
+                self.spread.run(&journey, sources, &mut &*dependencies);
+            }
             verdict.count_lost(ground, self.blocks[0].least(place), &part.0, tables);
-            if self.spread.has_loop() {
+            if self.order.has_loop() {
                 verdict.loops += 1;
                 if verdict.loop_examples.len() < COUNTER_EXAMPLES_MAX {
                     verdict.loop_examples.extend(find_loop(&journey));
@@ -172,7 +188,7 @@ impl Digraph for Mixture<'_> {
     }
 
     fn for_each(&self, node: u32, mut tell: impl FnMut(u32)) {
-        self.0.channels(node).for_each(|(_, channel)| tell(self.0.ground.to[channel as usize]));
+        self.0.exits.channels(node).for_each(|(_, channel)| tell(self.0.ground.to[channel as usize]));
     }
 }
 
@@ -182,8 +198,9 @@ fn find_loop(journey: &Journey<'_>) -> Option<MixedLoop> {
     let hop = |at: usize| {
         let (switch, next) = (switches[at], switches[(at + 1) % switches.len()]);
         let (table, channel) =
-            journey.channels(switch).find(|(_, channel)| ground.to[*channel as usize] == next)?;
-        let same = journey.tables.iter().all(|exits| exits[switch as usize] == channel);
+            journey.exits.channels(switch).find(|(_, channel)| ground.to[*channel as usize] == next)?;
+        let second = journey.exits.second.map(|second| second[switch as usize]);
+        let same = journey.exits.first[switch as usize] == channel && second == Some(channel);
         let tables = if same { Tables::Both } else { [Tables::Old, Tables::New][table] };
         let id = ground.fabric.node(ground.graph.nodes[switch as usize]).id.clone();
         Some(MixedHop { switch: id, exit: ground.from[channel as usize].1, tables })

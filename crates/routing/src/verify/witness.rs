@@ -8,6 +8,7 @@ use super::block::Block;
 use super::deadlock::Pair;
 use super::flow::{Journey, Sink, Spread};
 use super::ground::Ground;
+use super::order::{Exits, Order};
 use super::rows::Rows;
 use super::sources::{Part, Sources};
 
@@ -34,7 +35,7 @@ impl Witness<'_> {
     /// The first pair, by destination and then by source, that does it.
     pub(super) fn find(&self, goal: Goal) -> Option<Pair> {
         let mut blocks: Vec<Block> = self.tables.iter().map(|_| Block::default()).collect();
-        let mut spread = Spread::default();
+        let (mut order, mut spread) = (Order::default(), Spread::default());
         let all = Sources::new(self.ground, self.rows, self.levels, self.parts);
         for parts in self.parts.chunks(BATCH) {
             let ends: Vec<_> = parts.iter().map(|(end, _)| *end).collect();
@@ -42,14 +43,20 @@ impl Witness<'_> {
                 block.read(self.ground, routes, &ends);
             }
             for (place, part) in parts.iter().enumerate() {
-                let tables: Vec<&[u32]> = blocks.iter().map(|block| block.exits(place)).collect();
-                let journey = Journey { ground: self.ground, rows: self.rows, part, tables: &tables };
+                let Some(first) = blocks.first() else { continue };
+                let second = blocks.get(1).map(|block| block.exits(place));
+                let exits = Exits { first: first.exits(place), second };
+                if !self.goes_by(goal, exits) {
+                    continue;
+                }
+                order.sort(self.ground, exits);
+                let journey = Journey { ground: self.ground, rows: self.rows, part, order: &order, exits };
                 let mut does = |sources: &Sources<'_>| {
                     let mut search = Search { goal, found: false };
                     spread.run(&journey, sources, &mut search);
                     search.found
                 };
-                if !self.goes_by(goal, &tables) || !does(&all) {
+                if !does(&all) {
                     continue;
                 }
                 let source = self.parts.iter().find(|source| {
@@ -62,10 +69,10 @@ impl Witness<'_> {
     }
 
     /// Whether tables lead by these channels at all.
-    fn goes_by(&self, goal: Goal, tables: &[&[u32]]) -> bool {
+    fn goes_by(&self, goal: Goal, exits: Exits<'_>) -> bool {
         let leads = |channel: u32| {
-            let switch = self.ground.from[channel as usize].0 as usize;
-            tables.iter().any(|exits| exits[switch] == channel)
+            let switch = self.ground.from[channel as usize].0;
+            exits.channels(switch).any(|(_, exit)| exit == channel)
         };
         leads(goal.held.0) && goal.wanted.is_none_or(|(channel, _)| leads(channel))
     }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use weft_routing::{
-    Asymmetry, Drops, Expectations, LaneUse, LevelsOfPair, Pair, Report, Routing, TraceError, Verdict,
+    Asymmetry, Drops, Expectations, LaneUse, LevelsOfPair, Lids, Pair, Report, Routing, TraceError, Verdict,
     verify, verify_routing,
 };
+use weft_topology::generate::{GenerateOptions, RandomFabric, random};
 use weft_topology::{Fabric, PortRef};
 use weft_wire::PortNum;
 
@@ -180,5 +181,19 @@ fn nothing_depends_on_the_number_of_threads() {
             pool.install(|| verify_routing(&scenario.fabric, &scenario.lids, &routing, &expectations))
         };
         assert_eq!(on(1), on(3));
+    });
+}
+
+#[test]
+fn switches_with_as_many_ports_as_there_can_be() {
+    let options = GenerateOptions { radix: Some(254), ..GenerateOptions::default() };
+    let parameters = RandomFabric { switches: 4, hosts: 40, extra_cables: 200, parallel_cables: 100 };
+    each_seed(3, |seed| {
+        let mut scenario = Scenario::new(seed, BOUNDS);
+        scenario.fabric = random(&parameters, seed, &options).expect("the ports suffice");
+        scenario.lids = Lids::in_guid_order(&scenario.fabric, 1).expect("there are enough LIDs");
+        let routing = scenario.routing();
+        let verdict = verify_routing(&scenario.fabric, &scenario.lids, &routing, &Expectations::default());
+        compare(&scenario, &routing, &verdict);
     });
 }
