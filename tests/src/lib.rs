@@ -4,10 +4,14 @@ mod lab;
 mod manager;
 pub mod matrix;
 pub mod opensm;
+mod rivals;
+mod routed;
 mod site;
 
 pub use lab::{Lab, weft_program};
 pub use manager::OpenSm;
+pub use rivals::{Outcome, Rivals, Tally, broken_tree, irregular, side_by_side};
+pub use routed::{RoutedByOpenSm, route_by_opensm, seconds_of};
 pub use site::{Said, Site, Totals, Way};
 
 use std::io::{BufRead, BufReader};

@@ -36,14 +36,12 @@ fn on_ibsim(fabric: &Fabric) -> Vec<Verdict> {
     let mut manager = ibsim.command("opensm", &node.id);
     manager.args(["-R", "minhop"]);
     let _manager = OpenSm::start(manager, ibsim.folder());
-    let read = |name: &str| std::fs::read_to_string(ibsim.folder().join(name)).unwrap();
-    let lids = opensm::lids_of(fabric, &read("guid2lid"));
-    let routes = opensm::routes_of(fabric, &lids, &opensm::tables_of(&read("opensm.fdbs")));
+    let (lids, fdbs) = opensm::written(fabric, ibsim.folder());
     matrix::run(&Site {
         way: Way::Ibsim,
         fabric,
         lids,
-        routes,
+        routes: fdbs.routes,
         host,
         folder: ibsim.folder().to_owned(),
         command: &|program, node| ibsim.command(program, &node.id),

@@ -1,23 +1,19 @@
 //! OpenSM routes what weft wrote, on ibsim. Its min-hop tables and weft's must agree on every hop count, and weft's
 //! verifier must find OpenSM's tables sound.
 
-use std::collections::BTreeMap;
-
-use weft_judges::opensm::{Table, lids_of, routes_of, tables_of};
-use weft_judges::{Ibsim, first_host, output_of};
+use weft_judges::{Ibsim, first_host, opensm, output_of};
+use weft_routing::files::Fdbs;
 use weft_routing::{Lids, Routes, minhop, verify};
 use weft_topology::generate::{self, GenerateOptions, RandomFabric};
 use weft_topology::{Fabric, NodeIndex, PortRef};
-use weft_wire::{Guid, Lid};
+use weft_wire::Lid;
 
-fn opensm(fabric: &Fabric) -> (Lids, BTreeMap<Guid, Table>) {
+fn by_opensm(fabric: &Fabric) -> (Lids, Fdbs) {
     let ibsim = Ibsim::start(fabric);
     let host = &first_host(fabric).1.id;
     // Log flag 0x40 makes it write its tables.
     output_of(ibsim.command("opensm", host).args(["-o", "-R", "minhop", "-D", "0x43", "-f", "opensm.log"]));
-    let read =
-        |name: &str| std::fs::read_to_string(ibsim.folder().join(name)).expect("OpenSM wrote its files");
-    (lids_of(fabric, &read("guid2lid")), tables_of(&read("opensm.fdbs")))
+    opensm::written(fabric, ibsim.folder())
 }
 
 /// How many switches a packet passes after `from`, by `routes`, until it is at the switch nearest to `lid`.
@@ -35,17 +31,17 @@ fn hops(fabric: &Fabric, lids: &Lids, routes: &Routes, from: NodeIndex, lid: Lid
 }
 
 fn agrees(name: &str, fabric: &Fabric) {
-    let (lids, theirs) = opensm(fabric);
+    let (lids, theirs) = by_opensm(fabric);
     let routes = minhop(fabric, &lids);
-    let mut compared = 0;
     for (node, switch) in fabric.switches() {
-        for (&lid, &(_, count)) in &theirs[&switch.guid] {
-            assert_eq!(hops(fabric, &lids, &routes, node, lid), count, "{name}: {} to LID {lid}", switch.id);
-            compared += 1;
+        for lid in lids.iter().map(|lids| lids.base) {
+            let count =
+                theirs.hops(node, lid).unwrap_or_else(|| panic!("{name}: {} to LID {lid}", switch.id));
+            let ours = hops(fabric, &lids, &routes, node, lid);
+            assert_eq!(ours, u32::from(count), "{name}: {} to LID {lid}", switch.id);
         }
     }
-    assert_eq!(compared, lids.len() * fabric.switches().count(), "{name}");
-    let report = verify(fabric, &lids, &routes_of(fabric, &lids, &theirs));
+    let report = verify(fabric, &lids, &theirs.routes);
     assert!(report.is_minimal(), "{name}: {:?}", report.summary());
 }
 

@@ -78,14 +78,33 @@ impl ServiceLevels {
 
     /// The level that a packet from `source` to `destination` uses.
     pub fn of(&self, source: Lid, destination: Lid) -> ServiceLevel {
-        let class = |classes: &[u16], lid: Lid| match classes.get(usize::from(lid.0)) {
-            None | Some(&NO_CLASS) => None,
-            Some(class) => Some(usize::from(*class)),
+        ServiceLevel(self.level(self.source_class(source), self.destination_class(destination)))
+    }
+
+    /// The level from a source class to a destination class, 0 to 15.
+    pub(crate) fn level(&self, source: Option<u16>, destination: Option<u16>) -> u8 {
+        let place =
+            source.zip(destination).map(|(row, column)| usize::from(row) * self.width + usize::from(column));
+        let level = place.and_then(|place| self.matrix.get(place)).copied().unwrap_or(0);
+        level % SERVICE_LEVELS as u8
+    }
+
+    /// The levels that some pair may use, as bits.
+    pub(crate) fn used(&self) -> u16 {
+        self.matrix.iter().fold(1, |used, level| used | 1 << (level % SERVICE_LEVELS as u8))
+    }
+
+    /// Whether every class has its place in the matrix, and every level is one. What was read from a file may be anything.
+    pub fn is_whole(&self) -> bool {
+        let top = |classes: &[u16]| {
+            classes.iter().filter(|class| **class != NO_CLASS).max().map_or(0, |top| usize::from(*top) + 1)
         };
-        let place = class(&self.rows, source)
-            .zip(class(&self.columns, destination))
-            .map(|(row, column)| row * self.width + column);
-        ServiceLevel(place.and_then(|place| self.matrix.get(place)).copied().unwrap_or(0))
+        let (height, width) = (top(&self.rows), top(&self.columns));
+        let fits = height.checked_mul(self.width).is_some_and(|places| places <= self.matrix.len());
+        let even = self.width > 0 && self.matrix.len().is_multiple_of(self.width) || self.matrix.is_empty();
+        fits && even
+            && width <= self.width
+            && self.matrix.iter().all(|level| usize::from(*level) < SERVICE_LEVELS)
     }
 
     /// The class of a LID as a source.
@@ -129,11 +148,15 @@ impl Default for LaneMap {
 impl LaneMap {
     /// The lane by which a packet of a level leaves `node` by `exit`, having come in by `entry`.
     pub fn lane(&self, node: NodeIndex, entry: PortNum, exit: PortNum, level: ServiceLevel) -> VirtualLane {
-        let row = match self.exceptions.is_empty() {
+        self.row(node, entry, exit)[usize::from(level.0) % SERVICE_LEVELS]
+    }
+
+    /// The lanes by which packets of each level leave `node` by `exit`, having come in by `entry`.
+    pub fn row(&self, node: NodeIndex, entry: PortNum, exit: PortNum) -> &LaneRow {
+        match self.exceptions.is_empty() {
             true => &self.everywhere,
             false => self.exceptions.get(&(node, entry, exit)).unwrap_or(&self.everywhere),
-        };
-        row[usize::from(level.0) % SERVICE_LEVELS]
+        }
     }
 }
 

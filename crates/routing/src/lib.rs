@@ -3,7 +3,8 @@
 //! An engine takes an immutable [`Fabric`](weft_topology::Fabric) and the [`Lids`] of its end ports and returns
 //! [`Routes`]; it writes into nothing and knows no switch but as a node of the graph. [`verify`] follows every LID
 //! from every switch through any tables, those of an engine or those read from a running fabric, and shows the way
-//! of a packet that does not arrive; [`trace`] shows one path.
+//! of a packet that does not arrive; [`verify_routing`] proves all else that a routing promises, such as that no
+//! deadlock is possible, or shows the counter-example; [`trace`] shows one path.
 //!
 //! ```text
 //!   Fabric ──┐                        ┌── verify ──▶ Report (with counter-examples)
@@ -11,7 +12,7 @@
 //!   Lids ────┘                        └── trace ───▶ Path
 //! ```
 //!
-//! What is not here: multicast, virtual lanes, and anything that needs a MAD.
+//! What is not here: multicast, and anything that needs a MAD.
 //!
 //! ```
 //! use weft_routing::{Lids, minhop, trace, verify};
@@ -42,14 +43,19 @@ mod spread;
 mod switches;
 mod tables;
 mod trace;
+mod tree;
 mod verify;
 
-pub use engines::{Chain, ChainError, ENGINES, Engine, Input, Refusal, minhop};
+pub use engines::{Chain, ChainError, ENGINES, Engine, Input, Refusal, WEIGHTS, learn_weights, minhop};
 pub use lanes::{LaneMap, LaneRow, SERVICE_LEVELS, ServiceLevels};
 pub use lids::{LidError, Lids, PortLids};
-pub use options::{EngineOptions, LANES_DEFAULT, WEIGHT_OF_A_HOST};
+pub use options::{EngineOptions, LANES_DEFAULT, LANES_MAX, WEIGHT_OF_A_HOST};
 pub use partitions::{DEFAULT_PKEY, Isolation, Member, Partition, Partitions, Strictness};
 pub use routing::{EngineReport, Ranks, Routing};
 pub use tables::{BLOCK_ENTRIES, ForwardingTable, Routes};
 pub use trace::{Hop, Path, TraceError, TraceProblem, trace};
-pub use verify::{COUNTER_EXAMPLES_MAX, Report, ReportSummary, verify};
+pub use verify::{
+    Asymmetry, Breach, COUNTER_EXAMPLES_MAX, Channel, Cycle, Drops, Expectations, IsolationReport, LaneUse,
+    LevelsOfPair, LostEntry, MixedHop, MixedLoop, Pair, Report, ReportSummary, Tables, TransitionVerdict,
+    Turn, Turns, Verdict, verify, verify_routing, verify_transition,
+};

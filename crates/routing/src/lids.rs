@@ -1,7 +1,7 @@
 //! Which end port answers to which LIDs.
 
 use serde::Serialize;
-use weft_topology::{Fabric, PortRef};
+use weft_topology::{Fabric, NodeType, PortRef};
 use weft_wire::Lid;
 
 /// The LIDs of a fabric's end ports: port 0 of switches, the ports of HCAs and routers.
@@ -106,6 +106,25 @@ impl Lids {
             lids.insert(port, Lid(base as u16), lmc)?;
         }
         Ok(lids)
+    }
+
+    /// Gives every host port `count` LIDs more, each alone, for virtual functions: counted up from the highest so far, in the
+    /// order of the ports' GUIDs. Switches and routers get none.
+    pub fn add_virtual(&mut self, fabric: &Fabric, count: u16) -> Result<(), LidError> {
+        let is_host = |port: &PortRef| fabric.node(port.node).kind == NodeType::Hca;
+        let mut ports: Vec<PortRef> = self.ports.iter().map(|lids| lids.port).filter(is_host).collect();
+        ports.sort_unstable_by_key(|port| (fabric.port(*port).map(|port| port.guid), *port));
+        ports.dedup();
+        for port in ports {
+            for _ in 0..count {
+                let next = self.top().0 + 1;
+                if next > Lid::UNICAST_MAX.0 {
+                    return Err(LidError::Exhausted(0));
+                }
+                self.insert(port, Lid(next), 0)?;
+            }
+        }
+        Ok(())
     }
 
     /// Gives an end port its LIDs. Quick when called in LID order.

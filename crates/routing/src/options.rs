@@ -10,13 +10,16 @@ use crate::partitions::Partitions;
 /// How many data lanes engines use at most where nothing else is said: what most adapters and switches have.
 pub const LANES_DEFAULT: u8 = 8;
 
+/// How many data lanes there are (IBA 7.6.3); lane 15 is for management.
+pub const LANES_MAX: u8 = 15;
+
 /// The options of all engines; [`crate::Engine::options`] names those that an engine reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EngineOptions {
     /// How many threads compute; 0 is one for every core. No result depends on it.
     pub threads: usize,
-    /// The most data lanes that a routing may use, 1 to 15.
+    /// The most data lanes that a routing may use, 1 to [`LANES_MAX`].
     pub lanes: u8,
     /// The switches that are roots, by node GUID; found where empty.
     pub roots: Vec<Guid>,

@@ -1,12 +1,14 @@
 //! LIDs spread evenly over the ways that lead to their switches.
 
+use std::cmp::Reverse;
+
 use rayon::prelude::*;
 use weft_topology::Fabric;
 use weft_wire::{Lid, PortNum};
 
 use crate::closer::{BATCH, Search};
 use crate::lids::{Lids, PortLids};
-use crate::switches::SwitchGraph;
+use crate::switches::{SwitchGraph, UNREACHED};
 use crate::tables::{ForwardingTable, Routes};
 
 /// How many batches of destinations are searched for before their LIDs are assigned: what bounds the memory.
@@ -14,12 +16,16 @@ const BATCHES_HELD: usize = 32;
 
 /// Routes every LID by the ways that searches find, and evenly: a switch sends each next LID by the port, among
 /// those of its ways there, that the fewest LIDs use so far; among equals to the neighbour that the fewest use, by
-/// whichever parallel cable; among equals by the lowest port. The LIDs of one end port (LMC) go to different
-/// neighbours and by different ports before any of that.
+/// whichever parallel cable; among equals by the first port in a certain order. The LIDs of one end port (LMC) go to
+/// different neighbours and by different ports before any of that.
 ///
-/// Switches are served in the order of the lowest LID of the hosts on them, each with all its hosts at once, then
-/// come the LIDs of the switches themselves. So the tables are a function of ways and LIDs, and neither the order of
-/// the nodes in memory nor the number of threads matters. What no way leads to has no route.
+/// That order begins with the lowest port on switches that have hosts. On others it begins elsewhere for every
+/// destination: if all began alike, only LIDs that belong on one port there would ever come to a switch above a leaf.
+/// In a tree every host gets a root of its own like that, as far as there are enough.
+///
+/// Those switches are served first that have most hosts, among equals that with the host of the lowest LID, each with
+/// all its hosts at once; then come the LIDs of the switches themselves. So the tables are a function of ways and LIDs,
+/// and neither the order of the nodes in memory nor the number of threads matters. What no way leads to has no route.
 pub(crate) fn spread<S: Search>(
     fabric: &Fabric,
     lids: &Lids,
@@ -29,17 +35,21 @@ pub(crate) fn spread<S: Search>(
     let all = destinations(fabric, lids, graph);
     let batches: Vec<&[Destination]> = all.chunks(BATCH).collect();
     let mut searches: Vec<S> = (0..batches.len().min(BATCHES_HELD)).map(|_| search()).collect();
+    let heights = heights(graph, &all);
     let mut switches: Vec<(ForwardingTable, Balance)> = (0..graph.len() as u32)
         .into_par_iter()
-        .map(|switch| (ForwardingTable::new(lids.top()), Balance::new(graph, switch)))
+        .map(|switch| {
+            (ForwardingTable::new(lids.top()), Balance::new(graph, switch, heights[switch as usize]))
+        })
         .collect();
-    for held in batches.chunks(BATCHES_HELD) {
+    for (number, held) in batches.chunks(BATCHES_HELD).enumerate() {
         searches.par_iter_mut().zip(held).for_each(|(search, batch)| {
             let switches: Vec<u32> = batch.iter().map(|(destination, _)| *destination).collect();
             search.search(graph, &switches);
         });
         let numbered = (0..graph.len() as u32).into_par_iter().zip(&mut switches);
         numbered.for_each_init(Candidates::default, |candidates, (switch, (table, balance))| {
+            candidates.next = number * BATCHES_HELD * BATCH;
             for (search, batch) in searches.iter().zip(held) {
                 search.ways_of(graph, switch, &mut candidates.sets);
                 balance.assign_batch(candidates, batch, switch, table);
@@ -56,8 +66,9 @@ pub(crate) fn spread<S: Search>(
 /// A switch, and the end ports that it delivers to: by which port, and their LIDs.
 type Destination = (u32, Vec<(PortNum, PortLids)>);
 
-/// Switches with their hosts, by the hosts' lowest LID, then the switches' own LIDs. Hosts come first because
-/// their traffic is what balance is for.
+/// Switches with their hosts, those with most hosts first, then by the hosts' lowest LID; then the switches' own LIDs.
+/// Hosts come first because their traffic is what balance is for, and what is large because what is small evens out
+/// what it leaves.
 fn destinations(fabric: &Fabric, lids: &Lids, graph: &SwitchGraph) -> Vec<Destination> {
     let mut of_hosts: Vec<Destination> = Vec::new();
     let mut of_switches: Vec<Destination> = Vec::new();
@@ -75,8 +86,16 @@ fn destinations(fabric: &Fabric, lids: &Lids, graph: &SwitchGraph) -> Vec<Destin
         }
         of_hosts[*place].1.push((port, lids));
     }
+    of_hosts.sort_by_key(|(_, ports)| Reverse(ports.len()));
     of_hosts.append(&mut of_switches);
     of_hosts
+}
+
+/// The hops from every switch to the nearest one with hosts.
+fn heights(graph: &SwitchGraph, destinations: &[Destination]) -> Vec<u32> {
+    let has_hosts = |(_, ports): &&Destination| ports.iter().any(|(port, _)| *port != PortNum::ZERO);
+    let leaves: Vec<u32> = destinations.iter().filter(has_hosts).map(|(switch, _)| *switch).collect();
+    graph.hops_from(&leaves, |_| true)
 }
 
 /// What a switch does for the end ports on it.
@@ -98,6 +117,8 @@ struct Balance {
     first_way: Vec<u32>,
     /// Whether there are parallel cables to some neighbour.
     parallel: bool,
+    /// The hops to the nearest switch with hosts.
+    height: u32,
     ports: Vec<PortNum>,
 }
 
@@ -117,6 +138,8 @@ struct Candidates {
     values: Vec<u64>,
     /// The way of each candidate.
     ways: Vec<u32>,
+    /// The number of the next destination.
+    next: usize,
 }
 
 const PLACE_MASK: u64 = 0xffff;
@@ -127,7 +150,7 @@ const OWN_NEIGHBOUR_ONE: u64 = 1 << 56;
 const OWN_MASK: u64 = 0xffff << 48;
 
 impl Balance {
-    fn new(graph: &SwitchGraph, switch: u32) -> Self {
+    fn new(graph: &SwitchGraph, switch: u32, height: u32) -> Self {
         let ways = graph.ways(switch);
         let mut by_neighbour: Vec<(u32, u32)> = (0..).zip(ways).map(|(way, w)| (w.to, way)).collect();
         by_neighbour.sort_unstable();
@@ -144,6 +167,7 @@ impl Balance {
             neighbour_load: vec![0; ways.len()],
             first_way,
             parallel,
+            height,
             ports: ways.iter().map(|way| way.port).collect(),
         }
     }
@@ -159,6 +183,7 @@ impl Balance {
         for (place, (destination, ports)) in batch.iter().enumerate() {
             if *destination == switch {
                 deliver(ports, table);
+                candidates.next += 1;
                 continue;
             }
             self.collect(candidates, place);
@@ -176,19 +201,34 @@ impl Balance {
 
     /// Takes the ways that lead to the destination at `place` of the batch.
     fn collect(&self, candidates: &mut Candidates, place: usize) {
-        let Candidates { sets, values, ways } = candidates;
-        values.clear();
+        let Candidates { sets, values, ways, next } = candidates;
         ways.clear();
         for (chunk, set) in sets.iter().enumerate() {
             let mut bits = set[place];
             while bits != 0 {
-                let way = chunk * BATCH + bits.trailing_zeros() as usize;
+                ways.push((chunk * BATCH) as u32 + bits.trailing_zeros());
                 bits &= bits - 1;
-                let neighbour = self.neighbour_load[self.first_way[way] as usize];
-                let load = u64::from(self.port_load[way]) * PORT_ONE + u64::from(neighbour) * NEIGHBOUR_ONE;
-                values.push(load + values.len() as u64);
-                ways.push(way as u32);
             }
+        }
+        if ways.len() > 1 {
+            let first = self.first(*next, ways.len());
+            ways.rotate_left(first);
+        }
+        *next += 1;
+        values.clear();
+        values.extend((0..).zip(&*ways).map(|(place, way)| {
+            let neighbour = self.neighbour_load[self.first_way[*way as usize] as usize];
+            u64::from(self.port_load[*way as usize]) * PORT_ONE + u64::from(neighbour) * NEIGHBOUR_ONE + place
+        }));
+    }
+
+    /// With which of `count` candidates the order begins for a destination: the digit of its number, to the base
+    /// `count`, that belongs to the height of this switch.
+    fn first(&self, destination: usize, count: usize) -> usize {
+        match self.height {
+            0 | UNREACHED => 0,
+            1 => destination % count,
+            height => count.checked_pow(height - 1).map_or(0, |power| destination / power % count),
         }
     }
 

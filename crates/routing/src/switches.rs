@@ -63,6 +63,13 @@ impl SwitchGraph {
         self.nodes.len()
     }
 
+    /// The switches in the order of their GUIDs.
+    pub(crate) fn order_by_guid(&self, fabric: &Fabric) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.len() as u32).collect();
+        order.sort_unstable_by_key(|switch| fabric.node(self.nodes[*switch as usize]).guid);
+        order
+    }
+
     /// Where the ways of a switch are among all ways.
     pub(crate) fn row(&self, switch: u32) -> Range<usize> {
         self.rows[switch as usize] as usize..self.rows[switch as usize + 1] as usize
@@ -92,6 +99,26 @@ impl SwitchGraph {
     /// The dense number of a node that is a switch.
     pub(crate) fn number(&self, node: NodeIndex) -> Option<u32> {
         self.dense.get(node.index()).copied().filter(|number| *number != u32::MAX)
+    }
+
+    /// The hops from the nearest of `starts` to every switch, through switches that `may` be passed.
+    pub(crate) fn hops_from(&self, starts: &[u32], may: impl Fn(u32) -> bool) -> Vec<u32> {
+        let mut hops = vec![UNREACHED; self.len()];
+        let mut queue = starts.to_vec();
+        for start in starts {
+            hops[*start as usize] = 0;
+        }
+        let mut next = 0;
+        while let Some(at) = queue.get(next).copied() {
+            next += 1;
+            for way in self.ways(at) {
+                if hops[way.to as usize] == UNREACHED && may(way.to) {
+                    hops[way.to as usize] = hops[at as usize] + 1;
+                    queue.push(way.to);
+                }
+            }
+        }
+        hops
     }
 
     /// The hops from every switch to `to`, into `hops`; `queue` is room to work in.

@@ -31,7 +31,7 @@ pub struct Path {
 }
 
 /// Why a packet does not arrive, and how far it came.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("from {from} to LID {to}: {problem}: {path}")]
 pub struct TraceError {
     /// Where it began.

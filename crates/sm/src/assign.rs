@@ -1,8 +1,7 @@
 //! Gives LIDs: a pure function of who is there, of what they have, and of what is on file.
 
+use weft_routing::files::{GuidToLid, LidRange};
 use weft_wire::{Guid, Lid};
-
-use crate::guid2lid::{GuidToLid, LidRange};
 
 /// A port that needs LIDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,21 +56,6 @@ pub(crate) fn assign(claims: &[Claim], known: &mut GuidToLid) -> Vec<Option<LidR
 fn on_file(claim: &Claim, known: &GuidToLid) -> Option<LidRange> {
     let lids = known.range(claim.guid)?;
     (LidRange::aligned(lids.min, claim.lmc) == Some(lids)).then_some(lids)
-}
-
-impl LidRange {
-    /// The 2^lmc LIDs from `base`, if they can be a port's.
-    pub(crate) fn aligned(base: Lid, lmc: u8) -> Option<Self> {
-        let count = 1u16 << lmc.min(7);
-        let max = Lid(base.0.checked_add(count - 1)?);
-        let fits = base.is_unicast() && max.is_unicast() && base.0.is_multiple_of(count);
-        fits.then_some(Self { min: base, max })
-    }
-
-    /// The LMC that stands for so many LIDs.
-    pub(crate) fn lmc(self) -> u8 {
-        (self.max.0 - self.min.0 + 1).ilog2() as u8
-    }
 }
 
 /// Which LIDs are taken.

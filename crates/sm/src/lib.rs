@@ -54,7 +54,6 @@ mod discover;
 mod doubts;
 mod election;
 mod event;
-mod guid2lid;
 mod held;
 mod input;
 mod learn;
@@ -75,7 +74,6 @@ mod sweep;
 mod traps;
 
 pub use event::{Event, Phase, PhaseTime, Reason, SmpCounts, Summary, SweepKind};
-pub use guid2lid::{GuidToLid, GuidToLidError, GuidToLidErrorKind, LidRange};
 pub use input::Input;
 pub use manager::SubnetManager;
 pub use options::{Options, SmpRouting, VlWeight};
@@ -83,6 +81,7 @@ pub use output::Output;
 pub use progress::{Activity, Progress};
 pub use sa::SaCounts;
 pub use survey::{Survey, SurveyOutput, Surveyed};
+pub use weft_routing::files::GuidToLid;
 
 use weft_wire::{Method, MgmtClass, Registration, SA_CLASS_VERSION};
 

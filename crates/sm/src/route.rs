@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use weft_routing::files::{GuidToLid, LidRange};
 use weft_routing::{EngineOptions, Lids, Routing, ServiceLevels};
 
 use crate::assign::{Claim, assign};
-use crate::guid2lid::{GuidToLid, LidRange};
 use crate::settings::Lanes;
 use crate::subnet::{Subnet, graph_port, own_lid};
 use crate::{Event, Options};

@@ -6,8 +6,8 @@ use weft_mgmt::DirectedPath;
 use weft_topology::{Fabric, FabricBuilder, LinkRate, LinkSpeed, LinkWidth, Node, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, NodeInfo, NodeType, PhysState, PortInfo, PortNum, PortState, SwitchInfo};
 
-use crate::guid2lid::LidRange;
 use crate::pipe::PortAt;
+use weft_routing::files::LidRange;
 
 /// A node that answered.
 #[derive(Clone, Debug)]

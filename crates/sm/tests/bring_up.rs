@@ -94,13 +94,14 @@ fn lids_on_file_go_before_lids_in_ports() {
     let text = first.to_string();
     let moved: String = text
         .lines()
+        .filter(|line| !line.is_empty())
         .enumerate()
         .map(|(at, line)| {
             let guid = line.split_whitespace().next().unwrap();
             format!("{guid} {:#x} {:#x}\n", 100 + at, 100 + at)
         })
         .collect();
-    world.restart_sm(Options::default(), &moved.parse().unwrap());
+    world.restart_sm(Options::default(), &GuidToLid::parse("guid2lid", &moved).unwrap());
     world.run_for(Time::from_secs(5));
     world.check();
     assert_eq!(world.fake.devices[0].ports.iter().map(|p| p.lid.0).max().unwrap().max(100) / 100, 1);

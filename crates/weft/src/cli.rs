@@ -2,7 +2,9 @@
 
 mod bench;
 mod capture;
+mod engine;
 mod ibsim;
+mod routes;
 mod shell;
 mod topo;
 
@@ -13,7 +15,9 @@ use clap_complete::Shell;
 
 pub(crate) use bench::{BenchSmpArgs, BenchUpArgs, BenchVerb};
 pub(crate) use capture::{CaptureArgs, Ring};
+pub(crate) use engine::EngineArgs;
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};
+pub(crate) use routes::{CompareArgs, ComputeArgs, RoutesVerb, RoutingArgs, VerifyArgs};
 pub(crate) use shell::{ShellArgs, SysfsArgs};
 pub(crate) use topo::{GenArgs, GenKind, TopoVerb};
 
@@ -72,11 +76,14 @@ pub(crate) enum Verb {
     /// Make, check, compare and describe topology files
     #[command(subcommand)]
     Topo(TopoVerb),
+    /// Compute, prove and compare routings
+    #[command(subcommand)]
+    Routes(RoutesVerb),
     /// Measure
     #[command(subcommand)]
     Bench(BenchVerb),
     /// Bring a fabric up in virtual time
-    Sim(SimArgs),
+    Sim(Box<SimArgs>),
     /// Print shell completions
     Completions {
         /// The shell
@@ -250,6 +257,19 @@ pub(crate) struct SmArgs {
     /// Whether the two ends of one cut cable lead to one sweep
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub(crate) one_sweep_per_cable: bool,
+
+    /// Each host's port has 2^LMC LIDs
+    #[arg(long, value_name = "LMC", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=7))]
+    pub(crate) lmc: u8,
+
+    /// The routing engines in the order in which they are tried: the last resort is minhop, unless the list has
+    /// `no_fallback`; `weft routes engines` lists them
+    #[arg(long, value_name = "ENGINE,…", default_value = "minhop")]
+    pub(crate) engine: String,
+
+    /// What the engines are told
+    #[command(flatten)]
+    pub(crate) routing: EngineArgs,
 }
 
 /// `down`

@@ -13,6 +13,7 @@
 //! manager's driver, `ibsim_process` the server for programs under ibsim's library, and `live` what the verbs read from the fabric with SMPs.
 
 mod cli;
+mod engine_options;
 mod failure;
 mod ibsim_process;
 mod lab;

@@ -106,7 +106,7 @@ fn a_bad_file_of_lids() {
     home.write("x.topo", GOOD);
     home.write("lids", "0x20 0x1 0x1\n0x30 five 0x5\n");
     let up = home.weft(&["up", "x.topo", "--guid2lid", "lids"]);
-    up.fails(2, "error: lids:2: `five` is no LID").fails(2, "hint: remove the file");
+    up.fails(2, "error: lids:2:6: a LID is 0x1 to 0xbfff: `five`").fails(2, "hint: remove the file");
     home.weft(&["up", "x.topo", "--guid2lid", "."]).fails(2, "error: cannot read .: ");
     assert!(home.is_empty(), "something was started");
 }

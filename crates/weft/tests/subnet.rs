@@ -52,6 +52,8 @@ fn up_check_trace_status() {
     assert_eq!(report["ports_active"], 16, "{report}");
     assert_eq!(report["packets"], 12, "{report}");
     assert_eq!(report["detours"], 0, "{report}");
+    // Two cables up from each of two leaves, both ways.
+    assert_eq!((&report["deadlock"]["channels"], &report["deadlock"]["cycle"]), (&8.into(), &Value::Null));
     assert_eq!(
         (&report["subnet_up"], &report["cables_out_of_service"]),
         (&true.into(), &0.into()),
@@ -64,9 +66,25 @@ fn up_check_trace_status() {
         trace["hops"].as_array().unwrap().iter().map(|hop| hop["node"].as_str().unwrap()).collect();
     assert_eq!((hops.len(), hops[0], hops[1], hops[3]), (4, "host-0", "switch-1-0", "switch-1-1"), "{trace}");
     let lids = std::fs::read_to_string(home.lab("default").join("guid2lid")).unwrap();
-    assert_eq!(lids.lines().count(), 8, "{lids}");
+    assert_eq!(lids.matches("\n\n").count(), 8, "{lids}");
     home.weft(&["down"]).succeeds();
     assert!(home.is_empty());
+}
+
+#[test]
+fn shortest_paths_round_a_ring_may_deadlock() {
+    let home = Home::new();
+    let made = home.weft(&["topo", "gen", "ring", "--switches", "5", "-o", "ring.topo"]);
+    made.succeeds();
+    home.weft(&["up", "ring.topo", "--pack", "all"]).succeeds();
+    let shown = home.weft(&["check"]);
+    let lines = &shown.succeeds().stdout;
+    assert!(lines.contains("\ndeadlock: possible if all packets take one lane (10 channels, "), "{lines}");
+    let note = "note: deadlock is possible if all packets take one lane: on lane 0 5 channels may wait for each other";
+    assert!(lines.contains(note), "{lines}");
+    let report = check_ok(&home);
+    assert_eq!(report["deadlock"]["cycle"]["channels"].as_array().unwrap().len(), 5, "{report}");
+    home.weft(&["down"]).succeeds();
 }
 
 #[test]
@@ -208,9 +226,9 @@ fn kept_lids_survive_the_laboratory() {
     assert_eq!(report["lid"], 100, "{report}");
     check_ok(&home);
     home.weft(&["down"]).succeeds();
-    assert_eq!(std::fs::read_to_string(&kept).unwrap().lines().count(), 8);
+    assert_eq!(std::fs::read_to_string(&kept).unwrap().matches("\n\n").count(), 8);
     home.write("lids", "nonsense\n");
-    home.weft(&["up", text(&file), "--guid2lid", text(&kept)]).fails(2, "lids:1: `nonsense` is no GUID");
+    home.weft(&["up", text(&file), "--guid2lid", text(&kept)]).fails(2, "lids:1:1: expected a GUID");
     assert!(home.is_empty());
 }
 

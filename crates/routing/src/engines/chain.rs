@@ -10,6 +10,7 @@ use super::{ENGINES, Engine, Input, Refusal};
 use crate::lids::Lids;
 use crate::options::EngineOptions;
 use crate::routing::Routing;
+use crate::verify::{Expectations, verify_routing};
 
 /// Says that min-hop is not to be tried after all others.
 const NO_FALLBACK: &str = "no_fallback";
@@ -86,8 +87,12 @@ impl Chain {
         }
     }
 
-    /// The routing of the first engine that serves the fabric; its report tells why those before it did not. When
-    /// none does, why not.
+    /// The routing of the first engine that serves the fabric and keeps its word; its report tells why those before
+    /// it did not. When none does, why not.
+    ///
+    /// The verifier looks at every routing before it is returned: all packets of hosts must arrive, on a lane that
+    /// there is, and a routing that its engine calls free of deadlock must be. What an engine does not promise and
+    /// does not keep is a note in its report.
     pub fn route(
         &self,
         fabric: &Fabric,
@@ -96,7 +101,8 @@ impl Chain {
     ) -> Result<Routing, Vec<Refusal>> {
         let mut refusals: Vec<Refusal> = Vec::new();
         for engine in self.engines() {
-            match engine.route(&Input { fabric, lids, options }) {
+            let input = Input { fabric, lids, options };
+            match engine.route(&input).and_then(|routing| proven(engine, &input, routing)) {
                 Ok(mut routing) => {
                     let reasons = refusals.iter().map(ToString::to_string);
                     routing.report.fallbacks.splice(0..0, reasons);
@@ -106,6 +112,28 @@ impl Chain {
             }
         }
         Err(refusals)
+    }
+}
+
+/// A routing that keeps what its engine promises, or in what it does not.
+fn proven(engine: &Engine, input: &Input<'_>, mut routing: Routing) -> Result<Routing, Refusal> {
+    let expected = Expectations { lanes: input.options.lanes, ..Expectations::default() };
+    let verdict = verify_routing(input.fabric, input.lids, &routing, &expected);
+    let refuse = |reason: String| Err(Refusal { engine: engine.name, reason });
+    if !verdict.reach.serves_hosts() {
+        let example = verdict.reach.counter_examples.first().map(ToString::to_string).unwrap_or_default();
+        return refuse(format!("its tables do not bring every packet home: {example}"));
+    }
+    if let Some(pair) = verdict.drops.example {
+        return refuse(format!("packets {pair} would take a lane that there is not"));
+    }
+    match verdict.cycles.first() {
+        None => Ok(routing),
+        Some(cycle) if engine.deadlock_free => refuse(format!("its routing may deadlock: {cycle}")),
+        Some(cycle) => {
+            routing.report.notes.push(format!("this routing may deadlock: {cycle}"));
+            Ok(routing)
+        }
     }
 }
 
@@ -152,6 +180,9 @@ impl fmt::Display for Chain {
 
 #[cfg(test)]
 mod tests {
+    use weft_topology::generate::{GenerateOptions, ring};
+    use weft_wire::{Lid, PortNum};
+
     use super::*;
 
     #[test]
@@ -172,6 +203,36 @@ mod tests {
         assert_eq!(" ,no_fallback".parse::<Chain>(), Err(ChainError::Empty));
         let message = "a".parse::<Chain>().unwrap_err().to_string();
         assert!(message.starts_with("no engine is called `a`; there are minhop, updn"), "{message}");
+    }
+
+    /// Sends everything for the first LID by a port that leads nowhere.
+    fn careless(input: &Input<'_>) -> Result<Routing, Refusal> {
+        let mut routing = Routing::on_one_lane("careless", super::super::minhop(input.fabric, input.lids));
+        for table in &mut routing.routes.tables {
+            table.set(Lid(1), PortNum(99));
+        }
+        Ok(routing)
+    }
+
+    /// Min-hop that calls itself free of deadlock.
+    fn boastful(input: &Input<'_>) -> Result<Routing, Refusal> {
+        Ok(Routing::on_one_lane("boastful", super::super::minhop(input.fabric, input.lids)))
+    }
+
+    #[test]
+    fn an_engine_that_breaks_its_word_is_passed_over() {
+        static CARELESS: Engine = Engine { name: "careless", run: careless, ..ENGINES[0] };
+        static BOASTFUL: Engine =
+            Engine { name: "boastful", deadlock_free: true, run: boastful, ..ENGINES[0] };
+        let fabric = ring(5, 1, &GenerateOptions::default()).unwrap();
+        let lids = Lids::in_guid_order(&fabric, 0).unwrap();
+        let chain = Chain { engines: vec![&CARELESS, &BOASTFUL, &ENGINES[0]], falls_back: false };
+        let routing = chain.route(&fabric, &lids, &EngineOptions::default()).unwrap();
+        assert_eq!(routing.report.engine, "minhop");
+        let [first, second] = &routing.report.fallbacks[..] else { panic!("{:?}", routing.report) };
+        assert!(first.starts_with("careless: its tables do not bring every packet home: "), "{first}");
+        assert!(second.starts_with("boastful: its routing may deadlock: "), "{second}");
+        assert!(routing.report.notes[0].starts_with("this routing may deadlock: "), "{:?}", routing.report);
     }
 
     #[test]

@@ -14,11 +14,12 @@ mod vswitch;
 use weft_topology::Fabric;
 
 use crate::lids::Lids;
-use crate::options::EngineOptions;
+use crate::options::{EngineOptions, LANES_MAX};
 use crate::routing::Routing;
 
 pub use chain::{Chain, ChainError};
 pub use minhop::minhop;
+pub use pftree::{WEIGHTS, learn_weights};
 
 /// What an engine works from.
 #[derive(Clone, Copy, Debug)]
@@ -89,6 +90,11 @@ impl Engine {
     /// Routes a fabric, by as many threads as the options say; by those of the pool that this is called in where
     /// they say 0.
     pub fn route(&self, input: &Input<'_>) -> Result<Routing, Refusal> {
+        let lanes = input.options.lanes;
+        if self.options.contains(&"lanes") && !(1..=LANES_MAX).contains(&lanes) {
+            let reason = format!("the number of lanes must be 1 to {LANES_MAX}, not {lanes}");
+            return Err(Refusal { engine: self.name, reason });
+        }
         if input.options.threads == 0 {
             return (self.run)(input);
         }

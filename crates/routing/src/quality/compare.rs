@@ -50,6 +50,8 @@ pub struct ComparisonRow {
     pub bandwidth: Summary,
     /// The greatest congestion of any flow in any run.
     pub congestion_max: u64,
+    /// The delay of the first group per run, as [`Metric::DepMaxDelay`](super::Metric::DepMaxDelay).
+    pub delay: Summary,
     /// How evenly all pairs of participants use the links between switches.
     pub balance: Balance,
 }
@@ -84,6 +86,7 @@ pub fn compare(
             detours: survey.detours,
             bandwidth: simulation.bandwidth(),
             congestion_max: simulation.congestion_max,
+            delay: simulation.dep_max_delay.summary,
             balance: survey.balance(&directions),
         });
     }
@@ -103,6 +106,7 @@ impl fmt::Display for Comparison {
             "bandwidth",
             "± 95 %",
             "worst",
+            "delay",
             "link min",
             "mean",
             "max",
@@ -121,6 +125,7 @@ impl fmt::Display for Comparison {
                 format!("{:.4}", row.bandwidth.mean),
                 format!("{:.4}", row.bandwidth.interval()),
                 row.congestion_max.to_string(),
+                format!("{:.2}", row.delay.mean),
                 format!("{:.0}", links.min),
                 format!("{:.1}", links.mean),
                 format!("{:.0}", links.max),

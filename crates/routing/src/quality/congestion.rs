@@ -4,11 +4,15 @@ use serde::Serialize;
 use weft_topology::PortRef;
 use weft_wire::Lid;
 
-use super::paths::{Endpoint, Paths};
+use super::paths::{CONVOY, Endpoint, Paths};
 use super::{UNREACHED_MAX, UnknownLid, Unreached};
 
 /// How many links of paths are kept between the two passes over a level; the paths beyond are followed twice.
 const REMEMBERED_MAX: usize = 1 << 20;
+
+/// With how many times fewer links in its paths than there are links a level is sparse; below [`REMEMBERED_MAX`] in
+/// any fabric, so that all paths of a sparse level are remembered.
+const SPARSE: usize = 8;
 
 /// A path that does not lead to its end, in the place of its links.
 const FAILED: u32 = u32::MAX;
@@ -53,16 +57,57 @@ pub(crate) struct Counter<'p, 'a> {
     remembered: Vec<u32>,
     /// Where each of those paths ends.
     ends: Vec<u32>,
+    /// The flows that are followed side by side, and their links.
+    convoy: Vec<(Endpoint, Endpoint)>,
+    trails: [Vec<u32>; CONVOY],
 }
 
 impl<'p, 'a> Counter<'p, 'a> {
     pub(crate) fn new(paths: &'p Paths<'a>) -> Self {
-        Self { paths, flows: vec![0; paths.link_count()], remembered: Vec::new(), ends: Vec::new() }
+        Self {
+            paths,
+            flows: vec![0; paths.link_count()],
+            remembered: Vec::new(),
+            ends: Vec::new(),
+            convoy: Vec::with_capacity(CONVOY),
+            trails: Default::default(),
+        }
     }
 
     /// How many flows of the last level use each link.
     pub(crate) fn flows(&self) -> &[u32] {
         &self.flows
+    }
+
+    /// Adds the flows of the last level to totals, by link.
+    pub(crate) fn add_to(&self, totals: &mut [u64]) {
+        if self.is_sparse() {
+            for link in self.remembered.iter().filter(|link| **link != FAILED) {
+                totals[*link as usize] += 1;
+            }
+        } else {
+            for (total, flows) in totals.iter_mut().zip(&self.flows) {
+                *total += u64::from(*flows);
+            }
+        }
+    }
+
+    /// Whether the last level used so few links that it is quicker to go through its paths than through all links.
+    fn is_sparse(&self) -> bool {
+        self.remembered.len() < self.flows.len() / SPARSE
+    }
+
+    /// Forgets the last level.
+    fn clear(&mut self) {
+        if self.is_sparse() {
+            for link in self.remembered.iter().filter(|link| **link != FAILED) {
+                self.flows[*link as usize] = 0;
+            }
+        } else {
+            self.flows.fill(0);
+        }
+        self.remembered.clear();
+        self.ends.clear();
     }
 
     /// Runs the flows of a level, and tells for each, by its place in the order, what it meets, as in
@@ -72,23 +117,20 @@ impl<'p, 'a> Counter<'p, 'a> {
         pairs: impl Iterator<Item = (Endpoint, Endpoint)> + Clone,
         mut tell: impl FnMut(usize, Option<u32>),
     ) {
-        self.flows.fill(0);
-        self.remembered.clear();
-        self.ends.clear();
-        for (from, to) in pairs.clone() {
-            let begin = self.remembered.len();
-            if self.paths.walk(from, to, &mut self.remembered) {
-                for link in &self.remembered[begin..] {
+        self.clear();
+        let mut all = pairs.clone();
+        while self.take(&mut all) {
+            let arrived = self.paths.walk(&self.convoy, &mut self.trails);
+            let remember = self.remembered.len() < REMEMBERED_MAX;
+            for (number, trail) in self.trails[..self.convoy.len()].iter().enumerate() {
+                let trail: &[u32] = if arrived & (1 << number) == 0 { &[FAILED] } else { trail };
+                for link in trail.iter().filter(|link| **link != FAILED) {
                     self.flows[*link as usize] += 1;
                 }
-            } else {
-                self.remembered.truncate(begin);
-                self.remembered.push(FAILED);
-            }
-            if begin < REMEMBERED_MAX {
-                self.ends.push(self.remembered.len() as u32);
-            } else {
-                self.remembered.truncate(begin);
+                if remember {
+                    self.remembered.extend_from_slice(trail);
+                    self.ends.push(self.remembered.len() as u32);
+                }
             }
         }
         let mut begin = 0;
@@ -97,12 +139,23 @@ impl<'p, 'a> Counter<'p, 'a> {
             tell(place, meets(&self.flows, &self.remembered[begin..end]));
             begin = end;
         }
-        let mut trail = Vec::new();
-        for (place, (from, to)) in pairs.enumerate().skip(self.ends.len()) {
-            trail.clear();
-            let arrives = self.paths.walk(from, to, &mut trail);
-            tell(place, if arrives { meets(&self.flows, &trail) } else { None });
+        let mut place = self.ends.len();
+        let mut rest = pairs.skip(place);
+        while self.take(&mut rest) {
+            let arrived = self.paths.walk(&self.convoy, &mut self.trails);
+            for (number, trail) in self.trails[..self.convoy.len()].iter().enumerate() {
+                let arrives = arrived & (1 << number) != 0;
+                tell(place, if arrives { meets(&self.flows, trail) } else { None });
+                place += 1;
+            }
         }
+    }
+
+    /// Takes the next flows into the convoy. False when there are none.
+    fn take(&mut self, pairs: &mut impl Iterator<Item = (Endpoint, Endpoint)>) -> bool {
+        self.convoy.clear();
+        self.convoy.extend(pairs.take(CONVOY));
+        !self.convoy.is_empty()
     }
 }
 

@@ -12,6 +12,9 @@ use crate::trace::{TraceError, trace};
 /// What leads nowhere: a port without a cable, an entry without a route, a LID that nobody has.
 const NOWHERE: u32 = u32::MAX;
 
+/// How many packets are followed side by side.
+pub(crate) const CONVOY: usize = 16;
+
 /// A LID as a sender or receiver: its column in the tables of [`Paths`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Endpoint(u32);
@@ -68,7 +71,7 @@ pub struct Paths<'a> {
 impl<'a> Paths<'a> {
     /// Reads tables of a fabric. The cost is that of copying them.
     pub fn new(fabric: &'a Fabric, lids: &'a Lids, routes: &'a Routes) -> Self {
-        let graph = SwitchGraph::new(fabric);
+        let graph = SwitchGraph::in_guid_order(fabric);
         let places = Places::new(fabric, &graph);
         let mut paths = Self {
             fabric,
@@ -207,33 +210,59 @@ impl<'a> Paths<'a> {
         self.ends[to.0 as usize].1
     }
 
-    /// Appends the links from one LID to another to `trail`. False when the packet does not arrive; what is appended
-    /// then is how far it came.
+    /// Follows packets from one LID to another side by side, as memory is slow to answer and answers several at once.
+    /// `trails` has their links then, and the result a bit for each that arrives; of the others the links tell how far
+    /// they came.
+    ///
+    /// # Panics
+    ///
+    /// When there are more pairs than trails.
     #[inline]
-    pub(crate) fn walk(&self, from: Endpoint, to: Endpoint, trail: &mut Vec<u32>) -> bool {
-        let target = self.target(to);
-        let mut place = match self.start(from) {
-            Start::Nowhere => return false,
-            _ if self.same_port(from, to) => return true,
-            Start::Switch(switch) => switch,
-            Start::Link(link) => {
-                trail.push(link);
-                self.to[link as usize]
-            }
-        };
-        // Whoever passes more switches than there are passes one twice.
-        for _ in 0..=self.graph.len() {
-            if place == target {
-                return true;
-            }
-            let Some(switch) = self.switch_at(place) else { return false };
-            let step = self.step(switch, to);
-            if !step.inside {
-                trail.push(step.link);
-            }
-            place = step.place;
+    pub(crate) fn walk(&self, pairs: &[(Endpoint, Endpoint)], trails: &mut [Vec<u32>; CONVOY]) -> u32 {
+        let (mut places, mut targets) = ([NOWHERE; CONVOY], [NOWHERE; CONVOY]);
+        let (mut arrived, mut under_way) = (0u32, 0u32);
+        for (number, (from, to)) in pairs.iter().enumerate() {
+            trails[number].clear();
+            targets[number] = self.target(*to);
+            let place = match self.start(*from) {
+                Start::Nowhere => continue,
+                _ if self.same_port(*from, *to) => targets[number],
+                Start::Switch(switch) => switch,
+                Start::Link(link) => {
+                    trails[number].push(link);
+                    self.to[link as usize]
+                }
+            };
+            places[number] = place;
+            under_way |= 1 << number;
         }
-        false
+        // Whoever passes more switches than there are passes one twice.
+        for _ in 0..=self.graph.len() + 1 {
+            let mut these = under_way;
+            if these == 0 {
+                break;
+            }
+            while these != 0 {
+                let number = these.trailing_zeros() as usize;
+                let bit = 1 << number;
+                these ^= bit;
+                if places[number] == targets[number] {
+                    arrived |= bit;
+                    under_way ^= bit;
+                    continue;
+                }
+                let Some(switch) = self.switch_at(places[number]) else {
+                    under_way ^= bit;
+                    continue;
+                };
+                let step = self.step(switch, pairs[number].1);
+                if !step.inside {
+                    trails[number].push(step.link);
+                }
+                places[number] = step.place;
+            }
+        }
+        arrived
     }
 
     /// Why a packet does not arrive.

@@ -228,6 +228,25 @@ impl Pattern {
     }
 }
 
+impl Traffic {
+    fn patterns(self) -> [Pattern; 2] {
+        match self {
+            Self::Alone(pattern) => [pattern, Pattern::Null],
+            Self::Versus(first, second) => [first, second],
+        }
+    }
+
+    /// Whether it matters which participant has which rank.
+    pub(crate) fn depends_on_order(self) -> bool {
+        self.patterns().iter().any(|pattern| !matches!(pattern, Pattern::AllToAll | Pattern::Null))
+    }
+
+    /// Whether the flows are drawn at random, whatever the ranks.
+    pub(crate) fn is_random(self) -> bool {
+        self.patterns().contains(&Pattern::Rand)
+    }
+}
+
 fn recursive_doubling(n: u32, level: u32) -> Level {
     let power = 1 << n.ilog2();
     let distance = 1u32.checked_shl(level).unwrap_or(u32::MAX);

@@ -163,11 +163,15 @@ pub fn simulate(
     let first = endpoints(paths, &participants.first)?;
     let second = endpoints(paths, &participants.second)?;
     let setting = Setting { paths, traffic, first: &first, second: &second, options };
-    let tally = (0..options.runs)
+    // Runs that cannot differ are run once.
+    let ordered = !options.shuffle || !traffic.depends_on_order();
+    let same = ordered && !traffic.is_random();
+    let runs = if same { options.runs.min(1) } else { options.runs };
+    let tally = (0..runs)
         .into_par_iter()
         .fold(|| Tally::new(&setting), |tally, run| tally.run(&setting, run))
         .reduce(|| Tally::new(&setting), Tally::merge);
-    Ok(tally.finish(&setting))
+    Ok(if same { tally.repeat(options.runs) } else { tally }.finish(&setting))
 }
 
 struct Setting<'s, 'a> {
@@ -265,9 +269,7 @@ impl<'s, 'a> Tally<'s, 'a> {
                 meets[bin] += 1;
             }
         });
-        for (total, flows) in self.links.iter_mut().zip(counter.flows()) {
-            *total += u64::from(*flows);
-        }
+        counter.add_to(&mut self.links);
         worst
     }
 
@@ -281,6 +283,15 @@ impl<'s, 'a> Tally<'s, 'a> {
             if self.unreached.len() < UNREACHED_MAX && !self.unreached.contains(&pair) {
                 self.unreached.push(pair);
             }
+        }
+        self
+    }
+
+    /// The same run this often.
+    fn repeat(mut self, times: u32) -> Self {
+        self.runs = self.runs.iter().copied().cycle().take(times as usize).collect();
+        for count in self.meets.iter_mut().chain(&mut self.links).chain([&mut self.failures]) {
+            *count *= u64::from(times);
         }
         self
     }

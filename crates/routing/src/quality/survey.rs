@@ -10,7 +10,7 @@ use crate::routing::Ranks;
 use crate::switches::UNREACHED;
 
 use super::participants::endpoints;
-use super::paths::{Endpoint, Paths, Start};
+use super::paths::{CONVOY, Endpoint, Paths, Start};
 use super::summary::Summary;
 use super::{UNREACHED_MAX, UnknownLid, Unreached};
 
@@ -167,7 +167,7 @@ struct Follower<'s, 'a> {
     hops: Vec<u32>,
     /// How many pairs pass each switch.
     passing: Vec<u64>,
-    trail: Vec<u32>,
+    trails: [Vec<u32>; CONVOY],
 }
 
 impl<'s, 'a> Follower<'s, 'a> {
@@ -181,7 +181,7 @@ impl<'s, 'a> Follower<'s, 'a> {
             order: Vec::new(),
             hops: Vec::new(),
             passing: Vec::new(),
-            trail: Vec::new(),
+            trails: Default::default(),
         }
     }
 
@@ -210,8 +210,7 @@ impl<'s, 'a> Follower<'s, 'a> {
         if from == to || self.paths.same_port(from, to) {
             return;
         }
-        self.trail.clear();
-        if self.paths.walk(from, to, &mut self.trail) {
+        if self.paths.walk(&[(from, to)], &mut self.trails) == 1 {
             self.found.arrive(0, 1);
         } else {
             self.found.fail(from, to);

@@ -7,7 +7,7 @@ fn claim(guid: u64, present: u16) -> Claim {
 }
 
 fn bases(claims: &[Claim], file: &str) -> Vec<u16> {
-    let mut known = file.parse().unwrap();
+    let mut known = GuidToLid::parse("guid2lid", file).unwrap();
     assign(claims, &mut known).into_iter().map(|lids| lids.map_or(0, |lids| lids.min.0)).collect()
 }
 
@@ -31,7 +31,7 @@ fn who_is_away_keeps_its_lids() {
 #[test]
 fn who_is_away_loses_its_lids_when_there_are_no_others() {
     let claims: Vec<_> = (1..=0xbfff).map(|guid| claim(guid, 0)).collect();
-    let mut known: GuidToLid = "0xffffff 0x5 0x5".parse().unwrap();
+    let mut known = GuidToLid::parse("guid2lid", "0xffffff 0x5 0x5").unwrap();
     let given = assign(&claims, &mut known);
     assert!(given.iter().all(Option::is_some));
     assert_eq!((known.range(Guid(0xff_ffff)), known.len()), (None, 0xbfff));

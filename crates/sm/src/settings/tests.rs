@@ -2,8 +2,8 @@ use weft_wire::{Guid, NodeInfo, NodeType, SwitchInfo};
 
 use super::*;
 use crate::VlWeight;
-use crate::guid2lid::LidRange;
 use crate::subnet::FoundNode;
+use weft_routing::files::LidRange;
 
 fn node(kind: NodeType, guid: u64, ports: u8) -> FoundNode {
     let guid = Guid(guid);

@@ -2,8 +2,10 @@
 
 use super::client::*;
 use super::fake::World;
-use weft_sm::{Activity, Input, Options};
-use weft_topology::generate::{GenerateOptions, xgft};
+use std::collections::BTreeMap;
+
+use weft_sm::{Activity, Event, Input, Options};
+use weft_topology::generate::{GenerateOptions, ring, xgft};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::*;
 
@@ -255,6 +257,70 @@ fn service_levels_that_are_dropped() {
         let found = path(&mut world, by_gid() | bit("sl"), &record);
         assert_eq!(found.map(|path| path.sl.0), want.ok_or(sa_status::NO_RECORDS));
     }
+}
+
+/// A ring of six switches with a host each, routed by LASH, which needs two lanes for it.
+fn layered_ring(options: Options) -> World {
+    let fabric = ring(6, 1, &GenerateOptions::default()).expect("a ring");
+    up(fabric, Options { engines: "lash,no_fallback".parse().expect("an engine"), ..options })
+}
+
+/// The service level is the one that the engine has chosen for the pair, alike in both directions, and no other.
+#[test]
+fn service_levels_of_the_routing() {
+    let mut world = layered_ring(Options::default());
+    let hosts = hosts(&world);
+    let all = paths(&mut world, 0, &PathRecord::default()).unwrap();
+    let levels: BTreeMap<(Lid, Lid), ServiceLevel> =
+        all.iter().map(|path| ((path.slid, path.dlid), path.sl)).collect();
+    for ((from, to), sl) in &levels {
+        assert_eq!(levels.get(&(*to, *from)), Some(sl), "{from} and {to}");
+    }
+    let of_hosts = |sl: u8| {
+        let lids: Vec<Lid> = hosts.iter().map(|port| lid(&world, *port)).collect();
+        let pairs = lids.iter().flat_map(|from| lids.iter().map(move |to| (*from, *to)));
+        pairs.filter(|pair| levels[pair] == ServiceLevel(sl)).count()
+    };
+    assert!(of_hosts(0) > 0 && of_hosts(1) > 0 && of_hosts(0) + of_hosts(1) == 36);
+    let on_lane_1 = all.iter().find(|path| path.sl == ServiceLevel(1)).unwrap();
+    let lids = bit("slid") | bit("dlid");
+    assert_eq!(path(&mut world, lids | bit("sl"), on_lane_1), Ok(*on_lane_1));
+    let other = PathRecord { sl: ServiceLevel(0), ..*on_lane_1 };
+    assert_eq!(path(&mut world, lids | bit("sl"), &other), Err(sa_status::NO_RECORDS));
+}
+
+/// A routing of several lanes brings its own mapping; one of a single lane leaves the operator's.
+#[test]
+fn lanes_of_the_routing() {
+    let sl2vl = [3; 16];
+    let lanes_at_switch = |world: &World| {
+        let (switch, _) = world.fake.fabric.switches().next().unwrap();
+        let tables = &world.fake.devices[switch.index()].sl_to_vl;
+        SlToVlTable::decode(tables[&(1, 2)].first_chunk().unwrap()).lanes
+    };
+    let world = layered_ring(Options { sl2vl, ..Options::default() });
+    let mapped = lanes_at_switch(&world);
+    assert_eq!((mapped[0], mapped[1]), (VirtualLane(0), VirtualLane(1)));
+    let tree = xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap();
+    let world = up(tree, Options { sl2vl, ..Options::default() });
+    assert_eq!(lanes_at_switch(&world), [VirtualLane(3); 16]);
+}
+
+/// Without tables of service levels there is one lane, which LASH does not get along with on a ring: the next engine of the
+/// chain routes, and says why.
+#[test]
+fn a_chain_goes_on() {
+    let fabric = ring(6, 1, &GenerateOptions::default()).unwrap();
+    let engines = "ftree,lash".parse().unwrap();
+    let world = up(fabric, Options { engines, qos: false, ..Options::default() });
+    let reports = world.events.iter().filter_map(|(_, event)| match event {
+        Event::Routed(report) => Some(report),
+        _ => None,
+    });
+    let reports: Vec<_> = reports.collect();
+    assert_eq!((reports[0].engine.as_str(), reports[0].lanes), ("minhop", 1));
+    let refusals = &reports[0].fallbacks;
+    assert!(refusals[0].starts_with("ftree: ") && refusals[1].starts_with("lash: "), "{refusals:?}");
 }
 
 /// Whoever a sweep did not find has no path, and has one again when it is back.

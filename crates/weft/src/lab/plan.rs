@@ -16,6 +16,7 @@ use super::folder::{self, Base, LabFolder, Place};
 use super::ports::{self, Claim};
 use super::record::{AgentRecord, DeviceRecord, LabRecord, SmPlace};
 use crate::cli::{DeviceArgs, IbsimPace, Pack, SmArgs, SmpRouting, UpArgs};
+use crate::engine_options::Told;
 use crate::failure::Failure;
 use crate::ibsim_process::{IbsimConfig, Listen};
 use crate::sm_process::{self, SmConfig};
@@ -52,7 +53,7 @@ pub(crate) fn write(
     let lab = base.lab(unfinished.name())?;
     write_agents(unfinished, &lab, fabric, &record, args)?;
     if let Some(place) = &record.sm {
-        write_sm(unfinished, &lab, place, args)?;
+        write_sm((unfinished, &lab), fabric, place, args)?;
     }
     if let Some(listen) = &record.ibsim {
         let config = ibsim_config(&lab, listen.clone(), &args.ibsim.pace);
@@ -144,7 +145,12 @@ fn cable_end(fabric: &Fabric, port: PortRef) -> CableEnd {
     CableEnd { guid: fabric.node(port.node).guid, port: port.port }
 }
 
-fn write_sm(unfinished: &LabFolder, lab: &LabFolder, place: &SmPlace, args: &UpArgs) -> anyhow::Result<()> {
+fn write_sm(
+    (unfinished, lab): (&LabFolder, &LabFolder),
+    fabric: &Fabric,
+    place: &SmPlace,
+    args: &UpArgs,
+) -> anyhow::Result<()> {
     let guid2lid = match &args.guid2lid {
         Some(path) => std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))?,
         None => lab.place(Place::Guid2Lid),
@@ -162,7 +168,7 @@ fn write_sm(unfinished: &LabFolder, lab: &LabFolder, place: &SmPlace, args: &UpA
         events: Some(lab.place(Place::Events)),
         announce: false,
         once: false,
-        options: sm_options(&args.sm),
+        options: sm_options(&args.sm, Some(fabric))?,
     };
     folder::write(&unfinished.place(Place::SmConfig), &serde_json::to_vec_pretty(&config)?)?;
     folder::write(&unfinished.place(Place::SmLock), b"")
@@ -183,9 +189,13 @@ pub(crate) fn ibsim_config(lab: &LabFolder, listen: Listen, pace: &IbsimPace) ->
     }
 }
 
-/// What the command line says, as the subnet manager's options.
-pub(crate) fn sm_options(args: &SmArgs) -> weft_sm::Options {
-    weft_sm::Options {
+/// What the command line says, as the subnet manager's options. GUIDs must be `fabric`'s, where it is known.
+pub(crate) fn sm_options(args: &SmArgs, fabric: Option<&Fabric>) -> anyhow::Result<weft_sm::Options> {
+    let told = Told::load(fabric, &args.routing)?;
+    Ok(weft_sm::Options {
+        engines: told.chain(&args.engine)?,
+        routing: told.options,
+        lmc: args.lmc,
         max_wire_smps: args.max_wire_smps,
         timeout_ms: args.timeout_ms,
         retries: args.retries,
@@ -197,7 +207,7 @@ pub(crate) fn sm_options(args: &SmArgs) -> weft_sm::Options {
         one_sweep_per_cable: args.one_sweep_per_cable,
         qos: args.qos.unwrap_or(true),
         ..weft_sm::Options::default()
-    }
+    })
 }
 
 /// Runs an agent until it is told to stop. What goes wrong before that, the launcher is told.

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use weft_sm::{GuidToLid, GuidToLidError};
+use weft_sm::GuidToLid;
 use weft_umad::lock::ProcessLock;
 
 pub(crate) use attachment::Place;
@@ -64,9 +64,9 @@ impl SmConfig {
     }
 
     /// A manager of its own, without a laboratory, for a fabric that ibsim emulates.
-    pub(crate) fn on_ibsim(server: &str, args: &SmProcessArgs) -> Self {
+    pub(crate) fn on_ibsim(server: &str, args: &SmProcessArgs) -> anyhow::Result<Self> {
         let node = args.at.clone().unwrap_or_default();
-        Self {
+        Ok(Self {
             lock: None,
             attach: Place::Ibsim { server: server.to_owned(), node },
             launch: None,
@@ -77,9 +77,9 @@ impl SmConfig {
             once: args.once,
             options: weft_sm::Options {
                 qos: args.sm.qos.unwrap_or(false),
-                ..crate::lab::plan::sm_options(&args.sm)
+                ..crate::lab::plan::sm_options(&args.sm, None)?
             },
-        }
+        })
     }
 }
 
@@ -103,10 +103,8 @@ pub(crate) fn load_guid2lid(path: &Path) -> anyhow::Result<GuidToLid> {
     match std::fs::read_to_string(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(GuidToLid::default()),
         Err(error) => Err(Failure::bad_input(format!("cannot read {}: {error}", path.display())).into()),
-        Ok(text) => text.parse().map_err(|GuidToLidError { line, kind, .. }| {
-            Failure::bad_input(format!("{}:{line}: {kind}", path.display()))
-                .hint("remove the file to have LIDs assigned afresh")
-                .into()
+        Ok(text) => GuidToLid::parse(&path.display().to_string(), &text).map_err(|error| {
+            Failure::bad_input(error.to_string()).hint("remove the file to have LIDs assigned afresh").into()
         }),
     }
 }

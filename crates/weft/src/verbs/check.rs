@@ -7,7 +7,9 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 use serde::Serialize;
 use weft_mgmt::{Request, SmpRoute};
-use weft_routing::{Lids, PortLids};
+use weft_routing::{
+    Cycle, Engine, EngineReport, Expectations, Lids, PortLids, Routing, Verdict, verify_routing,
+};
 use weft_sm::Surveyed;
 use weft_topology::{NodeIndex, NodeType, PortRef};
 use weft_wire::{AttributeId, Guid, Lid, NodeInfo, PortNum, PortState};
@@ -15,10 +17,11 @@ use weft_wire::{AttributeId, Guid, Lid, NodeInfo, PortNum, PortState};
 use super::{Lab, trace};
 use crate::cli::CheckArgs;
 use crate::failure::Failure;
-use crate::lab::LabFolder;
 use crate::lab::process::Holder;
+use crate::lab::{LabFolder, Place};
 use crate::live::{Session, limits, survey};
 use crate::output::{print, print_json};
+use crate::sm_process::SmStatus;
 
 /// Up to this many hosts every path is tried with a packet.
 const SMALL_HOSTS_MAX: usize = 128;
@@ -44,12 +47,26 @@ struct Report {
     lids: usize,
     table_pairs: u64,
     detours: u64,
+    deadlock: Option<Deadlock>,
     packets: usize,
     sampled: Option<Sample>,
     /// Out of service, but no host is lost by it.
     notes: Vec<String>,
     /// What is wrong.
     problems: Vec<String>,
+}
+
+/// What there is to say of deadlock if every packet takes the same lane, which is the worst that can be.
+#[derive(Debug, Serialize)]
+struct Deadlock {
+    /// Directions of cables between switches that carry packets.
+    channels: usize,
+    /// How many times packets that hold one of these may want another.
+    dependencies: usize,
+    /// The lanes that weft's own subnet manager spreads packets over, if it has routed.
+    lanes: Option<u8>,
+    /// The fewest channels that may wait for each other in a circle.
+    cycle: Option<Cycle>,
 }
 
 #[derive(Debug, Serialize)]
@@ -76,9 +93,11 @@ pub(super) fn run(folder: &LabFolder, args: &CheckArgs) -> anyhow::Result<ExitCo
     unanswered(&lab, &live, &mut report);
     against_cabling(&lab, &live, &mut report);
     subnet_up(&live, &mut report);
-    let spared = if lab.record.sm.is_none() { between_switches(&live, &mut report) } else { BTreeSet::new() };
+    let routing = routed_by_weft(&lab)?;
+    let excused = leaves_out_switches(&lab, routing.as_ref());
+    let spared = if excused { between_switches(&live, &mut report) } else { BTreeSet::new() };
     complete_tables(&live, &spared, &mut report);
-    tables(&live, &spared, &mut report);
+    tables(&live, &spared, routing.as_ref(), &mut report);
     packets(&lab, &live, args, &mut report)?;
     report.ok = report.problems.is_empty();
     report.subnet_up = report.ok && report.cables_out_of_service == 0;
@@ -201,9 +220,22 @@ fn subnet_up(live: &Surveyed, report: &mut Report) {
     report.lids = owners.len();
 }
 
+/// What weft's own subnet manager says of its routing; `None` without one, and before it has routed.
+fn routed_by_weft(lab: &Lab) -> anyhow::Result<Option<EngineReport>> {
+    if lab.record.sm.is_none() {
+        return Ok(None);
+    }
+    Ok(SmStatus::load(&lab.folder.place(Place::SmStatus))?.and_then(|status| status.routing))
+}
+
+/// Whether ways between switches may be left out: unless weft's own subnet manager has routed by an engine that
+/// leaves out none.
+fn leaves_out_switches(lab: &Lab, routing: Option<&EngineReport>) -> bool {
+    lab.record.sm.is_none() || routing.is_some_and(|routing| routing.engine != "minhop")
+}
+
 /// LIDs of switches that some switch has no way to, told as a note. Up/down routing leaves them out where the way
-/// would go down and up again, and so some other subnet managers do; traffic between hosts never needs them. weft's
-/// own subnet manager leaves none out, and is not excused.
+/// would go down and up again; traffic of hosts never needs them.
 fn between_switches(live: &Surveyed, report: &mut Report) -> BTreeSet<Lid> {
     let Ok(lids) = &live.lids else { return BTreeSet::new() };
     let of_switches = lids.iter().filter(|lids| live.fabric.node(lids.port.node).is_switch());
@@ -237,8 +269,8 @@ fn complete_tables(live: &Surveyed, spared: &BTreeSet<Lid>, report: &mut Report)
     }
 }
 
-/// Every way to every LID, by the tables alone.
-fn tables(live: &Surveyed, spared: &BTreeSet<Lid>, report: &mut Report) {
+/// Every way to every LID, by the tables alone, and what may deadlock if all packets take one lane.
+fn tables(live: &Surveyed, spared: &BTreeSet<Lid>, by_weft: Option<&EngineReport>, report: &mut Report) {
     let lids = match &live.lids {
         Ok(lids) => lids,
         Err(error) => return report.problems.push(error.to_string()),
@@ -249,7 +281,10 @@ fn tables(live: &Surveyed, spared: &BTreeSet<Lid>, report: &mut Report) {
             return report.problems.push(error.to_string());
         }
     }
-    let verified = weft_routing::verify(&live.fabric, &followed, &live.routes);
+    let routing = Routing::on_one_lane("as found", live.routes.clone());
+    let verdict = verify_routing(&live.fabric, &followed, &routing, &Expectations::default());
+    deadlock(&verdict, by_weft, report);
+    let verified = verdict.reach;
     report.table_pairs = verified.pairs;
     report.detours = verified.detours;
     report.problems.extend(verified.counter_examples.iter().map(|example| format!("tables: {example}")));
@@ -257,6 +292,23 @@ fn tables(live: &Surveyed, spared: &BTreeSet<Lid>, report: &mut Report) {
     if unlisted > 0 {
         report.problems.push(format!("tables: {unlisted} more pairs of switch and LID do not arrive"));
     }
+}
+
+/// A circle is a problem only where it was promised that there is none.
+fn deadlock(verdict: &Verdict, by_weft: Option<&EngineReport>, report: &mut Report) {
+    let Some(lane) = verdict.lanes.first() else { return };
+    let lanes = by_weft.map(|routing| routing.lanes);
+    let cycle = verdict.cycles.first().cloned();
+    if let Some(cycle) = &cycle {
+        let engine = by_weft.and_then(|routing| Engine::by_name(&routing.engine));
+        if lanes == Some(1) && engine.is_some_and(|engine| engine.deadlock_free) {
+            report.problems.push(format!("deadlock is possible: {cycle}"));
+        } else {
+            report.notes.push(format!("deadlock is possible if all packets take one lane: {cycle}"));
+        }
+    }
+    let (channels, dependencies) = (lane.channels, lane.dependencies);
+    report.deadlock = Some(Deadlock { channels, dependencies, lanes, cycle });
 }
 
 fn hosts(live: &Surveyed) -> Vec<Host> {
@@ -351,6 +403,17 @@ fn text(report: &Report) -> String {
         "tables: {} pairs of switch and LID followed, {} by more cables than needed\n",
         report.table_pairs, report.detours
     );
+    if let Some(deadlock) = &report.deadlock {
+        let Deadlock { channels, dependencies, lanes, cycle } = deadlock;
+        let verdict = match (cycle, lanes) {
+            (None, _) => "none possible even if all packets take one lane".to_owned(),
+            (Some(_), Some(lanes)) if *lanes > 1 => {
+                format!("possible on one lane, but the subnet manager spreads packets over {lanes}")
+            }
+            (Some(_), _) => "possible if all packets take one lane".to_owned(),
+        };
+        text += &format!("deadlock: {verdict} ({channels} channels, {dependencies} dependencies)\n");
+    }
     text += &match &report.sampled {
         None => format!("packets: {} sent, every pair of hosts\n", report.packets),
         Some(sample) => format!(

@@ -8,6 +8,7 @@ mod events;
 mod fault;
 mod links;
 mod ps;
+mod routes;
 mod shell;
 mod sim;
 mod status;
@@ -46,6 +47,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Sysfs(args) => sysfs::run(&lab()?, &args)?,
         Verb::Fault(verb) => fault::run(&lab()?, &verb)?,
         Verb::Topo(verb) => return topo::run(&verb),
+        Verb::Routes(verb) => return routes::run(&verb),
         Verb::Bench(BenchVerb::Smp(args)) => return bench::smp(&lab()?, &args),
         Verb::Bench(BenchVerb::Up(args)) => return bench::up(&args),
         Verb::Sim(args) => sim::run(&args)?,
@@ -73,7 +75,7 @@ pub(crate) fn sm(args: &SmProcessArgs) -> anyhow::Result<()> {
     detach(args.detached);
     sm_process::run(match (&args.config, &args.ibsim) {
         (Some(path), _) => SmConfig::load(path, args.launch.clone())?,
-        (None, server) => SmConfig::on_ibsim(server.as_deref().unwrap_or_default(), args),
+        (None, server) => SmConfig::on_ibsim(server.as_deref().unwrap_or_default(), args)?,
     })
 }
 

@@ -29,7 +29,7 @@ pub(super) fn run(args: &SimArgs) -> anyhow::Result<()> {
             smp_processing: Time::from_micros(args.smp_processing_us),
             ..DeviceOptions::default()
         },
-        sm: plan::sm_options(&args.sm),
+        sm: plan::sm_options(&args.sm, Some(&fabric))?,
         sm_port: args.sm.sm_at.as_deref().map(|name| sm_port(&fabric, name)).transpose()?,
         link_delay: Time::from_micros(args.link_delay_us),
         link_jitter: Time::from_micros(args.link_jitter_us),

@@ -1,7 +1,34 @@
-//! Fat-tree routing.
+//! Fat-tree routing: one root per destination, spread evenly.
+//!
+//! ```text
+//!   1. plan    which LIDs are routed, in which order
+//!   2. chains  the main path down to every LID, by the least loaded cables up from its switch
+//!   3. turns   for every two switches the lowest rank at which a path between them can turn
+//!   4. detours what to do where there is no such path
+//!   5. tables  every switch for itself: up towards the main path, or down
+//! ```
+//!
+//! Steps 1 and 2 run in order because every choice counts for the next one; they are small. In step 5 a switch looks
+//! at nothing but the main paths and its own counters, so all switches run in parallel and the result does not depend
+//! on how many threads there are.
+
+mod chains;
+mod detours;
+mod gaps;
+mod plan;
+mod tables;
+mod turns;
 
 use super::{Engine, Input, Refusal};
 use crate::routing::Routing;
+use crate::tables::{ForwardingTable, Routes};
+use crate::tree::Tree;
+
+use chains::Chains;
+use detours::Detours;
+use turns::Turns;
+
+pub(crate) use plan::Plan;
 
 pub(crate) const ENGINE: Engine = Engine {
     name: "ftree",
@@ -11,6 +38,34 @@ pub(crate) const ENGINE: Engine = Engine {
     run: |input| ftree(input),
 };
 
-fn ftree(_input: &Input<'_>) -> Result<Routing, Refusal> {
-    Err(Refusal { engine: "ftree", reason: "not built yet".to_owned() })
+fn ftree(input: &Input<'_>) -> Result<Routing, Refusal> {
+    let refuse = |reason| Refusal { engine: ENGINE.name, reason };
+    let tree = Tree::new(input).map_err(refuse)?;
+    let (plan, notes) = Plan::in_order(input, &tree);
+    let mut routing = routing(ENGINE.name, input, &tree, &plan).map_err(refuse)?;
+    routing.report.notes.extend(notes);
+    Ok(routing)
+}
+
+/// Routes a tree as planned. Fails with a sentence that names two hosts when no path between them goes up and then
+/// down, and none that goes down first is safe or allowed.
+pub(crate) fn routing(engine: &str, input: &Input<'_>, tree: &Tree, plan: &Plan) -> Result<Routing, String> {
+    let fabric = input.fabric;
+    let turns = Turns::new(tree);
+    let detours = Detours::new(tree, &turns);
+    let gaps = gaps::find(input, tree, &turns, &detours)?;
+    let chains = Chains::new(tree, plan);
+    let tables = tables::fill(tree, plan, &turns, &chains, &detours, input.lids.top());
+    let mut routes = Routes { tables: vec![ForwardingTable::default(); fabric.nodes().len()] };
+    for (node, table) in tree.graph.nodes.iter().zip(tables) {
+        routes.tables[node.index()] = table;
+    }
+    let mut routing = Routing::on_one_lane(engine, routes);
+    routing.ranks = Some(tree.ranks_by_node(fabric));
+    routing.report.ranks = Some(tree.rank_count());
+    routing.report.roots = tree.roots(fabric);
+    routing.report.notes.clone_from(&tree.notes);
+    routing.report.fallbacks = gaps.detours;
+    routing.report.unsatisfied = gaps.unserved;
+    Ok(routing)
 }

@@ -1,7 +1,21 @@
 //! Layered shortest paths.
 
+mod acyclic;
+mod layers;
+mod links;
+mod order;
+mod plan;
+mod spread;
+mod trees;
+
 use super::{Engine, Input, Refusal};
-use crate::routing::Routing;
+use crate::lanes::ServiceLevels;
+use crate::routing::{EngineReport, Routing};
+
+use layers::{Layers, NO_LANE, Unfit};
+use links::{Hops, Links};
+use plan::Plan;
+use spread::{Freedom, Spread};
 
 pub(crate) const ENGINE: Engine = Engine {
     name: "lash",
@@ -11,6 +25,50 @@ pub(crate) const ENGINE: Engine = Engine {
     run: |input| lash(input),
 };
 
-fn lash(_input: &Input<'_>) -> Result<Routing, Refusal> {
-    Err(Refusal { engine: "lash", reason: "not built yet".to_owned() })
+fn lash(input: &Input<'_>) -> Result<Routing, Refusal> {
+    let links = Links::new(input.fabric);
+    let hops = Hops::new(&links);
+    let (first, others) = plan::plans(&links, &hops, input.options.lanes).map_err(|Unfit(a, b)| {
+        let name = |switch: u32| &input.fabric.node(links.nodes[switch as usize]).id;
+        let (a, b, lanes) = (name(a), name(b), input.options.lanes);
+        let reason =
+            format!("the paths between {a} and {b} close a cycle on every lane that is allowed ({lanes})");
+        Refusal { engine: ENGINE.name, reason }
+    })?;
+    // Among plans with as many lanes, the one that spreads packets best.
+    let spread =
+        |plan: &Plan, freedom| Spread::new(&links, &hops, plan, freedom, input.lids.top()).route(input);
+    let spread = |plan: Plan| {
+        let (any, none) = (spread(&plan, Freedom::Any), spread(&plan, Freedom::None));
+        (if none.1 < any.1 { none } else { any }, plan.layers)
+    };
+    let better = |best: ((_, u128), _), next: ((_, u128), _)| if next.0.1 < best.0.1 { next } else { best };
+    let first = spread(first);
+    let ((routes, _), layers) = others.into_iter().map(spread).fold(first, better);
+    let lanes = layers.count().max(1);
+    let levels = levels(input, &links, &layers);
+    let report = EngineReport { engine: ENGINE.name.to_owned(), lanes, ..EngineReport::default() };
+    Ok(Routing { routes, levels, report, ..Routing::default() })
+}
+
+/// The lane of every pair, as its service level: level n takes lane n.
+fn levels(input: &Input<'_>, links: &Links, layers: &Layers) -> ServiceLevels {
+    if layers.count() < 2 {
+        return ServiceLevels::zero();
+    }
+    let width = links.len();
+    let mut levels = ServiceLevels::classes(input.lids.top(), width, width);
+    for port_lids in input.lids.iter() {
+        let Some((switch, _)) = links.attachment(input.fabric, port_lids.port) else { continue };
+        for lid in port_lids.iter() {
+            levels.set_source(lid, switch as u16);
+            levels.set_destination(lid, switch as u16);
+        }
+    }
+    for from in 0..width as u16 {
+        for (to, level) in (0..).zip(levels.row_mut(from)) {
+            *level = Some(layers.of(u32::from(from), to)).filter(|lane| *lane != NO_LANE).unwrap_or(0);
+        }
+    }
+    levels
 }

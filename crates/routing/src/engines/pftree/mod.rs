@@ -1,52 +1,128 @@
-//! Fat-tree routing for partitions.
+//! Fat-tree routing for partitions (Zahid and others, "Efficient network isolation and load balancing in
+//! multi-tenant HPC clusters", 2016).
+//!
+//! ```text
+//!   Tree ──▶ tenants: who talks to whom
+//!              │
+//!              ▼   for every host, in the order of `order`
+//!            route: main path by `choose`, everybody below it up to it, and whose traffic passes where
+//!              │
+//!              ▼
+//!            policies: lanes for partitions that share links; what cannot be kept
+//! ```
+//!
+//! The four engines differ in what decides between cables: `pftree` counts destinations, `pftree-ext` policies
+//! before that, `pftree-wt` weights instead of it, and `pftree-combined` both by shares.
+
+mod choose;
+mod detours;
+mod order;
+mod policies;
+mod reach;
+mod route;
+mod tenants;
+mod traffic;
+mod weights;
 
 use super::{Engine, Input, Refusal};
-use crate::routing::Routing;
+use crate::partitions::{Isolation, Strictness};
+use crate::routing::{EngineReport, Routing};
+use crate::tree::Tree;
+use choose::{Objective, SHARE_ALL};
+
+pub use weights::{WEIGHTS, learn_weights};
 
 pub(crate) const PFTREE: Engine = Engine {
     name: "pftree",
     about: "fat-tree routing that keeps partitions apart",
-    options: &["partitions", "lanes", "roots"],
+    options: &["partitions", "lanes", "roots", "compute_nodes"],
     deadlock_free: true,
-    run: |input| pftree(input),
+    run: |input| run(input, "pftree", Objective { policies: false, share: SHARE_ALL }),
 };
-
-fn pftree(_input: &Input<'_>) -> Result<Routing, Refusal> {
-    Err(Refusal { engine: "pftree", reason: "not built yet".to_owned() })
-}
 
 pub(crate) const PFTREE_EXT: Engine = Engine {
     name: "pftree-ext",
     about: "pftree with an isolation policy per partition",
-    options: &["partitions", "lanes", "roots"],
+    options: &["partitions", "lanes", "roots", "compute_nodes"],
     deadlock_free: true,
-    run: |input| pftree_ext(input),
+    run: |input| run(input, "pftree-ext", Objective { policies: true, share: SHARE_ALL }),
 };
-
-fn pftree_ext(_input: &Input<'_>) -> Result<Routing, Refusal> {
-    Err(Refusal { engine: "pftree-ext", reason: "not built yet".to_owned() })
-}
 
 pub(crate) const PFTREE_WT: Engine = Engine {
     name: "pftree-wt",
     about: "pftree balanced by the weights of hosts",
-    options: &["partitions", "weights", "lanes", "roots"],
+    options: &["partitions", "weights", "lanes", "roots", "compute_nodes"],
     deadlock_free: true,
-    run: |input| pftree_wt(input),
+    run: |input| run(input, "pftree-wt", Objective { policies: false, share: 0 }),
 };
-
-fn pftree_wt(_input: &Input<'_>) -> Result<Routing, Refusal> {
-    Err(Refusal { engine: "pftree-wt", reason: "not built yet".to_owned() })
-}
 
 pub(crate) const PFTREE_COMBINED: Engine = Engine {
     name: "pftree-combined",
     about: "isolation and weights in one objective",
-    options: &["partitions", "weights", "isolation_share", "lanes", "roots"],
+    options: &["partitions", "weights", "isolation_share", "lanes", "roots", "compute_nodes"],
     deadlock_free: true,
-    run: |input| pftree_combined(input),
+    run: |input| {
+        let share = input.options.isolation_share;
+        run(input, "pftree-combined", Objective { policies: share > 0, share })
+    },
 };
 
-fn pftree_combined(_input: &Input<'_>) -> Result<Routing, Refusal> {
-    Err(Refusal { engine: "pftree-combined", reason: "not built yet".to_owned() })
+fn run(input: &Input<'_>, engine: &'static str, objective: Objective) -> Result<Routing, Refusal> {
+    route(input, engine, objective).map_err(|reason| Refusal { engine, reason })
+}
+
+fn route(input: &Input<'_>, engine: &str, objective: Objective) -> Result<Routing, String> {
+    let options = input.options;
+    if objective.share > SHARE_ALL {
+        return Err(format!(
+            "the isolation's share is 0 to {SHARE_ALL} thousandths, not {}",
+            objective.share
+        ));
+    }
+    let tree = Tree::new(input)?;
+    let weights = match objective.share {
+        SHARE_ALL => vec![1; tree.ends.len()],
+        _ => weights::of_ends(input, &tree.ends)?,
+    };
+    let shape = reach::Shape::new(&tree);
+    let tenants = tenants::Tenants::new(input, &tree);
+    let routed = route::route(input, &tree, &shape, &tenants, objective, &weights)?;
+    let lanes = policies::assign(input.fabric, &tree, &shape, &tenants, &routed.users, options.lanes);
+    let strictness = options.partitions.as_ref().map(|partitions| partitions.strictness);
+    if let Some(first) = lanes.unsatisfied.first().filter(|_| strictness == Some(Strictness::Strict)) {
+        return Err(first.clone());
+    }
+    let mut report = EngineReport {
+        engine: engine.to_owned(),
+        lanes: 1 + lanes.of.iter().max().copied().unwrap_or(0),
+        ranks: Some(tree.rank_count()),
+        roots: tree.roots(input.fabric),
+        unsatisfied: lanes.unsatisfied,
+        notes: tree.notes.clone(),
+        ..EngineReport::default()
+    };
+    if routed.detours > 0 {
+        report.notes.push(format!(
+            "{} pairs of a switch and a LID, none of them between hosts, have no path that goes up and then down and \
+             take another",
+            routed.detours,
+        ));
+    }
+    let count = |isolation| tenants.list.iter().filter(|tenant| tenant.isolation == isolation).count();
+    report.notes.push(format!(
+        "{} partitions: {} with links of their own, {} with lanes of their own; {} share links with others, \
+         {} pairs of them also a lane",
+        tenants.list.len(),
+        count(Isolation::Phy),
+        count(Isolation::Vlane),
+        lanes.sharing,
+        lanes.mixed,
+    ));
+    Ok(Routing {
+        routes: routed.routes,
+        levels: tenants.levels(&tree.ends, input.lids.top(), &lanes.of),
+        ranks: Some(tree.ranks_by_node(input.fabric)),
+        report,
+        ..Routing::default()
+    })
 }

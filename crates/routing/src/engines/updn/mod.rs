@@ -28,8 +28,8 @@ pub(crate) const ENGINE: Engine = Engine {
 /// each other in a circle (Autonet's up*/down* rule). Up is towards the end of a cable that is nearer to a root;
 /// where both are as near, to the one of lower GUID. Among paths of one length, LIDs are spread as min-hop does.
 ///
-/// A switch from which only ways down lead to a destination takes these, even where a way up and down were
-/// shorter: what comes from above may not turn up again.
+/// Tables do not know where a packet came from. So a switch through which others go down to a destination goes down
+/// there itself, even where a way up and down were shorter: what comes from above may not turn up again.
 ///
 /// Roots that are not given are found, for each piece of the fabric. In the order that follows, every two switches
 /// have a legal path if one of them has hosts; where roots have too little in common for that, some are placed below
@@ -49,8 +49,8 @@ fn updn(input: &Input<'_>) -> Result<Routing, Refusal> {
     let routes = spread(fabric, lids, &graph, || UpDown::new(&graph, &order.orientation));
     let mut routing = Routing::on_one_lane("updn", routes);
     let mut ranks = Ranks(vec![None; fabric.nodes().len()]);
-    for (node, rank) in graph.nodes.iter().zip(&order.orientation.ranks) {
-        ranks.0[node.index()] = Some(*rank);
+    for (node, rank) in graph.nodes.iter().zip(order.ranks()) {
+        ranks.0[node.index()] = Some(rank);
     }
     routing.report.ranks = Some(ranks.count());
     routing.ranks = Some(ranks);
@@ -74,7 +74,7 @@ fn given(input: &Input<'_>, site: &Site<'_>) -> Result<Vec<u32>, Refusal> {
     }
     roots.sort_unstable_by_key(|switch| site.seats[*switch as usize]);
     roots.dedup();
-    let hops = site.hops_from(&roots);
+    let hops = site.graph.hops_from(&roots, |_| true);
     match site.order.iter().find(|switch| hops[**switch as usize] == UNREACHED) {
         None => Ok(roots),
         Some(switch) => {
@@ -89,13 +89,11 @@ fn given(input: &Input<'_>, site: &Site<'_>) -> Result<Vec<u32>, Refusal> {
 /// Names the roots, what had to be placed below others, and what has no legal path.
 fn report(input: &Input<'_>, site: &Site<'_>, order: &Order, routing: &mut Routing) {
     let id = |switch: u32| &input.fabric.node(site.graph.nodes[switch as usize]).id;
-    let is_root = |switch: &u32| order.orientation.ranks[*switch as usize] == 0;
-    let roots = site.order.iter().copied().filter(is_root);
-    routing.report.roots = roots.map(|root| id(root).clone()).collect();
-    for (first, lowered) in &order.mended {
+    routing.report.roots = order.roots.iter().map(|root| id(*root).clone()).collect();
+    if order.lowered > 0 {
         routing.report.fallbacks.push(format!(
-            "the roots have too little below them in common, so {lowered} of them are placed below {}",
-            id(*first)
+            "{} switches, roots among them, are placed below neighbours, as some hosts had no legal path otherwise",
+            order.lowered
         ));
     }
     // Only pairs of switches without hosts can be without a path.

@@ -1,11 +1,13 @@
 //! Roots that are found, and orders in which no pair is without a legal path.
 
-use super::mend::mend;
+use super::mend::{join, lower};
 use super::search::Orientation;
 use super::site::{Site, Survey};
 
 /// Switches further from the middle than the nearest ones by this share are no roots, in tenths.
 const MIDDLE_TENTHS: u64 = 11;
+/// How often an order is mended at most.
+const ROUNDS_MAX: usize = 4;
 /// How many layers of a fabric, counted from its top, are tried as roots.
 const LAYERS_TRIED: u32 = 3;
 
@@ -15,9 +17,8 @@ pub(super) struct Order {
     /// By seat.
     pub(super) roots: Vec<u32>,
     pub(super) orientation: Orientation,
-    /// For each piece in which it was needed so that all pairs have legal paths: a root, and how many other roots were
-    /// placed below it.
-    pub(super) mended: Vec<(u32, usize)>,
+    /// How many switches were placed below others so that all pairs have legal paths of which one has hosts.
+    pub(super) lowered: usize,
     survey: Survey,
 }
 
@@ -61,7 +62,8 @@ fn candidates(site: &Site<'_>) -> Vec<Vec<u32>> {
         let least = least[site.piece_of[*switch as usize] as usize];
         moments[*switch as usize] * 10 <= least * MIDDLE_TENTHS
     };
-    let mut sets = layers(site);
+    let mut sets = layers(site, false);
+    sets.extend(layers(site, true));
     sets.push(site.order.iter().copied().filter(near).collect());
     sets.push(center);
     for set in &mut sets {
@@ -76,9 +78,9 @@ fn candidates(site: &Site<'_>) -> Vec<Vec<u32>> {
     different
 }
 
-/// The highest layers of every piece. A layer is as high as the least number of hops to a switch that has a fair
-/// share of the hosts; a few hosts elsewhere, as on a root, do not count.
-fn layers(site: &Site<'_>) -> Vec<Vec<u32>> {
+/// The highest layers of every piece. A layer is as high as the least number of hops to a switch that has hosts, or if
+/// `many` a fair share of them: then a few hosts elsewhere, as on a root, do not count.
+fn layers(site: &Site<'_>, many: bool) -> Vec<Vec<u32>> {
     let (mut hosts, mut holders) = (vec![0; site.pieces], vec![0; site.pieces]);
     for (piece, count) in site.piece_of.iter().zip(&site.hosts) {
         hosts[*piece as usize] += count;
@@ -86,10 +88,10 @@ fn layers(site: &Site<'_>) -> Vec<Vec<u32>> {
     }
     let is_leaf = |switch: &u32| {
         let (piece, count) = (site.piece_of[*switch as usize] as usize, site.hosts[*switch as usize]);
-        2 * count * holders[piece] >= hosts[piece]
+        count > 0 && (!many || 2 * count * holders[piece] >= hosts[piece])
     };
     let leaves: Vec<u32> = site.order.iter().copied().filter(is_leaf).collect();
-    let heights = site.hops_from(&leaves);
+    let heights = site.graph.hops_from(&leaves, |_| true);
     let mut top = vec![0; site.pieces];
     for (piece, height) in site.piece_of.iter().zip(&heights) {
         let top = &mut top[*piece as usize];
@@ -108,34 +110,42 @@ fn layers(site: &Site<'_>) -> Vec<Vec<u32>> {
 /// The order that follows from roots, mended where a pair of which one has hosts would have no legal path. Every
 /// piece must have a root.
 pub(super) fn order(site: &Site<'_>, roots: Vec<u32>) -> Order {
-    let orientation = Orientation::new(site.graph, &site.seats, site.hops_from(&roots));
+    let orientation = Orientation::new(site.graph, &site.seats, site.graph.hops_from(&roots, |_| true));
     let survey = site.survey(&orientation);
-    let mut order = Order { roots, orientation, mended: Vec::new(), survey };
-    let mut firsts = vec![None; site.pieces];
-    // What is joined at first may cut another pair off; when all are joined, none can be.
-    for all in [false, true] {
-        if order.survey.scores.iter().all(|score| score.severed == 0) {
+    let mut order = Order { roots, orientation, lowered: 0, survey };
+    for round in 1..=ROUNDS_MAX {
+        if !order.survey.scores.iter().any(|score| score.is_severed()) {
             break;
         }
-        let mut ranks = order.orientation.ranks.clone();
-        for piece in (0..site.pieces).filter(|piece| order.survey.scores[*piece].severed > 0) {
-            let wanted = |switch: &u32| {
-                site.piece_of[*switch as usize] as usize == piece
-                    && (all || order.survey.severed[*switch as usize])
-            };
-            let wanted: Vec<u32> = site.order.iter().copied().filter(wanted).collect();
-            firsts[piece] = mend(site, &order.orientation, &order.survey, &wanted, &mut ranks);
-        }
-        order.orientation = Orientation::new(site.graph, &site.seats, ranks);
-        order.survey = site.survey(&order.orientation);
-    }
-    for first in firsts.into_iter().flatten() {
-        let is_lowered = |root: &&u32| {
-            site.piece_of[**root as usize] == site.piece_of[first as usize]
-                && order.orientation.ranks[**root as usize] > 0
-        };
-        let lowered = order.roots.iter().filter(is_lowered).count();
-        order.mended.push((first, lowered));
+        // What is mended may cut another pair off; but when all are joined, none can be.
+        order.mend(site, round == ROUNDS_MAX);
     }
     order
+}
+
+impl Order {
+    /// The ranks without gaps.
+    pub(super) fn ranks(&self) -> impl Iterator<Item = u32> {
+        let mut used = self.orientation.ranks.clone();
+        used.sort_unstable();
+        used.dedup();
+        self.orientation.ranks.iter().map(move |rank| used.partition_point(|other| other < rank) as u32)
+    }
+
+    fn mend(&mut self, site: &Site<'_>, all: bool) {
+        let mut ranks = self.orientation.ranks.clone();
+        for (piece, score) in self.survey.scores.iter().enumerate().filter(|(_, score)| score.is_severed()) {
+            let is_wanted = |switch: &u32| {
+                let (at, hosts) = (site.piece_of[*switch as usize] as usize, site.hosts[*switch as usize]);
+                at == piece && (all || (hosts > 0 && self.survey.severed[*switch as usize] > 0))
+            };
+            let wanted: Vec<u32> = site.order.iter().copied().filter(is_wanted).collect();
+            self.lowered += match all || score.severed[0] > 0 {
+                true => join(site, &self.orientation, &self.survey, &wanted, &mut ranks),
+                false => lower(site, &self.orientation, &self.survey, piece, &mut ranks),
+            };
+        }
+        self.orientation = Orientation::new(site.graph, &site.seats, ranks);
+        self.survey = site.survey(&self.orientation);
+    }
 }

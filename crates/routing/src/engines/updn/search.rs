@@ -29,17 +29,18 @@ impl Orientation {
         Self { ranks: vec![0; graph.len()], up: vec![0; graph.way_count()] }
     }
 
-    /// Whether the way at this place of all ways leads up.
-    pub(super) fn is_up(&self, way: usize) -> bool {
-        self.up[way] != 0
+    /// The switches to which a switch goes up, or down; those with several cables as often.
+    pub(super) fn neighbours(&self, graph: &SwitchGraph, switch: u32, up: bool) -> impl Iterator<Item = u32> {
+        let ways = graph.row(switch).zip(graph.ways(switch));
+        ways.filter(move |(way, _)| (self.up[*way] != 0) == up).map(|(_, way)| way.to)
     }
 }
 
 /// A search from up to [`BATCH`] switches at once, first against the ways down, then against the ways up.
 ///
-/// A table knows where a packet goes and not where it came from, so a switch that has a way down to a destination
-/// must use it: what comes from above may not turn up again. All others go up, to where the rest is shortest. So
-/// every switch that has a legal path takes one.
+/// A table knows where a packet goes and not where it came from: what comes from above may not turn up again, so a
+/// switch that some switch above it relies on for a destination must send down what goes there. All others use their
+/// shortest legal paths. So every switch that has a legal path takes one.
 #[derive(Debug)]
 pub(super) struct UpDown<'a> {
     orientation: &'a Orientation,
@@ -48,6 +49,10 @@ pub(super) struct UpDown<'a> {
     next: Vec<u64>,
     /// By switch: to which destinations there is a way down.
     pub(super) down: Vec<u64>,
+    /// By switch: to which of those a switch above goes through it.
+    relied: Vec<u64>,
+    /// By switch: to which destinations a way down is as long as the step is now.
+    own: Vec<u64>,
     /// By switch: to which destinations there is a way.
     pub(super) seen: Vec<u64>,
     /// By switch: the hops to all destinations together.
@@ -67,6 +72,8 @@ impl<'a> UpDown<'a> {
             frontier: switches.clone(),
             next: switches.clone(),
             down: switches.clone(),
+            relied: switches.clone(),
+            own: switches.clone(),
             seen: switches.clone(),
             hops: switches,
             leading: vec![0; graph.way_count()],
@@ -81,20 +88,36 @@ impl<'a> UpDown<'a> {
         starts.zip(&self.steps).map(|(start, end)| &self.arrivals[start..*end])
     }
 
-    /// One hop further, against the ways whose bits in `up`, turned by `turn`, are ones.
-    fn step(&mut self, graph: &SwitchGraph, turn: u64, hops: u64) -> bool {
+    /// From which switches only ways down lead to the destinations.
+    fn search_down(&mut self, graph: &SwitchGraph) {
+        self.relied.fill(0);
+        self.arrivals.clear();
+        self.steps.clear();
+        loop {
+            let arrived = (0..).zip(&self.frontier).filter(|(_, bits)| **bits != 0);
+            self.arrivals.extend(arrived.map(|(switch, bits)| (switch, *bits)));
+            self.steps.push(self.arrivals.len());
+            if !self.step_down(graph) {
+                return;
+            }
+            std::mem::swap(&mut self.frontier, &mut self.next);
+        }
+    }
+
+    fn step_down(&mut self, graph: &SwitchGraph) -> bool {
         let mut any = 0;
         for switch in 0..graph.len() {
             let row = graph.row(switch as u32);
             let (ways, up) = (graph.ways(switch as u32), &self.orientation.up[row.clone()]);
-            let ways = ways.iter().zip(up).map(|(way, up)| self.frontier[way.to as usize] & (up ^ turn));
-            let new = ways.clone().fold(0, |reached, bits| reached | bits) & !self.seen[switch];
+            let ways =
+                ways.iter().zip(up).map(|(way, up)| (way.to as usize, self.frontier[way.to as usize] & !up));
+            let new = ways.clone().fold(0, |reached, (_, bits)| reached | bits) & !self.down[switch];
             if new != 0 {
-                for (leading, bits) in self.leading[row].iter_mut().zip(ways) {
+                for (leading, (to, bits)) in self.leading[row].iter_mut().zip(ways) {
                     *leading |= bits & new;
+                    self.relied[to] |= bits & new;
                 }
-                self.hops[switch] += hops * u64::from(new.count_ones());
-                self.seen[switch] |= new;
+                self.down[switch] |= new;
             }
             self.next[switch] = new;
             any |= new;
@@ -102,38 +125,54 @@ impl<'a> UpDown<'a> {
         any != 0
     }
 
-    /// From which switches only ways down lead to the destinations.
-    fn search_down(&mut self, graph: &SwitchGraph) {
-        self.arrivals.clear();
-        self.steps.clear();
-        let mut hops = 0;
-        loop {
-            let arrived = (0..).zip(&self.frontier).filter(|(_, bits)| **bits != 0);
-            self.arrivals.extend(arrived.map(|(switch, bits)| (switch, *bits)));
-            self.steps.push(self.arrivals.len());
-            hops += 1;
-            if !self.step(graph, u64::MAX, hops) {
-                return;
+    /// From which others there are ways up to those, and from which of those that nobody relies on ways up are no
+    /// longer than ways down.
+    fn search_up(&mut self, graph: &SwitchGraph) {
+        self.frontier.fill(0);
+        self.seen.fill(0);
+        for (switch, bits) in &self.arrivals[..self.steps[0]] {
+            self.frontier[*switch as usize] = *bits;
+            self.seen[*switch as usize] = *bits;
+        }
+        let (mut any, mut hops) = (true, 1);
+        while any || hops < self.steps.len() {
+            self.own.fill(0);
+            if hops < self.steps.len() {
+                for (switch, bits) in &self.arrivals[self.steps[hops - 1]..self.steps[hops]] {
+                    self.own[*switch as usize] = *bits;
+                }
             }
+            any = self.step_up(graph, hops as u64);
             std::mem::swap(&mut self.frontier, &mut self.next);
+            hops += 1;
         }
     }
 
-    /// From which others there are ways up to those.
-    fn search_up(&mut self, graph: &SwitchGraph) {
-        self.frontier.fill(0);
-        let (mut any, mut hops, mut from) = (true, 0, 0);
-        while any || hops < self.steps.len() {
-            if let Some(end) = self.steps.get(hops) {
-                for (switch, bits) in &self.arrivals[from..*end] {
-                    self.frontier[*switch as usize] |= bits;
+    fn step_up(&mut self, graph: &SwitchGraph, hops: u64) -> bool {
+        let mut any = 0;
+        for switch in 0..graph.len() {
+            let row = graph.row(switch as u32);
+            let (ways, up) = (graph.ways(switch as u32), &self.orientation.up[row.clone()]);
+            let ways = ways.iter().zip(up).map(|(way, up)| (self.frontier[way.to as usize] & up, up));
+            let unseen = !self.seen[switch];
+            let may = ways.clone().fold(0, |reached, (bits, _)| reached | bits)
+                & unseen
+                & !(self.down[switch] & self.relied[switch]);
+            let own = self.own[switch] & unseen;
+            if may != 0 {
+                // Where the way up is shorter, those down are none.
+                let shorter = may & !own;
+                for (leading, (bits, up)) in self.leading[row].iter_mut().zip(ways) {
+                    *leading = (*leading & (up | !shorter)) | (bits & may);
                 }
-                from = *end;
             }
-            hops += 1;
-            any = self.step(graph, 0, hops as u64);
-            std::mem::swap(&mut self.frontier, &mut self.next);
+            let new = own | may;
+            self.hops[switch] += hops * u64::from(new.count_ones());
+            self.seen[switch] |= new;
+            self.next[switch] = new;
+            any |= new;
         }
+        any != 0
     }
 }
 
@@ -145,9 +184,8 @@ impl Search for UpDown<'_> {
         for (bit, destination) in destinations.iter().take(BATCH).enumerate() {
             self.frontier[*destination as usize] |= 1 << bit;
         }
-        self.seen.copy_from_slice(&self.frontier);
+        self.down.copy_from_slice(&self.frontier);
         self.search_down(graph);
-        self.down.copy_from_slice(&self.seen);
         self.search_up(graph);
     }
 

@@ -1,5 +1,7 @@
 //! What up/down routing knows of a fabric before it has roots, and how it judges some.
 
+use std::ops::AddAssign;
+
 use rayon::prelude::*;
 use weft_topology::Fabric;
 
@@ -32,8 +34,8 @@ pub(super) struct Survey {
     pub(super) scores: Vec<Score>,
     /// By switch: how many hosts are below it.
     pub(super) below: Vec<u64>,
-    /// By switch: whether it is an end of a pair without a legal path, of which one at least has hosts.
-    pub(super) severed: Vec<bool>,
+    /// By switch: to how many switches with hosts it has no legal path.
+    pub(super) severed: Vec<u32>,
     /// By switch: the hops to all switches with hosts, each squared. They tell the middle from the rim.
     pub(super) moments: Vec<u64>,
 }
@@ -43,24 +45,28 @@ pub(super) struct Survey {
 pub(super) struct Score {
     /// From all hosts to all switches with hosts.
     hops: u64,
-    /// How many ways those have at the first switch.
+    /// From all switches to all switches with hosts.
     ways: u64,
-    /// Pairs without a path.
-    pub(super) severed: u64,
+    /// Pairs of switches without a path of which one has hosts; from those with hosts, and from those without.
+    pub(super) severed: [u64; 2],
 }
 
 impl Score {
-    /// Fewer hops for each way to choose from; but a path for every pair before that.
+    /// Fewer hops and more ways to choose from, of which hops count twice; but a path for every pair before that.
     pub(super) fn is_better_than(self, other: Self) -> bool {
-        let cost = |score: Self, ways: u64| u128::from(score.hops) * u128::from(ways);
+        let cost = |score: Self, ways: u64| u128::from(score.hops).pow(2) * u128::from(ways);
         (self.severed, cost(self, other.ways)) < (other.severed, cost(other, self.ways))
+    }
+
+    /// Whether some pair has no path.
+    pub(super) fn is_severed(self) -> bool {
+        self.severed != [0, 0]
     }
 }
 
 impl<'a> Site<'a> {
     pub(super) fn new(fabric: &Fabric, graph: &'a SwitchGraph) -> Self {
-        let mut order: Vec<u32> = (0..graph.len() as u32).collect();
-        order.sort_unstable_by_key(|switch| fabric.node(graph.nodes[*switch as usize]).guid);
+        let order = graph.order_by_guid(fabric);
         let mut seats = vec![0; graph.len()];
         for (seat, switch) in (0..).zip(&order) {
             seats[*switch as usize] = seat;
@@ -87,33 +93,13 @@ impl<'a> Site<'a> {
         Self { graph, seats, order, hosts, piece_of, pieces, destinations }
     }
 
-    /// The hops from the nearest of `starts`, by switch.
-    pub(super) fn hops_from(&self, starts: &[u32]) -> Vec<u32> {
-        let mut hops = vec![u32::MAX; self.graph.len()];
-        let mut queue = starts.to_vec();
-        for start in starts {
-            hops[*start as usize] = 0;
-        }
-        let mut next = 0;
-        while let Some(at) = queue.get(next).copied() {
-            next += 1;
-            for way in self.graph.ways(at) {
-                if hops[way.to as usize] == u32::MAX {
-                    hops[way.to as usize] = hops[at as usize] + 1;
-                    queue.push(way.to);
-                }
-            }
-        }
-        hops
-    }
-
     /// Looks at the legal paths of an orientation.
     pub(super) fn survey(&self, orientation: &Orientation) -> Survey {
         let batches: Vec<&[u32]> = self.destinations.chunks(BATCH).collect();
         let empty = || Survey {
             scores: vec![Score::default(); self.pieces],
             below: vec![0; self.graph.len()],
-            severed: vec![false; self.graph.len()],
+            severed: vec![0; self.graph.len()],
             moments: vec![0; self.graph.len()],
         };
         let begin = || (UpDown::new(self.graph, orientation), empty());
@@ -136,16 +122,11 @@ impl<'a> Site<'a> {
             let score = &mut survey.scores[piece];
             let leading = &search.leading()[self.graph.row(switch as u32)];
             score.hops += hosts * search.hops[switch];
-            if hosts > 0 {
-                score.ways += hosts * leading.iter().map(|bits| u64::from(bits.count_ones())).sum::<u64>();
-            }
+            score.ways += leading.iter().map(|bits| u64::from(bits.count_ones())).sum::<u64>();
             survey.below[switch] += weigh(search.down[switch]);
-            let severed = wanted[piece] & !search.seen[switch];
-            score.severed += u64::from(severed.count_ones());
-            for bit in ones(severed) {
-                survey.severed[switch] = true;
-                survey.severed[batch[bit] as usize] = true;
-            }
+            let severed = (wanted[piece] & !search.seen[switch]).count_ones();
+            score.severed[usize::from(hosts == 0)] += u64::from(severed);
+            survey.severed[switch] += severed;
         }
         for (hops, arrivals) in (0..).zip(search.steps()) {
             for (switch, bits) in arrivals {
@@ -160,20 +141,18 @@ impl Survey {
         for (score, other) in self.scores.iter_mut().zip(other.scores) {
             score.hops += other.hops;
             score.ways += other.ways;
-            score.severed += other.severed;
+            add(&mut score.severed, &other.severed);
         }
         add(&mut self.below, &other.below);
         add(&mut self.moments, &other.moments);
-        for (severed, other) in self.severed.iter_mut().zip(other.severed) {
-            *severed |= other;
-        }
+        add(&mut self.severed, &other.severed);
         self
     }
 }
 
-fn add(sums: &mut [u64], others: &[u64]) {
+fn add<T: Copy + AddAssign>(sums: &mut [T], others: &[T]) {
     for (sum, other) in sums.iter_mut().zip(others) {
-        *sum += other;
+        *sum += *other;
     }
 }
 

@@ -1,0 +1,178 @@
+//! Switches that no path up and then down joins to a destination, as in trees that have lost cables.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+use super::reach::{Link, NO_LINK, Reach, Shape, UNREACHED};
+use crate::tree::Tree;
+
+/// Coming down from `from` to `at` and going up again to `to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    from: u32,
+    at: u32,
+    to: u32,
+}
+
+/// The turns upwards that packets take. Paths that go up and then down cannot wait for each other in a circle; with
+/// a turn upwards here and there they can, but only if each turn leads to the next.
+#[derive(Debug, Default)]
+pub(super) struct Detours {
+    taken: BTreeSet<Turn>,
+    refused: BTreeSet<Turn>,
+    /// By switch: how many cables its path has.
+    hops: Vec<u32>,
+    offers: BinaryHeap<Reverse<Offer>>,
+    offer_count: u32,
+    /// By number of cables: the switches.
+    rings: Vec<Vec<u32>>,
+}
+
+/// A next hop that a switch could take, the best first: one that needs no turn that nobody takes yet, by the fewest
+/// cables, the oldest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Offer {
+    is_new: bool,
+    hops: u32,
+    order: u32,
+    stray: u32,
+    link: Link,
+    turn: Option<Turn>,
+}
+
+impl Detours {
+    /// Whether any of the switches for which `counts` holds is connected with the target, but not by going up and
+    /// then down.
+    pub(super) fn find(shape: &Shape, reach: &Reach, counts: impl Fn(u32) -> bool) -> Option<u32> {
+        let piece = |at: u32| shape.pieces[at as usize];
+        let is_stray = |at: &&u32| {
+            reach.hops[**at as usize] == UNREACHED && piece(**at) == piece(reach.target) && counts(**at)
+        };
+        shape.from_roots.iter().find(is_stray).copied()
+    }
+
+    /// Gives those switches a next hop towards the target: the fewest turns that nobody takes yet, and then the
+    /// fewest cables, but no turn that could close a circle with those that others take. What switches send to each
+    /// other need not be free of deadlock: those that are `free` get the fewest cables where nothing better is
+    /// left.
+    pub(super) fn fill(
+        &mut self,
+        tree: &Tree,
+        shape: &Shape,
+        reach: &Reach,
+        next: &mut [Link],
+        free: impl Fn(u32) -> bool,
+    ) {
+        self.hops.clone_from(&reach.hops);
+        if Self::find(shape, reach, |at| !free(at)).is_some() {
+            self.search(tree, shape, next);
+        }
+        self.nearest(tree, shape, next, free);
+    }
+
+    /// Searches breadth first from the switches that have a next hop over those for which `free` holds and that
+    /// have none.
+    fn nearest(&mut self, tree: &Tree, shape: &Shape, next: &mut [Link], free: impl Fn(u32) -> bool) {
+        let Self { hops, rings, .. } = self;
+        rings.iter_mut().for_each(Vec::clear);
+        for at in &shape.from_roots {
+            ring(rings, hops[*at as usize]).extend((hops[*at as usize] != UNREACHED).then_some(*at));
+        }
+        let mut distance = 0;
+        while distance < rings.len() {
+            let here = std::mem::take(&mut rings[distance]);
+            for at in &here {
+                let ups = tree.up(*at).map(|(_, group)| (group, group.upper, 0));
+                let downs = tree.down(*at).map(|(_, group)| (group, group.lower, 1));
+                for (group, stray, way) in ups.chain(downs) {
+                    if hops[stray as usize] == UNREACHED && free(stray) {
+                        hops[stray as usize] = distance as u32 + 1;
+                        let cable = tree.cables(group).next().map_or(0, |(cable, _)| cable);
+                        next[stray as usize] = 2 * cable as Link + way;
+                        ring(rings, distance as u32 + 1).push(stray);
+                    }
+                }
+            }
+            rings[distance] = here;
+            distance += 1;
+        }
+    }
+
+    /// Searches from the switches that have a next hop over those that have none, the best offer first.
+    fn search(&mut self, tree: &Tree, shape: &Shape, next: &mut [Link]) {
+        self.offers.clear();
+        self.offer_count = 0;
+        for at in shape.from_roots.iter().filter(|at| next[**at as usize] != NO_LINK) {
+            self.offer(tree, shape, next, *at);
+        }
+        while let Some(Reverse(offer)) = self.offers.pop() {
+            if self.hops[offer.stray as usize] != UNREACHED {
+                continue;
+            }
+            if offer.turn.is_some_and(|turn| !self.may(shape, turn)) {
+                continue;
+            }
+            self.hops[offer.stray as usize] = offer.hops;
+            next[offer.stray as usize] = offer.link;
+            self.offer(tree, shape, next, offer.stray);
+        }
+    }
+
+    /// Offers a switch to its neighbours as their next hop.
+    fn offer(&mut self, tree: &Tree, shape: &Shape, next: &[Link], at: u32) {
+        let onwards = next[at as usize];
+        let ups = tree.up(at).map(|(_, group)| (group, group.upper, 0));
+        let downs = tree.down(at).map(|(_, group)| (group, group.lower, 1));
+        for (group, stray, way) in ups.chain(downs) {
+            if self.hops[stray as usize] != UNREACHED {
+                continue;
+            }
+            let turns = way == 0 && !onwards.is_multiple_of(2);
+            let turn = turns.then(|| Turn { from: stray, at, to: shape.to(onwards) });
+            let is_new = turn.is_some_and(|turn| !self.taken.contains(&turn));
+            let hops = self.hops[at as usize] + 1;
+            let cable = tree.cables(group).next().map_or(0, |(cable, _)| cable);
+            let link = 2 * cable as Link + way;
+            self.offers.push(Reverse(Offer { is_new, hops, order: self.offer_count, stray, link, turn }));
+            self.offer_count += 1;
+        }
+    }
+
+    /// Takes a turn if no others lead from it back to it.
+    fn may(&mut self, shape: &Shape, turn: Turn) -> bool {
+        if self.taken.contains(&turn) {
+            return true;
+        }
+        if self.refused.contains(&turn) {
+            return false;
+        }
+        let (mut todo, mut seen) = (vec![turn], BTreeSet::new());
+        while let Some(before) = todo.pop() {
+            if leads(shape, before, turn) {
+                self.refused.insert(turn);
+                return false;
+            }
+            let after = self.taken.iter().filter(|after| leads(shape, before, **after));
+            todo.extend(after.filter(|after| seen.insert(**after)));
+        }
+        self.taken.insert(turn);
+        true
+    }
+}
+
+/// The switches at a distance; those at none are in the first ring, where nobody adds them.
+fn ring(rings: &mut Vec<Vec<u32>>, distance: u32) -> &mut Vec<u32> {
+    let distance = if distance == UNREACHED { 0 } else { distance as usize };
+    if rings.len() <= distance {
+        rings.resize(distance + 1, Vec::new());
+    }
+    &mut rings[distance]
+}
+
+/// Whether a path up and then down leads from behind one turn to before another. Nobody turns back on the spot.
+fn leads(shape: &Shape, before: Turn, after: Turn) -> bool {
+    match before.to == after.from {
+        true => before.at != after.at,
+        false => shape.covers(before.to, after.from),
+    }
+}

@@ -1,0 +1,372 @@
+//! The tables: a main path for every destination, and everybody else towards it.
+
+use weft_wire::Lid;
+
+use super::choose::{Chooser, Objective, State};
+use super::detours::Detours;
+use super::order::{Guest, order};
+use super::reach::{Link, NO_LINK, Reach, Shape, UNREACHED};
+use super::tenants::{Membership, Tenants};
+use super::traffic::{Marks, Users};
+use crate::engines::Input;
+use crate::partitions::Isolation;
+use crate::tables::{ForwardingTable, Routes};
+use crate::tree::{EndKind, Group, Tree};
+
+/// What routing comes to.
+pub(super) struct Routed {
+    pub(super) routes: Routes,
+    /// By link: whose traffic it carries.
+    pub(super) users: Users,
+    /// How many pairs of a switch and a LID have no path that goes up and then down.
+    pub(super) detours: u64,
+}
+
+/// Routes all destinations: the hosts in the order of their partitions (Zahid 2016, algorithm 1), then those that
+/// receive nothing from other switches, then the switches. Fails with a sentence that names two switches when hosts
+/// on them cannot reach each other by going up and then down, or when a host and a switch cannot without risking a
+/// deadlock.
+///
+/// With policies, all hosts of the partitions with links of their own come first, on whichever leaf they are, so
+/// that no other has spread over their switches by then; then those with lanes of their own, then the others.
+pub(super) fn route(
+    input: &Input<'_>,
+    tree: &Tree,
+    shape: &Shape,
+    tenants: &Tenants,
+    objective: Objective,
+    weights: &[u64],
+) -> Result<Routed, String> {
+    let guids = tree.graph.nodes.iter().map(|node| input.fabric.node(*node).guid).collect();
+    let chooser = Chooser::new(tree, shape, tenants, objective, guids);
+    let mut router = Router::new(input, tree, shape, tenants, &chooser);
+    let orders: Vec<(u32, Vec<Guest>)> =
+        sites(tree).into_iter().map(|at| (at, router.guests(at, weights))).collect();
+    for isolation in [Isolation::Phy, Isolation::Vlane, Isolation::Def] {
+        for (at, guests) in &orders {
+            let mut guests = guests.iter().filter(|guest| guest.isolation == isolation).peekable();
+            if guests.peek().is_some() {
+                router.turn_to(*at);
+                guests.try_for_each(|guest| router.host(guest.end, Some(guest.tenant), guest.weight))?;
+            }
+        }
+    }
+    for (at, _) in &orders {
+        router.rest(*at, weights)?;
+    }
+    shape.from_roots.iter().try_for_each(|at| router.switch(*at))?;
+    Ok(router.finish(input))
+}
+
+/// The switches with hosts: the leaves in their order, then any others.
+fn sites(tree: &Tree) -> Vec<u32> {
+    let mut is_leaf = vec![false; tree.graph.len()];
+    tree.leaves.iter().for_each(|leaf| is_leaf[*leaf as usize] = true);
+    let has_hosts = |at: &u32| tree.ends(*at).iter().any(|end| end.kind != EndKind::Switch);
+    let mut others: Vec<u32> =
+        (0..tree.graph.len() as u32).filter(|at| !is_leaf[*at as usize] && has_hosts(at)).collect();
+    others.sort_unstable_by_key(|at| tree.tuples[*at as usize]);
+    tree.leaves.iter().copied().chain(others).collect()
+}
+
+struct Router<'a> {
+    input: &'a Input<'a>,
+    tree: &'a Tree,
+    shape: &'a Shape,
+    tenants: &'a Tenants,
+    chooser: &'a Chooser<'a>,
+    state: State,
+    tables: Vec<ForwardingTable>,
+    reach: Reach,
+    /// Whether switches are connected with the target but do not reach it by going up and then down.
+    has_strays: bool,
+    detours: Detours,
+    /// How many pairs of a switch and a LID take a detour.
+    detour_count: u64,
+    /// By switch: whether it has hosts.
+    has_hosts: Vec<bool>,
+    /// By switch: the link to the destination at hand.
+    next: Vec<Link>,
+    /// The switches of its main path, the target first.
+    main: Vec<u32>,
+    /// By switch: when it was last passed, in a count of destinations and partitions.
+    passed: Vec<u32>,
+    now: u32,
+    queue: Vec<u32>,
+}
+
+impl<'a> Router<'a> {
+    fn new(
+        input: &'a Input<'a>,
+        tree: &'a Tree,
+        shape: &'a Shape,
+        tenants: &'a Tenants,
+        chooser: &'a Chooser<'a>,
+    ) -> Self {
+        let (switches, cables) = (tree.graph.len(), tree.cables.len());
+        let mut has_hosts = vec![false; switches];
+        for end in tree.ends.iter().filter(|end| end.kind != EndKind::Switch) {
+            has_hosts[end.at as usize] = true;
+        }
+        Self {
+            input,
+            tree,
+            shape,
+            tenants,
+            chooser,
+            state: State {
+                down: vec![0; cables],
+                weight: vec![0; cables],
+                up: vec![0; cables],
+                marks: Marks::new(switches),
+                users: Users::new(2 * cables, tenants.list.len()),
+            },
+            tables: vec![ForwardingTable::new(input.lids.top()); switches],
+            reach: Reach::default(),
+            has_strays: false,
+            detours: Detours::default(),
+            detour_count: 0,
+            has_hosts,
+            next: vec![NO_LINK; switches],
+            main: Vec::new(),
+            passed: vec![0; switches],
+            now: 0,
+            queue: Vec::new(),
+        }
+    }
+
+    /// The hosts of a switch that receive from other switches, in order.
+    fn guests(&self, at: u32, weights: &[u64]) -> Vec<Guest> {
+        let policies = self.chooser.objective.policies;
+        let isolation = |tenant: u32| match policies {
+            true => self.tenants.list[tenant as usize].isolation,
+            false => Isolation::Def,
+        };
+        let guest = |end: usize| {
+            let tenant = self.tenants.key(end)?;
+            Some(Guest { end, tenant, isolation: isolation(tenant), weight: weights[end] })
+        };
+        let guests = self.tree.end_places(at).filter_map(guest).collect();
+        order(guests, self.shape.cables_up[at as usize])
+    }
+
+    /// Routes the hosts of a switch that receive nothing from other switches but management.
+    fn rest(&mut self, at: u32, weights: &[u64]) -> Result<(), String> {
+        let receives = |end: &usize| self.tenants.key(*end).is_some();
+        let is_host = |end: &usize| self.tree.ends[*end].kind != EndKind::Switch;
+        let rest: Vec<usize> =
+            self.tree.end_places(at).filter(is_host).filter(|end| !receives(end)).collect();
+        if !rest.is_empty() {
+            self.turn_to(at);
+        }
+        rest.into_iter().try_for_each(|end| self.host(end, None, weights[end]))
+    }
+
+    /// Looks how a switch is reached.
+    fn turn_to(&mut self, at: u32) {
+        self.reach.search(self.tree, self.shape, at);
+        self.has_strays = Detours::find(self.shape, &self.reach, |_| true).is_some();
+    }
+
+    /// Routes the LIDs of a host; the target is its switch.
+    fn host(&mut self, end: usize, tenant: Option<u32>, weight: u64) -> Result<(), String> {
+        let has_hosts = |at: u32| self.has_hosts[at as usize];
+        let stray = if self.has_strays { Detours::find(self.shape, &self.reach, has_hosts) } else { None };
+        if let Some(stray) = stray {
+            let (a, b) = (self.name(self.reach.target), self.name(stray));
+            return Err(format!("{a} and {b} have hosts and no switch above both"));
+        }
+        let end = (&self.tree.ends[end], self.tenants.of(end));
+        for lid in &end.0.lids {
+            self.destination(*lid, tenant, weight, false)?;
+            self.carry(end.1, tenant);
+            self.tables[end.0.at as usize].set(*lid, end.0.exit);
+        }
+        Ok(())
+    }
+
+    /// Routes the LIDs of a switch.
+    fn switch(&mut self, at: u32) -> Result<(), String> {
+        let tree = self.tree;
+        for end in tree.ends(at).iter().filter(|end| end.kind == EndKind::Switch) {
+            self.turn_to(at);
+            for lid in &end.lids {
+                self.destination(*lid, None, 0, true)?;
+                self.tables[at as usize].set(*lid, end.exit);
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the way to the target from everywhere and writes it into the tables.
+    fn destination(
+        &mut self,
+        lid: Lid,
+        tenant: Option<u32>,
+        weight: u64,
+        is_switch: bool,
+    ) -> Result<(), String> {
+        self.next.fill(NO_LINK);
+        self.descend(tenant, weight);
+        self.ascend(tenant);
+        self.go_down(tenant);
+        self.go_up(lid, tenant);
+        if self.has_strays {
+            // What switches say to each other need not be free of deadlock.
+            let free = |at: u32| is_switch && !self.has_hosts[at as usize];
+            self.detours.fill(self.tree, self.shape, &self.reach, &mut self.next, free);
+            self.count_strays()?;
+        }
+        for (table, link) in self.tables.iter_mut().zip(&self.next) {
+            if *link != NO_LINK {
+                table.entries_mut()[usize::from(lid.0)] = self.chooser.port(*link);
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the switches that do not reach the target by going up and then down. Fails when one does not at all.
+    fn count_strays(&mut self) -> Result<(), String> {
+        for (at, link) in (0..).zip(&self.next) {
+            let together = self.shape.pieces[at as usize] == self.shape.pieces[self.reach.target as usize];
+            if self.reach.hops[at as usize] == UNREACHED && together {
+                self.detour_count += 1;
+                if *link == NO_LINK {
+                    let (from, to) = (self.name(at), self.name(self.reach.target));
+                    return Err(format!(
+                        "{from} reaches {to} by no path that is sure to be free of deadlock"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self, at: u32) -> &str {
+        &self.input.fabric.node(self.tree.node(at)).id
+    }
+
+    /// Chooses the main path: from a root down to the target (algorithm 3).
+    fn descend(&mut self, tenant: Option<u32>, weight: u64) {
+        let mut at = self.reach.target;
+        self.main.clear();
+        self.main.push(at);
+        while let Some(cable) = self.chooser.down(&self.state, at, tenant) {
+            self.state.down[cable] += 1;
+            self.state.weight[cable] += weight;
+            at = self.shape.ends[cable].1;
+            self.next[at as usize] = 2 * cable as Link;
+            self.main.push(at);
+            if let Some(tenant) = tenant {
+                let isolation = self.tenants.list[tenant as usize].isolation;
+                self.state.marks.add(at, tenant, isolation, 1);
+            }
+        }
+    }
+
+    /// Sends everybody below the main path up to it, where that takes the fewest cables (algorithm 4).
+    fn ascend(&mut self, tenant: Option<u32>) {
+        self.queue.clear();
+        self.queue.extend(&self.main);
+        let mut next = 0;
+        while let Some(at) = self.queue.get(next).copied() {
+            next += 1;
+            let hops = self.reach.hops[at as usize] + 1;
+            for (_, group) in self.tree.down(at) {
+                let lower = group.lower as usize;
+                let waits = self.next[lower] == NO_LINK && !self.reach.above[lower];
+                if !waits || self.reach.hops[lower] != hops {
+                    continue;
+                }
+                let mut cables = self.tree.cables(group).map(|(cable, _)| 2 * cable as Link + 1);
+                let link = match cables.clone().nth(1) {
+                    None => cables.next(),
+                    Some(_) => self.chooser.parallel(&self.state, cables, tenant),
+                };
+                let Some(link) = link else { continue };
+                self.state.up[(link / 2) as usize] += 1;
+                self.next[lower] = link;
+                self.queue.push(group.lower);
+            }
+        }
+    }
+
+    /// The other switches above the target go down, to the main path where they can.
+    fn go_down(&mut self, tenant: Option<u32>) {
+        for at in &self.reach.ancestors {
+            if self.next[*at as usize] != NO_LINK {
+                continue;
+            }
+            let groups =
+                || self.reach.down[*at as usize].iter().map(|place| &self.tree.groups[*place as usize]);
+            let joins = groups().any(|group| self.main.contains(&group.lower));
+            let useful = groups().filter(|group| !joins || self.main.contains(&group.lower));
+            let mut links =
+                useful.flat_map(|group| self.tree.cables(group)).map(|(cable, _)| 2 * cable as Link);
+            let link = match links.clone().nth(1) {
+                None => links.next(),
+                Some(_) => self.chooser.parallel(&self.state, links, tenant),
+            };
+            self.next[*at as usize] = link.unwrap_or(NO_LINK);
+        }
+    }
+
+    /// Those that are below none of the main path go up to one of those. In a whole tree they have no hosts, and
+    /// what only switches send takes any cable that is as short.
+    fn go_up(&mut self, lid: Lid, tenant: Option<u32>) {
+        self.now += 1;
+        for at in self.shape.from_roots.iter().rev() {
+            let hops = self.reach.hops[*at as usize];
+            if self.next[*at as usize] != NO_LINK || self.reach.above[*at as usize] || hops == UNREACHED {
+                continue;
+            }
+            let nearer = |group: &&Group| self.reach.hops[group.upper as usize] == hops - 1;
+            let groups = self.tree.up(*at).map(|(_, group)| group);
+            if !self.has_hosts[*at as usize] && self.passed[*at as usize] != self.now {
+                let count = groups.clone().count();
+                let turned = groups.clone().chain(groups).skip(usize::from(lid.0) % count);
+                let first = turned.take(count).find(nearer).and_then(|group| self.tree.cables(group).next());
+                self.next[*at as usize] = first.map_or(NO_LINK, |(cable, _)| 2 * cable as Link + 1);
+                continue;
+            }
+            let links = groups
+                .filter(nearer)
+                .flat_map(|group| self.tree.cables(group))
+                .map(|(cable, _)| 2 * cable as Link + 1);
+            if let Some(link) = self.chooser.parallel(&self.state, links, tenant) {
+                self.next[*at as usize] = link;
+                self.state.up[(link / 2) as usize] += 1;
+                self.passed[self.shape.to(link) as usize] = self.now;
+            }
+        }
+    }
+
+    /// Marks the links and the switches that traffic for the destination passes.
+    fn carry(&mut self, memberships: &[Membership], key: Option<u32>) {
+        for (tenant, full) in memberships.iter().filter(|_| key.is_some()) {
+            let partition = &self.tenants.list[*tenant as usize];
+            self.now += 1;
+            self.passed[self.reach.target as usize] = self.now;
+            for site in partition.sites.iter().filter(|site| *full || site.full) {
+                let mut at = site.switch;
+                while self.passed[at as usize] != self.now && self.next[at as usize] != NO_LINK {
+                    self.passed[at as usize] = self.now;
+                    let link = self.next[at as usize];
+                    let is_new = self.state.users.add(link, *tenant);
+                    at = self.shape.to(link);
+                    if is_new && at != self.reach.target {
+                        self.state.marks.add(at, *tenant, partition.isolation, 0);
+                    }
+                }
+            }
+        }
+    }
+
+    fn finish(self, input: &Input<'_>) -> Routed {
+        let mut routes = Routes { tables: vec![ForwardingTable::default(); input.fabric.nodes().len()] };
+        for (node, table) in self.tree.graph.nodes.iter().zip(self.tables) {
+            routes.tables[node.index()] = table;
+        }
+        Routed { routes, users: self.state.users, detours: self.detour_count }
+    }
+}

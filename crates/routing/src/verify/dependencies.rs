@@ -1,0 +1,149 @@
+//! The channel dependency graph (Dally and Seitz 1987): which channels packets hold while they want which others.
+
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
+
+use weft_wire::VirtualLane;
+
+use super::flow::Sink;
+use super::ground::Ground;
+
+/// A graph of nodes that are numbered from 0.
+pub(super) trait Digraph: Sync {
+    fn len(&self) -> usize;
+    /// Tells every node that `node` leads to, in order.
+    fn for_each(&self, node: u32, tell: impl FnMut(u32));
+}
+
+/// Which lanes of which channels are waited for by packets in which others. Many threads may add to it at once:
+/// nothing is ever taken out, so the order does not matter.
+#[derive(Debug)]
+pub(super) struct Dependencies<'a> {
+    pub(super) ground: &'a Ground<'a>,
+    /// By channel: where its entries begin, one for each channel that leaves the switch that it leads to.
+    first: Vec<usize>,
+    /// How many lanes an entry tells apart to begin with: 1 where no packet changes lanes, so that those it ends on are
+    /// those that it begins on.
+    planes: usize,
+    /// By entry and lane to begin with: the lanes to end on.
+    lanes: Vec<AtomicU16>,
+    /// By channel: the lanes that carry packets.
+    carried: Vec<AtomicU16>,
+}
+
+impl<'a> Dependencies<'a> {
+    /// An empty graph for lanes below `lane_count`.
+    pub(super) fn new(ground: &'a Ground<'a>, changing: bool, lane_count: usize) -> Self {
+        let planes = if changing { lane_count.max(1) } else { 1 };
+        let mut first = Vec::with_capacity(ground.to.len());
+        let mut entries = 0;
+        for to in &ground.to {
+            first.push(entries);
+            entries += ground.graph.ways(*to).len();
+        }
+        let zeros = |count| std::iter::repeat_with(AtomicU16::default).take(count).collect();
+        Self { ground, first, planes, lanes: zeros(entries * planes), carried: zeros(ground.to.len()) }
+    }
+
+    /// Whether packets may change lanes.
+    pub(super) fn changing(&self) -> bool {
+        self.planes > 1
+    }
+
+    /// The lanes on which a channel carries packets.
+    pub(super) fn carried(&self, channel: u32) -> u16 {
+        self.carried[channel as usize].load(Relaxed)
+    }
+
+    /// Tells every channel that packets in `channel` on a lane may want, with the lanes there.
+    fn each(&self, channel: u32, lane: usize, mut tell: impl FnMut(u32, u16)) {
+        let ways = self.ground.graph.row(self.ground.to[channel as usize]);
+        let first = self.first[channel as usize];
+        let plane = if self.changing() { lane } else { 0 };
+        let only = if self.changing() { u16::MAX } else { 1 << lane };
+        for (place, next) in ways.enumerate() {
+            let lanes = self.lanes[(first + place) * self.planes + plane].load(Relaxed) & only;
+            if lanes != 0 {
+                tell(next as u32, lanes);
+            }
+        }
+    }
+
+    /// How many channels carry packets on a lane, and how many other channels those want, each counted.
+    pub(super) fn count(&self, lane: usize) -> (usize, usize) {
+        let on_lane = |channel: &u32| self.carried(*channel) & 1 << lane != 0;
+        let (mut channels, mut wanted) = (0, 0);
+        for channel in (0..self.ground.to.len() as u32).filter(on_lane) {
+            channels += 1;
+            self.each(channel, lane, |_, lanes| wanted += lanes.count_ones() as usize);
+        }
+        (channels, wanted)
+    }
+}
+
+fn add(lanes: &AtomicU16, more: u16) {
+    // Most are there already, and reading is cheaper.
+    if lanes.load(Relaxed) & more != more {
+        lanes.fetch_or(more, Relaxed);
+    }
+}
+
+impl Sink for &Dependencies<'_> {
+    fn carry(&mut self, channel: u32, lanes: u16) {
+        add(&self.carried[channel as usize], lanes);
+    }
+
+    fn depend(&mut self, first: u32, held: u16, second: u32, wanted: u16) {
+        let entry = self.first[first as usize] + self.ground.place(second);
+        if !self.changing() {
+            add(&self.lanes[entry], wanted);
+            return;
+        }
+        let mut held = held;
+        while held != 0 {
+            add(&self.lanes[entry * self.planes + held.trailing_zeros() as usize], wanted);
+            held &= held - 1;
+        }
+    }
+}
+
+/// The channels of one lane, where no packet changes lanes. A node is a channel.
+#[derive(Debug)]
+pub(super) struct OneLane<'a>(pub(super) &'a Dependencies<'a>, pub(super) usize);
+
+impl Digraph for OneLane<'_> {
+    fn len(&self) -> usize {
+        self.0.ground.to.len()
+    }
+
+    fn for_each(&self, node: u32, mut tell: impl FnMut(u32)) {
+        self.0.each(node, self.1, |next, _| tell(next));
+    }
+}
+
+/// The channels of all lanes. A node is a channel and a lane.
+#[derive(Debug)]
+pub(super) struct AllLanes<'a>(pub(super) &'a Dependencies<'a>);
+
+impl AllLanes<'_> {
+    /// The channel and the lane of a node.
+    pub(super) fn place(&self, node: u32) -> (u32, VirtualLane) {
+        let planes = self.0.planes as u32;
+        (node / planes, VirtualLane((node % planes) as u8))
+    }
+}
+
+impl Digraph for AllLanes<'_> {
+    fn len(&self) -> usize {
+        self.0.ground.to.len() * self.0.planes
+    }
+
+    fn for_each(&self, node: u32, mut tell: impl FnMut(u32)) {
+        let (channel, lane) = self.place(node);
+        self.0.each(channel, usize::from(lane.0), |next, mut lanes| {
+            while lanes != 0 {
+                tell(next * self.0.planes as u32 + lanes.trailing_zeros());
+                lanes &= lanes - 1;
+            }
+        });
+    }
+}

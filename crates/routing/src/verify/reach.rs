@@ -1,0 +1,143 @@
+//! One pass over all LIDs, in blocks: who arrives, by how many channels, and which channels wait for which.
+
+use rayon::prelude::*;
+use weft_topology::PortRef;
+use weft_wire::PortNum;
+
+use crate::closer::BATCH;
+use crate::tables::Routes;
+use crate::trace::{TraceError, trace};
+
+use super::block::{Block, UNREACHED};
+use super::dependencies::Dependencies;
+use super::flow::{Journey, Spread, flow};
+use super::ground::{End, Ground};
+use super::legality::{Turns, Up};
+use super::order::{Exits, NEVER, Order};
+use super::report::{COUNTER_EXAMPLES_MAX, Report};
+use super::rows::Rows;
+use super::sources::{Part, Sent, Sources};
+
+/// What the pass is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pass<'a> {
+    pub(super) ground: &'a Ground<'a>,
+    pub(super) routes: &'a Routes,
+    /// By channel: whether it leads up, where that matters.
+    pub(super) ups: Option<&'a [bool]>,
+    /// Who sends by which lanes, where that matters.
+    pub(super) flows: Option<Flows<'a>>,
+}
+
+/// Who sends by which lanes, and where to write down which channels wait for which.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flows<'a> {
+    pub(super) rows: &'a Rows,
+    pub(super) sources: &'a Sources<'a>,
+    pub(super) dependencies: &'a Dependencies<'a>,
+}
+
+impl Pass<'_> {
+    /// Follows everything.
+    pub(super) fn run(&self) -> (Report, Turns) {
+        let found: Vec<Found> = self
+            .ground
+            .ends
+            .par_chunks(BATCH)
+            .map_init(Worker::default, |worker, ends| worker.block(self, ends))
+            .collect();
+        let mut report = Report { unattached: self.ground.unattached, ..Report::default() };
+        let (mut turns, mut between_switches) = (Turns::default(), Vec::new());
+        for found in found {
+            report.append(found.report);
+            turns.append(found.turns);
+            between_switches.extend(found.between_switches);
+        }
+        // Ways that somebody sends by are shown first.
+        report.append(Report { counter_examples: between_switches, ..Report::default() });
+        (report, turns)
+    }
+}
+
+/// What there is to say of a block.
+#[derive(Debug, Default)]
+struct Found {
+    report: Report,
+    turns: Turns,
+    /// The first failures that are in nobody's way.
+    between_switches: Vec<TraceError>,
+}
+
+/// A thread's room to work in.
+#[derive(Debug, Default)]
+struct Worker {
+    block: Block,
+    order: Order,
+    sent: Sent,
+    lanes: Vec<u16>,
+    spread: Spread,
+    up: Up,
+}
+
+impl Worker {
+    fn block(&mut self, pass: &Pass<'_>, ends: &[End]) -> Found {
+        let mut found = Found::default();
+        let ground = pass.ground;
+        self.block.read(ground, pass.routes, ends);
+        self.block.measure(ground, ends);
+        let parts: Vec<Part> = ends.iter().map(|end| (*end, true)).collect();
+        let constant = pass.flows.and_then(|flows| Some((flows, flows.rows.constant()?)));
+        if let Some((flows, bits)) = constant {
+            self.sent.find(ground, flows.sources, bits, &parts);
+        }
+        for (place, part) in parts.iter().enumerate() {
+            let exits = self.block.exits(place);
+            self.order.sort(ground, Exits::of(exits));
+            self.order.count(ground, exits);
+            if let Some((flows, _)) = constant {
+                self.lanes.clear();
+                self.lanes.extend_from_slice(self.sent.lanes(place));
+                flow(ground, &self.order, Exits::of(exits), &mut self.lanes, &mut &*flows.dependencies);
+            } else if let Some(flows) = pass.flows {
+                let (rows, exits) = (flows.rows, Exits::of(exits));
+                let journey = Journey { ground, rows, part, order: &self.order, exits };
+                self.spread.run(&journey, flows.sources, &mut &*flows.dependencies);
+            }
+            self.tally(pass, place, &part.0, &mut found);
+            if let Some(ups) = pass.ups {
+                self.up.find(pass, ups, (&self.order, exits), &part.0, &mut found.turns);
+            }
+        }
+        found
+    }
+
+    fn tally(&self, pass: &Pass<'_>, place: usize, end: &End, found: &mut Found) {
+        let (least, hops) = (self.block.least(place), &self.order.hops);
+        for (switch, (least, hops)) in least.iter().zip(hops).enumerate() {
+            match (*least, *hops) {
+                (UNREACHED, _) => found.report.disconnected += 1,
+                (_, NEVER) => {
+                    let in_use = end.host || pass.ground.has_hosts[switch];
+                    found.failure(in_use, || {
+                        let from = PortRef::new(pass.ground.graph.nodes[switch], PortNum::ZERO);
+                        trace(pass.ground.fabric, pass.ground.lids, pass.routes, from, end.lid).err()
+                    });
+                }
+                (least, hops) => found.report.arrival(hops, u32::from(least)),
+            }
+        }
+    }
+}
+
+impl Found {
+    fn failure(&mut self, in_use: bool, error: impl FnOnce() -> Option<TraceError>) {
+        let report = &mut self.report;
+        report.pairs += 1;
+        report.failures += 1;
+        report.between_switches += u64::from(!in_use);
+        let examples = if in_use { &mut report.counter_examples } else { &mut self.between_switches };
+        if examples.len() < COUNTER_EXAMPLES_MAX {
+            examples.extend(error());
+        }
+    }
+}

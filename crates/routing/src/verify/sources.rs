@@ -1,0 +1,137 @@
+//! Who sends, and by which levels.
+
+use crate::lanes::ServiceLevels;
+
+use super::ground::{End, Ground};
+use super::rows::{Bits, Rows};
+
+/// LIDs on one switch that nobody can tell apart by the lanes that their packets take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Group {
+    pub(super) switch: u32,
+    /// The port by which they come in, or a lower one from which packets go on alike.
+    pub(super) entry: u8,
+    /// The levels that they can send.
+    sends: u16,
+    /// By routing: the source class.
+    classes: [Option<u16>; 2],
+    host: bool,
+    full: bool,
+}
+
+/// What of a destination decides who sends to it and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Target {
+    /// By routing: the destination class.
+    classes: [Option<u16>; 2],
+    host: bool,
+    full: bool,
+}
+
+/// A LID that takes part, and whether it is a full member of the partition in question.
+pub(super) type Part = (End, bool);
+
+/// All who send, by switch, under one routing or two that are in force at the same time.
+#[derive(Debug)]
+pub(super) struct Sources<'a> {
+    levels: &'a [&'a ServiceLevels],
+    groups: Vec<Group>,
+    /// By switch: where its groups begin.
+    first: Vec<u32>,
+}
+
+impl<'a> Sources<'a> {
+    pub(super) fn new(
+        ground: &Ground<'_>,
+        rows: &Rows,
+        levels: &'a [&'a ServiceLevels],
+        parts: &[Part],
+    ) -> Self {
+        let mut groups: Vec<Group> = parts
+            .iter()
+            .map(|(end, full)| Group {
+                switch: end.switch,
+                entry: rows.kind(end.switch, end.at).0,
+                sends: rows.sends(end.port),
+                classes: classes(levels, |levels| levels.source_class(end.lid)),
+                host: end.host,
+                full: *full,
+            })
+            .collect();
+        groups.sort_unstable();
+        groups.dedup();
+        let mut first = vec![0; ground.len() + 1];
+        for group in &groups {
+            first[group.switch as usize + 1] += 1;
+        }
+        for at in 1..first.len() {
+            first[at] += first[at - 1];
+        }
+        Self { levels, groups, first }
+    }
+
+    pub(super) fn target(&self, (end, full): &Part) -> Target {
+        let classes = classes(self.levels, |levels| levels.destination_class(end.lid));
+        Target { classes, host: end.host, full: *full }
+    }
+
+    /// Those on one switch.
+    pub(super) fn on(&self, switch: u32) -> &[Group] {
+        &self.groups[self.first[switch as usize] as usize..self.first[switch as usize + 1] as usize]
+    }
+
+    /// The levels by which a group sends to a target, as bits; none where they do not talk.
+    pub(super) fn levels(&self, group: &Group, target: &Target) -> u16 {
+        if !(group.host || target.host) || !(group.full || target.full) {
+            return 0;
+        }
+        let classes = group.classes.iter().zip(&target.classes);
+        let level = |(levels, (source, destination)): (&&ServiceLevels, (&Option<u16>, &Option<u16>))| {
+            1 << levels.level(*source, *destination)
+        };
+        self.levels.iter().zip(classes).map(level).fold(0, |all, level: u16| all | level) & group.sends
+    }
+}
+
+fn classes(levels: &[&ServiceLevels], class: impl Fn(&ServiceLevels) -> Option<u16>) -> [Option<u16>; 2] {
+    std::array::from_fn(|at| levels.get(at).and_then(|levels| class(levels)))
+}
+
+/// For a block of destinations: by which lanes each switch's own end ports send, where no packet changes lanes.
+#[derive(Debug, Default)]
+pub(super) struct Sent {
+    /// By slot, then by switch.
+    lanes: Vec<u16>,
+    /// By destination: its slot. Those that everybody sends to alike share one.
+    slots: Vec<usize>,
+    switches: usize,
+}
+
+impl Sent {
+    pub(super) fn find(&mut self, ground: &Ground<'_>, sources: &Sources<'_>, bits: &Bits, parts: &[Part]) {
+        let mut targets: Vec<Target> = parts.iter().map(|part| sources.target(part)).collect();
+        self.slots.clear();
+        let all = targets.clone();
+        targets.sort_unstable();
+        targets.dedup();
+        self.slots.extend(all.iter().map(|target| targets.partition_point(|other| other < target)));
+        self.switches = ground.len();
+        self.lanes.clear();
+        self.lanes.resize(targets.len() * self.switches, 0);
+        for group in &sources.groups {
+            for (lanes, target) in self.lanes.chunks_exact_mut(self.switches).zip(&targets) {
+                let mut levels = sources.levels(group, target);
+                while levels != 0 {
+                    lanes[group.switch as usize] |= bits[levels.trailing_zeros() as usize];
+                    levels &= levels - 1;
+                }
+            }
+        }
+    }
+
+    /// By switch: the lanes by which its end ports send to the destination at this place.
+    pub(super) fn lanes(&self, place: usize) -> &[u16] {
+        let slot = self.slots[place];
+        &self.lanes[slot * self.switches..(slot + 1) * self.switches]
+    }
+}

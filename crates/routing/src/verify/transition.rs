@@ -1,0 +1,303 @@
+//! Two routings that are in force at the same time: some switches have the old tables still and others the new.
+
+use std::fmt;
+
+use rayon::prelude::*;
+use serde::Serialize;
+use weft_topology::Fabric;
+use weft_wire::{Lid, PortNum};
+
+use crate::closer::BATCH;
+use crate::lids::Lids;
+use crate::routing::Routing;
+
+use super::block::{Block, UNREACHED};
+use super::cycle::shortest_cycle;
+use super::deadlock::{Cycle, LaneUse, cycles, lane_use};
+use super::dependencies::{Dependencies, Digraph};
+use super::flow::{Journey, Spread, flow};
+use super::ground::{End, Ground, LOST};
+use super::order::{Exits, Order};
+use super::report::COUNTER_EXAMPLES_MAX;
+use super::rows::Rows;
+use super::sources::{Part, Sent, Sources};
+use super::witness::Witness;
+
+/// What [`verify_transition`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TransitionVerdict {
+    /// How many pairs of a switch and a LID that cables connect.
+    pub pairs: u64,
+    /// For how many of these the old table's entry leads nowhere.
+    pub lost_before: u64,
+    /// For how many of these the new table's entry leads nowhere.
+    pub lost_after: u64,
+    /// The first switches and LIDs of those, and whose tables.
+    pub lost_examples: Vec<LostEntry>,
+    /// For how many LIDs packets may go round in a loop, by some mixture of tables.
+    pub loops: u64,
+    /// The shortest loop of each of the first of these.
+    pub loop_examples: Vec<MixedLoop>,
+    /// What is on each lane, by all mixtures together.
+    pub lanes: Vec<LaneUse>,
+    /// Per lane the shortest cycle of channels that may wait for each other, with packets by old and new tables and
+    /// levels under way at the same time.
+    pub cycles: Vec<Cycle>,
+}
+
+/// Whose tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tables {
+    /// Those before.
+    Old,
+    /// Those after.
+    New,
+    /// The entry is the same in both.
+    Both,
+}
+
+/// An entry that leads nowhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LostEntry {
+    /// The id of the switch.
+    pub switch: String,
+    /// The LID.
+    pub lid: Lid,
+    /// Whose.
+    pub tables: Tables,
+}
+
+/// One switch of a loop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MixedHop {
+    /// Its id.
+    pub switch: String,
+    /// The port by which it sends on.
+    pub exit: PortNum,
+    /// Whose table says so.
+    pub tables: Tables,
+}
+
+/// A loop that packets for a LID go round in, if each of its switches has the tables named.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MixedLoop {
+    /// The LID.
+    pub lid: Lid,
+    /// The switches; the last sends to the first.
+    pub hops: Vec<MixedHop>,
+}
+
+/// Verifies that nothing goes wrong while switches change one by one from the `old` routing to the `new` one, in whatever
+/// order: for every mixture of tables, no entry is missing, no packet goes round in a loop, and no channels wait
+/// for each other, even when packets that went by other mixtures are still under way. Levels and lanes are mixed
+/// likewise. `lanes` is the number of data lanes, 1 to 15.
+///
+/// `fabric` and `lids` are those of the meantime.
+pub fn verify_transition(
+    fabric: &Fabric,
+    lids: &Lids,
+    old: &Routing,
+    new: &Routing,
+    lanes: u8,
+) -> TransitionVerdict {
+    let ground = Ground::new(fabric, lids);
+    let rows = Rows::new(&ground, &[&old.lanes, &new.lanes], lanes);
+    let levels = [&old.levels, &new.levels];
+    let parts: Vec<Part> = ground.ends.iter().map(|end| (*end, true)).collect();
+    let sources = Sources::new(&ground, &rows, &levels, &parts);
+    let dependencies = Dependencies::new(&ground, rows.constant().is_none(), rows.lane_count());
+    let pass = Pass { ground: &ground, rows: &rows, sources: &sources, routings: [old, new] };
+    let found: Vec<TransitionVerdict> = parts
+        .par_chunks(BATCH)
+        .map_init(Worker::default, |worker, parts| worker.block(&pass, parts, &dependencies))
+        .collect();
+    let mut all = TransitionVerdict::default();
+    for found in found {
+        all.append(found);
+    }
+    let tables = [&old.routes, &new.routes];
+    let witness = Witness { ground: &ground, rows: &rows, levels: &levels, tables: &tables, parts: &parts };
+    TransitionVerdict { lanes: lane_use(&dependencies), cycles: cycles(&dependencies, &witness), ..all }
+}
+
+struct Pass<'a> {
+    ground: &'a Ground<'a>,
+    rows: &'a Rows,
+    sources: &'a Sources<'a>,
+    routings: [&'a Routing; 2],
+}
+
+#[derive(Debug, Default)]
+struct Worker {
+    blocks: [Block; 2],
+    order: Order,
+    sent: Sent,
+    lanes: Vec<u16>,
+    spread: Spread,
+}
+
+impl Worker {
+    fn block(
+        &mut self,
+        pass: &Pass<'_>,
+        parts: &[Part],
+        dependencies: &Dependencies<'_>,
+    ) -> TransitionVerdict {
+        let Pass { ground, rows, sources, routings } = pass;
+        let mut verdict = TransitionVerdict::default();
+        let ends: Vec<End> = parts.iter().map(|(end, _)| *end).collect();
+        for (block, routing) in self.blocks.iter_mut().zip(routings) {
+            block.read(ground, &routing.routes, &ends);
+        }
+        self.blocks[0].measure(ground, &ends);
+        let constant = rows.constant();
+        if let Some(bits) = constant {
+            self.sent.find(ground, sources, bits, parts);
+        }
+        for (place, part) in parts.iter().enumerate() {
+            let tables = [self.blocks[0].exits(place), self.blocks[1].exits(place)];
+            let exits = Exits { first: tables[0], second: Some(tables[1]) };
+            self.order.sort(ground, exits);
+            let journey = Journey { ground, rows, part, order: &self.order, exits };
+            if constant.is_some() {
+                self.lanes.clear();
+                self.lanes.extend_from_slice(self.sent.lanes(place));
+                flow(ground, &self.order, exits, &mut self.lanes, &mut &*dependencies);
+            } else {
+                self.spread.run(&journey, sources, &mut &*dependencies);
+            }
+            verdict.count_lost(ground, self.blocks[0].least(place), &part.0, tables);
+            if self.order.has_loop() {
+                verdict.loops += 1;
+                if verdict.loop_examples.len() < COUNTER_EXAMPLES_MAX {
+                    verdict.loop_examples.extend(find_loop(&journey));
+                }
+            }
+        }
+        verdict
+    }
+}
+
+/// Where packets for one LID may go by some mixture of tables. A node is a switch.
+struct Mixture<'a>(&'a Journey<'a>);
+
+impl Digraph for Mixture<'_> {
+    fn len(&self) -> usize {
+        self.0.ground.len()
+    }
+
+    fn for_each(&self, node: u32, mut tell: impl FnMut(u32)) {
+        self.0.exits.channels(node).for_each(|(_, channel)| tell(self.0.ground.to[channel as usize]));
+    }
+}
+
+fn find_loop(journey: &Journey<'_>) -> Option<MixedLoop> {
+    let ground = journey.ground;
+    let switches = shortest_cycle(&Mixture(journey))?;
+    let hop = |at: usize| {
+        let (switch, next) = (switches[at], switches[(at + 1) % switches.len()]);
+        let (table, channel) =
+            journey.exits.channels(switch).find(|(_, channel)| ground.to[*channel as usize] == next)?;
+        let second = journey.exits.second.map(|second| second[switch as usize]);
+        let same = journey.exits.first[switch as usize] == channel && second == Some(channel);
+        let tables = if same { Tables::Both } else { [Tables::Old, Tables::New][table] };
+        let id = ground.fabric.node(ground.graph.nodes[switch as usize]).id.clone();
+        Some(MixedHop { switch: id, exit: ground.from[channel as usize].1, tables })
+    };
+    Some(MixedLoop { lid: journey.part.0.lid, hops: (0..switches.len()).filter_map(hop).collect() })
+}
+
+impl TransitionVerdict {
+    /// Whether every packet arrives by every mixture of tables.
+    pub fn is_sound(&self) -> bool {
+        self.lost_before == 0 && self.lost_after == 0 && self.loops == 0
+    }
+
+    /// Whether no channels may wait for each other meanwhile.
+    pub fn is_deadlock_free(&self) -> bool {
+        self.cycles.is_empty()
+    }
+
+    fn count_lost(&mut self, ground: &Ground<'_>, least: &[u16], end: &End, tables: [&[u32]; 2]) {
+        for switch in (0..least.len()).filter(|switch| least[*switch] != UNREACHED) {
+            self.pairs += 1;
+            let lost = tables.map(|exits| exits[switch] == LOST);
+            self.lost_before += u64::from(lost[0]);
+            self.lost_after += u64::from(lost[1]);
+            let tables = match lost {
+                [false, false] => continue,
+                [true, false] => Tables::Old,
+                [false, true] => Tables::New,
+                [true, true] => Tables::Both,
+            };
+            if self.lost_examples.len() < COUNTER_EXAMPLES_MAX {
+                let id = ground.fabric.node(ground.graph.nodes[switch]).id.clone();
+                self.lost_examples.push(LostEntry { switch: id, lid: end.lid, tables });
+            }
+        }
+    }
+
+    /// Adds what was found for later LIDs.
+    fn append(&mut self, later: Self) {
+        self.pairs += later.pairs;
+        self.lost_before += later.lost_before;
+        self.lost_after += later.lost_after;
+        self.loops += later.loops;
+        self.lost_examples.extend(later.lost_examples);
+        self.lost_examples.truncate(COUNTER_EXAMPLES_MAX);
+        self.loop_examples.extend(later.loop_examples);
+        self.loop_examples.truncate(COUNTER_EXAMPLES_MAX);
+    }
+}
+
+impl fmt::Display for Tables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Old => "old",
+            Self::New => "new",
+            Self::Both => "both",
+        })
+    }
+}
+
+impl fmt::Display for LostEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} has no way to LID {} by its tables: {}", self.switch, self.lid, self.tables)
+    }
+}
+
+impl fmt::Display for MixedLoop {
+    /// `to LID 7: S-a[3] (old) -> S-b[2] (both) -> S-a`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "to LID {}: ", self.lid)?;
+        for hop in &self.hops {
+            write!(f, "{}[{}] ({}) -> ", hop.switch, hop.exit, hop.tables)?;
+        }
+        f.write_str(self.hops.first().map_or("", |hop| &hop.switch))
+    }
+}
+
+impl fmt::Display for TransitionVerdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} pairs, {} without a way before and {} after, {} LIDs with a loop in between",
+            self.pairs, self.lost_before, self.lost_after, self.loops
+        )?;
+        super::verdict::write_lanes(f, &self.lanes)?;
+        if self.is_deadlock_free() {
+            f.write_str("; free of deadlock")?;
+        }
+        for lost in &self.lost_examples {
+            write!(f, "\n  {lost}")?;
+        }
+        for mixed in &self.loop_examples {
+            write!(f, "\n  loop {mixed}")?;
+        }
+        for cycle in &self.cycles {
+            write!(f, "\n  {cycle}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! The arguments that routing engines read.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// What engines are told.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Routing")]
+pub(crate) struct EngineArgs {
+    /// The most data lanes that a routing may use; 8 by default
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..=15))]
+    pub(crate) lanes: Option<u8>,
+
+    /// Threads that compute; by default one for every core
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    pub(crate) threads: usize,
+
+    /// The switches that are roots: a file of GUIDs
+    #[arg(long, value_name = "FILE")]
+    pub(crate) roots: Option<PathBuf>,
+
+    /// The compute nodes: a file of port or node GUIDs
+    #[arg(long, visible_alias = "cn", value_name = "FILE")]
+    pub(crate) compute_nodes: Option<PathBuf>,
+
+    /// The I/O nodes: a file of port or node GUIDs
+    #[arg(long, visible_alias = "io", value_name = "FILE")]
+    pub(crate) io_nodes: Option<PathBuf>,
+
+    /// How many hops towards the leaves an I/O node's path may take before it goes up
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) max_reverse_hops: Option<u8>,
+
+    /// The order in which hosts are routed: a file of port or node GUIDs
+    #[arg(long, value_name = "FILE")]
+    pub(crate) order: Option<PathBuf>,
+
+    /// Who may talk to whom, and how well each partition is to be isolated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) partitions: Option<PathBuf>,
+
+    /// How much traffic hosts receive: a file of port or node GUIDs with weights
+    #[arg(long, value_name = "FILE")]
+    pub(crate) weights: Option<PathBuf>,
+
+    /// How much data hosts received, of which weights are made: a file of port or node GUIDs with counts
+    #[arg(long, value_name = "FILE", conflicts_with = "weights")]
+    pub(crate) received: Option<PathBuf>,
+
+    /// How much traffic virtual machines receive: a file of LIDs with weights
+    #[arg(long, value_name = "FILE")]
+    pub(crate) vm_weights: Option<PathBuf>,
+
+    /// The share of isolation where it is weighed against weights, 0 to 1; the rest is the weights'
+    #[arg(long, value_name = "SHARE", value_parser = thousandths)]
+    pub(crate) isolation_share: Option<u32>,
+}
+
+/// A share from 0 to 1, in thousandths.
+fn thousandths(text: &str) -> Result<u32, String> {
+    let share: f64 = text.parse().map_err(|_| "a share is a number from 0 to 1".to_owned())?;
+    if !(0.0..=1.0).contains(&share) {
+        return Err("a share is a number from 0 to 1".into());
+    }
+    Ok((share * 1000.0).round() as u32)
+}

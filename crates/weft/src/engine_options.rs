@@ -1,0 +1,114 @@
+//! What routing engines are told, from arguments and the files that they name.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use weft_routing::files::partitions::PartitionsFile;
+use weft_routing::files::{parse_counters, parse_guids, parse_vm_weights, parse_weights};
+use weft_routing::{Chain, ChainError, EngineOptions, Partitions, WEIGHT_OF_A_HOST, WEIGHTS, learn_weights};
+use weft_topology::Fabric;
+
+use crate::cli::EngineArgs;
+use crate::failure::Failure;
+
+/// What routing engines are told.
+pub(crate) struct Told {
+    pub(crate) options: EngineOptions,
+    /// The fields of the options that the user gave.
+    given: Vec<&'static str>,
+}
+
+impl Told {
+    /// Reads all files that the arguments name. Their GUIDs must be `fabric`'s, where it is known.
+    pub(crate) fn load(fabric: Option<&Fabric>, args: &EngineArgs) -> anyhow::Result<Self> {
+        let mut options = EngineOptions { threads: args.threads, ..EngineOptions::default() };
+        let mut given = Vec::new();
+        let mut note = |option: &'static str, is_given: bool| given.extend(is_given.then_some(option));
+        note("lanes", args.lanes.is_some());
+        note("roots", args.roots.is_some());
+        note("compute_nodes", args.compute_nodes.is_some());
+        note("io_nodes", args.io_nodes.is_some());
+        note("max_reverse_hops", args.max_reverse_hops.is_some());
+        note("order", args.order.is_some());
+        note("partitions", args.partitions.is_some());
+        note("weights", args.weights.is_some() || args.received.is_some());
+        note("vm_weights", args.vm_weights.is_some());
+        note("isolation_share", args.isolation_share.is_some());
+        options.lanes = args.lanes.unwrap_or(options.lanes);
+        options.max_reverse_hops = args.max_reverse_hops.unwrap_or(options.max_reverse_hops);
+        options.isolation_share = args.isolation_share.unwrap_or(options.isolation_share);
+        for (path, list) in [
+            (&args.roots, &mut options.roots),
+            (&args.compute_nodes, &mut options.compute_nodes),
+            (&args.io_nodes, &mut options.io_nodes),
+            (&args.order, &mut options.order),
+        ] {
+            let Some(path) = path else { continue };
+            *list = parsed(path, parse_guids)?;
+            let Some(fabric) = fabric else { continue };
+            let unknown = list
+                .iter()
+                .find(|guid| fabric.by_guid(**guid).or_else(|| fabric.by_port_guid(**guid)).is_none());
+            if let Some(guid) = unknown {
+                return Err(Failure::bad_input(format!("{}: {guid} is nobody's GUID", path.display()))
+                    .hint("`weft topo show FILE` lists the GUIDs")
+                    .into());
+            }
+        }
+        if let Some(path) = &args.weights {
+            options.weights = parsed(path, |file, text| parse_weights(file, text, WEIGHTS))?;
+        }
+        if let Some(path) = &args.received {
+            let received = parsed(path, parse_counters)?;
+            options.weights = learn_weights(&received, *WEIGHTS.start(), *WEIGHTS.end());
+        }
+        if let Some(path) = &args.vm_weights {
+            options.vm_weights =
+                parsed(path, |file, text| parse_vm_weights(file, text, 0..=WEIGHT_OF_A_HOST))?;
+        }
+        if let Some(path) = &args.partitions {
+            let fabric = fabric.ok_or_else(|| {
+                Failure::bad_input("--partitions needs the cabling's file, which an ibsim has for itself")
+            })?;
+            options.partitions = Some(load_partitions(path, fabric)?);
+        }
+        Ok(Self { options, given })
+    }
+
+    /// The engines of a list, if one of them reads each option that the user gave.
+    pub(crate) fn chain(&self, list: &str) -> anyhow::Result<Chain> {
+        let chain = list.parse::<Chain>().map_err(|error| bad_chain(&error))?;
+        chain.check_options(&self.given).map_err(|error| bad_chain(&error))?;
+        Ok(chain)
+    }
+}
+
+fn bad_chain(error: &ChainError) -> Failure {
+    let text = match error {
+        ChainError::Unread { option, engines } => {
+            format!("--{} means nothing to {engines}", option.replace('_', "-"))
+        }
+        _ => error.to_string(),
+    };
+    Failure::bad_input(text).hint("`weft routes engines` lists the engines and the options that each reads")
+}
+
+/// The partitions of a fabric, with the members that they have there. The subnet manager is where `weft up` would attach it.
+pub(crate) fn load_partitions(path: &Path, fabric: &Fabric) -> anyhow::Result<Partitions> {
+    let file = parsed(path, PartitionsFile::parse)?;
+    let manager = fabric.attach_place().and_then(|port| fabric.port(port)).map(|port| port.guid);
+    Ok(file.resolve(fabric, manager))
+}
+
+/// Reads a file of the user's. What is wrong with it is exit code 2.
+pub(crate) fn parsed<T, E: Display>(
+    path: &Path,
+    parse: impl FnOnce(&str, &str) -> Result<T, E>,
+) -> anyhow::Result<T> {
+    let name = path.display().to_string();
+    let bytes =
+        std::fs::read(path).map_err(|error| Failure::bad_input(format!("cannot read {name}: {error}")))?;
+    // What is no UTF-8 can only be in a description, and those are for people.
+    let text = String::from_utf8_lossy(&bytes);
+    parse(&name, &text).map_err(|error| Failure::bad_input(error.to_string()).into())
+}

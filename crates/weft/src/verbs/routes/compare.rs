@@ -1,0 +1,100 @@
+//! `weft routes compare`
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use serde::Serialize;
+use weft_routing::quality::{
+    Comparison, Participants, PatternError, SimulateOptions, Traffic, compare, hosts, members,
+};
+use weft_routing::{Engine, Input, Refusal, Routing};
+use weft_wire::Lid;
+
+use super::compute::refused;
+use super::inputs::Inputs;
+use super::{in_pool, while_saying};
+use crate::cli::CompareArgs;
+use crate::failure::Failure;
+use crate::output::{print, print_json, say};
+
+/// What was found, for programs.
+#[derive(Serialize)]
+struct Found<'a> {
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+    /// How long each engine computed.
+    took_seconds: BTreeMap<&'a str, f64>,
+    /// What engines said that do not serve the fabric.
+    refusals: Vec<String>,
+}
+
+pub(super) fn run(args: &CompareArgs) -> anyhow::Result<()> {
+    let inputs = Inputs::load(&args.file, &args.routing)?;
+    inputs.told.chain(&args.engines.join(","))?;
+    let traffic: Traffic = args.pattern.parse().map_err(|error: PatternError| {
+        Failure::bad_input(error.to_string()).hint("`weft routes compare --help` lists the patterns")
+    })?;
+    let participants = participants(args, &inputs, traffic)?;
+    let (mut routed, mut refusals) = (Vec::new(), Vec::new());
+    let mut took_seconds = BTreeMap::new();
+    for engine in args.engines.iter().filter_map(|name| Engine::by_name(name)) {
+        let begin = Instant::now();
+        let made = while_saying(&format!("{} computes", engine.name), || route(engine, &inputs));
+        took_seconds.insert(engine.name, begin.elapsed().as_secs_f64());
+        match made {
+            Ok(routing) => routed.push((engine.name, routing)),
+            Err(refusal) => refusals.push(refusal),
+        }
+    }
+    if routed.is_empty() {
+        return Err(refused(&refusals).into());
+    }
+    let routings: Vec<(&str, &Routing)> = routed.iter().map(|(name, routing)| (*name, routing)).collect();
+    let options = SimulateOptions { runs: args.runs, seed: args.seed, ..SimulateOptions::default() };
+    let comparison = while_saying("running traffic", || {
+        in_pool(args.routing.engine.threads, || {
+            compare(&inputs.fabric, &inputs.lids, &routings, &participants, traffic, &options)
+        })
+    })??;
+    if args.json {
+        let refusals = refusals.iter().map(ToString::to_string).collect();
+        return print_json(&Found { comparison: &comparison, took_seconds, refusals });
+    }
+    print(&format!("{comparison}\n"))?;
+    refusals.iter().for_each(|refusal| say(&refusal.to_string()));
+    Ok(())
+}
+
+fn route(engine: &Engine, inputs: &Inputs) -> Result<Routing, Refusal> {
+    engine.route(&Input { fabric: &inputs.fabric, lids: &inputs.lids, options: &inputs.told.options })
+}
+
+/// Who sends and receives: all hosts or a partition's, in two groups where two patterns run against each other.
+fn participants(args: &CompareArgs, inputs: &Inputs, traffic: Traffic) -> anyhow::Result<Participants> {
+    let lids: Vec<Lid> = match &args.partition {
+        None => hosts(&inputs.fabric, &inputs.lids),
+        Some(name) => {
+            let list = inputs.told.options.partitions.iter().flat_map(|partitions| &partitions.list);
+            let Some(partition) = list.clone().find(|partition| partition.name == *name) else {
+                let names: Vec<&str> = list.map(|partition| partition.name.as_str()).collect();
+                return Err(Failure::bad_input(format!("no partition is called `{name}`"))
+                    .hint(format!("there are {}", names.join(", ")))
+                    .into());
+            };
+            members(&inputs.fabric, &inputs.lids, partition)
+        }
+    };
+    if lids.len() < 2 {
+        return Err(Failure::bad_input("traffic takes two hosts at least").into());
+    }
+    match traffic {
+        Traffic::Alone(_) if args.victims.is_some() => {
+            Err(Failure::bad_input("--victims means nothing to one pattern alone").into())
+        }
+        Traffic::Alone(_) => Ok(Participants::all(lids)),
+        Traffic::Versus(..) => {
+            let count = args.victims.unwrap_or(lids.len() / 2);
+            Ok(Participants::drawn(lids, count, args.seed))
+        }
+    }
+}

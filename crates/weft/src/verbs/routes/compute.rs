@@ -1,0 +1,88 @@
+//! `weft routes compute`
+
+use std::time::Instant;
+
+use anyhow::Context;
+use serde::Serialize;
+use weft_routing::files::write_dot;
+use weft_routing::{EngineReport, Refusal};
+
+use super::inputs::Inputs;
+use super::{folder, while_saying};
+use crate::cli::ComputeArgs;
+use crate::failure::Failure;
+use crate::output::{print, print_json};
+use crate::verbs::{count_of, seconds};
+
+/// What came of it.
+#[derive(Serialize)]
+struct Computed<'a> {
+    switches: usize,
+    hosts: usize,
+    lids: usize,
+    took_seconds: f64,
+    #[serde(flatten)]
+    report: &'a EngineReport,
+}
+
+pub(super) fn run(args: &ComputeArgs) -> anyhow::Result<()> {
+    let inputs = Inputs::load(&args.file, &args.routing)?;
+    let chain = inputs.told.chain(&args.engine)?;
+    let (fabric, lids) = (&inputs.fabric, &inputs.lids);
+    let begin = Instant::now();
+    let routed = while_saying("computing tables", || chain.route(fabric, lids, &inputs.told.options));
+    let took = begin.elapsed();
+    let hint = "minhop serves what others do not; it is the last resort unless the list has `no_fallback`";
+    let routing = routed.map_err(|refusals| refused(&refusals).hint(hint))?;
+    if let Some(path) = &args.dump {
+        while_saying("writing files", || folder::write(path, fabric, lids, &routing))?;
+    }
+    if let Some(path) = &args.dot {
+        let graph = write_dot(fabric, lids, &routing.routes);
+        std::fs::write(path, graph).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let counts = fabric.counts();
+    let computed = Computed {
+        switches: counts.switches,
+        hosts: counts.hosts,
+        lids: lids.iter().map(|lids| lids.iter().count()).sum(),
+        took_seconds: took.as_secs_f64(),
+        report: &routing.report,
+    };
+    if args.json {
+        return print_json(&computed);
+    }
+    let report = computed.report;
+    let mut text = format!(
+        "{}: switches: {}, hosts: {}, LIDs: {}, computed in {} s, {}\n",
+        report.engine,
+        computed.switches,
+        computed.hosts,
+        computed.lids,
+        seconds(took),
+        count_of(usize::from(report.lanes), "data lane"),
+    );
+    if let Some(ranks) = report.ranks {
+        text.push_str(&format!("{}, roots: {}\n", count_of(ranks, "rank"), shortened(&report.roots)));
+    }
+    for sentence in report.fallbacks.iter().chain(&report.unsatisfied).chain(&report.notes) {
+        text.push_str(&format!("{sentence}\n"));
+    }
+    print(&text)
+}
+
+/// Some of many names.
+fn shortened(names: &[String]) -> String {
+    const SHOWN_MAX: usize = 8;
+    match names.len() {
+        0 => "none".into(),
+        count if count <= SHOWN_MAX => names.join(", "),
+        count => format!("{} and {} more", names[..SHOWN_MAX].join(", "), count - SHOWN_MAX),
+    }
+}
+
+/// No engine serves the fabric: exit code 1, with what each says.
+pub(super) fn refused(refusals: &[Refusal]) -> Failure {
+    let reasons: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+    Failure::new(reasons.join("; "))
+}

@@ -1,0 +1,260 @@
+//! `weft routes`: engines are named and told, what they compute is written down and proved, and what is wrong is said.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod common;
+
+use common::{Home, text};
+
+const MINHOP: &[&str] = &["--engine", "minhop"];
+
+fn x5() -> String {
+    format!("{}/../../topologies/psmn-x5.topo", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A ring of five switches with a host each, whose shortest paths wait for each other.
+fn ring(home: &Home) -> String {
+    home.weft(&["topo", "gen", "ring", "--switches", "5", "-o", "ring.topo"]).succeeds();
+    "ring.topo".into()
+}
+
+/// Computes into a folder.
+fn compute(home: &Home, file: &str, arguments: &[&str], folder: &str) {
+    home.weft(&[&["routes", "compute", file, "--dump", folder], arguments].concat()).succeeds();
+}
+
+/// Replaces text in a file of a folder.
+#[track_caller]
+fn change(home: &Home, file: &str, from: &str, to: &str) {
+    let path = home.base().with_file_name(file);
+    let before = std::fs::read_to_string(&path).unwrap();
+    assert!(before.contains(from), "{from} is not in {file}:\n{before}");
+    std::fs::write(&path, before.replacen(from, to, 1)).unwrap();
+}
+
+#[test]
+fn a_tree_is_routed_written_down_and_proved() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let done = home.weft(&[&["routes", "compute", text(&file), "--dump", "out"], MINHOP].concat());
+    let said = &done.succeeds().stdout;
+    assert!(said.starts_with("minhop: switches: 4, hosts: 4, LIDs: 8, computed in "), "{said}");
+    let files = [
+        "guid2lid",
+        "ibdmchk.psl",
+        "ibdmchk.slvl",
+        "opensm-lfts.dump",
+        "opensm-lid-matrix.dump",
+        "opensm-sl2vl.dump",
+        "opensm-subnet.lst",
+        "opensm.fdbs",
+        "opensm.mcfdbs",
+        "orcs.dot",
+        "report.json",
+    ];
+    let folder = home.base().with_file_name("out");
+    let mut listed: Vec<_> =
+        std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    listed.sort();
+    assert_eq!(listed, files);
+    let found = home.json(&["routes", "verify", text(&file), "out", "--json"]);
+    for what in ["sound", "deadlock_free", "minimal"] {
+        assert_eq!(found[what], true, "{what}: {found}");
+    }
+    assert_eq!((&found["engine"], &found["reach"]["pairs"]), (&"minhop".into(), &32.into()), "{found}");
+    // The cabling is in the folder, too.
+    home.weft(&["topo", "diff", text(&file), "out/opensm-subnet.lst"]).succeeds();
+    home.weft(&["routes", "verify", "out/opensm-subnet.lst", "out"]).succeeds();
+    // OpenSM alone writes neither a report nor levels.
+    for file in ["report.json", "ibdmchk.psl", "ibdmchk.slvl", "opensm-lfts.dump"] {
+        std::fs::remove_file(folder.join(file)).unwrap();
+    }
+    home.weft(&["routes", "verify", text(&file), "out"]).succeeds();
+    home.weft(&["routes", "verify", text(&file), "."])
+        .fails(2, "holds neither opensm-lfts.dump nor opensm.fdbs");
+}
+
+#[test]
+fn lids_are_kept() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let lids =
+        |folder: &str| std::fs::read_to_string(home.base().with_file_name(folder).join("guid2lid")).unwrap();
+    compute(&home, text(&file), MINHOP, "counted");
+    assert!(lids("counted").starts_with("0x0200484300000001 0x0001 0x0001\n\n"), "{}", lids("counted"));
+    compute(&home, text(&file), &[MINHOP, &["--lmc", "2"]].concat(), "wide");
+    assert!(lids("wide").starts_with("0x0200484300000001 0x0004 0x0007\n\n"), "{}", lids("wide"));
+    compute(&home, text(&file), &[MINHOP, &["--lids", "wide/guid2lid"]].concat(), "again");
+    assert_eq!(lids("again"), lids("wide"));
+    home.weft(&["routes", "verify", text(&file), "again"]).succeeds();
+    // The cluster's file has LIDs.
+    compute(&home, &x5(), MINHOP, "x5");
+    assert!(lids("x5").contains("0x003048c749000001 0x0060 0x0060\n"), "{}", lids("x5"));
+    // LIDs of virtual functions have no place in guid2lid.
+    compute(&home, text(&file), &[MINHOP, &["--vms", "3"]].concat(), "virtual");
+    assert_eq!(lids("virtual"), lids("counted"));
+    let found = home.json(&["routes", "verify", text(&file), "virtual", "--json"]);
+    assert_eq!(found["reach"]["pairs"], (8 + 4 * 3) * 4, "{found}");
+}
+
+#[test]
+fn a_ring_on_one_lane_may_wait_for_itself() {
+    let home = Home::new();
+    let file = ring(&home);
+    compute(&home, &file, MINHOP, "out");
+    let done = home.weft(&["routes", "verify", &file, "out"]);
+    done.fails(1, "");
+    assert!(
+        done.stdout.contains("lane 0: 10 channels, 10 dependencies, DEADLOCK POSSIBLE"),
+        "{}",
+        done.stdout
+    );
+    assert!(
+        done.stdout.contains("on lane 0 5 channels may wait for each other in a circle"),
+        "{}",
+        done.stdout
+    );
+    let done = home.weft(&["routes", "verify", &file, "out", "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(found["cycles"][0]["channels"].as_array().unwrap().len(), 5, "{found}");
+    assert_eq!((&found["deadlock_free"], &found["sound"], done.code), (&false.into(), &true.into(), 1));
+}
+
+#[test]
+fn one_wrong_port_is_found() {
+    let home = Home::new();
+    let file = home.small_tree();
+    compute(&home, text(&file), MINHOP, "out");
+    // From the first leaf's host to its neighbour's cable.
+    change(&home, "out/opensm-lfts.dump", "\n0x0001 001 #", "\n0x0001 002 #");
+    let done = home.weft(&["routes", "verify", text(&file), "out"]);
+    done.fails(1, "");
+    assert!(done.stdout.contains("it ends at the wrong node"), "{}", done.stdout);
+}
+
+#[test]
+fn ranks_that_are_told_are_held_against_the_tables() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let tree =
+        home.weft(&["routes", "compute", text(&file), "--engine", "updn,no_fallback", "--dump", "out"]);
+    assert!(tree.succeeds().stdout.contains("2 ranks, roots: "), "{}", tree.stdout);
+    let done = home.weft(&["routes", "verify", text(&file), "out"]);
+    let legal = "tree: 0 pairs of hosts and 0 of management go up after down";
+    assert!(done.succeeds().stdout.contains(legal), "{}", done.stdout);
+    // One of the two roots turned into a leaf's leaf: what passes it now goes down first.
+    change(&home, "out/report.json", "\": 0", "\": 2");
+    let done = home.weft(&["routes", "verify", text(&file), "out"]);
+    done.fails(1, "");
+    assert!(done.stdout.contains("it goes up again at "), "{}", done.stdout);
+}
+
+#[test]
+fn a_transition_is_verified() {
+    let home = Home::new();
+    let file = ring(&home);
+    compute(&home, &file, MINHOP, "old");
+    compute(&home, &file, &["--engine", "updn,no_fallback"], "new");
+    home.weft(&["routes", "verify", &file, "new"]).succeeds();
+    let done = home.weft(&["routes", "verify", &file, "new", "--from", "old"]);
+    done.fails(1, "");
+    assert!(done.stdout.contains("while switches change, in any order:"), "{}", done.stdout);
+    home.weft(&["routes", "verify", &file, "new", "--from", "new"]).succeeds();
+    compute(&home, &file, &[MINHOP, &["--lmc", "1"]].concat(), "wide");
+    home.weft(&["routes", "verify", &file, "wide", "--from", "old"]).fails(2, "for different LIDs");
+}
+
+#[test]
+fn engines_are_listed_and_compared() {
+    let home = Home::new();
+    let file = x5();
+    let listed = home.json(&["routes", "engines", "--json"]);
+    let names: Vec<_> =
+        listed.as_array().unwrap().iter().map(|engine| engine["name"].as_str().unwrap()).collect();
+    assert!(names.starts_with(&["minhop", "updn"]), "{names:?}");
+    let table = home.weft(&["routes", "engines"]);
+    assert_eq!(table.succeeds().stdout.lines().count(), names.len() + 1);
+    let compare = |more: &[&str]| {
+        let arguments = ["routes", "compare", &file, "--engines", "updn,minhop", "--runs", "20", "--json"];
+        home.json(&[&arguments, more].concat())
+    };
+    let found = compare(&[]);
+    assert_eq!((&found["traffic"], &found["runs"]), (&"bisect".into(), &20.into()), "{found}");
+    let rows = found["rows"].as_array().unwrap();
+    assert_eq!((&rows[0]["name"], &rows[1]["name"], rows.len()), (&"updn".into(), &"minhop".into(), 2));
+    assert_eq!((&rows[0]["failures"], &rows[0]["pairs"]), (&0.into(), &(89 * 88).into()), "{found}");
+    let one_thread = compare(&["--threads", "1"]);
+    assert_eq!(one_thread["rows"], found["rows"]);
+    assert_ne!(compare(&["--seed", "2"])["rows"], found["rows"]);
+    // The cluster is no grid: the others are compared, and the reason is said.
+    let done = home.weft(&["routes", "compare", &file, "--engines", "minhop,dor", "--runs", "3"]);
+    assert!(done.succeeds().stderr.starts_with("dor: "), "{}", done.stderr);
+    home.weft(&["routes", "compare", &file, "--engines", "dor", "--runs", "3"]).fails(1, "error: dor: ");
+}
+
+#[test]
+fn an_engine_that_refuses_says_why_and_the_chain_goes_on() {
+    let home = Home::new();
+    let done = home.weft(&["routes", "compute", &x5(), "--engine", "dor"]);
+    assert!(done.succeeds().stdout.starts_with("minhop: "), "{}", done.stdout);
+    assert!(done.stdout.contains("\ndor: "), "{}", done.stdout);
+    home.weft(&["routes", "compute", &x5(), "--engine", "dor,no_fallback"])
+        .fails(1, "error: dor: ")
+        .fails(1, "hint: minhop serves");
+}
+
+#[test]
+fn what_the_user_gives_wrongly_is_said() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let file = text(&file);
+    let with = |engine: &str, more: &[&str]| {
+        home.weft(&[&["routes", "compute", file, "--engine", engine], more].concat())
+    };
+    with("bogus", &[]).fails(2, "error: no engine is called `bogus`; there are minhop, ");
+    with(",", &[]).fails(2, "no engine is named");
+    with("minhop", &["--lanes", "3"])
+        .fails(2, "--lanes means nothing to minhop")
+        .fails(2, "`weft routes engines`");
+    with("dfsssp", &["--lanes", "16"]).fails(2, "16 is not in 1..=15");
+    with("minhop", &["--lmc", "8"]).fails(2, "8 is not in 0..=7");
+    with("pftree-combined", &["--isolation-share", "1.5"]).fails(2, "a share is a number from 0 to 1");
+    with("updn", &["--roots", "nowhere"]).fails(2, "error: cannot read nowhere: ");
+    home.write("roots", "0x1\n");
+    with("updn", &["--roots", "roots"]).fails(2, "roots: 0x0000000000000001 is nobody's GUID");
+    home.write("roots", "# roots\n  spine\n");
+    with("updn", &["--roots", "roots"]).fails(2, "error: roots:2:3: expected a GUID");
+    home.write("partitions", "Default=0x7fff : ALL=full ;\ntenant=0x2, isolation=perfect : ALL ;\n");
+    with("pftree", &["--partitions", "partitions"]).fails(2, "error: partitions:2:");
+    home.write("weights", "0x0200484300000001 101\n");
+    with("pftree-wt", &["--weights", "weights"])
+        .fails(2, "error: weights:1:20: a weight must be 1 to 100: `101`");
+    home.write("received", "0x0200484300000001 many\n");
+    with("pftree-wt", &["--received", "received"]).fails(2, "error: received:1:20: a count must be 0 to ");
+    with("pftree-wt", &["--received", "received", "--weights", "weights"]).fails(2, "cannot be used with");
+    home.write("lids", "0x1 0x1 0x1\n");
+    with("minhop", &["--lids", "lids"]).fails(2, "lids has no LID of this fabric's ports");
+    home.write("lids", "0x0200484300000001 0x1 0x2\n");
+    with("minhop", &["--lids", "lids"]).fails(2, "lids: LID 1 is no multiple of 2^1");
+    let compare = ["routes", "compare", file, "--engines", "minhop", "--pattern"];
+    home.weft(&[&compare[..], &["nonsense"]].concat()).fails(2, "no pattern is called `nonsense`");
+    home.weft(&[&compare[..], &["bisect", "--victims", "3"]].concat()).fails(2, "--victims means nothing");
+}
+
+#[test]
+fn dumps_that_are_damaged_or_of_another_fabric_are_refused() {
+    let home = Home::new();
+    let file = home.small_tree();
+    compute(&home, text(&file), MINHOP, "out");
+    let verify = |file: &str| home.weft(&["routes", "verify", file, "out"]);
+    verify(&x5()).fails(2, "out/opensm-lfts.dump:").fails(2, "the fabric has no switch of the GUID");
+    change(&home, "out/opensm-lfts.dump", "0x0002 ", "0xc002 ");
+    verify(text(&file)).fails(2, "error: out/opensm-lfts.dump:3:1: a LID is 0x1 to 0xbfff: `0xc002`");
+    compute(&home, text(&file), MINHOP, "out");
+    change(&home, "out/opensm-subnet.lst", "PHY=4x", "PHY=5x");
+    home.weft(&["topo", "check", "out/opensm-subnet.lst"])
+        .fails(2, "error: out/opensm-subnet.lst:1:")
+        .fails(2, "expected 1x, 4x, 8x, 12x or ??: `5x`");
+    change(&home, "out/report.json", "{", "");
+    verify(text(&file)).fails(2, "out/report.json: ").fails(2, "hint: weft writes this file");
+}

@@ -1,0 +1,187 @@
+//! weft's engines beside OpenSM's of the same name, on the same fabric and the same LIDs.
+
+use weft_routing::quality::{
+    Comparison, ComparisonRow, Participants, Pattern, SimulateOptions, compare, hosts,
+};
+use weft_routing::{Engine, EngineOptions, Expectations, Input, Routing, verify_routing};
+use weft_topology::Fabric;
+use weft_topology::generate::{Damage, GenerateOptions, RandomFabric, degraded, pgft, random, xgft};
+
+use crate::{Ibsim, route_by_opensm};
+
+/// How much worse than OpenSM's a routing may be, as a share of bandwidth.
+const TOLERANCE: f64 = 0.01;
+
+/// One engine on one fabric.
+#[derive(Debug)]
+pub enum Outcome {
+    /// OpenSM's engine does not serve the fabric and it took another one; ours may.
+    OpenSmRefused {
+        /// The engine that OpenSM took.
+        took: String,
+        /// Why ours does not serve it either, if it does not.
+        ours: Option<String>,
+    },
+    /// Ours does not serve the fabric, OpenSM's does.
+    WeftRefused(String),
+    /// Both serve it.
+    Both(Rivals),
+}
+
+/// Two routings, OpenSM's and ours.
+#[derive(Debug)]
+pub struct Rivals {
+    /// Under the same random bisections: OpenSM's is the first row, ours the second.
+    pub comparison: Comparison,
+    /// Whether OpenSM's may deadlock on the one lane that it uses: then its number of lanes is no measure.
+    pub opensm_deadlocks: bool,
+    /// How long OpenSM computed, in seconds.
+    pub seconds: f64,
+}
+
+impl Rivals {
+    /// What ours may be on no fabric: without a way for some pair, or on more lanes than OpenSM's.
+    pub fn faults(&self) -> Vec<String> {
+        let [theirs, ours] = self.rows();
+        let mut faults = Vec::new();
+        if ours.failures > 0 {
+            faults.push(format!("{} pairs do not arrive", ours.failures));
+        }
+        if ours.lanes > theirs.lanes && !self.opensm_deadlocks {
+            faults.push(format!("{} lanes instead of {}", ours.lanes, theirs.lanes));
+        }
+        faults
+    }
+
+    /// OpenSM's figures and ours.
+    ///
+    /// # Panics
+    /// When there are not two rows.
+    pub fn rows(&self) -> [&ComparisonRow; 2] {
+        let [theirs, ours] = &self.comparison.rows[..] else { panic!("two routings are compared") };
+        [theirs, ours]
+    }
+}
+
+/// What has been seen of one engine on some fabrics.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Fabrics that both serve.
+    pub fabrics: u32,
+    /// Their lanes added up, OpenSM's and ours.
+    pub lanes: [u32; 2],
+    /// Their bandwidths added up, OpenSM's and ours.
+    pub bandwidth: [f64; 2],
+    /// Fabrics that only ours serves.
+    pub only_weft: u32,
+    /// Fabrics that only OpenSM's serves, and why ours does not.
+    pub only_opensm: Vec<String>,
+    /// What ours may be on no fabric.
+    pub faults: Vec<String>,
+    /// Fabrics on which ours has less bandwidth by more than the tolerance.
+    pub behind: u32,
+}
+
+impl Tally {
+    /// Adds what came out on one fabric.
+    pub fn add(&mut self, fabric: &str, outcome: &Outcome) {
+        match outcome {
+            Outcome::OpenSmRefused { ours: None, .. } => self.only_weft += 1,
+            Outcome::OpenSmRefused { .. } => {}
+            Outcome::WeftRefused(reason) => self.only_opensm.push(format!("{fabric}: {reason}")),
+            Outcome::Both(rivals) => {
+                let rows = rivals.rows();
+                self.fabrics += 1;
+                for (place, row) in rows.into_iter().enumerate() {
+                    self.lanes[place] += u32::from(row.lanes);
+                    self.bandwidth[place] += row.bandwidth.mean;
+                }
+                self.behind += u32::from(is_behind(rows.map(|row| row.bandwidth.mean)));
+                self.faults.extend(rivals.faults().into_iter().map(|fault| format!("{fabric}: {fault}")));
+            }
+        }
+    }
+
+    /// All that is wrong: what ours may not be on any fabric, and less bandwidth on the mean over all of them.
+    pub fn verdict(&self) -> Vec<String> {
+        let mut wrong = self.faults.clone();
+        wrong.extend(self.only_opensm.iter().cloned());
+        if is_behind(self.bandwidth) {
+            let [theirs, ours] = self.bandwidth.map(|sum| sum / f64::from(self.fabrics));
+            wrong.push(format!("a mean bisection bandwidth of {ours:.4} instead of {theirs:.4}"));
+        }
+        wrong
+    }
+}
+
+/// Whether ours, the second, is less than OpenSM's by more than the tolerance.
+fn is_behind([theirs, ours]: [f64; 2]) -> bool {
+    ours < theirs * (1.0 - TOLERANCE)
+}
+
+/// Routes `fabric`, which `ibsim` simulates, by OpenSM's `engine` and by ours, and runs the same bisections over both.
+///
+/// # Panics
+/// When there is no such engine, or OpenSM does not bring the subnet up.
+pub fn side_by_side(ibsim: &Ibsim, fabric: &Fabric, engine: &str, runs: u32, seed: u64) -> Outcome {
+    let theirs = route_by_opensm(ibsim, fabric, engine, &[]);
+    let options = EngineOptions::default();
+    let input = Input { fabric, lids: &theirs.lids, options: &options };
+    let ours = Engine::by_name(engine).expect("weft has this engine").route(&input);
+    if theirs.engine != engine {
+        let ours = ours.err().map(|refusal| refusal.to_string());
+        return Outcome::OpenSmRefused { took: theirs.engine, ours };
+    }
+    let ours = match ours {
+        Ok(routing) => routing,
+        Err(refusal) => return Outcome::WeftRefused(refusal.to_string()),
+    };
+    let mut opensm = Routing::on_one_lane(engine, theirs.routes);
+    opensm.report.lanes = theirs.lanes;
+    let opensm_deadlocks = theirs.lanes == 1
+        && !verify_routing(fabric, &theirs.lids, &opensm, &Expectations::default()).is_deadlock_free();
+    let participants = Participants::all(hosts(fabric, &theirs.lids));
+    let options = SimulateOptions { runs, seed, ..SimulateOptions::default() };
+    let rows = [("OpenSM", &opensm), ("weft", &ours)];
+    let comparison = compare(fabric, &theirs.lids, &rows, &participants, Pattern::Bisect, &options)
+        .expect("every host has a LID");
+    Outcome::Both(Rivals { comparison, opensm_deadlocks, seconds: theirs.seconds })
+}
+
+/// A random irregular fabric of 12 to 28 switches with two to four hosts each. It decides by `seed` how meshed it is.
+///
+/// # Panics
+/// Never: there are enough ports.
+pub fn irregular(seed: u64) -> Fabric {
+    let switches = 12 + (seed % 9) as u32 * 2;
+    let parameters = RandomFabric {
+        switches,
+        hosts: switches * (2 + (seed % 3) as u32),
+        extra_cables: switches * (1 + (seed % 4) as u32) / 2 + 4,
+        parallel_cables: (seed % 5) as u32,
+    };
+    random(&parameters, seed, &GenerateOptions::default()).expect("there are enough ports")
+}
+
+/// A tree of two or three levels that lacks cables, switches or both, but no host and no way between two of them.
+///
+/// # Panics
+/// Never: most damage leaves it in one piece.
+pub fn broken_tree(seed: u64) -> Fabric {
+    let whole = match seed % 3 {
+        0 => xgft(&[4, 4, 4], &[1, 4, 4], &GenerateOptions::default()),
+        1 => xgft(&[6, 8], &[1, 6], &GenerateOptions::default()),
+        _ => pgft(&[4, 6, 2], &[1, 2, 3], &[1, 2, 1], &GenerateOptions::default()),
+    };
+    let whole = whole.expect("the parameters are sound");
+    let damage = match seed % 4 {
+        0 => Damage { cables: 0, switches: 1 },
+        kind => Damage { cables: 1 + seed as usize % 9, switches: kind as usize - 1 },
+    };
+    let mut attempts = (0..).map(|attempt| {
+        degraded(&whole, damage, seed * 1000 + attempt).expect("what remains was sound before")
+    });
+    let fits =
+        |fabric: &Fabric| fabric.counts().components == 1 && fabric.hosts().count() == whole.hosts().count();
+    attempts.find(fits).expect("attempts have no end")
+}
