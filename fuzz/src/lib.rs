@@ -6,10 +6,12 @@
 mod administration;
 mod ibsim;
 mod mads;
+mod routes;
 
 pub use administration::administration;
 pub use ibsim::{control as ibsim_control, data as ibsim_data};
 pub use mads::{mad_layer, rmpp};
+pub use routes::routes;
 
 use weft_device::{Device, DeviceConfig, DeviceOptions, Input, Output, PortConfig};
 use weft_machine::{Machine, Time};
@@ -47,6 +49,7 @@ pub const TARGETS: &[Target] = &[
     ("notice", notice),
     ("packet", packet),
     ("rmpp", rmpp),
+    ("routes", routes),
     ("topology_parse", topology_parse),
     ("umad", umad),
     ("umad_reply", umad_reply),

@@ -13,8 +13,8 @@ fn main() {
     divan::main();
 }
 
-/// Hosts are dealt out to this many partitions one after the other, so that every partition is everywhere; the first of
-/// them is to have links of its own.
+/// Hosts are dealt out to this many partitions one after the other, so that every partition is everywhere; the
+/// first of them is to have links of its own.
 fn partitions(fabric: &Fabric, count: usize) -> Partitions {
     let mut list: Vec<Partition> = (1..=count as u16)
         .map(|pkey| Partition { name: String::new(), pkey, members: Vec::new(), isolation: Isolation::Def })

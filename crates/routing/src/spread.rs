@@ -1,5 +1,7 @@
 //! LIDs spread evenly over the ways that lead to their switches.
 
+use std::cmp::Reverse;
+
 use rayon::prelude::*;
 use weft_topology::Fabric;
 use weft_wire::{Lid, PortNum};
@@ -21,9 +23,9 @@ const BATCHES_HELD: usize = 32;
 /// destination: if all began alike, only LIDs that belong on one port there would ever come to a switch above a leaf.
 /// In a tree every host gets a root of its own like that, as far as there are enough.
 ///
-/// Switches are served in the order of the lowest LID of the hosts on them, each with all its hosts at once, then
-/// come the LIDs of the switches themselves. So the tables are a function of ways and LIDs, and neither the order of
-/// the nodes in memory nor the number of threads matters. What no way leads to has no route.
+/// Those switches are served first that have most hosts, among equals that with the host of the lowest LID, each with
+/// all its hosts at once; then come the LIDs of the switches themselves. So the tables are a function of ways and LIDs,
+/// and neither the order of the nodes in memory nor the number of threads matters. What no way leads to has no route.
 pub(crate) fn spread<S: Search>(
     fabric: &Fabric,
     lids: &Lids,
@@ -64,8 +66,9 @@ pub(crate) fn spread<S: Search>(
 /// A switch, and the end ports that it delivers to: by which port, and their LIDs.
 type Destination = (u32, Vec<(PortNum, PortLids)>);
 
-/// Switches with their hosts, by the hosts' lowest LID, then the switches' own LIDs. Hosts come first because
-/// their traffic is what balance is for.
+/// Switches with their hosts, those with most hosts first, then by the hosts' lowest LID; then the switches' own LIDs.
+/// Hosts come first because their traffic is what balance is for, and what is large because what is small evens out
+/// what it leaves.
 fn destinations(fabric: &Fabric, lids: &Lids, graph: &SwitchGraph) -> Vec<Destination> {
     let mut of_hosts: Vec<Destination> = Vec::new();
     let mut of_switches: Vec<Destination> = Vec::new();
@@ -83,6 +86,7 @@ fn destinations(fabric: &Fabric, lids: &Lids, graph: &SwitchGraph) -> Vec<Destin
         }
         of_hosts[*place].1.push((port, lids));
     }
+    of_hosts.sort_by_key(|(_, ports)| Reverse(ports.len()));
     of_hosts.append(&mut of_switches);
     of_hosts
 }

@@ -202,6 +202,10 @@ fn errors_name_the_place_and_what_is_allowed() {
             "a=1, isolation=phy : ;\nb=2, isolation=def : ;\nc=0x8001, isolation=def : ;",
             "p.conf:3:21: the isolation of this partition was said otherwise on line 1: `def`",
         ),
+        (
+            "a=1, isolation=phy : ;\na, isolation=vlane : ;",
+            "p.conf:2:14: the isolation of this partition was said otherwise on line 1: `vlane`",
+        ),
         ("a=1, ipoib=yes : ;", "p.conf:1:12: this flag takes no value: `yes`"),
         ("a=1, mtu=6 : ;", "p.conf:1:10: an MTU's code must be 0x1 to 0x5: `6`"),
         ("a=1, sl=-1 : ;", "p.conf:1:9: a service level must be 0x0 to 0xf: `-1`"),

@@ -4,8 +4,8 @@ use std::fmt::Display;
 use std::path::Path;
 
 use weft_routing::files::partitions::PartitionsFile;
-use weft_routing::files::{parse_guids, parse_vm_weights, parse_weights};
-use weft_routing::{Chain, ChainError, EngineOptions, Partitions, WEIGHT_OF_A_HOST};
+use weft_routing::files::{parse_counters, parse_guids, parse_vm_weights, parse_weights};
+use weft_routing::{Chain, ChainError, EngineOptions, Partitions, WEIGHT_OF_A_HOST, WEIGHTS, learn_weights};
 use weft_topology::Fabric;
 
 use crate::cli::EngineArgs;
@@ -31,7 +31,7 @@ impl Told {
         note("max_reverse_hops", args.max_reverse_hops.is_some());
         note("order", args.order.is_some());
         note("partitions", args.partitions.is_some());
-        note("weights", args.weights.is_some());
+        note("weights", args.weights.is_some() || args.received.is_some());
         note("vm_weights", args.vm_weights.is_some());
         note("isolation_share", args.isolation_share.is_some());
         options.lanes = args.lanes.unwrap_or(options.lanes);
@@ -56,7 +56,11 @@ impl Told {
             }
         }
         if let Some(path) = &args.weights {
-            options.weights = parsed(path, |file, text| parse_weights(file, text, 1..=100))?;
+            options.weights = parsed(path, |file, text| parse_weights(file, text, WEIGHTS))?;
+        }
+        if let Some(path) = &args.received {
+            let received = parsed(path, parse_counters)?;
+            options.weights = learn_weights(&received, *WEIGHTS.start(), *WEIGHTS.end());
         }
         if let Some(path) = &args.vm_weights {
             options.vm_weights =

@@ -2,17 +2,23 @@
 
 use std::path::Path;
 
+use weft_routing::files::parse_subnet;
 use weft_topology::Fabric;
 
 use crate::failure::Failure;
 
-/// Reads a topology file and what it includes. What is wrong with it is the user's: exit code 2.
+/// Reads a topology file and what it includes, or an `opensm-subnet.lst`. What is wrong with it is the user's: exit code 2.
 pub(crate) fn load(path: &Path) -> anyhow::Result<Fabric> {
     let name = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|error| {
         Failure::bad_input(format!("cannot read {name}: {error}"))
             .hint("`weft topo gen` makes topology files; `ibnetdiscover` prints them")
     })?;
+    if bytes.trim_ascii_start().starts_with(b"{ ") {
+        // OpenSM's opensm-subnet.lst. What is no UTF-8 there can only be in a description.
+        let parsed = parse_subnet(&name, &String::from_utf8_lossy(&bytes));
+        return parsed.map_err(|error| Failure::bad_input(error.to_string()).into());
+    }
     let mut include = |included: &str, from: &str| {
         let beside = Path::new(from).parent().unwrap_or(Path::new("")).join(included);
         std::fs::read_to_string(beside).map_err(|error| error.to_string())

@@ -49,6 +49,7 @@ fn a_tree_is_routed_written_down_and_proved() {
         "opensm-subnet.lst",
         "opensm.fdbs",
         "opensm.mcfdbs",
+        "orcs.dot",
         "report.json",
     ];
     let folder = home.base().with_file_name("out");
@@ -61,6 +62,9 @@ fn a_tree_is_routed_written_down_and_proved() {
         assert_eq!(found[what], true, "{what}: {found}");
     }
     assert_eq!((&found["engine"], &found["reach"]["pairs"]), (&"minhop".into(), &32.into()), "{found}");
+    // The cabling is in the folder, too.
+    home.weft(&["topo", "diff", text(&file), "out/opensm-subnet.lst"]).succeeds();
+    home.weft(&["routes", "verify", "out/opensm-subnet.lst", "out"]).succeeds();
     // OpenSM alone writes neither a report nor levels.
     for file in ["report.json", "ibdmchk.psl", "ibdmchk.slvl", "opensm-lfts.dump"] {
         std::fs::remove_file(folder.join(file)).unwrap();
@@ -225,6 +229,9 @@ fn what_the_user_gives_wrongly_is_said() {
     home.write("weights", "0x0200484300000001 101\n");
     with("pftree-wt", &["--weights", "weights"])
         .fails(2, "error: weights:1:20: a weight must be 1 to 100: `101`");
+    home.write("received", "0x0200484300000001 many\n");
+    with("pftree-wt", &["--received", "received"]).fails(2, "error: received:1:20: a count must be 0 to ");
+    with("pftree-wt", &["--received", "received", "--weights", "weights"]).fails(2, "cannot be used with");
     home.write("lids", "0x1 0x1 0x1\n");
     with("minhop", &["--lids", "lids"]).fails(2, "lids has no LID of this fabric's ports");
     home.write("lids", "0x0200484300000001 0x1 0x2\n");
@@ -244,6 +251,10 @@ fn dumps_that_are_damaged_or_of_another_fabric_are_refused() {
     change(&home, "out/opensm-lfts.dump", "0x0002 ", "0xc002 ");
     verify(text(&file)).fails(2, "error: out/opensm-lfts.dump:3:1: a LID is 0x1 to 0xbfff: `0xc002`");
     compute(&home, text(&file), MINHOP, "out");
+    change(&home, "out/opensm-subnet.lst", "PHY=4x", "PHY=5x");
+    home.weft(&["topo", "check", "out/opensm-subnet.lst"])
+        .fails(2, "error: out/opensm-subnet.lst:1:")
+        .fails(2, "expected 1x, 4x, 8x, 12x or ??: `5x`");
     change(&home, "out/report.json", "{", "");
     verify(text(&file)).fails(2, "out/report.json: ").fails(2, "hint: weft writes this file");
 }

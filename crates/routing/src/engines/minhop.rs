@@ -25,10 +25,10 @@ pub(crate) const ENGINE: Engine = Engine {
 /// of that. In a tree, what remains equal is decided so that every host gets a root of its own, as far as there are
 /// enough.
 ///
-/// Switches are served in the order of the lowest LID of the hosts on them, each with all its hosts at once, then
-/// come the LIDs of the switches themselves. So the tables are a function of cabling and LIDs: neither the order of
-/// the nodes in memory nor the number of threads matters. Nothing is ever sent through an HCA; what is not connected
-/// has no route.
+/// Those switches are served first that have most hosts, among equals that with the host of the lowest LID, each with
+/// all its hosts at once; then come the LIDs of the switches themselves. So the tables are a function of cabling and
+/// LIDs: neither the order of the nodes in memory nor the number of threads matters. Nothing is ever sent through an
+/// HCA; what is not connected has no route.
 pub fn minhop(fabric: &Fabric, lids: &Lids) -> Routes {
     let graph = SwitchGraph::new(fabric);
     spread(fabric, lids, &graph, || Closer::new(&graph))

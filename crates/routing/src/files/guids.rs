@@ -43,7 +43,14 @@ pub fn parse_weights(
     text: &str,
     range: RangeInclusive<u32>,
 ) -> Result<BTreeMap<Guid, u32>, FileError> {
-    weights(file, text, range, scan::Word::guid)
+    let range = u64::from(*range.start())..=u64::from(*range.end());
+    let weights = numbers(file, text, "a weight", range, scan::Word::guid)?;
+    Ok(weights.into_iter().map(|(guid, weight)| (guid, weight as u32)).collect())
+}
+
+/// Reads how much data end ports received: `0xguid count` to a line, in whatever unit.
+pub fn parse_counters(file: &str, text: &str) -> Result<BTreeMap<Guid, u64>, FileError> {
+    numbers(file, text, "a count", 0..=u64::MAX, scan::Word::guid)
 }
 
 /// Reads weights of virtual machines, in this range: `LID weight` to a line, the LID decimal or hexadecimal with `0x`.
@@ -52,27 +59,29 @@ pub fn parse_vm_weights(
     text: &str,
     range: RangeInclusive<u32>,
 ) -> Result<BTreeMap<Lid, u32>, FileError> {
-    weights(file, text, range, scan::Word::lid_of_either_base)
+    let range = u64::from(*range.start())..=u64::from(*range.end());
+    let weights = numbers(file, text, "a weight", range, scan::Word::lid_of_either_base)?;
+    Ok(weights.into_iter().map(|(lid, weight)| (lid, weight as u32)).collect())
 }
 
-fn weights<'a, K: Ord + Copy + ToString>(
+fn numbers<'a, K: Ord + Copy + ToString>(
     file: &'a str,
     text: &'a str,
-    range: RangeInclusive<u32>,
+    what: &'static str,
+    range: RangeInclusive<u64>,
     key: impl Fn(scan::Word<'a>) -> Result<K, FileError>,
-) -> Result<BTreeMap<K, u32>, FileError> {
-    let (least, most) = (u64::from(*range.start()), u64::from(*range.end()));
-    let mut weights = BTreeMap::new();
+) -> Result<BTreeMap<K, u64>, FileError> {
+    let mut numbers = BTreeMap::new();
     for mut line in scan::lines(file, text, true) {
-        let word = line.word("whose weight it is")?;
+        let word = line.word("whose number it is")?;
         let whose = key(word)?;
-        let weight = line.word("a weight")?.number("a weight", least, most)?;
+        let number = line.word(what)?.number(what, *range.start(), *range.end())?;
         line.end()?;
-        if weights.insert(whose, weight as u32).is_some() {
+        if numbers.insert(whose, number).is_some() {
             return Err(word.error(FileProblem::Twice(whose.to_string())));
         }
     }
-    Ok(weights)
+    Ok(numbers)
 }
 
 #[cfg(test)]
@@ -90,6 +99,8 @@ mod tests {
     fn weights_are_checked() {
         assert_eq!(parse_weights("f", "0x9 7\n0x3 1\n", 1..=100), Ok([(Guid(9), 7), (Guid(3), 1)].into()));
         assert_eq!(parse_vm_weights("f", "9 7\n0xa 1\n", 0..=9), Ok([(Lid(9), 7), (Lid(10), 1)].into()));
+        assert_eq!(parse_counters("f", "0x9 18446744073709551615"), Ok([(Guid(9), u64::MAX)].into()));
+        assert!(parse_counters("f", "0x9 18446744073709551616").is_err());
         for (text, says) in [
             ("0x9", "f:1:4: expected a weight"),
             ("0x9 0", "f:1:5: a weight must be 1 to 100: `0`"),

@@ -85,6 +85,8 @@ impl Dump<'_> {
                 Some((lids.base, self.graph.number(lids.port.node)?, guid))
             })
             .collect();
+        // A fabric of a thousand switches has millions of rows.
+        let spelled: Vec<String> = (0..=u8::MAX).map(|hops| format!(" {hops:02x}")).collect();
         for from in self.switches() {
             writeln!(out, "{HEADING}{}", self.node(from).guid)?;
             for (lid, to, guid) in &switches {
@@ -93,7 +95,7 @@ impl Dump<'_> {
                     continue;
                 }
                 write!(out, "0x{:04x}:", lid.0)?;
-                hops.iter().try_for_each(|hops| write!(out, " {hops:02x}"))?;
+                hops.iter().try_for_each(|hops| out.write_str(&spelled[usize::from(*hops)]))?;
                 writeln!(out, " # portguid {guid}")?;
             }
         }

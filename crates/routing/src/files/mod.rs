@@ -33,7 +33,7 @@ pub use dot::{DotNetwork, parse_dot, write_dot};
 pub use dump::Dump;
 pub use error::{FileError, FileProblem};
 pub use guid2lid::{GuidToLid, LidRange};
-pub use guids::{parse_guids, parse_vm_weights, parse_weights};
+pub use guids::{parse_counters, parse_guids, parse_vm_weights, parse_weights};
 pub use lanes::{parse_sl2vl, parse_slvl};
 pub use levels::parse_psl;
 pub use matrix::{LidMatrix, parse_lid_matrix};

@@ -31,7 +31,7 @@ pub(super) fn lines<'a>(file: &'a str, text: &'a str, comments: bool) -> impl It
         let text = if comments { text.split('#').next().unwrap_or_default() } else { text };
         Line { file, number: index + 1, text, at: 0 }
     };
-    text.lines().enumerate().map(line).filter(|line| !line.text.trim().is_empty())
+    text.lines().enumerate().map(line).filter(|line| !line.text.trim_ascii().is_empty())
 }
 
 impl<'a> Line<'a> {
@@ -48,9 +48,9 @@ impl<'a> Line<'a> {
     /// The next word, if there is one.
     pub(super) fn next(&mut self) -> Option<Word<'a>> {
         let rest = self.rest();
-        let begin = self.at + (rest.len() - rest.trim_start().len());
-        let rest = rest.trim_start();
-        let length = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        let begin = self.at + (rest.len() - rest.trim_ascii_start().len());
+        let rest = rest.trim_ascii_start();
+        let length = rest.bytes().position(|byte| byte.is_ascii_whitespace()).unwrap_or(rest.len());
         self.at = begin + length;
         (length > 0).then(|| Word { text: &rest[..length], line: *self, at: begin })
     }
@@ -64,7 +64,7 @@ impl<'a> Line<'a> {
     /// Passes over this text, which must come next, after spaces.
     pub(super) fn literal(&mut self, literal: &'static str) -> Result<(), FileError> {
         let rest = self.rest();
-        let trimmed = rest.trim_start();
+        let trimmed = rest.trim_ascii_start();
         if !trimmed.starts_with(literal) {
             let here = *self;
             return match self.next() {

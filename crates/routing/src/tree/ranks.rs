@@ -7,7 +7,7 @@ use crate::switches::{SwitchGraph, UNREACHED};
 
 use super::{RANKS_MAX, pieces};
 
-/// How many ranks of switches without hosts may hang below the leaves.
+/// How many ranks may hang below the leaves: switches without hosts, and what has lost its cables up.
 const RANKS_BELOW_MAX: u32 = 8;
 
 /// How many leaves are looked at together: the bits of a word.
@@ -252,9 +252,13 @@ impl Namer<'_> {
                 ranks[a as usize],
             ));
         }
-        for (at, rank) in (0..).zip(ranks) {
-            let highest = if is_leaf[at as usize] { RANKS_MAX } else { RANKS_MAX + RANKS_BELOW_MAX };
-            if *rank >= highest {
+        // A leaf that has lost its cables up may hang lower than the others.
+        let highest_leaf =
+            (0..).zip(ranks).filter(|(at, _)| is_leaf[*at as usize]).min_by_key(|(_, rank)| **rank);
+        let lowest = (0..).zip(ranks).max_by_key(|(_, rank)| **rank);
+        let limits = [RANKS_MAX, RANKS_MAX + RANKS_BELOW_MAX];
+        for ((at, rank), limit) in highest_leaf.into_iter().chain(lowest).zip(limits) {
+            if *rank >= limit {
                 let name = self.name(at);
                 return Err(format!(
                     "{name} is of rank {rank}, and a fat-tree has {RANKS_MAX} ranks at most"

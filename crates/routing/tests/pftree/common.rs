@@ -42,8 +42,8 @@ pub(crate) fn generator(seed: u64) -> Pcg64Mcg {
     Pcg64Mcg::seed_from_u64(seed)
 }
 
-/// Two ranks: every leaf has the hosts named and a cable to every root. The first root has the highest GUID, as in the
-/// paper's figures.
+/// Two ranks: every leaf has the hosts named and a cable to every root. The first root has the highest GUID, as in
+/// the paper's figures.
 pub(crate) fn two_ranks(leaves: &[&[&str]], roots: usize) -> Fabric {
     let mut builder = FabricBuilder::new();
     let mut add = |kind, guid, ports, id: String| {
@@ -212,8 +212,8 @@ pub(crate) fn is_kept(
     }
 }
 
-/// Fails when the verifier finds lost packets, a deadlock, levels that differ by direction, or, where `kept`, a breach
-/// of a policy; without `kept` it is to find one.
+/// Fails when the verifier finds lost packets, a deadlock, levels that differ by direction, or, where `kept`, a
+/// breach of a policy; without `kept` it is to find one.
 pub(crate) fn assert_sound(
     fabric: &Fabric,
     lids: &Lids,

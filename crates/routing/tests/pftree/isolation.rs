@@ -302,6 +302,48 @@ fn without_partitions_all_are_one() {
 }
 
 #[test]
+fn all_lids_of_a_port_stay_with_its_partition() {
+    let fabric = tree(&[8, 4], &[1, 4]);
+    let mut random = generator(seed());
+    let list = victims(&fabric, 8, Isolation::Phy, &mut random);
+    let options = options(list, Strictness::Strict);
+    let lids = Lids::in_guid_order(&fabric, 2).expect("enough");
+    let routing =
+        try_route("pftree-ext", &fabric, &lids, &options).unwrap_or_else(|refusal| panic!("{refusal}"));
+    assert!(verify(&fabric, &lids, &routing.routes).is_minimal());
+    assert_sound(&fabric, &lids, &routing, &options, true);
+    // The LIDs of a port of the others go over several roots.
+    let (leaf, _) = fabric.switches().next().expect("a leaf");
+    let spread = lids.iter().any(|lids| {
+        let ports: BTreeSet<PortNum> = lids.iter().map(|lid| routing.routes.port(leaf, lid)).collect();
+        ports.len() > 1
+    });
+    assert!(spread);
+}
+
+#[test]
+fn a_partition_with_links_of_its_own_passes_over_a_root_that_misses_one_of_its_leaves() {
+    let whole = two_ranks(&[&["a", "b"], &["c", "d"], &["e", "f"]], 2);
+    let of = |ids: [&str; 3]| ids.map(|id| port_guid(&whole, id));
+    let list = vec![
+        partition(1, Isolation::Phy, of(["a", "c", "e"])),
+        partition(2, Isolation::Def, of(["b", "d", "b"])[..2].to_vec()),
+    ];
+    // R1 would come first, but the third leaf has lost its cable to it.
+    let is_cut = |place: usize| {
+        let cable = whole.cables().nth(place).expect("counted");
+        let ends = [cable.a, cable.b].map(|port| whole.node(port.node).id.clone());
+        ends.contains(&"L3".to_owned()) && ends.contains(&"R1".to_owned())
+    };
+    let order: Vec<usize> = (0..whole.nodes().len()).collect();
+    let broken = rebuilt(&whole, |place| !is_cut(place), &order);
+    assert_eq!(broken.cables().count() + 1, whole.cables().count());
+    let options = options(list, Strictness::Strict);
+    let (lids, routing) = route("pftree-ext", &broken, &options);
+    assert_sound(&broken, &lids, &routing, &options, true);
+}
+
+#[test]
 fn bad_options_are_said_in_words() {
     let fabric = tree(&[2, 2], &[1, 2]);
     let lids = Lids::in_guid_order(&fabric, 0).expect("enough");
@@ -310,7 +352,7 @@ fn bad_options_are_said_in_words() {
     };
     let lanes = |lanes| EngineOptions { lanes, ..EngineOptions::default() };
     assert_eq!(refused("pftree", &lanes(0)), "pftree: the number of lanes must be 1 to 15, not 0");
-    assert_eq!(refused("pftree-ext", &lanes(16)), "pftree-ext: the data lanes are 1 to 15, not 16");
+    assert_eq!(refused("pftree-ext", &lanes(16)), "pftree-ext: the number of lanes must be 1 to 15, not 16");
     let share = EngineOptions { isolation_share: 1001, ..EngineOptions::default() };
     assert_eq!(
         refused("pftree-combined", &share),

@@ -1,16 +1,16 @@
 //! Min-hop tables bring everything home by shortest paths, evenly, and depend on nothing but cabling and LIDs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use petgraph::algo::dijkstra;
 use petgraph::graph::{NodeIndex as Vertex, UnGraph};
 use proptest::prelude::*;
-use weft_routing::{Lids, Routes, minhop, trace, verify};
+use weft_routing::{Engine, EngineOptions, Input, Lids, Routes, minhop, trace, verify};
 use weft_topology::generate::{GenerateOptions, RandomFabric, random, rlft, torus};
 use weft_topology::{Fabric, FabricBuilder, LinkRate, Node, NodeIndex, PortRef, parse};
 use weft_wire::{Guid, Lid, NodeType, PortNum};
 
-use super::oracle::{shuffled, tables_by_guid};
+use super::oracle::{flows, shuffled, tables_by_guid};
 
 fn options() -> GenerateOptions {
     GenerateOptions::default()
@@ -59,6 +59,49 @@ fn every_uplink_of_the_648_host_tree_carries_as_many_destinations() {
         let uplinks: Vec<usize> = (19..=36).map(|port| all[&PortNum(port)]).collect();
         let (least, most) = (uplinks.iter().min().unwrap(), uplinks.iter().max().unwrap());
         assert!(most - least <= 1, "{uplinks:?}");
+    }
+}
+
+#[test]
+fn in_a_whole_tree_every_host_has_a_root_of_its_own_and_roots_have_as_many() {
+    let fabric = rlft(8, 3, &options()).unwrap();
+    let lids = Lids::in_guid_order(&fabric, 0).unwrap();
+    let is_root = |node: NodeIndex| fabric.node(node).description.starts_with("switch-3-");
+    for name in ["minhop", "updn"] {
+        let input = Input { fabric: &fabric, lids: &lids, options: &EngineOptions::default() };
+        let routing = Engine::by_name(name).unwrap().route(&input).unwrap();
+        let mut roots: BTreeMap<Lid, BTreeSet<NodeIndex>> = BTreeMap::new();
+        for (from, lid, channels) in flows(&fabric, &lids, &routing) {
+            let ends = [from.port.node, lids.owner(lid).unwrap().node];
+            if ends.iter().all(|end| !fabric.node(*end).is_switch()) {
+                let passed = channels.unwrap().into_iter().map(|(port, _)| port.node);
+                roots.entry(lid).or_default().extend(passed.filter(|node| is_root(*node)));
+            }
+        }
+        let mut hosts_of: BTreeMap<NodeIndex, usize> = BTreeMap::new();
+        for (lid, roots) in &roots {
+            assert_eq!(roots.len(), 1, "{name}: LID {lid}");
+            *hosts_of.entry(*roots.first().unwrap()).or_default() += 1;
+        }
+        assert_eq!(hosts_of.into_values().collect::<Vec<_>>(), [128 / 16; 16], "{name}");
+    }
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    let fabric = rlft(12, 2, &options()).unwrap();
+    for lmc in [0, 2] {
+        let lids = Lids::in_guid_order(&fabric, lmc).unwrap();
+        let by = |threads| {
+            let options = EngineOptions { threads, ..EngineOptions::default() };
+            Engine::by_name("minhop").unwrap().route(&Input {
+                fabric: &fabric,
+                lids: &lids,
+                options: &options,
+            })
+        };
+        assert_eq!(by(1).unwrap(), by(2).unwrap());
+        assert_eq!(by(2).unwrap().routes, minhop(&fabric, &lids));
     }
 }
 

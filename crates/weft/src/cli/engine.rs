@@ -44,6 +44,10 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) weights: Option<PathBuf>,
 
+    /// How much data hosts received, of which weights are made: a file of port or node GUIDs with counts
+    #[arg(long, value_name = "FILE", conflicts_with = "weights")]
+    pub(crate) received: Option<PathBuf>,
+
     /// How much traffic virtual machines receive: a file of LIDs with weights
     #[arg(long, value_name = "FILE")]
     pub(crate) vm_weights: Option<PathBuf>,

@@ -35,6 +35,10 @@ pub(crate) struct ComputeArgs {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dump: Option<PathBuf>,
 
+    /// Write cables and tables as a graph for ORCS
+    #[arg(long, value_name = "FILE")]
+    pub(crate) dot: Option<PathBuf>,
+
     /// What the engines are told
     #[command(flatten)]
     pub(crate) routing: RoutingArgs,

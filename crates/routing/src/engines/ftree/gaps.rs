@@ -13,7 +13,7 @@ pub(super) struct Gaps {
     pub(super) unserved: Vec<String>,
 }
 
-/// Looks at all switches with hosts. Fails when two hosts have no path.
+/// Looks at all switches with hosts. Fails with a sentence when two hosts have no path.
 pub(super) fn find(input: &Input<'_>, tree: &Tree, turns: &Turns, detours: &Detours) -> Result<Gaps, String> {
     let name = |at: u32| input.fabric.node(tree.node(at)).id.as_str();
     let (mut detoured, mut unserved) = (Tally::default(), Tally::default());
@@ -46,15 +46,15 @@ pub(super) fn find(input: &Input<'_>, tree: &Tree, turns: &Turns, detours: &Deto
     Ok(Gaps { detours, unserved })
 }
 
-/// Fails unless the hosts of two switches that no path up and down connects may go down first: one of each two is an
-/// I/O node, and the cables down are no more than the operator allows.
+/// Fails unless the hosts of two switches that no path up and down connects may go down first. I/O nodes may not by more
+/// cables down than the operator allows; others may wherever it is safe, because such a tree is a broken one.
 fn check_hosts(input: &Input<'_>, tree: &Tree, from: u32, to: u32, depth: Option<u8>) -> Result<(), String> {
     let hosts = |at: u32| tree.ends(at).iter().filter(|end| end.kind != EndKind::Switch);
     let allowed = input.options.max_reverse_hops;
     for one in hosts(from) {
         for other in hosts(to) {
             let io = [one, other].iter().any(|end| end.kind == EndKind::Io);
-            if io && depth.is_some_and(|depth| depth <= allowed) {
+            if depth.is_some_and(|depth| depth <= allowed || !io) {
                 continue;
             }
             let name = |end: &End| input.fabric.port_name(end.port).to_string();

@@ -48,7 +48,7 @@ fn ftree(input: &Input<'_>) -> Result<Routing, Refusal> {
 }
 
 /// Routes a tree as planned. Fails with a sentence that names two hosts when no path between them goes up and then
-/// down, unless one is an I/O node and the operator lets its paths go down first.
+/// down, and none that goes down first is safe or allowed.
 pub(crate) fn routing(engine: &str, input: &Input<'_>, tree: &Tree, plan: &Plan) -> Result<Routing, String> {
     let fabric = input.fabric;
     let turns = Turns::new(tree);

@@ -1,7 +1,5 @@
 //! A lane's channel dependency graph, kept free of cycles.
 
-use super::links::Links;
-
 /// The dependencies between links on one lane, and an order of the links in which each of them leads from an earlier
 /// to a later one (D. J. Pearce and P. H. J. Kelly, "A dynamic topological sort algorithm for directed acyclic
 /// graphs", 2006).
@@ -22,8 +20,8 @@ pub(super) struct Lane {
 
 impl Lane {
     /// Without dependencies; `order` has every link once.
-    pub(super) fn new(links: &Links, order: &[u32]) -> Self {
-        let count = links.count();
+    pub(super) fn new(order: &[u32]) -> Self {
+        let count = order.len();
         let mut rank = vec![0; count];
         for (place, link) in (0..).zip(order) {
             rank[*link as usize] = place;
@@ -60,7 +58,7 @@ impl Lane {
                 // The newest first: each is the last of its lists.
                 for (earlier, later) in added.drain(..).rev() {
                     self.after[earlier as usize].pop();
-                    let _: Option<u32> = self.before[later as usize].pop();
+                    self.before[later as usize].pop();
                 }
                 return false;
             }
@@ -132,5 +130,50 @@ impl Lane {
         for (link, place) in all().zip(ranks) {
             rank[*link as usize] = place;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use petgraph::algo::is_cyclic_directed;
+    use petgraph::graph::DiGraph;
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64;
+
+    use super::*;
+
+    const LINKS: u32 = 24;
+
+    #[test]
+    fn dependencies_are_added_just_where_petgraph_sees_no_cycle() {
+        let seed = std::env::var("WEFT_SEED").map_or(1, |seed| seed.parse().expect("WEFT_SEED is a number"));
+        let mut draws = Pcg64::seed_from_u64(seed);
+        let (mut taken, mut refused) = (0, 0);
+        for round in 0..200 {
+            let order: Vec<u32> = (0..LINKS).rev().collect();
+            let mut lane = Lane::new(&order);
+            let mut kept: Vec<(u32, u32)> = Vec::new();
+            for _ in 0..40 {
+                let more: Vec<(u32, u32)> = (0..draws.random_range(1..5))
+                    .map(|_| (draws.random_range(0..LINKS), draws.random_range(0..LINKS)))
+                    .filter(|(earlier, later)| earlier != later)
+                    .collect();
+                let graph: DiGraph<(), ()> = DiGraph::from_edges(kept.iter().chain(&more).copied());
+                let fits = !is_cyclic_directed(&graph);
+                assert_eq!(lane.add_all(&more), fits, "seed {seed}, round {round}: {more:?} to {kept:?}");
+                if fits {
+                    kept.extend(more);
+                    taken += 1;
+                } else {
+                    refused += 1;
+                }
+                let in_order = kept.iter().all(|(earlier, later)| lane.is_in_order(*earlier, *later));
+                assert!(in_order, "seed {seed}, round {round}: {kept:?}");
+            }
+            let mut ranks = lane.into_ranks();
+            ranks.sort_unstable();
+            assert_eq!(ranks, (0..LINKS).collect::<Vec<_>>(), "seed {seed}, round {round}");
+        }
+        assert!(taken > 1000 && refused > 1000, "seed {seed}: {taken} and {refused}");
     }
 }

@@ -48,7 +48,7 @@ impl Layers {
         let (mut lanes, mut paths): (Vec<Lane>, _) = (Vec::new(), Vec::new());
         let mut rest = pairs(links, hops);
         for order in orders.iter().take(usize::from(most)) {
-            let mut lane = Lane::new(links, &order.links(links));
+            let mut lane = Lane::new(&order.links(links));
             let number = lanes.len() as u8;
             rest.retain(|(from, to)| {
                 dependencies(links, trees, (*from, *to), &mut paths);
@@ -69,12 +69,14 @@ impl Layers {
             dependencies(links, trees, (from, to), &mut paths);
             let mut fitting = lanes.iter_mut().position(|lane| lane.add_all(&paths));
             if fitting.is_none() && lanes.len() < usize::from(most) {
-                lanes.push(Lane::new(links, &plain));
+                lanes.push(Lane::new(&plain));
                 fitting = lanes.iter_mut().position(|lane| lane.add_all(&paths));
             }
             layers.set(from, to, fitting.ok_or(Unfit(from, to))? as u8);
         }
-        layers.ranks = lanes.into_iter().map(Lane::into_ranks).collect();
+        let used = layers.lanes.iter().filter(|lane| **lane != NO_LANE).max();
+        let used = used.map_or(0, |highest| usize::from(*highest) + 1);
+        layers.ranks = lanes.into_iter().take(used).map(Lane::into_ranks).collect();
         Ok(layers)
     }
 

@@ -139,7 +139,10 @@ impl Hops {
     }
 
     /// All switches connected with `from`, nearest first, itself included.
-    pub(super) fn outwards(&self, from: u32) -> impl DoubleEndedIterator<Item = u32> + '_ {
+    pub(super) fn outwards(
+        &self,
+        from: u32,
+    ) -> impl DoubleEndedIterator<Item = u32> + ExactSizeIterator + '_ {
         self.outwards[from as usize].iter().map(|switch| u32::from(*switch))
     }
 }

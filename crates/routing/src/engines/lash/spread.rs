@@ -112,7 +112,7 @@ impl<'a> Spread<'a> {
         let lanes = usize::from(self.layers.count());
         self.needs.fill(0);
         self.entry.fill(0);
-        for at in self.hops.outwards(to).skip(1).collect::<Vec<_>>().into_iter().rev() {
+        for at in self.hops.outwards(to).skip(1).rev() {
             let lane = self.layers.of(at, to);
             if lane != NO_LANE {
                 self.needs[at as usize] |= 1 << lane;
@@ -168,14 +168,14 @@ impl<'a> Spread<'a> {
                     best = Some(Chosen { link, lanes, load });
                 }
             }
-            self.chosen[at as usize] = best.unwrap_or_default();
+            self.chosen[at as usize] = best.expect("the link of the tree of the lanes fits");
         }
     }
 
     /// Writes the tree chosen for a LID into the tables, and adds the load of a host's LID to its links.
     fn settle(&mut self, to: u32, lid: Lid, of_host: bool) {
         self.senders.fill(0);
-        for at in self.hops.outwards(to).skip(1).collect::<Vec<_>>().into_iter().rev() {
+        for at in self.hops.outwards(to).skip(1).rev() {
             let link = self.chosen[at as usize].link;
             let ports = self.links.ports(link);
             let loads = &mut self.port_loads[link as usize];

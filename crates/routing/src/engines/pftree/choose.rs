@@ -35,9 +35,9 @@ pub(super) struct State {
     pub(super) users: Users,
 }
 
-/// How good a cable is for pFTree-Ext, the smaller the better: how many of the partition's switches are not below it,
-/// how far it is from free of others, whether it opens a switch where that can be avoided, its load, and whether and
-/// with how many nodes the switch above is marked with the partition.
+/// How good a cable is for pFTree-Ext, the smaller the better: how many of the partition's switches are not below
+/// it, how far it is from free of others, whether it opens a switch where that can be avoided, its load, and
+/// whether and with how many nodes the switch above is marked with the partition.
 type ExtRank = (usize, u8, u8, u64, Reverse<Option<u32>>);
 
 /// How good a cable is for pFTree-Wt: its weight, and the mark.
@@ -80,12 +80,14 @@ impl<'a> Chooser<'a> {
     /// The cable by which a destination is routed down to `at`, which is a switch on its main path, from the next
     /// (Zahid 2016, algorithm 3; section 7 for weights). `None` at a root.
     ///
-    /// pFTree and pFTree-Ext take a cable with the fewest destinations, pFTree-Wt one with the least weight; among those,
-    /// to a switch that is marked with the partition, by most of its nodes; among those the highest GUID. pFTree-Ext
-    /// passes over switches that another partition reserves, where there are others: a partition with links of
-    /// its own takes a switch that nobody uses, and no more of them than its share, so that the others find some.
+    /// pFTree and pFTree-Ext take a cable with the fewest destinations, pFTree-Wt one with the least weight; among
+    /// those, to a switch that is marked with the partition, by most of its nodes; among those the highest GUID.
+    /// pFTree-Ext passes over switches that another partition reserves, where there are others: a partition with
+    /// links of its own takes a switch that nobody uses, and no more of them than its share, so that the others
+    /// find some.
     ///
-    /// The combined objective gives every cable a rank in both orders and takes the least sum of the ranks by share.
+    /// The combined objective gives every cable a rank in both orders and takes the least sum of the ranks by
+    /// share.
     pub(super) fn down(&self, state: &State, at: u32, tenant: Option<u32>) -> Option<usize> {
         let own = tenant.map(|tenant| (tenant, self.isolation(tenant)));
         let opens = own.is_none_or(|own| self.may_open(state, at, own));
@@ -183,8 +185,9 @@ impl<'a> Chooser<'a> {
         sites.iter().filter(|site| !self.shape.covers(at, site.switch)).count()
     }
 
-    /// Whether a partition that is to be isolated may take one more of the switches above `at` that nobody uses: one
-    /// is left for each other partition with links of its own that has none there yet, and one for all the rest.
+    /// Whether a partition that is to be isolated may take one more of the switches above `at` that nobody uses:
+    /// one is left for each other partition with links of its own that has none there yet, and one for all the
+    /// rest.
     fn may_open(&self, state: &State, at: u32, (own, isolation): (u32, Isolation)) -> bool {
         if isolation == Isolation::Def {
             return true;

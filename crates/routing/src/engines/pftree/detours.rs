@@ -14,8 +14,8 @@ struct Turn {
     to: u32,
 }
 
-/// The turns upwards that packets take. Paths that go up and then down cannot wait for each other in a circle; with a turn
-/// upwards here and there they can, but only if each turn leads to the next.
+/// The turns upwards that packets take. Paths that go up and then down cannot wait for each other in a circle; with
+/// a turn upwards here and there they can, but only if each turn leads to the next.
 #[derive(Debug, Default)]
 pub(super) struct Detours {
     taken: BTreeSet<Turn>,
@@ -28,8 +28,8 @@ pub(super) struct Detours {
     rings: Vec<Vec<u32>>,
 }
 
-/// A next hop that a switch could take, the best first: one that needs no turn that nobody takes yet, by the fewest cables,
-/// the oldest.
+/// A next hop that a switch could take, the best first: one that needs no turn that nobody takes yet, by the fewest
+/// cables, the oldest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Offer {
     is_new: bool,
@@ -51,9 +51,10 @@ impl Detours {
         shape.from_roots.iter().find(is_stray).copied()
     }
 
-    /// Gives those switches a next hop towards the target: the fewest turns that nobody takes yet, and then the fewest cables,
-    /// but no turn that could close a circle with those that others take. What switches send to each other need
-    /// not be free of deadlock: those that are `free` get the fewest cables where nothing better is left.
+    /// Gives those switches a next hop towards the target: the fewest turns that nobody takes yet, and then the
+    /// fewest cables, but no turn that could close a circle with those that others take. What switches send to each
+    /// other need not be free of deadlock: those that are `free` get the fewest cables where nothing better is
+    /// left.
     pub(super) fn fill(
         &mut self,
         tree: &Tree,
@@ -69,7 +70,8 @@ impl Detours {
         self.nearest(tree, shape, next, free);
     }
 
-    /// Searches breadth first from the switches that have a next hop over those for which `free` holds and that have none.
+    /// Searches breadth first from the switches that have a next hop over those for which `free` holds and that
+    /// have none.
     fn nearest(&mut self, tree: &Tree, shape: &Shape, next: &mut [Link], free: impl Fn(u32) -> bool) {
         let Self { hops, rings, .. } = self;
         rings.iter_mut().for_each(Vec::clear);

@@ -1,5 +1,5 @@
-//! Fat-tree routing for partitions (Zahid and others, "Efficient network isolation and load balancing in multi-tenant HPC
-//! clusters", 2016).
+//! Fat-tree routing for partitions (Zahid and others, "Efficient network isolation and load balancing in
+//! multi-tenant HPC clusters", 2016).
 //!
 //! ```text
 //!   Tree ──▶ tenants: who talks to whom
@@ -11,8 +11,8 @@
 //!            policies: lanes for partitions that share links; what cannot be kept
 //! ```
 //!
-//! The four engines differ in what decides between cables: `pftree` counts destinations, `pftree-ext` policies before
-//! that, `pftree-wt` weights instead of it, and `pftree-combined` both by shares.
+//! The four engines differ in what decides between cables: `pftree` counts destinations, `pftree-ext` policies
+//! before that, `pftree-wt` weights instead of it, and `pftree-combined` both by shares.
 
 mod choose;
 mod detours;
@@ -78,9 +78,6 @@ fn route(input: &Input<'_>, engine: &str, objective: Objective) -> Result<Routin
             "the isolation's share is 0 to {SHARE_ALL} thousandths, not {}",
             objective.share
         ));
-    }
-    if !(1..=15).contains(&options.lanes) {
-        return Err(format!("the data lanes are 1 to 15, not {}", options.lanes));
     }
     let tree = Tree::new(input)?;
     let weights = match objective.share {

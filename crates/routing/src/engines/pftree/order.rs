@@ -17,10 +17,10 @@ pub(super) struct Guest {
     pub(super) weight: u64,
 }
 
-/// Orders the hosts of a switch, given by port, so that those of one partition come as many places apart as the switch has
-/// cables upwards and so meet the same cable in every round (Zahid 2016, algorithm 2, which goes on with the next
-/// leaf where the hosts are no more than the cables). Those of the strictest partitions come first, and the hosts of one
-/// partition swap places so that the heaviest come first.
+/// Orders the hosts of a switch, given by port, so that those of one partition come as many places apart as the
+/// switch has cables upwards and so meet the same cable in every round (Zahid 2016, algorithm 2, which goes on with
+/// the next leaf where the hosts are no more than the cables). Those of the strictest partitions come first, and
+/// the hosts of one partition swap places so that the heaviest come first.
 pub(super) fn order(mut guests: Vec<Guest>, cables_up: usize) -> Vec<Guest> {
     guests.sort_by_key(|guest| guest.isolation);
     sort_by_weight(&mut guests);

@@ -23,10 +23,10 @@ pub(super) struct Lanes {
     pub(super) unsatisfied: Vec<String>,
 }
 
-/// Gives partitions that share a link different lanes, as few as that takes (Zahid 2016, algorithm 5): the strictest
-/// partitions choose first, each the lowest lane that none of its neighbours has. Those with lanes of their own leave
-/// lane 0 to neighbours that have no such policy. When lanes run out, a partition shares the lane on which it meets
-/// the fewest others, those of strict partitions last of all.
+/// Gives partitions that share a link different lanes, as few as that takes (Zahid 2016, algorithm 5): the
+/// strictest partitions choose first, each the lowest lane that none of its neighbours has. Those with lanes of
+/// their own leave lane 0 to neighbours that have no such policy. When lanes run out, a partition shares the lane
+/// on which it meets the fewest others, those of strict partitions last of all.
 pub(super) fn assign(
     fabric: &Fabric,
     tree: &Tree,

@@ -22,12 +22,13 @@ pub(super) struct Routed {
     pub(super) detours: u64,
 }
 
-/// Routes all destinations: the hosts in the order of their partitions (Zahid 2016, algorithm 1), then those that receive
-/// nothing from other switches, then the switches. Fails with a sentence that names two switches when hosts on them
-/// cannot reach each other by going up and then down, or when a host and a switch cannot without risking a deadlock.
+/// Routes all destinations: the hosts in the order of their partitions (Zahid 2016, algorithm 1), then those that
+/// receive nothing from other switches, then the switches. Fails with a sentence that names two switches when hosts
+/// on them cannot reach each other by going up and then down, or when a host and a switch cannot without risking a
+/// deadlock.
 ///
-/// With policies, all hosts of the partitions with links of their own come first, on whichever leaf they are, so that no
-/// other has spread over their switches by then; then those with lanes of their own, then the others.
+/// With policies, all hosts of the partitions with links of their own come first, on whichever leaf they are, so
+/// that no other has spread over their switches by then; then those with lanes of their own, then the others.
 pub(super) fn route(
     input: &Input<'_>,
     tree: &Tree,
@@ -310,8 +311,8 @@ impl<'a> Router<'a> {
         }
     }
 
-    /// Those that are below none of the main path go up to one of those. In a whole tree they have no hosts, and what
-    /// only switches send takes any cable that is as short.
+    /// Those that are below none of the main path go up to one of those. In a whole tree they have no hosts, and
+    /// what only switches send takes any cable that is as short.
     fn go_up(&mut self, lid: Lid, tenant: Option<u32>) {
         self.now += 1;
         for at in self.shape.from_roots.iter().rev() {

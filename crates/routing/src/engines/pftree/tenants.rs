@@ -97,8 +97,8 @@ impl Tenants {
         None
     }
 
-    /// Pairs of partitions in which the same ports talk to each other over cables between switches, so that a pair's
-    /// one service level cannot tell them apart. `piece` tells which switches are connected.
+    /// Pairs of partitions in which the same ports talk to each other over cables between switches, so that a
+    /// pair's one service level cannot tell them apart. `piece` tells which switches are connected.
     pub(super) fn overlaps(&self, ends: &[End], piece: impl Fn(u32) -> u32) -> BTreeSet<(u32, u32)> {
         let mut common: BTreeMap<(u32, u32), BTreeSet<Common>> = BTreeMap::new();
         for (end, class) in ends.iter().zip(&self.class_of) {

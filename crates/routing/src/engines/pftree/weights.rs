@@ -13,8 +13,8 @@ use crate::tree::End;
 pub const WEIGHTS: RangeInclusive<u32> = 1..=100;
 
 /// The weight of each host from the data that it received, mapped linearly onto `low` to `high` and rounded to the
-/// nearest, halves up: the least receiver gets `low`, the greatest `high` (Zahid 2016, equation 1, with its misprint
-/// corrected: the least of the counts is subtracted, not `low`). When all received as much, all get `low`.
+/// nearest, halves up: the least receiver gets `low`, the greatest `high` (Zahid 2016, equation 1, with its
+/// misprint corrected: the least of the counts is subtracted, not `low`). When all received as much, all get `low`.
 ///
 /// `received` is in any unit; all counts are in the same and over the same time.
 ///

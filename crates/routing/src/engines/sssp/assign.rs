@@ -6,7 +6,8 @@ use weft_wire::{Lid, ServiceLevel};
 
 use super::dependencies::{Dependency, Numbering, Pairs, Set};
 use super::lane::Lane;
-use super::network::Network;
+use super::management;
+use super::network::{Network, Target};
 use super::paths::{NO_WAY, Paths};
 use crate::lanes::ServiceLevels;
 
@@ -36,21 +37,28 @@ impl Assignment {
         Self { lanes: 1, others: Vec::new(), stuck: None, steps: 0 }
     }
 
-    /// Puts every pair that keeps to an order on lane 0, then each other one, those with the most dependencies first,
-    /// on the first lane on which it closes no cycle; of `most` lanes.
+    /// Puts hosts that keep to an order with all their paths on lane 0, and what it has room for of management, whose
+    /// paths are chosen for that. Then each other pair of switches, those with the most dependencies first, goes on
+    /// the first of `most` lanes on which it closes no cycle.
     pub(super) fn new(
         network: &Network,
         numbering: &Numbering,
-        paths: &Paths,
+        paths: &mut Paths,
         ranks: &[u32],
         most: usize,
     ) -> Self {
-        let back = Pairs::stepping_back(network, paths, ranks);
+        let hosts_send = |switch, target: &Target| network.hosts_that_send(switch, target) > 0;
+        let forward = |(way, next): Dependency| ranks[way as usize] < ranks[next as usize];
+        let back = Pairs::with_others_than(network, paths, forward, hosts_send);
+        let first = Set::of_hosts_but(network, numbering, paths, &back);
+        let mut first = Lane::new(numbering, first, ranks.to_vec());
+        management::settle(network, numbering, paths, &mut first);
+        let sends = |switch, target: &Target| network.sends(switch, target);
+        let others = Pairs::with_others_than(network, paths, |one| first.has(numbering, one), sends);
         let mut pairs: Vec<Pair> =
-            back.iter().map(|(one, other)| Pair::new(network, paths, one, other)).collect();
+            others.iter().map(|(one, other)| Pair::new(network, paths, one, other)).collect();
         pairs.sort_by_key(|pair| Reverse(pair.dependencies.len()));
-        let first = Set::of_all_but(network, numbering, paths, &back);
-        let mut lanes = vec![Lane::new(numbering, first, ranks.to_vec())];
+        let mut lanes = vec![first];
         let (mut others, mut stuck) = (Vec::new(), None);
         for Pair { one, other, dependencies } in &pairs {
             let mut place = lanes.iter_mut().position(|lane| lane.take(network, numbering, dependencies));

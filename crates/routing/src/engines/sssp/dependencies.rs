@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::network::Network;
-use super::paths::{NO_WAY, Paths, back};
+use super::network::{Network, Target};
+use super::paths::{NO_WAY, Paths};
 
 /// A way and one that may follow it.
 pub(super) type Dependency = (u32, u32);
@@ -54,14 +54,29 @@ impl Numbering {
     }
 }
 
-/// How many switches send by each dependency, over all targets.
+/// How much is sent by each dependency, over all targets.
 #[derive(Debug)]
 pub(super) struct Traffic {
     pub(super) uses: Vec<u32>,
 }
 
 impl Traffic {
-    pub(super) fn of(network: &Network, numbering: &Numbering, paths: &Paths) -> Self {
+    /// What everybody sends, each switch counted once for each target.
+    pub(super) fn of_all(network: &Network, numbering: &Numbering, paths: &Paths) -> Self {
+        Self::of(network, numbering, paths, |switch, target| u32::from(network.sends(switch, target)))
+    }
+
+    /// What hosts send to hosts, in pairs of them.
+    pub(super) fn of_hosts(network: &Network, numbering: &Numbering, paths: &Paths) -> Self {
+        Self::of(network, numbering, paths, |switch, target| network.hosts_that_send(switch, target))
+    }
+
+    fn of(
+        network: &Network,
+        numbering: &Numbering,
+        paths: &Paths,
+        count: impl Fn(u32, &Target) -> u32 + Sync,
+    ) -> Self {
         let uses = by_targets(network, |targets| {
             let mut uses = vec![0; numbering.len()];
             let (mut tree, mut senders) = (Tree::new(network), Vec::new());
@@ -69,14 +84,13 @@ impl Traffic {
                 tree.grow(network, paths, target);
                 let receiver = &network.targets[target as usize];
                 senders.clear();
-                senders.extend((0..network.len() as u32).map(|at| u32::from(network.sends(at, receiver))));
+                senders.extend((0..network.len() as u32).map(|at| count(at, receiver)));
                 for &switch in &tree.farthest_first {
-                    let way = tree.ways[switch as usize];
-                    let (to, count) = (network.to[way as usize], senders[switch as usize]);
-                    senders[to as usize] += count;
-                    let next = tree.ways[to as usize];
+                    let (way, next) = tree.step(network, switch);
+                    let to = network.to[way as usize] as usize;
+                    senders[to] += senders[switch as usize];
                     if next != NO_WAY {
-                        uses[numbering.of((way, next))] += count;
+                        uses[numbering.of((way, next))] += senders[switch as usize];
                     }
                 }
             }
@@ -121,23 +135,28 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// Those with a path between them that steps back in an order.
-    pub(super) fn stepping_back(network: &Network, paths: &Paths, ranks: &[u32]) -> Self {
+    /// Those between which somebody that `sends` does so by a dependency that is not `good`.
+    pub(super) fn with_others_than(
+        network: &Network,
+        paths: &Paths,
+        good: impl Fn(Dependency) -> bool + Sync,
+        sends: impl Fn(u32, &Target) -> bool + Sync,
+    ) -> Self {
         let switches = network.len();
         let found = by_targets(network, |targets| {
             let mut members = vec![false; switches * switches];
-            let (mut tree, mut steps) = (Tree::new(network), vec![false; switches]);
+            let (mut tree, mut is_bad) = (Tree::new(network), vec![false; switches]);
             for target in targets {
                 tree.grow(network, paths, target);
                 let receiver = &network.targets[target as usize];
-                steps[receiver.switch as usize] = false;
+                is_bad[receiver.switch as usize] = false;
                 let row = receiver.switch as usize * switches;
                 for &switch in tree.farthest_first.iter().rev() {
-                    let way = tree.ways[switch as usize];
-                    let to = network.to[way as usize] as usize;
-                    let step = steps[to] || back(ranks, way, tree.ways[to]);
-                    steps[switch as usize] = step;
-                    members[row + switch as usize] |= step && network.sends(switch, receiver);
+                    let (way, next) = tree.step(network, switch);
+                    let rest = is_bad[network.to[way as usize] as usize];
+                    let bad = rest || (next != NO_WAY && !good((way, next)));
+                    is_bad[switch as usize] = bad;
+                    members[row + switch as usize] |= bad && sends(switch, receiver);
                 }
             }
             members
@@ -212,8 +231,8 @@ impl Set {
         })
     }
 
-    /// Those of all paths between switches that are not among `others`.
-    pub(super) fn of_all_but(
+    /// Those by which hosts send to hosts between switches that are not among `others`.
+    pub(super) fn of_hosts_but(
         network: &Network,
         numbering: &Numbering,
         paths: &Paths,
@@ -226,16 +245,14 @@ impl Set {
                 tree.grow(network, paths, target);
                 let receiver = &network.targets[target as usize];
                 sends.clear();
-                sends.extend(
-                    (0..network.len() as u32)
-                        .map(|at| network.sends(at, receiver) && !others.contains(receiver.switch, at)),
-                );
-                for &switch in &tree.farthest_first {
-                    let way = tree.ways[switch as usize];
-                    let to = network.to[way as usize] as usize;
-                    if sends[switch as usize] && tree.ways[to] != NO_WAY {
-                        sends[to] = true;
-                        set.insert(numbering.of((way, tree.ways[to])));
+                sends.extend((0..network.len() as u32).map(|at| {
+                    network.hosts_that_send(at, receiver) > 0 && !others.contains(receiver.switch, at)
+                }));
+                for &switch in tree.farthest_first.iter() {
+                    let (way, next) = tree.step(network, switch);
+                    if sends[switch as usize] && next != NO_WAY {
+                        sends[network.to[way as usize] as usize] = true;
+                        set.insert(numbering.of((way, next)));
                     }
                 }
             }
@@ -263,6 +280,12 @@ impl Tree {
     fn new(network: &Network) -> Self {
         let switches = network.len();
         Self { ways: vec![NO_WAY; switches], farthest_first: Vec::new(), children: vec![0; switches] }
+    }
+
+    /// The way that a switch takes, and the one after it.
+    fn step(&self, network: &Network, switch: u32) -> Dependency {
+        let way = self.ways[switch as usize];
+        (way, self.ways[network.to[way as usize] as usize])
     }
 
     fn grow(&mut self, network: &Network, paths: &Paths, target: u32) {

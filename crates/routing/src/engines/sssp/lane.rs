@@ -45,6 +45,23 @@ impl Lane {
         self.search.steps
     }
 
+    /// Whether the lane has a dependency.
+    pub(super) fn has(&self, numbering: &Numbering, one: Dependency) -> bool {
+        self.taken.contains(numbering.of(one))
+    }
+
+    /// Takes a dependency; false when it would close a cycle.
+    pub(super) fn take_one(&mut self, network: &Network, numbering: &Numbering, one: Dependency) -> bool {
+        if self.has(numbering, one) {
+            return true;
+        }
+        let taken = !self.refused.contains(numbering.of(one)) && self.insert(network, numbering, one);
+        if !taken {
+            self.refused.insert(numbering.of(one));
+        }
+        taken
+    }
+
     /// Takes all of `dependencies`, or none and says so.
     pub(super) fn take(
         &mut self,

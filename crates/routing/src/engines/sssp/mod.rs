@@ -5,6 +5,7 @@ mod assign;
 mod dependencies;
 mod feedback;
 mod lane;
+mod management;
 mod network;
 mod paths;
 
@@ -35,12 +36,13 @@ pub(crate) const DFSSSP: Engine = Engine {
 /// The most lanes there are for data (IBA 3.5.7).
 const LANES_MAX: u8 = 15;
 
-/// What a step back in the order of ways costs in each attempt, in mean weights of a way; `None` where no weight makes
-/// up for it. Balance suffers little from the first prices, and the last ones need the fewest lanes.
-const PRICES: [Option<u64>; 10] = [Some(4), Some(4), None, None, None, None, None, None, None, None];
+/// What a step back in the order of ways costs in each attempt after the first, in mean weights of a way; `None` where
+/// no weight makes up for it, which needs the fewest lanes and is the least even.
+const PRICES: [Option<u64>; 12] =
+    [Some(4), None, Some(4), None, Some(4), None, Some(4), None, Some(4), None, Some(4), None];
 
 /// After how much work there is no further attempt: ways chosen for paths, and ways searched for cycles.
-const WORK_MAX: u64 = 1 << 26;
+const WORK_MAX: u64 = 1 << 25;
 
 fn sssp(input: &Input<'_>) -> Routing {
     let network = Network::new(input.fabric, input.lids);
@@ -71,32 +73,35 @@ fn dfsssp(input: &Input<'_>) -> Result<Routing, Refusal> {
 
 /// Paths, and lanes on which none of them wait for each other.
 ///
-/// Paths are the engine's own as long as one lane is enough for them. Where it is not, there is an order of ways that
-/// few of them go against; from it come other paths that prefer to keep to it, from those the next order, and so on.
-/// The first attempt that needs the fewest lanes stands.
+/// Paths are those of sssp as long as one lane is enough for them. Where it is not, there is an order of ways that few
+/// of them go against; from it come other paths that prefer to keep to it, from those the next order, and so on. Of
+/// these attempts stands the one that needs the fewest lanes, and among several the most even.
 fn on_lanes(network: &Network, most: usize) -> (Paths, Assignment) {
     let numbering = Numbering::new(network);
-    let paths = Paths::balanced(network, None);
-    let mut traffic = Traffic::of(network, &numbering, &paths);
-    if !traffic.has_cycle(&numbering) {
+    let mut paths = Paths::balanced(network, None);
+    if !Traffic::of_all(network, &numbering, &paths).has_cycle(&numbering) {
         return (paths, Assignment::one_lane());
     }
-    let mut best: Option<(Paths, Assignment)> = None;
-    let mut work = 0;
+    // Paths between hosts alone often need no other order than they have; management then finds its place in it.
+    let ranks = feedback::ranks(network, &numbering, &Traffic::of_hosts(network, &numbering, &paths));
+    let assignment = Assignment::new(network, &numbering, &mut paths, &ranks, most);
+    let work_of = |one: &Assignment| (network.targets.len() * network.len()) as u64 + one.steps;
+    let mut work = work_of(&assignment);
+    let mut traffic = Traffic::of_all(network, &numbering, &paths);
+    let mut best = (paths, assignment);
     for price in PRICES {
-        let ranks = feedback::ranks(network, &numbering, &traffic);
-        let paths = Paths::balanced(network, Some(Bias { ranks: &ranks, price }));
-        traffic = Traffic::of(network, &numbering, &paths);
-        let assignment = Assignment::new(network, &numbering, &paths, &ranks, most);
-        work += (network.targets.len() * network.len()) as u64 + assignment.steps;
-        let needs = |one: &Assignment| (one.stuck.is_some(), one.lanes);
-        if best.as_ref().is_none_or(|(_, best)| needs(&assignment) < needs(best)) {
-            best = Some((paths, assignment));
-        }
-        let enough = best.as_ref().is_some_and(|(_, best)| best.stuck.is_none() && best.lanes == 1);
-        if enough || work > WORK_MAX {
+        if work > WORK_MAX || (best.1.stuck.is_none() && best.1.lanes == 1) {
             break;
         }
+        let ranks = feedback::ranks(network, &numbering, &traffic);
+        let mut paths = Paths::balanced(network, Some(Bias { ranks: &ranks, price }));
+        let assignment = Assignment::new(network, &numbering, &mut paths, &ranks, most);
+        work += work_of(&assignment);
+        traffic = Traffic::of_all(network, &numbering, &paths);
+        let worth = |paths: &Paths, one: &Assignment| (one.stuck.is_some(), one.lanes, paths.unevenness);
+        if worth(&paths, &assignment) < worth(&best.0, &best.1) {
+            best = (paths, assignment);
+        }
     }
-    best.unwrap_or((paths, Assignment::one_lane()))
+    best
 }

@@ -83,6 +83,11 @@ impl Network {
         self.hosts[switch as usize] > 0 || target.port != PortNum::ZERO
     }
 
+    /// How many hosts on `switch` send to `target` where that is a host.
+    pub(super) fn hosts_that_send(&self, switch: u32, target: &Target) -> u32 {
+        if target.port == PortNum::ZERO { 0 } else { self.hosts[switch as usize] }
+    }
+
     /// The targets on `to` that something on `from` sends to.
     pub(super) fn targets_between(&self, from: u32, to: u32) -> impl Iterator<Item = u32> {
         let own = if self.hosts[from as usize] > 0 { self.own_targets[to as usize].clone() } else { 0..0 };

@@ -38,6 +38,8 @@ pub(super) struct Paths {
     switches: usize,
     /// By target, then by switch: which of its ways, counted from the first, it sends by.
     choices: Vec<u8>,
+    /// How uneven they are: the sum of the squares of the ways' weights.
+    pub(super) unevenness: u128,
 }
 
 impl Paths {
@@ -61,9 +63,6 @@ impl Paths {
                         Some(bias) => balance.choose_in_order(network, tree, bias),
                     }
                     balance.count(network, tree);
-                    if let Some(bias) = bias {
-                        balance.align_idle(network, tree, bias.ranks);
-                    }
                     for &(switch, _) in &tree.switches {
                         let way = balance.chosen[switch as usize] as usize;
                         row[switch as usize] = (way - network.graph.row(switch).start) as u8;
@@ -71,7 +70,8 @@ impl Paths {
                 }
             }
         }
-        Self { switches, choices }
+        let squares = balance.weights.iter().map(|weight| u128::from(*weight).pow(2));
+        Self { switches, choices, unevenness: squares.sum() }
     }
 
     /// The way by which `switch` sends to a target; [`NO_WAY`] where it delivers or nothing leads there.
@@ -80,6 +80,12 @@ impl Paths {
             NO_CHOICE => NO_WAY,
             offset => network.graph.row(switch).start as u32 + u32::from(offset),
         }
+    }
+
+    /// Sends a target by another way of a switch.
+    pub(super) fn set(&mut self, network: &Network, switch: u32, target: u32, way: u32) {
+        let offset = way as usize - network.graph.row(switch).start;
+        self.choices[target as usize * self.switches + switch as usize] = offset as u8;
     }
 
     /// The tables of these paths.
@@ -107,16 +113,16 @@ impl Paths {
 }
 
 /// All shortest ways to a switch.
-struct Shortest {
+pub(super) struct Shortest {
     destination: u32,
     /// Who else can reach it, nearest first, with the end of its ways in `ways`.
-    switches: Vec<(u32, u32)>,
+    pub(super) switches: Vec<(u32, u32)>,
     /// The ways that lead a hop closer.
     ways: Vec<u32>,
 }
 
 impl Shortest {
-    fn to(network: &Network, destination: u32) -> Self {
+    pub(super) fn to(network: &Network, destination: u32) -> Self {
         let (mut hops, mut queue) = (Vec::new(), Vec::new());
         network.graph.hops_to(destination, &mut hops, &mut queue);
         let (mut switches, mut ways) = (Vec::with_capacity(queue.len()), Vec::new());
@@ -130,7 +136,7 @@ impl Shortest {
     }
 
     /// Each switch with its ways, nearest first.
-    fn iter(&self) -> impl Iterator<Item = (u32, &[u32])> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &[u32])> {
         let mut first = 0;
         self.switches.iter().map(move |(switch, end)| {
             let ways = &self.ways[first..*end as usize];
@@ -200,22 +206,6 @@ impl Balance {
             self.weights[way] += senders;
             self.total += u64::from(senders);
             self.senders[network.to[way] as usize] += senders;
-        }
-    }
-
-    /// Has switches that no host sends through, whose own answers weigh nothing, keep to the order as well as they can.
-    fn align_idle(&mut self, network: &Network, tree: &Shortest, ranks: &[u32]) {
-        let (steps, chosen) = (&mut self.costs, &mut self.chosen);
-        steps[tree.destination as usize] = 0;
-        for (switch, ways) in tree.iter() {
-            let count = |way: u32| {
-                let to = network.to[way as usize] as usize;
-                steps[to] + u64::from(back(ranks, way, chosen[to]))
-            };
-            let kept = chosen[switch as usize];
-            let least = ways.iter().copied().min_by_key(|way| count(*way)).unwrap_or(kept);
-            let way = if self.senders[switch as usize] == 0 { least } else { kept };
-            (steps[switch as usize], chosen[switch as usize]) = (count(way), way);
         }
     }
 }

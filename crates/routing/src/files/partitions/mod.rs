@@ -10,9 +10,9 @@
 //! strict ;                         # or best-effort, once in a file: what to do when a policy cannot be kept
 //! ```
 //!
-//! A definition stands on one line up to its `:`; what follows goes on over lines to the `;`. Of words that are cut short
-//! `full`, `limited` and `both` are known, as to OpenSM. What OpenSM would skip with a line in its log is an error
-//! here.
+//! A definition stands on one line up to its `:`; what follows goes on over lines to the `;`. Of words that are cut
+//! short `full`, `limited` and `both` are known, as to OpenSM. What OpenSM would skip with a line in its log is an
+//! error here.
 
 mod parse;
 mod write;
@@ -202,12 +202,12 @@ impl PartitionsFile {
         Self { rules: vec![default_rule(vec![all])], strictness: None }
     }
 
-    /// The partitions of a fabric: keywords become ports, rules for one P_Key become one partition by the name of the first,
-    /// and where the membership of a port is said more than once, the last holds. Where no rule speaks of the
-    /// default partition, all are limited members of it and the subnet manager a full one.
+    /// The partitions of a fabric: keywords become ports, rules for one P_Key become one partition by the name of
+    /// the first, and where the membership of a port is said more than once, the last holds. Where no rule speaks
+    /// of the default partition, all are limited members of it and the subnet manager a full one.
     ///
-    /// `subnet_manager` is the PortGUID of the subnet manager's port. A GUID that the fabric does not have is kept: the
-    /// host may come back.
+    /// `subnet_manager` is the PortGUID of the subnet manager's port. A GUID that the fabric does not have is kept:
+    /// the host may come back.
     pub fn resolve(&self, fabric: &Fabric, subnet_manager: Option<Guid>) -> Partitions {
         let pkeys = self.pkeys();
         let mut rules: Vec<(u16, &PartitionRule)> = pkeys.iter().copied().zip(&self.rules).collect();
@@ -243,8 +243,8 @@ impl PartitionsFile {
         partitions
     }
 
-    /// The P_Key of each rule. One without a P_Key is of the partition that has its name, or else gets the lowest P_Key
-    /// that no rule names.
+    /// The P_Key of each rule. One without a P_Key is of the partition that has its name, or else gets the lowest
+    /// P_Key that no rule names.
     fn pkeys(&self) -> Vec<u16> {
         let named: BTreeSet<u16> = self.rules.iter().filter_map(|rule| rule.pkey).collect();
         let mut by_name: BTreeMap<&str, u16> = BTreeMap::from([(DEFAULT_NAME, DEFAULT_PKEY)]);
@@ -272,7 +272,8 @@ fn default_rule(ports: Vec<PortRule>) -> PartitionRule {
 }
 
 impl Who {
-    /// The PortGUIDs in a fabric. Ports without a cable are not seen by a subnet manager, so `ALL` has none of them.
+    /// The PortGUIDs in a fabric. Ports without a cable are not seen by a subnet manager, so `ALL` has none of
+    /// them.
     fn guids(self, fabric: &Fabric, subnet_manager: Option<Guid>) -> Vec<Guid> {
         let kind = match self {
             Self::SubnetManager => return subnet_manager.into_iter().collect(),

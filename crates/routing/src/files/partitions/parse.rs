@@ -27,12 +27,18 @@ pub(super) fn parse(file: &str, text: &str) -> Result<PartitionsFile, Partitions
     for (number, line) in (1..).zip(text.lines()) {
         reader.line(number, line).map_err(|fault| error(number, fault))?;
     }
-    match reader.open {
+    let line_of = |number: usize| text.lines().nth(number - 1).unwrap_or_default();
+    if reader.open.is_some() {
+        let line = line_of(reader.begun);
+        let part = Part { line, start: 0, end: line.len() }.trimmed();
+        return Err(error(reader.begun, (part, Problem::NotClosed)));
+    }
+    match reader.contradiction() {
         None => Ok(reader.done),
-        Some(_) => {
-            let line = text.lines().nth(reader.begun - 1).unwrap_or_default();
-            let part = Part { line, start: 0, end: line.len() }.trimmed();
-            Err(error(reader.begun, (part, Problem::NotClosed)))
+        Some((first, second)) => {
+            let part = Part { line: line_of(second.line), start: second.start, end: second.end };
+            let what = "the isolation of this partition";
+            Err(error(second.line, (part, Problem::Contradiction { what, line: first.line })))
         }
     }
 }
@@ -62,7 +68,8 @@ impl<'a> Part<'a> {
         Self { start, end: start + text.trim().len(), ..self }
     }
 
-    /// What comes before the first `separator` and what comes after it, both trimmed; the second is `None` without one.
+    /// What comes before the first `separator` and what comes after it, both trimmed; the second is `None` without
+    /// one.
     fn split(self, separator: char) -> (Self, Option<Self>) {
         match self.text().find(separator) {
             None => (self.trimmed(), None),
@@ -95,6 +102,16 @@ impl<'a> Part<'a> {
     }
 }
 
+/// An isolation, of which rule, and where it is said.
+#[derive(Clone, Copy)]
+struct Said {
+    isolation: Isolation,
+    rule: usize,
+    line: usize,
+    start: usize,
+    end: usize,
+}
+
 #[derive(Default)]
 struct Reader {
     done: PartitionsFile,
@@ -102,8 +119,8 @@ struct Reader {
     open: Option<PartitionRule>,
     /// The line where that rule begins.
     begun: usize,
-    /// What was said of a P_Key's isolation, and on which line.
-    isolations: BTreeMap<u16, (Isolation, usize)>,
+    /// What is said of isolation.
+    isolations: Vec<Said>,
     /// Where it was said what happens when a policy cannot be kept.
     strictness_line: usize,
 }
@@ -200,7 +217,8 @@ impl Reader {
                 let value = wanted(name, value, ISOLATIONS)?;
                 let isolation = isolation(value)?;
                 rule.isolation = Some(isolation);
-                self.agree(number, rule, isolation, value)?;
+                let (line, rule) = (number, self.done.rules.len());
+                self.isolations.push(Said { isolation, rule, line, start: value.start, end: value.end });
             }
             _ if group_flag(&mut rule.flags, name, value)? => {}
             _ => return name.fails(Problem::UnknownFlag(PARTITION_FLAGS)),
@@ -208,20 +226,14 @@ impl Reader {
         Ok(())
     }
 
-    /// Fails when another rule for this P_Key says otherwise.
-    fn agree<'a>(
-        &mut self,
-        number: usize,
-        rule: &PartitionRule,
-        isolation: Isolation,
-        part: Part<'a>,
-    ) -> Result<(), Fault<'a>> {
-        let Some(pkey) = rule.pkey else { return Ok(()) };
-        let (before, line) = *self.isolations.entry(pkey).or_insert((isolation, number));
-        match before == isolation {
-            true => Ok(()),
-            false => part.fails(Problem::Contradiction { what: "the isolation of this partition", line }),
-        }
+    /// The first two places that say different isolations of one partition.
+    fn contradiction(&self) -> Option<(Said, Said)> {
+        let pkeys = self.done.pkeys();
+        let mut first_of: BTreeMap<u16, Said> = BTreeMap::new();
+        self.isolations.iter().find_map(|said| {
+            let first = *first_of.entry(pkeys[said.rule]).or_insert(*said);
+            (first.isolation != said.isolation).then_some((first, *said))
+        })
     }
 
     fn close<'a>(&mut self, part: Part<'a>) -> Result<(), Fault<'a>> {

@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
+use anyhow::Context;
 use serde::Serialize;
+use weft_routing::files::write_dot;
 use weft_routing::{EngineReport, Refusal};
 
 use super::inputs::Inputs;
@@ -34,6 +36,10 @@ pub(super) fn run(args: &ComputeArgs) -> anyhow::Result<()> {
     let routing = routed.map_err(|refusals| refused(&refusals).hint(hint))?;
     if let Some(path) = &args.dump {
         while_saying("writing files", || folder::write(path, fabric, lids, &routing))?;
+    }
+    if let Some(path) = &args.dot {
+        let graph = write_dot(fabric, lids, &routing.routes);
+        std::fs::write(path, graph).with_context(|| format!("cannot write {}", path.display()))?;
     }
     let counts = fabric.counts();
     let computed = Computed {
