@@ -444,3 +444,34 @@ fn neither_threads_nor_the_order_of_nodes_change_the_tables() {
         }
     }
 }
+
+#[test]
+fn hosts_above_the_leaves_are_served_where_roots_are_named() {
+    // A host on each root but the last, and one on a switch in the middle: all find each other over what is above.
+    let text = "Switch 4 \"r\"\n[1] \"m1\"[1]\n[2] \"m2\"[1]\n[3] \"top\"\n\nSwitch 6 \"m1\"\n[2] \"a\"[1]\n[3] \"b\"[1]\n\
+                [4] \"middle\"\n\nSwitch 6 \"m2\"\n[2] \"c\"[1]\n\nSwitch 3 \"a\"\n[2] \"h1\"\n\nSwitch 3 \"b\"\n[2] \"h2\"\n\
+                \nSwitch 3 \"c\"\n[2] \"h3\"\n\nCa 1 \"top\"\n\nCa 1 \"middle\"\n\nCa 1 \"h1\"\n\nCa 1 \"h2\"\n\
+                \nCa 1 \"h3\"\n";
+    let fabric = parse("above", text).unwrap();
+    let lids = Lids::in_guid_order(&fabric, 0).unwrap();
+    let roots = vec![fabric.node(node(&fabric, "r")).guid];
+    let options = EngineOptions { roots, ..EngineOptions::default() };
+    let routing = route("ftree", &fabric, &lids, &options).unwrap();
+    check(&fabric, &lids, &routing);
+    let expectations = Expectations { tree: true, ..Expectations::default() };
+    let verdict = verify_routing(&fabric, &lids, &routing, &expectations);
+    assert!(verdict.is_sound() && verdict.is_deadlock_free(), "{verdict}");
+    assert_eq!(routing.ranks.unwrap().of(node(&fabric, "c")), Some(2));
+}
+
+#[test]
+fn the_x5_cluster_is_a_tree_that_is_not_quite_regular() {
+    let fabric = parse("x5", include_str!("../../../topologies/psmn-x5.topo")).unwrap();
+    let lids = Lids::from_fabric(&fabric).unwrap();
+    let routing = route("ftree", &fabric, &lids, &EngineOptions::default()).unwrap();
+    check(&fabric, &lids, &routing);
+    let expectations = Expectations { tree: true, ..Expectations::default() };
+    let verdict = verify_routing(&fabric, &lids, &routing, &expectations);
+    assert!(verdict.is_sound() && verdict.is_deadlock_free(), "{verdict}");
+    assert_eq!(routing.report.unsatisfied, Vec::<String>::new());
+}

@@ -5,8 +5,11 @@ mod trees;
 use std::collections::BTreeMap;
 
 use trees::{lid, node, path, route};
-use weft_routing::{BLOCK_ENTRIES, EngineOptions, ForwardingTable, Lids, Routing, WEIGHT_OF_A_HOST};
-use weft_topology::generate::{GenerateOptions, rlft, xgft};
+use weft_routing::{
+    BLOCK_ENTRIES, EngineOptions, Expectations, ForwardingTable, Lids, Routing, WEIGHT_OF_A_HOST,
+    verify_routing,
+};
+use weft_topology::generate::{Damage, GenerateOptions, degraded, rlft, xgft};
 use weft_topology::{Fabric, PortRef};
 use weft_wire::{Lid, PortNum};
 
@@ -167,4 +170,33 @@ fn one_host_at_the_highest_lid_makes_every_table_as_long_as_can_be() {
     }
     assert_eq!(smps(&fabric, &lids), (768, 768 * 36));
     assert_eq!(usize::from(Lid::UNICAST_MAX.0) / BLOCK_ENTRIES + 1, 768);
+}
+
+#[test]
+fn machines_on_broken_trees_are_reached_without_deadlock() {
+    let whole = rlft(6, 3, &plain()).unwrap();
+    for seed in 0..12 {
+        let fabric = degraded(&whole, Damage { cables: 8, switches: 1 }, seed).unwrap();
+        let machines: Vec<usize> = (0..54).map(|host| (host * 7 + seed as usize) % 4).collect();
+        assert_eq!(fabric.hosts().count(), 54, "only cables and switches are lost");
+        let (lids, machines) = with_machines(&fabric, &machines);
+        let routing = match route("vswitch-ftree", &fabric, &lids, &EngineOptions::default()) {
+            Ok(routing) => routing,
+            Err(refusal) => panic!("seed {seed}: {refusal}"),
+        };
+        let verdict = verify_routing(&fabric, &lids, &routing, &Expectations::default());
+        assert!(verdict.is_deadlock_free(), "seed {seed}: {verdict}");
+        let pieces = fabric.components();
+        for lid in machines {
+            let owner = lids.owner(lid).unwrap();
+            let there = fabric.peer(owner).is_some();
+            for (from, _) in
+                fabric.hosts().filter(|(from, _)| pieces[from.index()] == pieces[owner.node.index()])
+            {
+                let arrives =
+                    path(&fabric, &lids, &routing.routes, PortRef::new(from, PortNum(1)), lid).is_some();
+                assert!(arrives || !there, "seed {seed}: {lid}");
+            }
+        }
+    }
 }

@@ -63,6 +63,9 @@ pub(crate) fn table_4(setting: &Setting) {
     println!(
         "### Delay of the victim while all others send to all others (table 4)\n\nLeast / mean / greatest \
          `dep_max_delay`. The paper prints 64, 128 and 256 nodes; its gather delays show that 128, 192 and 256 are meant.\n\n\
+         pftree-ext gives a victim as many roots as is its share of the hosts. So its own all-to-all is slower than in the \
+         paper, whose numbers fit more roots, and the others pay less (below). pftree separates two partitions \
+         completely where each comes to whole links, as here.\n\n\
          | topology | pattern | pFTree, paper | pftree | pFTree-Ext, paper | pftree-ext | ftree |\n\
          |---|---|---|---|---|---|---|"
     );

@@ -13,7 +13,7 @@ use crate::tree::{End, EndKind, Tree};
 pub(crate) const ENGINE: Engine = Engine {
     name: "vswitch-ftree",
     about: "ftree, balanced by the weights of virtual machines",
-    options: &["roots", "compute_nodes", "io_nodes", "vm_weights"],
+    options: &["roots", "compute_nodes", "io_nodes", "max_reverse_hops", "vm_weights"],
     deadlock_free: true,
     run: |input| vswitch(input),
 };

@@ -5,12 +5,14 @@ use std::collections::BTreeSet;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
-use weft_routing::{Engine, EngineOptions, Input, Lids, Refusal, Routing, verify};
+use weft_routing::{
+    Engine, EngineOptions, Expectations, Input, Lids, Refusal, Routing, Verdict, verify, verify_routing,
+};
 use weft_topology::generate::{
     GenerateOptions, RandomFabric, dragonfly, hypercube, mesh, random, ring, rlft, torus,
 };
 use weft_topology::{Fabric, FabricBuilder, Node, NodeIndex, PortRef, parse};
-use weft_wire::PortNum;
+use weft_wire::{Guid, NodeType, PortNum};
 
 use super::oracle::{flows, is_deadlock_free, seed, without};
 
@@ -34,6 +36,27 @@ fn routed(fabric: &Fabric, lmc: u8) -> (Lids, Routing) {
 fn refusal(fabric: &Fabric) -> String {
     let lids = Lids::in_guid_order(fabric, 0).expect("there are enough LIDs");
     route(fabric, &lids, 8).expect_err("it is no grid").to_string()
+}
+
+/// The same switches with a port more, and a host in that of every so many.
+fn with_hosts(fabric: &Fabric, every: usize) -> Fabric {
+    let mut builder = FabricBuilder::new();
+    for node in fabric.nodes() {
+        let mut other = Node::new(node.kind, node.guid, node.port_count() + 1, node.ports[0].link);
+        other.description.clone_from(&node.description);
+        builder.add_node(other).expect("GUIDs differ");
+    }
+    for cable in fabric.cables() {
+        builder.connect(cable.a, cable.b).expect("it was a cable before");
+    }
+    for (index, node) in fabric.iter().step_by(every) {
+        let guid = Guid(0xf000 + 16 * u64::from(index.0));
+        let host = builder.add_node(Node::new(NodeType::Hca, guid, 1, node.ports[0].link));
+        let ends = [(host.expect("GUIDs differ"), 1), (index, node.port_count() + 1)];
+        let [a, b] = ends.map(|(node, port)| PortRef::new(node, PortNum(port)));
+        builder.connect(a, b).expect("both ports are free");
+    }
+    builder.build()
 }
 
 /// The same grid with ports, GUIDs and the order of nodes drawn at random.
@@ -69,11 +92,17 @@ fn scrambled(fabric: &Fabric, draws: &mut Pcg64) -> Fabric {
     builder.build()
 }
 
+fn verified(fabric: &Fabric, lids: &Lids, routing: &Routing) -> Verdict {
+    let expectations = Expectations { lanes: routing.report.lanes, ..Expectations::default() };
+    verify_routing(fabric, lids, routing, &expectations)
+}
+
 /// All that dimension order promises of a grid.
 fn check(fabric: &Fabric, lmc: u8, what: &str) -> Routing {
     let (lids, routing) = routed(fabric, lmc);
-    let report = verify(fabric, &lids, &routing.routes);
-    assert!(report.is_minimal(), "{what}: {report}");
+    let verdict = verified(fabric, &lids, &routing);
+    assert!(verdict.reach.is_minimal() && verdict.is_deadlock_free(), "{what}: {verdict}");
+    assert!(verdict.is_sound() && verdict.is_symmetric(), "{what}: {verdict}");
     assert!(is_deadlock_free(fabric, &lids, &routing), "{what}");
     let mut lanes = BTreeSet::new();
     for (from, lid, channels) in flows(fabric, &lids, &routing) {
@@ -109,6 +138,22 @@ fn grids_are_routed_without_deadlock_by_the_fewest_lanes() {
     for (number, (fabric, lanes)) in cases.into_iter().enumerate() {
         let routing = check(&fabric.unwrap(), 0, &format!("case {number}"));
         assert_eq!(routing.report.lanes, lanes, "case {number}: {:?}", routing.report);
+    }
+}
+
+#[test]
+fn up_to_four_rings_are_told_apart_by_the_levels() {
+    for (sides, levels) in [(&[5, 5, 5][..], 8), (&[5; 4], 16)] {
+        // One host at every 25th switch will do.
+        let fabric = with_hosts(&torus(sides, 0, &ANY).unwrap(), 25);
+        let (lids, routing) = routed(&fabric, 0);
+        assert_eq!(usize::from(routing.levels.highest().0) + 1, levels);
+        let verdict = verified(&fabric, &lids, &routing);
+        assert!(
+            verdict.is_sound() && verdict.is_symmetric() && verdict.is_deadlock_free(),
+            "{sides:?}: {verdict}"
+        );
+        assert_eq!(routing.report.unsatisfied, [""; 0]);
     }
 }
 
@@ -210,7 +255,7 @@ fn a_ring_on_one_lane_is_routed_but_not_called_free_of_deadlock() {
     let routing = route(&fabric, &lids, 1).unwrap();
     assert_eq!(
         routing.report.unsatisfied,
-        ["packets can deadlock in the rings: rings need 2 lanes, and 1 is given"]
+        ["packets can deadlock in the rings: they need 2 lanes, and 1 is given"]
     );
     assert!(verify(&fabric, &lids, &routing.routes).is_minimal());
     assert!(!is_deadlock_free(&fabric, &lids, &routing));

@@ -6,7 +6,9 @@ use petgraph::algo::dijkstra;
 use petgraph::graph::{DiGraph, NodeIndex as Vertex};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
-use weft_routing::{Engine, EngineOptions, Input, Lids, Refusal, Routing, minhop, trace};
+use weft_routing::{
+    Engine, EngineOptions, Expectations, Input, Lids, Refusal, Routing, minhop, trace, verify_routing,
+};
 use weft_topology::generate::{GenerateOptions, RandomFabric, hypercube, random, rlft, torus};
 use weft_topology::{Fabric, FabricBuilder, LinkRate, Node, NodeIndex, PortRef, parse};
 use weft_wire::{Guid, NodeType, PortNum};
@@ -75,6 +77,9 @@ fn legal_hops(fabric: &Fabric, routing: &Routing, to: NodeIndex, steady: bool) -
 /// All that up/down promises of a fabric.
 fn check(fabric: &Fabric, lids: &Lids, routing: &Routing, what: &str) -> (u32, u32) {
     assert!(is_deadlock_free(fabric, lids, routing), "{what}");
+    let expectations = Expectations { tree: true, lanes: 1, ..Expectations::default() };
+    let verdict = verify_routing(fabric, lids, routing, &expectations);
+    assert!(verdict.is_sound() && verdict.is_deadlock_free() && verdict.is_symmetric(), "{what}: {verdict}");
     let piece_of = switch_pieces(fabric);
     for (from, lid, channels) in flows(fabric, lids, routing) {
         let to = lids.owner(lid).expect("a flow is to somebody");

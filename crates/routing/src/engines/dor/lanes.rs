@@ -26,16 +26,7 @@ pub(super) fn give(input: &Input<'_>, graph: &SwitchGraph, grid: &Grid, routing:
     if rings.is_empty() {
         return;
     }
-    let why = match (input.options.lanes, rings.len()) {
-        (0 | 1, _) => "rings need 2 lanes, and 1 is given".to_owned(),
-        (_, count) if count > RINGS_MAX => {
-            format!(
-                "the bits of a service level tell {RINGS_MAX} dimensions that are rings apart, and there are {count}"
-            )
-        }
-        _ => String::new(),
-    };
-    if !why.is_empty() {
+    if let Some(why) = impossible(input.options.lanes, rings.len()) {
         routing.report.unsatisfied.push(format!("packets can deadlock in the rings: {why}"));
         return;
     }
@@ -44,6 +35,16 @@ pub(super) fn give(input: &Input<'_>, graph: &SwitchGraph, grid: &Grid, routing:
     routing.report.lanes = 2;
     let note = "the levels of a pair are the same in both directions, its paths are not always";
     routing.report.notes.push(note.to_owned());
+}
+
+/// Why so many dimensions of rings cannot be kept free of deadlock by so many lanes.
+fn impossible(lanes: u8, rings: usize) -> Option<String> {
+    if lanes < 2 {
+        return Some(format!("they need 2 lanes, and {lanes} is given"));
+    }
+    (rings > RINGS_MAX).then(|| {
+        format!("a service level can tell {RINGS_MAX} dimensions of rings apart, and there are {rings}")
+    })
 }
 
 /// Bit n of a pair's level says whether its path closes the n-th ring.
@@ -93,4 +94,17 @@ fn lanes(input: &Input<'_>, graph: &SwitchGraph, grid: &Grid, rings: &[usize]) -
 fn entries(input: &Input<'_>, switch: NodeIndex) -> Vec<PortNum> {
     let cabled = input.fabric.node(switch).cabled_ports().map(|(port, _)| port);
     std::iter::once(PortNum::ZERO).chain(cabled).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::impossible;
+
+    #[test]
+    fn two_lanes_and_four_bits_are_the_limits() {
+        assert_eq!(impossible(2, 4), None);
+        assert_eq!(impossible(1, 1).unwrap(), "they need 2 lanes, and 1 is given");
+        let why = "a service level can tell 4 dimensions of rings apart, and there are 5";
+        assert_eq!(impossible(8, 5).unwrap(), why);
+    }
 }

@@ -2,25 +2,59 @@
 
 use super::links::{Hops, Links};
 
-/// What a path is under an [`Order`].
+/// What a path is under each of some orders, two bits an order, those of the first order highest: 2 where the path
+/// only goes down, 1 where it first goes up and then down, 0 where it is bent: up again after down. So the greater of
+/// two keeps better to the first order, or as well to it and better to the second, and so on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Shape {
-    /// It goes up somewhere after it went down.
-    Bent,
-    /// First up, then down.
-    UpDown,
-    /// Only down.
-    Down,
+pub(super) struct Shapes(u32);
+
+/// The lower bit of every order.
+const LOWER: u32 = 0x5555_5555;
+
+impl Shapes {
+    /// Bent under all orders.
+    pub(super) const BENT: Self = Self(0);
+
+    /// The shapes of a path that begins with a link and goes on like this.
+    pub(super) fn after(self, up: Up) -> Self {
+        let down = self.0 >> 1 & LOWER;
+        Self((down | self.0) & up.0 | (down & !up.0) << 1)
+    }
 }
 
-impl Shape {
-    /// The shape of a path that begins with a link and goes on like this.
-    pub(super) fn after(self, up: bool) -> Self {
-        match (up, self) {
-            (true, Self::UpDown | Self::Down) => Self::UpDown,
-            (false, Self::Down) => Self::Down,
-            _ => Self::Bent,
-        }
+/// Under which of some orders a link leads up: the lower bits of those in [`Shapes`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Up(u32);
+
+/// Some orders, seen from the links.
+#[derive(Clone, Debug)]
+pub(super) struct Orders {
+    count: u32,
+    /// By link.
+    up: Vec<Up>,
+}
+
+impl Orders {
+    /// None.
+    pub(super) fn none(links: &Links) -> Self {
+        Self { count: 0, up: vec![Up::default(); links.count()] }
+    }
+
+    /// These, and one more after them. There may be 15 in all.
+    pub(super) fn and(&self, order: &Order) -> Self {
+        let lower = 1 << (2 * (15 - self.count));
+        let with = |(up, is_up): (&Up, &bool)| Up(up.0 | if *is_up { lower } else { 0 });
+        Self { count: self.count + 1, up: self.up.iter().zip(&order.up).map(with).collect() }
+    }
+
+    /// Under which a link leads up.
+    pub(super) fn up(&self, link: u32) -> Up {
+        self.up[link as usize]
+    }
+
+    /// The shapes of a path without links.
+    pub(super) fn down(&self) -> Shapes {
+        Shapes((0..self.count).fold(0, |shapes, order| shapes | 2 << (2 * (15 - order))))
     }
 }
 
@@ -72,11 +106,6 @@ impl Order {
         Self::new(links, (0..links.len() as u32).collect(), &depth)
     }
 
-    /// Whether a link leads up.
-    pub(super) fn is_up(&self, link: u32) -> bool {
-        self.up[link as usize]
-    }
-
     /// All links so that paths which first go up and then down pass them from the first to the last.
     pub(super) fn links(&self, links: &Links) -> Vec<u32> {
         let mut all: Vec<(bool, u32, u32)> = Vec::with_capacity(links.count());
@@ -85,7 +114,7 @@ impl Order {
             for link in links.row(from) {
                 let (at, to) = (self.position[from as usize], self.position[links.to(link) as usize]);
                 // Up from the bottom first, then down from the top.
-                all.push(if self.is_up(link) { (false, bottom - at, link) } else { (true, to, link) });
+                all.push(if self.up[link as usize] { (false, bottom - at, link) } else { (true, to, link) });
             }
         }
         all.sort_unstable();
@@ -122,4 +151,25 @@ fn choose(piece: &[u32], most: usize) -> Vec<u32> {
     let (rest, others) = (&piece[middle..], most - middle);
     let spread = (0..others).map(|number| rest[number * rest.len() / others]);
     piece[..middle].iter().copied().chain(spread).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_of_all_orders_change_at_once() {
+        let (bent, up_down, down) = (0, 1, 2);
+        let cases = [(bent, bent, bent), (up_down, up_down, bent), (down, up_down, down)];
+        for first in cases {
+            for second in cases {
+                let shapes = |first: u32, second: u32| Shapes(first << 30 | second << 28);
+                let onwards = shapes(first.0, second.0);
+                assert_eq!(onwards.after(Up(1 << 30 | 1 << 28)), shapes(first.1, second.1));
+                assert_eq!(onwards.after(Up(1 << 30)), shapes(first.1, second.2));
+                assert_eq!(onwards.after(Up(1 << 28)), shapes(first.2, second.1));
+                assert_eq!(onwards.after(Up(0)), shapes(first.2, second.2));
+            }
+        }
+    }
 }

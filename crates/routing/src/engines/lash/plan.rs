@@ -2,7 +2,7 @@
 
 use super::layers::{First, Layers, Unfit};
 use super::links::{Hops, Links};
-use super::order::{self, Order};
+use super::order::{self, Order, Orders};
 use super::trees::{Fit, Trees};
 
 /// Paths and lanes for all pairs of switches.
@@ -24,23 +24,23 @@ const ROOTS_MAX: usize = 64;
 /// from all of them goes to the first lane that it closes no cycle on. Paths that keep to no order are tried too.
 pub(super) fn plans(links: &Links, hops: &Hops, most: u8) -> Result<(Plan, Vec<Plan>), Unfit> {
     let mut plans = Plans { links, hops, most, found: Err(Unfit(0, 0)) };
-    let tree: Vec<Order> = Order::of_tree(links, hops).into_iter().collect();
-    plans.offer(&Trees::by_orders(links, hops, &tree), &tree);
-    if !tree.is_empty() && Fit::of(links, hops, &tree).misses == 0 {
+    let none = Orders::none(links);
+    let tree = Order::of_tree(links, hops);
+    let by_tree = tree.iter().fold(none.clone(), |orders, order| orders.and(order));
+    plans.offer(&Trees::by_orders(links, hops, &by_tree), tree.as_slice());
+    if tree.is_some() && Fit::of(links, hops, &by_tree).misses == 0 {
         return plans.found;
     }
     let tries = (EFFORT / (links.len() * links.count()).max(1)).min(ROOTS_MAX);
     let roots = order::roots(links, hops, tries);
     let candidates: Vec<Order> = roots.iter().map(|roots| Order::from_roots(links, hops, roots)).collect();
-    let mut orders: Vec<Order> = Vec::new();
-    while orders.len() < usize::from(plans.most.max(2) - 1) {
-        let fit = |next: &&Order| {
-            let orders: Vec<Order> = orders.iter().chain([*next]).cloned().collect();
-            Fit::of(links, hops, &orders)
-        };
+    let (mut chosen, mut by_chosen): (Vec<Order>, Orders) = (Vec::new(), none);
+    while chosen.len() < usize::from(plans.most.max(2) - 1) {
+        let fit = |next: &&Order| Fit::of(links, hops, &by_chosen.and(next));
         let Some(next) = candidates.iter().min_by_key(fit) else { break };
-        orders.push(next.clone());
-        plans.offer(&Trees::by_orders(links, hops, &orders), &orders);
+        by_chosen = by_chosen.and(next);
+        chosen.push(next.clone());
+        plans.offer(&Trees::by_orders(links, hops, &by_chosen), &chosen);
     }
     plans.offer(&Trees::by_search(links, hops), &[]);
     plans.found

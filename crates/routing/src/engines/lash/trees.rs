@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::links::{Hops, Links};
-use super::order::{Order, Shape};
+use super::order::{Orders, Shapes};
 
 /// No link: the destination itself, or one that is not connected.
 const NONE: u8 = u8::MAX;
@@ -23,7 +23,7 @@ impl Fit {
     }
 
     /// How well the trees of these orders keep to them.
-    pub(super) fn of(links: &Links, hops: &Hops, orders: &[Order]) -> Self {
+    pub(super) fn of(links: &Links, hops: &Hops, orders: &Orders) -> Self {
         let of = |to| tree(links, hops, orders, to, &mut vec![NONE; links.len()]);
         (0..links.len() as u32).into_par_iter().map(of).reduce(Self::default, Self::plus)
     }
@@ -39,7 +39,7 @@ pub(super) struct Trees {
 impl Trees {
     /// Trees that keep to orders: each switch takes the link after which its path goes up and then down by the
     /// first order, if there is one; among those, by the second, and so on; else the first.
-    pub(super) fn by_orders(links: &Links, hops: &Hops, orders: &[Order]) -> Self {
+    pub(super) fn by_orders(links: &Links, hops: &Hops, orders: &Orders) -> Self {
         let width = links.len();
         let mut next = vec![NONE; width * width];
         next.par_chunks_mut(width.max(1)).enumerate().for_each(|(to, next)| {
@@ -101,32 +101,28 @@ impl Trees {
 }
 
 /// Makes the tree to one destination.
-fn tree(links: &Links, hops: &Hops, orders: &[Order], to: u32, next: &mut [u8]) -> Fit {
-    let (count, row) = (orders.len(), hops.row(to));
-    let mut shapes = vec![Shape::Bent; links.len() * count];
-    shapes[to as usize * count..][..count].fill(Shape::Down);
-    let (mut best, mut found) = (vec![Shape::Bent; count], vec![Shape::Bent; count]);
-    let is_bent = |shapes: &[Shape]| shapes.iter().all(|shape| *shape == Shape::Bent);
+fn tree(links: &Links, hops: &Hops, orders: &Orders, to: u32, next: &mut [u8]) -> Fit {
+    let row = hops.row(to);
+    let mut shapes = vec![Shapes::BENT; links.len()];
+    shapes[to as usize] = orders.down();
     let mut fit = Fit::default();
     for at in hops.outwards(to).skip(1) {
-        let place_of = &mut next[at as usize];
+        let (mut best, mut place_of) = (Shapes::BENT, NONE);
+        let counts = links.counts(at, to);
         for (place, link) in (0..NONE).zip(links.row(at)) {
             let neighbour = links.to(link) as usize;
             if row[neighbour] >= row[at as usize] {
                 continue;
             }
-            let onwards = &shapes[neighbour * count..][..count];
-            for ((found, order), shape) in found.iter_mut().zip(orders).zip(onwards) {
-                *found = shape.after(order.is_up(link));
-            }
-            fit.choices -= isize::from(!is_bent(&found) && links.counts(at, to));
-            if *place_of == NONE || found > best {
-                *place_of = place;
-                std::mem::swap(&mut best, &mut found);
+            let found = shapes[neighbour].after(orders.up(link));
+            fit.choices -= isize::from(found != Shapes::BENT && counts);
+            if place_of == NONE || found > best {
+                (best, place_of) = (found, place);
             }
         }
-        fit.misses += usize::from(is_bent(&best) && links.counts(at, to));
-        shapes[at as usize * count..][..count].copy_from_slice(&best);
+        fit.misses += usize::from(best == Shapes::BENT && counts);
+        shapes[at as usize] = best;
+        next[at as usize] = place_of;
     }
     fit
 }

@@ -79,9 +79,6 @@ fn route(input: &Input<'_>, engine: &str, objective: Objective) -> Result<Routin
             objective.share
         ));
     }
-    if !(1..=15).contains(&options.lanes) {
-        return Err(format!("the data lanes are 1 to 15, not {}", options.lanes));
-    }
     let tree = Tree::new(input)?;
     let weights = match objective.share {
         SHARE_ALL => vec![1; tree.ends.len()],
