@@ -213,7 +213,6 @@ fn ibdmchk_and_weft_find_the_same_loops() {
         let found = [has_loop(&[]), !is_deadlock_free(&fabric, &lids, &routing), has_loop(&["-a"])];
         assert!(found.is_sorted(), "{name}: hosts to hosts, weft, all: {found:?}");
         assert!(name != "ring" || found[0], "{name}");
-        assert!(name != "X5" || found[1], "{name}");
         for (count, found) in counts.iter_mut().zip(found) {
             *count += u32::from(found);
         }

@@ -258,3 +258,51 @@ fn dumps_that_are_damaged_or_of_another_fabric_are_refused() {
     change(&home, "out/report.json", "{", "");
     verify(text(&file)).fails(2, "out/report.json: ").fails(2, "hint: weft writes this file");
 }
+
+#[test]
+fn isolation_that_is_asked_for_is_proved() {
+    let home = Home::new();
+    let tree = ["topo", "gen", "xgft", "--children", "4,4", "--parents", "1,4", "-o", "tree.topo"];
+    home.weft(&tree).succeeds();
+    // A host on each leaf, not at the same place everywhere.
+    let hosts = |from: u64| {
+        let guid = |leaf: u64| {
+            format!("0x{:016x}", 0x0200_4843_0000_0001u64 + 0x100 * (4 * leaf + (from + leaf) % 4))
+        };
+        (0..4).map(guid).collect::<Vec<_>>().join(", ")
+    };
+    let rule = |number: u64, policy: &str| {
+        format!("t{number}=0x{number:04x}, defmember=full, isolation={policy} : {} ;\n", hosts(number - 1))
+    };
+    home.write("partitions", &(rule(1, "phy") + &rule(2, "vlane") + &rule(3, "vlane") + &rule(4, "def")));
+    let partitions = &["--partitions", "partitions"][..];
+    let engine = |engine| [&["--engine", engine], partitions].concat();
+    compute(&home, "tree.topo", &engine("pftree-ext,no_fallback"), "kept");
+    let verify = |folder: &str| home.weft(&[&["routes", "verify", "tree.topo", folder], partitions].concat());
+    let done = verify("kept");
+    let kept = "isolation: 3 partitions with a policy, broken 0 times";
+    assert!(done.succeeds().stdout.contains(kept), "{}", done.stdout);
+    // Min-hop knows no partitions.
+    compute(&home, "tree.topo", MINHOP, "mixed");
+    let done = verify("mixed");
+    done.fails(1, "");
+    assert!(done.stdout.contains("t1 shares "), "{}", done.stdout);
+    let compare = ["routes", "compare", "tree.topo", "--engines", "pftree-ext", "--runs", "5", "--json"];
+    let found = home.json(&[&compare, partitions, &["--partition", "t1"]].concat());
+    assert_eq!(found["rows"][0]["pairs"], 4 * 3, "{found}");
+    home.weft(&[&compare, partitions, &["--partition", "t9"]].concat())
+        .fails(2, "no partition is called `t9`")
+        .fails(2, "hint: there are Default, t1, t2, t3, t4");
+}
+
+#[test]
+fn weights_are_learned_and_graphs_are_written() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.write("received", "0x0200484300000001 4000\n0x0200484300000101 10000\n");
+    let arguments = ["--engine", "pftree-wt,no_fallback", "--received", "received"];
+    compute(&home, text(&file), &[&arguments[..], &["--dot", "orcs.dot"]].concat(), "out");
+    home.weft(&["routes", "verify", text(&file), "out"]).succeeds();
+    let graph = std::fs::read_to_string(home.base().with_file_name("orcs.dot")).unwrap();
+    assert!(graph.starts_with("digraph "), "{graph}");
+}
