@@ -1,10 +1,14 @@
 //! What an operator can choose.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 use weft_mgmt::Limits;
 use weft_routing::{Chain, EngineOptions};
-use weft_wire::{GidPrefix, MKey, Mtu, ServiceLevel, SmKey, VirtualLane, VlArbitrationEntry, VlCap};
+use weft_wire::{
+    GidPrefix, Guid, MKey, Mtu, PortNum, ServiceLevel, SmKey, VirtualLane, VlArbitrationEntry, VlCap,
+};
 
 /// How SMPs travel once forwarding tables stand. Discovery and tables always go by directed route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +70,9 @@ pub struct Options {
     /// The lane of each service level; lane 15 drops. Brought down to the lanes that a link has. A routing that needs
     /// several lanes brings a mapping of its own.
     pub sl2vl: [u8; 16],
+    /// The same for what leaves by single ports, by node GUID and port, where it differs. A routing may bring it.
+    #[serde(skip)]
+    pub sl2vl_of_ports: BTreeMap<(Guid, PortNum), [u8; 16]>,
     /// The high-priority arbitration table, by default lane 0 with weight 4 and all others with 0, as OpenSM's
     /// `qos_vlarb_high`. Empty: left as the port has it.
     pub vl_arb_high: Vec<VlWeight>,
@@ -122,6 +129,7 @@ impl Default for Options {
             engines: Chain::default(),
             routing: EngineOptions::default(),
             sl2vl,
+            sl2vl_of_ports: BTreeMap::new(),
             vl_arb_high: (0..15).map(|vl| VlWeight { vl, weight: if vl == 0 { 4 } else { 0 } }).collect(),
             vl_arb_low: (0..15).map(|vl| VlWeight { vl, weight: if vl == 0 { 0 } else { 4 } }).collect(),
             vl_high_limit: 0,
@@ -147,12 +155,6 @@ impl Options {
     pub fn limits(&self) -> Limits {
         let timeout = Time::from_millis(self.timeout_ms.max(1));
         Limits { window: self.max_wire_smps, timeout, retries: self.retries, ..Limits::default() }
-    }
-
-    /// The mapping of service levels for a link with this many lanes: lanes it lacks fold onto those it has.
-    pub(crate) fn lanes(&self, data_lanes: u8) -> [VirtualLane; 16] {
-        let lanes = data_lanes.max(1);
-        self.sl2vl.map(|vl| if vl >= 15 { VirtualLane(15) } else { VirtualLane(vl % lanes) })
     }
 
     /// An arbitration table for a link with this many lanes and room for `room` entries.

@@ -214,6 +214,7 @@ impl SubnetManager {
         self.lids = std::mem::take(&mut routed.lids);
         self.levels = routed.take_levels();
         self.options.sl2vl = routed.sl2vl().unwrap_or(self.sl2vl_given);
+        self.options.sl2vl_of_ports = routed.sl2vl_of_ports(subnet);
         routed
     }
 

@@ -150,7 +150,7 @@ impl Program {
             let inputs = if found.is_switch() { found.info.num_ports } else { 0 };
             let common = if optimized { self.plan_common_sl_to_vl(node, &ports) } else { None };
             for (port, lanes) in ports {
-                let table = lanes.sl_to_vl(&self.options);
+                let table = lanes.sl_to_vl();
                 let at = PortAt { node, port };
                 if Some(table) != common && !self.holds_sl_to_vl(at, table) {
                     self.set_sl_to_vl(at, table);
@@ -172,10 +172,10 @@ impl Program {
     fn plan_common_sl_to_vl(&mut self, node: u32, ports: &[(PortNum, Lanes)]) -> Option<[VirtualLane; 16]> {
         let mut counts: BTreeMap<[VirtualLane; 16], (usize, Lanes)> = BTreeMap::new();
         for (_, lanes) in ports {
-            counts.entry(lanes.sl_to_vl(&self.options)).or_insert((0, *lanes)).0 += 1;
+            counts.entry(lanes.sl_to_vl()).or_insert((0, *lanes)).0 += 1;
         }
         let (common, (_, lanes)) = counts.into_iter().max_by_key(|(_, (count, _))| *count)?;
-        let shares = |lanes: &Lanes| lanes.sl_to_vl(&self.options) == common;
+        let shares = |lanes: &Lanes| lanes.sl_to_vl() == common;
         let missing = ports.iter().find(|(port, lanes)| {
             shares(lanes) && !self.holds_sl_to_vl(PortAt { node, port: *port }, common)
         });
@@ -236,7 +236,7 @@ impl Program {
                 Request::set(attribute, modifier, &info.encode())
             }
             Write::SlToVl { lanes, .. } => {
-                let table = SlToVlTable { lanes: lanes.sl_to_vl(&self.options) };
+                let table = SlToVlTable { lanes: lanes.sl_to_vl() };
                 Request::set(attribute, modifier, &table.encode())
             }
             Write::VlArbitration { block, .. } => {

@@ -1,5 +1,6 @@
 //! From LIDs and cabling to forwarding tables. A pure function: the same fabric gets the same tables again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weft_routing::files::{GuidToLid, LidRange};
@@ -9,7 +10,7 @@ use crate::assign::{Claim, assign};
 use crate::settings::Lanes;
 use crate::subnet::{Subnet, graph_port, own_lid};
 use crate::{Event, Options};
-use weft_wire::{Lid, PortNum};
+use weft_wire::{Guid, Lid, PortNum};
 
 /// Gives every end port its LIDs, and says which are new.
 pub(crate) fn give_lids(subnet: &mut Subnet, known: &mut GuidToLid, options: &Options) -> Vec<Event> {
@@ -63,6 +64,18 @@ impl Routed {
     /// The mapping of service levels that the routing needs; `None` where any will do.
     pub(crate) fn sl2vl(&self) -> Option<[u8; 16]> {
         (self.routing.report.lanes > 1).then(|| self.routing.lanes.everywhere.map(|lane| lane.0))
+    }
+}
+
+impl Routed {
+    /// The mappings that the routing wants of single ports. Packets take one lane out of a port, whichever way they came
+    /// in: no engine asks for more.
+    pub(crate) fn sl2vl_of_ports(&self, subnet: &Subnet) -> BTreeMap<(Guid, PortNum), [u8; 16]> {
+        let rows = self.routing.lanes.exceptions.iter().filter_map(|((node, _, exit), row)| {
+            let guid = subnet.node(node.0)?.guid();
+            Some(((guid, *exit), row.map(|lane| lane.0)))
+        });
+        rows.collect()
     }
 }
 

@@ -1,7 +1,8 @@
 //! What ports should be set to: a pure function of what both ends of a cable can do, of LIDs and of options.
 
 use weft_wire::{
-    Lid, Mtu, PhysState, PortInfo, PortNum, PortState, VirtualLane, VlArbitrationTable, VlCap, capability,
+    Guid, Lid, Mtu, PhysState, PortInfo, PortNum, PortState, VirtualLane, VlArbitrationTable, VlCap,
+    capability,
 };
 
 use crate::Options;
@@ -19,6 +20,8 @@ pub(crate) struct Lanes {
     pub(crate) operational: VlCap,
     /// Whether the node maps service levels to lanes at all.
     pub(crate) maps: bool,
+    /// The lane of each service level, before it is brought down to the lanes that there are.
+    sl2vl: [u8; 16],
 }
 
 impl Lanes {
@@ -32,12 +35,18 @@ impl Lanes {
         let is_switch = subnet.node(at.node).is_some_and(FoundNode::is_switch);
         let manages = if is_switch { PortAt { port: PortNum::ZERO, ..at } } else { at };
         let capabilities = subnet.port(manages).and_then(|port| port.info).map_or(0, |i| i.capability_mask);
-        Self { operational, maps: options.qos && capabilities & capability::IS_SL_MAPPING_SUPPORTED != 0 }
+        let guid = subnet.node(at.node).map_or(Guid(0), FoundNode::guid);
+        Self {
+            operational,
+            maps: options.qos && capabilities & capability::IS_SL_MAPPING_SUPPORTED != 0,
+            sl2vl: options.sl2vl_of_ports.get(&(guid, at.port)).copied().unwrap_or(options.sl2vl),
+        }
     }
 
-    /// The lane of each service level.
-    pub(crate) fn sl_to_vl(self, options: &Options) -> [VirtualLane; 16] {
-        options.lanes(self.operational.lanes())
+    /// The lane of each service level: lanes that the link lacks fold onto those it has.
+    pub(crate) fn sl_to_vl(self) -> [VirtualLane; 16] {
+        let lanes = self.operational.lanes().max(1);
+        self.sl2vl.map(|vl| if vl >= 15 { VirtualLane(15) } else { VirtualLane(vl % lanes) })
     }
 
     /// The blocks of the arbitration tables to hold. A single lane needs no arbitration.

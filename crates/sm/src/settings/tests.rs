@@ -152,13 +152,21 @@ fn a_port_that_has_it_all_is_told_nothing_and_a_state_is_asked_for_only_from_ini
 
 #[test]
 fn lanes_that_a_link_lacks_fold_onto_those_it_has() {
+    let of = |vl_cap, options: &Options| {
+        let info = link(vl_cap, Mtu::Bytes256);
+        Lanes::of(&subnet(info, info), SWITCH_PORT, options).sl_to_vl().map(|lane| lane.0)
+    };
     let options = Options::default();
-    let lanes = |count| options.lanes(count).map(|lane| lane.0);
-    assert_eq!(lanes(15), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7]);
-    assert_eq!(lanes(4), [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]);
-    assert_eq!(lanes(1), [0; 16]);
+    assert_eq!(of(VlCap::Vl0To14, &options), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7]);
+    assert_eq!(of(VlCap::Vl0To3, &options), [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]);
+    assert_eq!(of(VlCap::Vl0, &options), [0; 16]);
     let dropping = Options { sl2vl: [15; 16], ..Options::default() };
-    assert_eq!(dropping.lanes(2), [VirtualLane(15); 16]);
+    assert_eq!(of(VlCap::Vl0To1, &dropping), [15; 16]);
+    let info = link(VlCap::Vl0To3, Mtu::Bytes256);
+    let guid = subnet(info, info).node(SWITCH_PORT.node).unwrap().guid();
+    let sl2vl_of_ports = [((guid, SWITCH_PORT.port), [6; 16])].into();
+    let one = Options { sl2vl_of_ports, ..Options::default() };
+    assert_eq!(of(VlCap::Vl0To3, &one), [2; 16], "a port may have a mapping of its own");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::fake::World;
 use std::collections::BTreeMap;
 
 use weft_sm::{Activity, Event, Input, Options};
-use weft_topology::generate::{GenerateOptions, ring, xgft};
+use weft_topology::generate::{GenerateOptions, ring, torus, xgft};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::*;
 
@@ -304,6 +304,24 @@ fn lanes_of_the_routing() {
     let tree = xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap();
     let world = up(tree, Options { sl2vl, ..Options::default() });
     assert_eq!(lanes_at_switch(&world), [VirtualLane(3); 16]);
+}
+
+/// On a torus, dimension order wants another lane out of ports of the second dimension than out of those of the first.
+#[test]
+fn lanes_of_single_ports() {
+    let fabric = torus(&[5, 5], 1, &GenerateOptions::default()).unwrap();
+    let world = up(fabric, Options { engines: "dor,no_fallback".parse().unwrap(), ..Options::default() });
+    let (switch, node) = world.fake.fabric.switches().next().unwrap();
+    let tables = &world.fake.devices[switch.index()].sl_to_vl;
+    let ports = node.cabled_ports().filter(|(_, peer)| world.fake.fabric.node(peer.node).is_switch());
+    let rows: Vec<_> = ports
+        .map(|(out, _)| SlToVlTable::decode(tables[&(1, out.0)].first_chunk().unwrap()).lanes)
+        .map(|row| [row[0], row[1], row[2], row[3]].map(|lane| lane.0))
+        .collect();
+    // Bit n of a level is the lane in the n-th ring.
+    let (first, second) = ([0, 1, 0, 1], [0, 0, 1, 1]);
+    let count = |row| rows.iter().filter(|other| **other == row).count();
+    assert_eq!((rows.len(), count(first), count(second)), (4, 2, 2), "{rows:?}");
 }
 
 /// Without tables of service levels there is one lane, which LASH does not get along with on a ring: the next engine of the
