@@ -112,7 +112,7 @@ impl Detours {
             if self.hops[offer.stray as usize] != UNREACHED {
                 continue;
             }
-            if offer.turn.is_some_and(|turn| !self.may(shape, turn)) {
+            if offer.turn.is_some_and(|turn| !self.may(tree, shape, turn)) {
                 continue;
             }
             self.hops[offer.stray as usize] = offer.hops;
@@ -144,7 +144,7 @@ impl Detours {
     }
 
     /// Takes a turn if no others lead from it back to it.
-    fn may(&mut self, shape: &Shape, turn: Turn) -> bool {
+    fn may(&mut self, tree: &Tree, shape: &Shape, turn: Turn) -> bool {
         if self.taken.contains(&turn) {
             return true;
         }
@@ -153,11 +153,11 @@ impl Detours {
         }
         let (mut todo, mut seen) = (vec![turn], BTreeSet::new());
         while let Some(before) = todo.pop() {
-            if leads(shape, before, turn) {
+            if leads(tree, shape, before, turn) {
                 self.refused.insert(turn);
                 return false;
             }
-            let after = self.taken.iter().filter(|after| leads(shape, before, **after));
+            let after = self.taken.iter().filter(|after| leads(tree, shape, before, **after));
             todo.extend(after.filter(|after| seen.insert(**after)));
         }
         self.taken.insert(turn);
@@ -174,10 +174,20 @@ fn ring(rings: &mut Vec<Vec<u32>>, distance: u32) -> &mut Vec<u32> {
     &mut rings[distance]
 }
 
-/// Whether a path up and then down leads from behind one turn to before another. Nobody turns back on the spot.
-fn leads(shape: &Shape, before: Turn, after: Turn) -> bool {
-    match before.to == after.from {
-        true => before.at != after.at,
-        false => shape.covers(before.to, after.from),
+/// Whether a path up and then down leads from behind one turn to before another. Nobody turns back on the spot, which
+/// rules out the way down from a root to the switch that the turn came from, and that up to a root from the switch
+/// that the next turn goes to.
+fn leads(tree: &Tree, shape: &Shape, before: Turn, after: Turn) -> bool {
+    let is_root = |at: u32| shape.cables_up[at as usize] == 0;
+    if before.to == after.from {
+        return before.at != after.at;
     }
+    if is_root(before.to) && before.at == after.from {
+        return false;
+    }
+    if is_root(after.from) {
+        let mut lowers = tree.down(after.from).map(|(_, group)| group.lower);
+        return lowers.any(|lower| lower != after.at && shape.is_above(lower, before.to));
+    }
+    shape.covers(before.to, after.from)
 }

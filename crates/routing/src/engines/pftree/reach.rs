@@ -24,6 +24,8 @@ pub(super) struct Shape {
     pub(super) cables_up: Vec<usize>,
     /// By switch: a number that all have who are connected with it.
     pub(super) pieces: Vec<u32>,
+    /// By switch: a bit for every switch that going up leads to, and for itself.
+    uppers: Vec<Vec<u64>>,
     /// By switch: a bit for every switch that going up and then down leads to.
     covers: Vec<Vec<u64>>,
     /// By switch: whether it is the one of its piece from which that leads to the most, preferably a leaf.
@@ -50,6 +52,7 @@ impl Shape {
             let best = tree.up(*at).map(|(_, group)| top[group.upper as usize]).min();
             top[*at as usize] = best.unwrap_or(tree.rank(*at));
         }
+        let uppers = uppers(tree, &from_roots);
         let covers = covers(tree, &from_roots);
         let pieces = pieces(tree, &from_roots);
         let mut hosts = vec![0u64; tree.graph.len().div_ceil(64)];
@@ -59,7 +62,12 @@ impl Shape {
         let all = |covers: &Vec<u64>| hosts.iter().zip(covers).all(|(hosts, covers)| hosts & !covers == 0);
         let covers_all = covers.iter().map(all).collect();
         let bridges = bridges(&from_roots, &pieces, &covers);
-        Self { ends, from_roots, top, cables_up, pieces, covers, bridges, covers_all }
+        Self { ends, from_roots, top, cables_up, pieces, uppers, covers, bridges, covers_all }
+    }
+
+    /// Whether going up from a switch leads to another, or it is that.
+    pub(super) fn is_above(&self, upper: u32, from: u32) -> bool {
+        self.uppers[from as usize][upper as usize / 64] >> (upper % 64) & 1 == 1
     }
 
     /// Whether going up from a switch and then down leads to another, or to itself.
@@ -147,6 +155,21 @@ fn covers(tree: &Tree, from_roots: &[u32]) -> Vec<Vec<u64>> {
         }
     }
     covers
+}
+
+/// By switch: a bit for every switch that going up from it leads to, itself included.
+fn uppers(tree: &Tree, from_roots: &[u32]) -> Vec<Vec<u64>> {
+    let mut uppers: Vec<Vec<u64>> = vec![vec![0; tree.graph.len().div_ceil(64)]; tree.graph.len()];
+    for at in from_roots {
+        let mut own = std::mem::take(&mut uppers[*at as usize]);
+        own[*at as usize / 64] |= 1 << (at % 64);
+        for (_, group) in tree.up(*at) {
+            let upper = &uppers[group.upper as usize];
+            own.iter_mut().zip(upper).for_each(|(own, upper)| *own |= upper);
+        }
+        uppers[*at as usize] = own;
+    }
+    uppers
 }
 
 /// By switch: the first of those that it is connected with.
