@@ -312,6 +312,16 @@ fn a_fabric_that_needs_more_lanes_than_allowed_is_refused_by_the_names_of_two_sw
 }
 
 #[test]
+fn a_fabric_without_switches_and_one_without_hosts_are_served() {
+    let hosts = parse("hosts", "Ca 1 \"x\"\n[1] \"y\"[1]\n\nCa 1 \"y\"\n").unwrap();
+    let (_, routing) = routed(&hosts, 0);
+    assert_eq!((routing.report.lanes, routing.routes.tables.len()), (1, 2));
+    // Nothing is said of packets between switches without hosts but that they arrive.
+    let switches = torus(&[5, 5], 0, &plain()).unwrap();
+    assert_eq!(lanes(&switches, "torus without hosts"), 1);
+}
+
+#[test]
 fn the_lanes_of_larger_fabrics_have_no_cycle() {
     let parameters = RandomFabric { switches: 60, hosts: 120, extra_cables: 60, parallel_cables: 6 };
     for (name, fabric, enough) in [

@@ -28,7 +28,7 @@ pub(super) fn find(ground: &Ground<'_>, rows: &Rows, routing: &Routing) -> Drops
         return Drops::default();
     }
     let search =
-        Search { ground, rows, routing, sends: ground.ends.iter().map(|end| rows.sends(end.port)).collect() };
+        Search { ground, rows, routing, sends: ground.ends.iter().map(|end| rows.sends(end)).collect() };
     let found: Vec<Drops> = ground
         .ends
         .par_chunks(BATCH)

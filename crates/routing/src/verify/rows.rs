@@ -7,7 +7,7 @@ use weft_wire::PortNum;
 
 use crate::lanes::{LaneMap, LaneRow, SERVICE_LEVELS};
 
-use super::ground::Ground;
+use super::ground::{End, Ground};
 
 /// By level: a bit for each lane that it may take; none where such packets are dropped.
 pub(super) type Bits = [u16; SERVICE_LEVELS];
@@ -118,9 +118,12 @@ impl Rows {
         self.open.iter().fold(u16::MAX, |all, open| all & open)
     }
 
-    /// The levels that an end port sends at all.
-    pub(super) fn sends(&self, port: PortRef) -> u16 {
-        self.open[self.sending.get(&port).map_or(0, |row| *row as usize)]
+    /// The levels that an end port sends at all. A switch's own packets take lanes only where they leave it.
+    pub(super) fn sends(&self, end: &End) -> u16 {
+        match end.host {
+            true => self.open[self.sending.get(&end.port).map_or(0, |row| *row as usize)],
+            false => u16::MAX,
+        }
     }
 
     /// The lowest input port of a switch from which packets go on as from this one.

@@ -52,7 +52,7 @@ impl<'a> Sources<'a> {
             .map(|(end, full)| Group {
                 switch: end.switch,
                 entry: rows.kind(end.switch, end.at).0,
-                sends: rows.sends(end.port),
+                sends: rows.sends(end),
                 classes: classes(levels, |levels| levels.source_class(end.lid)),
                 host: end.host,
                 full: *full,

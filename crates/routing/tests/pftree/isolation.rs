@@ -205,6 +205,7 @@ fn check(fabric: &Fabric, engine: &str, options: &EngineOptions, whole: bool, co
     assert!(routing.report.lanes <= options.lanes, "{context}");
     if whole {
         assert!(report.is_minimal(), "{context}: {report}");
+        assert!(routing.report.fallbacks.is_empty(), "{context}");
     }
     assert_sound(fabric, &lids, &routing, options, kept == list.len());
     true
@@ -231,7 +232,7 @@ fn random_partitions_on_whole_and_broken_trees() {
             }
         }
     }
-    assert!(served > 2 * refused, "{served} served, {refused} refused");
+    assert!(served > 3 * refused, "{served} served, {refused} refused");
 }
 
 #[test]

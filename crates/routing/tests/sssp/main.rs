@@ -69,13 +69,13 @@ fn grids_and_dragonflies_are_free_of_deadlock_on_few_lanes() {
         ("ring of 6", ring(6, 2, &options()), 2),
         ("ring of 9", ring(9, 1, &options()), 2),
         ("mesh", mesh(&[5, 4], 1, &options()), 1),
-        ("torus 3x3", torus(&[3, 3], 2, &options()), 2),
-        ("torus 4x4", torus(&[4, 4], 2, &options()), 3),
-        ("torus 5x4", torus(&[5, 4], 1, &options()), 4),
+        ("torus 3x3", torus(&[3, 3], 2, &options()), 1),
+        ("torus 4x4", torus(&[4, 4], 2, &options()), 2),
+        ("torus 5x4", torus(&[5, 4], 1, &options()), 3),
         ("torus 5x5", torus(&[5, 5], 2, &options()), 4),
-        ("torus 3x3x3", torus(&[3, 3, 3], 1, &options()), 3),
-        ("hypercube", hypercube(5, 1, &options()), 5),
-        ("dragonfly", dragonfly(4, 2, 2, None, &options()), 4),
+        ("torus 3x3x3", torus(&[3, 3, 3], 1, &options()), 2),
+        ("hypercube", hypercube(5, 1, &options()), 1),
+        ("dragonfly", dragonfly(4, 2, 2, None, &options()), 3),
     ];
     for (name, fabric, lanes) in fabrics {
         let routing = check(name, &fabric.unwrap(), 0);
@@ -172,7 +172,7 @@ fn tables_by_guid(fabric: &Fabric, routing: &Routing) -> BTreeMap<Guid, Vec<(Lid
 
 #[test]
 fn neither_threads_nor_the_order_of_nodes_matter() {
-    for seed in seeds(6) {
+    for seed in seeds(3) {
         let parameters = RandomFabric { switches: 20, hosts: 40, extra_cables: 30, parallel_cables: 3 };
         let fabric = random(&parameters, seed, &options()).unwrap();
         let lids = Lids::in_guid_order(&fabric, (seed % 2) as u8).unwrap();

@@ -5,7 +5,7 @@ use weft_routing::{
 };
 use weft_topology::generate::{GenerateOptions, ring, rlft, torus};
 use weft_topology::{Fabric, PortRef};
-use weft_wire::{Lid, PortNum, ServiceLevel};
+use weft_wire::{Lid, PortNum, ServiceLevel, VirtualLane};
 
 use crate::{host, lid_of, routed};
 
@@ -105,6 +105,27 @@ fn lanes_that_change_on_the_way() {
         "{shown}"
     );
     assert_eq!((shown.matches("on lane 0").count(), shown.matches("on lane 1").count()), (3, 1), "{shown}");
+}
+
+#[test]
+fn what_a_switch_sends_takes_lanes_only_where_it_leaves() {
+    let (fabric, mut lids, mut routing) = clockwise(3);
+    let own = PortRef::new(fabric.find("switch-1").unwrap(), PortNum::ZERO);
+    lids.insert(own, Lid(9), 0).unwrap();
+    for (node, _) in fabric.switches() {
+        let port = if node == own.node { PortNum::ZERO } else { CLOCKWISE };
+        routing.routes.tables[node.index()].set(Lid(9), port);
+    }
+    // Level 0 has no lane but from this switch to the next one's host.
+    let row = routing.lanes.everywhere;
+    routing.lanes.everywhere[0] = VirtualLane(15);
+    let next = fabric.find("switch-2").unwrap();
+    routing.lanes.exceptions.insert((own.node, PortNum::ZERO, CLOCKWISE), row);
+    routing.lanes.exceptions.insert((next, PortNum(3), HOST), row);
+    let verdict = verdict(&fabric, &lids, &routing);
+    // Of six pairs of hosts, three to the switch and three from it, one gets through.
+    assert_eq!((verdict.drops.pairs, verdict.reach.is_sound()), (11, true));
+    assert_eq!(verdict.lanes.iter().map(|lane| (lane.lane, lane.channels)).collect::<Vec<_>>(), [(0, 1)]);
 }
 
 #[test]

@@ -159,7 +159,7 @@ fn compare_turns(scenario: &Scenario, routing: &Routing, verdict: &Verdict) {
 
 #[test]
 fn every_figure_is_what_following_each_packet_gives() {
-    each_seed(250, |seed| {
+    each_seed(1000, |seed| {
         let mut scenario = Scenario::new(seed, BOUNDS);
         let routing = scenario.routing();
         let expectations = Expectations { tree: true, ..Expectations::default() };

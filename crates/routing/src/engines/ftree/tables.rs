@@ -196,14 +196,18 @@ impl All<'_> {
     fn send_down(&self, switch: u32, at: u32, range: Range<usize>, entries: &mut [PortNum], room: &mut Room) {
         let rank = self.tree.rank(switch) as usize;
         let (only, group) = (room.down.ports[at as usize], room.down.groups[at as usize]);
+        if only != SEVERAL {
+            self.lids[range.clone()].iter().for_each(|lid| entries[usize::from(lid.0)] = only);
+            room.loads[usize::from(only.0)] += self.weights[range].iter().sum::<u32>();
+            return;
+        }
         for place in range {
-            let port = match only {
-                SEVERAL if self.chains.at_rank(rank)[place] == switch => self.chains.exit(rank, place),
-                SEVERAL if group != SEVERAL_GROUPS => {
-                    self.least_of(group as usize, |cable| cable.upper, &room.loads)
-                }
-                SEVERAL => self.choose_down(switch, place, room),
-                port => port,
+            let port = if self.chains.at_rank(rank)[place] == switch {
+                self.chains.exit(rank, place)
+            } else if group != SEVERAL_GROUPS {
+                self.least_of(group as usize, |cable| cable.upper, &room.loads)
+            } else {
+                self.choose_down(switch, place, room)
             };
             entries[usize::from(self.lids[place].0)] = port;
             room.loads[usize::from(port.0)] += self.weights[place];

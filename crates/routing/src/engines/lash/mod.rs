@@ -1,4 +1,14 @@
-//! Layered shortest paths.
+//! Layered shortest paths (T. Skeie, O. Lysne and I. Theiss, "Layered Shortest Path (LASH) Routing in Irregular
+//! System Area Networks", 2002).
+//!
+//! ```text
+//!   1. order   orders of the switches from which paths that go up and then down have no cycle
+//!   2. trees   for every destination a tree of shortest paths that keeps to such orders where it can
+//!   3. layers  every pair of switches, both ways, on the first lane that it closes no cycle on
+//!   4. spread  every LID on a tree of its own, as far as the order of the links on each lane allows
+//! ```
+//!
+//! `plan` tries several orders and trees, and keeps those that need the fewest lanes. Ties go by GUIDs and ports.
 
 mod acyclic;
 mod layers;
@@ -25,6 +35,8 @@ pub(crate) const ENGINE: Engine = Engine {
     run: |input| lash(input),
 };
 
+/// Shortest paths for all, and a lane for every pair of switches of which one has hosts. Fails with a sentence that names
+/// two switches when the lanes allowed are not enough.
 fn lash(input: &Input<'_>) -> Result<Routing, Refusal> {
     let links = Links::new(input.fabric);
     let hops = Hops::new(&links);

@@ -79,3 +79,37 @@ impl Plans<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use weft_topology::Fabric;
+    use weft_topology::generate::{GenerateOptions, ring, torus};
+
+    use super::*;
+
+    /// Where all switches have hosts, these are the paths of OpenSM 3.3.23 and its order of pairs: its log tells as many
+    /// lanes. So no such fabric needs more here than there.
+    #[test]
+    fn paths_by_search_need_as_many_lanes_as_opensm_s() {
+        let plain = GenerateOptions::default();
+        let cases: [(Fabric, u8); 7] = [
+            (ring(6, 1, &plain).unwrap(), 3),
+            (ring(9, 1, &plain).unwrap(), 2),
+            (ring(12, 1, &plain).unwrap(), 6),
+            (torus(&[4, 4], 2, &plain).unwrap(), 2),
+            (torus(&[5, 5], 2, &plain).unwrap(), 3),
+            (torus(&[6, 6], 2, &plain).unwrap(), 5),
+            (torus(&[8, 8], 2, &plain).unwrap(), 8),
+        ];
+        for (fabric, lanes) in cases {
+            let links = Links::new(&fabric);
+            let hops = Hops::new(&links);
+            let trees = Trees::by_search(&links, &hops);
+            let layers = Layers::fill(&links, &hops, &trees, &[], First::Lowest, 15).unwrap();
+            assert_eq!(layers.count(), lanes, "{} switches", links.len());
+            let (best, others) = plans(&links, &hops, 15).unwrap();
+            assert!(best.layers.count() <= lanes, "{} switches", links.len());
+            assert!(others.iter().all(|other| other.layers.count() == best.layers.count()));
+        }
+    }
+}

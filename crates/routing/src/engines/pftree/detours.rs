@@ -33,6 +33,8 @@ pub(super) struct Detours {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Offer {
     is_new: bool,
+    /// Whether the turn is not at a bridge.
+    elsewhere: bool,
     hops: u32,
     order: u32,
     stray: u32,
@@ -51,10 +53,11 @@ impl Detours {
         shape.from_roots.iter().find(is_stray).copied()
     }
 
-    /// Gives those switches a next hop towards the target: the fewest turns that nobody takes yet, and then the
-    /// fewest cables, but no turn that could close a circle with those that others take. What switches send to each
-    /// other need not be free of deadlock: those that are `free` get the fewest cables where nothing better is
-    /// left.
+    /// Gives those switches a next hop towards the target: by turns that are taken already where that will do, else
+    /// by new ones at a bridge, else by any, and by the fewest cables; but by none that could close a circle with
+    /// those that are taken. In a tree, turns at one switch close none, so a bridge that leads everywhere serves all.
+    /// What switches send to each other need not be free of deadlock: those that are `free` get the fewest cables
+    /// where nothing better is left.
     pub(super) fn fill(
         &mut self,
         tree: &Tree,
@@ -130,10 +133,12 @@ impl Detours {
             let turns = way == 0 && !onwards.is_multiple_of(2);
             let turn = turns.then(|| Turn { from: stray, at, to: shape.to(onwards) });
             let is_new = turn.is_some_and(|turn| !self.taken.contains(&turn));
+            let elsewhere = is_new && !shape.bridges[at as usize];
             let hops = self.hops[at as usize] + 1;
             let cable = tree.cables(group).next().map_or(0, |(cable, _)| cable);
             let link = 2 * cable as Link + way;
-            self.offers.push(Reverse(Offer { is_new, hops, order: self.offer_count, stray, link, turn }));
+            let order = self.offer_count;
+            self.offers.push(Reverse(Offer { is_new, elsewhere, hops, order, stray, link, turn }));
             self.offer_count += 1;
         }
     }

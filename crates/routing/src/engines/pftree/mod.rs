@@ -102,9 +102,9 @@ fn route(input: &Input<'_>, engine: &str, objective: Objective) -> Result<Routin
         ..EngineReport::default()
     };
     if routed.detours > 0 {
-        report.notes.push(format!(
-            "{} pairs of a switch and a LID, none of them between hosts, have no path that goes up and then down and \
-             take another",
+        report.fallbacks.push(format!(
+            "{} pairs of a switch and a LID have no path up and then down, none of them between hosts; theirs go \
+             down and up again where nobody can wait for them in a circle",
             routed.detours,
         ));
     }

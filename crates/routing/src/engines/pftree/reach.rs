@@ -26,6 +26,8 @@ pub(super) struct Shape {
     pub(super) pieces: Vec<u32>,
     /// By switch: a bit for every switch that going up and then down leads to.
     covers: Vec<Vec<u64>>,
+    /// By switch: whether it is the one of its piece from which that leads to the most, preferably a leaf.
+    pub(super) bridges: Vec<bool>,
     /// By switch: whether that leads to all switches with hosts.
     pub(super) covers_all: Vec<bool>,
 }
@@ -56,7 +58,8 @@ impl Shape {
         }
         let all = |covers: &Vec<u64>| hosts.iter().zip(covers).all(|(hosts, covers)| hosts & !covers == 0);
         let covers_all = covers.iter().map(all).collect();
-        Self { ends, from_roots, top, cables_up, pieces, covers, covers_all }
+        let bridges = bridges(&from_roots, &pieces, &covers);
+        Self { ends, from_roots, top, cables_up, pieces, covers, bridges, covers_all }
     }
 
     /// Whether going up from a switch and then down leads to another, or to itself.
@@ -164,4 +167,19 @@ fn pieces(tree: &Tree, from_roots: &[u32]) -> Vec<u32> {
         }
     }
     pieces
+}
+
+/// By switch: whether it covers the most of its piece; of several, the last and so the lowest in the tree.
+fn bridges(from_roots: &[u32], pieces: &[u32], covers: &[Vec<u64>]) -> Vec<bool> {
+    let mut best: Vec<Option<(u32, u32)>> = vec![None; pieces.len()];
+    for at in from_roots {
+        let count = covers[*at as usize].iter().map(|word| word.count_ones()).sum();
+        let best = &mut best[pieces[*at as usize] as usize];
+        if best.is_none_or(|(most, _)| count >= most) {
+            *best = Some((count, *at));
+        }
+    }
+    let mut bridges = vec![false; pieces.len()];
+    best.into_iter().flatten().for_each(|(_, at)| bridges[at as usize] = true);
+    bridges
 }

@@ -18,7 +18,8 @@ pub(super) struct Routed {
     pub(super) routes: Routes,
     /// By link: whose traffic it carries.
     pub(super) users: Users,
-    /// How many pairs of a switch and a LID have no path that goes up and then down.
+    /// From how many switches a LID is not reached by going up and then down, those of switches counted only from
+    /// switches with hosts.
     pub(super) detours: u64,
 }
 
@@ -215,7 +216,7 @@ impl<'a> Router<'a> {
             // What switches say to each other need not be free of deadlock.
             let free = |at: u32| is_switch && !self.has_hosts[at as usize];
             self.detours.fill(self.tree, self.shape, &self.reach, &mut self.next, free);
-            self.count_strays()?;
+            self.count_strays(is_switch)?;
         }
         for (table, link) in self.tables.iter_mut().zip(&self.next) {
             if *link != NO_LINK {
@@ -225,12 +226,14 @@ impl<'a> Router<'a> {
         Ok(())
     }
 
-    /// Counts the switches that do not reach the target by going up and then down. Fails when one does not at all.
-    fn count_strays(&mut self) -> Result<(), String> {
+    /// Counts the pairs with a host whose switches do not reach each other by going up and then down. Fails when they
+    /// do not at all.
+    fn count_strays(&mut self, is_switch: bool) -> Result<(), String> {
         for (at, link) in (0..).zip(&self.next) {
             let together = self.shape.pieces[at as usize] == self.shape.pieces[self.reach.target as usize];
             if self.reach.hops[at as usize] == UNREACHED && together {
-                self.detour_count += 1;
+                let has_host = !is_switch || self.has_hosts[at as usize];
+                self.detour_count += u64::from(has_host);
                 if *link == NO_LINK {
                     let (from, to) = (self.name(at), self.name(self.reach.target));
                     return Err(format!(

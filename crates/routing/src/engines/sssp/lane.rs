@@ -50,16 +50,9 @@ impl Lane {
         self.taken.contains(numbering.of(one))
     }
 
-    /// Takes a dependency; false when it would close a cycle.
-    pub(super) fn take_one(&mut self, network: &Network, numbering: &Numbering, one: Dependency) -> bool {
-        if self.has(numbering, one) {
-            return true;
-        }
-        let taken = !self.refused.contains(numbering.of(one)) && self.insert(network, numbering, one);
-        if !taken {
-            self.refused.insert(numbering.of(one));
-        }
-        taken
+    /// Whether a dependency is known to close a cycle.
+    pub(super) fn refuses(&self, numbering: &Numbering, one: Dependency) -> bool {
+        self.refused.contains(numbering.of(one))
     }
 
     /// Takes all of `dependencies`, or none and says so.

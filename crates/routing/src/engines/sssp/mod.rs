@@ -36,13 +36,18 @@ pub(crate) const DFSSSP: Engine = Engine {
 /// The most lanes there are for data (IBA 3.5.7).
 const LANES_MAX: u8 = 15;
 
-/// What a step back in the order of ways costs in each attempt after the first, in mean weights of a way; `None` where
-/// no weight makes up for it, which needs the fewest lanes and is the least even.
-const PRICES: [Option<u64>; 12] =
-    [Some(4), None, Some(4), None, Some(4), None, Some(4), None, Some(4), None, Some(4), None];
+/// What a step back in the order of ways costs, in mean weights of a way, in the attempts after the first, over and
+/// over; `None` where no weight makes up for it, which needs the fewest lanes and is the least even.
+const PRICES: [Option<u64>; 5] = [Some(4), Some(4), None, None, None];
+
+/// How many attempts there are at most, after the first.
+const ATTEMPTS: usize = 100;
 
 /// After how much work there is no further attempt: ways chosen for paths, and ways searched for cycles.
-const WORK_MAX: u64 = 1 << 25;
+const WORK_MAX: u64 = 1 << 24;
+
+/// How many times that much where the lanes allowed are not enough.
+const PATIENCE: u64 = 4;
 
 fn sssp(input: &Input<'_>) -> Routing {
     let network = Network::new(input.fabric, input.lids);
@@ -79,28 +84,40 @@ fn dfsssp(input: &Input<'_>) -> Result<Routing, Refusal> {
 fn on_lanes(network: &Network, most: usize) -> (Paths, Assignment) {
     let numbering = Numbering::new(network);
     let mut paths = Paths::balanced(network, None);
-    if !Traffic::of_all(network, &numbering, &paths).has_cycle(&numbering) {
+    let traffic = Traffic::of_all(network, &numbering, &paths);
+    if !traffic.has_cycle(&numbering) {
         return (paths, Assignment::one_lane());
     }
-    // Paths between hosts alone often need no other order than they have; management then finds its place in it.
-    let ranks = feedback::ranks(network, &numbering, &Traffic::of_hosts(network, &numbering, &paths));
-    let assignment = Assignment::new(network, &numbering, &mut paths, &ranks, most);
-    let work_of = |one: &Assignment| (network.targets.len() * network.len()) as u64 + one.steps;
-    let mut work = work_of(&assignment);
-    let mut traffic = Traffic::of_all(network, &numbering, &paths);
-    let mut best = (paths, assignment);
-    for price in PRICES {
-        if work > WORK_MAX || (best.1.stuck.is_none() && best.1.lanes == 1) {
+    let attempt = |mut paths: Paths, ranks: &[u32]| {
+        let assignment = Assignment::new(network, &numbering, &mut paths, ranks, most);
+        (paths, assignment)
+    };
+    let worth = |(paths, one): &(Paths, Assignment)| (one.stuck.is_some(), one.lanes, paths.unevenness);
+    let mut ranks = feedback::ranks(network, &numbering, &traffic);
+    // Where only management is in the way, paths between hosts may stay, and their order is the one that counts.
+    let hosts = Traffic::of_hosts(network, &numbering, &paths);
+    if hosts.has_cycle(&numbering) {
+        paths = Paths::balanced(network, Some(Bias { ranks: &ranks, price: PRICES[0] }));
+    } else {
+        ranks = feedback::ranks(network, &numbering, &hosts);
+    }
+    let mut best = attempt(paths, &ranks);
+    let mut last = None;
+    let mut work = 0;
+    for price in PRICES.into_iter().cycle().skip(1).take(ATTEMPTS) {
+        let (paths, assignment) = last.as_ref().unwrap_or(&best);
+        work += (network.targets.len() * network.len()) as u64 + assignment.steps;
+        let stuck = best.1.stuck.is_some();
+        if work > WORK_MAX * if stuck { PATIENCE } else { 1 } || (!stuck && best.1.lanes == 1) {
             break;
         }
+        let traffic = Traffic::of_all(network, &numbering, paths);
         let ranks = feedback::ranks(network, &numbering, &traffic);
-        let mut paths = Paths::balanced(network, Some(Bias { ranks: &ranks, price }));
-        let assignment = Assignment::new(network, &numbering, &mut paths, &ranks, most);
-        work += work_of(&assignment);
-        traffic = Traffic::of_all(network, &numbering, &paths);
-        let worth = |paths: &Paths, one: &Assignment| (one.stuck.is_some(), one.lanes, paths.unevenness);
-        if worth(&paths, &assignment) < worth(&best.0, &best.1) {
-            best = (paths, assignment);
+        let next = attempt(Paths::balanced(network, Some(Bias { ranks: &ranks, price })), &ranks);
+        if worth(&next) < worth(&best) {
+            (best, last) = (next, None);
+        } else {
+            last = Some(next);
         }
     }
     best
