@@ -178,6 +178,26 @@ mod tests {
     }
 
     #[test]
+    fn levels_that_contradict_each_other_are_not_whole() {
+        let mut levels = ServiceLevels::classes(Lid(9), 2, 3);
+        levels.set_source(Lid(4), 1);
+        levels.set_destination(Lid(5), 2);
+        assert!(levels.is_whole() && ServiceLevels::zero().is_whole());
+        let damages: [fn(&mut ServiceLevels); 5] = [
+            |levels| levels.set_source(Lid(4), 2),
+            |levels| levels.set_destination(Lid(5), 3),
+            |levels| levels.matrix[0] = 16,
+            |levels| levels.matrix.truncate(5),
+            |levels| levels.width = usize::MAX,
+        ];
+        for damage in damages {
+            let mut damaged = levels.clone();
+            damage(&mut damaged);
+            assert!(!damaged.is_whole(), "{damaged:?}");
+        }
+    }
+
+    #[test]
     fn a_port_may_map_otherwise() {
         let mut map = LaneMap::default();
         let place = (NodeIndex(3), PortNum(1), PortNum(2));

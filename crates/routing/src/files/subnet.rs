@@ -62,8 +62,8 @@ pub fn parse_subnet(file: &str, text: &str) -> Result<Fabric, FileError> {
     let mut places: BTreeMap<Guid, NodeIndex> = BTreeMap::new();
     for guid in order {
         let Some(node) = nodes.remove(&guid) else { continue };
-        let first = cables.iter().find(|(_, ends)| ends.iter().any(|(node, _)| *node == guid));
-        let index = builder.add_node(node).map_err(|error| match first {
+        let first = || cables.iter().find(|(_, ends)| ends.iter().any(|(node, _)| *node == guid));
+        let index = builder.add_node(node).map_err(|error| match first() {
             Some((line, _)) => line.error(error.into()),
             None => FileError::of(file, error),
         })?;
