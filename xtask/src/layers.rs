@@ -23,7 +23,11 @@ const ROOMS: &[Room] = &[
         uses: &["wire"],
         pure: Some(&["serde", "thiserror", "winnow", "rand", "rand_pcg"]),
     },
-    Room { name: "routing", uses: &["wire", "topology"], pure: Some(&["serde", "thiserror"]) },
+    Room {
+        name: "routing",
+        uses: &["wire", "topology"],
+        pure: Some(&["serde", "thiserror", "rand", "rand_pcg", "rayon"]),
+    },
     Room { name: "device", uses: &["wire", "machine"], pure: Some(PURE) },
     Room { name: "mgmt", uses: &["wire", "machine"], pure: Some(PURE) },
     Room { name: "host", uses: &["wire", "machine", "mgmt"], pure: Some(PURE) },
