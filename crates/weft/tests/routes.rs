@@ -49,7 +49,6 @@ fn a_tree_is_routed_written_down_and_proved() {
         "opensm-subnet.lst",
         "opensm.fdbs",
         "opensm.mcfdbs",
-        "orcs.dot",
         "report.json",
     ];
     let folder = home.base().with_file_name("out");

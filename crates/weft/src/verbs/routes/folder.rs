@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use weft_routing::files::{
-    Dump, FileError, GuidToLid, parse_fdbs, parse_lfts, parse_psl, parse_sl2vl, parse_slvl, write_dot,
+    Dump, FileError, GuidToLid, parse_fdbs, parse_lfts, parse_psl, parse_sl2vl, parse_slvl,
 };
 use weft_routing::{EngineReport, LaneMap, Lids, Ranks, Routes, Routing, ServiceLevels};
 use weft_topology::{Fabric, PortRef};
@@ -29,10 +29,9 @@ const SUBNET: &str = "opensm-subnet.lst";
 const MCFDBS: &str = "opensm.mcfdbs";
 const PSL: &str = "ibdmchk.psl";
 const SLVL: &str = "ibdmchk.slvl";
-const ORCS: &str = "orcs.dot";
 const REPORT: &str = "report.json";
 
-/// More pairs than this are not written for ibdmchk and ORCS, whose files name each.
+/// More pairs than this are not written for ibdmchk, a line each.
 const PSL_PAIRS_MAX: usize = 4_000_000;
 
 /// What OpenSM's files have no place for.
@@ -70,11 +69,9 @@ pub(super) fn write(folder: &Path, fabric: &Fabric, lids: &Lids, routing: &Routi
     to(SLVL, &mut |out| dump.slvl(out))?;
     let count: usize = lids.iter().map(|lids| lids.iter().count()).sum();
     let has_psl = count * count <= PSL_PAIRS_MAX;
-    if has_psl {
-        to(PSL, &mut |out| dump.psl(out))?;
-        to(ORCS, &mut |out| out.write_str(&write_dot(fabric, lids, &routing.routes)))?;
-    } else {
-        [PSL, ORCS].iter().for_each(|name| drop(std::fs::remove_file(folder.join(name))));
+    match has_psl {
+        true => to(PSL, &mut |out| dump.psl(out))?,
+        false => drop(std::fs::remove_file(folder.join(PSL))),
     }
     let levels = (!has_psl).then(|| routing.levels.clone());
     let report = serde_json::to_string_pretty(&report_file(fabric, lids, routing, levels))?;
