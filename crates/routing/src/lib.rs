@@ -36,6 +36,7 @@ pub mod files;
 mod lanes;
 mod lids;
 mod options;
+mod order;
 mod partitions;
 pub mod quality;
 mod routing;

@@ -1,21 +1,16 @@
 //! A lane's channel dependency graph, kept free of cycles.
 
+use crate::order::DynamicOrder;
+
 /// The dependencies between links on one lane, and an order of the links in which each of them leads from an earlier
-/// to a later one (D. J. Pearce and P. H. J. Kelly, "A dynamic topological sort algorithm for directed acyclic
-/// graphs", 2006).
+/// to a later one.
 #[derive(Clone, Debug)]
 pub(super) struct Lane {
-    /// By link, its place in the order.
-    rank: Vec<u32>,
+    order: DynamicOrder,
     /// By link, the links that packets take after it.
     after: Vec<Vec<u32>>,
     /// By link, the links that packets took before it.
     before: Vec<Vec<u32>>,
-    seen: Vec<bool>,
-    /// What was found after the later end and before the earlier end of a new dependency.
-    forward: Vec<u32>,
-    backward: Vec<u32>,
-    stack: Vec<u32>,
 }
 
 impl Lane {
@@ -26,25 +21,18 @@ impl Lane {
         for (place, link) in (0..).zip(order) {
             rank[*link as usize] = place;
         }
-        Self {
-            rank,
-            after: vec![Vec::new(); count],
-            before: vec![Vec::new(); count],
-            seen: vec![false; count],
-            forward: Vec::new(),
-            backward: Vec::new(),
-            stack: Vec::new(),
-        }
+        let none = vec![Vec::new(); count];
+        Self { order: DynamicOrder::new(rank), after: none.clone(), before: none }
     }
 
     /// By link, its place in an order with which all dependencies go.
     pub(super) fn into_ranks(self) -> Vec<u32> {
-        self.rank
+        self.order.into_ranks()
     }
 
     /// Whether a dependency goes with the order as it is.
     pub(super) fn is_in_order(&self, earlier: u32, later: u32) -> bool {
-        self.rank[earlier as usize] < self.rank[later as usize]
+        self.order.goes_with(earlier, later)
     }
 
     /// Adds all dependencies; or none, and false, where they would close a cycle.
@@ -54,7 +42,9 @@ impl Lane {
             if self.after[earlier as usize].contains(&later) {
                 continue;
             }
-            if !self.is_in_order(earlier, later) && !self.reorder(earlier, later) {
+            let after = |link: u32| self.after[link as usize].iter().copied();
+            let before = |link: u32| self.before[link as usize].iter().copied();
+            if !self.order.admit((earlier, later), after, before, |_, _| true) {
                 // The newest first: each is the last of its lists.
                 for (earlier, later) in added.drain(..).rev() {
                     self.after[earlier as usize].pop();
@@ -67,69 +57,6 @@ impl Lane {
             added.push((earlier, later));
         }
         true
-    }
-
-    /// Moves links so that `later` comes after `earlier`; false where it leads there.
-    fn reorder(&mut self, earlier: u32, later: u32) -> bool {
-        let (low, high) = (self.rank[later as usize], self.rank[earlier as usize]);
-        let found = self.search_forward(later, earlier, high);
-        if found {
-            self.search_backward(earlier, low);
-            self.merge();
-        }
-        for link in self.forward.drain(..).chain(self.backward.drain(..)) {
-            self.seen[link as usize] = false;
-        }
-        found
-    }
-
-    /// Everything after `from` up to a rank; false where that is `cycle`.
-    fn search_forward(&mut self, from: u32, cycle: u32, high: u32) -> bool {
-        self.stack.clear();
-        self.stack.push(from);
-        self.seen[from as usize] = true;
-        while let Some(at) = self.stack.pop() {
-            self.forward.push(at);
-            for next in &self.after[at as usize] {
-                if *next == cycle {
-                    self.forward.append(&mut self.stack);
-                    return false;
-                }
-                if !self.seen[*next as usize] && self.rank[*next as usize] < high {
-                    self.seen[*next as usize] = true;
-                    self.stack.push(*next);
-                }
-            }
-        }
-        true
-    }
-
-    /// Everything before `from` down to a rank.
-    fn search_backward(&mut self, from: u32, low: u32) {
-        self.stack.push(from);
-        self.seen[from as usize] = true;
-        while let Some(at) = self.stack.pop() {
-            self.backward.push(at);
-            for next in &self.before[at as usize] {
-                if !self.seen[*next as usize] && self.rank[*next as usize] > low {
-                    self.seen[*next as usize] = true;
-                    self.stack.push(*next);
-                }
-            }
-        }
-    }
-
-    /// Gives the places of all links found to those before, then to those after.
-    fn merge(&mut self) {
-        let rank = &mut self.rank;
-        self.forward.sort_unstable_by_key(|link| rank[*link as usize]);
-        self.backward.sort_unstable_by_key(|link| rank[*link as usize]);
-        let all = || self.backward.iter().chain(&self.forward);
-        let mut ranks: Vec<u32> = all().map(|link| rank[*link as usize]).collect();
-        ranks.sort_unstable();
-        for (link, place) in all().zip(ranks) {
-            rank[*link as usize] = place;
-        }
     }
 }
 
