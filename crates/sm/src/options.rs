@@ -91,7 +91,7 @@ pub struct Options {
     pub m_key: MKey,
     /// The upper half of every GID.
     pub subnet_prefix: GidPrefix,
-    /// The service level to the subnet manager.
+    /// The service level to the subnet manager, where routing does not choose one.
     pub sm_sl: ServiceLevel,
     /// PortInfo's SubnetTimeOut: 4.096 µs times 2 to this power.
     pub subnet_timeout: u8,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::Time;
+use weft_routing::Routes;
 use weft_wire::{Guid, NodeType, PortNum};
 
 use crate::activate::Activate;
@@ -13,7 +14,7 @@ use crate::light::{Check, silent_ports};
 use crate::manager::{Doing, SubnetManager};
 use crate::pipe::PortAt;
 use crate::program::Program;
-use crate::route::{Routed, give_lids, route};
+use crate::route::{give_lids, route};
 use crate::sa::{Myself, ReadTables};
 use crate::subnet::{Subnet, is_up};
 use crate::sweep::{Sweep, ports_active};
@@ -116,8 +117,7 @@ impl SubnetManager {
     /// Tells subnet administration how the subnet is now.
     fn publish(&mut self, now: Time, subnet: &Subnet) {
         let (guid, lid) = (self.own.map_or(Guid(0), |own| own.port_guid), self.sm_lid);
-        let levels = self.levels.clone();
-        self.sa.learn(now, subnet, (&self.memory, levels), Myself { guid, lid, act_count: 0 });
+        self.sa.learn(now, subnet, &self.memory, Myself { guid, lid, act_count: 0 });
     }
 
     fn discovered(&mut self, now: Time, discover: Discover) {
@@ -189,33 +189,34 @@ impl SubnetManager {
             self.persist();
         }
         self.enter(now, Some(Phase::Route));
-        let routed = self.route(&subnet);
+        let routes = self.route(&mut subnet);
         self.enter(now, Some(Phase::Program));
-        let program = Program::new(subnet, held, &routed.routing.routes, &self.options);
+        let program = Program::new(subnet, held, &routes, &self.options);
         self.sm_lid = program.sm_lid();
         self.progress.total = program.total() as u64;
         self.doing = Doing::Program(Box::new(program));
     }
 
-    /// Computes tables, and says by which engine.
-    fn route(&mut self, subnet: &Subnet) -> Routed {
-        let mut routed = match route(subnet, &self.options) {
-            Ok(routed) => {
+    /// Computes tables, and says by which engine. Where none serves the subnet, all stays as it is.
+    fn route(&mut self, subnet: &mut Subnet) -> Routes {
+        let routes = match route(subnet, &self.options) {
+            Ok(mut routed) => {
                 self.say(Event::Routed(routed.routing.report.clone()));
-                routed
+                self.options.sl2vl = routed.sl2vl().unwrap_or(self.sl2vl_given);
+                self.options.sl2vl_of_ports = routed.sl2vl_of_ports(subnet);
+                self.levels = routed.take_levels();
+                self.lids = routed.lids;
+                routed.routing.routes
             }
             Err(message) => {
                 self.sweep.unrouted = true;
                 self.say(Event::RouteFailed { message });
-                Routed::default()
+                Routes::default()
             }
         };
-        self.progress.lids = routed.lids.len() as u32;
-        self.lids = std::mem::take(&mut routed.lids);
-        self.levels = routed.take_levels();
-        self.options.sl2vl = routed.sl2vl().unwrap_or(self.sl2vl_given);
-        self.options.sl2vl_of_ports = routed.sl2vl_of_ports(subnet);
-        routed
+        self.progress.lids = self.lids.len() as u32;
+        subnet.levels = self.levels.clone();
+        routes
     }
 
     fn programmed(&mut self, now: Time, program: Program) {

@@ -49,7 +49,7 @@ pub(crate) fn give_lids(subnet: &mut Subnet, known: &mut GuidToLid, options: &Op
 }
 
 /// What the engines have made of a subnet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Routed {
     pub(crate) lids: Lids,
     pub(crate) routing: Routing,

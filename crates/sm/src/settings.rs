@@ -133,7 +133,10 @@ impl Wanted<'_> {
             (info.lid, info.lmc) = (lid.min, lid.lmc());
         }
         info.master_sm_lid = self.sm_lid;
-        info.master_sm_sl = options.sm_sl;
+        info.master_sm_sl = match (&self.subnet.levels, port.lid) {
+            (Some(levels), Some(lid)) => levels.of(lid.min, self.sm_lid),
+            _ => options.sm_sl,
+        };
         info.subnet_timeout = options.subnet_timeout & 0x1f;
     }
 

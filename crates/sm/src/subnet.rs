@@ -1,13 +1,15 @@
 //! What a sweep has found.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use weft_mgmt::DirectedPath;
+use weft_routing::ServiceLevels;
+use weft_routing::files::LidRange;
 use weft_topology::{Fabric, FabricBuilder, LinkRate, LinkSpeed, LinkWidth, Node, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, NodeInfo, NodeType, PhysState, PortInfo, PortNum, PortState, SwitchInfo};
 
 use crate::pipe::PortAt;
-use weft_routing::files::LidRange;
 
 /// A node that answered.
 #[derive(Clone, Debug)]
@@ -47,6 +49,8 @@ pub(crate) struct Subnet {
     pub(crate) fabric: Fabric,
     /// The port that the manager is behind.
     pub(crate) own: Option<PortAt>,
+    /// The service level of every pair, by the routing in force; `None` where one lane does.
+    pub(crate) levels: Option<Arc<ServiceLevels>>,
 }
 
 impl FoundNode {

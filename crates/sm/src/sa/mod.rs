@@ -22,11 +22,9 @@ mod transfers;
 mod view;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
 
 use serde::Serialize;
 use weft_machine::Time;
-use weft_routing::ServiceLevels;
 use weft_wire::{
     AddressedMad, AttributeId, ClassPortInfo, Details, GidDetails, Guid, InformInfo, Lid, Mad, Method,
     Notice, QKey, QpNum, SA_CLASS_VERSION, SaMad, SmInfo, SmInfoRecord, SmKey, SmState, TrapNumber,
@@ -137,14 +135,8 @@ impl Administrator {
     }
 
     /// A sweep has ended and left the subnet like this. Who has come and who has gone is told to subscribers.
-    pub(crate) fn learn(
-        &mut self,
-        now: Time,
-        subnet: &Subnet,
-        (memory, levels): (&Memory, Option<Arc<ServiceLevels>>),
-        myself: Myself,
-    ) {
-        let view = View::new(subnet, memory, levels, &self.options);
+    pub(crate) fn learn(&mut self, now: Time, subnet: &Subnet, memory: &Memory, myself: Myself) {
+        let view = View::new(subnet, memory, &self.options);
         let before = self.view.take().unwrap_or_default();
         (self.myself, self.tables) = (myself, Tables::default());
         if !self.subscriptions.is_empty() {

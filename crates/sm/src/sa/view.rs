@@ -89,12 +89,7 @@ impl End {
 }
 
 impl View {
-    pub(super) fn new(
-        subnet: &Subnet,
-        memory: &Memory,
-        levels: Option<Arc<ServiceLevels>>,
-        options: &Options,
-    ) -> Self {
+    pub(super) fn new(subnet: &Subnet, memory: &Memory, options: &Options) -> Self {
         let mut ends: Vec<End> = subnet
             .end_ports()
             .filter_map(|(at, port)| {
@@ -110,7 +105,7 @@ impl View {
             by_guid: (0..).zip(&ends).map(|(place, end)| (end.guid, place)).collect(),
             ends,
             nodes,
-            levels,
+            levels: subnet.levels.clone(),
             prefix: options.subnet_prefix,
         };
         for (place, end) in (0..).zip(&view.ends) {

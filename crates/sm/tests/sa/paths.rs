@@ -2,7 +2,7 @@
 
 use super::client::*;
 use super::fake::World;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weft_sm::{Activity, Event, Input, Options};
 use weft_topology::generate::{GenerateOptions, ring, torus, xgft};
@@ -265,6 +265,13 @@ fn layered_ring(options: Options) -> World {
     up(fabric, Options { engines: "lash,no_fallback".parse().expect("an engine"), ..options })
 }
 
+/// A torus of 5 x 5 switches with a host each, routed by dimension order, which needs two lanes in each ring.
+fn torus_by_dimension() -> World {
+    let fabric = torus(&[5, 5], 1, &GenerateOptions::default()).expect("a torus");
+    let engines = "dor,no_fallback".parse().expect("an engine");
+    up(fabric, Options { engines, ..Options::default() })
+}
+
 /// The service level is the one that the engine has chosen for the pair, alike in both directions, and no other.
 #[test]
 fn service_levels_of_the_routing() {
@@ -289,6 +296,57 @@ fn service_levels_of_the_routing() {
     assert_eq!(path(&mut world, lids | bit("sl"), &other), Err(sa_status::NO_RECORDS));
 }
 
+/// Ports talk to the manager on the level that the routing has chosen, as the tables may deadlock on any other.
+#[test]
+fn the_level_to_the_manager() {
+    let mut world = torus_by_dimension();
+    let hosts = hosts(&world);
+    let manager = lid(&world, hosts[0]);
+    let mut levels = BTreeSet::new();
+    for port in hosts {
+        let record = PathRecord { slid: lid(&world, port), dlid: manager, ..PathRecord::default() };
+        let sl = path(&mut world, bit("slid") | bit("dlid"), &record).unwrap().sl;
+        let info = world.fake.devices[port.node.index()].ports[1];
+        assert_eq!(info.master_sm_sl, sl, "{port:?}");
+        levels.insert(sl);
+    }
+    assert_eq!(levels.len(), 4, "on either side of either ring's closing cable");
+}
+
+/// Where no engine serves what is left of the fabric, tables and levels stay as they are.
+#[test]
+fn a_routing_that_fails_leaves_the_one_before_in_force() {
+    let mut world = torus_by_dimension();
+    let hosts = hosts(&world);
+    let pairs: Vec<PathRecord> = hosts
+        .iter()
+        .map(|to| PathRecord {
+            slid: lid(&world, hosts[24]),
+            dlid: lid(&world, *to),
+            ..PathRecord::default()
+        })
+        .collect();
+    let lids = bit("slid") | bit("dlid");
+    let mut levels = |world: &mut World| -> Vec<Result<ServiceLevel, u16>> {
+        pairs.iter().map(|pair| path(world, lids, pair).map(|path| path.sl)).collect()
+    };
+    let before = levels(&mut world);
+    assert!(before.iter().any(|sl| *sl != Ok(ServiceLevel(0))), "{before:?}");
+    // Some ways lead over this cable of the first switch's, most do not.
+    let (first, node) = world.fake.fabric.switches().next().unwrap();
+    let (port, _) = node.cabled_ports().last().unwrap();
+    let ends = world.fake.cut(PortRef::new(first, port));
+    world.traps(&ends);
+    world.run_for(weft_machine::Time::from_secs(2));
+    let failed = |(_, event): &(_, Event)| matches!(event, Event::RouteFailed { .. });
+    assert!(world.events.iter().any(failed));
+    let after = levels(&mut world);
+    for (now, then) in after.iter().zip(&before).filter(|(now, _)| now.is_ok()) {
+        assert_eq!(now, then);
+    }
+    assert!(after.iter().any(|sl| sl.is_ok_and(|sl| sl != ServiceLevel(0))), "{after:?}");
+}
+
 /// A routing of several lanes brings its own mapping; one of a single lane leaves the operator's.
 #[test]
 fn lanes_of_the_routing() {
@@ -309,8 +367,7 @@ fn lanes_of_the_routing() {
 /// On a torus, dimension order wants another lane out of ports of the second dimension than out of those of the first.
 #[test]
 fn lanes_of_single_ports() {
-    let fabric = torus(&[5, 5], 1, &GenerateOptions::default()).unwrap();
-    let world = up(fabric, Options { engines: "dor,no_fallback".parse().unwrap(), ..Options::default() });
+    let world = torus_by_dimension();
     let (switch, node) = world.fake.fabric.switches().next().unwrap();
     let tables = &world.fake.devices[switch.index()].sl_to_vl;
     let ports = node.cabled_ports().filter(|(_, peer)| world.fake.fabric.node(peer.node).is_switch());

@@ -33,6 +33,9 @@ pub(crate) struct SmStatus {
     /// How the subnet is routed.
     #[serde(default)]
     pub(crate) routing: Option<EngineReport>,
+    /// Why the last sweep could not route it, if it could not; then the tables are those from before.
+    #[serde(default)]
+    pub(crate) not_routed: Option<String>,
 }
 
 impl SmStatus {
@@ -65,7 +68,11 @@ impl SmStatus {
                 self.cut_off.insert(guid.to_string(), description.clone());
             }
             Event::TrapReceived { .. } => self.traps += 1,
-            Event::Routed(report) => self.routing = Some(report.clone()),
+            Event::Routed(report) => {
+                self.routing = Some(report.clone());
+                self.not_routed = None;
+            }
+            Event::RouteFailed { message } => self.not_routed = Some(message.clone()),
             Event::SubnetUp(summary) => {
                 self.phase = None;
                 self.subnet_up = summary.complete;
@@ -124,6 +131,9 @@ impl fmt::Display for SmStatus {
             for sentence in routing.fallbacks.iter().chain(&routing.unsatisfied) {
                 writeln!(f, "routing: {sentence}")?;
             }
+        }
+        if let Some(message) = &self.not_routed {
+            writeln!(f, "routing failed, the tables are those from before: {message}")?;
         }
         for (guid, description) in &self.cut_off {
             writeln!(f, "cut off: `{description}` ({guid})")?;
