@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 
 use trees::{lid, node, path, route};
 use weft_routing::{
-    BLOCK_ENTRIES, EngineOptions, Expectations, ForwardingTable, Lids, Routing, WEIGHT_OF_A_HOST,
-    verify_routing,
+    BLOCK_ENTRIES, EngineOptions, Expectations, Lids, Routing, WEIGHT_OF_A_HOST, verify_routing,
 };
 use weft_topology::generate::{Damage, GenerateOptions, degraded, rlft, xgft};
 use weft_topology::{Fabric, PortRef};
@@ -148,13 +147,7 @@ fn table_2_of_the_paper_comes_out() {
         assert_eq!((counts.hosts, counts.switches), (hosts, switches));
         let lids = Lids::in_guid_order(&fabric, 0).unwrap();
         assert_eq!((lids.len(), usize::from(lids.top().0)), (lid_count, lid_count));
-        // Routing the large ones takes seconds without optimisation, and their tables are as long as this one.
-        let table = ForwardingTable::new(lids.top());
-        assert_eq!(usize::from(table.block_count()), blocks);
-        assert_eq!(usize::from(table.block_count()) * switches, all);
-        if hosts < 1000 {
-            assert_eq!(smps(&fabric, &lids), (blocks, all));
-        }
+        assert_eq!(smps(&fabric, &lids), (blocks, all));
     }
 }
 

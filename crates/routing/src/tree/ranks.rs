@@ -2,6 +2,8 @@
 
 use std::collections::BinaryHeap;
 
+use weft_topology::Fabric;
+
 use crate::engines::Input;
 use crate::switches::{SwitchGraph, UNREACHED};
 
@@ -47,8 +49,8 @@ pub(super) fn rank(
             by_height[at] = shift - heights[at];
         }
     }
-    hang(graph, &mut ranks);
-    hang(graph, &mut by_height);
+    hang(input.fabric, graph, &mut ranks);
+    hang(input.fabric, graph, &mut by_height);
     // A switch that has lost its cables up hangs below the leaves, where all can reach it; unless leaves need it to
     // reach each other.
     if ranks != by_height && !connects(graph, &ranks, is_leaf) && connects(graph, &by_height, is_leaf) {
@@ -180,14 +182,14 @@ impl Tops {
 }
 
 /// Ranks what has no rank yet: a switch stands one below the highest that it is cabled to. Pieces without any rank
-/// hang from their first switch.
-fn hang(graph: &SwitchGraph, ranks: &mut [u32]) {
+/// hang from the switch of the lowest GUID.
+fn hang(fabric: &Fabric, graph: &SwitchGraph, ranks: &mut [u32]) {
     let unranked = |ranks: &[u32], at: u32| ranks[at as usize] == UNREACHED;
     let mut todo: BinaryHeap<std::cmp::Reverse<(u32, u32)>> = BinaryHeap::new();
     for at in (0..graph.len() as u32).filter(|at| !unranked(ranks, *at)) {
         todo.push(std::cmp::Reverse((ranks[at as usize], at)));
     }
-    let mut first = 0;
+    let mut by_guid = graph.order_by_guid(fabric).into_iter();
     loop {
         while let Some(std::cmp::Reverse((rank, at))) = todo.pop() {
             for way in graph.ways(at) {
@@ -197,12 +199,11 @@ fn hang(graph: &SwitchGraph, ranks: &mut [u32]) {
                 }
             }
         }
-        match (first..graph.len() as u32).find(|at| unranked(ranks, *at)) {
+        match by_guid.find(|at| unranked(ranks, *at)) {
             None => return,
             Some(at) => {
                 ranks[at as usize] = 0;
                 todo.push(std::cmp::Reverse((0, at)));
-                first = at + 1;
             }
         }
     }
@@ -243,8 +244,17 @@ impl Namer<'_> {
         })
     }
 
+    /// Pieces without leaves may be as they like: nobody sends there.
     fn check_ranks(&self, ranks: &[u32], is_leaf: &[bool]) -> Result<(), String> {
-        if let Some((a, b)) = self.level_cable(ranks) {
+        let piece = pieces(self.graph, |_| true);
+        let mut has_leaf = vec![false; ranks.len()];
+        for (piece, _) in piece.iter().zip(is_leaf).filter(|(_, is_leaf)| **is_leaf) {
+            has_leaf[*piece as usize] = true;
+        }
+        let ranks: Vec<u32> = (ranks.iter().zip(&piece))
+            .map(|(rank, piece)| if has_leaf[*piece as usize] { *rank } else { UNREACHED })
+            .collect();
+        if let Some((a, b)) = self.level_cable(&ranks) {
             return Err(format!(
                 "{} and {} are both of rank {} and have a cable between them, which no tree has",
                 self.name(a),
@@ -254,8 +264,8 @@ impl Namer<'_> {
         }
         // A leaf that has lost its cables up may hang lower than the others.
         let highest_leaf =
-            (0..).zip(ranks).filter(|(at, _)| is_leaf[*at as usize]).min_by_key(|(_, rank)| **rank);
-        let lowest = (0..).zip(ranks).max_by_key(|(_, rank)| **rank);
+            (0..).zip(&ranks).filter(|(at, _)| is_leaf[*at as usize]).min_by_key(|(_, rank)| **rank);
+        let lowest = (0..).zip(&ranks).filter(|(_, rank)| **rank != UNREACHED).max_by_key(|(_, rank)| **rank);
         let limits = [RANKS_MAX, RANKS_MAX + RANKS_BELOW_MAX];
         for ((at, rank), limit) in highest_leaf.into_iter().chain(lowest).zip(limits) {
             if *rank >= limit {

@@ -360,3 +360,44 @@ fn a_fabric_without_switches_needs_no_roots() {
     let (_, routing) = routed(&fabric, 0);
     assert_eq!((routing.report.roots.len(), routing.report.ranks), (0, Some(0)));
 }
+
+/// A leaf with two hosts, and apart from it a triangle of switches without hosts.
+fn with_a_triangle() -> Fabric {
+    let text = "Switch 4 \"leaf\"\n[1] \"a\"[1]\n[2] \"b\"[1]\n[3] \"root\"[1]\n\nSwitch 4 \"root\"\n[1] \"leaf\"[3]\n\n\
+                Switch 4 \"t1\"\n[1] \"t2\"[1]\n[2] \"t3\"[1]\n\nSwitch 4 \"t2\"\n[1] \"t1\"[1]\n[2] \"t3\"[2]\n\n\
+                Switch 4 \"t3\"\n[1] \"t1\"[2]\n[2] \"t2\"[2]\n\nCa 1 \"a\"\n[1] \"leaf\"[1]\n\nCa 1 \"b\"\n[1] \"leaf\"[2]\n";
+    parse("triangle", text).expect("the text is sound")
+}
+
+#[test]
+fn roots_need_not_be_given_where_nobody_sends() {
+    let fabric = with_a_triangle();
+    let lids = Lids::in_guid_order(&fabric, 0).expect("there are enough LIDs");
+    let root = fabric.node(fabric.find("root").expect("it is there")).guid;
+    let routing = routed_with(&fabric, &lids, &EngineOptions { roots: vec![root], ..Default::default() });
+    let verdict =
+        verify_routing(&fabric, &lids, &routing, &Expectations { tree: true, ..Default::default() });
+    assert!(verdict.is_sound() && verdict.is_deadlock_free(), "{verdict}");
+}
+
+/// What is apart from all hosts neither stops the engines of trees nor makes their tables hang on the order of nodes.
+#[test]
+fn pieces_without_hosts_do_not_matter_to_trees() {
+    let fabric = with_a_triangle();
+    for name in ["ftree", "vftree", "vswitch-ftree", "pftree"] {
+        let engine = Engine::by_name(name).expect("it is there");
+        let route = |fabric: &Fabric| {
+            let lids = Lids::in_guid_order(fabric, 0).expect("there are enough LIDs");
+            let options = EngineOptions::default();
+            let routed = engine.route(&Input { fabric, lids: &lids, options: &options });
+            let routing = routed.unwrap_or_else(|refusal| panic!("{refusal}"));
+            let verdict = verify_routing(fabric, &lids, &routing, &Expectations::default());
+            assert!(verdict.is_sound() && verdict.is_deadlock_free(), "{name}: {verdict}");
+            tables_by_guid(fabric, &routing.routes)
+        };
+        let tables = route(&fabric);
+        for by in 1..7 {
+            assert_eq!(route(&shuffled(&fabric, by)), tables, "{name}, shuffled by {by}");
+        }
+    }
+}

@@ -201,7 +201,7 @@ fn too_few_lanes_are_a_refusal_that_names_a_switch() {
     let with =
         |lanes| route_with("dfsssp", &fabric, &lids, &EngineOptions { lanes, ..EngineOptions::default() });
     let refusal = with(1).unwrap_err();
-    assert!(refusal.starts_with("dfsssp: paths through switch-"), "{refusal}");
+    assert!(refusal.starts_with("dfsssp: paths through S-"), "{refusal}");
     assert!(
         refusal.ends_with("would still wait for each other on 1 lanes: allow more, or route by updn"),
         "{refusal}"

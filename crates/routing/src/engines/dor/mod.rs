@@ -41,7 +41,9 @@ fn dor(input: &Input<'_>) -> Result<Routing, Refusal> {
     let grid = Grid::of(fabric, &graph).map_err(|reason| Refusal { engine: ENGINE.name, reason })?;
     let routes = spread(fabric, lids, &graph, || DimensionOrder::new(&graph, &grid));
     let mut routing = Routing::on_one_lane(ENGINE.name, routes);
-    routing.report.notes.push(format!("the grid is {}", grid.shape()));
+    if !grid.sides.is_empty() {
+        routing.report.notes.push(format!("the grid is {}", grid.shape()));
+    }
     lanes::give(input, &graph, &grid, &mut routing);
     Ok(routing)
 }

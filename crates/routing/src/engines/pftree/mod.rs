@@ -35,7 +35,7 @@ pub use weights::{WEIGHTS, learn_weights};
 pub(crate) const PFTREE: Engine = Engine {
     name: "pftree",
     about: "fat-tree routing that keeps partitions apart",
-    options: &["partitions", "lanes", "roots", "compute_nodes"],
+    options: &["partitions", "lanes", "roots", "compute_nodes", "io_nodes"],
     deadlock_free: true,
     run: |input| run(input, "pftree", Objective { policies: false, share: SHARE_ALL }),
 };
@@ -43,7 +43,7 @@ pub(crate) const PFTREE: Engine = Engine {
 pub(crate) const PFTREE_EXT: Engine = Engine {
     name: "pftree-ext",
     about: "pftree with an isolation policy per partition",
-    options: &["partitions", "lanes", "roots", "compute_nodes"],
+    options: &["partitions", "lanes", "roots", "compute_nodes", "io_nodes"],
     deadlock_free: true,
     run: |input| run(input, "pftree-ext", Objective { policies: true, share: SHARE_ALL }),
 };
@@ -51,7 +51,7 @@ pub(crate) const PFTREE_EXT: Engine = Engine {
 pub(crate) const PFTREE_WT: Engine = Engine {
     name: "pftree-wt",
     about: "pftree balanced by the weights of hosts",
-    options: &["partitions", "weights", "lanes", "roots", "compute_nodes"],
+    options: &["partitions", "weights", "lanes", "roots", "compute_nodes", "io_nodes"],
     deadlock_free: true,
     run: |input| run(input, "pftree-wt", Objective { policies: false, share: 0 }),
 };
@@ -59,7 +59,7 @@ pub(crate) const PFTREE_WT: Engine = Engine {
 pub(crate) const PFTREE_COMBINED: Engine = Engine {
     name: "pftree-combined",
     about: "isolation and weights in one objective",
-    options: &["partitions", "weights", "isolation_share", "lanes", "roots", "compute_nodes"],
+    options: &["partitions", "weights", "isolation_share", "lanes", "roots", "compute_nodes", "io_nodes"],
     deadlock_free: true,
     run: |input| {
         let share = input.options.isolation_share;

@@ -64,7 +64,7 @@ fn dfsssp(input: &Input<'_>) -> Result<Routing, Refusal> {
     let network = Network::new(input.fabric, input.lids);
     let (paths, assignment) = on_lanes(&network, usize::from(most));
     if let Some(switch) = assignment.stuck {
-        let switch = &input.fabric.node(network.graph.nodes[switch as usize]).description;
+        let switch = &input.fabric.node(network.graph.nodes[switch as usize]).id;
         return Err(refusal(format!(
             "paths through {switch} would still wait for each other on {most} lanes: allow more, or route by updn"
         )));

@@ -74,6 +74,19 @@ fn given(input: &Input<'_>, site: &Site<'_>) -> Result<Vec<u32>, Refusal> {
     }
     roots.sort_unstable_by_key(|switch| site.seats[*switch as usize]);
     roots.dedup();
+    // Pieces in which nobody sends need no root of the operator's; their first switch does.
+    let rooted = |roots: &[u32], piece: u32| roots.iter().any(|root| site.piece_of[*root as usize] == piece);
+    let mut sends = vec![false; site.pieces];
+    for (node, piece) in site.graph.nodes.iter().zip(&site.piece_of) {
+        let mut peers = fabric.node(*node).cabled_ports();
+        sends[*piece as usize] |= peers.any(|(_, peer)| !fabric.node(peer.node).is_switch());
+    }
+    for switch in &site.order {
+        let piece = site.piece_of[*switch as usize];
+        if !sends[piece as usize] && !rooted(&roots, piece) {
+            roots.push(*switch);
+        }
+    }
     let hops = site.graph.hops_from(&roots, |_| true);
     match site.order.iter().find(|switch| hops[**switch as usize] == UNREACHED) {
         None => Ok(roots),
