@@ -241,6 +241,57 @@ fn what_the_user_gives_wrongly_is_said() {
 }
 
 #[test]
+fn options_are_about_this_fabric() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let file = text(&file);
+    let compute = |engine: &str, more: &[&str]| {
+        home.weft(&[&["routes", "compute", file, "--engine", engine], more].concat())
+    };
+    let show = home.json(&["topo", "show", file, "--json"]);
+    let guid = |kind: &str| {
+        let node = show["nodes"].as_array().unwrap().iter().find(|node| node["kind"] == kind);
+        node.unwrap_or_else(|| panic!("{kind}: {show}"))["guid"].as_str().unwrap().to_owned()
+    };
+    home.write("host", &guid("Hca"));
+    home.write("switch", &guid("Switch"));
+    compute("updn", &["--roots", "host"]).fails(2, "error: host: 0x").fails(2, ", which is no switch");
+    compute("updn", &["--roots", "switch"]).succeeds();
+    for option in ["--cn", "--io", "--order"] {
+        compute("ftree", &[option, "switch"]).fails(2, "error: switch: 0x").fails(2, ", which is a switch");
+        compute("ftree", &[option, "host"]).succeeds();
+    }
+    home.write("nobody", "0x1 5\n");
+    for option in ["--weights", "--received"] {
+        compute("pftree-wt", &[option, "nobody"]).fails(2, "nobody: 0x0000000000000001 is nobody's GUID");
+    }
+    let machines = |text: &str| {
+        home.write("machines", text);
+        compute("vswitch-ftree", &["--vms", "2", "--vm-weights", "machines"])
+    };
+    machines("9 5040\n").succeeds();
+    machines("9 0\n").fails(2, "error: machines:1:3: a weight must be 1 to 5040: `0`");
+    machines("1 5\n").fails(2, "error: machines: LID 1 is no virtual machine's: it is H-");
+    machines("99 5\n").fails(2, "error: machines: nobody has LID 99; ");
+    machines("9 5040\n10 1\n").fails(2, "weigh 5041 together, more than 5040");
+    home.weft(&["up", file, "--engine", "vswitch-ftree", "--vm-weights", "machines"])
+        .fails(2, "the subnet manager gives none");
+    compute("minhop", &["--vms", "60000"]).fails(2, "LIDs for 60000 virtual functions on every host");
+    let many = ["topo", "gen", "xgft", "--children", "20,20", "--parents", "1,1", "-o", "many.topo"];
+    home.weft(&many).succeeds();
+    home.weft(&["routes", "compute", "many.topo", "--engine", "minhop", "--lmc", "7"])
+        .fails(2, "with an LMC of 7")
+        .fails(2, "hint: a lower --lmc");
+    let versus = |victims: &str| {
+        let pattern = ["--pattern", "ptrnvsptrn:gather,alltoall", "--runs", "2", "--victims", victims];
+        home.weft(&[&["routes", "compare", file, "--engines", "minhop"], &pattern[..]].concat())
+    };
+    versus("0").fails(2, "--victims must be 1 to 3, not 0");
+    versus("4").fails(2, "--victims must be 1 to 3, not 4");
+    versus("3").succeeds();
+}
+
+#[test]
 fn dumps_that_are_damaged_or_of_another_fabric_are_refused() {
     let home = Home::new();
     let file = home.small_tree();

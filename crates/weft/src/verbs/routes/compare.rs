@@ -94,6 +94,14 @@ fn participants(args: &CompareArgs, inputs: &Inputs, traffic: Traffic) -> anyhow
         Traffic::Alone(_) => Ok(Participants::all(lids)),
         Traffic::Versus(..) => {
             let count = args.victims.unwrap_or(lids.len() / 2);
+            if !(1..lids.len()).contains(&count) {
+                return Err(Failure::bad_input(format!(
+                    "--victims must be 1 to {}, not {count}",
+                    lids.len() - 1
+                ))
+                .hint("the other hosts run the second pattern")
+                .into());
+            }
             Ok(Participants::drawn(lids, count, args.seed))
         }
     }
