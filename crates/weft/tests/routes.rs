@@ -132,6 +132,37 @@ fn one_wrong_port_is_found() {
 }
 
 #[test]
+fn hosts_without_lids_are_not_passed_over() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let file = text(&file);
+    compute(&home, file, MINHOP, "out");
+    // The levels are by LID.
+    std::fs::remove_file(home.base().with_file_name("out/ibdmchk.psl")).unwrap();
+    let verify = || home.weft(&["routes", "verify", file, "out"]);
+    change(&home, "out/guid2lid", "0x0200484300000001 0x0001 0x0001\n", "");
+    let done = verify();
+    done.fails(1, "");
+    let says = "NOT PROVED: 1 cabled host port without a LID, the first is H-0200484300000000[1]";
+    assert!(done.stdout.contains(says), "{}", done.stdout);
+    home.write("out/guid2lid", "");
+    let done = home.weft(&["routes", "verify", file, "out", "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!((&found["without_lid"], &found["sound"], done.code), (&4.into(), &false.into(), 1), "{found}");
+    // A host that has lost its cable keeps its LID.
+    compute(&home, file, MINHOP, "out");
+    for line in ["[1]\t\"H-0200484300000000\"", "[1](200484300000001)"] {
+        let before = std::fs::read_to_string(file).unwrap();
+        let kept: Vec<&str> = before.lines().filter(|known| !known.starts_with(line)).collect();
+        assert_eq!(kept.len() + 1, before.lines().count(), "{line}: {before}");
+        std::fs::write(file, kept.join("\n") + "\n").unwrap();
+    }
+    let done = verify();
+    let says = "1 LID of ports that no switch is cabled to";
+    assert!(done.stdout.contains(says), "{}", done.stdout);
+}
+
+#[test]
 fn ranks_that_are_told_are_held_against_the_tables() {
     let home = Home::new();
     let file = home.small_tree();

@@ -1,5 +1,6 @@
 //! `weft routes verify`
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -8,7 +9,7 @@ use weft_routing::{
     Expectations, Lids, Report, Routing, TransitionVerdict, Turns, Verdict, verify, verify_routing,
     verify_transition,
 };
-use weft_topology::Fabric;
+use weft_topology::{Fabric, PortRef};
 
 use super::{folder, in_pool, while_saying};
 use crate::cli::VerifyArgs;
@@ -16,6 +17,7 @@ use crate::engine_options::load_partitions;
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 use crate::topology_file;
+use crate::verbs::count_of;
 
 /// What was found, for programs.
 #[derive(Serialize)]
@@ -25,6 +27,8 @@ struct Found<'a> {
     sound: bool,
     deadlock_free: bool,
     minimal: bool,
+    /// How many ports of hosts have a cable and no LID.
+    without_lid: usize,
     #[serde(flatten)]
     verdict: &'a Verdict,
     transition: Option<&'a TransitionVerdict>,
@@ -54,6 +58,7 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
             sound: found.is_sound(),
             deadlock_free: found.is_deadlock_free(),
             minimal: found.verdict.reach.is_minimal(),
+            without_lid: found.without_lid.len(),
             verdict: &found.verdict,
             transition: found.transition.as_ref().map(|(_, transition)| transition),
         })?;
@@ -66,6 +71,8 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
 /// A routing that has been looked at, and the way to it from another one, whose reach is known too.
 struct Verified {
     verdict: Verdict,
+    /// The ports of hosts that have a cable and no LID, by name: nothing is proved of them.
+    without_lid: Vec<String>,
     transition: Option<(Report, TransitionVerdict)>,
 }
 
@@ -81,14 +88,18 @@ impl Verified {
             let reach = verify(fabric, lids, &old.routes);
             (reach, verify_transition(fabric, lids, &old, new, expectations.lanes))
         };
-        Self { verdict: verify_routing(fabric, lids, new, expectations), transition: old.map(transition) }
+        Self {
+            verdict: verify_routing(fabric, lids, new, expectations),
+            without_lid: without_lid(fabric, lids),
+            transition: old.map(transition),
+        }
     }
 
-    /// Whether every packet of hosts arrives, none is dropped, and what is expected holds. Ways between switches where
-    /// no host is may be missing, as up/down routing has none that would go up after down.
+    /// Whether every host has a LID, every packet of hosts arrives, none is dropped, and what is expected holds. Ways
+    /// between switches where no host is may be missing, as up/down routing has none that would go up after down.
     fn is_sound(&self) -> bool {
         let Verdict { reach, drops, turns, isolation, .. } = &self.verdict;
-        let arrives = reach.serves_hosts() && drops.pairs == 0;
+        let arrives = self.without_lid.is_empty() && reach.serves_hosts() && drops.pairs == 0;
         let keeps = turns.as_ref().is_none_or(Turns::is_legal)
             && isolation.as_ref().is_none_or(|isolation| isolation.breaches == 0);
         let changes = self.transition.as_ref().is_none_or(|(old, transition)| {
@@ -109,6 +120,20 @@ impl Verified {
     }
 }
 
+/// The ports of hosts and routers that have a cable and no LID, by name.
+fn without_lid(fabric: &Fabric, lids: &Lids) -> Vec<String> {
+    let served: BTreeSet<PortRef> = lids.iter().map(|lids| lids.port).collect();
+    let mut names = Vec::new();
+    for (index, node) in fabric.iter().filter(|(_, node)| !node.is_switch()) {
+        let cabled = node.end_ports().filter(|(_, port)| port.peer.is_some());
+        let ports = cabled.map(|(number, _)| PortRef::new(index, number));
+        names.extend(
+            ports.filter(|port| !served.contains(port)).map(|port| fabric.port_name(port).to_string()),
+        );
+    }
+    names
+}
+
 impl fmt::Display for Verified {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.verdict)?;
@@ -118,6 +143,15 @@ impl fmt::Display for Verified {
                 f,
                 "{between} of the failures are ways between switches that no packet of a host takes"
             )?;
+        }
+        if let Some(first) = self.without_lid.first() {
+            let count = count_of(self.without_lid.len(), "cabled host port");
+            writeln!(f, "NOT PROVED: {count} without a LID, the first is {first}")?;
+        }
+        let unattached = self.verdict.reach.unattached;
+        if unattached > 0 {
+            let count = count_of(unattached as usize, "LID");
+            writeln!(f, "{count} of ports that no switch is cabled to, so that nothing is known of them")?;
         }
         match &self.transition {
             Some((_, transition)) => writeln!(f, "while switches change, in any order:\n{transition}"),
