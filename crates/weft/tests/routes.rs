@@ -180,6 +180,42 @@ fn ranks_that_are_told_are_held_against_the_tables() {
 }
 
 #[test]
+fn turns_that_the_engine_tells_of_are_no_failure() {
+    let home = Home::new();
+    let tree = ["topo", "gen", "xgft", "--children", "2,3", "--parents", "1,2", "-o", "tree.topo"];
+    home.weft(&tree).succeeds();
+    // The first leaf keeps one root, the last leaf the other: between them hosts pass the leaf that has both.
+    for end in [
+        "S-0200535700000005\"[1]",
+        "S-0200535700000001\"[4]",
+        "S-0200535700000004\"[3]",
+        "S-0200535700000003\"[3]",
+    ] {
+        let text = std::fs::read_to_string(home.base().with_file_name("tree.topo")).unwrap();
+        let line = text.lines().find(|line| line.starts_with('[') && line.contains(end)).unwrap();
+        change(&home, "tree.topo", &format!("{line}\n"), "");
+    }
+    for engine in ["ftree", "vftree", "vswitch-ftree"] {
+        compute(&home, "tree.topo", &["--engine", &format!("{engine},no_fallback")], "out");
+        let verify = ["routes", "verify", "tree.topo", "out"];
+        let done = home.weft(&verify);
+        let says = "tree: 4 pairs of hosts and 8 of management go up after down";
+        assert!(done.succeeds().stdout.contains(says), "{engine}: {}", done.stdout);
+        let says = "that is what the engine says, and it deadlocks no lane: 4 pairs of switches have no path up and down";
+        assert!(done.stdout.contains(says), "{engine}: {}", done.stdout);
+        let found = home.json(&[&verify[..], &["--json"]].concat());
+        let told = found["turns_told"].as_str().unwrap();
+        assert!(
+            found["sound"] == true && told.contains("hosts go down to one leaf before they go up"),
+            "{told}"
+        );
+        // Who does not tell is wrong.
+        change(&home, "out/report.json", "hosts go down", "hosts go");
+        home.weft(&verify).fails(1, "");
+    }
+}
+
+#[test]
 fn a_transition_is_verified() {
     let home = Home::new();
     let file = ring(&home);

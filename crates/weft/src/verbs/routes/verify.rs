@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use weft_routing::{
-    Expectations, Lids, Report, Routing, TransitionVerdict, Turns, Verdict, verify, verify_routing,
+    Expectations, Lids, Report, Routing, TransitionVerdict, Verdict, verify, verify_routing,
     verify_transition,
 };
 use weft_topology::{Fabric, PortRef};
@@ -27,6 +27,8 @@ struct Found<'a> {
     sound: bool,
     deadlock_free: bool,
     minimal: bool,
+    /// What the engine says of paths of hosts that go up after they went down: then they are no failure.
+    turns_told: Option<&'a str>,
     /// How many ports of hosts have a cable and no LID.
     without_lid: usize,
     #[serde(flatten)]
@@ -58,6 +60,7 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
             sound: found.is_sound(),
             deadlock_free: found.is_deadlock_free(),
             minimal: found.verdict.reach.is_minimal(),
+            turns_told: found.turns_told.as_deref(),
             without_lid: found.without_lid.len(),
             verdict: &found.verdict,
             transition: found.transition.as_ref().map(|(_, transition)| transition),
@@ -71,6 +74,8 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
 /// A routing that has been looked at, and the way to it from another one, whose reach is known too.
 struct Verified {
     verdict: Verdict,
+    /// What the engine says of paths of hosts that go up after they went down.
+    turns_told: Option<String>,
     /// The ports of hosts that have a cable and no LID, by name: nothing is proved of them.
     without_lid: Vec<String>,
     transition: Option<(Report, TransitionVerdict)>,
@@ -90,17 +95,19 @@ impl Verified {
         };
         Self {
             verdict: verify_routing(fabric, lids, new, expectations),
+            turns_told: new.report.turns().map(str::to_owned),
             without_lid: without_lid(fabric, lids),
             transition: old.map(transition),
         }
     }
 
     /// Whether every host has a LID, every packet of hosts arrives, none is dropped, and what is expected holds. Ways
-    /// between switches where no host is may be missing, as up/down routing has none that would go up after down.
+    /// between switches where no host is may be missing, as up/down routing has none that would go up after down. Hosts'
+    /// ways may go up after down where the engine tells of that and no packets can wait for each other for ever.
     fn is_sound(&self) -> bool {
         let Verdict { reach, drops, turns, isolation, .. } = &self.verdict;
         let arrives = self.without_lid.is_empty() && reach.serves_hosts() && drops.pairs == 0;
-        let keeps = turns.as_ref().is_none_or(Turns::is_legal)
+        let keeps = turns.as_ref().is_none_or(|turns| turns.is_legal() || self.turns_are_harmless())
             && isolation.as_ref().is_none_or(|isolation| isolation.breaches == 0);
         let changes = self.transition.as_ref().is_none_or(|(old, transition)| {
             // Entries that are missing before or after are no worse in the meantime.
@@ -111,6 +118,11 @@ impl Verified {
                 && missing[1] <= reach.between_switches
         });
         arrives && keeps && changes
+    }
+
+    /// Whether the engine tells of paths that go up after they went down, and they close no circle.
+    fn turns_are_harmless(&self) -> bool {
+        self.turns_told.is_some() && self.verdict.is_deadlock_free()
     }
 
     fn is_deadlock_free(&self) -> bool {
@@ -143,6 +155,10 @@ impl fmt::Display for Verified {
                 f,
                 "{between} of the failures are ways between switches that no packet of a host takes"
             )?;
+        }
+        let has_turns = self.verdict.turns.as_ref().is_some_and(|turns| turns.hosts > 0);
+        if let Some(sentence) = self.turns_told.as_ref().filter(|_| has_turns && self.turns_are_harmless()) {
+            writeln!(f, "that is what the engine says, and it deadlocks no lane: {sentence}")?;
         }
         if let Some(first) = self.without_lid.first() {
             let count = count_of(self.without_lid.len(), "cabled host port");
