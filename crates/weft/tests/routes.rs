@@ -259,6 +259,20 @@ fn engines_are_listed_and_compared() {
 }
 
 #[test]
+fn what_is_compared_has_been_verified() {
+    let home = Home::new();
+    let file = ring(&home);
+    let compare = ["routes", "compare", &file, "--engines", "minhop,updn", "--runs", "3"];
+    let done = home.weft(&compare);
+    let warning = "\nminhop: this routing may deadlock: ";
+    assert!(done.succeeds().stdout.contains(warning), "{}", done.stdout);
+    assert!(!done.stdout.contains("updn: this routing may deadlock"), "{}", done.stdout);
+    let reports = &home.json(&[&compare[..], &["--json"]].concat())["reports"];
+    let says = |engine: &str| reports[engine].to_string().contains("this routing may deadlock");
+    assert!(says("minhop") && !says("updn") && reports["updn"]["engine"] == "updn", "{reports}");
+}
+
+#[test]
 fn an_engine_that_refuses_says_why_and_the_chain_goes_on() {
     let home = Home::new();
     let done = home.weft(&["routes", "compute", &x5(), "--engine", "dor"]);
