@@ -71,6 +71,11 @@ impl Told {
         Ok(Self { options, given })
     }
 
+    /// An option serves for something besides engines, so that it need not mean anything to one.
+    pub(crate) fn serves_otherwise(&mut self, option: &str) {
+        self.given.retain(|given| *given != option);
+    }
+
     /// The engines of a list, if one of them reads each option that the user gave.
     pub(crate) fn chain(&self, list: &str) -> anyhow::Result<Chain> {
         let chain = list.parse::<Chain>().map_err(|error| bad_chain(&error))?;

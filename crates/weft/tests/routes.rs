@@ -421,6 +421,11 @@ fn isolation_that_is_asked_for_is_proved() {
     let compare = ["routes", "compare", "tree.topo", "--engines", "pftree-ext", "--runs", "5", "--json"];
     let found = home.json(&[&compare, partitions, &["--partition", "t1"]].concat());
     assert_eq!(found["rows"][0]["pairs"], 4 * 3, "{found}");
+    // Engines that know no partitions are compared by the traffic of one.
+    let others = ["routes", "compare", "tree.topo", "--engines", "ftree,updn", "--runs", "5"];
+    let found = home.json(&[&others, partitions, &["--partition", "t1", "--json"]].concat());
+    assert_eq!(found["rows"][1]["pairs"], 4 * 3, "{found}");
+    home.weft(&[&others, partitions].concat()).fails(2, "error: --partitions means nothing to ftree, updn\n");
     home.weft(&[&compare, partitions, &["--partition", "t9"]].concat())
         .fails(2, "no partition is called `t9`")
         .fails(2, "hint: there are Default, t1, t2, t3, t4");

@@ -31,8 +31,12 @@ struct Found<'a> {
 }
 
 pub(super) fn run(args: &CompareArgs) -> anyhow::Result<()> {
-    let inputs = Inputs::load(&args.file, &args.routing)?;
-    inputs.told.chain(&args.engines.join(","))?;
+    let mut inputs = Inputs::load(&args.file, &args.routing)?;
+    if args.partition.is_some() {
+        inputs.told.serves_otherwise("partitions");
+    }
+    // Each engine stands alone, without the last resort.
+    inputs.told.chain(&format!("{},no_fallback", args.engines.join(",")))?;
     let traffic: Traffic = args.pattern.parse().map_err(|error: PatternError| {
         Failure::bad_input(error.to_string()).hint("`weft routes compare --help` lists the patterns")
     })?;
