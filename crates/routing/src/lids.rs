@@ -54,6 +54,9 @@ pub enum LidError {
     /// Not all end ports can have one.
     #[error("there are not enough unicast LIDs for every end port with an LMC of {0}")]
     Exhausted(u8),
+    /// Not all hosts can have that many more.
+    #[error("there are not enough unicast LIDs for {0} virtual functions on every host")]
+    Virtual(u16),
 }
 
 impl PortLids {
@@ -119,7 +122,7 @@ impl Lids {
             for _ in 0..count {
                 let next = self.top().0 + 1;
                 if next > Lid::UNICAST_MAX.0 {
-                    return Err(LidError::Exhausted(0));
+                    return Err(LidError::Virtual(count));
                 }
                 self.insert(port, Lid(next), 0)?;
             }

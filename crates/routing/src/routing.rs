@@ -57,6 +57,16 @@ pub struct EngineReport {
     pub notes: Vec<String>,
 }
 
+/// How an engine of trees says in [`EngineReport::fallbacks`] that paths of hosts go up after they went down.
+pub(crate) const TURNS: &str = "hosts go down to one leaf before they go up";
+
+impl EngineReport {
+    /// What the engine says of paths of hosts that go up after they went down, because cables are missing.
+    pub fn turns(&self) -> Option<&str> {
+        self.fallbacks.iter().map(String::as_str).find(|sentence| sentence.contains(TURNS))
+    }
+}
+
 impl Routing {
     /// Tables that need no more than lane 0.
     pub fn on_one_lane(engine: &str, routes: Routes) -> Self {

@@ -1,12 +1,14 @@
 //! What routing engines are told, from arguments and the files that they name.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::Path;
 
 use weft_routing::files::partitions::PartitionsFile;
 use weft_routing::files::{parse_counters, parse_guids, parse_vm_weights, parse_weights};
 use weft_routing::{Chain, ChainError, EngineOptions, Partitions, WEIGHT_OF_A_HOST, WEIGHTS, learn_weights};
-use weft_topology::Fabric;
+use weft_topology::{Fabric, Node};
+use weft_wire::Guid;
 
 use crate::cli::EngineArgs;
 use crate::failure::Failure;
@@ -45,15 +47,6 @@ impl Told {
         ] {
             let Some(path) = path else { continue };
             *list = parsed(path, parse_guids)?;
-            let Some(fabric) = fabric else { continue };
-            let unknown = list
-                .iter()
-                .find(|guid| fabric.by_guid(**guid).or_else(|| fabric.by_port_guid(**guid)).is_none());
-            if let Some(guid) = unknown {
-                return Err(Failure::bad_input(format!("{}: {guid} is nobody's GUID", path.display()))
-                    .hint("`weft topo show FILE` lists the GUIDs")
-                    .into());
-            }
         }
         if let Some(path) = &args.weights {
             options.weights = parsed(path, |file, text| parse_weights(file, text, WEIGHTS))?;
@@ -64,7 +57,10 @@ impl Told {
         }
         if let Some(path) = &args.vm_weights {
             options.vm_weights =
-                parsed(path, |file, text| parse_vm_weights(file, text, 0..=WEIGHT_OF_A_HOST))?;
+                parsed(path, |file, text| parse_vm_weights(file, text, 1..=WEIGHT_OF_A_HOST))?;
+        }
+        if let Some(fabric) = fabric {
+            check_guids(fabric, args, &options)?;
         }
         if let Some(path) = &args.partitions {
             let fabric = fabric.ok_or_else(|| {
@@ -75,12 +71,64 @@ impl Told {
         Ok(Self { options, given })
     }
 
+    /// An option serves for something besides engines, so that it need not mean anything to one.
+    pub(crate) fn serves_otherwise(&mut self, option: &str) {
+        self.given.retain(|given| *given != option);
+    }
+
     /// The engines of a list, if one of them reads each option that the user gave.
     pub(crate) fn chain(&self, list: &str) -> anyhow::Result<Chain> {
         let chain = list.parse::<Chain>().map_err(|error| bad_chain(&error))?;
         chain.check_options(&self.given).map_err(|error| bad_chain(&error))?;
         Ok(chain)
     }
+}
+
+/// Whom a file of GUIDs may name.
+#[derive(Clone, Copy)]
+enum Named {
+    /// Switches, by node GUID.
+    Switches,
+    /// Hosts and routers, by port or node GUID.
+    Hosts,
+    /// Whoever has a LID, by port or node GUID.
+    All,
+}
+
+/// Every GUID of the files is one of those in this fabric whom the option is about.
+fn check_guids(fabric: &Fabric, args: &EngineArgs, options: &EngineOptions) -> anyhow::Result<()> {
+    let mut by_guid: BTreeMap<Guid, &Node> = BTreeMap::new();
+    for node in fabric.nodes() {
+        by_guid.extend(node.end_ports().map(|(_, port)| (port.guid, node)));
+    }
+    by_guid.extend(fabric.nodes().iter().map(|node| (node.guid, node)));
+    let weights: Vec<Guid> = options.weights.keys().copied().collect();
+    for (path, guids, named) in [
+        (&args.roots, &options.roots, Named::Switches),
+        (&args.compute_nodes, &options.compute_nodes, Named::Hosts),
+        (&args.io_nodes, &options.io_nodes, Named::Hosts),
+        (&args.order, &options.order, Named::Hosts),
+        (args.weights.as_ref().map_or(&args.received, |_| &args.weights), &weights, Named::All),
+    ] {
+        let Some(path) = path else { continue };
+        for guid in guids {
+            let reason = match (by_guid.get(guid), named) {
+                (None, _) => "nobody's GUID".to_owned(),
+                (Some(node), Named::Switches) if !node.is_switch() => {
+                    format!("{}, which is no switch", node.id)
+                }
+                (Some(node), Named::Switches) if node.guid != *guid => {
+                    format!("a port's GUID; that of the switch {} is {}", node.id, node.guid)
+                }
+                (Some(node), Named::Hosts) if node.is_switch() => format!("{}, which is a switch", node.id),
+                _ => continue,
+            };
+            return Err(Failure::bad_input(format!("{}: {guid} is {reason}", path.display()))
+                .hint("`weft topo show FILE` lists the GUIDs")
+                .into());
+        }
+    }
+    Ok(())
 }
 
 fn bad_chain(error: &ChainError) -> Failure {

@@ -132,6 +132,37 @@ fn one_wrong_port_is_found() {
 }
 
 #[test]
+fn hosts_without_lids_are_not_passed_over() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let file = text(&file);
+    compute(&home, file, MINHOP, "out");
+    // The levels are by LID.
+    std::fs::remove_file(home.base().with_file_name("out/ibdmchk.psl")).unwrap();
+    let verify = || home.weft(&["routes", "verify", file, "out"]);
+    change(&home, "out/guid2lid", "0x0200484300000001 0x0001 0x0001\n", "");
+    let done = verify();
+    done.fails(1, "");
+    let says = "NOT PROVED: 1 cabled host port without a LID, the first is H-0200484300000000[1]";
+    assert!(done.stdout.contains(says), "{}", done.stdout);
+    home.write("out/guid2lid", "");
+    let done = home.weft(&["routes", "verify", file, "out", "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!((&found["without_lid"], &found["sound"], done.code), (&4.into(), &false.into(), 1), "{found}");
+    // A host that has lost its cable keeps its LID.
+    compute(&home, file, MINHOP, "out");
+    for line in ["[1]\t\"H-0200484300000000\"", "[1](200484300000001)"] {
+        let before = std::fs::read_to_string(file).unwrap();
+        let kept: Vec<&str> = before.lines().filter(|known| !known.starts_with(line)).collect();
+        assert_eq!(kept.len() + 1, before.lines().count(), "{line}: {before}");
+        std::fs::write(file, kept.join("\n") + "\n").unwrap();
+    }
+    let done = verify();
+    let says = "1 LID of ports that no switch is cabled to";
+    assert!(done.stdout.contains(says), "{}", done.stdout);
+}
+
+#[test]
 fn ranks_that_are_told_are_held_against_the_tables() {
     let home = Home::new();
     let file = home.small_tree();
@@ -146,6 +177,42 @@ fn ranks_that_are_told_are_held_against_the_tables() {
     let done = home.weft(&["routes", "verify", text(&file), "out"]);
     done.fails(1, "");
     assert!(done.stdout.contains("it goes up again at "), "{}", done.stdout);
+}
+
+#[test]
+fn turns_that_the_engine_tells_of_are_no_failure() {
+    let home = Home::new();
+    let tree = ["topo", "gen", "xgft", "--children", "2,3", "--parents", "1,2", "-o", "tree.topo"];
+    home.weft(&tree).succeeds();
+    // The first leaf keeps one root, the last leaf the other: between them hosts pass the leaf that has both.
+    for end in [
+        "S-0200535700000005\"[1]",
+        "S-0200535700000001\"[4]",
+        "S-0200535700000004\"[3]",
+        "S-0200535700000003\"[3]",
+    ] {
+        let text = std::fs::read_to_string(home.base().with_file_name("tree.topo")).unwrap();
+        let line = text.lines().find(|line| line.starts_with('[') && line.contains(end)).unwrap();
+        change(&home, "tree.topo", &format!("{line}\n"), "");
+    }
+    for engine in ["ftree", "vftree", "vswitch-ftree"] {
+        compute(&home, "tree.topo", &["--engine", &format!("{engine},no_fallback")], "out");
+        let verify = ["routes", "verify", "tree.topo", "out"];
+        let done = home.weft(&verify);
+        let says = "tree: 4 pairs of hosts and 8 of management go up after down";
+        assert!(done.succeeds().stdout.contains(says), "{engine}: {}", done.stdout);
+        let says = "that is what the engine says, and it deadlocks no lane: 4 pairs of switches have no path up and down";
+        assert!(done.stdout.contains(says), "{engine}: {}", done.stdout);
+        let found = home.json(&[&verify[..], &["--json"]].concat());
+        let told = found["turns_told"].as_str().unwrap();
+        assert!(
+            found["sound"] == true && told.contains("hosts go down to one leaf before they go up"),
+            "{told}"
+        );
+        // Who does not tell is wrong.
+        change(&home, "out/report.json", "hosts go down", "hosts go");
+        home.weft(&verify).fails(1, "");
+    }
 }
 
 #[test]
@@ -192,6 +259,20 @@ fn engines_are_listed_and_compared() {
 }
 
 #[test]
+fn what_is_compared_has_been_verified() {
+    let home = Home::new();
+    let file = ring(&home);
+    let compare = ["routes", "compare", &file, "--engines", "minhop,updn", "--runs", "3"];
+    let done = home.weft(&compare);
+    let warning = "\nminhop: this routing may deadlock: ";
+    assert!(done.succeeds().stdout.contains(warning), "{}", done.stdout);
+    assert!(!done.stdout.contains("updn: this routing may deadlock"), "{}", done.stdout);
+    let reports = &home.json(&[&compare[..], &["--json"]].concat())["reports"];
+    let says = |engine: &str| reports[engine].to_string().contains("this routing may deadlock");
+    assert!(says("minhop") && !says("updn") && reports["updn"]["engine"] == "updn", "{reports}");
+}
+
+#[test]
 fn an_engine_that_refuses_says_why_and_the_chain_goes_on() {
     let home = Home::new();
     let done = home.weft(&["routes", "compute", &x5(), "--engine", "dor"]);
@@ -235,9 +316,63 @@ fn what_the_user_gives_wrongly_is_said() {
     with("minhop", &["--lids", "lids"]).fails(2, "lids has no LID of this fabric's ports");
     home.write("lids", "0x0200484300000001 0x1 0x2\n");
     with("minhop", &["--lids", "lids"]).fails(2, "lids: LID 1 is no multiple of 2^1");
+    home.write("lids", "0x0200484300000001 0x2 0x4\n");
+    with("minhop", &["--lids", "lids"])
+        .fails(2, "error: lids:1:24: a port has 1, 2, 4, 8, 16, 32, 64 or 128 LIDs");
     let compare = ["routes", "compare", file, "--engines", "minhop", "--pattern"];
     home.weft(&[&compare[..], &["nonsense"]].concat()).fails(2, "no pattern is called `nonsense`");
     home.weft(&[&compare[..], &["bisect", "--victims", "3"]].concat()).fails(2, "--victims means nothing");
+}
+
+#[test]
+fn options_are_about_this_fabric() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let file = text(&file);
+    let compute = |engine: &str, more: &[&str]| {
+        home.weft(&[&["routes", "compute", file, "--engine", engine], more].concat())
+    };
+    let show = home.json(&["topo", "show", file, "--json"]);
+    let guid = |kind: &str| {
+        let node = show["nodes"].as_array().unwrap().iter().find(|node| node["kind"] == kind);
+        node.unwrap_or_else(|| panic!("{kind}: {show}"))["guid"].as_str().unwrap().to_owned()
+    };
+    home.write("host", &guid("Hca"));
+    home.write("switch", &guid("Switch"));
+    compute("updn", &["--roots", "host"]).fails(2, "error: host: 0x").fails(2, ", which is no switch");
+    compute("updn", &["--roots", "switch"]).succeeds();
+    for option in ["--cn", "--io", "--order"] {
+        compute("ftree", &[option, "switch"]).fails(2, "error: switch: 0x").fails(2, ", which is a switch");
+        compute("ftree", &[option, "host"]).succeeds();
+    }
+    home.write("nobody", "0x1 5\n");
+    for option in ["--weights", "--received"] {
+        compute("pftree-wt", &[option, "nobody"]).fails(2, "nobody: 0x0000000000000001 is nobody's GUID");
+    }
+    let machines = |text: &str| {
+        home.write("machines", text);
+        compute("vswitch-ftree", &["--vms", "2", "--vm-weights", "machines"])
+    };
+    machines("9 5040\n").succeeds();
+    machines("9 0\n").fails(2, "error: machines:1:3: a weight must be 1 to 5040: `0`");
+    machines("1 5\n").fails(2, "error: machines: LID 1 is no virtual machine's: it is H-");
+    machines("99 5\n").fails(2, "error: machines: nobody has LID 99; ");
+    machines("9 5040\n10 1\n").fails(2, "weigh 5041 together, more than 5040");
+    home.weft(&["up", file, "--engine", "vswitch-ftree", "--vm-weights", "machines"])
+        .fails(2, "the subnet manager gives none");
+    compute("minhop", &["--vms", "60000"]).fails(2, "LIDs for 60000 virtual functions on every host");
+    let many = ["topo", "gen", "xgft", "--children", "20,20", "--parents", "1,1", "-o", "many.topo"];
+    home.weft(&many).succeeds();
+    home.weft(&["routes", "compute", "many.topo", "--engine", "minhop", "--lmc", "7"])
+        .fails(2, "with an LMC of 7")
+        .fails(2, "hint: a lower --lmc");
+    let versus = |victims: &str| {
+        let pattern = ["--pattern", "ptrnvsptrn:gather,alltoall", "--runs", "2", "--victims", victims];
+        home.weft(&[&["routes", "compare", file, "--engines", "minhop"], &pattern[..]].concat())
+    };
+    versus("0").fails(2, "--victims must be 1 to 3, not 0");
+    versus("4").fails(2, "--victims must be 1 to 3, not 4");
+    versus("3").succeeds();
 }
 
 #[test]
@@ -289,6 +424,11 @@ fn isolation_that_is_asked_for_is_proved() {
     let compare = ["routes", "compare", "tree.topo", "--engines", "pftree-ext", "--runs", "5", "--json"];
     let found = home.json(&[&compare, partitions, &["--partition", "t1"]].concat());
     assert_eq!(found["rows"][0]["pairs"], 4 * 3, "{found}");
+    // Engines that know no partitions are compared by the traffic of one.
+    let others = ["routes", "compare", "tree.topo", "--engines", "ftree,updn", "--runs", "5"];
+    let found = home.json(&[&others, partitions, &["--partition", "t1", "--json"]].concat());
+    assert_eq!(found["rows"][1]["pairs"], 4 * 3, "{found}");
+    home.weft(&[&others, partitions].concat()).fails(2, "error: --partitions means nothing to ftree, updn\n");
     home.weft(&[&compare, partitions, &["--partition", "t9"]].concat())
         .fails(2, "no partition is called `t9`")
         .fails(2, "hint: there are Default, t1, t2, t3, t4");

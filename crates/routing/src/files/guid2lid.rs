@@ -11,6 +11,9 @@ use super::error::{FileError, FileProblem};
 use super::scan;
 use crate::lids::{LidError, Lids};
 
+/// How many LIDs a port has at most: its LMC is 0 to 7.
+const LIDS_MAX: u16 = 1 << 7;
+
 /// LIDs by port GUID. Its text is `0xguid 0xmin 0xmax` and a blank line for each port, in order of GUIDs: without the blank
 /// line, OpenSM takes the rest of the file for a part of the first entry. Reading takes any blank lines and `#` comments.
 ///
@@ -66,6 +69,10 @@ impl GuidToLid {
             line.end()?;
             if max < min {
                 return Err(last.error(FileProblem::Order));
+            }
+            let count = max.0 - min.0 + 1;
+            if !count.is_power_of_two() || count > LIDS_MAX {
+                return Err(last.error(FileProblem::Count(count)));
             }
             if let Some((_, (first, owner))) = taken.range(min..).next()
                 && *first <= max
@@ -176,8 +183,15 @@ mod tests {
         let twice = "f:2:1: 0x0000000000000001 stands here for the second time: `0x1`";
         assert_eq!(error("0x1 0x2 0x2\n0x1 0x3 0x3"), twice);
         let overlap = "f:2:1: 0x0000000000000001 has some of these LIDs already: `0x2`";
-        assert_eq!(error("0x1 0x2 0x5\n0x2 0x4 0x9"), overlap);
-        assert_eq!(error("0x1 0x4 0x5\n0x2 0x1 0x9"), overlap);
+        assert_eq!(error("0x1 0x4 0x7\n0x2 0x6 0x7"), overlap);
+        assert_eq!(
+            error("0x1 0x4 0x5\n0x2 0x0008 0x000f\n0x3 0x4 0x7"),
+            overlap.replace("f:2", "f:3").replace("0x2", "0x3")
+        );
+        let count = "f:2:9: a port has 1, 2, 4, 8, 16, 32, 64 or 128 LIDs, not 3: `0x4`";
+        assert_eq!(error("0x1 0x1 0x1\n0x2 0x2 0x4"), count);
+        let count = "f:1:11: a port has 1, 2, 4, 8, 16, 32, 64 or 128 LIDs, not 256: `0x1ff`";
+        assert_eq!(error("0x1 0x100 0x1ff"), count);
     }
 
     #[test]
@@ -191,8 +205,8 @@ mod tests {
         fn text_round_trips(guids in prop::collection::btree_set(1u64.., 0..40)) {
             let mut known = GuidToLid::default();
             for (at, guid) in guids.into_iter().enumerate() {
-                let lid = Lid(at as u16 * 3 + 1);
-                known.insert(Guid(guid), LidRange { min: lid, max: Lid(lid.0 + 2) });
+                let lid = Lid(at as u16 * 4 + 4);
+                known.insert(Guid(guid), LidRange { min: lid, max: Lid(lid.0 + 3) });
             }
             prop_assert_eq!(GuidToLid::parse("f", &known.to_string()).unwrap(), known);
         }

@@ -15,7 +15,7 @@ pub(crate) enum RoutesVerb {
     ///
     /// Reads what `weft routes compute --dump` or OpenSM (with -D 0x43) wrote: opensm-lfts.dump or opensm.fdbs, guid2lid, and
     /// as far as they are there opensm-sl2vl.dump, ibdmchk.psl and report.json. The exit code is 1 when packets are lost or
-    /// may wait for each other for ever.
+    /// may wait for each other for ever, or when a host with a cable has no LID.
     Verify(VerifyArgs),
     /// Route a fabric by several engines and put their quality side by side
     Compare(Box<CompareArgs>),

@@ -191,6 +191,13 @@ pub(crate) fn ibsim_config(lab: &LabFolder, listen: Listen, pace: &IbsimPace) ->
 
 /// What the command line says, as the subnet manager's options. GUIDs must be `fabric`'s, where it is known.
 pub(crate) fn sm_options(args: &SmArgs, fabric: Option<&Fabric>) -> anyhow::Result<weft_sm::Options> {
+    if args.routing.vm_weights.is_some() {
+        return Err(Failure::bad_input(
+            "--vm-weights is for LIDs of virtual machines, and the subnet manager gives none",
+        )
+        .hint("`weft routes compute --vms COUNT` routes virtual machines")
+        .into());
+    }
     let told = Told::load(fabric, &args.routing)?;
     Ok(weft_sm::Options {
         engines: told.chain(&args.engine)?,

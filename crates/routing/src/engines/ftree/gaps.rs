@@ -3,6 +3,7 @@
 use super::detours::Detours;
 use super::turns::Turns;
 use crate::engines::Input;
+use crate::routing::TURNS;
 use crate::tree::{End, EndKind, Tree};
 
 /// What is odd about a routing, in sentences.
@@ -33,8 +34,7 @@ pub(super) fn find(input: &Input<'_>, tree: &Tree, turns: &Turns, detours: &Deto
     }
     let detours = detoured.sentence(|count, from, to| {
         format!(
-            "{count} pairs of switches have no path up and down between them; hosts go down to one leaf before they \
-             go up, as from {from} to {to}"
+            "{count} pairs of switches have no path up and down between them; {TURNS}, as from {from} to {to}"
         )
     });
     let unserved = unserved.sentence(|count, from, to| {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use weft_routing::quality::{
     Comparison, Participants, PatternError, SimulateOptions, Traffic, compare, hosts, members,
 };
-use weft_routing::{Engine, Input, Refusal, Routing};
+use weft_routing::{Chain, Engine, EngineReport, Routing};
 use weft_wire::Lid;
 
 use super::compute::refused;
@@ -22,15 +22,21 @@ use crate::output::{print, print_json, say};
 struct Found<'a> {
     #[serde(flatten)]
     comparison: &'a Comparison,
-    /// How long each engine computed.
+    /// How long each engine computed and the verifier looked at its routing.
     took_seconds: BTreeMap<&'a str, f64>,
+    /// What each engine did, and what its routing does not keep.
+    reports: BTreeMap<&'a str, &'a EngineReport>,
     /// What engines said that do not serve the fabric.
     refusals: Vec<String>,
 }
 
 pub(super) fn run(args: &CompareArgs) -> anyhow::Result<()> {
-    let inputs = Inputs::load(&args.file, &args.routing)?;
-    inputs.told.chain(&args.engines.join(","))?;
+    let mut inputs = Inputs::load(&args.file, &args.routing)?;
+    if args.partition.is_some() {
+        inputs.told.serves_otherwise("partitions");
+    }
+    // Each engine stands alone, without the last resort.
+    inputs.told.chain(&format!("{},no_fallback", args.engines.join(",")))?;
     let traffic: Traffic = args.pattern.parse().map_err(|error: PatternError| {
         Failure::bad_input(error.to_string()).hint("`weft routes compare --help` lists the patterns")
     })?;
@@ -39,11 +45,14 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let mut took_seconds = BTreeMap::new();
     for engine in args.engines.iter().filter_map(|name| Engine::by_name(name)) {
         let begin = Instant::now();
-        let made = while_saying(&format!("{} computes", engine.name), || route(engine, &inputs));
+        let alone: Chain = format!("{},no_fallback", engine.name).parse()?;
+        let made = while_saying(&format!("{} computes", engine.name), || {
+            alone.route(&inputs.fabric, &inputs.lids, &inputs.told.options)
+        });
         took_seconds.insert(engine.name, begin.elapsed().as_secs_f64());
         match made {
             Ok(routing) => routed.push((engine.name, routing)),
-            Err(refusal) => refusals.push(refusal),
+            Err(reasons) => refusals.extend(reasons),
         }
     }
     if routed.is_empty() {
@@ -58,15 +67,18 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     })??;
     if args.json {
         let refusals = refusals.iter().map(ToString::to_string).collect();
-        return print_json(&Found { comparison: &comparison, took_seconds, refusals });
+        let reports = routed.iter().map(|(name, routing)| (*name, &routing.report)).collect();
+        return print_json(&Found { comparison: &comparison, took_seconds, reports, refusals });
     }
-    print(&format!("{comparison}\n"))?;
+    let mut text = format!("{comparison}\n");
+    for (name, routing) in &routed {
+        for sentence in routing.report.unsatisfied.iter().chain(&routing.report.notes) {
+            text.push_str(&format!("{name}: {sentence}\n"));
+        }
+    }
+    print(&text)?;
     refusals.iter().for_each(|refusal| say(&refusal.to_string()));
     Ok(())
-}
-
-fn route(engine: &Engine, inputs: &Inputs) -> Result<Routing, Refusal> {
-    engine.route(&Input { fabric: &inputs.fabric, lids: &inputs.lids, options: &inputs.told.options })
 }
 
 /// Who sends and receives: all hosts or a partition's, in two groups where two patterns run against each other.
@@ -94,6 +106,14 @@ fn participants(args: &CompareArgs, inputs: &Inputs, traffic: Traffic) -> anyhow
         Traffic::Alone(_) => Ok(Participants::all(lids)),
         Traffic::Versus(..) => {
             let count = args.victims.unwrap_or(lids.len() / 2);
+            if !(1..lids.len()).contains(&count) {
+                return Err(Failure::bad_input(format!(
+                    "--victims must be 1 to {}, not {count}",
+                    lids.len() - 1
+                ))
+                .hint("the other hosts run the second pattern")
+                .into());
+            }
             Ok(Participants::drawn(lids, count, args.seed))
         }
     }

@@ -1,10 +1,12 @@
 //! What engines work from: cabling, LIDs and options, out of files.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use weft_routing::Lids;
 use weft_routing::files::GuidToLid;
-use weft_topology::Fabric;
+use weft_routing::{Lids, WEIGHT_OF_A_HOST};
+use weft_topology::{Fabric, PortRef};
+use weft_wire::Lid;
 
 use crate::cli::RoutingArgs;
 use crate::engine_options::{Told, parsed};
@@ -24,6 +26,10 @@ impl Inputs {
         let fabric = topology_file::load(file)?;
         let lids = lids(&fabric, args)?;
         let told = Told::load(Some(&fabric), &args.engine)?;
+        if let Some(path) = &args.engine.vm_weights {
+            check_vm_weights(&fabric, &lids, &told.options.vm_weights)
+                .map_err(|reason| Failure::bad_input(format!("{}: {reason}", path.display())))?;
+        }
         Ok(Self { fabric, lids, told })
     }
 }
@@ -41,16 +47,46 @@ fn lids(fabric: &Fabric, args: &RoutingArgs) -> anyhow::Result<Lids> {
             }
             lids
         }
-        (None, Some(lmc)) => Lids::in_guid_order(fabric, lmc)?,
+        (None, Some(lmc)) => Lids::in_guid_order(fabric, lmc)
+            .map_err(|error| Failure::bad_input(error.to_string()).hint("a lower --lmc takes fewer LIDs"))?,
         (None, None) => from_fabric(fabric)?,
     };
-    lids.add_virtual(fabric, args.vms)?;
+    lids.add_virtual(fabric, args.vms).map_err(|error| {
+        Failure::bad_input(error.to_string()).hint("--vms with a lower number takes fewer")
+    })?;
     Ok(lids)
+}
+
+/// Every weight is a virtual machine's, and those of one host are together no more than the host's. Fails with a sentence.
+fn check_vm_weights(fabric: &Fabric, lids: &Lids, weights: &BTreeMap<Lid, u32>) -> Result<(), String> {
+    // The first entry of a port is its own.
+    let mut own: BTreeMap<PortRef, Lid> = BTreeMap::new();
+    for entry in lids.iter() {
+        own.entry(entry.port).or_insert(entry.base);
+    }
+    let mut sums: BTreeMap<PortRef, u32> = BTreeMap::new();
+    for (lid, weight) in weights {
+        let Some(entry) = lids.port_lids(*lid) else {
+            return Err(format!("nobody has LID {lid}; --vms gives hosts LIDs for virtual machines"));
+        };
+        let host = fabric.port_name(entry.port);
+        if own.get(&entry.port) == Some(&entry.base) {
+            return Err(format!("LID {lid} is no virtual machine's: it is {host}'s own"));
+        }
+        let sum = sums.entry(entry.port).or_default();
+        *sum = sum.saturating_add(*weight);
+        if *sum > WEIGHT_OF_A_HOST {
+            return Err(format!(
+                "the virtual machines of {host} weigh {sum} together, more than {WEIGHT_OF_A_HOST}"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The LIDs of the cabling's file if every cabled end port has some there, else counted up in order of GUIDs.
 pub(super) fn from_fabric(fabric: &Fabric) -> anyhow::Result<Lids> {
-    let counted = Lids::in_guid_order(fabric, 0)?;
+    let counted = Lids::in_guid_order(fabric, 0).map_err(|error| Failure::bad_input(error.to_string()))?;
     match Lids::from_fabric(fabric) {
         Ok(lids) if lids.len() >= counted.len() => Ok(lids),
         _ => Ok(counted),

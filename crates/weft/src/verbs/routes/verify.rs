@@ -1,14 +1,15 @@
 //! `weft routes verify`
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::process::ExitCode;
 
 use serde::Serialize;
 use weft_routing::{
-    Expectations, Lids, Report, Routing, TransitionVerdict, Turns, Verdict, verify, verify_routing,
+    Expectations, Lids, Report, Routing, TransitionVerdict, Verdict, verify, verify_routing,
     verify_transition,
 };
-use weft_topology::Fabric;
+use weft_topology::{Fabric, PortRef};
 
 use super::{folder, in_pool, while_saying};
 use crate::cli::VerifyArgs;
@@ -16,6 +17,7 @@ use crate::engine_options::load_partitions;
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 use crate::topology_file;
+use crate::verbs::count_of;
 
 /// What was found, for programs.
 #[derive(Serialize)]
@@ -25,6 +27,10 @@ struct Found<'a> {
     sound: bool,
     deadlock_free: bool,
     minimal: bool,
+    /// What the engine says of paths of hosts that go up after they went down: then they are no failure.
+    turns_told: Option<&'a str>,
+    /// How many ports of hosts have a cable and no LID.
+    without_lid: usize,
     #[serde(flatten)]
     verdict: &'a Verdict,
     transition: Option<&'a TransitionVerdict>,
@@ -54,6 +60,8 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
             sound: found.is_sound(),
             deadlock_free: found.is_deadlock_free(),
             minimal: found.verdict.reach.is_minimal(),
+            turns_told: found.turns_told.as_deref(),
+            without_lid: found.without_lid.len(),
             verdict: &found.verdict,
             transition: found.transition.as_ref().map(|(_, transition)| transition),
         })?;
@@ -66,6 +74,10 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
 /// A routing that has been looked at, and the way to it from another one, whose reach is known too.
 struct Verified {
     verdict: Verdict,
+    /// What the engine says of paths of hosts that go up after they went down.
+    turns_told: Option<String>,
+    /// The ports of hosts that have a cable and no LID, by name: nothing is proved of them.
+    without_lid: Vec<String>,
     transition: Option<(Report, TransitionVerdict)>,
 }
 
@@ -81,15 +93,21 @@ impl Verified {
             let reach = verify(fabric, lids, &old.routes);
             (reach, verify_transition(fabric, lids, &old, new, expectations.lanes))
         };
-        Self { verdict: verify_routing(fabric, lids, new, expectations), transition: old.map(transition) }
+        Self {
+            verdict: verify_routing(fabric, lids, new, expectations),
+            turns_told: new.report.turns().map(str::to_owned),
+            without_lid: without_lid(fabric, lids),
+            transition: old.map(transition),
+        }
     }
 
-    /// Whether every packet of hosts arrives, none is dropped, and what is expected holds. Ways between switches where
-    /// no host is may be missing, as up/down routing has none that would go up after down.
+    /// Whether every host has a LID, every packet of hosts arrives, none is dropped, and what is expected holds. Ways
+    /// between switches where no host is may be missing, as up/down routing has none that would go up after down. Hosts'
+    /// ways may go up after down where the engine tells of that and no packets can wait for each other for ever.
     fn is_sound(&self) -> bool {
         let Verdict { reach, drops, turns, isolation, .. } = &self.verdict;
-        let arrives = reach.serves_hosts() && drops.pairs == 0;
-        let keeps = turns.as_ref().is_none_or(Turns::is_legal)
+        let arrives = self.without_lid.is_empty() && reach.serves_hosts() && drops.pairs == 0;
+        let keeps = turns.as_ref().is_none_or(|turns| turns.is_legal() || self.turns_are_harmless())
             && isolation.as_ref().is_none_or(|isolation| isolation.breaches == 0);
         let changes = self.transition.as_ref().is_none_or(|(old, transition)| {
             // Entries that are missing before or after are no worse in the meantime.
@@ -102,11 +120,30 @@ impl Verified {
         arrives && keeps && changes
     }
 
+    /// Whether the engine tells of paths that go up after they went down, and they close no circle.
+    fn turns_are_harmless(&self) -> bool {
+        self.turns_told.is_some() && self.verdict.is_deadlock_free()
+    }
+
     fn is_deadlock_free(&self) -> bool {
         let transition = self.transition.as_ref();
         self.verdict.is_deadlock_free()
             && transition.is_none_or(|(_, transition)| transition.is_deadlock_free())
     }
+}
+
+/// The ports of hosts and routers that have a cable and no LID, by name.
+fn without_lid(fabric: &Fabric, lids: &Lids) -> Vec<String> {
+    let served: BTreeSet<PortRef> = lids.iter().map(|lids| lids.port).collect();
+    let mut names = Vec::new();
+    for (index, node) in fabric.iter().filter(|(_, node)| !node.is_switch()) {
+        let cabled = node.end_ports().filter(|(_, port)| port.peer.is_some());
+        let ports = cabled.map(|(number, _)| PortRef::new(index, number));
+        names.extend(
+            ports.filter(|port| !served.contains(port)).map(|port| fabric.port_name(port).to_string()),
+        );
+    }
+    names
 }
 
 impl fmt::Display for Verified {
@@ -118,6 +155,19 @@ impl fmt::Display for Verified {
                 f,
                 "{between} of the failures are ways between switches that no packet of a host takes"
             )?;
+        }
+        let has_turns = self.verdict.turns.as_ref().is_some_and(|turns| turns.hosts > 0);
+        if let Some(sentence) = self.turns_told.as_ref().filter(|_| has_turns && self.turns_are_harmless()) {
+            writeln!(f, "that is what the engine says, and it deadlocks no lane: {sentence}")?;
+        }
+        if let Some(first) = self.without_lid.first() {
+            let count = count_of(self.without_lid.len(), "cabled host port");
+            writeln!(f, "NOT PROVED: {count} without a LID, the first is {first}")?;
+        }
+        let unattached = self.verdict.reach.unattached;
+        if unattached > 0 {
+            let count = count_of(unattached as usize, "LID");
+            writeln!(f, "{count} of ports that no switch is cabled to, so that nothing is known of them")?;
         }
         match &self.transition {
             Some((_, transition)) => writeln!(f, "while switches change, in any order:\n{transition}"),
