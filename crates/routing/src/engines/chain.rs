@@ -92,7 +92,7 @@ impl Chain {
     ///
     /// The verifier looks at every routing before it is returned: all packets of hosts must arrive, on a lane that
     /// there is, and a routing that its engine calls free of deadlock must be. What an engine does not promise and
-    /// does not keep is a note in its report.
+    /// does not keep is told in its report as unsatisfied.
     pub fn route(
         &self,
         fabric: &Fabric,
@@ -131,7 +131,7 @@ fn proven(engine: &Engine, input: &Input<'_>, mut routing: Routing) -> Result<Ro
         None => Ok(routing),
         Some(cycle) if engine.deadlock_free => refuse(format!("its routing may deadlock: {cycle}")),
         Some(cycle) => {
-            routing.report.notes.push(format!("this routing may deadlock: {cycle}"));
+            routing.report.unsatisfied.push(format!("this routing may deadlock: {cycle}"));
             Ok(routing)
         }
     }
@@ -232,7 +232,8 @@ mod tests {
         let [first, second] = &routing.report.fallbacks[..] else { panic!("{:?}", routing.report) };
         assert!(first.starts_with("careless: its tables do not bring every packet home: "), "{first}");
         assert!(second.starts_with("boastful: its routing may deadlock: "), "{second}");
-        assert!(routing.report.notes[0].starts_with("this routing may deadlock: "), "{:?}", routing.report);
+        let [unsatisfied] = &routing.report.unsatisfied[..] else { panic!("{:?}", routing.report) };
+        assert!(unsatisfied.starts_with("this routing may deadlock: "), "{unsatisfied}");
     }
 
     #[test]
