@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use weft_topology::Fabric;
 
-use super::{ENGINES, Engine, Input, Refusal};
+use super::{ENGINES, Engine, Input, Refusal, in_pool};
 use crate::lids::Lids;
 use crate::options::EngineOptions;
 use crate::routing::Routing;
@@ -91,18 +91,26 @@ impl Chain {
     /// it did not. When none does, why not.
     ///
     /// The verifier looks at every routing before it is returned: all packets of hosts must arrive, on a lane that
-    /// there is, and a routing that its engine calls free of deadlock must be. What an engine does not promise and
-    /// does not keep is told in its report as unsatisfied.
+    /// there is, and a routing that its engine calls free of deadlock must be. What else a routing does not keep is told in its report as unsatisfied.
+    ///
+    /// The verifier uses as many threads as the engines.
     pub fn route(
         &self,
         fabric: &Fabric,
         lids: &Lids,
         options: &EngineOptions,
     ) -> Result<Routing, Vec<Refusal>> {
+        let input = Input { fabric, lids, options };
+        match in_pool(options.threads, || self.first_proven(&input)) {
+            Ok(result) => result,
+            Err(reason) => Err(self.engines().map(|engine| engine.refusal(reason.clone())).collect()),
+        }
+    }
+
+    fn first_proven(&self, input: &Input<'_>) -> Result<Routing, Vec<Refusal>> {
         let mut refusals: Vec<Refusal> = Vec::new();
         for engine in self.engines() {
-            let input = Input { fabric, lids, options };
-            match engine.route(&input).and_then(|routing| proven(engine, &input, routing)) {
+            match engine.run_here(input).and_then(|routing| proven(engine, input, routing)) {
                 Ok(mut routing) => {
                     let reasons = refusals.iter().map(ToString::to_string);
                     routing.report.fallbacks.splice(0..0, reasons);
@@ -115,11 +123,12 @@ impl Chain {
     }
 }
 
-/// A routing that keeps what its engine promises, or in what it does not.
+/// A routing that keeps what its engine promises. What it does not keep beyond that stands
+/// in its report.
 fn proven(engine: &Engine, input: &Input<'_>, mut routing: Routing) -> Result<Routing, Refusal> {
     let expected = Expectations { lanes: input.options.lanes, ..Expectations::default() };
     let verdict = verify_routing(input.fabric, input.lids, &routing, &expected);
-    let refuse = |reason: String| Err(Refusal { engine: engine.name, reason });
+    let refuse = |reason: String| Err(engine.refusal(reason));
     if !verdict.reach.serves_hosts() {
         let example = verdict.reach.counter_examples.first().map(ToString::to_string).unwrap_or_default();
         return refuse(format!("its tables do not bring every packet home: {example}"));
@@ -180,6 +189,9 @@ impl fmt::Display for Chain {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+    use std::thread::ThreadId;
+
     use weft_topology::generate::{GenerateOptions, ring};
     use weft_wire::{Lid, PortNum};
 
@@ -234,6 +246,28 @@ mod tests {
         assert!(second.starts_with("boastful: its routing may deadlock: "), "{second}");
         let [unsatisfied] = &routing.report.unsatisfied[..] else { panic!("{:?}", routing.report) };
         assert!(unsatisfied.starts_with("this routing may deadlock: "), "{unsatisfied}");
+    }
+
+    /// The threads that [`careless_once_more`] ran on.
+    static RAN_ON: Mutex<Vec<(usize, ThreadId)>> = Mutex::new(Vec::new());
+
+    fn careless_once_more(input: &Input<'_>) -> Result<Routing, Refusal> {
+        RAN_ON.lock().unwrap().push((rayon::current_num_threads(), std::thread::current().id()));
+        careless(input)
+    }
+
+    #[test]
+    fn engines_and_verifier_share_the_threads_that_were_asked_for() {
+        static CARELESS: Engine = Engine { name: "careless", run: careless_once_more, ..ENGINES[0] };
+        let fabric = ring(5, 1, &GenerateOptions::default()).unwrap();
+        let lids = Lids::in_guid_order(&fabric, 0).unwrap();
+        // The verifier looks at the first routing before the second is made.
+        let chain = Chain { engines: vec![&CARELESS, &CARELESS], falls_back: false };
+        let options = EngineOptions { threads: 1, ..EngineOptions::default() };
+        assert_eq!(chain.route(&fabric, &lids, &options).unwrap_err().len(), 2);
+        let ran_on = RAN_ON.lock().unwrap();
+        let [first, second] = ran_on[..] else { panic!("{ran_on:?}") };
+        assert_eq!((first.0, first), (1, second), "all in one pool of one thread");
     }
 
     #[test]
