@@ -9,8 +9,9 @@ use weft_topology::Fabric;
 use super::{ENGINES, Engine, Input, Refusal, in_pool};
 use crate::lids::Lids;
 use crate::options::EngineOptions;
+use crate::partitions::{Isolation, Partitions, Strictness};
 use crate::routing::Routing;
-use crate::verify::{Expectations, verify_routing};
+use crate::verify::{Expectations, IsolationReport, verify_routing};
 
 /// Says that min-hop is not to be tried after all others.
 const NO_FALLBACK: &str = "no_fallback";
@@ -91,7 +92,8 @@ impl Chain {
     /// it did not. When none does, why not.
     ///
     /// The verifier looks at every routing before it is returned: all packets of hosts must arrive, on a lane that
-    /// there is, and a routing that its engine calls free of deadlock must be. What else a routing does not keep is told in its report as unsatisfied.
+    /// there is, and a routing that its engine calls free of deadlock must be. Policies of partitions must be kept
+    /// where they are strict. What else a routing does not keep is told in its report as unsatisfied.
     ///
     /// The verifier uses as many threads as the engines.
     pub fn route(
@@ -123,10 +125,14 @@ impl Chain {
     }
 }
 
-/// A routing that keeps what its engine promises. What it does not keep beyond that stands
+/// A routing that keeps what its engine promises and what policies demand. What it does not keep beyond that stands
 /// in its report.
 fn proven(engine: &Engine, input: &Input<'_>, mut routing: Routing) -> Result<Routing, Refusal> {
-    let expected = Expectations { lanes: input.options.lanes, ..Expectations::default() };
+    let has_policy = |partitions: &&Partitions| {
+        partitions.list.iter().any(|partition| partition.isolation != Isolation::Def)
+    };
+    let partitions = input.options.partitions.as_ref().filter(has_policy);
+    let expected = Expectations { lanes: input.options.lanes, partitions, ..Expectations::default() };
     let verdict = verify_routing(input.fabric, input.lids, &routing, &expected);
     let refuse = |reason: String| Err(engine.refusal(reason));
     if !verdict.reach.serves_hosts() {
@@ -136,6 +142,12 @@ fn proven(engine: &Engine, input: &Input<'_>, mut routing: Routing) -> Result<Ro
     if let Some(pair) = verdict.drops.example {
         return refuse(format!("packets {pair} would take a lane that there is not"));
     }
+    if let Some((partitions, breaches)) = partitions.zip(verdict.isolation.as_ref().and_then(breaches)) {
+        match partitions.strictness {
+            Strictness::Strict => return refuse(breaches),
+            Strictness::BestEffort => routing.report.unsatisfied.push(breaches),
+        }
+    }
     match verdict.cycles.first() {
         None => Ok(routing),
         Some(cycle) if engine.deadlock_free => refuse(format!("its routing may deadlock: {cycle}")),
@@ -144,6 +156,13 @@ fn proven(engine: &Engine, input: &Input<'_>, mut routing: Routing) -> Result<Ro
             Ok(routing)
         }
     }
+}
+
+/// Says how policies of partitions are broken, if they are.
+fn breaches(isolation: &IsolationReport) -> Option<String> {
+    let example = isolation.examples.first()?;
+    let links = isolation.breaches;
+    Some(format!("links shared against policies of partitions: {links}; {example}"))
 }
 
 impl FromStr for Chain {
@@ -196,6 +215,7 @@ mod tests {
     use weft_wire::{Lid, PortNum};
 
     use super::*;
+    use crate::partitions::{Member, Partition};
 
     #[test]
     fn a_list_is_what_it_was_read_from() {
@@ -246,6 +266,42 @@ mod tests {
         assert!(second.starts_with("boastful: its routing may deadlock: "), "{second}");
         let [unsatisfied] = &routing.report.unsatisfied[..] else { panic!("{:?}", routing.report) };
         assert!(unsatisfied.starts_with("this routing may deadlock: "), "{unsatisfied}");
+    }
+
+    /// Two partitions with every second host each, the first with links of its own.
+    fn interleaved(fabric: &Fabric, strictness: Strictness) -> EngineOptions {
+        let hosts = fabric.iter().filter(|(_, node)| !node.is_switch());
+        let guids: Vec<_> = hosts.flat_map(|(_, node)| node.end_ports()).map(|(_, port)| port.guid).collect();
+        let partition = |pkey: u16, isolation| Partition {
+            name: format!("p{pkey}"),
+            pkey,
+            members: guids
+                .iter()
+                .skip(usize::from(pkey) - 1)
+                .step_by(2)
+                .map(|guid| Member { guid: *guid, full: true })
+                .collect(),
+            isolation,
+        };
+        let list = vec![partition(1, Isolation::Phy), partition(2, Isolation::Def)];
+        EngineOptions { partitions: Some(Partitions { list, strictness }), ..EngineOptions::default() }
+    }
+
+    #[test]
+    fn no_engine_breaks_a_strict_policy() {
+        let fabric = ring(6, 1, &GenerateOptions::default()).unwrap();
+        let lids = Lids::in_guid_order(&fabric, 0).unwrap();
+        let chain: Chain = "updn".parse().unwrap();
+        let refusals = chain.route(&fabric, &lids, &interleaved(&fabric, Strictness::Strict)).unwrap_err();
+        let refused: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+        assert_eq!(refused.len(), 2, "{refused:?}");
+        for (refusal, engine) in refused.iter().zip(["updn", "minhop"]) {
+            let start = format!("{engine}: links shared against policies of partitions: ");
+            assert!(refusal.starts_with(&start) && refusal.contains("; p1 shares "), "{refusal}");
+        }
+        let routing = chain.route(&fabric, &lids, &interleaved(&fabric, Strictness::BestEffort)).unwrap();
+        let [unsatisfied] = &routing.report.unsatisfied[..] else { panic!("{:?}", routing.report) };
+        assert!(refused[0].ends_with(unsatisfied.as_str()), "{unsatisfied}");
     }
 
     /// The threads that [`careless_once_more`] ran on.
