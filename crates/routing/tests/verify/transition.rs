@@ -169,6 +169,20 @@ fn every_mixture_of_tables_and_lanes_is_covered() {
 }
 
 #[test]
+fn packets_that_get_lost_by_some_mixture_are_counted() {
+    each_seed(60, |seed| {
+        let mut scenario = Scenario::new(seed, Bounds { switches: 6, hosts: 3 });
+        let [old, new] = [(); 2].map(|()| {
+            let mut routing = Routing { routes: scenario.random_trees(), ..Routing::default() };
+            scenario.remove(&mut routing.routes);
+            routing
+        });
+        let verdict = verify_transition(&scenario.fabric, &scenario.lids, &old, &new, 15);
+        compare(&scenario, &old, &new, &verdict);
+    });
+}
+
+#[test]
 fn tables_that_change_direction_round_a_ring_loop_in_between() {
     let fabric = ring(3, 1, &GenerateOptions::default()).unwrap();
     let (lids, new) = routed(&fabric);
