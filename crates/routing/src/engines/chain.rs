@@ -208,8 +208,8 @@ impl fmt::Display for Chain {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::sync::Mutex;
-    use std::thread::ThreadId;
 
     use weft_topology::generate::{GenerateOptions, ring};
     use weft_wire::{Lid, PortNum};
@@ -304,11 +304,16 @@ mod tests {
         assert!(refused[0].ends_with(unsatisfied.as_str()), "{unsatisfied}");
     }
 
-    /// The threads that [`careless_once_more`] ran on.
-    static RAN_ON: Mutex<Vec<(usize, ThreadId)>> = Mutex::new(Vec::new());
+    /// By run of [`careless_once_more`]: how many threads there were, and how many runs that one has seen.
+    static RUNS: Mutex<Vec<(usize, u32)>> = Mutex::new(Vec::new());
+
+    thread_local! {
+        static SEEN_HERE: Cell<u32> = const { Cell::new(0) };
+    }
 
     fn careless_once_more(input: &Input<'_>) -> Result<Routing, Refusal> {
-        RAN_ON.lock().unwrap().push((rayon::current_num_threads(), std::thread::current().id()));
+        SEEN_HERE.set(SEEN_HERE.get() + 1);
+        RUNS.lock().unwrap().push((rayon::current_num_threads(), SEEN_HERE.get()));
         careless(input)
     }
 
@@ -321,9 +326,7 @@ mod tests {
         let chain = Chain { engines: vec![&CARELESS, &CARELESS], falls_back: false };
         let options = EngineOptions { threads: 1, ..EngineOptions::default() };
         assert_eq!(chain.route(&fabric, &lids, &options).unwrap_err().len(), 2);
-        let ran_on = RAN_ON.lock().unwrap();
-        let [first, second] = ran_on[..] else { panic!("{ran_on:?}") };
-        assert_eq!((first.0, first), (1, second), "all in one pool of one thread");
+        assert_eq!(*RUNS.lock().unwrap(), [(1, 1), (1, 2)], "all in one pool of one thread");
     }
 
     #[test]
