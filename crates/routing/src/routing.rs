@@ -51,7 +51,7 @@ pub struct EngineReport {
     /// What did not go as the engine would have it and what it did instead, one sentence each. Engines earlier in a
     /// chain that refused are here too.
     pub fallbacks: Vec<String>,
-    /// Policies that the routing does not keep, one sentence each.
+    /// What the routing does not keep, one sentence each: policies, and freedom from deadlock.
     pub unsatisfied: Vec<String>,
     /// What else is worth knowing.
     pub notes: Vec<String>,

@@ -6,11 +6,12 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use weft_topology::Fabric;
 
-use super::{ENGINES, Engine, Input, Refusal};
+use super::{ENGINES, Engine, Input, Refusal, in_pool};
 use crate::lids::Lids;
 use crate::options::EngineOptions;
+use crate::partitions::{Isolation, Partitions, Strictness};
 use crate::routing::Routing;
-use crate::verify::{Expectations, verify_routing};
+use crate::verify::{Expectations, IsolationReport, verify_routing};
 
 /// Says that min-hop is not to be tried after all others.
 const NO_FALLBACK: &str = "no_fallback";
@@ -91,18 +92,27 @@ impl Chain {
     /// it did not. When none does, why not.
     ///
     /// The verifier looks at every routing before it is returned: all packets of hosts must arrive, on a lane that
-    /// there is, and a routing that its engine calls free of deadlock must be. What an engine does not promise and
-    /// does not keep is a note in its report.
+    /// there is, and a routing that its engine calls free of deadlock must be. Policies of partitions must be kept
+    /// where they are strict. What else a routing does not keep is told in its report as unsatisfied.
+    ///
+    /// The verifier uses as many threads as the engines.
     pub fn route(
         &self,
         fabric: &Fabric,
         lids: &Lids,
         options: &EngineOptions,
     ) -> Result<Routing, Vec<Refusal>> {
+        let input = Input { fabric, lids, options };
+        match in_pool(options.threads, || self.first_proven(&input)) {
+            Ok(result) => result,
+            Err(reason) => Err(self.engines().map(|engine| engine.refusal(reason.clone())).collect()),
+        }
+    }
+
+    fn first_proven(&self, input: &Input<'_>) -> Result<Routing, Vec<Refusal>> {
         let mut refusals: Vec<Refusal> = Vec::new();
         for engine in self.engines() {
-            let input = Input { fabric, lids, options };
-            match engine.route(&input).and_then(|routing| proven(engine, &input, routing)) {
+            match engine.run_here(input).and_then(|routing| proven(engine, input, routing)) {
                 Ok(mut routing) => {
                     let reasons = refusals.iter().map(ToString::to_string);
                     routing.report.fallbacks.splice(0..0, reasons);
@@ -115,11 +125,16 @@ impl Chain {
     }
 }
 
-/// A routing that keeps what its engine promises, or in what it does not.
+/// A routing that keeps what its engine promises and what policies demand. What it does not keep beyond that stands
+/// in its report.
 fn proven(engine: &Engine, input: &Input<'_>, mut routing: Routing) -> Result<Routing, Refusal> {
-    let expected = Expectations { lanes: input.options.lanes, ..Expectations::default() };
+    let has_policy = |partitions: &&Partitions| {
+        partitions.list.iter().any(|partition| partition.isolation != Isolation::Def)
+    };
+    let partitions = input.options.partitions.as_ref().filter(has_policy);
+    let expected = Expectations { lanes: input.options.lanes, partitions, ..Expectations::default() };
     let verdict = verify_routing(input.fabric, input.lids, &routing, &expected);
-    let refuse = |reason: String| Err(Refusal { engine: engine.name, reason });
+    let refuse = |reason: String| Err(engine.refusal(reason));
     if !verdict.reach.serves_hosts() {
         let example = verdict.reach.counter_examples.first().map(ToString::to_string).unwrap_or_default();
         return refuse(format!("its tables do not bring every packet home: {example}"));
@@ -127,14 +142,27 @@ fn proven(engine: &Engine, input: &Input<'_>, mut routing: Routing) -> Result<Ro
     if let Some(pair) = verdict.drops.example {
         return refuse(format!("packets {pair} would take a lane that there is not"));
     }
+    if let Some((partitions, breaches)) = partitions.zip(verdict.isolation.as_ref().and_then(breaches)) {
+        match partitions.strictness {
+            Strictness::Strict => return refuse(breaches),
+            Strictness::BestEffort => routing.report.unsatisfied.push(breaches),
+        }
+    }
     match verdict.cycles.first() {
         None => Ok(routing),
         Some(cycle) if engine.deadlock_free => refuse(format!("its routing may deadlock: {cycle}")),
         Some(cycle) => {
-            routing.report.notes.push(format!("this routing may deadlock: {cycle}"));
+            routing.report.unsatisfied.push(format!("this routing may deadlock: {cycle}"));
             Ok(routing)
         }
     }
+}
+
+/// Says how policies of partitions are broken, if they are.
+fn breaches(isolation: &IsolationReport) -> Option<String> {
+    let example = isolation.examples.first()?;
+    let links = isolation.breaches;
+    Some(format!("links shared against policies of partitions: {links}; {example}"))
 }
 
 impl FromStr for Chain {
@@ -180,10 +208,14 @@ impl fmt::Display for Chain {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::sync::Mutex;
+
     use weft_topology::generate::{GenerateOptions, ring};
     use weft_wire::{Lid, PortNum};
 
     use super::*;
+    use crate::partitions::{Member, Partition};
 
     #[test]
     fn a_list_is_what_it_was_read_from() {
@@ -232,7 +264,69 @@ mod tests {
         let [first, second] = &routing.report.fallbacks[..] else { panic!("{:?}", routing.report) };
         assert!(first.starts_with("careless: its tables do not bring every packet home: "), "{first}");
         assert!(second.starts_with("boastful: its routing may deadlock: "), "{second}");
-        assert!(routing.report.notes[0].starts_with("this routing may deadlock: "), "{:?}", routing.report);
+        let [unsatisfied] = &routing.report.unsatisfied[..] else { panic!("{:?}", routing.report) };
+        assert!(unsatisfied.starts_with("this routing may deadlock: "), "{unsatisfied}");
+    }
+
+    /// Two partitions with every second host each, the first with links of its own.
+    fn interleaved(fabric: &Fabric, strictness: Strictness) -> EngineOptions {
+        let hosts = fabric.iter().filter(|(_, node)| !node.is_switch());
+        let guids: Vec<_> = hosts.flat_map(|(_, node)| node.end_ports()).map(|(_, port)| port.guid).collect();
+        let partition = |pkey: u16, isolation| Partition {
+            name: format!("p{pkey}"),
+            pkey,
+            members: guids
+                .iter()
+                .skip(usize::from(pkey) - 1)
+                .step_by(2)
+                .map(|guid| Member { guid: *guid, full: true })
+                .collect(),
+            isolation,
+        };
+        let list = vec![partition(1, Isolation::Phy), partition(2, Isolation::Def)];
+        EngineOptions { partitions: Some(Partitions { list, strictness }), ..EngineOptions::default() }
+    }
+
+    #[test]
+    fn no_engine_breaks_a_strict_policy() {
+        let fabric = ring(6, 1, &GenerateOptions::default()).unwrap();
+        let lids = Lids::in_guid_order(&fabric, 0).unwrap();
+        let chain: Chain = "updn".parse().unwrap();
+        let refusals = chain.route(&fabric, &lids, &interleaved(&fabric, Strictness::Strict)).unwrap_err();
+        let refused: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+        assert_eq!(refused.len(), 2, "{refused:?}");
+        for (refusal, engine) in refused.iter().zip(["updn", "minhop"]) {
+            let start = format!("{engine}: links shared against policies of partitions: ");
+            assert!(refusal.starts_with(&start) && refusal.contains("; p1 shares "), "{refusal}");
+        }
+        let routing = chain.route(&fabric, &lids, &interleaved(&fabric, Strictness::BestEffort)).unwrap();
+        let [unsatisfied] = &routing.report.unsatisfied[..] else { panic!("{:?}", routing.report) };
+        assert!(refused[0].ends_with(unsatisfied.as_str()), "{unsatisfied}");
+    }
+
+    /// By run of [`careless_once_more`]: how many threads there were, and how many runs that one has seen.
+    static RUNS: Mutex<Vec<(usize, u32)>> = Mutex::new(Vec::new());
+
+    thread_local! {
+        static SEEN_HERE: Cell<u32> = const { Cell::new(0) };
+    }
+
+    fn careless_once_more(input: &Input<'_>) -> Result<Routing, Refusal> {
+        SEEN_HERE.set(SEEN_HERE.get() + 1);
+        RUNS.lock().unwrap().push((rayon::current_num_threads(), SEEN_HERE.get()));
+        careless(input)
+    }
+
+    #[test]
+    fn engines_and_verifier_share_the_threads_that_were_asked_for() {
+        static CARELESS: Engine = Engine { name: "careless", run: careless_once_more, ..ENGINES[0] };
+        let fabric = ring(5, 1, &GenerateOptions::default()).unwrap();
+        let lids = Lids::in_guid_order(&fabric, 0).unwrap();
+        // The verifier looks at the first routing before the second is made.
+        let chain = Chain { engines: vec![&CARELESS, &CARELESS], falls_back: false };
+        let options = EngineOptions { threads: 1, ..EngineOptions::default() };
+        assert_eq!(chain.route(&fabric, &lids, &options).unwrap_err().len(), 2);
+        assert_eq!(*RUNS.lock().unwrap(), [(1, 1), (1, 2)], "all in one pool of one thread");
     }
 
     #[test]

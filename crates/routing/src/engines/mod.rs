@@ -90,16 +90,30 @@ impl Engine {
     /// Routes a fabric, by as many threads as the options say; by those of the pool that this is called in where
     /// they say 0.
     pub fn route(&self, input: &Input<'_>) -> Result<Routing, Refusal> {
+        in_pool(input.options.threads, || self.run_here(input))
+            .unwrap_or_else(|reason| Err(self.refusal(reason)))
+    }
+
+    /// Routes a fabric in the pool that this is called in.
+    fn run_here(&self, input: &Input<'_>) -> Result<Routing, Refusal> {
         let lanes = input.options.lanes;
         if self.options.contains(&"lanes") && !(1..=LANES_MAX).contains(&lanes) {
-            let reason = format!("the number of lanes must be 1 to {LANES_MAX}, not {lanes}");
-            return Err(Refusal { engine: self.name, reason });
+            return Err(self.refusal(format!("the number of lanes must be 1 to {LANES_MAX}, not {lanes}")));
         }
-        if input.options.threads == 0 {
-            return (self.run)(input);
-        }
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(input.options.threads).build();
-        let pool = pool.map_err(|error| Refusal { engine: self.name, reason: error.to_string() })?;
-        pool.install(|| (self.run)(input))
+        (self.run)(input)
     }
+
+    fn refusal(&self, reason: String) -> Refusal {
+        Refusal { engine: self.name, reason }
+    }
+}
+
+/// Works by this many threads; by those of the pool that this is called in where it is 0. Fails where the system has no
+/// more threads.
+fn in_pool<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> Result<T, String> {
+    if threads == 0 {
+        return Ok(work());
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    Ok(pool.map_err(|error| error.to_string())?.install(work))
 }

@@ -29,7 +29,7 @@ const DEFAULT_PKEY: u16 = 0x7fff;
 ///
 /// A link is one direction of a cable between two switches. A pair is traffic of a partition where both belong to it
 /// and one of them fully. In the default partition everybody may be managed: its traffic is that between
-/// members of no other.
+/// members of no other. Ports of switches belong to none: what they send and receive is management.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct IsolationReport {
     /// How many partitions have a policy that can be broken.
@@ -103,7 +103,7 @@ pub(super) fn find(
 /// Who belongs to each partition, in LID order.
 fn parts_of(ground: &Ground<'_>, partitions: &Partitions) -> Vec<Vec<Part>> {
     let mut places: BTreeMap<Guid, Vec<usize>> = BTreeMap::new();
-    for (place, end) in ground.ends.iter().enumerate() {
+    for (place, end) in ground.ends.iter().enumerate().filter(|(_, end)| end.host) {
         let guid = ground.fabric.port(end.port).map(|port| port.guid);
         places.entry(guid.unwrap_or_default()).or_default().push(place);
     }

@@ -80,9 +80,14 @@ impl<'a> Sources<'a> {
         &self.groups[self.first[switch as usize] as usize..self.first[switch as usize + 1] as usize]
     }
 
+    /// Whether a group sends to a target: one of them is a host, and one a full member.
+    pub(super) fn talk(group: &Group, target: &Target) -> bool {
+        (group.host || target.host) && (group.full || target.full)
+    }
+
     /// The levels by which a group sends to a target, as bits; none where they do not talk.
     pub(super) fn levels(&self, group: &Group, target: &Target) -> u16 {
-        if !(group.host || target.host) || !(group.full || target.full) {
+        if !Self::talk(group, target) {
             return 0;
         }
         let classes = group.classes.iter().zip(&target.classes);

@@ -32,7 +32,10 @@ pub struct TransitionVerdict {
     pub lost_before: u64,
     /// For how many of these the new table's entry leads nowhere.
     pub lost_after: u64,
-    /// The first switches and LIDs of those, and whose tables.
+    /// For how many pairs packets that a host sends or receives get lost at that switch by some mixture of tables,
+    /// whatever their lanes.
+    pub lost_in_use: u64,
+    /// The first switches and LIDs of those, and whose tables; those in nobody's way come last.
     pub lost_examples: Vec<LostEntry>,
     /// For how many LIDs packets may go round in a loop, by some mixture of tables.
     pub loops: u64,
@@ -66,6 +69,8 @@ pub struct LostEntry {
     pub lid: Lid,
     /// Whose.
     pub tables: Tables,
+    /// Whether packets that a host sends or receives come to the switch by some mixture of tables.
+    pub in_use: bool,
 }
 
 /// One switch of a loop.
@@ -135,6 +140,7 @@ struct Worker {
     sent: Sent,
     lanes: Vec<u16>,
     spread: Spread,
+    reached: Reached,
 }
 
 impl Worker {
@@ -167,7 +173,7 @@ impl Worker {
             } else {
                 self.spread.run(&journey, sources, &mut &*dependencies);
             }
-            verdict.count_lost(ground, self.blocks[0].least(place), &part.0, tables);
+            verdict.count_lost(&journey, sources, self.blocks[0].least(place), &mut self.reached);
             if self.order.has_loop() {
                 verdict.loops += 1;
                 if verdict.loop_examples.len() < COUNTER_EXAMPLES_MAX {
@@ -176,6 +182,33 @@ impl Worker {
             }
         }
         verdict
+    }
+}
+
+/// The switches that packets for one LID come to by some mixture of tables: a way there passes no switch twice, so that
+/// some mixture has all of it, whatever the table of the last switch.
+#[derive(Debug, Default)]
+struct Reached {
+    /// By switch.
+    switches: Vec<bool>,
+    /// Those whose exits have not been looked at.
+    ahead: Vec<u32>,
+}
+
+impl Reached {
+    fn find(&mut self, journey: &Journey<'_>, sources: &Sources<'_>) {
+        let Journey { ground, part, exits, .. } = journey;
+        let target = sources.target(part);
+        let sends = |switch: &u32| sources.on(*switch).iter().any(|group| Sources::talk(group, &target));
+        self.ahead.clear();
+        self.ahead.extend((0..ground.len() as u32).filter(sends));
+        self.switches.clear();
+        self.switches.resize(ground.len(), false);
+        while let Some(switch) = self.ahead.pop() {
+            if !std::mem::replace(&mut self.switches[switch as usize], true) {
+                self.ahead.extend(exits.channels(switch).map(|(_, channel)| ground.to[channel as usize]));
+            }
+        }
     }
 }
 
@@ -208,10 +241,26 @@ fn find_loop(journey: &Journey<'_>) -> Option<MixedLoop> {
     Some(MixedLoop { lid: journey.part.0.lid, hops: (0..switches.len()).filter_map(hop).collect() })
 }
 
+/// Whose entry leads nowhere.
+fn lost(exits: &Exits<'_>, switch: u32) -> Option<Tables> {
+    let second = exits.second.unwrap_or(exits.first);
+    match [exits.first, second].map(|exits| exits[switch as usize] == LOST) {
+        [false, false] => None,
+        [true, false] => Some(Tables::Old),
+        [false, true] => Some(Tables::New),
+        [true, true] => Some(Tables::Both),
+    }
+}
+
 impl TransitionVerdict {
-    /// Whether every packet arrives by every mixture of tables.
+    /// Whether every packet arrives by every mixture of tables, from every switch.
     pub fn is_sound(&self) -> bool {
         self.lost_before == 0 && self.lost_after == 0 && self.loops == 0
+    }
+
+    /// Whether every packet arrives by every mixture of tables that a host sends or receives.
+    pub fn serves_hosts(&self) -> bool {
+        self.lost_in_use == 0 && self.loops == 0
     }
 
     /// Whether no channels may wait for each other meanwhile.
@@ -219,21 +268,30 @@ impl TransitionVerdict {
         self.cycles.is_empty()
     }
 
-    fn count_lost(&mut self, ground: &Ground<'_>, least: &[u16], end: &End, tables: [&[u32]; 2]) {
-        for switch in (0..least.len()).filter(|switch| least[*switch] != UNREACHED) {
+    fn count_lost(
+        &mut self,
+        journey: &Journey<'_>,
+        sources: &Sources<'_>,
+        least: &[u16],
+        reached: &mut Reached,
+    ) {
+        let Journey { ground, part, exits, .. } = journey;
+        let connected = (0..).zip(least).filter(|(_, least)| **least != UNREACHED).map(|(switch, _)| switch);
+        let mut known = false;
+        for switch in connected {
             self.pairs += 1;
-            let lost = tables.map(|exits| exits[switch] == LOST);
-            self.lost_before += u64::from(lost[0]);
-            self.lost_after += u64::from(lost[1]);
-            let tables = match lost {
-                [false, false] => continue,
-                [true, false] => Tables::Old,
-                [false, true] => Tables::New,
-                [true, true] => Tables::Both,
-            };
-            if self.lost_examples.len() < COUNTER_EXAMPLES_MAX {
-                let id = ground.fabric.node(ground.graph.nodes[switch]).id.clone();
-                self.lost_examples.push(LostEntry { switch: id, lid: end.lid, tables });
+            let Some(tables) = lost(exits, switch) else { continue };
+            self.lost_before += u64::from(tables != Tables::New);
+            self.lost_after += u64::from(tables != Tables::Old);
+            if !std::mem::replace(&mut known, true) {
+                reached.find(journey, sources);
+            }
+            let in_use = reached.switches[switch as usize];
+            self.lost_in_use += u64::from(in_use);
+            let alike = self.lost_examples.iter().filter(|known| known.in_use == in_use).count();
+            if alike < COUNTER_EXAMPLES_MAX {
+                let id = ground.fabric.node(ground.graph.nodes[switch as usize]).id.clone();
+                self.lost_examples.push(LostEntry { switch: id, lid: part.0.lid, tables, in_use });
             }
         }
     }
@@ -243,8 +301,10 @@ impl TransitionVerdict {
         self.pairs += later.pairs;
         self.lost_before += later.lost_before;
         self.lost_after += later.lost_after;
+        self.lost_in_use += later.lost_in_use;
         self.loops += later.loops;
         self.lost_examples.extend(later.lost_examples);
+        self.lost_examples.sort_by_key(|lost| !lost.in_use);
         self.lost_examples.truncate(COUNTER_EXAMPLES_MAX);
         self.loop_examples.extend(later.loop_examples);
         self.loop_examples.truncate(COUNTER_EXAMPLES_MAX);
@@ -263,7 +323,8 @@ impl fmt::Display for Tables {
 
 impl fmt::Display for LostEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} has no way to LID {} by its tables: {}", self.switch, self.lid, self.tables)
+        write!(f, "{} has no way to LID {} by its tables: {}", self.switch, self.lid, self.tables)?;
+        f.write_str(if self.in_use { ", and packets of hosts may come there" } else { "" })
     }
 }
 
@@ -282,8 +343,9 @@ impl fmt::Display for TransitionVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} pairs, {} without a way before and {} after, {} LIDs with a loop in between",
-            self.pairs, self.lost_before, self.lost_after, self.loops
+            "{} pairs, {} without a way before and {} after, packets of hosts get lost at {}, {} LIDs with a loop \
+             in between",
+            self.pairs, self.lost_before, self.lost_after, self.lost_in_use, self.loops
         )?;
         super::verdict::write_lanes(f, &self.lanes)?;
         if self.is_deadlock_free() {

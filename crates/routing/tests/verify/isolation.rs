@@ -41,7 +41,7 @@ fn usages(scenario: &Scenario, routing: &Routing, partitions: &Partitions) -> Ve
                 continue;
             };
             let left_out = partition.pkey == 0x7fff && (elsewhere(a.port) || elsewhere(b.port));
-            if left_out || !(from || to) || !(a.host || b.host) {
+            if left_out || !(from || to) || !(a.host && b.host) {
                 continue;
             }
             let walk = walk(fabric, routing, a.port, (b.lid, b.port), routing.levels.of(a.lid, b.lid));
@@ -141,6 +141,20 @@ fn sharing_a_link_breaks_phy_and_sharing_a_lane_breaks_vlane() {
         routing.levels = levels;
         assert_eq!(check(&routing).0, if isolation == Isolation::Phy { 4 } else { 0 });
     }
+}
+
+#[test]
+fn switches_that_everybody_manages_share_nothing() {
+    let (scenario, routing, mut partitions) = two_tenants(Isolation::Phy);
+    // The other partition is the default one, with all ports in it but host 3's, so that host 1 has nobody to talk to.
+    let ports = scenario.fabric.nodes().iter().flat_map(weft_topology::Node::end_ports);
+    let left_out = scenario.fabric.port(host(&scenario.fabric, 3)).expect("it is there").guid;
+    let guids = ports.map(|(_, port)| port.guid).filter(|guid| *guid != left_out);
+    partitions.list[1].members = guids.map(|guid| Member { guid, full: true }).collect();
+    partitions.list[1].pkey = 0x7fff;
+    let expectations = Expectations { partitions: Some(&partitions), ..Expectations::default() };
+    let verdict = verify_routing(&scenario.fabric, &scenario.lids, &routing, &expectations);
+    assert_eq!(verdict.isolation.as_ref().map(|found| found.breaches), Some(0), "{verdict}");
 }
 
 #[test]

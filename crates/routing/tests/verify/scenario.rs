@@ -96,8 +96,20 @@ impl Scenario {
         (switch, lid, before)
     }
 
+    /// Removes one entry in eight.
+    pub(crate) fn remove(&mut self, routes: &mut Routes) {
+        let all: Vec<Lid> = self.lids.iter().flat_map(weft_routing::PortLids::iter).collect();
+        for table in &mut routes.tables {
+            for lid in &all {
+                if self.chance(8) {
+                    table.set(*lid, PortNum(255));
+                }
+            }
+        }
+    }
+
     /// A random tree to every LID: no loops, but detours.
-    fn random_trees(&mut self) -> Routes {
+    pub(crate) fn random_trees(&mut self) -> Routes {
         let mut routes =
             Routes { tables: vec![ForwardingTable::new(self.lids.top()); self.fabric.nodes().len()] };
         for lids in self.lids.iter() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use weft_routing::{LaneMap, Pair, Routing, Tables, TransitionVerdict, verify_transition};
+use weft_routing::{LaneMap, Lids, Pair, Routing, Tables, TransitionVerdict, verify_transition};
 use weft_topology::generate::{GenerateOptions, ring};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Lid, PortNum, ServiceLevel};
@@ -33,12 +33,23 @@ impl World for Mixture<'_> {
     }
 }
 
-/// What all mixtures make wait together, and the LIDs with loops. Switches come first among the nodes, and hosts
-/// matter only by whether they send at all.
-fn all_mixtures(scenario: &Scenario, old: &Routing, new: &Routing) -> (Waiting, BTreeSet<Lid>) {
+/// What becomes of packets by all mixtures together.
+#[derive(Default)]
+struct Outcome {
+    waiting: Waiting,
+    /// The LIDs with loops.
+    loops: BTreeSet<Lid>,
+    /// Where packets that hosts send or receive get lost on the way to a LID that cables lead to.
+    lost: BTreeSet<(Lid, NodeIndex)>,
+}
+
+/// Follows every packet by every mixture. Switches come first among the nodes, and hosts matter only by whether they
+/// send at all.
+fn all_mixtures(scenario: &Scenario, old: &Routing, new: &Routing) -> Outcome {
     let Scenario { fabric, lids, .. } = scenario;
     let all = ends(fabric, lids);
-    let (mut waiting, mut loops) = (Waiting::default(), BTreeSet::new());
+    let distances = distances(fabric);
+    let Outcome { mut waiting, mut loops, mut lost } = Outcome::default();
     let switches = fabric.switches().count() as u32;
     let all_hosts = u64::MAX << switches;
     // Maps that are equal need not be mixed.
@@ -64,21 +75,36 @@ fn all_mixtures(scenario: &Scenario, old: &Routing, new: &Routing) -> (Waiting, 
                     for level in BTreeSet::from(levels.map(|level| level.0)) {
                         let walk = walk(fabric, &world, a.port, (b.lid, b.port), ServiceLevel(level));
                         waiting.add(&walk, Pair { source: a.lid, destination: b.lid });
+                        let last = walk.exits.last().and_then(|exit| fabric.peer(*exit));
+                        let last = last.map_or(switch_of(fabric, a.port), |peer| peer.node);
+                        let connected = distances.contains_key(&(last, switch_of(fabric, b.port)));
+                        if connected && !walk.arrives && !walk.loops {
+                            lost.insert((b.lid, last));
+                        }
                     }
                 }
             }
         }
     }
-    (waiting, loops)
+    Outcome { waiting, loops, lost }
 }
 
 fn compare(scenario: &Scenario, old: &Routing, new: &Routing, verdict: &TransitionVerdict) {
     let Scenario { fabric, lids, .. } = scenario;
-    let (waiting, loops) = all_mixtures(scenario, old, new);
+    let Outcome { waiting, loops, lost } = all_mixtures(scenario, old, new);
     assert_eq!(verdict.loops, loops.len() as u64, "{verdict}");
     let shown: Vec<Lid> = verdict.loop_examples.iter().map(|mixed| mixed.lid).collect();
     assert_eq!(shown, loops.iter().copied().take(16).collect::<Vec<_>>());
     compare_lost(scenario, [old, new], verdict);
+    assert_eq!(verdict.lost_in_use, lost.len() as u64, "{verdict}");
+    assert_eq!(verdict.serves_hosts(), loops.is_empty() && lost.is_empty());
+    let id = |switch: NodeIndex| fabric.node(switch).id.as_str();
+    let lost: BTreeSet<(Lid, &str)> = lost.iter().map(|(lid, switch)| (*lid, id(*switch))).collect();
+    let (in_use, in_nobodys_way): (Vec<_>, Vec<_>) =
+        verdict.lost_examples.iter().partition(|known| lost.contains(&(known.lid, known.switch.as_str())));
+    assert_eq!(in_use.len(), lost.len().min(16));
+    assert!(in_use.iter().all(|known| known.in_use) && !in_nobodys_way.iter().any(|known| known.in_use));
+    assert!(verdict.lost_examples.iter().is_sorted_by_key(|known| !known.in_use));
     let shortest = verdict.cycles.iter().map(weft_routing::Cycle::len).min();
     if loops.is_empty() {
         assert_eq!(shortest, waiting.shortest_cycle(|_| true), "{verdict}");
@@ -143,6 +169,20 @@ fn every_mixture_of_tables_and_lanes_is_covered() {
 }
 
 #[test]
+fn packets_that_get_lost_by_some_mixture_are_counted() {
+    each_seed(60, |seed| {
+        let mut scenario = Scenario::new(seed, Bounds { switches: 6, hosts: 3 });
+        let [old, new] = [(); 2].map(|()| {
+            let mut routing = Routing { routes: scenario.random_trees(), ..Routing::default() };
+            scenario.remove(&mut routing.routes);
+            routing
+        });
+        let verdict = verify_transition(&scenario.fabric, &scenario.lids, &old, &new, 15);
+        compare(&scenario, &old, &new, &verdict);
+    });
+}
+
+#[test]
 fn tables_that_change_direction_round_a_ring_loop_in_between() {
     let fabric = ring(3, 1, &GenerateOptions::default()).unwrap();
     let (lids, new) = routed(&fabric);
@@ -163,6 +203,49 @@ fn tables_that_change_direction_round_a_ring_loop_in_between() {
     assert!(verdict.to_string().contains(&line), "{verdict}");
     assert!(verify_transition(&fabric, &lids, &old, &new, 15).is_sound());
     assert_eq!(lids.owner(lid), Some(host(&fabric, 2)));
+}
+
+/// A square with a host on one corner. To the switch across, the old tables have no way from one of the corners
+/// between, and the new tables none from the other. No packet comes by there, but by a mixture.
+#[test]
+fn packets_get_lost_where_neither_routing_loses_any() {
+    let fabric = ring(4, 1, &GenerateOptions::default()).unwrap();
+    let (all, _) = routed(&fabric);
+    let mut lids = Lids::new();
+    let switches = fabric.switches().map(|(switch, _)| PortRef::new(switch, PortNum::ZERO));
+    for port in switches.chain([host(&fabric, 0)]) {
+        lids.insert(port, all.of(port).expect("it has a LID").base, 0).expect("the LIDs are free");
+    }
+    let [from, by, goal, past] = [0, 1, 2, 3].map(|at| fabric.find(&format!("switch-{at}")).unwrap());
+    let lid = lids.of(PortRef::new(goal, PortNum::ZERO)).expect("it has a LID").base;
+    let towards = |from: NodeIndex, to: NodeIndex| {
+        let mut cables = fabric.node(from).cabled_ports();
+        cables.find(|(_, peer)| peer.node == to).expect("they are neighbours").0
+    };
+    let routing = |by: NodeIndex, past: NodeIndex| {
+        let mut routing = Routing::on_one_lane("test", weft_routing::minhop(&fabric, &lids));
+        for (switch, port) in [(from, towards(from, by)), (by, towards(by, goal)), (past, PortNum(255))] {
+            routing.routes.tables[switch.index()].set(lid, port);
+        }
+        let reach = weft_routing::verify(&fabric, &lids, &routing.routes);
+        assert_eq!((reach.failures, reach.serves_hosts()), (1, true), "{reach}");
+        routing
+    };
+    let (old, new) = (routing(by, past), routing(past, by));
+    let verdict = verify_transition(&fabric, &lids, &old, &new, 15);
+    assert_eq!((verdict.lost_before, verdict.lost_after, verdict.lost_in_use, verdict.loops), (1, 1, 2, 0));
+    assert!(!verdict.serves_hosts());
+    let line = format!(
+        "{} has no way to LID {lid} by its tables: old, and packets of hosts may come there",
+        fabric.node(past).id
+    );
+    assert!(verdict.to_string().contains(&line), "{verdict}");
+    // Where nothing changes, the entry that is missing is in nobody's way: only a switch sends from there.
+    let same = verify_transition(&fabric, &lids, &old, &old, 15);
+    assert_eq!((same.lost_before, same.lost_after, same.lost_in_use), (1, 1, 0));
+    assert!(same.serves_hosts() && !same.is_sound());
+    assert_eq!(same.lost_examples.iter().map(|lost| lost.in_use).collect::<Vec<_>>(), [false]);
+    assert!(!same.to_string().contains("may come there"), "{same}");
 }
 
 #[test]
