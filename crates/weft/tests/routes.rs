@@ -315,7 +315,8 @@ fn what_the_user_gives_wrongly_is_said() {
     home.write("lids", "0x1 0x1 0x1\n");
     with("minhop", &["--lids", "lids"]).fails(2, "lids has no LID of this fabric's ports");
     home.write("lids", "0x0200484300000001 0x1 0x2\n");
-    with("minhop", &["--lids", "lids"]).fails(2, "lids: LID 1 is no multiple of 2^1");
+    with("minhop", &["--lids", "lids"])
+        .fails(2, "error: lids:1:20: the first of 2 LIDs must be a multiple of 2");
     home.write("lids", "0x0200484300000001 0x2 0x4\n");
     with("minhop", &["--lids", "lids"])
         .fails(2, "error: lids:1:24: a port has 1, 2, 4, 8, 16, 32, 64 or 128 LIDs");

@@ -136,8 +136,12 @@ fn proven(engine: &Engine, input: &Input<'_>, mut routing: Routing) -> Result<Ro
     let verdict = verify_routing(input.fabric, input.lids, &routing, &expected);
     let refuse = |reason: String| Err(engine.refusal(reason));
     if !verdict.reach.serves_hosts() {
+        // What the engine itself says of it names the nodes in its own terms.
+        let said = routing.report.unsatisfied.into_iter().next();
         let example = verdict.reach.counter_examples.first().map(ToString::to_string).unwrap_or_default();
-        return refuse(format!("its tables do not bring every packet home: {example}"));
+        return refuse(
+            said.unwrap_or_else(|| format!("its tables do not bring every packet home: {example}")),
+        );
     }
     if let Some(pair) = verdict.drops.example {
         return refuse(format!("packets {pair} would take a lane that there is not"));

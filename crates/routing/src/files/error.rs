@@ -54,6 +54,9 @@ pub enum FileProblem {
     /// So many LIDs as no LMC gives a port.
     #[error("a port has 1, 2, 4, 8, 16, 32, 64 or 128 LIDs, not {0}")]
     Count(u16),
+    /// LIDs that begin where those of their LMC cannot.
+    #[error("the first of {0} LIDs must be a multiple of {0}")]
+    Misaligned(u16),
     /// LIDs that another port has.
     #[error("{0} has some of these LIDs already")]
     Overlap(Guid),

@@ -63,7 +63,8 @@ impl GuidToLid {
         for mut line in scan::lines(file, text, true) {
             let word = line.word("a GUID")?;
             let guid = word.guid()?;
-            let min = line.word("the first LID")?.lid()?;
+            let first = line.word("the first LID")?;
+            let min = first.lid()?;
             let last = line.word("the last LID")?;
             let max = last.lid()?;
             line.end()?;
@@ -73,6 +74,9 @@ impl GuidToLid {
             let count = max.0 - min.0 + 1;
             if !count.is_power_of_two() || count > LIDS_MAX {
                 return Err(last.error(FileProblem::Count(count)));
+            }
+            if !min.0.is_multiple_of(count) {
+                return Err(first.error(FileProblem::Misaligned(count)));
             }
             if let Some((_, (first, owner))) = taken.range(min..).next()
                 && *first <= max
@@ -192,6 +196,7 @@ mod tests {
         assert_eq!(error("0x1 0x1 0x1\n0x2 0x2 0x4"), count);
         let count = "f:1:11: a port has 1, 2, 4, 8, 16, 32, 64 or 128 LIDs, not 256: `0x1ff`";
         assert_eq!(error("0x1 0x100 0x1ff"), count);
+        assert_eq!(error("0x1 0x2 0x5"), "f:1:5: the first of 4 LIDs must be a multiple of 4: `0x2`");
     }
 
     #[test]

@@ -25,7 +25,7 @@ fn the_file_goes_before_the_port_and_the_port_before_the_lowest() {
 
 #[test]
 fn who_is_away_keeps_its_lids() {
-    assert_eq!(bases(&[claim(1, 1), claim(2, 0)], "0x9 0x1 0x2"), [3, 4]);
+    assert_eq!(bases(&[claim(1, 2), claim(2, 0)], "0x9 0x2 0x3"), [1, 4]);
 }
 
 #[test]

@@ -327,7 +327,7 @@ fn a_routing_that_fails_leaves_the_one_before_in_force() {
         })
         .collect();
     let lids = bit("slid") | bit("dlid");
-    let mut levels = |world: &mut World| -> Vec<Result<ServiceLevel, u16>> {
+    let levels = |world: &mut World| -> Vec<Result<ServiceLevel, u16>> {
         pairs.iter().map(|pair| path(world, lids, pair).map(|path| path.sl)).collect()
     };
     let before = levels(&mut world);
