@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 
 use rand::RngExt;
 use rand::seq::SliceRandom;
+use weft_routing::quality::{
+    Figure, Participants, Paths, Pattern, SimulateOptions, Traffic, members, simulate,
+};
 use weft_routing::{EngineOptions, Isolation, Lids, Member, Partition, Strictness, verify};
 use weft_topology::generate::{GenerateOptions, pgft};
 use weft_topology::{Fabric, parse};
@@ -48,6 +51,53 @@ fn a_victim_with_links_of_its_own_meets_nobody_on_the_papers_topologies() {
         }
     }
     assert_eq!(mixed_without_policies, 9, "pftree alone mixes them where links do not divide evenly");
+}
+
+/// The delays of a pattern among the members of the first partition: while the second is silent, and while all of
+/// it send to all of it.
+fn quiet_and_noisy(
+    fabric: &Fabric,
+    engine: &str,
+    list: &[Partition],
+    pattern: Pattern,
+    seed: u64,
+) -> [Figure; 2] {
+    let (lids, routing) = route(engine, fabric, &options(list.to_vec(), Strictness::Strict));
+    let paths = Paths::new(fabric, &lids, &routing.routes);
+    let [first, second] = [0, 1].map(|place: usize| members(fabric, &lids, &list[place]));
+    let participants = Participants { first, second };
+    let simulation = SimulateOptions { runs: 4, seed, ..SimulateOptions::default() };
+    [Pattern::Null, Pattern::AllToAll].map(|noise| {
+        let found = simulate(&paths, &participants, Traffic::Versus(pattern, noise), &simulation);
+        let found = found.expect("all have LIDs");
+        assert!(found.flows > 0 && found.failures == 0, "{found}");
+        found.dep_max_delay
+    })
+}
+
+#[test]
+fn noise_does_not_delay_a_victim_with_links_of_its_own() {
+    let seed = seed();
+    let mut random = generator(seed);
+    let patterns =
+        [Pattern::Bisect, Pattern::BisectFbSym, Pattern::Gather, Pattern::Scatter, Pattern::AllToAll];
+    // The larger topologies take too long here.
+    for (children, parents, count) in &TOPOLOGIES[..7] {
+        let fabric = tree(children, parents);
+        // As in the paper, and with one more victim on each leaf, so that links do not divide evenly.
+        for count in [*count, count + children[1] as usize] {
+            let list = victims(&fabric, count, Isolation::Phy, &mut random);
+            for pattern in patterns {
+                let [quiet, noisy] = quiet_and_noisy(&fabric, "pftree-ext", &list, pattern, seed);
+                assert!(quiet.summary.max > 0.0, "{children:?}, {count}, {pattern}");
+                assert_eq!(quiet, noisy, "{children:?}, {count}, {pattern}");
+            }
+        }
+        // Without policies, the victim that does not come to whole links waits for the others.
+        let list = victims(&fabric, count + children[1] as usize, Isolation::Def, &mut random);
+        let [quiet, noisy] = quiet_and_noisy(&fabric, "pftree", &list, Pattern::AllToAll, seed);
+        assert!(quiet.summary.mean < noisy.summary.mean, "{children:?}");
+    }
 }
 
 #[test]

@@ -6,8 +6,9 @@ use rand::RngExt;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use weft_routing::{EngineOptions, Isolation, Lids, Routing, Strictness};
+use weft_topology::generate::{GenerateOptions, pgft};
 use weft_topology::{Fabric, PortRef};
-use weft_wire::Guid;
+use weft_wire::{Guid, PortNum};
 
 use crate::common::{
     TOPOLOGIES, carried, generator, hosts_by_leaf, is_kept, options, path, route, seed, tree, try_route,
@@ -31,7 +32,7 @@ fn contention_down(fabric: &Fabric, lids: &Lids, routing: &Routing, receivers: &
     let leaves: Vec<PortRef> = fabric
         .switches()
         .filter(|(_, node)| node.description.starts_with("switch-1-"))
-        .map(|(index, _)| PortRef::new(index, weft_wire::PortNum::ZERO))
+        .map(|(index, _)| PortRef::new(index, PortNum::ZERO))
         .collect();
     for lids in lids.iter() {
         if !fabric.port(lids.port).is_some_and(|port| receivers.contains(&port.guid)) {
@@ -70,6 +71,59 @@ fn receivers_that_fit_the_cables_have_one_each() {
     assert!(contended > 0, "pftree alone puts receivers on one link");
 }
 
+/// By link between switches, the weights of the hosts on other switches that are sent over it, in order.
+fn loads(fabric: &Fabric, options: &EngineOptions, engine: &str) -> BTreeMap<PortRef, Vec<u32>> {
+    let (lids, routing) = route(engine, fabric, options);
+    let mut loads: BTreeMap<PortRef, Vec<u32>> = BTreeMap::new();
+    for lids in lids.iter().filter(|lids| !fabric.node(lids.port.node).is_switch()) {
+        let guid = fabric.port(lids.port).expect("a port").guid;
+        let weight = options.weights.get(&guid).copied().unwrap_or(1);
+        let own = fabric.peer(lids.port).expect("a cable").node;
+        for (leaf, _) in fabric.switches().filter(|(_, node)| node.description.starts_with("switch-1-")) {
+            if leaf != own {
+                for link in path(fabric, &routing, PortRef::new(leaf, PortNum::ZERO), lids.base) {
+                    loads.entry(link).or_default().push(weight);
+                }
+            }
+        }
+    }
+    loads.values_mut().for_each(|weights| weights.sort_unstable());
+    loads
+}
+
+#[test]
+fn a_heavy_host_has_one_of_parallel_cables_for_itself_up_and_down() {
+    // Two leaves of four hosts, and a root with two cables to each.
+    let fabric = pgft(&[4, 2], &[1, 1], &[1, 2], &GenerateOptions::default()).expect("a tree");
+    let heavy = hosts_by_leaf(&fabric)[0][0];
+    let options = EngineOptions { weights: [(heavy, 100)].into(), ..EngineOptions::default() };
+    // From every switch by the ports to a neighbour, in order of weight.
+    let by_cables = |engine: &str, is_up: bool| {
+        let mut of: BTreeMap<_, Vec<Vec<u32>>> = BTreeMap::new();
+        for (link, weights) in loads(&fabric, &options, engine) {
+            let to = fabric.peer(link).expect("a cable").node;
+            let ends = [link.node, to].map(|node| fabric.node(node).description.as_str());
+            if ends[0].starts_with("switch-1-") == is_up {
+                of.entry(ends).or_default().push(weights);
+            }
+        }
+        let mut of: Vec<Vec<Vec<u32>>> = of.into_values().collect();
+        of.iter_mut().for_each(|cables| cables.sort_unstable());
+        of.sort_unstable();
+        of
+    };
+    let (ones, alone) = (vec![vec![1, 1], vec![1, 1]], vec![vec![1, 1, 1], vec![100]]);
+    for engine in ["pftree-wt", "pftree-combined"] {
+        assert_eq!(by_cables(engine, true), [ones.clone(), alone.clone()], "{engine}");
+    }
+    assert_eq!(by_cables("pftree-wt", false), [ones.clone(), alone]);
+    // Without weights, each cable has two.
+    let even = [ones, vec![vec![1, 1], vec![1, 100]]];
+    for is_up in [true, false] {
+        assert_eq!(by_cables("pftree", is_up), even);
+    }
+}
+
 #[test]
 fn weights_out_of_range_are_refused_by_guid() {
     let fabric = tree(&[2, 2], &[1, 2]);
@@ -102,12 +156,8 @@ fn heaviest(fabric: &Fabric, options: &EngineOptions, lids: &Lids, routing: &Rou
         let own = fabric.peer(lids.port).expect("a cable").node;
         let leaf =
             fabric.switches().find(|(node, of)| *node != own && of.description.starts_with("switch-1-"));
-        let links = path(
-            fabric,
-            routing,
-            PortRef::new(leaf.expect("another leaf").0, weft_wire::PortNum::ZERO),
-            lids.base,
-        );
+        let links =
+            path(fabric, routing, PortRef::new(leaf.expect("another leaf").0, PortNum::ZERO), lids.base);
         *weights.entry(*links.last().expect("a link")).or_default() += options.weights[&guid];
     }
     weights.into_values().max().unwrap_or(0)

@@ -25,14 +25,20 @@ pub(super) struct Objective {
 /// What has been routed so far.
 #[derive(Debug)]
 pub(super) struct State {
-    /// By cable: how many LIDs are routed down by it, as part of main paths.
-    pub(super) down: Vec<u64>,
-    /// By cable: their weights together.
+    /// By link: how many LIDs are routed over it, downwards only those whose main path it is part of.
+    pub(super) count: Vec<u64>,
+    /// By link: their weights together.
     pub(super) weight: Vec<u64>,
-    /// By cable: how many LIDs are sent up by it.
-    pub(super) up: Vec<u64>,
     pub(super) marks: Marks,
     pub(super) users: Users,
+}
+
+impl State {
+    /// Counts a LID that is routed over a link.
+    pub(super) fn add(&mut self, link: Link, weight: u64) {
+        self.count[link as usize] += 1;
+        self.weight[link as usize] += weight;
+    }
 }
 
 /// How good a cable is for pFTree-Ext, the smaller the better: how many of the partition's switches are not below
@@ -100,7 +106,7 @@ impl<'a> Chooser<'a> {
                     cable,
                     top: self.shape.top[group.upper as usize],
                     ext,
-                    wt: (state.weight[cable], Reverse(mark)),
+                    wt: (state.weight[2 * cable], Reverse(mark)),
                     tie: Reverse((self.guids[group.upper as usize], ports.upper)),
                 });
             }
@@ -143,7 +149,7 @@ impl<'a> Chooser<'a> {
     ) -> ExtRank {
         let upper = group.upper;
         let mark = own.and_then(|(tenant, _)| state.marks.of(upper, tenant));
-        let load = state.down[cable];
+        let load = state.count[2 * cable];
         if !self.objective.policies {
             return (0, 0, 0, load, Reverse(mark));
         }
@@ -211,8 +217,9 @@ impl<'a> Chooser<'a> {
         if link.is_multiple_of(2) { cable.upper } else { cable.lower }
     }
 
-    /// The best of parallel links: one that no other partition reserves, with the fewest destinations, that carries
-    /// the partition already; then the highest port.
+    /// The best of parallel links: one that no other partition reserves, with the least load, that carries the
+    /// partition already; then the one with the fewest destinations, then the highest port. Where weights have a
+    /// share, the load is the weight of the destinations, upwards too (Zahid 2016, section 7), otherwise their number.
     pub(super) fn parallel(
         &self,
         state: &State,
@@ -221,11 +228,12 @@ impl<'a> Chooser<'a> {
     ) -> Option<Link> {
         let levels = strict_levels(own.map(|tenant| (tenant, self.isolation(tenant))));
         links.min_by_key(|link| {
-            let cable = (link / 2) as usize;
-            let load = if link.is_multiple_of(2) { state.down[cable] } else { state.up[cable] };
+            let count = state.count[*link as usize];
+            let load = if self.objective.share == SHARE_ALL { count } else { state.weight[*link as usize] };
             let taken = state.users.any_but(*link, self.strict(levels), own);
             let carries = own.is_some_and(|own| state.users.has(*link, own));
-            (taken, load, !carries, Reverse((self.guids[self.shape.to(*link) as usize], self.port(*link))))
+            let tie = Reverse((self.guids[self.shape.to(*link) as usize], self.port(*link)));
+            (taken, load, !carries, count, tie)
         })
     }
 }

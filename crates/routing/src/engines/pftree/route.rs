@@ -116,9 +116,8 @@ impl<'a> Router<'a> {
             tenants,
             chooser,
             state: State {
-                down: vec![0; cables],
-                weight: vec![0; cables],
-                up: vec![0; cables],
+                count: vec![0; 2 * cables],
+                weight: vec![0; 2 * cables],
                 marks: Marks::new(switches),
                 users: Users::new(2 * cables, tenants.list.len()),
             },
@@ -209,9 +208,9 @@ impl<'a> Router<'a> {
     ) -> Result<(), String> {
         self.next.fill(NO_LINK);
         self.descend(tenant, weight);
-        self.ascend(tenant);
+        self.ascend(tenant, weight);
         self.go_down(tenant);
-        self.go_up(lid, tenant);
+        self.go_up(lid, tenant, weight);
         if self.has_strays {
             // What switches say to each other need not be free of deadlock.
             let free = |at: u32| is_switch && !self.has_hosts[at as usize];
@@ -255,10 +254,10 @@ impl<'a> Router<'a> {
         self.main.clear();
         self.main.push(at);
         while let Some(cable) = self.chooser.down(&self.state, at, tenant) {
-            self.state.down[cable] += 1;
-            self.state.weight[cable] += weight;
+            let link = 2 * cable as Link;
+            self.state.add(link, weight);
             at = self.shape.ends[cable].1;
-            self.next[at as usize] = 2 * cable as Link;
+            self.next[at as usize] = link;
             self.main.push(at);
             if let Some(tenant) = tenant {
                 let isolation = self.tenants.list[tenant as usize].isolation;
@@ -268,7 +267,7 @@ impl<'a> Router<'a> {
     }
 
     /// Sends everybody below the main path up to it, where that takes the fewest cables (algorithm 4).
-    fn ascend(&mut self, tenant: Option<u32>) {
+    fn ascend(&mut self, tenant: Option<u32>, weight: u64) {
         self.queue.clear();
         self.queue.extend(&self.main);
         let mut next = 0;
@@ -287,7 +286,7 @@ impl<'a> Router<'a> {
                     Some(_) => self.chooser.parallel(&self.state, cables, tenant),
                 };
                 let Some(link) = link else { continue };
-                self.state.up[(link / 2) as usize] += 1;
+                self.state.add(link, weight);
                 self.next[lower] = link;
                 self.queue.push(group.lower);
             }
@@ -316,7 +315,7 @@ impl<'a> Router<'a> {
 
     /// Those that are below none of the main path go up to one of those. In a whole tree they have no hosts, and
     /// what only switches send takes any cable that is as short.
-    fn go_up(&mut self, lid: Lid, tenant: Option<u32>) {
+    fn go_up(&mut self, lid: Lid, tenant: Option<u32>, weight: u64) {
         self.now += 1;
         for at in self.shape.from_roots.iter().rev() {
             let hops = self.reach.hops[*at as usize];
@@ -338,7 +337,7 @@ impl<'a> Router<'a> {
                 .map(|(cable, _)| 2 * cable as Link + 1);
             if let Some(link) = self.chooser.parallel(&self.state, links, tenant) {
                 self.next[*at as usize] = link;
-                self.state.up[(link / 2) as usize] += 1;
+                self.state.add(link, weight);
                 self.passed[self.shape.to(link) as usize] = self.now;
             }
         }
