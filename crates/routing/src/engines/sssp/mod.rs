@@ -8,6 +8,7 @@ mod lane;
 mod management;
 mod network;
 mod paths;
+mod updown;
 
 use assign::Assignment;
 use dependencies::{Numbering, Traffic};
@@ -46,6 +47,9 @@ const ATTEMPTS: usize = 100;
 /// After how much work there is no further attempt: ways chosen for paths, and ways searched for cycles.
 const WORK_MAX: u64 = 1 << 24;
 
+/// From how many switches, of those attempts that are small, paths up and then down are tried as well.
+const ROOTS: usize = 16;
+
 /// How many times that much where the lanes allowed are not enough.
 const PATIENCE: u64 = 4;
 
@@ -80,7 +84,8 @@ fn dfsssp(input: &Input<'_>) -> Result<Routing, Refusal> {
 ///
 /// Paths are those of sssp as long as one lane is enough for them. Where it is not, there is an order of ways that few
 /// of them go against; from it come other paths that prefer to keep to it, from those the next order, and so on. Of
-/// these attempts stands the one that needs the fewest lanes, and among several the most even.
+/// these attempts stands the one that needs the fewest lanes, and among several the most even. On fabrics small enough
+/// that all attempts were made, orders by which paths go up and then down are tried too.
 fn on_lanes(network: &Network, most: usize) -> (Paths, Assignment) {
     let numbering = Numbering::new(network);
     let mut paths = Paths::balanced(network, None);
@@ -118,6 +123,16 @@ fn on_lanes(network: &Network, most: usize) -> (Paths, Assignment) {
             (best, last) = (next, None);
         } else {
             last = Some(next);
+        }
+    }
+    if best.1.lanes > 1 && work <= WORK_MAX {
+        for ranks in updown::ranks(network, ROOTS) {
+            for price in [None, PRICES[0]] {
+                let next = attempt(Paths::balanced(network, Some(Bias { ranks: &ranks, price })), &ranks);
+                if worth(&next) < worth(&best) {
+                    best = next;
+                }
+            }
         }
     }
     best
