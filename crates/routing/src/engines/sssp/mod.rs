@@ -84,8 +84,9 @@ fn dfsssp(input: &Input<'_>) -> Result<Routing, Refusal> {
 ///
 /// Paths are those of sssp as long as one lane is enough for them. Where it is not, there is an order of ways that few
 /// of them go against; from it come other paths that prefer to keep to it, from those the next order, and so on. Of
-/// these attempts stands the one that needs the fewest lanes, and among several the most even. On fabrics small enough
-/// that all attempts were made, orders by which paths go up and then down are tried too.
+/// these attempts stands the one that needs the fewest lanes, and among several the most even. Where that is
+/// more than two, and the fabric so small that all attempts were made, orders by which paths go up and then down are
+/// tried too: they need few lanes, and are less even.
 fn on_lanes(network: &Network, most: usize) -> (Paths, Assignment) {
     let numbering = Numbering::new(network);
     let mut paths = Paths::balanced(network, None);
@@ -125,7 +126,7 @@ fn on_lanes(network: &Network, most: usize) -> (Paths, Assignment) {
             last = Some(next);
         }
     }
-    if best.1.lanes > 1 && work <= WORK_MAX {
+    if best.1.lanes > 2 && work <= WORK_MAX {
         for ranks in updown::ranks(network, ROOTS) {
             for price in [None, PRICES[0]] {
                 let next = attempt(Paths::balanced(network, Some(Bias { ranks: &ranks, price })), &ranks);
