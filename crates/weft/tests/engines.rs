@@ -19,7 +19,9 @@ fn lash_routes_a_ring_on_two_lanes() {
     let status = home.json(&["status", "--json"]);
     assert_eq!(status["sm"]["routing"]["engine"], "lash", "{status}");
     assert_eq!(status["sm"]["routing"]["lanes"], 2, "{status}");
-    home.weft(&["check"]).succeeds();
+    let check = home.weft(&["check"]);
+    let says = "deadlock: none possible on the 2 lanes that the subnet manager spreads packets over (";
+    assert!(check.succeeds().stdout.contains(says), "{}", check.stdout);
     home.weft(&["down"]).succeeds();
 }
 

@@ -8,7 +8,7 @@ use rand_pcg::Pcg64;
 use serde::Serialize;
 use weft_mgmt::{Request, SmpRoute};
 use weft_routing::{
-    Cycle, Engine, EngineReport, Expectations, Lids, PortLids, Routing, Verdict, verify_routing,
+    Cycle, Engine, EngineReport, Expectations, Input, Lids, PortLids, Routing, Verdict, verify_routing,
 };
 use weft_sm::Surveyed;
 use weft_topology::{NodeIndex, NodeType, PortRef};
@@ -21,7 +21,7 @@ use crate::lab::process::Holder;
 use crate::lab::{LabFolder, Place};
 use crate::live::{Session, limits, survey};
 use crate::output::{print, print_json};
-use crate::sm_process::SmStatus;
+use crate::sm_process::{SmConfig, SmStatus};
 
 /// Up to this many hosts every path is tried with a packet.
 const SMALL_HOSTS_MAX: usize = 128;
@@ -56,7 +56,8 @@ struct Report {
     problems: Vec<String>,
 }
 
-/// What there is to say of deadlock if every packet takes the same lane, which is the worst that can be.
+/// What there is to say of deadlock: on the lanes that weft's own subnet manager has chosen, or, where they are not
+/// known, if every packet takes the same lane, which is the worst that can be.
 #[derive(Debug, Serialize)]
 struct Deadlock {
     /// Directions of cables between switches that carry packets.
@@ -65,6 +66,8 @@ struct Deadlock {
     dependencies: usize,
     /// The lanes that weft's own subnet manager spreads packets over, if it has routed.
     lanes: Option<u8>,
+    /// Whether it is known which pair takes which of them.
+    by_lane: bool,
     /// The fewest channels that may wait for each other in a circle.
     cycle: Option<Cycle>,
 }
@@ -97,7 +100,7 @@ pub(super) fn run(folder: &LabFolder, args: &CheckArgs) -> anyhow::Result<ExitCo
     let excused = leaves_out_switches(&lab, routing.as_ref());
     let spared = if excused { between_switches(&live, &mut report) } else { BTreeSet::new() };
     complete_tables(&live, &spared, &mut report);
-    tables(&live, &spared, routing.as_ref(), &mut report);
+    tables(&lab, &live, &spared, routing.as_ref(), &mut report);
     packets(&lab, &live, args, &mut report)?;
     report.ok = report.problems.is_empty();
     report.subnet_up = report.ok && report.cables_out_of_service == 0;
@@ -269,8 +272,38 @@ fn complete_tables(live: &Surveyed, spared: &BTreeSet<Lid>, report: &mut Report)
     }
 }
 
-/// Every way to every LID, by the tables alone, and what may deadlock if all packets take one lane.
-fn tables(live: &Surveyed, spared: &BTreeSet<Lid>, by_weft: Option<&EngineReport>, report: &mut Report) {
+/// The routing that weft's own subnet manager has in force, where it uses several lanes: its engine makes it once more
+/// from what was read. `None` where that gives other tables than those in the switches.
+fn in_force(lab: &Lab, live: &Surveyed, by_weft: Option<&EngineReport>) -> Option<Routing> {
+    let by_weft = by_weft.filter(|routing| routing.lanes > 1)?;
+    let config = SmConfig::load(&lab.folder.place(Place::SmConfig), None).ok()?;
+    let lids = live.lids.as_ref().ok()?;
+    let cabled = live
+        .fabric
+        .iter()
+        .flat_map(|(index, node)| node.cabled_ports().map(move |(port, _)| PortRef::new(index, port)));
+    let links =
+        cabled.filter_map(|port| live.port_info(port)).map(|info| info.operational_vls.lanes()).min()?;
+    let mut options = config.options.routing;
+    options.lanes = options.lanes.min(links);
+    let input = Input { fabric: &live.fabric, lids, options: &options };
+    let routing = Engine::by_name(&by_weft.engine)?.route(&input).ok()?;
+    let mut all = lids.iter().flat_map(PortLids::iter);
+    let same = |lid: Lid| {
+        let mut switches = live.fabric.switches();
+        switches.all(|(node, _)| routing.routes.port(node, lid) == live.routes.port(node, lid))
+    };
+    all.all(same).then_some(routing)
+}
+
+/// Every way to every LID, by the tables, and what may deadlock.
+fn tables(
+    lab: &Lab,
+    live: &Surveyed,
+    spared: &BTreeSet<Lid>,
+    by_weft: Option<&EngineReport>,
+    report: &mut Report,
+) {
     let lids = match &live.lids {
         Ok(lids) => lids,
         Err(error) => return report.problems.push(error.to_string()),
@@ -281,9 +314,11 @@ fn tables(live: &Surveyed, spared: &BTreeSet<Lid>, by_weft: Option<&EngineReport
             return report.problems.push(error.to_string());
         }
     }
-    let routing = Routing::on_one_lane("as found", live.routes.clone());
+    let known = in_force(lab, live, by_weft);
+    let by_lane = known.is_some();
+    let routing = known.unwrap_or_else(|| Routing::on_one_lane("as found", live.routes.clone()));
     let verdict = verify_routing(&live.fabric, &followed, &routing, &Expectations::default());
-    deadlock(&verdict, by_weft, report);
+    deadlock(&verdict, by_weft, by_lane, report);
     let verified = verdict.reach;
     report.table_pairs = verified.pairs;
     report.detours = verified.detours;
@@ -295,20 +330,23 @@ fn tables(live: &Surveyed, spared: &BTreeSet<Lid>, by_weft: Option<&EngineReport
 }
 
 /// A circle is a problem only where it was promised that there is none.
-fn deadlock(verdict: &Verdict, by_weft: Option<&EngineReport>, report: &mut Report) {
-    let Some(lane) = verdict.lanes.first() else { return };
+fn deadlock(verdict: &Verdict, by_weft: Option<&EngineReport>, by_lane: bool, report: &mut Report) {
+    if verdict.lanes.is_empty() {
+        return;
+    }
     let lanes = by_weft.map(|routing| routing.lanes);
     let cycle = verdict.cycles.first().cloned();
     if let Some(cycle) = &cycle {
         let engine = by_weft.and_then(|routing| Engine::by_name(&routing.engine));
-        if lanes == Some(1) && engine.is_some_and(|engine| engine.deadlock_free) {
+        if (by_lane || lanes == Some(1)) && engine.is_some_and(|engine| engine.deadlock_free) {
             report.problems.push(format!("deadlock is possible: {cycle}"));
         } else {
             report.notes.push(format!("deadlock is possible if all packets take one lane: {cycle}"));
         }
     }
-    let (channels, dependencies) = (lane.channels, lane.dependencies);
-    report.deadlock = Some(Deadlock { channels, dependencies, lanes, cycle });
+    let channels = verdict.lanes.iter().map(|lane| lane.channels).sum();
+    let dependencies = verdict.lanes.iter().map(|lane| lane.dependencies).sum();
+    report.deadlock = Some(Deadlock { channels, dependencies, lanes, by_lane, cycle });
 }
 
 fn hosts(live: &Surveyed) -> Vec<Host> {
@@ -404,8 +442,12 @@ fn text(report: &Report) -> String {
         report.table_pairs, report.detours
     );
     if let Some(deadlock) = &report.deadlock {
-        let Deadlock { channels, dependencies, lanes, cycle } = deadlock;
+        let Deadlock { channels, dependencies, lanes, by_lane, cycle } = deadlock;
         let verdict = match (cycle, lanes) {
+            (None, Some(lanes)) if *by_lane => {
+                format!("none possible on the {lanes} lanes that the subnet manager spreads packets over")
+            }
+            (Some(_), _) if *by_lane => "possible".to_owned(),
             (None, _) => "none possible even if all packets take one lane".to_owned(),
             (Some(_), Some(lanes)) if *lanes > 1 => {
                 format!("possible on one lane, but the subnet manager spreads packets over {lanes}")
