@@ -103,8 +103,23 @@ impl SwitchGraph {
 
     /// The hops from the nearest of `starts` to every switch, through switches that `may` be passed.
     pub(crate) fn hops_from(&self, starts: &[u32], may: impl Fn(u32) -> bool) -> Vec<u32> {
-        let mut hops = vec![UNREACHED; self.len()];
-        let mut queue = starts.to_vec();
+        let (mut hops, mut queue) = (Vec::new(), Vec::new());
+        self.search(starts, may, &mut hops, &mut queue);
+        hops
+    }
+
+    /// The hops from every switch to `to`, into `hops`; `queue` is room to work in.
+    pub(crate) fn hops_to(&self, to: u32, hops: &mut Vec<u32>, queue: &mut Vec<u32>) {
+        // Cables go both ways, so the hops from there are the hops to there.
+        self.search(&[to], |_| true, hops, queue);
+    }
+
+    /// Breadth first; what is reached stands in `queue` in the order of hops.
+    fn search(&self, starts: &[u32], may: impl Fn(u32) -> bool, hops: &mut Vec<u32>, queue: &mut Vec<u32>) {
+        hops.clear();
+        hops.resize(self.len(), UNREACHED);
+        queue.clear();
+        queue.extend_from_slice(starts);
         for start in starts {
             hops[*start as usize] = 0;
         }
@@ -113,27 +128,6 @@ impl SwitchGraph {
             next += 1;
             for way in self.ways(at) {
                 if hops[way.to as usize] == UNREACHED && may(way.to) {
-                    hops[way.to as usize] = hops[at as usize] + 1;
-                    queue.push(way.to);
-                }
-            }
-        }
-        hops
-    }
-
-    /// The hops from every switch to `to`, into `hops`; `queue` is room to work in.
-    pub(crate) fn hops_to(&self, to: u32, hops: &mut Vec<u32>, queue: &mut Vec<u32>) {
-        hops.clear();
-        hops.resize(self.len(), UNREACHED);
-        queue.clear();
-        queue.push(to);
-        hops[to as usize] = 0;
-        let mut next = 0;
-        while let Some(at) = queue.get(next).copied() {
-            next += 1;
-            // Cables go both ways, so the hops from here are the hops to here.
-            for way in self.ways(at) {
-                if hops[way.to as usize] == UNREACHED {
                     hops[way.to as usize] = hops[at as usize] + 1;
                     queue.push(way.to);
                 }

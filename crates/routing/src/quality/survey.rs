@@ -1,5 +1,6 @@
 //! Every pair at once: how evenly the links between switches are used.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use rayon::prelude::*;
@@ -333,30 +334,11 @@ impl Directions {
 
 /// By switch, the cables to the nearest switch that a host is on.
 fn heights(paths: &Paths<'_>) -> Vec<u32> {
-    let graph = &paths.graph;
-    let mut heights = vec![UNREACHED; graph.len()];
-    let mut queue = Vec::new();
-    for port_lids in paths.lids.iter() {
-        let node = paths.fabric.node(port_lids.port.node);
-        if let Some((switch, _)) = graph.attachment(paths.fabric, port_lids.port)
-            && !node.is_switch()
-            && heights[switch as usize] != 0
-        {
-            heights[switch as usize] = 0;
-            queue.push(switch);
-        }
-    }
-    let mut done = 0;
-    while let Some(switch) = queue.get(done).copied() {
-        done += 1;
-        for way in graph.ways(switch) {
-            if heights[way.to as usize] == UNREACHED {
-                heights[way.to as usize] = heights[switch as usize] + 1;
-                queue.push(way.to);
-            }
-        }
-    }
-    heights
+    let Paths { graph, fabric, lids, .. } = paths;
+    let hosts = lids.iter().filter(|lids| !fabric.node(lids.port.node).is_switch());
+    let leaves: BTreeSet<u32> =
+        hosts.filter_map(|lids| Some(graph.attachment(fabric, lids.port)?.0)).collect();
+    graph.hops_from(&Vec::from_iter(leaves), |_| true)
 }
 
 /// How much links between switches carry: all of them, those that lead up, and those that lead down. Links that carry

@@ -108,22 +108,8 @@ fn from_roots(namer: &Namer<'_>, notes: &mut Vec<String>) -> Result<Vec<u32>, St
 
 /// By switch: the cables to the nearest one of a set.
 fn hops(graph: &SwitchGraph, set: impl Fn(u32) -> bool) -> Vec<u32> {
-    let mut hops = vec![UNREACHED; graph.len()];
-    let mut queue: Vec<u32> = (0..graph.len() as u32).filter(|at| set(*at)).collect();
-    for at in &queue {
-        hops[*at as usize] = 0;
-    }
-    let mut next = 0;
-    while let Some(at) = queue.get(next).copied() {
-        next += 1;
-        for way in graph.ways(at) {
-            if hops[way.to as usize] == UNREACHED {
-                hops[way.to as usize] = hops[at as usize] + 1;
-                queue.push(way.to);
-            }
-        }
-    }
-    hops
+    let starts: Vec<u32> = (0..graph.len() as u32).filter(|at| set(*at)).collect();
+    graph.hops_from(&starts, |_| true)
 }
 
 /// Where the roots of each piece are, seen from its leaves.
