@@ -65,9 +65,7 @@ impl Routed {
     pub(crate) fn sl2vl(&self) -> Option<[u8; 16]> {
         (self.routing.report.lanes > 1).then(|| self.routing.lanes.everywhere.map(|lane| lane.0))
     }
-}
 
-impl Routed {
     /// The mappings that the routing wants of single ports. Packets take one lane out of a port, whichever way they came
     /// in: no engine asks for more.
     pub(crate) fn sl2vl_of_ports(&self, subnet: &Subnet) -> BTreeMap<(Guid, PortNum), [u8; 16]> {

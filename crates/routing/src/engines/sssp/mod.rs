@@ -34,9 +34,6 @@ pub(crate) const DFSSSP: Engine = Engine {
     run: dfsssp,
 };
 
-/// The most lanes there are for data (IBA 3.5.7).
-const LANES_MAX: u8 = 15;
-
 /// What a step back in the order of ways costs, in mean weights of a way, in the attempts after the first, over and
 /// over; `None` where no weight makes up for it, which needs the fewest lanes and is the least even.
 const PRICES: [Option<u64>; 5] = [Some(4), Some(4), None, None, None];
@@ -62,9 +59,6 @@ fn sssp(input: &Input<'_>) -> Routing {
 fn dfsssp(input: &Input<'_>) -> Result<Routing, Refusal> {
     let refusal = |reason| Refusal { engine: "dfsssp", reason };
     let most = input.options.lanes;
-    if !(1..=LANES_MAX).contains(&most) {
-        return Err(refusal(format!("the number of lanes must be 1 to {LANES_MAX}, not {most}")));
-    }
     let network = Network::new(input.fabric, input.lids);
     let (paths, assignment) = on_lanes(&network, usize::from(most));
     if let Some(switch) = assignment.stuck {
