@@ -7,8 +7,6 @@ mod oracle;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use petgraph::algo::dijkstra;
-use petgraph::graph::{NodeIndex as Vertex, UnGraph};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use weft_routing::{
@@ -21,7 +19,7 @@ use weft_topology::generate::{
 use weft_topology::{Cable, Fabric, FabricBuilder, LinkRate, Node, NodeIndex, PortRef, parse};
 use weft_wire::{Guid, Lid, NodeType, PortNum};
 
-use oracle::{flows, is_deadlock_free, seed, switch_of, without};
+use oracle::{drawn, flows, is_deadlock_free, petgraph_hops, seed, some, switch_of, without};
 
 fn plain() -> GenerateOptions {
     GenerateOptions::default()
@@ -164,39 +162,10 @@ fn no_fabric_needs_more_lanes_than_with_opensm() {
     }
 }
 
-fn some(random: &mut Pcg64, from: u32, to: u32) -> u32 {
-    random.random_range(from..to)
-}
-
-/// Hops between switches by petgraph's reckoning.
-fn petgraph_hops(fabric: &Fabric, from: NodeIndex) -> BTreeMap<NodeIndex, u32> {
-    let mut graph: UnGraph<(), ()> = UnGraph::default();
-    for _ in fabric.nodes() {
-        graph.add_node(());
-    }
-    for cable in fabric.cables() {
-        if fabric.node(cable.a.node).is_switch() && fabric.node(cable.b.node).is_switch() {
-            graph.add_edge(Vertex::new(cable.a.node.index()), Vertex::new(cable.b.node.index()), ());
-        }
-    }
-    let hops = dijkstra(&graph, Vertex::new(from.index()), None, |_| 1u32);
-    hops.into_iter().map(|(to, hops)| (NodeIndex(to.index() as u32), hops)).collect()
-}
-
 /// Random fabrics, whole or in pieces, with parallel cables, hosts with two ports and switches without hosts.
 fn irregular(draws: &mut Pcg64) -> Fabric {
-    let switches = some(draws, 1, 20);
-    let beyond = u32::from(switches > 1);
-    let parameters = RandomFabric {
-        switches,
-        hosts: some(draws, 0, 16),
-        extra_cables: beyond * some(draws, 0, 24),
-        parallel_cables: beyond * some(draws, 0, 4),
-    };
-    let whole = random(&parameters, draws.random(), &plain()).unwrap();
-    let cut_every = some(draws, 2, 20) as usize;
-    let cut = (0..whole.cables().count()).filter(|cable| cable % cut_every == 0).collect();
-    let fabric = without(&whole, &BTreeSet::new(), &cut);
+    let fabric = drawn(draws);
+    let switches = fabric.switches().count();
     let mut builder = FabricBuilder::new();
     for node in fabric.nodes() {
         builder.add_node(node.clone()).unwrap();
@@ -207,7 +176,7 @@ fn irregular(draws: &mut Pcg64) -> Fabric {
     let two = Node::new(NodeType::Hca, Guid(7 << 32), 2, LinkRate::default());
     let two = builder.add_node(two).unwrap();
     for port in 1..=2 {
-        let at = NodeIndex(some(draws, 0, switches));
+        let at = NodeIndex(some(draws, 0, switches as u32));
         if let Some(free) = builder.free_port(at) {
             builder.connect(PortRef::new(two, PortNum(port)), PortRef::new(at, free)).unwrap();
         }

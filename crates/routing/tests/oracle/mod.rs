@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use petgraph::algo::is_cyclic_directed;
-use petgraph::graph::{DiGraph, NodeIndex as Vertex};
+use petgraph::algo::{dijkstra, is_cyclic_directed};
+use petgraph::graph::{DiGraph, NodeIndex as Vertex, UnGraph};
+use rand::RngExt;
+use rand_pcg::Pcg64;
 use weft_routing::{Lids, PortLids, Routes, Routing};
+use weft_topology::generate::{GenerateOptions, RandomFabric, random};
 use weft_topology::{Fabric, FabricBuilder, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, PortNum, VirtualLane};
 
@@ -126,4 +129,41 @@ fn gcd(a: usize, b: usize) -> usize {
 
 pub(crate) fn tables_by_guid(fabric: &Fabric, routes: &Routes) -> BTreeMap<Guid, Vec<(Lid, PortNum)>> {
     fabric.iter().map(|(index, node)| (node.guid, routes.tables[index.index()].routes().collect())).collect()
+}
+
+/// Hops between switches by petgraph's reckoning.
+pub(crate) fn petgraph_hops(fabric: &Fabric, from: NodeIndex) -> BTreeMap<NodeIndex, u32> {
+    let mut graph: UnGraph<(), ()> = UnGraph::default();
+    for _ in fabric.nodes() {
+        graph.add_node(());
+    }
+    for cable in fabric.cables() {
+        if fabric.node(cable.a.node).is_switch() && fabric.node(cable.b.node).is_switch() {
+            graph.add_edge(Vertex::new(cable.a.node.index()), Vertex::new(cable.b.node.index()), ());
+        }
+    }
+    let hops = dijkstra(&graph, Vertex::new(from.index()), None, |_| 1u32);
+    hops.into_iter().map(|(to, hops)| (NodeIndex(to.index() as u32), hops)).collect()
+}
+
+/// A number from a range.
+pub(crate) fn some(random: &mut Pcg64, from: u32, to: u32) -> u32 {
+    random.random_range(from..to)
+}
+
+/// A random fabric, maybe in pieces.
+pub(crate) fn drawn(draws: &mut Pcg64) -> Fabric {
+    let switches = some(draws, 1, 20);
+    let beyond = u32::from(switches > 1);
+    let parameters = RandomFabric {
+        switches,
+        hosts: some(draws, 0, 16),
+        extra_cables: beyond * some(draws, 0, 24),
+        parallel_cables: beyond * some(draws, 0, 4),
+    };
+    let whole =
+        random(&parameters, draws.random(), &GenerateOptions::default()).expect("it has enough ports");
+    let cut_every = some(draws, 2, 20) as usize;
+    let cut = (0..whole.cables().count()).filter(|cable| cable % cut_every == 0).collect();
+    without(&whole, &BTreeSet::new(), &cut)
 }

@@ -2,15 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use petgraph::algo::dijkstra;
-use petgraph::graph::{NodeIndex as Vertex, UnGraph};
 use proptest::prelude::*;
 use weft_routing::{Engine, EngineOptions, Input, Lids, Routes, minhop, trace, verify};
 use weft_topology::generate::{GenerateOptions, RandomFabric, random, rlft, torus};
 use weft_topology::{Fabric, FabricBuilder, LinkRate, Node, NodeIndex, PortRef, parse};
 use weft_wire::{Guid, Lid, NodeType, PortNum};
 
-use super::oracle::{flows, shuffled, tables_by_guid};
+use super::oracle::{flows, petgraph_hops, shuffled, tables_by_guid};
 
 fn options() -> GenerateOptions {
     GenerateOptions::default()
@@ -204,21 +202,6 @@ fn the_production_cluster_is_routed_with_its_own_lids() {
     let report = verify(&fabric, &lids, &routes);
     assert!(report.is_minimal(), "{report}");
     assert_eq!((report.pairs, report.disconnected), (11 * 100, 0));
-}
-
-/// Hops between switches by petgraph's reckoning.
-fn petgraph_hops(fabric: &Fabric, from: NodeIndex) -> BTreeMap<NodeIndex, u32> {
-    let mut graph: UnGraph<(), ()> = UnGraph::default();
-    for _ in fabric.nodes() {
-        graph.add_node(());
-    }
-    for cable in fabric.cables() {
-        if fabric.node(cable.a.node).is_switch() && fabric.node(cable.b.node).is_switch() {
-            graph.add_edge(Vertex::new(cable.a.node.index()), Vertex::new(cable.b.node.index()), ());
-        }
-    }
-    let hops = dijkstra(&graph, Vertex::new(from.index()), None, |_| 1u32);
-    hops.into_iter().map(|(to, hops)| (NodeIndex(to.index() as u32), hops)).collect()
 }
 
 /// A random fabric that may be in pieces: some of its cables are cut.

@@ -9,11 +9,13 @@ use rand_pcg::Pcg64;
 use weft_routing::{
     Engine, EngineOptions, Expectations, Input, Lids, Refusal, Routing, minhop, trace, verify_routing,
 };
-use weft_topology::generate::{GenerateOptions, RandomFabric, hypercube, random, rlft, torus};
+use weft_topology::generate::{GenerateOptions, hypercube, rlft, torus};
 use weft_topology::{Fabric, FabricBuilder, LinkRate, Node, NodeIndex, PortRef, parse};
 use weft_wire::{Guid, NodeType, PortNum};
 
-use super::oracle::{channels, flows, is_deadlock_free, seed, shuffled, switch_of, tables_by_guid, without};
+use super::oracle::{
+    channels, drawn, flows, is_deadlock_free, seed, shuffled, some, switch_of, tables_by_guid, without,
+};
 
 fn routed_with(fabric: &Fabric, lids: &Lids, options: &EngineOptions) -> Routing {
     route(fabric, lids, options).unwrap_or_else(|refusal| panic!("{refusal}"))
@@ -124,27 +126,6 @@ fn switch_pieces(fabric: &Fabric) -> BTreeMap<NodeIndex, u32> {
     let pieces = switches.components();
     let at_home = |node: NodeIndex| fabric.by_guid(switches.node(node).guid).expect("it is of this fabric");
     switches.iter().map(|(index, _)| (at_home(index), pieces[index.index()])).collect()
-}
-
-fn some(random: &mut Pcg64, from: u32, to: u32) -> u32 {
-    random.random_range(from..to)
-}
-
-/// A random fabric, maybe in pieces.
-fn drawn(draws: &mut Pcg64) -> Fabric {
-    let switches = some(draws, 1, 20);
-    let beyond = u32::from(switches > 1);
-    let parameters = RandomFabric {
-        switches,
-        hosts: some(draws, 0, 16),
-        extra_cables: beyond * some(draws, 0, 24),
-        parallel_cables: beyond * some(draws, 0, 4),
-    };
-    let whole =
-        random(&parameters, draws.random(), &GenerateOptions::default()).expect("it has enough ports");
-    let cut_every = some(draws, 2, 20) as usize;
-    let cut = (0..whole.cables().count()).filter(|cable| cable % cut_every == 0).collect();
-    without(&whole, &BTreeSet::new(), &cut)
 }
 
 #[test]
