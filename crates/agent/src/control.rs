@@ -34,6 +34,8 @@ impl Core {
                 Some(totals) => ControlReply::CaptureEnded(totals),
                 None => ControlReply::Failed { reason: "this connection captures nothing".into() },
             },
+            ControlRequest::Host { .. } => ControlReply::Failed { reason: "no host is here yet".into() },
+            ControlRequest::Flows => ControlReply::Flows(Vec::new()),
             ControlRequest::Shutdown => {
                 self.signals.stop.notify_one();
                 ControlReply::Done

@@ -274,6 +274,12 @@ impl Core {
                         self.devices[device].machine.handle_input(now, Input::TransmitDropped { port });
                     }
                 }
+                // The data path comes here.
+                Output::TransmitData { .. }
+                | Output::Credit { .. }
+                | Output::Injected { .. }
+                | Output::Accept { .. }
+                | Output::HostPort { .. } => {}
                 Output::Deliver { client, mad } if self.open_ports.has(client) => {
                     self.layer_hears(now, client, device, mad::Input::Receive(mad));
                 }

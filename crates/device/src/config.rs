@@ -70,6 +70,30 @@ pub struct DeviceOptions {
     pub clients_max: u16,
     /// What a host says when it is asked for its processors (vendor class 0x33), at most 215 bytes.
     pub processors: String,
+    /// The data lanes.
+    pub data: DataPathOptions,
+}
+
+/// How data lanes behave.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DataPathOptions {
+    /// Whether a packet takes the time that its link's rate says. Otherwise it takes none.
+    pub shaped: bool,
+    /// Nanoseconds of machine time in one nanosecond of fabric time: 1000 is the rate scale 1/1000. Rates, lifetimes and
+    /// the 4 ns of a tick are of fabric time.
+    pub dilation: u32,
+    /// What a host moves in each direction at most, in megabits per second of fabric time; 0 is as much as its link.
+    /// Counted are whole packets, from LRH to VCRC.
+    pub host_limit_mbps: u32,
+    /// Depth of the buffer of each input port and lane, in packets of the largest size that the port takes.
+    pub buffer_packets: u16,
+}
+
+impl Default for DataPathOptions {
+    fn default() -> Self {
+        Self { shaped: false, dilation: 1, host_limit_mbps: 0, buffer_packets: 16 }
+    }
 }
 
 impl Default for DeviceOptions {
@@ -90,6 +114,7 @@ impl Default for DeviceOptions {
             trap_limit: 10,
             clients_max: 1024,
             processors: "an emulated host of weft, which has no processors of its own".to_owned(),
+            data: DataPathOptions::default(),
         }
     }
 }

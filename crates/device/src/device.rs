@@ -267,6 +267,8 @@ impl Machine for Device {
         self.step_sample(now);
         match input {
             Input::Receive { port, packet } => self.receive(now, port, packet),
+            // The data path comes here.
+            Input::ReceiveData { .. } | Input::Credit { .. } | Input::Inject { .. } => {}
             Input::LinkUp { port, peer } => self.link_up(now, port, peer),
             Input::LinkDown { port } => self.link_down(now, port),
             Input::TransmitDropped { port } => self.transmit_dropped(port),

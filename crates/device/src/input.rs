@@ -1,5 +1,5 @@
 use serde::{Deserialize, Serialize};
-use weft_wire::{AddressedMad, LinkParameters, Packet, PortNum, Registration};
+use weft_wire::{AddressedMad, DataPacket, FlowControl, LinkParameters, Packet, PortNum, Registration};
 
 /// A management program attached to a port; the driver gives each attachment a number of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -23,6 +23,29 @@ pub enum Input {
         port: PortNum,
         /// The packet.
         packet: Packet,
+    },
+    /// A data packet whose body is a length came in over the cable at `port`.
+    ReceiveData {
+        /// The port of arrival.
+        port: PortNum,
+        /// The packet.
+        packet: DataPacket,
+    },
+    /// The other end of the cable at `port` tells of its buffer.
+    Credit {
+        /// The port of arrival.
+        port: PortNum,
+        /// What it tells.
+        flow_control: FlowControl,
+    },
+    /// The host behind an HCA's `port` gives the adapter a packet to send. The adapter puts the port's LID and the
+    /// lane into it. It is taken whatever waits already: the host counts what it has given and what has left
+    /// ([`Output::Injected`](crate::Output::Injected)), and bounds the difference.
+    Inject {
+        /// Through which port.
+        port: PortNum,
+        /// The packet.
+        packet: DataPacket,
     },
     /// The hello has passed in both directions. Said of a link that is up, it means down and up again.
     LinkUp {

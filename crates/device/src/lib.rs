@@ -66,7 +66,7 @@ mod testing;
 mod trap;
 mod vl15;
 
-pub use config::{DeviceConfig, DeviceOptions, PortConfig};
+pub use config::{DataPathOptions, DeviceConfig, DeviceOptions, PortConfig};
 pub use counters::Counters;
 pub use device::Device;
 pub use event::{DropReason, Event, RefusalReason};

@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
-use weft_wire::{AddressedMad, LinkParameters, Packet, PortNum};
+use weft_wire::{
+    AddressedMad, DataPacket, FlowControl, LinkParameters, Packet, PortFacts, PortNum, ServiceLevel,
+};
 
 use crate::{ClientId, Event, RefusalReason};
 
@@ -14,6 +16,45 @@ pub enum Output {
         port: PortNum,
         /// The packet; its lane is [`Packet::vl`].
         packet: Packet,
+    },
+    /// Send a data packet whose body is a length over the cable at `port`; its last bit leaves now.
+    TransmitData {
+        /// The port of departure.
+        port: PortNum,
+        /// The packet.
+        packet: DataPacket,
+    },
+    /// Tell the other end of the cable at `port` of this end's buffer. In order with the lane's packets, and not to be
+    /// lost while the link is up.
+    Credit {
+        /// The port of departure.
+        port: PortNum,
+        /// What to tell.
+        flow_control: FlowControl,
+    },
+    /// A packet of the host behind an HCA's `port` has left the adapter, or was dropped by it: there is room for another
+    /// one ([`Input::Inject`](crate::Input::Inject)).
+    Injected {
+        /// Through which port.
+        port: PortNum,
+        /// The service level that it was given with.
+        service_level: ServiceLevel,
+        /// How many, at least one.
+        packets: u16,
+    },
+    /// Give a data packet to the host behind an HCA's `port`.
+    Accept {
+        /// The port of arrival.
+        port: PortNum,
+        /// The packet.
+        packet: DataPacket,
+    },
+    /// What the host behind an HCA's port is to know of it, whenever some of it changes (the events of IBA 11.6.3).
+    HostPort {
+        /// Which port.
+        port: PortNum,
+        /// What it is like now.
+        facts: Box<PortFacts>,
     },
     /// Give a MAD to an attached program.
     Deliver {

@@ -367,6 +367,12 @@ impl Simulation {
         while let Some(output) = self.next_output(node) {
             match output {
                 Output::Transmit { port, packet } => self.transmit(PortRef::new(node, port), packet),
+                // The data path comes here.
+                Output::TransmitData { .. }
+                | Output::Credit { .. }
+                | Output::Injected { .. }
+                | Output::Accept { .. }
+                | Output::HostPort { .. } => {}
                 Output::Deliver { client, mad } => self.deliver(node, client, mad),
                 // The simulator's programs register for nothing after attaching.
                 Output::Registered { .. } => {}

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use weft_host::traffic::{Command, FlowReport};
 use weft_wire::{AddressedMad, Guid, Lid, NodeType, PhysState, PortNum, PortState, Registration};
 
 use crate::Message;
@@ -102,6 +103,17 @@ pub enum ControlRequest {
     Capture(Tap),
     /// Tell no more packets, and answer behind the last one.
     EndCapture,
+    /// Tell the host behind an adapter's port to do something.
+    Host {
+        /// The adapter.
+        node: Guid,
+        /// Its port.
+        port: PortNum,
+        /// What to do.
+        command: Command,
+    },
+    /// What became of the flows of every host.
+    Flows,
     /// Stop in order.
     Shutdown,
 }
@@ -115,6 +127,8 @@ pub enum ControlReply {
     Ports(Vec<PortStatus>),
     /// The answer to [`ControlRequest::EndCapture`].
     CaptureEnded(CaptureTotals),
+    /// The answer to [`ControlRequest::Flows`], in order of node and port.
+    Flows(Vec<HostFlows>),
     /// Done, nothing to tell.
     Done,
     /// Not done.
@@ -122,6 +136,15 @@ pub enum ControlReply {
         /// Why, for a human.
         reason: String,
     },
+}
+
+/// What an agent tells of the flows of one host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostFlows {
+    /// The adapter's port.
+    pub end: PortEnd,
+    /// Its flows.
+    pub flows: Vec<FlowReport>,
 }
 
 /// What an agent tells of itself.

@@ -332,8 +332,20 @@ pub mod status {
 
 /// Opcodes of the BTH (IBA 9.2.1).
 pub mod opcode {
+    /// Reliable connection, the first packet of a message.
+    pub const RC_SEND_FIRST: u8 = 0x00;
+    /// Reliable connection, a packet within a message.
+    pub const RC_SEND_MIDDLE: u8 = 0x01;
+    /// Reliable connection, the last packet of a message.
+    pub const RC_SEND_LAST: u8 = 0x02;
+    /// Reliable connection, a message of one packet.
+    pub const RC_SEND_ONLY: u8 = 0x04;
+    /// Reliable connection, an acknowledgement, or the demand to send again.
+    pub const RC_ACKNOWLEDGE: u8 = 0x11;
     /// Unreliable datagram, one packet, no immediate data.
     pub const UD_SEND_ONLY: u8 = 0x64;
+    /// Congestion notification, which answers a packet with FECN that nothing else answers (IBA A10.3.1).
+    pub const CONGESTION_NOTIFICATION: u8 = 0x80;
 }
 
 /// Bits of PortInfo's CapabilityMask (IBA 14.2.5.6).

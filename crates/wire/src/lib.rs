@@ -23,8 +23,10 @@
 
 #[macro_use]
 mod layout;
+mod adapter;
 mod codes;
 mod crc;
+mod data;
 pub mod erf;
 mod hex;
 mod ids;
@@ -41,11 +43,13 @@ mod smp;
 mod value;
 mod vendor;
 
+pub use adapter::{CongestionLevel, CongestionSettings, PortFacts};
 pub use codes::{
     AttributeId, LinkNextHeader, Method, MgmtClass, Mtu, NodeType, NoticeType, PhysState, PortState, SmState,
     VlCap, capability, capability2, opcode, status, trap,
 };
 pub use crc::{icrc, vcrc};
+pub use data::{Aeth, BODY_HEAD_SIZE, DATA_HEAD_SIZE_MAX, DataPacket, FlowControl, aeth};
 pub use ids::{
     Gid, GidPrefix, Guid, Lid, MKey, Oui, PKey, PortNum, QKey, QpNum, ServiceLevel, SmKey, TransactionId,
     TrapNumber, VirtualLane,
@@ -57,8 +61,8 @@ pub use mad::{
 };
 pub use mad_name::MadName;
 pub use notice::{
-    Details, GidDetails, KeyDetails, LocalChangesDetails, MKeyDetails, Notice, PortDetails, SwitchDetails,
-    SwitchKeyDetails, SystemImageGuidDetails,
+    Details, GidDetails, KeyDetails, LocalChangesDetails, MKeyDetails, Notice, PortDetails, RepathDetails,
+    RepathKind, SwitchDetails, SwitchKeyDetails, SystemImageGuidDetails,
 };
 pub use packet::{
     Bth, Deth, Lrh, MAD_PACKET_SIZE, MadRoute, PACKET_SIZE_MAX, PACKET_SIZE_MIN, Packet, PacketError,

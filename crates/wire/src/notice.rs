@@ -67,8 +67,7 @@ macro_rules! details {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Details {
             $( $(#[$meta])* $variant(TrapNumber, $body), )*
-            /// A trap whose details have no layout here, kept as they came. 68 (unpath) and 69 (repath) are among
-            /// them: the architecture names these two and leaves their details open.
+            /// A trap whose details have no layout here, kept as they came.
             Other(TrapNumber, [u8; 54]),
         }
 
@@ -106,6 +105,8 @@ details! {
         trap::GID_IN_SERVICE, trap::GID_OUT_OF_SERVICE,
         trap::MULTICAST_GROUP_CREATED, trap::MULTICAST_GROUP_DELETED
     ];
+    /// 68 and 69: paths are to be asked for again, or used differently.
+    Repath(RepathDetails), [trap::UNPATH, trap::REPATH];
     /// 128: the state of one of a switch's ports changed.
     Switch(SwitchDetails), [trap::LINK_STATE_CHANGE];
     /// 129 to 131: a port counts errors.
@@ -128,7 +129,7 @@ impl Details {
     /// The type that the architecture gives this trap.
     fn notice_type(&self) -> NoticeType {
         match self {
-            Self::Gid(..) | Self::Other(..) => NoticeType::SubnetManagement,
+            Self::Gid(..) | Self::Repath(..) | Self::Other(..) => NoticeType::SubnetManagement,
             Self::Switch(..) | Self::Port(..) => NoticeType::Urgent,
             Self::LocalChanges(..) | Self::SystemImageGuid(..) => NoticeType::Informational,
             Self::MKey(..) | Self::Key(..) | Self::SwitchKey(..) => NoticeType::Security,
@@ -156,6 +157,54 @@ layout! {
         48, 128, gid: Gid;
         /// Reserved.
         176, 256, reserved_176: [u8; 32];
+    }
+}
+
+layout! {
+    /// Details of traps 68 (unpath) and 69 (repath). The architecture names the two and leaves their details open; this
+    /// is weft's layout, one for all their uses: [`RepathKind`] says which of the fields mean something.
+    pub struct RepathDetails: 54 {
+        /// What the notice is for.
+        0, 8, kind: RepathKind;
+        /// The service level to use from now on; with unpath, the one that is to be left.
+        8, 4, service_level: ServiceLevel;
+        /// Reserved.
+        12, 4, reserved_12: u8;
+        /// The destination that the notice is about; the destination of the path, the hot spot, or the new LID.
+        16, 16, dlid: Lid;
+        /// The source of the path, or the old LID.
+        32, 16, slid: Lid;
+        /// To a manager: the port that is to be told, 0 for all that have subscribed. In a Report: 0.
+        48, 16, target: Lid;
+        /// The GUID that has a new LID.
+        64, 64, guid: crate::Guid;
+        /// Reserved.
+        128, 304, reserved_128: [u8; 38];
+    }
+}
+
+/// What a repath or unpath notice is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RepathKind(pub u8);
+
+impl RepathKind {
+    /// Ask for every path again.
+    pub const WILDCARD: Self = Self(0);
+    /// One path, from `slid` to `dlid`, has the service level that is given.
+    pub const PATH: Self = Self(1);
+    /// `dlid` is a hot spot: what goes there takes the service level that is given; with unpath, the path record's again.
+    pub const HOT_SPOT: Self = Self(2);
+    /// `guid` has moved from LID `slid` to `dlid`.
+    pub const NEW_LID: Self = Self(3);
+}
+
+impl crate::Bits for RepathKind {
+    const BITS: usize = 8;
+    fn from_bits(bits: u64) -> Self {
+        Self(bits as u8)
+    }
+    fn to_bits(self) -> u64 {
+        u64::from(self.0)
     }
 }
 

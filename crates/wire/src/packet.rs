@@ -220,6 +220,14 @@ impl Packet {
         packet
     }
 
+    /// Bytes of the right length, with their last six to be made right.
+    pub(crate) fn sealed(bytes: Vec<u8>) -> Self {
+        debug_assert!((PACKET_SIZE_MIN..=PACKET_SIZE_MAX).contains(&bytes.len()), "{} bytes", bytes.len());
+        let mut packet = Self(bytes);
+        packet.seal();
+        packet
+    }
+
     /// Recomputes ICRC and VCRC after a change.
     fn seal(&mut self) {
         let end = self.0.len();

@@ -1,0 +1,1 @@
+//! Experiments as files: what they say, and the reports of their runs.

@@ -1,0 +1,57 @@
+//! What an adapter tells the host that it is in, beside packets: the events of IBA 11.6.3 and what a host asks of a port.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{GidPrefix, Guid, Lid, ServiceLevel};
+
+/// What an adapter tells its host of a port.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortFacts {
+    /// The port's GUID.
+    pub guid: Guid,
+    /// The upper half of its GIDs.
+    pub gid_prefix: GidPrefix,
+    /// Whether data may pass: the port is Active.
+    pub active: bool,
+    /// The port's base LID; 0 while it has none.
+    pub lid: Lid,
+    /// It has 2 to this power LIDs.
+    pub lmc: u8,
+    /// Where the subnet manager is; 0 while there is none.
+    pub sm_lid: Lid,
+    /// The service level to it.
+    pub sm_sl: ServiceLevel,
+    /// The largest payload that the port's link takes, in bytes.
+    pub mtu: u16,
+    /// Set in the one telling that answers the manager's demand to register again (IBA 14.4.11).
+    pub reregister: bool,
+    /// How the host is to answer congestion notifications; none while congestion control is off.
+    pub congestion: Option<CongestionSettings>,
+}
+
+/// How a channel adapter answers congestion notifications: CACongestionSetting and CongestionControlTable as one
+/// (IBA A10.4.3.7, A10.4.3.9).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CongestionSettings {
+    /// Whether a queue pair is slowed down, or all of a service level (Port_Control).
+    pub by_service_level: bool,
+    /// The service levels for which it is on, bit by bit.
+    pub control_map: u16,
+    /// By service level: how much a notification adds to the index into the table, and the index's bounds and timer.
+    pub levels: [CongestionLevel; 16],
+    /// The injection delays: 2 bits of shift, 14 of multiplier; the first is of index 0.
+    pub table: Vec<u16>,
+}
+
+/// One service level of [`CongestionSettings`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CongestionLevel {
+    /// What a notification adds to the index (CCTI_Increase).
+    pub increase: u8,
+    /// How long until the index goes down by one, in 1.024 µs of fabric time (CCTI_Timer).
+    pub timer: u16,
+    /// The index from which on an event is logged (Trigger_Threshold).
+    pub trigger_threshold: u8,
+    /// The lowest index (CCTI_Min).
+    pub minimum: u8,
+}
