@@ -281,9 +281,9 @@ impl Core {
                 | Output::Accept { .. }
                 | Output::HostPort { .. } => {}
                 Output::Deliver { client, mad } if self.open_ports.has(client) => {
-                    self.layer_hears(now, client, device, mad::Input::Receive(mad));
+                    self.layer_hears(now, client, device, mad::Input::Receive(*mad));
                 }
-                Output::Deliver { client, mad } => self.deliver(client, &ServerMessage::Receive(mad)),
+                Output::Deliver { client, mad } => self.deliver(client, &ServerMessage::Receive(*mad)),
                 Output::Registered { client, key, outcome } => {
                     let claimed = mad::Input::Claimed { agent: mad::AgentId(key), granted: outcome.is_ok() };
                     self.layer_hears(now, client, device, claimed);
@@ -413,7 +413,7 @@ impl Core {
             return self.refuse(program, "this connection is not attached to a port".into());
         };
         let now = self.clock.now();
-        self.feed(device, now, Input::Send { client, mad });
+        self.feed(device, now, Input::Send { client, mad: Box::new(mad) });
     }
 
     /// A program's connection has ended.

@@ -13,7 +13,7 @@ use weft_device::{ClientId, Device, Event as DeviceEvent, Input, Output};
 use weft_machine::{Machine, Time};
 use weft_sm::GuidToLid;
 use weft_topology::{Fabric, NodeIndex, PortRef};
-use weft_wire::{AddressedMad, Packet, PortNum, VirtualLane};
+use weft_wire::{AddressedMad, FlowControl, Packet, PortNum, VirtualLane};
 
 use crate::cable::{Cabling, Link};
 use crate::queue::Queue;
@@ -27,6 +27,8 @@ use manager::Manager;
 pub(crate) enum Happening {
     /// A packet reaches the end of a cable.
     Arrive { cable: usize, side: usize, incarnation: u64, packet: Packet },
+    /// What an end tells of its buffer reaches the other.
+    Credit { cable: usize, side: usize, incarnation: u64, flow_control: FlowControl },
     /// A link has trained.
     Trained { cable: usize, incarnation: u64 },
     /// An end notices that its link is gone.
@@ -268,6 +270,13 @@ impl Simulation {
             Happening::Arrive { cable, side, incarnation, packet } => {
                 self.arrive(cable, side, incarnation, packet);
             }
+            Happening::Credit { cable, side, incarnation, flow_control } => {
+                let cable = &self.cabling.cables[cable];
+                if cable.incarnation == incarnation && cable.link == Link::Up {
+                    let PortRef { node, port } = cable.ends[side];
+                    self.feed(node, Input::Credit { port, flow_control });
+                }
+            }
             Happening::Trained { cable, incarnation } => self.trained(cable, incarnation),
             Happening::Noticed { cable, side } => self.noticed(cable, side),
             Happening::WakeDevice(node) => self.wake_device(node),
@@ -368,12 +377,14 @@ impl Simulation {
             match output {
                 Output::Transmit { port, packet } => self.transmit(PortRef::new(node, port), packet),
                 // The data path comes here.
+                Output::Credit { port, flow_control } => {
+                    self.send_credit(PortRef::new(node, port), flow_control);
+                }
                 Output::TransmitData { .. }
-                | Output::Credit { .. }
                 | Output::Injected { .. }
                 | Output::Accept { .. }
                 | Output::HostPort { .. } => {}
-                Output::Deliver { client, mad } => self.deliver(node, client, mad),
+                Output::Deliver { client, mad } => self.deliver(node, client, *mad),
                 // The simulator's programs register for nothing after attaching.
                 Output::Registered { .. } => {}
                 Output::PortChanged { client, up } => self.port_changed(client, up),
@@ -447,6 +458,19 @@ impl Simulation {
         self.trace_packet("sent", from, &packet);
         let incarnation = self.cabling.cables[cable].incarnation;
         self.queue.push(at, Happening::Arrive { cable, side: 1 - side, incarnation, packet });
+    }
+
+    /// What an end tells of its buffer goes into a cable, in order with the packets of the data lanes.
+    fn send_credit(&mut self, from: PortRef, flow_control: FlowControl) {
+        let Some((cable, side)) = self.cabling.find(from) else { return };
+        if self.cabling.cables[cable].link != Link::Up {
+            return;
+        }
+        let last = &mut self.cabling.cables[cable].last_arrival[1 - side];
+        *last = (*last).max(self.now + self.options.link_delay);
+        let at = *last;
+        let incarnation = self.cabling.cables[cable].incarnation;
+        self.queue.push(at, Happening::Credit { cable, side: 1 - side, incarnation, flow_control });
     }
 
     fn arrive(&mut self, cable: usize, side: usize, incarnation: u64, packet: Packet) {

@@ -142,7 +142,7 @@ impl Simulation {
     pub(super) fn take_from_sm(&mut self, incarnation: u64, mad: AddressedMad) {
         if incarnation == self.manager.attachment {
             let client = self.manager.client();
-            self.feed(self.manager.port.node, Input::Send { client, mad });
+            self.feed(self.manager.port.node, Input::Send { client, mad: Box::new(mad) });
         }
     }
 
