@@ -76,7 +76,7 @@ mod traps;
 pub use event::{Event, Phase, PhaseTime, Reason, SmpCounts, Summary, SweepKind};
 pub use input::Input;
 pub use manager::SubnetManager;
-pub use options::{Options, SmpRouting, VlWeight};
+pub use options::{Options, PartEnforce, SmpRouting, VlWeight};
 pub use output::Output;
 pub use progress::{Activity, Progress};
 pub use sa::SaCounts;

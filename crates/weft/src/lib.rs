@@ -19,6 +19,7 @@ mod ibsim_process;
 mod lab;
 mod live;
 mod output;
+mod sm_options;
 mod sm_process;
 mod topology_file;
 mod verbs;

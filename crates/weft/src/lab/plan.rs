@@ -15,10 +15,10 @@ use weft_wire::Guid;
 use super::folder::{self, Base, LabFolder, Place};
 use super::ports::{self, Claim};
 use super::record::{AgentRecord, DeviceRecord, LabRecord, SmPlace};
-use crate::cli::{DeviceArgs, IbsimPace, Pack, SmArgs, SmpRouting, UpArgs};
-use crate::engine_options::Told;
+use crate::cli::{DeviceArgs, IbsimPace, Pack, UpArgs};
 use crate::failure::Failure;
 use crate::ibsim_process::{IbsimConfig, Listen};
+use crate::sm_options::sm_options;
 use crate::sm_process::{self, SmConfig};
 
 /// Writes everything that the processes of a laboratory read, and its record. The ports stay claimed until the
@@ -168,7 +168,7 @@ fn write_sm(
         events: Some(lab.place(Place::Events)),
         announce: false,
         once: false,
-        options: sm_options(&args.sm, Some(fabric))?,
+        options: sm_options(&args.sm, Some(fabric), true)?,
     };
     folder::write(&unfinished.place(Place::SmConfig), &serde_json::to_vec_pretty(&config)?)?;
     folder::write(&unfinished.place(Place::SmLock), b"")
@@ -187,34 +187,6 @@ pub(crate) fn ibsim_config(lab: &LabFolder, listen: Listen, pace: &IbsimPace) ->
         retries: pace.ibsim_retries,
         bound: false,
     }
-}
-
-/// What the command line says, as the subnet manager's options. GUIDs must be `fabric`'s, where it is known.
-pub(crate) fn sm_options(args: &SmArgs, fabric: Option<&Fabric>) -> anyhow::Result<weft_sm::Options> {
-    if args.routing.vm_weights.is_some() {
-        return Err(Failure::bad_input(
-            "--vm-weights is for LIDs of virtual machines, and the subnet manager gives none",
-        )
-        .hint("`weft routes compute --vms COUNT` routes virtual machines")
-        .into());
-    }
-    let told = Told::load(fabric, &args.routing)?;
-    Ok(weft_sm::Options {
-        engines: told.chain(&args.engine)?,
-        routing: told.options,
-        lmc: args.lmc,
-        max_wire_smps: args.max_wire_smps,
-        timeout_ms: args.timeout_ms,
-        retries: args.retries,
-        smp_routing: match args.smp_routing {
-            SmpRouting::Directed => weft_sm::SmpRouting::Directed,
-            SmpRouting::Lid => weft_sm::SmpRouting::Lid,
-        },
-        sweep_interval_ms: args.sweep_interval_ms,
-        one_sweep_per_cable: args.one_sweep_per_cable,
-        qos: args.qos.unwrap_or(true),
-        ..weft_sm::Options::default()
-    })
 }
 
 /// Runs an agent until it is told to stop. What goes wrong before that, the launcher is told.
