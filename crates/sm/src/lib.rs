@@ -25,7 +25,7 @@
 //!
 //! Subnet administration (`sa`) answers what the last sweep found, in this machine too.
 //!
-//! Not here yet: electing a master among several managers, multicast, partitions.
+//! Not here yet: electing a master among several managers, multicast.
 //!
 //! ```
 //! use weft_machine::{Machine, Time};
@@ -61,6 +61,7 @@ mod light;
 mod manager;
 mod options;
 mod output;
+mod partitions;
 mod phases;
 mod pipe;
 mod program;

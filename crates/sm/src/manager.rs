@@ -1,6 +1,6 @@
 //! The subnet manager itself: what arrives, what is due, what is under way.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use weft_machine::{Machine, Time};
@@ -17,6 +17,7 @@ use crate::election::Candidate;
 use crate::held::{Held, Memory};
 use crate::learn::Learn;
 use crate::light::Check;
+use crate::partitions::Keys;
 use crate::pipe::{Pipe, Step};
 use crate::program::Program;
 use crate::sa::{Administrator, ReadTables};
@@ -58,6 +59,10 @@ pub struct SubnetManager {
     pub(crate) sl2vl_given: [u8; 16],
     /// The lane that is management's alone, as it was said last.
     pub(crate) management: Option<Option<VirtualLane>>,
+    /// Who has which P_Keys; `None` where nobody is told.
+    pub(crate) keys: Option<Arc<Keys>>,
+    /// Ports whose hosts know that they are to subscribe with this manager.
+    pub(crate) reregistered: BTreeSet<Guid>,
     pub(crate) sm_lid: Lid,
     pub(crate) agenda: Agenda,
     pub(crate) sweep: Sweep,
@@ -145,6 +150,8 @@ impl SubnetManager {
             levels: None,
             sl2vl_given: options.sl2vl,
             management: None,
+            keys: None,
+            reregistered: BTreeSet::new(),
             sm_lid: Lid(0),
             agenda: Agenda::default(),
             sweep: Sweep::default(),
@@ -361,6 +368,8 @@ impl SubnetManager {
     fn attach(&mut self, now: Time, own: Own) {
         self.detach(now);
         self.own = Some(own);
+        let partitions = self.options.routing.partitions.as_ref();
+        self.keys = partitions.map(|partitions| Arc::new(Keys::new(partitions, own.port_guid)));
         self.doing = Doing::Idle;
         // A manager that was here before may have left SMPs on the wire.
         self.pipe.doubts.note_everything(now);
