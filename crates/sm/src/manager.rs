@@ -258,6 +258,9 @@ impl SubnetManager {
     fn collect(&mut self) {
         let events = self.doing.events();
         self.say_all(events);
+        let events = self.sa.take_events();
+        self.progress.repaths += events.len() as u64;
+        self.say_all(events);
         while let Some(mad) = self.pipe.poll_output().or_else(|| self.sa.poll_output()) {
             self.outputs.push_back(Output::Send(mad));
         }

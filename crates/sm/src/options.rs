@@ -93,6 +93,12 @@ pub struct Options {
     pub subnet_prefix: GidPrefix,
     /// The service level to the subnet manager, where routing does not choose one.
     pub sm_sl: ServiceLevel,
+    /// Whether subscribers to trap 69 are told when another routing has changed service levels or LIDs of hosts: path by
+    /// path where few have, else that all are to be asked for again.
+    pub repath_on_reroute: bool,
+    /// Whether only those who show the SM_Key may have subscribers told of other paths; otherwise every port of the
+    /// subnet may.
+    pub repath_needs_key: bool,
     /// PortInfo's SubnetTimeOut: 4.096 µs times 2 to this power.
     pub subnet_timeout: u8,
     /// SwitchInfo's LifeTimeValue: 4.096 µs times 2 to this power.
@@ -139,6 +145,8 @@ impl Default for Options {
             m_key: MKey(0),
             subnet_prefix: GidPrefix::DEFAULT,
             sm_sl: ServiceLevel(0),
+            repath_on_reroute: false,
+            repath_needs_key: false,
             subnet_timeout: 0x12,
             packet_life_time: 0x12,
             hoq_life: 0x12,

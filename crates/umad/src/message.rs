@@ -10,7 +10,6 @@ use crate::Message;
 use crate::capture::{CaptureTotals, Captured, Tap};
 
 /// What a program sends to an agent.
-#[expect(clippy::large_enum_variant, reason = "MADs are nearly all there is; a box each would cost more")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClientMessage {
     /// Attaches this connection to a port; at most once per connection.

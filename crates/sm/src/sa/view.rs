@@ -173,6 +173,16 @@ impl View {
         self.levels.as_ref().map(|levels| levels.of(from, to))
     }
 
+    /// The service level of every pair; `None` where all are alike.
+    pub(super) fn levels(&self) -> Option<&ServiceLevels> {
+        self.levels.as_deref()
+    }
+
+    /// The end ports that are no switches'.
+    pub(super) fn hosts(&self) -> impl Iterator<Item = &End> {
+        self.ends.iter().filter(|end| self.node(end).is_some_and(|node| node.switch.is_none()))
+    }
+
     fn port(&self, at: PortAt) -> Option<&Port> {
         self.nodes.get(at.node as usize)?.ports.get(usize::from(at.port.0))
     }

@@ -10,5 +10,6 @@ mod events;
 mod masks;
 mod paths;
 mod records;
+mod repath;
 mod services;
 mod shape;

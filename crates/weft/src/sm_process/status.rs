@@ -24,6 +24,9 @@ pub(crate) struct SmStatus {
     pub(crate) light_sweeps: u64,
     /// Traps received.
     pub(crate) traps: u64,
+    /// How often hosts were told to use paths differently.
+    #[serde(default)]
+    pub(crate) repaths: u64,
     /// Nodes in the subnet.
     pub(crate) nodes: u64,
     /// Hosts that were there and cannot be reached any more, by GUID.
@@ -68,6 +71,7 @@ impl SmStatus {
                 self.cut_off.insert(guid.to_string(), description.clone());
             }
             Event::TrapReceived { .. } => self.traps += 1,
+            Event::Repath { .. } => self.repaths += 1,
             Event::Routed(report) => {
                 self.routing = Some(report.clone());
                 self.not_routed = None;
@@ -95,8 +99,8 @@ impl fmt::Display for SmStatus {
         writeln!(f, "state: {state}")?;
         writeln!(
             f,
-            "sweeps: {} heavy, {} light; traps: {}",
-            self.heavy_sweeps, self.light_sweeps, self.traps
+            "sweeps: {} heavy, {} light; traps: {}; repaths: {}",
+            self.heavy_sweeps, self.light_sweeps, self.traps, self.repaths
         )?;
         if let Some(last) = &self.last {
             writeln!(
