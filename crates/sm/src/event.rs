@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 use weft_mgmt::DirectedPath;
 use weft_routing::EngineReport;
-use weft_wire::{AttributeId, Guid, Lid, NodeType, PortNum, PortState, ServiceLevel, SmState, TrapNumber};
+use weft_wire::{
+    AttributeId, Guid, Lid, NodeType, PortNum, PortState, ServiceLevel, SmState, TrapNumber, VirtualLane,
+};
 
 /// The steps of a heavy sweep, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -255,6 +257,11 @@ pub enum Event {
         lid: Lid,
         /// Whether it is taken as news; repeated traps, and those that call for nothing, are not.
         news: bool,
+    },
+    /// Which lane is management's alone.
+    ManagementLane {
+        /// The lane; `None`: a link has no second one, or maps no service levels, so management shares the data's.
+        lane: Option<VirtualLane>,
     },
     /// Subscribers are told to use paths differently.
     Repath {

@@ -31,6 +31,8 @@ pub(super) struct View {
     /// The service level of every pair; `None` where all are alike.
     levels: Option<Arc<ServiceLevels>>,
     prefix: GidPrefix,
+    /// Whether service level 15 is management's alone.
+    pub(super) manages_apart: bool,
 }
 
 /// A port with LIDs.
@@ -107,6 +109,7 @@ impl View {
             nodes,
             levels: subnet.levels.clone(),
             prefix: options.subnet_prefix,
+            manages_apart: subnet.management.is_some(),
         };
         for (place, end) in (0..).zip(&view.ends) {
             let lids = usize::from(end.lid.0)..usize::from(end.lid.0 + end.lids());

@@ -7,6 +7,7 @@ mod fake;
 
 mod client;
 mod events;
+mod management;
 mod masks;
 mod paths;
 mod records;
