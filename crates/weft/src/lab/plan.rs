@@ -100,6 +100,7 @@ fn write_agents(
             bind: agent.address,
             identity: authority.issue(&guids).context("cannot issue a certificate")?,
             link_timeout_ms: args.link_timeout_ms,
+            hosts: None,
             attach_socket: lab.agent_socket(&agent.name),
             lock_file: lab.agent_lock(&agent.name),
             events_file: Some(lab.place(Place::Events)),
