@@ -78,6 +78,19 @@ pub struct Rates {
     pub lanes: u8,
 }
 
+impl Rates {
+    /// The largest payload, in bytes.
+    pub fn mtu_bytes(&self) -> u16 {
+        match self.mtu {
+            Mtu::Bytes256 => 256,
+            Mtu::Bytes512 => 512,
+            Mtu::Bytes1024 => 1024,
+            Mtu::Bytes4096 => 4096,
+            _ => 2048,
+        }
+    }
+}
+
 /// Who routes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EngineSpec {
