@@ -154,6 +154,7 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     agent.with_core(|core| {
         core.links = Some(links.clone());
         core.recorder.agent("agent-started");
+        core.attach_hosts();
     });
     let tasks = Tasks(vec![
         spawn_local(accept_programs(agent.clone(), listener)),

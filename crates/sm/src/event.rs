@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 use weft_mgmt::DirectedPath;
 use weft_routing::EngineReport;
-use weft_wire::{AttributeId, Guid, Lid, NodeType, PortNum, PortState, SmState, TrapNumber};
+use weft_wire::{
+    AttributeId, Guid, Lid, NodeType, PortNum, PortState, ServiceLevel, SmState, TrapNumber, VirtualLane,
+};
 
 /// The steps of a heavy sweep, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -255,6 +257,30 @@ pub enum Event {
         lid: Lid,
         /// Whether it is taken as news; repeated traps, and those that call for nothing, are not.
         news: bool,
+    },
+    /// Which lane is management's alone.
+    ManagementLane {
+        /// The lane; `None`: a link has no second one, or maps no service levels, so management shares the data's.
+        lane: Option<VirtualLane>,
+    },
+    /// Subscribers are told to use paths differently.
+    Repath {
+        /// 69, or 68 where that has come to an end.
+        number: TrapNumber,
+        /// Who wants it: the manager itself after another routing, or whoever asked.
+        from: Lid,
+        /// The code of what it is for (`RepathKind`).
+        kind: u8,
+        /// The service level to use, or to leave.
+        service_level: ServiceLevel,
+        /// The source, or the old LID.
+        slid: Lid,
+        /// The destination, or the new LID.
+        dlid: Lid,
+        /// The port that is told, 0 for all that have subscribed.
+        target: Lid,
+        /// How many ports that is.
+        told: u32,
     },
     /// The subnet is configured.
     SubnetUp(Summary),

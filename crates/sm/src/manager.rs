@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use weft_machine::{Machine, Time};
 use weft_routing::{Lids, ServiceLevels};
-use weft_wire::{AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, Notice, PortNum, trap};
+use weft_wire::{
+    AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, Notice, PortNum, VirtualLane, trap,
+};
 
 use crate::activate::Activate;
 use crate::agenda::{Agenda, Due};
@@ -54,6 +56,8 @@ pub struct SubnetManager {
     pub(crate) levels: Option<Arc<ServiceLevels>>,
     /// The operator's mapping of service levels; that of the options is the one in force.
     pub(crate) sl2vl_given: [u8; 16],
+    /// The lane that is management's alone, as it was said last.
+    pub(crate) management: Option<Option<VirtualLane>>,
     pub(crate) sm_lid: Lid,
     pub(crate) agenda: Agenda,
     pub(crate) sweep: Sweep,
@@ -140,6 +144,7 @@ impl SubnetManager {
             lids: Lids::new(),
             levels: None,
             sl2vl_given: options.sl2vl,
+            management: None,
             sm_lid: Lid(0),
             agenda: Agenda::default(),
             sweep: Sweep::default(),
@@ -257,6 +262,9 @@ impl SubnetManager {
     /// Moves what the step and the pipe have to say into the outputs.
     fn collect(&mut self) {
         let events = self.doing.events();
+        self.say_all(events);
+        let events = self.sa.take_events();
+        self.progress.repaths += events.len() as u64;
         self.say_all(events);
         while let Some(mad) = self.pipe.poll_output().or_else(|| self.sa.poll_output()) {
             self.outputs.push_back(Output::Send(mad));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::Time;
 use weft_routing::Routes;
-use weft_wire::{Guid, NodeType, PortNum};
+use weft_wire::{Guid, NodeType, PortNum, VirtualLane};
 
 use crate::activate::Activate;
 use crate::discover::{Cabling, Discover, Settings};
@@ -14,7 +14,7 @@ use crate::light::{Check, silent_ports};
 use crate::manager::{Doing, SubnetManager};
 use crate::pipe::PortAt;
 use crate::program::Program;
-use crate::route::{give_lids, route};
+use crate::route::{give_lids, management_lane, route};
 use crate::sa::{Myself, ReadTables};
 use crate::subnet::{Subnet, is_up};
 use crate::sweep::{Sweep, ports_active};
@@ -124,13 +124,14 @@ impl SubnetManager {
         self.sweep.unanswered += discover.unanswered;
         self.sweep.refused += discover.refused;
         let own_port_up = discover.own_port_info().map(is_up);
-        let subnet = discover.finish();
+        let mut subnet = discover.finish();
         let on_switch = subnet.own.is_some_and(|own| own.port == PortNum::ZERO);
         if own_port_up == Some(true) || on_switch {
             if std::mem::take(&mut self.own_port_down) {
                 self.say(Event::OwnPortUp);
             }
             self.compare(&subnet);
+            self.keep_a_lane(&mut subnet);
             self.enter(now, Some(Phase::Learn));
             let memory = std::mem::take(&mut self.memory);
             self.doing = Doing::Learn(Box::new(Learn::new(subnet, memory, &self.options)));
@@ -149,6 +150,16 @@ impl SubnetManager {
         }
         // Whoever drives the attachment says when there is a link again.
         self.agenda.light(now + self.interval(), Reason::OwnPort);
+    }
+
+    /// Finds the lane that is management's alone, and says which it is.
+    fn keep_a_lane(&mut self, subnet: &mut Subnet) {
+        subnet.management = management_lane(subnet, &self.options);
+        let lane = subnet.management.map(VirtualLane);
+        if self.options.management_lane && self.management != Some(lane) {
+            self.management = Some(lane);
+            self.say(Event::ManagementLane { lane });
+        }
     }
 
     /// Says who has come and who has gone.

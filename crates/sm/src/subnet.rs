@@ -49,6 +49,8 @@ pub(crate) struct Subnet {
     pub(crate) fabric: Fabric,
     /// The port that the manager is behind.
     pub(crate) own: Option<PortAt>,
+    /// The lane that is management's alone, if one is.
+    pub(crate) management: Option<u8>,
     /// The service level of every pair, by the routing in force; `None` where one lane does.
     pub(crate) levels: Option<Arc<ServiceLevels>>,
 }

@@ -18,6 +18,7 @@ mod failure;
 mod ibsim_process;
 mod lab;
 mod live;
+mod manager;
 mod output;
 mod sm_process;
 mod topology_file;

@@ -7,6 +7,7 @@ use weft_wire::{Gid, Lid, PKey, PathRate, PathRecord, Selector, ServiceLevel, sa
 
 use super::query::{Found, Query};
 use super::view::{End, MTU_LEAST, View, Way};
+use crate::options::MANAGEMENT_LEVEL;
 
 /// Bits of the component mask.
 mod component {
@@ -161,10 +162,13 @@ impl<'a> PathQuery<'a> {
     }
 
     /// The service level that the routing has chosen for the pair; where it leaves the choice, the one that is asked
-    /// for, or the lowest: tables are the same for all of them.
+    /// for, or the lowest: tables are the same for all of them. Management's own is given to who asks for it.
     fn service_level(&self, way: Way, chosen: Option<ServiceLevel>) -> Option<ServiceLevel> {
         let usable = |sl: &u8| way.service_levels >> sl & 1 == 1;
         let wanted = Some(self.wanted.sl).filter(|_| self.query.names(component::SL));
+        if self.view.manages_apart && wanted == Some(MANAGEMENT_LEVEL) {
+            return wanted.filter(|sl| usable(&sl.0));
+        }
         if let Some(chosen) = chosen {
             return Some(chosen).filter(|sl| usable(&sl.0) && wanted.is_none_or(|wanted| wanted == *sl));
         }

@@ -7,8 +7,10 @@ mod fake;
 
 mod client;
 mod events;
+mod management;
 mod masks;
 mod paths;
 mod records;
+mod repath;
 mod services;
 mod shape;

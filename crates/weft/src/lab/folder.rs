@@ -350,3 +350,11 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     write(&temporary, bytes)?;
     fs::rename(&temporary, path).with_context(|| format!("cannot write {}", path.display()))
 }
+
+/// Replaces a file that is for others to read. That it cannot be written is no reason to stop.
+pub(crate) fn replace_json(path: &Path, value: &impl serde::Serialize) {
+    let written = serde_json::to_vec(value).map_err(anyhow::Error::from);
+    if let Err(error) = written.and_then(|text| replace(path, &text)) {
+        tracing::error!(error = format!("{error:#}"), "cannot say how it is");
+    }
+}

@@ -10,6 +10,7 @@ pub(crate) mod progress;
 pub(crate) mod record;
 pub(crate) mod restart;
 pub(crate) mod signals;
+pub(crate) mod start;
 pub(crate) mod teardown;
 
 pub(crate) use folder::{Base, LabFolder, Place};

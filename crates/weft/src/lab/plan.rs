@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use weft_agent::{AgentConfig, CableConfig};
 use weft_device::DeviceOptions;
+use weft_host::stack::StackOptions;
 use weft_link::{Authority, CableEnd};
 use weft_machine::Time;
 use weft_topology::{Fabric, NodeIndex, PortRef};
@@ -21,42 +22,97 @@ use crate::failure::Failure;
 use crate::ibsim_process::{IbsimConfig, Listen};
 use crate::sm_process::{self, SmConfig};
 
+/// A laboratory as it is wanted.
+pub(crate) struct Wanted<'a> {
+    /// The cabling.
+    pub(crate) fabric: &'a Fabric,
+    /// Where the cabling comes from, for people.
+    pub(crate) topology: String,
+    /// The subnet manager, if there is to be one.
+    pub(crate) sm: Option<WantedSm>,
+    /// What every device is made with.
+    pub(crate) device: DeviceOptions,
+    /// What the hosts behind adapters are like; none has one without it.
+    pub(crate) hosts: Option<StackOptions>,
+    /// Devices per agent.
+    pub(crate) pack: Pack,
+    /// The first of the UDP ports.
+    pub(crate) udp_port: Option<u16>,
+    /// The link timeout of all agents.
+    pub(crate) link_timeout_ms: u64,
+    /// Where programs under ibsim's library find it.
+    pub(crate) ibsim: Option<(Listen, IbsimPace)>,
+}
+
+/// A subnet manager as it is wanted.
+pub(crate) struct WantedSm {
+    /// The port that it is attached to.
+    pub(crate) at: PortRef,
+    /// What it is told.
+    pub(crate) options: weft_sm::Options,
+    /// Where it keeps LIDs; by default in the laboratory's folder.
+    pub(crate) guid2lid: Option<PathBuf>,
+}
+
+impl<'a> Wanted<'a> {
+    /// What `up` asks for.
+    pub(crate) fn by_up(fabric: &'a Fabric, sm_at: Option<PortRef>, args: &UpArgs) -> anyhow::Result<Self> {
+        let sm = |at| -> anyhow::Result<WantedSm> {
+            let guid2lid = args.guid2lid.as_ref().map(|path| {
+                std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))
+            });
+            let options = sm_options(&args.sm, Some(fabric))?;
+            Ok(WantedSm { at, options, guid2lid: guid2lid.transpose()? })
+        };
+        Ok(Self {
+            fabric,
+            topology: args.file.display().to_string(),
+            sm: sm_at.map(sm).transpose()?,
+            device: device_options(&args.devices),
+            hosts: None,
+            pack: args.pack,
+            udp_port: args.udp_port,
+            link_timeout_ms: args.link_timeout_ms,
+            ibsim: args.ibsim.listen().map(|listen| (listen, args.ibsim.pace.clone())),
+        })
+    }
+}
+
 /// Writes everything that the processes of a laboratory read, and its record. The ports stay claimed until the
 /// claim is dropped.
 pub(crate) fn write(
     base: &Base,
     unfinished: &LabFolder,
-    fabric: &Fabric,
-    sm_at: Option<PortRef>,
-    args: &UpArgs,
+    wanted: &Wanted<'_>,
 ) -> anyhow::Result<(LabRecord, Claim)> {
+    let fabric = wanted.fabric;
     let nodes = fabric.nodes().len();
-    let per_agent = match args.pack {
+    let per_agent = match wanted.pack {
         Pack::All => nodes,
         Pack::Devices(devices) => devices.min(nodes),
     };
     let agents = nodes.div_ceil(per_agent);
-    let claim = ports::claim(base, agents, args.udp_port)?;
+    let claim = ports::claim(base, agents, wanted.udp_port)?;
     let first = claim.first;
     let record = LabRecord {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        topology: args.file.display().to_string(),
+        topology: wanted.topology.clone(),
         agents: agent_records(fabric, per_agent, first),
-        sm: sm_at.map(|place| sm_place(fabric, place, per_agent, args)),
-        ibsim: args.ibsim.listen(),
+        sm: wanted.sm.as_ref().map(|sm| sm_place(fabric, sm, per_agent)),
+        ibsim: wanted.ibsim.as_ref().map(|(listen, _)| listen.clone()),
         udp_ports: (first, u16::try_from(agents).context("more agents than ports")?),
-        link_timeout_ms: args.link_timeout_ms,
+        link_timeout_ms: wanted.link_timeout_ms,
     };
     record.store(unfinished)?;
     folder::write(&unfinished.place(Place::Topology), fabric.write_ibnetdiscover().as_bytes())?;
     // The paths that processes are told are those of the folder under its real name.
     let lab = base.lab(unfinished.name())?;
-    write_agents(unfinished, &lab, fabric, &record, args)?;
-    if let Some(place) = &record.sm {
-        write_sm((unfinished, &lab), fabric, place, args)?;
+    write_agents(unfinished, &lab, &record, wanted)?;
+    if let (Some(place), Some(sm)) = (&record.sm, &wanted.sm) {
+        write_sm((unfinished, &lab), place, sm)?;
     }
-    if let Some(listen) = &record.ibsim {
-        let config = ibsim_config(&lab, listen.clone(), &args.ibsim.pace);
+    if let Some((listen, pace)) = &wanted.ibsim {
+        let config = ibsim_config(&lab, listen.clone(), pace);
         folder::write(&unfinished.place(Place::IbsimConfig), &serde_json::to_vec_pretty(&config)?)?;
         folder::write(&unfinished.place(Place::IbsimLock), b"")?;
     }
@@ -67,18 +123,17 @@ pub(crate) fn write(
 fn write_agents(
     unfinished: &LabFolder,
     lab: &LabFolder,
-    fabric: &Fabric,
     record: &LabRecord,
-    args: &UpArgs,
+    wanted: &Wanted<'_>,
 ) -> anyhow::Result<()> {
+    let fabric = wanted.fabric;
     let authority = Authority::new(lab.name()).context("cannot make the laboratory's authority")?;
-    let options = device_options(&args.devices);
     let per_agent = record.agents.first().map_or(1, |agent| agent.devices.len());
     let mut start = 0;
     for agent in &record.agents {
         let indices = start..start + agent.devices.len();
         start = indices.end;
-        let device = |index| weft_sim::device_config(fabric, NodeIndex(index as u32), &options);
+        let device = |index| weft_sim::device_config(fabric, NodeIndex(index as u32), &wanted.device);
         let own = |node: NodeIndex| indices.contains(&node.index());
         let mut cables = Vec::new();
         for (index, node) in fabric.iter().filter(|(index, _)| own(*index)) {
@@ -99,7 +154,8 @@ fn write_agents(
             cables,
             bind: agent.address,
             identity: authority.issue(&guids).context("cannot issue a certificate")?,
-            link_timeout_ms: args.link_timeout_ms,
+            link_timeout_ms: wanted.link_timeout_ms,
+            hosts: wanted.hosts.clone(),
             attach_socket: lab.agent_socket(&agent.name),
             lock_file: lab.agent_lock(&agent.name),
             events_file: Some(lab.place(Place::Events)),
@@ -147,14 +203,10 @@ fn cable_end(fabric: &Fabric, port: PortRef) -> CableEnd {
 
 fn write_sm(
     (unfinished, lab): (&LabFolder, &LabFolder),
-    fabric: &Fabric,
     place: &SmPlace,
-    args: &UpArgs,
+    wanted: &WantedSm,
 ) -> anyhow::Result<()> {
-    let guid2lid = match &args.guid2lid {
-        Some(path) => std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))?,
-        None => lab.place(Place::Guid2Lid),
-    };
+    let guid2lid = wanted.guid2lid.clone().unwrap_or_else(|| lab.place(Place::Guid2Lid));
     let config = SmConfig {
         lock: Some(lab.place(Place::SmLock)),
         attach: sm_process::Place::Agent {
@@ -168,7 +220,7 @@ fn write_sm(
         events: Some(lab.place(Place::Events)),
         announce: false,
         once: false,
-        options: sm_options(&args.sm, Some(fabric))?,
+        options: wanted.options.clone(),
     };
     folder::write(&unfinished.place(Place::SmConfig), &serde_json::to_vec_pretty(&config)?)?;
     folder::write(&unfinished.place(Place::SmLock), b"")
@@ -250,12 +302,15 @@ fn agent_records(fabric: &Fabric, per_agent: usize, first_port: u16) -> Vec<Agen
         .collect()
 }
 
-fn sm_place(fabric: &Fabric, place: PortRef, per_agent: usize, args: &UpArgs) -> SmPlace {
+fn sm_place(fabric: &Fabric, wanted: &WantedSm, per_agent: usize) -> SmPlace {
     SmPlace {
-        agent: agent_name(place.node.index() / per_agent),
-        node: fabric.node(place.node).guid,
-        port: place.port,
-        smp_routing: args.sm.smp_routing,
+        agent: agent_name(wanted.at.node.index() / per_agent),
+        node: fabric.node(wanted.at.node).guid,
+        port: wanted.at.port,
+        smp_routing: match wanted.options.smp_routing {
+            weft_sm::SmpRouting::Directed => SmpRouting::Directed,
+            weft_sm::SmpRouting::Lid => SmpRouting::Lid,
+        },
     }
 }
 

@@ -5,16 +5,15 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde::Serialize;
 use weft_topology::{Fabric, NodeIndex, PortRef};
-use weft_umad::lock::ProcessLock;
 
 use super::seconds;
 use crate::cli::UpArgs;
 use crate::failure::Failure;
-use crate::lab::launch::{Goal, Launcher};
-use crate::lab::progress::{Phase, Phases};
-use crate::lab::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
-use crate::lab::teardown::{clear_dead, clear_unfinished};
-use crate::lab::{Base, LabFolder, Place, plan, process};
+use crate::lab::launch::Launcher;
+use crate::lab::plan::Wanted;
+use crate::lab::process;
+use crate::lab::progress::Phase;
+use crate::lab::start::{self, goal};
 use crate::output::{StdoutClosed, Table, print, print_json};
 use crate::{sm_process, topology_file};
 
@@ -22,54 +21,30 @@ use crate::{sm_process, topology_file};
 const DEFAULT_NAME: &str = "default";
 
 pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
-    let start = Instant::now();
+    let begun = Instant::now();
     process::raise_file_limit();
     let fabric = topology_file::load(&args.file)?;
     let sm_at = if args.no_sm { None } else { Some(sm_place(&fabric, args)?) };
     if let (Some(path), true) = (&args.guid2lid, sm_at.is_some()) {
         sm_process::load_guid2lid(path)?; // The manager reads it again, but by then everything has started.
     }
-    let base = Base::locate();
-    let name = name.unwrap_or(DEFAULT_NAME);
-    clear_unfinished(&base)?;
-    refuse_running(&base, name)?;
-    // From here on an interrupt must not end this process before it has cleared up.
-    let interrupt = Signals::watch(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
-    let unfinished = Folder(Some(base.begin(name)?));
-    let lock = ProcessLock::take(&unfinished.folder().place(Place::UpLock))?;
-    let (record, claim) = plan::write(&base, unfinished.folder(), &fabric, sm_at, args)?;
-    let Some(lab) = unfinished.settle(&base)? else {
-        return Err(already_running(name).into());
-    };
-    let sm_at = sm_at.map(|place| place.node);
-    let goal = goal(&fabric, sm_at, args);
-    let phases: &[Phase] = if args.no_sm { &Phase::ALL[..2] } else { &Phase::ALL };
-    let phases = Phases::begin(start, phases);
-    let mut launcher = match Launcher::new(&lab, &record, goal, interrupt, phases) {
-        Ok(launcher) => launcher,
-        Err(error) => {
-            lab.remove()?;
-            return Err(error);
+    let wanted = Wanted::by_up(&fabric, sm_at, args)?;
+    let goal = goal(&fabric, sm_at.map(|place| place.node), Duration::from_secs(args.patience));
+    start::with(name.unwrap_or(DEFAULT_NAME), &wanted, goal, begun, |mut launcher| {
+        summarise_and_stay(&mut launcher, &fabric, sm_at.map(|place| place.node), args)?;
+        if !args.foreground {
+            launcher.release();
         }
-    };
-    // What goes wrong from here on, the launcher's end clears up.
-    bring_up(&mut launcher, &fabric, sm_at, args)?;
-    drop(claim);
-    if !args.foreground {
-        launcher.release();
-    }
-    drop(lock);
-    Ok(())
+        Ok(())
+    })
 }
 
-fn bring_up(
+fn summarise_and_stay(
     launcher: &mut Launcher<'_>,
     fabric: &Fabric,
     sm_at: Option<NodeIndex>,
     args: &UpArgs,
 ) -> anyhow::Result<()> {
-    launcher.bring_up()?;
-    launcher.phases().end();
     match summarise(launcher, fabric, sm_at, args.json) {
         // Nobody reads the summary: the laboratory runs all the same.
         Err(error) if error.is::<StdoutClosed>() => {}
@@ -80,50 +55,6 @@ fn bring_up(
         launcher.stay()?;
     }
     Ok(())
-}
-
-/// A folder of a laboratory that is not finished: it goes when this does.
-struct Folder(Option<LabFolder>);
-
-impl Folder {
-    fn folder(&self) -> &LabFolder {
-        self.0.as_ref().expect("it is there until it is settled")
-    }
-
-    fn settle(mut self, base: &Base) -> anyhow::Result<Option<LabFolder>> {
-        let settled = self.folder().clone().settle(base)?;
-        if settled.is_some() {
-            self.0 = None;
-        }
-        Ok(settled)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if let Some(folder) = &self.0 {
-            // Whatever made us give up has been reported; a folder that stays is found by `down --all`.
-            let _ = folder.remove();
-        }
-    }
-}
-
-/// A laboratory of that name that is alive is an error; the leftovers of a dead one are cleared.
-fn refuse_running(base: &Base, name: &str) -> anyhow::Result<()> {
-    let lab = base.lab(name)?;
-    if !lab.exists()? {
-        return Ok(());
-    }
-    if !clear_dead(&lab)? {
-        return Err(already_running(name).into());
-    }
-    crate::output::say(&format!("cleared what a crashed laboratory `{name}` left behind"));
-    Ok(())
-}
-
-fn already_running(name: &str) -> Failure {
-    Failure::new(format!("a laboratory `{name}` is already running"))
-        .hint(format!("take it down with `weft down --lab {name}`, or give this one a name with --lab"))
 }
 
 /// Where the subnet manager sits.
@@ -139,16 +70,6 @@ fn sm_place(fabric: &Fabric, args: &UpArgs) -> anyhow::Result<PortRef> {
     }
     let place = fabric.attach_place();
     place.with_context(|| format!("{} has no node for a subnet manager", args.file.display()))
-}
-
-fn goal(fabric: &Fabric, sm_at: Option<NodeIndex>, args: &UpArgs) -> Goal {
-    let pieces = fabric.components();
-    let nodes = sm_at.map(|sm| {
-        let piece = pieces.get(sm.index());
-        pieces.iter().filter(|other| Some(*other) == piece).count() as u64
-    });
-    let cable_ends = fabric.cables().count() as u64 * 2;
-    Goal { nodes, cable_ends, patience: Duration::from_secs(args.patience) }
 }
 
 #[derive(Serialize)]
