@@ -52,6 +52,6 @@ fn experiment_one_resolves() {
     assert_eq!(starts, [0, 13_000, 13_000, 13_000, 36_000, 36_000]);
     assert!(matches!(on.steps[0].action, Action::Host(..)));
     // Two lanes for traffic and one for management make an OperationalVLs of four.
-    assert_eq!(on.management.map(|own| (own.sl, own.lane)), Some((15, 2)));
+    assert_eq!(on.management.map(|own| (own.sl, own.lane)), Some((15, 3)));
     assert_eq!(on.sm.max_op_vls.lanes(), 4);
 }

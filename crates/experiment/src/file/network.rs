@@ -150,12 +150,20 @@ pub(super) fn sm(top: &mut Table<'_>) -> Result<(SmSpec, Option<String>), Wrong>
     let mut table = top.table("sm")?;
     let spec = SmSpec {
         management_lane: table.flag("management_lane", true)?,
-        management_sl: table.number("management_sl", 1..=15)?.unwrap_or(15),
+        repath_on_reroute: table.flag("repath_on_reroute", true)?,
         hoq_life: life(&mut table, "hoq_life_us")?,
         switch_life: life(&mut table, "switch_life_us")?,
         weights: table.numbers("weights", 0..=255)?,
         sweep_interval: table.seconds("sweep_interval")?,
     };
+    if let (true, false, Some(value)) = (spec.management_lane, spec.weights.is_empty(), table.get("weights"))
+    {
+        let wrong = Wrong::new(
+            value.at,
+            "`weights` means nothing where management has a lane of its own: the others are alike",
+        );
+        return Err(wrong.allowed("write `management_lane = false` in [sm] to choose weights"));
+    }
     let at = table.name_of("at", Role::Host)?;
     table.finish()?;
     Ok((spec, at))

@@ -15,38 +15,38 @@ use super::names::Names;
 use crate::file::{Wrong, engine_reads};
 use crate::{Experiment, FlowPlan, ManagementLane, PmMode};
 
-/// A lane's weight where nothing is said: two packets of 2 kB, in 64-byte units.
-const WEIGHT: u8 = 66;
+/// Management's service level, where it has one of its own.
+const MANAGEMENT_SL: u8 = 15;
 /// HOQLife and LifeTimeValue above 19 never end (IBA 14.2.5.4, 18.2.5.4).
 const FOR_EVER: u8 = 20;
 
+/// Management takes the highest lane of the smallest number of lanes that leaves traffic its own.
 pub(super) fn management(experiment: &Experiment) -> Option<ManagementLane> {
-    let lane = ManagementLane { sl: experiment.sm.management_sl, lane: experiment.rates.lanes.min(14) };
-    experiment.sm.management_lane.then_some(lane)
+    let lane = lanes_code(lanes(experiment)).lanes() - 1;
+    experiment.sm.management_lane.then_some(ManagementLane { sl: MANAGEMENT_SL, lane })
 }
 
-/// Lanes in all: those of traffic, and management's.
+/// Lanes that are needed in all: those of traffic, and management's.
 fn lanes(experiment: &Experiment) -> u8 {
-    experiment.rates.lanes
-        + u8::from(management(experiment).is_some_and(|own| own.lane == experiment.rates.lanes))
+    experiment.rates.lanes + u8::from(experiment.sm.management_lane)
 }
 
 pub(super) fn device(experiment: &Experiment) -> DeviceOptions {
     let rates = &experiment.rates;
     let plain = DeviceOptions::default();
-    let entries = lanes(experiment).max(plain.vl_arbitration_low_cap);
+    let vl_cap = lanes_code(lanes(experiment).max(plain.vl_cap.lanes()));
+    let entries = vl_cap.lanes();
+    let mut data = plain.data.clone();
+    data.shaped = rates.shaped;
+    data.dilation = rates.dilation;
+    data.host_limit_mbps = rates.host_limit_mbps;
+    data.buffer_packets = rates.buffer_packets;
     DeviceOptions {
         mtu_cap: rates.mtu,
-        vl_cap: lanes_code(lanes(experiment).max(plain.vl_cap.lanes())),
+        vl_cap,
         vl_arbitration_high_cap: entries,
         vl_arbitration_low_cap: entries,
-        data: DataPathOptions {
-            shaped: rates.shaped,
-            dilation: rates.dilation,
-            host_limit_mbps: rates.host_limit_mbps,
-            buffer_packets: rates.buffer_packets,
-            ..plain.data.clone()
-        },
+        data,
         ..plain
     }
 }
@@ -64,40 +64,34 @@ pub(super) fn stack(experiment: &Experiment) -> StackOptions {
 
 pub(super) fn sm(names: &Names<'_>, experiment: &Experiment) -> Result<weft_sm::Options, Wrong> {
     let (told, rates) = (&experiment.sm, &experiment.rates);
-    let own = management(experiment);
     let chain: Chain = experiment.engine.chain.parse().unwrap_or_default();
     let mut sl2vl = [0; 16];
     for sl in 0..rates.lanes.min(15) {
         sl2vl[usize::from(sl)] = sl;
     }
-    if let Some(own) = own {
-        sl2vl[usize::from(own.sl & 15)] = own.lane;
-    }
-    let weight = |lane: u8| match told.weights.as_slice() {
-        [] => WEIGHT,
-        [all] => *all,
-        each => each.get(usize::from(lane)).copied().unwrap_or(WEIGHT),
-    };
-    let low = (0..rates.lanes).map(|vl| VlWeight { vl, weight: weight(vl) });
-    let high = own.filter(|own| own.lane >= rates.lanes).map(|own| VlWeight { vl: own.lane, weight: WEIGHT });
-    let plain = weft_sm::Options::default();
-    Ok(weft_sm::Options {
+    let mut options = weft_sm::Options {
         routing: engine_options(names, experiment, &chain)?,
         engines: chain,
         max_op_vls: lanes_code(lanes(experiment)),
         mtu_max: rates.mtu,
         qos: true,
         sl2vl,
-        vl_arb_high: high.into_iter().collect(),
-        vl_arb_low: low.collect(),
-        // 255 is no limit (IBA 7.6.9.2).
-        vl_high_limit: if own.is_some() { 255 } else { 0 },
+        management_lane: told.management_lane,
+        repath_on_reroute: told.repath_on_reroute,
         hoq_life: life(told.hoq_life),
         leaf_hoq_life: life(told.hoq_life),
         packet_life_time: life(told.switch_life),
-        sweep_interval_ms: told.sweep_interval.map_or(plain.sweep_interval_ms, Time::as_millis),
-        ..plain
-    })
+        ..weft_sm::Options::default().with_equal_lanes()
+    };
+    options.sweep_interval_ms = told.sweep_interval.map_or(options.sweep_interval_ms, Time::as_millis);
+    let weight = |vl: u8| match told.weights.as_slice() {
+        [all] => *all,
+        each => each.get(usize::from(vl)).copied().unwrap_or_default(),
+    };
+    if !told.weights.is_empty() {
+        options.vl_arb_low = (0..rates.lanes).map(|vl| VlWeight { vl, weight: weight(vl) }).collect();
+    }
+    Ok(options)
 }
 
 /// The smallest code of a time that is no shorter: 4.096 µs times 2 to the code.
