@@ -12,11 +12,14 @@
 //! All times of a file are wall-clock seconds from the moment when the fabric is up, and all rates are Gb/s of fabric
 //! time, as the papers print them.
 
+mod file;
 mod plan;
 mod recording;
+mod resolve;
 mod spec;
 mod verdict;
 
+pub use file::{ExperimentFile, FileError};
 pub use plan::{Action, BeffPart, BeffTag, FlowPlan, ManagementLane, Oracle, Plan, PortPlace, RunId, Step};
 pub use recording::{
     Conservation, Driver, FlowSample, FlowTotal, LaneConservation, Late, Mark, MarkKind, PortSample,
