@@ -6,7 +6,8 @@ use std::sync::Arc;
 use weft_machine::{Machine, Time};
 use weft_routing::{Lids, ServiceLevels};
 use weft_wire::{
-    AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, Notice, PortNum, VirtualLane, trap,
+    AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, Notice, PortNum, ServiceLevel,
+    VirtualLane, trap,
 };
 
 use crate::activate::Activate;
@@ -203,6 +204,12 @@ impl SubnetManager {
             mads_ignored: self.ignored + stats.unmatched + self.sa.counts().ignored,
             ..self.progress
         }
+    }
+
+    /// From the port with this GUID to every other: its GUID, its first LID and the service level that path records
+    /// have, without asking for them. For studies too large to ask.
+    pub fn levels_from(&self, from: Guid) -> Vec<(Guid, Lid, ServiceLevel)> {
+        self.sa.levels_from(from)
     }
 
     /// What subnet administration has done.
