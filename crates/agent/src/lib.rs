@@ -22,6 +22,7 @@ mod core;
 mod journal;
 mod launcher;
 mod log;
+mod metrics;
 mod record;
 mod socket;
 mod tap;
