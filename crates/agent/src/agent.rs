@@ -166,6 +166,7 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     agent.with_core(|core| {
         core.links = Some(links.clone());
         core.recorder.agent("agent-started");
+        core.attach_hosts();
     });
     let scraped = metrics.map(|listener| spawn_local(metrics::serve(agent.clone(), listener)));
     let tasks = vec![

@@ -42,6 +42,10 @@ impl Core {
         for (event, count) in self.counts() {
             events.count(&[("event", &event)], count);
         }
+        let help = "How late machines got what they wanted at a moment; a stall counts for each millisecond of it";
+        let buckets = self.lateness.coarse().map(|(bound, count)| (bound.as_secs_f64(), count));
+        let (count, sum) = (self.lateness.count(), self.lateness.sum().as_secs_f64());
+        page.histogram("weft_agent_wake_up_lateness_seconds", help).spread(&[], buckets, count, sum);
         let (up, total) = self.link_counts();
         for (name, help, value) in [
             ("weft_agent_devices", "Devices that the agent runs", self.devices.len()),

@@ -225,6 +225,11 @@ impl<P> Twins<P> {
         self.ends.get(end.0 as usize).map(|end| end.stats).unwrap_or_default()
     }
 
+    /// How often what must not be lost found no room, at all ends.
+    pub fn overflows(&self) -> u64 {
+        self.ends.iter().map(|end| end.stats.overflows).sum()
+    }
+
     /// Brings the cable up if both ends want it.
     fn raise(&mut self, end: u32) {
         let peer = self.ends[end as usize].peer;

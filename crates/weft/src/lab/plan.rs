@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use weft_agent::{AgentConfig, CableConfig};
 use weft_device::DeviceOptions;
+use weft_host::stack::StackOptions;
 use weft_link::{Authority, CableEnd};
 use weft_machine::Time;
 use weft_topology::{Fabric, NodeIndex, PortRef};
@@ -38,6 +39,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) metrics: Option<u16>,
     /// What every device is made with.
     pub(crate) device: DeviceOptions,
+    /// What the hosts behind adapters are like; none has one without it.
+    pub(crate) hosts: Option<StackOptions>,
     /// Devices per agent.
     pub(crate) pack: Pack,
     /// The first of the UDP ports.
@@ -89,6 +92,7 @@ impl<'a> Wanted<'a> {
             topology: args.file.display().to_string(),
             sm: sm_at.map(sm).transpose()?,
             device,
+            hosts: None,
             pack: args.pack,
             udp_port: args.udp_port,
             link_timeout_ms: args.link_timeout_ms,
@@ -192,6 +196,7 @@ fn write_agents(
             bind: agent.address,
             identity: authority.issue(&guids).context("cannot issue a certificate")?,
             link_timeout_ms: wanted.link_timeout_ms,
+            hosts: wanted.hosts.clone(),
             attach_socket: lab.agent_socket(&agent.name),
             lock_file: lab.agent_lock(&agent.name),
             events_file: Some(lab.place(Place::Events)),
