@@ -11,6 +11,7 @@ use weft_umad::{
 
 use crate::client::Program;
 use crate::core::{Core, Hosted};
+use crate::lateness::Histogram;
 use crate::tap::Tapped;
 use crate::wiring::{Attachment, Jack};
 
@@ -34,8 +35,15 @@ impl Core {
                 Some(totals) => ControlReply::CaptureEnded(totals),
                 None => ControlReply::Failed { reason: "this connection captures nothing".into() },
             },
-            ControlRequest::Host { .. } => ControlReply::Failed { reason: "no host is here yet".into() },
-            ControlRequest::Flows => ControlReply::Flows(Vec::new()),
+            ControlRequest::Host { node, port, command } => match self.host_command(*node, *port, command) {
+                Ok(()) => ControlReply::Done,
+                Err(reason) => ControlReply::Failed { reason },
+            },
+            ControlRequest::Flows => ControlReply::Flows(self.host_flows()),
+            ControlRequest::ResetLateness => {
+                self.lateness = Histogram::new();
+                ControlReply::Done
+            }
             ControlRequest::Shutdown => {
                 self.signals.stop.notify_one();
                 ControlReply::Done
@@ -57,14 +65,17 @@ impl Core {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             devices: self.by_guid.values().map(|device| self.device_status(*device)).collect(),
             counts: self.counts(),
+            lateness: self.lateness.summary(),
         }
     }
 
-    fn counts(&self) -> BTreeMap<String, u64> {
+    pub(crate) fn counts(&self) -> BTreeMap<String, u64> {
         let peers = self.links.as_ref().map(Links::peer_stats).unwrap_or_default();
-        let malformed = self.links.iter().flat_map(|links| links.cables().map(|(link, _)| links.stats(link)));
+        let links = || self.links.iter().flat_map(|links| links.cables().map(|(link, _)| links.stats(link)));
+        let overflows = links().map(|stats| stats.overflows).sum::<u64>() + self.twins.overflows();
         let links = [
-            ("link_frames_malformed", malformed.map(|stats| stats.malformed_frames).sum()),
+            ("link_frames_malformed", links().map(|stats| stats.malformed_frames).sum()),
+            ("link_lanes_overflowed", overflows),
             ("peers_ignored", peers.ignored),
             ("peers_refused", peers.refused),
             ("peers_unfinished", peers.unfinished),

@@ -10,7 +10,6 @@ use crate::Message;
 use crate::capture::{CaptureTotals, Captured, Tap};
 
 /// What a program sends to an agent.
-#[expect(clippy::large_enum_variant, reason = "MADs are nearly all there is; a box each would cost more")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClientMessage {
     /// Attaches this connection to a port; at most once per connection.
@@ -114,6 +113,8 @@ pub enum ControlRequest {
     },
     /// What became of the flows of every host.
     Flows,
+    /// Begin anew to measure how late the agent is ([`AgentStatus::lateness`]).
+    ResetLateness,
     /// Stop in order.
     Shutdown,
 }
@@ -143,6 +144,8 @@ pub enum ControlReply {
 pub struct HostFlows {
     /// The adapter's port.
     pub end: PortEnd,
+    /// The agent's clock, in nanoseconds: the one that the times in the reports are of.
+    pub now_ns: u64,
     /// Its flows.
     pub flows: Vec<FlowReport>,
 }
@@ -161,6 +164,22 @@ pub struct AgentStatus {
     /// What happened to the agent, counted since it began. What it refused or dropped is listed from the start,
     /// other events once they have happened.
     pub counts: BTreeMap<String, u64>,
+    /// How late it does what its devices and hosts want done at a moment, since it began or since
+    /// [`ControlRequest::ResetLateness`].
+    pub lateness: Lateness,
+}
+
+/// How late deadlines were met. A stall counts once for each millisecond of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lateness {
+    /// How many there were.
+    pub count: u64,
+    /// Half of them were not later, in nanoseconds; at most an eighth too much.
+    pub p50_ns: u64,
+    /// 99 of 100 were not later.
+    pub p99_ns: u64,
+    /// The latest.
+    pub max_ns: u64,
 }
 
 /// What an agent tells of one of its devices.

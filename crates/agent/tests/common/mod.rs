@@ -88,6 +88,7 @@ impl Fabric {
                 bind: addresses[index],
                 identity: authority.issue(guids).unwrap(),
                 link_timeout_ms,
+                hosts: None,
                 attach_socket: folder.path().join(format!("attach{index}")),
                 lock_file,
                 events_file: Some(folder.path().join("events")),

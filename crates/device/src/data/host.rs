@@ -250,6 +250,7 @@ impl Device {
             sm_lid: end.info.master_sm_lid,
             sm_sl: end.info.master_sm_sl,
             mtu: 128 << end.info.neighbor_mtu.code().min(5),
+            rate_mbps: if end.state.is_up() { self.data.rates[usize::from(port.0)] } else { 0 },
             reregister: false,
             congestion: None,
         };
