@@ -156,17 +156,23 @@ impl Device {
         if !end.has_lid(packet.slid) {
             packet.slid = end.info.lid;
         }
+        let (in_partition, to_itself) = (end.p_key_index(packet.p_key).is_some(), end.has_lid(packet.dlid));
         packet.vl = self.sl_to_vl.lane(port, port, packet.service_level);
-        let lane = packet.vl.0 & 0xf;
-        self.data.account[usize::from(lane)].injected += 1;
+        self.data.account[usize::from(packet.vl.0 & 0xf)].injected += 1;
         let heading = Heading::from(&packet);
-        if let Err(reason) = self.check_own(port, &heading, end.p_key_index(packet.p_key).is_some()) {
-            self.data.account[usize::from(lane)].drop(reason);
-            let service_level = packet.service_level;
-            self.outputs.push_back(Output::Injected { port, service_level, packets: 1 });
-            return;
+        let outcome = self.check_own(port, &heading, in_partition);
+        let account = &mut self.data.account[usize::from(packet.vl.0 & 0xf)];
+        match outcome {
+            Ok(()) if !to_itself => return self.send_own(at, port, Body::Data(packet), &heading),
+            // The adapter gives back what is for its own port; that takes no time.
+            Ok(()) => {
+                account.to_host += 1;
+                self.outputs.push_back(Output::Accept { port, packet });
+            }
+            Err(reason) => account.drop(reason),
         }
-        self.send_own(at, port, Body::Data(packet), &heading);
+        let service_level = packet.service_level;
+        self.outputs.push_back(Output::Injected { port, service_level, packets: 1 });
     }
 
     /// The device, or a program attached to it, sends a packet from an HCA's port, on the lane that it has.
