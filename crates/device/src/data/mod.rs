@@ -19,6 +19,7 @@ mod arrive;
 mod buffer;
 mod credit;
 mod deadlines;
+mod discard;
 mod host;
 mod lifetime;
 mod output;
@@ -185,11 +186,12 @@ impl Device {
         }
         if let Some((place, _)) = self.data.deadlines.due(due) {
             let ports = self.ports.len();
-            return if place < ports {
-                self.output_due(due, place as u8)
+            if place < ports {
+                self.output_due(due, place as u8);
             } else {
-                self.drained(due, place - ports)
-            };
+                self.drained(due, place - ports);
+            }
+            return;
         }
         if self.data.expiry <= due {
             return self.expire(due);
