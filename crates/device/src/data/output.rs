@@ -48,6 +48,22 @@ pub(super) struct Out {
     pub(super) head_life: u64,
     /// VLStallCount.
     pub(super) stall_count: u8,
+    pub(super) checks: Checks,
+}
+
+/// What every packet is checked against at a port, in one place.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Checks {
+    /// Whether the link is up.
+    pub(super) up: bool,
+    /// Whether partitions are enforced on arrival, and on departure.
+    pub(super) enforces_inbound: bool,
+    pub(super) enforces_outbound: bool,
+    /// Data lanes in use.
+    pub(super) lanes: u8,
+    /// The longest packet that the port takes, and that its neighbour takes, in bytes.
+    pub(super) receive_size_max: usize,
+    pub(super) packet_size_max: usize,
 }
 
 /// One lane of a port's departing side.
@@ -118,6 +134,7 @@ impl Out {
             arbiter,
             head_life: u64::MAX,
             stall_count: 0,
+            checks: Checks::default(),
         }
     }
 
