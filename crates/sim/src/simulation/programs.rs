@@ -177,7 +177,7 @@ impl Simulation {
         }
         if to_device {
             let client = attachment.client(program);
-            self.feed(attachment.port.node, Input::Send { client, mad });
+            self.feed(attachment.port.node, Input::Send { client, mad: Box::new(mad) });
         } else {
             self.tell_program(program, Told::Receive(&mad));
         }
