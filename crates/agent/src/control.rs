@@ -72,7 +72,7 @@ impl Core {
         }
     }
 
-    fn counts(&self) -> BTreeMap<String, u64> {
+    pub(crate) fn counts(&self) -> BTreeMap<String, u64> {
         let peers = self.links.as_ref().map(Links::peer_stats).unwrap_or_default();
         let links = || self.links.iter().flat_map(|links| links.cables().map(|(link, _)| links.stats(link)));
         let overflows = links().map(|stats| stats.overflows).sum::<u64>() + self.twins.overflows();

@@ -187,7 +187,8 @@ impl Core {
 
     /// What became of the flows of every host.
     pub(crate) fn host_flows(&self) -> Vec<HostFlows> {
-        let hosts = self.hosts.hosts.iter();
-        hosts.map(|host| HostFlows { end: host.end, flows: host.stack.reports() }).collect()
+        let now_ns = self.now().as_nanos();
+        let flows = |host: &Host| HostFlows { end: host.end, now_ns, flows: host.stack.reports() };
+        self.hosts.hosts.iter().map(flows).collect()
     }
 }

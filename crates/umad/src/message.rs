@@ -148,6 +148,8 @@ pub enum ControlReply {
 pub struct HostFlows {
     /// The adapter's port.
     pub end: PortEnd,
+    /// The agent's clock, in nanoseconds: the one that the times in the reports are of.
+    pub now_ns: u64,
     /// Its flows.
     pub flows: Vec<FlowReport>,
 }

@@ -1,0 +1,5 @@
+//! What a sweep costs the manager.
+
+fn main() {
+    divan::main();
+}
