@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use weft_device::{DataPathOptions, DeviceOptions};
+use weft_device::DeviceOptions;
 use weft_host::stack::StackOptions;
 use weft_machine::Time;
 use weft_routing::{Chain, EngineOptions};
