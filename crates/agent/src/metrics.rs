@@ -42,7 +42,8 @@ impl Core {
         for (event, count) in self.counts() {
             events.count(&[("event", &event)], count);
         }
-        let help = "How late machines got what they wanted at a moment; a stall counts for each millisecond of it";
+        let help =
+            "How late machines got what they wanted at a moment; a stall counts for each millisecond of it";
         let buckets = self.lateness.coarse().map(|(bound, count)| (bound.as_secs_f64(), count));
         let (count, sum) = (self.lateness.count(), self.lateness.sum().as_secs_f64());
         page.histogram("weft_agent_wake_up_lateness_seconds", help).spread(&[], buckets, count, sum);
@@ -83,28 +84,56 @@ type Shown<T> = (&'static str, &'static str, fn(&T) -> u64);
 
 const LINK_COUNTERS: &[Shown<LinkStats>] = &[
     ("weft_agent_link_sent_packets_total", "Packets given to the cable", |stats| stats.sent_packets),
-    ("weft_agent_link_received_packets_total", "Packets taken from the cable", |stats| stats.received_packets),
-    ("weft_agent_link_dropped_packets_total", "Packets that the cable did not take", |stats| stats.dropped_packets),
-    ("weft_agent_link_sent_credits_total", "Flow control packets given to the cable", |stats| stats.sent_credits),
-    ("weft_agent_link_received_credits_total", "Flow control packets taken from the cable", |stats| stats.received_credits),
-    ("weft_agent_link_overflows_total", "Times a lane was full; each took the link down", |stats| stats.overflows),
-    ("weft_agent_link_overruns_total", "Times the peer sent more than its credit; each took the link down", |stats| stats.overruns),
-    ("weft_agent_link_malformed_frames_total", "Frames that were not what they claimed; each closed the link", |stats| stats.malformed_frames),
-    ("weft_agent_link_refused_peers_total", "Peers refused on this cable, and times a peer refused us", |stats| stats.refused),
+    ("weft_agent_link_received_packets_total", "Packets taken from the cable", |stats| {
+        stats.received_packets
+    }),
+    ("weft_agent_link_dropped_packets_total", "Packets that the cable did not take", |stats| {
+        stats.dropped_packets
+    }),
+    ("weft_agent_link_sent_credits_total", "Flow control packets given to the cable", |stats| {
+        stats.sent_credits
+    }),
+    ("weft_agent_link_received_credits_total", "Flow control packets taken from the cable", |stats| {
+        stats.received_credits
+    }),
+    ("weft_agent_link_overflows_total", "Times a lane was full; each took the link down", |stats| {
+        stats.overflows
+    }),
+    (
+        "weft_agent_link_overruns_total",
+        "Times the peer sent more than its credit; each took the link down",
+        |stats| stats.overruns,
+    ),
+    (
+        "weft_agent_link_malformed_frames_total",
+        "Frames that were not what they claimed; each closed the link",
+        |stats| stats.malformed_frames,
+    ),
+    (
+        "weft_agent_link_refused_peers_total",
+        "Peers refused on this cable, and times a peer refused us",
+        |stats| stats.refused,
+    ),
     ("weft_agent_link_dials_total", "Attempts to dial", |stats| stats.dials),
     ("weft_agent_link_ups_total", "Times the link came up", |stats| stats.ups),
     ("weft_agent_link_downs_total", "Times the link went down", |stats| stats.downs),
 ];
 
 const DEVICE_COUNTERS: &[Shown<Statistics>] = &[
-    ("weft_agent_lft_blocks_written_total", "Blocks of the linear forwarding table written", |stats| stats.lft_writes),
-    ("weft_agent_mft_blocks_written_total", "Blocks of the multicast forwarding table written", |stats| stats.mft_writes),
+    ("weft_agent_lft_blocks_written_total", "Blocks of the linear forwarding table written", |stats| {
+        stats.lft_writes
+    }),
+    ("weft_agent_mft_blocks_written_total", "Blocks of the multicast forwarding table written", |stats| {
+        stats.mft_writes
+    }),
     ("weft_agent_lid_changes_total", "LIDs changed", |stats| stats.lid_changes),
     ("weft_agent_smps_answered_total", "Requests that the SMA answered", |stats| stats.smps_answered),
     ("weft_agent_smp_sets_total", "Requests that the SMA answered which were Sets", |stats| stats.smp_sets),
     ("weft_agent_directed_hops_total", "Directed-route SMPs passed on", |stats| stats.directed_hops),
     ("weft_agent_forwarded_packets_total", "Packets forwarded by the table", |stats| stats.forwarded),
-    ("weft_agent_gmps_answered_total", "Requests on queue pair 1 that the device answered", |stats| stats.gmps_answered),
+    ("weft_agent_gmps_answered_total", "Requests on queue pair 1 that the device answered", |stats| {
+        stats.gmps_answered
+    }),
     ("weft_agent_traps_sent_total", "Traps sent, repetitions included", |stats| stats.traps_sent),
 ];
 
@@ -129,7 +158,8 @@ fn add_devices(page: &mut Page, snapshots: &[(u32, Snapshot)]) {
             family.count(&[("guid", &snapshot.guid.to_string())], read(&snapshot.statistics));
         }
     }
-    let mut drops = page.counter("weft_agent_dropped_packets_total", "Packets that the device dropped, by reason");
+    let mut drops =
+        page.counter("weft_agent_dropped_packets_total", "Packets that the device dropped, by reason");
     for (_, snapshot) in snapshots {
         for reason in DropReason::ALL.iter().copied() {
             let labels = [("guid", snapshot.guid.to_string()), ("reason", reason.to_string())];
@@ -145,7 +175,10 @@ fn add_ports(page: &mut Page, snapshots: &[(u32, Snapshot)]) {
     for (_, snapshot) in snapshots {
         for port in snapshot.ports.iter().filter(|port| port.port.0 != 0) {
             let labels = [("guid", snapshot.guid.to_string()), ("port", port.port.to_string())];
-            states.count(&labels.each_ref().map(|(name, value)| (*name, value.as_str())), port.state.code().into());
+            states.count(
+                &labels.each_ref().map(|(name, value)| (*name, value.as_str())),
+                port.state.code().into(),
+            );
         }
     }
 }

@@ -388,11 +388,7 @@ fn sm_place(fabric: &Fabric, wanted: &WantedSm, per_agent: usize) -> SmPlace {
 }
 
 fn pm_place(fabric: &Fabric, at: PortRef, per_agent: usize) -> PmPlace {
-    PmPlace {
-        agent: agent_name(at.node.index() / per_agent),
-        node: fabric.node(at.node).guid,
-        port: at.port,
-    }
+    PmPlace { agent: agent_name(at.node.index() / per_agent), node: fabric.node(at.node).guid, port: at.port }
 }
 
 #[cfg(test)]

@@ -96,7 +96,8 @@ fn claim_pinned(
             .into());
     }
     if let Some((_, name)) = others.iter().find(|(other, _)| other.overlaps(&block)) {
-        let message = format!("{transport} ports {first} to {} belong to the laboratory `{name}`", block.end - 1);
+        let message =
+            format!("{transport} ports {first} to {} belong to the laboratory `{name}`", block.end - 1);
         return Err(Failure::new(message)
             .hint(format!("leave the port of {option} out, or `weft down --lab {name}` first"))
             .into());

@@ -66,28 +66,76 @@ impl<'a> Port<'a> {
 type Counter = (&'static str, &'static str, fn(&Totals) -> u64);
 
 const COUNTERS: &[Counter] = &[
-    ("transmit_data_bytes_total", "Bytes sent (PortXmitData times 4)", |t| t.port_xmit_data.saturating_mul(4)),
-    ("receive_data_bytes_total", "Bytes received (PortRcvData times 4)", |t| t.port_rcv_data.saturating_mul(4)),
+    ("transmit_data_bytes_total", "Bytes sent (PortXmitData times 4)", |t| {
+        t.port_xmit_data.saturating_mul(4)
+    }),
+    ("receive_data_bytes_total", "Bytes received (PortRcvData times 4)", |t| {
+        t.port_rcv_data.saturating_mul(4)
+    }),
     ("transmit_packets_total", "Packets sent (PortXmitPkts)", |t| t.port_xmit_pkts),
     ("receive_packets_total", "Packets received (PortRcvPkts)", |t| t.port_rcv_pkts),
-    ("unicast_transmit_packets_total", "Packets sent to one receiver (PortUnicastXmitPkts)", |t| t.port_unicast_xmit_pkts),
-    ("unicast_receive_packets_total", "Packets received that were to one receiver (PortUnicastRcvPkts)", |t| t.port_unicast_rcv_pkts),
-    ("multicast_transmit_packets_total", "Packets sent to many receivers (PortMulticastXmitPkts)", |t| t.port_multicast_xmit_pkts),
-    ("multicast_receive_packets_total", "Packets received that were to many receivers (PortMulticastRcvPkts)", |t| t.port_multicast_rcv_pkts),
+    ("unicast_transmit_packets_total", "Packets sent to one receiver (PortUnicastXmitPkts)", |t| {
+        t.port_unicast_xmit_pkts
+    }),
+    (
+        "unicast_receive_packets_total",
+        "Packets received that were to one receiver (PortUnicastRcvPkts)",
+        |t| t.port_unicast_rcv_pkts,
+    ),
+    ("multicast_transmit_packets_total", "Packets sent to many receivers (PortMulticastXmitPkts)", |t| {
+        t.port_multicast_xmit_pkts
+    }),
+    (
+        "multicast_receive_packets_total",
+        "Packets received that were to many receivers (PortMulticastRcvPkts)",
+        |t| t.port_multicast_rcv_pkts,
+    ),
     ("symbol_error_total", "Minor link errors (SymbolErrorCounter)", |t| t.symbol_error_counter),
-    ("link_error_recovery_total", "Times the link recovered by re-training (LinkErrorRecoveryCounter)", |t| t.link_error_recovery_counter),
+    (
+        "link_error_recovery_total",
+        "Times the link recovered by re-training (LinkErrorRecoveryCounter)",
+        |t| t.link_error_recovery_counter,
+    ),
     ("link_downed_total", "Times the link went down (LinkDownedCounter)", |t| t.link_downed_counter),
     ("receive_errors_total", "Packets received with errors (PortRcvErrors)", |t| t.port_rcv_errors),
-    ("receive_remote_physical_errors_total", "Packets received that were marked as bad (PortRcvRemotePhysicalErrors)", |t| t.port_rcv_remote_physical_errors),
-    ("receive_switch_relay_errors_total", "Packets that could not be forwarded (PortRcvSwitchRelayErrors)", |t| t.port_rcv_switch_relay_errors),
+    (
+        "receive_remote_physical_errors_total",
+        "Packets received that were marked as bad (PortRcvRemotePhysicalErrors)",
+        |t| t.port_rcv_remote_physical_errors,
+    ),
+    (
+        "receive_switch_relay_errors_total",
+        "Packets that could not be forwarded (PortRcvSwitchRelayErrors)",
+        |t| t.port_rcv_switch_relay_errors,
+    ),
     ("transmit_discards_total", "Packets dropped on departure (PortXmitDiscards)", |t| t.port_xmit_discards),
-    ("transmit_constraint_errors_total", "Packets not sent because of a constraint (PortXmitConstraintErrors)", |t| t.port_xmit_constraint_errors),
-    ("receive_constraint_errors_total", "Packets not accepted because of a constraint (PortRcvConstraintErrors)", |t| t.port_rcv_constraint_errors),
-    ("local_link_integrity_errors_total", "Times local errors passed their threshold (LocalLinkIntegrityErrors)", |t| t.local_link_integrity_errors),
-    ("excessive_buffer_overrun_errors_total", "Times overruns passed their threshold (ExcessiveBufferOverrunErrors)", |t| t.excessive_buffer_overrun_errors),
+    (
+        "transmit_constraint_errors_total",
+        "Packets not sent because of a constraint (PortXmitConstraintErrors)",
+        |t| t.port_xmit_constraint_errors,
+    ),
+    (
+        "receive_constraint_errors_total",
+        "Packets not accepted because of a constraint (PortRcvConstraintErrors)",
+        |t| t.port_rcv_constraint_errors,
+    ),
+    (
+        "local_link_integrity_errors_total",
+        "Times local errors passed their threshold (LocalLinkIntegrityErrors)",
+        |t| t.local_link_integrity_errors,
+    ),
+    (
+        "excessive_buffer_overrun_errors_total",
+        "Times overruns passed their threshold (ExcessiveBufferOverrunErrors)",
+        |t| t.excessive_buffer_overrun_errors,
+    ),
     ("vl15_dropped_total", "SMPs dropped for want of space (VL15Dropped)", |t| t.vl15_dropped),
     ("qp1_dropped_total", "GMPs dropped for want of space (QP1Dropped)", |t| t.qp1_dropped),
-    ("transmit_wait_total", "Ticks of 4 ns of fabric time that data waited without being sent (PortXmitWait)", |t| t.port_xmit_wait),
+    (
+        "transmit_wait_total",
+        "Ticks of 4 ns of fabric time that data waited without being sent (PortXmitWait)",
+        |t| t.port_xmit_wait,
+    ),
 ];
 
 /// What the community's exporter shows of switches, or of HCAs.
@@ -110,7 +158,8 @@ fn add_kind(page: &mut Page, kind: &str, ports: &[Port<'_>], snapshot: &Snapshot
             family.add(&port.labels()[..labels], bits as f64 / 8.0);
         }
     }
-    let mut uplinks = page.gauge(&format!("infiniband_{kind}_uplink_info"), "What is at the other end of the cable");
+    let mut uplinks =
+        page.gauge(&format!("infiniband_{kind}_uplink_info"), "What is at the other end of the cable");
     for port in ports {
         let Some(peer) = &port.snapshot.peer else { continue };
         let (guid, lid, number) = (peer.port_guid.to_string(), peer.lid.0.to_string(), peer.port.to_string());
@@ -129,7 +178,11 @@ fn add_kind(page: &mut Page, kind: &str, ports: &[Port<'_>], snapshot: &Snapshot
     }
     let last = snapshot.statistics.sweep_last.as_secs_f64();
     let shown: [(&str, &str, fn(&PortSnapshot) -> bool); 2] = [
-        ("collect_error", "Whether the device's counters could not be read for another reason than silence", |_| false),
+        (
+            "collect_error",
+            "Whether the device's counters could not be read for another reason than silence",
+            |_| false,
+        ),
         ("collect_timeout", "Whether the device does not answer", |port| port.silent),
     ];
     for (name, help, read) in shown {
@@ -152,8 +205,10 @@ fn kind_of(end: &EndSnapshot) -> &'static str {
 
 fn add_lanes(page: &mut Page, ports: &[Port<'_>], dilation: u32) {
     let waited = |lane: usize| ports.iter().any(|port| port.snapshot.lane_waits[lane] > 0);
-    let lanes: Vec<(usize, String)> =
-        (0..16).filter(|lane| *lane < LANES_SHOWN || waited(*lane)).map(|lane| (lane, lane.to_string())).collect();
+    let lanes: Vec<(usize, String)> = (0..16)
+        .filter(|lane| *lane < LANES_SHOWN || waited(*lane))
+        .map(|lane| (lane, lane.to_string()))
+        .collect();
     let help = "Time that data waited on the lane without being sent: its rate is a share of the time";
     let mut family = page.counter("infiniband_vl_transmit_wait_seconds_total", help);
     for port in ports {
@@ -173,12 +228,24 @@ fn wait_seconds(ticks: u64, dilation: u32) -> f64 {
 /// What the last sweep found of every port.
 fn add_rates(page: &mut Page, ports: &[Port<'_>]) {
     let shown: [(&str, &str, fn(&PortSnapshot) -> f64); 6] = [
-        ("transmit_wait_ratio", "Share of the time that data waited without being sent (equation 1)", |port| port.congestion as f64 * TICK_SECONDS),
-        ("transmit_bytes_per_second", "Bandwidth sent, in fabric time (equation 2)", |port| port.xmit_bandwidth as f64),
+        (
+            "transmit_wait_ratio",
+            "Share of the time that data waited without being sent (equation 1)",
+            |port| port.congestion as f64 * TICK_SECONDS,
+        ),
+        ("transmit_bytes_per_second", "Bandwidth sent, in fabric time (equation 2)", |port| {
+            port.xmit_bandwidth as f64
+        }),
         ("receive_bytes_per_second", "Bandwidth received, in fabric time", |port| port.rcv_bandwidth as f64),
-        ("utilisation_ratio", "Bandwidth sent as a share of the link's rate (equation 3)", |port| port.utilisation),
-        ("hot_spot", "Whether the port leads to a host that is a hot spot", |port| f64::from(u8::from(port.hot_spot))),
-        ("contributor", "Whether the port's host is asked to keep to the slow lane", |port| f64::from(u8::from(port.contributor_since.is_some()))),
+        ("utilisation_ratio", "Bandwidth sent as a share of the link's rate (equation 3)", |port| {
+            port.utilisation
+        }),
+        ("hot_spot", "Whether the port leads to a host that is a hot spot", |port| {
+            f64::from(u8::from(port.hot_spot))
+        }),
+        ("contributor", "Whether the port's host is asked to keep to the slow lane", |port| {
+            f64::from(u8::from(port.contributor_since.is_some()))
+        }),
     ];
     for (name, help, read) in shown {
         let mut family = page.gauge(&format!("weft_pm_port_{name}"), help);
@@ -192,19 +259,51 @@ fn add_manager(page: &mut Page, status: &PmStatus) {
     let (snapshot, statistics) = (&status.snapshot, &status.snapshot.statistics);
     let contributors: usize = snapshot.hot_spots.iter().map(|spot| spot.contributors.len()).sum();
     for (name, help, value) in [
-        ("weft_pm_attached", "Whether the performance manager has its port", f64::from(u8::from(status.attached))),
+        (
+            "weft_pm_attached",
+            "Whether the performance manager has its port",
+            f64::from(u8::from(status.attached)),
+        ),
         ("weft_pm_ready", "Whether the fabric is known and swept", f64::from(u8::from(snapshot.ready))),
         ("weft_pm_nodes", "Nodes known", statistics.nodes as f64),
         ("weft_pm_silent_nodes", "Devices that do not answer", statistics.silent_nodes as f64),
         ("weft_pm_ports", "Ports that are swept", statistics.ports as f64),
         ("weft_pm_hot_spots", "Hot spots that there are", snapshot.hot_spots.len() as f64),
-        ("weft_pm_contributors", "Hosts that are asked to keep to the slow lane, once for each hot spot", contributors as f64),
-        ("weft_pm_moves_pending", "Hosts that are yet to be asked to move or to move back", snapshot.moves as f64),
-        ("weft_pm_threshold_ratio", "Share of the time above which a port is congested", status.options.threshold as f64 * TICK_SECONDS),
-        ("weft_pm_dilation_ratio", "Seconds of the laboratory's clock in one of fabric time", f64::from(snapshot.dilation)),
-        ("weft_pm_sweep_interval_seconds", "From the start of one sweep to that of the next", status.options.interval.as_secs_f64()),
-        ("weft_pm_last_sweep_duration_seconds", "How long the last sweep took", statistics.sweep_last.as_secs_f64()),
-        ("weft_pm_longest_sweep_duration_seconds", "How long the longest sweep took", statistics.sweep_longest.as_secs_f64()),
+        (
+            "weft_pm_contributors",
+            "Hosts that are asked to keep to the slow lane, once for each hot spot",
+            contributors as f64,
+        ),
+        (
+            "weft_pm_moves_pending",
+            "Hosts that are yet to be asked to move or to move back",
+            snapshot.moves as f64,
+        ),
+        (
+            "weft_pm_threshold_ratio",
+            "Share of the time above which a port is congested",
+            status.options.threshold as f64 * TICK_SECONDS,
+        ),
+        (
+            "weft_pm_dilation_ratio",
+            "Seconds of the laboratory's clock in one of fabric time",
+            f64::from(snapshot.dilation),
+        ),
+        (
+            "weft_pm_sweep_interval_seconds",
+            "From the start of one sweep to that of the next",
+            status.options.interval.as_secs_f64(),
+        ),
+        (
+            "weft_pm_last_sweep_duration_seconds",
+            "How long the last sweep took",
+            statistics.sweep_last.as_secs_f64(),
+        ),
+        (
+            "weft_pm_longest_sweep_duration_seconds",
+            "How long the longest sweep took",
+            statistics.sweep_longest.as_secs_f64(),
+        ),
     ] {
         page.gauge(name, help).add(&[], value);
     }
@@ -227,13 +326,25 @@ fn add_statistics(page: &mut Page, statistics: &Statistics) {
         ("counters_fallen_total", "Counters found below their last value", statistics.counters_fallen),
         ("fabric_learned_total", "Times that the fabric was learned", statistics.learned),
         ("fabric_not_learned_total", "Times that the fabric could not be learned", statistics.not_learned),
-        ("subscriptions_failed_total", "Subscriptions refused or not answered", statistics.subscriptions_failed),
+        (
+            "subscriptions_failed_total",
+            "Subscriptions refused or not answered",
+            statistics.subscriptions_failed,
+        ),
         ("reports_total", "Reports received from subnet administration", statistics.reports),
         ("hot_spots_found_total", "Hot spots found", statistics.hot_spots_found),
         ("repaths_total", "Repaths that the subnet manager has taken", statistics.repaths),
         ("unpaths_total", "Unpaths that the subnet manager has taken", statistics.unpaths),
-        ("notices_refused_total", "Repaths and unpaths that the subnet manager refused", statistics.notices_refused),
-        ("notices_unanswered_total", "Repaths and unpaths that were not answered", statistics.notices_unanswered),
+        (
+            "notices_refused_total",
+            "Repaths and unpaths that the subnet manager refused",
+            statistics.notices_refused,
+        ),
+        (
+            "notices_unanswered_total",
+            "Repaths and unpaths that were not answered",
+            statistics.notices_unanswered,
+        ),
         ("moves_dropped_total", "Hosts that were not told for want of room", statistics.moves_dropped),
         ("mads_ignored_total", "MADs that are none of the manager's business", statistics.ignored),
     ] {
@@ -245,5 +356,6 @@ fn add_statistics(page: &mut Page, statistics: &Statistics) {
     ] {
         page.counter(&format!("weft_pm_{name}"), help).add(&[], all.as_secs_f64());
     }
-    page.counter("weft_pm_round_trips_total", "Round trips of requests for counters").count(&[], statistics.round_trips);
+    page.counter("weft_pm_round_trips_total", "Round trips of requests for counters")
+        .count(&[], statistics.round_trips);
 }
