@@ -4,6 +4,7 @@ mod bench;
 mod capture;
 mod engine;
 mod ibsim;
+mod lanes;
 mod pm;
 mod routes;
 mod shell;
@@ -18,6 +19,7 @@ pub(crate) use bench::{BenchSmpArgs, BenchUpArgs, BenchVerb};
 pub(crate) use capture::{CaptureArgs, Ring};
 pub(crate) use engine::EngineArgs;
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};
+pub(crate) use lanes::{LaneArgs, PartEnforce};
 pub(crate) use pm::{MeteredProcessArgs, MetricsArgs, PmArgs, TopArgs};
 pub(crate) use routes::{CompareArgs, ComputeArgs, RoutesVerb, RoutingArgs, VerifyArgs};
 pub(crate) use shell::{ShellArgs, SysfsArgs};
@@ -286,6 +288,10 @@ pub(crate) struct SmArgs {
     /// `no_fallback`; `weft routes engines` lists them
     #[arg(long, value_name = "ENGINE,…", default_value = "minhop")]
     pub(crate) engine: String,
+
+    /// What it is told about lanes, lifetimes, partitions and paths
+    #[command(flatten)]
+    pub(crate) lanes: LaneArgs,
 
     /// What the engines are told
     #[command(flatten)]

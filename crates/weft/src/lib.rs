@@ -21,6 +21,7 @@ mod live;
 mod manager;
 mod output;
 mod pm_process;
+mod sm_options;
 mod sm_process;
 mod topology_file;
 mod verbs;

@@ -99,13 +99,87 @@ pub enum What {
     Repeated,
     /// Flows that ended in error.
     Broken,
-    /// A value of a latency and bandwidth test; see [`crate::BeffPart`].
+    /// A value of a latency and bandwidth test.
     Beff {
         /// The test.
         name: String,
-        /// The value, `random_ring_bandwidth` for example.
-        value: String,
+        /// Which of its values.
+        value: BeffValue,
     },
+}
+
+impl What {
+    /// The flows, patterns and mixes that it names.
+    pub fn flows(&self) -> Vec<&str> {
+        match self {
+            Self::Throughput { flows, .. } | Self::PerHost { flows, .. } => {
+                flows.iter().map(String::as_str).collect()
+            }
+            Self::Ratio { flow, to, .. } => vec![flow, to],
+            Self::Moved { flow, .. }
+            | Self::MovedBack { flow, .. }
+            | Self::Moves { flow }
+            | Self::Pause { flow }
+            | Self::Latency { flow }
+            | Self::Recovery { flow, .. } => vec![flow],
+            Self::Wait { .. } | Self::Repeated | Self::Broken | Self::Beff { .. } => Vec::new(),
+        }
+    }
+}
+
+/// The values of a latency and bandwidth test, as HPCC's b_eff prints them. Latencies are half of a round trip, in
+/// microseconds of fabric time; bandwidths are of bodies, in MB/s of fabric time, and a ring's are of one host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum BeffValue {
+    PingPongLatencyMin,
+    PingPongLatencyAvg,
+    PingPongLatencyMax,
+    NaturalRingLatency,
+    RandomRingLatency,
+    PingPongBandwidthMin,
+    PingPongBandwidthAvg,
+    PingPongBandwidthMax,
+    NaturalRingBandwidth,
+    RandomRingBandwidth,
+}
+
+impl BeffValue {
+    /// All, in the order of b_eff's table.
+    pub const ALL: [Self; 10] = [
+        Self::PingPongLatencyMin,
+        Self::PingPongLatencyAvg,
+        Self::PingPongLatencyMax,
+        Self::NaturalRingLatency,
+        Self::RandomRingLatency,
+        Self::PingPongBandwidthMin,
+        Self::PingPongBandwidthAvg,
+        Self::PingPongBandwidthMax,
+        Self::NaturalRingBandwidth,
+        Self::RandomRingBandwidth,
+    ];
+
+    /// Whether it is a time rather than a bandwidth.
+    pub fn is_latency(self) -> bool {
+        self <= Self::RandomRingLatency
+    }
+
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PingPongLatencyMin => "ping_pong_latency_min",
+            Self::PingPongLatencyAvg => "ping_pong_latency_avg",
+            Self::PingPongLatencyMax => "ping_pong_latency_max",
+            Self::NaturalRingLatency => "natural_ring_latency",
+            Self::RandomRingLatency => "random_ring_latency",
+            Self::PingPongBandwidthMin => "ping_pong_bandwidth_min",
+            Self::PingPongBandwidthAvg => "ping_pong_bandwidth_avg",
+            Self::PingPongBandwidthMax => "ping_pong_bandwidth_max",
+            Self::NaturalRingBandwidth => "natural_ring_bandwidth",
+            Self::RandomRingBandwidth => "random_ring_bandwidth",
+        }
+    }
 }
 
 /// What a value must be.

@@ -4,9 +4,11 @@ mod expect;
 mod network;
 mod traffic;
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
-pub use expect::{Bound, Expect, Figure, FigureKind, Gain, Paper, What, When};
+pub use expect::{BeffValue, Bound, Expect, Figure, FigureKind, Gain, Paper, What, When};
 pub use network::{
     Attach, CongestionSpec, EngineSpec, FabricSpec, HostsSpec, PmMode, PmSpec, Rates, Shape, SmSpec,
 };
@@ -65,8 +67,10 @@ pub struct Experiment {
     pub faults: Vec<FaultSpec>,
     /// From one sample to the next.
     pub sample_interval: Time,
-    /// Ports whose counters are sampled, `node/port`.
+    /// Ports whose counters are sampled, `node/port` or the name of a link.
     pub ports: Vec<String>,
+    /// Cables with names: by name, one of their ends.
+    pub links: BTreeMap<String, String>,
     /// What is expected, with the papers' numbers.
     pub expects: Vec<Expect>,
     /// What is expected of one variant against another.

@@ -78,6 +78,19 @@ pub struct Rates {
     pub lanes: u8,
 }
 
+impl Rates {
+    /// The largest payload, in bytes.
+    pub fn mtu_bytes(&self) -> u16 {
+        match self.mtu {
+            Mtu::Bytes256 => 256,
+            Mtu::Bytes512 => 512,
+            Mtu::Bytes1024 => 1024,
+            Mtu::Bytes4096 => 4096,
+            _ => 2048,
+        }
+    }
+}
+
 /// Who routes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EngineSpec {
@@ -100,13 +113,14 @@ pub struct EngineSpec {
 pub struct SmSpec {
     /// Whether management's datagrams have a service level and a lane of their own.
     pub management_lane: bool,
-    /// That service level.
-    pub management_sl: u8,
+    /// Whether hosts are told of other paths after another routing: host-side reconfiguration.
+    pub repath_on_reroute: bool,
     /// How long a packet may head its queue at a switch's port, in fabric time; none is for ever.
     pub hoq_life: Option<Time>,
     /// How long a packet may stay in a switch, in fabric time; none is for ever.
     pub switch_life: Option<Time>,
-    /// The weight of each data lane in the low-priority table, in 64-byte units; one value serves all.
+    /// The weight of each data lane in the low-priority table, in 64-byte units; one value serves all. All alike, and as
+    /// the manager has them, where this is empty.
     pub weights: Vec<u8>,
     /// From one light sweep to the next; none is never.
     pub sweep_interval: Option<Time>,

@@ -17,12 +17,12 @@ use super::folder::{self, Base, LabFolder, Place};
 use super::launch::{PM, SM};
 use super::ports::{self, Claim, Transport};
 use super::record::{AgentRecord, DeviceRecord, LabRecord, MANAGER_PORTS, PmPlace, SmPlace};
-use crate::cli::{DeviceArgs, IbsimPace, Pack, SmArgs, SmpRouting, UpArgs};
-use crate::engine_options::Told;
+use crate::cli::{DeviceArgs, IbsimPace, Pack, SmpRouting, UpArgs};
 use crate::failure::Failure;
 use crate::ibsim_process::{IbsimConfig, Listen};
 use crate::manager::{self, Seat};
 use crate::pm_process::PmConfig;
+use crate::sm_options::sm_options;
 use crate::sm_process::SmConfig;
 
 /// A laboratory as it is wanted.
@@ -80,7 +80,7 @@ impl<'a> Wanted<'a> {
             let guid2lid = args.guid2lid.as_ref().map(|path| {
                 std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))
             });
-            let options = sm_options(&args.sm, Some(fabric))?;
+            let options = sm_options(&args.sm, Some(fabric), true)?;
             Ok(WantedSm { at, options, guid2lid: guid2lid.transpose()? })
         };
         let device = device_options(&args.devices);
@@ -307,34 +307,6 @@ pub(crate) fn ibsim_config(lab: &LabFolder, listen: Listen, pace: &IbsimPace) ->
         retries: pace.ibsim_retries,
         bound: false,
     }
-}
-
-/// What the command line says, as the subnet manager's options. GUIDs must be `fabric`'s, where it is known.
-pub(crate) fn sm_options(args: &SmArgs, fabric: Option<&Fabric>) -> anyhow::Result<weft_sm::Options> {
-    if args.routing.vm_weights.is_some() {
-        return Err(Failure::bad_input(
-            "--vm-weights is for LIDs of virtual machines, and the subnet manager gives none",
-        )
-        .hint("`weft routes compute --vms COUNT` routes virtual machines")
-        .into());
-    }
-    let told = Told::load(fabric, &args.routing)?;
-    Ok(weft_sm::Options {
-        engines: told.chain(&args.engine)?,
-        routing: told.options,
-        lmc: args.lmc,
-        max_wire_smps: args.max_wire_smps,
-        timeout_ms: args.timeout_ms,
-        retries: args.retries,
-        smp_routing: match args.smp_routing {
-            SmpRouting::Directed => weft_sm::SmpRouting::Directed,
-            SmpRouting::Lid => weft_sm::SmpRouting::Lid,
-        },
-        sweep_interval_ms: args.sweep_interval_ms,
-        one_sweep_per_cable: args.one_sweep_per_cable,
-        qos: args.qos.unwrap_or(true),
-        ..weft_sm::Options::default()
-    })
 }
 
 /// Runs an agent until it is told to stop. What goes wrong before that, the launcher is told.
