@@ -20,9 +20,9 @@ impl Clock {
     }
 }
 
-/// When each device wants to be woken, the earliest first.
+/// When each machine wants to be woken, the earliest first.
 ///
-/// The heap may hold moments that a device has since revised; `current` tells which hold.
+/// The heap may hold moments that a machine has since revised; `current` tells which hold.
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
     current: Vec<Option<Time>>,
@@ -30,29 +30,30 @@ pub(crate) struct Deadlines {
 }
 
 impl Deadlines {
-    pub(crate) fn new(devices: usize) -> Self {
-        Self { current: vec![None; devices], heap: BinaryHeap::new() }
+    pub(crate) fn new(machines: usize) -> Self {
+        Self { current: vec![None; machines], heap: BinaryHeap::new() }
     }
 
-    /// Notes what a device's `poll_timeout` says.
+    /// Notes what a machine's `poll_timeout` says; gives what it said before, if that was something else.
     #[inline]
-    pub(crate) fn set(&mut self, device: usize, deadline: Option<Time>) {
-        if self.current[device] == deadline {
-            return;
+    pub(crate) fn set(&mut self, machine: usize, deadline: Option<Time>) -> Option<Time> {
+        if self.current[machine] == deadline {
+            return None;
         }
-        self.current[device] = deadline;
+        let before = std::mem::replace(&mut self.current[machine], deadline);
         if let Some(deadline) = deadline {
-            self.heap.push(Reverse((deadline, device)));
+            self.heap.push(Reverse((deadline, machine)));
             if self.heap.len() > 64 + 4 * self.current.len() {
                 self.rebuild();
             }
         }
+        before
     }
 
     /// The earliest deadline.
     pub(crate) fn earliest(&mut self) -> Option<Time> {
-        while let Some(Reverse((deadline, device))) = self.heap.peek().copied() {
-            if self.current[device] == Some(deadline) {
+        while let Some(Reverse((deadline, machine))) = self.heap.peek().copied() {
+            if self.current[machine] == Some(deadline) {
                 return Some(deadline);
             }
             self.heap.pop();
@@ -60,19 +61,19 @@ impl Deadlines {
         None
     }
 
-    /// A device whose deadline has come; its deadline is forgotten.
-    pub(crate) fn due(&mut self, now: Time) -> Option<usize> {
+    /// A machine whose deadline has come, and the deadline, which is forgotten.
+    pub(crate) fn due(&mut self, now: Time) -> Option<(usize, Time)> {
         if self.earliest()? > now {
             return None;
         }
-        let Reverse((_, device)) = self.heap.pop()?;
-        self.current[device] = None;
-        Some(device)
+        let Reverse((deadline, machine)) = self.heap.pop()?;
+        self.current[machine] = None;
+        Some((machine, deadline))
     }
 
     fn rebuild(&mut self) {
-        let devices = self.current.iter().enumerate();
-        self.heap = devices.filter_map(|(device, at)| at.map(|at| Reverse((at, device)))).collect();
+        let machines = self.current.iter().enumerate();
+        self.heap = machines.filter_map(|(machine, at)| at.map(|at| Reverse((at, machine)))).collect();
     }
 }
 
@@ -87,8 +88,8 @@ mod tests {
         deadlines.set(1, Some(Time::from_nanos(10)));
         deadlines.set(2, Some(Time::from_nanos(20)));
         assert_eq!(deadlines.due(Time::from_nanos(9)), None);
-        assert_eq!(deadlines.due(Time::from_nanos(25)), Some(1));
-        assert_eq!(deadlines.due(Time::from_nanos(25)), Some(2));
+        assert_eq!(deadlines.due(Time::from_nanos(25)), Some((1, Time::from_nanos(10))));
+        assert_eq!(deadlines.due(Time::from_nanos(25)), Some((2, Time::from_nanos(20))));
         assert_eq!(deadlines.due(Time::from_nanos(25)), None);
         assert_eq!(deadlines.earliest(), Some(Time::from_nanos(30)));
     }
@@ -97,7 +98,8 @@ mod tests {
     fn a_revised_deadline_replaces_the_one_before() {
         let mut deadlines = Deadlines::new(1);
         deadlines.set(0, Some(Time::from_nanos(10)));
-        deadlines.set(0, Some(Time::from_nanos(50)));
+        assert_eq!(deadlines.set(0, Some(Time::from_nanos(50))), Some(Time::from_nanos(10)));
+        assert_eq!(deadlines.set(0, Some(Time::from_nanos(50))), None, "nothing is revised");
         assert_eq!(deadlines.due(Time::from_nanos(20)), None);
         deadlines.set(0, None);
         assert_eq!(deadlines.due(Time::from_nanos(60)), None);

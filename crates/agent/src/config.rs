@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use weft_device::DeviceConfig;
+use weft_host::stack::StackOptions;
 use weft_link::{CableEnd, Identity};
 use weft_wire::Guid;
 
@@ -32,6 +33,9 @@ pub struct AgentConfig {
     /// a word is noticed when between a half and the whole of this has passed.
     #[serde(default = "link_timeout_ms")]
     pub link_timeout_ms: u64,
+    /// What the hosts behind the ports of its adapters are like; there are none without it.
+    #[serde(default)]
+    pub hosts: Option<StackOptions>,
     /// The Unix socket where programs attach.
     pub attach_socket: PathBuf,
     /// An existing file that the agent holds locked as long as it lives.
@@ -42,6 +46,9 @@ pub struct AgentConfig {
     /// The launcher's socket. When it is absent or closes, the agent goes on alone.
     #[serde(default)]
     pub launch_socket: Option<PathBuf>,
+    /// Where it serves `/metrics` for Prometheus; nowhere without it.
+    #[serde(default)]
+    pub metrics: Option<SocketAddr>,
 }
 
 fn link_timeout_ms() -> u64 {

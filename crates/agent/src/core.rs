@@ -4,35 +4,40 @@
 //!   link events ──┐                       ┌─▶ links.send / twins.send
 //!   programs    ──┼─▶ device machines ────┼─▶ programs
 //!   alarm       ──┤   (feed, then drain)  ├─▶ record
-//!   twins.poll  ──┘                       └─▶ cables plugged and unplugged
+//!   twins.poll  ──┘       ▲     │         └─▶ cables plugged and unplugged
+//!                         └──── hosts
 //! ```
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::sync::Notify;
 use weft_device::{ClientId, Device, DeviceConfig, Event, Input, Output};
-use weft_host::mad;
-use weft_link::{Alarm, CableEnd, LinkEvent, Links, SendOutcome, TwinEvent, Twins};
+use weft_host::{mad, stack};
+use weft_link::{Alarm, Links, SendOutcome, Twins};
 use weft_machine::{Machine, Time};
 use weft_umad::user_mad::CaAttributes;
 use weft_umad::{Attached, ServerMessage};
-use weft_wire::{AddressedMad, Guid, LinkParameters, Packet, PortNum, Registration, VirtualLane};
+use weft_wire::{AddressedMad, Guid, PortNum, Registration};
 
+use crate::cables::Frame;
 use crate::client::{Program, Queued};
 use crate::clock::{Clock, Deadlines};
 use crate::config::AgentConfig;
+use crate::hosts::Hosts;
+use crate::lateness::Histogram;
 use crate::record::{Recorder, Who};
-use crate::tap::{Direction, Taps};
+use crate::tap::Taps;
 use crate::user::{IssmFiles, OpenPorts, ca_attributes};
-use crate::wiring::{Attachment, Place, Wiring};
+use crate::wiring::{Place, Wiring};
 
 /// In-process packets handled before the reactor has its turn again.
 const TURN_PACKETS: usize = 256;
 /// In-process packets handled at one reading of the clock.
 const CLOCK_PACKETS: usize = 16;
+/// What a device wants done before others have their turn: a device and its host could go on for ever.
+const DRAIN_OUTPUTS: usize = 4096;
 
 /// What the agent's tasks wait for.
 #[derive(Debug, Default)]
@@ -78,12 +83,17 @@ pub(crate) struct Core {
     pub(crate) by_guid: BTreeMap<Guid, usize>,
     pub(crate) wiring: Wiring,
     pub(crate) links: Option<Links>,
-    pub(crate) twins: Twins<Packet>,
+    pub(crate) twins: Twins<Frame>,
     pub(crate) recorder: Recorder,
     pub(crate) signals: Rc<Signals>,
     pub(crate) taps: Taps,
     clock: Clock,
+    /// Of the devices, and behind them of the hosts.
     deadlines: Deadlines,
+    pub(crate) lateness: Histogram,
+    pub(crate) hosts: Hosts,
+    /// Devices with something left to be done.
+    undrained: Vec<usize>,
     alarm: Rc<Alarm>,
     armed: Option<Time>,
     programs: BTreeMap<ClientId, (Rc<Program>, usize)>,
@@ -98,11 +108,12 @@ pub(crate) struct Core {
 impl Core {
     pub(crate) fn new(
         config: &AgentConfig,
-        (wiring, twins): (Wiring, Twins<Packet>),
+        (wiring, twins): (Wiring, Twins<Frame>),
         recorder: Recorder,
         (signals, alarm): (Rc<Signals>, Rc<Alarm>),
     ) -> Self {
         let devices = &config.devices;
+        let hosts = Hosts::new(config);
         let by_guid = devices.iter().enumerate().map(|(index, device)| (device.guid, index)).collect();
         Self {
             name: config.name.clone(),
@@ -115,7 +126,10 @@ impl Core {
             signals,
             taps: Taps::new(),
             clock: Clock::start(),
-            deadlines: Deadlines::new(devices.len()),
+            deadlines: Deadlines::new(devices.len() + hosts.count()),
+            lateness: Histogram::new(),
+            hosts,
+            undrained: Vec::new(),
             alarm,
             armed: None,
             programs: BTreeMap::new(),
@@ -139,7 +153,10 @@ impl Core {
             }
             debug_assert!(batch < TURN_PACKETS);
         }
-        if !self.twins.is_idle() {
+        for device in std::mem::take(&mut self.undrained) {
+            self.drain(device, self.clock.now());
+        }
+        if !self.twins.is_idle() || !self.undrained.is_empty() {
             self.signals.work.notify_one();
         }
         for program in self.to_flush.drain(..) {
@@ -169,88 +186,30 @@ impl Core {
     pub(crate) fn wake_devices(&mut self) {
         self.armed = None;
         let now = self.clock.now();
-        while let Some(device) = self.deadlines.due(now) {
-            self.devices[device].machine.handle_timeout(now);
-            self.drain(device, now);
+        while let Some((index, deadline)) = self.deadlines.due(now) {
+            self.lateness.record(now.saturating_sub(deadline));
+            match index.checked_sub(self.devices.len()) {
+                Some(host) => self.wake_host(now, host),
+                None => {
+                    self.devices[index].machine.handle_timeout(now);
+                    self.drain(index, now);
+                }
+            }
         }
         self.wake_layers(now);
     }
 
+    /// Notes when a machine wants to be woken, and how late it was that its last wish was met with an input.
+    #[inline]
+    pub(crate) fn set_deadline(&mut self, machine: usize, deadline: Option<Time>, now: Time) {
+        let replaced = self.deadlines.set(machine, deadline);
+        if let Some(met) = replaced.filter(|met| *met <= now) {
+            self.lateness.record(now.saturating_sub(met));
+        }
+    }
+
     pub(crate) fn now(&self) -> Time {
         self.clock.now()
-    }
-
-    /// A cable to another agent has something to tell.
-    pub(crate) fn link_event(&mut self, event: LinkEvent) {
-        let now = self.clock.now();
-        match event {
-            LinkEvent::Received { link, lane, packet } => {
-                let Some(place) = self.wiring.link_place(link) else { return };
-                // A copy for the tap, if there is one; the packet itself is taken apart.
-                let tapped = self.taps.is_active().then(|| packet.clone());
-                let error =
-                    |physical| (Input::ReceiveError { port: place.port, physical }, Direction::Damaged);
-                let (input, direction) = match Packet::parse(Vec::from(packet)) {
-                    Ok(packet) if packet.vl() == lane => {
-                        (Input::Receive { port: place.port, packet }, Direction::Received)
-                    }
-                    Ok(_) => error(false),
-                    Err(refusal) => error(refusal.is_physical()),
-                };
-                if let Some(bytes) = tapped {
-                    self.tap(place, direction, &bytes);
-                }
-                self.feed(place.device, now, input);
-            }
-            LinkEvent::Up { link, peer } => {
-                let Some(place) = self.wiring.link_place(link) else { return };
-                self.link_up(now, place, peer);
-            }
-            LinkEvent::Down { link, reason } => {
-                let Some(place) = self.wiring.link_place(link) else { return };
-                self.link_down(now, place, &reason);
-            }
-            LinkEvent::Refused { link, address, reason } => {
-                let place = link.and_then(|link| self.wiring.link_place(link));
-                let at = place.and_then(|place| Some((&self.devices.get(place.device)?.who, place.port)));
-                self.recorder.refused(at, link, address, &reason);
-            }
-        }
-    }
-
-    #[inline]
-    fn twin_event(&mut self, now: Time, event: TwinEvent<Packet>) {
-        match event {
-            TwinEvent::Received { end, packet } => {
-                let Some(place) = self.wiring.twin_place(end) else { return };
-                if self.taps.is_active() {
-                    self.tap(place, Direction::Received, packet.bytes());
-                }
-                self.feed(place.device, now, Input::Receive { port: place.port, packet });
-            }
-            TwinEvent::Up { end, peer } => {
-                let Some(place) = self.wiring.twin_place(end) else { return };
-                self.link_up(now, place, peer);
-            }
-            TwinEvent::Down { end, reason } => {
-                let Some(place) = self.wiring.twin_place(end) else { return };
-                self.link_down(now, place, &reason);
-            }
-        }
-    }
-
-    fn link_up(&mut self, now: Time, place: Place, peer: LinkParameters) {
-        let jack = self.wiring.jack(place.device, place.port);
-        self.recorder.link_up(&self.devices[place.device].who, place.port, jack.peer);
-        self.signals.links.notify_one();
-        self.feed(place.device, now, Input::LinkUp { port: place.port, peer });
-    }
-
-    fn link_down(&mut self, now: Time, place: Place, reason: &weft_link::DownReason) {
-        let jack = self.wiring.jack(place.device, place.port);
-        self.recorder.link_down(&self.devices[place.device].who, place.port, jack.peer, reason);
-        self.signals.links.notify_one();
-        self.feed(place.device, now, Input::LinkDown { port: place.port });
     }
 
     /// Gives a device one input now and does what it then wants done.
@@ -260,64 +219,72 @@ impl Core {
 
     /// Gives a device one input and does what it then wants done.
     #[inline]
-    fn feed(&mut self, device: usize, now: Time, input: Input) {
+    pub(crate) fn feed(&mut self, device: usize, now: Time, input: Input) {
         self.devices[device].machine.handle_input(now, input);
         self.drain(device, now);
     }
 
     #[inline]
     pub(crate) fn drain(&mut self, device: usize, now: Time) {
-        while let Some(output) = self.devices[device].machine.poll_output() {
-            match output {
-                Output::Transmit { port, packet } => {
-                    if let SendOutcome::Dropped(_) = self.transmit(device, port, packet) {
-                        self.devices[device].machine.handle_input(now, Input::TransmitDropped { port });
-                    }
-                }
-                // The data path comes here.
-                Output::TransmitData { .. }
-                | Output::Credit { .. }
-                | Output::Injected { .. }
-                | Output::Accept { .. }
-                | Output::HostPort { .. } => {}
-                Output::Deliver { client, mad } if self.open_ports.has(client) => {
-                    self.layer_hears(now, client, device, mad::Input::Receive(mad));
-                }
-                Output::Deliver { client, mad } => self.deliver(client, &ServerMessage::Receive(mad)),
-                Output::Registered { client, key, outcome } => {
-                    let claimed = mad::Input::Claimed { agent: mad::AgentId(key), granted: outcome.is_ok() };
-                    self.layer_hears(now, client, device, claimed);
-                }
-                Output::PortChanged { client, up } => {
-                    self.deliver(client, &ServerMessage::PortChanged { up });
-                }
-                Output::SetLink { port, enabled, parameters } => {
-                    self.set_link(Place { device, port }, enabled, parameters);
-                }
-                Output::Event(event) => self.device_event(device, &event),
+        for done in 0.. {
+            if done == DRAIN_OUTPUTS {
+                self.undrained.push(device);
+                break;
             }
+            let Some(output) = self.devices[device].machine.poll_output() else { break };
+            self.output(device, now, output);
         }
-        self.deadlines.set(device, self.devices[device].machine.poll_timeout());
+        let deadline = self.devices[device].machine.poll_timeout();
+        self.set_deadline(device, deadline, now);
     }
 
     #[inline]
-    fn transmit(&mut self, device: usize, port: PortNum, packet: Packet) -> SendOutcome {
-        if self.taps.is_active() {
-            return self.transmit_tapped(Place { device, port }, packet);
+    fn output(&mut self, device: usize, now: Time, output: Output) {
+        match output {
+            Output::Transmit { port, packet } => self.send(device, now, port, Frame::Packet(packet)),
+            Output::TransmitData { port, packet } => self.send(device, now, port, Frame::Data(packet)),
+            Output::Credit { port, flow_control } => {
+                // Without a link nobody counts credits.
+                let _ = self.transmit(device, port, Frame::Credit(flow_control));
+            }
+            Output::Accept { port, packet } => {
+                self.port_host_hears(now, device, port, stack::Input::Accept(packet));
+            }
+            Output::Injected { port, service_level, packets } => {
+                self.port_host_hears(now, device, port, stack::Input::Injected { service_level, packets });
+            }
+            Output::HostPort { port, facts } => {
+                self.port_host_hears(now, device, port, stack::Input::Port(*facts));
+            }
+            Output::Deliver { client, mad } => self.deliver_mad(now, device, client, *mad),
+            Output::Registered { client, key, outcome } => {
+                let claimed = mad::Input::Claimed { agent: mad::AgentId(key), granted: outcome.is_ok() };
+                self.layer_hears(now, client, device, claimed);
+            }
+            Output::PortChanged { client, up } => {
+                self.deliver(client, &ServerMessage::PortChanged { up });
+            }
+            Output::SetLink { port, enabled, parameters } => {
+                self.set_link(Place { device, port }, enabled, parameters);
+            }
+            Output::Event(event) => self.device_event(device, &event),
         }
-        self.hand_over(device, port, packet)
     }
 
     #[inline]
-    pub(crate) fn hand_over(&mut self, device: usize, port: PortNum, packet: Packet) -> SendOutcome {
-        let no_cable = SendOutcome::Dropped(weft_link::DropReason::LinkDown);
-        match (self.wiring.jack(device, port).attachment, &self.links) {
-            (Attachment::Twin(end), _) => self.twins.send(end, packet),
-            (Attachment::Link(link), Some(links)) => {
-                let lane: VirtualLane = packet.vl();
-                links.send(link, lane, Bytes::from(packet.into_bytes()))
-            }
-            _ => no_cable,
+    fn send(&mut self, device: usize, now: Time, port: PortNum, frame: Frame) {
+        if let SendOutcome::Dropped(_) = self.transmit(device, port, frame) {
+            self.devices[device].machine.handle_input(now, Input::TransmitDropped { port });
+        }
+    }
+
+    fn deliver_mad(&mut self, now: Time, device: usize, client: ClientId, mad: AddressedMad) {
+        if let Some(host) = self.hosts.of_client(client) {
+            self.host_hears(now, host, stack::Input::Receive(mad));
+        } else if self.open_ports.has(client) {
+            self.layer_hears(now, client, device, mad::Input::Receive(mad));
+        } else {
+            self.deliver(client, &ServerMessage::Receive(mad));
         }
     }
 
@@ -325,6 +292,10 @@ impl Core {
         let hosted = &self.devices[device];
         self.recorder.device(&hosted.who, event);
         match event {
+            Event::CreditOverrun { port, .. } => {
+                let port = *port;
+                self.disconnect(Place { device, port });
+            }
             Event::ClientAttached { client, port } => {
                 let port_guid =
                     hosted.port_guids.get(usize::from(port.0)).copied().unwrap_or(hosted.who.guid);
@@ -333,6 +304,9 @@ impl Core {
                 self.deliver(*client, &ServerMessage::Attached(attached));
             }
             Event::ClientRefused { client, .. } if self.open_ports.has(*client) => self.user_refused(*client),
+            Event::ClientRefused { client, .. } if self.hosts.of_client(*client).is_some() => {
+                self.hosts.of_client(*client).into_iter().for_each(|host| self.host_refused(host));
+            }
             Event::ClientRefused { client, reason } => {
                 let reason = format!("{reason:?}");
                 self.deliver(*client, &ServerMessage::Refused { reason });
@@ -397,8 +371,10 @@ impl Core {
             let client = ClientId(self.next_client);
             self.next_client = self.next_client.wrapping_add(1).max(1);
             // The last number is the device's own.
-            let taken =
-                self.programs.contains_key(&client) || self.open_ports.has(client) || self.issm.has(client);
+            let taken = self.programs.contains_key(&client)
+                || self.open_ports.has(client)
+                || self.issm.has(client)
+                || self.hosts.of_client(client).is_some();
             if client.0 != u16::MAX && !taken {
                 return Some(client);
             }
@@ -413,7 +389,7 @@ impl Core {
             return self.refuse(program, "this connection is not attached to a port".into());
         };
         let now = self.clock.now();
-        self.feed(device, now, Input::Send { client, mad });
+        self.feed(device, now, Input::Send { client, mad: Box::new(mad) });
     }
 
     /// A program's connection has ended.
@@ -432,54 +408,5 @@ impl Core {
     pub(crate) fn program_count(&self, device: usize) -> usize {
         let programs = self.programs.values().filter(|(_, at)| *at == device).count();
         programs + self.open_ports.count(device)
-    }
-
-    fn set_link(&mut self, place: Place, enabled: bool, parameters: LinkParameters) {
-        let Some(jack) = self.wiring.jack_mut(place) else { return };
-        jack.enabled = enabled;
-        match (jack.attachment, &self.links) {
-            (Attachment::Link(link), Some(links)) => links.set_parameters(link, parameters),
-            (Attachment::Twin(end), _) => self.twins.set_parameters(end, parameters),
-            _ => {}
-        }
-        self.apply_jack(place);
-    }
-
-    /// Plugs a cable in or out at one of the agent's ports.
-    pub(crate) fn set_cable(&mut self, end: CableEnd, plugged: bool) -> Result<(), String> {
-        let device =
-            self.by_guid.get(&end.guid).copied().ok_or_else(|| format!("node {} is not here", end.guid))?;
-        let place = Place { device, port: end.port };
-        match self.wiring.jack_mut(place) {
-            Some(jack) if jack.attachment != Attachment::None => jack.plugged = plugged,
-            _ => return Err(format!("no cable at {end}")),
-        }
-        self.apply_jack(place);
-        Ok(())
-    }
-
-    /// A link may be up when its cable is plugged in and its port allows it.
-    fn apply_jack(&mut self, place: Place) {
-        let jack = self.wiring.jack(place.device, place.port);
-        let enabled = jack.plugged && jack.enabled;
-        match (jack.attachment, &self.links) {
-            (Attachment::Link(link), Some(links)) => links.set_enabled(link, enabled),
-            (Attachment::Twin(end), _) => self.twins.set_enabled(end, enabled),
-            _ => {}
-        }
-    }
-
-    /// Lets the cables come up.
-    pub(crate) fn start_dialling(&mut self) {
-        self.twins.start();
-        if let Some(links) = &self.links {
-            links.start_dialling();
-        }
-    }
-
-    /// How many cabled ports have a link, and how many there are.
-    pub(crate) fn link_counts(&self) -> (usize, usize) {
-        let outside = self.links.as_ref().map_or(0, Links::up_count);
-        (outside + 2 * self.twins.up_count(), self.wiring.cabled_count())
     }
 }

@@ -9,13 +9,16 @@ use std::net::SocketAddr;
 use serde_json::Value;
 use tracing::{debug, info, trace, warn};
 use weft_device::Event;
+use weft_host::stack;
 use weft_link::{CableEnd, DownReason, LinkIndex, RefusalReason};
 use weft_wire::{Guid, PortNum, PortState};
 
 use crate::journal::Journal;
 
 /// What an operator looks for even when it has not happened.
-const COUNTED_FROM_THE_START: [&str; 8] = [
+const COUNTED_FROM_THE_START: [&str; 10] = [
+    "credit_overruns",
+    "hosts_refused",
     "program_frames_malformed",
     "program_mads_dropped",
     "programs_paused",
@@ -141,6 +144,10 @@ impl Recorder {
                     self.line("m-key-violation", who, Some(*port), &[("count", count.into())]);
                 }
             }
+            Event::CreditOverrun { port, lane } => {
+                warn!(%node, %port, %lane, "the other end of a cable sent more than its credit");
+                self.line("credit-overrun", who, Some(*port), &[("lane", lane.0.into())]);
+            }
             Event::ClientAttached { client, port } => {
                 debug!(%node, %client, %port, "program attached");
                 self.count("client_attached");
@@ -158,6 +165,15 @@ impl Recorder {
                 self.count("other");
             }
         }
+    }
+
+    /// A host's event.
+    pub(crate) fn host(&mut self, who: &Who, port: PortNum, event: &stack::Event) {
+        debug!(node = %who.description, %port, ?event, "host event");
+        self.count(match event {
+            stack::Event::Refused { .. } => "host_commands_refused",
+            _ => "host_events",
+        });
     }
 
     /// A link came up.

@@ -10,6 +10,7 @@ use weft_link::SendOutcome;
 use weft_umad::{CaptureTotals, Captured, PortEnd, ServerMessage, Tap};
 use weft_wire::Packet;
 
+use crate::cables::Frame;
 use crate::client::Program;
 use crate::core::Core;
 use crate::record::Who;
@@ -151,14 +152,23 @@ impl Taps {
 }
 
 impl Core {
-    /// Hands a packet to its cable and shows it to those who listen, if it went.
-    pub(crate) fn transmit_tapped(&mut self, place: Place, packet: Packet) -> SendOutcome {
-        let wanted = self.taps.wants(place, Direction::Sent).then(|| packet.bytes().to_vec());
-        let outcome = self.hand_over(place.device, place.port, packet);
-        if let (Some(bytes), SendOutcome::Sent | SendOutcome::Queued) = (wanted, outcome) {
+    /// Hands a frame to its cable and shows it to those who listen, if it went.
+    pub(crate) fn transmit_tapped(&mut self, place: Place, frame: Frame) -> SendOutcome {
+        let bytes = self.taps.wants(place, Direction::Sent).then(|| bytes(&frame)).flatten();
+        let outcome = self.hand_over(place.device, place.port, frame);
+        if let (Some(bytes), SendOutcome::Sent | SendOutcome::Queued) = (bytes, outcome) {
             self.tap(place, Direction::Sent, &bytes);
         }
         outcome
+    }
+
+    /// Shows a frame that crosses a cable to those who listen.
+    pub(crate) fn tap_frame(&mut self, place: Place, direction: Direction, frame: &Frame) {
+        if self.taps.wants(place, direction)
+            && let Some(bytes) = bytes(frame)
+        {
+            self.tap(place, direction, &bytes);
+        }
     }
 
     /// Shows a packet that crosses a cable to those who listen.
@@ -167,6 +177,15 @@ impl Core {
         if self.taps.take(place, &hosted.who, direction, packet) {
             self.signals.captured.notify_one();
         }
+    }
+}
+
+/// What a capture has of a frame: all of a packet's bytes, made up where they did not travel. Flow control is no packet.
+fn bytes(frame: &Frame) -> Option<Vec<u8>> {
+    match frame {
+        Frame::Packet(packet) => Some(packet.bytes().to_vec()),
+        Frame::Data(packet) => Some(packet.to_whole().into_bytes()),
+        Frame::Credit(_) => None,
     }
 }
 

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use weft_link::{Cable, CableEnd, LinkIndex, TwinIndex, Twins};
-use weft_wire::{Guid, LinkParameters, Packet, PortNum};
+use weft_wire::{Guid, LinkParameters, PortNum};
 
+use crate::cables::Frame;
 use crate::config::{AgentConfig, CableConfig};
 
 /// Packets that may be on their way to one end of an in-process cable: as many as a link's own queue holds.
 const TWIN_QUEUE_PACKETS: u32 = 1024;
+/// Packets and flow control of its data lanes that may be on their way: more than fifteen lanes' credit allows.
+const TWIN_LANE_FRAMES: u32 = 15 * 4096;
 
 /// A port of one of the agent's devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,12 +58,12 @@ pub(crate) struct Wiring {
 
 impl Wiring {
     /// Lays the cables of a checked configuration; also returns those that leave the agent.
-    pub(crate) fn lay(config: &AgentConfig) -> (Self, Twins<Packet>, Vec<Cable>) {
+    pub(crate) fn lay(config: &AgentConfig) -> (Self, Twins<Frame>, Vec<Cable>) {
         let guids: BTreeMap<Guid, usize> =
             config.devices.iter().enumerate().map(|(index, device)| (device.guid, index)).collect();
         let jacks = config.devices.iter().map(|device| vec![EMPTY; device.ports.len() + 1]).collect();
         let mut wiring = Self { jacks, ..Self::default() };
-        let mut twins = Twins::new(TWIN_QUEUE_PACKETS);
+        let mut twins = Twins::new(TWIN_QUEUE_PACKETS, TWIN_LANE_FRAMES);
         let mut cables = Vec::new();
         let place =
             |end: CableEnd| guids.get(&end.guid).map(|device| Place { device: *device, port: end.port });

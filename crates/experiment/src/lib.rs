@@ -1,1 +1,37 @@
 //! Experiments as files: what they say, and the reports of their runs.
+//!
+//! ```text
+//!   text ──parse──▶ ExperimentFile ──runs──▶ RunId ──plan──▶ Plan ──(a runner)──▶ Recording
+//!                        │  one per choice of variants and seed   │                  │
+//!                        └───────────────────┬────────────────────┴──────────────────┘
+//!                                            ▼
+//!                          judge ──▶ Verdict, report ──▶ Markdown, SVG, CSV, JSON
+//! ```
+//!
+//! Nothing here reads a file or a clock: texts come from the caller, and what is to be written goes back to it.
+//! All times of a file are wall-clock seconds from the moment when the fabric is up, and all rates are Gb/s of fabric
+//! time, as the papers print them.
+
+mod file;
+mod judge;
+mod measure;
+mod plan;
+mod recording;
+mod report;
+mod resolve;
+mod result;
+mod spec;
+pub mod svg;
+mod verdict;
+
+pub use file::{ExperimentFile, FileError};
+pub use judge::judge;
+pub use plan::{Action, BeffPart, BeffTag, FlowPlan, ManagementLane, Oracle, Plan, PortPlace, RunId, Step};
+pub use recording::{
+    Conservation, Driver, FlowSample, FlowTotal, LaneConservation, Late, Mark, MarkKind, PortSample,
+    Recording, Sample,
+};
+pub use report::{GainFinding, Report, index};
+pub use result::{FlowResult, PortResult, RunResult};
+pub use spec::*;
+pub use verdict::{Finding, Outcome, Verdict};

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use weft_wire::{Guid, LinkParameters, PortNum, VirtualLane};
+use weft_wire::{DataPacket, FlowControl, Guid, LinkParameters, PortNum, VirtualLane};
 
 use crate::reason::{DownReason, RefusalReason};
 
@@ -74,6 +74,20 @@ pub enum LinkEvent {
         /// The packet's bytes, unchecked.
         packet: Bytes,
     },
+    /// A packet whose body is a length came in. Its lane is the one it came on.
+    ReceivedData {
+        /// The link.
+        link: LinkIndex,
+        /// The packet.
+        packet: DataPacket,
+    },
+    /// The other end tells of its buffer, in order with the packets of the lane it tells of.
+    Credit {
+        /// The link.
+        link: LinkIndex,
+        /// What it tells.
+        flow_control: FlowControl,
+    },
     /// A peer was refused, or refused us.
     Refused {
         /// The link, where it is known.
@@ -93,7 +107,8 @@ pub trait Handler {
     fn on_event(&self, event: LinkEvent);
 }
 
-/// What became of a packet that was handed to a link.
+/// What became of a packet that was handed to a link. Dropped by a data lane that is full, it takes the link down: the
+/// lane is lossless, and both ends would count its credits differently from then on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum SendOutcome {
@@ -138,6 +153,14 @@ pub struct Stats {
     pub received_packets: u64,
     /// Packets dropped on sending.
     pub dropped_packets: u64,
+    /// Flow control packets handed to QUIC or the link's queue.
+    pub sent_credits: u64,
+    /// Flow control packets taken from QUIC.
+    pub received_credits: u64,
+    /// Times a data lane was full; each took the link down.
+    pub overflows: u64,
+    /// Times the peer sent more than its credit; each took the link down.
+    pub overruns: u64,
     /// Frames that were not what they claimed; each closed the link.
     pub malformed_frames: u64,
     /// Peers refused on this link, and times a peer refused us.

@@ -12,7 +12,7 @@ use crate::cable::CableEnd;
 use crate::reason::RefusalReason;
 
 /// The version of the link protocol spoken here.
-pub(crate) const VERSION: u16 = 1;
+pub(crate) const VERSION: u16 = 2;
 
 /// No control frame's body is longer.
 pub(crate) const BODY_BYTES_MAX: usize = 512;
@@ -148,7 +148,7 @@ mod tests {
     fn the_bytes_of_a_hello_stay_what_they_are() {
         let frame = encode(&hello());
         // Version, length; then: hello, "x", end 1:2, end 3:4, incarnation 5, three empty masks.
-        assert_eq!(frame, [1, 0, 11, 0, 0, 1, b'x', 1, 2, 3, 4, 5, 0, 0, 0]);
+        assert_eq!(frame, [2, 0, 11, 0, 0, 1, b'x', 1, 2, 3, 4, 5, 0, 0, 0]);
         let recorded = include_bytes!("../../../fuzz/corpus/link/hello");
         assert!(matches!(decode_body(&recorded[4..]), Ok(Control::Hello(_))));
     }
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn headers_are_bounded() {
-        assert_eq!(decode_header([2, 0, 0, 0]), Err(RefusalReason::Version(2)));
-        assert_eq!(decode_header([1, 0, 255, 255]), Err(RefusalReason::Oversized(65535)));
+        assert_eq!(decode_header([1, 0, 0, 0]), Err(RefusalReason::Version(1)));
+        assert_eq!(decode_header([2, 0, 255, 255]), Err(RefusalReason::Oversized(65535)));
     }
 }

@@ -1,10 +1,9 @@
 //! The decoders of what peers send, for the fuzzer: bytes in, no panic out.
 
-use bytes::Bytes;
 use weft_wire::VirtualLane;
 
 use crate::codec;
-use crate::lanes::{FrameDecoder, Malformed};
+use crate::lanes::{Frame, FrameDecoder, Malformed, stream_of};
 
 /// A control frame: what is decoded is encoded so that it decodes to the same again.
 pub fn control(bytes: &[u8]) {
@@ -16,28 +15,32 @@ pub fn control(bytes: &[u8]) {
     }
 }
 
-/// A data lane's stream: the same packets wherever it is cut.
+/// A data lane's stream: the same frames wherever it is cut, and they are written so that they read the same again.
 pub fn lane(bytes: &[u8]) {
     let (head, tail) = bytes.split_at(bytes.len() / 3);
-    assert_eq!(packets(&[bytes]), packets(&[head, tail]));
+    let read = frames(&[bytes]);
+    assert_eq!(read, frames(&[head, tail]));
+    if let (Some(lane), read, _) = read {
+        assert_eq!(frames(&[&stream_of(lane, &read)]), (Some(lane), read, None));
+    }
 }
 
-fn packets(pieces: &[&[u8]]) -> (Option<VirtualLane>, Vec<Bytes>, Option<Malformed>) {
+fn frames(pieces: &[&[u8]]) -> (Option<VirtualLane>, Vec<Frame>, Option<Malformed>) {
     let mut decoder = FrameDecoder::default();
-    let (mut lane, mut packets) = (None, Vec::new());
+    let (mut lane, mut frames) = (None, Vec::new());
     for piece in pieces {
         decoder.push(piece);
         match decoder.lane() {
             Ok(found) => lane = found,
-            Err(malformed) => return (lane, packets, Some(malformed)),
+            Err(malformed) => return (lane, frames, Some(malformed)),
         }
-        while lane.is_some() {
-            match decoder.packet() {
-                Ok(Some(packet)) => packets.push(packet),
+        loop {
+            match decoder.frame() {
+                Ok(Some(frame)) => frames.push(frame),
                 Ok(None) => break,
-                Err(malformed) => return (lane, packets, Some(malformed)),
+                Err(malformed) => return (lane, frames, Some(malformed)),
             }
         }
     }
-    (lane, packets, None)
+    (lane, frames, None)
 }

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! [`Links`] holds an agent's end of all its cables to other agents: one UDP socket, one QUIC connection per
-//! cable. Events go to a [`Handler`] that is called from the reading task itself. [`Twins`] is the same for cables
+//! cable. A lane's stream carries packets, packets whose body is a length, and the lane's flow control, all in order.
+//! Events go to a [`Handler`] that is called from the reading task itself. [`Twins`] is the same for cables
 //! whose two ends live in one process. Nothing here knows what a packet means: it is handed over, in order where
 //! its lane is ordered, or dropped and counted.
 //!

@@ -8,14 +8,14 @@ use std::rc::Rc;
 use bytes::Bytes;
 use quinn::{ClientConfig, Connection, Endpoint, SendDatagramError};
 use tokio::sync::Notify;
-use weft_wire::{LinkParameters, VirtualLane};
+use weft_wire::{DataPacket, FlowControl, LinkParameters, VirtualLane};
 
 use crate::cable::{
     Cable, CableEnd, DropReason, Handler, LinkEvent, LinkIndex, PeerStats, SendOutcome, Stats,
 };
 use crate::codec::Hello;
 use crate::identity::Identity;
-use crate::lanes::{self, LaneQueue, PACKET_BYTES_MAX};
+use crate::lanes::{self, Frame, LaneQueue, PACKET_BYTES_MAX};
 use crate::reason::{CloseCode, DownReason};
 use crate::transport::{self, BindError};
 use crate::{accept, dial};
@@ -34,8 +34,9 @@ pub struct LinkConfig {
     pub jitter_seed: u64,
     /// How many management packets wait, beyond QUIC's own buffer, before one is dropped.
     pub vl15_queue_packets: usize,
-    /// How many packets of a data lane wait before one is dropped.
-    pub lane_queue_packets: usize,
+    /// How many frames of a data lane wait at most; one more takes the link down. A peer's credit is less than 2048
+    /// blocks (IBA 7.9.4) and no packet is shorter than one, so that credits bind first.
+    pub lane_queue_frames: usize,
     /// QUIC's own buffer for management packets.
     pub datagram_send_bytes: usize,
     /// The size of UDP payloads. 1400 passes 1500-byte networks with a tunnel in between.
@@ -51,7 +52,7 @@ impl LinkConfig {
             incarnation,
             jitter_seed: incarnation,
             vl15_queue_packets: 1024,
-            lane_queue_packets: 1024,
+            lane_queue_frames: 4096,
             datagram_send_bytes: 256 << 10,
             udp_payload_bytes: 1400,
         }
@@ -146,20 +147,49 @@ impl Links {
     ///
     /// Lane 15 goes as one unreliable datagram, other lanes on their ordered streams.
     pub fn send(&self, link: LinkIndex, lane: VirtualLane, packet: Bytes) -> SendOutcome {
+        self.hand_over(link, lane, Frame::Packet(packet))
+    }
+
+    /// Hands over one packet whose body is a length, on its own lane.
+    pub fn send_data(&self, link: LinkIndex, packet: DataPacket) -> SendOutcome {
+        self.hand_over(link, packet.vl, Frame::Data(packet))
+    }
+
+    /// Hands over what a lane's buffer has room for, in order with the lane's packets.
+    pub fn send_credit(&self, link: LinkIndex, flow_control: FlowControl) -> SendOutcome {
+        self.hand_over(link, flow_control.vl, Frame::Credit(flow_control))
+    }
+
+    fn hand_over(&self, link: LinkIndex, lane: VirtualLane, frame: Frame) -> SendOutcome {
         let Some(slot) = self.inner.slots.get(link.0) else {
             return SendOutcome::Dropped(DropReason::NoSuchLane);
         };
-        let live = slot.live.borrow();
-        let outcome = match live.as_ref() {
+        let is_packet = frame.is_packet();
+        let outcome = match slot.live.borrow().as_ref() {
             None => SendOutcome::Dropped(DropReason::LinkDown),
-            Some(live) if lane == VirtualLane::MANAGEMENT => live.send_datagram(packet, &self.inner.config),
-            Some(live) => live.send_on_lane(lane, packet, &self.inner.config),
+            Some(live) => live.send(lane, frame, &self.inner.config),
         };
-        slot.count(|stats| match outcome {
-            SendOutcome::Dropped(_) => stats.dropped_packets += 1,
-            _ => stats.sent_packets += 1,
+        slot.count(|stats| match (outcome, is_packet) {
+            (SendOutcome::Dropped(_), true) => stats.dropped_packets += 1,
+            (SendOutcome::Dropped(_), false) => {}
+            (_, true) => stats.sent_packets += 1,
+            (_, false) => stats.sent_credits += 1,
         });
+        if outcome == SendOutcome::Dropped(DropReason::QueueFull) && lane != VirtualLane::MANAGEMENT {
+            slot.count(|stats| stats.overflows += 1);
+            slot.close(CloseCode::Overflow, DownReason::Overflow);
+        }
         outcome
+    }
+
+    /// Takes a link down whose peer has sent more than its credit. It may come up again, with credits that begin anew.
+    ///
+    /// The `Down` event follows from the link's own task, not from within this call.
+    pub fn overrun(&self, link: LinkIndex) {
+        if let Some(slot) = self.inner.slots.get(link.0) {
+            slot.count(|stats| stats.overruns += 1);
+            slot.close(CloseCode::Overrun, DownReason::Overrun);
+        }
     }
 
     /// Cuts a link or lets it come up again. While cut, the cable is not dialled and its peer is refused.
@@ -379,20 +409,27 @@ impl Live {
         SendOutcome::Queued
     }
 
-    fn send_on_lane(&self, lane: VirtualLane, packet: Bytes, config: &LinkConfig) -> SendOutcome {
+    fn send(&self, lane: VirtualLane, frame: Frame, config: &LinkConfig) -> SendOutcome {
+        match frame {
+            Frame::Packet(packet) if lane == VirtualLane::MANAGEMENT => self.send_datagram(packet, config),
+            frame => self.send_on_lane(lane, &frame, config),
+        }
+    }
+
+    fn send_on_lane(&self, lane: VirtualLane, frame: &Frame, config: &LinkConfig) -> SendOutcome {
         if lane.0 >= lanes::LANES {
             return SendOutcome::Dropped(DropReason::NoSuchLane);
         }
-        if packet.len() > PACKET_BYTES_MAX {
+        if matches!(frame, Frame::Packet(packet) if packet.len() > PACKET_BYTES_MAX) {
             return SendOutcome::Dropped(DropReason::TooLong);
         }
         let mut lanes = self.lanes.borrow_mut();
         let queue = lanes.entry(lane.0).or_insert_with(|| {
-            let queue = Rc::new(LaneQueue::default());
-            tokio::task::spawn_local(lanes::write(self.connection.clone(), lane.0, queue.clone()));
+            let queue = Rc::new(LaneQueue::new(lane.0));
+            tokio::task::spawn_local(lanes::write(self.connection.clone(), queue.clone()));
             queue
         });
-        match queue.push(packet, config.lane_queue_packets) {
+        match queue.push(frame, config.lane_queue_frames) {
             true => SendOutcome::Queued,
             false => SendOutcome::Dropped(DropReason::QueueFull),
         }

@@ -16,6 +16,8 @@ pub(crate) enum CloseCode {
     Superseded = 2,
     Malformed = 3,
     Refused = 4,
+    Overrun = 5,
+    Overflow = 6,
 }
 
 impl CloseCode {
@@ -47,6 +49,10 @@ pub enum DownReason {
     SecondConnection,
     /// The other end sent frames that are none.
     Malformed,
+    /// The other end sent more than its credit.
+    Overrun,
+    /// This end could not hand over a packet of a lossless lane.
+    Overflow,
     /// The other end closed the link, in its own words.
     ClosedByPeer(String),
     /// QUIC itself failed.
@@ -89,6 +95,8 @@ impl fmt::Display for DownReason {
             Self::NewIncarnation => f.write_str("a new process of the other agent has dialled"),
             Self::SecondConnection => f.write_str("replaced by a second connection"),
             Self::Malformed => f.write_str("malformed frames from the other end"),
+            Self::Overrun => f.write_str("more than its credit from the other end"),
+            Self::Overflow => f.write_str("a lossless lane found no room"),
             Self::ClosedByPeer(text) => write!(f, "closed by the other end: {text}"),
             Self::Transport(text) => write!(f, "QUIC failed: {text}"),
         }

@@ -8,7 +8,7 @@ use weft_wire::VirtualLane;
 
 use crate::cable::{LinkEvent, LinkIndex};
 use crate::codec::Hello;
-use crate::lanes;
+use crate::lanes::{self, Frame};
 use crate::links::Inner;
 use crate::reason::{CloseCode, DownReason, RefusalReason};
 
@@ -56,19 +56,29 @@ impl Inner {
     ) -> ConnectionError {
         loop {
             match connection.read_datagram().await {
-                Ok(packet) => self.deliver(link, generation, VirtualLane::MANAGEMENT, packet),
+                Ok(packet) => {
+                    self.deliver(link, generation, VirtualLane::MANAGEMENT, Frame::Packet(packet));
+                }
                 Err(error) => return error,
             }
         }
     }
 
-    /// Hands a packet to the handler unless its connection carries the link no more.
-    fn deliver(&self, link: LinkIndex, generation: u64, lane: VirtualLane, packet: bytes::Bytes) {
+    /// Hands a frame to the handler unless its connection carries the link no more.
+    fn deliver(&self, link: LinkIndex, generation: u64, lane: VirtualLane, frame: Frame) {
         let slot = self.slot(link);
-        if slot.carries(generation) {
-            slot.count(|stats| stats.received_packets += 1);
-            self.emit(LinkEvent::Received { link, lane, packet });
+        if !slot.carries(generation) {
+            return;
         }
+        slot.count(|stats| match frame.is_packet() {
+            true => stats.received_packets += 1,
+            false => stats.received_credits += 1,
+        });
+        self.emit(match frame {
+            Frame::Packet(packet) => LinkEvent::Received { link, lane, packet },
+            Frame::Data(packet) => LinkEvent::ReceivedData { link, packet },
+            Frame::Credit(flow_control) => LinkEvent::Credit { link, flow_control },
+        });
     }
 
     async fn accept_lanes(self: Rc<Self>, link: LinkIndex, generation: u64, connection: Connection) {
@@ -81,7 +91,7 @@ impl Inner {
         let slot = self.slot(link);
         let claim =
             |lane| slot.carries(generation) && slot.live().as_ref().is_some_and(|l| l.claim_lane(lane));
-        let deliver = |lane, packet| self.deliver(link, generation, lane, packet);
+        let deliver = |lane, frame| self.deliver(link, generation, lane, frame);
         if lanes::read(stream, claim, deliver).await.is_err() && slot.carries(generation) {
             slot.count(|stats| stats.malformed_frames += 1);
             slot.close(CloseCode::Malformed, DownReason::Malformed);

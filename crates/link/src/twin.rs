@@ -1,7 +1,8 @@
 //! Cables whose two ends live in one process.
 //!
 //! The same life as a cable over QUIC (up, packets, down, cut), without sockets, tasks or copies: packets wait in
-//! one queue that the agent's loop empties, so that a packet's handling never nests inside another's.
+//! one queue that the agent's loop empties, so that a packet's handling never nests inside another's. What must not be
+//! lost, packets and flow control of data lanes, has a bound of its own, and passing it takes the cable down.
 
 use std::collections::VecDeque;
 
@@ -45,7 +46,8 @@ pub enum TwinEvent<P> {
 pub struct Twins<P> {
     ends: Vec<End>,
     queue: VecDeque<Queued<P>>,
-    queue_packets_max: u32,
+    /// What may be on its way to an end: what may be dropped, and what may not.
+    waiting_max: [u32; 2],
     started: bool,
 }
 
@@ -54,8 +56,8 @@ struct End {
     peer: u32,
     enabled: bool,
     up: bool,
-    /// Packets on their way to this end.
-    waiting: u32,
+    /// What is on its way to this end: what may be dropped, and what may not.
+    waiting: [u32; 2],
     /// Counts the times the cable came up; packets of an earlier life are discarded.
     life: u32,
     parameters: LinkParameters,
@@ -64,15 +66,16 @@ struct End {
 
 #[derive(Debug)]
 enum Queued<P> {
-    Packet { end: u32, life: u32, packet: P },
+    Packet { end: u32, life: u32, kept: bool, packet: P },
     Up { end: u32, peer: LinkParameters },
     Down { end: u32, reason: DownReason },
 }
 
 impl<P> Twins<P> {
-    /// No cables yet; `queue_packets_max` packets may be on their way to each end.
-    pub fn new(queue_packets_max: u32) -> Self {
-        Self { ends: Vec::new(), queue: VecDeque::new(), queue_packets_max, started: false }
+    /// No cables yet. So many of what may be dropped may be on their way to each end, and so many of what may not.
+    pub fn new(droppable_max: u32, kept_max: u32) -> Self {
+        let waiting_max = [droppable_max, kept_max];
+        Self { ends: Vec::new(), queue: VecDeque::new(), waiting_max, started: false }
     }
 
     /// Adds a cable and names its two ends.
@@ -82,7 +85,7 @@ impl<P> Twins<P> {
             peer,
             enabled: true,
             up: false,
-            waiting: 0,
+            waiting: [0; 2],
             life: 0,
             parameters,
             stats: Stats::default(),
@@ -102,9 +105,24 @@ impl<P> Twins<P> {
         }
     }
 
-    /// Hands over one packet.
+    /// Hands over one packet that may be dropped.
     #[inline]
     pub fn send(&mut self, end: TwinIndex, packet: P) -> SendOutcome {
+        self.hand_over(end, false, packet)
+    }
+
+    /// Hands over what must not be dropped: when it finds no room the cable goes down and comes up again.
+    #[inline]
+    pub fn send_kept(&mut self, end: TwinIndex, packet: P) -> SendOutcome {
+        let outcome = self.hand_over(end, true, packet);
+        if outcome == SendOutcome::Dropped(DropReason::QueueFull) {
+            self.ends[end.0 as usize].stats.overflows += 1;
+            self.restart(end, DownReason::Overflow);
+        }
+        outcome
+    }
+
+    fn hand_over(&mut self, end: TwinIndex, kept: bool, packet: P) -> SendOutcome {
         let Some(from) = self.ends.get_mut(end.0 as usize) else {
             return SendOutcome::Dropped(DropReason::NoSuchLane);
         };
@@ -114,15 +132,33 @@ impl<P> Twins<P> {
         }
         let peer = from.peer;
         let to = &mut self.ends[peer as usize];
-        if to.waiting >= self.queue_packets_max {
+        let class = usize::from(kept);
+        if to.waiting[class] >= self.waiting_max[class] {
             self.ends[end.0 as usize].stats.dropped_packets += 1;
             return SendOutcome::Dropped(DropReason::QueueFull);
         }
-        to.waiting += 1;
+        to.waiting[class] += 1;
         let life = to.life;
         self.ends[end.0 as usize].stats.sent_packets += 1;
-        self.queue.push_back(Queued::Packet { end: peer, life, packet });
+        self.queue.push_back(Queued::Packet { end: peer, life, kept, packet });
         SendOutcome::Sent
+    }
+
+    /// Takes a cable down whose other end has sent more than its credit. It comes up again at once, with credits that
+    /// begin anew.
+    pub fn overrun(&mut self, end: TwinIndex) {
+        if self.is_up(end) {
+            self.ends[end.0 as usize].stats.overruns += 1;
+            self.restart(end, DownReason::Overrun);
+        }
+    }
+
+    fn restart(&mut self, end: TwinIndex, reason: DownReason) {
+        let peer = self.ends[end.0 as usize].peer;
+        let told = DownReason::ClosedByPeer(reason.to_string());
+        self.lower(end.0, reason);
+        self.lower(peer, told);
+        self.raise(end.0);
     }
 
     /// The oldest event not yet taken.
@@ -130,12 +166,12 @@ impl<P> Twins<P> {
     pub fn poll(&mut self) -> Option<TwinEvent<P>> {
         loop {
             match self.queue.pop_front()? {
-                Queued::Packet { end, life, packet } => {
+                Queued::Packet { end, life, kept, packet } => {
                     let to = &mut self.ends[end as usize];
                     if to.life != life {
                         continue;
                     }
-                    to.waiting -= 1;
+                    to.waiting[usize::from(kept)] -= 1;
                     if to.up {
                         to.stats.received_packets += 1;
                         return Some(TwinEvent::Received { end: TwinIndex(end), packet });
@@ -189,6 +225,11 @@ impl<P> Twins<P> {
         self.ends.get(end.0 as usize).map(|end| end.stats).unwrap_or_default()
     }
 
+    /// How often what must not be lost found no room, at all ends.
+    pub fn overflows(&self) -> u64 {
+        self.ends.iter().map(|end| end.stats.overflows).sum()
+    }
+
     /// Brings the cable up if both ends want it.
     fn raise(&mut self, end: u32) {
         let peer = self.ends[end as usize].peer;
@@ -200,7 +241,7 @@ impl<P> Twins<P> {
             let state = &mut self.ends[this as usize];
             state.up = true;
             state.life = state.life.wrapping_add(1);
-            state.waiting = 0;
+            state.waiting = [0; 2];
             state.stats.ups += 1;
             self.queue.push_back(Queued::Up { end: this, peer: offered });
         }
@@ -220,7 +261,7 @@ mod tests {
     use super::*;
 
     fn cable(bound: u32) -> (Twins<u32>, TwinIndex, TwinIndex) {
-        let mut twins = Twins::new(bound);
+        let mut twins = Twins::new(bound, bound);
         let (a, b) = twins.connect(LinkParameters::default(), LinkParameters::default());
         twins.start();
         let peer = LinkParameters::default();
@@ -287,5 +328,33 @@ mod tests {
         assert!(matches!(events[0], TwinEvent::Down { .. }) && matches!(events[1], TwinEvent::Down { .. }));
         assert!(matches!(events[2], TwinEvent::Up { .. }) && matches!(events[3], TwinEvent::Up { .. }));
         assert!(matches!(events[4], TwinEvent::Received { packet: 1, .. }));
+    }
+
+    #[test]
+    fn what_must_not_be_lost_takes_the_cable_down_when_it_finds_no_room() {
+        let (mut twins, a, b) = cable(1);
+        assert_eq!(twins.send(a, 0), SendOutcome::Sent);
+        assert_eq!(twins.send_kept(a, 1), SendOutcome::Sent, "it has room of its own");
+        assert_eq!(twins.send_kept(a, 2), SendOutcome::Dropped(DropReason::QueueFull));
+        assert_eq!((twins.stats(a).overflows, twins.stats(a).dropped_packets), (1, 1));
+        assert_eq!(twins.poll(), Some(TwinEvent::Down { end: a, reason: DownReason::Overflow }));
+        assert!(matches!(twins.poll(), Some(TwinEvent::Down { end, .. }) if end == b));
+        assert!(matches!(twins.poll(), Some(TwinEvent::Up { .. })));
+        assert!(matches!(twins.poll(), Some(TwinEvent::Up { .. })));
+        assert_eq!(twins.poll(), None, "nothing of the life before is delivered");
+        assert_eq!(twins.send_kept(a, 3), SendOutcome::Sent);
+        assert_eq!(twins.poll(), Some(TwinEvent::Received { end: b, packet: 3 }));
+    }
+
+    #[test]
+    fn an_overrun_is_counted_and_begins_a_new_life() {
+        let (mut twins, a, b) = cable(4);
+        assert_eq!(twins.send_kept(a, 0), SendOutcome::Sent);
+        twins.overrun(b);
+        assert_eq!((twins.stats(b).overruns, twins.stats(a).overruns), (1, 0));
+        let events: Vec<_> = std::iter::from_fn(|| twins.poll()).collect();
+        assert_eq!(events[0], TwinEvent::Down { end: b, reason: DownReason::Overrun });
+        assert!(matches!(events[1], TwinEvent::Down { end, .. } if end == a));
+        assert_eq!(events.len(), 4, "down and up at both ends, and no packet: {events:?}");
     }
 }

@@ -6,8 +6,8 @@ mod common;
 
 use bytes::Bytes;
 use common::{Agent, HIGH, LINK, LOW, VL15, cable, config, free_address, pair, run};
-use weft_link::{Authority, BindError, DownReason, DropReason, LinkIndex, Links, SendOutcome};
-use weft_wire::VirtualLane;
+use weft_link::{Authority, BindError, DownReason, DropReason, LinkEvent, LinkIndex, Links, SendOutcome};
+use weft_wire::{DataPacket, FlowControl, VirtualLane};
 
 #[test]
 fn packets_pass_both_ways_on_the_management_lane() {
@@ -69,22 +69,84 @@ fn what_finds_no_room_is_dropped_and_counted_and_nothing_else_is() {
     });
 }
 
+fn data(number: u64, vl: u8) -> DataPacket {
+    let opcode = weft_wire::opcode::RC_SEND_ONLY;
+    DataPacket { opcode, sequence: number, payload: 2048, vl: VirtualLane(vl), ..DataPacket::default() }
+}
+
+fn credit(fccl: u16, vl: u8) -> FlowControl {
+    FlowControl { op: 0, fctbs: 7, vl: VirtualLane(vl), fccl }
+}
+
 #[test]
-fn a_data_lane_has_a_bound_too() {
+fn packets_and_flow_control_of_a_lane_stay_in_order() {
     run(async {
-        let (low, _high) = pair(|config| config.lane_queue_packets = 3).await;
-        let send = |lane, length| low.links.send(LINK, VirtualLane(lane), Bytes::from(vec![0; length]));
-        for _ in 0..3 {
-            assert_eq!(send(5, 10), SendOutcome::Queued);
+        let (low, mut high) = pair(|_| {}).await;
+        for number in 0..300 {
+            assert_eq!(low.links.send_data(LINK, data(number, 3)), SendOutcome::Queued);
+            assert_eq!(low.links.send_credit(LINK, credit(number as u16, 3)), SendOutcome::Queued);
+            low.send(VirtualLane(3), &[number as u8; 290]);
         }
-        assert_eq!(send(5, 10), SendOutcome::Dropped(DropReason::QueueFull));
-        assert_eq!(send(6, 10), SendOutcome::Queued, "lanes have bounds of their own");
+        for number in 0..300 {
+            match high.events.next().await {
+                LinkEvent::ReceivedData { packet, .. } => assert_eq!(packet, data(number, 3)),
+                other => panic!("{other:?}"),
+            }
+            match high.events.next().await {
+                LinkEvent::Credit { flow_control, .. } => assert_eq!(flow_control, credit(number as u16, 3)),
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(high.events.packet().await.1[0], number as u8);
+        }
+        let (sent, received) = (low.links.stats(LINK), high.links.stats(LINK));
+        assert_eq!((sent.sent_packets, sent.sent_credits), (600, 300));
+        assert_eq!((received.received_packets, received.received_credits), (600, 300));
+    });
+}
+
+#[test]
+fn a_data_lane_that_finds_no_room_takes_the_link_down() {
+    run(async {
+        let (mut low, mut high) = pair(|config| config.lane_queue_frames = 3).await;
+        let send = |lane, length| low.links.send(LINK, VirtualLane(lane), Bytes::from(vec![0; length]));
         assert_eq!(send(7, 5000), SendOutcome::Dropped(DropReason::TooLong));
         assert_eq!(send(15, 5000), SendOutcome::Dropped(DropReason::TooLong));
         assert_eq!(send(16, 10), SendOutcome::Dropped(DropReason::NoSuchLane));
+        assert_eq!(low.links.send_data(LINK, data(0, 15)), SendOutcome::Dropped(DropReason::NoSuchLane));
         let nowhere = low.links.send(LinkIndex(9), VL15, Bytes::new());
         assert_eq!(nowhere, SendOutcome::Dropped(DropReason::NoSuchLane));
-        assert_eq!(low.links.stats(LINK).dropped_packets, 4);
+        for _ in 0..3 {
+            assert_eq!(send(5, 10), SendOutcome::Queued);
+        }
+        assert_eq!(send(6, 10), SendOutcome::Queued, "lanes have bounds of their own");
+        assert!(low.links.is_up(LINK), "so far nothing was lost");
+        assert_eq!(low.links.send_credit(LINK, credit(1, 5)), SendOutcome::Dropped(DropReason::QueueFull));
+        assert!(!low.links.is_up(LINK));
+        assert_eq!(send(5, 10), SendOutcome::Dropped(DropReason::LinkDown));
+        let stats = low.links.stats(LINK);
+        assert_eq!((stats.overflows, stats.dropped_packets, stats.sent_packets), (1, 5, 4));
+        assert_eq!(low.events.down().await, DownReason::Overflow);
+        // The link's next life begins without anything of the last one.
+        while let LinkEvent::Received { .. } = high.events.next().await {}
+        high.events.up().await;
+        low.events.up().await;
+        low.send(VirtualLane(5), b"anew");
+        assert_eq!(high.events.packet().await, (VirtualLane(5), Bytes::from_static(b"anew")));
+    });
+}
+
+#[test]
+fn a_peer_that_overruns_its_credit_is_disconnected_and_counted() {
+    run(async {
+        let (mut low, mut high) = pair(|_| {}).await;
+        high.links.overrun(LINK);
+        assert!(!high.links.is_up(LINK));
+        assert_eq!(high.events.down().await, DownReason::Overrun);
+        let told = low.events.down().await;
+        assert!(matches!(&told, DownReason::ClosedByPeer(text) if text.contains("credit")), "{told:?}");
+        assert_eq!((high.links.stats(LINK).overruns, low.links.stats(LINK).overruns), (1, 0));
+        low.events.up().await;
+        high.events.up().await;
     });
 }
 

@@ -149,11 +149,11 @@ fn malformed_hellos_are_refused() {
         );
         let identity = authority.issue(&[LOW]).unwrap();
         let hellos: [(&[u8], RefusalReason); 5] = [
-            (&[1, 0, 255, 255, 0], RefusalReason::Oversized(65535)),
+            (&[2, 0, 255, 255, 0], RefusalReason::Oversized(65535)),
             (&[7, 0, 1, 0, 0], RefusalReason::Version(7)),
-            (&[1, 0, 3, 0, 9, 9, 9], RefusalReason::Malformed),
-            (&[1, 0, 1, 0, 1], RefusalReason::Malformed), // Ready, and no hello before it
-            (&[1, 0], RefusalReason::Malformed),          // and then the stream ends
+            (&[2, 0, 3, 0, 9, 9, 9], RefusalReason::Malformed),
+            (&[2, 0, 1, 0, 1], RefusalReason::Malformed), // Ready, and no hello before it
+            (&[2, 0], RefusalReason::Malformed),          // and then the stream ends
         ];
         for (bytes, reason) in hellos {
             let (_endpoint, connection) = intruder(&identity, at).await;
@@ -249,18 +249,26 @@ fn a_lane_stream_that_is_none_closes_the_link() {
         let identity = authority.issue(&[LOW]).unwrap();
         // The bytes of a good hello, recorded from a dialler that found us in place of its peer.
         let hello = recorded_hello(&identity).await;
-        for bytes in [&[15u8][..], &[0, 9, 0, 0], &[0, 0, 255, 255]] {
+        let streams = [
+            &[15u8][..],
+            &[0, 9, 0, 0],
+            &[0, 0, 255, 255],
+            // A data packet that is none, and flow control of another lane.
+            &[0, 1, 4, 0, 1, 2, 3, 4],
+            &[0, 2, 4, 0, 0, 0, 0x30, 0],
+        ];
+        for bytes in streams {
             let (_endpoint, connection) = intruder(&identity, at).await;
             let (mut send, mut receive) = connection.open_bi().await.unwrap();
             send.write_all(&hello).await.unwrap();
             receive.read_exact(&mut [0; 4]).await.unwrap();
-            send.write_all(&[1, 0, 1, 0, 1]).await.unwrap();
+            send.write_all(&[2, 0, 1, 0, 1]).await.unwrap();
             high.events.up().await;
             let mut stream = connection.open_uni().await.unwrap();
             stream.write_all(bytes).await.unwrap();
             assert_eq!(high.events.down().await, DownReason::Malformed);
         }
-        assert_eq!(high.links.stats(LINK).malformed_frames, 3);
+        assert_eq!(high.links.stats(LINK).malformed_frames, 5);
     });
 }
 

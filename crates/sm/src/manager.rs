@@ -1,11 +1,14 @@
 //! The subnet manager itself: what arrives, what is due, what is under way.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use weft_machine::{Machine, Time};
 use weft_routing::{Lids, ServiceLevels};
-use weft_wire::{AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, Notice, PortNum, trap};
+use weft_wire::{
+    AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, Notice, PortNum, ServiceLevel,
+    VirtualLane, trap,
+};
 
 use crate::activate::Activate;
 use crate::agenda::{Agenda, Due};
@@ -15,6 +18,7 @@ use crate::election::Candidate;
 use crate::held::{Held, Memory};
 use crate::learn::Learn;
 use crate::light::Check;
+use crate::partitions::Keys;
 use crate::pipe::{Pipe, Step};
 use crate::program::Program;
 use crate::sa::{Administrator, ReadTables};
@@ -54,6 +58,12 @@ pub struct SubnetManager {
     pub(crate) levels: Option<Arc<ServiceLevels>>,
     /// The operator's mapping of service levels; that of the options is the one in force.
     pub(crate) sl2vl_given: [u8; 16],
+    /// The lane that is management's alone, as it was said last.
+    pub(crate) management: Option<Option<VirtualLane>>,
+    /// Who has which P_Keys; `None` where nobody is told.
+    pub(crate) keys: Option<Arc<Keys>>,
+    /// Ports whose hosts know that they are to subscribe with this manager.
+    pub(crate) reregistered: BTreeSet<Guid>,
     pub(crate) sm_lid: Lid,
     pub(crate) agenda: Agenda,
     pub(crate) sweep: Sweep,
@@ -140,6 +150,9 @@ impl SubnetManager {
             lids: Lids::new(),
             levels: None,
             sl2vl_given: options.sl2vl,
+            management: None,
+            keys: None,
+            reregistered: BTreeSet::new(),
             sm_lid: Lid(0),
             agenda: Agenda::default(),
             sweep: Sweep::default(),
@@ -191,6 +204,12 @@ impl SubnetManager {
             mads_ignored: self.ignored + stats.unmatched + self.sa.counts().ignored,
             ..self.progress
         }
+    }
+
+    /// From the port with this GUID to every other: its GUID, its first LID and the service level that path records
+    /// have, without asking for them. For studies too large to ask.
+    pub fn levels_from(&self, from: Guid) -> Vec<(Guid, Lid, ServiceLevel)> {
+        self.sa.levels_from(from)
     }
 
     /// What subnet administration has done.
@@ -257,6 +276,9 @@ impl SubnetManager {
     /// Moves what the step and the pipe have to say into the outputs.
     fn collect(&mut self) {
         let events = self.doing.events();
+        self.say_all(events);
+        let events = self.sa.take_events();
+        self.progress.repaths += events.len() as u64;
         self.say_all(events);
         while let Some(mad) = self.pipe.poll_output().or_else(|| self.sa.poll_output()) {
             self.outputs.push_back(Output::Send(mad));
@@ -353,6 +375,8 @@ impl SubnetManager {
     fn attach(&mut self, now: Time, own: Own) {
         self.detach(now);
         self.own = Some(own);
+        let partitions = self.options.routing.partitions.as_ref();
+        self.keys = partitions.map(|partitions| Arc::new(Keys::new(partitions, own.port_guid)));
         self.doing = Doing::Idle;
         // A manager that was here before may have left SMPs on the wire.
         self.pipe.doubts.note_everything(now);

@@ -21,6 +21,21 @@ pub enum SmpRouting {
     Lid,
 }
 
+/// On which side switches drop packets with a P_Key that the host has not, as OpenSM's `part_enforce`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PartEnforce {
+    /// Coming from the host and going to it.
+    #[default]
+    Both,
+    /// Coming from the host.
+    In,
+    /// Going to the host.
+    Out,
+    /// Nowhere.
+    Off,
+}
+
 /// One entry of an arbitration table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VlWeight {
@@ -63,8 +78,16 @@ pub struct Options {
     /// Whether SLtoVL mappings and arbitration tables are written; otherwise each port keeps what it has. OpenSM writes
     /// them only when told to.
     pub qos: bool,
+    /// Whether management has a lane of its own: service level 15 then takes the highest data lane that every link has,
+    /// alone, and that lane is served first within a limit; routing has the lanes and levels below, which share what is
+    /// left in equal parts. Ports are told that level as MasterSMSL, so that whoever asks the manager uses it, and
+    /// answers and Reports come back on it. Takes `qos`, and a second lane on every link; where one is missing
+    /// management shares the data's. Stands before `vl_arb_high`, `vl_arb_low` and `vl_high_limit`.
+    pub management_lane: bool,
     /// The routing engines, in the order in which they are tried.
     pub engines: Chain,
+    /// Where switches look at the P_Keys of packets of their hosts, where `routing.partitions` says who has which.
+    pub part_enforce: PartEnforce,
     /// What the engines are told. They get no more lanes than every link has.
     pub routing: EngineOptions,
     /// The lane of each service level; lane 15 drops. Brought down to the lanes that a link has. A routing that needs
@@ -93,6 +116,12 @@ pub struct Options {
     pub subnet_prefix: GidPrefix,
     /// The service level to the subnet manager, where routing does not choose one.
     pub sm_sl: ServiceLevel,
+    /// Whether subscribers to trap 69 are told when another routing has changed service levels or LIDs of hosts: path by
+    /// path where few have, else that all are to be asked for again.
+    pub repath_on_reroute: bool,
+    /// Whether only those who show the SM_Key may have subscribers told of other paths; otherwise every port of the
+    /// subnet may.
+    pub repath_needs_key: bool,
     /// PortInfo's SubnetTimeOut: 4.096 µs times 2 to this power.
     pub subnet_timeout: u8,
     /// SwitchInfo's LifeTimeValue: 4.096 µs times 2 to this power.
@@ -126,7 +155,9 @@ impl Default for Options {
             max_op_vls: VlCap::Vl0To14,
             mtu_max: Mtu::Bytes4096,
             qos: true,
+            management_lane: false,
             engines: Chain::default(),
+            part_enforce: PartEnforce::default(),
             routing: EngineOptions::default(),
             sl2vl,
             sl2vl_of_ports: BTreeMap::new(),
@@ -139,6 +170,8 @@ impl Default for Options {
             m_key: MKey(0),
             subnet_prefix: GidPrefix::DEFAULT,
             sm_sl: ServiceLevel(0),
+            repath_on_reroute: false,
+            repath_needs_key: false,
             subnet_timeout: 0x12,
             packet_life_time: 0x12,
             hoq_life: 0x12,
@@ -150,7 +183,43 @@ impl Default for Options {
     }
 }
 
+/// The service level that is kept for management where it has a lane of its own.
+pub(crate) const MANAGEMENT_LEVEL: ServiceLevel = ServiceLevel(15);
+
+/// What a lane may send in a row where lanes have equal weights: 2048 bytes, so that packets take turns.
+const EQUAL_WEIGHT: u8 = 32;
+
+/// What management may send in a row before a waiting data lane has its turn, in 64-byte and in 4096-byte steps: about
+/// fourteen MADs.
+const MANAGEMENT_WEIGHT: u8 = 64;
+pub(crate) const MANAGEMENT_LIMIT: u8 = 1;
+
+/// The two arbitration tables of a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Arbitration {
+    pub(crate) high: Vec<VlWeight>,
+    pub(crate) low: Vec<VlWeight>,
+}
+
 impl Options {
+    /// The same with lanes that are all alike: each sends as much as every other that has something to send, and none goes
+    /// first. The papers' experiments use that ("equal priority for all VLs").
+    pub fn with_equal_lanes(self) -> Self {
+        let all = |weight| (0..15).map(|vl| VlWeight { vl, weight }).collect();
+        Self { vl_arb_high: all(0), vl_arb_low: all(EQUAL_WEIGHT), vl_high_limit: 0, ..self }
+    }
+
+    /// The arbitration tables where this lane is management's.
+    pub(crate) fn arbitration_tables(&self, management: Option<u8>) -> Arbitration {
+        let Some(management) = management else {
+            return Arbitration { high: self.vl_arb_high.clone(), low: self.vl_arb_low.clone() };
+        };
+        Arbitration {
+            high: vec![VlWeight { vl: management, weight: MANAGEMENT_WEIGHT }],
+            low: (0..management).map(|vl| VlWeight { vl, weight: EQUAL_WEIGHT }).collect(),
+        }
+    }
+
     /// How the transactions are paced.
     pub fn limits(&self) -> Limits {
         let timeout = Time::from_millis(self.timeout_ms.max(1));

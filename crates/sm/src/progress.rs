@@ -42,6 +42,9 @@ pub struct Progress {
     /// Whether something will be read back that an SMP may have changed which was late.
     #[serde(default)]
     pub audit_pending: bool,
+    /// How often subscribers were told to use paths differently.
+    #[serde(default)]
+    pub repaths: u64,
     /// SMPs sent since the beginning, retries included.
     pub smps_sent: u64,
     /// Of those, retries.

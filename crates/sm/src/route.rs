@@ -7,6 +7,7 @@ use weft_routing::files::{GuidToLid, LidRange};
 use weft_routing::{EngineOptions, Lids, Routing, ServiceLevels};
 
 use crate::assign::{Claim, assign};
+use crate::options::MANAGEMENT_LEVEL;
 use crate::settings::Lanes;
 use crate::subnet::{Subnet, graph_port, own_lid};
 use crate::{Event, Options};
@@ -87,12 +88,22 @@ pub(crate) fn route(subnet: &Subnet, options: &Options) -> Result<Routed, String
     for (range, port) in ends {
         lids.insert(port, range.min, range.lmc()).map_err(|error| error.to_string())?;
     }
-    let engines =
-        EngineOptions { lanes: options.routing.lanes.min(lanes(subnet, options)), ..options.routing.clone() };
+    let lanes = subnet.management.unwrap_or_else(|| lanes(subnet, options));
+    let engines = EngineOptions { lanes: options.routing.lanes.min(lanes), ..options.routing.clone() };
     match options.engines.route(&subnet.fabric, &lids, &engines) {
+        Ok(routing) if subnet.management.is_some() && routing.levels.highest() == MANAGEMENT_LEVEL => {
+            let engine = &routing.report.engine;
+            Err(format!("{engine} uses service level {MANAGEMENT_LEVEL}, which is kept for management"))
+        }
         Ok(routing) => Ok(Routed { lids, routing }),
         Err(refusals) => Err(refusals.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
     }
+}
+
+/// The lane that is management's alone: the highest that every link has, where there is another.
+pub(crate) fn management_lane(subnet: &Subnet, options: &Options) -> Option<u8> {
+    let highest = || lanes(subnet, options).saturating_sub(1);
+    options.management_lane.then(highest).filter(|lane| *lane > 0)
 }
 
 /// How many data lanes every cabled port has and maps service levels to.

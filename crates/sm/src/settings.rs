@@ -6,6 +6,8 @@ use weft_wire::{
 };
 
 use crate::Options;
+use crate::options::{MANAGEMENT_LEVEL, MANAGEMENT_LIMIT};
+use crate::partitions;
 use crate::pipe::{PortAt, VlBlock};
 use crate::subnet::{FoundNode, FoundPort, Subnet};
 
@@ -22,6 +24,8 @@ pub(crate) struct Lanes {
     pub(crate) maps: bool,
     /// The lane of each service level, before it is brought down to the lanes that there are.
     sl2vl: [u8; 16],
+    /// The lane that is management's alone.
+    management: Option<u8>,
 }
 
 impl Lanes {
@@ -39,14 +43,20 @@ impl Lanes {
         Self {
             operational,
             maps: options.qos && capabilities & capability::IS_SL_MAPPING_SUPPORTED != 0,
+            management: subnet.management.filter(|lane| *lane < operational.lanes()),
             sl2vl: options.sl2vl_of_ports.get(&(guid, at.port)).copied().unwrap_or(options.sl2vl),
         }
     }
 
-    /// The lane of each service level: lanes that the link lacks fold onto those it has.
+    /// The lane of each service level: lanes that the link lacks fold onto those it has, and those from management's lane
+    /// up onto those below.
     pub(crate) fn sl_to_vl(self) -> [VirtualLane; 16] {
-        let lanes = self.operational.lanes().max(1);
-        self.sl2vl.map(|vl| if vl >= 15 { VirtualLane(15) } else { VirtualLane(vl % lanes) })
+        let lanes = self.management.unwrap_or(self.operational.lanes()).max(1);
+        let mut row = self.sl2vl.map(|vl| if vl >= 15 { VirtualLane(15) } else { VirtualLane(vl % lanes) });
+        if let Some(lane) = self.management {
+            row[usize::from(MANAGEMENT_LEVEL.0)] = VirtualLane(lane);
+        }
+        row
     }
 
     /// The blocks of the arbitration tables to hold. A single lane needs no arbitration.
@@ -54,9 +64,14 @@ impl Lanes {
         let lanes = self.operational.lanes();
         let Some(info) = port.info.filter(|_| options.qos && lanes > 1) else { return Vec::new() };
         let mut blocks = Vec::new();
+        let mut given = options.arbitration_tables(self.management);
+        if self.management.is_some() && info.vl_arbitration_high_cap == 0 {
+            // A lane that is in no table is never served.
+            given.low.extend_from_slice(&given.high);
+        }
         let tables = [
-            (&options.vl_arb_low, info.vl_arbitration_low_cap, [VlBlock::LowFirst, VlBlock::LowSecond]),
-            (&options.vl_arb_high, info.vl_arbitration_high_cap, [VlBlock::HighFirst, VlBlock::HighSecond]),
+            (&given.low, info.vl_arbitration_low_cap, [VlBlock::LowFirst, VlBlock::LowSecond]),
+            (&given.high, info.vl_arbitration_high_cap, [VlBlock::HighFirst, VlBlock::HighSecond]),
         ];
         for (table, room, numbers) in tables {
             if table.is_empty() {
@@ -110,13 +125,15 @@ impl Wanted<'_> {
         if port.peer.is_some() {
             self.set_link(at, is_switch, &mut wanted);
         }
-        let differs = wanted != now;
+        let demanded = is_end && port.reregister;
+        let differs = wanted != now || demanded;
         wanted.port_state = match now.port_state {
             // Port 0 of a switch has no link to bring up, unless it says that it has.
             PortState::Initialize if port.peer.is_some() || is_end && is_switch => PortState::Armed,
             _ => PortState::NoChange,
         };
-        (differs || wanted.port_state == PortState::Armed).then(|| leave_the_rest(wanted))
+        (differs || wanted.port_state == PortState::Armed)
+            .then(|| PortInfo { client_reregister: demanded, ..leave_the_rest(wanted) })
     }
 
     /// The PortInfo that makes a port Active which is Armed now.
@@ -134,6 +151,7 @@ impl Wanted<'_> {
         }
         info.master_sm_lid = self.sm_lid;
         info.master_sm_sl = match (&self.subnet.levels, port.lid) {
+            _ if self.subnet.management.is_some() => MANAGEMENT_LEVEL,
             (Some(levels), Some(lid)) => levels.of(lid.min, self.sm_lid),
             _ => options.sm_sl,
         };
@@ -146,12 +164,17 @@ impl Wanted<'_> {
         let lanes = Lanes::of(self.subnet, at, options);
         info.operational_vls = lanes.operational;
         info.neighbor_mtu = self.mtu(at, peer);
-        info.vl_high_limit = options.vl_high_limit;
+        let has_own = self.subnet.management.is_some();
+        info.vl_high_limit = if has_own { MANAGEMENT_LIMIT } else { options.vl_high_limit };
         info.local_phy_errors = options.local_phy_errors & 0xf;
         info.overrun_errors = options.overrun_errors & 0xf;
         if is_switch {
             let leaf = self.subnet.node(peer.node).is_some_and(|node| !node.is_switch());
             info.hoq_life = if leaf { options.leaf_hoq_life } else { options.hoq_life } & 0x1f;
+            if self.subnet.keys.is_some() {
+                let enforced = partitions::enforced(self.subnet, at, options);
+                (info.partition_enforcement_inbound, info.partition_enforcement_outbound) = enforced;
+            }
             info.vl_stall_count = options.vl_stall_count & 0x7;
         }
     }

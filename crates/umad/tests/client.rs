@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use weft_umad::{
     AgentStatus, Attached, Client, ClientError, ClientMessage, ControlReply, ControlRequest, Decoder,
-    ServerMessage, encode_into,
+    Lateness, ServerMessage, encode_into,
 };
 use weft_wire::{AddressedMad, Guid, Lid, Mad, PortNum};
 
@@ -55,7 +55,14 @@ fn obliging(message: &ClientMessage) -> Vec<ServerMessage> {
         ClientMessage::Control { request, body: ControlRequest::Status } => {
             let counts = BTreeMap::from([("peers_refused".into(), u64::MAX)]);
             let (version, devices) = ("0".into(), Vec::new());
-            let status = AgentStatus { agent: "a0".into(), pid: 1, version, devices, counts };
+            let status = AgentStatus {
+                agent: "a0".into(),
+                pid: 1,
+                version,
+                devices,
+                counts,
+                lateness: Lateness::default(),
+            };
             vec![
                 ServerMessage::Receive(mad(77)),
                 ServerMessage::Reply { request: *request, body: ControlReply::Status(status) },

@@ -6,7 +6,7 @@
 //!                               └──▶ given up; so many in a row end the subscription
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weft_machine::Time;
 use weft_mgmt::{Limits, Transactions};
@@ -33,11 +33,19 @@ const QUEUE_MAX: usize = 4096;
 pub(super) struct Subscriptions {
     /// By subscriber, then in the order in which they came.
     list: BTreeMap<(Guid, u16), Subscription>,
-    reports: Transactions<(Guid, u16)>,
+    /// Where each is in the list. A number in the list may be given again, an id is not.
+    by_id: BTreeMap<u64, (Guid, u16)>,
+    next_id: u64,
+    /// Reports that wait for the window, by the id of their subscription. Those of one that has ended are dropped.
+    queue: VecDeque<(u64, AddressedMad)>,
+    /// Reports for which the queue had no room.
+    dropped: u64,
+    reports: Transactions<u64>,
 }
 
 #[derive(Clone, Debug)]
 struct Subscription {
+    id: u64,
     info: InformInfo,
     /// Where Reports go, the way that the request came from.
     to: AddressedMad,
@@ -47,8 +55,15 @@ struct Subscription {
 
 impl Subscriptions {
     pub(super) fn new(options: &Options) -> Self {
-        let limits = Limits { window: WINDOW, queue: QUEUE_MAX, ..options.limits() };
-        Self { list: BTreeMap::new(), reports: Transactions::new(limits) }
+        let limits = Limits { window: WINDOW, queue: WINDOW as usize, ..options.limits() };
+        Self {
+            list: BTreeMap::new(),
+            by_id: BTreeMap::new(),
+            next_id: 0,
+            queue: VecDeque::new(),
+            dropped: 0,
+            reports: Transactions::new(limits),
+        }
     }
 
     /// Subscribes or unsubscribes, as the request says.
@@ -60,28 +75,43 @@ impl Subscriptions {
         let is_it =
             |known: &Subscription| known.to.remote_qp == request.remote_qp && same(&known.info, &info);
         let mut of_one = self.list.range((subscriber, 0)..=(subscriber, u16::MAX));
-        let known = of_one.clone().find(|(_, known)| is_it(known)).map(|(key, _)| *key);
+        let known = of_one.find(|(_, known)| is_it(known)).map(|(key, _)| *key);
         match (info.subscribe, known) {
             (0, None) => return Err(sa_status::REQ_INVALID),
-            (0, Some(key)) => {
-                self.list.remove(&key);
-            }
+            (0, Some(key)) => self.end(key),
             (1, Some(key)) => {
                 // It may have moved.
                 self.list.entry(key).and_modify(|known| (known.to, known.unanswered) = (*request, 0));
             }
-            (1, None) => {
-                let last = of_one.next_back().map(|((_, number), _)| *number);
-                let count = self.list.range((subscriber, 0)..=(subscriber, u16::MAX)).count();
-                let number = last.map_or(Some(0), |last| last.checked_add(1));
-                let room = self.list.len() < SUBSCRIPTIONS_MAX && count < SUBSCRIPTIONS_OF_ONE_MAX;
-                let number = number.filter(|_| room).ok_or(sa_status::NO_RESOURCES)?;
-                let subscription = Subscription { info, to: *request, unanswered: 0 };
-                self.list.insert((subscriber, number), subscription);
-            }
+            (1, None) => self.begin(subscriber, info, *request)?,
             _ => return Err(sa_status::REQ_INVALID),
         }
         Ok(info)
+    }
+
+    /// Enters a subscription under the lowest number that its subscriber has free.
+    fn begin(&mut self, subscriber: Guid, info: InformInfo, to: AddressedMad) -> Result<(), u16> {
+        let taken: Vec<u16> = self
+            .list
+            .range((subscriber, 0)..=(subscriber, u16::MAX))
+            .map(|((_, number), _)| *number)
+            .collect();
+        if self.list.len() >= SUBSCRIPTIONS_MAX || taken.len() >= SUBSCRIPTIONS_OF_ONE_MAX {
+            return Err(sa_status::NO_RESOURCES);
+        }
+        let number =
+            (0..).zip(&taken).find(|(free, taken)| free != *taken).map_or(taken.len() as u16, |(n, _)| n);
+        let (id, key) = (self.next_id, (subscriber, number));
+        self.next_id += 1;
+        self.list.insert(key, Subscription { id, info, to, unanswered: 0 });
+        self.by_id.insert(id, key);
+        Ok(())
+    }
+
+    fn end(&mut self, key: (Guid, u16)) {
+        if let Some(ended) = self.list.remove(&key) {
+            self.by_id.remove(&ended.id);
+        }
     }
 
     pub(super) fn select(&self, query: &Query<'_>, view: &View) -> Result<Found, u16> {
@@ -98,43 +128,70 @@ impl Subscriptions {
     /// Ends the subscriptions of ports that have left.
     pub(super) fn retain(&mut self, view: &View) {
         self.list.retain(|(guid, _), _| view.by_guid(*guid).is_some());
+        self.by_id.retain(|_, key| self.list.contains_key(key));
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Tells everybody who wants to know. Beyond the bound of the queue, Reports are dropped and counted.
-    pub(super) fn report(&mut self, notice: &Notice, view: &View) {
+    /// Tells everybody who wants to know, or of these `only` the port that is named. Beyond the bound of the queue,
+    /// Reports are dropped and counted.
+    pub(super) fn report(&mut self, notice: &Notice, only: Option<Guid>, view: &View) -> Told {
         let mut notice = *notice;
         notice.issuer_gid = view.by_lid(notice.issuer_lid).map_or(Gid::default(), |end| view.gid(end.guid));
-        for (key, known) in self.list.iter().filter(|(_, known)| wants(&known.info, &notice)) {
-            // The transactions count what is refused.
-            let _ = self.reports.offer(*key, report(&known.to, &notice));
+        let mut told = Told::default();
+        let concerned = |guid: Guid| only.is_none_or(|only| only == guid);
+        for ((guid, _), known) in self.list.iter().filter(|((guid, _), _)| concerned(*guid)) {
+            if !wants(&known.info, &notice) {
+                continue;
+            }
+            if self.queue.len() < QUEUE_MAX {
+                self.queue.push_back((known.id, report(&known.to, &notice)));
+                told.ports.insert(*guid);
+            } else {
+                told.dropped += 1;
+            }
         }
+        self.dropped += u64::from(told.dropped);
+        told
     }
 
     /// Takes a ReportResp. False when nobody waits for it.
     pub(super) fn answered(&mut self, now: Time, answer: &AddressedMad) -> bool {
         let Some(done) = self.reports.handle_response(now, answer) else { return false };
-        self.list.entry(done.key).and_modify(|known| known.unanswered = 0);
+        if let Some(known) = self.by_id.get(&done.key).and_then(|key| self.list.get_mut(key)) {
+            known.unanswered = 0;
+        }
         true
     }
 
     /// Lets time pass.
     pub(super) fn expire(&mut self, now: Time) {
         while let Some(failed) = self.reports.poll_failed(now) {
-            if let Some(known) = self.list.get_mut(&failed.key) {
-                known.unanswered += 1;
-                if known.unanswered >= UNANSWERED_MAX {
-                    self.list.remove(&failed.key);
-                }
+            let Some(key) = self.by_id.get(&failed.key).copied() else { continue };
+            let Some(known) = self.list.get_mut(&key) else { continue };
+            known.unanswered += 1;
+            if known.unanswered >= UNANSWERED_MAX {
+                self.end(key);
             }
         }
     }
 
     pub(super) fn poll_transmit(&mut self, now: Time) -> Option<AddressedMad> {
-        self.reports.poll_transmit(now)
+        loop {
+            if let Some(report) = self.reports.poll_transmit(now) {
+                return Some(report);
+            }
+            if !self.reports.has_room(now) {
+                return None;
+            }
+            let (id, report) = self.queue.pop_front()?;
+            if self.by_id.contains_key(&id) {
+                // There was room.
+                let _ = self.reports.offer(id, report);
+            }
+        }
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Time> {
@@ -142,6 +199,7 @@ impl Subscriptions {
     }
 
     pub(super) fn abandon(&mut self, now: Time) {
+        self.queue.clear();
         self.reports.abandon();
         self.reports.begin_ids_at(now.as_nanos());
     }
@@ -149,6 +207,20 @@ impl Subscriptions {
     pub(super) fn stats(&self) -> &weft_mgmt::Stats {
         self.reports.stats()
     }
+
+    /// Reports for which the queue had no room.
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}
+
+/// Whom a notice reaches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    /// Those to whom it is on its way.
+    pub(super) ports: BTreeSet<Guid>,
+    /// Reports for which the queue had no room.
+    pub(super) dropped: u32,
 }
 
 /// Whether a subscription can mean anything.

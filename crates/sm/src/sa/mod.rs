@@ -16,6 +16,7 @@ mod inform;
 mod path;
 mod query;
 mod records;
+mod repath;
 mod service;
 mod tables;
 mod transfers;
@@ -27,13 +28,13 @@ use serde::Serialize;
 use weft_machine::Time;
 use weft_wire::{
     AddressedMad, AttributeId, ClassPortInfo, Details, GidDetails, Guid, InformInfo, Lid, Mad, Method,
-    Notice, QKey, QpNum, SA_CLASS_VERSION, SaMad, SmInfo, SmInfoRecord, SmKey, SmState, TrapNumber,
-    sa_attribute, sa_capability, sa_status, status, trap,
+    Notice, QKey, QpNum, RepathDetails, SA_CLASS_VERSION, SaMad, ServiceLevel, SmInfo, SmInfoRecord, SmKey,
+    SmState, TrapNumber, sa_attribute, sa_capability, sa_status, status, trap,
 };
 
-use crate::Options;
 use crate::held::Memory;
 use crate::subnet::Subnet;
+use crate::{Event, Options};
 use inform::{Subscriptions, own_notice};
 use path::PathQuery;
 use query::{Found, Query};
@@ -68,6 +69,8 @@ pub struct SaCounts {
     pub reports_unanswered: u64,
     /// Reports not sent because too many were waiting.
     pub reports_dropped: u64,
+    /// Requests to have hosts told of other paths that were carried out.
+    pub repaths: u64,
     /// Tables that did not arrive, because whoever asked for them stopped listening.
     pub transfers_failed: u64,
 }
@@ -104,6 +107,8 @@ pub(crate) struct Administrator {
     /// Requests that wait for tables.
     waiting: VecDeque<(AddressedMad, Kind)>,
     outbox: VecDeque<AddressedMad>,
+    /// What is to be said. Taken after every input, each of which adds a few.
+    events: Vec<Event>,
     counts: SaCounts,
 }
 
@@ -118,9 +123,18 @@ impl Administrator {
             transfers: Transfers::default(),
             waiting: VecDeque::new(),
             outbox: VecDeque::new(),
+            events: Vec::new(),
             counts: SaCounts::default(),
             options: options.clone(),
         }
+    }
+
+    /// From the port with this GUID to every other: its GUID, its first LID and the service level that routing chose.
+    pub(crate) fn levels_from(&self, from: Guid) -> Vec<(Guid, Lid, ServiceLevel)> {
+        let Some(view) = &self.view else { return Vec::new() };
+        let Some(source) = view.by_guid(from) else { return Vec::new() };
+        let others = view.ends.iter().filter(|end| end.guid != from);
+        others.map(|end| (end.guid, end.lid, view.level(source.lid, end.lid).unwrap_or_default())).collect()
     }
 
     pub(crate) fn counts(&self) -> SaCounts {
@@ -128,7 +142,7 @@ impl Administrator {
         SaCounts {
             reports: reports.sent,
             reports_unanswered: reports.failed,
-            reports_dropped: reports.refused,
+            reports_dropped: self.subscriptions.dropped(),
             transfers_failed: self.counts.transfers_failed + self.transfers.failed(),
             ..self.counts
         }
@@ -137,20 +151,46 @@ impl Administrator {
     /// A sweep has ended and left the subnet like this. Who has come and who has gone is told to subscribers.
     pub(crate) fn learn(&mut self, now: Time, subnet: &Subnet, memory: &Memory, myself: Myself) {
         let view = View::new(subnet, memory, &self.options);
-        let before = self.view.take().unwrap_or_default();
+        let old = self.view.take().unwrap_or_default();
         (self.myself, self.tables) = (myself, Tables::default());
         if !self.subscriptions.is_empty() {
-            let before: BTreeSet<Guid> = before.guids().collect();
+            let before: BTreeSet<Guid> = old.guids().collect();
             let after: BTreeSet<Guid> = view.guids().collect();
             self.subscriptions.retain(&view);
             let gone = before.difference(&after).map(|guid| (trap::GID_OUT_OF_SERVICE, guid));
             let come = after.difference(&before).map(|guid| (trap::GID_IN_SERVICE, guid));
             for (number, guid) in gone.chain(come) {
-                self.subscriptions.report(&self.change(number, *guid, &view), &view);
+                self.subscriptions.report(&self.change(number, *guid, &view), None, &view);
+            }
+            if self.options.repath_on_reroute {
+                self.tell_changes(&old, &view);
             }
         }
         self.view = Some(view);
         self.flush(now);
+    }
+
+    /// Tells subscribers which paths have changed. Whoever subscribed before the manager was away for a while is to ask
+    /// for all of them again.
+    fn tell_changes(&mut self, before: &View, after: &View) {
+        let changes = match before.ends.is_empty() {
+            true => vec![(RepathDetails::default(), None)],
+            false => repath::changes(before, after),
+        };
+        for (details, only) in changes {
+            let notice = own_notice(self.myself.lid, &repath::repath(details));
+            let told = self.subscriptions.report(&notice, only, after).ports.len() as u32;
+            let RepathDetails { kind, service_level, slid, dlid, .. } = details;
+            let (from, target) = (self.myself.lid, only.and_then(|guid| after.by_guid(guid)));
+            let (kind, target) = (kind.0, target.map_or(Lid(0), |end| end.lid));
+            let number = trap::REPATH;
+            self.events.push(Event::Repath { number, from, kind, service_level, slid, dlid, target, told });
+        }
+    }
+
+    /// What it has to say.
+    pub(crate) fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
     }
 
     /// Trap 64 or 65 about a port.
@@ -162,7 +202,7 @@ impl Administrator {
     /// A trap has come.
     pub(crate) fn hear(&mut self, now: Time, notice: &Notice) {
         if let Some(view) = &self.view {
-            self.subscriptions.report(notice, view);
+            self.subscriptions.report(notice, None, view);
         }
         self.flush(now);
     }
@@ -275,6 +315,15 @@ impl Administrator {
             (Method::Set, AttributeId::InformInfo) => {
                 self.subscriptions.set(request, view).map(|info: InformInfo| plain(&info.encode()))
             }
+            (Method::Set, AttributeId::Notice) => {
+                let needs_key = self.options.repath_needs_key;
+                let done = repath::request(&mut self.subscriptions, request, &query, needs_key, view);
+                done.map(|(notice, event)| {
+                    self.counts.repaths += 1;
+                    self.events.push(event);
+                    plain(&notice.encode())
+                })
+            }
             (Method::Set, sa_attribute::SERVICE_RECORD) => self.services.set(now, &query),
             (Method::Delete, sa_attribute::SERVICE_RECORD) => self.services.delete(now, &query),
             (Method::Get, sa_attribute::PATH_RECORD) => self.paths(&query, view, true).get(),
@@ -350,7 +399,7 @@ impl Administrator {
     }
 
     /// What this administration can do: it asks for no notices, serves no multicast, multipath or trace records, and
-    /// not every optional one.
+    /// not every optional one. No bit says that it takes repaths from others: the architecture has none for that.
     fn class_port_info(&self) -> Found {
         let info = ClassPortInfo {
             base_version: 1,

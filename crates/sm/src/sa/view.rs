@@ -12,6 +12,7 @@ use weft_wire::{
 
 use crate::Options;
 use crate::held::{LftBlock, Memory};
+use crate::partitions::Keys;
 use crate::pipe::PortAt;
 use crate::subnet::{FoundNode, Subnet, active_rate};
 
@@ -31,6 +32,10 @@ pub(super) struct View {
     /// The service level of every pair; `None` where all are alike.
     levels: Option<Arc<ServiceLevels>>,
     prefix: GidPrefix,
+    /// Who has which P_Keys; `None` where all are in the default partition alone.
+    pub(super) keys: Option<Arc<Keys>>,
+    /// Whether service level 15 is management's alone.
+    pub(super) manages_apart: bool,
 }
 
 /// A port with LIDs.
@@ -107,6 +112,8 @@ impl View {
             nodes,
             levels: subnet.levels.clone(),
             prefix: options.subnet_prefix,
+            keys: subnet.keys.clone(),
+            manages_apart: subnet.management.is_some(),
         };
         for (place, end) in (0..).zip(&view.ends) {
             let lids = usize::from(end.lid.0)..usize::from(end.lid.0 + end.lids());
@@ -171,6 +178,16 @@ impl View {
     /// The service level that the routing has chosen from LID to LID; `None` where all are alike.
     pub(super) fn level(&self, from: Lid, to: Lid) -> Option<ServiceLevel> {
         self.levels.as_ref().map(|levels| levels.of(from, to))
+    }
+
+    /// The service level of every pair; `None` where all are alike.
+    pub(super) fn levels(&self) -> Option<&ServiceLevels> {
+        self.levels.as_deref()
+    }
+
+    /// The end ports that are no switches'.
+    pub(super) fn hosts(&self) -> impl Iterator<Item = &End> {
+        self.ends.iter().filter(|end| self.node(end).is_some_and(|node| node.switch.is_none()))
     }
 
     fn port(&self, at: PortAt) -> Option<&Port> {

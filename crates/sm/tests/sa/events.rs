@@ -28,12 +28,12 @@ pub fn subscribe(world: &mut World, from: Lid, info: &InformInfo) -> Result<Info
     if head.status() == status::OK { Ok(info) } else { Err(head.status()) }
 }
 
-fn records(world: &mut World) -> Vec<InformInfoRecord> {
+pub fn records(world: &mut World) -> Vec<InformInfoRecord> {
     table(world, &Asked::all::<InformInfoRecord>()).expect("a table")
 }
 
 /// The Reports that have been sent, each answered or not.
-fn reports(world: &mut World, answer: bool) -> Vec<(Lid, Notice)> {
+pub fn reports(world: &mut World, answer: bool) -> Vec<(Lid, Notice)> {
     let mut found = Vec::new();
     while let Some(report) = world.administration.pop_front() {
         assert_eq!(report.mad.method(), Method::Report);
@@ -212,4 +212,47 @@ fn ports_that_come_and_go() {
         assert_eq!(details.gid, Gid { prefix: GidPrefix::DEFAULT, guid });
         assert_eq!(records(&mut world).len(), 2, "the one of the port that left is gone");
     }
+}
+
+/// A subscriber that stays keeps its number; those that come and go use the others again and again.
+#[test]
+fn numbers_of_subscriptions_do_not_run_out() {
+    let mut world = tree();
+    let info = |n| InformInfo { trap_number: TrapNumber(n), ..everything() };
+    for n in [64, 65, 66] {
+        subscribe(&mut world, Lid(3), &info(n)).unwrap();
+    }
+    for _ in 0..70_000 {
+        for subscribe in [0, 1] {
+            let asked = Asked::new(Method::Set, AttributeId::InformInfo);
+            let asked = asked.with_bytes(0, &InformInfo { subscribe, ..info(65) }.encode());
+            world.command(Input::Receive(asked.mad()));
+            assert_eq!(world.administration.pop_front().unwrap().mad.status(), status::OK);
+        }
+    }
+    let numbers: Vec<_> = records(&mut world)
+        .iter()
+        .map(|record| (record.enumeration, record.inform_info.trap_number.0))
+        .collect();
+    assert_eq!(numbers, [(0, 64), (1, 65), (2, 66)]);
+}
+
+/// What waits for somebody who has unsubscribed meanwhile is not sent, and whoever gets the number then is not blamed
+/// for what the one before left unanswered.
+#[test]
+fn reports_of_an_ended_subscription_are_dropped() {
+    let mut world = tree();
+    subscribe(&mut world, Lid(3), &everything()).unwrap();
+    for _ in 0..40 {
+        trap(&mut world);
+    }
+    let first = reports(&mut world, false).len();
+    assert_eq!(first, 16, "the window");
+    subscribe(&mut world, Lid(3), &InformInfo { subscribe: 0, ..everything() }).unwrap();
+    subscribe(&mut world, Lid(3), &InformInfo { trap_number: trap::REPATH, ..everything() }).unwrap();
+    world.run_for(Time::from_secs(60));
+    let rest = reports(&mut world, false).len();
+    assert!(rest <= 16 * 3, "{rest}: no more than the first ones again");
+    let listed = records(&mut world);
+    assert_eq!(listed.iter().map(|record| record.enumeration).collect::<Vec<_>>(), [0]);
 }

@@ -7,8 +7,11 @@ mod fake;
 
 mod client;
 mod events;
+mod management;
 mod masks;
+mod partitions;
 mod paths;
 mod records;
+mod repath;
 mod services;
 mod shape;

@@ -20,7 +20,7 @@ use super::{IbsimConfig, Listen};
 use crate::failure::Failure;
 use crate::lab::process::poll_for;
 use crate::lab::signals::Signals;
-use crate::sm_process::LauncherLine;
+use crate::manager::LauncherLine;
 
 /// How long an agent has to answer an attachment. Nobody else is served meanwhile.
 const ATTACH_PATIENCE: Duration = Duration::from_secs(1);

@@ -18,7 +18,7 @@ use weft_umad::lock::ProcessLock;
 
 use crate::lab::launch::IBSIM;
 use crate::lab::signals::{SIGINT, SIGTERM, Signals};
-use crate::sm_process::LauncherLine;
+use crate::manager::LauncherLine;
 
 /// Where programs find the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -24,6 +24,9 @@ const FIRST_CONNECTION: u64 = 3;
 /// The name of the subnet manager among the processes.
 pub(crate) const SM: &str = "sm";
 
+/// The name of the performance manager among the processes.
+pub(crate) const PM: &str = "pm";
+
 /// The name of the server of ibsim's protocol among the processes.
 pub(crate) const IBSIM: &str = "ibsim";
 
@@ -62,6 +65,8 @@ pub(crate) struct Launcher<'a> {
     links: BTreeMap<String, Count>,
     /// Whether the server of ibsim's protocol serves, or none is wanted.
     ibsim_ready: bool,
+    /// The same of the performance manager.
+    pm_ready: bool,
     sm_token: Option<u64>,
     sm_started: Option<Duration>,
     subnet_up: Option<(Duration, SubnetUp)>,
@@ -100,6 +105,7 @@ impl<'a> Launcher<'a> {
             ready: BTreeMap::new(),
             links: BTreeMap::new(),
             ibsim_ready: record.ibsim.is_none(),
+            pm_ready: record.pm.is_none(),
             sm_token: None,
             sm_started: None,
             subnet_up: None,
@@ -127,6 +133,10 @@ impl<'a> Launcher<'a> {
         if self.record.sm.is_some() {
             let child = process::spawn("sm", &self.lab.place(Place::SmConfig), &launch, &self.lab.log(SM))?;
             self.children.push((SM.to_owned(), child));
+        }
+        if self.record.pm.is_some() {
+            let child = process::spawn(PM, &self.lab.place(Place::PmConfig), &launch, &self.lab.log(PM))?;
+            self.children.push((PM.to_owned(), child));
         }
         if self.record.ibsim.is_some() {
             let config = self.lab.place(Place::IbsimConfig);
@@ -186,7 +196,7 @@ impl<'a> Launcher<'a> {
 
     fn reached(&self) -> bool {
         let links = self.phases.finished(Phase::LinksUp).is_some();
-        links && self.ibsim_ready && (self.goal.nodes.is_none() || self.subnet_up.is_some())
+        links && self.ibsim_ready && self.pm_ready && (self.goal.nodes.is_none() || self.subnet_up.is_some())
     }
 
     /// Waits for one round of events and handles them.
@@ -259,6 +269,10 @@ impl<'a> Launcher<'a> {
             }
             ToLauncher::Ready { agent, .. } if agent == IBSIM => {
                 self.ibsim_ready = true;
+                self.go(token)?;
+            }
+            ToLauncher::Ready { agent, .. } if agent == PM => {
+                self.pm_ready = true;
                 self.go(token)?;
             }
             ToLauncher::Ready { agent, .. } => {
@@ -375,6 +389,9 @@ impl<'a> Launcher<'a> {
     fn who(&self, name: &str) -> String {
         if name == SM {
             return "the subnet manager".into();
+        }
+        if name == PM {
+            return "the performance manager".into();
         }
         if name == IBSIM {
             return "the server for ibsim's programs".into();

@@ -1,199 +1,133 @@
-//! The loop around the machine.
+//! The subnet manager's machine, and what comes of its events.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags};
 use weft_agent::Journal;
-use weft_machine::{Machine, Time};
+use weft_machine::Time;
+use weft_metrics::Page;
 use weft_sm::{Activity, Event, GuidToLid, Input, Output, Phase, SubnetManager, Summary, SweepKind};
 use weft_umad::launch::{PhaseEnd, Progress, SubnetUp, ToLauncher};
+use weft_wire::{AddressedMad, Registration};
 
-use super::attachment::Attachment;
-use super::eager::Eagerness;
-use super::launcher::LauncherLine;
+use super::figures::{Counted, SmFigures};
 use super::{SmConfig, SmStatus};
 use crate::lab::folder;
 use crate::lab::journal::record_event;
-use crate::lab::signals::Signals;
-
-/// The pause after a failed attachment, doubled each time.
-const BACK_OFF: std::ops::Range<Duration> = Duration::from_millis(20)..Duration::from_secs(2);
+use crate::lab::launch::SM;
+use crate::manager::{LauncherLine, Manager, News, TurnEnd};
 
 /// How often a launcher is told at most.
 const REPORT_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The subnet manager with all that surrounds it.
+/// The subnet manager with what its events change.
 pub(super) struct Driver {
     config: SmConfig,
     machine: SubnetManager,
     start: Instant,
-    client: Option<Attachment>,
-    back_off: Duration,
-    attach_at: Instant,
-    launcher: LauncherLine,
-    stop: Signals,
-    resweep: Signals,
     journal: Journal,
     status: SmStatus,
     status_changed: bool,
+    counted: Counted,
     progress: Progress,
     reported: Instant,
-    eagerness: Eagerness,
-    /// The last thing that happened was an answer.
-    conversing: bool,
     /// What it was started for is done.
     done: bool,
 }
 
+impl Manager for Driver {
+    const NAME: &'static str = SM;
+    const NEEDS_REGISTRATIONS: bool = true;
+    const STOP_PATIENCE: Duration = Duration::ZERO;
+    type Machine = SubnetManager;
+    type Figures = SmFigures;
+
+    fn registrations() -> Vec<Registration> {
+        weft_sm::registrations()
+    }
+
+    fn machine(&mut self) -> &mut SubnetManager {
+        &mut self.machine
+    }
+
+    fn note(&mut self, news: &News) {
+        match news {
+            News::Attached { .. } => (self.status.attached, self.status_changed) = (true, true),
+            News::Detached => {
+                (self.status.attached, self.status.subnet_up, self.status_changed) = (false, false, true);
+                self.journal.record("detached", &[]);
+            }
+            _ => {}
+        }
+    }
+
+    fn input(news: News) -> Option<Input> {
+        Some(match news {
+            News::Attached { node_guid, port_guid, port } => Input::Attached { node_guid, port_guid, port },
+            News::Detached => Input::Detached,
+            News::Mad(mad) => Input::Receive(mad),
+            News::PortChanged { up } => Input::PortChanged { up },
+            News::Hangup => Input::Resweep { heavy: true },
+            News::Stop => return None,
+        })
+    }
+
+    fn take(&mut self, output: Output, launcher: &mut LauncherLine) -> Option<AddressedMad> {
+        match output {
+            Output::Send(mad) => return Some(mad),
+            Output::Event(event) => self.tell(&event, launcher),
+            Output::Persist(known) => {
+                if let Some(path) = &self.config.guid2lid {
+                    persist(path, &known);
+                }
+            }
+        }
+        None
+    }
+
+    fn end_turn(&mut self, _now: Time, launcher: &mut LauncherLine) -> TurnEnd {
+        self.write_down();
+        if self.reported.elapsed() >= REPORT_INTERVAL {
+            self.reported = Instant::now();
+            self.report(None, launcher);
+        }
+        TurnEnd { done: self.done, wake_at: None }
+    }
+
+    fn figures(&self, _now: Time) -> SmFigures {
+        SmFigures {
+            status: self.status.clone(),
+            counted: self.counted.clone(),
+            progress: self.machine.progress(),
+            sa: self.machine.sa_counts(),
+        }
+    }
+
+    fn render(figures: &SmFigures) -> Page {
+        figures.page()
+    }
+}
+
 impl Driver {
-    pub(super) fn new(
-        config: SmConfig,
-        known: &GuidToLid,
-        launcher: LauncherLine,
-        stop: Signals,
-        resweep: Signals,
-    ) -> Self {
+    pub(super) fn new(config: SmConfig, known: &GuidToLid) -> Self {
         let now = Instant::now();
         Self {
             machine: SubnetManager::new(options(&config), known),
             start: now,
-            client: None,
-            back_off: BACK_OFF.start,
-            attach_at: now,
-            launcher,
-            stop,
-            resweep,
-            journal: Journal::open(config.events.as_deref(), "sm"),
+            journal: Journal::open(config.seat.events.as_deref(), SM),
             status: SmStatus::default(),
             status_changed: true,
+            counted: Counted::default(),
             progress: Progress::default(),
             reported: now,
-            eagerness: Eagerness::default(),
-            conversing: false,
             done: false,
             config,
         }
     }
 
-    /// Runs until told to stop.
-    pub(super) fn run(&mut self) -> anyhow::Result<()> {
-        loop {
-            if self.client.is_none() && self.attach_at <= Instant::now() {
-                self.attach();
-            }
-            self.drain();
-            self.write_down();
-            if self.done {
-                return Ok(());
-            }
-            if self.reported.elapsed() >= REPORT_INTERVAL {
-                self.reported = Instant::now();
-                self.report(None);
-            }
-            let ready = self.wait()?;
-            self.conversing = ready.client;
-            if ready.stop {
-                tracing::info!("stopping");
-                return Ok(());
-            }
-            if ready.resweep && self.resweep.arrived() {
-                self.machine.handle_input(self.now(), Input::Resweep { heavy: true });
-            }
-            if ready.launcher {
-                self.launcher.read_ready();
-            }
-            if ready.client
-                && let Err(error) = self.receive()
-            {
-                self.detach(&error);
-            }
-            let now = self.now();
-            if self.machine.poll_timeout().is_some_and(|due| due <= now) {
-                self.machine.handle_timeout(now);
-            }
-        }
-    }
-
-    fn now(&self) -> Time {
-        Time::from_nanos(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
-    }
-
-    fn attach(&mut self) {
-        match Attachment::open(&self.config.attach) {
-            Ok((client, input)) => {
-                tracing::info!(?input, "attached");
-                self.client = Some(client);
-                self.back_off = BACK_OFF.start;
-                (self.status.attached, self.status_changed) = (true, true);
-                self.machine.handle_input(self.now(), input);
-            }
-            Err(error) => {
-                if self.back_off == BACK_OFF.start {
-                    tracing::warn!(error = format!("{error:#}"), "cannot attach; trying on");
-                }
-                self.attach_at = Instant::now() + self.back_off;
-                self.back_off = (self.back_off * 2).min(BACK_OFF.end);
-            }
-        }
-    }
-
-    fn detach(&mut self, error: &anyhow::Error) {
-        tracing::warn!(error = format!("{error:#}"), "the attachment is gone");
-        self.client = None;
-        self.attach_at = Instant::now();
-        (self.status.attached, self.status.subnet_up, self.status_changed) = (false, false, true);
-        self.journal.record("detached", &[]);
-        self.machine.handle_input(self.now(), Input::Detached);
-    }
-
-    /// Takes everything that one read brings.
-    fn receive(&mut self) -> anyhow::Result<()> {
-        if let Some(client) = &mut self.client {
-            client.read_ready()?;
-        }
-        while let Some(client) = &mut self.client
-            && let Some(input) = client.next()?
-        {
-            self.machine.handle_input(self.now(), input);
-            self.drain_machine();
-        }
-        Ok(())
-    }
-
-    /// Does all that the machine wants, and writes what it sends.
-    fn drain(&mut self) {
-        self.drain_machine();
-        if let Some(client) = &mut self.client
-            && let Err(error) = client.flush()
-        {
-            self.detach(&error);
-            self.drain_machine();
-        }
-    }
-
-    fn drain_machine(&mut self) {
-        while let Some(output) = self.machine.poll_output() {
-            match output {
-                Output::Send(mad) => {
-                    // Without an attachment the machine's own timeout says that nobody answers.
-                    let sent = self.client.as_mut().map(|client| client.send(&mad));
-                    if let Some(Err(error)) = sent {
-                        tracing::error!(error = format!("{error:#}"), "cannot send");
-                    }
-                }
-                Output::Event(event) => self.tell(&event),
-                Output::Persist(known) => {
-                    if let Some(path) = &self.config.guid2lid {
-                        persist(path, &known);
-                    }
-                }
-            }
-        }
-    }
-
-    fn tell(&mut self, event: &Event) {
+    fn tell(&mut self, event: &Event, launcher: &mut LauncherLine) {
         self.status_changed |= self.status.take(event);
+        self.counted.take(event);
         let routine = matches!(
             event,
             Event::Quiet
@@ -209,9 +143,9 @@ impl Driver {
         if let Event::SubnetUp(summary) = event {
             let written = summary.phases.iter().find(|time| time.phase == Phase::Program);
             let written = written.map_or(0, |time| clamp(time.smps));
-            self.report(Some(written));
+            self.report(Some(written), launcher);
             if summary.complete {
-                self.launcher.send(&ToLauncher::SubnetUp(subnet_up(summary)));
+                launcher.send(&ToLauncher::SubnetUp(subnet_up(summary)));
                 self.done = self.config.once;
             }
             if self.config.announce {
@@ -244,8 +178,8 @@ impl Driver {
     }
 
     /// Tells the launcher how far the machine is, if that is news. `tables`: all that were to be written.
-    fn report(&mut self, tables: Option<u32>) {
-        if !self.launcher.is_open() {
+    fn report(&mut self, tables: Option<u32>, launcher: &mut LauncherLine) {
+        if !launcher.is_open() {
             return;
         }
         let progress = self.machine.progress();
@@ -261,7 +195,7 @@ impl Driver {
         news.tables = tables.map_or(news.tables, |written| (written, written));
         if news != self.progress {
             self.progress = news;
-            self.launcher.send(&ToLauncher::Progress(news));
+            launcher.send(&ToLauncher::Progress(news));
         }
     }
 
@@ -269,51 +203,17 @@ impl Driver {
     fn write_down(&mut self) {
         self.journal.flush();
         if std::mem::take(&mut self.status_changed)
-            && let Some(path) = &self.config.status
+            && let Some(path) = &self.config.seat.status
         {
-            let written = serde_json::to_vec_pretty(&self.status)
-                .map_err(anyhow::Error::from)
-                .and_then(|text| folder::replace(path, &text));
-            if let Err(error) = written {
-                tracing::error!(error = %error, "cannot write the status");
-            }
+            folder::replace_json(path, &self.status);
         }
-    }
-
-    /// Waits for the first of everything that can happen.
-    fn wait(&mut self) -> anyhow::Result<Ready> {
-        let machine = self
-            .machine
-            .poll_timeout()
-            .map(|due| Duration::from_nanos(due.saturating_sub(self.now()).as_nanos()));
-        let attach = self.client.is_none().then(|| self.attach_at.saturating_duration_since(Instant::now()));
-        let timeout = machine.into_iter().chain(attach).min();
-        let mut fds = vec![PollFd::new(&self.stop, PollFlags::IN), PollFd::new(&self.resweep, PollFlags::IN)];
-        let launcher = self.launcher.fd();
-        let (mut launcher_at, mut client_at) = (usize::MAX, usize::MAX);
-        if let Some(launcher) = &launcher {
-            launcher_at = fds.len();
-            fds.push(PollFd::new(launcher, PollFlags::IN));
-        }
-        if let Some(client) = &self.client {
-            client_at = fds.len();
-            fds.push(PollFd::new(client, client.interest()));
-        }
-        self.eagerness.poll(&mut fds, timeout, self.conversing)?;
-        let ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
-        Ok(Ready {
-            stop: ready(0),
-            resweep: ready(1),
-            launcher: ready(launcher_at),
-            client: ready(client_at),
-        })
     }
 }
 
 /// What the machine is told: a window that the attachment bears.
 fn options(config: &SmConfig) -> weft_sm::Options {
     let mut options = config.options.clone();
-    if let Some(max) = config.attach.window_max().filter(|max| *max < options.max_wire_smps) {
+    if let Some(max) = config.seat.attach.window_max().filter(|max| *max < options.max_wire_smps) {
         tracing::warn!(
             wanted = options.max_wire_smps,
             max,
@@ -322,14 +222,6 @@ fn options(config: &SmConfig) -> weft_sm::Options {
         options.max_wire_smps = max;
     }
     options
-}
-
-/// What is there to handle.
-struct Ready {
-    stop: bool,
-    resweep: bool,
-    launcher: bool,
-    client: bool,
 }
 
 fn clamp(count: u64) -> u32 {

@@ -1,48 +1,33 @@
-//! The subnet manager's driver: one thread that waits for its agent, its clock and its signals, and nothing else.
+//! The subnet manager's process: the loop of [`crate::manager`] around its machine, and what comes of its events.
 //!
 //! ```text
-//!   attachment ──MADs──▶ SubnetManager ──MADs──▶ attachment
-//!   clock, SIGHUP ─────▶   (machine)   ──LIDs──▶ guid2lid
-//!                                      ─events─▶ events.jsonl, status.json, the launcher
+//!   SubnetManager ──LIDs──▶ guid2lid
+//!    (machine)    ─events─▶ events.jsonl, status.json, the launcher, /metrics
 //! ```
 
-mod attachment;
 mod driver;
-mod eager;
-mod launcher;
+mod figures;
 mod status;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use weft_sm::GuidToLid;
-use weft_umad::lock::ProcessLock;
 
-pub(crate) use attachment::Place;
-pub(crate) use launcher::LauncherLine;
 pub(crate) use status::SmStatus;
 
 use crate::cli::SmProcessArgs;
 use crate::failure::Failure;
-use crate::lab::launch::SM;
-use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use crate::manager::{Place, Process, Seat, load_config, loopback};
 
 /// What the subnet manager's process is told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SmConfig {
-    /// The lock that it holds while it lives.
-    pub(crate) lock: Option<PathBuf>,
-    /// Where it attaches.
-    pub(crate) attach: Place,
-    /// The launcher's socket.
-    pub(crate) launch: Option<PathBuf>,
+    /// What every manager is told.
+    #[serde(flatten)]
+    pub(crate) seat: Seat,
     /// Where LIDs are kept.
     pub(crate) guid2lid: Option<PathBuf>,
-    /// Where it says how it is.
-    pub(crate) status: Option<PathBuf>,
-    /// Where it says what happened.
-    pub(crate) events: Option<PathBuf>,
     /// Whether it says on standard output when the subnet is up.
     #[serde(default)]
     pub(crate) announce: bool,
@@ -56,10 +41,8 @@ pub(crate) struct SmConfig {
 impl SmConfig {
     /// Reads what the laboratory wrote down.
     pub(crate) fn load(path: &Path, launch: Option<PathBuf>) -> anyhow::Result<Self> {
-        let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let mut config: Self =
-            serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))?;
-        config.launch = launch.or(config.launch);
+        let mut config: Self = load_config(path)?;
+        config.seat.launch = launch.or(config.seat.launch);
         Ok(config)
     }
 
@@ -67,35 +50,28 @@ impl SmConfig {
     pub(crate) fn on_ibsim(server: &str, args: &SmProcessArgs) -> anyhow::Result<Self> {
         let node = args.at.clone().unwrap_or_default();
         Ok(Self {
-            lock: None,
-            attach: Place::Ibsim { server: server.to_owned(), node },
-            launch: None,
+            seat: Seat {
+                lock: None,
+                attach: Place::Ibsim { server: server.to_owned(), node },
+                launch: None,
+                status: None,
+                events: None,
+                metrics: args.metrics_port.map(loopback),
+            },
             guid2lid: args.guid2lid.clone(),
-            status: None,
-            events: None,
             announce: true,
             once: args.once,
-            options: weft_sm::Options {
-                qos: args.sm.qos.unwrap_or(false),
-                ..crate::lab::plan::sm_options(&args.sm, None)?
-            },
+            // As OpenSM does.
+            options: crate::sm_options::sm_options(&args.sm, None, false)?,
         })
     }
 }
 
 /// Runs until a signal asks it to end.
 pub(crate) fn run(config: SmConfig) -> anyhow::Result<()> {
-    let _lock = config.lock.as_deref().map(ProcessLock::take).transpose()?;
-    weft_agent::log_to_stderr();
-    let stop = Signals::watch(&[SIGTERM, SIGINT])?;
-    let resweep = Signals::watch(&[SIGHUP])?;
+    let process = Process::begin(&config.seat)?;
     let known = config.guid2lid.as_deref().map(load_guid2lid).transpose()?.unwrap_or_default();
-    let mut launcher = LauncherLine::connect(config.launch.as_deref());
-    launcher.ready(SM);
-    if launcher.wait_for_go(&stop)? {
-        driver::Driver::new(config, &known, launcher, stop, resweep).run()?;
-    }
-    Ok(())
+    process.run(driver::Driver::new(config, &known))
 }
 
 /// LIDs kept from an earlier run. A file that makes no sense is an error: guessing would renumber a fabric.

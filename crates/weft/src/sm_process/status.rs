@@ -24,6 +24,12 @@ pub(crate) struct SmStatus {
     pub(crate) light_sweeps: u64,
     /// Traps received.
     pub(crate) traps: u64,
+    /// The lane that is management's alone; nothing where none was wanted.
+    #[serde(default)]
+    pub(crate) management_lane: Option<String>,
+    /// How often hosts were told to use paths differently.
+    #[serde(default)]
+    pub(crate) repaths: u64,
     /// Nodes in the subnet.
     pub(crate) nodes: u64,
     /// Hosts that were there and cannot be reached any more, by GUID.
@@ -68,6 +74,11 @@ impl SmStatus {
                 self.cut_off.insert(guid.to_string(), description.clone());
             }
             Event::TrapReceived { .. } => self.traps += 1,
+            Event::ManagementLane { lane } => {
+                let shared = || "none: a link has no second lane".to_owned();
+                self.management_lane = Some(lane.map_or_else(shared, |lane| lane.to_string()));
+            }
+            Event::Repath { .. } => self.repaths += 1,
             Event::Routed(report) => {
                 self.routing = Some(report.clone());
                 self.not_routed = None;
@@ -95,8 +106,8 @@ impl fmt::Display for SmStatus {
         writeln!(f, "state: {state}")?;
         writeln!(
             f,
-            "sweeps: {} heavy, {} light; traps: {}",
-            self.heavy_sweeps, self.light_sweeps, self.traps
+            "sweeps: {} heavy, {} light; traps: {}; repaths: {}",
+            self.heavy_sweeps, self.light_sweeps, self.traps, self.repaths
         )?;
         if let Some(last) = &self.last {
             writeln!(
@@ -124,6 +135,9 @@ impl fmt::Display for SmStatus {
                     writeln!(f, "missing: {count} {what}")?;
                 }
             }
+        }
+        if let Some(lane) = &self.management_lane {
+            writeln!(f, "management lane: {lane}")?;
         }
         if let Some(routing) = &self.routing {
             let plural = if routing.lanes == 1 { "" } else { "s" };

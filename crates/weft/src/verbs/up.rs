@@ -5,16 +5,15 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde::Serialize;
 use weft_topology::{Fabric, NodeIndex, PortRef};
-use weft_umad::lock::ProcessLock;
 
 use super::seconds;
 use crate::cli::UpArgs;
 use crate::failure::Failure;
-use crate::lab::launch::{Goal, Launcher};
-use crate::lab::progress::{Phase, Phases};
-use crate::lab::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
-use crate::lab::teardown::{clear_dead, clear_unfinished};
-use crate::lab::{Base, LabFolder, Place, plan, process};
+use crate::lab::launch::Launcher;
+use crate::lab::plan::Wanted;
+use crate::lab::process;
+use crate::lab::progress::Phase;
+use crate::lab::start::{self, goal};
 use crate::output::{StdoutClosed, Table, print, print_json};
 use crate::{sm_process, topology_file};
 
@@ -22,54 +21,31 @@ use crate::{sm_process, topology_file};
 const DEFAULT_NAME: &str = "default";
 
 pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
-    let start = Instant::now();
+    let begun = Instant::now();
     process::raise_file_limit();
     let fabric = topology_file::load(&args.file)?;
     let sm_at = if args.no_sm { None } else { Some(sm_place(&fabric, args)?) };
     if let (Some(path), true) = (&args.guid2lid, sm_at.is_some()) {
         sm_process::load_guid2lid(path)?; // The manager reads it again, but by then everything has started.
     }
-    let base = Base::locate();
-    let name = name.unwrap_or(DEFAULT_NAME);
-    clear_unfinished(&base)?;
-    refuse_running(&base, name)?;
-    // From here on an interrupt must not end this process before it has cleared up.
-    let interrupt = Signals::watch(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
-    let unfinished = Folder(Some(base.begin(name)?));
-    let lock = ProcessLock::take(&unfinished.folder().place(Place::UpLock))?;
-    let (record, claim) = plan::write(&base, unfinished.folder(), &fabric, sm_at, args)?;
-    let Some(lab) = unfinished.settle(&base)? else {
-        return Err(already_running(name).into());
-    };
-    let sm_at = sm_at.map(|place| place.node);
-    let goal = goal(&fabric, sm_at, args);
-    let phases: &[Phase] = if args.no_sm { &Phase::ALL[..2] } else { &Phase::ALL };
-    let phases = Phases::begin(start, phases);
-    let mut launcher = match Launcher::new(&lab, &record, goal, interrupt, phases) {
-        Ok(launcher) => launcher,
-        Err(error) => {
-            lab.remove()?;
-            return Err(error);
+    let pm_at = if args.pm.pm { Some(pm_place(&fabric, sm_at, args)?) } else { None };
+    let wanted = Wanted::by_up(&fabric, (sm_at, pm_at), args)?;
+    let goal = goal(&fabric, sm_at.map(|place| place.node), Duration::from_secs(args.patience));
+    start::with(name.unwrap_or(DEFAULT_NAME), &wanted, goal, begun, |mut launcher| {
+        summarise_and_stay(&mut launcher, &fabric, sm_at.map(|place| place.node), args)?;
+        if !args.foreground {
+            launcher.release();
         }
-    };
-    // What goes wrong from here on, the launcher's end clears up.
-    bring_up(&mut launcher, &fabric, sm_at, args)?;
-    drop(claim);
-    if !args.foreground {
-        launcher.release();
-    }
-    drop(lock);
-    Ok(())
+        Ok(())
+    })
 }
 
-fn bring_up(
+fn summarise_and_stay(
     launcher: &mut Launcher<'_>,
     fabric: &Fabric,
     sm_at: Option<NodeIndex>,
     args: &UpArgs,
 ) -> anyhow::Result<()> {
-    launcher.bring_up()?;
-    launcher.phases().end();
     match summarise(launcher, fabric, sm_at, args.json) {
         // Nobody reads the summary: the laboratory runs all the same.
         Err(error) if error.is::<StdoutClosed>() => {}
@@ -82,73 +58,38 @@ fn bring_up(
     Ok(())
 }
 
-/// A folder of a laboratory that is not finished: it goes when this does.
-struct Folder(Option<LabFolder>);
-
-impl Folder {
-    fn folder(&self) -> &LabFolder {
-        self.0.as_ref().expect("it is there until it is settled")
-    }
-
-    fn settle(mut self, base: &Base) -> anyhow::Result<Option<LabFolder>> {
-        let settled = self.folder().clone().settle(base)?;
-        if settled.is_some() {
-            self.0 = None;
-        }
-        Ok(settled)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if let Some(folder) = &self.0 {
-            // Whatever made us give up has been reported; a folder that stays is found by `down --all`.
-            let _ = folder.remove();
-        }
-    }
-}
-
-/// A laboratory of that name that is alive is an error; the leftovers of a dead one are cleared.
-fn refuse_running(base: &Base, name: &str) -> anyhow::Result<()> {
-    let lab = base.lab(name)?;
-    if !lab.exists()? {
-        return Ok(());
-    }
-    if !clear_dead(&lab)? {
-        return Err(already_running(name).into());
-    }
-    crate::output::say(&format!("cleared what a crashed laboratory `{name}` left behind"));
-    Ok(())
-}
-
-fn already_running(name: &str) -> Failure {
-    Failure::new(format!("a laboratory `{name}` is already running"))
-        .hint(format!("take it down with `weft down --lab {name}`, or give this one a name with --lab"))
-}
-
 /// Where the subnet manager sits.
 fn sm_place(fabric: &Fabric, args: &UpArgs) -> anyhow::Result<PortRef> {
     if let Some(name) = &args.sm.sm_at {
-        let index = super::find(fabric, name)?;
-        let node = fabric.node(index);
-        let port = node.attach_port().ok_or_else(|| {
-            Failure::bad_input(format!("`{}` has no cable", node.description))
-                .hint("choose another node with --sm-at")
-        })?;
-        return Ok(PortRef::new(index, port));
+        return named_place(fabric, name, "--sm-at");
     }
     let place = fabric.attach_place();
     place.with_context(|| format!("{} has no node for a subnet manager", args.file.display()))
 }
 
-fn goal(fabric: &Fabric, sm_at: Option<NodeIndex>, args: &UpArgs) -> Goal {
+/// Where the performance manager sits: on an HCA of its own if there is one with a way to the subnet manager.
+fn pm_place(fabric: &Fabric, sm_at: Option<PortRef>, args: &UpArgs) -> anyhow::Result<PortRef> {
+    if let Some(name) = &args.pm.pm_at {
+        return named_place(fabric, name, "--pm-at");
+    }
     let pieces = fabric.components();
-    let nodes = sm_at.map(|sm| {
-        let piece = pieces.get(sm.index());
-        pieces.iter().filter(|other| Some(*other) == piece).count() as u64
-    });
-    let cable_ends = fabric.cables().count() as u64 * 2;
-    Goal { nodes, cable_ends, patience: Duration::from_secs(args.patience) }
+    let together = |node: NodeIndex| {
+        sm_at.is_none_or(|sm| node != sm.node && pieces.get(node.index()) == pieces.get(sm.node.index()))
+    };
+    let mut hosts = fabric.hosts().filter(|(index, _)| together(*index));
+    let own = hosts.find_map(|(index, node)| Some(PortRef::new(index, node.attach_port()?)));
+    let place = own.or(sm_at).or_else(|| fabric.attach_place());
+    place.with_context(|| format!("{} has no node for a performance manager", args.file.display()))
+}
+
+fn named_place(fabric: &Fabric, name: &str, option: &str) -> anyhow::Result<PortRef> {
+    let index = super::find(fabric, name)?;
+    let node = fabric.node(index);
+    let port = node.attach_port().ok_or_else(|| {
+        Failure::bad_input(format!("`{}` has no cable", node.description))
+            .hint(format!("choose another node with {option}"))
+    })?;
+    Ok(PortRef::new(index, port))
 }
 
 #[derive(Serialize)]

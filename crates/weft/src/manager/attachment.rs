@@ -1,4 +1,4 @@
-//! What the subnet manager is attached to: a port of an agent's device, or one of a fabric that ibsim emulates.
+//! What a manager is attached to: a port of an agent's device, or one of a fabric that ibsim emulates.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,10 +8,11 @@ use std::time::Duration;
 use anyhow::Context;
 use rustix::event::PollFlags;
 use serde::{Deserialize, Serialize};
-use weft_sm::Input;
 use weft_umad::ibsim::{self, Program, Received};
 use weft_umad::{Client, ClientError, ServerMessage};
-use weft_wire::{AddressedMad, Guid, NodeType, PortNum};
+use weft_wire::{AddressedMad, Guid, NodeType, PortNum, Registration};
+
+use super::News;
 
 /// How long the other side has to answer an attachment.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -19,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What a UDP server's name begins with.
 const UDP: &str = "udp:";
 
-/// Where the subnet manager attaches.
+/// Where a manager attaches.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Place {
@@ -43,7 +44,7 @@ pub(crate) enum Place {
 
 impl Place {
     /// How many requests may be under way so that each answer finds room here; `None` is any number.
-    pub(super) fn window_max(&self) -> Option<u32> {
+    pub(crate) fn window_max(&self) -> Option<u32> {
         match self {
             Self::Agent { .. } => None,
             Self::Ibsim { server, .. } if server.starts_with(UDP) => Some(ibsim::UDP_WINDOW),
@@ -70,13 +71,13 @@ impl AsFd for Attachment {
 
 impl Attachment {
     /// Attaches, and gives what the machine is told of it.
-    pub(super) fn open(place: &Place) -> anyhow::Result<(Self, Input)> {
+    pub(super) fn open(place: &Place, registrations: Vec<Registration>) -> anyhow::Result<(Self, News)> {
         match place {
             Place::Agent { socket, node, port } => {
                 let mut client = Client::connect(socket)?;
-                let attached = client.attach(*node, *port, weft_sm::registrations(), PATIENCE)?;
+                let attached = client.attach(*node, *port, registrations, PATIENCE)?;
                 let (node_guid, port_guid, port) = (attached.node, attached.port_guid, attached.port);
-                Ok((Self::Agent(client), Input::Attached { node_guid, port_guid, port }))
+                Ok((Self::Agent(client), News::Attached { node_guid, port_guid, port }))
             }
             Place::Ibsim { server, node } => {
                 let program = match server.strip_prefix(UDP) {
@@ -93,8 +94,8 @@ impl Attachment {
                     NodeType::Switch => PortNum::ZERO,
                     _ => program.port_info().local_port_num,
                 };
-                let input = Input::Attached { node_guid: info.node_guid, port_guid: info.port_guid, port };
-                Ok((Self::Ibsim(program), input))
+                let news = News::Attached { node_guid: info.node_guid, port_guid: info.port_guid, port };
+                Ok((Self::Ibsim(program), news))
             }
         }
     }
@@ -132,15 +133,15 @@ impl Attachment {
         }
     }
 
-    /// The next input for the machine that is there already.
-    pub(super) fn next(&mut self) -> anyhow::Result<Option<Input>> {
+    /// The next news for the machine that is there already.
+    pub(super) fn next(&mut self) -> anyhow::Result<Option<News>> {
         loop {
             match self {
                 Self::Agent(client) => match client.buffered()? {
                     None => return Ok(None),
-                    Some(ServerMessage::Receive(mad)) => return Ok(Some(Input::Receive(mad))),
+                    Some(ServerMessage::Receive(mad)) => return Ok(Some(News::Mad(mad))),
                     Some(ServerMessage::PortChanged { up }) => {
-                        return Ok(Some(Input::PortChanged { up }));
+                        return Ok(Some(News::PortChanged { up }));
                     }
                     Some(ServerMessage::Refused { reason }) => {
                         return Err(ClientError::Refused { reason }.into());
@@ -149,7 +150,7 @@ impl Attachment {
                 },
                 Self::Ibsim(program) => match program.try_recv()? {
                     None => return Ok(None),
-                    Some(Received::Mad(mad)) => return Ok(Some(Input::Receive(mad))),
+                    Some(Received::Mad(mad)) => return Ok(Some(News::Mad(mad))),
                     // The machine's own clock says that nobody answers, and tries again.
                     Some(Received::Unanswered(_)) => {}
                 },

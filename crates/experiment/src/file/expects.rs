@@ -1,0 +1,334 @@
+//! `[[expect]]`, `[[gain]]` and `[[figure]]`.
+
+use weft_machine::Time;
+
+use super::error::{At, Wrong, choices};
+use super::reader::{Role, Table, as_quantity, as_table, as_text, texts, wrong_kind};
+use super::traffic::Everything;
+use super::tree::{Kind, Value};
+use super::variants::Axis;
+use crate::{BeffValue, Bound, Expect, Figure, FigureKind, Gain, Paper, Span, What, When};
+
+/// What `what` can be.
+const WHATS: [&str; 13] = [
+    "throughput",
+    "per_host",
+    "ratio",
+    "wait",
+    "moved",
+    "moved_back",
+    "moves",
+    "pause",
+    "latency",
+    "recovery",
+    "repeated",
+    "broken",
+    "beff",
+];
+
+/// What names may stand for.
+pub(crate) struct Known<'a> {
+    pub(crate) windows: &'a [Span],
+    pub(crate) traffic: &'a Everything,
+    pub(crate) axes: &'a [Axis],
+    pub(crate) ports: &'a [String],
+}
+
+impl Known<'_> {
+    pub(crate) fn expects(&self, top: &mut Table<'_>) -> Result<Vec<Expect>, Wrong> {
+        let mut all = Vec::new();
+        for mut table in top.list("expect")? {
+            let what = self.what(&mut table)?;
+            let bound = bound(&mut table)?;
+            let paper = paper(&mut table)?;
+            if matches!(bound, Some(Bound::Never))
+                && !matches!(what, What::Moved { .. } | What::MovedBack { .. })
+            {
+                let wrong = Wrong::new(table.at, "`never` is about something that happens at a moment");
+                return Err(wrong.allowed("use it with `moved` and `moved_back`, or `at_most = 0`"));
+            }
+            let name = table.text("name")?.unwrap_or_else(|| named(&what));
+            let when = self.when(&mut table, "when")?;
+            table.finish()?;
+            all.push(Expect { name, what, bound, paper, when });
+        }
+        Ok(all)
+    }
+
+    pub(crate) fn gains(&self, top: &mut Table<'_>) -> Result<Vec<Gain>, Wrong> {
+        let mut all = Vec::new();
+        for mut table in top.list("gain")? {
+            let what = self.what(&mut table)?;
+            let bound = bound(&mut table)?;
+            let paper = paper(&mut table)?;
+            let name = table.text("name")?.unwrap_or_else(|| format!("gain: {}", named(&what)));
+            let (from, to) = (self.when(&mut table, "base")?, self.when(&mut table, "with")?);
+            if from.is_empty() || to.is_empty() {
+                let wrong = Wrong::new(table.at, "a gain compares two variants: `with` against `base`");
+                return Err(
+                    wrong.allowed("as in `base = { pm.mode = \"off\" }`, `with = { pm.mode = \"on\" }`")
+                );
+            }
+            table.finish()?;
+            all.push(Gain { name, what, from, to, bound, paper });
+        }
+        Ok(all)
+    }
+
+    pub(crate) fn figures(&self, top: &mut Table<'_>) -> Result<Vec<Figure>, Wrong> {
+        let mut all = Vec::new();
+        for mut table in top.list("figure")? {
+            let bars = table.word("kind", &["throughput", "bars"])? == Some(1);
+            let kind = if bars { FigureKind::Bars } else { FigureKind::Throughput };
+            let flows = self.flows(&mut table, "flows")?;
+            let window = if bars { self.window(&mut table)? } else { String::new() };
+            let (side, groups) = if bars {
+                (self.axis(&mut table, "bars")?, self.axis(&mut table, "groups")?)
+            } else {
+                (String::new(), String::new())
+            };
+            let title = table.text("title")?.unwrap_or_default();
+            let when = self.when(&mut table, "when")?;
+            table.finish()?;
+            all.push(Figure { title, kind, flows, window, bars: side, groups, when });
+        }
+        Ok(all)
+    }
+
+    fn what(&self, table: &mut Table<'_>) -> Result<What, Wrong> {
+        let word = table.word("what", &WHATS)?.map_or("throughput", |nth| WHATS[nth]);
+        Ok(match word {
+            "throughput" => {
+                What::Throughput { flows: self.flows(table, "flows")?, window: self.window(table)? }
+            }
+            "per_host" => What::PerHost { flows: self.flows(table, "flows")?, window: self.window(table)? },
+            "ratio" => What::Ratio {
+                flow: self.flow(table, "flow")?,
+                to: self.flow(table, "to")?,
+                window: self.window(table)?,
+            },
+            "wait" => What::Wait { port: self.port(table)?, window: self.window(table)? },
+            "moved" => What::Moved { flow: self.flow(table, "flow")?, after: after(table)? },
+            "moved_back" => What::MovedBack { flow: self.flow(table, "flow")?, after: after(table)? },
+            "moves" => What::Moves { flow: self.flow(table, "flow")? },
+            "pause" => What::Pause { flow: self.flow(table, "flow")? },
+            "latency" => What::Latency { flow: self.flow(table, "flow")? },
+            "recovery" => What::Recovery {
+                flow: self.flow(table, "flow")?,
+                after: after(table)?,
+                window: self.window(table)?,
+                percent: table.quantity("percent", "percent", 100.0)?.unwrap_or(90.0),
+            },
+            "repeated" => What::Repeated,
+            "broken" => What::Broken,
+            _ => self.beff(table)?,
+        })
+    }
+
+    fn beff(&self, table: &mut Table<'_>) -> Result<What, Wrong> {
+        let tests: Vec<&str> = self.traffic.beffs.iter().map(|test| test.name.as_str()).collect();
+        let value = table.need("test", "the name of a [beff.NAME]")?;
+        let name = as_text(value, "test")?;
+        if !tests.contains(&name.as_str()) {
+            let wrong = Wrong::new(value.at, format!("no [beff.{name}] is there"));
+            return Err(wrong.allowed(choices(&name, &tests)));
+        }
+        table.need("quantity", "what of the test is meant")?;
+        let words = BeffValue::ALL.map(BeffValue::name);
+        let nth = table.word("quantity", &words)?.unwrap_or_default();
+        Ok(What::Beff { name, value: BeffValue::ALL[nth] })
+    }
+
+    /// `flow = "1-5"`, `flows = ["1-5", "3-5"]`, or nothing: all.
+    fn flows(&self, table: &mut Table<'_>, key: &'static str) -> Result<Vec<String>, Wrong> {
+        let several = table.get(key);
+        let single = table.get("flow");
+        let Some(value) = several.or(single) else { return Ok(Vec::new()) };
+        if let (Some(_), Some(single)) = (several, single) {
+            return Err(
+                Wrong::new(single.at, "`flow` and `flows` both stand here").allowed("write one of them")
+            );
+        }
+        let named = texts(value, key)?;
+        named.into_iter().map(|(name, at)| self.known_flow(table, name, at)).collect()
+    }
+
+    fn flow(&self, table: &mut Table<'_>, key: &'static str) -> Result<String, Wrong> {
+        let value = table.need(key, "the name of a flow")?;
+        self.known_flow(table, as_text(value, key)?, value.at)
+    }
+
+    /// A flow's, pattern's or mix's name; or `pattern/SENDER-RECEIVER`, which the plan looks up.
+    fn known_flow(&self, table: &Table<'_>, name: String, at: At) -> Result<String, Wrong> {
+        let names = self.traffic.names();
+        let first = name.split('/').next().unwrap_or_default();
+        let is_pair = name.contains('/') && self.traffic.patterns.iter().any(|pattern| pattern.name == first);
+        if names.contains(&name.as_str()) || is_pair {
+            table.place(Role::Flow, &name, at);
+            return Ok(name);
+        }
+        let wrong = Wrong::new(at, format!("no flow, pattern or mix is called `{name}`"));
+        Err(wrong.allowed(choices(&name, &names)))
+    }
+
+    fn window(&self, table: &mut Table<'_>) -> Result<String, Wrong> {
+        let value = table.need("window", "the name of a span of [window]")?;
+        let name = as_text(value, "window")?;
+        let names: Vec<&str> = self.windows.iter().map(|span| span.name.as_str()).collect();
+        if !names.contains(&name.as_str()) {
+            let wrong = Wrong::new(value.at, format!("no window is called `{name}`"));
+            return Err(wrong.allowed(choices(&name, &names)));
+        }
+        Ok(name)
+    }
+
+    fn port(&self, table: &mut Table<'_>) -> Result<String, Wrong> {
+        let value = table.need("port", "one of the `ports` of [record]")?;
+        let name = as_text(value, "port")?;
+        let names: Vec<&str> = self.ports.iter().map(String::as_str).collect();
+        if !names.contains(&name.as_str()) {
+            let wrong =
+                Wrong::new(value.at, format!("the port `{name}` is not among the `ports` of [record]"));
+            return Err(wrong.allowed(choices(&name, &names)));
+        }
+        Ok(name)
+    }
+
+    fn axis(&self, table: &mut Table<'_>, key: &'static str) -> Result<String, Wrong> {
+        let Some(value) = table.get(key) else { return Ok(String::new()) };
+        let name = as_text(value, key)?;
+        self.axis_of(&name, value.at)?;
+        Ok(name)
+    }
+
+    fn axis_of(&self, name: &str, at: At) -> Result<&Axis, Wrong> {
+        let names: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
+        let found = self.axes.iter().find(|axis| axis.name == name);
+        found.ok_or_else(|| {
+            Wrong::new(at, format!("no axis of variants is called `{name}`")).allowed(choices(name, &names))
+        })
+    }
+
+    /// `when = { pm.mode = "on", lanes = [2, 4] }`.
+    fn when(&self, table: &mut Table<'_>, key: &'static str) -> Result<When, Wrong> {
+        let mut when = When::new();
+        if let Some(value) = table.get(key) {
+            self.walk(value, key, &mut Vec::new(), &mut when)?;
+        }
+        Ok(when)
+    }
+
+    fn walk(&self, value: &Value, key: &str, path: &mut Vec<String>, when: &mut When) -> Result<(), Wrong> {
+        let name = path.join(".");
+        if let Kind::Table(_) = &value.kind {
+            for entry in as_table(value, key)? {
+                path.push(entry.key.clone());
+                self.walk(&entry.value, key, path, when)?;
+                path.pop();
+            }
+            return Ok(());
+        }
+        if path.is_empty() {
+            return Err(wrong_kind(value, key, "a table, as in `{ pm.mode = \"on\" }`"));
+        }
+        let axis = self.axis_of(&name, value.at)?;
+        let known: Vec<&str> = axis.choices.iter().map(|choice| choice.label.as_str()).collect();
+        let is_label = |label: &str| known.contains(&label);
+        let whole = value.label().filter(|label| is_label(label));
+        let labels = match (&value.kind, whole) {
+            (_, Some(label)) => vec![label],
+            (Kind::Array(items), None) => items.iter().filter_map(Value::label).collect(),
+            _ => value.label().into_iter().collect(),
+        };
+        match labels.iter().find(|label| !is_label(label)) {
+            Some(wrong) => {
+                let message = format!("`{wrong}` is no choice of the axis `{name}`");
+                Err(Wrong::new(value.at, message).allowed(choices(wrong, &known)))
+            }
+            None if labels.is_empty() => Err(wrong_kind(value, &name, "choices of the axis")),
+            None => {
+                when.push((name, labels));
+                Ok(())
+            }
+        }
+    }
+}
+
+fn after(table: &mut Table<'_>) -> Result<Time, Wrong> {
+    Ok(table.seconds("after")?.unwrap_or_default())
+}
+
+/// The greatest value of a bound.
+const VALUE_MAX: f64 = 1e12;
+
+fn bound(table: &mut Table<'_>) -> Result<Option<Bound>, Wrong> {
+    let at = table.at;
+    let value = table.quantity("value", "the unit of what is measured", VALUE_MAX)?;
+    let percent = table.quantity("within_percent", "percent", 1000.0)?;
+    let at_least = table.quantity("at_least", "the unit of what is measured", VALUE_MAX)?;
+    let at_most = table.quantity("at_most", "the unit of what is measured", VALUE_MAX)?;
+    let between = match table.get("between") {
+        None => None,
+        Some(Value { kind: Kind::Array(items), .. }) if items.len() == 2 => {
+            let end = |item| as_quantity(item, "between", "the unit of what is measured", VALUE_MAX);
+            Some((end(&items[0])?, end(&items[1])?))
+        }
+        Some(value) => return Err(wrong_kind(value, "between", "two numbers, as in `[2.9, 3.5]`")),
+    };
+    let never = table.flag("never", false)?;
+    if percent.is_some() && value.is_none() {
+        return Err(Wrong::new(at, "`within_percent` says how near to `value`, which is not here"));
+    }
+    let within = value.map(|value| Bound::Within { value, percent: percent.unwrap_or(10.0) });
+    let range = between.map(|(least, most)| Bound::Between(least, most));
+    let all = [
+        within,
+        at_least.map(Bound::AtLeast),
+        at_most.map(Bound::AtMost),
+        range,
+        never.then_some(Bound::Never),
+    ];
+    let mut given = all.into_iter().flatten();
+    match (given.next(), given.next()) {
+        (first, None) => Ok(first),
+        _ => Err(Wrong::new(at, "an expectation has one bound")
+            .allowed("`value` (with `within_percent`), `at_least`, `at_most`, `between` or `never`")),
+    }
+}
+
+fn paper(table: &mut Table<'_>) -> Result<Option<Paper>, Wrong> {
+    let value = table.quantity("paper", "the unit of what is measured", VALUE_MAX)?;
+    let (source, why) = (table.text("source")?, table.text("why")?);
+    match value {
+        Some(value) => {
+            Ok(Some(Paper { value, source: source.unwrap_or_default(), why: why.unwrap_or_default() }))
+        }
+        None if source.is_some() || why.is_some() => {
+            let wrong = Wrong::new(table.at, "`source` and `why` are about `paper`, which is not here");
+            Err(wrong.allowed("`paper` is the number that the paper prints"))
+        }
+        None => Ok(None),
+    }
+}
+
+/// What a line is called where the file does not say.
+fn named(what: &What) -> String {
+    let listed = |flows: &[String]| if flows.is_empty() { "all flows".to_owned() } else { flows.join(" + ") };
+    match what {
+        What::Throughput { flows, window } => format!("{}, {window}", listed(flows)),
+        What::PerHost { flows, window } => format!("{} per host, {window}", listed(flows)),
+        What::Ratio { flow, to, window } => format!("{flow} over {to}, {window}"),
+        What::Wait { port, window } => format!("{port} waits, {window}"),
+        What::Moved { flow, .. } => format!("{flow} moves to the slow lane"),
+        What::MovedBack { flow, .. } => format!("{flow} moves back"),
+        What::Moves { flow } => format!("{flow} changes its lane so often"),
+        What::Pause { flow } => format!("{flow} pauses to change its lane"),
+        What::Latency { flow } => format!("{flow} latency"),
+        What::Recovery { flow, after, percent, .. } => {
+            format!("{flow} is back at {percent} % after {} s", after.as_secs_f64())
+        }
+        What::Repeated => "packets sent again".to_owned(),
+        What::Broken => "flows that ended in error".to_owned(),
+        What::Beff { name, value } => format!("{name}: {}", value.name().replace('_', " ")),
+    }
+}

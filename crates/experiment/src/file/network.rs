@@ -1,0 +1,265 @@
+//! `[fabric]`, `[rates]`, `[engine]`, `[sm]`, `[pm]`, `[congestion]` and `[hosts]`.
+
+use weft_machine::Time;
+use weft_routing::{Chain, Engine};
+use weft_topology::LinkRate;
+use weft_wire::Mtu;
+
+use super::error::Wrong;
+use super::reader::{Role, Table, as_quantity, as_text, wrong_kind};
+use super::tree::Kind;
+use crate::{CongestionSpec, EngineSpec, FabricSpec, HostsSpec, PmMode, PmSpec, Rates, Shape, SmSpec};
+
+/// Data lanes there can be beside lane 15: management's own lane is one of them.
+const LANES_MAX: i64 = 15;
+/// The papers' hosts move at most this much in each direction, in Gb/s (8 lanes of PCIe 1.1).
+const HOST_LIMIT_GBPS: f64 = 12.9;
+/// XmitWait ticks of 4 ns in 1 % of a second.
+const THRESHOLD_TICKS: u64 = 2_500_000;
+
+pub(super) fn fabric(top: &mut Table<'_>) -> Result<FabricSpec, Wrong> {
+    const KINDS: [&str; 4] = ["xgft", "ring", "mesh", "torus"];
+    let mut table = top.table("fabric")?;
+    let file = table.name_of("topology", Role::Topology)?;
+    let kind = table.word("generate", &KINDS)?;
+    let spec = match (file, kind) {
+        (Some(file), None) => FabricSpec::File(file),
+        (None, Some(kind)) => generated(&mut table, kind)?,
+        (file, _) => {
+            let message = match file {
+                Some(_) => "[fabric] names both a topology file and a generator",
+                None => "[fabric] names no cabling",
+            };
+            let wrong = Wrong::new(table.at, message);
+            return Err(wrong.allowed(
+                "write `topology = \"../topologies/dftree-1.topo\"`, or `generate` and one of `xgft`, `ring`, `mesh` and `torus`",
+            ));
+        }
+    };
+    table.finish()?;
+    Ok(spec)
+}
+
+fn generated(table: &mut Table<'_>, kind: usize) -> Result<FabricSpec, Wrong> {
+    let at = table.at;
+    let missing = |what: &str| Wrong::new(at, format!("[fabric] lacks `{what}` for what it generates"));
+    let on_switch = |table: &mut Table<'_>| -> Result<u32, Wrong> {
+        table.number("hosts_per_switch", 0..=254)?.ok_or_else(|| missing("hosts_per_switch"))
+    };
+    let shape = match kind {
+        0 => {
+            let (children, parents): (Vec<u32>, Vec<u32>) =
+                (table.numbers("children", 1..=49_151)?, table.numbers("parents", 1..=49_151)?);
+            if children.is_empty() || children.len() != parents.len() {
+                let wrong = Wrong::new(at, "a tree takes `children` and `parents`, lists of equal length");
+                return Err(wrong.allowed("the 648-port tree is children = [18, 36], parents = [1, 18]"));
+            }
+            Shape::Xgft { children, parents, parallel: table.numbers("parallel", 1..=254)? }
+        }
+        1 => Shape::Ring {
+            switches: table.number("switches", 2..=10_000)?.ok_or_else(|| missing("switches"))?,
+            hosts: on_switch(table)?,
+        },
+        _ => {
+            let sides: Vec<u32> = table.numbers("sides", 2..=1000)?;
+            if sides.is_empty() {
+                return Err(missing("sides"));
+            }
+            let hosts = on_switch(table)?;
+            if kind == 2 { Shape::Mesh { sides, hosts } } else { Shape::Torus { sides, hosts } }
+        }
+    };
+    Ok(FabricSpec::Generated {
+        shape,
+        radix: table.number("radix", 1..=254)?,
+        hosts: table.number("hosts", 1..=49_151)?,
+        rate: table.parsed::<LinkRate>("rate")?.unwrap_or_default().to_string(),
+        host_rate: table.parsed::<LinkRate>("host_rate")?.map(|rate| rate.to_string()),
+    })
+}
+
+pub(super) fn rates(top: &mut Table<'_>) -> Result<Rates, Wrong> {
+    let mut table = top.table("rates")?;
+    let shaped = table.flag("shaped", true)?;
+    let dilation = table.number("dilation", 1..=1_000_000)?.unwrap_or(1000);
+    let limit = table.quantity("host_limit_gbps", "Gb/s", 4000.0)?.unwrap_or(HOST_LIMIT_GBPS);
+    let mtu = match table.get("mtu") {
+        None => Mtu::Bytes2048,
+        Some(value) => {
+            let sizes = [256, 512, 1024, 2048, 4096];
+            let mtus = [Mtu::Bytes256, Mtu::Bytes512, Mtu::Bytes1024, Mtu::Bytes2048, Mtu::Bytes4096];
+            let size = if let Kind::Integer(size) = value.kind { size } else { 0 };
+            let found = sizes.iter().position(|known| *known == size);
+            mtus[found.ok_or_else(|| wrong_kind(value, "mtu", "256, 512, 1024, 2048 or 4096 bytes"))?]
+        }
+    };
+    let buffer_packets = table.number("buffer_packets", 1..=1000)?.unwrap_or(16);
+    let lanes = table.number("lanes", 1..=LANES_MAX)?.unwrap_or(1);
+    table.finish()?;
+    let host_limit_mbps = (limit * 1000.0).round() as u32;
+    Ok(Rates { shaped, dilation, host_limit_mbps, mtu, buffer_packets, lanes })
+}
+
+pub(super) fn engine(top: &mut Table<'_>) -> Result<EngineSpec, Wrong> {
+    let mut table = top.table("engine")?;
+    let chain = match table.get("chain") {
+        None => "ftree".to_owned(),
+        Some(value) => {
+            let chain = as_text(value, "chain")?;
+            chain.parse::<Chain>().map_err(|error| Wrong::new(value.at, format!("`chain`: {error}")))?;
+            chain
+        }
+    };
+    let spec = EngineSpec {
+        lanes: table.number("lanes", 1..=LANES_MAX)?,
+        roots: table.names_of("roots", Role::Node)?,
+        max_reverse_hops: table.number("max_reverse_hops", 0..=255)?,
+        io_nodes: table.names_of("io_nodes", Role::Host)?,
+        order: table.names_of("order", Role::Host)?,
+        chain,
+    };
+    check_engine(&mut table, &spec)?;
+    table.finish()?;
+    Ok(spec)
+}
+
+/// An option that no engine of the chain reads is a mistake, as it is on the command line.
+fn check_engine(table: &mut Table<'_>, spec: &EngineSpec) -> Result<(), Wrong> {
+    let given = [
+        ("lanes", spec.lanes.is_some()),
+        ("roots", !spec.roots.is_empty()),
+        ("max_reverse_hops", spec.max_reverse_hops.is_some()),
+        ("io_nodes", !spec.io_nodes.is_empty()),
+        ("order", !spec.order.is_empty()),
+    ];
+    let Ok(chain) = spec.chain.parse::<Chain>() else { return Ok(()) };
+    for (option, _) in given.into_iter().filter(|(_, given)| *given) {
+        if let (Err(error), Some(value)) = (chain.check_options(&[option]), table.get(option)) {
+            return Err(Wrong::new(value.at, error.to_string()));
+        }
+    }
+    Ok(())
+}
+
+/// Whether an engine of the chain reads an option.
+pub(crate) fn engine_reads(chain: &Chain, option: &str) -> bool {
+    chain.engines().any(|engine: &Engine| engine.options.contains(&option))
+}
+
+pub(super) fn sm(top: &mut Table<'_>, rates: &Rates) -> Result<(SmSpec, Option<String>), Wrong> {
+    let mut table = top.table("sm")?;
+    let spec = SmSpec {
+        management_lane: table.flag("management_lane", true)?,
+        repath_on_reroute: table.flag("repath_on_reroute", true)?,
+        hoq_life: life(&mut table, "hoq_life_us")?,
+        switch_life: life(&mut table, "switch_life_us")?,
+        weights: table.numbers("weights", 0..=255)?,
+        sweep_interval: table.seconds("sweep_interval")?,
+    };
+    if let (true, false, Some(value)) = (spec.management_lane, spec.weights.is_empty(), table.get("weights"))
+    {
+        let wrong = Wrong::new(
+            value.at,
+            "`weights` means nothing where management has a lane of its own: the others are alike",
+        );
+        return Err(wrong.allowed("write `management_lane = false` in [sm] to choose weights"));
+    }
+    if spec.management_lane && i64::from(rates.lanes) == LANES_MAX {
+        let wrong = Wrong::new(table.at, format!("{LANES_MAX} lanes for traffic leave none for management"));
+        return Err(wrong.allowed("write fewer `lanes` in [rates], or `management_lane = false` in [sm]"));
+    }
+    let at = table.name_of("at", Role::Host)?;
+    table.finish()?;
+    Ok((spec, at))
+}
+
+/// A lifetime in microseconds of fabric time; `"off"`, or nothing, is for ever.
+fn life(table: &mut Table<'_>, key: &'static str) -> Result<Option<Time>, Wrong> {
+    const MICROSECONDS_MAX: f64 = 2_000_000.0;
+    let Some(value) = table.get(key) else { return Ok(None) };
+    match &value.kind {
+        Kind::Text(text) if text == "off" => Ok(None),
+        Kind::Text(text) => {
+            let message = format!("`{key}` cannot be `{text}`");
+            Err(Wrong::new(value.at, message).allowed("it takes microseconds of fabric time, or \"off\""))
+        }
+        _ => {
+            let micros = as_quantity(value, key, "microseconds of fabric time", MICROSECONDS_MAX)?;
+            Ok(Some(Time::from_nanos((micros * 1000.0).round() as u64)))
+        }
+    }
+}
+
+pub(super) fn pm(top: &mut Table<'_>, rates: &Rates) -> Result<(PmSpec, Option<String>), Wrong> {
+    const MODES: [&str; 4] = ["off", "watch", "on", "oracle"];
+    let mut table = top.table("pm")?;
+    let at = table.at;
+    let mode = match table.word("mode", &MODES)? {
+        Some(1) => PmMode::Watch,
+        Some(2) => PmMode::On,
+        Some(3) => PmMode::Oracle,
+        _ => PmMode::Off,
+    };
+    let hysteresis: Vec<u32> = table.numbers("hysteresis", 1..=1000)?;
+    let hysteresis = match hysteresis.as_slice() {
+        [] => (1, 1),
+        [both] => (*both, *both),
+        [begin, end] => (*begin, *end),
+        _ => {
+            return Err(Wrong::new(
+                at,
+                "`hysteresis` takes two numbers of sweeps: to begin and to end a hot spot",
+            ));
+        }
+    };
+    let slow_sl = table.number("slow_sl", 0..=15)?;
+    let spec = PmSpec {
+        mode,
+        interval: table.seconds("interval")?.unwrap_or(Time::from_secs(2)),
+        threshold: table.number("threshold_ticks", 0..=250_000_000)?.unwrap_or(THRESHOLD_TICKS),
+        utilisation_limit: table.quantity("utilisation_limit", "one (a share)", 1.0)?.unwrap_or(0.5),
+        slow_sl: slow_sl.unwrap_or(rates.lanes.saturating_sub(1).max(1)),
+        hysteresis,
+        lanes: table.flag("lanes", false)?,
+        hot_spots: table.names_of("hot_spots", Role::Host)?,
+    };
+    if spec.interval == Time::ZERO {
+        return Err(Wrong::new(at, "`interval` of [pm] must be more than 0 seconds"));
+    }
+    let moves = matches!(mode, PmMode::On | PmMode::Oracle);
+    if moves && slow_sl.is_none() && rates.lanes < 2 {
+        let wrong = Wrong::new(at, "a slow lane needs a second lane, and `lanes` of [rates] is 1");
+        return Err(wrong.allowed("write `lanes = 2` in [rates]"));
+    }
+    let place = table.name_of("at", Role::Host)?;
+    table.finish()?;
+    Ok((spec, place))
+}
+
+pub(super) fn congestion(top: &mut Table<'_>) -> Result<Option<CongestionSpec>, Wrong> {
+    let mut table = top.table("congestion")?;
+    let on = table.flag("on", false)?;
+    let spec = CongestionSpec {
+        threshold: table.number("threshold", 0..=15)?.unwrap_or(15),
+        marking_rate: table.number("marking_rate", 0..=65_535)?.unwrap_or(0),
+        packet_size: table.number("packet_size", 0..=255)?.unwrap_or(8),
+        increase: table.number("increase", 0..=255)?.unwrap_or(1),
+        timer: table.number("timer", 0..=65_535)?.unwrap_or(150),
+        limit: table.number("limit", 1..=4095)?.unwrap_or(127),
+        slope: table.number("slope", 0..=1000)?.unwrap_or(1),
+    };
+    table.finish()?;
+    Ok(on.then_some(spec))
+}
+
+pub(super) fn hosts(top: &mut Table<'_>) -> Result<HostsSpec, Wrong> {
+    let mut table = top.table("hosts")?;
+    let spec = HostsSpec {
+        window_packets: table.number("window_packets", 1..=65_536)?,
+        ack_timeout: table.seconds("ack_timeout")?,
+        retries: table.number("retries", 0..=1000)?,
+        heed_repath: table.flag("heed_repath", true)?,
+    };
+    table.finish()?;
+    Ok(spec)
+}

@@ -1,0 +1,305 @@
+//! `[traffic]`, `[flow.NAME]`, `[pattern.NAME]`, `[mix.NAME]`, `[beff.NAME]` and `[[fault]]`.
+
+use weft_host::traffic::{MoveBy, Transport, Work};
+use weft_machine::Time;
+use weft_routing::quality::Traffic;
+
+use super::error::{Wrong, choices};
+use super::reader::{Role, Table, as_text};
+use crate::{BeffSpec, FaultKind, FaultSpec, FlowEntry, FlowOptions, MixSpec, Paths, PatternSpec, Rates};
+
+/// The smallest body of a packet that says its number and its time.
+const BODY_MIN: i64 = 16;
+/// The largest message.
+const MESSAGE_MAX: i64 = 1 << 30;
+
+/// All traffic of a file, and its faults.
+pub(crate) struct Everything {
+    pub(crate) flows: Vec<FlowEntry>,
+    pub(crate) patterns: Vec<PatternSpec>,
+    pub(crate) mixes: Vec<MixSpec>,
+    pub(crate) beffs: Vec<BeffSpec>,
+    pub(crate) faults: Vec<FaultSpec>,
+}
+
+impl Everything {
+    /// The names that a line of the report can mean.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let flows = self.flows.iter().map(|flow| flow.name.as_str());
+        let patterns = self.patterns.iter().map(|pattern| pattern.name.as_str());
+        let mixes = self.mixes.iter().map(|mix| mix.name.as_str());
+        flows.chain(patterns).chain(mixes).collect()
+    }
+}
+
+pub(super) fn read(top: &mut Table<'_>, rates: &Rates, duration: Time) -> Result<Everything, Wrong> {
+    let mut table = top.table("traffic")?;
+    let body = rates.mtu_bytes();
+    let defaults = FlowOptions {
+        transport: Transport::ReliableConnection,
+        message_bytes: 65_536,
+        packet_bytes: body,
+        rate_gbps: None,
+        start: Time::ZERO,
+        stop: None,
+        paths: Paths::Asked,
+        move_by: MoveBy::Drain,
+    };
+    let limits = Limits { body, duration };
+    let defaults = limits.options(&mut table, &defaults)?;
+    table.finish()?;
+    let all = Everything {
+        flows: each(top, "flow", |name, table| flow(name, table, &limits, &defaults))?,
+        patterns: each(top, "pattern", |name, table| pattern(name, table, &limits, &defaults))?,
+        mixes: each(top, "mix", |name, table| mix(name, table, &limits, &defaults))?,
+        beffs: each(top, "beff", |name, table| beff(name, table, &limits, &defaults))?,
+        faults: faults(top, duration)?,
+    };
+    let names = all.names();
+    for (nth, name) in names.iter().enumerate() {
+        if names[..nth].contains(name) {
+            return Err(Wrong::new(top.at, format!("`{name}` is the name of two flows, patterns or mixes")));
+        }
+    }
+    Ok(all)
+}
+
+fn each<T>(
+    top: &mut Table<'_>,
+    key: &'static str,
+    read: impl Fn(String, &mut Table<'_>) -> Result<T, Wrong>,
+) -> Result<Vec<T>, Wrong> {
+    let mut all = Vec::new();
+    for (name, mut table) in top.named(key)? {
+        if name.is_empty() || name.contains('/') {
+            return Err(Wrong::new(
+                table.at,
+                format!("a {key} cannot be called `{name}`: names are not empty and have no `/`"),
+            ));
+        }
+        all.push(read(name, &mut table)?);
+        table.finish()?;
+    }
+    Ok(all)
+}
+
+/// What options may say.
+struct Limits {
+    body: u16,
+    duration: Time,
+}
+
+impl Limits {
+    fn options(&self, table: &mut Table<'_>, defaults: &FlowOptions) -> Result<FlowOptions, Wrong> {
+        let transport = match table.word("transport", &["rc", "ud"])? {
+            None => defaults.transport,
+            Some(0) => Transport::ReliableConnection,
+            Some(_) => Transport::UnreliableDatagram,
+        };
+        let paths = match table.word("paths", &["asked", "unasked", "learnt"])? {
+            None => defaults.paths,
+            Some(0) => Paths::Asked,
+            Some(1) => Paths::Unasked,
+            Some(_) => Paths::Learnt,
+        };
+        let move_by = match table.word("move_by", &["drain", "migrate"])? {
+            None => defaults.move_by,
+            Some(0) => MoveBy::Drain,
+            Some(_) => MoveBy::Migrate,
+        };
+        let packet_bytes = self.packet(table)?.unwrap_or(defaults.packet_bytes);
+        let start = self.time(table, "start")?.unwrap_or(defaults.start);
+        let stop = self.time(table, "stop")?.or(defaults.stop);
+        if stop.is_some_and(|stop| stop <= start) {
+            return Err(Wrong::new(table.at, format!("{} stops before it starts", table.name)));
+        }
+        Ok(FlowOptions {
+            transport,
+            message_bytes: message(table, "message_bytes")?.unwrap_or(defaults.message_bytes),
+            packet_bytes,
+            rate_gbps: table.quantity("rate_gbps", "Gb/s", 4000.0)?.or(defaults.rate_gbps),
+            start,
+            stop,
+            paths,
+            move_by,
+        })
+    }
+
+    fn packet(&self, table: &mut Table<'_>) -> Result<Option<u16>, Wrong> {
+        let at = table.at;
+        let size: Option<u16> = table.number("packet_bytes", BODY_MIN..=i64::from(self.body))?;
+        match size {
+            Some(size) if !size.is_multiple_of(4) => {
+                Err(Wrong::new(at, format!("`packet_bytes` must be a multiple of 4, not {size}")))
+            }
+            _ => Ok(size),
+        }
+    }
+
+    fn time(&self, table: &mut Table<'_>, key: &'static str) -> Result<Option<Time>, Wrong> {
+        let at = table.at;
+        match table.seconds(key)? {
+            Some(time) if time > self.duration => {
+                let message = format!("`{key}` of {} is after the run's end", table.name);
+                Err(Wrong::new(at, message).allowed(format!("it takes {} s", self.duration.as_secs_f64())))
+            }
+            time => Ok(time),
+        }
+    }
+}
+
+fn message(table: &mut Table<'_>, key: &'static str) -> Result<Option<u32>, Wrong> {
+    table.number(key, BODY_MIN..=MESSAGE_MAX)
+}
+
+fn host(table: &mut Table<'_>, key: &'static str, about: &str) -> Result<String, Wrong> {
+    let value = table.need(key, about)?;
+    let name = as_text(value, key)?;
+    table.place(Role::Host, &name, value.at);
+    Ok(name)
+}
+
+fn flow(
+    name: String,
+    table: &mut Table<'_>,
+    limits: &Limits,
+    defaults: &FlowOptions,
+) -> Result<FlowEntry, Wrong> {
+    let work = match table.word("work", &["stream", "ping_pong"])? {
+        Some(1) => Work::PingPong,
+        _ => Work::Stream,
+    };
+    let (from, to) = (host(table, "from", "the sending host")?, host(table, "to", "the receiving host")?);
+    if from == to {
+        return Err(Wrong::new(table.at, format!("the flow `{name}` goes from {from} to itself")));
+    }
+    let bytes_max = table.number("bytes_max", 1..=i64::MAX)?;
+    Ok(FlowEntry { name, from, to, work, bytes_max, options: limits.options(table, defaults)? })
+}
+
+fn pattern(
+    name: String,
+    table: &mut Table<'_>,
+    limits: &Limits,
+    defaults: &FlowOptions,
+) -> Result<PatternSpec, Wrong> {
+    table.need("pattern", "one of ORCS's names, `ring` for example")?;
+    let pattern =
+        table.parsed::<Traffic>("pattern")?.unwrap_or(Traffic::Alone(weft_routing::quality::Pattern::Null));
+    let hosts = table.names_of("hosts", Role::Host)?;
+    let against = table.names_of("against", Role::Host)?;
+    if matches!(pattern, Traffic::Versus(..)) == against.is_empty() {
+        let wrong = Wrong::new(table.at, format!("the pattern `{name}` and its groups do not fit"));
+        return Err(wrong.allowed("`against` names the second group of ptrnvsptrn, and of nothing else"));
+    }
+    let shuffle = table.flag("shuffle", false)?;
+    let options = limits.options(table, defaults)?;
+    let left = options.stop.unwrap_or(limits.duration).saturating_sub(options.start);
+    let level = table.seconds("level_seconds")?.unwrap_or(left);
+    if level < Time::from_millis(1) {
+        return Err(Wrong::new(table.at, "`level_seconds` must be 0.001 or more"));
+    }
+    Ok(PatternSpec { name, pattern, hosts, against, level, shuffle, options })
+}
+
+fn mix(
+    name: String,
+    table: &mut Table<'_>,
+    limits: &Limits,
+    defaults: &FlowOptions,
+) -> Result<MixSpec, Wrong> {
+    let hosts = table.names_of("hosts", Role::Host)?;
+    let hot_spots = table.names_of("hot_spots", Role::Host)?;
+    let percent = table.quantity("hot_percent", "percent", 100.0)?.unwrap_or(5.0);
+    let transport = table.get("transport");
+    let mut options = limits.options(table, defaults)?;
+    if let (Some(value), Transport::ReliableConnection) = (transport, options.transport) {
+        let wrong =
+            Wrong::new(value.at, "a mix sends each packet to another host, which only datagrams can do");
+        return Err(wrong.allowed("write `transport = \"ud\"`, or nothing"));
+    }
+    options.transport = Transport::UnreliableDatagram;
+    options.message_bytes = u32::from(options.packet_bytes);
+    Ok(MixSpec { name, hosts, hot_spots, hot_permille: (percent * 10.0).round() as u16, options })
+}
+
+fn beff(
+    name: String,
+    table: &mut Table<'_>,
+    limits: &Limits,
+    defaults: &FlowOptions,
+) -> Result<BeffSpec, Wrong> {
+    table.need("hosts", "the hosts that take part, in natural order")?;
+    let start = limits.time(table, "start")?.unwrap_or(defaults.start);
+    let step = table.seconds("step_seconds")?.unwrap_or(Time::from_secs(1));
+    if step < Time::from_millis(10) {
+        return Err(Wrong::new(table.at, "`step_seconds` must be 0.01 or more"));
+    }
+    Ok(BeffSpec {
+        name,
+        hosts: table.names_of("hosts", Role::Host)?,
+        start,
+        step,
+        small_bytes: message(table, "small_bytes")?.unwrap_or(BODY_MIN as u32),
+        large_bytes: message(table, "large_bytes")?.unwrap_or(65_536),
+        random_rings: table.number("random_rings", 0..=100)?.unwrap_or(3),
+        pairs: table.number("pairs", 0..=1000)?,
+        move_by: match table.word("move_by", &["drain", "migrate"])? {
+            None => defaults.move_by,
+            Some(0) => MoveBy::Drain,
+            Some(_) => MoveBy::Migrate,
+        },
+    })
+}
+
+fn faults(top: &mut Table<'_>, duration: Time) -> Result<Vec<FaultSpec>, Wrong> {
+    let mut all = Vec::new();
+    for mut table in top.list("fault")? {
+        let place = table.at;
+        table.need("at", "when it happens, in seconds")?;
+        let at = table.seconds("at")?.unwrap_or_default();
+        if at > duration {
+            return Err(Wrong::new(place, "the fault is after the run's end"));
+        }
+        let (kind, said) = fault(&mut table)?;
+        let label = table.text("label")?.unwrap_or(said);
+        table.finish()?;
+        all.push(FaultSpec { at, kind, label });
+    }
+    all.sort_by_key(|fault| fault.at);
+    Ok(all)
+}
+
+fn fault(table: &mut Table<'_>) -> Result<(FaultKind, String), Wrong> {
+    const MANAGERS: [&str; 2] = ["sm", "pm"];
+    const KEYS: [&str; 4] = ["cut", "restore", "kill", "start"];
+    let mut found = None;
+    for key in KEYS {
+        let Some(value) = table.get(key) else { continue };
+        let name = as_text(value, key)?;
+        let is_cable = key == "cut" || key == "restore";
+        if !MANAGERS.contains(&name.as_str()) || is_cable {
+            table.place(if is_cable { Role::Port } else { Role::Node }, &name, value.at);
+        }
+        let said = match key {
+            "cut" => format!("{name} is cut"),
+            "restore" => format!("{name} is back"),
+            "kill" => format!("{name} is killed"),
+            _ => format!("{name} starts"),
+        };
+        let kind = match (key, name.as_str()) {
+            ("cut", _) => FaultKind::Cut(name),
+            ("restore", _) => FaultKind::Restore(name),
+            ("kill", "sm") => FaultKind::KillSm,
+            ("start", "sm") => FaultKind::StartSm,
+            ("kill", "pm") => FaultKind::KillPm,
+            ("start", "pm") => FaultKind::StartPm,
+            ("kill", _) => FaultKind::Kill(name),
+            _ => FaultKind::Start(name),
+        };
+        if found.replace((kind, said)).is_some() {
+            return Err(Wrong::new(table.at, "a fault does one thing").allowed(choices("", &KEYS)));
+        }
+    }
+    found.ok_or_else(|| Wrong::new(table.at, "a fault does nothing").allowed(choices("", &KEYS)))
+}

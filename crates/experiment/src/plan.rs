@@ -1,0 +1,225 @@
+//! One run, with every name resolved: what a runner is given.
+//!
+//! A plan's clock begins when the fabric is up: every port that a sweep can bring up is Active, the subnet manager is
+//! idle, the performance manager is attached where there is one, and the hosts have taken [`Plan::setup`]. All times
+//! are machine time from that moment, which is wall-clock time in a live run and virtual time in a simulated one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use weft_device::DeviceOptions;
+use weft_host::stack::StackOptions;
+use weft_host::traffic::{Command, FlowId, Transport, Work};
+use weft_machine::Time;
+use weft_topology::{Fabric, NodeIndex, PortRef};
+use weft_wire::{Guid, PortNum};
+
+use crate::{CongestionSpec, Span};
+
+/// Which of an experiment's runs: the choice of each axis of variants, and the seed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RunId {
+    /// By axis, in the order of the file, the label of what is chosen.
+    pub choices: Vec<(String, String)>,
+    /// The seed.
+    pub seed: u64,
+}
+
+impl RunId {
+    /// Letters, digits and `-`, for names of files: `pm-on-lanes-2-seed-1`.
+    pub fn slug(&self) -> String {
+        let parts = self.choices.iter().map(|(axis, label)| format!("{axis}-{label}"));
+        let text = parts.chain([format!("seed-{}", self.seed)]).collect::<Vec<_>>().join("-");
+        text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
+    }
+}
+
+impl fmt::Display for RunId {
+    /// `pm=on, lanes=2, seed 1`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (axis, label) in &self.choices {
+            write!(f, "{axis}={label}, ")?;
+        }
+        write!(f, "seed {}", self.seed)
+    }
+}
+
+/// Everything that a runner does in one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The experiment's file, as it was named.
+    pub file: String,
+    /// Its title.
+    pub title: String,
+    /// Which of its runs.
+    pub run: RunId,
+    /// Whether live processes may run it.
+    pub live: bool,
+    /// Whether it may be run in virtual time.
+    pub simulated: bool,
+    /// The cabling.
+    pub fabric: Arc<Fabric>,
+    /// What every device is made with: lanes, MTU, rates, buffers.
+    pub device: DeviceOptions,
+    /// What every host is made with.
+    pub stack: StackOptions,
+    /// What the subnet manager is told: engines, lanes, arbitration, lifetimes.
+    pub sm: weft_sm::Options,
+    /// The port that it is attached to.
+    pub sm_at: PortRef,
+    /// The performance manager, where there is one.
+    pub pm: Option<weft_pm::Options>,
+    /// The port that it is attached to.
+    pub pm_at: PortRef,
+    /// Management's own service level and lane, where it has them. They are in [`Plan::sm`] and [`Plan::stack`] already
+    /// as far as those know them.
+    pub management: Option<ManagementLane>,
+    /// What switches and hosts are told of congestion control, where it is on.
+    pub congestion: Option<CongestionSpec>,
+    /// What an oracle knows.
+    pub oracle: Option<Oracle>,
+    /// Whether the runner fills the path caches (`Command::LearnPaths`) before the clock begins, with what path records
+    /// would say; with an oracle, hot spots get its service level there.
+    pub learn_paths: bool,
+    /// What hosts are told before the clock begins, in this order; each is an `Expect` or a `HeedRepath`.
+    pub setup: Vec<(NodeIndex, Command)>,
+    /// What happens, in order of time.
+    pub steps: Vec<Step>,
+    /// The flows, in order of their numbers.
+    pub flows: Vec<FlowPlan>,
+    /// The end.
+    pub duration: Time,
+    /// The named spans of time.
+    pub windows: Vec<Span>,
+    /// From one sample to the next; the first is at zero, the last at the end.
+    pub sample_interval: Time,
+    /// The ports whose counters are sampled.
+    pub ports: Vec<PortPlace>,
+}
+
+/// Something that happens at a moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// When.
+    pub at: Time,
+    /// What.
+    pub action: Action,
+}
+
+/// What happens.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// A host is told something.
+    Host(NodeIndex, Command),
+    /// The cable at this port is cut. Both ends see it.
+    Cut(PortRef),
+    /// The cable at this port is put back.
+    Restore(PortRef),
+    /// A node is killed, with all that is attached to it.
+    Kill(NodeIndex),
+    /// It is started again from its configuration.
+    Start(NodeIndex),
+    /// The subnet manager is killed.
+    KillSm,
+    /// It is started again, as a new one.
+    StartSm,
+    /// The performance manager is killed.
+    KillPm,
+    /// It is started again, as a new one.
+    StartPm,
+}
+
+/// Management's own service level and lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ManagementLane {
+    /// The service level.
+    pub sl: u8,
+    /// The lane that it is mapped to: the one above those of traffic.
+    pub lane: u8,
+}
+
+/// What an oracle knows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Oracle {
+    /// The ports to which packets take the slow lane, by GUID.
+    pub hot_spots: Vec<Guid>,
+    /// The slow lane's service level.
+    pub slow_sl: u8,
+}
+
+/// A flow, for the report. A mix is one flow of many senders and receivers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowPlan {
+    /// Its number.
+    pub flow: FlowId,
+    /// Its name.
+    pub name: String,
+    /// The pattern or mix that it belongs to.
+    pub group: Option<String>,
+    /// Who sends.
+    pub senders: Vec<NodeIndex>,
+    /// Who receives.
+    pub receivers: Vec<NodeIndex>,
+    /// How it is carried.
+    pub transport: Transport,
+    /// What it does.
+    pub work: Work,
+    /// Bytes of a message.
+    pub message_bytes: u32,
+    /// When it begins.
+    pub start: Time,
+    /// When it stops.
+    pub stop: Time,
+    /// What it measures for a latency and bandwidth test.
+    pub beff: Option<BeffTag>,
+}
+
+impl FlowPlan {
+    /// Bytes of a packet beside its body, from LRH to VCRC, as they count for a rate: LRH, BTH, for datagrams DETH, ICRC
+    /// and VCRC.
+    pub fn overhead(&self) -> u64 {
+        match self.transport {
+            Transport::ReliableConnection => 8 + 12 + 4 + 2,
+            Transport::UnreliableDatagram => 8 + 12 + 8 + 4 + 2,
+        }
+    }
+}
+
+/// What a flow measures for a latency and bandwidth test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BeffTag {
+    /// The test's name.
+    pub test: String,
+    /// The part.
+    pub part: BeffPart,
+    /// Whether it is about bandwidth rather than latency.
+    pub bandwidth: bool,
+}
+
+/// A part of a latency and bandwidth test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BeffPart {
+    /// One pair at a time.
+    PingPong,
+    /// Every host with its neighbours in natural order, all at the same time.
+    NaturalRing,
+    /// The same in random order.
+    RandomRing,
+}
+
+/// A port with its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortPlace {
+    /// `node/port`, as the file names it.
+    pub name: String,
+    /// Where it is.
+    pub port: PortRef,
+}
+
+impl PortPlace {
+    /// Its number on its node.
+    pub fn number(&self) -> PortNum {
+        self.port.port
+    }
+}

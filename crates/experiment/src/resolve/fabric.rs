@@ -1,0 +1,67 @@
+//! The cabling of an experiment: from a file or from a formula.
+
+use weft_topology::generate::{GenerateError, GenerateOptions, mesh, pgft, ring, torus};
+use weft_topology::{BuildError, Fabric, FabricBuilder, LinkRate, Loader, parse_with};
+
+use crate::file::{At, Choice, Role, Wrong};
+use crate::{FabricSpec, Shape};
+
+pub(super) fn fabric(name: &str, choice: &Choice, load: &mut Loader<'_>) -> Result<Fabric, Wrong> {
+    let fabric = match &choice.experiment.fabric {
+        FabricSpec::File(file) => read(name, file, choice, load)?,
+        FabricSpec::Generated { shape, radix, hosts, rate, host_rate } => {
+            let rate = rate.parse().unwrap_or_default();
+            let options = GenerateOptions { radix: *radix, tree_hosts: *hosts, rate };
+            let refused = |error: &dyn std::fmt::Display| {
+                Wrong::new(At::default(), format!("[fabric] cannot be generated: {error}"))
+            };
+            let fabric = generated(shape, &options).map_err(|error| refused(&error))?;
+            match host_rate.as_ref().and_then(|rate| rate.parse().ok()) {
+                None => fabric,
+                Some(rate) => with_host_rate(&fabric, rate).map_err(|error| refused(&error))?,
+            }
+        }
+    };
+    if fabric.hosts().next().is_none() {
+        return Err(Wrong::new(At::default(), "[fabric] has no hosts"));
+    }
+    Ok(fabric)
+}
+
+fn read(name: &str, file: &str, choice: &Choice, load: &mut Loader<'_>) -> Result<Fabric, Wrong> {
+    let wrong = |message: String| choice.wrong(Role::Topology, file, message);
+    let text = load(file, name)
+        .map_err(|error| wrong(format!("the topology file `{file}` cannot be read: {error}")))?;
+    let fabric = parse_with(file, &text, load);
+    fabric.map_err(|error| wrong(format!("the topology file is wrong: {error}")))
+}
+
+fn generated(shape: &Shape, options: &GenerateOptions) -> Result<Fabric, GenerateError> {
+    match shape {
+        Shape::Xgft { children, parents, parallel } => {
+            let single = vec![1; children.len()];
+            pgft(children, parents, if parallel.is_empty() { &single } else { parallel }, options)
+        }
+        Shape::Ring { switches, hosts } => ring(*switches, *hosts, options),
+        Shape::Mesh { sides, hosts } => mesh(sides, *hosts, options),
+        Shape::Torus { sides, hosts } => torus(sides, *hosts, options),
+    }
+}
+
+/// The same fabric with hosts whose ports can do no more than this rate.
+fn with_host_rate(fabric: &Fabric, rate: LinkRate) -> Result<Fabric, BuildError> {
+    let mut builder = FabricBuilder::new();
+    for node in fabric.nodes() {
+        let mut node = node.clone();
+        if !node.is_switch() {
+            for port in &mut node.ports {
+                (port.link, port.enabled) = (rate, rate.enabled());
+            }
+        }
+        builder.add_node(node)?;
+    }
+    for cable in fabric.cables() {
+        builder.connect(cable.a, cable.b)?;
+    }
+    Ok(builder.build())
+}

@@ -1,0 +1,156 @@
+//! What devices, hosts and managers are made with.
+
+use std::collections::BTreeSet;
+
+use weft_device::DeviceOptions;
+use weft_host::stack::StackOptions;
+use weft_machine::Time;
+use weft_routing::{Chain, EngineOptions};
+use weft_sm::VlWeight;
+use weft_topology::{NodeIndex, PortRef};
+use weft_wire::{Guid, PortNum, ServiceLevel};
+
+use super::lanes_code;
+use super::names::Names;
+use crate::file::{Wrong, engine_reads};
+use crate::{Experiment, FlowPlan, ManagementLane, PmMode};
+
+/// Management's service level, where it has one of its own.
+const MANAGEMENT_SL: u8 = 15;
+/// HOQLife and LifeTimeValue above 19 never end (IBA 14.2.5.4, 18.2.5.4).
+const FOR_EVER: u8 = 20;
+
+/// Management takes the highest lane of the smallest number of lanes that leaves traffic its own.
+pub(super) fn management(experiment: &Experiment) -> Option<ManagementLane> {
+    let lane = lanes_code(lanes(experiment)).lanes() - 1;
+    experiment.sm.management_lane.then_some(ManagementLane { sl: MANAGEMENT_SL, lane })
+}
+
+/// Lanes that are needed in all: those of traffic, and management's.
+fn lanes(experiment: &Experiment) -> u8 {
+    experiment.rates.lanes + u8::from(experiment.sm.management_lane)
+}
+
+pub(super) fn device(experiment: &Experiment) -> DeviceOptions {
+    let rates = &experiment.rates;
+    let plain = DeviceOptions::default();
+    let vl_cap = lanes_code(lanes(experiment).max(plain.vl_cap.lanes()));
+    let entries = vl_cap.lanes();
+    let mut data = plain.data.clone();
+    data.shaped = rates.shaped;
+    data.dilation = rates.dilation;
+    data.host_limit_mbps = rates.host_limit_mbps;
+    data.buffer_packets = rates.buffer_packets;
+    DeviceOptions {
+        mtu_cap: rates.mtu,
+        vl_cap,
+        vl_arbitration_high_cap: entries,
+        vl_arbitration_low_cap: entries,
+        data,
+        ..plain
+    }
+}
+
+pub(super) fn stack(experiment: &Experiment) -> StackOptions {
+    let (told, plain) = (&experiment.hosts, StackOptions::default());
+    StackOptions {
+        window_packets: told.window_packets.unwrap_or(plain.window_packets),
+        ack_timeout: told.ack_timeout.unwrap_or(plain.ack_timeout),
+        retries: told.retries.unwrap_or(plain.retries),
+        dilation: experiment.rates.dilation,
+        ..plain
+    }
+}
+
+pub(super) fn sm(names: &Names<'_>, experiment: &Experiment) -> Result<weft_sm::Options, Wrong> {
+    let (told, rates) = (&experiment.sm, &experiment.rates);
+    let chain: Chain = experiment.engine.chain.parse().unwrap_or_default();
+    let mut sl2vl = [0; 16];
+    for sl in 0..rates.lanes.min(15) {
+        sl2vl[usize::from(sl)] = sl;
+    }
+    let mut options = weft_sm::Options {
+        routing: engine_options(names, experiment, &chain)?,
+        engines: chain,
+        max_op_vls: lanes_code(lanes(experiment)),
+        mtu_max: rates.mtu,
+        qos: true,
+        sl2vl,
+        management_lane: told.management_lane,
+        repath_on_reroute: told.repath_on_reroute,
+        hoq_life: life(told.hoq_life),
+        leaf_hoq_life: life(told.hoq_life),
+        packet_life_time: life(told.switch_life),
+        ..weft_sm::Options::default().with_equal_lanes()
+    };
+    options.sweep_interval_ms = told.sweep_interval.map_or(options.sweep_interval_ms, Time::as_millis);
+    let weight = |vl: u8| match told.weights.as_slice() {
+        [all] => *all,
+        each => each.get(usize::from(vl)).copied().unwrap_or_default(),
+    };
+    if !told.weights.is_empty() {
+        options.vl_arb_low = (0..rates.lanes).map(|vl| VlWeight { vl, weight: weight(vl) }).collect();
+    }
+    Ok(options)
+}
+
+/// The smallest code of a time that is no shorter: 4.096 µs times 2 to the code.
+fn life(time: Option<Time>) -> u8 {
+    let Some(time) = time else { return FOR_EVER };
+    (0..FOR_EVER).find(|code| 4096_u64 << code >= time.as_nanos()).unwrap_or(FOR_EVER - 1)
+}
+
+fn engine_options(names: &Names<'_>, experiment: &Experiment, chain: &Chain) -> Result<EngineOptions, Wrong> {
+    let told = &experiment.engine;
+    let mut options = EngineOptions::default();
+    let guids = |nodes: Vec<NodeIndex>| -> Vec<Guid> {
+        nodes.iter().map(|node| names.fabric.node(*node).guid).collect()
+    };
+    if let Some(lanes) = told.lanes {
+        options.lanes = lanes;
+    } else if engine_reads(chain, "lanes") {
+        options.lanes = experiment.rates.lanes;
+    }
+    options.max_reverse_hops = told.max_reverse_hops.unwrap_or(options.max_reverse_hops);
+    options.roots = guids(told.roots.iter().map(|name| names.node(name)).collect::<Result<_, _>>()?);
+    options.io_nodes = guids(names.hosts(&told.io_nodes)?);
+    options.order = guids(names.hosts(&told.order)?);
+    Ok(options)
+}
+
+pub(super) fn pm(experiment: &Experiment) -> Option<weft_pm::Options> {
+    let told = &experiment.pm;
+    matches!(told.mode, PmMode::Watch | PmMode::On).then(|| weft_pm::Options {
+        interval: told.interval,
+        dilation: experiment.rates.dilation,
+        threshold: told.threshold,
+        utilisation_limit: told.utilisation_limit,
+        repath: told.mode == PmMode::On,
+        slow_sl: ServiceLevel(told.slow_sl),
+        hysteresis: told.hysteresis,
+        lanes: told.lanes,
+        ..weft_pm::Options::default()
+    })
+}
+
+/// Where the managers are attached. Said nothing, the subnet manager is where `weft up` would attach it, and the
+/// performance manager at the last host without a part in any flow, else beside it.
+pub(super) fn places(
+    names: &Names<'_>,
+    experiment: &Experiment,
+    flows: &[FlowPlan],
+) -> Result<(PortRef, PortRef), Wrong> {
+    let usual = names.fabric.attach_place().unwrap_or(PortRef::new(NodeIndex(0), PortNum(1)));
+    let sm = match &experiment.attach.sm {
+        Some(name) => names.port_of(names.host(name)?),
+        None => usual,
+    };
+    let busy: BTreeSet<NodeIndex> =
+        flows.iter().flat_map(|flow| flow.senders.iter().chain(&flow.receivers)).copied().collect();
+    let idle = |host: &NodeIndex| !busy.contains(host) && names.fabric.node(*host).attach_port().is_some();
+    let pm = match &experiment.attach.pm {
+        Some(name) => names.port_of(names.host(name)?),
+        None => names.all_hosts().into_iter().rfind(idle).map_or(sm, |host| names.port_of(host)),
+    };
+    Ok((sm, pm))
+}

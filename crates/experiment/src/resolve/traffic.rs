@@ -1,0 +1,291 @@
+//! Flows: what is opened, expected and stopped, and when.
+
+use weft_host::traffic::{Command, Destination, FlowId, FlowSpec, MoveBy, PathSource, Transport, Work};
+use weft_machine::Time;
+use weft_routing::quality::Traffic;
+use weft_topology::NodeIndex;
+
+use super::body_rate;
+use super::names::Names;
+use super::random::Random;
+use crate::file::{At, Role, Wrong};
+use crate::{
+    Action, BeffTag, Experiment, FlowEntry, FlowOptions, FlowPlan, MixSpec, Paths, PatternSpec, Step,
+};
+
+/// The most flows of a run.
+const FLOWS_MAX: usize = 20_000;
+
+/// What is being made of a file's traffic.
+pub(super) struct Flows<'a> {
+    pub(super) names: &'a Names<'a>,
+    pub(super) experiment: &'a Experiment,
+    pub(super) seed: u64,
+    pub(super) flows: Vec<FlowPlan>,
+    pub(super) setup: Vec<(NodeIndex, Command)>,
+    pub(super) steps: Vec<Step>,
+}
+
+/// A flow between two hosts, about to be added.
+pub(super) struct Pair {
+    pub(super) name: String,
+    pub(super) group: Option<String>,
+    pub(super) from: NodeIndex,
+    pub(super) to: NodeIndex,
+    pub(super) work: Work,
+    pub(super) start: Time,
+    pub(super) stop: Time,
+    pub(super) bytes_max: Option<u64>,
+    pub(super) beff: Option<BeffTag>,
+}
+
+impl<'a> Flows<'a> {
+    pub(super) fn new(names: &'a Names<'a>, experiment: &'a Experiment, seed: u64) -> Self {
+        Self { names, experiment, seed, flows: Vec::new(), setup: Vec::new(), steps: Vec::new() }
+    }
+
+    /// All of the file.
+    pub(super) fn all(&mut self) -> Result<(), Wrong> {
+        let experiment = self.experiment;
+        if !experiment.hosts.heed_repath {
+            for host in self.names.all_hosts() {
+                self.setup.push((host, Command::HeedRepath(false)));
+            }
+        }
+        for flow in &experiment.flows {
+            self.flow(flow)?;
+        }
+        for pattern in &experiment.patterns {
+            self.pattern(pattern)?;
+        }
+        for mix in &experiment.mixes {
+            self.mix(mix)?;
+        }
+        for test in &experiment.beffs {
+            self.beff(test)?;
+        }
+        Ok(())
+    }
+
+    fn next_id(&self) -> Result<FlowId, Wrong> {
+        if self.flows.len() >= FLOWS_MAX {
+            return Err(Wrong::new(At::default(), format!("the file comes to more than {FLOWS_MAX} flows")));
+        }
+        Ok(FlowId(self.flows.len() as u32 + 1))
+    }
+
+    fn stop(&self, options: &FlowOptions) -> Time {
+        options.stop.unwrap_or(self.experiment.duration)
+    }
+
+    fn flow(&mut self, flow: &FlowEntry) -> Result<(), Wrong> {
+        let pair = Pair {
+            name: flow.name.clone(),
+            group: None,
+            from: self.names.host(&flow.from)?,
+            to: self.names.host(&flow.to)?,
+            work: flow.work,
+            start: flow.options.start,
+            stop: self.stop(&flow.options),
+            bytes_max: flow.bytes_max,
+            beff: None,
+        };
+        self.pair(pair, &flow.options)
+    }
+
+    /// Adds a flow between two hosts.
+    pub(super) fn pair(&mut self, pair: Pair, options: &FlowOptions) -> Result<(), Wrong> {
+        if pair.from == pair.to {
+            let message = format!("the flow `{}` goes from a host to itself", pair.name);
+            return Err(Wrong::new(At::default(), message));
+        }
+        let flow = self.next_id()?;
+        let told = FlowPlan {
+            flow,
+            name: pair.name,
+            group: pair.group,
+            senders: vec![pair.from],
+            receivers: vec![pair.to],
+            transport: options.transport,
+            work: pair.work,
+            message_bytes: options.message_bytes,
+            start: pair.start,
+            stop: pair.stop,
+            beff: pair.beff,
+        };
+        let expect = Command::Expect {
+            flow,
+            from: Some(self.names.port_guid(pair.from)),
+            transport: options.transport,
+            work: pair.work,
+            message_bytes: options.message_bytes,
+        };
+        let destination = Destination::One(self.names.port_guid(pair.to));
+        let open = self.open(&told, destination, options, pair.bytes_max);
+        self.setup.push((pair.to, expect));
+        self.run(pair.from, open, &told);
+        self.flows.push(told);
+        Ok(())
+    }
+
+    /// Opens and stops a flow at one of its senders.
+    fn run(&mut self, host: NodeIndex, open: FlowSpec, told: &FlowPlan) {
+        let flow = open.flow;
+        self.steps.push(Step { at: told.start, action: Action::Host(host, Command::Open(open)) });
+        if told.stop < self.experiment.duration {
+            self.steps.push(Step { at: told.stop, action: Action::Host(host, Command::Stop(flow)) });
+        }
+    }
+
+    fn open(
+        &self,
+        told: &FlowPlan,
+        to: Destination,
+        options: &FlowOptions,
+        bytes_max: Option<u64>,
+    ) -> FlowSpec {
+        let rate = |gbps: f64| {
+            body_rate(gbps, self.experiment.rates.dilation, options.packet_bytes, told.overhead())
+        };
+        FlowSpec {
+            flow: told.flow,
+            to,
+            transport: options.transport,
+            work: told.work,
+            message_bytes: options.message_bytes,
+            packet_bytes: options.packet_bytes,
+            bytes_per_second: options.rate_gbps.map(rate),
+            bytes_max,
+            paths: match options.paths {
+                Paths::Asked | Paths::Learnt => PathSource::PathRecord,
+                Paths::Unasked => PathSource::Unasked,
+            },
+            move_by: options.move_by,
+        }
+    }
+
+    fn pattern(&mut self, spec: &PatternSpec) -> Result<(), Wrong> {
+        let all = |hosts: Vec<NodeIndex>| if spec.hosts.is_empty() { self.names.all_hosts() } else { hosts };
+        let mut ranks = all(self.names.hosts(&spec.hosts)?);
+        let against = self.names.hosts(&spec.against)?;
+        if let Some(twice) = against.iter().find(|host| ranks.contains(host)) {
+            let message =
+                format!("`{}` is in both groups of the pattern `{}`", self.names.name(*twice), spec.name);
+            return Err(Wrong::new(At::default(), message));
+        }
+        let first = ranks.len() as u32;
+        ranks.extend(against);
+        if spec.shuffle {
+            let (one, two) = ranks.split_at_mut(first as usize);
+            let mut random = Random::new(self.seed, &spec.name);
+            random.shuffle(one);
+            random.shuffle(two);
+        }
+        let second = ranks.len() as u32 - first;
+        too_many(spec.pattern, first, second)?;
+        let stop = self.stop(&spec.options);
+        for (nth, level) in spec.pattern.levels(first, second, self.seed).iter().enumerate() {
+            let start =
+                Time::from_nanos(spec.level.as_nanos().saturating_mul(nth as u64)) + spec.options.start;
+            if start >= stop {
+                break;
+            }
+            for (from, to) in level.pairs() {
+                let (from, to) = (ranks[from as usize], ranks[to as usize]);
+                let (sender, receiver) = (self.names.name(from), self.names.name(to));
+                let pair = Pair {
+                    name: format!("{}/{sender}-{receiver}", spec.name),
+                    group: Some(spec.name.clone()),
+                    from,
+                    to,
+                    work: Work::Stream,
+                    start,
+                    stop: stop.min(start + spec.level),
+                    bytes_max: None,
+                    beff: None,
+                };
+                self.pair(pair, &spec.options)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One flow of many senders and receivers; each group of hosts has a hot spot of its own.
+    fn mix(&mut self, spec: &MixSpec) -> Result<(), Wrong> {
+        let listed = self.names.hosts(&spec.hosts)?;
+        let hosts = if spec.hosts.is_empty() { self.names.all_hosts() } else { listed };
+        let hot_spots = self.names.hosts(&spec.hot_spots)?;
+        let outside = hot_spots.iter().position(|hot| !hosts.contains(hot));
+        if let Some(name) = outside.and_then(|nth| spec.hot_spots.get(nth)) {
+            let message = format!("the hot spot `{name}` is not among the hosts of the mix `{}`", spec.name);
+            return Err(self.names.choice.wrong(Role::Host, name, message));
+        }
+        if hosts.len() < 2 {
+            return Err(Wrong::new(At::default(), format!("the mix `{}` has fewer than 2 hosts", spec.name)));
+        }
+        let flow = self.next_id()?;
+        let told = FlowPlan {
+            flow,
+            name: spec.name.clone(),
+            group: None,
+            senders: hosts.clone(),
+            receivers: hosts.clone(),
+            transport: Transport::UnreliableDatagram,
+            work: Work::Stream,
+            message_bytes: spec.options.message_bytes,
+            start: spec.options.start,
+            stop: self.stop(&spec.options),
+            beff: None,
+        };
+        let others: Vec<_> = hosts.iter().map(|host| self.names.port_guid(*host)).collect();
+        let group = hosts.len().div_ceil(hot_spots.len().max(1));
+        let mut random = Random::new(self.seed, &spec.name);
+        for (nth, host) in hosts.iter().enumerate() {
+            let hot = hot_spots.get(nth / group).filter(|hot| *hot != host);
+            let to = Destination::Mix {
+                hot_spot: hot.map(|hot| self.names.port_guid(*hot)),
+                hot_permille: spec.hot_permille,
+                others: others.clone(),
+                seed: random.next(),
+            };
+            let expect = Command::Expect {
+                flow,
+                from: None,
+                transport: Transport::UnreliableDatagram,
+                work: Work::Stream,
+                message_bytes: spec.options.message_bytes,
+            };
+            self.setup.push((*host, expect));
+            let open = self.open(&told, to, &spec.options, None);
+            self.run(*host, open, &told);
+        }
+        self.flows.push(told);
+        Ok(())
+    }
+
+    /// What a latency and bandwidth test's flows are like.
+    pub(super) fn beff_options(message_bytes: u32, packet_bytes: u16, move_by: MoveBy) -> FlowOptions {
+        FlowOptions {
+            transport: Transport::ReliableConnection,
+            message_bytes,
+            packet_bytes,
+            rate_gbps: None,
+            start: Time::ZERO,
+            stop: None,
+            paths: Paths::Asked,
+            move_by,
+        }
+    }
+}
+
+/// Patterns are counted before they are written out.
+fn too_many(pattern: Traffic, first: u32, second: u32) -> Result<(), Wrong> {
+    const RANKS_MAX: u32 = 4096;
+    let ranks = u64::from(first.max(second));
+    let quadratic = pattern.to_string().contains("alltoall") || pattern.to_string().contains("shift");
+    if first + second > RANKS_MAX || quadratic && ranks * ranks > FLOWS_MAX as u64 {
+        let message = format!("`{pattern}` among {ranks} hosts comes to more than {FLOWS_MAX} flows");
+        return Err(Wrong::new(At::default(), message));
+    }
+    Ok(())
+}

@@ -1,0 +1,261 @@
+//! What is expected of a run, what the papers print, and what a report shows.
+
+use serde::Serialize;
+use weft_machine::Time;
+
+/// A choice of variants: by axis, the labels that it may have. Empty fits all.
+pub type When = Vec<(String, Vec<String>)>;
+
+/// One line of the report's table: something measured, what is expected of it, and what the paper prints.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Expect {
+    /// What the line says; made from the rest where the file says nothing.
+    pub name: String,
+    /// What is measured.
+    pub what: What,
+    /// What it must be; none only shows it.
+    pub bound: Option<Bound>,
+    /// What the paper prints.
+    pub paper: Option<Paper>,
+    /// Only in these variants.
+    pub when: When,
+}
+
+/// Something measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "what")]
+pub enum What {
+    /// The throughput of flows together, in Gb/s of fabric time, delivered, whole packets counted.
+    Throughput {
+        /// The flows, by name; a pattern's or a mix's name stands for all of its own. Empty is all.
+        flows: Vec<String>,
+        /// The window.
+        window: String,
+    },
+    /// The same per host of the fabric.
+    PerHost {
+        /// The flows.
+        flows: Vec<String>,
+        /// The window.
+        window: String,
+    },
+    /// One flow's throughput over another's.
+    Ratio {
+        /// The one.
+        flow: String,
+        /// The other.
+        to: String,
+        /// The window.
+        window: String,
+    },
+    /// The share of the time that a port waits (PortXmitWait), in percent.
+    Wait {
+        /// The port, `node/port`.
+        port: String,
+        /// The window.
+        window: String,
+    },
+    /// When the first change to the slow lane of a flow was asked for, in seconds.
+    Moved {
+        /// The flow.
+        flow: String,
+        /// Not before this.
+        after: Time,
+    },
+    /// When its return was, in seconds.
+    MovedBack {
+        /// The flow.
+        flow: String,
+        /// Not before this.
+        after: Time,
+    },
+    /// How often a flow changed its lane.
+    Moves {
+        /// The flow.
+        flow: String,
+    },
+    /// The longest pause that a flow made for a change of lane, in milliseconds of wall-clock time.
+    Pause {
+        /// The flow.
+        flow: String,
+    },
+    /// Half of a ping-pong's mean round trip, in microseconds of fabric time.
+    Latency {
+        /// The flow.
+        flow: String,
+    },
+    /// From an event to the moment when a flow first runs again at so much of its throughput in a window, in seconds.
+    Recovery {
+        /// The flow.
+        flow: String,
+        /// The moment counted from.
+        after: Time,
+        /// The window whose throughput is the measure.
+        window: String,
+        /// So many percent of it.
+        percent: f64,
+    },
+    /// Packets sent again, of all flows.
+    Repeated,
+    /// Flows that ended in error.
+    Broken,
+    /// A value of a latency and bandwidth test.
+    Beff {
+        /// The test.
+        name: String,
+        /// Which of its values.
+        value: BeffValue,
+    },
+}
+
+impl What {
+    /// The flows, patterns and mixes that it names.
+    pub fn flows(&self) -> Vec<&str> {
+        match self {
+            Self::Throughput { flows, .. } | Self::PerHost { flows, .. } => {
+                flows.iter().map(String::as_str).collect()
+            }
+            Self::Ratio { flow, to, .. } => vec![flow, to],
+            Self::Moved { flow, .. }
+            | Self::MovedBack { flow, .. }
+            | Self::Moves { flow }
+            | Self::Pause { flow }
+            | Self::Latency { flow }
+            | Self::Recovery { flow, .. } => vec![flow],
+            Self::Wait { .. } | Self::Repeated | Self::Broken | Self::Beff { .. } => Vec::new(),
+        }
+    }
+}
+
+/// The values of a latency and bandwidth test, as HPCC's b_eff prints them. Latencies are half of a round trip, in
+/// microseconds of fabric time; bandwidths are of bodies, in MB/s of fabric time, and a ring's are of one host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum BeffValue {
+    PingPongLatencyMin,
+    PingPongLatencyAvg,
+    PingPongLatencyMax,
+    NaturalRingLatency,
+    RandomRingLatency,
+    PingPongBandwidthMin,
+    PingPongBandwidthAvg,
+    PingPongBandwidthMax,
+    NaturalRingBandwidth,
+    RandomRingBandwidth,
+}
+
+impl BeffValue {
+    /// All, in the order of b_eff's table.
+    pub const ALL: [Self; 10] = [
+        Self::PingPongLatencyMin,
+        Self::PingPongLatencyAvg,
+        Self::PingPongLatencyMax,
+        Self::NaturalRingLatency,
+        Self::RandomRingLatency,
+        Self::PingPongBandwidthMin,
+        Self::PingPongBandwidthAvg,
+        Self::PingPongBandwidthMax,
+        Self::NaturalRingBandwidth,
+        Self::RandomRingBandwidth,
+    ];
+
+    /// Whether it is a time rather than a bandwidth.
+    pub fn is_latency(self) -> bool {
+        self <= Self::RandomRingLatency
+    }
+
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PingPongLatencyMin => "ping_pong_latency_min",
+            Self::PingPongLatencyAvg => "ping_pong_latency_avg",
+            Self::PingPongLatencyMax => "ping_pong_latency_max",
+            Self::NaturalRingLatency => "natural_ring_latency",
+            Self::RandomRingLatency => "random_ring_latency",
+            Self::PingPongBandwidthMin => "ping_pong_bandwidth_min",
+            Self::PingPongBandwidthAvg => "ping_pong_bandwidth_avg",
+            Self::PingPongBandwidthMax => "ping_pong_bandwidth_max",
+            Self::NaturalRingBandwidth => "natural_ring_bandwidth",
+            Self::RandomRingBandwidth => "random_ring_bandwidth",
+        }
+    }
+}
+
+/// What a value must be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// This, within so many percent of it.
+    Within {
+        /// The value.
+        value: f64,
+        /// Percent of it.
+        percent: f64,
+    },
+    /// No less.
+    AtLeast(f64),
+    /// No more.
+    AtMost(f64),
+    /// Between the two, ends included.
+    Between(f64, f64),
+    /// It must not happen: a flow that never moves.
+    Never,
+}
+
+/// What the paper prints.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Paper {
+    /// The value, in the unit of what is measured.
+    pub value: f64,
+    /// Where it stands.
+    pub source: String,
+    /// Why ours differs; may be empty.
+    pub why: String,
+}
+
+/// What one variant gains over another: the mean over seeds of the one over that of the other, less one, in percent.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Gain {
+    /// What the line says.
+    pub name: String,
+    /// What is measured.
+    pub what: What,
+    /// The variant compared with.
+    pub from: When,
+    /// The variant.
+    pub to: When,
+    /// What it must be, in percent.
+    pub bound: Option<Bound>,
+    /// What the paper prints, in percent.
+    pub paper: Option<Paper>,
+}
+
+/// A figure of the report.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// Its title.
+    pub title: String,
+    /// What it draws.
+    pub kind: FigureKind,
+    /// The flows; all where this is empty.
+    pub flows: Vec<String>,
+    /// The window, of bars.
+    pub window: String,
+    /// The axis whose choices stand side by side, of bars.
+    pub bars: String,
+    /// The axis whose choices are groups of bars; may be empty.
+    pub groups: String,
+    /// Only these variants.
+    pub when: When,
+}
+
+/// What a figure draws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FigureKind {
+    /// The throughput of every flow over time, one figure for each variant.
+    Throughput,
+    /// Mean throughput per host, a bar for each variant.
+    Bars,
+}

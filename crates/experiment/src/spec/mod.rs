@@ -1,0 +1,80 @@
+//! What an experiment's file says, with one choice of its variants made.
+
+mod expect;
+mod network;
+mod traffic;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+pub use expect::{BeffValue, Bound, Expect, Figure, FigureKind, Gain, Paper, What, When};
+pub use network::{
+    Attach, CongestionSpec, EngineSpec, FabricSpec, HostsSpec, PmMode, PmSpec, Rates, Shape, SmSpec,
+};
+pub use traffic::{
+    BeffSpec, FaultKind, FaultSpec, FlowEntry, FlowOptions, MixSpec, Paths, PatternSpec, Span,
+};
+
+use weft_machine::Time;
+
+/// An experiment: everything that one choice of variants says. Seeds are not chosen yet.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Experiment {
+    /// What it is called, in one line.
+    pub title: String,
+    /// Where it comes from: paper and section.
+    pub source: String,
+    /// What it shows, in a few sentences; may be empty.
+    pub about: String,
+    /// Whether it may be run on live processes.
+    pub live: bool,
+    /// Whether it may be run in virtual time.
+    pub simulated: bool,
+    /// The cabling.
+    pub fabric: FabricSpec,
+    /// How fast and how deep everything is.
+    pub rates: Rates,
+    /// Who routes.
+    pub engine: EngineSpec,
+    /// What the subnet manager is told besides.
+    pub sm: SmSpec,
+    /// What the performance manager is told.
+    pub pm: PmSpec,
+    /// Congestion control; none is off.
+    pub congestion: Option<CongestionSpec>,
+    /// What hosts are like.
+    pub hosts: HostsSpec,
+    /// Where the managers are attached.
+    pub attach: Attach,
+    /// How long it runs.
+    pub duration: Time,
+    /// What is left out at the beginning of every steady window that the report makes by itself.
+    pub warm_up: Time,
+    /// Named spans of time, in the order of the file.
+    pub windows: Vec<Span>,
+    /// The seeds; one run for each.
+    pub seeds: Vec<u64>,
+    /// Flows between two hosts.
+    pub flows: Vec<FlowEntry>,
+    /// Patterns by ORCS's names.
+    pub patterns: Vec<PatternSpec>,
+    /// Random traffic with hot spots.
+    pub mixes: Vec<MixSpec>,
+    /// Latency and bandwidth tests in the way of b_eff.
+    pub beffs: Vec<BeffSpec>,
+    /// What is broken and mended.
+    pub faults: Vec<FaultSpec>,
+    /// From one sample to the next.
+    pub sample_interval: Time,
+    /// Ports whose counters are sampled, `node/port` or the name of a link.
+    pub ports: Vec<String>,
+    /// Cables with names: by name, one of their ends.
+    pub links: BTreeMap<String, String>,
+    /// What is expected, with the papers' numbers.
+    pub expects: Vec<Expect>,
+    /// What is expected of one variant against another.
+    pub gains: Vec<Gain>,
+    /// The figures of the report.
+    pub figures: Vec<Figure>,
+}

@@ -1,0 +1,203 @@
+//! The fabric, its rates and its managers.
+
+use serde::Serialize;
+use weft_machine::Time;
+use weft_wire::Mtu;
+
+/// Where the cabling comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FabricSpec {
+    /// A topology file, relative to the experiment's.
+    File(String),
+    /// A generator of `weft topo gen`.
+    Generated {
+        /// What it makes.
+        shape: Shape,
+        /// How many ports every switch has; as many as it needs where this is `None`.
+        radix: Option<u8>,
+        /// Hosts in all, on trees.
+        hosts: Option<u32>,
+        /// The rate of every cable, as `4xQDR`.
+        rate: String,
+        /// The rate of the cables to hosts where it is another.
+        host_rate: Option<String>,
+    },
+}
+
+/// A kind of generated fabric.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shape {
+    /// An extended generalised fat tree, the hosts' level first.
+    Xgft {
+        /// Children of a node of each level above the hosts.
+        children: Vec<u32>,
+        /// Parents of a node of each level below the roots.
+        parents: Vec<u32>,
+        /// Parallel cables between levels; one each where this is empty.
+        parallel: Vec<u32>,
+    },
+    /// Switches in a ring.
+    Ring {
+        /// How many.
+        switches: u32,
+        /// Hosts on each.
+        hosts: u32,
+    },
+    /// A grid of switches.
+    Mesh {
+        /// Its sides.
+        sides: Vec<u32>,
+        /// Hosts on each switch.
+        hosts: u32,
+    },
+    /// A grid whose sides close.
+    Torus {
+        /// Its sides.
+        sides: Vec<u32>,
+        /// Hosts on each switch.
+        hosts: u32,
+    },
+}
+
+/// How fast and how deep everything is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Rates {
+    /// Whether packets take time.
+    pub shaped: bool,
+    /// Wall-clock nanoseconds in one nanosecond of fabric time.
+    pub dilation: u32,
+    /// What a host moves in each direction at most, in Mb/s of fabric time, whole packets counted; 0 is no limit but its link's.
+    pub host_limit_mbps: u32,
+    /// The largest payload of a packet.
+    pub mtu: Mtu,
+    /// Packets that each input port and lane holds.
+    pub buffer_packets: u16,
+    /// Data lanes that traffic may use, the slow lane included and management's not.
+    pub lanes: u8,
+}
+
+impl Rates {
+    /// The largest payload, in bytes.
+    pub fn mtu_bytes(&self) -> u16 {
+        match self.mtu {
+            Mtu::Bytes256 => 256,
+            Mtu::Bytes512 => 512,
+            Mtu::Bytes1024 => 1024,
+            Mtu::Bytes4096 => 4096,
+            _ => 2048,
+        }
+    }
+}
+
+/// Who routes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EngineSpec {
+    /// Engines in the order in which they are tried, as `weft up --engine` takes them.
+    pub chain: String,
+    /// The most lanes that the engine uses; as many as [`Rates::lanes`] where nothing is said.
+    pub lanes: Option<u8>,
+    /// Roots, by name.
+    pub roots: Vec<String>,
+    /// How many hops towards the leaves an I/O node's path may take.
+    pub max_reverse_hops: Option<u8>,
+    /// I/O nodes, by name.
+    pub io_nodes: Vec<String>,
+    /// The order in which hosts are routed, by name.
+    pub order: Vec<String>,
+}
+
+/// What the subnet manager is told besides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SmSpec {
+    /// Whether management's datagrams have a service level and a lane of their own.
+    pub management_lane: bool,
+    /// Whether hosts are told of other paths after another routing: host-side reconfiguration.
+    pub repath_on_reroute: bool,
+    /// How long a packet may head its queue at a switch's port, in fabric time; none is for ever.
+    pub hoq_life: Option<Time>,
+    /// How long a packet may stay in a switch, in fabric time; none is for ever.
+    pub switch_life: Option<Time>,
+    /// The weight of each data lane in the low-priority table, in 64-byte units; one value serves all. All alike, and as
+    /// the manager has them, where this is empty.
+    pub weights: Vec<u8>,
+    /// From one light sweep to the next; none is never.
+    pub sweep_interval: Option<Time>,
+}
+
+/// What the performance manager does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PmMode {
+    /// There is none.
+    Off,
+    /// It sweeps and finds hot spots, and moves nothing.
+    Watch,
+    /// It moves flows to hot spots to the slow lane.
+    On,
+    /// There is none, and packets to hot spots take the slow lane from the start: the papers' simulations.
+    Oracle,
+}
+
+/// What the performance manager is told.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PmSpec {
+    /// What it does.
+    pub mode: PmMode,
+    /// From one sweep to the next.
+    pub interval: Time,
+    /// XmitWait ticks (4 ns) per second of fabric time above which a port is congested. 2 500 000 is 1 % of the time.
+    pub threshold: u64,
+    /// A congested host below this share of its link's rate contributes or suffers.
+    pub utilisation_limit: f64,
+    /// The slow lane's service level.
+    pub slow_sl: u8,
+    /// Sweeps in a row above the threshold to begin a hot spot, and below it to end one.
+    pub hysteresis: (u32, u32),
+    /// Whether counters by lane are swept too.
+    pub lanes: bool,
+    /// What an oracle knows of: hot spots by name. Those of the mixes where this is empty.
+    pub hot_spots: Vec<String>,
+}
+
+/// Congestion control (IBA annex A10).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CongestionSpec {
+    /// How easily a switch marks: 0 is never, 15 at the shallowest queue (A10.2.1.1.1).
+    pub threshold: u8,
+    /// The mean number of packets that go unmarked between two marked ones (Marking_Rate).
+    pub marking_rate: u16,
+    /// Packets below this size are never marked, in 64-byte units (Packet_Size).
+    pub packet_size: u8,
+    /// What a notification adds to the index (CCTI_Increase).
+    pub increase: u8,
+    /// How long until the index goes down by one, in 1.024 µs of fabric time (CCTI_Timer).
+    pub timer: u16,
+    /// The highest index (CCTI_Limit); the table has one entry more.
+    pub limit: u16,
+    /// The delay of index i is i times this, in the injection rate delay's unit of one packet time.
+    pub slope: u16,
+}
+
+/// What hosts are like.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HostsSpec {
+    /// Unacknowledged packets of a queue pair at most; the stack's own number where this is `None`.
+    pub window_packets: Option<u32>,
+    /// How long a queue pair waits for an acknowledgement, in wall-clock time.
+    pub ack_timeout: Option<Time>,
+    /// How often it sends again.
+    pub retries: Option<u32>,
+    /// Whether hosts heed repath and unpath notices.
+    pub heed_repath: bool,
+}
+
+/// Where the managers are attached, by host name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Attach {
+    /// The subnet manager; where `weft up` would attach it when nothing is said.
+    pub sm: Option<String>,
+    /// The performance manager; the next host that has no part in flows, or the subnet manager's, when nothing is said.
+    pub pm: Option<String>,
+}

@@ -1,0 +1,63 @@
+//! What a recording is worth: each expectation with what was measured.
+
+use serde::Serialize;
+
+use crate::{Bound, Driver, Paper, RunId};
+
+/// How an expectation fared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It was only to be shown.
+    Shown,
+    /// It is as expected.
+    Kept,
+    /// It is not.
+    Failed,
+}
+
+/// One expectation with what was measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// What the line says.
+    pub name: String,
+    /// The unit of what is measured: `Gb/s`, `%`, `s`, `µs`, or nothing.
+    pub unit: &'static str,
+    /// What was measured; none when it did not happen or cannot be told.
+    pub measured: Option<f64>,
+    /// What it must be.
+    pub bound: Option<Bound>,
+    /// What the paper prints.
+    pub paper: Option<Paper>,
+    /// How it fared.
+    pub outcome: Outcome,
+    /// Why it failed, in one line; empty when it did not.
+    pub reason: String,
+}
+
+/// What became of one run's expectations.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// Which run.
+    pub run: RunId,
+    /// Who ran it.
+    pub driver: Driver,
+    /// Why the run is no result, whatever its numbers say: it ended early, or woke up too late. Empty is a result.
+    pub invalid: Vec<String>,
+    /// The expectations of the file, then those that hold for every run: order, conservation.
+    pub findings: Vec<Finding>,
+}
+
+impl Verdict {
+    /// Whether the run is a result and nothing failed.
+    pub fn passed(&self) -> bool {
+        self.invalid.is_empty() && self.findings.iter().all(|finding| finding.outcome != Outcome::Failed)
+    }
+
+    /// What is wrong, a line each.
+    pub fn failures(&self) -> impl Iterator<Item = String> + '_ {
+        let failed = self.findings.iter().filter(|finding| finding.outcome == Outcome::Failed);
+        let failed = failed.map(|finding| format!("{}: {}", finding.name, finding.reason));
+        self.invalid.iter().cloned().chain(failed)
+    }
+}

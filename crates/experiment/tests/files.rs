@@ -1,0 +1,57 @@
+//! Every file of `experiments/` is read, and every name in it looked up in its cabling.
+
+use std::path::{Path, PathBuf};
+
+use weft_experiment::{Action, ExperimentFile, Plan};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments")
+}
+
+fn load(path: &str, from: &str) -> Result<String, String> {
+    let beside = Path::new(from).parent().unwrap_or(Path::new("")).join(path);
+    std::fs::read_to_string(&beside).map_err(|error| format!("{}: {error}", beside.display()))
+}
+
+fn open(name: &str) -> ExperimentFile {
+    let path = folder().join(name);
+    let text = std::fs::read_to_string(&path).unwrap();
+    ExperimentFile::parse(&path.display().to_string(), &text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn plan(file: &ExperimentFile, nth: usize) -> Plan {
+    file.plan(&file.runs()[nth], &mut load).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn every_file_is_right() {
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let file = open(path.file_name().unwrap().to_str().unwrap());
+            file.check(&mut load).unwrap_or_else(|error| panic!("{error}"));
+            assert!(!file.runs().is_empty(), "{}", path.display());
+            count += 1;
+        }
+    }
+    assert!(count >= 1, "{count}");
+}
+
+#[test]
+fn experiment_one_resolves() {
+    let file = open("dftree-1.toml");
+    assert_eq!(file.runs().len(), 2);
+    let (off, on) = (plan(&file, 0), plan(&file, 1));
+    assert_eq!(off.pm, None);
+    let pm = on.pm.clone().unwrap();
+    assert_eq!((pm.threshold, pm.dilation, pm.repath), (2_500_000, 1000, true));
+    assert_eq!(on.flows.len(), 4);
+    assert_eq!(on.setup.len(), 4);
+    let starts: Vec<u64> = on.steps.iter().map(|step| step.at.as_millis()).collect();
+    assert_eq!(starts, [0, 13_000, 13_000, 13_000, 36_000, 36_000]);
+    assert!(matches!(on.steps[0].action, Action::Host(..)));
+    // Two lanes for traffic and one for management make an OperationalVLs of four.
+    assert_eq!(on.management.map(|own| (own.sl, own.lane)), Some((15, 3)));
+    assert_eq!(on.sm.max_op_vls.lanes(), 4);
+}

@@ -1,0 +1,121 @@
+//! The server against scrapers good and bad, over real sockets.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc;
+
+use weft_metrics::{CONNECTIONS_MAX, Desk, Page, open_desk};
+
+/// A page of one number.
+fn render(number: &u64) -> Page {
+    let mut page = Page::new();
+    page.gauge("weft_test_number", "A number").count(&[], *number);
+    page
+}
+
+/// A server whose driver counts how often it was asked; it lives until the sender is dropped.
+fn start() -> (SocketAddr, mpsc::Sender<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut desk: Desk<u64> = open_desk(listener, render).unwrap();
+    let (alive, ended) = mpsc::channel::<()>();
+    std::thread::spawn(move || {
+        let mut asked = 0;
+        while ended.try_recv() != Err(mpsc::TryRecvError::Disconnected) {
+            std::thread::yield_now();
+            desk.answer(|| {
+                asked += 1;
+                asked
+            });
+        }
+    });
+    (address, alive)
+}
+
+/// Says `request`, and gives all that comes back.
+fn ask(address: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    // Whoever refuses may close before all is written.
+    let _ = stream.write_all(request.as_bytes());
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8(answer).unwrap()
+}
+
+fn get(address: SocketAddr, path: &str) -> String {
+    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: weft\r\n\r\n"))
+}
+
+#[test]
+fn a_scrape_is_answered_by_the_driver() {
+    let (address, _alive) = start();
+    for expected in 1..=3 {
+        let answer = get(address, "/metrics");
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        assert!(answer.contains("content-type: text/plain; version=0.0.4; charset=utf-8\r\n"), "{answer}");
+        assert!(answer.contains(&format!("\nweft_test_number {expected}\n")), "{answer}");
+    }
+    let answer = get(address, "/metrics?format=text");
+    assert!(answer.contains("weft_exporter_requests_total{code=\"200\"} 3\n"), "{answer}");
+    let head = ask(address, "HEAD /metrics HTTP/1.1\r\nHost: weft\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && !head.contains("weft_test"), "{head}");
+}
+
+#[test]
+fn what_is_not_there_and_what_may_not_be_done() {
+    let (address, _alive) = start();
+    let answer = get(address, "/");
+    assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n") && answer.contains("/metrics"), "{answer}");
+    let posted = ask(address, "POST /metrics HTTP/1.1\r\nHost: weft\r\nContent-Length: 3\r\n\r\nabc");
+    assert!(posted.starts_with("HTTP/1.1 405 Method Not Allowed\r\n"), "{posted}");
+    assert!(posted.contains("allow: GET, HEAD\r\n"), "{posted}");
+    let page = get(address, "/metrics");
+    for counted in ["code=\"404\"} 1\n", "code=\"405\"} 1\n"] {
+        assert!(page.contains(counted), "{page}");
+    }
+}
+
+#[test]
+fn what_is_no_request_stops_nothing() {
+    let (address, _alive) = start();
+    let long = format!("GET /metrics HTTP/1.1\r\nX: {}\r\n\r\n", "a".repeat(64 * 1024));
+    let many = format!("GET /metrics HTTP/1.1\r\n{}\r\n", "X: a\r\n".repeat(500));
+    for nonsense in ["\0\u{1}\u{2}\r\n\r\n", "GET\r\n\r\n", &long, &many, "GET /metrics HTTP/9.9\r\n\r\n"] {
+        let answer = ask(address, nonsense);
+        assert!(!answer.contains(" 200 OK"), "{answer}");
+    }
+    drop(TcpStream::connect(address).unwrap());
+    let page = get(address, "/metrics");
+    let broken = page
+        .lines()
+        .find_map(|line| line.strip_prefix("weft_exporter_connections_refused_total{reason=\"broken\"} "));
+    assert!(broken.is_some_and(|count| count.parse::<u32>().unwrap() >= 5), "{page}");
+}
+
+#[test]
+fn idle_connections_take_no_more_than_their_places() {
+    let (address, _alive) = start();
+    let mut idle: Vec<TcpStream> =
+        (0..CONNECTIONS_MAX).map(|_| TcpStream::connect(address).unwrap()).collect();
+    // Each is held once the server has accepted it; the one beyond is closed without a word.
+    let turned_away = |stream: &mut TcpStream| matches!(stream.read(&mut [0; 1]), Ok(0) | Err(_));
+    assert!(turned_away(&mut TcpStream::connect(address).unwrap()));
+    idle.pop();
+    let page = loop {
+        let page = get(address, "/metrics");
+        if page.contains(" 200 OK") {
+            break page;
+        }
+    };
+    assert!(page.contains("{reason=\"too_many\"} "), "{page}");
+    assert!(!page.contains("{reason=\"too_many\"} 0\n"), "{page}");
+}
+
+#[test]
+fn a_driver_that_is_gone_has_no_answer() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(open_desk(listener, render).unwrap());
+    let answer = get(address, "/metrics");
+    assert!(answer.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{answer}");
+}

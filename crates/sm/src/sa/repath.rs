@@ -1,0 +1,147 @@
+//! Repath and unpath (traps 69 and 68): who wants hosts to use paths differently asks here, and subscribers are told.
+//!
+//! ```text
+//!  SubnAdmSet(Notice), RepathDetails ──▶ does it make sense? ──▶ SubnAdmGetResp(Notice), status
+//!                                              └──▶ Report to all subscribers, or to those at `target`
+//! ```
+//!
+//! The architecture knows no way for one port to have a notice forwarded to others, so this one is weft's own; the
+//! layout of the details is [`RepathDetails`]. **Who may:** every port of the subnet that shows no key, unless
+//! [`Options::repath_needs_key`](crate::Options) asks for the manager's SM_Key; a wrong key is always refused. The
+//! request may be repeated: what a Report says holds however often it is said.
+//!
+//! | status | when |
+//! |---|---|
+//! | 0 | the Reports are on their way; nobody need have subscribed where all are meant |
+//! | REQ_INVALID | not trap 68 or 69, not generic, a kind that there is not, or a LID that nobody has |
+//! | REQ_DENIED | a key is needed and not shown, or a wrong one |
+//! | NO_RECORDS | nobody at `target` has subscribed: perhaps not yet again, after the manager restarted |
+//! | NO_RESOURCES | too many Reports are waiting; some have been dropped |
+
+use weft_wire::{
+    AddressedMad, Details, Guid, Lid, NodeType, Notice, RepathDetails, RepathKind, SaMad, ServiceLevel,
+    TrapNumber, sa_status, trap,
+};
+
+use super::inform::Subscriptions;
+use super::query::Query;
+use super::view::{End, View};
+use crate::Event;
+
+/// With more changes than this, subscribers are told to ask for all paths again.
+const CHANGES_MAX: usize = 16;
+
+/// A request that makes sense.
+#[derive(Clone, Copy, Debug)]
+struct Wish {
+    number: TrapNumber,
+    details: RepathDetails,
+    /// What kind of node sends it, for subscribers that look at that.
+    producer_type: u32,
+    /// The port that is to be told; `None` is all.
+    only: Option<Guid>,
+}
+
+/// Carries out a request: what to answer, and what to say about it.
+pub(super) fn request(
+    subscriptions: &mut Subscriptions,
+    request: &AddressedMad,
+    query: &Query<'_>,
+    needs_key: bool,
+    view: &View,
+) -> Result<(Notice, Event), u16> {
+    if needs_key && !query.trusted {
+        return Err(sa_status::REQ_DENIED);
+    }
+    let data = SaMad::data.get(&request.mad.0);
+    let asked = Notice::decode(data.first_chunk().ok_or(sa_status::REQ_INVALID)?);
+    let wish = Wish::read(request.lid, &asked, view)?;
+    let told = subscriptions.report(&wish.notice(request.lid), wish.only, view);
+    let status = match (told.dropped, told.ports.is_empty(), wish.only) {
+        (1.., ..) => Err(sa_status::NO_RESOURCES),
+        (0, true, Some(_)) => Err(sa_status::NO_RECORDS),
+        _ => Ok(()),
+    };
+    status.map(|()| {
+        let RepathDetails { kind, service_level, dlid, slid, target, .. } = wish.details;
+        let (number, from, told) = (wish.number, request.lid, told.ports.len() as u32);
+        (asked, Event::Repath { number, from, kind: kind.0, service_level, slid, dlid, target, told })
+    })
+}
+
+impl Wish {
+    fn read(from: Lid, notice: &Notice, view: &View) -> Result<Self, u16> {
+        let known = |lid: Lid| view.by_lid(lid).ok_or(sa_status::REQ_INVALID);
+        known(from)?;
+        let Details::Repath(number, details) = notice.details() else { return Err(sa_status::REQ_INVALID) };
+        if !notice.is_generic {
+            return Err(sa_status::REQ_INVALID);
+        }
+        match details.kind {
+            RepathKind::WILDCARD => {}
+            RepathKind::PATH => {
+                known(details.slid)?;
+                known(details.dlid)?;
+            }
+            RepathKind::HOT_SPOT => {
+                known(details.dlid)?;
+            }
+            // Nobody need have the old LID any more.
+            RepathKind::NEW_LID if details.guid != Guid(0) && details.slid.is_unicast() => {
+                known(details.dlid)?;
+            }
+            _ => return Err(sa_status::REQ_INVALID),
+        }
+        let only = match details.target {
+            Lid(0) => None,
+            target => Some(known(target)?.guid),
+        };
+        Ok(Self { number, details, producer_type: notice.producer_type, only })
+    }
+
+    /// What subscribers are told: it comes from whoever asked, and names nobody who is to be told.
+    fn notice(&self, from: Lid) -> Notice {
+        let details = RepathDetails { target: Lid(0), ..self.details };
+        let notice = Notice::generic(NodeType::Hca, from, &Details::Repath(self.number, details));
+        Notice { producer_type: self.producer_type, ..notice }
+    }
+}
+
+/// What hosts have to know of a routing that differs from the one before: each pair of hosts that has another service
+/// level, for its source; with too many of them, or when a host has another LID, that all paths are to be asked for
+/// again, for all. `None` stands for all.
+pub(super) fn changes(before: &View, after: &View) -> Vec<(RepathDetails, Option<Guid>)> {
+    let wildcard = || vec![(RepathDetails::default(), None)];
+    // Those who were there before, as they were and as they are.
+    let both: Vec<(&End, &End)> =
+        after.hosts().filter_map(|end| Some((before.by_guid(end.guid)?, end))).collect();
+    if both.iter().any(|(before, after)| before.lid != after.lid) {
+        return wildcard();
+    }
+    let mut changes = Vec::new();
+    if before.levels() == after.levels() {
+        return changes;
+    }
+    // Where one lane does, records say 0 unless something else is asked for.
+    let level = |view: &View, from: &End, to: &End| view.level(from.lid, to.lid).unwrap_or(ServiceLevel(0));
+    for (_, from) in &both {
+        for (_, to) in both.iter().filter(|(_, to)| to.guid != from.guid) {
+            let service_level = level(after, from, to);
+            if level(before, from, to) == service_level {
+                continue;
+            }
+            let (kind, slid, dlid) = (RepathKind::PATH, from.lid, to.lid);
+            let details = RepathDetails { kind, service_level, slid, dlid, ..RepathDetails::default() };
+            changes.push((details, Some(from.guid)));
+            if changes.len() > CHANGES_MAX {
+                return wildcard();
+            }
+        }
+    }
+    changes
+}
+
+/// The details as a trap of the manager's own.
+pub(super) fn repath(details: RepathDetails) -> Details {
+    Details::Repath(trap::REPATH, details)
+}

@@ -1,0 +1,240 @@
+//! Repath and unpath: who may ask for them, what is forwarded to whom, and what the manager says of its own accord.
+
+use super::client::*;
+use super::events::{everything, records, reports, subscribe};
+use super::fake::World;
+use weft_machine::Time;
+use weft_sm::{Activity, Event, Input, Options};
+use weft_topology::generate::{GenerateOptions, ring};
+use weft_topology::{NodeIndex, PortRef};
+use weft_wire::*;
+
+const ASKER: Lid = Lid(4);
+
+fn repaths() -> InformInfo {
+    InformInfo { trap_number: trap::REPATH, ..everything() }
+}
+
+fn details(kind: RepathKind) -> RepathDetails {
+    let (slid, dlid, service_level) = (Lid(1), Lid(2), ServiceLevel(3));
+    RepathDetails { kind, slid, dlid, service_level, guid: Guid(7), ..RepathDetails::default() }
+}
+
+fn wish(number: TrapNumber, details: RepathDetails) -> Notice {
+    Notice::generic(NodeType::Hca, ASKER, &Details::Repath(number, details))
+}
+
+fn ask_with(world: &mut World, key: u64, notice: &Notice) -> u16 {
+    let asked = Asked { from: ASKER, key: SmKey(key), ..Asked::new(Method::Set, AttributeId::Notice) };
+    world.command(Input::Receive(asked.with_bytes(0, &notice.encode()).mad()));
+    let head = world.administration.pop_front().expect("an answer").mad;
+    assert_eq!((head.method(), head.attribute_id()), (Method::GetResp, AttributeId::Notice));
+    assert_eq!(&head.0[56..56 + Notice::SIZE], &notice.encode()[..], "the answer shows the request");
+    head.status()
+}
+
+fn ask(world: &mut World, notice: &Notice) -> u16 {
+    ask_with(world, 0, notice)
+}
+
+fn hosts(world: &World) -> Vec<PortRef> {
+    world.fake.fabric.hosts().map(|(index, _)| PortRef::new(index, PortNum(1))).collect()
+}
+
+#[test]
+fn all_kinds_are_forwarded_to_all_subscribers() {
+    for number in [trap::REPATH, trap::UNPATH] {
+        for kind in [RepathKind::WILDCARD, RepathKind::PATH, RepathKind::HOT_SPOT, RepathKind::NEW_LID] {
+            let mut world = tree();
+            for from in [Lid(1), Lid(3)] {
+                subscribe(&mut world, from, &InformInfo { trap_number: number, ..everything() }).unwrap();
+            }
+            subscribe(&mut world, Lid(2), &InformInfo { trap_number: trap::GID_IN_SERVICE, ..everything() })
+                .unwrap();
+            assert_eq!(ask(&mut world, &wish(number, details(kind))), status::OK, "{kind:?}");
+            let mut found = reports(&mut world, true);
+            found.sort_by_key(|(to, _)| *to);
+            let to: Vec<Lid> = found.iter().map(|(to, _)| *to).collect();
+            assert_eq!(to, [Lid(1), Lid(3)]);
+            for (_, notice) in found {
+                assert_eq!(notice.details(), Details::Repath(number, details(kind)));
+                assert_eq!(notice.issuer_lid, ASKER);
+                let port = hosts(&world).into_iter().find(|at| lid_of(&world, at.node, at.port) == ASKER);
+                let end = port.or_else(|| {
+                    let mut switches =
+                        world.fake.fabric.switches().map(|(at, _)| PortRef::new(at, PortNum(0)));
+                    switches.find(|at| lid_of(&world, at.node, at.port) == ASKER)
+                });
+                let guid = world.fake.fabric.port(end.unwrap()).unwrap().guid;
+                assert_eq!(notice.issuer_gid, Gid { prefix: GidPrefix::DEFAULT, guid });
+            }
+            assert_eq!((world.sm.sa_counts().repaths, world.sm.progress().repaths), (1, 1));
+            let told = world.events.iter().find_map(|(_, event)| match event {
+                Event::Repath { number, from, kind, told, .. } => Some((*number, *from, *kind, *told)),
+                _ => None,
+            });
+            assert_eq!(told, Some((number, ASKER, kind.0, 2)));
+        }
+    }
+}
+
+#[test]
+fn a_target_alone_is_told() {
+    let mut world = tree();
+    for from in [Lid(1), Lid(3)] {
+        subscribe(&mut world, from, &repaths()).unwrap();
+    }
+    let to =
+        |target| wish(trap::REPATH, RepathDetails { target: Lid(target), ..details(RepathKind::HOT_SPOT) });
+    assert_eq!(ask(&mut world, &to(3)), status::OK);
+    let found = reports(&mut world, true);
+    let [(Lid(3), notice)] = found[..] else { panic!("{found:?}") };
+    let Details::Repath(_, told) = notice.details() else { panic!("{notice:?}") };
+    assert_eq!(told, details(RepathKind::HOT_SPOT), "the target is named to nobody");
+    assert_eq!(ask(&mut world, &to(2)), sa_status::NO_RECORDS, "it has not subscribed");
+    assert_eq!(ask(&mut world, &to(0x1234)), sa_status::REQ_INVALID, "nobody has that LID");
+    assert_eq!(reports(&mut world, true), []);
+    assert_eq!(world.sm.sa_counts().repaths, 1);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_and_told_to_nobody() {
+    let mut world = tree();
+    subscribe(&mut world, Lid(3), &everything()).unwrap();
+    let hot = details(RepathKind::HOT_SPOT);
+    let nobody = Lid(0x1234);
+    let fine = wish(trap::REPATH, hot);
+    for (name, notice) in [
+        ("kind", wish(trap::REPATH, RepathDetails { kind: RepathKind(4), ..hot })),
+        ("hot spot", wish(trap::REPATH, RepathDetails { dlid: nobody, ..hot })),
+        ("source", wish(trap::REPATH, RepathDetails { slid: nobody, ..details(RepathKind::PATH) })),
+        ("no source", wish(trap::REPATH, RepathDetails { slid: Lid(0), ..details(RepathKind::PATH) })),
+        ("destination", wish(trap::UNPATH, RepathDetails { dlid: nobody, ..details(RepathKind::PATH) })),
+        ("new LID", wish(trap::REPATH, RepathDetails { dlid: nobody, ..details(RepathKind::NEW_LID) })),
+        ("no GUID", wish(trap::REPATH, RepathDetails { guid: Guid(0), ..details(RepathKind::NEW_LID) })),
+        ("vendor's", Notice { is_generic: false, ..fine }),
+        ("other trap", Notice { trap_number: trap::LINK_STATE_CHANGE, ..fine }),
+    ] {
+        assert_eq!(ask(&mut world, &notice), sa_status::REQ_INVALID, "{name}");
+    }
+    assert_eq!(ask_with(&mut world, 9, &fine), sa_status::REQ_DENIED, "a wrong key");
+    let stranger = Asked { from: Lid(0x99), ..Asked::new(Method::Set, AttributeId::Notice) };
+    let (head, _) = exchange(&mut world, &stranger.with_bytes(0, &fine.encode()));
+    assert_eq!(head.status(), sa_status::REQ_INVALID, "nobody has that LID");
+    assert_eq!(reports(&mut world, true), []);
+    // Nobody who has left need have the old LID.
+    let moved = wish(trap::REPATH, RepathDetails { slid: nobody, ..details(RepathKind::NEW_LID) });
+    assert_eq!(ask(&mut world, &moved), status::OK);
+    assert_eq!(reports(&mut world, true).len(), 1);
+}
+
+#[test]
+fn a_key_may_be_needed() {
+    let fabric = ring(4, 1, &GenerateOptions::default()).unwrap();
+    let mut world = up(fabric, Options { repath_needs_key: true, ..Options::default() });
+    subscribe(&mut world, Lid(3), &repaths()).unwrap();
+    let notice = wish(trap::REPATH, details(RepathKind::WILDCARD));
+    assert_eq!(ask_with(&mut world, 0, &notice), sa_status::REQ_DENIED);
+    assert_eq!(reports(&mut world, true), []);
+    assert_eq!(ask_with(&mut world, 1, &notice), status::OK);
+    assert_eq!(reports(&mut world, true).len(), 1);
+}
+
+/// A ring of switches with one host each, routed by LASH.
+fn on_a_ring(switches: u32, repath_on_reroute: bool) -> World {
+    let fabric = ring(switches, 1, &GenerateOptions::default()).expect("a ring");
+    let engines = "lash".parse().expect("an engine");
+    up(fabric, Options { engines, repath_on_reroute, ..Options::default() })
+}
+
+/// The service level of every pair of hosts, as path records have it.
+fn levels(world: &mut World) -> Vec<((Lid, Lid), ServiceLevel)> {
+    let hosts: Vec<Lid> = hosts(world).into_iter().map(|at| lid_of(world, at.node, at.port)).collect();
+    let all: Vec<PathRecord> = table(world, &Asked::all::<PathRecord>()).expect("a table");
+    let pairs = all.iter().filter(|path| hosts.contains(&path.slid) && hosts.contains(&path.dlid));
+    pairs.map(|path| ((path.slid, path.dlid), path.sl)).collect()
+}
+
+/// A cable between switches is cut, and the fabric routed anew.
+fn reroute(world: &mut World) {
+    let cut = world.fake.fabric.cables().map(|cable| cable.a).find(|at| {
+        let peer = world.fake.fabric.peer(*at).expect("it is cabled");
+        let is_switch = |node: NodeIndex| world.fake.fabric.node(node).is_switch();
+        is_switch(at.node) && is_switch(peer.node)
+    });
+    world.fake.cut(cut.expect("a cable"));
+    world.command(Input::Resweep { heavy: true });
+    world.run_until(Activity::Up);
+}
+
+/// After a cable of a ring is gone one lane does. The sources of the paths that change are told which ones do, or, when
+/// too many do, everybody that all may have.
+#[test]
+fn another_routing_is_told() {
+    let mut seen = [0, 0];
+    for switches in [5, 6, 12] {
+        let mut world = on_a_ring(switches, true);
+        let before = levels(&mut world);
+        let ends = hosts(&world);
+        for at in &ends {
+            let lid = lid_of(&world, at.node, at.port);
+            subscribe(&mut world, lid, &repaths()).unwrap();
+        }
+        reroute(&mut world);
+        let found = reports(&mut world, true);
+        world.run_for(Time::from_millis(10));
+        let after = levels(&mut world);
+        let changed: Vec<_> = after.iter().filter(|pair| !before.contains(pair)).copied().collect();
+        assert!(!changed.is_empty(), "LASH needs two lanes on a ring of {switches}");
+        let said: Vec<(Lid, RepathDetails)> = found
+            .iter()
+            .map(|(to, notice)| match notice.details() {
+                Details::Repath(trap::REPATH, details) => (*to, details),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        if said.iter().all(|(_, details)| details.kind == RepathKind::WILDCARD) {
+            assert!(changed.len() > 16, "{changed:?}");
+            assert_eq!(said.len(), ends.len());
+            seen[0] += 1;
+        } else {
+            let mut paths: Vec<_> = said
+                .iter()
+                .map(|(to, told)| {
+                    assert_eq!((told.kind, *to), (RepathKind::PATH, told.slid), "the source is told");
+                    ((told.slid, told.dlid), told.service_level)
+                })
+                .collect();
+            paths.sort();
+            assert_eq!(paths, changed);
+            seen[1] += 1;
+        }
+        // The same again changes nothing.
+        world.command(Input::Resweep { heavy: true });
+        world.run_until(Activity::Up);
+        assert_eq!(reports(&mut world, true), []);
+    }
+    assert!(seen.iter().all(|count| *count > 0), "both were to be seen: {seen:?}");
+}
+
+#[test]
+fn without_the_option_a_routing_is_told_to_nobody() {
+    let mut world = on_a_ring(6, false);
+    subscribe(&mut world, Lid(3), &repaths()).unwrap();
+    reroute(&mut world);
+    assert_eq!(reports(&mut world, true), []);
+}
+
+/// Whoever subscribed before the manager lost its port does not know what has happened since.
+#[test]
+fn after_an_absence_all_is_to_be_asked_for_again() {
+    let mut world = on_a_ring(6, true);
+    subscribe(&mut world, Lid(3), &repaths()).unwrap();
+    world.command(Input::Detached);
+    world.attach();
+    world.run_until(Activity::Up);
+    let found = reports(&mut world, true);
+    let [(Lid(3), notice)] = found[..] else { panic!("{found:?}") };
+    assert_eq!(notice.details(), Details::Repath(trap::REPATH, RepathDetails::default()), "a wildcard");
+    assert_eq!(records(&mut world).len(), 1);
+}

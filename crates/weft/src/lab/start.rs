@@ -1,0 +1,105 @@
+//! From a laboratory that is wanted to one that runs.
+
+use std::time::{Duration, Instant};
+
+use weft_topology::{Fabric, NodeIndex};
+use weft_umad::lock::ProcessLock;
+
+use super::launch::{Goal, Launcher};
+use super::plan::{self, Wanted};
+use super::progress::{Phase, Phases};
+use super::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
+use super::teardown::{clear_dead, clear_unfinished};
+use super::{Base, LabFolder, Place};
+use crate::failure::Failure;
+
+/// Starts a laboratory and gives its launcher to `then` when it is up. The laboratory ends with the launcher, unless
+/// it is released.
+pub(crate) fn with<T>(
+    name: &str,
+    wanted: &Wanted<'_>,
+    goal: Goal,
+    begun: Instant,
+    then: impl FnOnce(Launcher<'_>) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let base = Base::locate();
+    clear_unfinished(&base)?;
+    refuse_running(&base, name)?;
+    // From here on an interrupt must not end this process before it has cleared up.
+    let interrupt = Signals::watch(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
+    let unfinished = Folder(Some(base.begin(name)?));
+    let _lock = ProcessLock::take(&unfinished.folder().place(Place::UpLock))?;
+    let (record, claim) = plan::write(&base, unfinished.folder(), wanted)?;
+    let Some(lab) = unfinished.settle(&base)? else {
+        return Err(already_running(name).into());
+    };
+    let phases: &[Phase] = if wanted.sm.is_some() { &Phase::ALL } else { &Phase::ALL[..2] };
+    let phases = Phases::begin(begun, phases);
+    let mut launcher = match Launcher::new(&lab, &record, goal, interrupt, phases) {
+        Ok(launcher) => launcher,
+        Err(error) => {
+            lab.remove()?;
+            return Err(error);
+        }
+    };
+    // What goes wrong from here on, the launcher's end clears up.
+    launcher.bring_up()?;
+    launcher.phases().end();
+    drop(claim);
+    then(launcher)
+}
+
+/// A folder of a laboratory that is not finished: it goes when this does.
+struct Folder(Option<LabFolder>);
+
+impl Folder {
+    fn folder(&self) -> &LabFolder {
+        self.0.as_ref().expect("it is there until it is settled")
+    }
+
+    fn settle(mut self, base: &Base) -> anyhow::Result<Option<LabFolder>> {
+        let settled = self.folder().clone().settle(base)?;
+        if settled.is_some() {
+            self.0 = None;
+        }
+        Ok(settled)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.0 {
+            // Whatever made us give up has been reported; a folder that stays is found by `down --all`.
+            let _ = folder.remove();
+        }
+    }
+}
+
+/// A laboratory of that name that is alive is an error; the leftovers of a dead one are cleared.
+fn refuse_running(base: &Base, name: &str) -> anyhow::Result<()> {
+    let lab = base.lab(name)?;
+    if !lab.exists()? {
+        return Ok(());
+    }
+    if !clear_dead(&lab)? {
+        return Err(already_running(name).into());
+    }
+    crate::output::say(&format!("cleared what a crashed laboratory `{name}` left behind"));
+    Ok(())
+}
+
+fn already_running(name: &str) -> Failure {
+    Failure::new(format!("a laboratory `{name}` is already running"))
+        .hint(format!("take it down with `weft down --lab {name}`, or give this one a name with --lab"))
+}
+
+/// What the launcher of a laboratory waits for.
+pub(crate) fn goal(fabric: &Fabric, sm_at: Option<NodeIndex>, patience: Duration) -> Goal {
+    let pieces = fabric.components();
+    let nodes = sm_at.map(|sm| {
+        let piece = pieces.get(sm.index());
+        pieces.iter().filter(|other| Some(*other) == piece).count() as u64
+    });
+    let cable_ends = fabric.cables().count() as u64 * 2;
+    Goal { nodes, cable_ends, patience }
+}
