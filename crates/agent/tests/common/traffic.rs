@@ -14,6 +14,9 @@ use weft_wire::{
 
 use super::{Fabric, HCA_A, HCA_B, HCA_C, PATIENCE, Running, SWITCH, ask};
 
+/// No lifetime ends: nothing is dropped for waiting (IBA 14.2.5.4, 14.2.5.6).
+const UNLIMITED: u8 = 20;
+
 /// The LID of each node here.
 pub(crate) fn lid(node: Guid) -> Lid {
     match node {
@@ -76,7 +79,7 @@ pub(crate) fn activate(agents: &[Running]) {
         table.ports[usize::from(lid(cable.remote.guid).0)] = cable.local.port;
     }
     let info = SwitchInfo::decode(get(&mut program, &[1], AttributeId::SwitchInfo, 0).first_chunk().unwrap());
-    let top = SwitchInfo { linear_fdb_top: Lid(10).0, ..info };
+    let top = SwitchInfo { linear_fdb_top: Lid(10).0, life_time_value: UNLIMITED, ..info };
     set(&mut program, &[1], AttributeId::SwitchInfo, 0, &top.encode());
     set(&mut program, &[1], AttributeId::LinearForwardingTable, 0, &table.encode());
     let info = PortInfo { lid: lid(SWITCH), ..PortInfo::default() };
