@@ -392,7 +392,7 @@ impl Simulation {
                     self.for_hosts.push_back((PortRef::new(node, port), ToHost::Facts(facts)));
                 }
                 Output::Transmit { port, packet } => self.transmit(PortRef::new(node, port), packet),
-                Output::Deliver { client, mad } => self.deliver(node, client, mad),
+                Output::Deliver { client, mad } => self.deliver(node, client, *mad),
                 // The simulator's programs register for nothing after attaching.
                 Output::Registered { .. } => {}
                 Output::PortChanged { client, up } => self.port_changed(node, client, up),

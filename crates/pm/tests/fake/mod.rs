@@ -79,6 +79,8 @@ pub(crate) struct Fake {
     /// Everything that was sent, by attribute.
     pub(crate) sent: BTreeMap<(u8, u16, u8), u64>,
     pub(crate) service_levels: Vec<ServiceLevel>,
+    /// What it sent last.
+    pub(crate) last: Option<AddressedMad>,
     /// Reports are acknowledged.
     pub(crate) report_responses: u64,
     /// Whether a MAD to the fabric, or from it, is lost.
@@ -105,6 +107,7 @@ impl Fake {
             events: Vec::new(),
             sent: BTreeMap::new(),
             service_levels: Vec::new(),
+            last: None,
             report_responses: 0,
             lose: Box::new(|_| false),
             round_trip: Time::from_micros(100),
@@ -224,6 +227,7 @@ impl Fake {
     }
 
     fn take(&mut self, sent: &AddressedMad) {
+        self.last = Some(*sent);
         let header = sent.mad.header();
         let key = (header.mgmt_class.code(), header.attribute_id.code(), header.method.code());
         *self.sent.entry(key).or_default() += 1;

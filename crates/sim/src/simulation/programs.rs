@@ -106,9 +106,17 @@ impl Simulation {
         self.tell_program(program, Told::Attached);
     }
 
+    fn is_switch(&self, node: NodeIndex) -> bool {
+        self.fabric.node(node).is_switch()
+    }
+
     fn registrations(&self, program: u32) -> Vec<Registration> {
         match program {
             SM => weft_sm::registrations(),
+            // The host behind the port has registered for Reports already.
+            PM if self.options.hosts && !self.is_switch(self.attachments[PM as usize].port.node) => {
+                Vec::new()
+            }
             PM => weft_pm::registrations(),
             _ => weft_host::stack::Stack::registrations(),
         }
@@ -177,7 +185,7 @@ impl Simulation {
         }
         if to_device {
             let client = attachment.client(program);
-            self.feed(attachment.port.node, Input::Send { client, mad });
+            self.feed(attachment.port.node, Input::Send { client, mad: Box::new(mad) });
         } else {
             self.tell_program(program, Told::Receive(&mad));
         }
