@@ -14,6 +14,8 @@ use super::timers::Timer;
 const REPLIES_MAX: usize = 64;
 /// A mix with a rate makes at most so many packets before something else is looked at.
 const OFFERS_MAX: usize = 64;
+/// Packets of such a mix that are made together while others wait.
+const OFFERS_DEFERRED: u64 = 7;
 
 /// What waits for the adapter on one service level.
 #[derive(Debug, Default)]
@@ -146,7 +148,7 @@ impl Stack {
     /// Makes the packets of a mix that are due, and lets them wait on their lanes.
     fn offer(&mut self, now: Time, place: u32) {
         let rules = self.rules;
-        let mut touched = 0u16;
+        let (mut touched, mut waits) = (0u16, false);
         for _ in 0..OFFERS_MAX {
             let Some(sender) = self.flows.sender(place) else { break };
             if sender.readiness(now, &rules) != Readiness::Ready(sender.address.service_level) {
@@ -157,17 +159,20 @@ impl Stack {
                 pace.advance(now, payload);
             }
             let Target::Mix(mix) = &mut sender.target else { break };
-            touched |= mix.offer(&self.paths).map_or(0, |level| 1 << (level.0 & 15));
+            let (level, behind) = mix.offer(&self.paths);
+            touched |= level.map_or(0, |level| 1 << (level.0 & 15));
+            waits = behind;
         }
         for level in (0..16).filter(|level| touched >> level & 1 == 1) {
             self.enqueue(now, place, ServiceLevel(level));
         }
-        if let Some(sender) = self.flows.sender(place) {
-            match sender.readiness(now, &rules) {
-                Readiness::At(at) => self.set_wake(place, at),
-                Readiness::Ready(_) => self.set_wake(place, now),
-                Readiness::Blocked => {}
-            }
+        let Some(sender) = self.flows.sender(place) else { return };
+        // Where others wait nobody misses the next few before they can be sent, and one wake-up makes them all.
+        let later = sender.pace.filter(|_| waits).map(|pace| pace.due_with(OFFERS_DEFERRED));
+        match sender.readiness(now, &rules) {
+            Readiness::At(at) => self.set_wake(place, later.unwrap_or(at).max(at)),
+            Readiness::Ready(_) => self.set_wake(place, now),
+            Readiness::Blocked => {}
         }
     }
 

@@ -96,8 +96,11 @@ fn hot_spots_move_what_goes_there_alone_and_flows_that_come_later_too() {
 
 #[test]
 fn a_blocked_lane_takes_nothing_from_the_others_of_an_open_loop() {
-    for open_loop in [true, false] {
+    for (open_loop, rate) in [(true, Some(1_000_000_000)), (true, None), (false, None)] {
         let mut network = Network::new(4, &options(), 3);
+        if !open_loop {
+            network.tell(0, |facts| facts.rate_mbps = 0);
+        }
         let paths = (1..4).map(|host| LearntPath {
             to: guid(host),
             dlid: lid(host),
@@ -105,15 +108,17 @@ fn a_blocked_lane_takes_nothing_from_the_others_of_an_open_loop() {
         });
         network.command(0, Command::LearnPaths(paths.collect()));
         let asked = network.asked;
-        network.command(0, Command::Open(mix(4, 0, 100, open_loop.then_some(1_000_000_000))));
+        network.command(0, Command::Open(mix(4, 0, 100, rate)));
         network.block(0, 1);
         network.run(Time::from_millis(5));
         let sent = network.sent(0, 1);
         assert_eq!(network.asked, asked, "what is taught is not asked for");
         if open_loop {
             // 10 % and a third of the rest wait for the blocked lane.
-            assert!(sent.bytes > 2_800_000, "{sent:?}");
-            assert!(sent.shed > 500, "{sent:?}");
+            let offered = rate.unwrap_or(2_000_000_000 * 2048 / 2082) / 200;
+            let shed = sent.shed * 2048;
+            assert!((sent.bytes + shed).abs_diff(offered) < offered / 20, "{sent:?}");
+            assert!(shed.abs_diff(offered * 4 / 10) < offered / 20, "{sent:?}");
         } else {
             assert!(
                 sent.packets < 200 && sent.shed == 0,
