@@ -55,7 +55,9 @@ fn open(stack: &mut Stack, transport: Transport, to: Destination) {
 fn exchange(sender: &mut Stack, receiver: &mut Stack) -> usize {
     let (mut delivered, mut now) = (0, Time::ZERO);
     while delivered < PACKETS {
-        while let Some(output) = sender.poll_output() {
+        while delivered < PACKETS
+            && let Some(output) = sender.poll_output()
+        {
             let Output::Inject(packet) = output else { continue };
             now += Time::from_nanos(1000);
             receiver.handle_input(now, Input::Accept(packet));

@@ -121,7 +121,8 @@ pub enum Command {
     Expect {
         /// The flow.
         flow: FlowId,
-        /// Its sender's port; none for datagrams from anywhere.
+        /// Its sender's port; none for datagrams from anywhere. It is not held against what comes: a LID says little of
+        /// a port that may move.
         from: Option<Guid>,
         /// How it is carried.
         transport: Transport,

@@ -5,6 +5,7 @@ use weft_machine::Time;
 use super::Stack;
 use super::flow::Geometry;
 use super::mix::Mix;
+use super::moves::Moving;
 use super::paths::Address;
 use super::receiver::Receiver;
 use super::sender::{Pace, Phase, Sender, Target};
@@ -78,6 +79,7 @@ impl Stack {
         sender.is_rated = sender.pace.is_some();
         (sender.stop, sender.attempts_left) = (u64::MAX, retries);
         sender.phase = Phase::Path;
+        (sender.moving, sender.migrated) = (Moving::No, true);
         if !sender.is_outstanding() {
             sender.cut(geometry, spec.bytes_max);
             if spec.work == Work::PingPong {
@@ -178,6 +180,12 @@ impl Stack {
             return;
         }
         sender.phase = Phase::Active;
+        let (largest, mtu) = (sender.geometry.payload(0), self.facts.mtu);
+        if mtu > 0 && largest > mtu {
+            sender.phase =
+                Phase::Error(format!("packets of {largest} bytes do not pass the port's MTU of {mtu}"));
+            return;
+        }
         if let Target::Mix(mix) = &mut sender.target {
             if !sender.is_rated {
                 let rate = bytes_per_second(self.facts.rate_mbps, self.options.dilation, sender.geometry);

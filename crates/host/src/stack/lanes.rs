@@ -17,6 +17,9 @@ const OFFERS_MAX: usize = 64;
 /// Packets of such a mix that are made together while others wait.
 const OFFERS_DEFERRED: u64 = 7;
 
+/// A rate that is no limit does not keep a host busy for ever.
+const LEAST_SPAN: Time = Time::from_micros(1);
+
 /// What waits for the adapter on one service level.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
@@ -54,11 +57,8 @@ impl Stack {
         self.pump(now, level);
     }
 
-    /// The port lets data pass again, and the adapter is empty.
-    pub(super) fn restart_lanes(&mut self, now: Time) {
-        for lane in &mut self.lanes {
-            lane.in_adapter = 0;
-        }
+    /// The port lets data pass again.
+    pub(super) fn pump_all(&mut self, now: Time) {
         for level in 0..16 {
             self.pump(now, ServiceLevel(level));
         }
@@ -158,20 +158,22 @@ impl Stack {
             if let Some(pace) = &mut sender.pace {
                 pace.advance(now, payload);
             }
+            sender.offer();
             let Target::Mix(mix) = &mut sender.target else { break };
             let (level, behind) = mix.offer(&self.paths);
             touched |= level.map_or(0, |level| 1 << (level.0 & 15));
             waits = behind;
         }
-        for level in (0..16).filter(|level| touched >> level & 1 == 1) {
-            self.enqueue(now, place, ServiceLevel(level));
+        while touched != 0 {
+            self.enqueue(now, place, ServiceLevel(touched.trailing_zeros() as u8));
+            touched &= touched - 1;
         }
         let Some(sender) = self.flows.sender(place) else { return };
         // Where others wait nobody misses the next few before they can be sent, and one wake-up makes them all.
         let later = sender.pace.filter(|_| waits).map(|pace| pace.due_with(OFFERS_DEFERRED));
         match sender.readiness(now, &rules) {
             Readiness::At(at) => self.set_wake(place, later.unwrap_or(at).max(at)),
-            Readiness::Ready(_) => self.set_wake(place, now),
+            Readiness::Ready(_) => self.set_wake(place, now + LEAST_SPAN),
             Readiness::Blocked => {}
         }
     }
@@ -272,10 +274,7 @@ impl Stack {
         let Target::Mix(mix) = &mut sender.target else { return Some(sender.emit(now, &rules)) };
         let (path, sequence) = mix.take(level)?;
         let address = self.paths.get(path)?.address()?;
-        let payload = sender.next_payload();
-        if let Some(pace) = &mut sender.pace {
-            pace.advance(now, payload);
-        }
+        sender.offer();
         Some(sender.emit_to(now, address, sequence))
     }
 

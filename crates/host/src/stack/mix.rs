@@ -114,7 +114,7 @@ impl Mix {
         for target in &mut new.targets {
             target.sequence = known.get(&target.path).copied().unwrap_or(0);
         }
-        new.shed = self.shed;
+        new.shed = self.shed + self.backlog.iter().map(|waiting| waiting.len() as u64).sum::<u64>();
         *self = new;
     }
 

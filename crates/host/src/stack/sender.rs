@@ -311,13 +311,17 @@ impl Sender {
         packet.migration_request = true;
     }
 
+    /// A packet of a mix comes into being.
+    pub(super) fn offer(&mut self) {
+        self.fresh += 1;
+        (self.next, self.unacknowledged) = (self.fresh, self.fresh);
+    }
+
     /// The next datagram of a mix, with its number among those to the same port.
     pub(super) fn emit_to(&mut self, now: Time, address: Address, sequence: u64) -> DataPacket {
         let payload = self.geometry.payload(self.at);
         self.at = if self.at + 1 >= self.geometry.packets { 0 } else { self.at + 1 };
-        let number = self.fresh;
-        self.fresh += 1;
-        (self.next, self.unacknowledged) = (self.fresh, self.fresh);
+        let number = self.packets;
         self.packets += 1;
         self.bytes += u64::from(payload);
         self.last_fresh_at = now;
