@@ -96,6 +96,7 @@ impl Fabric {
                 identity: authority.issue(guids).unwrap(),
                 link_timeout_ms,
                 hosts: None,
+                metrics: None,
                 attach_socket: folder.path().join(format!("attach{index}")),
                 lock_file,
                 events_file: Some(folder.path().join("events")),
