@@ -83,9 +83,8 @@ impl Picture {
         order.sort_by_key(|port| {
             (Reverse(port.congestion), Reverse(port.xmit_bandwidth), port.end.lid, port.end.port)
         });
-        let lanes = |port: &PortSnapshot| {
-            now.options.lanes.then(|| lanes.shares(port, snapshot.dilation)).flatten()
-        };
+        let lanes =
+            |port: &PortSnapshot| now.options.lanes.then(|| lanes.shares(port, snapshot.dilation)).flatten();
         Self {
             lab: lab.to_owned(),
             running,
@@ -306,9 +305,15 @@ mod tests {
         let rows: Vec<&str> = text.lines().skip(4).collect();
         assert!(rows[0].starts_with("b ") && rows[1].starts_with("a "), "{text}");
         // 48 500 ticks in a second of the wall clock at 1/1000.
-        assert!(rows[0].contains("40.3") && rows[0].contains("19.4") && rows[0].contains("1: 19.4"), "{text}");
+        assert!(
+            rows[0].contains("40.3") && rows[0].contains("19.4") && rows[0].contains("1: 19.4"),
+            "{text}"
+        );
         assert!(rows[0].contains("6.450") && rows[0].ends_with("slow lane"), "{text}");
-        assert!(text.contains("hot spot: `a` (LID 1) since sweep 7; on the slow lane towards it: b"), "{text}");
+        assert!(
+            text.contains("hot spot: `a` (LID 1) since sweep 7; on the slow lane towards it: b"),
+            "{text}"
+        );
         assert_eq!(picture.to_text(1).lines().count(), 5);
     }
 
