@@ -33,7 +33,8 @@ pub(super) fn of_devices(devices: &[DeviceAccount], took: bool, forgot: bool) ->
         sum.dropped += account.dropped.values().sum::<u64>();
     }
     let on_cables = |lane: u8| {
-        let of_lane = || devices.iter().flat_map(|device| &device.lanes).filter(|account| account.lane.0 == lane);
+        let of_lane =
+            || devices.iter().flat_map(|device| &device.lanes).filter(|account| account.lane.0 == lane);
         let transmitted: u64 = of_lane().map(|account| account.transmitted).sum();
         let received: u64 = of_lane().map(|account| account.received).sum();
         (transmitted, received)
@@ -61,8 +62,14 @@ mod tests {
     use super::*;
 
     fn device(transmitted: u64, received: u64, to_host: u64, injected: u64) -> DeviceAccount {
-        let account =
-            LaneAccount { lane: VirtualLane(2), transmitted, received, to_host, injected, ..LaneAccount::default() };
+        let account = LaneAccount {
+            lane: VirtualLane(2),
+            transmitted,
+            received,
+            to_host,
+            injected,
+            ..LaneAccount::default()
+        };
         DeviceAccount { node: Guid(1), sound: true, lanes: vec![account] }
     }
 
