@@ -1,7 +1,7 @@
 //! Learns the fabric through MADs alone, one question after the other.
 //!
 //! ```text
-//!  own port (SMP) ─▶ NodeRecords ─▶ PortInfoRecords ─▶ LinkRecords ─▶ InformInfo 64 ─▶ InformInfo 65 ─▶ Fabric
+//!  own port (SMP) ─▶ NodeRecords ─▶ PortInfoRecords ─▶ LinkRecords ─▶ InformInfo for 64, 65, 128 ─▶ Fabric
 //! ```
 //!
 //! The own port says where the subnet manager is. Tables come by RMPP; each part that comes puts off the deadline.
@@ -18,8 +18,10 @@ use crate::fabric::{Fabric, Records};
 use crate::request;
 use crate::{Options, Question};
 
-/// After something has happened more is likely to happen.
-const SETTLE: Time = Time::from_millis(100);
+/// After somebody has come or gone more are likely to.
+pub(crate) const SETTLE: Time = Time::from_millis(100);
+/// After a port has changed, what subnet administration tells follows a sweep that is yet to come.
+pub(crate) const SETTLE_LINKS: Time = Time::from_secs(1);
 /// After a question that was not answered.
 const PAUSE: Time = Time::from_secs(1);
 /// Where the records begin in a message.
@@ -114,9 +116,9 @@ impl Learn {
         self.inbox = Inbox::new(InboxLimits { transfers: 4, lingering: 16, ..InboxLimits::default() });
     }
 
-    /// The fabric is to be asked for again, soon.
-    pub(crate) fn wish(&mut self, now: Time) {
-        let soon = now + SETTLE;
+    /// The fabric is to be asked for again after so long.
+    pub(crate) fn wish(&mut self, now: Time, after: Time) {
+        let soon = now + after;
         self.due = Some(self.due.map_or(soon, |due| due.min(soon)));
     }
 
@@ -156,9 +158,10 @@ impl Learn {
             Question::OwnPort => request::own_port(self.port, self.m_key),
             Question::Nodes => table(sa_attribute::NODE_RECORD),
             Question::Ports => table(sa_attribute::PORT_INFO_RECORD),
-            Question::Links => table(sa_attribute::LINK_RECORD),
+            Question::Cables => table(sa_attribute::LINK_RECORD),
             Question::Arrivals => request::subscribe(lid, sl, trap::GID_IN_SERVICE),
             Question::Departures => request::subscribe(lid, sl, trap::GID_OUT_OF_SERVICE),
+            Question::LinkChanges => request::subscribe(lid, sl, trap::LINK_STATE_CHANGE),
         }
     }
 
@@ -214,7 +217,7 @@ impl Learn {
             // It is asked again at the deadline.
             return None;
         }
-        let subscribes = matches!(question, Question::Arrivals | Question::Departures);
+        let subscribes = is_subscription(question);
         if status != status::OK && !subscribes {
             return Some(self.fail(now, Some(status)));
         }
@@ -235,12 +238,12 @@ impl Learn {
                     self.records.add_port(&record);
                 }
             }
-            Question::Links => {
+            Question::Cables => {
                 for record in records::<LinkRecord>(message) {
                     self.records.add_link(&record);
                 }
             }
-            Question::Arrivals | Question::Departures => {}
+            Question::Arrivals | Question::Departures | Question::LinkChanges => {}
         }
         self.proceed(now, question, out)
     }
@@ -261,10 +264,11 @@ impl Learn {
         let next = match after {
             Question::OwnPort => Question::Nodes,
             Question::Nodes => Question::Ports,
-            Question::Ports => Question::Links,
-            Question::Links => Question::Arrivals,
+            Question::Ports => Question::Cables,
+            Question::Cables => Question::Arrivals,
             Question::Arrivals => Question::Departures,
-            Question::Departures => {
+            Question::Departures => Question::LinkChanges,
+            Question::LinkChanges => {
                 self.call = None;
                 self.due = Some(self.due.unwrap_or(now + self.refresh));
                 let records = std::mem::take(&mut self.records);
@@ -295,7 +299,7 @@ impl Learn {
             return None;
         }
         let question = call.question;
-        if matches!(question, Question::Arrivals | Question::Departures) {
+        if is_subscription(question) {
             self.unsubscribed += 1;
             return self.proceed(now, question, out);
         }
@@ -307,6 +311,10 @@ impl Learn {
         let deadline = self.call.as_ref().map(|call| call.deadline);
         [due, deadline, self.inbox.poll_timeout()].into_iter().flatten().min()
     }
+}
+
+fn is_subscription(question: Question) -> bool {
+    matches!(question, Question::Arrivals | Question::Departures | Question::LinkChanges)
 }
 
 /// The records of a table.

@@ -12,8 +12,8 @@
 //! | what it sends | to whom | when |
 //! |---|---|---|
 //! | SubnGet(PortInfo), no hops | its own port | when it is attached, and every [`Options::refresh`] |
-//! | SubnAdmGetTable(NodeRecord, PortInfoRecord, LinkRecord) | subnet administration | then; when a Report of trap 64 or 65 comes, when a device falls silent, when its own port changes |
-//! | SubnAdmSet(InformInfo) for traps 64 and 65 | subnet administration | with each of those, because subscriptions die with a subnet manager |
+//! | SubnAdmGetTable(NodeRecord, PortInfoRecord, LinkRecord) | subnet administration | then; when a Report comes, when a device falls silent, when its own port changes |
+//! | SubnAdmSet(InformInfo) for traps 64, 65 and 128 | subnet administration | with each of those, because subscriptions die with a subnet manager |
 //! | PerformanceGet(PortCountersExtended, PortCounters) | every active port | every [`Options::interval`] |
 //! | PerformanceSet(PortCounters) by CounterSelect | a port | when a counter is past half of its range |
 //! | SubnAdmSet(Notice) with trap 69 or 68 and [`RepathDetails`] | the subnet manager | when a host is to take the slow lane towards a hot spot, or to leave it |

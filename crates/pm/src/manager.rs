@@ -7,7 +7,7 @@ use weft_wire::{AddressedMad, AttributeId, Details, Guid, Lid, Method, MgmtClass
 
 use crate::detect::{self, Detector, Facing, Finding, Source};
 use crate::fabric::{Fabric, Port, Rate};
-use crate::learn::{Learn, Outcome, OwnPort};
+use crate::learn::{self, Learn, Outcome, OwnPort};
 use crate::moves::Moves;
 use crate::snapshot::{EndSnapshot, HotSpotSnapshot, PortSnapshot, Snapshot, Statistics};
 use crate::sweep::{Sweep, utilisation_ppm};
@@ -128,7 +128,7 @@ impl PerformanceManager {
         }
     }
 
-    /// A Report: somebody has come or gone.
+    /// A Report: somebody has come or gone, or a port has changed.
     fn hear(&mut self, now: Time, report: &AddressedMad) {
         if report.mad.attribute_id() != AttributeId::Notice {
             self.counts.ignored += 1;
@@ -138,9 +138,13 @@ impl PerformanceManager {
         self.outputs.push_back(Output::Send(request::report_response(report)));
         let data = SaMad::data.get(&report.mad.0);
         let Some(notice) = data.first_chunk().map(Notice::decode) else { return };
-        if let Details::Gid(_, details) = notice.details() {
-            self.moves.is_new(details.gid.guid);
-            self.learn.wish(now);
+        match notice.details() {
+            Details::Gid(_, details) => {
+                self.moves.is_new(details.gid.guid);
+                self.learn.wish(now, learn::SETTLE);
+            }
+            Details::Switch(..) => self.learn.wish(now, learn::SETTLE_LINKS),
+            _ => {}
         }
     }
 
@@ -411,7 +415,7 @@ impl Machine for PerformanceManager {
         let outcome = self.learn.expire(now, &mut |mad| outputs.push_back(Output::Send(mad)));
         self.learning_ended(now, outcome);
         if self.sweep.expire(now, &mut self.fabric) {
-            self.learn.wish(now);
+            self.learn.wish(now, learn::SETTLE);
         }
         while let Some(event) = self.moves.poll_failed(now) {
             self.outputs.push_back(Output::Event(event));

@@ -116,7 +116,6 @@ pub(crate) struct Moves {
     own: OwnPort,
     entries: BTreeMap<Pair, Entry>,
     wildcard: Wildcard,
-    wildcard_again: Time,
     notices: Transactions<Key>,
     pub(crate) counts: Counts,
 }
@@ -135,7 +134,6 @@ impl Moves {
             own: OwnPort::default(),
             entries: BTreeMap::new(),
             wildcard: if owed { Wildcard::Owed } else { Wildcard::Done },
-            wildcard_again: Time::ZERO,
             notices: Transactions::new(limits),
             counts: Counts::default(),
         }
@@ -221,13 +219,17 @@ impl Moves {
         self.entries.retain(|_, entry| !entry.is_settled());
     }
 
-    /// Asks for what is wanted and not so.
+    /// Asks for what is wanted and not so. Hosts forget hot spots with the wildcard, so nothing is asked before that is
+    /// done.
     pub(crate) fn ask(&mut self, now: Time) {
-        if self.wildcard == Wildcard::Owed && self.wildcard_again <= now {
+        if self.wildcard == Wildcard::Owed {
             let mad = self.notice(Lid(0), Lid(0), Tell::Wildcard);
             if self.notices.offer(Key::Wildcard, mad).is_ok() {
                 self.wildcard = Wildcard::Asking;
             }
+        }
+        if self.wildcard != Wildcard::Done {
+            return;
         }
         let pairs: Vec<Pair> = self
             .entries
@@ -276,9 +278,10 @@ impl Moves {
                 Some(Event::AskedAgain)
             }
             Key::Wildcard => {
+                // A manager that does not know it will never do it.
                 self.counts.refused += 1;
-                (self.wildcard, self.wildcard_again) = (Wildcard::Owed, now + PAUSE);
-                None
+                self.wildcard = Wildcard::Done;
+                Some(Event::NotMoved { hot_spot: Lid(0), lid: Lid(0), status: Some(status) })
             }
             Key::Move(pair, lane) if status == status::OK => self.taken(now, pair, lane),
             Key::Move(pair, lane) => self.refused(now, pair, lane, status),
@@ -325,7 +328,8 @@ impl Moves {
             self.counts.unanswered += 1;
             match failed.key {
                 Key::Wildcard => {
-                    (self.wildcard, self.wildcard_again) = (Wildcard::Owed, now + PAUSE);
+                    self.wildcard = Wildcard::Owed;
+                    return Some(Event::NotMoved { hot_spot: Lid(0), lid: Lid(0), status: None });
                 }
                 Key::Move(pair, lane) => {
                     let Some(entry) = self.entries.get_mut(&pair) else { continue };

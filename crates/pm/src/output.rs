@@ -96,9 +96,9 @@ pub enum Event {
     },
     /// The subnet manager did not take a repath or unpath; it is asked again, unless it has refused too often.
     NotMoved {
-        /// The hot spot.
+        /// The hot spot; 0 when all hosts were to ask for their paths again.
         hot_spot: Lid,
-        /// The host.
+        /// The host; 0 likewise.
         lid: Lid,
         /// The status that it answered with; none when it did not answer.
         status: Option<u16>,
@@ -117,9 +117,11 @@ pub enum Question {
     /// The table of PortInfoRecords.
     Ports,
     /// The table of LinkRecords.
-    Links,
+    Cables,
     /// InformInfo for trap 64.
     Arrivals,
     /// InformInfo for trap 65.
     Departures,
+    /// InformInfo for trap 128.
+    LinkChanges,
 }

@@ -1,6 +1,6 @@
 //! Hot spots are found, hosts are asked to move and to move back, whatever fails on the way.
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-#[allow(dead_code)]
 mod fake;
 
 use fake::Fake;
@@ -357,4 +357,31 @@ fn routers_are_no_hosts() {
     begin(&mut fake);
     fake.run_until(seconds(30));
     assert_eq!(fake.asked, []);
+}
+
+#[test]
+fn nobody_is_told_before_hosts_have_forgotten_what_they_were_told_before() {
+    let mut fake = Fake::experiment_i(Options { wildcard_at_start: true, ..options() });
+    begin(&mut fake);
+    fake.lose = Box::new(|mad| mad.mad.attribute_id() == weft_wire::AttributeId::Notice);
+    fake.attach();
+    fake.run_until(seconds(13));
+    assert_eq!(fake.asked, []);
+    fake.lose = Box::new(|_| false);
+    fake.run_until(seconds(30));
+    assert_eq!(fake.asked[0].details.kind, RepathKind::WILDCARD);
+    assert_eq!(sorted(fake.notices(trap::REPATH)[1..].to_vec()), TOLD);
+}
+
+#[test]
+fn a_subnet_manager_that_knows_no_wildcard_is_asked_for_the_rest() {
+    let mut fake = Fake::experiment_i(Options { wildcard_at_start: true, ..options() });
+    fake.notice_status = status::BAD_METHOD_ATTRIBUTE;
+    fake.attach();
+    fake.run_until(seconds(13));
+    assert_eq!(fake.asked.len(), 1);
+    fake.notice_status = status::OK;
+    begin(&mut fake);
+    fake.run_until(seconds(17));
+    assert_eq!(sorted(fake.notices(trap::REPATH)[1..].to_vec()), TOLD);
 }

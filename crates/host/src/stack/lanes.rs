@@ -33,6 +33,11 @@ pub(super) struct Lane {
 }
 
 impl Lane {
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.senders.len() + self.replies.len() + self.acknowledgements.len()
+    }
+
     fn is_idle(&self) -> bool {
         self.senders.is_empty() && self.replies.is_empty() && self.acknowledgements.is_empty()
     }

@@ -239,6 +239,12 @@ impl Stack {
         }
     }
 
+    /// How much is held of what is bounded: flows, timers, and what stands in rings and queues.
+    #[cfg(test)]
+    fn held(&self) -> [usize; 3] {
+        [self.flows.len(), self.timers.len(), self.lanes.iter().map(Lane::held).sum()]
+    }
+
     fn refuse(&mut self, reason: String) {
         self.counts.refused += 1;
         self.outputs.push_back(Output::Event(Event::Refused { reason }));
