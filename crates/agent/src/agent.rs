@@ -2,11 +2,12 @@
 
 use std::cell::RefCell;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::time::{Duration, SystemTime};
 
-use tokio::net::UnixListener;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::LocalOptions;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinHandle, spawn_local};
@@ -19,6 +20,7 @@ use crate::config::{AgentConfig, ConfigError};
 use crate::core::{Core, Signals};
 use crate::journal::Journal;
 use crate::launcher;
+use crate::metrics;
 use crate::record::Recorder;
 use crate::user;
 use crate::wiring::Wiring;
@@ -51,6 +53,15 @@ pub enum AgentError {
     Attach {
         /// The socket.
         path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The port for metrics cannot be had.
+    #[error("cannot serve metrics on {address}")]
+    Metrics {
+        /// The address.
+        address: SocketAddr,
         /// What the system says.
         #[source]
         source: std::io::Error,
@@ -150,13 +161,15 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     let user_socket = socket_path(&config.attach_socket);
     let users = user::listen(&user_socket)
         .map_err(|source| AgentError::Attach { path: user_socket.clone(), source })?;
+    let metrics = listen_for_scrapers(config.metrics)?;
     let links = open_links(config, cables, &agent)?;
     agent.with_core(|core| {
         core.links = Some(links.clone());
         core.recorder.agent("agent-started");
         core.attach_hosts();
     });
-    let tasks = Tasks(vec![
+    let scraped = metrics.map(|listener| spawn_local(metrics::serve(agent.clone(), listener)));
+    let tasks = vec![
         spawn_local(accept_programs(agent.clone(), listener)),
         spawn_local(user::accept(agent.clone(), users)),
         spawn_local(ring(agent.clone(), alarm)),
@@ -167,7 +180,8 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
             let (agent, path) = (agent.clone(), config.launch_socket.clone());
             async move { launcher::converse(agent, path.as_deref()).await }
         }),
-    ]);
+    ];
+    let tasks = Tasks(tasks.into_iter().chain(scraped).collect());
     tokio::select! {
         () = stop => {}
         () = signals.stop.notified() => {}
@@ -217,6 +231,15 @@ fn listen(path: &Path) -> Result<UnixListener, AgentError> {
         _ => {}
     }
     UnixListener::bind(path).map_err(|source| AgentError::Attach { path: path.to_owned(), source })
+}
+
+fn listen_for_scrapers(address: Option<SocketAddr>) -> Result<Option<TcpListener>, AgentError> {
+    let Some(address) = address else { return Ok(None) };
+    let listener = std::net::TcpListener::bind(address).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        TcpListener::from_std(listener)
+    });
+    listener.map(Some).map_err(|source| AgentError::Metrics { address, source })
 }
 
 async fn accept_programs(agent: Rc<Agent>, listener: UnixListener) {

@@ -46,6 +46,9 @@ pub struct AgentConfig {
     /// The launcher's socket. When it is absent or closes, the agent goes on alone.
     #[serde(default)]
     pub launch_socket: Option<PathBuf>,
+    /// Where it serves `/metrics` for Prometheus; nowhere without it.
+    #[serde(default)]
+    pub metrics: Option<SocketAddr>,
 }
 
 fn link_timeout_ms() -> u64 {

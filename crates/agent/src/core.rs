@@ -256,7 +256,7 @@ impl Core {
             Output::HostPort { port, facts } => {
                 self.port_host_hears(now, device, port, stack::Input::Port(*facts));
             }
-            Output::Deliver { client, mad } => self.deliver_mad(now, device, client, mad),
+            Output::Deliver { client, mad } => self.deliver_mad(now, device, client, *mad),
             Output::Registered { client, key, outcome } => {
                 let claimed = mad::Input::Claimed { agent: mad::AgentId(key), granted: outcome.is_ok() };
                 self.layer_hears(now, client, device, claimed);
@@ -292,6 +292,10 @@ impl Core {
         let hosted = &self.devices[device];
         self.recorder.device(&hosted.who, event);
         match event {
+            Event::CreditOverrun { port, .. } => {
+                let port = *port;
+                self.disconnect(Place { device, port });
+            }
             Event::ClientAttached { client, port } => {
                 let port_guid =
                     hosted.port_guids.get(usize::from(port.0)).copied().unwrap_or(hosted.who.guid);
@@ -385,7 +389,7 @@ impl Core {
             return self.refuse(program, "this connection is not attached to a port".into());
         };
         let now = self.clock.now();
-        self.feed(device, now, Input::Send { client, mad });
+        self.feed(device, now, Input::Send { client, mad: Box::new(mad) });
     }
 
     /// A program's connection has ended.

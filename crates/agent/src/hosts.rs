@@ -142,7 +142,7 @@ impl Core {
             let input = match output {
                 stack::Output::Inject(packet) => Input::Inject { port, packet },
                 stack::Output::Send(mad) => match host.client {
-                    Some(client) => Input::Send { client, mad },
+                    Some(client) => Input::Send { client, mad: Box::new(mad) },
                     None => continue,
                 },
                 stack::Output::Event(event) => {

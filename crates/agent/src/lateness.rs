@@ -21,12 +21,13 @@ const REPEATS_MAX: u64 = 1000;
 pub(crate) struct Histogram {
     buckets: [u64; BUCKETS],
     count: u64,
+    sum_ns: u64,
     max_ns: u64,
 }
 
 impl Histogram {
     pub(crate) fn new() -> Self {
-        Self { buckets: [0; BUCKETS], count: 0, max_ns: 0 }
+        Self { buckets: [0; BUCKETS], count: 0, sum_ns: 0, max_ns: 0 }
     }
 
     /// Notes that something was done so much later than it was wanted.
@@ -36,6 +37,7 @@ impl Histogram {
         for _ in 0..REPEATS_MAX {
             self.buckets[bucket(late_ns)] += 1;
             self.count += 1;
+            self.sum_ns = self.sum_ns.saturating_add(late_ns);
             if late_ns <= EXPECTED_NS {
                 break;
             }
@@ -51,6 +53,24 @@ impl Histogram {
             p99_ns: self.percentile(99),
             max_ns: self.max_ns,
         }
+    }
+
+    /// How many were recorded.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// All that was recorded together.
+    pub(crate) fn sum(&self) -> Time {
+        Time::from_nanos(self.sum_ns)
+    }
+
+    /// Coarser: how many were at most so late, and later than the bound before, from 8 us up in steps of four.
+    pub(crate) fn coarse(&self) -> impl Iterator<Item = (Time, u64)> {
+        let bounds = (0..).map(|step| Time::from_nanos((STEPS as u64) << (10 + 2 * step)));
+        // The first octave stands in twice its width; then two octaves at a time.
+        let (first, others) = self.buckets.split_at(STEPS);
+        bounds.zip(std::iter::once(first).chain(others.chunks(2 * STEPS)).map(|counts| counts.iter().sum()))
     }
 
     /// The least that so many of a hundred do not exceed, rounded up to the end of its bucket.
@@ -108,6 +128,19 @@ mod tests {
         assert_eq!((told.count, told.max_ns), (100, 950_000));
         assert!((50_000..57_000).contains(&told.p50_ns), "{told:?}");
         assert!((900_000..=950_000).contains(&told.p99_ns), "{told:?}");
+    }
+
+    #[test]
+    fn coarse_buckets_hold_all_and_keep_their_bounds() {
+        let mut histogram = Histogram::new();
+        for late in [0, 8_191, 8_192, 32_767, 32_768, 999_999] {
+            histogram.record(Time::from_nanos(late));
+        }
+        let coarse: Vec<(u64, u64)> =
+            histogram.coarse().map(|(bound, count)| (bound.as_nanos(), count)).collect();
+        assert_eq!(coarse[..4], [(8_192, 2), (32_768, 2), (131_072, 1), (524_288, 0)]);
+        assert_eq!(coarse.iter().map(|(_, count)| count).sum::<u64>(), histogram.count());
+        assert_eq!(histogram.sum(), Time::from_nanos(8_191 + 8_192 + 32_767 + 32_768 + 999_999));
     }
 
     #[test]

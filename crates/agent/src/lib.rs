@@ -25,6 +25,7 @@ mod journal;
 mod lateness;
 mod launcher;
 mod log;
+mod metrics;
 mod record;
 mod socket;
 mod tap;

@@ -304,7 +304,7 @@ impl Device {
         match self.receiver(end, &mut smp.mad) {
             Some(client) => {
                 let mad = AddressedMad::smp(smp.slid, smp.mad);
-                self.outputs.push_back(Output::Deliver { client, mad });
+                self.outputs.push_back(Output::Deliver { client, mad: Box::new(mad) });
             }
             None => self.discard(smp.port, DropReason::NoReceiver),
         }

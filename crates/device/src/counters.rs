@@ -1,7 +1,7 @@
 //! A port's counters, all of 64 bits; the PMA cuts them to what an attribute can say.
 
 use serde::{Deserialize, Serialize};
-use weft_wire::{Lid, Packet};
+use weft_wire::Lid;
 
 /// A port's counters, named as in PortCounters (IBA 16.1.3.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,10 +79,10 @@ pub struct Counters {
 impl Counters {
     /// A packet has come in.
     #[inline]
-    pub(crate) fn received(&mut self, packet: &Packet) {
-        self.port_rcv_data += u64::from(packet.words());
+    pub(crate) fn received(&mut self, words: u32, multicast: bool) {
+        self.port_rcv_data += u64::from(words);
         self.port_rcv_pkts += 1;
-        if is_multicast(packet.dlid()) {
+        if multicast {
             self.port_multicast_rcv_pkts += 1;
         } else {
             self.port_unicast_rcv_pkts += 1;
@@ -91,10 +91,10 @@ impl Counters {
 
     /// A packet has gone out.
     #[inline]
-    pub(crate) fn sent(&mut self, packet: &Packet) {
-        self.port_xmit_data += u64::from(packet.words());
+    pub(crate) fn sent(&mut self, words: u32, multicast: bool) {
+        self.port_xmit_data += u64::from(words);
         self.port_xmit_pkts += 1;
-        if is_multicast(packet.dlid()) {
+        if multicast {
             self.port_multicast_xmit_pkts += 1;
         } else {
             self.port_unicast_xmit_pkts += 1;

@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 
 use weft_machine::{Machine, Time};
 use weft_wire::{
-    Guid, Lid, LinkParameters, NodeDescription, NodeType, Packet, PortNum, SwitchInfo, VirtualLane,
-    capability,
+    DataPacket, Guid, Lid, LinkParameters, NodeDescription, NodeType, Packet, PortNum, SwitchInfo,
+    VirtualLane, capability,
 };
 
 use crate::attach::Clients;
 use crate::counters::is_multicast;
+use crate::data::{Body, DataPath, Heading};
 use crate::pma::Sampler;
 use crate::port::{Port, Stimulus, capability_mask, capability_mask2};
 use crate::switch::{SlToVl, Switch};
@@ -47,8 +48,18 @@ pub struct Device {
     pub(crate) statistics: Statistics,
     /// Bounded by what one input causes, since the driver drains it after each.
     pub(crate) outputs: VecDeque<Output>,
-    /// Size and kind of the packet that the driver took last, should it not be able to send it.
-    last_taken: Option<(PortNum, u32, bool)>,
+    /// The packet that the driver took last, should it not be able to send it.
+    last_taken: Option<Taken>,
+    pub(crate) data: DataPath,
+}
+
+/// What is to be known of a packet that could not be sent.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    port: PortNum,
+    vl: VirtualLane,
+    words: u32,
+    multicast: bool,
 }
 
 impl Device {
@@ -82,7 +93,7 @@ impl Device {
                 port.info.capability_mask2 = capability_mask2(config.link);
             }
         }
-        Self {
+        let mut device = Self {
             kind: config.kind,
             guid: config.guid,
             system_image_guid: config.system_image_guid,
@@ -93,6 +104,7 @@ impl Device {
             trap_limit: options.trap_limit,
             clients_max: options.clients_max,
             sl_to_vl: SlToVl::new(ports.len() - 1),
+            data: DataPath::new(is_switch, &ports, options),
             ports,
             switch: is_switch.then(|| Switch::new(initial_switch_info(config))),
             vl15: Vl15::new(options.vl15_buffer_packets, options.smp_processing),
@@ -104,7 +116,12 @@ impl Device {
             statistics: Statistics::default(),
             outputs: VecDeque::new(),
             last_taken: None,
+        };
+        for port in 0..device.ports.len() {
+            device.data_settings_changed(PortNum(port as u8));
         }
+        device.outputs.clear();
+        device
     }
 
     /// The same device, switched on for another time. Whoever drives it gives every switching-on a number that the
@@ -127,7 +144,7 @@ impl Device {
             kind: self.kind,
             guid: self.guid,
             description: self.description.to_text(),
-            ports: self.ports[first..].iter().map(port_snapshot).collect(),
+            ports: self.ports[first..].iter().map(|port| self.snapshot_of(port)).collect(),
             statistics: self.statistics.clone(),
             clients: self.clients.len() as u16,
         }
@@ -135,7 +152,13 @@ impl Device {
 
     /// One port at this moment.
     pub fn port_snapshot(&self, port: PortNum) -> Option<PortSnapshot> {
-        self.ports.get(usize::from(port.0)).filter(|_| self.has_port(port)).map(port_snapshot)
+        self.ports.get(usize::from(port.0)).filter(|_| self.has_port(port)).map(|port| self.snapshot_of(port))
+    }
+
+    fn snapshot_of(&self, port: &Port) -> PortSnapshot {
+        let mut counters = port.counters;
+        counters.port_xmit_wait += self.data.uncounted_wait(usize::from(port.number.0));
+        PortSnapshot { counters, ..port_snapshot(port) }
     }
 
     /// A switch's linear forwarding table by LID, as far as it has been written; 255 is no route.
@@ -184,30 +207,22 @@ impl Device {
         self.discard(port, reason);
     }
 
-    /// Sends a packet out of `port`, if the port's state, lanes and neighbour allow it.
+    /// Sends a packet of lane 15 out of `port`, if the port is up.
     pub(crate) fn transmit(&mut self, port: PortNum, packet: Packet) -> bool {
         let Some(output) = self.ports.get_mut(usize::from(port.0)) else {
             self.discard(port, DropReason::NoSuchPort);
             return false;
         };
-        let vl = packet.vl();
-        let refused = if !output.may_send(vl) {
+        let refused = if !output.state.is_up() {
             DropReason::OutputInactive
-        } else if vl != VirtualLane::MANAGEMENT && vl.0 >= output.lanes {
-            DropReason::NoLane
         } else if packet.bytes().len() > output.packet_size_max {
             DropReason::TooLong
         } else {
-            output.counters.sent(&packet);
+            output.counters.sent(packet.words(), is_multicast(packet.dlid()));
             self.outputs.push_back(Output::Transmit { port, packet });
             return true;
         };
-        output.counters.port_xmit_discards += 1;
-        match refused {
-            DropReason::OutputInactive => output.counters.port_inactive_discards += 1,
-            DropReason::TooLong => output.counters.port_neighbor_mtu_discards += 1,
-            _ => {}
-        }
+        self.count_departure(port.0, refused);
         self.discard(port, refused);
         false
     }
@@ -216,45 +231,44 @@ impl Device {
     fn receive(&mut self, now: Time, port: PortNum, packet: Packet) {
         let input = self.ports.get_mut(usize::from(port.0)).filter(|_| port != PortNum::ZERO);
         let Some(input) = input else { return self.discard(port, DropReason::NoSuchPort) };
+        let vl = packet.vl();
+        if vl != VirtualLane::MANAGEMENT {
+            let heading = Heading::from(&packet);
+            return self.arrive(now, port, Body::Whole(packet), &heading);
+        }
         if !input.state.is_up() {
             return self.discard(port, DropReason::LinkDown);
         }
-        input.counters.received(&packet);
-        input.by_lane.received(&packet);
-        let vl = packet.vl();
-        let (lanes, size_max) = (input.lanes, input.receive_size_max);
+        input.counters.received(packet.words(), is_multicast(packet.dlid()));
+        input.by_lane.received(packet.op_code(), vl, packet.words());
         let own = self.ports[usize::from(self.end_port(port).0)].has_lid(packet.dlid());
-        if vl == VirtualLane::MANAGEMENT {
-            if own || packet.dlid() == Lid::PERMISSIVE {
-                self.receive_smp(now, port, &packet);
-            } else {
-                self.forward(port, packet);
-            }
-            return;
-        }
-        if vl.0 >= lanes {
-            return self.receive_error(port, DropReason::BadLane);
-        }
-        if packet.bytes().len() > size_max {
-            return self.receive_error(port, DropReason::LongerThanMtu);
-        }
-        if !self.receive_data_state(now, port) {
-            return self.discard(port, DropReason::PortNotReady);
-        }
-        if own {
-            self.receive_gmp(now, port, &packet);
+        if own || packet.dlid() == Lid::PERMISSIVE {
+            self.receive_smp(now, port, &packet);
         } else {
             self.forward(port, packet);
         }
     }
 
+    /// A data packet whose body is a length has come in over the cable at `port`.
+    #[inline]
+    fn receive_data(&mut self, now: Time, port: PortNum, packet: DataPacket) {
+        if port == PortNum::ZERO || usize::from(port.0) >= self.ports.len() {
+            return self.discard(port, DropReason::NoSuchPort);
+        }
+        if packet.vl.0 >= VirtualLane::MANAGEMENT.0 {
+            return self.receive_error(port, DropReason::BadLane);
+        }
+        let heading = Heading::from(&packet);
+        self.arrive(now, port, Body::Data(packet), &heading);
+    }
+
     /// The driver could not send the packet that it took last.
     fn transmit_dropped(&mut self, port: PortNum) {
-        let taken = self.last_taken.take().filter(|&(taken, ..)| taken == port);
-        if let (Some((_, words, multicast)), Some(output)) = (taken, self.ports.get_mut(usize::from(port.0)))
-        {
-            output.counters.not_sent(words, multicast);
+        let Some(taken) = self.last_taken.take().filter(|taken| taken.port == port) else { return };
+        if let Some(output) = self.ports.get_mut(usize::from(port.0)) {
+            output.counters.not_sent(taken.words, taken.multicast);
             self.discard(port, DropReason::TransmitDropped);
+            self.data_not_sent(port, taken.vl, taken.words);
         }
     }
 }
@@ -264,11 +278,12 @@ impl Machine for Device {
     type Output = Output;
 
     fn handle_input(&mut self, now: Time, input: Input) {
-        self.step_sample(now);
+        self.catch_up(now);
         match input {
+            Input::ReceiveData { port, packet } => self.receive_data(now, port, packet),
+            Input::Credit { port, flow_control } => self.credit(now, port, flow_control),
+            Input::Inject { port, packet } => self.inject(now, port, packet),
             Input::Receive { port, packet } => self.receive(now, port, packet),
-            // The data path comes here.
-            Input::ReceiveData { .. } | Input::Credit { .. } | Input::Inject { .. } => {}
             Input::LinkUp { port, peer } => self.link_up(now, port, peer),
             Input::LinkDown { port } => self.link_down(now, port),
             Input::TransmitDropped { port } => self.transmit_dropped(port),
@@ -282,26 +297,33 @@ impl Machine for Device {
             Input::Send { client, mad } => self.send(now, client, &mad),
             Input::Describe { text } => self.describe(now, &text),
         }
+        self.run(now);
     }
 
     fn handle_timeout(&mut self, now: Time) {
-        self.step_sample(now);
-        while let Some(smp) = self.vl15.pop_done(now) {
-            self.process_smp(now, smp);
-        }
+        self.catch_up(now);
         self.send_due_traps(now);
+        self.run(now);
     }
 
     fn poll_output(&mut self) -> Option<Output> {
         let output = self.outputs.pop_front();
-        if let Some(Output::Transmit { port, packet }) = &output {
-            self.last_taken = Some((*port, packet.words(), is_multicast(packet.dlid())));
+        match &output {
+            Some(Output::TransmitData { port, packet }) => {
+                let (words, multicast) = (packet.words(), is_multicast(packet.dlid));
+                self.last_taken = Some(Taken { port: *port, vl: packet.vl, words, multicast });
+            }
+            Some(Output::Transmit { port, packet }) => {
+                let (words, multicast) = (packet.words(), is_multicast(packet.dlid()));
+                self.last_taken = Some(Taken { port: *port, vl: packet.vl(), words, multicast });
+            }
+            _ => {}
         }
         output
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        [self.vl15.timeout(), self.traps.timeout(), self.sampler.timeout()].into_iter().flatten().min()
+        [self.next_due(), self.traps.timeout()].into_iter().flatten().min()
     }
 }
 
@@ -310,9 +332,11 @@ fn initial_switch_info(config: &DeviceConfig) -> SwitchInfo {
     SwitchInfo {
         linear_fdb_cap: options.lft_cap.min(Lid::UNICAST_MAX.0 + 1),
         multicast_fdb_cap: options.mft_cap.min(0x4000),
-        life_time_value: 18,
+        life_time_value: 20,
         optimized_sl_to_vl_mapping: u8::from(options.optimized_sl_to_vl_mapping),
         partition_enforcement_cap: options.partition_cap,
+        inbound_enforcement_cap: true,
+        outbound_enforcement_cap: true,
         enhanced_port0: config.enhanced_port0,
         multicast_fdb_top: Lid(0xbfff),
         ..SwitchInfo::default()

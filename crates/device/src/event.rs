@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use weft_wire::{AttributeId, Lid, Method, MgmtClass, PortNum, PortState, TrapNumber};
+use weft_wire::{AttributeId, Lid, Method, MgmtClass, PortNum, PortState, TrapNumber, VirtualLane};
 
 use crate::ClientId;
 
@@ -45,6 +45,13 @@ pub enum Event {
         port: PortNum,
         /// Why.
         reason: DropReason,
+    },
+    /// The other end of a cable has sent what it had no credit for: the link is to be taken down.
+    CreditOverrun {
+        /// Which port.
+        port: PortNum,
+        /// On which lane.
+        lane: VirtualLane,
     },
     /// A trap was sent.
     TrapSent {
@@ -178,6 +185,20 @@ drop_reasons! {
     BadPKey = "bad_p_key",
     /// The Q_Key is wrong.
     BadQKey = "bad_q_key",
+    /// The sender had no credit for it.
+    BufferOverrun = "buffer_overrun",
+    /// The link that it came over was lost while it waited.
+    LinkLost = "link_lost",
+    /// It was in the switch for too long (SwitchInfo.LifeTimeValue).
+    SwitchLifetime = "switch_lifetime",
+    /// It headed its queue for too long (PortInfo.HOQLife), or its lane is stalled.
+    HeadLifetime = "head_lifetime",
+    /// The port of arrival enforces partitions and does not know the P_Key.
+    PartitionInbound = "partition_inbound",
+    /// The port of departure enforces partitions and does not know the P_Key.
+    PartitionOutbound = "partition_outbound",
+    /// Too many of the device's own packets wait for their lane.
+    QueueFull = "queue_full",
     /// Nobody here asked for it or wants it.
     NoReceiver = "no_receiver",
     /// A sender that is not attached.

@@ -6,6 +6,7 @@ use weft_wire::{
     ServiceLevel, VirtualLane, status,
 };
 
+use crate::data::{KeyHeading, WrongKey};
 use crate::{Device, DropReason, Output};
 
 /// A GMP with its addresses.
@@ -21,6 +22,13 @@ pub(crate) struct Gmp {
     pub(crate) src_qp: QpNum,
     pub(crate) q_key: QKey,
     pub(crate) mad: Mad,
+}
+
+impl Gmp {
+    fn heading(&self) -> KeyHeading {
+        let &Self { slid, dlid, service_level, src_qp, dest_qp, .. } = self;
+        KeyHeading { slid, dlid, service_level, src_qp, dest_qp }
+    }
 }
 
 impl Device {
@@ -54,13 +62,13 @@ impl Device {
         if gmp.dest_qp != QpNum::GSI || gmp.mad.is_smp() {
             return self.discard(gmp.port, DropReason::NotAMad);
         }
-        let Some(end) = self.ports.get_mut(usize::from(gmp.port.0)) else { return };
+        let Some(end) = self.ports.get(usize::from(gmp.port.0)) else { return };
         let Some(pkey_index) = end.p_key_index(gmp.p_key) else {
-            end.info.p_key_violations = end.info.p_key_violations.saturating_add(1);
+            self.key_violation(now, gmp.port, &gmp.heading(), WrongKey::PKey(gmp.p_key));
             return self.discard(gmp.port, DropReason::BadPKey);
         };
         if gmp.q_key != QKey::GSI {
-            end.info.q_key_violations = end.info.q_key_violations.saturating_add(1);
+            self.key_violation(now, gmp.port, &gmp.heading(), WrongKey::QKey(gmp.q_key));
             return self.discard(gmp.port, DropReason::BadQKey);
         }
         self.deliver_gmp(now, gmp, pkey_index);
@@ -81,7 +89,7 @@ impl Device {
                 qkey: gmp.q_key,
                 mad: gmp.mad,
             };
-            self.outputs.push_back(Output::Deliver { client, mad });
+            self.outputs.push_back(Output::Deliver { client, mad: Box::new(mad) });
         } else if let Some(answers) = answers.filter(|_| gmp.mad.class() == MgmtClass::Perf) {
             let answer = self.performance_answer(now, &gmp.mad, answers);
             self.reply_gmp(now, &gmp, answer);
@@ -130,13 +138,13 @@ impl Device {
             q_key: gmp.q_key,
         };
         if self.is_switch() {
-            self.forward(PortNum::ZERO, Packet::from_mad(&route, &gmp.mad));
+            self.send_from_port0(now, Packet::from_mad(&route, &gmp.mad));
         } else {
             route.vl = self.sl_to_vl.lane(gmp.port, gmp.port, gmp.service_level);
             if route.vl == VirtualLane::MANAGEMENT {
                 return self.discard(gmp.port, DropReason::NoLane);
             }
-            self.transmit(gmp.port, Packet::from_mad(&route, &gmp.mad));
+            self.inject_whole(now, gmp.port, Packet::from_mad(&route, &gmp.mad));
         }
     }
 }

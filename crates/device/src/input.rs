@@ -14,8 +14,6 @@ impl std::fmt::Display for ClientId {
 
 /// What happens to a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-// A MAD is carried as it is: boxing it would cost an allocation for each one, and inputs do not live long.
-#[allow(clippy::large_enum_variant)]
 pub enum Input {
     /// A packet came in over the cable at `port`.
     Receive {
@@ -116,7 +114,7 @@ pub enum Input {
         /// Which one.
         client: ClientId,
         /// What it sends.
-        mad: AddressedMad,
+        mad: Box<AddressedMad>,
     },
     /// The node gets another description, as when a host is renamed.
     Describe {

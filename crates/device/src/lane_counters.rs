@@ -1,6 +1,6 @@
 //! What a port counts by lane and by opcode.
 
-use weft_wire::Packet;
+use weft_wire::VirtualLane;
 
 /// A port's counters by lane.
 #[derive(Clone, Debug, Default)]
@@ -29,8 +29,8 @@ pub(crate) struct OpCounters {
 impl LaneCounters {
     /// A packet has come in. A raw one has no opcode.
     #[inline]
-    pub(crate) fn received(&mut self, packet: &Packet) {
-        let Some(op_code) = packet.op_code() else { return };
+    pub(crate) fn received(&mut self, op_code: Option<u8>, vl: VirtualLane, words: u32) {
+        let Some(op_code) = op_code else { return };
         let at = self.by_op_code.iter().position(|counters| counters.op_code == op_code);
         let at = at.unwrap_or_else(|| {
             let (packets, data) = ([0; 16], [0; 16]);
@@ -38,7 +38,7 @@ impl LaneCounters {
             self.by_op_code.len() - 1
         });
         let counters = &mut self.by_op_code[at];
-        let (lane, words) = (usize::from(packet.vl().0 & 0xf), u64::from(packet.words()));
+        let (lane, words) = (usize::from(vl.0 & 0xf), u64::from(words));
         counters.packets[lane] += 1;
         counters.data[lane] += words;
         counters.port_packets += 1;

@@ -15,7 +15,7 @@
 //!                     └─────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Not here yet: buffers and credits of data lanes, multicast, partition enforcement in switches.
+//! Data lanes have buffers, credits and rates of their own (`data`). Not here yet: multicast.
 //!
 //! ```
 //! use weft_device::{Device, DeviceConfig, DeviceOptions, Input, Output, PortConfig};
@@ -45,6 +45,7 @@
 mod attach;
 mod config;
 mod counters;
+mod data;
 mod device;
 mod event;
 mod gmp;
@@ -68,6 +69,7 @@ mod vl15;
 
 pub use config::{DataPathOptions, DeviceConfig, DeviceOptions, PortConfig};
 pub use counters::Counters;
+pub use data::{BufferAccount, DataAccount, LaneAccount};
 pub use device::Device;
 pub use event::{DropReason, Event, RefusalReason};
 pub use input::{ClientId, Input};

@@ -113,12 +113,19 @@ impl Device {
         entered.set_state(state);
         if changed {
             let up = state.is_up();
+            if !up {
+                self.data_link_down(port);
+            }
             let told = self.clients.at(port).map(|client| Output::PortChanged { client, up });
             self.outputs.extend(told);
+            if up {
+                self.data_link_up(port);
+            }
         }
         if from != to {
             debug_assert!(to != PortState::NoChange, "a port is always in some state");
             self.emit(Event::PortStateChanged { port, from, to });
+            self.data_settings_changed(port);
         }
     }
 

@@ -7,8 +7,6 @@ use crate::{ClientId, Event, RefusalReason};
 
 /// What a device wants done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-// A MAD is carried as it is: boxing it would cost an allocation for each one, and outputs do not live long.
-#[allow(clippy::large_enum_variant)]
 pub enum Output {
     /// Send a packet over the cable at `port`.
     Transmit {
@@ -61,7 +59,7 @@ pub enum Output {
         /// Which one.
         client: ClientId,
         /// The MAD.
-        mad: AddressedMad,
+        mad: Box<AddressedMad>,
     },
     /// A program's registration ([`Input::Register`](crate::Input::Register)) stands, or does not.
     Registered {

@@ -2,8 +2,8 @@
 
 use weft_machine::Time;
 use weft_wire::{
-    GidPrefix, Guid, LinkParameters, Mtu, PKey, PhysState, PortInfo, PortNum, PortState, VirtualLane,
-    VlArbitrationTable, capability, capability2,
+    GidPrefix, Guid, LinkParameters, Mtu, PKey, PhysState, PortInfo, PortNum, PortState, VlArbitrationTable,
+    capability, capability2,
 };
 
 use crate::lane_counters::LaneCounters;
@@ -266,12 +266,6 @@ impl Port {
             |entry: &PKey| entry.0 & 0x7fff == wanted && wanted != 0 && (entry.0 | p_key.0) & 0x8000 != 0;
         self.p_keys.iter().position(matches).map(|index| index as u16)
     }
-
-    /// Whether a packet may leave on `vl` now.
-    #[inline]
-    pub(crate) fn may_send(&self, vl: VirtualLane) -> bool {
-        if vl == VirtualLane::MANAGEMENT { self.state.is_up() } else { self.state == LinkState::Active }
-    }
 }
 
 fn lowest_bit(bits: u8) -> u8 {
@@ -301,6 +295,8 @@ fn initial_info(link: LinkParameters, options: &DeviceOptions) -> PortInfo {
         vl_arbitration_low_cap: options.vl_arbitration_low_cap.min(64),
         guid_cap: options.guid_cap.max(1),
         resp_time_value: 16,
+        // Without end, until a manager says otherwise.
+        hoq_life: 20,
         ..PortInfo::default()
     }
 }

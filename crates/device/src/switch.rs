@@ -88,22 +88,17 @@ impl SlToVl {
 }
 
 impl Device {
-    /// Sends a packet on by the table. `input` is the port of arrival, 0 for what comes from within.
-    pub(crate) fn forward(&mut self, input: PortNum, mut packet: Packet) {
+    /// Sends a packet of lane 15 on by the table. `input` is the port of arrival, 0 for what comes from within.
+    pub(crate) fn forward(&mut self, input: PortNum, packet: Packet) {
         let Some(switch) = &self.switch else { return self.discard(input, DropReason::BadAddress) };
         let output = switch.lookup(packet.dlid());
         let Some(output) = output.filter(|&port| port != PortNum::ZERO && self.has_port(port)) else {
-            return self.relay_error(input, DropReason::NoRoute);
+            self.relay_error(input, DropReason::NoRoute);
+            return;
         };
         if output == input {
-            return self.relay_error(input, DropReason::Loop);
-        }
-        if packet.vl() != VirtualLane::MANAGEMENT {
-            let lane = self.sl_to_vl.lane(input, output, packet.service_level());
-            if lane == VirtualLane::MANAGEMENT || lane.0 >= self.ports[usize::from(output.0)].lanes {
-                return self.relay_error(input, DropReason::NoLane);
-            }
-            packet.set_vl(lane);
+            self.relay_error(input, DropReason::Loop);
+            return;
         }
         if self.transmit(output, packet) && input != PortNum::ZERO {
             self.statistics.forwarded += 1;
@@ -111,7 +106,7 @@ impl Device {
     }
 
     /// The packet cannot be forwarded: no route, no lane, or back to where it came from (IBA 16.1.3.5).
-    fn relay_error(&mut self, input: PortNum, reason: DropReason) {
+    pub(crate) fn relay_error(&mut self, input: PortNum, reason: DropReason) -> DropReason {
         if let Some(port) = self.ports.get_mut(usize::from(input.0)) {
             port.counters.port_rcv_switch_relay_errors += 1;
             match reason {
@@ -121,6 +116,7 @@ impl Device {
             }
         }
         self.discard(input, reason);
+        reason
     }
 }
 

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use weft_machine::{Machine, Time};
 use weft_wire::{
-    AddressedMad, AttributeId, DirectedSmp, Guid, Lid, LinearForwardingTable, LinkParameters, Mad, MadHeader,
-    MadRoute, Method, MgmtClass, Mtu, NodeType, PKey, Packet, PortInfo, PortNum, PortState, QKey, QpNum,
-    Registration, ServiceLevel, SwitchInfo, TransactionId, VirtualLane,
+    AddressedMad, AttributeId, DirectedSmp, FlowControl, Guid, Lid, LinearForwardingTable, LinkParameters,
+    Mad, MadHeader, MadRoute, Method, MgmtClass, Mtu, NodeType, PKey, Packet, PortInfo, PortNum, PortState,
+    QKey, QpNum, Registration, ServiceLevel, SwitchInfo, TransactionId, VirtualLane,
 };
 
 use crate::{ClientId, Device, DeviceConfig, DeviceOptions, Event, Input, Output, PortConfig};
@@ -110,8 +110,21 @@ impl Bench {
         self.input(Input::Receive { port, packet })
     }
 
+    /// The link comes up, with a peer that has room for as much as can be said, on every lane.
     pub(crate) fn link_up(&mut self, port: PortNum) -> Vec<Output> {
-        self.input(Input::LinkUp { port, peer: LINK })
+        let outputs = self.input(Input::LinkUp { port, peer: LINK });
+        if self.state(port) != PortState::Down {
+            for lane in 0..15 {
+                self.credit(port, lane, 0, 2048);
+            }
+        }
+        outputs
+    }
+
+    /// The peer says what it has sent, and how much may have been sent to it.
+    pub(crate) fn credit(&mut self, port: PortNum, lane: u8, fctbs: u16, fccl: u16) -> Vec<Output> {
+        let flow_control = FlowControl { op: 0, fctbs, vl: VirtualLane(lane), fccl };
+        self.input(Input::Credit { port, flow_control })
     }
 
     pub(crate) fn state(&self, port: PortNum) -> PortState {
@@ -180,7 +193,7 @@ impl Bench {
     }
 
     pub(crate) fn send(&mut self, mad: AddressedMad) -> Vec<Output> {
-        self.input(Input::Send { client: CLIENT, mad })
+        self.input(Input::Send { client: CLIENT, mad: Box::new(mad) })
     }
 }
 
@@ -203,7 +216,7 @@ impl Network {
         let ends = [one, other].map(|(device, port)| (device, PortNum(port)));
         self.cables.extend([(ends[0], ends[1]), (ends[1], ends[0])]);
         for (device, port) in ends {
-            self.benches[device].link_up(port);
+            self.input(device, Input::LinkUp { port, peer: LINK });
         }
     }
 
@@ -218,7 +231,12 @@ impl Network {
                             waiting.push_back((device, Input::Receive { port, packet }));
                         }
                     }
-                    Output::Deliver { client, mad } => self.delivered.push((device, client, mad)),
+                    Output::Credit { port, flow_control } => {
+                        if let Some(&(device, port)) = self.cables.get(&(device, port)) {
+                            waiting.push_back((device, Input::Credit { port, flow_control }));
+                        }
+                    }
+                    Output::Deliver { client, mad } => self.delivered.push((device, client, *mad)),
                     _ => {}
                 }
             }
@@ -240,7 +258,7 @@ pub(crate) fn transmitted(outputs: &[Output]) -> Option<(PortNum, Packet)> {
 /// The only MAD given to a program among the outputs.
 pub(crate) fn delivered(outputs: &[Output]) -> Option<(ClientId, AddressedMad)> {
     let mut mads = outputs.iter().filter_map(|output| match output {
-        Output::Deliver { client, mad } => Some((*client, *mad)),
+        Output::Deliver { client, mad } => Some((*client, **mad)),
         _ => None,
     });
     let first = mads.next();

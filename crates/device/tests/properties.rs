@@ -115,7 +115,7 @@ fn input() -> impl Strategy<Value = Option<Input>> {
         }),
         1 => client().prop_map(|client| Some(Input::Detach { client })),
         4 => (client(), lid(), mad()).prop_map(|(client, lid, mad)| {
-            Some(Input::Send { client, mad: AddressedMad::smp(lid, mad) })
+            Some(Input::Send { client, mad: Box::new(AddressedMad::smp(lid, mad)) })
         }),
     ]
 }
@@ -206,7 +206,7 @@ proptest! {
             DirectedSmp::dr_dlid.set(&mut mad.0, Lid::PERMISSIVE);
             mad.set_smp_data(data);
             let sent = AddressedMad::smp(Lid::PERMISSIVE, mad);
-            let outputs = feed(&mut device, Time::ZERO, Input::Send { client, mad: sent });
+            let outputs = feed(&mut device, Time::ZERO, Input::Send { client, mad: Box::new(sent) });
             outputs.into_iter().find_map(|output| match output {
                 Output::Deliver { mad, .. } => Some((mad.mad.status(), *mad.mad.smp_data())),
                 _ => None,

@@ -39,6 +39,10 @@ pub enum Destination {
     /// To one port.
     One(Guid),
     /// Each packet somewhere, by chance; datagrams alone can do that.
+    ///
+    /// With [`FlowSpec::bytes_per_second`] it is an open loop: packets come into being at that rate, wait on their own
+    /// lanes, and what finds 64 before it is thrown away and counted ([`FlowReport::shed`]). Without, the next packet
+    /// is made when the one before it is in the adapter, and a lane that is blocked blocks the flow.
     Mix {
         /// The hot spot.
         hot_spot: Option<Guid>,
@@ -58,7 +62,8 @@ pub enum PathSource {
     /// Path records of subnet administration, kept in the host's cache.
     #[default]
     PathRecord,
-    /// No path record is ever asked for, as by software that knows LIDs from elsewhere: service level 0.
+    /// No path record is ever asked for, as by software that knows LIDs from elsewhere: service level 0, whatever
+    /// notices say. The LID is the one of [`Command::LearnPaths`], or else that of the port's node record.
     Unasked,
 }
 
@@ -87,14 +92,15 @@ pub struct FlowSpec {
     /// What it does.
     #[serde(default)]
     pub work: Work,
-    /// Bytes of a message.
+    /// Bytes of a message. A body has a multiple of 4 bytes and at least 16, so a message may grow by as much.
     pub message_bytes: u32,
     /// Bytes of body in a packet at most, a multiple of 4.
     pub packet_bytes: u16,
     /// Bytes of body per second of machine time at most; none is as fast as the fabric takes it.
     #[serde(default)]
     pub bytes_per_second: Option<u64>,
-    /// Ends after so many bytes of body.
+    /// Ends after so many bytes of body, at the end of a message. They count from when the flow is opened, or opened
+    /// again.
     #[serde(default)]
     pub bytes_max: Option<u64>,
     /// Where its path comes from.
@@ -123,11 +129,13 @@ pub enum Command {
         /// Bytes of a message.
         message_bytes: u32,
     },
-    /// Send nothing new for a flow; what is under way is finished. It can be opened again.
+    /// Send nothing new for a flow; what is under way is finished, up to the end of the message. It can be opened
+    /// again, and goes on with its numbers.
     Stop(FlowId),
     /// Forget a flow at once.
     Close(FlowId),
-    /// Fill the path cache with what path records would say, for studies too large to ask for them.
+    /// Fill the path cache with what path records would say, for studies too large to ask for them. Nobody is asked
+    /// for such a path again; notices about it are heeded.
     LearnPaths(Vec<LearntPath>),
     /// Whether the host heeds repath and unpath notices; it does by default.
     HeedRepath(bool),
@@ -151,7 +159,8 @@ pub struct FlowReport {
     pub flow: FlowId,
     /// Whether this is the sending end.
     pub sender: bool,
-    /// What it does now, in one word for humans: `idle`, `path`, `sending`, `draining`, `stopped`, `error`.
+    /// What it does now, in one word for humans: `idle`, `path`, `sending`, `draining` (the queue
+    /// pair is in SQD), `rearming` (in REARM), `stopped`, `done`, `error`; `receiving` at the receiving end.
     pub state: String,
     /// The service level in use, at the sending end of a flow with one destination.
     pub service_level: Option<ServiceLevel>,
@@ -171,11 +180,15 @@ pub struct FlowReport {
     pub disorder: u64,
     /// Congestion notifications heard.
     pub notifications: u64,
-    /// Changes of lane.
+    /// Packets of a mix that were made and thrown away, because too many waited for their lane.
+    pub shed: u64,
+    /// Changes of lane, the latest 256.
     pub moves: Vec<Move>,
+    /// All changes of lane.
+    pub moves_total: u64,
     /// Of round trips (ping-pong, at the sender) or of packets' ways (at the receiver, where clocks are common).
     pub latency: Latency,
-    /// Why it ended, if it did so in error.
+    /// Why it ended, if it did so in error; or what it waits for.
     pub error: Option<String>,
 }
 
@@ -184,7 +197,7 @@ pub struct FlowReport {
 pub struct Move {
     /// When it was asked for, in machine time.
     pub at: Time,
-    /// How long nothing new was sent for it.
+    /// How long nothing new was sent for it: between the last packet on the old lane and the end of the drain.
     pub pause: Time,
     /// From this service level.
     pub from: ServiceLevel,

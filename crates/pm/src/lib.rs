@@ -1,142 +1,76 @@
 //! The performance manager: sweeps counters, finds hot spots, asks for slow lanes.
+//!
+//! It is fed with MADs and time and says what to send; it knows no device, no topology file and no agent, and learns
+//! the fabric through MADs alone.
+//!
+//! ```text
+//!  learn.rs ──▶ fabric.rs ──▶ sweep.rs ──▶ totals.rs, rates.rs ──▶ detect.rs ──▶ moves.rs ──▶ the subnet manager
+//!   own port,    nodes and     counters     64-bit totals,         algorithm 1   repath 69,
+//!   SA tables    ports         by window    equations 1 to 3                     unpath 68
+//! ```
+//!
+//! | what it sends | to whom | when |
+//! |---|---|---|
+//! | SubnGet(PortInfo), no hops | its own port | when it is attached, and every [`Options::refresh`] |
+//! | SubnAdmGetTable(NodeRecord, PortInfoRecord, LinkRecord) | subnet administration | then; when a Report comes, when a device falls silent, when its own port changes |
+//! | SubnAdmSet(InformInfo) for traps 64, 65 and 128 | subnet administration | with each of those, because subscriptions die with a subnet manager |
+//! | PerformanceGet(PortCountersExtended, PortCounters) | every active port | every [`Options::interval`] |
+//! | PerformanceSet(PortCounters) by CounterSelect | a port | when a counter is past half of its range |
+//! | SubnAdmSet(Notice) with trap 69 or 68 and [`RepathDetails`] | the subnet manager | when a host is to take the slow lane towards a hot spot, or to leave it |
+//!
+//! [`RepathDetails`]: weft_wire::RepathDetails
+//!
+//! **Restart.** A manager that begins while hosts are on the slow lane cannot know which. It asks the subnet manager
+//! once, when it has learned the fabric, to tell every subscriber to ask for all paths again (repath of kind
+//! WILDCARD, target 0; [`Options::wildcard_at_start`]): whoever is on the slow lane then returns to what path records
+//! say, and the next sweeps find those hot spots again that there still are. An unpath of every LID would be as many
+//! notices as hosts times hosts. A manager that ends in order is told [`Input::Withdraw`] before.
+//!
+//! **A port with several LIDs** (LMC) is repathed by its base LID only.
+//!
+//! **Where it is attached.** It registers for Reports of subnet administration ([`registrations`]). A port has only
+//! one program that does; on an adapter whose host does so itself it is attached without, and learns of changes by
+//! silence and by [`Options::refresh`] alone. A switch's port 0 is always free.
+//!
+//! ```
+//! use weft_machine::{Machine, Time};
+//! use weft_pm::{Input, Options, Output, PerformanceManager};
+//! use weft_wire::{AttributeId, Guid, PortNum};
+//!
+//! let mut manager = PerformanceManager::new(Options::default());
+//! let (node_guid, port_guid, port) = (Guid(0x10), Guid(0x11), PortNum(1));
+//! manager.handle_input(Time::ZERO, Input::Attached { node_guid, port_guid, port });
+//! let Some(Output::Send(first)) = manager.poll_output() else { panic!("it asks at once") };
+//! // Where the subnet manager is, its own port knows.
+//! assert_eq!(first.mad.attribute_id(), AttributeId::PortInfo);
+//! assert_eq!(manager.poll_timeout(), Some(Time::from_secs(1)));
+//! ```
 
-use std::collections::VecDeque;
+mod detect;
+mod fabric;
+mod input;
+mod learn;
+mod manager;
+mod moves;
+mod options;
+mod output;
+pub mod rates;
+mod request;
+mod snapshot;
+mod sweep;
+mod totals;
 
-use serde::{Deserialize, Serialize};
-use weft_machine::{Machine, Time};
-use weft_wire::{AddressedMad, Guid, Lid, PortNum, Registration, ServiceLevel};
+pub use input::Input;
+pub use manager::PerformanceManager;
+pub use options::Options;
+pub use output::{Event, Output, Question};
+pub use snapshot::{EndSnapshot, HotSpotSnapshot, PortSnapshot, Snapshot, Statistics};
+pub use totals::Totals;
 
-/// What an operator can choose.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Options {
-    /// From the start of one sweep to that of the next.
-    pub interval: Time,
-    /// Requests in flight.
-    pub window: u32,
-    /// How long to wait for an answer.
-    pub timeout: Time,
-    /// How often to ask again.
-    pub retries: u32,
-    /// Nanoseconds of machine time in one of fabric time, for the papers' "per second".
-    pub dilation: u32,
-    /// Ticks per second of fabric time above which a port is congested. The paper's is 100 000, which is 0.04 % of the
-    /// time; 2 500 000 is 1 %.
-    pub threshold: u64,
-    /// A congested host below this share of its link's rate takes part in a hot spot or suffers from one.
-    pub utilisation_limit: f64,
-    /// Whether hosts are asked to move; otherwise hot spots are only shown.
-    pub repath: bool,
-    /// The service level of the slow lane.
-    pub slow_sl: ServiceLevel,
-    /// Sweeps in a row that a port must be above the threshold to become a hot spot, and below it to be none any more.
-    pub hysteresis: (u32, u32),
-    /// The service level of this manager's own requests; none is the one that the subnet manager has given the port.
-    pub management_sl: Option<ServiceLevel>,
-    /// Whether counters by lane are swept too.
-    pub lanes: bool,
-}
+use weft_wire::{Method, MgmtClass, Registration, SA_CLASS_VERSION};
 
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            interval: Time::from_secs(2),
-            window: 64,
-            timeout: Time::from_millis(500),
-            retries: 3,
-            dilation: 1,
-            threshold: 100_000,
-            utilisation_limit: 0.5,
-            repath: true,
-            slow_sl: ServiceLevel(1),
-            hysteresis: (1, 1),
-            management_sl: None,
-            lanes: false,
-        }
-    }
-}
-
-/// What happens to the manager.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(clippy::large_enum_variant)]
-pub enum Input {
-    /// It is attached to a port.
-    Attached {
-        /// The node.
-        node_guid: Guid,
-        /// The port's GUID.
-        port_guid: Guid,
-        /// The port.
-        port: PortNum,
-    },
-    /// It is attached no more.
-    Detached,
-    /// A MAD for it.
-    Receive(AddressedMad),
-    /// The own port's link came up or went down.
-    PortChanged {
-        /// Whether there is a link now.
-        up: bool,
-    },
-}
-
-/// What the manager wants done.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(clippy::large_enum_variant)]
-pub enum Output {
-    /// Send a MAD.
-    Send(AddressedMad),
-    /// Something worth logging or showing.
-    Event(Event),
-}
-
-/// What the manager says.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum Event {
-    /// A port has become a hot spot.
-    HotSpot {
-        /// The host's LID.
-        lid: Lid,
-    },
-    /// It is none any more.
-    HotSpotEnded {
-        /// The host's LID.
-        lid: Lid,
-    },
-}
-
-/// The performance manager.
-#[derive(Debug)]
-pub struct PerformanceManager {
-    outputs: VecDeque<Output>,
-}
-
-/// What the driver registers when it attaches the manager.
+/// What the driver registers when it attaches the manager: the Reports of subnet administration. Answers need no
+/// registration.
 pub fn registrations() -> Vec<Registration> {
-    Vec::new()
-}
-
-impl PerformanceManager {
-    /// A manager that is not attached yet.
-    pub fn new(_options: Options) -> Self {
-        Self { outputs: VecDeque::new() }
-    }
-}
-
-impl Machine for PerformanceManager {
-    type Input = Input;
-    type Output = Output;
-
-    fn handle_input(&mut self, _now: Time, _input: Input) {}
-
-    fn handle_timeout(&mut self, _now: Time) {}
-
-    fn poll_output(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
-    }
-
-    fn poll_timeout(&self) -> Option<Time> {
-        None
-    }
+    vec![Registration::new(MgmtClass::SubnAdm, SA_CLASS_VERSION, [Method::Report])]
 }

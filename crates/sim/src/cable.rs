@@ -1,8 +1,12 @@
-//! Cables and how their links come and go.
+//! Cables and how their links come and go, and what is under way on them.
+
+use std::collections::VecDeque;
 
 use weft_machine::Time;
 use weft_topology::{Fabric, PortRef};
-use weft_wire::LinkParameters;
+use weft_wire::{LinkParameters, VirtualLane};
+
+use crate::happening::Flying;
 
 /// One cable. Its link is up when both devices are on, both ends allow it and the cable is whole.
 #[derive(Clone, Debug)]
@@ -18,8 +22,6 @@ pub(crate) struct Cable {
     pub(crate) parameters: [LinkParameters; 2],
     /// When each end lost the link, as long as it has not been told.
     pub(crate) lost: [Option<Time>; 2],
-    /// When the last packet of the lanes that keep their order arrives at each end.
-    pub(crate) last_arrival: [Time; 2],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,41 +41,147 @@ impl Cable {
             enabled: [true; 2],
             parameters,
             lost: [None; 2],
-            last_arrival: [Time::ZERO; 2],
         }
     }
 }
 
-/// Which cable is in each port: by node, then by port number, the cable's index and which of its ends it is.
+/// One direction of a cable, as its data lanes see it: they keep their order, all of them as one.
+#[derive(Debug)]
+pub(crate) struct Way {
+    /// Where it leads to.
+    pub(crate) to: PortRef,
+    /// Whether the link is up.
+    pub(crate) up: bool,
+    /// When the last thing that is under way arrives.
+    pub(crate) last_arrival: Time,
+    /// What is under way, in the order of arrival.
+    pub(crate) flying: VecDeque<Flying>,
+    /// So many of the next arrivals in the queue are of things that a link has taken with it.
+    pub(crate) stale: u32,
+    /// What did not arrive.
+    pub(crate) missed: Missed,
+}
+
+/// Packets that went into a cable and did not come out, and what devices had counted that are no more; by lane.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Missed {
+    /// A link took them with it.
+    pub(crate) cut_off: [u64; 16],
+    /// A rule lost them.
+    pub(crate) lost: [u64; 16],
+}
+
+impl Way {
+    fn new(to: PortRef) -> Self {
+        let (last_arrival, flying, missed) = (Time::ZERO, VecDeque::new(), Missed::default());
+        Self { to, up: false, last_arrival, flying, stale: 0, missed }
+    }
+
+    /// The link goes and takes with it what is under way. How many packets that were.
+    pub(crate) fn cut(&mut self) -> u64 {
+        self.stale += self.flying.len() as u32;
+        let mut packets = 0;
+        for flying in self.flying.drain(..) {
+            if let Some(lane) = flying.packet_lane() {
+                packets += 1;
+                self.missed.cut_off[usize::from(lane.0 & 0xf)] += 1;
+            }
+        }
+        packets
+    }
+}
+
+impl Flying {
+    /// A packet's lane; flow control is none.
+    pub(crate) fn packet_lane(&self) -> Option<VirtualLane> {
+        match self {
+            Self::Data(packet) => Some(packet.vl),
+            Self::Whole(packet) => Some(packet.vl()),
+            Self::Credit(_) => None,
+        }
+    }
+}
+
+/// Nothing is there.
+pub(crate) const NOWHERE: u32 = u32::MAX;
+
+/// What is at a port.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Twice the number of the cable, and which of its ends it is; also the number of the way that leads here.
+    pub(crate) end: u32,
+    /// The program that is the host behind the port.
+    pub(crate) host: u32,
+}
+
+/// Which cable is in each port, and the ways over all of them: a cable's ways follow each other, and lead to its first
+/// end and to its second.
 #[derive(Debug)]
 pub(crate) struct Cabling {
     pub(crate) cables: Vec<Cable>,
-    at: Vec<Vec<Option<(usize, usize)>>>,
+    pub(crate) ways: Vec<Way>,
+    /// Where each node's ports begin in `places`.
+    starts: Vec<u32>,
+    places: Vec<Place>,
 }
 
 impl Cabling {
     pub(crate) fn new(fabric: &Fabric) -> Self {
-        let mut at: Vec<Vec<_>> = fabric.nodes().iter().map(|node| vec![None; node.ports.len()]).collect();
-        let mut cables = Vec::new();
+        let mut starts = vec![0];
+        for node in fabric.nodes() {
+            starts.push(starts[starts.len() - 1] + node.ports.len() as u32);
+        }
+        let nothing = Place { end: NOWHERE, host: NOWHERE };
+        let places = vec![nothing; starts[starts.len() - 1] as usize];
+        let mut cabling = Self { cables: Vec::new(), ways: Vec::new(), starts, places };
         for cable in fabric.cables() {
             let ends = [cable.a, cable.b];
-            for (side, end) in ends.into_iter().enumerate() {
-                at[end.node.index()][usize::from(end.port.0)] = Some((cables.len(), side));
+            for end in ends {
+                let number = cabling.ways.len() as u32;
+                cabling.ways.push(Way::new(end));
+                if let Some(place) = cabling.place_mut(end) {
+                    place.end = number;
+                }
             }
-            cables.push(Cable::new(ends, ends.map(|end| initial_parameters(fabric, end))));
+            cabling.cables.push(Cable::new(ends, ends.map(|end| initial_parameters(fabric, end))));
         }
-        Self { cables, at }
+        cabling
+    }
+
+    #[inline]
+    pub(crate) fn place(&self, port: PortRef) -> Option<&Place> {
+        let (start, end) = (*self.starts.get(port.node.index())?, *self.starts.get(port.node.index() + 1)?);
+        self.places[start as usize..end as usize].get(usize::from(port.port.0))
+    }
+
+    pub(crate) fn place_mut(&mut self, port: PortRef) -> Option<&mut Place> {
+        let (start, end) = (*self.starts.get(port.node.index())?, *self.starts.get(port.node.index() + 1)?);
+        self.places[start as usize..end as usize].get_mut(usize::from(port.port.0))
+    }
+
+    /// All places of a node.
+    pub(crate) fn places(&self, node: weft_topology::NodeIndex) -> &[Place] {
+        &self.places[self.starts[node.index()] as usize..self.starts[node.index() + 1] as usize]
+    }
+
+    /// The way that leads out of a port, if it has a link.
+    #[inline]
+    pub(crate) fn way_from(&self, port: PortRef) -> Option<u32> {
+        let end = self.place(port)?.end;
+        self.ways.get((end ^ 1) as usize).filter(|way| way.up && end != NOWHERE)?;
+        Some(end ^ 1)
     }
 
     /// The cable in a port, and which of its ends that is.
     pub(crate) fn find(&self, port: PortRef) -> Option<(usize, usize)> {
-        *self.at.get(port.node.index())?.get(usize::from(port.port.0))?
+        let end = self.place(port)?.end;
+        (end != NOWHERE).then_some((end as usize / 2, end as usize % 2))
     }
 
     /// All cables of a node.
     pub(crate) fn of_node(&self, node: weft_topology::NodeIndex) -> Vec<usize> {
-        let mut cables: Vec<usize> =
-            self.at[node.index()].iter().flatten().map(|&(cable, _)| cable).collect();
+        let ends = self.places(node).iter().map(|place| place.end).filter(|&end| end != NOWHERE);
+        let mut cables: Vec<usize> = ends.map(|end| end as usize / 2).collect();
         // A switch may be cabled to itself.
         cables.sort_unstable();
         cables.dedup();

@@ -44,6 +44,16 @@ pub enum Violation {
         /// The LID it was sent to.
         lid: Lid,
     },
+    /// Packets on a data lane came or went without being counted.
+    Unbalanced {
+        /// The lane, where, and all that was counted.
+        what: String,
+    },
+    /// A buffer holds more than it can, or somebody may send more than there is room for.
+    Buffer {
+        /// Which, and what it is like.
+        what: String,
+    },
 }
 
 impl fmt::Display for Violation {
@@ -52,7 +62,7 @@ impl fmt::Display for Violation {
             Self::NotActive { port, state } => write!(f, "{port} has a link and is {state}"),
             Self::NoLid { port } => write!(f, "{port} has no LID"),
             Self::SameLid { what } => f.write_str(what),
-            Self::Route { what } => f.write_str(what),
+            Self::Route { what } | Self::Unbalanced { what } | Self::Buffer { what } => f.write_str(what),
             Self::NotReached { from, to, lid } => write!(f, "{from} does not reach {to}, LID {lid}"),
         }
     }

@@ -19,4 +19,8 @@ pub enum Fault {
         /// Whether it finds the `guid2lid` file that the one before wrote.
         with_guid2lid: bool,
     },
+    /// The performance manager's process ends.
+    KillPm,
+    /// The performance manager's process begins; one that runs ends first.
+    StartPm,
 }

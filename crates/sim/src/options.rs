@@ -1,10 +1,11 @@
 use serde::{Deserialize, Serialize};
 use weft_device::DeviceOptions;
+use weft_host::stack::StackOptions;
 use weft_machine::Time;
 use weft_topology::PortRef;
 
 /// What a simulated fabric is like.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SimOptions {
     /// Of every device.
@@ -15,6 +16,18 @@ pub struct SimOptions {
     pub with_sm: bool,
     /// The port that the subnet manager is attached to; the first host's first cabled port if not said.
     pub sm_port: Option<PortRef>,
+    /// Of the performance manager.
+    pub pm: weft_pm::Options,
+    /// Whether there is a performance manager from the beginning.
+    pub with_pm: bool,
+    /// The port that the performance manager is attached to; the last host's first cabled port if not said.
+    pub pm_port: Option<PortRef>,
+    /// When the performance manager is attached.
+    pub pm_start: Time,
+    /// Whether there is a host behind every cabled HCA port.
+    pub hosts: bool,
+    /// Of every host.
+    pub host: StackOptions,
     /// How long a packet takes over a cable.
     pub link_delay: Time,
     /// How much longer at most a packet of lane 15 takes; such packets may overtake each other.
@@ -25,7 +38,7 @@ pub struct SimOptions {
     pub training_jitter: Time,
     /// How long an end takes at most to notice that the other is gone.
     pub link_timeout: Time,
-    /// How long a MAD takes between a program and its device.
+    /// How long a MAD takes between a program, a host's software too, and its device.
     pub attach_delay: Time,
     /// When the subnet manager is attached.
     pub sm_start: Time,
@@ -52,6 +65,12 @@ impl Default for SimOptions {
             sm: weft_sm::Options::default(),
             with_sm: true,
             sm_port: None,
+            pm: weft_pm::Options::default(),
+            with_pm: false,
+            pm_port: None,
+            pm_start: Time::from_millis(10),
+            hosts: false,
+            host: StackOptions::default(),
             link_delay: Time::from_micros(1),
             link_jitter: Time::ZERO,
             training: Time::from_millis(1),

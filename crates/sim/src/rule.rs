@@ -4,7 +4,7 @@ use rand::RngExt;
 use rand_pcg::Pcg64;
 use weft_machine::Time;
 use weft_topology::PortRef;
-use weft_wire::Packet;
+use weft_wire::{DataPacket, Packet};
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,11 @@ pub trait Rule {
     /// What becomes of `packet`, which has just left `from`. Chance comes from `random` alone, so that a seed
     /// decides everything.
     fn judge(&mut self, now: Time, from: PortRef, packet: &Packet, random: &mut Pcg64) -> Verdict;
+
+    /// The same of a data packet whose body is a length; asked of rules that decide about data lanes.
+    fn judge_data(&mut self, now: Time, from: PortRef, packet: &DataPacket, random: &mut Pcg64) -> Verdict {
+        self.judge(now, from, &packet.to_whole(), random)
+    }
 }
 
 /// Loses and delays packets by chance, until some time.

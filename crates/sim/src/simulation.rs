@@ -1,51 +1,33 @@
 //! The driver: takes what happens next, feeds the machine that it happens to, and puts what the machine wants
 //! into the queue.
 
+mod cables;
+mod hosts;
 mod links;
-mod manager;
+mod managers;
+mod power;
+mod programs;
 
+use std::collections::VecDeque;
 use std::fmt;
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use serde::Serialize;
 use weft_device::{ClientId, Device, Event as DeviceEvent, Input, Output};
+use weft_host::stack::Stack;
 use weft_machine::{Machine, Time};
 use weft_sm::GuidToLid;
 use weft_topology::{Fabric, NodeIndex, PortRef};
-use weft_wire::{AddressedMad, Packet, PortNum, VirtualLane};
+use weft_wire::{AddressedMad, DataPacket, PortNum};
 
 use crate::cable::{Cabling, Link};
+use crate::conservation::PastDevices;
+use crate::happening::{Happening, MadUnderWay, ManagementPacket, Rare, Slab};
 use crate::queue::Queue;
-use crate::rule::below;
-use crate::trace::Fnv;
-use crate::{Fault, Rule, SimOptions, Trace, Verdict, device_config};
-use manager::Manager;
-
-/// Something that is going to happen.
-#[derive(Debug)]
-pub(crate) enum Happening {
-    /// A packet reaches the end of a cable.
-    Arrive { cable: usize, side: usize, incarnation: u64, packet: Packet },
-    /// A link has trained.
-    Trained { cable: usize, incarnation: u64 },
-    /// An end notices that its link is gone.
-    Noticed { cable: usize, side: usize },
-    /// A device wants to be woken.
-    WakeDevice(NodeIndex),
-    /// The subnet manager wants to be woken.
-    WakeSm,
-    /// The subnet manager's process is there and attaches itself.
-    AttachSm { incarnation: u64 },
-    /// A MAD reaches the subnet manager.
-    ToSm { incarnation: u64, mad: Box<AddressedMad> },
-    /// The subnet manager is told of its port's link.
-    PortToSm { incarnation: u64, up: bool },
-    /// A MAD of the subnet manager's reaches its device.
-    FromSm { incarnation: u64, mad: Box<AddressedMad> },
-    /// A fault.
-    Fault(Fault),
-}
+use crate::{Fault, Load, Rule, SimOptions, ToHost, Trace, device_config};
+use managers::{PmProcess, SmProcess};
+use programs::Attachment;
 
 /// A device, or the place where one was.
 #[derive(Debug)]
@@ -64,12 +46,18 @@ pub struct SimStatistics {
     pub happenings: u64,
     /// Packets that went into a cable.
     pub packets: u64,
+    /// Of those, the ones whose body is a length.
+    pub data_packets: u64,
+    /// Flow control packets that went into a cable.
+    pub credits: u64,
     /// Packets that a rule lost.
     pub lost: u64,
     /// Packets that a rule delayed.
     pub delayed: u64,
     /// Packets that a link took with it when it went.
     pub cut_off: u64,
+    /// Packets sent without credit; each ends its link, which then begins anew.
+    pub credit_overruns: u64,
     /// How often an end was told that its link had gone.
     pub link_losses: u64,
     /// Of those, how often within 50 ms.
@@ -107,10 +95,28 @@ pub struct Simulation {
     random: Pcg64,
     slots: Vec<Slot>,
     pub(crate) cabling: Cabling,
-    manager: Manager,
+    /// Packets of lane 15 under way.
+    management: Slab<ManagementPacket>,
+    /// MADs under way between programs and their devices.
+    mads: Slab<MadUnderWay>,
+    rare: Slab<Rare>,
+    /// Of every program, by its number.
+    attachments: Vec<Attachment>,
+    subnet_manager: SmProcess,
+    performance_manager: PmProcess,
+    /// By the program's number, less those that are none.
+    hosts: Vec<Option<Stack>>,
+    host_events: Vec<(Time, PortRef, weft_host::stack::Event)>,
+    /// What the device in hand has for its hosts, and they for it.
+    for_hosts: VecDeque<(PortRef, ToHost)>,
+    injections: VecDeque<Input>,
+    load: Option<Box<dyn Load>>,
+    loaded: VecDeque<DataPacket>,
     rule: Option<Box<dyn Rule>>,
-    /// MADs delivered to programs other than the subnet manager.
+    /// MADs delivered to programs other than those above.
     pub(crate) delivered: Vec<(NodeIndex, ClientId, AddressedMad)>,
+    /// What devices had counted that have lost their power.
+    pub(crate) past: PastDevices,
     faults_pending: usize,
     disturbed_at: Time,
     /// Light sweeps that found nothing since the last disturbance.
@@ -118,10 +124,6 @@ pub struct Simulation {
     statistics: SimStatistics,
     trace: Trace,
 }
-
-/// Attachments of the subnet manager have numbers up to this, each a new one, so that a late answer to one that
-/// has ended is nobody's. Numbers beyond are the checkers'.
-pub(crate) const SM_CLIENTS: u16 = 0xf000;
 
 impl Simulation {
     /// A fabric whose devices are switched on at time zero. The seed decides every delay and chance.
@@ -137,9 +139,26 @@ impl Simulation {
             queue: Queue::new(),
             random: Pcg64::seed_from_u64(seed),
             cabling: Cabling::new(fabric),
-            manager: Manager::new(fabric, options.sm_port),
+            management: Slab::new(),
+            mads: Slab::new(),
+            rare: Slab::new(),
+            attachments: [
+                options.sm_port.or_else(|| fabric.attach_place()),
+                options.pm_port.or_else(|| last_host(fabric)),
+            ]
+            .map(|port| Attachment::new(port.unwrap_or(PortRef::new(NodeIndex(0), PORT_ZERO))))
+            .to_vec(),
+            subnet_manager: SmProcess::default(),
+            performance_manager: PmProcess::default(),
+            hosts: Vec::new(),
+            host_events: Vec::new(),
+            for_hosts: VecDeque::new(),
+            injections: VecDeque::new(),
+            load: None,
+            loaded: VecDeque::new(),
             rule: None,
             delivered: Vec::new(),
+            past: PastDevices::default(),
             faults_pending: 0,
             disturbed_at: Time::ZERO,
             quiet_sweeps: 0,
@@ -150,11 +169,23 @@ impl Simulation {
         for cable in 0..simulation.cabling.cables.len() {
             simulation.update_link(cable);
         }
-        if simulation.options.with_sm {
-            let at = simulation.options.sm_start;
-            simulation.start_sm(&GuidToLid::default(), at);
-        }
+        simulation.begin_programs();
         simulation
+    }
+
+    fn begin_programs(&mut self) {
+        if self.options.hosts {
+            self.number_hosts();
+            for node in 0..self.slots.len() as u32 {
+                self.start_hosts(NodeIndex(node));
+            }
+        }
+        if self.options.with_sm {
+            self.start_sm(&GuidToLid::default(), self.options.sm_start);
+        }
+        if self.options.with_pm {
+            self.start_pm(self.options.pm_start);
+        }
     }
 
     /// The time.
@@ -195,7 +226,7 @@ impl Simulation {
     /// Something goes wrong, or is put right, at some time.
     pub fn fault_at(&mut self, at: Time, fault: Fault) {
         self.faults_pending += 1;
-        self.queue.push(at.max(self.now), Happening::Fault(fault));
+        self.push_rare(at.max(self.now), Rare::Fault(fault));
     }
 
     /// Whether the cable in `port` has a link.
@@ -265,23 +296,38 @@ impl Simulation {
         self.now = at;
         self.statistics.happenings += 1;
         match happening {
-            Happening::Arrive { cable, side, incarnation, packet } => {
-                self.arrive(cable, side, incarnation, packet);
-            }
-            Happening::Trained { cable, incarnation } => self.trained(cable, incarnation),
-            Happening::Noticed { cable, side } => self.noticed(cable, side),
+            Happening::Arrive(way) => self.arrive(way),
             Happening::WakeDevice(node) => self.wake_device(node),
-            Happening::WakeSm => self.wake_sm(),
-            Happening::AttachSm { incarnation } => self.attach_sm(incarnation),
-            Happening::ToSm { incarnation, mad } => self.give_sm(incarnation, *mad),
-            Happening::PortToSm { incarnation, up } => self.tell_sm_of_port(incarnation, up),
-            Happening::FromSm { incarnation, mad } => self.take_from_sm(incarnation, *mad),
-            Happening::Fault(fault) => {
+            Happening::WakeProgram(program) => self.wake_program(program),
+            Happening::ArriveManagement(number) => self.arrive_management(number),
+            Happening::Mad(number) => self.mad_arrives(number),
+            Happening::Rare(number) => self.rare(number),
+        }
+        true
+    }
+
+    fn rare(&mut self, number: u32) {
+        match self.rare.take(number) {
+            None => {}
+            Some(Rare::Trained { cable, incarnation }) => self.trained(cable, incarnation),
+            Some(Rare::Noticed { cable, side }) => self.noticed(cable, side),
+            Some(Rare::Attach { program, incarnation }) => self.attach_program(program, incarnation),
+            Some(Rare::PortTo { program, incarnation, up }) => {
+                self.tell_program_of_port(program, incarnation, up);
+            }
+            Some(Rare::Fault(fault)) => {
                 self.faults_pending -= 1;
                 self.apply(fault);
             }
+            Some(Rare::Command(port, command)) => {
+                self.command(port, *command);
+            }
         }
-        true
+    }
+
+    fn push_rare(&mut self, at: Time, rare: Rare) {
+        let number = self.rare.put(rare);
+        self.queue.push(at, Happening::Rare(number));
     }
 
     /// Something changed; what was known to be quiet is not any more.
@@ -290,64 +336,13 @@ impl Simulation {
         self.quiet_sweeps = 0;
     }
 
-    /// Something goes wrong, or is put right, now.
-    pub fn apply(&mut self, fault: Fault) {
-        self.disturb();
-        if self.trace.is_on() {
-            self.trace.line(self.now, "fault", format_args!("-"), format_args!("{fault:?}"));
-        }
-        match fault {
-            Fault::Kill(node) => self.kill(node),
-            Fault::Restart(node) => {
-                self.kill(node);
-                self.switch_on(node);
-            }
-            Fault::Cut(port) => self.set_whole(port, false),
-            Fault::Restore(port) => self.set_whole(port, true),
-            Fault::KillSm => self.kill_sm(),
-            Fault::StartSm { with_guid2lid } => {
-                self.kill_sm();
-                let known = if with_guid2lid { self.manager.persisted.clone() } else { GuidToLid::default() };
-                self.start_sm(&known, self.now);
-            }
-        }
-    }
-
-    fn kill(&mut self, node: NodeIndex) {
-        let Some(slot) = self.slots.get_mut(node.index()) else { return };
-        if slot.device.take().is_none() {
-            return;
-        }
-        slot.wake = None;
-        for cable in self.cabling.of_node(node) {
-            self.reset_end(cable, node);
-            self.update_link(cable);
-        }
-        if self.manager.port.node == node {
-            self.detach_sm();
-        }
-    }
-
-    fn switch_on(&mut self, node: NodeIndex) {
-        let Some(slot) = self.slots.get_mut(node.index()) else { return };
-        slot.incarnation += 1;
-        let config = device_config(&self.fabric, node, &self.options.device);
-        slot.device = Some(Device::new(&config).with_incarnation(slot.incarnation));
-        for cable in self.cabling.of_node(node) {
-            self.update_link(cable);
-        }
-        if self.manager.port.node == node {
-            self.reattach_sm();
-        }
-    }
-
     /// Feeds a device and does what it wants.
     pub(crate) fn feed(&mut self, node: NodeIndex, input: Input) {
         let Some(device) = self.slots.get_mut(node.index()).and_then(|slot| slot.device.as_mut()) else {
             return;
         };
         device.handle_input(self.now, input);
-        self.drain(node);
+        self.settle(node);
     }
 
     fn wake_device(&mut self, node: NodeIndex) {
@@ -359,31 +354,25 @@ impl Simulation {
         slot.wake = None;
         if let Some(device) = &mut slot.device {
             device.handle_timeout(self.now);
-            self.drain(node);
+            self.settle(node);
         }
     }
 
-    fn drain(&mut self, node: NodeIndex) {
-        while let Some(output) = self.next_output(node) {
-            match output {
-                Output::Transmit { port, packet } => self.transmit(PortRef::new(node, port), packet),
-                // The data path comes here.
-                Output::TransmitData { .. }
-                | Output::Credit { .. }
-                | Output::Injected { .. }
-                | Output::Accept { .. }
-                | Output::HostPort { .. } => {}
-                Output::Deliver { client, mad } => self.deliver(node, client, mad),
-                // The simulator's programs register for nothing after attaching.
-                Output::Registered { .. } => {}
-                Output::PortChanged { client, up } => self.port_changed(client, up),
-                Output::SetLink { port, enabled, parameters } => {
-                    self.set_link(PortRef::new(node, port), enabled, parameters);
+    /// Does what a device wants, feeds its hosts and does what they want, until nobody wants anything any more.
+    fn settle(&mut self, node: NodeIndex) {
+        loop {
+            self.drain(node);
+            if let Some(injection) = self.injections.pop_front() {
+                if let Some(device) = &mut self.slots[node.index()].device {
+                    device.handle_input(self.now, injection);
                 }
-                Output::Event(event) => self.device_event(node, event),
+            } else if let Some((port, what)) = self.for_hosts.pop_front() {
+                self.give_host(port, what);
+            } else {
+                break;
             }
         }
-        let Some(slot) = self.slots.get_mut(node.index()) else { return };
+        let slot = &mut self.slots[node.index()];
         let due = slot.device.as_ref().and_then(Machine::poll_timeout).map(|due| due.max(self.now));
         if let Some(due) = due.filter(|&due| slot.wake.is_none_or(|wake| due < wake)) {
             slot.wake = Some(due);
@@ -391,6 +380,37 @@ impl Simulation {
         }
     }
 
+    fn drain(&mut self, node: NodeIndex) {
+        while let Some(output) = self.next_output(node) {
+            match output {
+                Output::TransmitData { port, packet } => self.transmit_data(PortRef::new(node, port), packet),
+                Output::Credit { port, flow_control } => {
+                    self.transmit_credit(PortRef::new(node, port), flow_control);
+                }
+                Output::Injected { port, service_level, packets } => {
+                    self.for_hosts
+                        .push_back((PortRef::new(node, port), ToHost::Injected(service_level, packets)));
+                }
+                Output::Accept { port, packet } => {
+                    self.for_hosts.push_back((PortRef::new(node, port), ToHost::Accept(packet)));
+                }
+                Output::HostPort { port, facts } => {
+                    self.for_hosts.push_back((PortRef::new(node, port), ToHost::Facts(facts)));
+                }
+                Output::Transmit { port, packet } => self.transmit(PortRef::new(node, port), packet),
+                Output::Deliver { client, mad } => self.deliver(node, client, mad),
+                // The simulator's programs register for nothing after attaching.
+                Output::Registered { .. } => {}
+                Output::PortChanged { client, up } => self.port_changed(node, client, up),
+                Output::SetLink { port, enabled, parameters } => {
+                    self.set_link(PortRef::new(node, port), enabled, parameters);
+                }
+                Output::Event(event) => self.device_event(node, event),
+            }
+        }
+    }
+
+    #[inline]
     fn next_output(&mut self, node: NodeIndex) -> Option<Output> {
         self.slots.get_mut(node.index())?.device.as_mut()?.poll_output()
     }
@@ -405,88 +425,13 @@ impl Simulation {
         ) {
             self.disturb();
         }
+        if let DeviceEvent::CreditOverrun { port, .. } = event {
+            self.statistics.credit_overruns += 1;
+            self.begin_anew(PortRef::new(node, port));
+        }
         if self.trace.is_on() {
             let id = &self.fabric.node(node).id;
             self.trace.line(self.now, "event", format_args!("{id:<24}"), format_args!("{event:?}"));
-        }
-    }
-
-    /// A packet goes into a cable.
-    fn transmit(&mut self, from: PortRef, packet: Packet) {
-        let up = self.cabling.find(from).filter(|&(cable, _)| self.cabling.cables[cable].link == Link::Up);
-        let Some((cable, side)) = up else {
-            // The device is told before it is asked for its next output, as it demands.
-            if let Some(device) = self.slots.get_mut(from.node.index()).and_then(|s| s.device.as_mut()) {
-                device.handle_input(self.now, Input::TransmitDropped { port: from.port });
-            }
-            return;
-        };
-        self.statistics.packets += 1;
-        let mut at = self.now + self.options.link_delay;
-        let is_management = packet.vl() == VirtualLane::MANAGEMENT;
-        if is_management {
-            at += below(&mut self.random, self.options.link_jitter);
-        }
-        let rule = self.rule.as_mut().filter(|rule| is_management || rule.judges_data());
-        match rule.map_or(Verdict::Pass, |r| r.judge(self.now, from, &packet, &mut self.random)) {
-            Verdict::Pass => {}
-            Verdict::Delay(delay) => {
-                self.statistics.delayed += 1;
-                at += delay;
-            }
-            Verdict::Drop => {
-                self.statistics.lost += 1;
-                return self.trace_packet("lost", from, &packet);
-            }
-        }
-        if !is_management {
-            let last = &mut self.cabling.cables[cable].last_arrival[1 - side];
-            at = at.max(*last);
-            *last = at;
-        }
-        self.trace_packet("sent", from, &packet);
-        let incarnation = self.cabling.cables[cable].incarnation;
-        self.queue.push(at, Happening::Arrive { cable, side: 1 - side, incarnation, packet });
-    }
-
-    fn arrive(&mut self, cable: usize, side: usize, incarnation: u64, packet: Packet) {
-        let cable = &self.cabling.cables[cable];
-        if cable.incarnation != incarnation || cable.link != Link::Up {
-            self.statistics.cut_off += 1;
-            return;
-        }
-        let PortRef { node, port } = cable.ends[side];
-        self.feed(node, Input::Receive { port, packet });
-    }
-
-    fn trace_packet(&mut self, kind: &str, at: PortRef, packet: &Packet) {
-        if !self.trace.is_on() {
-            return;
-        }
-        let id = &self.fabric.node(at.node).id;
-        let place = format_args!("{id:<20} {:>3}", at.port);
-        // What the words leave out is in the hash, so that traces are the same only when all bytes are.
-        let mut bytes = Fnv::default();
-        bytes.add(packet.bytes());
-        self.trace.line(self.now, kind, place, format_args!("{packet:?} {:016x}", bytes.0));
-    }
-
-    /// A program's port has a link or has none any more; checkers do not care.
-    fn port_changed(&mut self, client: ClientId, up: bool) {
-        if client.0 < SM_CLIENTS {
-            let (incarnation, at) = (self.manager.attachment, self.now + self.options.attach_delay);
-            self.queue.push(at, Happening::PortToSm { incarnation, up });
-        }
-    }
-
-    /// A MAD for a program: the subnet manager, or one of a checker's.
-    fn deliver(&mut self, node: NodeIndex, client: ClientId, mad: AddressedMad) {
-        if client.0 < SM_CLIENTS {
-            let incarnation = self.manager.attachment;
-            let at = self.now + self.options.attach_delay;
-            self.queue.push(at, Happening::ToSm { incarnation, mad: Box::new(mad) });
-        } else {
-            self.delivered.push((node, client, mad));
         }
     }
 }
@@ -503,3 +448,10 @@ impl fmt::Debug for Simulation {
 
 /// The port of a switch that programs attach to.
 pub(crate) const PORT_ZERO: PortNum = PortNum::ZERO;
+
+/// Where the performance manager is when nobody says where: not where the subnet manager is, if there are two hosts.
+fn last_host(fabric: &Fabric) -> Option<PortRef> {
+    let attach =
+        |(index, node): (NodeIndex, &weft_topology::Node)| Some(PortRef::new(index, node.attach_port()?));
+    fabric.hosts().filter_map(attach).last()
+}

@@ -158,6 +158,9 @@ impl Activate {
             return self.doubtful.push((at, answer.status()));
         }
         self.keep(at, info);
+        if let Some(port) = self.subnet.port_mut(at) {
+            port.reregister = false;
+        }
     }
 
     /// Takes down what a port has said.

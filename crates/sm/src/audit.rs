@@ -106,6 +106,7 @@ fn things(
             things.push(Key::PortInfo(at));
         }
         let Some(held) = held.port(port) else { continue };
+        things.extend(held.p_keys_known().map(|block| Key::PKeys(at, block)));
         things.extend(held.sl_to_vl.map(|_| Key::SlToVl(at, input)));
         let blocks = Lanes::of(subnet, at, options).arbitration(known, options).into_iter();
         let written = blocks.filter(|(block, _)| held.arbitration(*block).is_some());

@@ -98,6 +98,9 @@ pub struct SmpCounts {
     pub get_sl_to_vl: u64,
     /// Get(VLArbitrationTable).
     pub get_vl_arbitration: u64,
+    /// Get(P_KeyTable).
+    #[serde(default)]
+    pub get_p_keys: u64,
     /// Get(SMInfo).
     pub get_sm_info: u64,
     /// Set(SwitchInfo).
@@ -110,6 +113,9 @@ pub struct SmpCounts {
     pub set_sl_to_vl: u64,
     /// Set(VLArbitrationTable).
     pub set_vl_arbitration: u64,
+    /// Set(P_KeyTable).
+    #[serde(default)]
+    pub set_p_keys: u64,
 }
 
 impl SmpCounts {
@@ -122,12 +128,18 @@ impl SmpCounts {
             + self.get_lft
             + self.get_sl_to_vl
             + self.get_vl_arbitration
+            + self.get_p_keys
             + self.get_sm_info
     }
 
     /// All Sets.
     pub fn sets(&self) -> u64 {
-        self.set_switch_info + self.set_port_info + self.set_lft + self.set_sl_to_vl + self.set_vl_arbitration
+        self.set_switch_info
+            + self.set_port_info
+            + self.set_lft
+            + self.set_sl_to_vl
+            + self.set_vl_arbitration
+            + self.set_p_keys
     }
 
     /// All.
@@ -257,6 +269,18 @@ pub enum Event {
         lid: Lid,
         /// Whether it is taken as news; repeated traps, and those that call for nothing, are not.
         news: bool,
+    },
+    /// Hosts were told to subscribe again to what they want to know of, because this manager knows of nothing.
+    Reregister {
+        /// How many ports that is.
+        ports: u32,
+    },
+    /// A port is in more partitions than its table has places for; the last ones are left out.
+    PartitionsLeftOut {
+        /// The port's GUID.
+        port_guid: Guid,
+        /// How many.
+        partitions: u32,
     },
     /// Which lane is management's alone.
     ManagementLane {

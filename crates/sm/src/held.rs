@@ -33,6 +33,8 @@ pub(crate) struct HeldPort {
     pub(crate) sl_to_vl: Option<[VirtualLane; 16]>,
     /// The arbitration tables' blocks.
     arbitration: [Option<Box<[u8; 64]>>; 4],
+    /// The blocks of the P_Key table.
+    p_keys: BTreeMap<u16, [u8; 64]>,
 }
 
 /// What all nodes of the last sweep hold.
@@ -103,6 +105,22 @@ impl Held {
 impl HeldPort {
     pub(crate) fn arbitration(&self, block: VlBlock) -> Option<&[u8; 64]> {
         self.arbitration[block as usize - 1].as_deref()
+    }
+
+    pub(crate) fn p_keys(&self, block: u16) -> Option<&[u8; 64]> {
+        self.p_keys.get(&block)
+    }
+
+    /// The blocks of the P_Key table that are known.
+    pub(crate) fn p_keys_known(&self) -> impl Iterator<Item = u16> {
+        self.p_keys.keys().copied()
+    }
+
+    pub(crate) fn set_p_keys(&mut self, block: u16, bytes: Option<&[u8; 64]>) {
+        match bytes {
+            Some(bytes) => self.p_keys.insert(block, *bytes),
+            None => self.p_keys.remove(&block),
+        };
     }
 
     pub(crate) fn set_arbitration(&mut self, block: VlBlock, bytes: Option<&[u8; 64]>) {

@@ -9,6 +9,7 @@ use weft_mgmt::{Request, SmpRoute};
 use weft_wire::{AttributeId, LinearForwardingTable, Mad, SlToVlTable, VlArbitrationTable, status};
 
 use crate::held::{Held, Memory, is_in_service};
+use crate::partitions::{self, p_key_modifier};
 use crate::pipe::{Ask, Key, Step};
 use crate::settings::{Lanes, sl_to_vl_modifier, vl_arbitration_modifier};
 use crate::subnet::Subnet;
@@ -48,6 +49,12 @@ impl Learn {
                 }
             }
         }
+        for at in subnet.all_ports().filter(|at| subnet.port(*at).is_some_and(is_in_service)) {
+            let Some(known) = held[at.node as usize].port(at.port) else { continue };
+            let blocks = partitions::blocks(&subnet, at, options).into_iter();
+            let unknown = blocks.filter(|(block, _)| known.p_keys(*block).is_none());
+            todo.extend(unknown.map(|(block, _)| Key::PKeys(at, block)));
+        }
         Self { subnet, held, todo, unanswered: 0, events: Vec::new() }
     }
 
@@ -81,6 +88,10 @@ impl Step for Learn {
                     self.subnet.path(at),
                     Request::get(AttributeId::SlToVlTable, sl_to_vl_modifier(&self.subnet, at, input)),
                 ),
+                Key::PKeys(at, block) => (
+                    self.subnet.path(at),
+                    Request::get(AttributeId::PKeyTable, p_key_modifier(&self.subnet, at, block)),
+                ),
                 Key::VlArbitration(at, block) => (
                     self.subnet.path(at),
                     Request::get(AttributeId::VlArbitrationTable, vl_arbitration_modifier(at, block)),
@@ -109,6 +120,11 @@ impl Step for Learn {
                 let table = SlToVlTable::decode(answer.smp_attribute());
                 if let Some(port) = self.held.get_mut(at.node as usize).and_then(|h| h.port_mut(at.port)) {
                     port.sl_to_vl = Some(table.lanes);
+                }
+            }
+            Key::PKeys(at, block) => {
+                if let Some(port) = self.held.get_mut(at.node as usize).and_then(|h| h.port_mut(at.port)) {
+                    port.set_p_keys(block, Some(answer.smp_data()));
                 }
             }
             Key::VlArbitration(at, block) => {

@@ -20,12 +20,13 @@
 //!
 //! **Invariant:** LIDs and tables follow from the cabling, the options and the LIDs on file or in the ports, never from
 //! the order in which answers came. **Invariant:** nothing is written that the device is known to hold, so a restarted
-//! manager reads everything and writes nothing. **Invariant:** no MAD makes the manager panic, and none makes it work
-//! without end: nodes, ports, hops, and sweeps that follow each other at once are bounded.
+//! manager reads everything and writes nothing but ClientReregister, by which hosts learn to subscribe again.
+//! **Invariant:** no MAD makes the manager panic, and none makes it work without end: nodes, ports, hops, and sweeps that
+//! follow each other at once are bounded.
 //!
 //! Subnet administration (`sa`) answers what the last sweep found, in this machine too.
 //!
-//! Not here yet: electing a master among several managers, multicast, partitions.
+//! Not here yet: electing a master among several managers, multicast.
 //!
 //! ```
 //! use weft_machine::{Machine, Time};
@@ -61,6 +62,7 @@ mod light;
 mod manager;
 mod options;
 mod output;
+mod partitions;
 mod phases;
 mod pipe;
 mod program;
@@ -76,7 +78,7 @@ mod traps;
 pub use event::{Event, Phase, PhaseTime, Reason, SmpCounts, Summary, SweepKind};
 pub use input::Input;
 pub use manager::SubnetManager;
-pub use options::{Options, SmpRouting, VlWeight};
+pub use options::{Options, PartEnforce, SmpRouting, VlWeight};
 pub use output::Output;
 pub use progress::{Activity, Progress};
 pub use sa::SaCounts;

@@ -22,6 +22,7 @@ use weft_wire::{
 use crate::activate::route_to;
 use crate::discover::clear_change;
 use crate::held::{LftBlock, Memory};
+use crate::partitions::p_key_modifier;
 use crate::pipe::{Ask, Key, PortAt, Step, VlBlock};
 use crate::settings::{Wanted, sl_to_vl_modifier, vl_arbitration_modifier};
 use crate::subnet::{FoundNode, Subnet, is_up};
@@ -163,6 +164,16 @@ impl Check {
         }
     }
 
+    fn looked_at_p_keys(&mut self, at: PortAt, block: u16, now: &[u8; 64]) {
+        let guid = self.guid(at.node);
+        if let Some(port) = self.memory.get_mut(&guid).and_then(|held| held.port_mut(at.port))
+            && port.p_keys(block) != Some(now)
+        {
+            port.set_p_keys(block, Some(now));
+            self.differs = Some(Reason::StateChange { guid });
+        }
+    }
+
     /// Whether a port lacks anything that it was told.
     fn lacks(&self, at: PortAt) -> bool {
         let Some(sm_lid) = self.sm_lid else { return false };
@@ -228,6 +239,9 @@ impl Step for Check {
                     let modifier = sl_to_vl_modifier(&self.subnet, at, input);
                     (at, Request::get(AttributeId::SlToVlTable, modifier))
                 }
+                Key::PKeys(at, block) => {
+                    (at, Request::get(AttributeId::PKeyTable, p_key_modifier(&self.subnet, at, block)))
+                }
                 Key::VlArbitration(at, block) => {
                     (at, Request::get(AttributeId::VlArbitrationTable, vl_arbitration_modifier(at, block)))
                 }
@@ -267,6 +281,7 @@ impl Step for Check {
             Key::SlToVl(at, _) if fine => {
                 self.looked_at_lanes(at, &SlToVlTable::decode(answer.smp_attribute()).lanes);
             }
+            Key::PKeys(at, block) if fine => self.looked_at_p_keys(at, block, answer.smp_data()),
             Key::VlArbitration(at, block) if fine => {
                 self.looked_at_arbitration(at, block, answer.smp_attribute());
             }
@@ -290,7 +305,7 @@ impl Step for Check {
             Key::SwitchInfo(at) | Key::ClearChange(at) | Key::Lft { node: at, .. } => {
                 self.found = Some(Reason::NoAnswer { guid: self.guid(at) });
             }
-            Key::PortInfo(at) | Key::SlToVl(at, _) | Key::VlArbitration(at, _) => {
+            Key::PortInfo(at) | Key::SlToVl(at, _) | Key::VlArbitration(at, _) | Key::PKeys(at, _) => {
                 self.found = Some(Reason::NoAnswer { guid: self.guid(at.node) });
             }
             // Still nobody there.
@@ -304,7 +319,9 @@ impl Step for Check {
             Key::SwitchInfo(at) | Key::ClearChange(at) | Key::Lft { node: at, .. } => {
                 self.subnet.node(at).map(|node| node.path)
             }
-            Key::PortInfo(at) | Key::SlToVl(at, _) | Key::VlArbitration(at, _) => self.subnet.path(at),
+            Key::PortInfo(at) | Key::SlToVl(at, _) | Key::VlArbitration(at, _) | Key::PKeys(at, _) => {
+                self.subnet.path(at)
+            }
             _ => None,
         }
     }

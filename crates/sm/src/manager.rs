@@ -1,12 +1,13 @@
 //! The subnet manager itself: what arrives, what is due, what is under way.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use weft_machine::{Machine, Time};
 use weft_routing::{Lids, ServiceLevels};
 use weft_wire::{
-    AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, Notice, PortNum, VirtualLane, trap,
+    AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, Notice, PortNum, ServiceLevel,
+    VirtualLane, trap,
 };
 
 use crate::activate::Activate;
@@ -17,6 +18,7 @@ use crate::election::Candidate;
 use crate::held::{Held, Memory};
 use crate::learn::Learn;
 use crate::light::Check;
+use crate::partitions::Keys;
 use crate::pipe::{Pipe, Step};
 use crate::program::Program;
 use crate::sa::{Administrator, ReadTables};
@@ -58,6 +60,10 @@ pub struct SubnetManager {
     pub(crate) sl2vl_given: [u8; 16],
     /// The lane that is management's alone, as it was said last.
     pub(crate) management: Option<Option<VirtualLane>>,
+    /// Who has which P_Keys; `None` where nobody is told.
+    pub(crate) keys: Option<Arc<Keys>>,
+    /// Ports whose hosts know that they are to subscribe with this manager.
+    pub(crate) reregistered: BTreeSet<Guid>,
     pub(crate) sm_lid: Lid,
     pub(crate) agenda: Agenda,
     pub(crate) sweep: Sweep,
@@ -145,6 +151,8 @@ impl SubnetManager {
             levels: None,
             sl2vl_given: options.sl2vl,
             management: None,
+            keys: None,
+            reregistered: BTreeSet::new(),
             sm_lid: Lid(0),
             agenda: Agenda::default(),
             sweep: Sweep::default(),
@@ -196,6 +204,12 @@ impl SubnetManager {
             mads_ignored: self.ignored + stats.unmatched + self.sa.counts().ignored,
             ..self.progress
         }
+    }
+
+    /// From the port with this GUID to every other: its GUID, its first LID and the service level that path records
+    /// have, without asking for them. For studies too large to ask.
+    pub fn levels_from(&self, from: Guid) -> Vec<(Guid, Lid, ServiceLevel)> {
+        self.sa.levels_from(from)
     }
 
     /// What subnet administration has done.
@@ -361,6 +375,8 @@ impl SubnetManager {
     fn attach(&mut self, now: Time, own: Own) {
         self.detach(now);
         self.own = Some(own);
+        let partitions = self.options.routing.partitions.as_ref();
+        self.keys = partitions.map(|partitions| Arc::new(Keys::new(partitions, own.port_guid)));
         self.doing = Doing::Idle;
         // A manager that was here before may have left SMPs on the wire.
         self.pipe.doubts.note_everything(now);

@@ -21,6 +21,21 @@ pub enum SmpRouting {
     Lid,
 }
 
+/// On which side switches drop packets with a P_Key that the host has not, as OpenSM's `part_enforce`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PartEnforce {
+    /// Coming from the host and going to it.
+    #[default]
+    Both,
+    /// Coming from the host.
+    In,
+    /// Going to the host.
+    Out,
+    /// Nowhere.
+    Off,
+}
+
 /// One entry of an arbitration table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VlWeight {
@@ -71,6 +86,8 @@ pub struct Options {
     pub management_lane: bool,
     /// The routing engines, in the order in which they are tried.
     pub engines: Chain,
+    /// Where switches look at the P_Keys of packets of their hosts, where `routing.partitions` says who has which.
+    pub part_enforce: PartEnforce,
     /// What the engines are told. They get no more lanes than every link has.
     pub routing: EngineOptions,
     /// The lane of each service level; lane 15 drops. Brought down to the lanes that a link has. A routing that needs
@@ -140,6 +157,7 @@ impl Default for Options {
             qos: true,
             management_lane: false,
             engines: Chain::default(),
+            part_enforce: PartEnforce::default(),
             routing: EngineOptions::default(),
             sl2vl,
             sl2vl_of_ports: BTreeMap::new(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::Time;
 use weft_routing::Routes;
-use weft_wire::{Guid, NodeType, PortNum, VirtualLane};
+use weft_wire::{Guid, NodeType, PortInfo, PortNum, VirtualLane, capability};
 
 use crate::activate::Activate;
 use crate::discover::{Cabling, Discover, Settings};
@@ -12,6 +12,7 @@ use crate::held::remember;
 use crate::learn::Learn;
 use crate::light::{Check, silent_ports};
 use crate::manager::{Doing, SubnetManager};
+use crate::partitions::left_over;
 use crate::pipe::PortAt;
 use crate::program::Program;
 use crate::route::{give_lids, management_lane, route};
@@ -132,6 +133,8 @@ impl SubnetManager {
             }
             self.compare(&subnet);
             self.keep_a_lane(&mut subnet);
+            self.give_keys(&mut subnet);
+            self.demand_registration(&mut subnet);
             self.enter(now, Some(Phase::Learn));
             let memory = std::mem::take(&mut self.memory);
             self.doing = Doing::Learn(Box::new(Learn::new(subnet, memory, &self.options)));
@@ -159,6 +162,43 @@ impl SubnetManager {
         if self.options.management_lane && self.management != Some(lane) {
             self.management = Some(lane);
             self.say(Event::ManagementLane { lane });
+        }
+    }
+
+    /// Says who has which P_Keys, and whose table has no room for all.
+    fn give_keys(&mut self, subnet: &mut Subnet) {
+        subnet.keys = self.keys.clone();
+        let left_over: Vec<Event> = subnet
+            .end_ports()
+            .filter_map(|(at, _)| {
+                let partitions = left_over(subnet, at) as u32;
+                let port_guid = subnet.end_guid(at);
+                (partitions > 0).then_some(Event::PartitionsLeftOut { port_guid, partitions })
+            })
+            .collect();
+        self.say_all(left_over);
+    }
+
+    /// Hosts of which this manager has no subscriptions, since it has just begun or they have been away, are to subscribe
+    /// (again): it sets their port's ClientReregister once.
+    fn demand_registration(&self, subnet: &mut Subnet) {
+        let hosts: Vec<PortAt> = registering(subnet).collect();
+        for at in hosts {
+            let known = self.reregistered.contains(&subnet.end_guid(at));
+            if let Some(port) = subnet.port_mut(at) {
+                port.reregister = !known;
+            }
+        }
+    }
+
+    /// Notes who has been told to subscribe, and forgets who is not there any more.
+    fn note_registration(&mut self, subnet: &Subnet) {
+        let told = registering(subnet).filter(|at| subnet.port(*at).is_some_and(|port| !port.reregister));
+        let now: BTreeSet<Guid> = told.map(|at| subnet.end_guid(at)).collect();
+        let ports = now.difference(&self.reregistered).count() as u32;
+        self.reregistered = now;
+        if ports > 0 {
+            self.say(Event::Reregister { ports });
         }
     }
 
@@ -242,6 +282,7 @@ impl SubnetManager {
     fn activated(&mut self, now: Time, activate: Activate) {
         self.sweep.unanswered += activate.unanswered;
         self.sweep.refused += activate.refused;
+        self.note_registration(&activate.subnet);
         let held = std::mem::take(&mut self.held);
         self.memory = remember(&activate.subnet, held);
         debug_assert_eq!(activate.ports_active, ports_active(&activate.subnet), "each change was counted");
@@ -339,4 +380,16 @@ impl SubnetManager {
         let interval = Time::from_millis(self.options.sweep_interval_ms);
         if interval == Time::ZERO { INTERVAL_DEFAULT } else { interval }
     }
+}
+
+/// The ports of hosts that can be told to subscribe again.
+fn registering(subnet: &Subnet) -> impl Iterator<Item = PortAt> {
+    let can = |at: PortAt, info: &PortInfo| {
+        let is_host = subnet.node(at.node).is_some_and(|node| !node.is_switch());
+        is_host && info.capability_mask & capability::IS_CLIENT_REREGISTRATION_SUPPORTED != 0
+    };
+    subnet
+        .end_ports()
+        .filter(move |(at, port)| port.info.is_some_and(|info| can(*at, &info)))
+        .map(|(at, _)| at)
 }

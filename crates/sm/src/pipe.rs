@@ -43,6 +43,8 @@ pub(crate) enum Key {
     /// The mapping towards this port from one input port; an HCA has only one.
     SlToVl(PortAt, u8),
     VlArbitration(PortAt, VlBlock),
+    /// A block of a port's P_Key table.
+    PKeys(PortAt, u16),
     /// The write, or the read, at this place of the step's plan.
     Write(u32),
 }
@@ -58,9 +60,11 @@ impl Key {
         match self {
             Self::NodeDescription(at) | Self::SwitchInfo(at) | Self::ClearChange(at) => Some(at),
             Self::Lft { node, .. } => Some(node),
-            Self::PortInfo(at) | Self::SmInfo(at) | Self::SlToVl(at, _) | Self::VlArbitration(at, _) => {
-                Some(at.node)
-            }
+            Self::PortInfo(at)
+            | Self::SmInfo(at)
+            | Self::SlToVl(at, _)
+            | Self::VlArbitration(at, _)
+            | Self::PKeys(at, _) => Some(at.node),
             Self::NodeInfo(_) | Self::Write(_) => None,
         }
     }
@@ -77,6 +81,7 @@ impl Key {
             Self::SmInfo(at) => Self::SmInfo(there(at)),
             Self::SlToVl(at, input) => Self::SlToVl(there(at), input),
             Self::VlArbitration(at, block) => Self::VlArbitration(there(at), block),
+            Self::PKeys(at, block) => Self::PKeys(there(at), block),
             Self::NodeInfo(_) | Self::Write(_) => self,
         }
     }
@@ -274,6 +279,8 @@ impl SmpCounts {
             (AttributeId::SlToVlTable, true) => &mut self.set_sl_to_vl,
             (AttributeId::VlArbitrationTable, false) => &mut self.get_vl_arbitration,
             (AttributeId::VlArbitrationTable, true) => &mut self.set_vl_arbitration,
+            (AttributeId::PKeyTable, false) => &mut self.get_p_keys,
+            (AttributeId::PKeyTable, true) => &mut self.set_p_keys,
             _ => &mut self.get_sm_info,
         };
         *counter += 1;

@@ -1,8 +1,8 @@
 //! Writes tables, and the LIDs of switches: only what differs from what the devices are known to hold.
 //!
 //! ```text
-//! our own port ─▶ port 0 of every switch ─▶ per switch: changed LFT blocks, SwitchInfo ─▶ SLtoVL ─▶ VL arbitration
-//!                                                                                           └─ SLtoVL's exceptions
+//! our own port ─▶ port 0 of every switch ─▶ P_Keys ─▶ per switch: changed LFT blocks, SwitchInfo ─▶ SLtoVL ─▶ VL arbitration
+//!                                                                                                      └─ SLtoVL's exceptions
 //! ```
 //!
 //! A switch's common SLtoVL mapping goes to all its ports, so the ports that are to have another one are told when
@@ -21,6 +21,7 @@ use weft_wire::{
 };
 
 use crate::held::Held;
+use crate::partitions::{self, p_key_modifier};
 use crate::pipe::{Ask, Key, PortAt, Step, VlBlock};
 use crate::settings::{ALL_INPUTS, ALL_OUTPUTS, Lanes, Wanted, sl_to_vl_modifier, vl_arbitration_modifier};
 use crate::subnet::Subnet;
@@ -34,6 +35,7 @@ enum Write {
     SwitchInfo { node: u32, top: u16 },
     SlToVl { at: PortAt, modifier: u32, lanes: Lanes },
     VlArbitration { at: PortAt, block: VlBlock },
+    PKeys { at: PortAt, block: u16 },
 }
 
 /// The modifier of a common SLtoVL mapping.
@@ -85,6 +87,7 @@ impl Program {
             events: Vec::new(),
         };
         program.plan_ports();
+        program.plan_p_keys();
         program.plan_forwarding(routes);
         program.plan_sl_to_vl();
         program.plan_arbitration();
@@ -115,6 +118,20 @@ impl Program {
         let writes: Vec<_> =
             ports.into_iter().filter(|at| wanted.port_info(*at).is_some()).map(Write::PortInfo).collect();
         self.plan.extend(writes);
+    }
+
+    fn plan_p_keys(&mut self) {
+        for at in self.subnet.all_ports() {
+            let Some(held) = self.held.get_mut(at.node as usize).and_then(|h| h.port_mut(at.port)) else {
+                continue;
+            };
+            for (block, bytes) in partitions::blocks(&self.subnet, at, &self.options) {
+                if held.p_keys(block) != Some(&bytes) {
+                    held.set_p_keys(block, Some(&bytes));
+                    self.plan.push(Write::PKeys { at, block });
+                }
+            }
+        }
     }
 
     fn plan_forwarding(&mut self, routes: &Routes) {
@@ -239,6 +256,10 @@ impl Program {
                 let table = SlToVlTable { lanes: lanes.sl_to_vl() };
                 Request::set(attribute, modifier, &table.encode())
             }
+            Write::PKeys { block, .. } => {
+                let modifier = p_key_modifier(&self.subnet, at, block);
+                Request::set(attribute, modifier, held.port(at.port)?.p_keys(block)?)
+            }
             Write::VlArbitration { block, .. } => {
                 Request::set(attribute, modifier, held.port(at.port)?.arbitration(block)?)
             }
@@ -255,6 +276,11 @@ impl Program {
             Write::Lft { block, .. } => held.set_lft_block(block, None),
             Write::SwitchInfo { .. } => held.top = 0,
             Write::SlToVl { .. } => held.ports.iter_mut().for_each(|port| port.sl_to_vl = None),
+            Write::PKeys { block, .. } => {
+                if let Some(port) = held.port_mut(at.port) {
+                    port.set_p_keys(block, None);
+                }
+            }
             Write::VlArbitration { block, .. } => {
                 if let Some(port) = held.port_mut(at.port) {
                     port.set_arbitration(block, None);
@@ -274,6 +300,7 @@ impl Program {
                 let info = PortInfo::decode(answer.smp_attribute());
                 if let Some(port) = self.subnet.port_mut(at) {
                     port.info = Some(info);
+                    port.reregister = false;
                 }
                 true
             }
@@ -296,6 +323,10 @@ impl Program {
                 }
                 true
             }
+            Write::PKeys { at, block } => {
+                let held = self.held.get(at.node as usize).and_then(|held| held.port(at.port));
+                held.and_then(|held| held.p_keys(block)) == Some(answer.smp_data())
+            }
             Write::VlArbitration { at, block } => {
                 // A port may hold less of it than it says, and is not told again until the next heavy sweep.
                 let held = self.held.get_mut(at.node as usize).and_then(|held| held.port_mut(at.port));
@@ -312,7 +343,10 @@ impl Write {
     /// Where it is written to.
     fn at(self) -> PortAt {
         match self {
-            Self::PortInfo(at) | Self::SlToVl { at, .. } | Self::VlArbitration { at, .. } => at,
+            Self::PortInfo(at)
+            | Self::SlToVl { at, .. }
+            | Self::VlArbitration { at, .. }
+            | Self::PKeys { at, .. } => at,
             Self::Lft { node, .. } | Self::SwitchInfo { node, .. } => PortAt { node, port: PortNum::ZERO },
         }
     }
@@ -328,6 +362,7 @@ impl Write {
             Self::Lft { block, .. } => (AttributeId::LinearForwardingTable, u32::from(block)),
             Self::SwitchInfo { .. } => (AttributeId::SwitchInfo, 0),
             Self::SlToVl { modifier, .. } => (AttributeId::SlToVlTable, modifier),
+            Self::PKeys { block, .. } => (AttributeId::PKeyTable, u32::from(block)),
             Self::VlArbitration { at, block } => {
                 (AttributeId::VlArbitrationTable, vl_arbitration_modifier(at, block))
             }
@@ -348,6 +383,7 @@ impl Write {
             }
             // All inputs are 0x2_0000, whose low byte is input 0.
             Self::SlToVl { at, modifier, .. } => vec![Key::SlToVl(at, (modifier >> 8) as u8)],
+            Self::PKeys { at, block } => vec![Key::PKeys(at, block)],
             Self::VlArbitration { at, block } => vec![Key::VlArbitration(at, block)],
         }
     }

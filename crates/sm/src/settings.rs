@@ -7,6 +7,7 @@ use weft_wire::{
 
 use crate::Options;
 use crate::options::{MANAGEMENT_LEVEL, MANAGEMENT_LIMIT};
+use crate::partitions;
 use crate::pipe::{PortAt, VlBlock};
 use crate::subnet::{FoundNode, FoundPort, Subnet};
 
@@ -124,13 +125,15 @@ impl Wanted<'_> {
         if port.peer.is_some() {
             self.set_link(at, is_switch, &mut wanted);
         }
-        let differs = wanted != now;
+        let demanded = is_end && port.reregister;
+        let differs = wanted != now || demanded;
         wanted.port_state = match now.port_state {
             // Port 0 of a switch has no link to bring up, unless it says that it has.
             PortState::Initialize if port.peer.is_some() || is_end && is_switch => PortState::Armed,
             _ => PortState::NoChange,
         };
-        (differs || wanted.port_state == PortState::Armed).then(|| leave_the_rest(wanted))
+        (differs || wanted.port_state == PortState::Armed)
+            .then(|| PortInfo { client_reregister: demanded, ..leave_the_rest(wanted) })
     }
 
     /// The PortInfo that makes a port Active which is Armed now.
@@ -168,6 +171,10 @@ impl Wanted<'_> {
         if is_switch {
             let leaf = self.subnet.node(peer.node).is_some_and(|node| !node.is_switch());
             info.hoq_life = if leaf { options.leaf_hoq_life } else { options.hoq_life } & 0x1f;
+            if self.subnet.keys.is_some() {
+                let enforced = partitions::enforced(self.subnet, at, options);
+                (info.partition_enforcement_inbound, info.partition_enforcement_outbound) = enforced;
+            }
             info.vl_stall_count = options.vl_stall_count & 0x7;
         }
     }

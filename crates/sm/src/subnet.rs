@@ -1,6 +1,6 @@
 //! What a sweep has found.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use weft_mgmt::DirectedPath;
@@ -9,6 +9,7 @@ use weft_routing::files::LidRange;
 use weft_topology::{Fabric, FabricBuilder, LinkRate, LinkSpeed, LinkWidth, Node, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, NodeInfo, NodeType, PhysState, PortInfo, PortNum, PortState, SwitchInfo};
 
+use crate::partitions::Keys;
 use crate::pipe::PortAt;
 
 /// A node that answered.
@@ -38,6 +39,8 @@ pub(crate) struct FoundPort {
     pub(crate) lid: Option<LidRange>,
     /// It has a link, but nobody behind it answers.
     pub(crate) silent: bool,
+    /// It is yet to be told that its host should subscribe again.
+    pub(crate) reregister: bool,
 }
 
 /// Everything that a sweep has found, in order of GUIDs, so that the order of answers does not matter.
@@ -49,6 +52,8 @@ pub(crate) struct Subnet {
     pub(crate) fabric: Fabric,
     /// The port that the manager is behind.
     pub(crate) own: Option<PortAt>,
+    /// Who has which P_Keys; `None` where nobody is told.
+    pub(crate) keys: Option<Arc<Keys>>,
     /// The lane that is management's alone, if one is.
     pub(crate) management: Option<u8>,
     /// The service level of every pair, by the routing in force; `None` where one lane does.
@@ -157,6 +162,13 @@ impl Subnet {
                 wanted.then_some((PortAt { node: at, port: number }, port))
             })
         })
+    }
+
+    /// All ports that have a LID or a cable, in order of (GUID, port).
+    pub(crate) fn all_ports(&self) -> impl Iterator<Item = PortAt> {
+        let ends = self.end_ports().map(|(at, _)| at);
+        let cabled = self.cabled_ports().map(|(at, ..)| at);
+        ends.chain(cabled).collect::<BTreeSet<_>>().into_iter()
     }
 
     /// All cabled ports, in order of (GUID, port).

@@ -123,18 +123,27 @@ impl LinkSpeed {
         }
     }
 
+    /// What one lane carries with its coding, in bit/s.
+    pub const fn signalling_bits_per_second(self) -> u64 {
+        match self {
+            Self::Sdr => 2_500_000_000,
+            Self::Ddr => 5_000_000_000,
+            Self::Qdr => 10_000_000_000,
+            Self::Fdr10 => 10_312_500_000,
+            Self::Fdr => 14_062_500_000,
+            Self::Edr => 25_781_250_000,
+            Self::Hdr => 53_125_000_000,
+            Self::Ndr => 106_250_000_000,
+        }
+    }
+
     /// What one lane carries after its coding, in bit/s: 8b/10b up to QDR, 64b/66b above.
     pub const fn data_bits_per_second(self) -> u64 {
+        let coded = self.signalling_bits_per_second();
         match self {
-            Self::Sdr => 2_500_000_000 / 10 * 8,
-            Self::Ddr => 5_000_000_000 / 10 * 8,
-            Self::Qdr => 10_000_000_000 / 10 * 8,
-            Self::Fdr10 => 10_312_500_000 / 66 * 64,
-            // These do not divide evenly by 66, so they are multiplied first.
-            Self::Fdr => 14_062_500_000 * 64 / 66,
-            Self::Edr => 25_781_250_000 * 64 / 66,
-            Self::Hdr => 53_125_000_000 * 64 / 66,
-            Self::Ndr => 106_250_000_000 * 64 / 66,
+            Self::Sdr | Self::Ddr | Self::Qdr => coded / 10 * 8,
+            // Some do not divide evenly by 66, so they are multiplied first.
+            _ => coded * 64 / 66,
         }
     }
 }
@@ -143,6 +152,11 @@ impl LinkRate {
     /// A rate of this width and speed.
     pub const fn new(width: LinkWidth, speed: LinkSpeed) -> Self {
         Self { width, speed }
+    }
+
+    /// What the link carries with its coding, in bit/s, all lanes together.
+    pub const fn signalling_bits_per_second(self) -> u64 {
+        self.width.lanes() as u64 * self.speed.signalling_bits_per_second()
     }
 
     /// What the link carries after its coding, in bit/s, all lanes together.

@@ -4,7 +4,10 @@ mod bench;
 mod capture;
 mod engine;
 mod ibsim;
+mod lanes;
+mod pm;
 mod routes;
+mod run;
 mod shell;
 mod topo;
 
@@ -17,6 +20,9 @@ pub(crate) use bench::{BenchSmpArgs, BenchUpArgs, BenchVerb};
 pub(crate) use capture::{CaptureArgs, Ring};
 pub(crate) use engine::EngineArgs;
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};
+pub(crate) use lanes::{LaneArgs, PartEnforce};
+pub(crate) use pm::{MeteredProcessArgs, MetricsArgs, PmArgs, TopArgs};
+pub(crate) use run::RunArgs;
 pub(crate) use routes::{CompareArgs, ComputeArgs, RoutesVerb, RoutingArgs, VerifyArgs};
 pub(crate) use shell::{ShellArgs, SysfsArgs};
 pub(crate) use topo::{GenArgs, GenKind, TopoVerb};
@@ -52,8 +58,12 @@ pub(crate) enum Verb {
     Down(DownArgs),
     /// List the processes of a laboratory
     Ps(TableArgs),
-    /// Tell how far the subnet manager is
+    /// Tell how far the managers are
     Status(TableArgs),
+    /// Show where traffic waits, port by port, as the performance manager sees it
+    Top(TopArgs),
+    /// Print the scrape file for Prometheus, or the addresses that serve metrics
+    Metrics(MetricsArgs),
     /// List the cables, their state and their counters
     Links(TableArgs),
     /// Show the path between two nodes by the tables in the switches
@@ -70,6 +80,8 @@ pub(crate) enum Verb {
     Shell(ShellArgs),
     /// Write the files of a node's HCA as the kernel has them under /sys
     Sysfs(SysfsArgs),
+    /// Run experiments from files, on processes or in virtual time, and report
+    Run(RunArgs),
     /// Break and repair nodes and cables
     #[command(subcommand)]
     Fault(FaultVerb),
@@ -91,9 +103,12 @@ pub(crate) enum Verb {
     },
     /// Run one agent (used by `up`)
     #[command(hide = true)]
-    Agent(ProcessArgs),
+    Agent(MeteredProcessArgs),
     /// Run the subnet manager by itself, on a fabric that ibsim emulates
     Sm(Box<SmProcessArgs>),
+    /// Run the performance manager (used by `up`)
+    #[command(hide = true)]
+    Pm(MeteredProcessArgs),
     /// Serve programs under ibsim's library (used by `up`)
     #[command(hide = true)]
     Ibsim(ProcessArgs),
@@ -196,6 +211,17 @@ pub(crate) struct UpArgs {
     #[command(flatten)]
     pub(crate) sm: SmArgs,
 
+    /// What the performance manager is told
+    #[command(flatten)]
+    pub(crate) pm: PmArgs,
+
+    /// Serve metrics for Prometheus: on this TCP port of the loopback and those that follow, or on free ones
+    ///
+    /// The subnet manager has the first port, the performance manager the second one, the agents those that follow.
+    /// `weft metrics` prints what Prometheus must be told.
+    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
+    pub(crate) metrics: Option<u16>,
+
     /// Where programs under ibsim's library find the laboratory
     #[command(flatten)]
     pub(crate) ibsim: IbsimArgs,
@@ -267,6 +293,10 @@ pub(crate) struct SmArgs {
     #[arg(long, value_name = "ENGINE,…", default_value = "minhop")]
     pub(crate) engine: String,
 
+    /// What it is told about lanes, lifetimes, partitions and paths
+    #[command(flatten)]
+    pub(crate) lanes: LaneArgs,
+
     /// What the engines are told
     #[command(flatten)]
     pub(crate) routing: EngineArgs,
@@ -323,17 +353,17 @@ pub(crate) struct EventsArgs {
 /// `fault`
 #[derive(Debug, Subcommand)]
 pub(crate) enum FaultVerb {
-    /// Kill the agent of a node at once, or the subnet manager (`sm`)
+    /// Kill the agent of a node at once, or a manager (`sm`, `pm`)
     Kill {
-        /// Description, GUID or id of a node, or `sm`
+        /// Description, GUID or id of a node, or `sm` or `pm`
         node: String,
     },
-    /// Start the agent of a node afresh, or the subnet manager (`sm`)
+    /// Start the agent of a node afresh, or a manager (`sm`, `pm`)
     ///
     /// Unplugged cables are remembered by the agents at their ends alone: once both have been restarted, the cable is
     /// plugged in again.
     Restart {
-        /// Description, GUID or id of a node, or `sm`
+        /// Description, GUID or id of a node, or `sm` or `pm`
         node: String,
     },
     /// Unplug the cable of a port
@@ -416,6 +446,9 @@ pub(crate) struct SmProcessArgs {
     /// Where LIDs are kept; by default nowhere
     #[arg(long, value_name = "FILE", requires = "ibsim")]
     pub(crate) guid2lid: Option<PathBuf>,
+    /// Serve metrics for Prometheus on this TCP port of the loopback
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) metrics_port: Option<u16>,
     /// What the subnet manager is told
     #[command(flatten)]
     pub(crate) sm: SmArgs,

@@ -1,7 +1,7 @@
 //! The command line and the laboratory: start a fabric, stop it, look into it, break it, measure it.
 //!
-//! One program does everything. `weft up` starts the agents and the subnet manager by running itself again with
-//! the hidden verbs `agent` and `sm`; `weft-agent` and `weft-sm` are the same two for containers.
+//! One program does everything. `weft up` starts the agents and the managers by running itself again with the hidden
+//! verbs `agent`, `sm` and `pm`; `weft-agent`, `weft-sm` and `weft-pm` are the same three for containers.
 //!
 //! ```text
 //!   weft up ──spawns──▶ weft agent ×N ◀──attach── weft sm
@@ -9,8 +9,8 @@
 //!      └── launch.sock ────┴── ready, links ── progress, SUBNET UP
 //! ```
 //!
-//! `lab` is the laboratory's folder and processes, `verbs` one file per verb, `sm_process` the subnet
-//! manager's driver, `ibsim_process` the server for programs under ibsim's library, and `live` what the verbs read from the fabric with SMPs.
+//! `lab` is the laboratory's folder and processes, `verbs` one file per verb, `manager` the loop of
+//! a manager's process, `sm_process` and `pm_process` what is the subnet manager's and the performance manager's own, `ibsim_process` the server for programs under ibsim's library, and `live` what the verbs read from the fabric with SMPs.
 
 mod cli;
 mod engine_options;
@@ -20,6 +20,8 @@ mod lab;
 mod live;
 mod manager;
 mod output;
+mod pm_process;
+mod sm_options;
 mod sm_process;
 mod topology_file;
 mod verbs;
@@ -40,6 +42,11 @@ pub fn main() -> ExitCode {
 /// `weft-agent`
 pub fn agent_main() -> ExitCode {
     process_main(verbs::agent)
+}
+
+/// `weft-pm`
+pub fn pm_main() -> ExitCode {
+    process_main(verbs::pm)
 }
 
 /// `weft-sm`

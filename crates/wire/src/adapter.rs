@@ -23,6 +23,9 @@ pub struct PortFacts {
     pub sm_sl: ServiceLevel,
     /// The largest payload that the port's link takes, in bytes.
     pub mtu: u16,
+    /// What the port can send at most, in Mb/s of fabric time: the smaller one of its link's data rate and its host's
+    /// limit. 0 while there is no link, or where packets take no time. Injection delays are multiples of a packet's time.
+    pub rate_mbps: u32,
     /// Set in the one telling that answers the manager's demand to register again (IBA 14.4.11).
     pub reregister: bool,
     /// How the host is to answer congestion notifications; none while congestion control is off.

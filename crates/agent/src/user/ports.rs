@@ -227,7 +227,7 @@ impl Core {
             self.open_ports.ports.get_mut(&client).and_then(|port| port.layer.poll_output())
         {
             let input = match output {
-                mad::Output::Transmit(mad) => Input::Send { client, mad },
+                mad::Output::Transmit(mad) => Input::Send { client, mad: Box::new(mad) },
                 mad::Output::Claim { agent, registration } => {
                     Input::Register { client, key: agent.0, registration }
                 }

@@ -35,7 +35,8 @@ fn an_answer_finds_its_program_by_the_first_16_bits() {
     for (client, id) in [(CLIENT, 0x0000_0001_0000_0001), (OTHER, 0xdead_beef_0000_0001), (CLIENT, 2)] {
         let mut mad = direct(get(AttributeId::NodeInfo), &[1]);
         DirectedSmp::transaction_id.set(&mut mad.0, TransactionId(id));
-        let sent = bench.input(Input::Send { client, mad: AddressedMad::smp(Lid::PERMISSIVE, mad) });
+        let sent =
+            bench.input(Input::Send { client, mad: Box::new(AddressedMad::smp(Lid::PERMISSIVE, mad)) });
         let (port, packet) = transmitted(&sent).unwrap();
         let mut answer = packet.mad().unwrap();
         assert_eq!(port, ONE);
@@ -300,7 +301,10 @@ fn an_answer_in_segments_keeps_its_transaction() {
     let mut request = get(AttributeId::NodeInfo);
     SmpLayout::mgmt_class.set(&mut request.0, MgmtClass::SubnAdm);
     SmpLayout::transaction_id.set(&mut request.0, TransactionId(0x1234_5678_9abc_def0));
-    bench.input(Input::Send { client: CLIENT, mad: AddressedMad::gmp(Lid(9), ServiceLevel(0), request) });
+    bench.input(Input::Send {
+        client: CLIENT,
+        mad: Box::new(AddressedMad::gmp(Lid(9), ServiceLevel(0), request)),
+    });
     let mut answer = request;
     let marked = u64::from(CLIENT.0) << 48 | 0x5678_9abc_def0;
     SmpLayout::transaction_id.set(&mut answer.0, TransactionId(marked));

@@ -144,7 +144,7 @@ fn a_ping_of_ones_own_host() {
     bench.input(crate::Input::Attach { client: other, port: ONE, registrations: Vec::new() });
     let ping = request(MgmtClass::OpenIbPing, Method::Get, AttributeId::NONE, OPENIB_OUI);
     let mad = AddressedMad::gmp(Lid(7), ServiceLevel(0), ping);
-    let outputs = bench.input(crate::Input::Send { client: other, mad });
+    let outputs = bench.input(crate::Input::Send { client: other, mad: Box::new(mad) });
     let (client, answer) = delivered(&outputs).unwrap();
     assert_eq!((client, answer.mad.method(), said(&answer.mad).as_str()), (other, Method::GetResp, "bench"));
 }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! There is one mechanism for the whole device. A Set that finds it busy changes nothing: the answer shows the tag
-//! of the sample that is under way. Both times are machine time, in ticks of 4 ns, which is also the unit of
+//! of the sample that is under way. Both times are fabric time, in ticks of 4 ns, which is also the unit of
 //! PortXmitWait. A packet that comes at the very moment of the start is counted, one at that of the end is not.
 
 use weft_machine::Time;
@@ -17,9 +17,6 @@ use weft_wire::{
 use super::put;
 use crate::Device;
 use crate::port::Port;
-
-/// What the two times of a sample are counted in.
-const TICK: Time = Time::from_nanos(4);
 
 /// The counters of one sample.
 const COUNTERS: usize = 15;
@@ -96,6 +93,7 @@ impl Device {
     pub(crate) fn step_sample(&mut self, now: Time) {
         while self.sampler.timeout().is_some_and(|due| due <= now) {
             let ports = self.selected_ports(self.sampler.control.port_select).unwrap_or_default();
+            self.count_waits(ports.clone());
             let counters = self.sampler.count(&self.ports[ports]);
             self.sampler.phase = match self.sampler.phase {
                 Phase::Started { end, .. } => Phase::Running { end, before: counters },
@@ -122,9 +120,10 @@ impl Device {
             if asked.counter_select.iter().any(|&select| select > SampleSelect::PortXmitWait) {
                 return Err(status::BAD_VALUE);
             }
-            let start = now + ticks(asked.sample_start);
+            let ticks = |count: u32| Time::from_nanos(self.data.tick.saturating_mul(u64::from(count)));
+            let (start, interval) = (now + ticks(asked.sample_start), ticks(asked.sample_interval));
             self.sampler.control = asked;
-            self.sampler.phase = Phase::Started { start, end: start + ticks(asked.sample_interval) };
+            self.sampler.phase = Phase::Started { start, end: start + interval };
             self.step_sample(now);
         }
         let set = &self.sampler.control;
@@ -186,7 +185,3 @@ const OPTIONS: u64 = sample_option::PORT_RCV_ERROR_DETAILS
     | sample_option::PORT_VL_OP_DATA
     | sample_option::PORT_VL_XMIT_FLOW_CTL_UPDATE_ERRORS
     | sample_option::PORT_VL_XMIT_WAIT_COUNTERS;
-
-fn ticks(count: u32) -> Time {
-    Time::from_nanos(TICK.as_nanos() * u64::from(count))
-}

@@ -82,6 +82,7 @@ impl Device {
         wanted.entries[entries..].fill(Default::default());
         wanted.entries.iter_mut().for_each(|entry| entry.reserved = 0);
         self.ports[at].vl_arbitration[part] = wanted;
+        self.data_settings_changed(PortNum(at as u8));
         self.vl_arbitration_table(request)
     }
 

@@ -47,6 +47,9 @@ impl Device {
             asked = asked_state(port, &wanted)?;
         }
         self.apply_port_info(number, info);
+        if is_end && wanted.client_reregister {
+            self.tell_host(number, true);
+        }
         let Some(stimulus) = asked else { return self.port_info(request) };
         // The answer may have to leave by the very link that goes down, so it goes first.
         self.asked_of_link = Some((number, stimulus));
@@ -93,6 +96,7 @@ impl Device {
         if renegotiate {
             self.link_parameters_changed(number);
         }
+        self.data_settings_changed(number);
     }
 }
 

@@ -1,6 +1,6 @@
 //! SwitchInfo, LinearForwardingTable, MulticastForwardingTable: what only a switch has.
 
-use weft_wire::{LinearForwardingTable, MulticastForwardingTable, SwitchInfo, status};
+use weft_wire::{LinearForwardingTable, MulticastForwardingTable, PortNum, SwitchInfo, status};
 
 use super::node::padded;
 use super::{Answer, Request};
@@ -27,6 +27,7 @@ impl Device {
         info.life_time_value = wanted.life_time_value;
         info.multicast_fdb_top = wanted.multicast_fdb_top;
         info.port_state_change &= !wanted.port_state_change;
+        self.data_settings_changed(PortNum::ZERO);
         self.switch_info()
     }
 

@@ -36,7 +36,7 @@ fn attach(network: &mut Network, place: usize, port: u8) {
 /// What comes back to the program at `place`.
 fn ask(network: &mut Network, place: usize, mad: AddressedMad) -> Option<Mad> {
     let before = network.delivered.len();
-    network.input(place, Input::Send { client: CLIENT, mad });
+    network.input(place, Input::Send { client: CLIENT, mad: Box::new(mad) });
     let (found, client, answer) = *network.delivered.get(before)?;
     assert_eq!((found, client, network.delivered.len()), (place, CLIENT, before + 1));
     assert_eq!((answer.mad.method(), answer.mad.status()), (Method::GetResp, status::OK));
@@ -132,6 +132,6 @@ fn other_programs_answers_are_not_ones_own() {
         network.input(0, Input::Attach { client, port: ONE, registrations: Vec::new() });
     }
     let mad = combined(1, 5, &[2], AttributeId::NodeInfo, 0);
-    network.input(0, Input::Send { client: ClientId(8), mad });
+    network.input(0, Input::Send { client: ClientId(8), mad: Box::new(mad) });
     assert_eq!(network.delivered.iter().map(|(_, client, _)| *client).collect::<Vec<_>>(), [ClientId(8)]);
 }

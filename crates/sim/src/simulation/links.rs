@@ -5,8 +5,9 @@ use weft_machine::Time;
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Lid, LinkParameters, PortNum};
 
-use super::{Happening, Simulation};
+use super::Simulation;
 use crate::cable::{Link, initial_parameters};
+use crate::happening::Rare;
 use crate::rule::below;
 
 /// A loss that an end notices within this time is brief, as when a process is restarted at once.
@@ -55,18 +56,28 @@ impl Simulation {
         cable.incarnation += 1;
         cable.link = if possible { Link::Training } else { Link::Down };
         let incarnation = cable.incarnation;
+        for way in [2 * index, 2 * index + 1] {
+            self.cabling.ways[way].up = false;
+            self.statistics.cut_off += self.cabling.ways[way].cut();
+        }
         if possible {
             let training = self.options.training + below(&mut self.random, self.options.training_jitter);
-            self.queue.push(self.now + training, Happening::Trained { cable: index, incarnation });
+            self.push_rare(self.now + training, Rare::Trained { cable: index, incarnation });
         } else {
             for (side, loses) in loses.into_iter().enumerate() {
                 if loses {
                     self.cabling.cables[index].lost[side] = Some(self.now);
                 }
                 let at = self.now + below(&mut self.random, self.options.link_timeout);
-                self.queue.push(at, Happening::Noticed { cable: index, side });
+                self.push_rare(at, Rare::Noticed { cable: index, side });
             }
         }
+    }
+
+    /// The peer of this port has broken the link's rules: the link goes, and comes again.
+    pub(super) fn begin_anew(&mut self, port: PortRef) {
+        self.set_whole(port, false);
+        self.set_whole(port, true);
     }
 
     /// The hello has passed in both directions.
@@ -76,6 +87,9 @@ impl Simulation {
             return;
         }
         cable.link = Link::Up;
+        self.cabling.ways[2 * index].up = true;
+        self.cabling.ways[2 * index + 1].up = true;
+        let cable = &self.cabling.cables[index];
         let (ends, parameters) = (cable.ends, cable.parameters);
         self.disturb();
         for side in 0..2 {

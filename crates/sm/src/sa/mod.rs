@@ -28,8 +28,8 @@ use serde::Serialize;
 use weft_machine::Time;
 use weft_wire::{
     AddressedMad, AttributeId, ClassPortInfo, Details, GidDetails, Guid, InformInfo, Lid, Mad, Method,
-    Notice, QKey, QpNum, RepathDetails, SA_CLASS_VERSION, SaMad, SmInfo, SmInfoRecord, SmKey, SmState,
-    TrapNumber, sa_attribute, sa_capability, sa_status, status, trap,
+    Notice, QKey, QpNum, RepathDetails, SA_CLASS_VERSION, SaMad, ServiceLevel, SmInfo, SmInfoRecord, SmKey,
+    SmState, TrapNumber, sa_attribute, sa_capability, sa_status, status, trap,
 };
 
 use crate::held::Memory;
@@ -127,6 +127,14 @@ impl Administrator {
             counts: SaCounts::default(),
             options: options.clone(),
         }
+    }
+
+    /// From the port with this GUID to every other: its GUID, its first LID and the service level that routing chose.
+    pub(crate) fn levels_from(&self, from: Guid) -> Vec<(Guid, Lid, ServiceLevel)> {
+        let Some(view) = &self.view else { return Vec::new() };
+        let Some(source) = view.by_guid(from) else { return Vec::new() };
+        let others = view.ends.iter().filter(|end| end.guid != from);
+        others.map(|end| (end.guid, end.lid, view.level(source.lid, end.lid).unwrap_or_default())).collect()
     }
 
     pub(crate) fn counts(&self) -> SaCounts {

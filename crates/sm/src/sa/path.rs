@@ -113,18 +113,17 @@ impl<'a> PathQuery<'a> {
         Ok(Side { ends: end.map_or(&[], std::slice::from_ref), lid })
     }
 
-    /// Whether any way of this subnet can be meant: there is one partition, of which all are full members, no raw
-    /// traffic, and one way from LID to LID.
+    /// Whether any way of this subnet can be meant: there is no raw traffic, and one way from LID to LID.
     fn is_possible(&self) -> bool {
         let wanted = &self.wanted;
         let names = |bit| self.query.names(bit);
         !(names(component::RAW_TRAFFIC) && wanted.raw_traffic
-            || names(component::P_KEY) && wanted.p_key.0 & 0x7fff != PKey::DEFAULT_FULL.0 & 0x7fff
             || names(component::PREFERENCE) && wanted.preference != 0)
     }
 
     /// The way from LID to LID, if there is one as good as is asked.
     fn record(&self, source: &End, destination: &End, (slid, dlid): (Lid, Lid)) -> Option<PathRecord> {
+        let p_key = self.p_key(source, destination)?;
         let forth = self.view.way(source, dlid)?;
         let back = self.view.way(destination, slid);
         let names = |bit| self.query.names(bit);
@@ -148,7 +147,7 @@ impl<'a> PathQuery<'a> {
             flow_label: echoed(component::FLOW_LABEL, self.wanted.flow_label),
             tclass: echoed(component::TCLASS, self.wanted.tclass.into()) as u8,
             reversible: back.is_some(),
-            p_key: PKey::DEFAULT_FULL,
+            p_key,
             qos_class: echoed(component::QOS_CLASS, self.wanted.qos_class.into()) as u16,
             sl,
             mtu_selector: Selector::Exactly,
@@ -159,6 +158,19 @@ impl<'a> PathQuery<'a> {
             packet_life_time,
             ..PathRecord::default()
         })
+    }
+
+    /// The key that both ports have, of the partition that is asked for if one is. Where nobody is told of partitions there
+    /// is one, of which all are full members.
+    fn p_key(&self, source: &End, destination: &End) -> Option<PKey> {
+        let wanted = Some(self.wanted.p_key).filter(|_| self.query.names(component::P_KEY));
+        match &self.view.keys {
+            Some(keys) => keys.shared(source.guid, destination.guid, wanted),
+            None => {
+                let default = PKey::DEFAULT_FULL;
+                wanted.is_none_or(|wanted| (wanted.0 ^ default.0) & 0x7fff == 0).then_some(default)
+            }
+        }
     }
 
     /// The service level that the routing has chosen for the pair; where it leaves the choice, the one that is asked

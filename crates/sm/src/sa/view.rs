@@ -12,6 +12,7 @@ use weft_wire::{
 
 use crate::Options;
 use crate::held::{LftBlock, Memory};
+use crate::partitions::Keys;
 use crate::pipe::PortAt;
 use crate::subnet::{FoundNode, Subnet, active_rate};
 
@@ -31,6 +32,8 @@ pub(super) struct View {
     /// The service level of every pair; `None` where all are alike.
     levels: Option<Arc<ServiceLevels>>,
     prefix: GidPrefix,
+    /// Who has which P_Keys; `None` where all are in the default partition alone.
+    pub(super) keys: Option<Arc<Keys>>,
     /// Whether service level 15 is management's alone.
     pub(super) manages_apart: bool,
 }
@@ -109,6 +112,7 @@ impl View {
             nodes,
             levels: subnet.levels.clone(),
             prefix: options.subnet_prefix,
+            keys: subnet.keys.clone(),
             manages_apart: subnet.management.is_some(),
         };
         for (place, end) in (0..).zip(&view.ends) {

@@ -13,6 +13,10 @@ pub struct Device {
     pub ports: Vec<PortInfo>,
     pub sl_to_vl: BTreeMap<(u8, u8), [u8; 64]>,
     pub arbitration: BTreeMap<u32, [u8; 64]>,
+    /// By modifier, as a device has them that has two blocks in each port.
+    pub p_keys: BTreeMap<u32, [u8; 64]>,
+    /// How often a port was told that its host should subscribe again.
+    pub reregistered: u32,
 }
 
 type Done = Result<(), u16>;
@@ -28,8 +32,8 @@ impl Device {
             ..SwitchInfo::default()
         };
         let lft = vec![PortNum::NONE; 49152];
-        let (sl_to_vl, arbitration) = (BTreeMap::new(), BTreeMap::new());
-        Self { on: true, node, switch, lft, ports, sl_to_vl, arbitration }
+        let (sl_to_vl, arbitration, p_keys) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { on: true, node, switch, lft, ports, sl_to_vl, arbitration, p_keys, reregistered: 0 }
     }
 
     /// Does what a request that came by this port asks, turns it into the answer, and says its status.
@@ -49,7 +53,15 @@ impl Device {
             AttributeId::LinearForwardingTable if is_switch => self.forwarding_table(set, mad),
             AttributeId::SlToVlTable => self.sl_to_vl_table(set, mad),
             AttributeId::VlArbitrationTable => self.vl_arbitration_table(set, mad),
-            AttributeId::PKeyTable if !set => {
+            AttributeId::PKeyTable if set || self.p_keys.contains_key(&mad.attribute_modifier()) => {
+                let table = self.p_keys.entry(mad.attribute_modifier()).or_insert([0; 64]);
+                if set {
+                    *table = *mad.smp_data();
+                }
+                mad.set_smp_data(table);
+                Ok(())
+            }
+            AttributeId::PKeyTable => {
                 let mut p_keys = [PKey(0); 32];
                 // Every port has its number in a second partition.
                 (p_keys[0], p_keys[1]) = (PKey::DEFAULT_FULL, PKey(0x1000 | mad.attribute_modifier() as u16));
@@ -100,6 +112,7 @@ impl Device {
         if set && !set_port(info, &PortInfo::decode(mad.smp_attribute())) {
             return Err(status::BAD_VALUE);
         }
+        self.reregistered += u32::from(std::mem::take(&mut info.client_reregister));
         mad.set_smp_data(&info.encode());
         Ok(())
     }

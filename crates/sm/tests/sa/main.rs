@@ -9,6 +9,7 @@ mod client;
 mod events;
 mod management;
 mod masks;
+mod partitions;
 mod paths;
 mod records;
 mod repath;

@@ -14,7 +14,7 @@ fn options() -> Options {
 }
 
 fn a_tree() -> Fabric {
-    xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap()
+    xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).expect("a tree")
 }
 
 /// The ports that have a cable.
@@ -28,7 +28,8 @@ fn rows(world: &World, at: PortRef) -> Vec<[u8; 16]> {
     let device = &world.fake.devices[at.node.index()];
     let output = if world.fake.fabric.node(at.node).is_switch() { at.port.0 } else { 0 };
     let rows = device.sl_to_vl.iter().filter(|((_, to), _)| *to == output);
-    rows.map(|(_, bytes)| SlToVlTable::decode(bytes.first_chunk().unwrap()).lanes.map(|vl| vl.0)).collect()
+    rows.map(|(_, bytes)| SlToVlTable::decode(bytes.first_chunk().expect("16 lanes")).lanes.map(|vl| vl.0))
+        .collect()
 }
 
 /// The entries of a table that count.

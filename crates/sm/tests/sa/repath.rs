@@ -142,15 +142,15 @@ fn a_key_may_be_needed() {
 
 /// A ring of switches with one host each, routed by LASH.
 fn on_a_ring(switches: u32, repath_on_reroute: bool) -> World {
-    let fabric = ring(switches, 1, &GenerateOptions::default()).unwrap();
-    let engines = "lash".parse().unwrap();
+    let fabric = ring(switches, 1, &GenerateOptions::default()).expect("a ring");
+    let engines = "lash".parse().expect("an engine");
     up(fabric, Options { engines, repath_on_reroute, ..Options::default() })
 }
 
 /// The service level of every pair of hosts, as path records have it.
 fn levels(world: &mut World) -> Vec<((Lid, Lid), ServiceLevel)> {
     let hosts: Vec<Lid> = hosts(world).into_iter().map(|at| lid_of(world, at.node, at.port)).collect();
-    let all: Vec<PathRecord> = table(world, &Asked::all::<PathRecord>()).unwrap();
+    let all: Vec<PathRecord> = table(world, &Asked::all::<PathRecord>()).expect("a table");
     let pairs = all.iter().filter(|path| hosts.contains(&path.slid) && hosts.contains(&path.dlid));
     pairs.map(|path| ((path.slid, path.dlid), path.sl)).collect()
 }
@@ -158,11 +158,11 @@ fn levels(world: &mut World) -> Vec<((Lid, Lid), ServiceLevel)> {
 /// A cable between switches is cut, and the fabric routed anew.
 fn reroute(world: &mut World) {
     let cut = world.fake.fabric.cables().map(|cable| cable.a).find(|at| {
-        let peer = world.fake.fabric.peer(*at).unwrap();
+        let peer = world.fake.fabric.peer(*at).expect("it is cabled");
         let is_switch = |node: NodeIndex| world.fake.fabric.node(node).is_switch();
         is_switch(at.node) && is_switch(peer.node)
     });
-    world.fake.cut(cut.unwrap());
+    world.fake.cut(cut.expect("a cable"));
     world.command(Input::Resweep { heavy: true });
     world.run_until(Activity::Up);
 }

@@ -9,7 +9,8 @@
 //!           sockets/NAME  where programs attach
 //!           logs/NAME     standard error of each process
 //!           launch.sock   the launcher, while it runs
-//!           sm.json ibsim.json status.json events.jsonl guid2lid
+//!           sm.json pm.json ibsim.json status.json pm-status.json events.jsonl guid2lid
+//!           prometheus.yml  what Prometheus must be told to scrape the laboratory
 //! ```
 
 use std::fs;
@@ -154,6 +155,10 @@ pub(crate) enum Place {
     SmLock,
     SmConfig,
     SmStatus,
+    PmLock,
+    PmConfig,
+    PmStatus,
+    Prometheus,
     IbsimLock,
     IbsimConfig,
     Launch,
@@ -189,6 +194,10 @@ impl LabFolder {
             Place::DownLock => "down.lock",
             Place::SmLock => "locks/sm",
             Place::SmConfig => "sm.json",
+            Place::PmLock => "locks/pm",
+            Place::PmConfig => "pm.json",
+            Place::PmStatus => "pm-status.json",
+            Place::Prometheus => "prometheus.yml",
             Place::IbsimLock => "locks/ibsim",
             Place::IbsimConfig => "ibsim.json",
             Place::SmStatus => "status.json",

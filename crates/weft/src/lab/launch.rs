@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Child;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::event::epoll;
@@ -23,6 +23,9 @@ const FIRST_CONNECTION: u64 = 3;
 
 /// The name of the subnet manager among the processes.
 pub(crate) const SM: &str = "sm";
+
+/// The name of the performance manager among the processes.
+pub(crate) const PM: &str = "pm";
 
 /// The name of the server of ibsim's protocol among the processes.
 pub(crate) const IBSIM: &str = "ibsim";
@@ -62,6 +65,8 @@ pub(crate) struct Launcher<'a> {
     links: BTreeMap<String, Count>,
     /// Whether the server of ibsim's protocol serves, or none is wanted.
     ibsim_ready: bool,
+    /// The same of the performance manager.
+    pm_ready: bool,
     sm_token: Option<u64>,
     sm_started: Option<Duration>,
     subnet_up: Option<(Duration, SubnetUp)>,
@@ -100,6 +105,7 @@ impl<'a> Launcher<'a> {
             ready: BTreeMap::new(),
             links: BTreeMap::new(),
             ibsim_ready: record.ibsim.is_none(),
+            pm_ready: record.pm.is_none(),
             sm_token: None,
             sm_started: None,
             subnet_up: None,
@@ -128,6 +134,10 @@ impl<'a> Launcher<'a> {
             let child = process::spawn("sm", &self.lab.place(Place::SmConfig), &launch, &self.lab.log(SM))?;
             self.children.push((SM.to_owned(), child));
         }
+        if self.record.pm.is_some() {
+            let child = process::spawn(PM, &self.lab.place(Place::PmConfig), &launch, &self.lab.log(PM))?;
+            self.children.push((PM.to_owned(), child));
+        }
         if self.record.ibsim.is_some() {
             let config = self.lab.place(Place::IbsimConfig);
             let child = process::spawn(IBSIM, &config, &launch, &self.lab.log(IBSIM))?;
@@ -150,6 +160,17 @@ impl<'a> Launcher<'a> {
             match self.turn(None) {
                 Err(error) if error.is::<Interrupted>() => return Ok(()),
                 turned => turned?,
+            }
+        }
+    }
+
+    /// Serves reports until a moment; an interrupt is an error.
+    pub(crate) fn serve_until(&mut self, until: Instant) -> anyhow::Result<()> {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            self.turn(Some(left))?;
+            if left.is_zero() {
+                return Ok(());
             }
         }
     }
@@ -186,7 +207,7 @@ impl<'a> Launcher<'a> {
 
     fn reached(&self) -> bool {
         let links = self.phases.finished(Phase::LinksUp).is_some();
-        links && self.ibsim_ready && (self.goal.nodes.is_none() || self.subnet_up.is_some())
+        links && self.ibsim_ready && self.pm_ready && (self.goal.nodes.is_none() || self.subnet_up.is_some())
     }
 
     /// Waits for one round of events and handles them.
@@ -259,6 +280,10 @@ impl<'a> Launcher<'a> {
             }
             ToLauncher::Ready { agent, .. } if agent == IBSIM => {
                 self.ibsim_ready = true;
+                self.go(token)?;
+            }
+            ToLauncher::Ready { agent, .. } if agent == PM => {
+                self.pm_ready = true;
                 self.go(token)?;
             }
             ToLauncher::Ready { agent, .. } => {
@@ -375,6 +400,9 @@ impl<'a> Launcher<'a> {
     fn who(&self, name: &str) -> String {
         if name == SM {
             return "the subnet manager".into();
+        }
+        if name == PM {
+            return "the performance manager".into();
         }
         if name == IBSIM {
             return "the server for ibsim's programs".into();

@@ -9,6 +9,7 @@ pub(crate) mod process;
 pub(crate) mod progress;
 pub(crate) mod record;
 pub(crate) mod restart;
+pub(crate) mod scrape;
 pub(crate) mod signals;
 pub(crate) mod start;
 pub(crate) mod teardown;

@@ -14,13 +14,16 @@ use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::Guid;
 
 use super::folder::{self, Base, LabFolder, Place};
-use super::ports::{self, Claim};
-use super::record::{AgentRecord, DeviceRecord, LabRecord, SmPlace};
-use crate::cli::{DeviceArgs, IbsimPace, Pack, SmArgs, SmpRouting, UpArgs};
-use crate::engine_options::Told;
+use super::launch::{PM, SM};
+use super::ports::{self, Claim, Transport};
+use super::record::{AgentRecord, DeviceRecord, LabRecord, MANAGER_PORTS, PmPlace, SmPlace};
+use crate::cli::{DeviceArgs, IbsimPace, Pack, SmpRouting, UpArgs};
 use crate::failure::Failure;
 use crate::ibsim_process::{IbsimConfig, Listen};
-use crate::sm_process::{self, SmConfig};
+use crate::manager::{self, Seat};
+use crate::pm_process::PmConfig;
+use crate::sm_options::sm_options;
+use crate::sm_process::SmConfig;
 
 /// A laboratory as it is wanted.
 pub(crate) struct Wanted<'a> {
@@ -30,6 +33,10 @@ pub(crate) struct Wanted<'a> {
     pub(crate) topology: String,
     /// The subnet manager, if there is to be one.
     pub(crate) sm: Option<WantedSm>,
+    /// The performance manager, if there is to be one.
+    pub(crate) pm: Option<WantedPm>,
+    /// Whether every process serves metrics: the first of the TCP ports, 0 for ports that are free.
+    pub(crate) metrics: Option<u16>,
     /// What every device is made with.
     pub(crate) device: DeviceOptions,
     /// What the hosts behind adapters are like; none has one without it.
@@ -54,21 +61,37 @@ pub(crate) struct WantedSm {
     pub(crate) guid2lid: Option<PathBuf>,
 }
 
+/// A performance manager as it is wanted.
+pub(crate) struct WantedPm {
+    /// The port that it is attached to.
+    pub(crate) at: PortRef,
+    /// What it is told.
+    pub(crate) options: weft_pm::Options,
+}
+
 impl<'a> Wanted<'a> {
     /// What `up` asks for.
-    pub(crate) fn by_up(fabric: &'a Fabric, sm_at: Option<PortRef>, args: &UpArgs) -> anyhow::Result<Self> {
+    pub(crate) fn by_up(
+        fabric: &'a Fabric,
+        (sm_at, pm_at): (Option<PortRef>, Option<PortRef>),
+        args: &UpArgs,
+    ) -> anyhow::Result<Self> {
         let sm = |at| -> anyhow::Result<WantedSm> {
             let guid2lid = args.guid2lid.as_ref().map(|path| {
                 std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))
             });
-            let options = sm_options(&args.sm, Some(fabric))?;
+            let options = sm_options(&args.sm, Some(fabric), true)?;
             Ok(WantedSm { at, options, guid2lid: guid2lid.transpose()? })
         };
+        let device = device_options(&args.devices);
+        let pm = |at| WantedPm { at, options: args.pm.options(device.data.dilation) };
         Ok(Self {
             fabric,
+            pm: pm_at.map(pm),
+            metrics: args.metrics,
             topology: args.file.display().to_string(),
             sm: sm_at.map(sm).transpose()?,
-            device: device_options(&args.devices),
+            device,
             hosts: None,
             pack: args.pack,
             udp_port: args.udp_port,
@@ -84,7 +107,7 @@ pub(crate) fn write(
     base: &Base,
     unfinished: &LabFolder,
     wanted: &Wanted<'_>,
-) -> anyhow::Result<(LabRecord, Claim)> {
+) -> anyhow::Result<(LabRecord, Vec<Claim>)> {
     let fabric = wanted.fabric;
     let nodes = fabric.nodes().len();
     let per_agent = match wanted.pack {
@@ -92,15 +115,26 @@ pub(crate) fn write(
         Pack::Devices(devices) => devices.min(nodes),
     };
     let agents = nodes.div_ceil(per_agent);
-    let claim = ports::claim(base, agents, wanted.udp_port)?;
-    let first = claim.first;
+    let count = u16::try_from(agents).context("more agents than ports")?;
+    let mut claims = vec![ports::claim(base, Transport::Udp, count, wanted.udp_port)?];
+    let first = claims[0].first;
+    let metrics = match wanted.metrics {
+        Some(pinned) => {
+            let count = count.saturating_add(MANAGER_PORTS);
+            claims.push(ports::claim(base, Transport::Tcp, count, Some(pinned).filter(|port| *port != 0))?);
+            Some((claims[1].first, count))
+        }
+        None => None,
+    };
     let record = LabRecord {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         topology: wanted.topology.clone(),
         agents: agent_records(fabric, per_agent, first),
         sm: wanted.sm.as_ref().map(|sm| sm_place(fabric, sm, per_agent)),
+        pm: wanted.pm.as_ref().map(|pm| pm_place(fabric, pm.at, per_agent)),
+        metrics,
         ibsim: wanted.ibsim.as_ref().map(|(listen, _)| listen.clone()),
-        udp_ports: (first, u16::try_from(agents).context("more agents than ports")?),
+        udp_ports: (first, count),
         link_timeout_ms: wanted.link_timeout_ms,
     };
     record.store(unfinished)?;
@@ -109,14 +143,21 @@ pub(crate) fn write(
     let lab = base.lab(unfinished.name())?;
     write_agents(unfinished, &lab, &record, wanted)?;
     if let (Some(place), Some(sm)) = (&record.sm, &wanted.sm) {
-        write_sm((unfinished, &lab), place, sm)?;
+        write_sm((unfinished, &lab), (&record, place), sm)?;
+    }
+    if let (Some(place), Some(pm)) = (&record.pm, &wanted.pm) {
+        write_pm((unfinished, &lab), (&record, place), pm)?;
+    }
+    if record.metrics.is_some() {
+        let scrape = super::scrape::prometheus_yml(lab.name(), &record);
+        folder::write(&unfinished.place(Place::Prometheus), scrape.as_bytes())?;
     }
     if let Some((listen, pace)) = &wanted.ibsim {
         let config = ibsim_config(&lab, listen.clone(), pace);
         folder::write(&unfinished.place(Place::IbsimConfig), &serde_json::to_vec_pretty(&config)?)?;
         folder::write(&unfinished.place(Place::IbsimLock), b"")?;
     }
-    Ok((record, claim))
+    Ok((record, claims))
 }
 
 /// Writes what the agents are told, their certificates among it, and makes their locks.
@@ -160,6 +201,7 @@ fn write_agents(
             lock_file: lab.agent_lock(&agent.name),
             events_file: Some(lab.place(Place::Events)),
             launch_socket: None,
+            metrics: record.metrics_of(&agent.name),
         };
         folder::write(&unfinished.agent_config(&agent.name), &serde_json::to_vec(&config)?)?;
         folder::write(&unfinished.agent_lock(&agent.name), b"")?;
@@ -203,27 +245,53 @@ fn cable_end(fabric: &Fabric, port: PortRef) -> CableEnd {
 
 fn write_sm(
     (unfinished, lab): (&LabFolder, &LabFolder),
-    place: &SmPlace,
+    (record, place): (&LabRecord, &SmPlace),
     wanted: &WantedSm,
 ) -> anyhow::Result<()> {
     let guid2lid = wanted.guid2lid.clone().unwrap_or_else(|| lab.place(Place::Guid2Lid));
-    let config = SmConfig {
+    let seat = Seat {
         lock: Some(lab.place(Place::SmLock)),
-        attach: sm_process::Place::Agent {
+        attach: manager::Place::Agent {
             socket: lab.agent_socket(&place.agent),
             node: place.node,
             port: place.port,
         },
         launch: None,
-        guid2lid: Some(guid2lid),
         status: Some(lab.place(Place::SmStatus)),
         events: Some(lab.place(Place::Events)),
+        metrics: record.metrics_of(SM),
+    };
+    let config = SmConfig {
+        seat,
+        guid2lid: Some(guid2lid),
         announce: false,
         once: false,
         options: wanted.options.clone(),
     };
     folder::write(&unfinished.place(Place::SmConfig), &serde_json::to_vec_pretty(&config)?)?;
     folder::write(&unfinished.place(Place::SmLock), b"")
+}
+
+fn write_pm(
+    (unfinished, lab): (&LabFolder, &LabFolder),
+    (record, place): (&LabRecord, &PmPlace),
+    wanted: &WantedPm,
+) -> anyhow::Result<()> {
+    let seat = Seat {
+        lock: Some(lab.place(Place::PmLock)),
+        attach: manager::Place::Agent {
+            socket: lab.agent_socket(&place.agent),
+            node: place.node,
+            port: place.port,
+        },
+        launch: None,
+        status: Some(lab.place(Place::PmStatus)),
+        events: Some(lab.place(Place::Events)),
+        metrics: record.metrics_of(PM),
+    };
+    let config = PmConfig { seat, options: wanted.options.clone() };
+    folder::write(&unfinished.place(Place::PmConfig), &serde_json::to_vec_pretty(&config)?)?;
+    folder::write(&unfinished.place(Place::PmLock), b"")
 }
 
 /// What a laboratory's server of ibsim's protocol is told.
@@ -241,41 +309,18 @@ pub(crate) fn ibsim_config(lab: &LabFolder, listen: Listen, pace: &IbsimPace) ->
     }
 }
 
-/// What the command line says, as the subnet manager's options. GUIDs must be `fabric`'s, where it is known.
-pub(crate) fn sm_options(args: &SmArgs, fabric: Option<&Fabric>) -> anyhow::Result<weft_sm::Options> {
-    if args.routing.vm_weights.is_some() {
-        return Err(Failure::bad_input(
-            "--vm-weights is for LIDs of virtual machines, and the subnet manager gives none",
-        )
-        .hint("`weft routes compute --vms COUNT` routes virtual machines")
-        .into());
-    }
-    let told = Told::load(fabric, &args.routing)?;
-    Ok(weft_sm::Options {
-        engines: told.chain(&args.engine)?,
-        routing: told.options,
-        lmc: args.lmc,
-        max_wire_smps: args.max_wire_smps,
-        timeout_ms: args.timeout_ms,
-        retries: args.retries,
-        smp_routing: match args.smp_routing {
-            SmpRouting::Directed => weft_sm::SmpRouting::Directed,
-            SmpRouting::Lid => weft_sm::SmpRouting::Lid,
-        },
-        sweep_interval_ms: args.sweep_interval_ms,
-        one_sweep_per_cable: args.one_sweep_per_cable,
-        qos: args.qos.unwrap_or(true),
-        ..weft_sm::Options::default()
-    })
-}
-
 /// Runs an agent until it is told to stop. What goes wrong before that, the launcher is told.
-pub(crate) fn run_agent(path: &Path, launch: Option<PathBuf>) -> anyhow::Result<()> {
+pub(crate) fn run_agent(
+    path: &Path,
+    launch: Option<PathBuf>,
+    metrics_port: Option<u16>,
+) -> anyhow::Result<()> {
     let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut config: AgentConfig =
         serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))?;
     config.launch_socket = launch.or(config.launch_socket);
-    let _kept = ports::keep_port(config.bind.port().into());
+    config.metrics = metrics_port.map(manager::loopback).or(config.metrics);
+    let _kept = ports::keep_port(Transport::Udp, config.bind.port().into());
     Ok(weft_agent::run(&config)?)
 }
 
@@ -312,6 +357,10 @@ fn sm_place(fabric: &Fabric, wanted: &WantedSm, per_agent: usize) -> SmPlace {
             weft_sm::SmpRouting::Lid => SmpRouting::Lid,
         },
     }
+}
+
+fn pm_place(fabric: &Fabric, at: PortRef, per_agent: usize) -> PmPlace {
+    PmPlace { agent: agent_name(at.node.index() / per_agent), node: fabric.node(at.node).guid, port: at.port }
 }
 
 #[cfg(test)]

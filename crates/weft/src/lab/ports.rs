@@ -1,6 +1,7 @@
-//! UDP ports for a laboratory's agents: a block of the range below Linux's ephemeral one.
+//! Ports for a laboratory's links (UDP) and its metrics (TCP): blocks of the range below Linux's ephemeral one.
 
-use std::net::{Ipv4Addr, UdpSocket};
+use std::fmt;
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::ops::Range;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -14,6 +15,49 @@ const RANGE: std::ops::RangeInclusive<u32> = 20_000..=32_767;
 /// Ports are claimed this many at a time.
 const UNIT: u32 = 32;
 
+/// Whose ports they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// Links'.
+    Udp,
+    /// Metrics'.
+    Tcp,
+}
+
+impl Transport {
+    /// The option that pins the first port.
+    fn option(self) -> &'static str {
+        match self {
+            Self::Udp => "--udp-port",
+            Self::Tcp => "--metrics",
+        }
+    }
+
+    /// As it is written in the names that claim ports.
+    fn lower(self) -> &'static str {
+        match self {
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
+        }
+    }
+
+    fn can_be_bound(self, port: u16) -> bool {
+        match self {
+            Self::Udp => UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok(),
+            Self::Tcp => TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok(),
+        }
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Udp => "UDP",
+            Self::Tcp => "TCP",
+        })
+    }
+}
+
 /// A block of ports, claimed until this is dropped: between our looking and the agents' binding, no other
 /// launcher of this machine takes one of them.
 #[derive(Debug)]
@@ -24,50 +68,61 @@ pub(crate) struct Claim {
 }
 
 /// A block of `count` ports that no other laboratory has and nobody else uses. With `pinned` exactly that one.
-pub(crate) fn claim(base: &Base, count: usize, pinned: Option<u16>) -> anyhow::Result<Claim> {
-    let count = u32::try_from(count).unwrap_or(u32::MAX);
-    let others = blocks_of_others(base)?;
+pub(crate) fn claim(
+    base: &Base,
+    transport: Transport,
+    count: u16,
+    pinned: Option<u16>,
+) -> anyhow::Result<Claim> {
+    let others = blocks_of_others(base, transport)?;
     match pinned {
-        Some(first) => claim_pinned(&others, first, count),
-        None => claim_free(&others, count),
+        Some(first) => claim_pinned(&others, transport, first, count.into()),
+        None => claim_free(&others, transport, count.into()),
     }
 }
 
-fn claim_pinned(others: &[(Block, String)], first: u16, count: u32) -> anyhow::Result<Claim> {
+fn claim_pinned(
+    others: &[(Block, String)],
+    transport: Transport,
+    first: u16,
+    count: u32,
+) -> anyhow::Result<Claim> {
     let block = Block::new(u32::from(first), count);
+    let option = transport.option();
     if block.end > 65_536 {
-        let message = format!("{count} agents from UDP port {first} up need ports beyond 65535");
+        let message = format!("{count} {transport} ports from {first} up go beyond 65535");
         return Err(Failure::bad_input(message)
-            .hint("give a lower --udp-port, or run several devices per agent with --pack")
+            .hint(format!("give a lower {option}, or run several devices per agent with --pack"))
             .into());
     }
     if let Some((_, name)) = others.iter().find(|(other, _)| other.overlaps(&block)) {
-        let message = format!("UDP ports {first} to {} belong to the laboratory `{name}`", block.end - 1);
+        let message =
+            format!("{transport} ports {first} to {} belong to the laboratory `{name}`", block.end - 1);
         return Err(Failure::new(message)
-            .hint(format!("leave --udp-port out, or `weft down --lab {name}` first"))
+            .hint(format!("leave the port of {option} out, or `weft down --lab {name}` first"))
             .into());
     }
-    block.claim(block.first..block.end).map_err(|busy| {
-        Failure::new(format!("UDP port {busy} is in use by another program"))
-            .hint("leave --udp-port out to use a block that is free")
+    block.claim(transport, block.first..block.end).map_err(|busy| {
+        Failure::new(format!("{transport} port {busy} is in use by another program"))
+            .hint(format!("leave the port of {option} out to use a block that is free"))
             .into()
     })
 }
 
-fn claim_free(others: &[(Block, String)], count: u32) -> anyhow::Result<Claim> {
+fn claim_free(others: &[(Block, String)], transport: Transport, count: u32) -> anyhow::Result<Claim> {
     let (start, last) = (*RANGE.start(), *RANGE.end());
     let mut first = start;
     while first.saturating_add(count) <= last + 1 {
         let block = Block::new(first, count);
         match others.iter().find(|(other, _)| other.overlaps(&block)) {
             Some((other, _)) => first = other.end,
-            None => match block.claim(block.units().start * UNIT..block.units().end * UNIT) {
+            None => match block.claim(transport, block.units().start * UNIT..block.units().end * UNIT) {
                 Ok(claim) => return Ok(claim),
                 Err(busy) => first = busy + 1,
             },
         }
     }
-    Err(Failure::new(format!("no {count} UDP ports in a row are free between {start} and {last}"))
+    Err(Failure::new(format!("no {count} {transport} ports in a row are free between {start} and {last}"))
         .hint("take another laboratory down, or run several devices per agent with --pack")
         .into())
 }
@@ -93,18 +148,20 @@ impl Block {
 
     /// Claims the block if each port can be bound and no agent keeps one of the ports `unkept`; otherwise names a
     /// port that cannot be had.
-    fn claim(&self, unkept: Range<u32>) -> Result<Claim, u32> {
+    fn claim(&self, transport: Transport, unkept: Range<u32>) -> Result<Claim, u32> {
         let mut units = Vec::new();
         for unit in self.units() {
-            let claimed = bind_abstract(&format!("weft-udp-ports-{}", unit * UNIT));
+            let claimed = bind_abstract(&format!("weft-{}-ports-{}", transport.lower(), unit * UNIT));
             units.push(claimed.ok_or((unit * UNIT + UNIT - 1).max(self.first))?);
         }
-        if let Some(kept) = unkept.rev().find(|port| keep_port(*port).is_none()) {
+        if let Some(kept) = unkept.rev().find(|port| keep_port(transport, *port).is_none()) {
             return Err(kept.max(self.first));
         }
         for port in self.first..self.end {
             let number = u16::try_from(port).map_err(|_| port)?;
-            UdpSocket::bind((Ipv4Addr::LOCALHOST, number)).map_err(|_| port)?;
+            if !transport.can_be_bound(number) {
+                return Err(port);
+            }
         }
         let first = u16::try_from(self.first).map_err(|_| self.first)?;
         Ok(Claim { first, _units: units })
@@ -113,8 +170,8 @@ impl Block {
 
 /// Keeps an agent's port, and with it its neighbours' ports, from being chosen for another laboratory, also while
 /// a neighbour is dead. `None` when somebody keeps it already.
-pub(crate) fn keep_port(port: u32) -> Option<UnixDatagram> {
-    bind_abstract(&format!("weft-udp-port-{port}"))
+pub(crate) fn keep_port(transport: Transport, port: u32) -> Option<UnixDatagram> {
+    bind_abstract(&format!("weft-{}-port-{port}", transport.lower()))
 }
 
 /// An abstract name is known to the whole machine, needs no file, and goes with its process.
@@ -122,12 +179,16 @@ fn bind_abstract(name: &str) -> Option<UnixDatagram> {
     UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name).ok()?).ok()
 }
 
-fn blocks_of_others(base: &Base) -> anyhow::Result<Vec<(Block, String)>> {
+fn blocks_of_others(base: &Base, transport: Transport) -> anyhow::Result<Vec<(Block, String)>> {
     let mut blocks = Vec::new();
     for lab in base.labs()?.into_iter().chain(base.unfinished()?) {
         // One that is just being made or removed may have no record; then its ports are found busy, if at all.
         if let Ok(record) = LabRecord::load(&lab) {
-            let (first, count) = record.udp_ports;
+            let ports = match transport {
+                Transport::Udp => Some(record.udp_ports),
+                Transport::Tcp => record.metrics,
+            };
+            let Some((first, count)) = ports else { continue };
             blocks.push((Block::new(first.into(), count.into()), lab.name().to_owned()));
         }
     }

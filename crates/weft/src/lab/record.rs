@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 use weft_wire::{Guid, PortNum};
 
 use super::folder::{self, LabFolder, Place};
+use super::launch::{PM, SM};
 use crate::cli::SmpRouting;
 use crate::ibsim_process::Listen;
+use crate::manager::loopback;
 
 /// `lab.json`
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -21,6 +23,12 @@ pub(crate) struct LabRecord {
     pub(crate) agents: Vec<AgentRecord>,
     /// Where the subnet manager sits; `None` with `--no-sm`.
     pub(crate) sm: Option<SmPlace>,
+    /// Where the performance manager sits, if there is one.
+    #[serde(default)]
+    pub(crate) pm: Option<PmPlace>,
+    /// The first of the TCP ports that serve metrics, and how many there are.
+    #[serde(default)]
+    pub(crate) metrics: Option<(u16, u16)>,
     /// Where programs under ibsim's library find the laboratory, if they do.
     #[serde(default)]
     pub(crate) ibsim: Option<Listen>,
@@ -67,6 +75,21 @@ pub(crate) struct SmPlace {
     pub(crate) smp_routing: SmpRouting,
 }
 
+/// The port that the performance manager is attached to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct PmPlace {
+    /// The agent.
+    pub(crate) agent: String,
+    /// The node.
+    pub(crate) node: Guid,
+    /// The port.
+    pub(crate) port: PortNum,
+}
+
+/// TCP ports that the managers have before the agents: the subnet manager's and the performance manager's, also where
+/// there is none, so that what one is does not hang on the other.
+pub(crate) const MANAGER_PORTS: u16 = 2;
+
 impl LabRecord {
     /// Reads it.
     pub(crate) fn load(lab: &LabFolder) -> anyhow::Result<Self> {
@@ -78,6 +101,20 @@ impl LabRecord {
     /// Writes it.
     pub(crate) fn store(&self, lab: &LabFolder) -> anyhow::Result<()> {
         folder::replace(&lab.place(Place::Record), &serde_json::to_vec_pretty(self)?)
+    }
+
+    /// Where a process serves metrics, if it does.
+    pub(crate) fn metrics_of(&self, process: &str) -> Option<SocketAddr> {
+        let (first, _) = self.metrics?;
+        let place = match process {
+            SM => 0,
+            PM => 1,
+            _ => {
+                let agent = self.agents.iter().position(|agent| agent.name == process)?;
+                u16::try_from(agent).ok()?.checked_add(MANAGER_PORTS)?
+            }
+        };
+        Some(loopback(first.checked_add(place)?))
     }
 
     /// The agent that runs a node, and the node.

@@ -14,12 +14,12 @@ mod process;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use weft_machine::Machine;
+use weft_machine::{Machine, Time};
 use weft_metrics::Page;
 use weft_wire::{AddressedMad, Guid, PortNum, Registration};
 
@@ -80,6 +80,8 @@ pub(crate) enum News {
     },
     /// The operator sent SIGHUP.
     Hangup,
+    /// It is to stop.
+    Stop,
 }
 
 /// What a manager does at the end of a turn.
@@ -95,6 +97,10 @@ pub(crate) struct TurnEnd {
 pub(crate) trait Manager {
     /// Its name among the processes.
     const NAME: &'static str;
+    /// Whether it is of no use without its registrations. A port has one program for each.
+    const NEEDS_REGISTRATIONS: bool;
+    /// How long it has to bring what it began to an end when it is told to stop ([`News::Stop`]).
+    const STOP_PATIENCE: Duration;
     /// The machine.
     type Machine: Machine;
     /// What it is to show to scrapers.
@@ -115,9 +121,9 @@ pub(crate) trait Manager {
         launcher: &mut LauncherLine,
     ) -> Option<AddressedMad>;
     /// Writes down what is new.
-    fn end_turn(&mut self, launcher: &mut LauncherLine) -> TurnEnd;
+    fn end_turn(&mut self, now: Time, launcher: &mut LauncherLine) -> TurnEnd;
     /// What scrapers are shown now.
-    fn figures(&self) -> Self::Figures;
+    fn figures(&self, now: Time) -> Self::Figures;
     /// How it is shown to them.
     fn render(figures: &Self::Figures) -> Page;
 }

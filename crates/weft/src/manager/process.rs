@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use weft_machine::{Machine, Time};
 use weft_metrics::{Desk, open_desk};
+use weft_umad::ClientError;
 use weft_umad::launch::ToLauncher;
 use weft_umad::lock::ProcessLock;
 
@@ -69,6 +70,8 @@ struct Loop<M: Manager> {
     back_off: Duration,
     attach_at: Instant,
     wake_at: Option<Instant>,
+    /// Told to stop, and to have done so by then.
+    stop_by: Option<Instant>,
     eagerness: Eagerness,
     /// The last thing that happened was an answer.
     conversing: bool,
@@ -94,6 +97,7 @@ impl<M: Manager> Loop<M> {
             back_off: BACK_OFF.start,
             attach_at: now,
             wake_at: None,
+            stop_by: None,
             eagerness: Eagerness::default(),
             conversing: false,
         }
@@ -105,16 +109,19 @@ impl<M: Manager> Loop<M> {
                 self.attach();
             }
             self.drain();
-            let end = self.manager.end_turn(&mut self.process.launcher);
-            if end.done {
+            let now = self.now();
+            let end = self.manager.end_turn(now, &mut self.process.launcher);
+            let is_time_up = self.stop_by.is_some_and(|at| at <= Instant::now() || self.client.is_none());
+            if end.done || is_time_up {
                 return Ok(());
             }
-            self.wake_at = end.wake_at;
+            self.wake_at = end.wake_at.into_iter().chain(self.stop_by).min();
             let ready = self.wait()?;
             self.conversing = ready.client;
-            if ready.stop {
+            if ready.stop && self.process.stop.arrived() {
                 tracing::info!("stopping");
-                return Ok(());
+                self.stop_by.get_or_insert(Instant::now() + M::STOP_PATIENCE);
+                self.tell(News::Stop);
             }
             if ready.hangup && self.process.hangup.arrived() {
                 self.tell(News::Hangup);
@@ -133,7 +140,7 @@ impl<M: Manager> Loop<M> {
             }
             if ready.desk
                 && let Some(desk) = &mut self.process.desk
-                && !desk.answer(|| self.manager.figures())
+                && !desk.answer(|| self.manager.figures(now))
             {
                 tracing::error!("the thread that serves metrics has ended");
                 self.process.desk = None;
@@ -147,18 +154,20 @@ impl<M: Manager> Loop<M> {
 
     fn tell(&mut self, news: News) {
         let now = self.now();
+        if !matches!(news, News::Mad(_)) {
+            self.manager.note(&news);
+        }
         if let Some(input) = M::input(news) {
             self.manager.machine().handle_input(now, input);
         }
     }
 
     fn attach(&mut self) {
-        match Attachment::open(&self.process.seat.attach, M::registrations()) {
+        match self.open() {
             Ok((client, news)) => {
                 tracing::info!(?news, "attached");
                 self.client = Some(client);
                 self.back_off = BACK_OFF.start;
-                self.manager.note(&news);
                 self.tell(news);
             }
             Err(error) => {
@@ -171,11 +180,25 @@ impl<M: Manager> Loop<M> {
         }
     }
 
+    fn open(&self) -> anyhow::Result<(Attachment, News)> {
+        let place = &self.process.seat.attach;
+        let opened = Attachment::open(place, M::registrations());
+        let refused = |error: &anyhow::Error| {
+            error.downcast_ref().is_some_and(|error| matches!(error, ClientError::Refused { .. }))
+        };
+        match opened {
+            Err(error) if !M::NEEDS_REGISTRATIONS && refused(&error) => {
+                tracing::info!(error = format!("{error:#}"), "attaching without registrations");
+                Attachment::open(place, Vec::new())
+            }
+            opened => opened,
+        }
+    }
+
     fn detach(&mut self, error: &anyhow::Error) {
         tracing::warn!(error = format!("{error:#}"), "the attachment is gone");
         self.client = None;
         self.attach_at = Instant::now();
-        self.manager.note(&News::Detached);
         self.tell(News::Detached);
     }
 

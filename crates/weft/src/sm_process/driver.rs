@@ -37,6 +37,8 @@ pub(super) struct Driver {
 
 impl Manager for Driver {
     const NAME: &'static str = SM;
+    const NEEDS_REGISTRATIONS: bool = true;
+    const STOP_PATIENCE: Duration = Duration::ZERO;
     type Machine = SubnetManager;
     type Figures = SmFigures;
 
@@ -66,6 +68,7 @@ impl Manager for Driver {
             News::Mad(mad) => Input::Receive(mad),
             News::PortChanged { up } => Input::PortChanged { up },
             News::Hangup => Input::Resweep { heavy: true },
+            News::Stop => return None,
         })
     }
 
@@ -82,7 +85,7 @@ impl Manager for Driver {
         None
     }
 
-    fn end_turn(&mut self, launcher: &mut LauncherLine) -> TurnEnd {
+    fn end_turn(&mut self, _now: Time, launcher: &mut LauncherLine) -> TurnEnd {
         self.write_down();
         if self.reported.elapsed() >= REPORT_INTERVAL {
             self.reported = Instant::now();
@@ -91,7 +94,7 @@ impl Manager for Driver {
         TurnEnd { done: self.done, wake_at: None }
     }
 
-    fn figures(&self) -> SmFigures {
+    fn figures(&self, _now: Time) -> SmFigures {
         SmFigures {
             status: self.status.clone(),
             counted: self.counted.clone(),

@@ -61,10 +61,8 @@ impl SmConfig {
             guid2lid: args.guid2lid.clone(),
             announce: true,
             once: args.once,
-            options: weft_sm::Options {
-                qos: args.sm.qos.unwrap_or(false),
-                ..crate::lab::plan::sm_options(&args.sm, None)?
-            },
+            // As OpenSM does.
+            options: crate::sm_options::sm_options(&args.sm, None, false)?,
         })
     }
 }

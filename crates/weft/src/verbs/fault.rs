@@ -10,7 +10,7 @@ use weft_umad::{Client, ClientError, ControlReply, ControlRequest};
 use super::Lab;
 use crate::cli::FaultVerb;
 use crate::failure::Failure;
-use crate::lab::launch::{IBSIM, SM};
+use crate::lab::launch::{IBSIM, PM, SM};
 use crate::lab::process::Holder;
 use crate::lab::{LabFolder, Place, restart, teardown};
 
@@ -49,6 +49,15 @@ impl Target {
             let (lock, config) = (folder.place(Place::SmLock), folder.place(Place::SmConfig));
             return Ok(Self { name: SM.into(), verb: "sm", lock, config, devices: Vec::new() });
         }
+        if name == PM {
+            if lab.record.pm.is_none() {
+                return Err(Failure::new("this laboratory has no performance manager")
+                    .hint("start it with `weft up --pm`")
+                    .into());
+            }
+            let (lock, config) = (folder.place(Place::PmLock), folder.place(Place::PmConfig));
+            return Ok(Self { name: PM.into(), verb: PM, lock, config, devices: Vec::new() });
+        }
         if name == IBSIM && lab.record.ibsim.is_some() {
             let (lock, config) = (folder.place(Place::IbsimLock), folder.place(Place::IbsimConfig));
             return Ok(Self { name: IBSIM.into(), verb: IBSIM, lock, config, devices: Vec::new() });
@@ -68,6 +77,7 @@ impl Target {
 
     fn what(&self) -> String {
         match self.devices.as_slice() {
+            [] if self.name == PM => "the performance manager".to_owned(),
             [] if self.name == IBSIM => "the server for ibsim's programs".to_owned(),
             [] => "the subnet manager".to_owned(),
             [device] => format!("`{device}` ({})", self.name),
@@ -76,6 +86,16 @@ impl Target {
             }
         }
     }
+}
+
+/// Kills the process of a node or a manager.
+pub(super) fn kill_named(lab: &Lab, name: &str) -> anyhow::Result<()> {
+    kill(lab, &Target::find(lab, name)?)
+}
+
+/// Starts it afresh.
+pub(super) fn start_named(lab: &Lab, name: &str) -> anyhow::Result<()> {
+    start_again(lab, &Target::find(lab, name)?)
 }
 
 fn kill(lab: &Lab, target: &Target) -> anyhow::Result<()> {

@@ -7,12 +7,15 @@ mod down;
 mod events;
 mod fault;
 mod links;
+mod metrics;
 mod ps;
 mod routes;
+mod run;
 mod shell;
 mod sim;
 mod status;
 mod sysfs;
+mod top;
 mod topo;
 mod trace;
 mod up;
@@ -24,10 +27,11 @@ use clap::CommandFactory;
 use weft_topology::PortRef;
 use weft_wire::PortNum;
 
-use crate::cli::{BenchVerb, Cli, ProcessArgs, SmProcessArgs, Verb};
+use crate::cli::{BenchVerb, Cli, MeteredProcessArgs, ProcessArgs, SmProcessArgs, Verb};
 use crate::failure::Failure;
 use crate::lab::{Base, LabFolder};
 use crate::output;
+use crate::pm_process::{self, PmConfig};
 use crate::sm_process::{self, SmConfig};
 
 /// Does what the command line says.
@@ -38,6 +42,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Down(args) => down::run(cli.lab.as_deref(), &args)?,
         Verb::Ps(args) => ps::run(&lab()?, args.json)?,
         Verb::Status(args) => status::run(&lab()?, args.json)?,
+        Verb::Top(args) => top::run(&lab()?, &args)?,
+        Verb::Metrics(args) => metrics::run(&lab()?, &args)?,
         Verb::Links(args) => links::run(&lab()?, args.json)?,
         Verb::Trace(args) => trace::run(&lab()?, &args)?,
         Verb::Check(args) => return check::run(&lab()?, &args),
@@ -46,6 +52,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Shell(args) => shell::run(&lab()?, &args)?,
         Verb::Sysfs(args) => sysfs::run(&lab()?, &args)?,
         Verb::Fault(verb) => fault::run(&lab()?, &verb)?,
+        Verb::Run(args) => return run::run(&args),
         Verb::Topo(verb) => return topo::run(&verb),
         Verb::Routes(verb) => return routes::run(&verb),
         Verb::Bench(BenchVerb::Smp(args)) => return bench::smp(&lab()?, &args),
@@ -58,6 +65,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Verb::Agent(args) => agent(&args)?,
         Verb::Sm(args) => sm(&args)?,
+        Verb::Pm(args) => pm(&args)?,
         Verb::Ibsim(args) => ibsim(&args)?,
         Verb::BenchEcho => bench::echo()?,
     }
@@ -65,9 +73,17 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 }
 
 /// Runs one agent.
-pub(crate) fn agent(args: &ProcessArgs) -> anyhow::Result<()> {
-    detach(args.detached);
-    crate::lab::plan::run_agent(&args.config, args.launch.clone())
+pub(crate) fn agent(args: &MeteredProcessArgs) -> anyhow::Result<()> {
+    let process = &args.process;
+    detach(process.detached);
+    crate::lab::plan::run_agent(&process.config, process.launch.clone(), args.metrics_port)
+}
+
+/// Runs the performance manager.
+pub(crate) fn pm(args: &MeteredProcessArgs) -> anyhow::Result<()> {
+    let process = &args.process;
+    detach(process.detached);
+    pm_process::run(PmConfig::load(&process.config, process.launch.clone(), args.metrics_port)?)
 }
 
 /// Runs the subnet manager.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use weft_umad::{AgentStatus, Client, ControlReply, ControlRequest, lock};
 
 use super::Lab;
-use crate::lab::launch::{IBSIM, SM};
+use crate::lab::launch::{IBSIM, PM, SM};
 use crate::lab::{LabFolder, Place};
 use crate::output::{Table, print, print_json};
 
@@ -22,6 +22,8 @@ struct Process {
     state: &'static str,
     kind: &'static str,
     address: Option<std::net::SocketAddr>,
+    /// Where it serves `/metrics`.
+    metrics: Option<std::net::SocketAddr>,
     devices: Vec<Device>,
     /// What the agent counted, if it answers.
     counts: Option<BTreeMap<String, u64>>,
@@ -39,12 +41,16 @@ struct Device {
 pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let lab = Lab::load(folder)?;
     let mut processes = Vec::new();
-    let managers =
-        [(lab.record.sm.is_some(), Place::SmLock, SM), (lab.record.ibsim.is_some(), Place::IbsimLock, IBSIM)];
+    let managers = [
+        (lab.record.sm.is_some(), Place::SmLock, SM),
+        (lab.record.pm.is_some(), Place::PmLock, PM),
+        (lab.record.ibsim.is_some(), Place::IbsimLock, IBSIM),
+    ];
     for (_, lock, kind) in managers.into_iter().filter(|(started, ..)| *started) {
         let pid = holder(&folder.place(lock))?;
         let (process, address, devices, counts) = (kind.to_owned(), None, Vec::new(), None);
-        processes.push(Process { process, pid, state: state(pid), kind, address, devices, counts });
+        let (state, metrics) = (state(pid), lab.record.metrics_of(kind));
+        processes.push(Process { process, pid, state, kind, address, metrics, devices, counts });
     }
     for agent in &lab.record.agents {
         let pid = holder(&folder.agent_lock(&agent.name))?;
@@ -67,7 +73,8 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
         };
         let (process, address) = (agent.name.clone(), Some(agent.address));
         let counts = status.map(|status| status.counts);
-        processes.push(Process { process, pid, state: state(pid), kind, address, devices, counts });
+        let (state, metrics) = (state(pid), lab.record.metrics_of(&process));
+        processes.push(Process { process, pid, state, kind, address, metrics, devices, counts });
     }
     if json {
         return print_json(&processes);

@@ -10,8 +10,8 @@ use weft_topology::{Fabric, PortRef};
 use super::find;
 use crate::cli::SimArgs;
 use crate::failure::Failure;
-use crate::lab::plan;
 use crate::output::{Table, print, print_json};
+use crate::sm_options::sm_options;
 use crate::topology_file;
 
 #[derive(Serialize)]
@@ -29,7 +29,7 @@ pub(super) fn run(args: &SimArgs) -> anyhow::Result<()> {
             smp_processing: Time::from_micros(args.smp_processing_us),
             ..DeviceOptions::default()
         },
-        sm: plan::sm_options(&args.sm, Some(&fabric))?,
+        sm: sm_options(&args.sm, Some(&fabric), true)?,
         sm_port: args.sm.sm_at.as_deref().map(|name| sm_port(&fabric, name)).transpose()?,
         link_delay: Time::from_micros(args.link_delay_us),
         link_jitter: Time::from_micros(args.link_jitter_us),

@@ -28,7 +28,8 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
     if let (Some(path), true) = (&args.guid2lid, sm_at.is_some()) {
         sm_process::load_guid2lid(path)?; // The manager reads it again, but by then everything has started.
     }
-    let wanted = Wanted::by_up(&fabric, sm_at, args)?;
+    let pm_at = if args.pm.pm { Some(pm_place(&fabric, sm_at, args)?) } else { None };
+    let wanted = Wanted::by_up(&fabric, (sm_at, pm_at), args)?;
     let goal = goal(&fabric, sm_at.map(|place| place.node), Duration::from_secs(args.patience));
     start::with(name.unwrap_or(DEFAULT_NAME), &wanted, goal, begun, |mut launcher| {
         summarise_and_stay(&mut launcher, &fabric, sm_at.map(|place| place.node), args)?;
@@ -60,16 +61,35 @@ fn summarise_and_stay(
 /// Where the subnet manager sits.
 fn sm_place(fabric: &Fabric, args: &UpArgs) -> anyhow::Result<PortRef> {
     if let Some(name) = &args.sm.sm_at {
-        let index = super::find(fabric, name)?;
-        let node = fabric.node(index);
-        let port = node.attach_port().ok_or_else(|| {
-            Failure::bad_input(format!("`{}` has no cable", node.description))
-                .hint("choose another node with --sm-at")
-        })?;
-        return Ok(PortRef::new(index, port));
+        return named_place(fabric, name, "--sm-at");
     }
     let place = fabric.attach_place();
     place.with_context(|| format!("{} has no node for a subnet manager", args.file.display()))
+}
+
+/// Where the performance manager sits: on an HCA of its own if there is one with a way to the subnet manager.
+fn pm_place(fabric: &Fabric, sm_at: Option<PortRef>, args: &UpArgs) -> anyhow::Result<PortRef> {
+    if let Some(name) = &args.pm.pm_at {
+        return named_place(fabric, name, "--pm-at");
+    }
+    let pieces = fabric.components();
+    let together = |node: NodeIndex| {
+        sm_at.is_none_or(|sm| node != sm.node && pieces.get(node.index()) == pieces.get(sm.node.index()))
+    };
+    let mut hosts = fabric.hosts().filter(|(index, _)| together(*index));
+    let own = hosts.find_map(|(index, node)| Some(PortRef::new(index, node.attach_port()?)));
+    let place = own.or(sm_at).or_else(|| fabric.attach_place());
+    place.with_context(|| format!("{} has no node for a performance manager", args.file.display()))
+}
+
+fn named_place(fabric: &Fabric, name: &str, option: &str) -> anyhow::Result<PortRef> {
+    let index = super::find(fabric, name)?;
+    let node = fabric.node(index);
+    let port = node.attach_port().ok_or_else(|| {
+        Failure::bad_input(format!("`{}` has no cable", node.description))
+            .hint(format!("choose another node with {option}"))
+    })?;
+    Ok(PortRef::new(index, port))
 }
 
 #[derive(Serialize)]

@@ -1,0 +1,184 @@
+//! What the agent shows to Prometheus: itself, its links and its devices, read when somebody asks.
+//!
+//! Counters of ports are not here: the performance manager reads them through MADs, as it would those of a real fabric.
+
+use std::rc::Rc;
+
+use tokio::net::TcpListener;
+use weft_device::{DropReason, Snapshot, Statistics};
+use weft_link::{Links, Stats as LinkStats};
+use weft_metrics::{NoAnswer, Page};
+
+use crate::agent::Agent;
+use crate::core::Core;
+
+/// Serves `/metrics` until dropped.
+pub(crate) async fn serve(agent: Rc<Agent>, listener: TcpListener) {
+    let gather = move || {
+        let page = agent.with_core(|core| core.metrics());
+        std::future::ready(Ok::<_, NoAnswer>(page))
+    };
+    weft_metrics::serve(listener, gather).await;
+}
+
+impl Core {
+    /// All that there is to show.
+    pub(crate) fn metrics(&self) -> Page {
+        let mut page = Page::of("agent", env!("CARGO_PKG_VERSION"));
+        self.add_own(&mut page);
+        self.add_links(&mut page);
+        let snapshots: Vec<(u32, Snapshot)> = self
+            .by_guid
+            .values()
+            .map(|device| (self.program_count(*device) as u32, self.devices[*device].machine.snapshot()))
+            .collect();
+        add_devices(&mut page, &snapshots);
+        add_ports(&mut page, &snapshots);
+        page
+    }
+
+    fn add_own(&self, page: &mut Page) {
+        let mut events = page.counter("weft_agent_events_total", "What happened to the agent, by event");
+        for (event, count) in self.counts() {
+            events.count(&[("event", &event)], count);
+        }
+        let help =
+            "How late machines got what they wanted at a moment; a stall counts for each millisecond of it";
+        let buckets = self.lateness.coarse().map(|(bound, count)| (bound.as_secs_f64(), count));
+        let (count, sum) = (self.lateness.count(), self.lateness.sum().as_secs_f64());
+        page.histogram("weft_agent_wake_up_lateness_seconds", help).spread(&[], buckets, count, sum);
+        let (up, total) = self.link_counts();
+        for (name, help, value) in [
+            ("weft_agent_devices", "Devices that the agent runs", self.devices.len()),
+            ("weft_agent_links_up", "Ends of cables here that have a link", up),
+            ("weft_agent_cable_ends", "Ends of cables here", total),
+        ] {
+            page.gauge(name, help).count(&[], value as u64);
+        }
+    }
+
+    /// The cables to other agents, by the port that they are in here.
+    fn add_links(&self, page: &mut Page) {
+        let links: Vec<(String, String, LinkStats)> = self
+            .links
+            .iter()
+            .flat_map(Links::cables)
+            .filter_map(|(link, _)| {
+                let place = self.wiring.link_place(link)?;
+                let guid = self.devices.get(place.device)?.who.guid;
+                let stats = self.links.as_ref()?.stats(link);
+                Some((guid.to_string(), place.port.to_string(), stats))
+            })
+            .collect();
+        for (name, help, read) in LINK_COUNTERS {
+            let mut family = page.counter(name, help);
+            for (guid, port, stats) in &links {
+                family.count(&[("guid", guid), ("port", port)], read(stats));
+            }
+        }
+    }
+}
+
+/// A counter's name, what it means, and where it is found.
+type Shown<T> = (&'static str, &'static str, fn(&T) -> u64);
+
+const LINK_COUNTERS: &[Shown<LinkStats>] = &[
+    ("weft_agent_link_sent_packets_total", "Packets given to the cable", |stats| stats.sent_packets),
+    ("weft_agent_link_received_packets_total", "Packets taken from the cable", |stats| {
+        stats.received_packets
+    }),
+    ("weft_agent_link_dropped_packets_total", "Packets that the cable did not take", |stats| {
+        stats.dropped_packets
+    }),
+    ("weft_agent_link_sent_credits_total", "Flow control packets given to the cable", |stats| {
+        stats.sent_credits
+    }),
+    ("weft_agent_link_received_credits_total", "Flow control packets taken from the cable", |stats| {
+        stats.received_credits
+    }),
+    ("weft_agent_link_overflows_total", "Times a lane was full; each took the link down", |stats| {
+        stats.overflows
+    }),
+    (
+        "weft_agent_link_overruns_total",
+        "Times the peer sent more than its credit; each took the link down",
+        |stats| stats.overruns,
+    ),
+    (
+        "weft_agent_link_malformed_frames_total",
+        "Frames that were not what they claimed; each closed the link",
+        |stats| stats.malformed_frames,
+    ),
+    (
+        "weft_agent_link_refused_peers_total",
+        "Peers refused on this cable, and times a peer refused us",
+        |stats| stats.refused,
+    ),
+    ("weft_agent_link_dials_total", "Attempts to dial", |stats| stats.dials),
+    ("weft_agent_link_ups_total", "Times the link came up", |stats| stats.ups),
+    ("weft_agent_link_downs_total", "Times the link went down", |stats| stats.downs),
+];
+
+const DEVICE_COUNTERS: &[Shown<Statistics>] = &[
+    ("weft_agent_lft_blocks_written_total", "Blocks of the linear forwarding table written", |stats| {
+        stats.lft_writes
+    }),
+    ("weft_agent_mft_blocks_written_total", "Blocks of the multicast forwarding table written", |stats| {
+        stats.mft_writes
+    }),
+    ("weft_agent_lid_changes_total", "LIDs changed", |stats| stats.lid_changes),
+    ("weft_agent_smps_answered_total", "Requests that the SMA answered", |stats| stats.smps_answered),
+    ("weft_agent_smp_sets_total", "Requests that the SMA answered which were Sets", |stats| stats.smp_sets),
+    ("weft_agent_directed_hops_total", "Directed-route SMPs passed on", |stats| stats.directed_hops),
+    ("weft_agent_forwarded_packets_total", "Packets forwarded by the table", |stats| stats.forwarded),
+    ("weft_agent_gmps_answered_total", "Requests on queue pair 1 that the device answered", |stats| {
+        stats.gmps_answered
+    }),
+    ("weft_agent_traps_sent_total", "Traps sent, repetitions included", |stats| stats.traps_sent),
+];
+
+fn add_devices(page: &mut Page, snapshots: &[(u32, Snapshot)]) {
+    let mut info = page.gauge("weft_agent_device_info", "The devices that the agent runs");
+    for (_, snapshot) in snapshots {
+        let kind = format!("{:?}", snapshot.kind).to_lowercase();
+        let labels = [
+            ("guid", snapshot.guid.to_string()),
+            ("kind", kind),
+            ("description", snapshot.description.clone()),
+        ];
+        info.count(&labels.each_ref().map(|(name, value)| (*name, value.as_str())), 1);
+    }
+    let mut programs = page.gauge("weft_agent_programs", "Programs attached to the device");
+    for (count, snapshot) in snapshots {
+        programs.count(&[("guid", &snapshot.guid.to_string())], (*count).into());
+    }
+    for (name, help, read) in DEVICE_COUNTERS {
+        let mut family = page.counter(name, help);
+        for (_, snapshot) in snapshots {
+            family.count(&[("guid", &snapshot.guid.to_string())], read(&snapshot.statistics));
+        }
+    }
+    let mut drops =
+        page.counter("weft_agent_dropped_packets_total", "Packets that the device dropped, by reason");
+    for (_, snapshot) in snapshots {
+        for reason in DropReason::ALL.iter().copied() {
+            let labels = [("guid", snapshot.guid.to_string()), ("reason", reason.to_string())];
+            let count = snapshot.statistics.dropped(reason);
+            drops.count(&labels.each_ref().map(|(name, value)| (*name, value.as_str())), count);
+        }
+    }
+}
+
+fn add_ports(page: &mut Page, snapshots: &[(u32, Snapshot)]) {
+    let help = "Logical state of the port: 1 Down, 2 Initialize, 3 Armed, 4 Active";
+    let mut states = page.gauge("weft_agent_port_state", help);
+    for (_, snapshot) in snapshots {
+        for port in snapshot.ports.iter().filter(|port| port.port.0 != 0) {
+            let labels = [("guid", snapshot.guid.to_string()), ("port", port.port.to_string())];
+            states.count(
+                &labels.each_ref().map(|(name, value)| (*name, value.as_str())),
+                port.state.code().into(),
+            );
+        }
+    }
+}

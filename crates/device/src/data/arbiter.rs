@@ -1,0 +1,105 @@
+//! Which lane a port sends from next: the high and the low table, their weights, and the limit of high priority
+//! (IBA 7.6.9).
+
+use weft_wire::VlArbitrationTable;
+
+/// Blocks of 64 bytes in the 4096 bytes that a limit of one stands for.
+const LIMIT_BLOCKS: u32 = 64;
+/// The limit that is none.
+const UNLIMITED: u8 = 255;
+
+/// A port's tables as the next choice needs them.
+#[derive(Debug)]
+pub(crate) struct Arbiter {
+    high: Turns,
+    low: Turns,
+    limit: u32,
+    /// Blocks sent from the high table since a packet of the low one had its turn.
+    high_sent: u32,
+}
+
+/// One table, its entries in turn.
+#[derive(Debug, Default)]
+struct Turns {
+    /// Lane and weight, in blocks.
+    entries: Vec<(u8, u8)>,
+    /// The lanes in it.
+    lanes: u16,
+    /// Whose turn it is, and what is left of its weight.
+    at: usize,
+    left: u8,
+}
+
+impl Turns {
+    fn new(entries: Vec<(u8, u8)>) -> Self {
+        let lanes = entries.iter().fold(0, |lanes, &(lane, _)| lanes | 1 << lane);
+        Self { entries, lanes, at: 0, left: 0 }
+    }
+
+    /// The lane whose turn it is, of those in `ready`, at least one of which is in the table.
+    #[inline]
+    fn pick(&mut self, ready: u16) -> u8 {
+        let count = self.entries.len();
+        if self.left > 0 && ready >> self.entries[self.at].0 & 1 != 0 {
+            return self.entries[self.at].0;
+        }
+        for _ in 0..count {
+            self.at += 1;
+            if self.at >= count {
+                self.at = 0;
+            }
+            let (lane, weight) = self.entries[self.at];
+            if ready >> lane & 1 != 0 {
+                self.left = weight;
+                return lane;
+            }
+        }
+        debug_assert!(false, "a lane of the table is ready");
+        ready.trailing_zeros() as u8
+    }
+}
+
+impl Arbiter {
+    /// From a port's four half tables, its limit, and the number of its lanes. An entry without weight is skipped. A
+    /// lane in neither table is one that nobody has said anything of, as all are before the tables are written: it takes
+    /// its turn at the end of the low table, one packet at a time, so that none waits for ever.
+    pub(crate) fn new(tables: &[VlArbitrationTable; 4], limit: u8, lanes: u8) -> Self {
+        let entries = |halves: &[VlArbitrationTable]| -> Vec<(u8, u8)> {
+            let all = halves.iter().flat_map(|half| half.entries);
+            all.filter(|e| e.weight > 0 && e.vl.0 < lanes).map(|e| (e.vl.0, e.weight)).collect()
+        };
+        let high = Turns::new(entries(&tables[2..]));
+        let mut low = entries(&tables[..2]);
+        let told = low.iter().fold(high.lanes, |lanes, &(lane, _)| lanes | 1 << lane);
+        // All lanes that there can be: what came while there were more lanes leaves all the same.
+        low.extend((0..15).filter(|lane| told >> lane & 1 == 0).map(|lane| (lane, 1)));
+        let limit = if limit == UNLIMITED { u32::MAX } else { u32::from(limit) * LIMIT_BLOCKS };
+        Self { high, low: Turns::new(low), limit, high_sent: 0 }
+    }
+
+    /// Chooses among the lanes in `ready`, of which there is at least one, and says whether from the high table.
+    #[inline]
+    pub(crate) fn pick(&mut self, ready: u16) -> (u8, bool) {
+        if ready & self.high.lanes == 0 {
+            return (self.low.pick(ready), false);
+        }
+        // A limit of 0 is one packet.
+        let expired = self.high_sent > 0 && self.high_sent >= self.limit;
+        if expired && ready & self.low.lanes != 0 {
+            return (self.low.pick(ready), false);
+        }
+        (self.high.pick(ready), true)
+    }
+
+    /// What was picked is sent, and has so many blocks.
+    #[inline]
+    pub(crate) fn sent(&mut self, blocks: u8, high: bool) {
+        if high {
+            self.high.left = self.high.left.saturating_sub(blocks);
+            self.high_sent = self.high_sent.saturating_add(u32::from(blocks));
+        } else {
+            self.low.left = self.low.left.saturating_sub(blocks);
+            self.high_sent = 0;
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! What comes in over a cable on a data lane: checks, counters, the buffer, and where it is to leave.
+
+use weft_machine::Time;
+use weft_wire::{
+    DataPacket, Details, KeyDetails, Lid, PKey, Packet, PortNum, QpNum, ServiceLevel, SwitchKeyDetails,
+    VirtualLane, trap,
+};
+
+use super::buffer::{Body, Held, NIL, NO_QUEUE, blocks};
+use crate::counters::is_multicast;
+use crate::{Device, DropReason};
+
+/// What the checks and the forwarding look at, whatever the packet's form.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heading {
+    size: usize,
+    vl: VirtualLane,
+    service_level: ServiceLevel,
+    slid: Lid,
+    dlid: Lid,
+    /// None in a raw packet, like what follows.
+    p_key: Option<PKey>,
+    op_code: Option<u8>,
+    src_qp: QpNum,
+    dest_qp: QpNum,
+}
+
+impl From<&DataPacket> for Heading {
+    #[inline]
+    fn from(packet: &DataPacket) -> Self {
+        Self {
+            size: packet.size(),
+            vl: packet.vl,
+            service_level: packet.service_level,
+            slid: packet.slid,
+            dlid: packet.dlid,
+            p_key: Some(packet.p_key),
+            op_code: Some(packet.opcode),
+            src_qp: packet.src_qp,
+            dest_qp: packet.dest_qp,
+        }
+    }
+}
+
+impl From<&Packet> for Heading {
+    fn from(packet: &Packet) -> Self {
+        let (lrh, bth) = (packet.lrh(), packet.bth());
+        Self {
+            size: packet.bytes().len(),
+            vl: lrh.vl,
+            service_level: lrh.service_level,
+            slid: lrh.slid,
+            dlid: lrh.dlid,
+            p_key: bth.map(|bth| bth.p_key),
+            op_code: packet.op_code(),
+            src_qp: packet.deth().map(|deth| deth.src_qp).unwrap_or_default(),
+            dest_qp: bth.map(|bth| bth.dest_qp).unwrap_or_default(),
+        }
+    }
+}
+
+/// Where a packet leaves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    pub(super) output: u8,
+    pub(super) lane: u8,
+}
+
+impl Device {
+    /// A packet on a data lane has come in at a port that is up.
+    #[inline]
+    pub(crate) fn arrive(&mut self, at: Time, port: PortNum, body: Body, heading: &Heading) {
+        let number = usize::from(port.0);
+        let lane = heading.vl.0 & 0xf;
+        self.data.account[usize::from(lane)].received += 1;
+        let Some(input) = self.ports.get_mut(number) else { return };
+        if !input.state.is_up() {
+            self.data.account[usize::from(lane)].drop(DropReason::LinkDown);
+            return self.discard(port, DropReason::LinkDown);
+        }
+        let words = (heading.size - 2) as u32 / 4;
+        input.counters.received(words, is_multicast(heading.dlid));
+        input.by_lane.received(heading.op_code, heading.vl, words);
+        let (lanes, size_max) = (input.lanes, input.receive_size_max);
+        let taken = blocks(heading.size);
+        let has_buffer = lane < self.data.lanes;
+        let queue = if has_buffer { self.data.index(port.0, lane) as u16 } else { NO_QUEUE };
+        if has_buffer && !self.take_credit(port, queue, u16::from(taken)) {
+            return self.data.account[usize::from(lane)].drop(DropReason::BufferOverrun);
+        }
+        let refused = if lane >= lanes {
+            self.receive_error(port, DropReason::BadLane);
+            Some(DropReason::BadLane)
+        } else if heading.size > size_max {
+            self.receive_error(port, DropReason::LongerThanMtu);
+            Some(DropReason::LongerThanMtu)
+        } else if !self.receive_data_state(at, port) {
+            self.discard(port, DropReason::PortNotReady);
+            Some(DropReason::PortNotReady)
+        } else {
+            let arrived = Arrived { port, queue, blocks: taken };
+            self.take_in(at, arrived, body, heading).err()
+        };
+        if let Some(reason) = refused {
+            self.data.account[usize::from(lane)].drop(reason);
+            self.release(queue, u16::from(taken));
+        }
+    }
+
+    /// A packet that the port of arrival finds nothing wrong with: for this node, or on its way. What is refused has
+    /// been counted as what it is.
+    #[inline]
+    fn take_in(
+        &mut self,
+        at: Time,
+        arrived: Arrived,
+        body: Body,
+        heading: &Heading,
+    ) -> Result<(), DropReason> {
+        let Arrived { port, queue, blocks } = arrived;
+        let own = self.ports[usize::from(self.end_port(port).0)].has_lid(heading.dlid);
+        if !self.is_switch() {
+            return self.take_in_host(at, arrived, body, heading, own);
+        }
+        self.enforce(at, port, heading, true)?;
+        if own {
+            // Of data packets a switch's port 0 is no receiver.
+            let Body::Whole(packet) = body else {
+                self.discard(port, DropReason::NoReceiver);
+                return Err(DropReason::NoReceiver);
+            };
+            self.data.account[usize::from(heading.vl.0 & 0xf)].to_own += 1;
+            self.release(queue, u16::from(blocks));
+            self.receive_gmp(at, port, &packet);
+            return Ok(());
+        }
+        let way = self.route_data(port, heading)?;
+        self.enforce(at, PortNum(way.output), heading, false)?;
+        self.hold(at, queue, (queue, blocks), body, heading, way);
+        Ok(())
+    }
+
+    /// Puts a packet into a queue, on the lane that it leaves by. `home` counts its blocks.
+    #[inline]
+    pub(super) fn hold(
+        &mut self,
+        at: Time,
+        queue: u16,
+        (home, blocks): (u16, u8),
+        mut body: Body,
+        heading: &Heading,
+        way: Way,
+    ) {
+        let lane = VirtualLane(way.lane);
+        if heading.vl != lane {
+            let accounts = &mut self.data.account;
+            accounts[usize::from(heading.vl.0 & 0xf)].moved_out += 1;
+            accounts[usize::from(way.lane)].moved_in += 1;
+            match &mut body {
+                Body::Data(packet) => packet.vl = lane,
+                Body::Whole(packet) => packet.set_vl(lane),
+                Body::None => {}
+            }
+        }
+        let held = Held::new(body, at, heading.size as u16, home, (way.output, way.lane), blocks);
+        self.enqueue(at, usize::from(queue), held);
+    }
+
+    /// Where a switch sends a packet on. `input` is the port of arrival, 0 for what comes from within.
+    #[inline]
+    pub(super) fn route_data(&mut self, input: PortNum, heading: &Heading) -> Result<Way, DropReason> {
+        let Some(switch) = &self.switch else {
+            self.discard(input, DropReason::BadAddress);
+            return Err(DropReason::BadAddress);
+        };
+        let output = switch.lookup(heading.dlid);
+        let output = output.filter(|&port| port != PortNum::ZERO && usize::from(port.0) < self.ports.len());
+        let Some(output) = output else { return Err(self.relay_error(input, DropReason::NoRoute)) };
+        if output == input {
+            return Err(self.relay_error(input, DropReason::Loop));
+        }
+        let lane = self.sl_to_vl.lane(input, output, heading.service_level);
+        let departure = &self.ports[usize::from(output.0)];
+        if lane == VirtualLane::MANAGEMENT || lane.0 >= departure.lanes {
+            return Err(self.relay_error(input, DropReason::NoLane));
+        }
+        if let Some(reason) = self.refuses_departure(output, heading.size) {
+            return Err(reason);
+        }
+        Ok(Way { output: output.0, lane: lane.0 })
+    }
+
+    /// Why a port does not send a packet of this size. What is refused has been counted.
+    #[inline]
+    pub(super) fn refuses_departure(&mut self, output: PortNum, size: usize) -> Option<DropReason> {
+        let departure = &self.ports[usize::from(output.0)];
+        let reason = if !self.data.outs[usize::from(output.0)].active {
+            DropReason::OutputInactive
+        } else if size > departure.packet_size_max {
+            DropReason::TooLong
+        } else {
+            return None;
+        };
+        self.count_departure(output.0, reason);
+        self.discard(output, reason);
+        Some(reason)
+    }
+
+    /// A switch's port that enforces partitions lets only its own through, in the direction that is asked about
+    /// (IBA 10.9.4, 14.2.5.6).
+    #[inline]
+    fn enforce(
+        &mut self,
+        at: Time,
+        port: PortNum,
+        heading: &Heading,
+        inbound: bool,
+    ) -> Result<(), DropReason> {
+        let enforcing = &self.ports[usize::from(port.0)];
+        let on = if inbound {
+            enforcing.info.partition_enforcement_inbound
+        } else {
+            enforcing.info.partition_enforcement_outbound
+        };
+        let Some(p_key) = heading.p_key.filter(|_| on) else { return Ok(()) };
+        if enforcing.p_key_index(p_key).is_some() {
+            return Ok(());
+        }
+        let counters = &mut self.ports[usize::from(port.0)].counters;
+        let reason = if inbound {
+            counters.port_rcv_constraint_errors += 1;
+            DropReason::PartitionInbound
+        } else {
+            counters.port_xmit_constraint_errors += 1;
+            DropReason::PartitionOutbound
+        };
+        self.discard(port, reason);
+        // Whoever sends with wrong keys does not decide how many traps the manager gets.
+        if !self.traps.is_pending(PortNum::ZERO, trap::BAD_P_KEY_AT_SWITCH) {
+            let details = SwitchKeyDetails {
+                data_valid: SWITCH_KEY_VALID,
+                lid1: heading.slid,
+                lid2: heading.dlid,
+                p_key,
+                service_level: heading.service_level,
+                qp1: heading.src_qp,
+                qp2: heading.dest_qp,
+                switch_lid: self.ports[0].info.lid,
+                port_num: port,
+                ..SwitchKeyDetails::default()
+            };
+            self.raise_trap(at, PortNum::ZERO, &Details::SwitchKey(trap::BAD_P_KEY_AT_SWITCH, details));
+        }
+        Err(reason)
+    }
+
+    /// A packet came to an end port with a key that it does not have: counted, and the manager is told, of one until it
+    /// has heard.
+    pub(crate) fn key_violation(&mut self, at: Time, port: PortNum, heading: &KeyHeading, wrong: WrongKey) {
+        let Some(end) = self.ports.get_mut(usize::from(port.0)) else { return };
+        let (number, key) = match wrong {
+            WrongKey::PKey(key) => {
+                end.info.p_key_violations = end.info.p_key_violations.saturating_add(1);
+                (trap::BAD_P_KEY, u32::from(key.0))
+            }
+            WrongKey::QKey(key) => {
+                end.info.q_key_violations = end.info.q_key_violations.saturating_add(1);
+                (trap::BAD_Q_KEY, key.0)
+            }
+        };
+        let gid2 = weft_wire::Gid { prefix: end.info.gid_prefix, guid: end.guid };
+        if self.traps.is_pending(port, number) {
+            return;
+        }
+        let details = KeyDetails {
+            lid1: heading.slid,
+            lid2: heading.dlid,
+            key,
+            service_level: heading.service_level,
+            qp1: heading.src_qp,
+            qp2: heading.dest_qp,
+            gid2,
+            ..KeyDetails::default()
+        };
+        self.raise_trap(at, port, &Details::Key(number, details));
+    }
+
+    /// Drops everything that has come in at a port and has not left.
+    pub(super) fn empty_buffers(&mut self, at: Time, port: u8) {
+        for lane in 0..self.data.lanes {
+            let queue = self.data.index(port, lane) as u16;
+            let head = self.data.queues[usize::from(queue)].head;
+            if head != NIL && !self.data.host {
+                let held = self.data.pool.get(head);
+                let (output, lane) = (held.output, held.lane);
+                self.data.quit_line(at, queue, output, lane);
+            }
+            while let Some(place) = self.data.queues[usize::from(queue)].pop(&self.data.pool) {
+                self.data.no_longer_waits(place);
+                self.drop_held(place, DropReason::LinkLost, port);
+            }
+            // What is on its way out is counted nowhere any more.
+            for at in 0..self.data.outs.len() {
+                let sending = self.data.outs[at].sending;
+                if sending != NIL && self.data.pool.get(sending).queue == queue {
+                    self.data.pool.get_mut(sending).queue = NO_QUEUE;
+                }
+            }
+        }
+        self.stop_drain(port);
+    }
+}
+
+/// A packet that has just come in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrived {
+    pub(super) port: PortNum,
+    pub(super) queue: u16,
+    pub(super) blocks: u8,
+}
+
+/// Who sent a packet with a wrong key, and to whom.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyHeading {
+    pub(crate) slid: Lid,
+    pub(crate) dlid: Lid,
+    pub(crate) service_level: ServiceLevel,
+    pub(crate) src_qp: QpNum,
+    pub(crate) dest_qp: QpNum,
+}
+
+/// A wrong key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum WrongKey {
+    PKey(PKey),
+    QKey(weft_wire::QKey),
+}
+
+impl From<&Heading> for KeyHeading {
+    fn from(heading: &Heading) -> Self {
+        let &Heading { slid, dlid, service_level, src_qp, dest_qp, .. } = heading;
+        Self { slid, dlid, service_level, src_qp, dest_qp }
+    }
+}
+
+impl Heading {
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    pub(super) fn p_key(&self) -> Option<PKey> {
+        self.p_key
+    }
+
+    pub(super) fn vl(&self) -> VirtualLane {
+        self.vl
+    }
+}
+
+/// The fields of trap 259 that are known, in their order: both LIDs, key, service level, both queue pairs, but no GIDs.
+const SWITCH_KEY_VALID: u16 = 0b11_1111;

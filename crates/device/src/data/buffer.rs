@@ -1,0 +1,202 @@
+//! Packets that a device holds, and the queues that they wait in.
+//!
+//! All packets of a device lie in one pool, whose places are used again, so that a packet costs no allocation. A queue is
+//! a chain through the pool: one for each input port and lane, and in an HCA one more for each port and lane, with what
+//! the host sends.
+
+use weft_machine::Time;
+use weft_wire::{DataPacket, FlowControl, Packet, VirtualLane};
+
+/// No place in the pool, and no queue.
+pub(crate) const NIL: u32 = u32::MAX;
+pub(crate) const NO_QUEUE: u16 = u16::MAX;
+
+/// Counts of blocks are kept modulo this (IBA 7.9.4.2).
+const MODULUS: u16 = 4096;
+/// The most blocks that can be promised.
+pub(crate) const CREDIT_MAX: u16 = 2048;
+/// Bytes of a block.
+const BLOCK: usize = 64;
+
+/// The blocks that a packet takes, from LRH to VCRC.
+#[inline]
+pub(crate) fn blocks(size: usize) -> u8 {
+    size.div_ceil(BLOCK) as u8
+}
+
+/// `a - b` of counts modulo 4096.
+#[inline]
+pub(crate) fn difference(a: u16, b: u16) -> u16 {
+    a.wrapping_sub(b) % MODULUS
+}
+
+/// `a + b` of counts modulo 4096.
+#[inline]
+pub(crate) fn sum(a: u16, b: u16) -> u16 {
+    a.wrapping_add(b) % MODULUS
+}
+
+/// A packet on a data lane.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Body {
+    /// None: the place is free.
+    #[default]
+    None,
+    /// One whose body travels as its length.
+    Data(DataPacket),
+    /// One with all its bytes.
+    Whole(Packet),
+}
+
+/// A packet that is held, or a place for one.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) body: Body,
+    /// When it came in.
+    pub(crate) arrived: Time,
+    /// The one behind it.
+    next: u32,
+    /// From LRH to VCRC.
+    pub(crate) size: u16,
+    /// The queue that counts its blocks, or none any more.
+    pub(crate) queue: u16,
+    /// The port and the lane that it leaves by.
+    pub(crate) output: u8,
+    pub(crate) lane: u8,
+    pub(crate) blocks: u8,
+}
+
+impl Held {
+    /// A packet that has come in at `arrived`, leaves by `way` (port and lane), and whose blocks `queue` counts.
+    #[inline]
+    pub(crate) fn new(body: Body, arrived: Time, size: u16, queue: u16, way: (u8, u8), blocks: u8) -> Self {
+        Self { body, arrived, next: NIL, size, queue, output: way.0, lane: way.1, blocks }
+    }
+}
+
+/// Places for packets.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    places: Vec<Held>,
+    /// The first free place.
+    free: u32,
+}
+
+impl Pool {
+    pub(crate) fn new() -> Self {
+        Self { places: Vec::new(), free: NIL }
+    }
+
+    #[inline]
+    pub(crate) fn put(&mut self, held: Held) -> u32 {
+        let at = self.free;
+        if let Some(place) = self.places.get_mut(at as usize) {
+            self.free = place.next;
+            *place = held;
+            return at;
+        }
+        self.places.push(held);
+        (self.places.len() - 1) as u32
+    }
+
+    /// Takes the packet out; what else is known of it can be read until the place is used again.
+    #[inline]
+    pub(crate) fn take(&mut self, at: u32) -> Body {
+        let place = &mut self.places[at as usize];
+        place.next = self.free;
+        self.free = at;
+        std::mem::take(&mut place.body)
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, at: u32) -> &Held {
+        &self.places[at as usize]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, at: u32) -> &mut Held {
+        &mut self.places[at as usize]
+    }
+}
+
+/// One queue, and as much of the link's flow control as belongs to the receiver of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Queue {
+    pub(crate) head: u32,
+    tail: u32,
+    pub(crate) len: u32,
+    /// The queue behind this one among those that want the same output and lane.
+    pub(crate) next: u16,
+    /// Blocks that are taken, those of packets on their way out included.
+    pub(crate) occupied: u16,
+    /// Blocks received since the link began (ABR).
+    pub(crate) received: u16,
+    /// The limit that the peer was told last (FCCL).
+    pub(crate) told: u16,
+    /// Since when the head is the head.
+    pub(crate) head_since: Time,
+}
+
+impl Queue {
+    pub(crate) fn new() -> Self {
+        Self {
+            head: NIL,
+            tail: NIL,
+            len: 0,
+            next: NO_QUEUE,
+            occupied: 0,
+            received: 0,
+            told: 0,
+            head_since: Time::ZERO,
+        }
+    }
+
+    /// Puts a packet at the end; whether it is the head now.
+    #[inline]
+    pub(crate) fn push(&mut self, pool: &mut Pool, at: u32) -> bool {
+        self.len += 1;
+        if self.head == NIL {
+            (self.head, self.tail) = (at, at);
+            return true;
+        }
+        pool.get_mut(self.tail).next = at;
+        self.tail = at;
+        false
+    }
+
+    /// Takes the head off; it stays in the pool.
+    #[inline]
+    pub(crate) fn pop(&mut self, pool: &Pool) -> Option<u32> {
+        let at = self.head;
+        if at == NIL {
+            return None;
+        }
+        self.head = if at == self.tail { NIL } else { pool.get(at).next };
+        self.len -= 1;
+        Some(at)
+    }
+
+    /// The places of the packets in it.
+    pub(crate) fn places<'a>(&self, pool: &'a Pool) -> impl Iterator<Item = u32> + use<'a> {
+        let (mut next, mut left) = (self.head, self.len);
+        std::iter::from_fn(move || {
+            left = left.checked_sub(1)?;
+            let at = next;
+            next = pool.get(at).next;
+            Some(at)
+        })
+    }
+
+    /// How many blocks the peer may still send.
+    #[inline]
+    pub(crate) fn remaining(&self) -> u16 {
+        difference(self.told, self.received)
+    }
+
+    /// What the peer is told of a buffer of `size` blocks: no more than is free, and no more than the count can say.
+    pub(crate) fn tell(&mut self, size: u16, sent: u16, op: u8, lane: u8) -> FlowControl {
+        let free = size.saturating_sub(self.occupied).min(CREDIT_MAX);
+        self.told = sum(self.received, free);
+        FlowControl { op, fctbs: sent, vl: VirtualLane(lane), fccl: self.told }
+    }
+}

@@ -1,0 +1,139 @@
+//! Credits, in blocks of 64 bytes modulo 4096 (IBA 7.9.4).
+//!
+//! The receiver of a lane tells how many blocks may have been sent since the link began (FCCL). It tells it when the link
+//! comes up, when blocks become free while the peer may send less than half of the buffer, and in answer to a peer whose
+//! link begins: the two ends need not come up at the same moment, and what is told to an end that is not up yet is lost.
+//! Every telling has the sender's own count with it (FCTBS), by which the receiver puts its count right.
+
+use weft_machine::Time;
+use weft_wire::{FlowControl, PortNum};
+
+use super::buffer::{NO_QUEUE, Queue, blocks, difference, sum};
+use super::{CREDIT_MAX, DataPath};
+use crate::{Device, DropReason, Event, Output};
+
+/// What a flow control packet is sent as: while all is normal, and when a link begins.
+const OP_NORMAL: u8 = 0;
+pub(super) const OP_INIT: u8 = 1;
+
+impl Queue {
+    pub(super) fn reset_credit(&mut self) {
+        (self.occupied, self.received, self.told) = (0, 0, 0);
+    }
+}
+
+impl DataPath {
+    /// The port and the lane of a queue of what comes in.
+    #[inline]
+    pub(super) fn place_of(&self, queue: u16) -> (u8, u8) {
+        ((queue >> self.shift) as u8, (queue & ((1 << self.shift) - 1)) as u8)
+    }
+}
+
+impl Device {
+    /// Tells the peer of a buffer.
+    pub(super) fn tell_credit(&mut self, port: u8, lane: u8, op: u8) {
+        let data = &mut self.data;
+        let index = data.index(port, lane);
+        let sent = data.out_lanes[index].sent;
+        let flow_control = data.queues[index].tell(data.buffer, sent, op, lane);
+        self.ports[usize::from(port)].counters.port_xmit_flow_pkts += 1;
+        self.outputs.push_back(Output::Credit { port: PortNum(port), flow_control });
+    }
+
+    /// Tells the peer of a buffer if it may send but little.
+    #[inline]
+    fn tell_if_low(&mut self, queue: u16) {
+        let data = &self.data;
+        if data.queues[usize::from(queue)].remaining() < data.low {
+            let (port, lane) = data.place_of(queue);
+            if self.ports[usize::from(port)].state.is_up() {
+                self.tell_credit(port, lane, OP_NORMAL);
+            }
+        }
+    }
+
+    /// Blocks are free again.
+    #[inline]
+    pub(super) fn release(&mut self, queue: u16, blocks: u16) {
+        if queue == NO_QUEUE {
+            return;
+        }
+        let buffer = &mut self.data.queues[usize::from(queue)];
+        debug_assert!(buffer.occupied >= blocks, "what is freed was taken");
+        buffer.occupied -= blocks;
+        self.tell_if_low(queue);
+    }
+
+    /// A packet has come in on a lane that has a buffer. `false` when its sender had no credit for it.
+    #[inline]
+    pub(super) fn take_credit(&mut self, port: PortNum, queue: u16, blocks: u16) -> bool {
+        let size = self.data.buffer;
+        let buffer = &mut self.data.queues[usize::from(queue)];
+        if buffer.remaining() >= blocks {
+            buffer.received = sum(buffer.received, blocks);
+            buffer.occupied += blocks;
+            debug_assert!(buffer.occupied <= size, "a buffer is never over its size");
+            return true;
+        }
+        let (_, lane) = self.data.place_of(queue);
+        let counters = &mut self.ports[usize::from(port.0)].counters;
+        counters.port_rcv_errors += 1;
+        counters.port_buffer_overrun_errors += 1;
+        counters.excessive_buffer_overrun_errors += 1;
+        self.emit(Event::CreditOverrun { port, lane: weft_wire::VirtualLane(lane) });
+        self.discard(port, DropReason::BufferOverrun);
+        false
+    }
+
+    /// The other end of the cable tells of its buffer.
+    pub(crate) fn credit(&mut self, at: Time, port: PortNum, told: FlowControl) {
+        let there = port != PortNum::ZERO && usize::from(port.0) < self.ports.len();
+        let lane = told.vl.0;
+        if !there || !self.ports[usize::from(port.0)].state.is_up() {
+            return;
+        }
+        self.ports[usize::from(port.0)].counters.port_rcv_flow_pkts += 1;
+        if lane >= self.data.lanes {
+            return;
+        }
+        let index = self.data.index(port.0, lane);
+        let queue = &mut self.data.queues[index];
+        let lost = queue.received != told.fctbs;
+        queue.received = told.fctbs;
+        if told.op == OP_INIT {
+            self.tell_credit(port.0, lane, OP_NORMAL);
+        } else if lost {
+            self.count_update_error(port, lane);
+            self.tell_if_low(index as u16);
+        }
+        let out_lane = &mut self.data.out_lanes[index];
+        if difference(told.fccl, out_lane.sent) > CREDIT_MAX {
+            return self.count_update_error(port, lane);
+        }
+        out_lane.limit = told.fccl;
+        self.data.credit_changed(at, port.0, lane);
+    }
+
+    /// A packet that was counted as sent has not been sent: the peer's blocks are not taken.
+    pub(crate) fn data_not_sent(&mut self, port: PortNum, vl: weft_wire::VirtualLane, words: u32) {
+        if vl.0 >= self.data.lanes {
+            return;
+        }
+        let account = &mut self.data.account[usize::from(vl.0)];
+        account.transmitted -= 1;
+        account.drop(DropReason::TransmitDropped);
+        if !self.ports[usize::from(port.0)].state.is_up() {
+            return;
+        }
+        let index = self.data.index(port.0, vl.0);
+        let sent = &mut self.data.out_lanes[index].sent;
+        *sent = difference(*sent, u16::from(blocks(words as usize * 4 + 2)));
+        let at = self.data.now;
+        self.data.credit_changed(at, port.0, vl.0);
+    }
+
+    fn count_update_error(&mut self, port: PortNum, lane: u8) {
+        self.ports[usize::from(port.0)].by_lane.flow_ctl_update_errors[usize::from(lane)] += 1;
+    }
+}

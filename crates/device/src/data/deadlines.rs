@@ -1,0 +1,83 @@
+//! When each port next wants attention: a tournament tree, whose root is the earliest time.
+
+use weft_machine::Time;
+
+/// No time at all.
+const NEVER: Time = Time::from_nanos(u64::MAX);
+
+/// One moment for each of a fixed number of places.
+#[derive(Debug)]
+pub(crate) struct Deadlines {
+    /// The root is at 1, the children of `n` are at `2n` and `2n + 1`, and the leaves are the second half.
+    nodes: Vec<Time>,
+}
+
+impl Deadlines {
+    pub(crate) fn new(places: usize) -> Self {
+        Self { nodes: vec![NEVER; 2 * places.next_power_of_two().max(1)] }
+    }
+
+    /// The earliest moment of all.
+    #[inline]
+    pub(crate) fn earliest(&self) -> Option<Time> {
+        Some(self.nodes[1]).filter(|&time| time != NEVER)
+    }
+
+    /// The place whose moment has come by `now`, and that moment; of several the earliest, of equal ones the first.
+    #[inline]
+    pub(crate) fn due(&self, now: Time) -> Option<(usize, Time)> {
+        let earliest = self.nodes[1];
+        if earliest > now || earliest == NEVER {
+            return None;
+        }
+        let leaves = self.nodes.len() / 2;
+        let mut at = 1;
+        while at < leaves {
+            at = 2 * at + usize::from(self.nodes[2 * at] != earliest);
+        }
+        Some((at - leaves, earliest))
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, place: usize, time: Time) {
+        let mut at = self.nodes.len() / 2 + place;
+        self.nodes[at] = time;
+        while at > 1 {
+            at /= 2;
+            let earliest = self.nodes[2 * at].min(self.nodes[2 * at + 1]);
+            if self.nodes[at] == earliest {
+                return;
+            }
+            self.nodes[at] = earliest;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn clear(&mut self, place: usize) {
+        self.set(place, NEVER);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earliest_comes_first_and_the_lower_place_among_equals() {
+        let mut deadlines = Deadlines::new(5);
+        assert_eq!((deadlines.earliest(), deadlines.due(NEVER)), (None, None));
+        for (place, nanos) in [(3, 7), (4, 5), (1, 7), (0, 9)] {
+            deadlines.set(place, Time::from_nanos(nanos));
+        }
+        assert_eq!(deadlines.due(Time::from_nanos(4)), None);
+        let mut order = Vec::new();
+        while let Some((place, time)) = deadlines.due(Time::from_nanos(8)) {
+            order.push((place, time.as_nanos()));
+            deadlines.clear(place);
+        }
+        assert_eq!(order, [(4, 5), (1, 7), (3, 7)]);
+        assert_eq!(deadlines.earliest(), Some(Time::from_nanos(9)));
+        deadlines.set(0, Time::from_nanos(3));
+        assert_eq!(deadlines.earliest(), Some(Time::from_nanos(3)));
+    }
+}

@@ -1,0 +1,270 @@
+//! The host behind an HCA's port, and what a device itself sends on data lanes.
+
+use weft_machine::Time;
+use weft_wire::{DataPacket, Packet, PortFacts, PortNum, VirtualLane};
+
+use super::arrive::{Arrived, Heading, Way, WrongKey};
+use super::buffer::{Body, Held, NIL, NO_QUEUE, blocks};
+use super::pace::Pace;
+use crate::port::LinkState;
+use crate::{DataPathOptions, Device, DropReason, Output};
+
+/// Packets of programs and of the device itself that wait in one queue.
+const OWN_MAX: u32 = 4096;
+
+/// How what has come in gets to the host: one packet at a time, one lane after the other.
+#[derive(Clone, Debug)]
+pub(super) struct Drain {
+    /// The packet on its way to the host.
+    pub(super) busy: u32,
+    /// The lane that had its turn last.
+    lane: u8,
+    /// Lanes that hold packets.
+    waiting: u16,
+    pace: Pace,
+    /// Whether the host has a limit; otherwise what comes in is the host's at once.
+    limited: bool,
+}
+
+impl Drain {
+    pub(super) fn new(options: &DataPathOptions) -> Self {
+        let limit = u64::from(options.host_limit_mbps);
+        let pace = Pace::new(limit, options.dilation);
+        Self { busy: NIL, lane: 0, waiting: 0, pace, limited: limit > 0 }
+    }
+}
+
+impl Device {
+    /// A packet has come to an HCA.
+    pub(super) fn take_in_host(
+        &mut self,
+        at: Time,
+        arrived: Arrived,
+        body: Body,
+        heading: &Heading,
+        own: bool,
+    ) -> Result<(), DropReason> {
+        let Arrived { port, queue, blocks } = arrived;
+        if !own {
+            self.discard(port, DropReason::BadAddress);
+            return Err(DropReason::BadAddress);
+        }
+        // Whole packets are the agents', which look at the key themselves.
+        if let (Body::Data(_), Some(p_key)) = (&body, heading.p_key())
+            && self.ports[usize::from(port.0)].p_key_index(p_key).is_none()
+        {
+            self.key_violation(at, port, &heading.into(), WrongKey::PKey(p_key));
+            self.discard(port, DropReason::BadPKey);
+            return Err(DropReason::BadPKey);
+        }
+        let lane = heading.vl().0;
+        if !self.data.drains[usize::from(port.0)].limited {
+            self.give(at, port, lane, body);
+            self.release(queue, u16::from(blocks));
+            return Ok(());
+        }
+        let held = Held::new(body, at, heading.size() as u16, queue, (port.0, lane), blocks);
+        let data = &mut self.data;
+        data.account[usize::from(lane)].held += 1;
+        let place = data.pool.put(held);
+        data.queues[usize::from(queue)].push(&mut data.pool, place);
+        data.drains[usize::from(port.0)].waiting |= 1 << lane;
+        if data.drains[usize::from(port.0)].busy == NIL {
+            self.start_drain(at, port.0);
+        }
+        Ok(())
+    }
+
+    /// The next packet sets out for the host.
+    fn start_drain(&mut self, at: Time, port: u8) {
+        let number = usize::from(port);
+        let data = &mut self.data;
+        let place_in_tree = data.outs.len() + number;
+        let drain = &mut data.drains[number];
+        if drain.waiting == 0 {
+            return data.deadlines.clear(place_in_tree);
+        }
+        // The lanes behind the last one first.
+        let behind = drain.waiting & (u16::MAX << drain.lane << 1);
+        let from = if behind != 0 { behind } else { drain.waiting };
+        let lane = from.trailing_zeros() as u8;
+        drain.lane = lane;
+        let index = usize::from(port) << data.shift | usize::from(lane);
+        let queue = &mut data.queues[index];
+        let Some(place) = queue.pop(&data.pool) else { return };
+        if queue.len == 0 {
+            drain.waiting &= !(1 << lane);
+        }
+        drain.busy = place;
+        let took = drain.pace.take(usize::from(data.pool.get(place).size));
+        data.deadlines.set(place_in_tree, at + took);
+    }
+
+    /// A packet has reached the host.
+    pub(super) fn drained(&mut self, at: Time, number: usize) {
+        let data = &mut self.data;
+        let place = std::mem::replace(&mut data.drains[number].busy, NIL);
+        debug_assert!(place != NIL, "nothing else has this moment");
+        if place == NIL {
+            return data.deadlines.clear(data.outs.len() + number);
+        }
+        let (home, lane, taken) = {
+            let held = data.pool.get(place);
+            (held.queue, held.lane, held.blocks)
+        };
+        let body = data.pool.take(place);
+        data.account[usize::from(lane)].held -= 1;
+        self.give(at, PortNum(number as u8), lane, body);
+        self.release(home, u16::from(taken));
+        self.start_drain(at, number as u8);
+    }
+
+    /// Gives a packet to the host, or to the device's own agents and the programs.
+    fn give(&mut self, at: Time, port: PortNum, lane: u8, body: Body) {
+        let account = &mut self.data.account[usize::from(lane)];
+        match body {
+            Body::Data(packet) => {
+                account.to_host += 1;
+                self.outputs.push_back(Output::Accept { port, packet });
+            }
+            Body::Whole(packet) => {
+                account.to_own += 1;
+                self.receive_gmp(at, port, &packet);
+            }
+            Body::None => debug_assert!(false, "what comes in is a packet"),
+        }
+    }
+
+    /// The link is gone, and what was on its way to the host with it.
+    pub(super) fn stop_drain(&mut self, port: u8) {
+        let number = usize::from(port);
+        let Some(drain) = self.data.drains.get_mut(number) else { return };
+        drain.waiting = 0;
+        let place = std::mem::replace(&mut drain.busy, NIL);
+        self.data.deadlines.clear(self.data.outs.len() + number);
+        if place != NIL {
+            self.drop_held(place, DropReason::LinkLost, port);
+        }
+    }
+
+    /// The host gives a packet to send.
+    pub(crate) fn inject(&mut self, at: Time, port: PortNum, mut packet: DataPacket) {
+        let end = self.ports.get(usize::from(port.0)).filter(|_| port != PortNum::ZERO && !self.is_switch());
+        let Some(end) = end else {
+            return self.discard(port, DropReason::NoSuchPort);
+        };
+        if !end.has_lid(packet.slid) {
+            packet.slid = end.info.lid;
+        }
+        let (in_partition, to_itself) = (end.p_key_index(packet.p_key).is_some(), end.has_lid(packet.dlid));
+        packet.vl = self.sl_to_vl.lane(port, port, packet.service_level);
+        self.data.account[usize::from(packet.vl.0 & 0xf)].injected += 1;
+        let heading = Heading::from(&packet);
+        let outcome = self.check_own(port, &heading, in_partition);
+        let account = &mut self.data.account[usize::from(packet.vl.0 & 0xf)];
+        match outcome {
+            Ok(()) if !to_itself => return self.send_own(at, port, Body::Data(packet), &heading),
+            // The adapter gives back what is for its own port; that takes no time.
+            Ok(()) => {
+                account.to_host += 1;
+                self.outputs.push_back(Output::Accept { port, packet });
+            }
+            Err(reason) => account.drop(reason),
+        }
+        let service_level = packet.service_level;
+        self.outputs.push_back(Output::Injected { port, service_level, packets: 1 });
+    }
+
+    /// The device, or a program attached to it, sends a packet from an HCA's port, on the lane that it has.
+    pub(crate) fn inject_whole(&mut self, at: Time, port: PortNum, packet: Packet) {
+        let heading = Heading::from(&packet);
+        let lane = heading.vl().0 & 0xf;
+        self.data.account[usize::from(lane)].injected += 1;
+        let refused = self.check_own(port, &heading, true).and_then(|()| self.check_room(port, heading.vl()));
+        match refused {
+            Ok(()) => self.send_own(at, port, Body::Whole(packet), &heading),
+            Err(reason) => self.data.account[usize::from(lane)].drop(reason),
+        }
+    }
+
+    /// A switch's port 0 sends a packet on a data lane.
+    pub(crate) fn send_from_port0(&mut self, at: Time, packet: Packet) {
+        let heading = Heading::from(&packet);
+        let lane = usize::from(heading.vl().0 & 0xf);
+        self.data.account[lane].injected += 1;
+        let way = self.route_data(PortNum::ZERO, &heading);
+        let way = way.and_then(|way| self.check_room(PortNum::ZERO, VirtualLane(way.lane)).map(|()| way));
+        match way {
+            Ok(way) => {
+                let queue = self.data.index(0, way.lane) as u16;
+                let taken = blocks(heading.size());
+                self.hold(at, queue, (NO_QUEUE, taken), Body::Whole(packet), &heading, way);
+            }
+            Err(reason) => self.data.account[lane].drop(reason),
+        }
+    }
+
+    /// Whether an HCA's port sends such a packet. What is refused has been counted.
+    fn check_own(&mut self, port: PortNum, heading: &Heading, in_partition: bool) -> Result<(), DropReason> {
+        let lanes = self.ports[usize::from(port.0)].lanes;
+        if let Some(reason) = self.refuses_departure(port, heading.size()) {
+            return Err(reason);
+        }
+        let reason = if heading.vl().0 >= lanes {
+            self.count_departure(port.0, DropReason::NoLane);
+            DropReason::NoLane
+        } else if !in_partition {
+            DropReason::BadPKey
+        } else {
+            return Ok(());
+        };
+        self.discard(port, reason);
+        Err(reason)
+    }
+
+    /// Whether a queue of the device's own packets has room. What is refused has been counted.
+    fn check_room(&mut self, port: PortNum, lane: VirtualLane) -> Result<(), DropReason> {
+        let index = self.data.index(port.0, lane.0) + if self.data.host { self.data.host_base } else { 0 };
+        if self.data.queues.get(index).is_some_and(|queue| queue.len < OWN_MAX) {
+            return Ok(());
+        }
+        self.ports[usize::from(port.0)].counters.qp1_dropped += 1;
+        self.discard(port, DropReason::QueueFull);
+        Err(DropReason::QueueFull)
+    }
+
+    /// Puts a packet into the queue of what an HCA's port sends on a lane.
+    fn send_own(&mut self, at: Time, port: PortNum, body: Body, heading: &Heading) {
+        let lane = heading.vl().0;
+        let queue = (self.data.index(port.0, lane) + self.data.host_base) as u16;
+        let way = Way { output: port.0, lane };
+        self.hold(at, queue, (NO_QUEUE, blocks(heading.size())), body, heading, way);
+    }
+
+    /// Tells the host behind an HCA's port what has changed.
+    pub(crate) fn tell_host(&mut self, port: PortNum, reregister: bool) {
+        let Some(told) = self.data.told.get_mut(usize::from(port.0)).filter(|_| port != PortNum::ZERO) else {
+            return;
+        };
+        let Some(end) = self.ports.get(usize::from(port.0)) else { return };
+        let facts = PortFacts {
+            guid: end.guid,
+            gid_prefix: end.info.gid_prefix,
+            active: end.state == LinkState::Active,
+            lid: end.info.lid,
+            lmc: end.info.lmc,
+            sm_lid: end.info.master_sm_lid,
+            sm_sl: end.info.master_sm_sl,
+            mtu: 128 << end.info.neighbor_mtu.code().min(5),
+            rate_mbps: if end.state.is_up() { self.data.rates[usize::from(port.0)] } else { 0 },
+            reregister: false,
+            congestion: None,
+        };
+        if facts == *told && !reregister {
+            return;
+        }
+        *told = facts.clone();
+        let facts = Box::new(PortFacts { reregister, ..facts });
+        self.outputs.push_back(Output::HostPort { port, facts });
+    }
+}

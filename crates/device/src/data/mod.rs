@@ -1,0 +1,262 @@
+//! The data lanes: buffers, credits, crossbar, rates, the host behind an HCA.
+//!
+//! ```text
+//!            check, count        route, SL2VL                      VL arbitration       rate
+//!  cable ─▶ arrive ─▶ Queue (port, lane) ─▶ head asks for (output, lane) ─▶ Output ─▶ depart ─▶ cable
+//!              │           └─ HCA: Drain, the host's limit ─▶ the host, the own agents      │
+//!  cable ◀─ FlowControl ◀───────────────── blocks are free again ◀──────────────────────────┘
+//!  host, programs, own agents ─▶ Queue of their own (port, lane) ─▶ Output, with the host's limit
+//! ```
+//!
+//! Heads that want the same output and lane stand in line in the order in which they became heads, which is round robin
+//! over the inputs. A packet is stored, then forwarded: it keeps its blocks until its last bit has left, but the one behind
+//! it is the head as soon as it has begun to leave. Everything that has its moment is done at that moment, in order of
+//! time, however late the driver is.
+
+mod account;
+mod arbiter;
+mod arrive;
+mod buffer;
+mod credit;
+mod deadlines;
+mod host;
+mod lifetime;
+mod output;
+mod pace;
+#[cfg(test)]
+mod tests;
+mod wait;
+
+use weft_machine::Time;
+use weft_wire::PortNum;
+
+pub use account::{BufferAccount, DataAccount, LaneAccount};
+pub(crate) use arrive::{Heading, KeyHeading, WrongKey};
+pub(crate) use buffer::Body;
+
+use crate::port::Port;
+use crate::{Device, DeviceOptions};
+use arbiter::Arbiter;
+use buffer::{CREDIT_MAX, Held, NIL, Pool, Queue, blocks};
+use deadlines::Deadlines;
+use host::Drain;
+use output::{Out, OutLane};
+use pace::Pace;
+
+/// A moment that does not come.
+pub(crate) const NEVER: Time = Time::from_nanos(u64::MAX);
+/// Nanoseconds of fabric time in a tick of XmitWait.
+const TICK: u64 = 4;
+
+/// What a device has beside its ports' settings and counters.
+#[derive(Debug)]
+pub(crate) struct DataPath {
+    /// The latest moment that anything was done at.
+    pub(crate) now: Time,
+    /// Whether there is a host behind the ports.
+    host: bool,
+    shaped: bool,
+    dilation: u32,
+    host_limit: u32,
+    /// A tick in nanoseconds of machine time.
+    pub(crate) tick: u64,
+    /// Lanes that have a buffer.
+    pub(crate) lanes: u8,
+    /// Ports are this many bits apart in `queues` and `out_lanes`.
+    shift: u32,
+    /// Where in `queues` those of the host begin.
+    host_base: usize,
+    /// Size of each buffer, in blocks.
+    buffer: u16,
+    /// A peer that may send fewer blocks than this is told when there are more.
+    low: u16,
+    pool: Pool,
+    /// By port and lane those of what comes in, then those of what the host sends.
+    queues: Vec<Queue>,
+    outs: Vec<Out>,
+    out_lanes: Vec<OutLane>,
+    drains: Vec<Drain>,
+    /// When each port's packet has left, then when each port's packet has reached the host.
+    deadlines: Deadlines,
+    /// No head's lifetime ends before this.
+    expiry: Time,
+    /// How long a packet may stay, in nanoseconds of machine time.
+    switch_life: u64,
+    /// A packet leaves with FECN when more bytes than this wait for its lane; for now never.
+    mark_above: u64,
+    /// Outputs that may have something to send.
+    todo: Vec<u8>,
+    account: Vec<LaneAccount>,
+    /// What the hosts were told last, by port.
+    told: Vec<weft_wire::PortFacts>,
+    /// What a port can send at most, in megabits per second of fabric time, by port; 0 takes no time.
+    rates: Vec<u32>,
+}
+
+impl DataPath {
+    pub(crate) fn new(is_switch: bool, ports: &[Port], options: &DeviceOptions) -> Self {
+        let data = &options.data;
+        let lanes = options.vl_cap.lanes();
+        let shift = u32::from(lanes).next_power_of_two().trailing_zeros();
+        let count = ports.len();
+        let largest = u16::from(blocks(ports[0].receive_size_max));
+        let buffer = data.buffer_packets.max(1).saturating_mul(largest).min(CREDIT_MAX);
+        let banks = if is_switch { 1 } else { 2 };
+        let out = |port: &Port| Out::new(Arbiter::new(&port.vl_arbitration, 0, port.lanes));
+        Self {
+            now: Time::ZERO,
+            host: !is_switch,
+            shaped: data.shaped,
+            dilation: data.dilation.max(1),
+            host_limit: data.host_limit_mbps,
+            tick: TICK * u64::from(data.dilation.max(1)),
+            lanes,
+            shift,
+            host_base: count << shift,
+            buffer,
+            low: (buffer / 2).max(largest),
+            pool: Pool::new(),
+            queues: vec![Queue::new(); (count << shift) * banks],
+            outs: ports.iter().map(out).collect(),
+            out_lanes: vec![OutLane::default(); count << shift],
+            drains: if is_switch { Vec::new() } else { vec![Drain::new(data); count] },
+            deadlines: Deadlines::new(count * banks),
+            expiry: NEVER,
+            switch_life: u64::MAX,
+            mark_above: u64::MAX,
+            todo: Vec::new(),
+            rates: vec![0; count],
+            account: vec![LaneAccount::default(); 16],
+            told: if is_switch { Vec::new() } else { vec![Default::default(); count] },
+        }
+    }
+
+    /// Where a port's lane is in the lists. The lane is one that has a buffer.
+    #[inline]
+    fn index(&self, port: u8, lane: u8) -> usize {
+        usize::from(port) << self.shift | usize::from(lane)
+    }
+
+    /// All packets that are held.
+    fn held(&self) -> impl Iterator<Item = &Held> {
+        let waiting = self.queues.iter().flat_map(|queue| queue.places(&self.pool));
+        let leaving = self.outs.iter().map(|out| out.sending);
+        let draining = self.drains.iter().map(|drain| drain.busy);
+        waiting.chain(leaving).chain(draining).filter(|&at| at != NIL).map(|at| self.pool.get(at))
+    }
+
+    /// The moment of the next thing that happens by itself.
+    #[inline]
+    pub(crate) fn timeout(&self) -> Option<Time> {
+        let expiry = Some(self.expiry).filter(|&expiry| expiry != NEVER);
+        match (self.deadlines.earliest(), expiry) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
+impl Device {
+    /// Does everything that was due by `now`, in order of time and each at its own moment. A sample that begins or ends
+    /// comes before what else happens at that moment, and a packet that leaves before one that has waited too long.
+    #[inline]
+    pub(crate) fn catch_up(&mut self, now: Time) {
+        while let Some(due) = self.next_due().filter(|&due| due <= now) {
+            self.data.now = self.data.now.max(due);
+            self.do_due(due);
+            self.run(due);
+        }
+        self.data.now = self.data.now.max(now);
+    }
+
+    #[inline]
+    pub(crate) fn next_due(&self) -> Option<Time> {
+        let others = [self.sampler.timeout(), self.vl15.timeout()].into_iter().flatten().min();
+        match (self.data.timeout(), others) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// The first of the things that are due at `due`.
+    fn do_due(&mut self, due: Time) {
+        if self.sampler.timeout() == Some(due) {
+            return self.step_sample(due);
+        }
+        if let Some((place, _)) = self.data.deadlines.due(due) {
+            let ports = self.ports.len();
+            return if place < ports {
+                self.output_due(due, place as u8)
+            } else {
+                self.drained(due, place - ports)
+            };
+        }
+        if self.data.expiry <= due {
+            return self.expire(due);
+        }
+        if let Some(smp) = self.vl15.pop_done(due) {
+            self.process_smp(due, smp);
+        }
+    }
+
+    /// Lets outputs send that may have something to send.
+    #[inline]
+    pub(crate) fn run(&mut self, at: Time) {
+        while let Some(output) = self.data.todo.pop() {
+            self.start(at, output);
+        }
+    }
+
+    /// The port's link has come up: buffers are empty, and the peer is told of each.
+    pub(crate) fn data_link_up(&mut self, port: PortNum) {
+        let settings = &self.ports[usize::from(port.0)];
+        let data = &mut self.data;
+        let rate = if data.shaped { pace::data_rate(&settings.info, settings.fdr10) } else { 0 };
+        let out = &mut data.outs[usize::from(port.0)];
+        out.pace = Pace::new(rate, data.dilation);
+        let limit = if data.host { u64::from(data.host_limit) } else { 0 };
+        out.gate = Pace::new(limit, data.dilation);
+        let slower = if rate == 0 || limit == 0 { rate.max(limit) } else { rate.min(limit) };
+        data.rates[usize::from(port.0)] = slower as u32;
+        for lane in 0..data.lanes {
+            self.tell_credit(port.0, lane, credit::OP_INIT);
+        }
+    }
+
+    /// The port's link is gone: what has come in over it and what was to leave by it is dropped.
+    pub(crate) fn data_link_down(&mut self, port: PortNum) {
+        let at = self.data.now;
+        self.data.outs[usize::from(port.0)].active = false;
+        self.abort_output(at, port.0);
+        self.purge_output(at, port.0);
+        self.empty_buffers(at, port.0);
+        for lane in 0..self.data.lanes {
+            let index = self.data.index(port.0, lane);
+            self.data.out_lanes[index].reset_credit();
+            self.data.queues[index].reset_credit();
+        }
+    }
+
+    /// The port's state, lanes, tables or times may have changed.
+    pub(crate) fn data_settings_changed(&mut self, port: PortNum) {
+        let at = self.data.now;
+        let dilation = u64::from(self.data.dilation);
+        let settings = &self.ports[usize::from(port.0)];
+        let out = &mut self.data.outs[usize::from(port.0)];
+        out.arbiter = Arbiter::new(&settings.vl_arbitration, settings.info.vl_high_limit, settings.lanes);
+        if let Some(switch) = &self.switch {
+            out.head_life = lifetime::span(settings.info.hoq_life, dilation);
+            out.stall_count = settings.info.vl_stall_count;
+            self.data.switch_life = lifetime::span(switch.info.life_time_value, dilation);
+            // Heads that wait already have other ends now.
+            let held = self.data.queues.iter().any(|queue| queue.head != NIL);
+            self.data.expiry = if held && self.data.has_lifetimes() { at } else { NEVER };
+        }
+        let active = settings.state == crate::port::LinkState::Active;
+        let was_active = std::mem::replace(&mut self.data.outs[usize::from(port.0)].active, active);
+        if was_active && !active {
+            self.purge_output(at, port.0);
+        }
+        self.tell_host(port, false);
+    }
+}

@@ -1,0 +1,510 @@
+//! The ports' departing sides: who stands in line for which lane, which lane has its turn, and when a packet has left.
+
+use weft_machine::Time;
+use weft_wire::PortNum;
+
+use super::arbiter::Arbiter;
+use super::buffer::{Body, Held, NIL, NO_QUEUE, difference, sum};
+use super::pace::Pace;
+use super::wait::Wait;
+use super::{CREDIT_MAX, DataPath};
+use crate::counters::is_multicast;
+use crate::{Device, DropReason, Output};
+
+/// What a port is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing: it may begin to send.
+    Idle,
+    /// A packet is on its way out.
+    Sending,
+    /// The host has sent as much as it may.
+    Gated,
+}
+
+/// A port's departing side.
+#[derive(Debug)]
+pub(super) struct Out {
+    /// Whether data may leave: the port is Active.
+    pub(super) active: bool,
+    pub(super) phase: Phase,
+    /// The packet on its way out, and its lane.
+    pub(super) sending: u32,
+    sending_lane: u8,
+    /// When the host may send again.
+    gate_end: Time,
+    /// Lanes for which somebody stands in line.
+    pub(super) wanted: u16,
+    /// Of these, the lanes with enough credit for the first in line.
+    pub(super) ready: u16,
+    /// Lanes that are stalled ([`super::lifetime`]).
+    pub(super) stalled: u16,
+    /// PortXmitWait: somebody stands in line, the port is free, and there is no credit.
+    pub(super) wait: Wait,
+    pub(super) pace: Pace,
+    pub(super) gate: Pace,
+    pub(super) arbiter: Arbiter,
+    /// HOQLife, in nanoseconds of machine time.
+    pub(super) head_life: u64,
+    /// VLStallCount.
+    pub(super) stall_count: u8,
+}
+
+/// One lane of a port's departing side.
+#[derive(Clone, Debug)]
+pub(super) struct OutLane {
+    /// The line: queues whose heads want this lane of this port, chained by [`Queue::next`](super::Queue::next).
+    pub(super) first: u16,
+    last: u16,
+    /// Blocks of the first in line.
+    first_blocks: u8,
+    /// Heads dropped in a row because they waited for too long.
+    pub(super) stalls: u8,
+    /// Blocks sent since the link began (FCTBS).
+    pub(super) sent: u16,
+    /// The peer's limit (FCCL).
+    pub(super) limit: u16,
+    /// Bytes in this device's buffers that are to leave by this lane of this port.
+    pub(super) waiting: u64,
+    /// Somebody stands in line, and nothing of this lane is being sent.
+    pub(super) wait: Wait,
+    pub(super) stalled_until: Time,
+}
+
+impl Default for OutLane {
+    fn default() -> Self {
+        Self {
+            first: NO_QUEUE,
+            last: NO_QUEUE,
+            first_blocks: 0,
+            stalls: 0,
+            sent: 0,
+            limit: 0,
+            waiting: 0,
+            wait: Wait::default(),
+            stalled_until: Time::ZERO,
+        }
+    }
+}
+
+impl OutLane {
+    /// Blocks that may still be sent. A limit behind what was sent allows none.
+    #[inline]
+    pub(super) fn credit(&self) -> u16 {
+        let left = difference(self.limit, self.sent);
+        if left > CREDIT_MAX { 0 } else { left }
+    }
+
+    pub(super) fn reset_credit(&mut self) {
+        (self.sent, self.limit, self.stalls) = (0, 0, 0);
+        self.stalled_until = Time::ZERO;
+    }
+}
+
+impl Out {
+    pub(super) fn new(arbiter: Arbiter) -> Self {
+        Self {
+            active: false,
+            phase: Phase::Idle,
+            sending: NIL,
+            sending_lane: 0,
+            gate_end: Time::ZERO,
+            wanted: 0,
+            ready: 0,
+            stalled: 0,
+            wait: Wait::default(),
+            pace: Pace::default(),
+            gate: Pace::default(),
+            arbiter,
+            head_life: u64::MAX,
+            stall_count: 0,
+        }
+    }
+
+    /// Whether a lane with somebody in line waits for its turn.
+    #[inline]
+    fn makes_wait(&self, lane: u8) -> bool {
+        match self.phase {
+            Phase::Idle => true,
+            Phase::Sending => self.sending_lane != lane,
+            Phase::Gated => false,
+        }
+    }
+}
+
+impl DataPath {
+    /// Puts a queue into the line that its head belongs to.
+    #[inline]
+    fn stand_in_line(&mut self, at: Time, queue: u16, (output, lane, blocks): (u8, u8, u8)) {
+        let index = self.index(output, lane);
+        let (out, out_lane) = (&mut self.outs[usize::from(output)], &mut self.out_lanes[index]);
+        self.queues[usize::from(queue)].next = NO_QUEUE;
+        if out_lane.first != NO_QUEUE {
+            self.queues[usize::from(out_lane.last)].next = queue;
+            out_lane.last = queue;
+            return;
+        }
+        (out_lane.first, out_lane.last) = (queue, queue);
+        out_lane.first_blocks = blocks;
+        out.wanted |= 1 << lane;
+        if out.makes_wait(lane) {
+            out_lane.wait.begin(at);
+        }
+        if out_lane.credit() >= u16::from(blocks) {
+            out.ready |= 1 << lane;
+            if out.phase == Phase::Idle {
+                self.todo.push(output);
+            }
+        } else if out.phase == Phase::Idle && out.ready == 0 {
+            out.wait.begin(at);
+        }
+    }
+
+    /// Takes the first out of a line and returns its queue.
+    #[inline]
+    pub(super) fn leave_line(&mut self, at: Time, output: u8, lane: u8) -> u16 {
+        let index = self.index(output, lane);
+        let out_lane = &mut self.out_lanes[index];
+        let queue = out_lane.first;
+        out_lane.first = self.queues[usize::from(queue)].next;
+        if out_lane.first == NO_QUEUE {
+            out_lane.last = NO_QUEUE;
+            out_lane.wait.end(at);
+            let out = &mut self.outs[usize::from(output)];
+            out.wanted &= !(1 << lane);
+            out.ready &= !(1 << lane);
+        } else {
+            let head = self.queues[usize::from(out_lane.first)].head;
+            out_lane.first_blocks = self.pool.get(head).blocks;
+        }
+        queue
+    }
+
+    /// Takes a queue out of the middle of its line.
+    pub(super) fn quit_line(&mut self, at: Time, queue: u16, output: u8, lane: u8) {
+        let index = self.index(output, lane);
+        if self.out_lanes[index].first == queue {
+            self.leave_line(at, output, lane);
+            self.credit_changed(at, output, lane);
+            return;
+        }
+        let mut before = self.out_lanes[index].first;
+        while before != NO_QUEUE {
+            let next = self.queues[usize::from(before)].next;
+            if next == queue {
+                self.queues[usize::from(before)].next = self.queues[usize::from(queue)].next;
+                if self.out_lanes[index].last == queue {
+                    self.out_lanes[index].last = before;
+                }
+                return;
+            }
+            before = next;
+        }
+        debug_assert!(false, "a queue with a head stands in line");
+    }
+
+    /// A packet begins to leave: the place where congestion is told of. `waiting` still counts the packet itself.
+    #[inline]
+    fn mark(&mut self, output: u8, lane: u8, place: u32) {
+        let index = self.index(output, lane);
+        if self.out_lanes[index].waiting > self.mark_above
+            && let Body::Data(packet) = &mut self.pool.get_mut(place).body
+        {
+            packet.fecn = true;
+        }
+    }
+
+    /// A packet that has come in will not leave.
+    pub(super) fn no_longer_waits(&mut self, place: u32) {
+        if !self.host {
+            let held = self.pool.get(place);
+            let index = self.index(held.output, held.lane);
+            self.out_lanes[index].waiting -= u64::from(held.size);
+        }
+    }
+
+    /// Looks again whether the first in line may go.
+    #[inline]
+    pub(super) fn credit_changed(&mut self, at: Time, output: u8, lane: u8) {
+        let index = self.index(output, lane);
+        let (out, out_lane) = (&mut self.outs[usize::from(output)], &self.out_lanes[index]);
+        if out_lane.first != NO_QUEUE && out_lane.credit() >= u16::from(out_lane.first_blocks) {
+            out.ready |= 1 << lane;
+            if out.phase == Phase::Idle {
+                self.todo.push(output);
+            }
+            return;
+        }
+        out.ready &= !(1 << lane);
+        if out.phase == Phase::Idle && out.wanted == 0 {
+            out.wait.end(at);
+        }
+    }
+}
+
+impl DataPath {
+    /// What a port has waited up to now and has not been counted yet, in ticks.
+    pub(crate) fn uncounted_wait(&self, port: usize) -> u64 {
+        self.outs[port].wait.ticks(self.now, self.tick)
+    }
+}
+
+impl Device {
+    /// Counts what ports have waited up to now, waits under way included.
+    pub(crate) fn count_waits(&mut self, ports: std::ops::Range<usize>) {
+        let (at, tick) = (self.data.now, self.data.tick);
+        for number in ports {
+            let port = &mut self.ports[number];
+            port.counters.port_xmit_wait += self.data.outs[number].wait.take_ticks(at, tick);
+            let first = number << self.data.shift;
+            let lanes = &mut self.data.out_lanes[first..first + usize::from(self.data.lanes)];
+            for (lane, counted) in lanes.iter_mut().zip(&mut port.by_lane.xmit_wait) {
+                *counted += lane.wait.take_ticks(at, tick);
+            }
+        }
+    }
+
+    /// Puts a packet into a queue of the crossbar.
+    #[inline]
+    pub(super) fn enqueue(&mut self, at: Time, queue: usize, held: Held) {
+        let data = &mut self.data;
+        let index = data.index(held.output, held.lane);
+        data.out_lanes[index].waiting += u64::from(held.size);
+        data.account[usize::from(held.lane & 0xf)].held += 1;
+        let place = data.pool.put(held);
+        if data.queues[queue].push(&mut data.pool, place) {
+            self.head_changed(at, queue as u16);
+        }
+    }
+
+    /// The queue has another head: it stands in line, unless it is dropped and the next one is the head.
+    #[inline]
+    pub(super) fn head_changed(&mut self, at: Time, queue: u16) {
+        loop {
+            let data = &mut self.data;
+            let place = data.queues[usize::from(queue)].head;
+            if place == NIL {
+                return;
+            }
+            data.queues[usize::from(queue)].head_since = at;
+            let held = data.pool.get(place);
+            let wanted = (held.output, held.lane, held.blocks);
+            if let Some(reason) = data.refuses_head(at, place) {
+                self.drop_head(queue, reason);
+                continue;
+            }
+            return data.stand_in_line(at, queue, wanted);
+        }
+    }
+
+    /// Begins to send, if the port is free and a lane may.
+    pub(super) fn start(&mut self, at: Time, output: u8) {
+        loop {
+            let data = &mut self.data;
+            let out = &mut data.outs[usize::from(output)];
+            if out.phase != Phase::Idle {
+                return;
+            }
+            if out.ready == 0 {
+                if out.wanted != 0 {
+                    out.wait.begin(at);
+                }
+                return;
+            }
+            let (lane, high) = out.arbiter.pick(out.ready);
+            out.wait.end(at);
+            let index = data.index(output, lane);
+            data.out_lanes[index].wait.end(at);
+            let queue = data.leave_line(at, output, lane);
+            let place = data.queues[usize::from(queue)].pop(&data.pool);
+            debug_assert!(place.is_some(), "who stands in line has a head");
+            let Some(place) = place else { return };
+            let (size, blocks, home) = {
+                let held = data.pool.get(place);
+                (held.size, held.blocks, held.queue)
+            };
+            data.mark(output, lane, place);
+            let out_lane = &mut data.out_lanes[index];
+            out_lane.waiting -= u64::from(size);
+            out_lane.stalls = 0;
+            let out = &mut data.outs[usize::from(output)];
+            out.arbiter.sent(blocks, high);
+            if home != NO_QUEUE && !data.host {
+                self.statistics.forwarded += 1;
+            }
+            let took = out.pace.take(usize::from(size));
+            out.gate_end = at + out.gate.take(usize::from(size));
+            if took > Time::ZERO {
+                (out.phase, out.sending, out.sending_lane) = (Phase::Sending, place, lane);
+                data.deadlines.set(usize::from(output), at + took);
+                return self.head_changed(at, queue);
+            }
+            self.depart(at, output, lane, place);
+            let out = &self.data.outs[usize::from(output)];
+            if out.gate_end > at {
+                self.close_gate(at, output);
+            } else if out.wanted >> lane & 1 != 0 {
+                self.data.out_lanes[index].wait.begin(at);
+            }
+            self.head_changed(at, queue);
+        }
+    }
+
+    /// The port's packet has left, or its gate opens.
+    pub(super) fn output_due(&mut self, at: Time, output: u8) {
+        let out = &mut self.data.outs[usize::from(output)];
+        let (phase, lane, place) = (out.phase, out.sending_lane, out.sending);
+        out.phase = Phase::Idle;
+        out.sending = NIL;
+        if phase == Phase::Sending {
+            self.depart(at, output, lane, place);
+        }
+        if self.data.outs[usize::from(output)].gate_end > at {
+            self.close_gate(at, output);
+        } else {
+            let mut waiting = self.data.outs[usize::from(output)].wanted;
+            if phase == Phase::Sending {
+                waiting &= 1 << lane;
+            }
+            while waiting != 0 {
+                let index = self.data.index(output, waiting.trailing_zeros() as u8);
+                self.data.out_lanes[index].wait.begin(at);
+                waiting &= waiting - 1;
+            }
+            self.start(at, output);
+        }
+        if self.data.outs[usize::from(output)].phase == Phase::Idle {
+            self.data.deadlines.clear(usize::from(output));
+        }
+    }
+
+    /// The host has sent as much as it may until `gate_end`. What stands in line meanwhile does not wait for the link.
+    fn close_gate(&mut self, at: Time, output: u8) {
+        let data = &mut self.data;
+        let out = &mut data.outs[usize::from(output)];
+        out.phase = Phase::Gated;
+        data.deadlines.set(usize::from(output), out.gate_end);
+        let mut wanted = out.wanted;
+        while wanted != 0 {
+            let index = data.index(output, wanted.trailing_zeros() as u8);
+            data.out_lanes[index].wait.end(at);
+            wanted &= wanted - 1;
+        }
+    }
+
+    /// The last bit of a packet has left: its blocks are free, and the peer's are taken.
+    fn depart(&mut self, at: Time, output: u8, lane: u8, place: u32) {
+        let data = &mut self.data;
+        let (home, blocks, size) = {
+            let held = data.pool.get(place);
+            (held.queue, held.blocks, held.size)
+        };
+        let body = data.pool.take(place);
+        let index = data.index(output, lane);
+        let out_lane = &mut data.out_lanes[index];
+        debug_assert!(out_lane.credit() >= u16::from(blocks), "credit is never negative");
+        out_lane.sent = sum(out_lane.sent, u16::from(blocks));
+        data.credit_changed(at, output, lane);
+        let account = &mut data.account[usize::from(lane)];
+        account.held -= 1;
+        account.transmitted += 1;
+        let words = u32::from(size - 2) / 4;
+        let counters = &mut self.ports[usize::from(output)].counters;
+        let port = PortNum(output);
+        match body {
+            Body::Data(packet) => {
+                counters.sent(words, is_multicast(packet.dlid));
+                let service_level = packet.service_level;
+                self.outputs.push_back(Output::TransmitData { port, packet });
+                if self.data.host {
+                    self.outputs.push_back(Output::Injected { port, service_level, packets: 1 });
+                }
+            }
+            Body::Whole(packet) => {
+                counters.sent(words, is_multicast(packet.dlid()));
+                self.outputs.push_back(Output::Transmit { port, packet });
+            }
+            Body::None => debug_assert!(false, "what leaves is a packet"),
+        }
+        self.release(home, u16::from(blocks));
+    }
+
+    /// The packet on its way out does not arrive: the link is gone.
+    pub(super) fn abort_output(&mut self, at: Time, output: u8) {
+        let out = &mut self.data.outs[usize::from(output)];
+        let place = std::mem::replace(&mut out.sending, NIL);
+        out.phase = Phase::Idle;
+        out.gate_end = at;
+        self.data.deadlines.clear(usize::from(output));
+        if place != NIL {
+            self.count_departure(output, DropReason::OutputInactive);
+            self.drop_held(place, DropReason::OutputInactive, output);
+        }
+    }
+
+    /// Drops every head that wants this port, and those behind them that become heads and want it too.
+    pub(super) fn purge_output(&mut self, at: Time, output: u8) {
+        for lane in 0..self.data.lanes {
+            self.purge_lane(at, output, lane, DropReason::OutputInactive);
+        }
+    }
+
+    /// Drops every head that wants this lane of this port.
+    pub(super) fn purge_lane(&mut self, at: Time, output: u8, lane: u8, reason: DropReason) {
+        let index = self.data.index(output, lane);
+        while self.data.out_lanes[index].first != NO_QUEUE {
+            let queue = self.data.leave_line(at, output, lane);
+            self.drop_head(queue, reason);
+            self.head_changed(at, queue);
+        }
+        self.data.credit_changed(at, output, lane);
+    }
+
+    /// Drops the head of a queue that stands in no line.
+    pub(super) fn drop_head(&mut self, queue: u16, reason: DropReason) {
+        let data = &mut self.data;
+        let Some(place) = data.queues[usize::from(queue)].pop(&data.pool) else { return };
+        let held = data.pool.get(place);
+        let index = data.index(held.output, held.lane);
+        data.out_lanes[index].waiting -= u64::from(held.size);
+        let output = held.output;
+        self.count_departure(output, reason);
+        self.drop_held(place, reason, output);
+    }
+
+    /// Drops a packet that is in no queue any more, and reports it of `port`.
+    pub(super) fn drop_held(&mut self, place: u32, reason: DropReason, port: u8) {
+        let data = &mut self.data;
+        let (home, blocks, lane) = {
+            let held = data.pool.get(place);
+            (held.queue, held.blocks, held.lane)
+        };
+        let body = data.pool.take(place);
+        let account = &mut data.account[usize::from(lane & 0xf)];
+        account.held -= 1;
+        account.drop(reason);
+        self.discard(PortNum(port), reason);
+        let of_host = self.data.host && home == NO_QUEUE;
+        if let Body::Data(packet) = body
+            && of_host
+        {
+            let (port, service_level) = (PortNum(port), packet.service_level);
+            self.outputs.push_back(Output::Injected { port, service_level, packets: 1 });
+        }
+        self.release(home, u16::from(blocks));
+    }
+
+    /// Counts a packet that a port of departure does not send.
+    pub(crate) fn count_departure(&mut self, output: u8, reason: DropReason) {
+        let Some(port) = self.ports.get_mut(usize::from(output)) else { return };
+        let counters = &mut port.counters;
+        counters.port_xmit_discards += 1;
+        match reason {
+            DropReason::OutputInactive => counters.port_inactive_discards += 1,
+            DropReason::TooLong => counters.port_neighbor_mtu_discards += 1,
+            DropReason::SwitchLifetime => counters.port_sw_lifetime_limit_discards += 1,
+            DropReason::HeadLifetime => counters.port_sw_hoq_lifetime_limit_discards += 1,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! How long packets take at a rate, in whole nanoseconds of machine time, with the rest carried over.
+
+use weft_machine::Time;
+use weft_wire::PortInfo;
+
+use crate::port::Fdr10;
+
+/// A rate, and what is left of the last nanosecond.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pace {
+    /// Megabits per second of fabric time; 0 takes no time.
+    rate: u64,
+    /// Nanoseconds of machine time in one of fabric time.
+    dilation: u64,
+    /// What the packets before have used of a nanosecond, in parts of `rate`.
+    carry: u64,
+    /// The size that was asked for last, and its time: most packets are of one size.
+    last: (usize, u64, u64),
+}
+
+impl Pace {
+    pub(crate) fn new(rate_mbps: u64, dilation: u32) -> Self {
+        Self { rate: rate_mbps, dilation: u64::from(dilation.max(1)), carry: 0, last: (0, 0, 0) }
+    }
+
+    /// How long the next packet takes, of `size` bytes. Over many packets not a nanosecond is lost.
+    #[inline]
+    pub(crate) fn take(&mut self, size: usize) -> Time {
+        if self.rate == 0 {
+            return Time::ZERO;
+        }
+        if self.last.0 != size {
+            let whole = size as u64 * 8_000 * self.dilation;
+            self.last = (size, whole / self.rate, whole % self.rate);
+        }
+        let (_, mut nanos, rest) = self.last;
+        self.carry += rest;
+        if self.carry >= self.rate {
+            self.carry -= self.rate;
+            nanos += 1;
+        }
+        Time::from_nanos(nanos)
+    }
+}
+
+/// The data rate of a link in megabits per second, after its encoding: width times speed (IBA 14.2.5.6).
+pub(crate) fn data_rate(info: &PortInfo, fdr10: Fdr10) -> u64 {
+    let lanes = match info.link_width_active {
+        2 => 4,
+        4 => 8,
+        8 => 12,
+        16 => 2,
+        _ => 1,
+    };
+    let lane = match (info.link_speed_ext_active, info.link_speed_active) {
+        (1, _) => 13_640,
+        (2, _) => 25_000,
+        (4, _) => 50_000,
+        (8, _) => 100_000,
+        _ if fdr10.active => 10_000,
+        (_, 2) => 4_000,
+        (_, 4) => 8_000,
+        _ => 2_000,
+    };
+    lanes * lane
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widths_and_speeds() {
+        let rate = |width, speed, ext, fdr10| {
+            let info = PortInfo {
+                link_width_active: width,
+                link_speed_active: speed,
+                link_speed_ext_active: ext,
+                ..PortInfo::default()
+            };
+            data_rate(&info, Fdr10 { active: fdr10, ..Fdr10::default() })
+        };
+        assert_eq!(
+            [1, 2, 4, 8, 16].map(|width| rate(width, 1, 0, false)),
+            [2_000, 8_000, 16_000, 24_000, 4_000]
+        );
+        assert_eq!([1, 2, 4].map(|speed| rate(2, speed, 0, false)), [8_000, 16_000, 32_000]);
+        assert_eq!(rate(2, 4, 0, true), 40_000);
+        assert_eq!([1, 2, 4, 8].map(|ext| rate(2, 4, ext, false)), [54_560, 100_000, 200_000, 400_000]);
+    }
+
+    #[test]
+    fn nothing_is_lost_over_many_packets() {
+        for rate in [54_560, 12_900, 3, 400_000] {
+            let mut pace = Pace::new(rate, 7);
+            let sizes = [26, 290, 2_074, 2_074, 4_122];
+            let (mut total, mut bytes) = (0, 0);
+            for size in sizes.into_iter().cycle().take(10_000) {
+                total += pace.take(size).as_nanos();
+                bytes += size as u64;
+            }
+            assert_eq!(total, bytes * 8_000 * 7 / rate);
+        }
+    }
+
+    #[test]
+    fn no_rate_takes_no_time() {
+        assert_eq!(Pace::new(0, 1_000).take(4_122), Time::ZERO);
+    }
+}

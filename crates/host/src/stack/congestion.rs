@@ -1,0 +1,136 @@
+//! How a host answers congestion notifications (IBA annex A10, A10.3.2).
+//!
+//! ```text
+//!   BECN: index += CCTI_Increase ─┐               ┌─ CCTI_Timer: index -= 1
+//!                                 ▼               ▼
+//!               CCTI_Min ≤ index into the table ≤ its last entry
+//!                                 │
+//!                                 ▼ entry: shift (2 bits), multiplier (14 bits)
+//!            injection delay = time of a packet × multiplier / 2^shift
+//! ```
+
+use weft_machine::Time;
+use weft_wire::{CongestionSettings, PortFacts, ServiceLevel};
+
+/// The unit of CCTI_Timer in nanoseconds of fabric time.
+const TIMER_UNIT_NS: u64 = 1024;
+
+/// The index of a queue pair, or of a service level.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Throttle {
+    index: u16,
+    /// The index has gone down until here.
+    since: Time,
+}
+
+impl Throttle {
+    /// A notification was heard. Whether the index has come to the trigger threshold with it.
+    pub(super) fn notify(
+        &mut self,
+        now: Time,
+        settings: &CongestionSettings,
+        sl: ServiceLevel,
+        dilation: u32,
+    ) {
+        if !is_on(settings, sl) {
+            return;
+        }
+        let level = settings.levels[usize::from(sl.0 & 15)];
+        self.recover(now, settings, sl, dilation);
+        if self.index <= u16::from(level.minimum) {
+            self.since = now;
+        }
+        let last = settings.table.len().saturating_sub(1).min(usize::from(u16::MAX)) as u16;
+        self.index = (self.index.max(level.minimum.into()) + u16::from(level.increase)).min(last);
+    }
+
+    /// How long after a packet of this size the next one may be given to the adapter at the earliest: nothing while
+    /// there is no delay to be kept, so that packets come one behind the other.
+    pub(super) fn spacing(
+        &mut self,
+        now: Time,
+        bytes: usize,
+        facts: &PortFacts,
+        sl: ServiceLevel,
+        dilation: u32,
+    ) -> Time {
+        let Some(settings) = &facts.congestion else { return Time::ZERO };
+        if !is_on(settings, sl) || facts.rate_mbps == 0 {
+            return Time::ZERO;
+        }
+        self.recover(now, settings, sl, dilation);
+        let minimum = settings.levels[usize::from(sl.0 & 15)].minimum;
+        let index = usize::from(self.index.max(minimum.into()));
+        let entry = settings.table.get(index).copied().unwrap_or(0);
+        let (shift, multiplier) = (entry >> 14, u64::from(entry & 0x3fff));
+        if multiplier == 0 {
+            return Time::ZERO;
+        }
+        let packet = bytes as u64 * 8_000 / u64::from(facts.rate_mbps) * u64::from(dilation);
+        Time::from_nanos(packet.saturating_add(packet.saturating_mul(multiplier) >> shift))
+    }
+
+    /// Lets the timer run for the time that has passed.
+    fn recover(&mut self, now: Time, settings: &CongestionSettings, sl: ServiceLevel, dilation: u32) {
+        let level = settings.levels[usize::from(sl.0 & 15)];
+        let period = u64::from(level.timer) * TIMER_UNIT_NS * u64::from(dilation);
+        if period == 0 || self.index <= u16::from(level.minimum) {
+            return;
+        }
+        let steps = now.saturating_sub(self.since).as_nanos() / period;
+        self.since += Time::from_nanos(steps * period);
+        let lowered = u64::from(self.index).saturating_sub(steps) as u16;
+        self.index = lowered.max(level.minimum.into());
+    }
+}
+
+/// Whether the service level takes part.
+fn is_on(settings: &CongestionSettings, sl: ServiceLevel) -> bool {
+    settings.control_map >> (sl.0 & 15) & 1 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_wire::CongestionLevel;
+
+    use super::*;
+
+    const SL: ServiceLevel = ServiceLevel(3);
+
+    fn facts() -> PortFacts {
+        let mut levels = [CongestionLevel::default(); 16];
+        levels[3] = CongestionLevel { increase: 2, timer: 10, trigger_threshold: 0, minimum: 0 };
+        let table = vec![0, 1 << 14 | 1, 2, 4, 0x3fff];
+        let congestion =
+            Some(CongestionSettings { by_service_level: false, control_map: 1 << 3, levels, table });
+        PortFacts { rate_mbps: 8_000, congestion, ..PortFacts::default() }
+    }
+
+    #[test]
+    fn notifications_raise_the_delay_and_time_lowers_it() {
+        let facts = facts();
+        let settings = facts.congestion.clone().unwrap();
+        let mut throttle = Throttle::default();
+        let spacing = |throttle: &mut Throttle, at| throttle.spacing(at, 1000, &facts, SL, 10).as_nanos();
+        let at = |step: u64| Time::from_nanos(step * 10 * 1024 * 10);
+        assert_eq!(spacing(&mut throttle, at(1)), 0);
+        throttle.notify(at(1), &settings, SL, 10);
+        // 1000 bytes at 8 Gb/s are 1 µs, 10 µs of machine time; index 2 has two of them behind each packet.
+        assert_eq!(spacing(&mut throttle, at(1)), 30_000);
+        assert_eq!(spacing(&mut throttle, at(2)), 15_000, "one half of a packet's time at index 1");
+        assert_eq!(spacing(&mut throttle, at(3)), 0);
+        for _ in 0..9 {
+            throttle.notify(at(3), &settings, SL, 10);
+        }
+        assert_eq!(spacing(&mut throttle, at(3)), 10_000 + 10_000 * 0x3fff, "the table's end");
+    }
+
+    #[test]
+    fn a_service_level_that_takes_no_part_is_not_slowed() {
+        let facts = facts();
+        let settings = facts.congestion.clone().unwrap();
+        let mut throttle = Throttle::default();
+        throttle.notify(Time::ZERO, &settings, ServiceLevel(4), 1);
+        assert_eq!(throttle.spacing(Time::ZERO, 1000, &facts, ServiceLevel(4), 1), Time::ZERO);
+    }
+}

@@ -1,0 +1,350 @@
+//! What goes to the adapter: by service level acknowledgements first, then the flows in turn, as long as there is room.
+
+use std::collections::VecDeque;
+
+use weft_machine::Time;
+use weft_wire::{DataPacket, PKey, ServiceLevel};
+
+use super::Stack;
+use super::congestion::Throttle;
+use super::sender::{Readiness, Sender, Target};
+use super::timers::Timer;
+
+/// Notifications and answers to datagrams that wait at most.
+const REPLIES_MAX: usize = 64;
+/// A mix with a rate makes at most so many packets before something else is looked at.
+const OFFERS_MAX: usize = 64;
+
+/// What waits for the adapter on one service level.
+#[derive(Debug, Default)]
+pub(super) struct Lane {
+    /// Packets in the adapter.
+    in_adapter: u16,
+    /// Receivers that have an acknowledgement to send.
+    acknowledgements: VecDeque<u32>,
+    /// Whole packets that answer others and that nobody misses.
+    replies: VecDeque<DataPacket>,
+    /// Senders that can send, in turn.
+    senders: VecDeque<u32>,
+    /// Congestion control of all the service level's flows.
+    pub(super) throttle: Throttle,
+    not_before: Time,
+    timer_at: Option<Time>,
+}
+
+impl Lane {
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.senders.len() + self.replies.len() + self.acknowledgements.len()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.senders.is_empty() && self.replies.is_empty() && self.acknowledgements.is_empty()
+    }
+}
+
+impl Stack {
+    /// Packets have left the adapter.
+    #[inline]
+    pub(super) fn make_room(&mut self, now: Time, level: ServiceLevel, packets: u16) {
+        let lane = &mut self.lanes[usize::from(level.0 & 15)];
+        lane.in_adapter = lane.in_adapter.saturating_sub(packets);
+        self.pump(now, level);
+    }
+
+    /// The port lets data pass again, and the adapter is empty.
+    pub(super) fn restart_lanes(&mut self, now: Time) {
+        for lane in &mut self.lanes {
+            lane.in_adapter = 0;
+        }
+        for level in 0..16 {
+            self.pump(now, ServiceLevel(level));
+        }
+    }
+
+    /// A receiver has an acknowledgement to send on this service level.
+    pub(super) fn queue_acknowledgement(&mut self, now: Time, place: u32, level: ServiceLevel) {
+        let Some(receiver) = self.flows.receiver(place) else { return };
+        let bit = 1 << (level.0 & 15);
+        if receiver.queued & bit == 0 {
+            receiver.queued |= bit;
+            self.lanes[usize::from(level.0 & 15)].acknowledgements.push_back(place);
+        }
+        self.pump(now, level);
+    }
+
+    /// Sends a packet that may be lost.
+    pub(super) fn queue_reply(&mut self, now: Time, packet: DataPacket) {
+        let lane = &mut self.lanes[usize::from(packet.service_level.0 & 15)];
+        if lane.replies.len() >= REPLIES_MAX {
+            self.counts.replies_dropped += 1;
+            return;
+        }
+        lane.replies.push_back(packet);
+        self.pump(now, packet.service_level);
+    }
+
+    /// A sender may have become able to send.
+    pub(super) fn wake(&mut self, now: Time, place: u32) {
+        let rules = self.rules;
+        let Some(sender) = self.flows.sender(place) else { return };
+        match sender.readiness(now, &rules) {
+            Readiness::Blocked => {}
+            Readiness::At(at) => self.set_wake(place, at),
+            Readiness::Ready(level) => {
+                if let Target::Mix(mix) = &mut sender.target {
+                    if mix.is_open_loop() {
+                        self.offer(now, place);
+                        return;
+                    }
+                    let level = mix.head(&self.paths);
+                    self.enqueue(now, place, level);
+                } else {
+                    self.enqueue(now, place, level);
+                }
+            }
+        }
+    }
+
+    /// Puts a sender at the end of a service level's ring, unless it stands there.
+    fn enqueue(&mut self, now: Time, place: u32, level: ServiceLevel) {
+        let Some(sender) = self.flows.sender(place) else { return };
+        let bit = 1 << (level.0 & 15);
+        if sender.queued & bit == 0 {
+            sender.queued |= bit;
+            self.lanes[usize::from(level.0 & 15)].senders.push_back(place);
+            self.pump(now, level);
+        }
+    }
+
+    /// Takes a sender out of all rings.
+    pub(super) fn dequeue(&mut self, place: u32) {
+        let Some(sender) = self.flows.sender(place) else { return };
+        let queued = std::mem::take(&mut sender.queued);
+        for (level, lane) in self.lanes.iter_mut().enumerate() {
+            if queued >> level & 1 == 1 {
+                lane.senders.retain(|other| *other != place);
+            }
+        }
+    }
+
+    /// A flow is closed: its place may be another's.
+    pub(super) fn forget_acknowledgements(&mut self, place: u32) {
+        for lane in &mut self.lanes {
+            lane.acknowledgements.retain(|other| *other != place);
+        }
+    }
+
+    fn set_wake(&mut self, place: u32, at: Time) {
+        let Some(sender) = self.flows.sender(place) else { return };
+        if sender.wake_at.is_none_or(|known| at < known) {
+            sender.wake_at = Some(at);
+            self.timers.set(at, Timer::Wake(place));
+        }
+    }
+
+    /// Makes the packets of a mix that are due, and lets them wait on their lanes.
+    fn offer(&mut self, now: Time, place: u32) {
+        let rules = self.rules;
+        let mut touched = 0u16;
+        for _ in 0..OFFERS_MAX {
+            let Some(sender) = self.flows.sender(place) else { break };
+            if sender.readiness(now, &rules) != Readiness::Ready(sender.address.service_level) {
+                break;
+            }
+            let payload = sender.next_payload();
+            if let Some(pace) = &mut sender.pace {
+                pace.advance(now, payload);
+            }
+            let Target::Mix(mix) = &mut sender.target else { break };
+            touched |= mix.offer(&self.paths).map_or(0, |level| 1 << (level.0 & 15));
+        }
+        for level in (0..16).filter(|level| touched >> level & 1 == 1) {
+            self.enqueue(now, place, ServiceLevel(level));
+        }
+        if let Some(sender) = self.flows.sender(place) {
+            match sender.readiness(now, &rules) {
+                Readiness::At(at) => self.set_wake(place, at),
+                Readiness::Ready(_) => self.set_wake(place, now),
+                Readiness::Blocked => {}
+            }
+        }
+    }
+
+    /// Gives the adapter what it has room for on one service level.
+    pub(super) fn pump(&mut self, now: Time, level: ServiceLevel) {
+        let at = usize::from(level.0 & 15);
+        while self.facts.active && self.lanes[at].in_adapter < self.options.adapter_packets.max(1) {
+            if self.lanes[at].is_idle() {
+                return;
+            }
+            let packet = self.next_reply(at).or_else(|| self.next_data(now, level));
+            let Some(mut packet) = packet else { return };
+            packet.slid = self.facts.lid;
+            packet.p_key = PKey::DEFAULT_FULL;
+            let at = usize::from(packet.service_level.0 & 15);
+            self.lanes[at].in_adapter += 1;
+            self.injects.push_back(packet);
+        }
+    }
+
+    /// The next acknowledgement or other reply.
+    fn next_reply(&mut self, at: usize) -> Option<DataPacket> {
+        while let Some(place) = self.lanes[at].acknowledgements.pop_front() {
+            let Some(receiver) = self.flows.receiver(place) else { continue };
+            receiver.queued &= !(1 << at);
+            // It may have gone on another service level meanwhile.
+            let here = receiver.acknowledgement.filter(|ack| usize::from(ack.service_level.0 & 15) == at);
+            if let Some(packet) = here.and_then(|_| receiver.acknowledge()) {
+                let flow = self.flows.get_mut(place).map_or_else(Default::default, |flow| flow.id);
+                return Some(DataPacket { dest_qp: super::flow::queue_pair(flow), ..packet });
+            }
+        }
+        self.lanes[at].replies.pop_front()
+    }
+
+    /// The next packet of the flow whose turn it is.
+    fn next_data(&mut self, now: Time, level: ServiceLevel) -> Option<DataPacket> {
+        let at = usize::from(level.0 & 15);
+        if self.lanes[at].not_before > now {
+            self.set_lane_timer(level);
+            return None;
+        }
+        // Each sender leaves the ring or sends, so this ends.
+        while let Some(place) = self.lanes[at].senders.pop_front() {
+            let rules = self.rules;
+            let Some(sender) = self.flows.sender(place) else { continue };
+            sender.queued &= !(1 << at);
+            let packet = match &mut sender.target {
+                Target::Mix(mix) if mix.is_open_loop() => {
+                    let Some((path, sequence)) = mix.take(level) else { continue };
+                    let waits = mix.waits(level);
+                    // What has waited on a lane goes there, even when new packets take another one.
+                    let address = self.paths.get(path).and_then(super::paths::Path::address);
+                    let address =
+                        super::paths::Address { service_level: level, ..address.unwrap_or_default() };
+                    let packet = sender.emit_to(now, address, sequence);
+                    if waits {
+                        sender.queued |= 1 << at;
+                        self.lanes[at].senders.push_back(place);
+                    }
+                    Some(packet)
+                }
+                _ => self.next_of(now, place, level),
+            };
+            let Some(packet) = packet else { continue };
+            self.after_packet(now, place, level, packet.size());
+            let Some(sender) = self.flows.sender(place) else { return Some(packet) };
+            arm_expiry(sender, place, &mut self.timers);
+            if !matches!(&sender.target, Target::Mix(mix) if mix.is_open_loop()) {
+                self.rejoin(now, place, &rules);
+            }
+            return Some(packet);
+        }
+        None
+    }
+
+    /// The next packet of a sender that has one at a time, if it belongs on this service level.
+    fn next_of(&mut self, now: Time, place: u32, level: ServiceLevel) -> Option<DataPacket> {
+        let rules = self.rules;
+        let sender = self.flows.sender(place)?;
+        let mut ready = sender.readiness(now, &rules);
+        if let (Readiness::Ready(_), Target::Mix(mix)) = (ready, &mut sender.target) {
+            ready = Readiness::Ready(mix.head(&self.paths));
+        }
+        match ready {
+            Readiness::Ready(now_on) if now_on == level => {}
+            Readiness::Ready(other) => {
+                self.join(place, other);
+                return None;
+            }
+            Readiness::At(at) => {
+                self.set_wake(place, at);
+                return None;
+            }
+            Readiness::Blocked => return None,
+        }
+        let Target::Mix(mix) = &mut sender.target else { return Some(sender.emit(now, &rules)) };
+        let (path, sequence) = mix.take(level)?;
+        let address = self.paths.get(path)?.address()?;
+        let payload = sender.next_payload();
+        if let Some(pace) = &mut sender.pace {
+            pace.advance(now, payload);
+        }
+        Some(sender.emit_to(now, address, sequence))
+    }
+
+    /// Puts a sender into a ring without looking at what can be sent there; somebody else does that.
+    fn join(&mut self, place: u32, level: ServiceLevel) {
+        let Some(sender) = self.flows.sender(place) else { return };
+        let bit = 1 << (level.0 & 15);
+        if sender.queued & bit == 0 {
+            sender.queued |= bit;
+            self.lanes[usize::from(level.0 & 15)].senders.push_back(place);
+            self.pump_later |= bit;
+        }
+    }
+
+    /// A sender that has sent one packet takes its place behind the others, if it has another one.
+    fn rejoin(&mut self, now: Time, place: u32, rules: &super::sender::Rules) {
+        let Some(sender) = self.flows.sender(place) else { return };
+        match sender.readiness(now, rules) {
+            Readiness::Blocked => {}
+            Readiness::At(at) => self.set_wake(place, at),
+            Readiness::Ready(mut level) => {
+                if let Target::Mix(mix) = &mut sender.target {
+                    level = mix.head(&self.paths);
+                }
+                self.join(place, level);
+            }
+        }
+    }
+
+    /// Keeps the injection delay of congestion control.
+    #[inline]
+    fn after_packet(&mut self, now: Time, place: u32, level: ServiceLevel, bytes: usize) {
+        let Some(settings) = &self.facts.congestion else { return };
+        let (by_level, dilation) = (settings.by_service_level, self.options.dilation);
+        let lane = &mut self.lanes[usize::from(level.0 & 15)];
+        if by_level {
+            let spacing = lane.throttle.spacing(now, bytes, &self.facts, level, dilation);
+            lane.not_before = now + spacing;
+        } else if let Some(sender) = self.flows.sender(place) {
+            let spacing = sender.throttle.spacing(now, bytes, &self.facts, level, dilation);
+            sender.not_before = now + spacing;
+        }
+    }
+
+    fn set_lane_timer(&mut self, level: ServiceLevel) {
+        let lane = &mut self.lanes[usize::from(level.0 & 15)];
+        if lane.timer_at.is_none_or(|known| lane.not_before < known) {
+            lane.timer_at = Some(lane.not_before);
+            self.timers.set(lane.not_before, Timer::Lane(level.0 & 15));
+        }
+    }
+
+    /// A lane may be used again.
+    pub(super) fn wake_lane(&mut self, now: Time, level: u8) {
+        self.lanes[usize::from(level & 15)].timer_at = None;
+        self.pump(now, ServiceLevel(level));
+    }
+
+    /// Looks at the lanes that senders have joined meanwhile.
+    #[inline]
+    pub(super) fn settle(&mut self, now: Time) {
+        // A sender joins another lane only after it has left one, so this ends.
+        while self.pump_later != 0 {
+            let level = self.pump_later.trailing_zeros() as u8;
+            self.pump_later &= self.pump_later - 1;
+            self.pump(now, ServiceLevel(level));
+        }
+    }
+}
+
+/// Sets the timer of a sender whose packets are to be acknowledged.
+pub(super) fn arm_expiry(sender: &mut Sender, place: u32, timers: &mut super::timers::Timers) {
+    if let Some(deadline) = sender.deadline.filter(|_| sender.expiry_at.is_none()) {
+        sender.expiry_at = Some(deadline);
+        timers.set(deadline, Timer::Expiry(place));
+    }
+}

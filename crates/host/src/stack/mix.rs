@@ -1,0 +1,217 @@
+//! Datagrams to many ports: which one is next.
+//!
+//! Without a rate the sender has one packet in hand, and while that one's lane has no room, nothing goes. With a rate
+//! it is an open loop: packets come into being at that rate, each waits on its own lane, and what finds too many before
+//! it is thrown away and counted. So one lane that is blocked does not take from the others, and what is offered keeps
+//! its proportions.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use weft_wire::{Guid, ServiceLevel};
+
+use super::paths::Paths;
+use crate::traffic::PathSource;
+
+/// Packets that wait on one lane at most.
+const BACKLOG_MAX: usize = 64;
+
+/// SplitMix64 (Steele, Lea and Flood, 2014).
+#[derive(Clone, Debug)]
+struct SplitMix64(u64);
+
+impl SplitMix64 {
+    #[inline]
+    fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    /// One of the numbers below `bound`, which is small against 2^32, so that none is much likelier than another.
+    #[inline]
+    fn below(&mut self, bound: u32) -> u32 {
+        ((self.draw() >> 32) * u64::from(bound) >> 32) as u32
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    path: u32,
+    /// Packets that went there: the next one's number.
+    sequence: u64,
+}
+
+/// The ports that a flow sends to.
+#[derive(Debug)]
+pub(super) struct Mix {
+    generator: SplitMix64,
+    targets: Vec<Target>,
+    /// The first so many are equally likely; a hot spot that is none of them stands behind.
+    others: u32,
+    hot: Option<u32>,
+    hot_permille: u16,
+    /// Targets up to here have a path.
+    resolved: usize,
+    /// The packet in hand, without a rate.
+    head: Option<u32>,
+    /// Packets that wait, by service level, with a rate.
+    backlog: Vec<VecDeque<u32>>,
+    /// Packets thrown away.
+    pub(super) shed: u64,
+}
+
+impl Mix {
+    /// None when the cache of paths is full, or when there is nobody to send to.
+    pub(super) fn new(
+        (hot_spot, hot_permille): (Option<Guid>, u16),
+        others: &[Guid],
+        (seed, open_loop): (u64, bool),
+        source: PathSource,
+        (own, paths): (Guid, &mut Paths),
+    ) -> Option<Self> {
+        let (mut targets, mut known) = (Vec::new(), BTreeMap::new());
+        for guid in others.iter().filter(|guid| **guid != own) {
+            let path = paths.want(*guid, source)?;
+            known.entry(path).or_insert_with(|| {
+                targets.push(Target { path, sequence: 0 });
+                targets.len() as u32 - 1
+            });
+        }
+        let others = targets.len() as u32;
+        let hot_path = match hot_spot.filter(|guid| *guid != own) {
+            Some(guid) => Some(paths.want(guid, source)?),
+            None => None,
+        };
+        let hot = hot_path.map(|path| {
+            *known.entry(path).or_insert_with(|| {
+                targets.push(Target { path, sequence: 0 });
+                targets.len() as u32 - 1
+            })
+        });
+        let backlog = if open_loop { vec![VecDeque::new(); 16] } else { Vec::new() };
+        let generator = SplitMix64(seed);
+        let (resolved, head, shed) = (0, None, 0);
+        let mix = Self { generator, targets, others, hot, hot_permille, resolved, head, backlog, shed };
+        Some(mix).filter(|mix| !mix.targets.is_empty())
+    }
+
+    /// The first target without a path, if there is one. Each is passed once.
+    pub(super) fn unresolved(&mut self, paths: &Paths) -> Option<u32> {
+        while let Some(target) = self.targets.get(self.resolved) {
+            if paths.get(target.path).is_none_or(|path| path.fresh_address().is_none()) {
+                return Some(target.path);
+            }
+            self.resolved += 1;
+        }
+        None
+    }
+
+    /// Sends to others from now on; ports that were sent to already go on with their numbers.
+    pub(super) fn go_on_as(&mut self, mut new: Self) {
+        let known: BTreeMap<u32, u64> =
+            self.targets.iter().map(|target| (target.path, target.sequence)).collect();
+        for target in &mut new.targets {
+            target.sequence = known.get(&target.path).copied().unwrap_or(0);
+        }
+        new.shed = self.shed;
+        *self = new;
+    }
+
+    /// The path that was found missing last.
+    pub(super) fn unresolved_now(&self) -> Option<u32> {
+        self.targets.get(self.resolved).map(|target| target.path)
+    }
+
+    /// Whether packets come into being at a rate.
+    pub(super) fn is_open_loop(&self) -> bool {
+        !self.backlog.is_empty()
+    }
+
+    /// The target of a packet that comes into being. With the hot spot alone everything goes there.
+    fn draw(&mut self) -> u32 {
+        let hot = self.hot.filter(|_| self.generator.below(1000) < u32::from(self.hot_permille));
+        match hot {
+            Some(hot) => hot,
+            None if self.others == 0 => 0,
+            None => self.generator.below(self.others),
+        }
+    }
+
+    fn level(&self, target: u32, paths: &Paths) -> ServiceLevel {
+        let target = self.targets.get(target as usize);
+        let address = target.and_then(|target| paths.get(target.path)?.address());
+        address.unwrap_or_default().service_level
+    }
+
+    /// The service level of the packet in hand.
+    pub(super) fn head(&mut self, paths: &Paths) -> ServiceLevel {
+        let head = match self.head {
+            Some(head) => head,
+            None => self.draw(),
+        };
+        self.head = Some(head);
+        self.level(head, paths)
+    }
+
+    /// A packet comes into being: its service level, unless it is thrown away.
+    pub(super) fn offer(&mut self, paths: &Paths) -> Option<ServiceLevel> {
+        let target = self.draw();
+        let level = self.level(target, paths);
+        let waiting = self.backlog.get_mut(usize::from(level.0))?;
+        if waiting.len() >= BACKLOG_MAX {
+            self.shed += 1;
+            return None;
+        }
+        waiting.push_back(target);
+        Some(level)
+    }
+
+    /// Whether packets wait on a service level.
+    pub(super) fn waits(&self, level: ServiceLevel) -> bool {
+        self.backlog.get(usize::from(level.0)).is_some_and(|waiting| !waiting.is_empty())
+    }
+
+    /// The next packet on a service level: its path and its number.
+    pub(super) fn take(&mut self, level: ServiceLevel) -> Option<(u32, u64)> {
+        let target = match self.backlog.get_mut(usize::from(level.0)) {
+            Some(waiting) => waiting.pop_front(),
+            None => self.head.take(),
+        };
+        let target = self.targets.get_mut(target? as usize)?;
+        target.sequence += 1;
+        Some((target.path, target.sequence - 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_generator_is_the_published_one() {
+        let mut generator = SplitMix64(1_234_567);
+        let drawn: Vec<u64> = (0..3).map(|_| generator.draw()).collect();
+        assert_eq!(drawn, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+
+    #[test]
+    fn the_hot_spot_gets_its_share_and_nobody_sends_to_himself() {
+        let (mut paths, own) = (Paths::default(), Guid(3));
+        let others: Vec<Guid> = (1..=9).map(Guid).collect();
+        let hot = (Some(Guid(5)), 300);
+        let mut mix = Mix::new(hot, &others, (7, false), PathSource::PathRecord, (own, &mut paths)).unwrap();
+        assert_eq!(mix.targets.len(), 8);
+        let mut counts = BTreeMap::new();
+        for _ in 0..80_000 {
+            mix.head(&paths);
+            let (path, _) = mix.take(ServiceLevel(0)).unwrap();
+            *counts.entry(paths.get(path).unwrap().to).or_insert(0u32) += 1;
+        }
+        assert_eq!(counts.get(&own), None);
+        // 30 % and an eighth of the rest; four standard deviations are under 600.
+        assert!(counts[&Guid(5)].abs_diff(31_000) < 600, "{counts:?}");
+        assert!(counts.iter().all(|(to, count)| *to == Guid(5) || count.abs_diff(7_000) < 400), "{counts:?}");
+    }
+}

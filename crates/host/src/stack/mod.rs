@@ -1,0 +1,341 @@
+//! A host's InfiniBand software behind one adapter port: path cache, subscriptions, queue pairs, flows.
+//!
+//! ```text
+//!   Command ─────▶ flows ──▶ queue pairs ──▶ Inject ──▶ the adapter
+//!                    │             ▲  └──────◀ Accept, Injected
+//!                    ▼             │ repath, unpath
+//!   path cache ◀─▶ SA client ─▶ Send ──────▶ the adapter
+//! ```
+//!
+//! A flow's queue pair has the number 0x100 plus the flow's at both of its ends, and begins with a PSN that follows
+//! from it: what a connection manager would exchange is known beforehand.
+//!
+//! **Invariant:** the adapter never holds more than [`StackOptions::adapter_packets`] packets of a service level, and
+//! no service level waits for another one. **Invariant:** nothing is kept of a packet that has been sent, and nothing
+//! is allocated for one.
+
+mod accept;
+mod commands;
+mod congestion;
+mod flow;
+mod lanes;
+mod mix;
+mod moves;
+mod paths;
+mod pingpong;
+mod port;
+mod receiver;
+mod report;
+mod sa;
+mod sender;
+mod subscriptions;
+mod timers;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use weft_machine::{Machine, Time};
+use weft_wire::{
+    AddressedMad, DataPacket, Method, MgmtClass, PortFacts, Registration, SA_CLASS_VERSION, ServiceLevel,
+};
+
+use crate::traffic::{Command, FlowReport};
+use flow::Flows;
+use lanes::Lane;
+use paths::Paths;
+use sa::SaClient;
+use sender::Rules;
+use subscriptions::Subscriptions;
+use timers::{Timer, Timers};
+
+/// What a host is like.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StackOptions {
+    /// Packets of one service level that the adapter holds at most.
+    pub adapter_packets: u16,
+    /// Unacknowledged packets of a queue pair at most, up to 2^22.
+    pub window_packets: u32,
+    /// How long a queue pair waits for an acknowledgement.
+    pub ack_timeout: Time,
+    /// How often it sends again before it gives up.
+    pub retries: u32,
+    /// How long to wait for subnet administration's answer, and how often to ask again.
+    pub sa_timeout: Time,
+    /// How often to ask again. What was refused, or not answered even so, is asked for again after 5 such times.
+    pub sa_retries: u32,
+    /// Nanoseconds of machine time in one of fabric time; congestion control's timers are of fabric time.
+    pub dilation: u32,
+    /// The service level of management datagrams; none is the one that the manager has given the port.
+    pub management_sl: Option<ServiceLevel>,
+    /// Whether the clocks of all hosts are one, so that a receiver can tell how long a packet was on its way.
+    pub common_clock: bool,
+}
+
+impl Default for StackOptions {
+    fn default() -> Self {
+        Self {
+            adapter_packets: 2,
+            window_packets: 128,
+            ack_timeout: Time::from_secs(4),
+            retries: 7,
+            sa_timeout: Time::from_secs(1),
+            sa_retries: 5,
+            dilation: 1,
+            management_sl: None,
+            common_clock: false,
+        }
+    }
+}
+
+/// What happens to a host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(clippy::large_enum_variant)]
+pub enum Input {
+    /// What the adapter says of its port.
+    Port(PortFacts),
+    /// A MAD for the host.
+    Receive(AddressedMad),
+    /// A data packet for the host.
+    Accept(DataPacket),
+    /// Packets have left the adapter.
+    Injected {
+        /// The service level that they were given with.
+        service_level: ServiceLevel,
+        /// How many.
+        packets: u16,
+    },
+    /// Something to do.
+    Command(Command),
+}
+
+/// What a host wants done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(clippy::large_enum_variant)]
+pub enum Output {
+    /// Send a MAD through the port, as an attached program does.
+    Send(AddressedMad),
+    /// Give the adapter a data packet.
+    Inject(DataPacket),
+    /// Something worth counting or logging.
+    Event(Event),
+}
+
+/// What a host says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Event {
+    /// A command could not be carried out.
+    Refused {
+        /// Why, for a human.
+        reason: String,
+    },
+}
+
+/// What a host has counted since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StackCounts {
+    /// Data packets for queue pairs that are not there, or not of that kind.
+    pub stray_packets: u64,
+    /// Congestion notifications and answers to datagrams that were not sent because too many were waiting.
+    pub replies_dropped: u64,
+    /// Reports answered.
+    pub reports: u64,
+    /// Repath and unpath notices heeded.
+    pub repaths: u64,
+    /// Repath and unpath notices not heeded, or not understood.
+    pub repaths_ignored: u64,
+    /// Hot spots not remembered because there were too many.
+    pub hot_spots_forgotten: u64,
+    /// Questions to subnet administration, repetitions included.
+    pub questions: u64,
+    /// Questions that were refused, or that nobody answered.
+    pub questions_failed: u64,
+    /// Subscriptions that the manager has confirmed and that stand.
+    pub subscriptions: u64,
+    /// Paths in the cache.
+    pub paths: u64,
+    /// Commands that could not be carried out.
+    pub refused: u64,
+}
+
+/// The host.
+#[derive(Debug)]
+pub struct Stack {
+    options: StackOptions,
+    rules: Rules,
+    facts: PortFacts,
+    heeds_repath: bool,
+    paths: Paths,
+    sa: SaClient,
+    subscriptions: Subscriptions,
+    /// Whether something is to be asked for.
+    asks_due: bool,
+    /// When to ask again for what was not there.
+    retry_at: Option<Time>,
+    flows: Flows,
+    lanes: [Lane; 16],
+    /// Lanes that senders have joined and that nobody has looked at since, bit by bit.
+    pump_later: u16,
+    timers: Timers,
+    counts: StackCounts,
+    injects: VecDeque<DataPacket>,
+    outputs: VecDeque<Output>,
+}
+
+impl Stack {
+    /// A host that knows nothing yet.
+    pub fn new(options: StackOptions) -> Self {
+        let window = options.window_packets.clamp(1, 1 << 22);
+        let rules = Rules {
+            window: window.into(),
+            acknowledge_every: (window / 4).max(1),
+            ack_timeout: options.ack_timeout,
+            retries: options.retries,
+        };
+        Self {
+            sa: SaClient::new(&options),
+            options,
+            rules,
+            facts: PortFacts::default(),
+            heeds_repath: true,
+            paths: Paths::default(),
+            subscriptions: Subscriptions::default(),
+            asks_due: false,
+            retry_at: None,
+            flows: Flows::default(),
+            lanes: Default::default(),
+            pump_later: 0,
+            timers: Timers::default(),
+            counts: StackCounts::default(),
+            injects: VecDeque::new(),
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// What it wants to be given unasked, when the driver attaches it to its port.
+    pub fn registrations() -> Vec<Registration> {
+        vec![Registration::new(MgmtClass::SubnAdm, SA_CLASS_VERSION, [Method::Report])]
+    }
+
+    /// What became of all flows, in order of their numbers; those that it sends come before those that it receives.
+    pub fn reports(&self) -> Vec<FlowReport> {
+        let flows = || self.flows.in_order();
+        let sent = flows().filter_map(|flow| report::of_sender(flow, &self.facts, &self.paths));
+        sent.chain(flows().filter_map(report::of_receiver)).collect()
+    }
+
+    /// What has been counted.
+    pub fn counts(&self) -> StackCounts {
+        StackCounts {
+            hot_spots_forgotten: self.paths.forgotten,
+            questions: self.sa.stats().sent,
+            subscriptions: self.subscriptions.held() as u64,
+            paths: self.paths.len() as u64,
+            ..self.counts
+        }
+    }
+
+    /// How much is held of what is bounded: flows, timers, and what stands in rings and queues.
+    #[cfg(test)]
+    fn held(&self) -> [usize; 3] {
+        [self.flows.len(), self.timers.len(), self.lanes.iter().map(Lane::held).sum()]
+    }
+
+    fn refuse(&mut self, reason: String) {
+        self.counts.refused += 1;
+        self.outputs.push_back(Output::Event(Event::Refused { reason }));
+    }
+
+    /// A timer has come to its time.
+    fn fire(&mut self, now: Time, at: Time, timer: Timer) {
+        match timer {
+            Timer::Wake(place) => {
+                let Some(sender) = self.flows.sender(place).filter(|sender| sender.wake_at == Some(at))
+                else {
+                    return;
+                };
+                sender.wake_at = None;
+                self.wake(now, place);
+            }
+            Timer::Expiry(place) => {
+                let sender = self.flows.sender(place).filter(|sender| sender.expiry_at == Some(at));
+                let Some(sender) = sender else { return };
+                sender.expiry_at = None;
+                if sender.deadline.is_some_and(|deadline| deadline <= now) {
+                    self.expire(now, place);
+                }
+                if let Some(sender) = self.flows.sender(place) {
+                    lanes::arm_expiry(sender, place, &mut self.timers);
+                }
+            }
+            Timer::Lane(level) => self.wake_lane(now, level),
+        }
+    }
+
+    /// A sender's packets were not acknowledged in time.
+    fn expire(&mut self, now: Time, place: u32) {
+        let (rules, active) = (self.rules, self.facts.active);
+        let Some(sender) = self.flows.sender(place) else { return };
+        if !active {
+            // Nothing can be acknowledged; that is not the other end's fault.
+            sender.deadline = Some(now + rules.ack_timeout);
+            return;
+        }
+        if !sender.is_reliable() {
+            sender.lose_datagram();
+            self.wake(now, place);
+            return;
+        }
+        sender.expire(now, &rules);
+        sender.force_move(now);
+        self.dequeue(place);
+        self.wake(now, place);
+    }
+}
+
+impl Machine for Stack {
+    type Input = Input;
+    type Output = Output;
+
+    fn handle_input(&mut self, now: Time, input: Input) {
+        match input {
+            Input::Accept(packet) => self.accept(now, &packet),
+            Input::Injected { service_level, packets } => self.make_room(now, service_level, packets),
+            Input::Port(facts) => self.learn_port(now, facts),
+            Input::Receive(mad) => self.receive(now, &mad),
+            Input::Command(command) => self.obey(now, command),
+        }
+        self.settle(now);
+        if self.asks_due {
+            self.ask(now);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        while let Some((at, timer)) = self.timers.pop_due(now) {
+            self.fire(now, at, timer);
+            self.settle(now);
+        }
+        self.pass_time(now);
+        self.settle(now);
+        if self.timers.len() > 64 + 8 * self.flows.len() {
+            self.tidy_timers();
+        }
+    }
+
+    fn poll_output(&mut self) -> Option<Output> {
+        if let Some(packet) = self.injects.pop_front() {
+            return Some(Output::Inject(packet));
+        }
+        self.outputs.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        let times = [self.timers.next(), self.sa.poll_timeout(), self.retry_at];
+        times.into_iter().flatten().min()
+    }
+}

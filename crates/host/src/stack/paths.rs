@@ -1,0 +1,252 @@
+//! The path cache: where ports are, and on which service level they are reached.
+//!
+//! A path is known by its place in the cache, which never changes, so that a packet finds it without a search.
+
+use std::collections::BTreeMap;
+
+use weft_wire::{Guid, Lid, ServiceLevel};
+
+use crate::traffic::PathSource;
+
+/// The most paths: one for every unicast LID.
+const PATHS_MAX: usize = 0xbfff;
+/// The most hot spots remembered.
+const HOT_SPOTS_MAX: usize = 4096;
+
+/// Where a packet goes, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Address {
+    pub(super) dlid: Lid,
+    pub(super) service_level: ServiceLevel,
+}
+
+/// What is known of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// To be asked for as soon as somebody can be asked.
+    Wanted,
+    /// Asked for; `again` when there was a reason to ask once more meanwhile.
+    Asked { again: bool },
+    /// As the last answer said, or as it was taught.
+    Known,
+    /// The port is gone. Whoever uses the path goes on; whoever begins asks again.
+    Gone,
+    /// Not there, for the reason that is kept beside it; asked for again after a while.
+    Failed,
+}
+
+#[derive(Debug)]
+pub(super) struct Path {
+    pub(super) to: Guid,
+    pub(super) source: PathSource,
+    pub(super) state: State,
+    /// As the path record has it.
+    record: Option<Address>,
+    /// The service level of a hot spot's slow lane.
+    slow: Option<ServiceLevel>,
+    /// Taught by [`Command::LearnPaths`](crate::traffic::Command::LearnPaths): nobody is asked for it again.
+    taught: bool,
+    pub(super) problem: Option<String>,
+}
+
+impl Path {
+    /// Where its packets go now.
+    #[inline]
+    pub(super) fn address(&self) -> Option<Address> {
+        let record = self.record?;
+        Some(Address { service_level: self.slow.unwrap_or(record.service_level), ..record })
+    }
+
+    /// What somebody who begins to use it may rely on.
+    pub(super) fn fresh_address(&self) -> Option<Address> {
+        self.address().filter(|_| !matches!(self.state, State::Gone | State::Failed))
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    list: Vec<Path>,
+    /// By port and whether no path record is asked for.
+    places: BTreeMap<(Guid, bool), u32>,
+    hot_spots: BTreeMap<Lid, ServiceLevel>,
+    /// Hot spots not remembered because there were too many.
+    pub(super) forgotten: u64,
+}
+
+impl Paths {
+    pub(super) fn get(&self, place: u32) -> Option<&Path> {
+        self.list.get(place as usize)
+    }
+
+    pub(super) fn get_mut(&mut self, place: u32) -> Option<&mut Path> {
+        self.list.get_mut(place as usize)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn places(&self) -> std::ops::Range<u32> {
+        0..self.list.len() as u32
+    }
+
+    /// The place of the path to a port; it is wanted from now on. None when the cache is full.
+    pub(super) fn want(&mut self, to: Guid, source: PathSource) -> Option<u32> {
+        let place = self.place(to, source)?;
+        let path = self.list.get_mut(place as usize)?;
+        if matches!(path.state, State::Gone | State::Failed) {
+            path.state = State::Wanted;
+        }
+        Some(place)
+    }
+
+    fn place(&mut self, to: Guid, source: PathSource) -> Option<u32> {
+        let key = (to, source == PathSource::Unasked);
+        if let Some(place) = self.places.get(&key) {
+            return Some(*place);
+        }
+        if self.list.len() >= PATHS_MAX {
+            return None;
+        }
+        let place = self.list.len() as u32;
+        let (state, taught) = (State::Wanted, false);
+        self.list.push(Path { to, source, state, record: None, slow: None, taught, problem: None });
+        self.places.insert(key, place);
+        Some(place)
+    }
+
+    /// Takes what somebody knows: for both kinds of software, of which one takes the LID alone. The places that
+    /// have changed.
+    pub(super) fn learn(&mut self, to: Guid, address: Address) -> impl Iterator<Item = u32> + use<> {
+        let asked = self.place(to, PathSource::PathRecord);
+        let unasked = self.places.get(&(to, true)).copied();
+        for place in [asked, unasked].into_iter().flatten() {
+            self.set(place, address);
+            if let Some(path) = self.get_mut(place) {
+                path.taught = true;
+            }
+        }
+        [asked, unasked].into_iter().flatten()
+    }
+
+    /// Takes an answer.
+    pub(super) fn set(&mut self, place: u32, address: Address) {
+        let slow = self.hot_spots.get(&address.dlid).copied();
+        let Some(path) = self.get_mut(place) else { return };
+        let again = path.state == State::Asked { again: true };
+        path.state = if again { State::Wanted } else { State::Known };
+        path.problem = None;
+        match path.source {
+            PathSource::PathRecord => (path.record, path.slow) = (Some(address), slow),
+            PathSource::Unasked => {
+                path.record = Some(Address { service_level: ServiceLevel(0), ..address });
+            }
+        }
+    }
+
+    /// What is taught for a port, if it is: software that does not ask knows its LID from there.
+    pub(super) fn taught(&self, to: Guid) -> Option<Address> {
+        let path = self.places.get(&(to, false)).and_then(|place| self.get(*place))?;
+        path.record.filter(|_| path.taught)
+    }
+
+    /// Everything is to be asked for again, or what concerns one port; what has been taught is not.
+    pub(super) fn renew(&mut self, of: Option<Guid>) {
+        for path in &mut self.list {
+            if of.is_some_and(|guid| guid != path.to) || path.taught && path.state == State::Known {
+                continue;
+            }
+            path.state = match path.state {
+                State::Asked { .. } => State::Asked { again: true },
+                _ => State::Wanted,
+            };
+        }
+    }
+
+    /// A port is gone.
+    pub(super) fn lose(&mut self, guid: Guid) {
+        for source in [false, true] {
+            let place = self.places.get(&(guid, source)).copied();
+            if let Some(path) = place.and_then(|place| self.list.get_mut(place as usize)) {
+                path.state = match path.state {
+                    State::Known => State::Gone,
+                    other => other,
+                };
+            }
+        }
+    }
+
+    /// Nobody will answer any more: what was asked for is to be asked for again.
+    pub(super) fn abandon(&mut self) {
+        for path in &mut self.list {
+            if matches!(path.state, State::Asked { .. }) {
+                path.state = State::Wanted;
+            }
+        }
+    }
+
+    /// What was not there is to be asked for again. Whether there is any.
+    pub(super) fn retry(&mut self) -> bool {
+        let mut any = false;
+        for path in self.list.iter_mut().filter(|path| path.state == State::Failed) {
+            path.state = State::Wanted;
+            any = true;
+        }
+        any
+    }
+
+    /// One path has this service level from now on. The places that have changed.
+    pub(super) fn set_level(&mut self, dlid: Lid, service_level: ServiceLevel) -> Vec<u32> {
+        self.change(dlid, |path| {
+            path.record = path.record.map(|record| Address { service_level, ..record });
+        })
+    }
+
+    /// `dlid` is a hot spot, or is none any more.
+    pub(super) fn set_hot_spot(&mut self, dlid: Lid, slow: Option<ServiceLevel>) -> Vec<u32> {
+        match slow {
+            Some(_) if self.hot_spots.len() >= HOT_SPOTS_MAX && !self.hot_spots.contains_key(&dlid) => {
+                self.forgotten += 1;
+            }
+            Some(level) => {
+                self.hot_spots.insert(dlid, level);
+            }
+            None => {
+                self.hot_spots.remove(&dlid);
+            }
+        }
+        self.change(dlid, |path| path.slow = slow)
+    }
+
+    /// Hot spots are the manager's; a new one says again which there are.
+    pub(super) fn forget_hot_spots(&mut self) -> Vec<u32> {
+        let known: Vec<Lid> = std::mem::take(&mut self.hot_spots).into_keys().collect();
+        known.into_iter().flat_map(|dlid| self.change(dlid, |path| path.slow = None)).collect()
+    }
+
+    /// A port has another LID.
+    pub(super) fn set_lid(&mut self, guid: Guid, dlid: Lid) -> Vec<u32> {
+        let slow = self.hot_spots.get(&dlid).copied();
+        let places = [false, true].into_iter().filter_map(|source| self.places.get(&(guid, source)).copied());
+        let places: Vec<u32> = places.collect();
+        for place in &places {
+            let Some(path) = self.list.get_mut(*place as usize) else { continue };
+            path.record = path.record.map(|record| Address { dlid, ..record });
+            path.slow = slow.filter(|_| path.source == PathSource::PathRecord);
+        }
+        places
+    }
+
+    /// Changes the paths to a LID whose service level is the manager's to choose.
+    fn change(&mut self, dlid: Lid, mut how: impl FnMut(&mut Path)) -> Vec<u32> {
+        let concerned = |path: &Path| {
+            path.source == PathSource::PathRecord && path.record.is_some_and(|record| record.dlid == dlid)
+        };
+        let mut places = Vec::new();
+        for (place, path) in self.list.iter_mut().enumerate().filter(|(_, path)| concerned(path)) {
+            how(path);
+            places.push(place as u32);
+        }
+        places
+    }
+}

@@ -1,0 +1,212 @@
+//! What a host learns of its port and of the subnet: from the adapter, from answers and from notices.
+
+use weft_machine::Time;
+use weft_wire::{AddressedMad, Details, Method, MgmtClass, PortFacts, RepathDetails, RepathKind, trap};
+
+use super::paths::State;
+use super::sa::{Question, SaClient, lid_in, notice_in, path_in, report_response};
+use super::{Output, Stack};
+use crate::traffic::PathSource;
+
+/// What was not there is asked for again after so many times the time-out.
+const RETRY_AFTER: u64 = 5;
+
+impl Stack {
+    /// The adapter tells of its port.
+    pub(super) fn learn_port(&mut self, now: Time, facts: PortFacts) {
+        let before = std::mem::replace(&mut self.facts, facts);
+        let facts = &self.facts;
+        let begins = facts.active && !before.active;
+        let moved =
+            facts.lid != before.lid || facts.gid_prefix != before.gid_prefix || facts.guid != before.guid;
+        let other_manager = facts.sm_lid != before.sm_lid;
+        if begins || moved || other_manager {
+            // Answers to what was asked from elsewhere, or elsewhere, may never come.
+            let seed = now.as_nanos() ^ facts.guid.0;
+            self.sa.abandon(seed);
+            self.paths.abandon();
+            self.subscriptions.abandon();
+        }
+        if moved || other_manager {
+            self.paths.renew(None);
+        }
+        if self.facts.reregister || begins || moved || other_manager {
+            self.subscriptions.renew();
+        }
+        if other_manager || self.facts.reregister {
+            for place in self.paths.forget_hot_spots() {
+                self.path_changed(now, place);
+            }
+        }
+        self.asks_due = true;
+        if begins {
+            self.restart_lanes(now);
+            for place in self.flows.all() {
+                self.wake(now, place);
+            }
+        }
+    }
+
+    /// A MAD for the host.
+    pub(super) fn receive(&mut self, now: Time, mad: &AddressedMad) {
+        if mad.mad.class() != MgmtClass::SubnAdm {
+            return;
+        }
+        if mad.mad.method() == Method::Report {
+            self.counts.reports += 1;
+            self.outputs.push_back(Output::Send(report_response(mad)));
+            if let Some(notice) = notice_in(&mad.mad) {
+                self.heed(now, &notice.details());
+            }
+        } else if let Some((question, status)) = self.sa.answered(now, mad) {
+            self.take_answer(now, question, status, mad);
+        }
+        self.asks_due = true;
+    }
+
+    fn take_answer(&mut self, now: Time, question: Question, status: u16, mad: &AddressedMad) {
+        let (place, address) = match question {
+            Question::Subscribe(at) => {
+                self.subscriptions.answered(at, status == 0);
+                if status != 0 {
+                    self.fail(now);
+                }
+                return;
+            }
+            Question::Path(place) => (place, path_in(&mad.mad)),
+            Question::Lid(place) => (place, lid_in(&mad.mad)),
+        };
+        match address.filter(|_| status == 0) {
+            Some(address) => self.paths.set(place, address),
+            None => {
+                let why = format!("SA status {status:#06x}, is the port up?");
+                self.fail_path(now, place, why);
+            }
+        }
+        self.path_changed(now, place);
+    }
+
+    fn fail_path(&mut self, now: Time, place: u32, problem: String) {
+        if let Some(path) = self.paths.get_mut(place) {
+            let again = path.state == State::Asked { again: true };
+            path.state = if again { State::Wanted } else { State::Failed };
+            path.problem = Some(problem);
+        }
+        self.fail(now);
+    }
+
+    /// Something is to be asked for again after a while.
+    fn fail(&mut self, now: Time) {
+        self.counts.questions_failed += 1;
+        let pause = Time::from_nanos(self.options.sa_timeout.as_nanos().saturating_mul(RETRY_AFTER));
+        self.retry_at = self.retry_at.or(Some(now + pause));
+    }
+
+    /// Asks for everything that is wanted, as far as somebody can be asked.
+    pub(super) fn ask(&mut self, now: Time) {
+        self.asks_due = false;
+        for place in self.paths.places() {
+            self.ask_path(now, place);
+        }
+        if SaClient::can_ask(&self.facts) {
+            while let Some((at, number)) = self.subscriptions.poll_wanted() {
+                self.sa.ask_to_hear(&self.facts, at, number);
+            }
+        }
+        self.send_questions(now);
+    }
+
+    fn ask_path(&mut self, now: Time, place: u32) {
+        let Some(path) = self.paths.get(place).filter(|path| path.state == State::Wanted) else { return };
+        let (to, source) = (path.to, path.source);
+        if let Some(address) = self.paths.taught(to) {
+            self.paths.set(place, address);
+            self.path_changed(now, place);
+            return;
+        }
+        if !SaClient::can_ask(&self.facts) {
+            return;
+        }
+        let asked = match source {
+            PathSource::PathRecord => self.sa.ask_path(&self.facts, place, to),
+            PathSource::Unasked => self.sa.ask_lid(&self.facts, place, to),
+        };
+        match self.paths.get_mut(place) {
+            Some(path) if asked => path.state = State::Asked { again: false },
+            _ => self.fail_path(now, place, "too much is asked for at once".to_owned()),
+        }
+    }
+
+    fn send_questions(&mut self, now: Time) {
+        while let Some(mad) = self.sa.poll_transmit(now) {
+            self.outputs.push_back(Output::Send(mad));
+        }
+    }
+
+    /// Questions that nobody answers, and those that it is time to ask again.
+    pub(super) fn pass_time(&mut self, now: Time) {
+        while let Some(question) = self.sa.poll_failed(now) {
+            let why = || "subnet administration does not answer".to_owned();
+            match question {
+                Question::Subscribe(at) => {
+                    self.subscriptions.answered(at, false);
+                    self.fail(now);
+                }
+                Question::Path(place) | Question::Lid(place) => self.fail_path(now, place, why()),
+            }
+        }
+        if self.retry_at.is_some_and(|at| at <= now) {
+            self.retry_at = None;
+            let paths = self.paths.retry();
+            self.asks_due |= self.subscriptions.retry() || paths;
+        }
+        if self.asks_due {
+            self.ask(now);
+        }
+        self.send_questions(now);
+    }
+
+    /// What the manager reports.
+    fn heed(&mut self, now: Time, details: &Details) {
+        match details {
+            Details::Gid(trap::GID_IN_SERVICE, details) => self.paths.renew(Some(details.gid.guid)),
+            Details::Gid(trap::GID_OUT_OF_SERVICE, details) => self.paths.lose(details.gid.guid),
+            Details::Repath(number, details) if self.heeds_repath => {
+                let begins = *number == trap::REPATH;
+                match self.repath(begins, details) {
+                    Some(changed) => {
+                        self.counts.repaths += 1;
+                        for place in changed {
+                            self.path_changed(now, place);
+                        }
+                    }
+                    None => self.counts.repaths_ignored += 1,
+                }
+            }
+            Details::Repath(..) => self.counts.repaths_ignored += 1,
+            _ => {}
+        }
+    }
+
+    /// The places of the paths that a repath or unpath notice changes at once; none when it means nothing here.
+    fn repath(&mut self, begins: bool, details: &RepathDetails) -> Option<Vec<u32>> {
+        let level = details.service_level;
+        match details.kind {
+            RepathKind::WILDCARD => {
+                self.paths.renew(None);
+                Some(Vec::new())
+            }
+            RepathKind::PATH => {
+                let own = u32::from(self.facts.lid.0);
+                let from = u32::from(details.slid.0);
+                let mine = (own..own + (1 << (self.facts.lmc & 7))).contains(&from);
+                (begins && mine).then(|| self.paths.set_level(details.dlid, level))
+            }
+            RepathKind::HOT_SPOT => {
+                Some(self.paths.set_hot_spot(details.dlid, Some(level).filter(|_| begins)))
+            }
+            RepathKind::NEW_LID => begins.then(|| self.paths.set_lid(details.guid, details.dlid)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The receiving end of a flow: what comes in order is delivered, and what does not is counted.
+//!
+//! A reliable connection's packets have a PSN of 24 bits, by which the receiver takes each once and in order (IBA
+//! 9.7.5), and a 64-bit number in the body. The queue pair never looks at the latter; it is compared at delivery, so
+//! that a mistake of the queue pair would be seen.
+
+use weft_machine::Time;
+use weft_wire::{DataPacket, Lid, ServiceLevel, aeth, opcode};
+
+use super::flow::{PSN_MASK, first_psn};
+use crate::traffic::{FlowId, Latency, Transport, Work};
+
+/// Half of the numbers are ahead, the others have been.
+const PSN_HALF: u32 = 1 << 23;
+
+/// An acknowledgement to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Acknowledgement {
+    pub(super) dlid: Lid,
+    pub(super) service_level: ServiceLevel,
+    pub(super) syndrome: u8,
+}
+
+/// What became of a packet of a reliable connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// Delivered; it ended a message.
+    Message,
+    /// Delivered.
+    Part,
+    /// Not delivered.
+    Nothing,
+}
+
+#[derive(Debug)]
+pub(super) struct Receiver {
+    pub(super) transport: Transport,
+    pub(super) work: Work,
+    pub(super) message_bytes: u32,
+    /// The PSN that is next.
+    expected: u32,
+    /// Whether the next one has been asked for; once is enough until it comes.
+    refused: bool,
+    /// Messages completed, modulo 2^24.
+    messages: u32,
+    /// Bytes of body in a message's first packet.
+    pub(super) packet_bytes: u16,
+    /// Packets since the last acknowledgement.
+    unacknowledged: u32,
+    pub(super) acknowledgement: Option<Acknowledgement>,
+    /// The service levels in whose queues of acknowledgements it stands, bit by bit.
+    pub(super) queued: u16,
+    /// A notification is to go back with the next acknowledgement.
+    congested: bool,
+    /// Whether the peer's queue pair says MIGRATED; otherwise this end is ARMED too.
+    pub(super) migrated: bool,
+    /// The number in the body that is next; of datagrams by their senders' LIDs.
+    sequence: u64,
+    by_source: Vec<u64>,
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) repeated: u64,
+    pub(super) out_of_order: u64,
+    pub(super) missing: u64,
+    pub(super) disorder: u64,
+    pub(super) latency: Latency,
+}
+
+impl Receiver {
+    pub(super) fn new(flow: FlowId, transport: Transport, work: Work, message_bytes: u32) -> Self {
+        Self {
+            transport,
+            work,
+            message_bytes,
+            expected: first_psn(flow),
+            refused: false,
+            messages: 0,
+            packet_bytes: 0,
+            unacknowledged: 0,
+            acknowledgement: None,
+            queued: 0,
+            congested: false,
+            migrated: true,
+            sequence: 0,
+            by_source: Vec::new(),
+            packets: 0,
+            bytes: 0,
+            repeated: 0,
+            out_of_order: 0,
+            missing: 0,
+            disorder: 0,
+            latency: Latency::default(),
+        }
+    }
+
+    /// Takes a packet of a reliable connection. Afterwards there may be an acknowledgement to send.
+    pub(super) fn take(&mut self, packet: &DataPacket, acknowledge_every: u32) -> Taken {
+        self.packets += 1;
+        self.congested |= packet.fecn;
+        self.migrated = packet.migration_request;
+        let ahead = packet.psn.wrapping_sub(self.expected) & PSN_MASK;
+        if ahead != 0 {
+            let syndrome = self.refuse(ahead, packet);
+            self.acknowledgement = syndrome.map(|syndrome| to(packet, syndrome)).or(self.acknowledgement);
+            return Taken::Nothing;
+        }
+        self.expected = self.expected.wrapping_add(1) & PSN_MASK;
+        self.refused = false;
+        self.bytes += u64::from(packet.payload);
+        self.sequence = self.check(self.sequence, packet.sequence);
+        let end = matches!(packet.opcode, opcode::RC_SEND_LAST | opcode::RC_SEND_ONLY);
+        self.messages = self.messages.wrapping_add(u32::from(end)) & PSN_MASK;
+        self.unacknowledged += 1;
+        if end || packet.ack_request || self.unacknowledged >= acknowledge_every {
+            self.acknowledgement = Some(to(packet, aeth::ACK));
+        } else if let Some(waiting) = &mut self.acknowledgement {
+            // What was to be asked for again has come.
+            waiting.syndrome = aeth::ACK;
+        }
+        if matches!(packet.opcode, opcode::RC_SEND_FIRST | opcode::RC_SEND_ONLY) {
+            self.packet_bytes = packet.payload;
+        }
+        if end { Taken::Message } else { Taken::Part }
+    }
+
+    /// What is to be said of a packet that is not the next one.
+    fn refuse(&mut self, ahead: u32, packet: &DataPacket) -> Option<u8> {
+        if ahead < PSN_HALF {
+            self.out_of_order += 1;
+            return (!std::mem::replace(&mut self.refused, true)).then_some(aeth::NAK_SEQUENCE_ERROR);
+        }
+        self.repeated += 1;
+        // The acknowledgement may be lost, and another one is harmless.
+        let wanted = packet.ack_request && !self.refused;
+        wanted.then_some(aeth::ACK)
+    }
+
+    /// The acknowledgement that is to be sent, if it is still to be.
+    pub(super) fn acknowledge(&mut self) -> Option<DataPacket> {
+        let Acknowledgement { dlid, service_level, syndrome } = self.acknowledgement.take()?;
+        self.unacknowledged = 0;
+        let psn = match syndrome {
+            aeth::ACK => self.expected.wrapping_sub(1) & PSN_MASK,
+            _ => self.expected,
+        };
+        Some(DataPacket {
+            opcode: opcode::RC_ACKNOWLEDGE,
+            aeth: weft_wire::Aeth { syndrome, msn: self.messages },
+            psn,
+            dlid,
+            service_level,
+            becn: std::mem::take(&mut self.congested),
+            migration_request: self.migrated,
+            ..DataPacket::default()
+        })
+    }
+
+    /// Takes a datagram.
+    pub(super) fn take_datagram(&mut self, packet: &DataPacket) {
+        self.packets += 1;
+        self.bytes += u64::from(packet.payload);
+        let place = usize::from(packet.slid.0.min(Lid::UNICAST_MAX.0));
+        if place >= self.by_source.len() {
+            self.by_source.resize(place + 1, 0);
+        }
+        let expected = self.by_source[place];
+        if packet.sequence < expected {
+            self.out_of_order += 1;
+        }
+        self.by_source[place] = self.check(expected, packet.sequence);
+    }
+
+    /// Compares the number that is delivered with the one that should be, and gives the next one.
+    fn check(&mut self, expected: u64, delivered: u64) -> u64 {
+        if delivered < expected {
+            // It was taken for missing, or comes twice.
+            self.missing = self.missing.saturating_sub(1);
+            self.disorder += 1;
+            return expected;
+        }
+        self.missing = self.missing.saturating_add(delivered - expected);
+        delivered.saturating_add(1)
+    }
+}
+
+/// To where a packet came from, as it came.
+fn to(packet: &DataPacket, syndrome: u8) -> Acknowledgement {
+    Acknowledgement { dlid: packet.slid, service_level: packet.service_level, syndrome }
+}
+
+impl Latency {
+    /// One more.
+    pub(super) fn record(&mut self, span: Time) {
+        let ns = span.as_nanos();
+        self.min_ns = if self.count == 0 { ns } else { self.min_ns.min(ns) };
+        self.max_ns = self.max_ns.max(ns);
+        self.sum_ns = self.sum_ns.saturating_add(ns);
+        self.count += 1;
+    }
+}

@@ -1,0 +1,188 @@
+//! Questions to subnet administration (IBA 15.4), and what Reports say.
+//!
+//! ```text
+//!            ask                 poll_transmit
+//!   Wanted ───────▶ Transactions ─────────────▶ the manager's LID, on the service level of management
+//!                        │ answered: Known
+//!                        └ refused, or not answered: Failed ── after a while ──▶ Wanted
+//! ```
+
+use weft_machine::Time;
+use weft_mgmt::{Limits, Transactions};
+use weft_wire::{
+    AddressedMad, AttributeId, Gid, Guid, InformInfo, Mad, Method, MgmtClass, NodeInfo, NodeRecord, Notice,
+    PathRecord, PortFacts, QpNum, SA_CLASS_VERSION, SA_DATA_SIZE, SaMad, SaRecord, ServiceLevel, TrapNumber,
+};
+
+use super::StackOptions;
+use super::paths::Address;
+
+/// Questions in flight.
+const WINDOW: u32 = 8;
+/// Questions that wait: one for each path that can be, and the subscriptions.
+const QUEUE_MAX: usize = 0xc010;
+/// How long a subscriber takes to answer a Report: 4.096 µs times 2 to this power, about a second.
+const RESPONSE_TIME: u8 = 18;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Question {
+    /// The path record of the path at this place.
+    Path(u32),
+    /// The LID of the port of the path at this place.
+    Lid(u32),
+    /// The subscription at this place.
+    Subscribe(usize),
+}
+
+#[derive(Debug)]
+pub(super) struct SaClient {
+    transactions: Transactions<Question>,
+    level: Option<ServiceLevel>,
+}
+
+impl SaClient {
+    pub(super) fn new(options: &StackOptions) -> Self {
+        let (timeout, retries) = (options.sa_timeout, options.sa_retries);
+        let limits = Limits { window: WINDOW, timeout, retries, queue: QUEUE_MAX };
+        Self { transactions: Transactions::new(limits), level: options.management_sl }
+    }
+
+    /// Whether there is somebody to ask.
+    pub(super) fn can_ask(facts: &PortFacts) -> bool {
+        facts.active && facts.lid.is_unicast() && facts.sm_lid.is_unicast()
+    }
+
+    /// Asks for a path record: one path, that can be gone both ways, from this port to another.
+    pub(super) fn ask_path(&mut self, facts: &PortFacts, place: u32, to: Guid) -> bool {
+        let gid = |guid| Gid { prefix: facts.gid_prefix, guid };
+        let (sgid, dgid) = (gid(facts.guid), gid(to));
+        let record = PathRecord { sgid, dgid, reversible: true, numb_path: 1, ..PathRecord::default() };
+        let mask = mask::<PathRecord>(&["sgid", "dgid", "reversible", "numb_path"]);
+        self.ask(facts, Question::Path(place), Method::Get, PathRecord::ATTRIBUTE, mask, &record.encode())
+    }
+
+    /// Asks where a port is.
+    pub(super) fn ask_lid(&mut self, facts: &PortFacts, place: u32, port_guid: Guid) -> bool {
+        let node_info = NodeInfo { port_guid, ..NodeInfo::default() };
+        let record = NodeRecord { node_info, ..NodeRecord::default() };
+        let mask = mask::<NodeRecord>(&["port_guid"]);
+        self.ask(facts, Question::Lid(place), Method::Get, NodeRecord::ATTRIBUTE, mask, &record.encode())
+    }
+
+    /// Subscribes to a trap, whoever it comes from.
+    pub(super) fn ask_to_hear(&mut self, facts: &PortFacts, place: usize, trap_number: TrapNumber) -> bool {
+        let info = InformInfo {
+            lid_range_begin: weft_wire::Lid(InformInfo::ALL),
+            is_generic: 1,
+            subscribe: 1,
+            notice_type: InformInfo::ALL,
+            trap_number,
+            qpn: QpNum::GSI,
+            resp_time_value: RESPONSE_TIME,
+            producer_type: InformInfo::ALL_PRODUCERS,
+            ..InformInfo::default()
+        };
+        let question = Question::Subscribe(place);
+        self.ask(facts, question, Method::Set, AttributeId::InformInfo, 0, &info.encode())
+    }
+
+    /// Whether the question could be queued.
+    fn ask(
+        &mut self,
+        facts: &PortFacts,
+        question: Question,
+        method: Method,
+        attribute: AttributeId,
+        mask: u64,
+        record: &[u8],
+    ) -> bool {
+        let mut mad = Mad::default();
+        SaMad::base_version.set(&mut mad.0, 1);
+        SaMad::mgmt_class.set(&mut mad.0, MgmtClass::SubnAdm);
+        SaMad::class_version.set(&mut mad.0, SA_CLASS_VERSION);
+        SaMad::method.set(&mut mad.0, method);
+        SaMad::attribute_id.set(&mut mad.0, attribute);
+        SaMad::component_mask.set(&mut mad.0, mask);
+        let mut data = [0; SA_DATA_SIZE];
+        data[..record.len()].copy_from_slice(record);
+        SaMad::data.set(&mut mad.0, data);
+        let level = self.level.unwrap_or(facts.sm_sl);
+        self.transactions.offer(question, AddressedMad::gmp(facts.sm_lid, level, mad)).is_ok()
+    }
+
+    /// Takes an answer: the question that it answers, or nothing.
+    pub(super) fn answered(&mut self, now: Time, mad: &AddressedMad) -> Option<(Question, u16)> {
+        let done = self.transactions.handle_response(now, mad)?;
+        Some((done.key, mad.mad.status()))
+    }
+
+    /// The next question that nobody has answered.
+    pub(super) fn poll_failed(&mut self, now: Time) -> Option<Question> {
+        self.transactions.poll_failed(now).map(|failed| failed.key)
+    }
+
+    pub(super) fn poll_transmit(&mut self, now: Time) -> Option<AddressedMad> {
+        self.transactions.poll_transmit(now)
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        self.transactions.poll_timeout()
+    }
+
+    /// Forgets all questions.
+    pub(super) fn abandon(&mut self, seed: u64) {
+        self.transactions.abandon();
+        self.transactions.begin_ids_at(seed);
+    }
+
+    pub(super) fn stats(&self) -> &weft_mgmt::Stats {
+        self.transactions.stats()
+    }
+}
+
+/// Where the path record in an answer says that packets go.
+pub(super) fn path_in(mad: &Mad) -> Option<Address> {
+    let record = PathRecord::from_bytes(&SaMad::data.get(&mad.0));
+    let address = Address { dlid: record.dlid, service_level: record.sl };
+    Some(address).filter(|address| address.dlid.is_unicast())
+}
+
+/// The LID that the node record in an answer says, on service level 0.
+pub(super) fn lid_in(mad: &Mad) -> Option<Address> {
+    let record = NodeRecord::from_bytes(&SaMad::data.get(&mad.0));
+    let address = Address { dlid: record.lid, service_level: ServiceLevel(0) };
+    Some(address).filter(|address| address.dlid.is_unicast())
+}
+
+/// The notice in a Report.
+pub(super) fn notice_in(mad: &Mad) -> Option<Notice> {
+    let data = SaMad::data.get(&mad.0);
+    data.first_chunk().map(Notice::decode).filter(|notice| notice.is_generic)
+}
+
+/// The answer to a Report: the same with another method (IBA 13.4.8.1).
+pub(super) fn report_response(report: &AddressedMad) -> AddressedMad {
+    let mut answer = *report;
+    SaMad::method.set(&mut answer.mad.0, Method::ReportResp);
+    SaMad::status.set(&mut answer.mad.0, 0);
+    answer
+}
+
+/// The component mask of these components; each has a name of its own in the record.
+fn mask<R: SaRecord>(names: &[&str]) -> u64 {
+    let bits = R::COMPONENTS.iter().enumerate().filter(|(_, row)| names.contains(&row.name));
+    bits.fold(0, |mask, (bit, _)| mask | 1 << bit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_has_the_bits_of_the_architecture() {
+        let path = mask::<PathRecord>(&["sgid", "dgid", "reversible", "numb_path"]);
+        assert_eq!(path, 1 << 2 | 1 << 3 | 1 << 11 | 1 << 12);
+        assert_eq!(mask::<NodeRecord>(&["port_guid"]), 1 << 8);
+    }
+}

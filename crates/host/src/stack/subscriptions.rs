@@ -1,0 +1,80 @@
+//! What a host wants to be told by the manager (IBA 13.4.11).
+//!
+//! ```text
+//!   the port is up, the manager is another,
+//!   or asks its clients to register again          answered
+//!  ──────────────────────────────────────▶ Wanted ─▶ Asked ─────────▶ Held
+//!                                             ▲         │ refused, or not answered
+//!                                             └ a while ┘
+//! ```
+
+use weft_wire::{TrapNumber, trap};
+
+/// Ports that come and go, and paths that change.
+pub(super) const TRAPS: [TrapNumber; 4] =
+    [trap::GID_IN_SERVICE, trap::GID_OUT_OF_SERVICE, trap::UNPATH, trap::REPATH];
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Wanted,
+    Asked {
+        again: bool,
+    },
+    Held,
+    Failed,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Subscriptions {
+    states: [State; TRAPS.len()],
+}
+
+impl Subscriptions {
+    /// All are to be asked for, because the manager may know none of them any more.
+    pub(super) fn renew(&mut self) {
+        for state in &mut self.states {
+            *state = match *state {
+                State::Asked { .. } => State::Asked { again: true },
+                _ => State::Wanted,
+            };
+        }
+    }
+
+    /// Nobody will answer any more.
+    pub(super) fn abandon(&mut self) {
+        self.states = Default::default();
+    }
+
+    /// What failed is to be asked for again. Whether there is any.
+    pub(super) fn retry(&mut self) -> bool {
+        let mut any = false;
+        for state in self.states.iter_mut().filter(|state| **state == State::Failed) {
+            *state = State::Wanted;
+            any = true;
+        }
+        any
+    }
+
+    /// The next one to ask for; it counts as asked for from now on.
+    pub(super) fn poll_wanted(&mut self) -> Option<(usize, TrapNumber)> {
+        let at = self.states.iter().position(|state| *state == State::Wanted)?;
+        self.states[at] = State::Asked { again: false };
+        Some((at, TRAPS[at]))
+    }
+
+    /// Takes an answer. Whether it stands, or is to be tried again.
+    pub(super) fn answered(&mut self, at: usize, stands: bool) {
+        let Some(state) = self.states.get_mut(at) else { return };
+        *state = match *state {
+            State::Asked { again: true } => State::Wanted,
+            _ if stands => State::Held,
+            _ => State::Failed,
+        };
+    }
+
+    /// How many the manager has confirmed.
+    pub(super) fn held(&self) -> usize {
+        self.states.iter().filter(|state| **state == State::Held).count()
+    }
+}

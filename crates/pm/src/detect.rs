@@ -1,0 +1,155 @@
+//! Algorithm 1 of dFtree: which hosts are hot spots, and who contributes to them or suffers from them.
+//!
+//! * A **hot spot** is an HCA when the switch's port that leads to it is congested: data waits there because the HCA
+//!   takes in less than is sent to it.
+//! * A **contributor** is any other HCA whose own port is congested and less utilised than the limit. Victims show the
+//!   same and are told the same: they have nothing on its way to the hot spot, so nothing of theirs moves.
+//!
+//! What is no hot spot:
+//!
+//! * A switch's port towards another switch. It waits because a hot spot behind it fills buffers up to here.
+//! * An HCA's own port. It waits because of somebody else.
+//! * A host behind a link that is slower than the others, but takes in all that comes. Its switch's port sends without a
+//!   pause, and PortXmitWait does not count while a port sends.
+//! * A host whose senders all get more than the limit out of their links is one, but nobody is told: they have their
+//!   fair share, and nobody suffers.
+//! * The hot spot itself, as its own contributor: what it sends to itself does not cross the fabric.
+//!
+//! A hot spot's port keeps waiting when its flows have moved to the slow lane, because there they still bring more than
+//! the host takes; it is below the threshold only when they have ended. PortXmitWait counts a port that has something to
+//! send and sends nothing, whatever the lane, so this needs no lane of its own.
+//!
+//! A port of which nothing is known in this sweep, or only the least that it waited, is neither below nor above the
+//! threshold unless that least is above it; nothing changes then.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_wire::{Guid, Lid};
+
+/// A switch's port towards a host, in this sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Facing {
+    /// The host's port.
+    pub(crate) host: Guid,
+    pub(crate) lid: Lid,
+    /// Ticks per second of fabric time, and whether that is all; `None` when it was not read.
+    pub(crate) congestion: Option<(u64, bool)>,
+}
+
+/// A host's own port, in this sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub(crate) host: Guid,
+    pub(crate) lid: Lid,
+    /// Ticks per second of fabric time; the least that it waited is enough. `None` when it was not read.
+    pub(crate) congestion: Option<u64>,
+    /// Millionths of the link's rate; `None` when it is not known.
+    pub(crate) utilisation_ppm: Option<u32>,
+}
+
+/// A hot spot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HotSpot {
+    pub(crate) lid: Lid,
+    /// The sweep that found it.
+    pub(crate) since: u64,
+}
+
+/// What a sweep has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// The host with this port and LID has become a hot spot.
+    Began { host: Guid, lid: Lid, congestion: u64 },
+    /// It is none any more, or has another LID.
+    Ended { host: Guid, lid: Lid },
+}
+
+/// The limits of algorithm 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) threshold: u64,
+    pub(crate) utilisation_ppm: u32,
+    /// Sweeps in a row to become a hot spot, and to be none any more.
+    pub(crate) hysteresis: (u32, u32),
+}
+
+/// The hot spots, and who is on the way to becoming one or to being none any more.
+#[derive(Debug)]
+pub(crate) struct Detector {
+    limits: Limits,
+    hot: BTreeMap<Guid, HotSpot>,
+    /// Sweeps in a row above the threshold of those that are none, and below it of those that are one.
+    streaks: BTreeMap<Guid, u32>,
+}
+
+impl Detector {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { limits, hot: BTreeMap::new(), streaks: BTreeMap::new() }
+    }
+
+    pub(crate) fn hot_spots(&self) -> &BTreeMap<Guid, HotSpot> {
+        &self.hot
+    }
+
+    /// The first half of algorithm 1: marks and clears hot spots.
+    pub(crate) fn judge(&mut self, sweep: u64, facing: &[Facing]) -> Vec<Finding> {
+        let mut findings = self.leave_out(facing);
+        let threshold = self.limits.threshold;
+        for port in facing {
+            let Some((congestion, exact)) = port.congestion else { continue };
+            let is_hot = self.hot.contains_key(&port.host);
+            let counts = if is_hot { exact && congestion < threshold } else { congestion > threshold };
+            if !counts {
+                // Neither does a port that is not known to be below the threshold end a streak of being above it.
+                if exact || congestion > threshold {
+                    self.streaks.remove(&port.host);
+                }
+                continue;
+            }
+            let streak = self.streaks.entry(port.host).or_default();
+            *streak += 1;
+            let needed = if is_hot { self.limits.hysteresis.1 } else { self.limits.hysteresis.0 };
+            if *streak < needed {
+                continue;
+            }
+            self.streaks.remove(&port.host);
+            let (host, lid) = (port.host, port.lid);
+            if is_hot {
+                self.hot.remove(&host);
+                findings.push(Finding::Ended { host, lid });
+            } else {
+                self.hot.insert(host, HotSpot { lid, since: sweep });
+                findings.push(Finding::Began { host, lid, congestion });
+            }
+        }
+        findings
+    }
+
+    /// Hot spots that are not in the fabric any more, or have another LID.
+    fn leave_out(&mut self, facing: &[Facing]) -> Vec<Finding> {
+        if self.hot.is_empty() && self.streaks.is_empty() {
+            return Vec::new();
+        }
+        let there: BTreeSet<(Guid, Lid)> = facing.iter().map(|port| (port.host, port.lid)).collect();
+        let hosts: BTreeSet<Guid> = facing.iter().map(|port| port.host).collect();
+        let gone: Vec<_> = self
+            .hot
+            .iter()
+            .filter(|(host, spot)| !there.contains(&(**host, spot.lid)))
+            .map(|(host, spot)| Finding::Ended { host: *host, lid: spot.lid })
+            .collect();
+        self.hot.retain(|host, spot| there.contains(&(*host, spot.lid)));
+        self.streaks.retain(|host, _| hosts.contains(host));
+        gone
+    }
+
+    /// The second half: whether a host takes part in hot spots or suffers from them.
+    pub(crate) fn contributes(&self, source: &Source) -> bool {
+        let congested = source.congestion.is_some_and(|congestion| congestion > self.limits.threshold);
+        let idle = source.utilisation_ppm.is_some_and(|share| share < self.limits.utilisation_ppm);
+        congested && idle
+    }
+}
+
+#[cfg(test)]
+mod tests;

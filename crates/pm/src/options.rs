@@ -1,0 +1,98 @@
+//! What an operator can choose.
+
+use serde::{Deserialize, Serialize};
+use weft_machine::Time;
+use weft_mgmt::Limits;
+use weft_wire::{MKey, ServiceLevel};
+
+/// The shortest interval: nobody is swept without end.
+const INTERVAL_MIN: Time = Time::from_millis(1);
+
+/// What an operator can choose.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// From the start of one sweep to that of the next; at least 1 ms.
+    pub interval: Time,
+    /// Requests in flight.
+    pub window: u32,
+    /// How long to wait for an answer.
+    pub timeout: Time,
+    /// How often to ask again.
+    pub retries: u32,
+    /// How long to wait for an answer of subnet administration, or for the next part of a long one.
+    pub sa_timeout: Time,
+    /// How often the fabric is asked for anew when nothing else calls for it. Subscriptions are renewed with it, because
+    /// they die with a subnet manager.
+    pub refresh: Time,
+    /// Nanoseconds of machine time in one of fabric time, for the papers' "per second".
+    pub dilation: u32,
+    /// Ticks per second of fabric time above which a port is congested. The paper's is 100 000, which is 0.04 % of the
+    /// time; 2 500 000 is 1 %.
+    pub threshold: u64,
+    /// A congested host below this share of its link's rate takes part in a hot spot or suffers from one.
+    pub utilisation_limit: f64,
+    /// Whether hosts are asked to move; otherwise hot spots are only shown.
+    pub repath: bool,
+    /// Whether hosts are asked to forget what an earlier manager told them, when this one has learned the fabric first.
+    pub wildcard_at_start: bool,
+    /// The service level of the slow lane.
+    pub slow_sl: ServiceLevel,
+    /// Sweeps in a row that a port must be above the threshold to become a hot spot, and below it to be none any more.
+    pub hysteresis: (u32, u32),
+    /// The service level of this manager's own requests; none is the one that the subnet manager has given the port.
+    pub management_sl: Option<ServiceLevel>,
+    /// Whether counters by lane are swept too.
+    pub lanes: bool,
+    /// Whether counters that stop at their highest value are set back when they are past half of it.
+    pub reset: bool,
+    /// The key that the own port may want to be shown (IBA 14.2.4).
+    pub m_key: MKey,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            interval: Time::from_secs(2),
+            window: 64,
+            timeout: Time::from_millis(500),
+            retries: 3,
+            sa_timeout: Time::from_secs(1),
+            refresh: Time::from_secs(60),
+            dilation: 1,
+            threshold: 100_000,
+            utilisation_limit: 0.5,
+            repath: true,
+            wildcard_at_start: true,
+            slow_sl: ServiceLevel(1),
+            hysteresis: (1, 1),
+            management_sl: None,
+            lanes: false,
+            reset: true,
+            m_key: MKey(0),
+        }
+    }
+}
+
+impl Options {
+    /// The same with values that the machine can work with.
+    pub(crate) fn sound(mut self) -> Self {
+        self.interval = self.interval.max(INTERVAL_MIN);
+        self.refresh = self.refresh.max(Time::from_secs(1));
+        self.timeout = self.timeout.max(INTERVAL_MIN);
+        self.sa_timeout = self.sa_timeout.max(INTERVAL_MIN);
+        self.dilation = self.dilation.max(1);
+        self.hysteresis = (self.hysteresis.0.max(1), self.hysteresis.1.max(1));
+        self
+    }
+
+    /// How counters are asked for.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits { window: self.window, timeout: self.timeout, retries: self.retries, ..Limits::default() }
+    }
+
+    /// The utilisation limit in millionths.
+    pub(crate) fn utilisation_limit_ppm(&self) -> u32 {
+        (self.utilisation_limit * 1e6).round() as u32
+    }
+}

@@ -1,0 +1,155 @@
+//! The requests that the manager makes.
+
+use weft_mgmt::{DirectedPath, Request, SmpRoute, perf};
+use weft_wire::{
+    AddressedMad, AttributeId, Details, InformInfo, Lid, MKey, Mad, Method, MgmtClass, NodeType, Notice,
+    PortCounters, PortCountersExtended, PortNum, PortVlXmitWaitCounters, RepathDetails, RepathKind,
+    SA_CLASS_VERSION, SA_DATA_SIZE, SaMad, ServiceLevel, Smp, TransactionId, TrapNumber, trap,
+};
+
+/// The kind of node that a notice of a class manager comes from (IBA 13.4.8.2).
+const CLASS_MANAGER: NodeType = NodeType::from_code(4);
+
+/// What is asked of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// PortCounters.
+    Basic,
+    /// PortCountersExtended.
+    Extended,
+    /// PortVLXmitWaitCounters.
+    Lanes,
+    /// Sets counters of PortCounters to zero: CounterSelect, and CounterSelect2 from bit 16 on.
+    ResetBasic(u32),
+    /// The same of PortCountersExtended.
+    ResetExtended(u32),
+    /// The same of PortVLXmitWaitCounters, by lane.
+    ResetLanes(u16),
+}
+
+/// A request to a port's performance agent.
+pub(crate) fn counters(lid: Lid, sl: ServiceLevel, port: PortNum, what: What) -> AddressedMad {
+    // Every attribute begins with a byte of its own and PortSelect.
+    let select = [0, port.0];
+    let (port_select, attribute) = (port, attribute(what));
+    match what {
+        What::Basic | What::Extended | What::Lanes => perf(lid, sl, Method::Get, attribute, &select),
+        What::ResetBasic(bits) => {
+            let (counter_select, counter_select2) = (bits as u16, (bits >> 16) as u8);
+            let zero =
+                PortCounters { port_select, counter_select, counter_select2, ..PortCounters::default() };
+            perf(lid, sl, Method::Set, attribute, &zero.encode())
+        }
+        What::ResetExtended(bits) => {
+            let (counter_select, counter_select2) = (bits as u16, bits >> 16);
+            let none = PortCountersExtended::default();
+            let zero = PortCountersExtended { port_select, counter_select, counter_select2, ..none };
+            perf(lid, sl, Method::Set, attribute, &zero.encode())
+        }
+        What::ResetLanes(counter_select) => {
+            let none = PortVlXmitWaitCounters::default();
+            let zero = PortVlXmitWaitCounters { port_select, counter_select, ..none };
+            perf(lid, sl, Method::Set, attribute, &zero.encode())
+        }
+    }
+}
+
+fn attribute(what: What) -> AttributeId {
+    match what {
+        What::Basic | What::ResetBasic(_) => AttributeId::PORT_COUNTERS,
+        What::Extended | What::ResetExtended(_) => AttributeId::PortCountersExtended,
+        What::Lanes | What::ResetLanes(_) => AttributeId::PORT_VL_XMIT_WAIT_COUNTERS,
+    }
+}
+
+/// Asks a device whether it is there.
+pub(crate) fn probe(lid: Lid, sl: ServiceLevel) -> AddressedMad {
+    perf(lid, sl, Method::Get, AttributeId::ClassPortInfo, &[])
+}
+
+/// Asks for PortInfo of the own port along the directed route of no hops.
+pub(crate) fn own_port(port: PortNum, m_key: MKey) -> AddressedMad {
+    let route = SmpRoute::Directed(DirectedPath::HERE);
+    let mut request = Request::get(AttributeId::PortInfo, u32::from(port.0)).by(&route);
+    Smp::m_key.set(&mut request.mad.0, m_key);
+    request
+}
+
+/// A request to subnet administration.
+pub(crate) fn subnet_administration(
+    lid: Lid,
+    sl: ServiceLevel,
+    method: Method,
+    attribute: AttributeId,
+    value: &[u8],
+) -> AddressedMad {
+    let mut mad = Mad::default();
+    SaMad::base_version.set(&mut mad.0, 1);
+    SaMad::mgmt_class.set(&mut mad.0, MgmtClass::SubnAdm);
+    SaMad::class_version.set(&mut mad.0, SA_CLASS_VERSION);
+    SaMad::method.set(&mut mad.0, method);
+    SaMad::attribute_id.set(&mut mad.0, attribute);
+    let mut data = [0; SA_DATA_SIZE];
+    data[..value.len()].copy_from_slice(value);
+    SaMad::data.set(&mut mad.0, data);
+    AddressedMad::gmp(lid, sl, mad)
+}
+
+/// Subscribes to a generic trap, whoever it is about.
+pub(crate) fn subscribe(lid: Lid, sl: ServiceLevel, trap_number: TrapNumber) -> AddressedMad {
+    let info = InformInfo {
+        lid_range_begin: Lid(InformInfo::ALL),
+        is_generic: 1,
+        subscribe: 1,
+        notice_type: InformInfo::ALL,
+        trap_number,
+        qpn: weft_wire::QpNum::GSI,
+        resp_time_value: 16,
+        producer_type: InformInfo::ALL_PRODUCERS,
+        ..InformInfo::default()
+    };
+    subnet_administration(lid, sl, Method::Set, AttributeId::InformInfo, &info.encode())
+}
+
+/// What hosts are to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Tell {
+    /// To use this service level towards the hot spot.
+    Repath(ServiceLevel),
+    /// To leave it.
+    Unpath(ServiceLevel),
+    /// To ask for every path again.
+    Wildcard,
+}
+
+/// Asks the subnet manager to tell a host, or all that have subscribed when `target` is 0: SubnAdmSet(Notice).
+pub(crate) fn notice(
+    manager: Lid,
+    sl: ServiceLevel,
+    own: Lid,
+    target: Lid,
+    hot_spot: Lid,
+    tell: Tell,
+) -> AddressedMad {
+    let (number, kind, service_level) = match tell {
+        Tell::Repath(slow) => (trap::REPATH, RepathKind::HOT_SPOT, slow),
+        Tell::Unpath(slow) => (trap::UNPATH, RepathKind::HOT_SPOT, slow),
+        Tell::Wildcard => (trap::REPATH, RepathKind::WILDCARD, ServiceLevel(0)),
+    };
+    let details = RepathDetails { kind, service_level, dlid: hot_spot, target, ..RepathDetails::default() };
+    let notice = Notice::generic(CLASS_MANAGER, own, &Details::Repath(number, details));
+    subnet_administration(manager, sl, Method::Set, AttributeId::Notice, &notice.encode())
+}
+
+/// Gives a request its transaction id.
+pub(crate) fn with_id(mut request: AddressedMad, id: u32) -> AddressedMad {
+    Smp::transaction_id.set(&mut request.mad.0, TransactionId(u64::from(id)));
+    request
+}
+
+/// The answer to a Report.
+pub(crate) fn report_response(report: &AddressedMad) -> AddressedMad {
+    let mut answer = *report;
+    SaMad::method.set(&mut answer.mad.0, Method::ReportResp);
+    answer
+}

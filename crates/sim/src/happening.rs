@@ -1,0 +1,102 @@
+//! What lies in the queue: a few bytes each, so that the queue moves little. What is large waits in a slab, or, when it
+//! keeps its order on its way, in the queue of that way.
+
+use weft_host::traffic::Command;
+use weft_topology::{NodeIndex, PortRef};
+use weft_wire::{AddressedMad, DataPacket, FlowControl, Packet};
+
+use crate::Fault;
+
+/// Something that is going to happen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Happening {
+    /// The next thing under way on data lanes reaches the end of this way.
+    Arrive(u32),
+    /// A packet of lane 15 reaches the end of a cable.
+    ArriveManagement(u32),
+    /// A device wants to be woken.
+    WakeDevice(NodeIndex),
+    /// A program wants to be woken.
+    WakeProgram(u32),
+    /// A MAD is on its way between a program and its device.
+    Mad(u32),
+    /// Something that does not happen often.
+    Rare(u32),
+}
+
+/// What is under way on the data lanes of one direction of a cable.
+#[derive(Clone, Debug)]
+pub(crate) enum Flying {
+    /// A packet whose body is a length.
+    Data(DataPacket),
+    /// A flow control packet.
+    Credit(FlowControl),
+    /// A packet with all its bytes.
+    Whole(Packet),
+}
+
+/// A packet of lane 15 under way.
+#[derive(Debug)]
+pub(crate) struct ManagementPacket {
+    pub(crate) way: u32,
+    pub(crate) incarnation: u64,
+    pub(crate) packet: Packet,
+}
+
+/// A MAD between a program and its device.
+#[derive(Debug)]
+pub(crate) struct MadUnderWay {
+    pub(crate) program: u32,
+    /// The attachment; what is under way from before does not arrive after.
+    pub(crate) incarnation: u64,
+    /// Whether the program sends it.
+    pub(crate) to_device: bool,
+    pub(crate) mad: Box<AddressedMad>,
+}
+
+/// What does not happen often.
+#[derive(Debug)]
+pub(crate) enum Rare {
+    /// A link has trained.
+    Trained { cable: usize, incarnation: u64 },
+    /// An end notices that its link is gone.
+    Noticed { cable: usize, side: usize },
+    /// A program's process is there and attaches itself.
+    Attach { program: u32, incarnation: u64 },
+    /// A program is told of its port's link.
+    PortTo { program: u32, incarnation: u64, up: bool },
+    /// A fault.
+    Fault(Fault),
+    /// A host is told to do something.
+    Command(PortRef, Box<Command>),
+}
+
+/// Things by number; a number is used again when its thing is taken. Bounded by the queue.
+#[derive(Debug)]
+pub(crate) struct Slab<T> {
+    things: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Slab<T> {
+    pub(crate) fn new() -> Self {
+        Self { things: Vec::new(), free: Vec::new() }
+    }
+
+    pub(crate) fn put(&mut self, thing: T) -> u32 {
+        if let Some(at) = self.free.pop() {
+            self.things[at as usize] = Some(thing);
+            return at;
+        }
+        self.things.push(Some(thing));
+        (self.things.len() - 1) as u32
+    }
+
+    pub(crate) fn take(&mut self, at: u32) -> Option<T> {
+        let thing = self.things.get_mut(at as usize)?.take();
+        if thing.is_some() {
+            self.free.push(at);
+        }
+        thing
+    }
+}

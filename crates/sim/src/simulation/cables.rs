@@ -1,0 +1,160 @@
+//! Packets on their way over cables.
+
+use weft_device::Input;
+use weft_machine::{Machine, Time};
+use weft_topology::PortRef;
+use weft_wire::{DataPacket, FlowControl, Packet, VirtualLane};
+
+use super::Simulation;
+use crate::Verdict;
+use crate::cable::Link;
+use crate::happening::{Flying, Happening, ManagementPacket};
+use crate::rule::below;
+use crate::trace::Fnv;
+
+impl Simulation {
+    /// A packet whose body is a length goes into a cable.
+    #[inline]
+    pub(super) fn transmit_data(&mut self, from: PortRef, packet: DataPacket) {
+        let Some(way) = self.cabling.way_from(from) else { return self.transmit_dropped(from) };
+        self.statistics.packets += 1;
+        self.statistics.data_packets += 1;
+        let mut at = self.now + self.options.link_delay;
+        if let Some(rule) = self.rule.as_mut().filter(|rule| rule.judges_data()) {
+            let verdict = rule.judge_data(self.now, from, &packet, &mut self.random);
+            match self.delay_of(verdict) {
+                Some(delay) => at += delay,
+                None => {
+                    self.cabling.ways[way as usize].missed.lost[usize::from(packet.vl.0 & 0xf)] += 1;
+                    return self.trace_data("lost", from, &packet);
+                }
+            }
+        }
+        self.trace_data("sent", from, &packet);
+        self.fly(way, at, Flying::Data(packet));
+    }
+
+    /// A flow control packet goes into a cable. Rules do not judge it, but it comes behind what is late.
+    #[inline]
+    pub(super) fn transmit_credit(&mut self, from: PortRef, flow_control: FlowControl) {
+        let Some(way) = self.cabling.way_from(from) else { return };
+        self.statistics.credits += 1;
+        if self.trace.is_on() {
+            let id = &self.fabric.node(from.node).id;
+            let place = format_args!("{id:<20} {:>3}", from.port);
+            self.trace.line(self.now, "credit", place, format_args!("{flow_control:?}"));
+        }
+        self.fly(way, self.now + self.options.link_delay, Flying::Credit(flow_control));
+    }
+
+    /// A packet with all its bytes goes into a cable.
+    pub(super) fn transmit(&mut self, from: PortRef, packet: Packet) {
+        let Some(way) = self.cabling.way_from(from) else { return self.transmit_dropped(from) };
+        self.statistics.packets += 1;
+        let mut at = self.now + self.options.link_delay;
+        let is_management = packet.vl() == VirtualLane::MANAGEMENT;
+        if is_management {
+            at += below(&mut self.random, self.options.link_jitter);
+        }
+        let rule = self.rule.as_mut().filter(|rule| is_management || rule.judges_data());
+        let verdict = rule.map_or(Verdict::Pass, |r| r.judge(self.now, from, &packet, &mut self.random));
+        let Some(delay) = self.delay_of(verdict) else {
+            if !is_management {
+                self.cabling.ways[way as usize].missed.lost[usize::from(packet.vl().0)] += 1;
+            }
+            return self.trace_packet("lost", from, &packet);
+        };
+        at += delay;
+        self.trace_packet("sent", from, &packet);
+        if is_management {
+            let incarnation = self.cabling.cables[way as usize / 2].incarnation;
+            let number = self.management.put(ManagementPacket { way, incarnation, packet });
+            self.queue.push(at, Happening::ArriveManagement(number));
+        } else {
+            self.fly(way, at, Flying::Whole(packet));
+        }
+    }
+
+    /// What a verdict adds to a packet's way; nothing when it is lost.
+    fn delay_of(&mut self, verdict: Verdict) -> Option<Time> {
+        match verdict {
+            Verdict::Pass => Some(Time::ZERO),
+            Verdict::Delay(delay) => {
+                self.statistics.delayed += 1;
+                Some(delay)
+            }
+            Verdict::Drop => {
+                self.statistics.lost += 1;
+                None
+            }
+        }
+    }
+
+    /// The device is told before it is asked for its next output, as it demands.
+    fn transmit_dropped(&mut self, from: PortRef) {
+        if let Some(device) = self.slots.get_mut(from.node.index()).and_then(|slot| slot.device.as_mut()) {
+            device.handle_input(self.now, Input::TransmitDropped { port: from.port });
+        }
+    }
+
+    #[inline]
+    fn fly(&mut self, way: u32, at: Time, flying: Flying) {
+        let over = &mut self.cabling.ways[way as usize];
+        let at = at.max(over.last_arrival);
+        over.last_arrival = at;
+        over.flying.push_back(flying);
+        self.queue.push(at, Happening::Arrive(way));
+    }
+
+    /// The next thing on data lanes arrives, unless it went with its link.
+    #[inline]
+    pub(super) fn arrive(&mut self, way: u32) {
+        let way = &mut self.cabling.ways[way as usize];
+        if way.stale > 0 {
+            way.stale -= 1;
+            return;
+        }
+        let PortRef { node, port } = way.to;
+        let input = match way.flying.pop_front() {
+            Some(Flying::Data(packet)) => Input::ReceiveData { port, packet },
+            Some(Flying::Credit(flow_control)) => Input::Credit { port, flow_control },
+            Some(Flying::Whole(packet)) => Input::Receive { port, packet },
+            None => return,
+        };
+        self.feed(node, input);
+    }
+
+    pub(super) fn arrive_management(&mut self, number: u32) {
+        let Some(ManagementPacket { way, incarnation, packet }) = self.management.take(number) else {
+            return;
+        };
+        let cable = &self.cabling.cables[way as usize / 2];
+        if cable.incarnation != incarnation || cable.link != Link::Up {
+            self.statistics.cut_off += 1;
+            return;
+        }
+        let PortRef { node, port } = self.cabling.ways[way as usize].to;
+        self.feed(node, Input::Receive { port, packet });
+    }
+
+    fn trace_packet(&mut self, kind: &str, at: PortRef, packet: &Packet) {
+        if !self.trace.is_on() {
+            return;
+        }
+        let id = &self.fabric.node(at.node).id;
+        let place = format_args!("{id:<20} {:>3}", at.port);
+        // What the words leave out is in the hash, so that traces are the same only when all bytes are.
+        let mut bytes = Fnv::default();
+        bytes.add(packet.bytes());
+        self.trace.line(self.now, kind, place, format_args!("{packet:?} {:016x}", bytes.0));
+    }
+
+    #[inline]
+    fn trace_data(&mut self, kind: &str, at: PortRef, packet: &DataPacket) {
+        if self.trace.is_on() {
+            let id = &self.fabric.node(at.node).id;
+            let place = format_args!("{id:<20} {:>3}", at.port);
+            self.trace.line(self.now, kind, place, format_args!("{packet:?}"));
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What goes wrong and is put right: cables, devices and the managers' processes.
+
+use weft_device::Device;
+use weft_sm::GuidToLid;
+use weft_topology::NodeIndex;
+
+use super::Simulation;
+use crate::{Fault, device_config};
+
+impl Simulation {
+    /// Something goes wrong, or is put right, now.
+    pub fn apply(&mut self, fault: Fault) {
+        self.disturb();
+        if self.trace.is_on() {
+            self.trace.line(self.now, "fault", format_args!("-"), format_args!("{fault:?}"));
+        }
+        match fault {
+            Fault::Kill(node) => self.kill(node),
+            Fault::Restart(node) => {
+                self.kill(node);
+                self.switch_on(node);
+            }
+            Fault::Cut(port) => self.set_whole(port, false),
+            Fault::Restore(port) => self.set_whole(port, true),
+            Fault::KillSm => self.kill_sm(),
+            Fault::StartSm { with_guid2lid } => {
+                self.kill_sm();
+                let persisted = &self.subnet_manager.persisted;
+                let known = if with_guid2lid { persisted.clone() } else { GuidToLid::default() };
+                self.start_sm(&known, self.now);
+            }
+            Fault::KillPm => self.kill_pm(),
+            Fault::StartPm => {
+                self.kill_pm();
+                self.start_pm(self.now);
+            }
+        }
+    }
+
+    fn kill(&mut self, node: NodeIndex) {
+        let Some(slot) = self.slots.get_mut(node.index()) else { return };
+        let Some(device) = slot.device.take() else { return };
+        self.past.bury(&device.data_account());
+        slot.wake = None;
+        for cable in self.cabling.of_node(node) {
+            self.reset_end(cable, node);
+            self.update_link(cable);
+        }
+        self.detach_programs(node);
+    }
+
+    fn switch_on(&mut self, node: NodeIndex) {
+        let Some(slot) = self.slots.get_mut(node.index()) else { return };
+        slot.incarnation += 1;
+        let config = device_config(&self.fabric, node, &self.options.device);
+        slot.device = Some(Device::new(&config).with_incarnation(slot.incarnation));
+        for cable in self.cabling.of_node(node) {
+            self.update_link(cable);
+        }
+        self.reattach_programs(node);
+    }
+}

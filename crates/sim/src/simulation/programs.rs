@@ -1,0 +1,263 @@
+//! The programs of a fabric: subnet manager, performance manager, hosts. What they have in common: each is attached to
+//! a port, sends and receives MADs there that take a while on their way, and loses its attachment with the device.
+
+use weft_device::{ClientId, Input};
+use weft_machine::{Machine, Time};
+use weft_topology::{NodeIndex, PortRef};
+use weft_wire::{AddressedMad, PortNum, Registration};
+
+use super::{PORT_ZERO, Simulation};
+use crate::happening::{Happening, MadUnderWay, Rare};
+
+/// The numbers of the programs; hosts have those from [`HOSTS`] on.
+pub(super) const SM: u32 = 0;
+pub(super) const PM: u32 = 1;
+pub(super) const HOSTS: u32 = 2;
+
+/// Attachments of a manager have numbers of its own range, each a new one, so that a late answer to one that has ended is
+/// nobody's. Hosts have one number for each port, since their device ends with them. Numbers beyond are the checkers'.
+const MANAGER_CLIENTS: u16 = 0x7000;
+const HOST_CLIENTS: u16 = 2 * MANAGER_CLIENTS;
+
+/// A program's place at a device.
+#[derive(Clone, Debug)]
+pub(super) struct Attachment {
+    /// Where it is attached.
+    pub(super) port: PortRef,
+    /// Counts attachments, so that what is under way from before does not arrive after.
+    pub(super) incarnation: u64,
+    attached: bool,
+    wake: Option<Time>,
+}
+
+impl Attachment {
+    pub(super) fn new(port: PortRef) -> Self {
+        Self { port, incarnation: 0, attached: false, wake: None }
+    }
+
+    /// The number of this attachment at its device.
+    fn client(&self, program: u32) -> ClientId {
+        let count = (self.incarnation % u64::from(MANAGER_CLIENTS)) as u16;
+        match program {
+            SM => ClientId(count),
+            PM => ClientId(MANAGER_CLIENTS + count),
+            _ => ClientId(HOST_CLIENTS + u16::from(self.port.port.0)),
+        }
+    }
+}
+
+/// What happens to any program.
+#[derive(Clone, Copy)]
+pub(super) enum Told<'a> {
+    /// It is attached.
+    Attached,
+    /// It is attached no more.
+    Detached,
+    /// A MAD.
+    Receive(&'a AddressedMad),
+    /// Its port's link came up or went down.
+    PortChanged(bool),
+}
+
+impl Simulation {
+    /// The program that an attachment at a device is of; checkers' are nobody's.
+    fn program_of(&self, node: NodeIndex, client: ClientId) -> Option<u32> {
+        if client.0 < MANAGER_CLIENTS {
+            return Some(SM);
+        }
+        if client.0 < HOST_CLIENTS {
+            return Some(PM);
+        }
+        let port = PortNum(u8::try_from(client.0 - HOST_CLIENTS).ok()?);
+        let host = self.cabling.place(PortRef::new(node, port))?.host;
+        self.attachments.get(host as usize).map(|_| host)
+    }
+
+    /// The process of a program begins and attaches itself at some time.
+    pub(super) fn start_program(&mut self, program: u32, at: Time) {
+        let attachment = &mut self.attachments[program as usize];
+        attachment.incarnation += 1;
+        attachment.wake = None;
+        let incarnation = attachment.incarnation;
+        self.push_rare(at.max(self.now), Rare::Attach { program, incarnation });
+    }
+
+    /// The process of a program has ended.
+    pub(super) fn end_program(&mut self, program: u32) {
+        let attachment = &mut self.attachments[program as usize];
+        attachment.wake = None;
+        let (client, node) = (attachment.client(program), attachment.port.node);
+        attachment.incarnation += 1;
+        if std::mem::take(&mut attachment.attached) {
+            self.feed(node, Input::Detach { client });
+        }
+    }
+
+    pub(super) fn attach_program(&mut self, program: u32, incarnation: u64) {
+        let attachment = &self.attachments[program as usize];
+        let PortRef { node, port } = attachment.port;
+        if incarnation != attachment.incarnation || self.device(node).is_none() {
+            return;
+        }
+        let client = attachment.client(program);
+        self.attachments[program as usize].attached = true;
+        let registrations = self.registrations(program);
+        self.feed(node, Input::Attach { client, port, registrations });
+        self.tell_program(program, Told::Attached);
+    }
+
+    fn is_switch(&self, node: NodeIndex) -> bool {
+        self.fabric.node(node).is_switch()
+    }
+
+    fn registrations(&self, program: u32) -> Vec<Registration> {
+        match program {
+            SM => weft_sm::registrations(),
+            // The host behind the port has registered for Reports already.
+            PM if self.options.hosts && !self.is_switch(self.attachments[PM as usize].port.node) => {
+                Vec::new()
+            }
+            PM => weft_pm::registrations(),
+            _ => weft_host::stack::Stack::registrations(),
+        }
+    }
+
+    /// The device is gone that programs were attached to. Managers live on, hosts go with it.
+    pub(super) fn detach_programs(&mut self, node: NodeIndex) {
+        for program in [SM, PM] {
+            let attachment = &mut self.attachments[program as usize];
+            if attachment.port.node == node {
+                attachment.incarnation += 1;
+                if std::mem::take(&mut attachment.attached) {
+                    self.tell_program(program, Told::Detached);
+                }
+            }
+        }
+        for host in self.hosts_of(node) {
+            let attachment = &mut self.attachments[host as usize];
+            attachment.incarnation += 1;
+            (attachment.attached, attachment.wake) = (false, None);
+            self.end_host(host);
+        }
+    }
+
+    /// A device has been switched on. Managers find it after a while, hosts begin with it.
+    pub(super) fn reattach_programs(&mut self, node: NodeIndex) {
+        for program in [SM, PM] {
+            if self.attachments[program as usize].port.node == node && self.runs(program) {
+                self.start_program(program, self.now + self.options.attach_delay);
+            }
+        }
+        self.start_hosts(node);
+    }
+
+    fn runs(&self, program: u32) -> bool {
+        match program {
+            SM => self.subnet_manager.machine.is_some(),
+            PM => self.performance_manager.machine.is_some(),
+            _ => self.host(program).is_some(),
+        }
+    }
+
+    /// A MAD for a program, or for a checker.
+    pub(super) fn deliver(&mut self, node: NodeIndex, client: ClientId, mad: Box<AddressedMad>) {
+        let Some(program) = self.program_of(node, client) else {
+            return self.delivered.push((node, client, *mad));
+        };
+        self.push_mad(program, false, mad);
+    }
+
+    /// A MAD sets out from a program to its device, or back.
+    pub(super) fn push_mad(&mut self, program: u32, to_device: bool, mad: Box<AddressedMad>) {
+        let incarnation = self.attachments[program as usize].incarnation;
+        let number = self.mads.put(MadUnderWay { program, incarnation, to_device, mad });
+        self.queue.push(self.now + self.options.attach_delay, Happening::Mad(number));
+    }
+
+    /// A MAD between a program and its device has arrived.
+    pub(super) fn mad_arrives(&mut self, number: u32) {
+        let Some(MadUnderWay { program, incarnation, to_device, mad }) = self.mads.take(number) else {
+            return;
+        };
+        let attachment = &self.attachments[program as usize];
+        if incarnation != attachment.incarnation {
+            return;
+        }
+        if to_device {
+            let client = attachment.client(program);
+            self.feed(attachment.port.node, Input::Send { client, mad });
+        } else {
+            self.tell_program(program, Told::Receive(&mad));
+        }
+    }
+
+    /// A program's port has a link or has none any more; checkers do not care, and hosts hear of it in more words.
+    pub(super) fn port_changed(&mut self, node: NodeIndex, client: ClientId, up: bool) {
+        if let Some(program) = self.program_of(node, client).filter(|&program| program < HOSTS) {
+            let incarnation = self.attachments[program as usize].incarnation;
+            let at = self.now + self.options.attach_delay;
+            self.push_rare(at, Rare::PortTo { program, incarnation, up });
+        }
+    }
+
+    pub(super) fn tell_program_of_port(&mut self, program: u32, incarnation: u64, up: bool) {
+        if incarnation == self.attachments[program as usize].incarnation {
+            self.tell_program(program, Told::PortChanged(up));
+        }
+    }
+
+    pub(super) fn tell_program(&mut self, program: u32, told: Told<'_>) {
+        match program {
+            SM => self.tell_sm(told),
+            PM => self.tell_pm(told),
+            _ => self.tell_host(program, told),
+        }
+    }
+
+    pub(super) fn wake_program(&mut self, program: u32) {
+        let attachment = &mut self.attachments[program as usize];
+        if attachment.wake != Some(self.now) {
+            return;
+        }
+        attachment.wake = None;
+        match program {
+            SM => {
+                if let Some(machine) = &mut self.subnet_manager.machine {
+                    machine.handle_timeout(self.now);
+                    self.drain_sm();
+                }
+            }
+            PM => {
+                if let Some(machine) = &mut self.performance_manager.machine {
+                    machine.handle_timeout(self.now);
+                    self.drain_pm();
+                }
+            }
+            _ => self.wake_host(program),
+        }
+    }
+
+    /// Sees to it that a program is woken when it wants to be.
+    #[inline]
+    pub(super) fn wake_program_at(&mut self, program: u32, due: Option<Time>) {
+        let Some(due) = due else { return };
+        let (due, attachment) = (due.max(self.now), &mut self.attachments[program as usize]);
+        if attachment.wake.is_none_or(|wake| due < wake) {
+            attachment.wake = Some(due);
+            self.queue.push(due, Happening::WakeProgram(program));
+        }
+    }
+
+    /// Where a program is attached, as managers are told.
+    pub(super) fn guids_at(&self, program: u32) -> (weft_wire::Guid, weft_wire::Guid, PortNum) {
+        let PortRef { node, port } = self.attachments[program as usize].port;
+        let node = self.fabric.node(node);
+        (node.guid, node.port(port).map_or(node.guid, |port| port.guid), port)
+    }
+
+    /// The port that programs attach to at a node: 0 on a switch, the first cabled one on an HCA.
+    pub(crate) fn program_port(&self, node: NodeIndex) -> Option<PortNum> {
+        let node = self.fabric.node(node);
+        if node.is_switch() { Some(PORT_ZERO) } else { node.cabled_ports().next().map(|(port, _)| port) }
+    }
+}

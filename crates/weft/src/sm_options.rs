@@ -1,0 +1,75 @@
+//! What the command line says, as the subnet manager's options.
+
+use weft_sm::Options;
+use weft_topology::Fabric;
+use weft_wire::VlCap;
+
+use crate::cli::{LaneArgs, PartEnforce, SmArgs, SmpRouting};
+use crate::engine_options::Told;
+use crate::failure::Failure;
+
+/// The subnet manager's options. GUIDs must be `fabric`'s, where it is known. `qos`: whether tables of service levels and
+/// lanes are written where nothing is said.
+pub(crate) fn sm_options(args: &SmArgs, fabric: Option<&Fabric>, qos: bool) -> anyhow::Result<Options> {
+    if args.routing.vm_weights.is_some() {
+        return Err(Failure::bad_input(
+            "--vm-weights is for LIDs of virtual machines, and the subnet manager gives none",
+        )
+        .hint("`weft routes compute --vms COUNT` routes virtual machines")
+        .into());
+    }
+    let mut told = Told::load(fabric, &args.routing)?;
+    // They are written into ports, whatever the engine makes of them.
+    told.serves_otherwise("partitions");
+    let options = Options {
+        engines: told.chain(&args.engine)?,
+        routing: told.options,
+        lmc: args.lmc,
+        max_wire_smps: args.max_wire_smps,
+        timeout_ms: args.timeout_ms,
+        retries: args.retries,
+        smp_routing: match args.smp_routing {
+            SmpRouting::Directed => weft_sm::SmpRouting::Directed,
+            SmpRouting::Lid => weft_sm::SmpRouting::Lid,
+        },
+        sweep_interval_ms: args.sweep_interval_ms,
+        one_sweep_per_cable: args.one_sweep_per_cable,
+        qos: args.qos.unwrap_or(qos),
+        ..Options::default()
+    };
+    lane_options(&args.lanes, options)
+}
+
+fn lane_options(args: &LaneArgs, options: Options) -> anyhow::Result<Options> {
+    for (given, name) in [(args.management_lane, "--management-lane"), (args.equal_lanes, "--equal-lanes")] {
+        if given && !options.qos {
+            return Err(Failure::bad_input(format!("{name} takes tables of service levels and lanes"))
+                .hint("say --qos true")
+                .into());
+        }
+    }
+    let options = if args.equal_lanes { options.with_equal_lanes() } else { options };
+    Ok(Options {
+        management_lane: args.management_lane,
+        max_op_vls: match args.max_op_vls {
+            1 => VlCap::Vl0,
+            2 => VlCap::Vl0To1,
+            4 => VlCap::Vl0To3,
+            8 => VlCap::Vl0To7,
+            _ => VlCap::Vl0To14,
+        },
+        hoq_life: args.hoq_lifetime,
+        leaf_hoq_life: args.leaf_hoq_lifetime,
+        packet_life_time: args.packet_life_time,
+        vl_stall_count: args.vl_stall_count,
+        part_enforce: match args.part_enforce {
+            PartEnforce::Both => weft_sm::PartEnforce::Both,
+            PartEnforce::In => weft_sm::PartEnforce::In,
+            PartEnforce::Out => weft_sm::PartEnforce::Out,
+            PartEnforce::Off => weft_sm::PartEnforce::Off,
+        },
+        repath_on_reroute: args.repath_on_reroute,
+        repath_needs_key: args.repath_needs_key,
+        ..options
+    })
+}

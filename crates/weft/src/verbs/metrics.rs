@@ -1,0 +1,50 @@
+//! `weft metrics`
+
+use serde::Serialize;
+
+use crate::cli::MetricsArgs;
+use crate::failure::Failure;
+use crate::lab::scrape::{prometheus_yml, targets};
+use crate::lab::{LabFolder, LabRecord, folder};
+use crate::output::{Table, print, print_json};
+
+/// A process that serves metrics.
+#[derive(Serialize)]
+struct Target {
+    process: String,
+    job: &'static str,
+    url: String,
+}
+
+pub(super) fn run(lab: &LabFolder, args: &MetricsArgs) -> anyhow::Result<()> {
+    let record = LabRecord::load(lab)?;
+    if record.metrics.is_none() {
+        return Err(Failure::new(format!("the laboratory `{}` serves no metrics", lab.name()))
+            .hint("start it with `weft up --metrics`")
+            .into());
+    }
+    if args.list {
+        return list(&record, args.json);
+    }
+    let text = prometheus_yml(lab.name(), &record);
+    match &args.output {
+        Some(path) => folder::write(path, text.as_bytes()),
+        None => print(&text),
+    }
+}
+
+fn list(record: &LabRecord, json: bool) -> anyhow::Result<()> {
+    let targets = targets(record);
+    let targets = targets.into_iter().map(|(job, process, address)| {
+        let url = format!("http://{address}/metrics");
+        Target { process, job, url }
+    });
+    if json {
+        return print_json(&targets.collect::<Vec<_>>());
+    }
+    let mut table = Table::new(&["process", "job", "url"]);
+    for target in targets {
+        table.row([target.process, target.job.into(), target.url]);
+    }
+    print(&table.to_string())
+}
