@@ -335,6 +335,8 @@ fn initial_switch_info(config: &DeviceConfig) -> SwitchInfo {
         life_time_value: 20,
         optimized_sl_to_vl_mapping: u8::from(options.optimized_sl_to_vl_mapping),
         partition_enforcement_cap: options.partition_cap,
+        inbound_enforcement_cap: true,
+        outbound_enforcement_cap: true,
         enhanced_port0: config.enhanced_port0,
         multicast_fdb_top: Lid(0xbfff),
         ..SwitchInfo::default()

@@ -1,6 +1,6 @@
 //! The manager before a fabric that answers in virtual time: learning, sweeping, totals.
+#![allow(clippy::unwrap_used, clippy::disallowed_macros, reason = "a test may panic and print its seed")]
 
-#[allow(dead_code)]
 mod fake;
 
 use fake::Fake;
@@ -30,7 +30,10 @@ fn the_fabric_is_learned_and_swept() {
     fake.attach();
     fake.run_until(Time::from_millis(100));
     assert_eq!(fake.events[0].1, Event::Learned { nodes: 10, ports: 24 });
-    assert_eq!(fake.subscriptions(), [trap::GID_IN_SERVICE, trap::GID_OUT_OF_SERVICE]);
+    assert_eq!(
+        fake.subscriptions(),
+        [trap::GID_IN_SERVICE, trap::GID_OUT_OF_SERVICE, trap::LINK_STATE_CHANGE]
+    );
     assert_eq!(fake.service_levels, [ServiceLevel(7)], "the subnet manager's for this port");
     let snapshot = snapshot(&fake);
     assert_eq!((snapshot.lid.0, snapshot.sm_lid.0, snapshot.ready), (14, 11, true));
@@ -231,7 +234,7 @@ fn it_asks_again_from_time_to_time_and_renews_its_subscriptions() {
     fake.attach();
     fake.run_until(seconds(100));
     assert_eq!(fake.manager.statistics().learned, 4);
-    assert_eq!(fake.subscriptions().len(), 8);
+    assert_eq!(fake.subscriptions().len(), 12);
 }
 
 #[test]

@@ -96,10 +96,12 @@ impl Fabric {
                 identity: authority.issue(guids).unwrap(),
                 link_timeout_ms,
                 hosts: None,
+                metrics: None,
                 attach_socket: folder.path().join(format!("attach{index}")),
                 lock_file,
                 events_file: Some(folder.path().join("events")),
                 launch_socket: None,
+                metrics: None,
             }
         });
         Self { agents: agents.collect(), folder }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use weft_device::DataPathOptions;
 use weft_host::stack::StackOptions;
 use weft_host::traffic::{Command, Destination, FlowId, FlowReport, FlowSpec, LearntPath, Transport, Work};
+use weft_machine::Time;
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
 use weft_umad::{Client, ControlReply, ControlRequest, DeviceAccount};
 use weft_wire::{
@@ -13,6 +14,9 @@ use weft_wire::{
 };
 
 use super::{Fabric, HCA_A, HCA_B, HCA_C, PATIENCE, Running, SWITCH, ask};
+
+/// No lifetime ends: nothing is dropped for waiting (IBA 14.2.5.4, 14.2.5.6).
+const UNLIMITED: u8 = 20;
 
 /// The LID of each node here.
 pub(crate) fn lid(node: Guid) -> Lid {
@@ -52,6 +56,14 @@ impl Fabric {
         }
         fabric
     }
+
+    /// Hosts that do not wait long before they send again.
+    pub(crate) fn impatient(mut self) -> Self {
+        for options in self.agents.iter_mut().filter_map(|agent| agent.hosts.as_mut()) {
+            options.ack_timeout = Time::from_millis(400);
+        }
+        self
+    }
 }
 
 /// Agents in service: links up, LIDs and tables written as a subnet manager would, ports Active.
@@ -64,44 +76,66 @@ pub(crate) fn in_service(fabric: &Fabric) -> Vec<Running> {
     agents
 }
 
-/// Writes LIDs and tables and activates every port.
+/// Writes LIDs and tables and activates every port, from HCA A.
 pub(crate) fn activate(agents: &[Running]) {
-    let runs = |agent: &&Running, guid| agent.config.devices.iter().any(|device| device.guid == guid);
-    let of = |guid| agents.iter().find(|agent| runs(agent, guid)).unwrap();
-    let mut program = of(HCA_A).attach(HCA_A, 1);
-    let cables: Vec<_> = of(SWITCH).config.cables.iter().filter(|c| c.local.guid == SWITCH).collect();
+    activate_from(agents, HCA_A, None);
+}
+
+/// The same from another adapter. A stranger's own port is not asked to do anything.
+pub(crate) fn activate_from(agents: &[Running], from: Guid, stranger: Option<Guid>) {
+    let mut program = running(agents, from).attach(from, 1);
+    let switch = running(agents, SWITCH);
+    let cables: Vec<_> = switch.config.cables.iter().filter(|cable| cable.local.guid == SWITCH).collect();
     let mut table = LinearForwardingTable { ports: [PortNum(255); 64] };
     table.ports[usize::from(lid(SWITCH).0)] = PortNum(0);
     for cable in &cables {
         table.ports[usize::from(lid(cable.remote.guid).0)] = cable.local.port;
     }
     let info = SwitchInfo::decode(get(&mut program, &[1], AttributeId::SwitchInfo, 0).first_chunk().unwrap());
-    let top = SwitchInfo { linear_fdb_top: Lid(10).0, ..info };
-    set(&mut program, &[1], AttributeId::SwitchInfo, 0, &top.encode());
+    let info = SwitchInfo { linear_fdb_top: Lid(10).0, life_time_value: UNLIMITED, ..info };
+    set(&mut program, &[1], AttributeId::SwitchInfo, 0, &info.encode());
     set(&mut program, &[1], AttributeId::LinearForwardingTable, 0, &table.encode());
     let info = PortInfo { lid: lid(SWITCH), ..PortInfo::default() };
     set(&mut program, &[1], AttributeId::PortInfo, 0, &info.encode());
-    let mut low = VlArbitrationTable::default();
-    low.entries[0] = VlArbitrationEntry { reserved: 0, vl: VirtualLane(0), weight: 64 };
     for state in [PortState::NoChange, PortState::Armed, PortState::Active] {
         for cable in &cables {
-            let out = cable.local.port.0;
-            let way: &[u8] = if cable.remote.guid == HCA_A { &[] } else { &[1, out] };
-            for (path, port, lid) in [(way, 1, lid(cable.remote.guid)), (&[1], out, Lid(0))] {
-                if state == PortState::NoChange {
-                    let which = 1 << 16 | u32::from(port);
-                    set(&mut program, path, AttributeId::VlArbitrationTable, which, &low.encode());
-                }
-                let info =
-                    PortInfo { lid, neighbor_mtu: Mtu::Bytes2048, port_state: state, ..PortInfo::default() };
-                set(&mut program, path, AttributeId::PortInfo, port.into(), &info.encode());
+            let (node, out) = (cable.remote.guid, cable.local.port.0);
+            let way: &[u8] = if node == from { &[] } else { &[1, out] };
+            if stranger != Some(node) {
+                bring(&mut program, way, 1, lid(node), state);
             }
+            bring(&mut program, &[1], out, Lid(0), state);
         }
     }
-    for cable in &cables {
-        of(cable.remote.guid).await_port(cable.remote, |port| port.state == PortState::Active);
-        of(SWITCH).await_port(cable.local, |port| port.state == PortState::Active);
+    for cable in cables {
+        switch.await_port(cable.local, |port| port.state == PortState::Active);
+        if stranger != Some(cable.remote.guid) {
+            let there = running(agents, cable.remote.guid);
+            there.await_port(cable.remote, |port| port.state == PortState::Active);
+        }
     }
+}
+
+/// Brings a port to a state, with one lane and no lifetimes.
+fn bring(program: &mut Client, path: &[u8], port: u8, lid: Lid, state: PortState) {
+    if state == PortState::NoChange {
+        let mut low = VlArbitrationTable::default();
+        low.entries[0] = VlArbitrationEntry { reserved: 0, vl: VirtualLane(0), weight: 64 };
+        set(program, path, AttributeId::VlArbitrationTable, 1 << 16 | u32::from(port), &low.encode());
+    }
+    let now = get(program, path, AttributeId::PortInfo, port.into());
+    if PortInfo::decode(&now).port_state == PortState::Active {
+        return;
+    }
+    let neighbor_mtu = Mtu::Bytes2048;
+    let info = PortInfo { lid, neighbor_mtu, port_state: state, hoq_life: UNLIMITED, ..PortInfo::default() };
+    set(program, path, AttributeId::PortInfo, port.into(), &info.encode());
+}
+
+/// The agent that runs a node.
+pub(crate) fn running(agents: &[Running], node: Guid) -> &Running {
+    let runs = |agent: &&Running| agent.config.devices.iter().any(|device| device.guid == node);
+    agents.iter().find(runs).unwrap()
 }
 
 fn route(path: &[u8]) -> SmpRoute {
@@ -126,14 +160,10 @@ pub(crate) fn tell(agent: &Running, node: Guid, command: Command) -> ControlRepl
 
 /// Begins a flow of a reliable connection between two adapters' hosts.
 pub(crate) fn stream(agents: &[Running], flow: u32, from: Guid, to: Guid) {
-    let runs = |guid| {
-        let has = |agent: &&Running| agent.config.devices.iter().any(|device| device.guid == guid);
-        agents.iter().find(has).unwrap()
-    };
     let path = |to: Guid| LearntPath { to: port_guid(to), dlid: lid(to), service_level: ServiceLevel(0) };
     let done = ControlReply::Done;
-    assert_eq!(tell(runs(to), to, Command::LearnPaths(vec![path(from)])), done);
-    assert_eq!(tell(runs(from), from, Command::LearnPaths(vec![path(to)])), done);
+    assert_eq!(tell(running(agents, to), to, Command::LearnPaths(vec![path(from)])), done);
+    assert_eq!(tell(running(agents, from), from, Command::LearnPaths(vec![path(to)])), done);
     let expect = Command::Expect {
         flow: FlowId(flow),
         from: Some(port_guid(from)),
@@ -141,7 +171,7 @@ pub(crate) fn stream(agents: &[Running], flow: u32, from: Guid, to: Guid) {
         work: Work::Stream,
         message_bytes: 2048,
     };
-    assert_eq!(tell(runs(to), to, expect), done);
+    assert_eq!(tell(running(agents, to), to, expect), done);
     let open = Command::Open(FlowSpec {
         flow: FlowId(flow),
         to: Destination::One(port_guid(to)),
@@ -154,7 +184,7 @@ pub(crate) fn stream(agents: &[Running], flow: u32, from: Guid, to: Guid) {
         paths: Default::default(),
         move_by: Default::default(),
     });
-    assert_eq!(tell(runs(from), from, open), done);
+    assert_eq!(tell(running(agents, from), from, open), done);
 }
 
 /// What became of a flow at one end.

@@ -357,5 +357,5 @@ impl Heading {
     }
 }
 
-/// What trap 259 says is known of the packet: LIDs, keys, queue pairs and the port, but no GIDs (IBA 14.2.5.1).
-const SWITCH_KEY_VALID: u16 = 0b11;
+/// The fields of trap 259 that are known, in their order: both LIDs, key, service level, both queue pairs, but no GIDs.
+const SWITCH_KEY_VALID: u16 = 0b11_1111;

@@ -5,8 +5,8 @@ use weft_wire::{DataPacket, Packet, PortFacts, PortNum, VirtualLane};
 
 use super::arrive::{Arrived, Heading, Way, WrongKey};
 use super::buffer::{Body, Held, NIL, NO_QUEUE, blocks};
-use super::pace::{self, Pace};
-use crate::port::{LinkState, Port};
+use super::pace::Pace;
+use crate::port::LinkState;
 use crate::{DataPathOptions, Device, DropReason, Output};
 
 /// Packets of programs and of the device itself that wait in one queue.
@@ -156,17 +156,23 @@ impl Device {
         if !end.has_lid(packet.slid) {
             packet.slid = end.info.lid;
         }
+        let (in_partition, to_itself) = (end.p_key_index(packet.p_key).is_some(), end.has_lid(packet.dlid));
         packet.vl = self.sl_to_vl.lane(port, port, packet.service_level);
-        let lane = packet.vl.0 & 0xf;
-        self.data.account[usize::from(lane)].injected += 1;
+        self.data.account[usize::from(packet.vl.0 & 0xf)].injected += 1;
         let heading = Heading::from(&packet);
-        if let Err(reason) = self.check_own(port, &heading, end.p_key_index(packet.p_key).is_some()) {
-            self.data.account[usize::from(lane)].drop(reason);
-            let service_level = packet.service_level;
-            self.outputs.push_back(Output::Injected { port, service_level, packets: 1 });
-            return;
+        let outcome = self.check_own(port, &heading, in_partition);
+        let account = &mut self.data.account[usize::from(packet.vl.0 & 0xf)];
+        match outcome {
+            Ok(()) if !to_itself => return self.send_own(at, port, Body::Data(packet), &heading),
+            // The adapter gives back what is for its own port; that takes no time.
+            Ok(()) => {
+                account.to_host += 1;
+                self.outputs.push_back(Output::Accept { port, packet });
+            }
+            Err(reason) => account.drop(reason),
         }
-        self.send_own(at, port, Body::Data(packet), &heading);
+        let service_level = packet.service_level;
+        self.outputs.push_back(Output::Injected { port, service_level, packets: 1 });
     }
 
     /// The device, or a program attached to it, sends a packet from an HCA's port, on the lane that it has.
@@ -235,19 +241,12 @@ impl Device {
         self.hold(at, queue, (NO_QUEUE, blocks(heading.size())), body, heading, way);
     }
 
-    /// What a host can send at most.
-    fn host_rate_mbps(&self, end: &Port) -> u32 {
-        let data = &self.data;
-        if !data.shaped || !end.state.is_up() {
-            return 0;
-        }
-        let link = u32::try_from(pace::data_rate(&end.info, end.fdr10)).unwrap_or(u32::MAX);
-        if data.host_limit == 0 { link } else { link.min(data.host_limit) }
-    }
-
     /// Tells the host behind an HCA's port what has changed.
     pub(crate) fn tell_host(&mut self, port: PortNum, reregister: bool) {
-        let Some(end) = self.ports.get(usize::from(port.0)).filter(|_| port != PortNum::ZERO) else { return };
+        let Some(told) = self.data.told.get_mut(usize::from(port.0)).filter(|_| port != PortNum::ZERO) else {
+            return;
+        };
+        let Some(end) = self.ports.get(usize::from(port.0)) else { return };
         let facts = PortFacts {
             guid: end.guid,
             gid_prefix: end.info.gid_prefix,
@@ -257,11 +256,10 @@ impl Device {
             sm_lid: end.info.master_sm_lid,
             sm_sl: end.info.master_sm_sl,
             mtu: 128 << end.info.neighbor_mtu.code().min(5),
-            rate_mbps: self.host_rate_mbps(end),
+            rate_mbps: if end.state.is_up() { self.data.rates[usize::from(port.0)] } else { 0 },
             reregister: false,
             congestion: None,
         };
-        let Some(told) = self.data.told.get_mut(usize::from(port.0)) else { return };
         if facts == *told && !reregister {
             return;
         }

@@ -89,6 +89,8 @@ pub(crate) struct DataPath {
     account: Vec<LaneAccount>,
     /// What the hosts were told last, by port.
     told: Vec<weft_wire::PortFacts>,
+    /// What a port can send at most, in megabits per second of fabric time, by port; 0 takes no time.
+    rates: Vec<u32>,
 }
 
 impl DataPath {
@@ -123,6 +125,7 @@ impl DataPath {
             switch_life: u64::MAX,
             mark_above: u64::MAX,
             todo: Vec::new(),
+            rates: vec![0; count],
             account: vec![LaneAccount::default(); 16],
             told: if is_switch { Vec::new() } else { vec![Default::default(); count] },
         }
@@ -211,7 +214,10 @@ impl Device {
         let rate = if data.shaped { pace::data_rate(&settings.info, settings.fdr10) } else { 0 };
         let out = &mut data.outs[usize::from(port.0)];
         out.pace = Pace::new(rate, data.dilation);
-        out.gate = Pace::new(if data.host { u64::from(data.host_limit) } else { 0 }, data.dilation);
+        let limit = if data.host { u64::from(data.host_limit) } else { 0 };
+        out.gate = Pace::new(limit, data.dilation);
+        let slower = if rate == 0 || limit == 0 { rate.max(limit) } else { rate.min(limit) };
+        data.rates[usize::from(port.0)] = slower as u32;
         for lane in 0..data.lanes {
             self.tell_credit(port.0, lane, credit::OP_INIT);
         }

@@ -340,8 +340,11 @@ impl Device {
                 return self.head_changed(at, queue);
             }
             self.depart(at, output, lane, place);
-            if self.data.outs[usize::from(output)].gate_end > at {
+            let out = &self.data.outs[usize::from(output)];
+            if out.gate_end > at {
                 self.close_gate(at, output);
+            } else if out.wanted >> lane & 1 != 0 {
+                self.data.out_lanes[index].wait.begin(at);
             }
             self.head_changed(at, queue);
         }

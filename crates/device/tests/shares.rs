@@ -1,0 +1,161 @@
+//! What flows get of a small fabric, device by device in virtual time: closed forms, and the shares of credits.
+
+mod fabric;
+
+use fabric::{DDR, Fabric, Flow, HOST_LIMIT};
+use weft_device::DataPathOptions;
+use weft_machine::Time;
+use weft_wire::PortNum;
+
+/// What a DDR 4x link carries, in megabits per second.
+const LINK: f64 = 16_000.0;
+const LIMIT: f64 = HOST_LIMIT as f64;
+
+fn options() -> DataPathOptions {
+    DataPathOptions { shaped: true, dilation: 1000, host_limit_mbps: HOST_LIMIT, buffer_packets: 16 }
+}
+
+fn flow(from: u16, to: u16, service_level: u8) -> Flow {
+    Flow { from, to, service_level }
+}
+
+/// Within so much of what it should be.
+fn close(found: f64, wanted: f64, within: f64) {
+    assert!((found / wanted - 1.0).abs() < within, "{found:.0} is not {wanted:.0}");
+}
+
+/// One switch, host n at port n.
+fn star(hosts: u16, options: &DataPathOptions) -> Fabric {
+    let mut fabric = Fabric::new(options);
+    let switch = fabric.switch(hosts as u8);
+    for lid in 1..=hosts {
+        let host = fabric.host(lid);
+        fabric.cable((host, 1), (switch, lid as u8), DDR);
+        fabric.route(switch, lid, lid as u8);
+    }
+    fabric.bring_up();
+    fabric
+}
+
+#[test]
+fn many_into_one_share_what_the_host_takes() {
+    for senders in [2u16, 3, 5] {
+        let mut fabric = star(senders + 1, &options());
+        let flows: Vec<Flow> = (2..=senders + 1).map(|from| flow(from, 1, 0)).collect();
+        let rates = fabric.run(&flows, Time::from_secs(2), Time::from_secs(4));
+        for rate in rates {
+            close(rate, LIMIT / f64::from(senders), 0.02);
+        }
+        fabric.check();
+    }
+}
+
+/// Without a limit the link is what is shared, and the port to the hot spot never wants for credit.
+#[test]
+fn without_a_limit_the_link_is_shared() {
+    let mut fabric = star(4, &DataPathOptions { host_limit_mbps: 0, ..options() });
+    let flows = [flow(2, 1, 0), flow(3, 1, 0), flow(4, 1, 0)];
+    for rate in fabric.run(&flows, Time::from_secs(2), Time::from_secs(4)) {
+        close(rate, LINK / 3.0, 0.02);
+    }
+    assert_eq!(fabric.snapshot(0, PortNum(1)).counters.port_xmit_wait, 0);
+}
+
+/// A chain of switches with a host each: the nearer to the end, the more a host gets.
+#[test]
+fn the_parking_lot() {
+    let mut fabric = Fabric::new(&options());
+    let switches: Vec<usize> = (0..4).map(|_| fabric.switch(3)).collect();
+    for (at, &switch) in switches.iter().enumerate() {
+        let lid = at as u16 + 1;
+        let host = fabric.host(lid);
+        fabric.cable((host, 1), (switch, 1), DDR);
+        if at > 0 {
+            fabric.cable((switches[at - 1], 3), (switch, 2), DDR);
+        }
+        for to in 1..=4 {
+            let port = match to.cmp(&lid) {
+                std::cmp::Ordering::Less => 2,
+                std::cmp::Ordering::Equal => 1,
+                std::cmp::Ordering::Greater => 3,
+            };
+            fabric.route(switch, to, port);
+        }
+    }
+    fabric.bring_up();
+    let flows = [flow(2, 1, 0), flow(3, 1, 0), flow(4, 1, 0)];
+    let rates = fabric.run(&flows, Time::from_secs(2), Time::from_secs(6));
+    for (rate, part) in rates.into_iter().zip([2.0, 4.0, 4.0]) {
+        close(rate, LIMIT / part, 0.02);
+    }
+    fabric.check();
+}
+
+/// The tree of the papers' experiments I and II: leaves A, B, C with two hosts each and two links each to one root.
+fn tree(options: &DataPathOptions) -> Fabric {
+    let mut fabric = Fabric::new(options);
+    let root = fabric.switch(6);
+    for leaf in 0..3u16 {
+        let switch = fabric.switch(4);
+        for link in 1..=2u8 {
+            fabric.cable((switch, link), (root, 2 * leaf as u8 + link), DDR);
+            let lid = 2 * leaf + u16::from(link);
+            let host = fabric.host(lid);
+            fabric.cable((host, 1), (switch, 2 + link), DDR);
+            fabric.route(root, lid, lid as u8);
+        }
+        for lid in 1..=6u16 {
+            let local = (lid - 1) / 2 == leaf;
+            // Odd destinations take a leaf's first link, even ones its second.
+            let column = 1 + ((lid - 1) % 2) as u8;
+            fabric.route(switch, lid, if local { 2 + column } else { column });
+        }
+    }
+    fabric.bring_up();
+    fabric
+}
+
+#[test]
+fn the_hot_spot_of_experiment_one() {
+    let mut fabric = tree(&options());
+    let flows = |hot| [flow(1, 5, hot), flow(3, 5, hot), flow(6, 5, hot), flow(2, 3, 0)];
+    let rates = fabric.run(&flows(0), Time::from_secs(3), Time::from_secs(6));
+    for (rate, share) in rates.iter().zip([4.0, 4.0, 2.0, 4.0]) {
+        close(*rate, LIMIT / share, 0.02);
+    }
+    // The port to the hot spot waits for as long as its host is slower than its link: 19.4 % of the time, in ticks of 4 ns.
+    let hot = (7, PortNum(3));
+    let wait = |fabric: &Fabric| fabric.snapshot(hot.0, hot.1).counters.port_xmit_wait;
+    let before = wait(&fabric);
+    fabric.run_until(fabric.now() + Time::from_secs(4));
+    let ticks = wait(&fabric) - before;
+    close(ticks as f64, 4.0e9 / 4000.0 * (1.0 - LIMIT / LINK), 0.03);
+    fabric.check();
+}
+
+#[test]
+fn a_slow_lane_frees_the_victim() {
+    let mut fabric = tree(&options());
+    let flows = [flow(1, 5, 1), flow(3, 5, 1), flow(6, 5, 1), flow(2, 3, 0)];
+    let rates = fabric.run(&flows, Time::from_secs(3), Time::from_secs(6));
+    for (rate, wanted) in rates.iter().zip([LIMIT / 4.0, LIMIT / 4.0, LIMIT / 2.0, LINK - LIMIT / 4.0]) {
+        close(*rate, wanted, 0.02);
+    }
+    fabric.check();
+}
+
+/// The counters of both ends of a cable agree, and those of the lanes with those of the port.
+#[test]
+fn both_ends_of_a_cable_count_the_same() {
+    let mut fabric = star(3, &options());
+    fabric.run(&[flow(2, 1, 0), flow(3, 1, 1)], Time::ZERO, Time::from_secs(1));
+    fabric.settle();
+    for lid in 1..=3u8 {
+        let (near, far) =
+            (fabric.snapshot(0, PortNum(lid)).counters, fabric.host_snapshot(u16::from(lid)).counters);
+        assert_eq!((near.port_xmit_data, near.port_xmit_pkts), (far.port_rcv_data, far.port_rcv_pkts));
+        assert_eq!((near.port_rcv_data, near.port_rcv_pkts), (far.port_xmit_data, far.port_xmit_pkts));
+        assert_eq!(near.port_xmit_flow_pkts, far.port_rcv_flow_pkts);
+        assert_eq!(near.port_rcv_flow_pkts, far.port_xmit_flow_pkts);
+    }
+}
