@@ -21,6 +21,10 @@ use weft_wire::{DataPacket, Guid, PKey, PortNum, PortState, VirtualLane, opcode}
 const SPREAD: &[&[Guid]] = &[&[HCA_A], &[SWITCH], &[HCA_B, HCA_C]];
 const PACKED: &[&[Guid]] = &[&[HCA_A, SWITCH, HCA_B, HCA_C]];
 
+/// A run whose wake-ups were later than this, but for one in a hundred, is no measurement.
+const LATE_NS: u64 = 5_000_000;
+const WINDOWS_MAX: usize = 40;
+
 /// Host A and host B send to host C as fast as they may, as flows 1 and 2.
 fn hot_spot(agents: &[Running]) {
     stream(agents, 1, HCA_A, HCA_C);
@@ -68,6 +72,24 @@ fn closes(agents: &[Running]) -> u64 {
     sent.checked_sub(came).expect("nothing comes that was not sent")
 }
 
+/// What each flow brings while each brings so much, measured again as long as the agents were late: then it is not the
+/// fabric that was measured.
+fn bytes_in_time(agents: &[Running], bytes: u64) -> [u64; 2] {
+    for _ in 0..WINDOWS_MAX {
+        for agent in agents {
+            let done = agent.connect().control(ControlRequest::ResetLateness, PATIENCE).unwrap();
+            assert_eq!(done, ControlReply::Done);
+        }
+        let before = arrived(agents);
+        flows_on(agents, bytes);
+        let now = arrived(agents);
+        if agents.iter().all(|agent| agent.status().lateness.p99_ns < LATE_NS) {
+            return [now[0] - before[0], now[1] - before[1]];
+        }
+    }
+    panic!("this machine is too busy to pace packets: late in {WINDOWS_MAX} windows")
+}
+
 #[test]
 fn two_into_one_share_evenly_and_every_packet_is_accounted_for() {
     for groups in [SPREAD, PACKED] {
@@ -75,10 +97,7 @@ fn two_into_one_share_evenly_and_every_packet_is_accounted_for() {
         let agents = in_service(&fabric);
         hot_spot(&agents);
         flows_on(&agents, 100_000);
-        let before = arrived(&agents);
-        flows_on(&agents, 500_000);
-        let [one, other] = arrived(&agents);
-        let (one, other) = (one - before[0], other - before[1]);
+        let [one, other] = bytes_in_time(&agents, 500_000);
         assert!(one.abs_diff(other) * 10 <= one.max(other), "{one} and {other} bytes");
         let waited = running(&agents, SWITCH).port(end(SWITCH, 3)).totals.xmit_wait;
         assert!(waited > 0, "the port to the hot spot waits for credit");
@@ -108,7 +127,7 @@ fn unshaped_traffic_goes_through_and_its_accounts_close() {
 #[test]
 fn flows_survive_a_cable_that_is_cut_and_plugged_in_again() {
     for groups in [SPREAD, PACKED] {
-        let fabric = Fabric::shaped(groups);
+        let fabric = Fabric::shaped(groups).impatient();
         let agents = in_service(&fabric);
         hot_spot(&agents);
         flows_on(&agents, 100_000);
@@ -135,7 +154,7 @@ fn flows_survive_a_cable_that_is_cut_and_plugged_in_again() {
 
 #[test]
 fn flows_survive_a_switch_that_is_killed_under_traffic() {
-    let fabric = Fabric::shaped(SPREAD);
+    let fabric = Fabric::shaped(SPREAD).impatient();
     let mut agents = in_service(&fabric);
     hot_spot(&agents);
     flows_on(&agents, 100_000);

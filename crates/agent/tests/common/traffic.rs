@@ -51,14 +51,18 @@ impl Fabric {
     pub(crate) fn with_hosts(groups: &[&[Guid]], data: DataPathOptions) -> Self {
         let mut fabric = Self::new(groups, 2000);
         for agent in &mut fabric.agents {
-            agent.hosts = Some(StackOptions {
-                dilation: data.dilation,
-                ack_timeout: Time::from_millis(400),
-                ..StackOptions::default()
-            });
+            agent.hosts = Some(StackOptions { dilation: data.dilation, ..StackOptions::default() });
             agent.devices.iter_mut().for_each(|device| device.options.data = data.clone());
         }
         fabric
+    }
+
+    /// Hosts that do not wait long before they send again.
+    pub(crate) fn impatient(mut self) -> Self {
+        for options in self.agents.iter_mut().filter_map(|agent| agent.hosts.as_mut()) {
+            options.ack_timeout = Time::from_millis(400);
+        }
+        self
     }
 }
 

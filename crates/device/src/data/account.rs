@@ -54,6 +54,8 @@ pub struct BufferAccount {
     pub promised: u16,
     /// Blocks that may still be sent to the peer.
     pub credit: u16,
+    /// Blocks that have been sent to it since the link began, modulo 4096.
+    pub sent: u16,
     /// Bytes that wait, in any buffer of the device, to leave by this port and lane.
     pub waiting_bytes: u64,
     /// Packets of the host and of this device that wait to leave by this port and lane.
@@ -86,7 +88,7 @@ impl LaneAccount {
 impl DataAccount {
     /// Whether every lane is balanced, no buffer is over its size, and no more is promised than is free.
     pub fn is_sound(&self) -> bool {
-        let fits = |b: &BufferAccount| b.occupied <= b.size && b.promised <= b.size - b.occupied;
+        let fits = |b: &BufferAccount| b.occupied + b.promised <= b.size;
         self.lanes.iter().all(LaneAccount::is_balanced) && self.buffers.iter().all(fits)
     }
 
@@ -147,6 +149,7 @@ impl super::DataPath {
             packets: if port == 0 { 0 } else { queue.len },
             promised: difference(queue.told, queue.received),
             credit: out.credit(),
+            sent: out.sent,
             waiting_bytes: out.waiting,
             own_packets: own.map_or(0, |queue| queue.len),
         }

@@ -137,7 +137,7 @@ impl Simulation {
     pub(super) fn drain_sm(&mut self) {
         while let Some(output) = self.subnet_manager.machine.as_mut().and_then(Machine::poll_output) {
             match output {
-                weft_sm::Output::Send(mad) => self.push_mad(SM, true, mad),
+                weft_sm::Output::Send(mad) => self.push_mad(SM, true, Box::new(mad)),
                 weft_sm::Output::Event(event) => self.sm_event(event),
                 weft_sm::Output::Persist(guid2lid) => self.subnet_manager.persisted = guid2lid,
             }
@@ -149,7 +149,7 @@ impl Simulation {
     pub(super) fn drain_pm(&mut self) {
         while let Some(output) = self.performance_manager.machine.as_mut().and_then(Machine::poll_output) {
             match output {
-                weft_pm::Output::Send(mad) => self.push_mad(PM, true, mad),
+                weft_pm::Output::Send(mad) => self.push_mad(PM, true, Box::new(mad)),
                 weft_pm::Output::Event(event) => self.pm_event(event),
             }
         }

@@ -160,15 +160,15 @@ impl Simulation {
     }
 
     /// A MAD for a program, or for a checker.
-    pub(super) fn deliver(&mut self, node: NodeIndex, client: ClientId, mad: AddressedMad) {
+    pub(super) fn deliver(&mut self, node: NodeIndex, client: ClientId, mad: Box<AddressedMad>) {
         let Some(program) = self.program_of(node, client) else {
-            return self.delivered.push((node, client, mad));
+            return self.delivered.push((node, client, *mad));
         };
         self.push_mad(program, false, mad);
     }
 
     /// A MAD sets out from a program to its device, or back.
-    pub(super) fn push_mad(&mut self, program: u32, to_device: bool, mad: AddressedMad) {
+    pub(super) fn push_mad(&mut self, program: u32, to_device: bool, mad: Box<AddressedMad>) {
         let incarnation = self.attachments[program as usize].incarnation;
         let number = self.mads.put(MadUnderWay { program, incarnation, to_device, mad });
         self.queue.push(self.now + self.options.attach_delay, Happening::Mad(number));
@@ -185,7 +185,7 @@ impl Simulation {
         }
         if to_device {
             let client = attachment.client(program);
-            self.feed(attachment.port.node, Input::Send { client, mad: Box::new(mad) });
+            self.feed(attachment.port.node, Input::Send { client, mad });
         } else {
             self.tell_program(program, Told::Receive(&mad));
         }

@@ -1,0 +1,398 @@
+//! Whatever comes in on the data lanes, the device's account is sound, and what it holds leaves once there is credit.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use weft_device::{
+    ClientId, DataPathOptions, Device, DeviceConfig, DeviceOptions, Input, Output, PortConfig,
+};
+use weft_machine::{Machine, Time};
+use weft_wire::{
+    AddressedMad, AttributeId, DataPacket, DirectedSmp, FlowControl, Guid, Lid, LinearForwardingTable,
+    LinkParameters, Mad, MadRoute, Method, MgmtClass, NodeType, PKey, Packet, PhysState, PortNum, PortState,
+    QKey, QpNum, ServiceLevel, SlToVlTable, Smp, SwitchInfo, VirtualLane, VlArbitrationTable, opcode,
+};
+
+const PORTS: u8 = 3;
+const LINK: LinkParameters = LinkParameters { width: 3, speed: 7, speed_ext: 1 };
+const CLIENT: ClientId = ClientId(1);
+
+/// What happens.
+#[derive(Clone, Debug)]
+enum Step {
+    /// A packet that its sender has credit for, unless `greedy`.
+    Arrive {
+        port: u8,
+        packet: DataPacket,
+        greedy: bool,
+    },
+    Gmp {
+        port: u8,
+        level: u8,
+        dlid: u16,
+    },
+    Inject {
+        packet: DataPacket,
+    },
+    /// So many more blocks may be sent than were; if more than 2048, the telling is wrong.
+    Credit {
+        port: u8,
+        lane: u8,
+        more: u16,
+    },
+    Down(u8),
+    Up(u8),
+    Settings {
+        port: u8,
+        hoq_life: u8,
+        stall: u8,
+        limit: u8,
+        enforce: bool,
+    },
+    Arbitration {
+        port: u8,
+        part: u8,
+        table: VlArbitrationTable,
+    },
+    Lanes {
+        table: SlToVlTable,
+    },
+    Route {
+        lid: u8,
+        port: u8,
+    },
+    Pass(u32),
+    Refuse,
+}
+
+fn packet() -> impl Strategy<Value = DataPacket> {
+    let sizes = prop_oneof![Just(0u16), Just(16), Just(2048), Just(4096), Just(4400), 4u16..1024];
+    let keys = prop_oneof![4 => Just(0xffffu16), 1 => Just(0x8001), 1 => any::<u16>()];
+    (0u16..9, sizes, keys, 0u8..9, 0u8..16).prop_map(|(dlid, payload, p_key, vl, level)| DataPacket {
+        slid: Lid(40),
+        dlid: Lid(dlid),
+        payload: payload & !3,
+        p_key: PKey(p_key),
+        vl: VirtualLane(vl),
+        service_level: ServiceLevel(level),
+        opcode: opcode::RC_SEND_ONLY,
+        ..DataPacket::default()
+    })
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let port = || 0u8..=PORTS + 1;
+    let bytes = || vec(any::<u8>(), 64).prop_map(|bytes| <[u8; 64]>::try_from(bytes).expect("64 bytes"));
+    prop_oneof![
+        30 => (port(), packet(), prop_oneof![20 => Just(false), 1 => Just(true)])
+            .prop_map(|(port, packet, greedy)| Step::Arrive { port, packet, greedy }),
+        4 => (port(), 0u8..16, 0u16..9).prop_map(|(port, level, dlid)| Step::Gmp { port, level, dlid }),
+        10 => packet().prop_map(|packet| Step::Inject { packet }),
+        15 => (port(), 0u8..9, prop_oneof![9 => 0u16..2049, 1 => any::<u16>()])
+            .prop_map(|(port, lane, more)| Step::Credit { port, lane, more }),
+        1 => port().prop_map(Step::Down),
+        2 => port().prop_map(Step::Up),
+        2 => (port(), prop_oneof![Just(20u8), 0u8..20], 0u8..8, any::<u8>(), any::<bool>()).prop_map(
+            |(port, hoq_life, stall, limit, enforce)| Step::Settings { port, hoq_life, stall, limit, enforce }
+        ),
+        2 => (port(), 1u8..5, bytes()).prop_map(|(port, part, bytes)| {
+            let mut table = VlArbitrationTable::decode(&bytes);
+            table.entries.iter_mut().for_each(|entry| entry.vl.0 %= 9);
+            Step::Arbitration { port, part, table }
+        }),
+        1 => any::<[u8; 8]>().prop_map(|bytes| Step::Lanes { table: SlToVlTable::decode(&bytes) }),
+        1 => (0u8..9, 0u8..5).prop_map(|(lid, port)| Step::Route { lid, port }),
+        12 => (0u32..2_000_000).prop_map(Step::Pass),
+        1 => Just(Step::Refuse),
+    ]
+}
+
+fn set(attribute_id: AttributeId, modifier: u32, data: &[u8]) -> Box<AddressedMad> {
+    let mut mad = Mad::default();
+    (mad.0[0], mad.0[1], mad.0[2]) = (1, 0x81, 1);
+    Smp::method.set(&mut mad.0, Method::Set);
+    Smp::mgmt_class.set(&mut mad.0, MgmtClass::SubnDirected);
+    Smp::attribute_id.set(&mut mad.0, attribute_id);
+    Smp::attribute_modifier.set(&mut mad.0, modifier);
+    DirectedSmp::dr_slid.set(&mut mad.0, Lid::PERMISSIVE);
+    DirectedSmp::dr_dlid.set(&mut mad.0, Lid::PERMISSIVE);
+    mad.set_smp_data(data);
+    Box::new(AddressedMad::smp(Lid::PERMISSIVE, mad))
+}
+
+/// A device and what is known of its cables.
+struct Bench {
+    device: Device,
+    now: Time,
+    is_switch: bool,
+    routes: LinearForwardingTable,
+    /// By port and lane, what the device has been sent since the link began, and may be sent, in blocks.
+    sent: [[u16; 16]; 6],
+    promised: [[u16; 16]; 6],
+    /// The same of what the device has sent.
+    received: [[u16; 16]; 6],
+    injected: u64,
+    left: u64,
+}
+
+impl Bench {
+    fn new(kind: NodeType, data: DataPathOptions) -> Self {
+        let options = DeviceOptions { data, ..DeviceOptions::default() };
+        let guid = Guid(1);
+        let device = Device::new(&DeviceConfig {
+            kind,
+            guid,
+            system_image_guid: guid,
+            description: "property".to_owned(),
+            vendor_id: 1,
+            device_id: 2,
+            enhanced_port0: false,
+            ports: vec![PortConfig { guid, link: LINK }; PORTS.into()],
+            options,
+        });
+        let routes = LinearForwardingTable {
+            ports: std::array::from_fn(|lid| PortNum(if lid == 0 { 255 } else { (lid % 4) as u8 })),
+        };
+        let is_switch = kind == NodeType::Switch;
+        let mut bench = Self {
+            device,
+            now: Time::from_secs(1),
+            is_switch,
+            routes,
+            sent: Default::default(),
+            promised: Default::default(),
+            received: Default::default(),
+            injected: 0,
+            left: 0,
+        };
+        let port = PortNum(u8::from(!is_switch));
+        bench.feed(Input::Attach { client: CLIENT, port, registrations: Vec::new() });
+        for port in 1..=PORTS {
+            bench.up(port);
+        }
+        let info = SwitchInfo { linear_fdb_top: 63, life_time_value: 18, ..SwitchInfo::default() };
+        bench.ask(AttributeId::SwitchInfo, 0, &info.encode());
+        bench.write_routes();
+        bench
+    }
+
+    fn write_routes(&mut self) {
+        let table = self.routes.encode();
+        self.ask(AttributeId::LinearForwardingTable, 0, &table);
+    }
+
+    fn ask(&mut self, attribute: AttributeId, modifier: u32, data: &[u8]) {
+        self.feed(Input::Send { client: CLIENT, mad: set(attribute, modifier, data) });
+    }
+
+    fn set_port(&mut self, port: u8, change: impl FnOnce(&mut weft_wire::PortInfo)) {
+        let Some(info) = self.device.own_port_info(PortNum(port)) else { return };
+        let mut info = *info;
+        (info.port_state, info.port_physical_state) = (PortState::NoChange, PhysState::NoChange);
+        change(&mut info);
+        self.ask(AttributeId::PortInfo, port.into(), &info.encode());
+    }
+
+    fn up(&mut self, port: u8) {
+        self.feed(Input::LinkUp { port: PortNum(port), peer: LINK });
+        if self.is_switch {
+            self.set_port(0, |info| info.lid = Lid(4));
+        } else {
+            self.set_port(port, |info| info.lid = Lid(port.into()));
+        }
+        for state in [PortState::Armed, PortState::Active] {
+            self.set_port(port, |info| info.port_state = state);
+        }
+    }
+
+    fn feed(&mut self, input: Input) {
+        if let Input::LinkUp { port, .. } | Input::LinkDown { port } = &input {
+            let at = usize::from(port.0);
+            (self.sent[at], self.promised[at], self.received[at]) = Default::default();
+        }
+        self.device.handle_input(self.now, input);
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        let mut outputs = 0;
+        while let Some(output) = self.device.poll_output() {
+            outputs += 1;
+            assert!(outputs < 20_000, "one input causes so much");
+            match output {
+                Output::Credit { port, flow_control } => {
+                    let (at, lane) = (usize::from(port.0), usize::from(flow_control.vl.0));
+                    assert_eq!(flow_control.fctbs, self.received[at][lane], "it says what it has sent");
+                    self.promised[at][lane] = flow_control.fccl;
+                }
+                Output::TransmitData { port, packet } => {
+                    let at = usize::from(port.0);
+                    let blocks = packet.size().div_ceil(64) as u16;
+                    let received = &mut self.received[at][usize::from(packet.vl.0)];
+                    *received = (*received + blocks) % 4096;
+                }
+                Output::Transmit { port, packet } if packet.vl() != VirtualLane::MANAGEMENT => {
+                    let at = usize::from(port.0);
+                    let received = &mut self.received[at][usize::from(packet.vl().0)];
+                    *received = (*received + packet.bytes().len().div_ceil(64) as u16) % 4096;
+                }
+                Output::Injected { packets, .. } => self.left += u64::from(packets),
+                _ => {}
+            }
+        }
+    }
+
+    fn pass(&mut self, nanos: u32) {
+        let end = self.now + Time::from_nanos(nanos.into());
+        // Sometimes the driver is late.
+        if nanos % 3 != 0 {
+            while let Some(due) = self.device.poll_timeout().filter(|&due| due <= end) {
+                self.device.handle_timeout(due);
+                self.drain();
+                let next = self.device.poll_timeout();
+                assert!(next.is_none_or(|next| next > due), "time goes on");
+            }
+        }
+        self.now = end;
+        self.device.handle_timeout(end);
+        self.drain();
+    }
+
+    fn credit(&mut self, port: u8, lane: u8, more: u16) {
+        let Some(received) = self.received.get(usize::from(port)).map(|lanes| lanes[usize::from(lane)])
+        else {
+            return;
+        };
+        let fccl = received.wrapping_add(more) % 4096;
+        let fctbs = self.sent[usize::from(port)][usize::from(lane)];
+        let flow_control = FlowControl { op: 0, fctbs, vl: VirtualLane(lane), fccl };
+        self.feed(Input::Credit { port: PortNum(port), flow_control });
+    }
+
+    /// Sends it a packet of so many bytes, if there is credit for it or nobody cares.
+    fn pays(&mut self, port: u8, lane: u8, size: usize, greedy: bool) -> bool {
+        let (at, lane) = (usize::from(port), usize::from(lane));
+        let blocks = size.div_ceil(64) as u16;
+        let left = self.promised[at][lane].wrapping_sub(self.sent[at][lane]) % 4096;
+        if blocks <= left && left <= 2048 {
+            self.sent[at][lane] = (self.sent[at][lane] + blocks) % 4096;
+            return true;
+        }
+        greedy
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Arrive { port, packet, greedy } => {
+                if self.pays(port, packet.vl.0, packet.size(), greedy) {
+                    self.feed(Input::ReceiveData { port: PortNum(port), packet });
+                }
+            }
+            Step::Gmp { port, level, dlid } => {
+                let route = MadRoute {
+                    vl: VirtualLane(level % 8),
+                    service_level: ServiceLevel(level),
+                    dest_qp: QpNum::GSI,
+                    src_qp: QpNum::GSI,
+                    q_key: QKey::GSI,
+                    ..MadRoute::smp(Lid(dlid), Lid(1 + dlid % 3))
+                };
+                let mut mad = Mad::default();
+                (mad.0[0], mad.0[1], mad.0[2], mad.0[3]) = (1, 4, 1, 1);
+                let packet = Packet::from_mad(&route, &mad);
+                if self.pays(port, level % 8, packet.bytes().len(), false) {
+                    self.feed(Input::Receive { port: PortNum(port), packet });
+                }
+            }
+            Step::Inject { packet } => {
+                let port = PortNum(1 + packet.vl.0 % PORTS);
+                self.injected += u64::from(!self.is_switch);
+                self.feed(Input::Inject { port, packet });
+            }
+            Step::Credit { port, lane, more } => self.credit(port, lane, more),
+            Step::Down(port) => self.feed(Input::LinkDown { port: PortNum(port) }),
+            Step::Up(port) if (1..=PORTS).contains(&port) => self.up(port),
+            Step::Up(_) => {}
+            Step::Settings { port, hoq_life, stall, limit, enforce } => self.set_port(port, |info| {
+                (info.hoq_life, info.vl_stall_count, info.vl_high_limit) = (hoq_life, stall, limit);
+                info.partition_enforcement_inbound = enforce;
+                info.partition_enforcement_outbound = enforce && hoq_life % 2 == 0;
+            }),
+            Step::Arbitration { port, part, table } => {
+                self.ask(
+                    AttributeId::VlArbitrationTable,
+                    u32::from(part) << 16 | u32::from(port),
+                    &table.encode(),
+                );
+            }
+            Step::Lanes { table } => {
+                self.ask(AttributeId::SlToVlTable, if self.is_switch { 3 << 16 } else { 0 }, &table.encode());
+            }
+            Step::Route { lid, port } => {
+                self.routes.ports[usize::from(lid)] = PortNum(port);
+                self.write_routes();
+            }
+            Step::Pass(nanos) => self.pass(nanos),
+            Step::Refuse => {
+                self.device.handle_input(self.now, Input::TransmitDropped { port: PortNum(1) });
+                // The cable did carry it: the two ends disagree from here on, as when a packet is lost.
+                self.drain_after_refusal();
+            }
+        }
+    }
+
+    /// What was refused has not been received.
+    fn drain_after_refusal(&mut self) {
+        for port in 1..=PORTS {
+            for lane in 0..8u8 {
+                let account = self.device.buffer_account(PortNum(port), VirtualLane(lane)).expect("a lane");
+                self.received[usize::from(port)][usize::from(lane)] = account.sent;
+            }
+        }
+        self.drain();
+    }
+
+    /// Gives every lane all the credit that there is until nothing moves any more.
+    fn finish(&mut self) {
+        for _ in 0..400 {
+            for port in 1..=PORTS {
+                for lane in 0..8 {
+                    self.credit(port, lane, 2048);
+                }
+            }
+            self.pass(999_999_999);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
+    #[test]
+    fn the_account_is_sound(
+        is_switch: bool,
+        shaped: bool,
+        limited: bool,
+        buffer_packets in prop_oneof![Just(1u16), Just(2), Just(16), any::<u16>()],
+        steps in vec(step(), 0..150),
+    ) {
+        let data = DataPathOptions {
+            shaped,
+            dilation: if shaped { 100 } else { 1 },
+            host_limit_mbps: if limited { 1000 } else { 0 },
+            buffer_packets,
+        };
+        let mut bench = Bench::new(if is_switch { NodeType::Switch } else { NodeType::Hca }, data);
+        for step in steps {
+            let shown = format!("{step:?}");
+            bench.step(step);
+            let account = bench.device.data_account();
+            prop_assert!(account.is_sound(), "after {}: {:?}", shown, account);
+        }
+        bench.finish();
+        let account = bench.device.data_account();
+        prop_assert!(account.is_sound());
+        prop_assert_eq!(account.total().held, 0, "what is held leaves: {:?}", account);
+        prop_assert!(account.buffers.iter().all(|buffer| buffer.occupied == 0 && buffer.waiting_bytes == 0));
+        prop_assert_eq!(bench.left, bench.injected, "the host is told of each packet once");
+    }
+}
