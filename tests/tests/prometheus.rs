@@ -230,7 +230,8 @@ fn the_documented_rules_are_right() {
 #[test]
 fn the_documented_commands_run() {
     let blocks = blocks("sh");
-    let commands = blocks.iter().flat_map(|block| block.lines()).filter_map(|line| line.strip_prefix("weft "));
+    let commands =
+        blocks.iter().flat_map(|block| block.lines()).filter_map(|line| line.strip_prefix("weft "));
     let mut lab: Option<Lab> = None;
     let mut ran = 0;
     for command in commands {

@@ -26,7 +26,9 @@ mod verdict;
 
 pub use file::{ExperimentFile, FileError};
 pub use judge::judge;
-pub use plan::{Action, BeffPart, BeffTag, FlowPlan, ManagementLane, Oracle, Plan, PortPlace, RunId, Step};
+pub use plan::{
+    Action, BeffPart, BeffTag, FlowPlan, GivenLevel, ManagementLane, Oracle, Plan, PortPlace, RunId, Step,
+};
 pub use recording::{
     Conservation, Driver, FlowSample, FlowTotal, LaneConservation, Late, Mark, MarkKind, PortSample,
     Recording, Sample,

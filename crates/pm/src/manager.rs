@@ -80,10 +80,10 @@ impl PerformanceManager {
         self.ready
     }
 
-    fn attach(&mut self, now: Time, port: PortNum) {
+    fn attach(&mut self, now: Time, port: PortNum, guid: Guid) {
         self.detach(now);
         self.attached = true;
-        self.learn.attach(now, port);
+        self.learn.attach(now, port, guid);
     }
 
     fn detach(&mut self, now: Time) {
@@ -152,6 +152,9 @@ impl PerformanceManager {
         match outcome {
             Some(Outcome::Learned(own, fabric)) => {
                 self.counts.learned += 1;
+                if self.own.sm_lid != own.sm_lid && self.own.sm_lid != Lid(0) {
+                    self.forgotten();
+                }
                 self.own = own;
                 self.sweep.set_service_level(own.service_level);
                 self.moves.set_own(own);
@@ -162,12 +165,22 @@ impl PerformanceManager {
                 }
                 self.moves.ask(now);
             }
+            Some(Outcome::Forgotten) => {
+                self.forgotten();
+                self.learn.begin_anew(now);
+            }
             Some(Outcome::Failed(question, status)) => {
                 self.counts.not_learned += 1;
                 self.outputs.push_back(Output::Event(Event::NotLearned { question, status }));
             }
             None => {}
         }
+    }
+
+    /// Hosts forget hot spots with the subnet manager that told them.
+    fn forgotten(&mut self) {
+        self.moves.are_new();
+        self.outputs.push_back(Output::Event(Event::Forgotten));
     }
 
     /// From now on the fabric that was learned last is swept.
@@ -283,6 +296,12 @@ impl PerformanceManager {
         }
     }
 
+    /// Hosts times hot spots of which what is wanted is not known to be so; 0 when a manager that was told to withdraw
+    /// has done so.
+    pub fn moves(&self) -> usize {
+        self.moves.unsettled()
+    }
+
     /// Everything that is known.
     pub fn snapshot(&self, now: Time) -> Snapshot {
         let mut contributors: BTreeMap<Lid, Vec<Guid>> = BTreeMap::new();
@@ -396,7 +415,7 @@ impl Machine for PerformanceManager {
 
     fn handle_input(&mut self, now: Time, input: Input) {
         match input {
-            Input::Attached { port, .. } => self.attach(now, port),
+            Input::Attached { port, port_guid, .. } => self.attach(now, port, port_guid),
             Input::Detached => self.detach(now),
             Input::Receive(mad) => self.receive(now, &mad),
             Input::PortChanged { up } => self.port_changed(now, up),

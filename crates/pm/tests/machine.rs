@@ -1,5 +1,5 @@
 //! The manager before a fabric that answers in virtual time: learning, sweeping, totals.
-#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+#![allow(clippy::unwrap_used, clippy::disallowed_macros, reason = "a test may panic and print its seed")]
 
 mod fake;
 

@@ -22,8 +22,8 @@ pub(crate) use engine::EngineArgs;
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};
 pub(crate) use lanes::{LaneArgs, PartEnforce};
 pub(crate) use pm::{MeteredProcessArgs, MetricsArgs, PmArgs, TopArgs};
-pub(crate) use run::RunArgs;
 pub(crate) use routes::{CompareArgs, ComputeArgs, RoutesVerb, RoutingArgs, VerifyArgs};
+pub(crate) use run::RunArgs;
 pub(crate) use shell::{ShellArgs, SysfsArgs};
 pub(crate) use topo::{GenArgs, GenKind, TopoVerb};
 

@@ -68,7 +68,10 @@ fn it_sweeps_at_a_port_of_its_own() {
     assert!(sent > 0.0, "its own requests are traffic: {top}");
     let waits: Vec<f64> = ports.iter().map(|port| port["wait"].as_f64().unwrap()).collect();
     assert!(waits.is_sorted_by(|a, b| a >= b), "{waits:?}");
-    assert!(ports.iter().all(|port| port["lanes"].as_array().is_some_and(|lanes| lanes.len() == 16)), "{top}");
+    assert!(
+        ports.iter().all(|port| port["lanes"].as_array().is_some_and(|lanes| lanes.len() == 16)),
+        "{top}"
+    );
     let table = home.weft(&["top", "--once", "--rows", "3"]);
     assert_eq!(table.succeeds().stdout.lines().count(), 6, "{}", table.stdout);
 

@@ -108,7 +108,9 @@ impl Device {
             self.tell_if_low(index as u16);
         }
         let out_lane = &mut self.data.out_lanes[index];
-        if difference(told.fccl, out_lane.sent) > CREDIT_MAX {
+        // What was promised once is not taken back.
+        let behind = difference(told.fccl, out_lane.limit) > CREDIT_MAX;
+        if behind || difference(told.fccl, out_lane.sent) > CREDIT_MAX {
             return self.count_update_error(port, lane);
         }
         out_lane.limit = told.fccl;

@@ -177,4 +177,4 @@ mod caused;
 #[cfg(test)]
 mod sampled;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -3,7 +3,7 @@ use super::*;
 use crate::testing::*;
 use weft_wire::{MadHeader, MgmtClass, TransactionId};
 
-pub(super) fn ask(bench: &mut Bench, method: Method, attribute_id: AttributeId, data: &[u8]) -> (u16, Mad) {
+pub(crate) fn ask(bench: &mut Bench, method: Method, attribute_id: AttributeId, data: &[u8]) -> (u16, Mad) {
     let mut mad = Mad::default();
     mad.set_header(&MadHeader {
         base_version: 1,

@@ -75,6 +75,7 @@ fn generated(table: &mut Table<'_>, kind: usize) -> Result<FabricSpec, Wrong> {
         hosts: table.number("hosts", 1..=49_151)?,
         rate: table.parsed::<LinkRate>("rate")?.unwrap_or_default().to_string(),
         host_rate: table.parsed::<LinkRate>("host_rate")?.map(|rate| rate.to_string()),
+        first_host: table.number("first_host", 0..=1)?.unwrap_or(0),
     })
 }
 

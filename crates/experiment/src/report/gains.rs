@@ -34,12 +34,15 @@ pub(crate) fn gains(experiment: &Experiment, runs: &[RunResult]) -> Vec<GainFind
             }
         }
         for (driver, rest) in seen {
+            let is_like = |run: &RunResult| {
+                run.driver == driver && rest.iter().all(|choice| run.run.choices.contains(choice))
+            };
+            // What was not run has no gain: one variant alone can be asked for.
+            if !runs.iter().any(|run| is_like(run) && fits(&gain.from, &run.run)) {
+                continue;
+            }
             let same = |when: &When| {
-                let values = runs.iter().filter(|run| {
-                    run.driver == driver
-                        && fits(when, &run.run)
-                        && rest.iter().all(|choice| run.run.choices.contains(choice))
-                });
+                let values = runs.iter().filter(|run| is_like(run) && fits(when, &run.run));
                 mean(values.filter_map(|run| run.gains.get(nth).copied().flatten()))
             };
             all.push(found(gain, driver, &rest, same(&gain.from), same(&gain.to)));

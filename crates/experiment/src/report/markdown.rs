@@ -183,7 +183,9 @@ impl Page<'_> {
         for variant in self.variants {
             let mut cells = vec![variant.title(), variant.runs.len().to_string()];
             for name in &names {
-                cells.push(over_seeds(variant, name).0);
+                cells.push(
+                    over_seeds(variant, |run| run.verdict.findings.iter().find(|of| of.name == *name)).0,
+                );
             }
             table.row(&cells);
         }
@@ -214,10 +216,11 @@ fn word(outcome: Outcome) -> &'static str {
 }
 
 /// A measured value over the seeds of a variant, and how it fared at the worst.
-fn over_seeds(variant: &Variant<'_>, name: &str) -> (String, Outcome) {
-    let findings =
-        variant.runs.iter().filter_map(|run| run.verdict.findings.iter().find(|of| of.name == name));
-    let findings: Vec<&Finding> = findings.collect();
+fn over_seeds<'a>(
+    variant: &Variant<'a>,
+    find: impl Fn(&'a RunResult) -> Option<&'a Finding>,
+) -> (String, Outcome) {
+    let findings: Vec<&Finding> = variant.runs.iter().filter_map(|run| find(run)).collect();
     let worst = findings.iter().map(|finding| finding.outcome).max().unwrap_or(Outcome::Shown);
     let unit = findings.first().map_or("", |finding| finding.unit);
     let values: Vec<f64> = findings.iter().filter_map(|finding| finding.measured).collect();
@@ -234,13 +237,9 @@ fn over_seeds(variant: &Variant<'_>, name: &str) -> (String, Outcome) {
 fn findings(variant: &Variant<'_>) -> String {
     let Some(first) = variant.runs.first() else { return String::new() };
     let mut table = Table::new(&["what", "expected", "measured", "paper", "", "why they differ"]);
-    let mut seen: Vec<&str> = Vec::new();
-    for finding in &first.verdict.findings {
-        if seen.contains(&finding.name.as_str()) {
-            continue;
-        }
-        seen.push(&finding.name);
-        let (measured, outcome) = over_seeds(variant, &finding.name);
+    // All runs of a variant have the same findings in the same order.
+    for (nth, finding) in first.verdict.findings.iter().enumerate() {
+        let (measured, outcome) = over_seeds(variant, |run| run.verdict.findings.get(nth));
         // What only holds or does not, and what must never happen, has no value to show.
         let silent = finding.measured.is_none() && matches!(finding.bound, None | Some(Bound::Never));
         let measured = if silent && outcome != Outcome::Shown { String::new() } else { measured };

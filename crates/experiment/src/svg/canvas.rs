@@ -15,7 +15,7 @@ pub(super) const BOTTOM: f64 = 352.0;
 const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#b8a900"];
 /// How lines beyond the colours differ.
-const DASHES: [&str; 4] = ["", "7 3", "2 3", "9 3 2 3"];
+const DASHES: [&str; 4] = ["none", "7 3", "2 3", "9 3 2 3"];
 
 const STYLE: &str = "<style>\
 text{font:12px system-ui,sans-serif;fill:#222}\

@@ -51,6 +51,9 @@ use sender::Rules;
 use subscriptions::Subscriptions;
 use timers::{Timer, Timers};
 
+/// No time-out is shorter: it would keep the host busy with itself.
+const TIMEOUT_LEAST: Time = Time::from_micros(1);
+
 /// What a host is like.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -193,9 +196,10 @@ impl Stack {
         let rules = Rules {
             window: window.into(),
             acknowledge_every: (window / 4).max(1),
-            ack_timeout: options.ack_timeout,
+            ack_timeout: options.ack_timeout.max(TIMEOUT_LEAST),
             retries: options.retries,
         };
+        let options = StackOptions { sa_timeout: options.sa_timeout.max(TIMEOUT_LEAST), ..options };
         Self {
             sa: SaClient::new(&options),
             options,

@@ -7,9 +7,9 @@ use weft_machine::{Machine, Time};
 use weft_mgmt::rmpp::{Outbox, OutboxLimits, Timing};
 use weft_pm::{Event, Input, Options, Output, PerformanceManager};
 use weft_wire::{
-    AddressedMad, AttributeId, ClassPortInfo, Details, Guid, InformInfo, Lid, LinkRecord, Mad, Method,
-    MgmtClass, NodeDescription, NodeInfo, NodeRecord, NodeType, Notice, PERF_DATA, PortCounters,
-    PortCountersExtended, PortInfo, PortInfoRecord, PortNum, PortState, PortVlXmitWaitCounters,
+    AddressedMad, AttributeId, ClassPortInfo, Details, Gid, Guid, InformInfo, InformInfoRecord, Lid,
+    LinkRecord, Mad, Method, MgmtClass, NodeDescription, NodeInfo, NodeRecord, NodeType, Notice, PERF_DATA,
+    PortCounters, PortCountersExtended, PortInfo, PortInfoRecord, PortNum, PortState, PortVlXmitWaitCounters,
     RepathDetails, RmppHeader, SaMad, SaRecord, ServiceLevel, Smp, TrapNumber, sa_attribute, status,
 };
 
@@ -290,12 +290,14 @@ impl Fake {
                 SaMad::status.set(&mut answer.0, self.notice_status);
                 return Some(answer);
             }
+            (_, sa_attribute::INFORM_INFO_RECORD) => self.inform_records(&mut body),
             (_, sa_attribute::NODE_RECORD) => self.node_records(&mut body),
             (_, sa_attribute::PORT_INFO_RECORD) => self.port_records(&mut body),
             (_, sa_attribute::LINK_RECORD) => self.link_records(&mut body),
             other => panic!("{other:?} was asked of subnet administration"),
         };
         let offset = match sent.mad.attribute_id() {
+            sa_attribute::INFORM_INFO_RECORD => InformInfoRecord::OFFSET,
             sa_attribute::NODE_RECORD => NodeRecord::OFFSET,
             sa_attribute::PORT_INFO_RECORD => PortInfoRecord::OFFSET,
             _ => LinkRecord::OFFSET,
@@ -308,6 +310,22 @@ impl Fake {
         // The repetition of a request that is being answered is refused here.
         let _ = self.outbox.offer(self.now, &to, message, &Timing::default());
         None
+    }
+
+    /// The manager's own subscriptions.
+    fn inform_records(&self, body: &mut Vec<u8>) {
+        let guid = Guid(self.nodes[&self.own.0].guid + 1);
+        for trap_number in &self.subscriptions {
+            let inform_info = InformInfo { trap_number: *trap_number, ..InformInfo::default() };
+            let subscriber_gid = Gid { guid, ..Gid::default() };
+            let record = InformInfoRecord { subscriber_gid, inform_info, ..InformInfoRecord::default() };
+            append(body, &record);
+        }
+    }
+
+    /// The subnet manager begins anew: nobody has subscribed.
+    pub(crate) fn restart_sm(&mut self) {
+        self.subscriptions.clear();
     }
 
     fn node_records(&self, body: &mut Vec<u8>) {

@@ -6,7 +6,9 @@ use weft_wire::{Details, Lid, RepathDetails, RepathKind, ServiceLevel, trap};
 use super::network::{Network, Weather, guid, lid};
 use super::{flow_that_wraps, open, options, seeds, spec};
 use crate::stack::StackOptions;
-use crate::traffic::{Command, FlowReport, FlowSpec, MoveBy, PathSource, Work};
+use crate::traffic::{
+    Command, Destination, FlowId, FlowReport, FlowSpec, LearntPath, MoveBy, PathSource, Transport, Work,
+};
 
 const BAD: Weather = Weather { loss: 20, late: 30, twice: 10, fecn: 0 };
 
@@ -124,7 +126,7 @@ fn a_flow_stops_at_the_end_of_a_message_and_goes_on_with_its_numbers() {
     let mut network = Network::new(2, &options(), 5);
     open(&mut network, 0, 1, spec(3, 1));
     network.run(Time::from_millis(1));
-    network.command(0, Command::Stop(crate::traffic::FlowId(3)));
+    network.command(0, Command::Stop(FlowId(3)));
     network.run(Time::from_millis(1));
     let (sent, received) = whole(&network, (0, 1), 3);
     assert_eq!((sent.state.as_str(), sent.bytes), ("stopped", received.bytes));
@@ -205,6 +207,13 @@ fn a_new_lid_and_a_new_level_of_one_path_are_followed() {
     );
     network.run(Time::from_millis(1));
     assert_eq!(network.sent(0, 3).service_level, Some(ServiceLevel(6)));
+    // The path is taken back: it is asked for again.
+    let asked = network.asked;
+    network.repath(0, trap::UNPATH, details);
+    network.run(Time::from_millis(1));
+    assert_eq!((network.asked - asked, network.sent(0, 3).service_level), (1, Some(ServiceLevel(0))));
+    network.repath(0, trap::REPATH, details);
+    network.run(Time::from_millis(1));
     network.tell(1, |facts| facts.lid = Lid(77));
     let (kind, guid) = (RepathKind::NEW_LID, guid(1));
     let details = RepathDetails { kind, guid, dlid: Lid(77), slid: lid(1), ..Default::default() };
@@ -248,4 +257,55 @@ fn a_path_that_is_not_there_is_said_and_asked_for_again() {
     network.run(Time::from_millis(1));
     assert!(network.received(1, 3).bytes > 0);
     whole(&network, (0, 1), 3);
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_reason() {
+    let mut network = Network::new(2, &options(), 5);
+    let mut refused = |spec: FlowSpec, why: &str| {
+        let before = network.refusals.len();
+        network.command(0, Command::Open(spec));
+        let said = network.refusals.get(before).cloned().unwrap_or_default();
+        assert!(said.contains(why), "{said:?} is not {why:?}");
+    };
+    refused(spec(1, 0), "it goes to the port that it comes from");
+    refused(spec(u32::MAX, 1), "its number is too high");
+    let hot_spot = None;
+    let to = Destination::Mix { hot_spot, hot_permille: 0, others: vec![guid(1)], seed: 1 };
+    refused(FlowSpec { to: to.clone(), ..spec(1, 1) }, "hint: unreliable datagrams");
+    let (transport, work) = (Transport::UnreliableDatagram, Work::PingPong);
+    refused(FlowSpec { transport, work, ..spec(1, 1) }, "is one packet");
+    let to = Destination::Mix { hot_spot, hot_permille: 0, others: vec![guid(0)], seed: 1 };
+    refused(FlowSpec { to, transport, ..spec(1, 1) }, "there is nobody to send to");
+    let (flow, from) = (FlowId(2), None);
+    let expect = |work| {
+        let transport = Transport::ReliableConnection;
+        Command::Expect { flow, from, transport, work, message_bytes: 64 }
+    };
+    network.command(0, expect(Work::PingPong));
+    network.command(0, Command::Open(spec(2, 1)));
+    assert!(network.refusals.last().unwrap().contains("a connection has two ends"));
+    network.command(0, Command::Open(FlowSpec { packet_bytes: 4096, ..spec(3, 1) }));
+    network.run(Time::from_millis(1));
+    assert!(network.sent(0, 3).error.unwrap().contains("do not pass the port's MTU of 2048"));
+    assert_eq!(network.injected, 0);
+}
+
+#[test]
+fn numbers_without_measure_keep_nobody_busy() {
+    let none = Time::ZERO;
+    let options =
+        StackOptions { ack_timeout: none, sa_timeout: none, retries: 3, window_packets: 0, ..options() };
+    let mut network = Network::new(2, &options, 5);
+    // Nobody's answer is there so soon.
+    let path = LearntPath { to: guid(1), dlid: lid(1), service_level: ServiceLevel(0) };
+    network.command(0, Command::LearnPaths(vec![path]));
+    let bytes_per_second = Some(u64::MAX);
+    let message_bytes = u32::MAX;
+    let to = Destination::Mix { hot_spot: None, hot_permille: 0, others: vec![guid(1)], seed: 1 };
+    let transport = Transport::UnreliableDatagram;
+    open(&mut network, 0, 1, FlowSpec { bytes_per_second, to, transport, ..spec(1, 1) });
+    open(&mut network, 0, 1, FlowSpec { bytes_per_second, message_bytes, ..spec(2, 1) });
+    network.run(Time::from_micros(200));
+    assert!(network.received(1, 1).bytes > 0 && network.received(1, 2).bytes > 0);
 }

@@ -27,6 +27,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LEARN_PATIENCE: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(20);
 
+/// How long what is under way at the end has to arrive, and how long nothing must have moved for it.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(15);
+const DRAIN_LOOK: Duration = Duration::from_millis(300);
+
 /// A laboratory that a plan is carried out on.
 pub(super) struct Live<'a, 'l> {
     plan: &'a Plan,
@@ -114,6 +118,30 @@ impl<'a, 'l> Live<'a, 'l> {
     fn ask_all(&mut self, request: &ControlRequest) -> anyhow::Result<Vec<ControlReply>> {
         let agents: Vec<String> = self.lab.record.agents.iter().map(|agent| agent.name.clone()).collect();
         agents.iter().filter_map(|agent| self.ask(agent, request).transpose()).collect()
+    }
+
+    /// The balance of packets once the hosts have stopped and what is under way has arrived. What keeps standing in
+    /// buffers, as in a deadlock, is in flight.
+    fn balance(&mut self) -> anyhow::Result<Conservation> {
+        for flow in &self.plan.flows {
+            for sender in &flow.senders {
+                self.tell(*sender, &Command::Stop(flow.flow))?;
+            }
+        }
+        let took = self.plan.steps.iter().any(|step| matches!(step.action, Action::Cut(_)));
+        let forgot = self.plan.steps.iter().any(|step| matches!(step.action, Action::Kill(_)));
+        let deadline = Instant::now() + DRAIN_PATIENCE;
+        let mut before = None;
+        loop {
+            // The agents are asked one after the other, and what moves meanwhile is seen twice or not at all.
+            let accounts = self.ask_all(&ControlRequest::Account)?;
+            let devices: Vec<_> = accounts.into_iter().filter_map(balance::devices).flatten().collect();
+            if before.as_ref() == Some(&devices) || Instant::now() > deadline {
+                return Ok(balance::of_devices(&devices, took, forgot));
+            }
+            before = Some(devices);
+            self.launcher.serve_until(Instant::now() + DRAIN_LOOK)?;
+        }
     }
 
     fn set_cable(&mut self, port: PortRef, up: bool) -> anyhow::Result<()> {
@@ -211,11 +239,7 @@ impl Stage for Live<'_, '_> {
     }
 
     fn close(&mut self) -> anyhow::Result<(Conservation, Option<Late>)> {
-        let accounts = self.ask_all(&ControlRequest::Account)?.into_iter().filter_map(|reply| match reply {
-            ControlReply::Account(devices) => Some(devices),
-            _ => None,
-        });
-        let devices: Vec<_> = accounts.flatten().collect();
+        let conservation = self.balance()?;
         let mut late = Late::default();
         for reply in self.ask_all(&ControlRequest::Status)? {
             let ControlReply::Status(status) = reply else { continue };
@@ -226,6 +250,6 @@ impl Stage for Live<'_, '_> {
             late.p99 = late.p99.max(Time::from_nanos(told.p99_ns));
             late.max = late.max.max(Time::from_nanos(told.max_ns));
         }
-        Ok((balance::of_devices(&devices), Some(late)))
+        Ok((conservation, Some(late)))
     }
 }

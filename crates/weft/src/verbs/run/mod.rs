@@ -225,7 +225,8 @@ fn report(
     let mut reports = Vec::new();
     for (file, runs) in files.iter().zip(&by_file).filter(|(_, runs)| !runs.is_empty()) {
         rows.extend(runs.iter().map(|run| row(file, run)));
-        let stem = Path::new(file.name()).file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into());
+        let stem =
+            Path::new(file.name()).file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into());
         reports.push((stem, Report::new(file, runs)));
     }
     let failures: Vec<String> = reports

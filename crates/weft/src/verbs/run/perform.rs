@@ -35,9 +35,12 @@ pub(super) trait Stage {
 }
 
 /// Carries out a plan whose setup has been done.
-pub(super) fn perform(plan: &Plan, stage: &mut dyn Stage, progress: &dyn Fn(Time)) -> anyhow::Result<Recording> {
-    let mut recording =
-        Recording { run: plan.run.clone(), driver: stage.driver(), ..Recording::default() };
+pub(super) fn perform(
+    plan: &Plan,
+    stage: &mut dyn Stage,
+    progress: &dyn Fn(Time),
+) -> anyhow::Result<Recording> {
+    let mut recording = Recording { run: plan.run.clone(), driver: stage.driver(), ..Recording::default() };
     let interval = plan.sample_interval.max(Time::from_millis(1));
     let mut steps = plan.steps.iter().peekable();
     let mut next_sample = Time::ZERO;

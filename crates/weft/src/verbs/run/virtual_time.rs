@@ -148,7 +148,11 @@ impl Stage for Virtual<'_> {
         let (summaries, events) = self.told;
         let mut new: Vec<Mark> = self.simulation.summaries()[summaries..]
             .iter()
-            .map(|(at, _)| Mark { at: self.since(*at), kind: MarkKind::Rerouted, text: marks::REROUTED.into() })
+            .map(|(at, _)| Mark {
+                at: self.since(*at),
+                kind: MarkKind::Rerouted,
+                text: marks::REROUTED.into(),
+            })
             .collect();
         let told = self.simulation.pm_events()[events..].iter();
         new.extend(told.filter_map(|(at, event)| marks::of_pm(&self.plan.fabric, self.since(*at), event)));
@@ -163,8 +167,12 @@ impl Stage for Virtual<'_> {
     fn close(&mut self) -> anyhow::Result<(Conservation, Option<Late>)> {
         let conservation = match self.simulation.check_traffic() {
             Ok(report) => {
-                let used = report.lanes.iter().zip(0..).filter(|(lane, _)| **lane != TrafficAccount::default());
-                Conservation { lanes: used.map(|(lane, number)| balance(number, lane)).collect(), violations: Vec::new() }
+                let used =
+                    report.lanes.iter().zip(0..).filter(|(lane, _)| **lane != TrafficAccount::default());
+                Conservation {
+                    lanes: used.map(|(lane, number)| balance(number, lane)).collect(),
+                    violations: Vec::new(),
+                }
             }
             Err(violations) => Conservation {
                 lanes: Vec::new(),

@@ -1,5 +1,6 @@
 //! `weft top`: what the performance manager sees, the port where data waits most at the top.
 
+mod lanes;
 mod picture;
 mod screen;
 
@@ -16,6 +17,7 @@ use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use crate::lab::{LabFolder, LabRecord, Place};
 use crate::output::{print, print_json};
 use crate::pm_process::PmStatus;
+use lanes::Lanes;
 use picture::Picture;
 use screen::Screen;
 
@@ -32,7 +34,7 @@ pub(super) fn run(lab: &LabFolder, args: &TopArgs) -> anyhow::Result<()> {
             .into());
     }
     let stop = Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?;
-    let mut watch = Watch { lab, before: None };
+    let mut watch = Watch { lab, lanes: Lanes::default() };
     if args.json || args.once || !std::io::stdout().is_terminal() {
         let picture = watch.one(&stop)?;
         return match args.json {
@@ -60,8 +62,7 @@ pub(super) fn run(lab: &LabFolder, args: &TopArgs) -> anyhow::Result<()> {
 /// Looks again and again.
 struct Watch<'a> {
     lab: &'a LabFolder,
-    /// The last two sweeps that were seen, older first.
-    before: Option<(PmStatus, PmStatus)>,
+    lanes: Lanes,
 }
 
 impl Watch<'_> {
@@ -71,22 +72,8 @@ impl Watch<'_> {
         let holder =
             lock::holder(&lock).with_context(|| format!("cannot ask who locks {}", lock.display()))?;
         let Some(now) = PmStatus::load(&self.lab.place(Place::PmStatus))? else { return Ok(None) };
-        let sweep = |status: &PmStatus| status.snapshot.statistics.sweeps;
-        let older = match self.before.take() {
-            None => now.clone(),
-            // A manager that was started afresh counts from the beginning.
-            Some((_, last)) if sweep(&now) < sweep(&last) => now.clone(),
-            Some((older, last)) => {
-                if sweep(&now) == sweep(&last) {
-                    older
-                } else {
-                    last
-                }
-            }
-        };
-        let picture = Picture::new(self.lab.name(), holder.is_some(), &now, &older);
-        self.before = Some((older, now));
-        Ok(Some(picture))
+        self.lanes.note(&now.snapshot);
+        Ok(Some(Picture::new(self.lab.name(), holder.is_some(), &now, &self.lanes)))
     }
 
     /// One picture; when lanes are swept, of two sweeps.

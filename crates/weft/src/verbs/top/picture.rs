@@ -7,11 +7,12 @@ use serde::Serialize;
 use weft_pm::{EndSnapshot, PortSnapshot};
 use weft_wire::{Guid, Lid, NodeType};
 
+use super::lanes::Lanes;
 use crate::output::Table;
 use crate::pm_process::PmStatus;
 
 /// Seconds of fabric time in a tick of PortXmitWait.
-const TICK_SECONDS: f64 = 4e-9;
+pub(super) const TICK_SECONDS: f64 = 4e-9;
 
 /// The fabric as the performance manager saw it last.
 #[derive(Debug, Serialize)]
@@ -71,8 +72,8 @@ struct Port {
 }
 
 impl Picture {
-    /// `older` is an earlier sweep, or the same where there is none.
-    pub(super) fn new(lab: &str, running: bool, now: &PmStatus, older: &PmStatus) -> Self {
+    /// What the performance manager says, and what is known of lanes.
+    pub(super) fn new(lab: &str, running: bool, now: &PmStatus, lanes: &Lanes) -> Self {
         let snapshot = &now.snapshot;
         let name = |guid: Guid| {
             let port = snapshot.ports.iter().find(|port| port.end.port_guid == guid);
@@ -82,16 +83,8 @@ impl Picture {
         order.sort_by_key(|port| {
             (Reverse(port.congestion), Reverse(port.xmit_bandwidth), port.end.lid, port.end.port)
         });
-        let before = |port: &PortSnapshot| {
-            let same = |old: &&PortSnapshot| {
-                old.end.node_guid == port.end.node_guid && old.end.port == port.end.port
-            };
-            older.snapshot.ports.iter().find(same)
-        };
-        let dilation = f64::from(snapshot.dilation.max(1));
-        let lanes = |port: &PortSnapshot| {
-            if now.options.lanes { lane_shares(port, before(port)?, dilation) } else { None }
-        };
+        let lanes =
+            |port: &PortSnapshot| now.options.lanes.then(|| lanes.shares(port, snapshot.dilation)).flatten();
         Self {
             lab: lab.to_owned(),
             running,
@@ -121,7 +114,7 @@ impl Picture {
 
     /// Whether there is all to see that there can be.
     pub(super) fn has_lanes(&self) -> bool {
-        self.ready && (!self.lanes_swept || self.ports.iter().any(|port| port.lanes.is_some()))
+        self.ready && (!self.lanes_swept || self.ports.iter().all(|port| port.silent || port.lanes.is_some()))
     }
 
     /// What stands above the table.
@@ -233,19 +226,6 @@ impl Port {
     }
 }
 
-/// The share of the time between two readings that each lane waited.
-fn lane_shares(now: &PortSnapshot, before: &PortSnapshot, dilation: f64) -> Option<Vec<f64>> {
-    let seconds = now.read_at?.saturating_sub(before.read_at?).as_secs_f64();
-    if seconds <= 0.0 {
-        return None;
-    }
-    let share = |lane: usize| {
-        let ticks = now.lane_waits[lane].saturating_sub(before.lane_waits[lane]);
-        ticks as f64 * TICK_SECONDS * dilation / seconds
-    };
-    Some((0..now.lane_waits.len()).map(share).collect())
-}
-
 /// Few digits, however small it is.
 fn round(percent: f64) -> String {
     if percent >= 1.0 { format!("{percent:.1}") } else { format!("{percent:.3}") }
@@ -311,9 +291,16 @@ mod tests {
         status(snapshot)
     }
 
+    /// What is seen when these sweeps were looked at one after the other.
+    fn seen(sweeps: &[PmStatus]) -> Picture {
+        let mut lanes = Lanes::default();
+        sweeps.iter().for_each(|sweep| lanes.note(&sweep.snapshot));
+        Picture::new("x", true, sweeps.last().unwrap(), &lanes)
+    }
+
     #[test]
     fn where_data_waits_comes_first() {
-        let picture = Picture::new("x", true, &swept(2, 48_500), &swept(1, 0));
+        let picture = seen(&[swept(1, 0), swept(2, 48_500)]);
         let text = picture.to_text(usize::MAX);
         let rows: Vec<&str> = text.lines().skip(4).collect();
         assert!(rows[0].starts_with("b ") && rows[1].starts_with("a "), "{text}");
@@ -331,21 +318,26 @@ mod tests {
     }
 
     #[test]
-    fn one_sweep_says_nothing_of_lanes() {
-        let once = swept(1, 5);
-        let picture = Picture::new("x", true, &once, &once);
-        assert!(!picture.has_lanes());
-        assert!(Picture::new("x", true, &swept(2, 5), &once).has_lanes());
-        assert!(picture.to_text(9).contains(" -  "));
+    fn lanes_take_two_readings() {
+        assert!(!seen(&[swept(1, 5)]).has_lanes());
+        assert!(!seen(&[swept(1, 5), swept(1, 5)]).has_lanes(), "the same sweep twice");
+        assert!(seen(&[swept(1, 5), swept(2, 5)]).has_lanes());
+        assert!(seen(&[swept(1, 5), swept(2, 5), swept(2, 5)]).has_lanes(), "what was seen stays");
+        // The clock of a manager that was started afresh begins anew.
+        assert!(!seen(&[swept(7, 5), swept(8, 5), swept(1, 0)]).has_lanes());
+        let mut half = swept(2, 5);
+        half.snapshot.ports[0].read_at = Some(Time::from_secs(1));
+        assert!(!seen(&[swept(1, 5), half.clone()]).has_lanes(), "a sweep under way");
+        half.snapshot.ports[0].silent = true;
+        assert!(seen(&[swept(1, 5), half]).has_lanes(), "nobody waits for the silent");
     }
 
     #[test]
     fn what_is_not_there_is_said() {
-        let seen = swept(1, 0);
         let heading = |running, attached| {
-            let mut now = seen.clone();
+            let mut now = swept(1, 0);
             now.attached = attached;
-            Picture::new("x", running, &now, &seen).heading()
+            Picture::new("x", running, &now, &Lanes::default()).heading()
         };
         assert!(heading(false, false).contains("is not running"));
         assert!(heading(true, false).contains("waits for its agent"));

@@ -1,5 +1,12 @@
 //! The data lanes of one device, step by step.
 
+mod counters;
+mod facts;
+mod keys;
+mod lanes;
+mod lifetimes;
+mod waits;
+
 use weft_machine::{Machine, Time};
 use weft_wire::{
     DataPacket, FlowControl, Lid, Mtu, NodeType, PKey, PortNum, PortState, QpNum, ServiceLevel, VirtualLane,
@@ -9,10 +16,11 @@ use weft_wire::{
 use crate::testing::*;
 use crate::{DataPathOptions, DropReason, Input, Output};
 
-/// A link at 16 Gb/s of data (DDR 4x is what [`LINK`] trains to at most below QDR).
 const PAYLOAD: u16 = 2048;
 /// From LRH to VCRC.
 const SIZE: usize = 2048 + 26;
+/// How long it takes at FDR 4x, which [`LINK`] trains to, in nanoseconds, at 1/1000.
+const TOOK: u64 = SIZE as u64 * 8_000 * 1000 / 54_560;
 /// In blocks of 64 bytes.
 const BLOCKS: u16 = 33;
 
@@ -96,6 +104,27 @@ fn arrive(bench: &mut Bench, port: u8, packet: DataPacket) -> Vec<Output> {
     bench.input(Input::ReceiveData { port: PortNum(port), packet })
 }
 
+/// The slids of what was sent, which tell the packets apart.
+fn slids(outputs: &[Output]) -> Vec<u16> {
+    sent(outputs).iter().map(|(_, packet)| packet.slid.0).collect()
+}
+
+/// Lets everything happen that happens by itself until `end`.
+fn pass(bench: &mut Bench, end: Time) -> Vec<Output> {
+    let mut outputs = Vec::new();
+    while bench.device.poll_timeout().is_some_and(|due| due <= end) {
+        outputs.extend(bench.timeout());
+    }
+    bench.now = end;
+    bench.device.handle_timeout(end);
+    outputs.extend(std::iter::from_fn(|| bench.device.poll_output()));
+    outputs
+}
+
+fn counters(bench: &Bench, port: u8) -> crate::Counters {
+    bench.device.port_snapshot(PortNum(port)).unwrap().counters
+}
+
 fn sound(bench: &Bench) {
     let account = bench.device.data_account();
     assert!(account.is_sound(), "{account:?}");
@@ -142,9 +171,7 @@ fn a_packet_leaves_when_its_last_bit_does() {
     let zero = bench.now;
     arrive(&mut bench, 1, packet(1, 2, 0));
     arrive(&mut bench, 3, packet(3, 2, 0));
-    // LINK trains to FDR 4x: 54.56 Gb/s.
-    let took = SIZE as u64 * 8_000 * 1000 / 54_560;
-    assert_eq!(bench.device.poll_timeout(), Some(zero + Time::from_nanos(took)));
+    assert_eq!(bench.device.poll_timeout(), Some(zero + Time::from_nanos(TOOK)));
     // The driver is late: both are gone, each at its time.
     bench.now = zero + Time::from_secs(1);
     bench.device.handle_timeout(bench.now);
@@ -157,14 +184,13 @@ fn a_packet_leaves_when_its_last_bit_does() {
 #[test]
 fn inputs_take_turns() {
     let mut bench = data_switch(4, shaped());
-    for turn in 0..3 {
+    for _ in 0..3 {
         for port in [1, 2, 3] {
             let more = if port == 1 { 2 } else { 1 };
             for _ in 0..more {
                 arrive(&mut bench, port, packet(u16::from(port), 4, 0));
             }
         }
-        let _ = turn;
     }
     let mut outputs = bench.credit(PortNum(4), 0, 0, 2000);
     while bench.device.poll_timeout().is_some() {
