@@ -1,1 +1,1 @@
-# A later release fills this in. The programs that containers will run exist: `weft-agent` and `weft-sm`.
+# A later release fills this in. The programs that containers will run exist: `weft-agent`, `weft-sm` and `weft-pm`.

@@ -46,7 +46,8 @@ const ROOMS: &[Room] = &[
     Room { name: "link", uses: &["wire"], pure: None },
     Room { name: "umad", uses: &["wire", "host"], pure: None },
     Room { name: "umad-preload", uses: &["wire", "umad"], pure: None },
-    Room { name: "agent", uses: &["wire", "machine", "device", "host", "link", "umad"], pure: None },
+    Room { name: "metrics", uses: &[], pure: None },
+    Room { name: "agent", uses: &["wire", "machine", "device", "host", "link", "umad", "metrics"], pure: None },
     Room {
         name: "weft",
         uses: &[
@@ -63,6 +64,7 @@ const ROOMS: &[Room] = &[
             "experiment",
             "link",
             "umad",
+            "metrics",
             "agent",
         ],
         pure: None,

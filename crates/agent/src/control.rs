@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use weft_device::PortSnapshot;
+use weft_device::{DataAccount, DropReason, PortSnapshot};
 use weft_link::{CableEnd, Links};
 use weft_umad::{
-    AgentStatus, ControlReply, ControlRequest, DeviceStatus, PortEnd, PortStatus, PortTotals, Tap,
+    AgentStatus, ControlReply, ControlRequest, DeviceAccount, DeviceStatus, LaneAccount, PortEnd, PortStatus,
+    PortTotals, Tap,
 };
+use weft_wire::{Guid, VirtualLane};
 
 use crate::client::Program;
 use crate::core::{Core, Hosted};
@@ -40,6 +42,7 @@ impl Core {
                 Err(reason) => ControlReply::Failed { reason },
             },
             ControlRequest::Flows => ControlReply::Flows(self.host_flows()),
+            ControlRequest::Account => ControlReply::Account(self.accounts()),
             ControlRequest::ResetLateness => {
                 self.lateness = Histogram::new();
                 ControlReply::Done
@@ -97,6 +100,11 @@ impl Core {
             clients: count(self.program_count(device)),
             lft_writes: snapshot.statistics.lft_writes,
         }
+    }
+
+    fn accounts(&self) -> Vec<DeviceAccount> {
+        let devices = self.by_guid.iter();
+        devices.map(|(node, device)| account(*node, &self.devices[*device].machine.data_account())).collect()
     }
 
     fn ports(&self) -> Vec<PortStatus> {
@@ -164,6 +172,26 @@ impl Core {
             _ => false,
         }
     }
+}
+
+fn account(node: Guid, account: &DataAccount) -> DeviceAccount {
+    let lanes = account.lanes.iter().zip(0..).map(|(lane, number)| {
+        let dropped = DropReason::ALL.iter().zip(&lane.dropped).filter(|(_, count)| **count > 0);
+        LaneAccount {
+            lane: VirtualLane(number),
+            received: lane.received,
+            injected: lane.injected,
+            moved_in: lane.moved_in,
+            moved_out: lane.moved_out,
+            transmitted: lane.transmitted,
+            to_host: lane.to_host,
+            to_own: lane.to_own,
+            dropped: dropped.map(|(reason, count)| (reason.name().to_owned(), *count)).collect(),
+            held: lane.held,
+        }
+    });
+    let unused = |lane: &LaneAccount| *lane == LaneAccount { lane: lane.lane, ..LaneAccount::default() };
+    DeviceAccount { node, sound: account.is_sound(), lanes: lanes.filter(|lane| !unused(lane)).collect() }
 }
 
 fn count(number: usize) -> u32 {

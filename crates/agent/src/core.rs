@@ -292,6 +292,10 @@ impl Core {
         let hosted = &self.devices[device];
         self.recorder.device(&hosted.who, event);
         match event {
+            Event::CreditOverrun { port, .. } => {
+                let port = *port;
+                self.disconnect(Place { device, port });
+            }
             Event::ClientAttached { client, port } => {
                 let port_guid =
                     hosted.port_guids.get(usize::from(port.0)).copied().unwrap_or(hosted.who.guid);

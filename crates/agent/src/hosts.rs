@@ -17,6 +17,9 @@ use weft_wire::{Guid, NodeType, PortNum};
 use crate::config::AgentConfig;
 use crate::core::Core;
 
+/// Flows of all hosts of the agent: what became of them has to fit into one answer.
+const FLOWS_MAX: usize = 1 << 15;
+
 /// All hosts of the agent.
 #[derive(Debug, Default)]
 pub(crate) struct Hosts {
@@ -25,6 +28,8 @@ pub(crate) struct Hosts {
     by_client: BTreeMap<ClientId, usize>,
     /// By device and port number.
     by_port: Vec<Vec<Option<usize>>>,
+    /// How many flows there are at most.
+    flows: usize,
 }
 
 #[derive(Debug)]
@@ -55,7 +60,7 @@ impl Hosts {
             by_port[*device][usize::from(end.port.0)] = Some(index);
         }
         let hosts = ends.into_iter().map(|(end, device)| Host::new(end, device, options)).collect();
-        Self { hosts, by_client: BTreeMap::new(), by_port }
+        Self { hosts, by_client: BTreeMap::new(), by_port, flows: 0 }
     }
 
     /// How many there are.
@@ -67,6 +72,14 @@ impl Hosts {
     #[inline]
     pub(crate) fn of_client(&self, client: ClientId) -> Option<usize> {
         if self.by_client.is_empty() { None } else { self.by_client.get(&client).copied() }
+    }
+
+    /// Whether there may be one more flow. They are counted only when there seem to be too many.
+    fn has_room(&mut self) -> bool {
+        if self.flows >= FLOWS_MAX {
+            self.flows = self.hosts.iter().map(|host| host.stack.reports().len()).sum();
+        }
+        self.flows < FLOWS_MAX
     }
 
     /// The host behind a port.
@@ -167,21 +180,23 @@ impl Core {
         command: &Command,
     ) -> Result<(), String> {
         let device = self.by_guid.get(&node).copied();
-        let index = device.and_then(|device| self.hosts.at(device, port));
-        let host = index.and_then(|index| self.hosts.hosts.get_mut(index));
-        let (Some(index), Some(host)) = (index, host) else {
+        let place = device.and_then(|device| Some((device, self.hosts.at(device, port)?)));
+        let Some((device, index)) = place else {
             return Err(format!("there is no host behind port {port} of node {node}"));
         };
-        if host.client.is_none() {
-            return Err(format!("the host behind port {port} of node {node} could not be attached"));
+        let begins = matches!(command, Command::Open(_) | Command::Expect { .. });
+        if begins && !self.hosts.has_room() {
+            return Err(format!("the hosts of this agent have {FLOWS_MAX} flows already"));
         }
+        let Some(host) = self.hosts.hosts.get_mut(index).filter(|host| host.client.is_some()) else {
+            return Err(format!("the host behind port {port} of node {node} could not be attached"));
+        };
         host.refused = None;
         let now = self.now();
         self.host_hears(now, index, stack::Input::Command(command.clone()));
         let refused = self.hosts.hosts.get_mut(index).and_then(|host| host.refused.take());
-        if let Some(device) = device {
-            self.drain(device, now);
-        }
+        self.hosts.flows += usize::from(begins && refused.is_none());
+        self.drain(device, now);
         refused.map_or(Ok(()), Err)
     }
 

@@ -144,6 +144,10 @@ impl Recorder {
                     self.line("m-key-violation", who, Some(*port), &[("count", count.into())]);
                 }
             }
+            Event::CreditOverrun { port, lane } => {
+                warn!(%node, %port, %lane, "the other end of a cable sent more than its credit");
+                self.line("credit-overrun", who, Some(*port), &[("lane", lane.0.into())]);
+            }
             Event::ClientAttached { client, port } => {
                 debug!(%node, %client, %port, "program attached");
                 self.count("client_attached");

@@ -4,17 +4,21 @@
 
 mod common;
 
+use std::io::Write;
+use std::process::{Command, Stdio};
 use std::rc::Rc;
 
+use common::traffic::{await_that, in_service, report, running, stream, tell};
 use common::{Fabric, HCA_A, HCA_B, PATIENCE, Running, SWITCH, get, node_at};
 use tokio::runtime::LocalOptions;
 use tokio::sync::{Notify, oneshot};
+use weft_host::traffic::FlowId;
 use weft_link::{Cable, DropReason, Handler, LinkConfig, LinkEvent, LinkIndex, Links, SendOutcome};
 use weft_umad::{
     CaptureTotals, Captured, Client, ControlReply, ControlRequest, PortEnd, ServerMessage, Tap, TappedPort,
 };
 use weft_wire::{
-    AttributeId, Guid, Lid, LinkParameters, Mad, MadRoute, Method, Packet, PortNum, VirtualLane,
+    AttributeId, Guid, Lid, LinkParameters, Mad, MadRoute, Method, Packet, PortNum, VirtualLane, erf,
 };
 
 const DROPPED: SendOutcome = SendOutcome::Dropped(DropReason::LinkDown);
@@ -246,4 +250,80 @@ fn what_a_port_refuses_is_captured_and_marked() {
     lengths.sort_unstable();
     assert_eq!(lengths, [3, 290, 290, 1000]);
     agent.stop();
+}
+
+/// A capture file of these packets.
+fn pcap(packets: &[Captured]) -> Vec<u8> {
+    let mut file = erf::file_header().to_vec();
+    for Captured { time_ns, sent, damaged, lost, packet, .. } in packets {
+        let (time_ns, sent, damaged, lost) = (*time_ns, *sent, *damaged, *lost);
+        erf::Record { time_ns, sent, damaged, lost, port: None, packet }.encode_into(&mut file);
+    }
+    file
+}
+
+/// What tshark says of these fields, packet by packet.
+fn dissected(packets: &[Captured], fields: &[&str]) -> Vec<Vec<String>> {
+    let mut tshark = Command::new("tshark");
+    tshark.args(["-r", "-", "-T", "fields", "-E", "separator=;", "-E", "occurrence=f"]);
+    fields.iter().for_each(|field| {
+        tshark.args(["-e", field]);
+    });
+    let pipes = tshark.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let mut tshark = pipes.expect("tshark must be installed: apt-get install tshark");
+    let mut stdin = tshark.stdin.take().unwrap();
+    let file = pcap(packets);
+    let writer = std::thread::spawn(move || stdin.write_all(&file).unwrap());
+    let output = tshark.wait_with_output().unwrap();
+    writer.join().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| line.split(';').map(str::to_owned).collect()).collect()
+}
+
+#[test]
+fn tshark_reads_the_sends_and_acknowledgements_of_a_connection_whose_bodies_never_travelled() {
+    let fabric =
+        Fabric::with_hosts(&[&[HCA_A], &[SWITCH], &[HCA_B]], weft_device::DataPathOptions::default());
+    let agents = in_service(&fabric);
+    let mut capture = capture(&agents[0], ports(&[(HCA_A, 1, true)]));
+    stream(&agents, 1, HCA_A, HCA_B);
+    await_that(&agents[0], "packets have gone", || report(&agents[0], HCA_A, 1, true).packets > 300);
+    assert_eq!(tell(&agents[0], HCA_A, weft_host::traffic::Command::Stop(FlowId(1))), ControlReply::Done);
+    let came = || report(running(&agents, HCA_B), HCA_B, 1, false).bytes;
+    await_that(&agents[0], "all has come", || report(&agents[0], HCA_A, 1, true).bytes == came());
+    let (packets, totals) = end_capture(&mut capture);
+    assert_eq!((totals.packets, totals.lost), (packets.len() as u64, 0));
+    let fields = [
+        "infiniband.bth.opcode",
+        "erf.flags.cap",
+        "erf.wlen",
+        "infiniband.lrh.slid",
+        "infiniband.lrh.dlid",
+        "infiniband.bth.psn",
+        "infiniband.aeth.syndrome",
+        "infiniband.invariant.crc",
+        "_ws.malformed",
+    ];
+    let mut told = dissected(&packets, &fields);
+    assert_eq!(told.len(), packets.len());
+    let number = |text: &str| {
+        let digits = text.trim_start_matches("0x");
+        u64::from_str_radix(digits, if digits.len() == text.len() { 10 } else { 16 }).unwrap()
+    };
+    assert!(told.iter().all(|fields| fields[8].is_empty()), "{told:?}");
+    // A reliable connection's SEND Only is 4, its acknowledgement 17 (IBA 9.2.1).
+    told.retain(|fields| ["4", "17"].contains(&fields[0].as_str()));
+    let (sends, acks): (Vec<_>, Vec<_>) = told.iter().partition(|fields| fields[0] == "4");
+    assert!(sends.len() > 300 && !acks.is_empty(), "{} sends, {} acknowledgements", sends.len(), acks.len());
+    for (at, send) in sends.iter().enumerate() {
+        let told: Vec<u64> = send[1..6].iter().map(|text| number(text)).collect();
+        assert_eq!(told[..4], [1, 8 + 12 + 2048 + 4 + 2, 1, 2]);
+        assert_eq!(told[4], number(&sends[0][5]) + at as u64, "packet numbers follow each other");
+    }
+    for ack in acks {
+        let told: Vec<u64> = ack[1..5].iter().map(|text| number(text)).collect();
+        assert_eq!(told, [0, 8 + 12 + 4 + 4 + 2, 2, 1]);
+        assert_eq!(number(&ack[6]) & 0x60, 0, "it acknowledges");
+    }
+    agents.into_iter().for_each(Running::stop);
 }

@@ -13,17 +13,27 @@
 //! time, as the papers print them.
 
 mod file;
+mod judge;
+mod measure;
 mod plan;
 mod recording;
+mod report;
 mod resolve;
+mod result;
 mod spec;
+pub mod svg;
 mod verdict;
 
 pub use file::{ExperimentFile, FileError};
-pub use plan::{Action, BeffPart, BeffTag, FlowPlan, ManagementLane, Oracle, Plan, PortPlace, RunId, Step};
+pub use judge::judge;
+pub use plan::{
+    Action, BeffPart, BeffTag, FlowPlan, GivenLevel, ManagementLane, Oracle, Plan, PortPlace, RunId, Step,
+};
 pub use recording::{
     Conservation, Driver, FlowSample, FlowTotal, LaneConservation, Late, Mark, MarkKind, PortSample,
     Recording, Sample,
 };
+pub use report::{GainFinding, Report, index};
+pub use result::{FlowResult, PortResult, RunResult};
 pub use spec::*;
 pub use verdict::{Finding, Outcome, Verdict};

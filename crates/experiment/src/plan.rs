@@ -79,6 +79,9 @@ pub struct Plan {
     pub congestion: Option<CongestionSpec>,
     /// What an oracle knows.
     pub oracle: Option<Oracle>,
+    /// Service levels given by hand: the runner puts them into the hosts' path caches (`Command::LearnPaths`) before the
+    /// clock begins, and after any other path that it puts there.
+    pub levels: Vec<GivenLevel>,
     /// Whether the runner fills the path caches (`Command::LearnPaths`) before the clock begins, with what path records
     /// would say; with an oracle, hot spots get its service level there.
     pub learn_paths: bool,
@@ -137,6 +140,17 @@ pub struct ManagementLane {
     pub sl: u8,
     /// The lane that it is mapped to: the one above those of traffic.
     pub lane: u8,
+}
+
+/// A service level given by hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct GivenLevel {
+    /// The sender.
+    pub host: NodeIndex,
+    /// The destination's port.
+    pub to: Guid,
+    /// The service level.
+    pub sl: u8,
 }
 
 /// What an oracle knows.

@@ -15,7 +15,7 @@ fn load(path: &str, from: &str) -> Result<String, String> {
 
 fn open(name: &str) -> ExperimentFile {
     let path = folder().join(name);
-    let text = std::fs::read_to_string(&path).unwrap();
+    let text = std::fs::read_to_string(&path).expect("the file is there");
     ExperimentFile::parse(&path.display().to_string(), &text).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -26,10 +26,10 @@ fn plan(file: &ExperimentFile, nth: usize) -> Plan {
 #[test]
 fn every_file_is_right() {
     let mut count = 0;
-    for entry in std::fs::read_dir(folder()).unwrap() {
-        let path = entry.unwrap().path();
+    for entry in std::fs::read_dir(folder()).expect("the folder is there") {
+        let path = entry.expect("an entry").path();
         if path.extension().is_some_and(|extension| extension == "toml") {
-            let file = open(path.file_name().unwrap().to_str().unwrap());
+            let file = open(path.file_name().and_then(|name| name.to_str()).expect("a name"));
             file.check(&mut load).unwrap_or_else(|error| panic!("{error}"));
             assert!(!file.runs().is_empty(), "{}", path.display());
             count += 1;
@@ -44,7 +44,7 @@ fn experiment_one_resolves() {
     assert_eq!(file.runs().len(), 2);
     let (off, on) = (plan(&file, 0), plan(&file, 1));
     assert_eq!(off.pm, None);
-    let pm = on.pm.clone().unwrap();
+    let pm = on.pm.clone().expect("it is on");
     assert_eq!((pm.threshold, pm.dilation, pm.repath), (2_500_000, 1000, true));
     assert_eq!(on.flows.len(), 4);
     assert_eq!(on.setup.len(), 4);

@@ -40,9 +40,10 @@ pub enum Destination {
     One(Guid),
     /// Each packet somewhere, by chance; datagrams alone can do that.
     ///
-    /// With [`FlowSpec::bytes_per_second`] it is an open loop: packets come into being at that rate, wait on their own
-    /// lanes, and what finds 64 before it is thrown away and counted ([`FlowReport::shed`]). Without, the next packet
-    /// is made when the one before it is in the adapter, and a lane that is blocked blocks the flow.
+    /// It is an open loop: packets come into being at [`FlowSpec::bytes_per_second`], or without it as fast as the port
+    /// can send (`PortFacts::rate_mbps`), wait on their own lanes, and what finds 64 before it is thrown away and counted
+    /// ([`FlowReport::shed`]). Only where packets take no time, the next one is made when the one before it is in the
+    /// adapter, and a lane that is blocked blocks the flow.
     Mix {
         /// The hot spot.
         hot_spot: Option<Guid>,
@@ -120,7 +121,8 @@ pub enum Command {
     Expect {
         /// The flow.
         flow: FlowId,
-        /// Its sender's port; none for datagrams from anywhere.
+        /// Its sender's port; none for datagrams from anywhere. It is not held against what comes: a LID says little of
+        /// a port that may move.
         from: Option<Guid>,
         /// How it is carried.
         transport: Transport,

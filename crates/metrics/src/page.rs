@@ -21,11 +21,11 @@ impl Page {
         Self::default()
     }
 
-    /// A page that begins with which process shows it.
-    pub fn of(process: &str, version: &str) -> Self {
+    /// A page that begins with the kind of process that shows it.
+    pub fn of(kind: &str, version: &str) -> Self {
         let mut page = Self::new();
-        page.gauge("weft_build_info", "Which process this is, and of which version of weft")
-            .count(&[("process", process), ("version", version)], 1);
+        page.gauge("weft_build_info", "Which kind of process this is, and of which version of weft")
+            .count(&[("kind", kind), ("version", version)], 1);
         page
     }
 

@@ -1,8 +1,12 @@
 //! Learns the fabric through MADs alone, one question after the other.
 //!
 //! ```text
-//!  own port (SMP) ─▶ NodeRecords ─▶ PortInfoRecords ─▶ LinkRecords ─▶ InformInfo 64 ─▶ InformInfo 65 ─▶ Fabric
+//!  own port (SMP) ─▶ NodeRecords ─▶ PortInfoRecords ─▶ LinkRecords ─▶ InformInfo for 64, 65, 128 ─▶ Fabric
 //! ```
+//!
+//! Between two such passes it asks from time to time for its own subscriptions (InformInfoRecord): they are gone when the
+//! subnet manager has restarted, and then hosts have forgotten what they were told too, and somebody may have come or
+//! gone unheard.
 //!
 //! The own port says where the subnet manager is. Tables come by RMPP; each part that comes puts off the deadline.
 //! Without subscriptions the fabric is learned all the same, and asked for again when it is time.
@@ -10,18 +14,23 @@
 use weft_machine::Time;
 use weft_mgmt::rmpp::{Inbox, InboxLimits};
 use weft_wire::{
-    AddressedMad, AttributeId, Lid, LinkRecord, Mad, Method, MgmtClass, NodeRecord, PortInfo, PortInfoRecord,
-    PortNum, RmppType, SaMad, SaRecord, ServiceLevel, TransactionId, sa_attribute, status, trap,
+    AddressedMad, AttributeId, Gid, Guid, InformInfoRecord, Lid, LinkRecord, Mad, Method, MgmtClass,
+    NodeRecord, PortInfo, PortInfoRecord, PortNum, RmppType, SaMad, SaRecord, ServiceLevel, TransactionId,
+    sa_attribute, status, trap,
 };
 
 use crate::fabric::{Fabric, Records};
 use crate::request;
 use crate::{Options, Question};
 
-/// After something has happened more is likely to happen.
-const SETTLE: Time = Time::from_millis(100);
+/// After somebody has come or gone more are likely to.
+pub(crate) const SETTLE: Time = Time::from_millis(100);
+/// After a port has changed, what subnet administration tells follows a sweep that is yet to come.
+pub(crate) const SETTLE_LINKS: Time = Time::from_secs(1);
 /// After a question that was not answered.
 const PAUSE: Time = Time::from_secs(1);
+/// From one look at the own subscriptions to the next.
+const PULSE: Time = Time::from_secs(2);
 /// Where the records begin in a message.
 const HEAD: usize = 56;
 
@@ -37,6 +46,8 @@ pub(crate) struct OwnPort {
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Learned(OwnPort, Fabric),
+    /// The subnet manager does not know the subscriptions any more that it knew before.
+    Forgotten,
     Failed(Question, Option<u16>),
 }
 
@@ -62,7 +73,12 @@ pub(crate) struct Learn {
     call: Option<Call>,
     /// When to begin next; `None` while it is on and nothing has happened meanwhile, and while there is no port.
     due: Option<Time>,
+    /// When to look at the own subscriptions next; `None` while there are none to look at.
+    pulse: Option<Time>,
+    /// Whether they have been seen.
+    confirmed: bool,
     port: PortNum,
+    gid: Gid,
     own: OwnPort,
     records: Records,
     inbox: Inbox,
@@ -86,7 +102,10 @@ impl Learn {
             m_key: options.m_key,
             call: None,
             due: None,
+            pulse: None,
+            confirmed: false,
             port: PortNum::ZERO,
+            gid: Gid::default(),
             own: OwnPort::default(),
             records: Records::default(),
             inbox: Inbox::new(InboxLimits { transfers: 4, lingering: 16, ..InboxLimits::default() }),
@@ -99,9 +118,9 @@ impl Learn {
     }
 
     /// Begins at this port.
-    pub(crate) fn attach(&mut self, now: Time, port: PortNum) {
+    pub(crate) fn attach(&mut self, now: Time, port: PortNum, guid: Guid) {
         self.stop();
-        self.port = port;
+        (self.port, self.gid.guid) = (port, guid);
         // An earlier program at this port may have answers on their way.
         self.next_id = (now.as_nanos() ^ now.as_nanos() >> 32) as u32;
         self.due = Some(now);
@@ -109,14 +128,14 @@ impl Learn {
 
     /// Forgets what is under way, and asks nothing any more.
     pub(crate) fn stop(&mut self) {
-        (self.call, self.due) = (None, None);
+        (self.call, self.due, self.pulse) = (None, None, None);
         self.records = Records::default();
         self.inbox = Inbox::new(InboxLimits { transfers: 4, lingering: 16, ..InboxLimits::default() });
     }
 
-    /// The fabric is to be asked for again, soon.
-    pub(crate) fn wish(&mut self, now: Time) {
-        let soon = now + SETTLE;
+    /// The fabric is to be asked for again after so long.
+    pub(crate) fn wish(&mut self, now: Time, after: Time) {
+        let soon = now + after;
         self.due = Some(self.due.map_or(soon, |due| due.min(soon)));
     }
 
@@ -132,6 +151,10 @@ impl Learn {
             self.due = None;
             self.records = Records::default();
             self.ask(now, Question::OwnPort, out);
+        }
+        if self.call.is_none() && self.pulse.is_some_and(|pulse| pulse <= now) {
+            self.pulse = None;
+            self.ask(now, Question::Subscriptions, out);
         }
         while let Some(mad) = self.inbox.poll_transmit() {
             out(mad);
@@ -153,12 +176,14 @@ impl Learn {
             request::subnet_administration(lid, sl, Method::GetTable, attribute, &[])
         };
         match question {
+            Question::Subscriptions => request::subscriptions(lid, sl, self.gid),
             Question::OwnPort => request::own_port(self.port, self.m_key),
             Question::Nodes => table(sa_attribute::NODE_RECORD),
             Question::Ports => table(sa_attribute::PORT_INFO_RECORD),
-            Question::Links => table(sa_attribute::LINK_RECORD),
+            Question::Cables => table(sa_attribute::LINK_RECORD),
             Question::Arrivals => request::subscribe(lid, sl, trap::GID_IN_SERVICE),
             Question::Departures => request::subscribe(lid, sl, trap::GID_OUT_OF_SERVICE),
+            Question::LinkChanges => request::subscribe(lid, sl, trap::LINK_STATE_CHANGE),
         }
     }
 
@@ -214,7 +239,10 @@ impl Learn {
             // It is asked again at the deadline.
             return None;
         }
-        let subscribes = matches!(question, Question::Arrivals | Question::Departures);
+        if question == Question::Subscriptions {
+            return self.take_subscriptions(now, status, message);
+        }
+        let subscribes = is_subscription(question);
         if status != status::OK && !subscribes {
             return Some(self.fail(now, Some(status)));
         }
@@ -235,12 +263,12 @@ impl Learn {
                     self.records.add_port(&record);
                 }
             }
-            Question::Links => {
+            Question::Cables => {
                 for record in records::<LinkRecord>(message) {
                     self.records.add_link(&record);
                 }
             }
-            Question::Arrivals | Question::Departures => {}
+            Question::Arrivals | Question::Departures | Question::LinkChanges | Question::Subscriptions => {}
         }
         self.proceed(now, question, out)
     }
@@ -253,7 +281,24 @@ impl Learn {
         }
         let service_level = self.service_level.unwrap_or(info.master_sm_sl);
         self.own = OwnPort { lid: info.lid, sm_lid: info.master_sm_lid, service_level };
+        self.gid.prefix = info.gid_prefix;
         Ok(())
+    }
+
+    /// Subscriptions that were never seen cannot have been forgotten: a manager that does not show them, or shows them
+    /// otherwise, is not asked for them before the next pass.
+    fn take_subscriptions(&mut self, now: Time, status: u16, message: &[u8]) -> Option<Outcome> {
+        self.call = None;
+        let mine = records::<InformInfoRecord>(message);
+        let known =
+            status == status::OK && mine.filter(|record| record.subscriber_gid == self.gid).count() > 0;
+        if known {
+            self.confirmed = true;
+            self.pulse = Some(now + PULSE);
+            return None;
+        }
+        let forgotten = status == status::OK && self.confirmed;
+        forgotten.then_some(Outcome::Forgotten)
     }
 
     /// Goes on to the next question, or to the end.
@@ -261,11 +306,13 @@ impl Learn {
         let next = match after {
             Question::OwnPort => Question::Nodes,
             Question::Nodes => Question::Ports,
-            Question::Ports => Question::Links,
-            Question::Links => Question::Arrivals,
+            Question::Ports => Question::Cables,
+            Question::Cables => Question::Arrivals,
             Question::Arrivals => Question::Departures,
-            Question::Departures => {
+            Question::Departures => Question::LinkChanges,
+            Question::LinkChanges | Question::Subscriptions => {
                 self.call = None;
+                (self.pulse, self.confirmed) = (Some(now), false);
                 self.due = Some(self.due.unwrap_or(now + self.refresh));
                 let records = std::mem::take(&mut self.records);
                 return Some(Outcome::Learned(self.own, records.into_fabric()));
@@ -295,7 +342,11 @@ impl Learn {
             return None;
         }
         let question = call.question;
-        if matches!(question, Question::Arrivals | Question::Departures) {
+        if question == Question::Subscriptions {
+            (self.call, self.pulse) = (None, Some(now + PULSE));
+            return None;
+        }
+        if is_subscription(question) {
             self.unsubscribed += 1;
             return self.proceed(now, question, out);
         }
@@ -303,10 +354,14 @@ impl Learn {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        let due = self.due.filter(|_| self.call.is_none());
+        let due = [self.due, self.pulse].into_iter().flatten().min().filter(|_| self.call.is_none());
         let deadline = self.call.as_ref().map(|call| call.deadline);
         [due, deadline, self.inbox.poll_timeout()].into_iter().flatten().min()
     }
+}
+
+fn is_subscription(question: Question) -> bool {
+    matches!(question, Question::Arrivals | Question::Departures | Question::LinkChanges)
 }
 
 /// The records of a table.

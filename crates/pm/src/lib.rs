@@ -12,19 +12,25 @@
 //! | what it sends | to whom | when |
 //! |---|---|---|
 //! | SubnGet(PortInfo), no hops | its own port | when it is attached, and every [`Options::refresh`] |
-//! | SubnAdmGetTable(NodeRecord, PortInfoRecord, LinkRecord) | subnet administration | then; when a Report of trap 64 or 65 comes, when a device falls silent, when its own port changes |
-//! | SubnAdmSet(InformInfo) for traps 64 and 65 | subnet administration | with each of those, because subscriptions die with a subnet manager |
+//! | SubnAdmGetTable(NodeRecord, PortInfoRecord, LinkRecord) | subnet administration | then; when a Report comes, when a device falls silent, when its own port changes |
+//! | SubnAdmSet(InformInfo) for traps 64, 65 and 128 | subnet administration | with each of those, because subscriptions die with a subnet manager |
+//! | SubnAdmGetTable(InformInfoRecord) of its own | subnet administration | every two seconds |
 //! | PerformanceGet(PortCountersExtended, PortCounters) | every active port | every [`Options::interval`] |
 //! | PerformanceSet(PortCounters) by CounterSelect | a port | when a counter is past half of its range |
 //! | SubnAdmSet(Notice) with trap 69 or 68 and [`RepathDetails`] | the subnet manager | when a host is to take the slow lane towards a hot spot, or to leave it |
 //!
 //! [`RepathDetails`]: weft_wire::RepathDetails
 //!
-//! **Restart.** A manager that begins while hosts are on the slow lane cannot know which. It asks the subnet manager
-//! once, when it has learned the fabric, to tell every subscriber to ask for all paths again (repath of kind
-//! WILDCARD, target 0; [`Options::wildcard_at_start`]): whoever is on the slow lane then returns to what path records
-//! say, and the next sweeps find those hot spots again that there still are. An unpath of every LID would be as many
-//! notices as hosts times hosts. A manager that ends in order is told [`Input::Withdraw`] before.
+//! **Restart.** A manager that begins while hosts are on the slow lane cannot know which. When it has learned the fabric
+//! it asks the subnet manager once to tell every subscriber to leave all slow lanes (unpath of kind WILDCARD, target 0;
+//! [`Options::wildcard_at_start`]); the next sweeps find those hot spots again that there still are. An unpath for every
+//! LID would be as many notices as hosts times hosts, and a repath of kind WILDCARD is what the subnet manager itself
+//! says when paths change, which must not end hot spots. A manager that ends in order is told [`Input::Withdraw`]
+//! before.
+//!
+//! **When the subnet manager restarts,** hosts forget what they were told, and it forgets who has subscribed. So the
+//! manager looks every two seconds whether its own subscriptions are still there, and when they are not it learns the
+//! fabric, subscribes and tells everybody anew.
 //!
 //! **A port with several LIDs** (LMC) is repathed by its base LID only.
 //!

@@ -7,7 +7,7 @@ use weft_wire::{AddressedMad, AttributeId, Details, Guid, Lid, Method, MgmtClass
 
 use crate::detect::{self, Detector, Facing, Finding, Source};
 use crate::fabric::{Fabric, Port, Rate};
-use crate::learn::{Learn, Outcome, OwnPort};
+use crate::learn::{self, Learn, Outcome, OwnPort};
 use crate::moves::Moves;
 use crate::snapshot::{EndSnapshot, HotSpotSnapshot, PortSnapshot, Snapshot, Statistics};
 use crate::sweep::{Sweep, utilisation_ppm};
@@ -80,10 +80,10 @@ impl PerformanceManager {
         self.ready
     }
 
-    fn attach(&mut self, now: Time, port: PortNum) {
+    fn attach(&mut self, now: Time, port: PortNum, guid: Guid) {
         self.detach(now);
         self.attached = true;
-        self.learn.attach(now, port);
+        self.learn.attach(now, port, guid);
     }
 
     fn detach(&mut self, now: Time) {
@@ -128,7 +128,7 @@ impl PerformanceManager {
         }
     }
 
-    /// A Report: somebody has come or gone.
+    /// A Report: somebody has come or gone, or a port has changed.
     fn hear(&mut self, now: Time, report: &AddressedMad) {
         if report.mad.attribute_id() != AttributeId::Notice {
             self.counts.ignored += 1;
@@ -138,9 +138,13 @@ impl PerformanceManager {
         self.outputs.push_back(Output::Send(request::report_response(report)));
         let data = SaMad::data.get(&report.mad.0);
         let Some(notice) = data.first_chunk().map(Notice::decode) else { return };
-        if let Details::Gid(_, details) = notice.details() {
-            self.moves.is_new(details.gid.guid);
-            self.learn.wish(now);
+        match notice.details() {
+            Details::Gid(_, details) => {
+                self.moves.is_new(details.gid.guid);
+                self.learn.wish(now, learn::SETTLE);
+            }
+            Details::Switch(..) => self.learn.wish(now, learn::SETTLE_LINKS),
+            _ => {}
         }
     }
 
@@ -148,6 +152,9 @@ impl PerformanceManager {
         match outcome {
             Some(Outcome::Learned(own, fabric)) => {
                 self.counts.learned += 1;
+                if self.own.sm_lid != own.sm_lid && self.own.sm_lid != Lid(0) {
+                    self.forgotten();
+                }
                 self.own = own;
                 self.sweep.set_service_level(own.service_level);
                 self.moves.set_own(own);
@@ -158,12 +165,22 @@ impl PerformanceManager {
                 }
                 self.moves.ask(now);
             }
+            Some(Outcome::Forgotten) => {
+                self.forgotten();
+                self.learn.begin_anew(now);
+            }
             Some(Outcome::Failed(question, status)) => {
                 self.counts.not_learned += 1;
                 self.outputs.push_back(Output::Event(Event::NotLearned { question, status }));
             }
             None => {}
         }
+    }
+
+    /// Hosts forget hot spots with the subnet manager that told them.
+    fn forgotten(&mut self) {
+        self.moves.are_new();
+        self.outputs.push_back(Output::Event(Event::Forgotten));
     }
 
     /// From now on the fabric that was learned last is swept.
@@ -279,6 +296,12 @@ impl PerformanceManager {
         }
     }
 
+    /// Hosts times hot spots of which what is wanted is not known to be so; 0 when a manager that was told to withdraw
+    /// has done so.
+    pub fn moves(&self) -> usize {
+        self.moves.unsettled()
+    }
+
     /// Everything that is known.
     pub fn snapshot(&self, now: Time) -> Snapshot {
         let mut contributors: BTreeMap<Lid, Vec<Guid>> = BTreeMap::new();
@@ -392,7 +415,7 @@ impl Machine for PerformanceManager {
 
     fn handle_input(&mut self, now: Time, input: Input) {
         match input {
-            Input::Attached { port, .. } => self.attach(now, port),
+            Input::Attached { port, port_guid, .. } => self.attach(now, port, port_guid),
             Input::Detached => self.detach(now),
             Input::Receive(mad) => self.receive(now, &mad),
             Input::PortChanged { up } => self.port_changed(now, up),
@@ -411,7 +434,7 @@ impl Machine for PerformanceManager {
         let outcome = self.learn.expire(now, &mut |mad| outputs.push_back(Output::Send(mad)));
         self.learning_ended(now, outcome);
         if self.sweep.expire(now, &mut self.fabric) {
-            self.learn.wish(now);
+            self.learn.wish(now, learn::SETTLE);
         }
         while let Some(event) = self.moves.poll_failed(now) {
             self.outputs.push_back(Output::Event(event));

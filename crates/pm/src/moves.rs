@@ -11,7 +11,8 @@
 //! ```
 //!
 //! A request that nobody answered may have been carried out all the same, so the host is not known any more and the
-//! request is made again after the next sweep. One that was refused was not carried out; it is made again after a pause.
+//! request is made again after the next sweep. One that was refused was not carried out; it is made again after a pause,
+//! which doubles with every refusal.
 //! A repath that is under way when the hot spot ends is waited for, so that the unpath cannot overtake it.
 //!
 //! A host that has left the fabric keeps its entry, because it may come back as it was; nothing is asked about it until
@@ -35,8 +36,9 @@ use crate::{Event, Options};
 const WINDOW: u32 = 16;
 /// Hosts times hot spots: every host of a large fabric towards a dozen hot spots.
 const ENTRIES_MAX: usize = 1 << 17;
-/// After a refusal.
+/// After the first refusal in a row, and the most after later ones, each of which doubles it.
 const PAUSE: Time = Time::from_secs(10);
+const DOUBLINGS_MAX: u32 = 5;
 /// So many refusals in a row of an unpath end it.
 const REFUSALS_MAX: u32 = 8;
 
@@ -116,7 +118,6 @@ pub(crate) struct Moves {
     own: OwnPort,
     entries: BTreeMap<Pair, Entry>,
     wildcard: Wildcard,
-    wildcard_again: Time,
     notices: Transactions<Key>,
     pub(crate) counts: Counts,
 }
@@ -135,7 +136,6 @@ impl Moves {
             own: OwnPort::default(),
             entries: BTreeMap::new(),
             wildcard: if owed { Wildcard::Owed } else { Wildcard::Done },
-            wildcard_again: Time::ZERO,
             notices: Transactions::new(limits),
             counts: Counts::default(),
         }
@@ -206,6 +206,11 @@ impl Moves {
         }
     }
 
+    /// All hosts may have forgotten everything.
+    pub(crate) fn are_new(&mut self) {
+        self.entries.values_mut().for_each(|entry| entry.known = Lane::Unknown);
+    }
+
     /// These hosts are in the fabric, with these LIDs.
     pub(crate) fn hosts_are(&mut self, hosts: &BTreeMap<Guid, Lid>) {
         for ((_, host), entry) in &mut self.entries {
@@ -221,13 +226,17 @@ impl Moves {
         self.entries.retain(|_, entry| !entry.is_settled());
     }
 
-    /// Asks for what is wanted and not so.
+    /// Asks for what is wanted and not so. Hosts forget hot spots with the wildcard, so nothing is asked before that is
+    /// done.
     pub(crate) fn ask(&mut self, now: Time) {
-        if self.wildcard == Wildcard::Owed && self.wildcard_again <= now {
+        if self.wildcard == Wildcard::Owed {
             let mad = self.notice(Lid(0), Lid(0), Tell::Wildcard);
             if self.notices.offer(Key::Wildcard, mad).is_ok() {
                 self.wildcard = Wildcard::Asking;
             }
+        }
+        if self.wildcard != Wildcard::Done {
+            return;
         }
         let pairs: Vec<Pair> = self
             .entries
@@ -276,9 +285,10 @@ impl Moves {
                 Some(Event::AskedAgain)
             }
             Key::Wildcard => {
+                // A manager that does not know it will never do it.
                 self.counts.refused += 1;
-                (self.wildcard, self.wildcard_again) = (Wildcard::Owed, now + PAUSE);
-                None
+                self.wildcard = Wildcard::Done;
+                Some(Event::NotMoved { hot_spot: Lid(0), lid: Lid(0), status: Some(status) })
             }
             Key::Move(pair, lane) if status == status::OK => self.taken(now, pair, lane),
             Key::Move(pair, lane) => self.refused(now, pair, lane, status),
@@ -302,7 +312,8 @@ impl Moves {
     fn refused(&mut self, now: Time, pair: Pair, lane: Lane, status: u16) -> Option<Event> {
         self.counts.refused += 1;
         let entry = self.entries.get_mut(&pair).filter(|entry| entry.asking == Some(lane))?;
-        (entry.asking, entry.again) = (None, now + PAUSE);
+        let pause = Time::from_nanos(PAUSE.as_nanos() << entry.refusals.min(DOUBLINGS_MAX));
+        (entry.asking, entry.again) = (None, now + pause);
         entry.refusals += 1;
         let (hot_spot, lid) = (pair.0, entry.host_lid);
         if entry.wanted == Lane::Fast && entry.refusals >= REFUSALS_MAX {
@@ -325,7 +336,8 @@ impl Moves {
             self.counts.unanswered += 1;
             match failed.key {
                 Key::Wildcard => {
-                    (self.wildcard, self.wildcard_again) = (Wildcard::Owed, now + PAUSE);
+                    self.wildcard = Wildcard::Owed;
+                    return Some(Event::NotMoved { hot_spot: Lid(0), lid: Lid(0), status: None });
                 }
                 Key::Move(pair, lane) => {
                     let Some(entry) = self.entries.get_mut(&pair) else { continue };

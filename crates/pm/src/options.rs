@@ -34,7 +34,8 @@ pub struct Options {
     pub utilisation_limit: f64,
     /// Whether hosts are asked to move; otherwise hot spots are only shown.
     pub repath: bool,
-    /// Whether hosts are asked to forget what an earlier manager told them, when this one has learned the fabric first.
+    /// Whether hosts are asked to leave the slow lanes that an earlier manager told them of, when this one has learned the
+    /// fabric first.
     pub wildcard_at_start: bool,
     /// The service level of the slow lane.
     pub slow_sl: ServiceLevel,

@@ -96,15 +96,17 @@ pub enum Event {
     },
     /// The subnet manager did not take a repath or unpath; it is asked again, unless it has refused too often.
     NotMoved {
-        /// The hot spot.
+        /// The hot spot; 0 when all hosts were to leave all of them.
         hot_spot: Lid,
-        /// The host.
+        /// The host; 0 likewise.
         lid: Lid,
         /// The status that it answered with; none when it did not answer.
         status: Option<u16>,
     },
-    /// Hosts were asked to ask for their paths again, because an earlier manager may have told them something else.
+    /// Hosts were asked to leave all slow lanes, because an earlier manager may have told them to use some.
     AskedAgain,
+    /// The subnet manager has restarted, or another has taken over: hosts are told anew what they were told before.
+    Forgotten,
 }
 
 /// What the manager learns the fabric from.
@@ -117,9 +119,13 @@ pub enum Question {
     /// The table of PortInfoRecords.
     Ports,
     /// The table of LinkRecords.
-    Links,
+    Cables,
     /// InformInfo for trap 64.
     Arrivals,
     /// InformInfo for trap 65.
     Departures,
+    /// InformInfo for trap 128.
+    LinkChanges,
+    /// The table of the own InformInfoRecords.
+    Subscriptions,
 }

@@ -2,9 +2,10 @@
 
 use weft_mgmt::{DirectedPath, Request, SmpRoute, perf};
 use weft_wire::{
-    AddressedMad, AttributeId, Details, InformInfo, Lid, MKey, Mad, Method, MgmtClass, NodeType, Notice,
-    PortCounters, PortCountersExtended, PortNum, PortVlXmitWaitCounters, RepathDetails, RepathKind,
-    SA_CLASS_VERSION, SA_DATA_SIZE, SaMad, ServiceLevel, Smp, TransactionId, TrapNumber, trap,
+    AddressedMad, AttributeId, Details, Gid, InformInfo, InformInfoRecord, Lid, MKey, Mad, Method, MgmtClass,
+    NodeType, Notice, PortCounters, PortCountersExtended, PortNum, PortVlXmitWaitCounters, RepathDetails,
+    RepathKind, SA_CLASS_VERSION, SA_DATA_SIZE, SaMad, ServiceLevel, Smp, TransactionId, TrapNumber,
+    sa_attribute, trap,
 };
 
 /// The kind of node that a notice of a class manager comes from (IBA 13.4.8.2).
@@ -111,6 +112,16 @@ pub(crate) fn subscribe(lid: Lid, sl: ServiceLevel, trap_number: TrapNumber) -> 
     subnet_administration(lid, sl, Method::Set, AttributeId::InformInfo, &info.encode())
 }
 
+/// Asks for all subscriptions of a port.
+pub(crate) fn subscriptions(lid: Lid, sl: ServiceLevel, subscriber_gid: Gid) -> AddressedMad {
+    let record = InformInfoRecord { subscriber_gid, ..InformInfoRecord::default() };
+    let attribute = sa_attribute::INFORM_INFO_RECORD;
+    let mut request = subnet_administration(lid, sl, Method::GetTable, attribute, &record.encode());
+    // SubscriberGID is the first component.
+    SaMad::component_mask.set(&mut request.mad.0, 1);
+    request
+}
+
 /// What hosts are to be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tell {
@@ -118,7 +129,7 @@ pub(crate) enum Tell {
     Repath(ServiceLevel),
     /// To leave it.
     Unpath(ServiceLevel),
-    /// To ask for every path again.
+    /// To leave all of them.
     Wildcard,
 }
 
@@ -134,7 +145,7 @@ pub(crate) fn notice(
     let (number, kind, service_level) = match tell {
         Tell::Repath(slow) => (trap::REPATH, RepathKind::HOT_SPOT, slow),
         Tell::Unpath(slow) => (trap::UNPATH, RepathKind::HOT_SPOT, slow),
-        Tell::Wildcard => (trap::REPATH, RepathKind::WILDCARD, ServiceLevel(0)),
+        Tell::Wildcard => (trap::UNPATH, RepathKind::WILDCARD, ServiceLevel(0)),
     };
     let details = RepathDetails { kind, service_level, dlid: hot_spot, target, ..RepathDetails::default() };
     let notice = Notice::generic(CLASS_MANAGER, own, &Details::Repath(number, details));

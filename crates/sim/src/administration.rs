@@ -69,7 +69,7 @@ impl Simulation {
             while let Some(output) = layer.poll_output() {
                 match output {
                     mad::Output::Transmit(mad) => {
-                        self.feed(node, Input::Send { client: ASKER, mad: Box::new(mad) })
+                        self.feed(node, Input::Send { client: ASKER, mad: Box::new(mad) });
                     }
                     mad::Output::Deliver { status, data, .. } => {
                         return (status == 0).then(|| SaAnswer::from_message(&data)).flatten();

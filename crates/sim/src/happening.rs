@@ -51,7 +51,7 @@ pub(crate) struct MadUnderWay {
     pub(crate) incarnation: u64,
     /// Whether the program sends it.
     pub(crate) to_device: bool,
-    pub(crate) mad: AddressedMad,
+    pub(crate) mad: Box<AddressedMad>,
 }
 
 /// What does not happen often.

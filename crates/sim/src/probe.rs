@@ -38,8 +38,8 @@ impl Simulation {
             }
             self.feed(node, Input::Attach { client: PROBE, port, registrations: Vec::new() });
             for &lid in targets.keys() {
-                let mad = AddressedMad::gmp(lid, ServiceLevel(0), request(lid));
-                self.feed(node, Input::Send { client: PROBE, mad: Box::new(mad) });
+                let mad = Box::new(AddressedMad::gmp(lid, ServiceLevel(0), request(lid)));
+                self.feed(node, Input::Send { client: PROBE, mad });
             }
             let answered = self.wait_for_answers(node, targets.len());
             self.feed(node, Input::Detach { client: PROBE });
@@ -128,10 +128,8 @@ impl Simulation {
             DirectedSmp::dr_slid.set(&mut mad.0, Lid::PERMISSIVE);
             DirectedSmp::dr_dlid.set(&mut mad.0, Lid::PERMISSIVE);
             mad.set_smp_data(&table.encode());
-            self.feed(
-                node,
-                Input::Send { client: PROBE, mad: Box::new(AddressedMad::smp(Lid::PERMISSIVE, mad)) },
-            );
+            let mad = Box::new(AddressedMad::smp(Lid::PERMISSIVE, mad));
+            self.feed(node, Input::Send { client: PROBE, mad });
         }
         self.feed(node, Input::Detach { client: PROBE });
         self.delivered.clear();

@@ -22,6 +22,7 @@ use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::{AddressedMad, DataPacket, PortNum};
 
 use crate::cable::{Cabling, Link};
+use crate::conservation::PastDevices;
 use crate::happening::{Happening, MadUnderWay, ManagementPacket, Rare, Slab};
 use crate::queue::Queue;
 use crate::{Fault, Load, Rule, SimOptions, ToHost, Trace, device_config};
@@ -55,6 +56,8 @@ pub struct SimStatistics {
     pub delayed: u64,
     /// Packets that a link took with it when it went.
     pub cut_off: u64,
+    /// Packets sent without credit; each ends its link, which then begins anew.
+    pub credit_overruns: u64,
     /// How often an end was told that its link had gone.
     pub link_losses: u64,
     /// Of those, how often within 50 ms.
@@ -112,6 +115,8 @@ pub struct Simulation {
     rule: Option<Box<dyn Rule>>,
     /// MADs delivered to programs other than those above.
     pub(crate) delivered: Vec<(NodeIndex, ClientId, AddressedMad)>,
+    /// What devices had counted that have lost their power.
+    pub(crate) past: PastDevices,
     faults_pending: usize,
     disturbed_at: Time,
     /// Light sweeps that found nothing since the last disturbance.
@@ -153,6 +158,7 @@ impl Simulation {
             loaded: VecDeque::new(),
             rule: None,
             delivered: Vec::new(),
+            past: PastDevices::default(),
             faults_pending: 0,
             disturbed_at: Time::ZERO,
             quiet_sweeps: 0,
@@ -392,7 +398,7 @@ impl Simulation {
                     self.for_hosts.push_back((PortRef::new(node, port), ToHost::Facts(facts)));
                 }
                 Output::Transmit { port, packet } => self.transmit(PortRef::new(node, port), packet),
-                Output::Deliver { client, mad } => self.deliver(node, client, *mad),
+                Output::Deliver { client, mad } => self.deliver(node, client, mad),
                 // The simulator's programs register for nothing after attaching.
                 Output::Registered { .. } => {}
                 Output::PortChanged { client, up } => self.port_changed(node, client, up),
@@ -418,6 +424,10 @@ impl Simulation {
                 | DeviceEvent::LinkMismatch { .. }
         ) {
             self.disturb();
+        }
+        if let DeviceEvent::CreditOverrun { port, .. } = event {
+            self.statistics.credit_overruns += 1;
+            self.begin_anew(PortRef::new(node, port));
         }
         if self.trace.is_on() {
             let id = &self.fabric.node(node).id;

@@ -20,8 +20,9 @@
 //!
 //! **Invariant:** LIDs and tables follow from the cabling, the options and the LIDs on file or in the ports, never from
 //! the order in which answers came. **Invariant:** nothing is written that the device is known to hold, so a restarted
-//! manager reads everything and writes nothing. **Invariant:** no MAD makes the manager panic, and none makes it work
-//! without end: nodes, ports, hops, and sweeps that follow each other at once are bounded.
+//! manager reads everything and writes nothing but ClientReregister, by which hosts learn to subscribe again.
+//! **Invariant:** no MAD makes the manager panic, and none makes it work without end: nodes, ports, hops, and sweeps that
+//! follow each other at once are bounded.
 //!
 //! Subnet administration (`sa`) answers what the last sweep found, in this machine too.
 //!

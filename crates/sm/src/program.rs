@@ -1,8 +1,8 @@
 //! Writes tables, and the LIDs of switches: only what differs from what the devices are known to hold.
 //!
 //! ```text
-//! our own port ─▶ port 0 of every switch ─▶ per switch: changed LFT blocks, SwitchInfo ─▶ SLtoVL ─▶ VL arbitration
-//!                                                                                           └─ SLtoVL's exceptions
+//! our own port ─▶ port 0 of every switch ─▶ P_Keys ─▶ per switch: changed LFT blocks, SwitchInfo ─▶ SLtoVL ─▶ VL arbitration
+//!                                                                                                      └─ SLtoVL's exceptions
 //! ```
 //!
 //! A switch's common SLtoVL mapping goes to all its ports, so the ports that are to have another one are told when

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use weft_host::traffic::{Command, FlowReport};
-use weft_wire::{AddressedMad, Guid, Lid, NodeType, PhysState, PortNum, PortState, Registration};
+use weft_wire::{AddressedMad, Guid, Lid, NodeType, PhysState, PortNum, PortState, Registration, VirtualLane};
 
 use crate::Message;
 use crate::capture::{CaptureTotals, Captured, Tap};
@@ -113,6 +113,8 @@ pub enum ControlRequest {
     },
     /// What became of the flows of every host.
     Flows,
+    /// What became of the packets of the data lanes, device by device.
+    Account,
     /// Begin anew to measure how late the agent is ([`AgentStatus::lateness`]).
     ResetLateness,
     /// Stop in order.
@@ -130,6 +132,8 @@ pub enum ControlReply {
     CaptureEnded(CaptureTotals),
     /// The answer to [`ControlRequest::Flows`], in order of node and port.
     Flows(Vec<HostFlows>),
+    /// The answer to [`ControlRequest::Account`], in order of node.
+    Account(Vec<DeviceAccount>),
     /// Done, nothing to tell.
     Done,
     /// Not done.
@@ -148,6 +152,46 @@ pub struct HostFlows {
     pub now_ns: u64,
     /// Its flows.
     pub flows: Vec<FlowReport>,
+}
+
+/// The account of a device's data lanes since the device was switched on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceAccount {
+    /// The node.
+    pub node: Guid,
+    /// Whether on every lane what came in is what went out, is held, or was dropped; no buffer is over its size; and no
+    /// port has promised more than it has room for.
+    pub sound: bool,
+    /// The lanes that anything ever was on. 15 stands for packets whose service level has no lane.
+    pub lanes: Vec<LaneAccount>,
+}
+
+/// Packets on one data lane of a device. One that a switch moves to another lane is counted on the lane it is on.
+///
+/// Over a whole fabric what the devices transmitted is what they received, except for what was on a cable when its link
+/// went down.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneAccount {
+    /// The lane.
+    pub lane: VirtualLane,
+    /// Came in over a cable.
+    pub received: u64,
+    /// Came from the host, from an attached program or from the device itself.
+    pub injected: u64,
+    /// Came from another lane of the device.
+    pub moved_in: u64,
+    /// Went to another lane of the device.
+    pub moved_out: u64,
+    /// Went out into a cable.
+    pub transmitted: u64,
+    /// Given to the host.
+    pub to_host: u64,
+    /// Given to the device's own agents and to attached programs.
+    pub to_own: u64,
+    /// Dropped, by reason.
+    pub dropped: BTreeMap<String, u64>,
+    /// In the device's buffers now.
+    pub held: u64,
 }
 
 /// What an agent tells of itself.

@@ -7,6 +7,7 @@ mod ibsim;
 mod lanes;
 mod pm;
 mod routes;
+mod run;
 mod shell;
 mod topo;
 
@@ -22,6 +23,7 @@ pub(crate) use ibsim::{IbsimArgs, IbsimPace};
 pub(crate) use lanes::{LaneArgs, PartEnforce};
 pub(crate) use pm::{MeteredProcessArgs, MetricsArgs, PmArgs, TopArgs};
 pub(crate) use routes::{CompareArgs, ComputeArgs, RoutesVerb, RoutingArgs, VerifyArgs};
+pub(crate) use run::RunArgs;
 pub(crate) use shell::{ShellArgs, SysfsArgs};
 pub(crate) use topo::{GenArgs, GenKind, TopoVerb};
 
@@ -78,6 +80,8 @@ pub(crate) enum Verb {
     Shell(ShellArgs),
     /// Write the files of a node's HCA as the kernel has them under /sys
     Sysfs(SysfsArgs),
+    /// Run experiments from files, on processes or in virtual time, and report
+    Run(RunArgs),
     /// Break and repair nodes and cables
     #[command(subcommand)]
     Fault(FaultVerb),

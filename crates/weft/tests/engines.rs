@@ -51,6 +51,22 @@ fn a_tree_by_up_and_down_is_sound_for_check() {
     home.weft(&["down"]).succeeds();
 }
 
+/// A ring by LASH with a lane kept for management: the manager says which, and its tables still stand up to `check`, which
+/// computes the routing once more with the lanes that are left.
+#[test]
+fn management_keeps_a_lane() {
+    let home = Home::new();
+    let file = ring(&home);
+    let options =
+        ["--engine", "lash", "--management-lane", "true", "--max-op-vls", "4", "--hoq-lifetime", "20"];
+    home.weft(&[&["up", file, "--pack", "all"], &options[..]].concat()).succeeds();
+    let status = home.json(&["status", "--json"]);
+    assert_eq!(status["sm"]["management_lane"], "3", "{status}");
+    assert_eq!(status["sm"]["routing"]["engine"], "lash", "{status}");
+    home.weft(&["check"]).succeeds();
+    home.weft(&["down"]).succeeds();
+}
+
 #[test]
 fn what_makes_no_sense_is_said_before_anything_starts() {
     let home = Home::new();
@@ -65,6 +81,13 @@ fn what_makes_no_sense_is_said_before_anything_starts() {
     up(&["--engine", "updn", "--roots", "roots"]).fails(2, "is nobody's GUID");
     home.write("parts", "tenant=0x2 isolation=phy\n");
     up(&["--engine", "pftree-ext", "--partitions", "parts"]).fails(2, "parts:1:");
+    let no_tables = "takes tables of service levels and lanes";
+    up(&["--management-lane", "true", "--qos", "false"]).fails(2, no_tables);
+    up(&["--equal-lanes", "true", "--qos", "false"]).fails(2, no_tables);
+    up(&["--max-op-vls", "3"]).fails(2, "1, 2, 4, 8 or 15");
+    up(&["--hoq-lifetime", "32"]).fails(2, "0..=31");
+    up(&["--vl-stall-count", "0"]).fails(2, "1..=7");
+    up(&["--part-enforce", "some"]).fails(2, "possible values: both, in, out, off");
     home.weft(&["sim", file, "--engine", "best"]).fails(2, "no engine is called `best`");
     assert!(home.is_empty());
 }

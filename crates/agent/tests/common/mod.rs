@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod traffic;
+
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
@@ -18,6 +20,7 @@ use weft_wire::{AddressedMad, AttributeId, Guid, LinkParameters, NodeInfo, NodeT
 pub(crate) const HCA_A: Guid = Guid(0xa0);
 pub(crate) const SWITCH: Guid = Guid(0x50);
 pub(crate) const HCA_B: Guid = Guid(0xb0);
+pub(crate) const HCA_C: Guid = Guid(0xc0);
 /// Long enough for a machine that does other things too.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -44,7 +47,8 @@ pub(crate) fn end(guid: Guid, port: u8) -> CableEnd {
     CableEnd { guid, port: PortNum(port) }
 }
 
-/// HCA A port 1 - switch port 1, switch port 2 - HCA B port 1, its devices dealt out to agents.
+/// HCA A port 1 - switch port 1, switch port 2 - HCA B port 1, switch port 3 - HCA C port 1 where there is one, dealt out
+/// to agents.
 pub(crate) struct Fabric {
     pub(crate) folder: TempDir,
     pub(crate) agents: Vec<AgentConfig>,
@@ -67,7 +71,10 @@ impl Fabric {
         let authority = Authority::new("test").unwrap();
         std::fs::write(folder.path().join("events"), "").unwrap();
         let addresses: Vec<SocketAddr> = groups.iter().map(|_| free_address()).collect();
-        let cables = [(end(HCA_A, 1), end(SWITCH, 1)), (end(SWITCH, 2), end(HCA_B, 1))];
+        let mut cables = vec![(end(HCA_A, 1), end(SWITCH, 1)), (end(SWITCH, 2), end(HCA_B, 1))];
+        if groups.iter().any(|group| group.contains(&HCA_C)) {
+            cables.push((end(SWITCH, 3), end(HCA_C, 1)));
+        }
         let group_of = |guid| groups.iter().position(|group| group.contains(&guid)).unwrap();
         let agents = groups.iter().enumerate().map(|(index, guids)| {
             let both_ways = cables.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]);
@@ -89,10 +96,12 @@ impl Fabric {
                 identity: authority.issue(guids).unwrap(),
                 link_timeout_ms,
                 hosts: None,
+                metrics: None,
                 attach_socket: folder.path().join(format!("attach{index}")),
                 lock_file,
                 events_file: Some(folder.path().join("events")),
                 launch_socket: None,
+                metrics: None,
             }
         });
         Self { agents: agents.collect(), folder }

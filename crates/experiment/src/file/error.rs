@@ -99,9 +99,13 @@ pub(crate) fn listed(names: &[&str]) -> String {
 
 /// The name that is so near that it was perhaps meant; the first of those equally near.
 pub(crate) fn nearest<'a>(wrong: &str, allowed: &[&'a str]) -> Option<&'a str> {
-    let far = |name: &&str| distance(wrong, name);
-    let best = allowed.iter().copied().min_by_key(far)?;
-    (distance(wrong, best) <= (best.chars().count().max(3) / 3).min(3)).then_some(best)
+    let best = allowed.iter().copied().min_by_key(|name| distance(wrong, name))?;
+    let near = match best.chars().count() {
+        ..=3 => 1,
+        4..=6 => 2,
+        _ => 3,
+    };
+    (distance(wrong, best) <= near).then_some(best)
 }
 
 /// Levenshtein's distance: letters to put in, take out or change. Very long words are only compared at their beginning.

@@ -157,7 +157,7 @@ fn read_top(top: &mut Table<'_>, axes: &[Axis]) -> Result<Experiment, Wrong> {
     let fabric = network::fabric(top)?;
     let rates = network::rates(top)?;
     let engine = network::engine(top)?;
-    let (sm, sm_at) = network::sm(top)?;
+    let (sm, sm_at) = network::sm(top, &rates)?;
     let (pm, pm_at) = network::pm(top, &rates)?;
     let congestion = network::congestion(top)?;
     let hosts = network::hosts(top)?;

@@ -75,6 +75,7 @@ fn generated(table: &mut Table<'_>, kind: usize) -> Result<FabricSpec, Wrong> {
         hosts: table.number("hosts", 1..=49_151)?,
         rate: table.parsed::<LinkRate>("rate")?.unwrap_or_default().to_string(),
         host_rate: table.parsed::<LinkRate>("host_rate")?.map(|rate| rate.to_string()),
+        first_host: table.number("first_host", 0..=1)?.unwrap_or(0),
     })
 }
 
@@ -146,7 +147,7 @@ pub(crate) fn engine_reads(chain: &Chain, option: &str) -> bool {
     chain.engines().any(|engine: &Engine| engine.options.contains(&option))
 }
 
-pub(super) fn sm(top: &mut Table<'_>) -> Result<(SmSpec, Option<String>), Wrong> {
+pub(super) fn sm(top: &mut Table<'_>, rates: &Rates) -> Result<(SmSpec, Option<String>), Wrong> {
     let mut table = top.table("sm")?;
     let spec = SmSpec {
         management_lane: table.flag("management_lane", true)?,
@@ -163,6 +164,10 @@ pub(super) fn sm(top: &mut Table<'_>) -> Result<(SmSpec, Option<String>), Wrong>
             "`weights` means nothing where management has a lane of its own: the others are alike",
         );
         return Err(wrong.allowed("write `management_lane = false` in [sm] to choose weights"));
+    }
+    if spec.management_lane && i64::from(rates.lanes) == LANES_MAX {
+        let wrong = Wrong::new(table.at, format!("{LANES_MAX} lanes for traffic leave none for management"));
+        return Err(wrong.allowed("write fewer `lanes` in [rates], or `management_lane = false` in [sm]"));
     }
     let at = table.name_of("at", Role::Host)?;
     table.finish()?;

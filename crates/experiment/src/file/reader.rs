@@ -40,6 +40,11 @@ impl<'a> Table<'a> {
         Self { name: name.into(), at, entries, known: Vec::new(), places }
     }
 
+    /// What errors call it.
+    fn called(&self) -> String {
+        if self.name.is_empty() { "a file".to_owned() } else { self.name.clone() }
+    }
+
     /// Notes where a name stands.
     pub(crate) fn place(&self, role: Role, name: &str, at: At) {
         self.places.borrow_mut().entry((role, name.to_owned())).or_insert(at);
@@ -53,7 +58,7 @@ impl<'a> Table<'a> {
 
     /// The value of a key that must be there.
     pub(crate) fn need(&mut self, key: &'static str, about: &str) -> Result<&'a Value, Wrong> {
-        let (at, name) = (self.at, self.name.clone());
+        let (at, name) = (self.at, self.called());
         self.get(key).ok_or_else(|| Wrong::new(at, format!("{name} lacks `{key}`, {about}")))
     }
 
@@ -102,7 +107,7 @@ impl<'a> Table<'a> {
         match self.entries.iter().find(|entry| !self.known.contains(&entry.key.as_str())) {
             None => Ok(()),
             Some(entry) => {
-                let name = if self.name.is_empty() { "a file".to_owned() } else { self.name };
+                let name = self.called();
                 let message =
                     format!("{name} has no key `{}`", entry.key.chars().take(60).collect::<String>());
                 Err(Wrong::new(entry.at, message).allowed(choices(&entry.key, &self.known)))

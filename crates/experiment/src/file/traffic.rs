@@ -174,7 +174,14 @@ fn flow(
         return Err(Wrong::new(table.at, format!("the flow `{name}` goes from {from} to itself")));
     }
     let bytes_max = table.number("bytes_max", 1..=i64::MAX)?;
-    Ok(FlowEntry { name, from, to, work, bytes_max, options: limits.options(table, defaults)? })
+    let sl = table.number("sl", 0..=15)?;
+    let options = limits.options(table, defaults)?;
+    if sl.is_some() && options.paths == Paths::Unasked {
+        let wrong =
+            Wrong::new(table.at, format!("the flow `{name}` has `sl`, and `paths` that are never looked up"));
+        return Err(wrong.allowed("what is unasked uses service level 0"));
+    }
+    Ok(FlowEntry { name, from, to, work, bytes_max, sl, options })
 }
 
 fn pattern(

@@ -9,16 +9,18 @@ use crate::{FabricSpec, Shape};
 pub(super) fn fabric(name: &str, choice: &Choice, load: &mut Loader<'_>) -> Result<Fabric, Wrong> {
     let fabric = match &choice.experiment.fabric {
         FabricSpec::File(file) => read(name, file, choice, load)?,
-        FabricSpec::Generated { shape, radix, hosts, rate, host_rate } => {
+        FabricSpec::Generated { shape, radix, hosts, rate, host_rate, first_host } => {
             let rate = rate.parse().unwrap_or_default();
             let options = GenerateOptions { radix: *radix, tree_hosts: *hosts, rate };
             let refused = |error: &dyn std::fmt::Display| {
                 Wrong::new(At::default(), format!("[fabric] cannot be generated: {error}"))
             };
             let fabric = generated(shape, &options).map_err(|error| refused(&error))?;
-            match host_rate.as_ref().and_then(|rate| rate.parse().ok()) {
-                None => fabric,
-                Some(rate) => with_host_rate(&fabric, rate).map_err(|error| refused(&error))?,
+            let host_rate = host_rate.as_ref().and_then(|rate| rate.parse().ok());
+            if host_rate.is_none() && *first_host == 0 {
+                fabric
+            } else {
+                changed(&fabric, host_rate, *first_host).map_err(|error| refused(&error))?
             }
         }
     };
@@ -48,14 +50,17 @@ fn generated(shape: &Shape, options: &GenerateOptions) -> Result<Fabric, Generat
     }
 }
 
-/// The same fabric with hosts whose ports can do no more than this rate.
-fn with_host_rate(fabric: &Fabric, rate: LinkRate) -> Result<Fabric, BuildError> {
+/// The same fabric with hosts whose ports can do no more than a rate, and with hosts numbered from another number on.
+fn changed(fabric: &Fabric, rate: Option<LinkRate>, first_host: u32) -> Result<Fabric, BuildError> {
     let mut builder = FabricBuilder::new();
+    let mut number = first_host;
     for node in fabric.nodes() {
         let mut node = node.clone();
         if !node.is_switch() {
-            for port in &mut node.ports {
-                (port.link, port.enabled) = (rate, rate.enabled());
+            node.description = format!("host-{number}");
+            number += 1;
+            if let Some(rate) = rate {
+                node.ports.iter_mut().for_each(|port| (port.link, port.enabled) = (rate, rate.enabled()));
             }
         }
         builder.add_node(node)?;

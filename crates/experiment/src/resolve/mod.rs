@@ -43,7 +43,7 @@ impl ExperimentFile {
         let names = Names { fabric: &fabric, choice };
         let mut traffic = traffic::Flows::new(&names, experiment, run.seed);
         traffic.all()?;
-        let traffic::Flows { flows, setup, steps: opened, .. } = traffic;
+        let traffic::Flows { flows, setup, steps: opened, levels, .. } = traffic;
         for expect in experiment.expects.iter().map(|expect| &expect.what) {
             names.check_flows(expect, &flows)?;
         }
@@ -79,6 +79,7 @@ impl ExperimentFile {
             management: managers::management(experiment),
             congestion: experiment.congestion.clone(),
             oracle,
+            levels,
             learn_paths,
             setup,
             steps,

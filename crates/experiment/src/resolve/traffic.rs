@@ -10,7 +10,8 @@ use super::names::Names;
 use super::random::Random;
 use crate::file::{At, Role, Wrong};
 use crate::{
-    Action, BeffTag, Experiment, FlowEntry, FlowOptions, FlowPlan, MixSpec, Paths, PatternSpec, Step,
+    Action, BeffTag, Experiment, FlowEntry, FlowOptions, FlowPlan, GivenLevel, MixSpec, Paths, PatternSpec,
+    Step,
 };
 
 /// The most flows of a run.
@@ -24,6 +25,7 @@ pub(super) struct Flows<'a> {
     pub(super) flows: Vec<FlowPlan>,
     pub(super) setup: Vec<(NodeIndex, Command)>,
     pub(super) steps: Vec<Step>,
+    pub(super) levels: Vec<GivenLevel>,
 }
 
 /// A flow between two hosts, about to be added.
@@ -41,7 +43,15 @@ pub(super) struct Pair {
 
 impl<'a> Flows<'a> {
     pub(super) fn new(names: &'a Names<'a>, experiment: &'a Experiment, seed: u64) -> Self {
-        Self { names, experiment, seed, flows: Vec::new(), setup: Vec::new(), steps: Vec::new() }
+        Self {
+            names,
+            experiment,
+            seed,
+            flows: Vec::new(),
+            setup: Vec::new(),
+            steps: Vec::new(),
+            levels: Vec::new(),
+        }
     }
 
     /// All of the file.
@@ -79,6 +89,10 @@ impl<'a> Flows<'a> {
     }
 
     fn flow(&mut self, flow: &FlowEntry) -> Result<(), Wrong> {
+        if let Some(sl) = flow.sl {
+            let (host, to) = (self.names.host(&flow.from)?, self.names.port_guid(self.names.host(&flow.to)?));
+            self.levels.push(GivenLevel { host, to, sl });
+        }
         let pair = Pair {
             name: flow.name.clone(),
             group: None,

@@ -160,6 +160,11 @@ impl BeffValue {
         Self::RandomRingBandwidth,
     ];
 
+    /// Whether it is a time rather than a bandwidth.
+    pub fn is_latency(self) -> bool {
+        self <= Self::RandomRingLatency
+    }
+
     /// Its name in files.
     pub fn name(self) -> &'static str {
         match self {

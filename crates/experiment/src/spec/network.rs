@@ -22,6 +22,8 @@ pub enum FabricSpec {
         rate: String,
         /// The rate of the cables to hosts where it is another.
         host_rate: Option<String>,
+        /// The number of the first host: 0 as `weft topo gen` has it, or 1 as the papers count.
+        first_host: u32,
     },
 }
 

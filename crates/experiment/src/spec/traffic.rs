@@ -62,6 +62,8 @@ pub struct FlowEntry {
     pub work: Work,
     /// It ends after so many bytes of body.
     pub bytes_max: Option<u64>,
+    /// The service level that it is given by hand, whatever path records say.
+    pub sl: Option<u8>,
     /// The rest.
     pub options: FlowOptions,
 }

@@ -5,6 +5,7 @@ use weft_machine::Time;
 use super::Stack;
 use super::flow::Geometry;
 use super::mix::Mix;
+use super::moves::Moving;
 use super::paths::Address;
 use super::receiver::Receiver;
 use super::sender::{Pace, Phase, Sender, Target};
@@ -16,7 +17,7 @@ impl Stack {
         match command {
             Command::Open(spec) => {
                 let flow = spec.flow.0;
-                if let Err(reason) = self.open(now, spec) {
+                if let Err(reason) = self.open(now, &spec) {
                     self.refuse(format!("flow {flow} is not opened: {reason}"));
                 }
             }
@@ -49,20 +50,20 @@ impl Stack {
     }
 
     /// Begins a flow, or goes on with one that was stopped, is done or ended in error.
-    fn open(&mut self, now: Time, spec: FlowSpec) -> Result<(), String> {
+    fn open(&mut self, now: Time, spec: &FlowSpec) -> Result<(), String> {
         let geometry = Geometry::new(spec.message_bytes, spec.packet_bytes);
-        check(&spec, geometry, self.facts.guid)?;
+        check(spec, geometry, self.facts.guid)?;
         let known = self.flows.find(spec.flow).and_then(|place| self.flows.sender(place));
         if let Some(sender) = known {
-            may_go_on(sender, &spec, geometry)?;
+            may_go_on(sender, spec, geometry)?;
         }
         let place =
             self.flows.open(spec.flow).ok_or("there are too many flows, or its number is too high")?;
         if spec.work == Work::PingPong && spec.transport == Transport::ReliableConnection {
-            self.prepare_for_answers(place, &spec)?;
+            self.prepare_for_answers(place, spec)?;
         }
         self.dequeue(place);
-        let target = self.target(now, &spec)?;
+        let target = self.target(spec)?;
         let retries = self.rules.retries;
         let Some(flow) = self.flows.get_mut(place) else { return Ok(()) };
         let sender = flow
@@ -75,8 +76,10 @@ impl Stack {
         }
         (sender.source, sender.move_by) = (spec.paths, spec.move_by);
         sender.pace = spec.bytes_per_second.map(|rate| Pace::new(rate, now));
+        sender.is_rated = sender.pace.is_some();
         (sender.stop, sender.attempts_left) = (u64::MAX, retries);
         sender.phase = Phase::Path;
+        (sender.moving, sender.migrated) = (Moving::No, true);
         if !sender.is_outstanding() {
             sender.cut(geometry, spec.bytes_max);
             if spec.work == Work::PingPong {
@@ -90,16 +93,15 @@ impl Stack {
     }
 
     /// Where the packets of a flow are to go.
-    fn target(&mut self, _now: Time, spec: &FlowSpec) -> Result<Target, String> {
+    fn target(&mut self, spec: &FlowSpec) -> Result<Target, String> {
         const FULL: &str = "the cache of paths is full";
         match &spec.to {
             Destination::One(guid) => {
                 self.paths.want(*guid, spec.paths).map(Target::One).ok_or(FULL.to_owned())
             }
             Destination::Mix { hot_spot, hot_permille, others, seed } => {
-                let rest = (*seed, spec.bytes_per_second.is_some());
                 let cache = (self.facts.guid, &mut self.paths);
-                let mix = Mix::new((*hot_spot, *hot_permille), others, rest, spec.paths, cache);
+                let mix = Mix::new((*hot_spot, *hot_permille), others, *seed, spec.paths, cache);
                 mix.map(|mix| Target::Mix(Box::new(mix)))
                     .ok_or_else(|| format!("there is nobody to send to, or {FULL}"))
             }
@@ -178,6 +180,21 @@ impl Stack {
             return;
         }
         sender.phase = Phase::Active;
+        let (largest, mtu) = (sender.geometry.payload(0), self.facts.mtu);
+        if mtu > 0 && largest > mtu {
+            sender.phase =
+                Phase::Error(format!("packets of {largest} bytes do not pass the port's MTU of {mtu}"));
+            return;
+        }
+        if let Target::Mix(mix) = &mut sender.target {
+            if !sender.is_rated {
+                let rate = bytes_per_second(self.facts.rate_mbps, self.options.dilation, sender.geometry);
+                sender.pace = rate.map(|rate| Pace::new(rate, now));
+            }
+            if sender.pace.is_some() {
+                mix.open_loop();
+            }
+        }
         if let Some(pace) = &mut sender.pace {
             pace.due = pace.due.max(now);
         }
@@ -215,6 +232,15 @@ impl Stack {
             Timer::Lane(_) => true,
         });
     }
+}
+
+/// Bytes of body in datagrams that a port can send per second of machine time; none when they take no time.
+fn bytes_per_second(rate_mbps: u32, dilation: u32, geometry: Geometry) -> Option<u64> {
+    /// LRH, BTH, DETH, ICRC and VCRC.
+    const HEADERS: u64 = 8 + 12 + 8 + 4 + 2;
+    let (body, packets) = (geometry.message(), u64::from(geometry.packets));
+    let bytes = u64::from(rate_mbps) * 125_000 / u64::from(dilation.max(1));
+    Some(bytes * body / (body + packets * HEADERS)).filter(|rate| *rate > 0)
 }
 
 /// Whether a flow can be as it is wanted.

@@ -14,6 +14,11 @@ use super::timers::Timer;
 const REPLIES_MAX: usize = 64;
 /// A mix with a rate makes at most so many packets before something else is looked at.
 const OFFERS_MAX: usize = 64;
+/// Packets of such a mix that are made together while others wait.
+const OFFERS_DEFERRED: u64 = 7;
+
+/// A rate that is no limit does not keep a host busy for ever.
+const LEAST_SPAN: Time = Time::from_micros(1);
 
 /// What waits for the adapter on one service level.
 #[derive(Debug, Default)]
@@ -33,6 +38,11 @@ pub(super) struct Lane {
 }
 
 impl Lane {
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.senders.len() + self.replies.len() + self.acknowledgements.len()
+    }
+
     fn is_idle(&self) -> bool {
         self.senders.is_empty() && self.replies.is_empty() && self.acknowledgements.is_empty()
     }
@@ -47,11 +57,8 @@ impl Stack {
         self.pump(now, level);
     }
 
-    /// The port lets data pass again, and the adapter is empty.
-    pub(super) fn restart_lanes(&mut self, now: Time) {
-        for lane in &mut self.lanes {
-            lane.in_adapter = 0;
-        }
+    /// The port lets data pass again.
+    pub(super) fn pump_all(&mut self, now: Time) {
         for level in 0..16 {
             self.pump(now, ServiceLevel(level));
         }
@@ -141,7 +148,7 @@ impl Stack {
     /// Makes the packets of a mix that are due, and lets them wait on their lanes.
     fn offer(&mut self, now: Time, place: u32) {
         let rules = self.rules;
-        let mut touched = 0u16;
+        let (mut touched, mut waits) = (0u16, false);
         for _ in 0..OFFERS_MAX {
             let Some(sender) = self.flows.sender(place) else { break };
             if sender.readiness(now, &rules) != Readiness::Ready(sender.address.service_level) {
@@ -151,18 +158,23 @@ impl Stack {
             if let Some(pace) = &mut sender.pace {
                 pace.advance(now, payload);
             }
+            sender.offer();
             let Target::Mix(mix) = &mut sender.target else { break };
-            touched |= mix.offer(&self.paths).map_or(0, |level| 1 << (level.0 & 15));
+            let (level, behind) = mix.offer(&self.paths);
+            touched |= level.map_or(0, |level| 1 << (level.0 & 15));
+            waits = behind;
         }
-        for level in (0..16).filter(|level| touched >> level & 1 == 1) {
-            self.enqueue(now, place, ServiceLevel(level));
+        while touched != 0 {
+            self.enqueue(now, place, ServiceLevel(touched.trailing_zeros() as u8));
+            touched &= touched - 1;
         }
-        if let Some(sender) = self.flows.sender(place) {
-            match sender.readiness(now, &rules) {
-                Readiness::At(at) => self.set_wake(place, at),
-                Readiness::Ready(_) => self.set_wake(place, now),
-                Readiness::Blocked => {}
-            }
+        let Some(sender) = self.flows.sender(place) else { return };
+        // Where others wait nobody misses the next few before they can be sent, and one wake-up makes them all.
+        let later = sender.pace.filter(|_| waits).map(|pace| pace.due_with(OFFERS_DEFERRED));
+        match sender.readiness(now, &rules) {
+            Readiness::At(at) => self.set_wake(place, later.unwrap_or(at).max(at)),
+            Readiness::Ready(_) => self.set_wake(place, now + LEAST_SPAN),
+            Readiness::Blocked => {}
         }
     }
 
@@ -262,10 +274,7 @@ impl Stack {
         let Target::Mix(mix) = &mut sender.target else { return Some(sender.emit(now, &rules)) };
         let (path, sequence) = mix.take(level)?;
         let address = self.paths.get(path)?.address()?;
-        let payload = sender.next_payload();
-        if let Some(pace) = &mut sender.pace {
-            pace.advance(now, payload);
-        }
+        sender.offer();
         Some(sender.emit_to(now, address, sequence))
     }
 

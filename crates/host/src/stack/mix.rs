@@ -1,9 +1,9 @@
 //! Datagrams to many ports: which one is next.
 //!
-//! Without a rate the sender has one packet in hand, and while that one's lane has no room, nothing goes. With a rate
-//! it is an open loop: packets come into being at that rate, each waits on its own lane, and what finds too many before
-//! it is thrown away and counted. So one lane that is blocked does not take from the others, and what is offered keeps
-//! its proportions.
+//! With a rate it is an open loop: packets come into being at that rate, each waits on its own lane, and what finds too
+//! many before it is thrown away and counted. So one lane that is blocked does not take from the others, and what is
+//! offered keeps its proportions. Where no rate is given it is the port's. Where packets take no time there is none:
+//! then the sender has one packet in hand, and while that one's lane has no room, nothing goes.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -32,7 +32,7 @@ impl SplitMix64 {
     /// One of the numbers below `bound`, which is small against 2^32, so that none is much likelier than another.
     #[inline]
     fn below(&mut self, bound: u32) -> u32 {
-        ((self.draw() >> 32) * u64::from(bound) >> 32) as u32
+        (((self.draw() >> 32) * u64::from(bound)) >> 32) as u32
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Mix {
     resolved: usize,
     /// The packet in hand, without a rate.
     head: Option<u32>,
-    /// Packets that wait, by service level, with a rate.
+    /// Packets that wait, by service level, with a rate. Otherwise there are no service levels here.
     backlog: Vec<VecDeque<u32>>,
     /// Packets thrown away.
     pub(super) shed: u64,
@@ -67,7 +67,7 @@ impl Mix {
     pub(super) fn new(
         (hot_spot, hot_permille): (Option<Guid>, u16),
         others: &[Guid],
-        (seed, open_loop): (u64, bool),
+        seed: u64,
         source: PathSource,
         (own, paths): (Guid, &mut Paths),
     ) -> Option<Self> {
@@ -90,9 +90,8 @@ impl Mix {
                 targets.len() as u32 - 1
             })
         });
-        let backlog = if open_loop { vec![VecDeque::new(); 16] } else { Vec::new() };
         let generator = SplitMix64(seed);
-        let (resolved, head, shed) = (0, None, 0);
+        let (resolved, head, shed, backlog) = (0, None, 0, Vec::new());
         let mix = Self { generator, targets, others, hot, hot_permille, resolved, head, backlog, shed };
         Some(mix).filter(|mix| !mix.targets.is_empty())
     }
@@ -115,13 +114,18 @@ impl Mix {
         for target in &mut new.targets {
             target.sequence = known.get(&target.path).copied().unwrap_or(0);
         }
-        new.shed = self.shed;
+        new.shed = self.shed + self.backlog.iter().map(|waiting| waiting.len() as u64).sum::<u64>();
         *self = new;
     }
 
     /// The path that was found missing last.
     pub(super) fn unresolved_now(&self) -> Option<u32> {
         self.targets.get(self.resolved).map(|target| target.path)
+    }
+
+    /// From now on packets come into being at a rate.
+    pub(super) fn open_loop(&mut self) {
+        self.backlog.resize(16, VecDeque::new());
     }
 
     /// Whether packets come into being at a rate.
@@ -155,17 +159,17 @@ impl Mix {
         self.level(head, paths)
     }
 
-    /// A packet comes into being: its service level, unless it is thrown away.
-    pub(super) fn offer(&mut self, paths: &Paths) -> Option<ServiceLevel> {
+    /// A packet comes into being: its service level, unless it is thrown away, and whether others waited there.
+    pub(super) fn offer(&mut self, paths: &Paths) -> (Option<ServiceLevel>, bool) {
         let target = self.draw();
         let level = self.level(target, paths);
-        let waiting = self.backlog.get_mut(usize::from(level.0))?;
+        let Some(waiting) = self.backlog.get_mut(usize::from(level.0)) else { return (None, false) };
         if waiting.len() >= BACKLOG_MAX {
             self.shed += 1;
-            return None;
+            return (None, true);
         }
         waiting.push_back(target);
-        Some(level)
+        (Some(level), waiting.len() > 1)
     }
 
     /// Whether packets wait on a service level.
@@ -201,7 +205,7 @@ mod tests {
         let (mut paths, own) = (Paths::default(), Guid(3));
         let others: Vec<Guid> = (1..=9).map(Guid).collect();
         let hot = (Some(Guid(5)), 300);
-        let mut mix = Mix::new(hot, &others, (7, false), PathSource::PathRecord, (own, &mut paths)).unwrap();
+        let mut mix = Mix::new(hot, &others, 7, PathSource::PathRecord, (own, &mut paths)).unwrap();
         assert_eq!(mix.targets.len(), 8);
         let mut counts = BTreeMap::new();
         for _ in 0..80_000 {

@@ -51,6 +51,9 @@ use sender::Rules;
 use subscriptions::Subscriptions;
 use timers::{Timer, Timers};
 
+/// No time-out is shorter: it would keep the host busy with itself.
+const TIMEOUT_LEAST: Time = Time::from_micros(1);
+
 /// What a host is like.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -188,14 +191,15 @@ pub struct Stack {
 
 impl Stack {
     /// A host that knows nothing yet.
-    pub fn new(options: StackOptions) -> Self {
+    pub fn new(mut options: StackOptions) -> Self {
         let window = options.window_packets.clamp(1, 1 << 22);
         let rules = Rules {
             window: window.into(),
             acknowledge_every: (window / 4).max(1),
-            ack_timeout: options.ack_timeout,
+            ack_timeout: options.ack_timeout.max(TIMEOUT_LEAST),
             retries: options.retries,
         };
+        options.sa_timeout = options.sa_timeout.max(TIMEOUT_LEAST);
         Self {
             sa: SaClient::new(&options),
             options,
@@ -237,6 +241,12 @@ impl Stack {
             paths: self.paths.len() as u64,
             ..self.counts
         }
+    }
+
+    /// How much is held of what is bounded: flows, timers, and what stands in rings and queues.
+    #[cfg(test)]
+    fn held(&self) -> [usize; 3] {
+        [self.flows.len(), self.timers.len(), self.lanes.iter().map(Lane::held).sum()]
     }
 
     fn refuse(&mut self, reason: String) {

@@ -97,7 +97,9 @@ impl Sender {
             Moving::Drain { to, at, boundary } if self.fresh >= boundary && !self.is_outstanding() => {
                 self.switch(now, to, at);
             }
-            Moving::Rearm { to, at } if !acknowledgement.migration_request => self.switch(now, to, at),
+            Moving::Rearm { to, at } if !acknowledgement.migration_request || !self.is_outstanding() => {
+                self.switch(now, to, at);
+            }
             _ => {}
         }
     }

@@ -163,6 +163,15 @@ impl Paths {
         }
     }
 
+    /// The path to a LID is not to be relied on any more.
+    pub(super) fn renew_lid(&mut self, dlid: Lid) {
+        let concerned = |path: &&Path| path.record.is_some_and(|record| record.dlid == dlid);
+        let ports: Vec<Guid> = self.list.iter().filter(concerned).map(|path| path.to).collect();
+        for guid in ports {
+            self.renew(Some(guid));
+        }
+    }
+
     /// A port is gone.
     pub(super) fn lose(&mut self, guid: Guid) {
         for source in [false, true] {
@@ -216,12 +225,6 @@ impl Paths {
             }
         }
         self.change(dlid, |path| path.slow = slow)
-    }
-
-    /// Hot spots are the manager's; a new one says again which there are.
-    pub(super) fn forget_hot_spots(&mut self) -> Vec<u32> {
-        let known: Vec<Lid> = std::mem::take(&mut self.hot_spots).into_keys().collect();
-        known.into_iter().flat_map(|dlid| self.change(dlid, |path| path.slow = None)).collect()
     }
 
     /// A port has another LID.

@@ -33,14 +33,9 @@ impl Stack {
         if self.facts.reregister || begins || moved || other_manager {
             self.subscriptions.renew();
         }
-        if other_manager || self.facts.reregister {
-            for place in self.paths.forget_hot_spots() {
-                self.path_changed(now, place);
-            }
-        }
         self.asks_due = true;
         if begins {
-            self.restart_lanes(now);
+            self.pump_all(now);
             for place in self.flows.all() {
                 self.wake(now, place);
             }
@@ -57,17 +52,19 @@ impl Stack {
             self.outputs.push_back(Output::Send(report_response(mad)));
             if let Some(notice) = notice_in(&mad.mad) {
                 self.heed(now, &notice.details());
+                self.asks_due = true;
             }
         } else if let Some((question, status)) = self.sa.answered(now, mad) {
             self.take_answer(now, question, status, mad);
+            self.send_questions(now);
         }
-        self.asks_due = true;
     }
 
     fn take_answer(&mut self, now: Time, question: Question, status: u16, mad: &AddressedMad) {
         let (place, address) = match question {
             Question::Subscribe(at) => {
                 self.subscriptions.answered(at, status == 0);
+                self.asks_due = true;
                 if status != 0 {
                     self.fail(now);
                 }
@@ -83,6 +80,7 @@ impl Stack {
                 self.fail_path(now, place, why);
             }
         }
+        self.asks_due |= self.paths.get(place).is_some_and(|path| path.state == State::Wanted);
         self.path_changed(now, place);
     }
 
@@ -145,6 +143,9 @@ impl Stack {
 
     /// Questions that nobody answers, and those that it is time to ask again.
     pub(super) fn pass_time(&mut self, now: Time) {
+        if self.sa.is_idle() && self.retry_at.is_none() && !self.asks_due {
+            return;
+        }
         while let Some(question) = self.sa.poll_failed(now) {
             let why = || "subnet administration does not answer".to_owned();
             match question {
@@ -192,6 +193,7 @@ impl Stack {
     fn repath(&mut self, begins: bool, details: &RepathDetails) -> Option<Vec<u32>> {
         let level = details.service_level;
         match details.kind {
+            RepathKind::WILDCARD if !begins => Some(self.paths.forget_hot_spots()),
             RepathKind::WILDCARD => {
                 self.paths.renew(None);
                 Some(Vec::new())
@@ -200,7 +202,13 @@ impl Stack {
                 let own = u32::from(self.facts.lid.0);
                 let from = u32::from(details.slid.0);
                 let mine = (own..own + (1 << (self.facts.lmc & 7))).contains(&from);
-                (begins && mine).then(|| self.paths.set_level(details.dlid, level))
+                mine.then(|| match begins {
+                    true => self.paths.set_level(details.dlid, level),
+                    false => {
+                        self.paths.renew_lid(details.dlid);
+                        Vec::new()
+                    }
+                })
             }
             RepathKind::HOT_SPOT => {
                 Some(self.paths.set_hot_spot(details.dlid, Some(level).filter(|_| begins)))

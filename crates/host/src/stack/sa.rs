@@ -130,6 +130,11 @@ impl SaClient {
         self.transactions.poll_timeout()
     }
 
+    /// Whether nothing is asked.
+    pub(super) fn is_idle(&self) -> bool {
+        self.transactions.is_idle()
+    }
+
     /// Forgets all questions.
     pub(super) fn abandon(&mut self, seed: u64) {
         self.transactions.abandon();

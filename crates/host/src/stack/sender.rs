@@ -69,20 +69,30 @@ pub(super) struct Pace {
     pub(super) due: Time,
     /// Of the deadline's division.
     rest: u64,
+    /// From the last packet to the next.
+    interval: u64,
 }
 
 impl Pace {
     pub(super) fn new(bytes_per_second: u64, now: Time) -> Self {
-        Self { bytes_per_second: bytes_per_second.max(1), due: now, rest: 0 }
+        Self { bytes_per_second: bytes_per_second.max(1), due: now, rest: 0, interval: 0 }
     }
 
     pub(super) fn advance(&mut self, now: Time, bytes: u16) {
         let span = u64::from(bytes) * 1_000_000_000 + self.rest;
         let interval = span / self.bytes_per_second;
+        self.interval = interval;
         self.rest = span % self.bytes_per_second;
         self.due += Time::from_nanos(interval);
         let catch_up = Time::from_nanos(interval.saturating_mul(CATCH_UP_PACKETS));
         self.due = self.due.max(now.saturating_sub(catch_up));
+    }
+}
+
+impl Pace {
+    /// When so many packets will be due, behind the one that is next.
+    pub(super) fn due_with(&self, packets: u64) -> Time {
+        self.due + Time::from_nanos(self.interval.saturating_mul(packets))
     }
 }
 
@@ -112,6 +122,8 @@ pub(super) struct Sender {
     end: u64,
     pub(super) stop: u64,
     pub(super) pace: Option<Pace>,
+    /// Whether the rate was asked for.
+    pub(super) is_rated: bool,
     /// When to take it that nothing will be acknowledged any more.
     pub(super) deadline: Option<Time>,
     pub(super) attempts_left: u32,
@@ -157,6 +169,7 @@ impl Sender {
             end: u64::MAX,
             stop: u64::MAX,
             pace: None,
+            is_rated: false,
             deadline: None,
             attempts_left: 0,
             throttle: Throttle::default(),
@@ -298,13 +311,17 @@ impl Sender {
         packet.migration_request = true;
     }
 
+    /// A packet of a mix comes into being.
+    pub(super) fn offer(&mut self) {
+        self.fresh += 1;
+        (self.next, self.unacknowledged) = (self.fresh, self.fresh);
+    }
+
     /// The next datagram of a mix, with its number among those to the same port.
     pub(super) fn emit_to(&mut self, now: Time, address: Address, sequence: u64) -> DataPacket {
         let payload = self.geometry.payload(self.at);
         self.at = if self.at + 1 >= self.geometry.packets { 0 } else { self.at + 1 };
-        let number = self.fresh;
-        self.fresh += 1;
-        (self.next, self.unacknowledged) = (self.fresh, self.fresh);
+        let number = self.packets;
         self.packets += 1;
         self.bytes += u64::from(payload);
         self.last_fresh_at = now;

@@ -1,1 +1,132 @@
+use super::*;
+use crate::rates;
 
+/// The rate of a DDR 4x link, and what a host's bus moves of it, in Gb/s.
+const LINK: f64 = 16.0;
+const BUS: f64 = 12.9;
+/// The hot spot's port waits 19.4 % of the time, in ticks of 4 ns.
+const HOT: u64 = 48_500_000;
+/// One percent of the time, and the paper's.
+const THRESHOLDS: [u64; 2] = [2_500_000, 100_000];
+
+fn limits(threshold: u64) -> Limits {
+    Limits { threshold, utilisation_ppm: 500_000, hysteresis: (1, 1) }
+}
+
+fn host(number: u16) -> (Guid, Lid) {
+    (Guid(u64::from(number) << 8), Lid(number))
+}
+
+fn facing(number: u16, ticks: u64) -> Facing {
+    let (host, lid) = host(number);
+    Facing { host, lid, congestion: Some((ticks, true)) }
+}
+
+/// A host that sends so many Gb/s and waits the rest of the time in which it could send 12.9.
+fn source(number: u16, gigabits: f64, maximum: f64) -> Source {
+    let (host, lid) = host(number);
+    let bytes = (gigabits * 1e9 / 8.0).round() as u64;
+    let ppm = rates::utilisation_ppm(bytes, (maximum * 1e9) as u64);
+    let ticks = ((BUS - gigabits) / BUS * 250e6) as u64;
+    Source { host, lid, congestion: Some(ticks), utilisation_ppm: Some(ppm) }
+}
+
+/// Who is told, of hosts that send so many Gb/s.
+fn told(shares: &[(u16, f64)], maximum: f64, threshold: u64) -> Vec<u16> {
+    let detector = Detector::new(limits(threshold));
+    let sources = shares.iter().map(|(number, share)| source(*number, *share, maximum));
+    sources.filter(|source| detector.contributes(source)).map(|source| source.lid.0).collect()
+}
+
+#[test]
+fn contributors_and_victims_of_the_papers_experiments_are_told() {
+    // Hosts and what they get without dFtree (experiments.md, section 1): contributors, then the victim.
+    let table: [(&str, &[(u16, f64)]); 4] = [
+        ("I and II", &[(1, 3.23), (3, 3.23), (6, 6.45), (2, 3.23)]),
+        ("III", &[(1, 3.23), (5, 3.23), (10, 6.45), (2, 3.23)]),
+        ("IV", &[(1, 2.15), (5, 4.30), (10, 6.45), (2, 2.15)]),
+        ("4a with three lanes", &[(1, 4.3), (3, 4.3), (6, 4.3)]),
+    ];
+    for threshold in THRESHOLDS {
+        for (name, shares) in table {
+            let all: Vec<u16> = shares.iter().map(|(number, _)| *number).collect();
+            assert_eq!(told(shares, LINK, threshold), all, "{name}, {threshold}");
+        }
+    }
+}
+
+#[test]
+fn with_the_bus_as_the_maximum_flow_6_5_would_stay() {
+    let shares = [(1, 3.23), (3, 3.23), (6, 6.45), (2, 3.23)];
+    assert_eq!(source(6, 6.45, BUS).utilisation_ppm, Some(500_000), "exactly one half");
+    assert_eq!(told(&shares, BUS, THRESHOLDS[0]), [1, 3, 2]);
+    assert_eq!(told(&shares, LINK, THRESHOLDS[0]), [1, 3, 6, 2]);
+}
+
+#[test]
+fn a_fair_share_above_the_limit_is_left_alone() {
+    // Two hosts send to one: it is a hot spot, and each gets 6.45; on a QDR bus of 25.6 into a 32 link, 12.8 of 16.
+    assert_eq!(told(&[(1, 8.0), (2, 12.8)], LINK, THRESHOLDS[0]), Vec::<u16>::new());
+    assert_eq!(told(&[(1, 7.99)], LINK, THRESHOLDS[0]), [1]);
+    // A host that gets little because it wants little does not wait.
+    let calm = Source { congestion: Some(0), ..source(1, 0.1, LINK) };
+    assert!(!Detector::new(limits(THRESHOLDS[0])).contributes(&calm));
+    let unknown = Source { utilisation_ppm: None, ..source(1, 0.1, LINK) };
+    assert!(!Detector::new(limits(THRESHOLDS[0])).contributes(&unknown));
+}
+
+#[test]
+fn a_port_exactly_at_the_threshold_changes_nothing() {
+    let mut detector = Detector::new(limits(100));
+    assert_eq!(detector.judge(1, &[facing(5, 100)]), []);
+    let (host, lid) = host(5);
+    assert_eq!(detector.judge(2, &[facing(5, 101)]), [Finding::Began { host, lid, congestion: 101 }]);
+    assert_eq!(detector.judge(3, &[facing(5, 100)]), []);
+    assert_eq!(detector.hot_spots()[&host], HotSpot { lid, since: 2 });
+    assert_eq!(detector.judge(4, &[facing(5, 99)]), [Finding::Ended { host, lid }]);
+    assert!(detector.hot_spots().is_empty());
+}
+
+#[test]
+fn a_hot_spot_stays_one_as_long_as_its_slow_lane_waits() {
+    let mut detector = Detector::new(limits(THRESHOLDS[0]));
+    assert_eq!(detector.judge(1, &[facing(5, HOT), facing(3, 0)]).len(), 1);
+    for sweep in 2..200 {
+        assert_eq!(detector.judge(sweep, &[facing(5, HOT), facing(3, 0)]), []);
+    }
+    assert_eq!(detector.judge(200, &[facing(5, 0), facing(3, 0)]).len(), 1);
+}
+
+#[test]
+fn hysteresis_counts_sweeps_in_a_row() {
+    let mut detector = Detector::new(Limits { hysteresis: (3, 2), ..limits(100) });
+    let found: Vec<usize> = [101, 101, 99, 101, 101, 101, 99, 101, 99, 99, 99]
+        .into_iter()
+        .zip(1..)
+        .map(|(ticks, sweep)| detector.judge(sweep, &[facing(5, ticks)]).len())
+        .collect();
+    assert_eq!(found, [0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0]);
+}
+
+#[test]
+fn the_least_that_a_port_waited_can_begin_a_hot_spot_and_never_end_one() {
+    let mut detector = Detector::new(limits(100));
+    let least = |ticks| Facing { congestion: Some((ticks, false)), ..facing(5, 0) };
+    assert_eq!(detector.judge(1, &[least(50)]), []);
+    assert_eq!(detector.judge(2, &[least(101)]).len(), 1);
+    assert_eq!(detector.judge(3, &[least(0)]), []);
+    assert_eq!(detector.judge(4, &[Facing { congestion: None, ..facing(5, 0) }]), []);
+    assert_eq!(detector.hot_spots().len(), 1);
+    assert_eq!(detector.judge(5, &[facing(5, 0)]).len(), 1);
+}
+
+#[test]
+fn a_hot_spot_that_has_left_or_has_another_lid_has_ended() {
+    let (guid, lid) = host(5);
+    let mut detector = Detector::new(limits(100));
+    detector.judge(1, &[facing(5, 500)]);
+    let moved = Facing { lid: Lid(77), ..facing(5, 500) };
+    let began = Finding::Began { host: guid, lid: Lid(77), congestion: 500 };
+    assert_eq!(detector.judge(2, &[moved]), [Finding::Ended { host: guid, lid }, began]);
+    assert_eq!(detector.judge(3, &[]), [Finding::Ended { host: guid, lid: Lid(77) }]);
+}

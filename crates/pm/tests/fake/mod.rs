@@ -1,4 +1,5 @@
 //! A fabric that is nothing but tables and counters, and answers MADs in virtual time.
+#![allow(clippy::unwrap_used, dead_code)]
 
 use std::collections::BTreeMap;
 
@@ -6,9 +7,9 @@ use weft_machine::{Machine, Time};
 use weft_mgmt::rmpp::{Outbox, OutboxLimits, Timing};
 use weft_pm::{Event, Input, Options, Output, PerformanceManager};
 use weft_wire::{
-    AddressedMad, AttributeId, ClassPortInfo, Details, Guid, InformInfo, Lid, LinkRecord, Mad, Method,
-    MgmtClass, NodeDescription, NodeInfo, NodeRecord, NodeType, Notice, PERF_DATA, PortCounters,
-    PortCountersExtended, PortInfo, PortInfoRecord, PortNum, PortState, PortVlXmitWaitCounters,
+    AddressedMad, AttributeId, ClassPortInfo, Details, Gid, Guid, InformInfo, InformInfoRecord, Lid,
+    LinkRecord, Mad, Method, MgmtClass, NodeDescription, NodeInfo, NodeRecord, NodeType, Notice, PERF_DATA,
+    PortCounters, PortCountersExtended, PortInfo, PortInfoRecord, PortNum, PortState, PortVlXmitWaitCounters,
     RepathDetails, RmppHeader, SaMad, SaRecord, ServiceLevel, Smp, TrapNumber, sa_attribute, status,
 };
 
@@ -79,6 +80,8 @@ pub(crate) struct Fake {
     /// Everything that was sent, by attribute.
     pub(crate) sent: BTreeMap<(u8, u16, u8), u64>,
     pub(crate) service_levels: Vec<ServiceLevel>,
+    /// What it sent last.
+    pub(crate) last: Option<AddressedMad>,
     /// Reports are acknowledged.
     pub(crate) report_responses: u64,
     /// Whether a MAD to the fabric, or from it, is lost.
@@ -105,6 +108,7 @@ impl Fake {
             events: Vec::new(),
             sent: BTreeMap::new(),
             service_levels: Vec::new(),
+            last: None,
             report_responses: 0,
             lose: Box::new(|_| false),
             round_trip: Time::from_micros(100),
@@ -224,6 +228,7 @@ impl Fake {
     }
 
     fn take(&mut self, sent: &AddressedMad) {
+        self.last = Some(*sent);
         let header = sent.mad.header();
         let key = (header.mgmt_class.code(), header.attribute_id.code(), header.method.code());
         *self.sent.entry(key).or_default() += 1;
@@ -285,12 +290,14 @@ impl Fake {
                 SaMad::status.set(&mut answer.0, self.notice_status);
                 return Some(answer);
             }
+            (_, sa_attribute::INFORM_INFO_RECORD) => self.inform_records(&mut body),
             (_, sa_attribute::NODE_RECORD) => self.node_records(&mut body),
             (_, sa_attribute::PORT_INFO_RECORD) => self.port_records(&mut body),
             (_, sa_attribute::LINK_RECORD) => self.link_records(&mut body),
             other => panic!("{other:?} was asked of subnet administration"),
         };
         let offset = match sent.mad.attribute_id() {
+            sa_attribute::INFORM_INFO_RECORD => InformInfoRecord::OFFSET,
             sa_attribute::NODE_RECORD => NodeRecord::OFFSET,
             sa_attribute::PORT_INFO_RECORD => PortInfoRecord::OFFSET,
             _ => LinkRecord::OFFSET,
@@ -303,6 +310,22 @@ impl Fake {
         // The repetition of a request that is being answered is refused here.
         let _ = self.outbox.offer(self.now, &to, message, &Timing::default());
         None
+    }
+
+    /// The manager's own subscriptions.
+    fn inform_records(&self, body: &mut Vec<u8>) {
+        let guid = Guid(self.nodes[&self.own.0].guid + 1);
+        for trap_number in &self.subscriptions {
+            let inform_info = InformInfo { trap_number: *trap_number, ..InformInfo::default() };
+            let subscriber_gid = Gid { guid, ..Gid::default() };
+            let record = InformInfoRecord { subscriber_gid, inform_info, ..InformInfoRecord::default() };
+            append(body, &record);
+        }
+    }
+
+    /// The subnet manager begins anew: nobody has subscribed.
+    pub(crate) fn restart_sm(&mut self) {
+        self.subscriptions.clear();
     }
 
     fn node_records(&self, body: &mut Vec<u8>) {

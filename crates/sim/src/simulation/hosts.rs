@@ -162,7 +162,7 @@ impl Simulation {
                 stack::Output::Inject(packet) => {
                     self.injections.push_back(Input::Inject { port: port.port, packet });
                 }
-                stack::Output::Send(mad) => self.push_mad(program, true, mad),
+                stack::Output::Send(mad) => self.push_mad(program, true, Box::new(mad)),
                 stack::Output::Event(event) => self.host_event(port, event),
             }
         }

@@ -74,6 +74,12 @@ impl Simulation {
         }
     }
 
+    /// The peer of this port has broken the link's rules: the link goes, and comes again.
+    pub(super) fn begin_anew(&mut self, port: PortRef) {
+        self.set_whole(port, false);
+        self.set_whole(port, true);
+    }
+
     /// The hello has passed in both directions.
     pub(super) fn trained(&mut self, index: usize, incarnation: u64) {
         let cable = &mut self.cabling.cables[index];

@@ -2,6 +2,7 @@
 
 use weft_machine::{Machine, Time};
 use weft_pm::PerformanceManager;
+use weft_routing::EngineReport;
 use weft_sm::{Event, GuidToLid, SubnetManager, Summary};
 use weft_topology::PortRef;
 
@@ -16,6 +17,8 @@ pub(super) struct SmProcess {
     pub(super) persisted: GuidToLid,
     /// What it has said of each heavy sweep, the last one last.
     summaries: Vec<(Time, Summary)>,
+    /// What it has said of the last routing.
+    routing: Option<EngineReport>,
 }
 
 /// The performance manager, when its process runs.
@@ -56,6 +59,11 @@ impl Simulation {
     /// What the subnet manager said of its heavy sweeps, and when.
     pub fn summaries(&self) -> &[(Time, Summary)] {
         &self.subnet_manager.summaries
+    }
+
+    /// What the subnet manager said of its last routing.
+    pub fn routing(&self) -> Option<&EngineReport> {
+        self.subnet_manager.routing.as_ref()
     }
 
     /// A fabric whose subnet manager finds this `guid2lid` file when it begins.
@@ -129,7 +137,7 @@ impl Simulation {
     pub(super) fn drain_sm(&mut self) {
         while let Some(output) = self.subnet_manager.machine.as_mut().and_then(Machine::poll_output) {
             match output {
-                weft_sm::Output::Send(mad) => self.push_mad(SM, true, mad),
+                weft_sm::Output::Send(mad) => self.push_mad(SM, true, Box::new(mad)),
                 weft_sm::Output::Event(event) => self.sm_event(event),
                 weft_sm::Output::Persist(guid2lid) => self.subnet_manager.persisted = guid2lid,
             }
@@ -141,7 +149,7 @@ impl Simulation {
     pub(super) fn drain_pm(&mut self) {
         while let Some(output) = self.performance_manager.machine.as_mut().and_then(Machine::poll_output) {
             match output {
-                weft_pm::Output::Send(mad) => self.push_mad(PM, true, mad),
+                weft_pm::Output::Send(mad) => self.push_mad(PM, true, Box::new(mad)),
                 weft_pm::Output::Event(event) => self.pm_event(event),
             }
         }
@@ -164,6 +172,10 @@ impl Simulation {
                     summaries.remove(0);
                 }
                 summaries.push((self.now, summary));
+            }
+            Event::Routed(report) => {
+                self.disturb();
+                self.subnet_manager.routing = Some(report);
             }
             _ => self.disturb(),
         }

@@ -39,9 +39,8 @@ impl Simulation {
 
     fn kill(&mut self, node: NodeIndex) {
         let Some(slot) = self.slots.get_mut(node.index()) else { return };
-        if slot.device.take().is_none() {
-            return;
-        }
+        let Some(device) = slot.device.take() else { return };
+        self.past.bury(&device.data_account());
         slot.wake = None;
         for cable in self.cabling.of_node(node) {
             self.reset_end(cable, node);

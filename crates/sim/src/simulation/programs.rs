@@ -106,9 +106,17 @@ impl Simulation {
         self.tell_program(program, Told::Attached);
     }
 
+    fn is_switch(&self, node: NodeIndex) -> bool {
+        self.fabric.node(node).is_switch()
+    }
+
     fn registrations(&self, program: u32) -> Vec<Registration> {
         match program {
             SM => weft_sm::registrations(),
+            // The host behind the port has registered for Reports already.
+            PM if self.options.hosts && !self.is_switch(self.attachments[PM as usize].port.node) => {
+                Vec::new()
+            }
             PM => weft_pm::registrations(),
             _ => weft_host::stack::Stack::registrations(),
         }
@@ -152,15 +160,15 @@ impl Simulation {
     }
 
     /// A MAD for a program, or for a checker.
-    pub(super) fn deliver(&mut self, node: NodeIndex, client: ClientId, mad: AddressedMad) {
+    pub(super) fn deliver(&mut self, node: NodeIndex, client: ClientId, mad: Box<AddressedMad>) {
         let Some(program) = self.program_of(node, client) else {
-            return self.delivered.push((node, client, mad));
+            return self.delivered.push((node, client, *mad));
         };
         self.push_mad(program, false, mad);
     }
 
     /// A MAD sets out from a program to its device, or back.
-    pub(super) fn push_mad(&mut self, program: u32, to_device: bool, mad: AddressedMad) {
+    pub(super) fn push_mad(&mut self, program: u32, to_device: bool, mad: Box<AddressedMad>) {
         let incarnation = self.attachments[program as usize].incarnation;
         let number = self.mads.put(MadUnderWay { program, incarnation, to_device, mad });
         self.queue.push(self.now + self.options.attach_delay, Happening::Mad(number));
@@ -177,7 +185,7 @@ impl Simulation {
         }
         if to_device {
             let client = attachment.client(program);
-            self.feed(attachment.port.node, Input::Send { client, mad: Box::new(mad) });
+            self.feed(attachment.port.node, Input::Send { client, mad });
         } else {
             self.tell_program(program, Told::Receive(&mad));
         }

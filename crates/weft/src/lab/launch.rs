@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Child;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::event::epoll;
@@ -160,6 +160,17 @@ impl<'a> Launcher<'a> {
             match self.turn(None) {
                 Err(error) if error.is::<Interrupted>() => return Ok(()),
                 turned => turned?,
+            }
+        }
+    }
+
+    /// Serves reports until a moment; an interrupt is an error.
+    pub(crate) fn serve_until(&mut self, until: Instant) -> anyhow::Result<()> {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            self.turn(Some(left))?;
+            if left.is_zero() {
+                return Ok(());
             }
         }
     }

@@ -321,7 +321,7 @@ fn add_statistics(page: &mut Page, statistics: &Statistics) {
         ("answers_unmatched_total", "Answers that nobody waited for", statistics.unmatched),
         ("silences_total", "Times that a device fell silent", statistics.silences),
         ("probes_total", "Questions to silent devices", statistics.probes),
-        ("counter_resets_total", "Sets that reset counters", statistics.resets),
+        ("resets_total", "Sets that reset counters", statistics.resets),
         ("counters_stopped_total", "Counters found at their highest value", statistics.counters_stopped),
         ("counters_fallen_total", "Counters found below their last value", statistics.counters_fallen),
         ("fabric_learned_total", "Times that the fabric was learned", statistics.learned),

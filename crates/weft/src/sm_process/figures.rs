@@ -61,7 +61,7 @@ impl Counted {
 }
 
 /// The SMPs of a sweep by method and attribute.
-fn by_kind(smps: &SmpCounts) -> [((&'static str, &'static str), u64); 13] {
+fn by_kind(smps: &SmpCounts) -> [((&'static str, &'static str), u64); 15] {
     [
         (("get", "NodeInfo"), smps.get_node_info),
         (("get", "NodeDescription"), smps.get_node_description),
@@ -76,6 +76,8 @@ fn by_kind(smps: &SmpCounts) -> [((&'static str, &'static str), u64); 13] {
         (("set", "LinearForwardingTable"), smps.set_lft),
         (("set", "SLtoVLMappingTable"), smps.set_sl_to_vl),
         (("set", "VLArbitrationTable"), smps.set_vl_arbitration),
+        (("get", "P_KeyTable"), smps.get_p_keys),
+        (("set", "P_KeyTable"), smps.set_p_keys),
     ]
 }
 
@@ -139,6 +141,7 @@ impl SmFigures {
                 progress.mads_ignored,
             ),
             ("weft_sm_traps_total", "Traps received", status.traps),
+            ("weft_sm_repaths_total", "How often hosts were told to use paths differently", status.repaths),
             ("weft_sm_routings_failed_total", "Sweeps that could not be routed", counted.routings_failed),
         ] {
             page.counter(name, help).count(&[], value);

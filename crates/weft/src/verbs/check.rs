@@ -284,8 +284,10 @@ fn in_force(lab: &Lab, live: &Surveyed, by_weft: Option<&EngineReport>) -> Optio
         .flat_map(|(index, node)| node.cabled_ports().map(move |(port, _)| PortRef::new(index, port)));
     let links =
         cabled.filter_map(|port| live.port_info(port)).map(|info| info.operational_vls.lanes()).min()?;
+    // Management's own lane is not the routing's.
+    let management = config.options.management_lane && links > 1;
     let mut options = config.options.routing;
-    options.lanes = options.lanes.min(links);
+    options.lanes = options.lanes.min(links - u8::from(management));
     let input = Input { fabric: &live.fabric, lids, options: &options };
     let routing = Engine::by_name(&by_weft.engine)?.route(&input).ok()?;
     let mut all = lids.iter().flat_map(PortLids::iter);

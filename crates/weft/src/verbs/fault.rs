@@ -88,6 +88,16 @@ impl Target {
     }
 }
 
+/// Kills the process of a node or a manager.
+pub(super) fn kill_named(lab: &Lab, name: &str) -> anyhow::Result<()> {
+    kill(lab, &Target::find(lab, name)?)
+}
+
+/// Starts it afresh.
+pub(super) fn start_named(lab: &Lab, name: &str) -> anyhow::Result<()> {
+    start_again(lab, &Target::find(lab, name)?)
+}
+
 fn kill(lab: &Lab, target: &Target) -> anyhow::Result<()> {
     let Some(holder) = Holder::of(&target.lock)? else {
         crate::output::say(&format!("{} is not running", target.what()));

@@ -10,6 +10,7 @@ mod links;
 mod metrics;
 mod ps;
 mod routes;
+mod run;
 mod shell;
 mod sim;
 mod status;
@@ -51,6 +52,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Shell(args) => shell::run(&lab()?, &args)?,
         Verb::Sysfs(args) => sysfs::run(&lab()?, &args)?,
         Verb::Fault(verb) => fault::run(&lab()?, &verb)?,
+        Verb::Run(args) => return run::run(&args),
         Verb::Topo(verb) => return topo::run(&verb),
         Verb::Routes(verb) => return routes::run(&verb),
         Verb::Bench(BenchVerb::Smp(args)) => return bench::smp(&lab()?, &args),

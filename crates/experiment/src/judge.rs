@@ -1,0 +1,161 @@
+//! Holding a recording against what its experiment expects.
+
+use weft_machine::Time;
+
+use crate::measure::Measured;
+use crate::{
+    Bound, Driver, Expect, Experiment, Finding, Late, Outcome, Plan, Recording, RunId, Verdict, What, When,
+};
+
+/// Holds a recording against everything that is expected of it: by the file, and of every run.
+pub fn judge(experiment: &Experiment, plan: &Plan, recording: &Recording) -> Verdict {
+    let measured = Measured { plan, recording };
+    let concerns = |expect: &&Expect| fits(&expect.when, &recording.run);
+    let findings = experiment.expects.iter().filter(concerns).map(|expect| {
+        let value = measured.value(&expect.what);
+        let (outcome, reason) = held(value, expect.bound, expect.what.unit());
+        Finding {
+            name: expect.name.clone(),
+            unit: expect.what.unit(),
+            measured: value,
+            bound: expect.bound,
+            paper: expect.paper.clone(),
+            outcome,
+            reason,
+        }
+    });
+    let findings = findings.chain([order(recording), balance(recording)]).collect();
+    Verdict {
+        run: recording.run.clone(),
+        driver: recording.driver,
+        invalid: invalid(plan, recording),
+        findings,
+    }
+}
+
+/// Whether a run is one of those meant.
+pub(crate) fn fits(when: &When, run: &RunId) -> bool {
+    when.iter()
+        .all(|(axis, labels)| run.choices.iter().any(|(name, label)| name == axis && labels.contains(label)))
+}
+
+/// How a value fares, and why it fails.
+pub(crate) fn held(value: Option<f64>, bound: Option<Bound>, unit: &str) -> (Outcome, String) {
+    let Some(bound) = bound else { return (Outcome::Shown, String::new()) };
+    let kept = match (value, bound) {
+        (None, Bound::Never) => true,
+        (None, _) | (Some(_), Bound::Never) => false,
+        (Some(value), Bound::Within { value: wanted, percent }) => {
+            (value - wanted).abs() <= wanted * percent / 100.0
+        }
+        (Some(value), Bound::AtLeast(least)) => value >= least,
+        (Some(value), Bound::AtMost(most)) => value <= most,
+        (Some(value), Bound::Between(least, most)) => (least..=most).contains(&value),
+    };
+    if kept {
+        return (Outcome::Kept, String::new());
+    }
+    let is =
+        value.map_or("nothing was measured".to_owned(), |value| format!("it is {}", number(value, unit)));
+    (Outcome::Failed, format!("{is}; expected is {}", bounded(&bound, unit)))
+}
+
+/// A bound in words.
+pub(crate) fn bounded(bound: &Bound, unit: &str) -> String {
+    match bound {
+        Bound::Within { value, percent } => format!("{} within {percent} %", number(*value, unit)),
+        Bound::AtLeast(least) => format!("at least {}", number(*least, unit)),
+        Bound::AtMost(most) => format!("at most {}", number(*most, unit)),
+        Bound::Between(least, most) => format!("{} to {}", number(*least, ""), number(*most, unit)),
+        Bound::Never => "never".to_owned(),
+    }
+}
+
+/// A number with as many digits as matter, and its unit.
+pub(crate) fn number(value: f64, unit: &str) -> String {
+    let text = match value.abs() {
+        size if size >= 100.0 || value == 0.0 => format!("{value:.0}"),
+        size if size >= 20.0 => format!("{value:.1}"),
+        size if size >= 0.1 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    };
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    if unit.is_empty() { text.to_owned() } else { format!("{text} {unit}") }
+}
+
+fn must(name: &str, reason: String) -> Finding {
+    Finding {
+        name: name.to_owned(),
+        unit: "",
+        measured: None,
+        bound: None,
+        paper: None,
+        outcome: if reason.is_empty() { Outcome::Kept } else { Outcome::Failed },
+        reason,
+    }
+}
+
+/// Nothing is delivered twice or out of order by a reliable connection.
+fn order(recording: &Recording) -> Finding {
+    let wrong = recording.ends.iter().filter(|end| end.report.disorder > 0);
+    let reasons: Vec<String> = wrong
+        .map(|end| format!("flow {} delivered {} out of order", end.report.flow.0, end.report.disorder))
+        .collect();
+    must("everything is delivered once and in order", reasons.join(", "))
+}
+
+/// Injected = delivered + in flight + dropped, lane by lane.
+fn balance(recording: &Recording) -> Finding {
+    let balance = &recording.conservation;
+    let mut reasons = balance.violations.clone();
+    for lane in &balance.lanes {
+        let accounted = lane.delivered.saturating_add(lane.in_flight).saturating_add(lane.dropped);
+        if lane.injected != accounted {
+            reasons.push(format!(
+                "lane {}: {} injected, but {} delivered, {} in flight and {} dropped",
+                lane.lane, lane.injected, lane.delivered, lane.in_flight, lane.dropped
+            ));
+        }
+    }
+    if balance.lanes.is_empty() {
+        reasons.push("no balance was taken".to_owned());
+    }
+    must("packets injected = delivered + in flight + dropped", reasons.join("; "))
+}
+
+/// Why a run is no result.
+fn invalid(plan: &Plan, recording: &Recording) -> Vec<String> {
+    let mut reasons: Vec<String> =
+        recording.failure.iter().map(|why| format!("the run failed: {why}")).collect();
+    if recording.ended < plan.duration {
+        let (ended, whole) = (recording.ended.as_secs_f64(), plan.duration.as_secs_f64());
+        reasons.push(format!("the run ended at {} of {}", number(ended, "s"), number(whole, "s")));
+    }
+    match (recording.driver, recording.late) {
+        (Driver::Virtual, _) => {}
+        (Driver::Live, None) => reasons.push("nobody measured how late the processes woke up".to_owned()),
+        (Driver::Live, Some(late)) if late.p99 > Late::VALID_MAX => {
+            let millis = |time: Time| number(time.as_secs_f64() * 1e3, "ms");
+            let (p99, most) = (millis(late.p99), millis(Late::VALID_MAX));
+            reasons.push(format!("1 of 100 wake-ups was later than {p99}, and {most} is the most"));
+        }
+        (Driver::Live, Some(_)) => {}
+    }
+    reasons
+}
+
+impl What {
+    /// The unit of what is measured.
+    pub fn unit(&self) -> &'static str {
+        match self {
+            Self::Throughput { .. } | Self::PerHost { .. } => "Gb/s",
+            Self::Wait { .. } => "%",
+            Self::Moved { .. } | Self::MovedBack { .. } | Self::Recovery { .. } => "s",
+            Self::Pause { .. } => "ms",
+            Self::Latency { .. } => "µs",
+            Self::Ratio { .. } | Self::Moves { .. } | Self::Repeated | Self::Broken => "",
+            Self::Beff { value, .. } if value.is_latency() => "µs",
+            Self::Beff { .. } => "MB/s",
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The figures of a report.
+
+use crate::judge::fits;
+use crate::measure::mean;
+use crate::svg::{BarGroup, Bars, Line, Lines, Tick};
+use crate::{Driver, ExperimentFile, Figure, FigureKind, Mark, MarkKind, RunResult};
+
+use super::{Variant, slug};
+
+/// The figure of a variant's first run, by the file's name; several where the file asks for several.
+pub(super) fn lines(file: &ExperimentFile, variant: &Variant<'_>) -> Vec<(String, String)> {
+    let Some(run) = variant.runs.first() else { return Vec::new() };
+    let asked = file.plain().figures.iter().filter(|figure| figure.kind == FigureKind::Throughput);
+    let asked: Vec<&Figure> = asked.filter(|figure| fits(&figure.when, &run.run)).collect();
+    let base = slug(&run.run, run.driver);
+    let has_lines = run.flows.iter().any(|flow| !flow.series.is_empty());
+    match asked.as_slice() {
+        _ if !has_lines => Vec::new(),
+        [] if file.plain().figures.is_empty() => {
+            vec![(format!("{base}.svg"), drawn(file, variant, run, &[], ""))]
+        }
+        figures => {
+            let one = |(nth, figure): (usize, &&Figure)| {
+                (format!("{base}-{}.svg", nth + 1), drawn(file, variant, run, &figure.flows, &figure.title))
+            };
+            figures.iter().enumerate().map(one).collect()
+        }
+    }
+}
+
+fn drawn(
+    file: &ExperimentFile,
+    variant: &Variant<'_>,
+    run: &RunResult,
+    flows: &[String],
+    title: &str,
+) -> String {
+    let is_meant = |name: &str, group: Option<&str>| {
+        flows.is_empty() || flows.iter().any(|flow| flow == name || Some(flow.as_str()) == group)
+    };
+    let meant = run.flows.iter().filter(|flow| is_meant(&flow.name, flow.group.as_deref()));
+    let line = |flow: &crate::FlowResult| Line { name: flow.name.clone(), points: flow.series.clone() };
+    let title = if title.is_empty() { &file.plain().title } else { title };
+    let figure = Lines {
+        title: format!("{title} ({})", variant.title()),
+        unit: "Gb/s".to_owned(),
+        seconds: run.duration.as_secs_f64(),
+        lines: meant.filter(|flow| !flow.series.is_empty()).map(line).collect(),
+        marks: run.marks.iter().filter(|mark| mark.kind != MarkKind::Note).map(tick).collect(),
+    };
+    figure.svg()
+}
+
+fn tick(mark: &Mark) -> Tick {
+    Tick { at: mark.at.as_secs_f64(), text: mark.text.clone(), fault: mark.kind == MarkKind::Fault }
+}
+
+/// What a figure is called.
+pub(super) fn title(file: &ExperimentFile, figure: &Figure) -> String {
+    if figure.title.is_empty() { file.plain().title.clone() } else { figure.title.clone() }
+}
+
+/// A figure of bars for each driver that has runs.
+pub(super) fn bars(
+    file: &ExperimentFile,
+    nth: usize,
+    figure: &Figure,
+    runs: &[RunResult],
+) -> Vec<(&'static str, String)> {
+    let labels = |axis: &str| {
+        let found = file.axes().into_iter().find(|(name, _)| name == axis);
+        found.map_or_else(|| vec![String::new()], |(_, labels)| labels)
+    };
+    let (names, groups) = (labels(&figure.bars), labels(&figure.groups));
+    let mut all = Vec::new();
+    for (driver, word) in [(Driver::Live, "live"), (Driver::Virtual, "virtual")] {
+        let meant: Vec<&RunResult> =
+            runs.iter().filter(|run| run.driver == driver && fits(&figure.when, &run.run)).collect();
+        if meant.is_empty() {
+            continue;
+        }
+        let chosen = |run: &RunResult, axis: &str, label: &str| {
+            axis.is_empty() || run.run.choices.iter().any(|(name, is)| name == axis && is == label)
+        };
+        let value = |group: &String, name: &String| {
+            let fitting = meant
+                .iter()
+                .filter(|run| chosen(run, &figure.groups, group) && chosen(run, &figure.bars, name));
+            mean(fitting.filter_map(|run| run.bars.get(nth).copied().flatten()))
+        };
+        let group = |group: &String| BarGroup {
+            name: if figure.groups.is_empty() {
+                String::new()
+            } else {
+                format!("{} = {group}", figure.groups)
+            },
+            values: names.iter().map(|name| value(group, name)).collect(),
+        };
+        let named = |name: &String| {
+            if figure.bars.is_empty() { "all".to_owned() } else { format!("{} = {name}", figure.bars) }
+        };
+        let bars = Bars {
+            title: title(file, figure),
+            unit: "Gb/s per host".to_owned(),
+            names: names.iter().map(named).collect(),
+            groups: groups.iter().map(group).collect(),
+        };
+        all.push((word, bars.svg()));
+    }
+    all
+}

@@ -1,0 +1,43 @@
+//! Tables of Markdown.
+
+/// A table being written. Cells are escaped.
+pub(super) struct Table {
+    text: String,
+    columns: usize,
+}
+
+impl Table {
+    pub(super) fn new(heads: &[&str]) -> Self {
+        let mut table = Self { text: String::new(), columns: heads.len() };
+        table.row(heads);
+        table.text += &format!("|{}\n", "---|".repeat(heads.len()));
+        table
+    }
+
+    pub(super) fn row<T: AsRef<str>>(&mut self, cells: &[T]) {
+        self.text += "|";
+        for nth in 0..self.columns {
+            let cell = cells.get(nth).map_or("", AsRef::as_ref);
+            self.text += &format!(" {} |", escaped(cell));
+        }
+        self.text += "\n";
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.text + "\n"
+    }
+}
+
+/// Text that Markdown takes as it is; lines become one.
+pub(super) fn escaped(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '|' | '*' | '_' | '<' | '>' | '[' | ']' | '\\' => clean.extend(['\\', c]),
+            '\n' | '\r' | '\t' => clean.push(' '),
+            c if c.is_control() => {}
+            c => clean.push(c),
+        }
+    }
+    clean
+}

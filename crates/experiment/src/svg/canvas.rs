@@ -1,0 +1,165 @@
+//! What all figures share: paper, axes, legend, numbers.
+
+use std::fmt::Write as _;
+
+pub(super) const WIDTH: f64 = 860.0;
+pub(super) const HEIGHT: f64 = 400.0;
+/// Where the drawing is, within the figure.
+pub(super) const LEFT: f64 = 58.0;
+pub(super) const RIGHT: f64 = 660.0;
+pub(super) const TOP: f64 = 44.0;
+pub(super) const BOTTOM: f64 = 352.0;
+
+/// Colours of lines and bars, by Okabe and Ito, told apart by those who do not tell red from green. The first is
+/// replaced in the dark, see the style.
+const COLOURS: [&str; 8] =
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#b8a900"];
+/// How lines beyond the colours differ.
+const DASHES: [&str; 4] = ["none", "7 3", "2 3", "9 3 2 3"];
+
+const STYLE: &str = "<style>\
+text{font:12px system-ui,sans-serif;fill:#222}\
+.title{font-size:14px;font-weight:600}\
+.paper{fill:#fff}.axis{stroke:#222;fill:none}.grid{stroke:#ddd;fill:none}\
+.fault{stroke:#b00020}.fault-text{fill:#b00020;font-size:11px}.fault-text,.event-text{paint-order:stroke;stroke:#fff;stroke-width:3px}\
+.event{stroke:#6a3d9a;stroke-dasharray:4 3}.event-text{fill:#6a3d9a;font-size:11px}\
+@media(prefers-color-scheme:dark){\
+text{fill:#ddd}.paper{fill:#161b22}.axis{stroke:#ddd}.grid{stroke:#333}\
+.fault{stroke:#ff7b7b}.fault-text{fill:#ff7b7b}.event{stroke:#c9a6ff}.event-text{fill:#c9a6ff}.fault-text,.event-text{stroke:#161b22}}\
+</style>";
+
+/// A figure being drawn.
+pub(super) struct Canvas {
+    body: String,
+    height: f64,
+}
+
+impl Canvas {
+    pub(super) fn new(title: &str, height: f64) -> Self {
+        let mut canvas = Self { body: String::new(), height };
+        canvas.text(LEFT, 22.0, "start", "title", title);
+        canvas
+    }
+
+    pub(super) fn text(&mut self, x: f64, y: f64, anchor: &str, class: &str, text: &str) {
+        let text = escaped(text);
+        let _ = writeln!(
+            self.body,
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" class=\"{class}\">{text}</text>"
+        );
+    }
+
+    pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
+        let ((x1, y1), (x2, y2)) = (from, to);
+        let _ = writeln!(
+            self.body,
+            "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" class=\"{class}\"/>"
+        );
+    }
+
+    pub(super) fn curve(&mut self, points: &[(f64, f64)], nth: usize) {
+        let mut path = String::new();
+        for (i, (x, y)) in points.iter().enumerate() {
+            let _ = write!(path, "{}{x:.1} {y:.1}", if i == 0 { "M" } else { "L" });
+        }
+        let (colour, dash) = look(nth);
+        let _ = writeln!(
+            self.body,
+            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\" stroke-dasharray=\"{dash}\"/>"
+        );
+    }
+
+    /// A bar with what it stands for, which a viewer shows when it is pointed at.
+    pub(super) fn bar(&mut self, x: f64, width: f64, top: f64, nth: usize, says: &str) {
+        let (colour, _) = look(nth);
+        let (height, says) = ((BOTTOM - top).max(0.0), escaped(says));
+        let _ = writeln!(
+            self.body,
+            "<rect x=\"{x:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{colour}\"><title>{says}</title></rect>"
+        );
+    }
+
+    /// An entry of the legend.
+    pub(super) fn legend(&mut self, row: usize, nth: usize, name: &str) {
+        let (y, (colour, dash)) = (TOP + 8.0 + 18.0 * row as f64, look(nth));
+        let _ = writeln!(
+            self.body,
+            "<line x1=\"676\" y1=\"{y:.1}\" x2=\"700\" y2=\"{y:.1}\" stroke=\"{colour}\" stroke-width=\"3\" stroke-dasharray=\"{dash}\"/>"
+        );
+        self.text(706.0, y + 4.0, "start", "", &shortened(name, 24));
+    }
+
+    /// The vertical axis from 0 to `most`, and its name.
+    pub(super) fn upright(&mut self, most: f64, name: &str) {
+        let step = step(most, 6);
+        for n in 0..=(most / step).floor() as u32 {
+            let value = step * f64::from(n);
+            let y = height_of(value, most);
+            self.line((LEFT, y), (RIGHT, y), "grid");
+            self.text(LEFT - 8.0, y + 4.0, "end", "", &plain(value, step));
+        }
+        self.line((LEFT, TOP), (LEFT, BOTTOM), "axis");
+        self.line((LEFT, BOTTOM), (RIGHT, BOTTOM), "axis");
+        self.text(LEFT, TOP - 6.0, "middle", "", name);
+    }
+
+    pub(super) fn finish(self) -> String {
+        let (body, height) = (self.body, self.height);
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\">\n{STYLE}\n<rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>\n{body}</svg>\n"
+        )
+    }
+}
+
+/// The colour and the dashes of the nth.
+fn look(nth: usize) -> (&'static str, &'static str) {
+    (COLOURS[nth % COLOURS.len()], DASHES[nth / COLOURS.len() % DASHES.len()])
+}
+
+/// Where a value stands on the vertical axis.
+pub(super) fn height_of(value: f64, most: f64) -> f64 {
+    BOTTOM - (BOTTOM - TOP) * (value / most).clamp(0.0, 1.0)
+}
+
+/// A round step that divides a range into no more than so many parts.
+pub(super) fn step(range: f64, parts: u32) -> f64 {
+    let rough = (range / f64::from(parts)).max(1e-9);
+    let power = 10f64.powf(rough.log10().floor());
+    [1.0, 2.0, 2.5, 5.0, 10.0]
+        .map(|factor| factor * power)
+        .into_iter()
+        .find(|step| *step >= rough)
+        .unwrap_or(rough)
+}
+
+/// A number with the digits that its step needs.
+pub(super) fn plain(value: f64, step: f64) -> String {
+    let digits = if step >= 1.0 && step.fract() == 0.0 {
+        0
+    } else {
+        (1.0 - step.log10().floor()).clamp(1.0, 9.0) as usize
+    };
+    let text = format!("{value:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+pub(super) fn shortened(text: &str, letters: usize) -> String {
+    if text.chars().count() <= letters {
+        return text.to_owned();
+    }
+    text.chars().take(letters.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// Text within XML; what XML cannot have is left out.
+fn escaped(text: &str) -> String {
+    let clean = text.chars().filter(|c| !c.is_control());
+    clean
+        .map(|c| match c {
+            '&' => "&amp;".to_owned(),
+            '<' => "&lt;".to_owned(),
+            '>' => "&gt;".to_owned(),
+            '"' => "&quot;".to_owned(),
+            c => c.to_string(),
+        })
+        .collect()
+}

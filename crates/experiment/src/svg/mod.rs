@@ -1,0 +1,8 @@
+//! Figures: lines over time and bars, as SVG that light and dark viewers show alike well.
+
+mod bars;
+mod canvas;
+mod lines;
+
+pub use bars::{BarGroup, Bars};
+pub use lines::{Line, Lines, Tick};

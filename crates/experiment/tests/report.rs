@@ -1,0 +1,444 @@
+//! What is measured in a recording, how it is judged, and what the report says. The recordings are made here, with
+//! throughputs that the tests choose.
+
+use weft_experiment::{
+    Conservation, Driver, ExperimentFile, FlowPlan, FlowSample, FlowTotal, LaneConservation, Late, Mark,
+    MarkKind, Outcome, Plan, PortSample, Recording, Report, RunResult, Sample, index,
+};
+use weft_host::traffic::{FlowReport, Latency, Move};
+use weft_machine::Time;
+use weft_wire::ServiceLevel;
+
+const TOPOLOGY: &str = include_str!("../../../topologies/dftree-1.topo");
+
+const FILE: &str = r#"title = "a victim and a | hot spot"
+source = "a paper, section 5"
+duration = 40
+
+[fabric]
+topology = "tree.topo"
+
+[variants]
+pm.mode = ["off", "on"]
+
+[rates]
+lanes = 2
+
+[flow.2-3]
+from = "host-2"
+to = "host-3"
+
+[flow.1-5]
+from = "host-1"
+to = "host-5"
+start = 10
+
+[window]
+alone = [2, 10]
+congested = [20, 30]
+
+[record]
+ports = ["C/1"]
+
+[[expect]]
+flow = "2-3"
+window = "alone"
+value = 12.9
+paper = 12.9
+
+[[expect]]
+flow = "2-3"
+window = "congested"
+when = { pm.mode = "off" }
+value = 3.23
+paper = 3.0
+source = "figure 5"
+why = "an equal share"
+
+[[expect]]
+flow = "2-3"
+window = "congested"
+when = { pm.mode = "on" }
+at_least = 11.5
+paper = 7.5
+
+[[expect]]
+what = "ratio"
+flow = "2-3"
+to = "1-5"
+window = "congested"
+when = { pm.mode = "on" }
+
+[[expect]]
+what = "wait"
+port = "C/1"
+window = "congested"
+value = 19.4
+
+[[expect]]
+what = "moved"
+flow = "1-5"
+when = { pm.mode = "on" }
+between = [10, 16]
+
+[[expect]]
+what = "moved_back"
+flow = "1-5"
+after = 30
+when = { pm.mode = "on" }
+between = [30, 36]
+
+[[expect]]
+what = "moved"
+flow = "2-3"
+never = true
+
+[[expect]]
+what = "pause"
+flow = "1-5"
+when = { pm.mode = "on" }
+at_most = 300
+
+[[expect]]
+what = "recovery"
+flow = "2-3"
+after = 10
+window = "alone"
+when = { pm.mode = "on" }
+at_most = 6
+
+[[gain]]
+name = "what the victim gains"
+flow = "2-3"
+window = "congested"
+base = { pm.mode = "off" }
+with = { pm.mode = "on" }
+at_least = 250
+paper = 150
+why = "nothing is left idle"
+"#;
+
+fn load(_path: &str, _from: &str) -> Result<String, String> {
+    Ok(TOPOLOGY.to_owned())
+}
+
+fn file(text: &str) -> ExperimentFile {
+    ExperimentFile::parse("tests/x.toml", text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn plan(file: &ExperimentFile, nth: usize) -> Plan {
+    file.plan(&file.runs()[nth], &mut load).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A recording in which every flow has the throughput that `gbps` says for every second.
+fn recording(plan: &Plan, gbps: impl Fn(&FlowPlan, u64) -> f64) -> Recording {
+    const STEPS: u64 = 4;
+    let seconds = plan.duration.as_millis() / 1000;
+    let mut so_far = vec![FlowSample::default(); plan.flows.len()];
+    let mut exact = vec![0.0; plan.flows.len()];
+    let mut samples = Vec::new();
+    for step in 0..=seconds * STEPS {
+        let at = Time::from_millis(step * 1000 / STEPS);
+        for ((flow, sample), exact) in plan.flows.iter().zip(&mut so_far).zip(&mut exact) {
+            if step > 0 {
+                *exact += gbps(flow, (step - 1) / STEPS) * 1e9 / 8.0 / 1000.0 / STEPS as f64;
+            }
+            let packets = (*exact / (2048 + flow.overhead()) as f64) as u64;
+            *sample =
+                FlowSample { flow: flow.flow, sent_bytes: packets * 2048, packets, bytes: packets * 2048 };
+        }
+        // 19.4 % of a millisecond of fabric time for each second, in ticks of 4 ns.
+        let xmit_wait = step * 48_500 / STEPS;
+        samples.push(Sample {
+            at,
+            flows: so_far.clone(),
+            ports: vec![PortSample { xmit_wait, ..PortSample::default() }; plan.ports.len()],
+        });
+    }
+    let end = |flow: &FlowPlan, sender| FlowTotal {
+        host: if sender { flow.senders[0] } else { flow.receivers[0] },
+        report: FlowReport { flow: flow.flow, sender, ..FlowReport::default() },
+    };
+    let lane = LaneConservation { lane: 0, injected: 1000, delivered: 990, in_flight: 7, dropped: 3 };
+    Recording {
+        run: plan.run.clone(),
+        driver: Driver::Virtual,
+        routed_by: "ftree, 1 lane".to_owned(),
+        ended: plan.duration,
+        samples,
+        ends: plan.flows.iter().flat_map(|flow| [end(flow, true), end(flow, false)]).collect(),
+        conservation: Conservation { lanes: vec![lane], violations: Vec::new() },
+        ..Recording::default()
+    }
+}
+
+fn without(plan: &Plan) -> Recording {
+    recording(plan, |flow, second| match (flow.name.as_str(), second) {
+        ("2-3", ..10) => 12.9,
+        (_, ..10) => 0.0,
+        _ => 3.23,
+    })
+}
+
+fn with(plan: &Plan) -> Recording {
+    let mut recording = recording(plan, |flow, second| match (flow.name.as_str(), second) {
+        ("2-3", 10..13) => 3.23,
+        ("2-3", _) => 12.8,
+        (_, ..10) => 0.0,
+        _ => 3.23,
+    });
+    let change = |at, from, to| Move {
+        at: Time::from_millis(at),
+        pause: Time::from_millis(120),
+        from: ServiceLevel(from),
+        to: ServiceLevel(to),
+    };
+    let sender =
+        recording.ends.iter_mut().find(|end| end.report.flow == plan.flows[1].flow && end.report.sender);
+    let report = &mut sender.expect("1-5 has a sender").report;
+    report.moves = vec![change(12_500, 0, 1), change(31_000, 1, 0)];
+    report.moves_total = 2;
+    recording.marks = vec![
+        Mark {
+            at: Time::from_millis(12_400),
+            kind: MarkKind::HotSpot,
+            text: "host-5 is a hot spot".to_owned(),
+        },
+        Mark {
+            at: Time::from_millis(30_900),
+            kind: MarkKind::HotSpotEnded,
+            text: "host-5 is none any more".to_owned(),
+        },
+    ];
+    recording
+}
+
+fn results(file: &ExperimentFile) -> Vec<RunResult> {
+    let (off, on) = (plan(file, 0), plan(file, 1));
+    let result = |plan: &Plan, recording: &Recording| {
+        file.result(plan, recording).unwrap_or_else(|error| panic!("{error}"))
+    };
+    vec![result(&off, &without(&off)), result(&on, &with(&on))]
+}
+
+#[test]
+fn what_is_put_in_is_measured() {
+    let results = results(&file(FILE));
+    for result in &results {
+        assert_eq!(result.verdict.failures().collect::<Vec<_>>(), Vec::<String>::new());
+        let alone = result.flows[0].gbps[0].expect("there are samples");
+        assert!((alone - 12.85).abs() < 0.1, "{alone}");
+    }
+    let value = |name: &str| {
+        let found = results[1].verdict.findings.iter().find(|finding| finding.name == name);
+        found.unwrap_or_else(|| panic!("{name}")).measured.unwrap_or_else(|| panic!("{name} has no value"))
+    };
+    assert_eq!(value("1-5 moves to the slow lane"), 12.5);
+    assert_eq!(value("1-5 moves back"), 31.0);
+    assert_eq!(value("1-5 pauses to change its lane"), 120.0);
+    assert!((value("C/1 waits, congested") - 19.4).abs() < 0.01);
+    assert!((value("2-3 over 1-5, congested") - 12.8 / 3.23).abs() < 0.01);
+    // Slow from 10 s to 13 s, and a second until a stretch of one second is whole again.
+    let back = value("2-3 is back at 90 % after 10 s");
+    assert!((3.5..=4.0).contains(&back), "{back}");
+}
+
+#[test]
+fn the_report_says_it() {
+    let file = file(FILE);
+    let report = Report::new(&file, &results(&file));
+    assert_eq!(report.failures, Vec::<String>::new());
+    assert_eq!(report, Report::new(&file, &results(&file)), "the same twice");
+    let names: Vec<&str> = report.files.keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        [
+            "pm-mode-off-seed-1-virtual.svg",
+            "pm-mode-on-seed-1-virtual.svg",
+            "report.json",
+            "report.md",
+            "samples-pm-mode-off-seed-1-virtual.csv",
+            "samples-pm-mode-on-seed-1-virtual.csv",
+        ]
+    );
+    insta::assert_snapshot!("report", report.files["report.md"]);
+    let json: serde_json::Value = serde_json::from_str(&report.files["report.json"]).expect("it is JSON");
+    assert_eq!(json["runs"][1]["verdict"]["findings"][0]["paper"]["value"], 12.9);
+    let csv = &report.files["samples-pm-mode-on-seed-1-virtual.csv"];
+    assert_eq!(csv.lines().count(), 1 + 161 * 3);
+    let page = index(&[("x".to_owned(), report)]);
+    assert!(page.contains("[a victim and a \\| hot spot](x/report.md) | 2 | as expected |"), "{page}");
+    assert!(
+        page.contains("| what the victim gains | virtual time | 3.23 Gb/s | 12.8 Gb/s | 296 % | 150 % |"),
+        "{page}"
+    );
+}
+
+#[test]
+fn figures_are_drawn_with_lines_and_marks() {
+    let file = file(FILE);
+    let report = Report::new(&file, &results(&file));
+    let svg = &report.files["pm-mode-on-seed-1-virtual.svg"];
+    assert_eq!(svg.matches("<path").count(), 2);
+    assert_eq!(svg.matches("class=\"event\"").count(), 2);
+    for part in [
+        ">2-3<",
+        ">1-5<",
+        "host-5 is a hot spot",
+        "prefers-color-scheme:dark",
+        "a victim and a | hot spot (pm.mode = on",
+    ] {
+        assert!(svg.contains(part), "{part}");
+    }
+    assert!(!svg.contains("NaN") && !svg.contains("inf"));
+}
+
+/// The failures of the run with the manager on, after a change.
+fn failures(change: impl FnOnce(&mut Recording)) -> Vec<String> {
+    let file = file(FILE);
+    let plan = plan(&file, 1);
+    let mut recording = with(&plan);
+    change(&mut recording);
+    let result = file.result(&plan, &recording).unwrap_or_else(|error| panic!("{error}"));
+    result.verdict.failures().collect()
+}
+
+#[test]
+fn what_is_wrong_fails_and_says_why() {
+    assert_eq!(failures(|_| {}), Vec::<String>::new());
+    let late = |p99| Some(Late { p99: Time::from_millis(p99), ..Late::default() });
+    for (change, expected) in [
+        (
+            (|of| of.ends[2].report.moves.clear()) as fn(&mut Recording),
+            &["1-5 moves to the slow lane: nothing was measured; expected is 10 to 16 s"] as &[&str],
+        ),
+        (
+            |of| of.ends[0].report.disorder = 2,
+            &["everything is delivered once and in order: flow 1 delivered 2 out of order"],
+        ),
+        (
+            |of| of.conservation.lanes[0].delivered -= 1,
+            &[
+                "packets injected = delivered + in flight + dropped: lane 0: 1000 injected, but 989 delivered, 7 in flight and 3 dropped",
+            ],
+        ),
+        (
+            |of| of.conservation.lanes.clear(),
+            &["packets injected = delivered + in flight + dropped: no balance was taken"],
+        ),
+        (|of| of.ended = Time::from_secs(20), &["the run ended at 20 s of 40 s"]),
+        (|of| of.driver = Driver::Live, &["nobody measured how late the processes woke up"]),
+        (|of| of.failure = Some("the manager fell".to_owned()), &["the run failed: the manager fell"]),
+    ] {
+        let failures = failures(change);
+        for line in expected {
+            assert!(failures.iter().any(|failure| failure == line), "{line} is not in {failures:?}");
+        }
+    }
+    let live = |p99| {
+        failures(|of| {
+            of.driver = Driver::Live;
+            of.late = late(p99);
+        })
+    };
+    assert_eq!(live(5), Vec::<String>::new());
+    assert_eq!(live(6), ["1 of 100 wake-ups was later than 6 ms, and 5 ms is the most"]);
+}
+
+#[test]
+fn live_and_virtual_runs_are_compared() {
+    let file = file(FILE);
+    let mut results = results(&file);
+    let on = plan(&file, 1);
+    let slower = |share: f64| {
+        let mut live = with(&on);
+        live.driver = Driver::Live;
+        live.late = Some(Late::default());
+        for of in live.samples.iter_mut().flat_map(|sample| &mut sample.flows) {
+            of.packets = (of.packets as f64 * share) as u64;
+            of.bytes = of.packets * 2048;
+        }
+        file.result(&on, &live).unwrap_or_else(|error| panic!("{error}"))
+    };
+    results.push(slower(0.95));
+    let report = Report::new(&file, &results);
+    assert_eq!(report.failures, Vec::<String>::new());
+    assert!(report.files["report.md"].contains("## Live and in virtual time"));
+    results.pop();
+    results.push(slower(0.88));
+    let failures = Report::new(&file, &results).failures;
+    assert!(
+        failures.iter().any(|why| why.contains("2-3 in `alone` is 11.") && why.contains("in virtual time")),
+        "{failures:?}"
+    );
+}
+
+#[test]
+fn seeds_are_averaged_and_bars_drawn() {
+    let text = FILE.replace("duration = 40", "duration = 40\nseeds = 2").replace("[[gain]]", "[[figure]]\nkind = \"bars\"\ntitle = \"per host\"\nbars = \"pm.mode\"\nwindow = \"congested\"\n\n[[gain]]");
+    let file = file(&text);
+    let runs = file.runs();
+    assert_eq!(runs.iter().map(|run| run.seed).collect::<Vec<_>>(), [1, 2, 1, 2]);
+    let results: Vec<RunResult> = (0..4)
+        .map(|nth| {
+            let plan = plan(&file, nth);
+            let gbps = [3.0, 3.4, 12.6, 12.9][nth];
+            let recording = recording(&plan, |flow, _| if flow.name == "2-3" { gbps } else { 0.0 });
+            file.result(&plan, &recording).unwrap_or_else(|error| panic!("{error}"))
+        })
+        .collect();
+    let report = Report::new(&file, &results);
+    let gain = report.gains[0].finding.measured.expect("both were measured");
+    assert!((gain - (12.75 / 3.2 - 1.0) * 100.0).abs() < 0.5, "{gain}");
+    assert!(report.files["report.md"].contains("12.75 Gb/s (12.6 to 12.9)"), "{}", report.files["report.md"]);
+    insta::assert_snapshot!("bars", report.files["bars-1-virtual.svg"]);
+}
+
+#[test]
+fn latencies_and_rings_are_b_effs() {
+    let text = FILE.replace("duration = 40", "duration = 200").replace(
+        "[window]",
+        "[beff.test]\nhosts = [\"host-1\", \"host-2\", \"host-4\"]\nstart = 50\nrandom_rings = 1\n\n[window]",
+    );
+    let quantities = [
+        "ping_pong_latency_min",
+        "ping_pong_latency_max",
+        "natural_ring_latency",
+        "ping_pong_bandwidth_avg",
+        "natural_ring_bandwidth",
+    ];
+    let expects: String = quantities
+        .map(|of| format!("[[expect]]\nwhat = \"beff\"\ntest = \"test\"\nquantity = \"{of}\"\n\n"))
+        .concat();
+    let file = file(&text.replace("[[gain]]", &format!("{expects}[[gain]]")));
+    let plan = plan(&file, 0);
+    // 3 pairs, 1 natural and 1 random ring, small and large; 3 flows in a small ring and 6 in a large one.
+    assert_eq!(plan.flows.len(), 2 + 2 * 3 + 2 * 3 + 2 * 6);
+    let mut recording =
+        recording(
+            &plan,
+            |flow, _| if flow.beff.as_ref().is_some_and(|tag| tag.bandwidth) { 4.0 } else { 0.0 },
+        );
+    for end in recording.ends.iter_mut().filter(|end| end.report.sender) {
+        // Round trips of 4, 5, 6, … ms of machine time are 2, 2.5, 3, … µs of fabric time one way.
+        let nanos = 4_000_000
+            + 1_000_000 * u64::from(end.report.flow.0 - plan.flows[2].flow.0.min(end.report.flow.0));
+        end.report.latency = Latency { count: 3, sum_ns: 3 * nanos, min_ns: nanos, max_ns: nanos };
+    }
+    let result = file.result(&plan, &recording).unwrap_or_else(|error| panic!("{error}"));
+    let value = |of: &str| {
+        let name = format!("test: {}", of.replace('_', " "));
+        let finding = result.verdict.findings.iter().find(|finding| finding.name == name);
+        assert_eq!(finding.map(|finding| finding.outcome), Some(Outcome::Shown));
+        finding.and_then(|finding| finding.measured).unwrap_or_else(|| panic!("{of}"))
+    };
+    assert_eq!(value("ping_pong_latency_min"), 2.0);
+    assert_eq!(value("ping_pong_latency_max"), 3.0);
+    assert_eq!(value("natural_ring_latency"), (3.5 + 4.0 + 4.5) / 3.0);
+    // The large pairs follow 9 small flows: 13, 14 and 15 ms for 65 536 bytes there and back.
+    let bandwidths = [13.0, 14.0, 15.0].map(|millis| 65_536.0 / (millis / 2.0));
+    assert!((value("ping_pong_bandwidth_avg") - bandwidths.iter().sum::<f64>() / 3.0).abs() < 1e-6);
+    // Two flows of 4 Gb/s leave each host; 2048 of 2074 bytes are body.
+    let ring = value("natural_ring_bandwidth");
+    assert!((ring - 2.0 * 4000.0 / 8.0 * 2048.0 / 2074.0).abs() < 5.0, "{ring}");
+}

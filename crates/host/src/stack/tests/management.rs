@@ -1,0 +1,123 @@
+//! What a host asks of the manager, and when it asks again.
+
+use weft_machine::Time;
+use weft_wire::{Lid, RepathDetails, RepathKind, ServiceLevel, trap};
+
+use super::network::{Network, lid};
+use super::{open, options, spec};
+use crate::traffic::{Command, FlowId};
+
+fn all_subscribed(network: &Network, times: u32) -> bool {
+    [64, 65, 68, 69].iter().all(|number| network.subscribers.get(&(lid(0), *number)) == Some(&times))
+}
+
+#[test]
+fn subscriptions_are_made_and_made_again_when_the_manager_begins_again() {
+    let mut network = Network::new(1, &options(), 1);
+    network.run(Time::from_millis(1));
+    assert!(all_subscribed(&network, 1), "{:?}", network.subscribers);
+    assert_eq!(network.hosts[0].counts().subscriptions, 4);
+    // The same once more is nothing new.
+    network.tell(0, |_| {});
+    network.run(Time::from_millis(1));
+    assert!(all_subscribed(&network, 1));
+    network.tell(0, |facts| facts.reregister = true);
+    network.run(Time::from_millis(1));
+    assert!(all_subscribed(&network, 2), "{:?}", network.subscribers);
+    // A manager that is dead is asked until it is there.
+    network.sm_alive = false;
+    network.tell(0, |facts| facts.sm_lid = Lid(98));
+    network.run(Time::from_millis(20));
+    assert_eq!(network.hosts[0].counts().subscriptions, 0);
+    assert!(all_subscribed(&network, 2));
+    network.sm_alive = true;
+    network.run(Time::from_millis(20));
+    assert!(all_subscribed(&network, 3), "{:?}", network.subscribers);
+}
+
+#[test]
+fn a_wildcard_has_every_path_asked_for_again_and_flows_move() {
+    let mut network = Network::new(3, &options(), 1);
+    open(&mut network, 0, 1, spec(1, 1));
+    open(&mut network, 0, 2, spec(2, 2));
+    network.run(Time::from_millis(1));
+    network.levels.insert((lid(0), lid(2)), ServiceLevel(1));
+    let asked = network.asked;
+    let details = RepathDetails { kind: RepathKind::WILDCARD, ..RepathDetails::default() };
+    network.repath(0, trap::REPATH, details);
+    // Another one meanwhile has everything asked for once more.
+    network.levels.insert((lid(0), lid(2)), ServiceLevel(2));
+    network.repath(0, trap::REPATH, details);
+    network.run(Time::from_millis(1));
+    assert_eq!(network.asked - asked, 4);
+    assert_eq!(network.report_responses, 2);
+    assert_eq!(network.sent(0, 1).service_level, Some(ServiceLevel(0)));
+    assert_eq!(network.sent(0, 2).service_level, Some(ServiceLevel(2)));
+    assert_eq!(network.received(2, 2).disorder, 0);
+}
+
+#[test]
+fn an_unpath_of_everything_ends_every_hot_spot_and_a_repath_of_everything_ends_none() {
+    let mut network = Network::new(3, &options(), 1);
+    open(&mut network, 0, 1, spec(1, 1));
+    open(&mut network, 0, 2, spec(2, 2));
+    network.run(Time::from_millis(1));
+    let (kind, service_level) = (RepathKind::HOT_SPOT, ServiceLevel(1));
+    for host in [1, 2] {
+        let details = RepathDetails { kind, service_level, dlid: lid(host), ..RepathDetails::default() };
+        network.repath(0, trap::REPATH, details);
+    }
+    let levels =
+        |network: &Network| [(0, 1), (0, 2)].map(|(host, flow)| network.sent(host, flow).service_level);
+    network.run(Time::from_millis(1));
+    assert_eq!(levels(&network), [Some(ServiceLevel(1)); 2]);
+    let all = RepathDetails { kind: RepathKind::WILDCARD, ..RepathDetails::default() };
+    network.repath(0, trap::REPATH, all);
+    network.run(Time::from_millis(1));
+    assert_eq!(levels(&network), [Some(ServiceLevel(1)); 2]);
+    network.repath(0, trap::UNPATH, all);
+    network.run(Time::from_millis(1));
+    assert_eq!(levels(&network), [Some(ServiceLevel(0)); 2]);
+}
+
+#[test]
+fn a_port_that_goes_and_comes_keeps_its_queue_pairs() {
+    let mut network = Network::new(2, &options(), 1);
+    open(&mut network, 0, 1, spec(1, 1));
+    network.run(Time::from_millis(1));
+    network.tell(0, |facts| facts.active = false);
+    network.run(Time::from_millis(50));
+    assert_eq!(network.sent(0, 1).state, "idle");
+    let before = network.received(1, 1).bytes;
+    network.tell(0, |facts| facts.active = true);
+    network.run(Time::from_millis(2));
+    assert!(network.received(1, 1).bytes > before + 1_000_000);
+    assert_eq!(network.sent(0, 1).error, None);
+    assert_eq!(network.received(1, 1).disorder, 0);
+    assert!(all_subscribed(&network, 2));
+}
+
+#[test]
+fn a_host_without_a_manager_says_what_it_waits_for() {
+    let mut network = Network::new(2, &options(), 1);
+    network.tell(0, |facts| facts.sm_lid = Lid(0));
+    network.command(0, Command::Open(spec(1, 1)));
+    network.run(Time::from_millis(1));
+    let error = network.sent(0, 1).error.unwrap();
+    assert!(error.starts_with("there is no subnet manager to ask"), "{error}");
+}
+
+#[test]
+fn flows_that_come_and_go_leave_nothing_behind() {
+    let mut network = Network::new(2, &options(), 1);
+    for round in 0..3000u32 {
+        let flow = round % 7;
+        let slow = crate::traffic::FlowSpec { bytes_per_second: Some(1), ..spec(flow, 1) };
+        open(&mut network, 0, 1, slow);
+        network.run(Time::from_micros(3));
+        network.command(0, Command::Close(FlowId(flow)));
+        network.command(1, Command::Close(FlowId(flow)));
+    }
+    let held = network.hosts[0].held();
+    assert!(held.iter().all(|held| *held < 200), "{held:?}");
+}

@@ -1,0 +1,129 @@
+//! What happened in a run, in a few words: from events of the managers' machines, and from their lines in a
+//! laboratory's file of events.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+
+use anyhow::Context;
+use serde_json::Value;
+use weft_experiment::{Mark, MarkKind};
+use weft_machine::Time;
+use weft_pm::Event;
+use weft_routing::EngineReport;
+use weft_topology::Fabric;
+use weft_wire::Guid;
+
+use crate::lab::{LabFolder, Place};
+
+/// What is said of a heavy sweep that has ended.
+pub(super) const REROUTED: &str = "the subnet manager has swept and written what changed";
+
+/// The engine and its lanes.
+pub(super) fn routing(report: &EngineReport) -> String {
+    let lanes = if report.lanes == 1 { "1 lane".to_owned() } else { format!("{} lanes", report.lanes) };
+    format!("{}, {lanes}", report.engine)
+}
+
+/// The name of the node that has a port with this GUID.
+fn host(fabric: &Fabric, port: Guid) -> String {
+    let owner = fabric.nodes().iter().find(|node| node.external_ports().any(|(_, own)| own.guid == port));
+    owner.map_or_else(|| port.to_string(), |node| node.description.clone())
+}
+
+/// What the performance manager says, as far as a report shows it.
+pub(super) fn of_pm(fabric: &Fabric, at: Time, event: &Event) -> Option<Mark> {
+    let (kind, text) = match event {
+        Event::HotSpot { port, .. } => (MarkKind::HotSpot, format!("{} is a hot spot", host(fabric, *port))),
+        Event::HotSpotEnded { port, .. } => {
+            (MarkKind::HotSpotEnded, format!("{} is no hot spot any more", host(fabric, *port)))
+        }
+        Event::Repathed { hot_spot, lid } => {
+            (MarkKind::Repath, format!("the host with LID {lid} takes the slow lane to LID {hot_spot}"))
+        }
+        Event::Unpathed { hot_spot, lid } => {
+            (MarkKind::Repath, format!("the host with LID {lid} leaves the slow lane to LID {hot_spot}"))
+        }
+        Event::NotMoved { hot_spot, lid, .. } => {
+            (MarkKind::Note, format!("the host with LID {lid} was not told of LID {hot_spot}"))
+        }
+        _ => return None,
+    };
+    Some(Mark { at, kind, text })
+}
+
+/// Reads a laboratory's file of events as it grows.
+pub(super) struct JournalReader {
+    file: File,
+    /// A line that has not ended yet.
+    rest: String,
+}
+
+impl JournalReader {
+    /// From the beginning of the file.
+    pub(super) fn open(lab: &LabFolder) -> anyhow::Result<Self> {
+        let path = lab.place(Place::Events);
+        let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(Self { file, rest: String::new() })
+    }
+
+    /// Leaves out what is there.
+    pub(super) fn skip(&mut self) -> anyhow::Result<()> {
+        self.rest.clear();
+        self.file.seek(SeekFrom::End(0)).map(drop).context("cannot read the laboratory's events")
+    }
+
+    /// The whole lines that have come since the last call.
+    fn lines(&mut self) -> anyhow::Result<String> {
+        let mut bytes = Vec::new();
+        self.file.read_to_end(&mut bytes).context("cannot read the laboratory's events")?;
+        self.rest.push_str(&String::from_utf8_lossy(&bytes));
+        let whole = self.rest.rfind('\n').map_or(0, |end| end + 1);
+        Ok(self.rest.drain(..whole).collect())
+    }
+
+    /// Whether the performance manager has said that it knows the fabric, since the last call.
+    pub(super) fn has_learned(&mut self) -> anyhow::Result<bool> {
+        let lines = self.lines()?;
+        let learned = |line: &str| {
+            let value: Value = serde_json::from_str(line).unwrap_or_default();
+            value.get("source").and_then(Value::as_str) == Some("pm")
+                && value.get("event").and_then(Value::as_str) == Some("learned")
+        };
+        Ok(lines.lines().any(learned))
+    }
+
+    /// What has come since the last call, told of this moment.
+    pub(super) fn marks(&mut self, now: Time, fabric: &Fabric) -> anyhow::Result<Vec<Mark>> {
+        let lines = self.lines()?;
+        Ok(lines.lines().filter_map(|line| of_line(fabric, now, line)).collect())
+    }
+}
+
+/// One line of the file, as far as a report shows it.
+fn of_line(fabric: &Fabric, at: Time, line: &str) -> Option<Mark> {
+    let value: Value = serde_json::from_str(line).ok()?;
+    let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
+    let number = |name: &str| value.get(name).and_then(Value::as_u64).unwrap_or_default();
+    let port = || {
+        let digits = text("port_guid").trim_start_matches("0x");
+        Guid(u64::from_str_radix(digits, 16).unwrap_or_default())
+    };
+    let lids = || (number("hot_spot"), number("lid"));
+    let (kind, words) = match (text("source"), text("event")) {
+        ("sm", "subnet-up") => (MarkKind::Rerouted, REROUTED.to_owned()),
+        ("pm", "hot-spot") => (MarkKind::HotSpot, format!("{} is a hot spot", host(fabric, port()))),
+        ("pm", "hot-spot-ended") => {
+            (MarkKind::HotSpotEnded, format!("{} is no hot spot any more", host(fabric, port())))
+        }
+        ("pm", "repathed") => {
+            let (hot_spot, lid) = lids();
+            (MarkKind::Repath, format!("the host with LID {lid} takes the slow lane to LID {hot_spot}"))
+        }
+        ("pm", "unpathed") => {
+            let (hot_spot, lid) = lids();
+            (MarkKind::Repath, format!("the host with LID {lid} leaves the slow lane to LID {hot_spot}"))
+        }
+        _ => return None,
+    };
+    Some(Mark { at, kind, text: words })
+}

@@ -1,0 +1,135 @@
+//! Carries out a plan, step by step, on any stage.
+//!
+//! ```text
+//!   steps, sample times ──▶ the next moment ──▶ stage.play_until ──▶ act, or sample ──▶ … ──▶ Recording
+//! ```
+
+use std::collections::BTreeMap;
+
+use weft_experiment::{
+    Action, Conservation, Driver, FlowSample, FlowTotal, Late, Mark, MarkKind, Plan, PortPlace, PortSample,
+    Recording, Sample,
+};
+use weft_host::traffic::{FlowId, FlowReport};
+use weft_machine::Time;
+use weft_topology::{NodeIndex, PortRef};
+
+/// A fabric that is up, with traffic and managers, on which a plan is carried out. Its clock begins at zero.
+pub(super) trait Stage {
+    /// Who it is.
+    fn driver(&self) -> Driver;
+    /// Lets everything happen until a moment. Live, that is waiting.
+    fn play_until(&mut self, at: Time) -> anyhow::Result<()>;
+    /// Does something now.
+    fn act(&mut self, action: &Action) -> anyhow::Result<()>;
+    /// What the flows of every host say. Those of a host that is dead are left out.
+    fn reports(&mut self) -> anyhow::Result<Vec<(NodeIndex, Vec<FlowReport>)>>;
+    /// The counters of some ports, in their order.
+    fn ports(&mut self, ports: &[PortPlace]) -> anyhow::Result<Vec<PortSample>>;
+    /// What has happened since the last call, but for what the plan did.
+    fn marks(&mut self) -> anyhow::Result<Vec<Mark>>;
+    /// Who routed.
+    fn routed_by(&mut self) -> anyhow::Result<String>;
+    /// Stops all traffic's counting: the balance of packets, and how late a live run was.
+    fn close(&mut self) -> anyhow::Result<(Conservation, Option<Late>)>;
+}
+
+/// Carries out a plan whose setup has been done.
+pub(super) fn perform(
+    plan: &Plan,
+    stage: &mut dyn Stage,
+    progress: &dyn Fn(Time),
+) -> anyhow::Result<Recording> {
+    let mut recording = Recording { run: plan.run.clone(), driver: stage.driver(), ..Recording::default() };
+    let interval = plan.sample_interval.max(Time::from_millis(1));
+    let mut steps = plan.steps.iter().peekable();
+    let mut next_sample = Time::ZERO;
+    let mut sums = Sums::default();
+    loop {
+        let step = steps.peek().map(|step| step.at).filter(|at| *at <= plan.duration);
+        let now = step.map_or(next_sample, |at| at.min(next_sample));
+        stage.play_until(now)?;
+        progress(now);
+        // What begins at a sample's moment is not in the sample.
+        if now == next_sample {
+            recording.samples.push(sums.sample(plan, stage, now)?);
+            recording.marks.extend(stage.marks()?);
+            if now >= plan.duration {
+                break;
+            }
+            next_sample = (now + interval).min(plan.duration);
+        }
+        while let Some(step) = steps.next_if(|step| step.at <= now && step.at <= plan.duration) {
+            stage.act(&step.action)?;
+            recording.marks.extend(fault_mark(plan, now, &step.action));
+        }
+    }
+    for (host, reports) in stage.reports()? {
+        recording.ends.extend(reports.into_iter().map(|report| FlowTotal { host, report }));
+    }
+    recording.routed_by = stage.routed_by()?;
+    recording.ended = plan.duration;
+    (recording.conservation, recording.late) = stage.close()?;
+    recording.marks.extend(stage.marks()?);
+    recording.marks.sort_by_key(|mark| mark.at);
+    Ok(recording)
+}
+
+/// The counters of flows so far. An end that has died keeps what it said last.
+#[derive(Default)]
+struct Sums {
+    ends: BTreeMap<(FlowId, bool, NodeIndex), FlowSample>,
+}
+
+impl Sums {
+    fn sample(&mut self, plan: &Plan, stage: &mut dyn Stage, at: Time) -> anyhow::Result<Sample> {
+        for (host, reports) in stage.reports()? {
+            for report in reports {
+                let sample = match report.sender {
+                    true => FlowSample { flow: report.flow, sent_bytes: report.bytes, packets: 0, bytes: 0 },
+                    false => FlowSample {
+                        flow: report.flow,
+                        sent_bytes: 0,
+                        packets: report.packets.saturating_sub(report.repeated),
+                        bytes: report.bytes,
+                    },
+                };
+                self.ends.insert((report.flow, report.sender, host), sample);
+            }
+        }
+        let mut flows: Vec<FlowSample> = Vec::new();
+        for sample in self.ends.values() {
+            match flows.last_mut().filter(|flow| flow.flow == sample.flow) {
+                Some(flow) => {
+                    flow.sent_bytes += sample.sent_bytes;
+                    flow.packets += sample.packets;
+                    flow.bytes += sample.bytes;
+                }
+                None => flows.push(*sample),
+            }
+        }
+        Ok(Sample { at, flows, ports: stage.ports(&plan.ports)? })
+    }
+}
+
+/// The mark of what the plan did.
+fn fault_mark(plan: &Plan, at: Time, action: &Action) -> Option<Mark> {
+    let node = |index: &NodeIndex| plan.fabric.node(*index).description.clone();
+    let cable = |port: &PortRef| {
+        let end = |port: PortRef| format!("{}/{}", node(&port.node), port.port);
+        let peer = plan.fabric.peer(*port).map(end);
+        format!("{} - {}", end(*port), peer.unwrap_or_default())
+    };
+    let text = match action {
+        Action::Host(..) => return None,
+        Action::Cut(port) => format!("cable {} is cut", cable(port)),
+        Action::Restore(port) => format!("cable {} is whole again", cable(port)),
+        Action::Kill(index) => format!("{} is killed", node(index)),
+        Action::Start(index) => format!("{} is started", node(index)),
+        Action::KillSm => "the subnet manager is killed".to_owned(),
+        Action::StartSm => "the subnet manager is started".to_owned(),
+        Action::KillPm => "the performance manager is killed".to_owned(),
+        Action::StartPm => "the performance manager is started".to_owned(),
+    };
+    Some(Mark { at, kind: MarkKind::Fault, text })
+}

@@ -1,0 +1,195 @@
+//! A plan in virtual time.
+
+use weft_device::Counters;
+use weft_experiment::{
+    Action, Conservation, Driver, LaneConservation, Late, Mark, MarkKind, Plan, PortPlace, PortSample,
+};
+use weft_host::traffic::{Command, FlowReport, LearntPath};
+use weft_machine::Time;
+use weft_sim::{Fault, SimOptions, Simulation, TrafficAccount};
+use weft_topology::{NodeIndex, PortRef};
+use weft_wire::ServiceLevel;
+
+use super::marks;
+use super::perform::Stage;
+use crate::failure::Failure;
+
+/// How long a fabric may take to come up.
+const LIMIT: Time = Time::from_secs(600);
+
+/// A simulated fabric that a plan is carried out on.
+pub(super) struct Virtual<'a> {
+    plan: &'a Plan,
+    simulation: Simulation,
+    /// The moment when the plan's clock began.
+    began: Time,
+    /// Summaries and events that have been told.
+    told: (usize, usize),
+}
+
+impl<'a> Virtual<'a> {
+    /// Brings the fabric up, tells the hosts what they are to know, and begins the plan's clock.
+    pub(super) fn begin(plan: &'a Plan) -> anyhow::Result<Self> {
+        let options = SimOptions {
+            device: plan.device.clone(),
+            sm: plan.sm.clone(),
+            sm_port: Some(plan.sm_at),
+            with_pm: plan.pm.is_some(),
+            pm: plan.pm.clone().unwrap_or_default(),
+            pm_port: Some(plan.pm_at),
+            hosts: true,
+            host: plan.stack.clone(),
+            ..SimOptions::default()
+        };
+        let simulation = Simulation::new(&plan.fabric, options, plan.run.seed);
+        let mut stage = Self { plan, simulation, began: Time::ZERO, told: (0, 0) };
+        stage
+            .simulation
+            .run_until_quiet(LIMIT)
+            .map_err(|error| Failure::new(format!("the simulated fabric does not come up: {error}")))?;
+        if plan.learn_paths {
+            stage.learn_paths();
+        }
+        for (node, command) in &plan.setup {
+            stage.tell(*node, command)?;
+        }
+        stage.began = stage.simulation.now();
+        stage.told = (stage.simulation.summaries().len(), stage.simulation.pm_events().len());
+        Ok(stage)
+    }
+
+    /// Fills every host's path cache with what the subnet manager would answer.
+    fn learn_paths(&mut self) {
+        let fabric = self.plan.fabric.clone();
+        for (index, node) in fabric.iter().filter(|(_, node)| !node.is_switch()) {
+            let Some((_, port)) = node.external_ports().next() else { continue };
+            let levels = self.simulation.sm().map(|sm| sm.levels_from(port.guid)).unwrap_or_default();
+            let path = |(to, dlid, level)| {
+                let slow = self.plan.oracle.as_ref().filter(|oracle| oracle.hot_spots.contains(&to));
+                let service_level = slow.map_or(level, |oracle| ServiceLevel(oracle.slow_sl));
+                LearntPath { to, dlid, service_level }
+            };
+            let paths = levels.into_iter().map(path).collect();
+            self.simulation.host_command(index, Command::LearnPaths(paths));
+        }
+    }
+
+    fn tell(&mut self, node: NodeIndex, command: &Command) -> anyhow::Result<()> {
+        // A host that is dead does nothing, as the plan may want.
+        self.simulation.host_command(node, command.clone());
+        Ok(())
+    }
+
+    fn since(&self, at: Time) -> Time {
+        at.saturating_sub(self.began)
+    }
+
+    fn counters(&self, port: PortRef) -> Option<Counters> {
+        let device = self.simulation.device(port.node)?;
+        device.port_snapshot(port.port).map(|snapshot| snapshot.counters)
+    }
+}
+
+impl Stage for Virtual<'_> {
+    fn driver(&self) -> Driver {
+        Driver::Virtual
+    }
+
+    fn play_until(&mut self, at: Time) -> anyhow::Result<()> {
+        self.simulation.run_until(self.began + at);
+        Ok(())
+    }
+
+    fn act(&mut self, action: &Action) -> anyhow::Result<()> {
+        let fault = match action {
+            Action::Host(node, command) => return self.tell(*node, command),
+            Action::Cut(port) => Fault::Cut(*port),
+            Action::Restore(port) => Fault::Restore(*port),
+            Action::Kill(node) => Fault::Kill(*node),
+            Action::Start(node) => Fault::Restart(*node),
+            Action::KillSm => Fault::KillSm,
+            Action::StartSm => Fault::StartSm { with_guid2lid: true },
+            Action::KillPm => Fault::KillPm,
+            Action::StartPm => Fault::StartPm,
+        };
+        self.simulation.apply(fault);
+        Ok(())
+    }
+
+    fn reports(&mut self) -> anyhow::Result<Vec<(NodeIndex, Vec<FlowReport>)>> {
+        let hosts = self.plan.fabric.iter().filter(|(_, node)| !node.is_switch());
+        Ok(hosts
+            .map(|(index, _)| {
+                let mut reports = self.simulation.host_reports(index);
+                for moved in reports.iter_mut().flat_map(|report| &mut report.moves) {
+                    moved.at = self.since(moved.at);
+                }
+                (index, reports)
+            })
+            .collect())
+    }
+
+    fn ports(&mut self, ports: &[PortPlace]) -> anyhow::Result<Vec<PortSample>> {
+        Ok(ports
+            .iter()
+            .map(|place| {
+                let counters = self.counters(place.port).unwrap_or_default();
+                PortSample {
+                    xmit_wait: counters.port_xmit_wait,
+                    xmit_data: counters.port_xmit_data,
+                    rcv_data: counters.port_rcv_data,
+                    xmit_discards: counters.port_xmit_discards,
+                }
+            })
+            .collect())
+    }
+
+    fn marks(&mut self) -> anyhow::Result<Vec<Mark>> {
+        let (summaries, events) = self.told;
+        let mut new: Vec<Mark> = self.simulation.summaries()[summaries..]
+            .iter()
+            .map(|(at, _)| Mark {
+                at: self.since(*at),
+                kind: MarkKind::Rerouted,
+                text: marks::REROUTED.into(),
+            })
+            .collect();
+        let told = self.simulation.pm_events()[events..].iter();
+        new.extend(told.filter_map(|(at, event)| marks::of_pm(&self.plan.fabric, self.since(*at), event)));
+        self.told = (self.simulation.summaries().len(), self.simulation.pm_events().len());
+        Ok(new)
+    }
+
+    fn routed_by(&mut self) -> anyhow::Result<String> {
+        Ok(self.simulation.routing().map(marks::routing).unwrap_or_default())
+    }
+
+    fn close(&mut self) -> anyhow::Result<(Conservation, Option<Late>)> {
+        let conservation = match self.simulation.check_traffic() {
+            Ok(report) => {
+                let used =
+                    report.lanes.iter().zip(0..).filter(|(lane, _)| **lane != TrafficAccount::default());
+                Conservation {
+                    lanes: used.map(|(lane, number)| balance(number, lane)).collect(),
+                    violations: Vec::new(),
+                }
+            }
+            Err(violations) => Conservation {
+                lanes: Vec::new(),
+                violations: violations.iter().map(ToString::to_string).collect(),
+            },
+        };
+        Ok((conservation, None))
+    }
+}
+
+/// The balance of a lane; what switches have moved to it counts as injected, and what they have moved away as delivered.
+fn balance(lane: u8, account: &TrafficAccount) -> LaneConservation {
+    LaneConservation {
+        lane,
+        injected: account.injected + account.moved_in,
+        delivered: account.delivered + account.moved_out,
+        in_flight: account.under_way(),
+        dropped: account.gone(),
+    }
+}

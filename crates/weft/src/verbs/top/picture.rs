@@ -1,0 +1,346 @@
+//! What is shown, as numbers and as text.
+
+use std::cmp::Reverse;
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use weft_pm::{EndSnapshot, PortSnapshot};
+use weft_wire::{Guid, Lid, NodeType};
+
+use super::lanes::Lanes;
+use crate::output::Table;
+use crate::pm_process::PmStatus;
+
+/// Seconds of fabric time in a tick of PortXmitWait.
+pub(super) const TICK_SECONDS: f64 = 4e-9;
+
+/// The fabric as the performance manager saw it last.
+#[derive(Debug, Serialize)]
+pub(super) struct Picture {
+    lab: String,
+    /// Whether the performance manager lives.
+    pub(super) running: bool,
+    attached: bool,
+    /// Whether it knows the fabric.
+    ready: bool,
+    sweep: u64,
+    sweep_took_s: f64,
+    interval_s: f64,
+    /// The share of the time above which a port is congested.
+    threshold: f64,
+    nodes: u64,
+    silent_nodes: u64,
+    hot_spots: Vec<HotSpot>,
+    /// Where data waits most comes first.
+    ports: Vec<Port>,
+    #[serde(skip)]
+    lanes_swept: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct HotSpot {
+    lid: Lid,
+    port_guid: Guid,
+    host: String,
+    since_sweep: u64,
+    /// The hosts that are asked to keep to the slow lane towards it.
+    contributors: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Port {
+    node: String,
+    kind: &'static str,
+    node_guid: Guid,
+    port_guid: Guid,
+    lid: Lid,
+    port: u8,
+    /// `NODE:PORT` at the other end of the cable.
+    peer: Option<String>,
+    rate_gbps: f64,
+    xmit_gbps: f64,
+    rcv_gbps: f64,
+    /// Of the link's rate.
+    utilisation: f64,
+    /// Of the time.
+    wait: f64,
+    /// The share of the time that each lane waited between the last two sweeps, by lane.
+    lanes: Option<Vec<f64>>,
+    hot_spot: bool,
+    contributor: bool,
+    silent: bool,
+}
+
+impl Picture {
+    /// What the performance manager says, and what is known of lanes.
+    pub(super) fn new(lab: &str, running: bool, now: &PmStatus, lanes: &Lanes) -> Self {
+        let snapshot = &now.snapshot;
+        let name = |guid: Guid| {
+            let port = snapshot.ports.iter().find(|port| port.end.port_guid == guid);
+            port.map_or_else(|| guid.to_string(), |port| port.end.name.clone())
+        };
+        let mut order: Vec<&PortSnapshot> = snapshot.ports.iter().collect();
+        order.sort_by_key(|port| {
+            (Reverse(port.congestion), Reverse(port.xmit_bandwidth), port.end.lid, port.end.port)
+        });
+        let lanes =
+            |port: &PortSnapshot| now.options.lanes.then(|| lanes.shares(port, snapshot.dilation)).flatten();
+        Self {
+            lab: lab.to_owned(),
+            running,
+            attached: now.attached,
+            ready: snapshot.ready,
+            sweep: snapshot.statistics.sweeps,
+            sweep_took_s: snapshot.statistics.sweep_last.as_secs_f64(),
+            interval_s: now.options.interval.as_secs_f64(),
+            threshold: now.options.threshold as f64 * TICK_SECONDS,
+            nodes: snapshot.statistics.nodes,
+            silent_nodes: snapshot.statistics.silent_nodes,
+            hot_spots: snapshot
+                .hot_spots
+                .iter()
+                .map(|spot| HotSpot {
+                    lid: spot.lid,
+                    port_guid: spot.port_guid,
+                    host: name(spot.port_guid),
+                    since_sweep: spot.since_sweep,
+                    contributors: spot.contributors.iter().map(|guid| name(*guid)).collect(),
+                })
+                .collect(),
+            ports: order.into_iter().map(|port| Port::new(port, lanes(port))).collect(),
+            lanes_swept: now.options.lanes,
+        }
+    }
+
+    /// Whether there is all to see that there can be.
+    pub(super) fn has_lanes(&self) -> bool {
+        self.ready && (!self.lanes_swept || self.ports.iter().all(|port| port.silent || port.lanes.is_some()))
+    }
+
+    /// What stands above the table.
+    pub(super) fn heading(&self) -> String {
+        let state = match (self.running, self.attached, self.ready) {
+            (false, ..) => "the performance manager is not running; this is what it saw last",
+            (_, false, _) => "the performance manager waits for its agent; this is what it saw last",
+            (_, _, false) => "the performance manager does not know the fabric yet",
+            _ => "the performance manager is running",
+        };
+        let mut text = format!("laboratory `{}`: {state}\n", self.lab);
+        let _ = writeln!(
+            text,
+            "sweep {} took {:.3} s, every {} s: {} nodes, {} silent, {} ports; congested above {} % of the time",
+            self.sweep,
+            self.sweep_took_s,
+            self.interval_s,
+            self.nodes,
+            self.silent_nodes,
+            self.ports.len(),
+            round(self.threshold * 100.0),
+        );
+        for spot in &self.hot_spots {
+            let contributors = match spot.contributors.is_empty() {
+                true => "nobody".to_owned(),
+                false => spot.contributors.join(", "),
+            };
+            let _ = writeln!(
+                text,
+                "hot spot: `{}` (LID {}) since sweep {}; on the slow lane towards it: {contributors}",
+                spot.host, spot.lid, spot.since_sweep
+            );
+        }
+        text
+    }
+
+    /// The heading, and so many ports.
+    pub(super) fn to_text(&self, rows: usize) -> String {
+        let mut table = Table::new(&[
+            "node",
+            "port",
+            "to",
+            "rate Gb/s",
+            "sent Gb/s",
+            "received Gb/s",
+            "used %",
+            "waiting %",
+            "lanes waiting %",
+            "state",
+        ]);
+        for port in self.ports.iter().take(rows) {
+            table.row([
+                port.node.clone(),
+                port.port.to_string(),
+                port.peer.clone().unwrap_or_else(|| "-".into()),
+                format!("{:.1}", port.rate_gbps),
+                format!("{:.3}", port.xmit_gbps),
+                format!("{:.3}", port.rcv_gbps),
+                format!("{:.1}", port.utilisation * 100.0),
+                format!("{:.1}", port.wait * 100.0),
+                port.lanes_text(),
+                port.state().to_owned(),
+            ]);
+        }
+        self.heading() + &table.to_string()
+    }
+}
+
+impl Port {
+    fn new(port: &PortSnapshot, lanes: Option<Vec<f64>>) -> Self {
+        let gbps = |bytes: u64| bytes as f64 * 8.0 / 1e9;
+        let end = &port.end;
+        let at = |end: &EndSnapshot| format!("{}:{}", end.name, end.port);
+        Self {
+            node: end.name.clone(),
+            kind: if end.node_type == NodeType::Switch { "switch" } else { "hca" },
+            node_guid: end.node_guid,
+            port_guid: end.port_guid,
+            lid: end.lid,
+            port: end.port.0,
+            peer: port.peer.as_ref().map(at),
+            rate_gbps: port.rate_bits as f64 / 1e9,
+            xmit_gbps: gbps(port.xmit_bandwidth),
+            rcv_gbps: gbps(port.rcv_bandwidth),
+            utilisation: port.utilisation,
+            wait: port.congestion as f64 * TICK_SECONDS,
+            lanes,
+            hot_spot: port.hot_spot,
+            contributor: port.contributor_since.is_some(),
+            silent: port.silent,
+        }
+    }
+
+    fn lanes_text(&self) -> String {
+        let Some(lanes) = &self.lanes else { return "-".into() };
+        let shares = lanes.iter().enumerate().filter(|(_, share)| **share >= 0.0005);
+        let shares: Vec<String> =
+            shares.map(|(lane, share)| format!("{lane}: {:.1}", share * 100.0)).collect();
+        if shares.is_empty() { "-".into() } else { shares.join(" ") }
+    }
+
+    fn state(&self) -> &'static str {
+        match (self.silent, self.hot_spot, self.contributor) {
+            (true, ..) => "silent",
+            (_, true, _) => "HOT SPOT",
+            (_, _, true) => "slow lane",
+            _ => "",
+        }
+    }
+}
+
+/// Few digits, however small it is.
+fn round(percent: f64) -> String {
+    if percent >= 1.0 { format!("{percent:.1}") } else { format!("{percent:.3}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_machine::Time;
+    use weft_pm::{HotSpotSnapshot, Options, PerformanceManager, Snapshot};
+    use weft_wire::{PortNum, ServiceLevel};
+
+    use super::*;
+
+    fn end(name: &str, lid: u16, node_type: NodeType) -> EndSnapshot {
+        let guid = Guid(u64::from(lid));
+        EndSnapshot {
+            name: name.into(),
+            node_type,
+            node_guid: guid,
+            port_guid: guid,
+            lid: Lid(lid),
+            port: PortNum(1),
+        }
+    }
+
+    fn port(name: &str, lid: u16, congestion: u64, read_at: u64) -> PortSnapshot {
+        PortSnapshot {
+            end: end(name, lid, NodeType::Hca),
+            peer: Some(end("leaf", 9, NodeType::Switch)),
+            rate: Default::default(),
+            rate_bits: 16_000_000_000,
+            totals: Default::default(),
+            lane_waits: [0; 16],
+            read_at: Some(Time::from_secs(read_at)),
+            silent: false,
+            congestion,
+            xmit_bandwidth: 806_250_000,
+            rcv_bandwidth: 0,
+            utilisation: 0.403_125,
+            hot_spot: false,
+            contributor_since: None,
+        }
+    }
+
+    fn status(snapshot: Snapshot) -> PmStatus {
+        let options = Options { lanes: true, dilation: 1000, ..Options::default() };
+        PmStatus { attached: true, options, snapshot }
+    }
+
+    fn swept(read_at: u64, waits: u64) -> PmStatus {
+        let mut snapshot = PerformanceManager::new(Options::default()).snapshot(Time::ZERO);
+        let mut waiting = port("b", 2, 48_500_000, read_at);
+        waiting.lane_waits[1] = waits;
+        waiting.contributor_since = Some(Time::ZERO);
+        snapshot.ports = vec![port("a", 1, 0, read_at), waiting];
+        snapshot.hot_spots = vec![HotSpotSnapshot {
+            lid: Lid(1),
+            port_guid: Guid(1),
+            since_sweep: 7,
+            contributors: vec![Guid(2)],
+        }];
+        (snapshot.ready, snapshot.dilation, snapshot.slow_sl) = (true, 1000, ServiceLevel(1));
+        status(snapshot)
+    }
+
+    /// What is seen when these sweeps were looked at one after the other.
+    fn seen(sweeps: &[PmStatus]) -> Picture {
+        let mut lanes = Lanes::default();
+        sweeps.iter().for_each(|sweep| lanes.note(&sweep.snapshot));
+        Picture::new("x", true, sweeps.last().unwrap(), &lanes)
+    }
+
+    #[test]
+    fn where_data_waits_comes_first() {
+        let picture = seen(&[swept(1, 0), swept(2, 48_500)]);
+        let text = picture.to_text(usize::MAX);
+        let rows: Vec<&str> = text.lines().skip(4).collect();
+        assert!(rows[0].starts_with("b ") && rows[1].starts_with("a "), "{text}");
+        // 48 500 ticks in a second of the wall clock at 1/1000.
+        assert!(
+            rows[0].contains("40.3") && rows[0].contains("19.4") && rows[0].contains("1: 19.4"),
+            "{text}"
+        );
+        assert!(rows[0].contains("6.450") && rows[0].ends_with("slow lane"), "{text}");
+        assert!(
+            text.contains("hot spot: `a` (LID 1) since sweep 7; on the slow lane towards it: b"),
+            "{text}"
+        );
+        assert_eq!(picture.to_text(1).lines().count(), 5);
+    }
+
+    #[test]
+    fn lanes_take_two_readings() {
+        assert!(!seen(&[swept(1, 5)]).has_lanes());
+        assert!(!seen(&[swept(1, 5), swept(1, 5)]).has_lanes(), "the same sweep twice");
+        assert!(seen(&[swept(1, 5), swept(2, 5)]).has_lanes());
+        assert!(seen(&[swept(1, 5), swept(2, 5), swept(2, 5)]).has_lanes(), "what was seen stays");
+        // The clock of a manager that was started afresh begins anew.
+        assert!(!seen(&[swept(7, 5), swept(8, 5), swept(1, 0)]).has_lanes());
+        let mut half = swept(2, 5);
+        half.snapshot.ports[0].read_at = Some(Time::from_secs(1));
+        assert!(!seen(&[swept(1, 5), half.clone()]).has_lanes(), "a sweep under way");
+        half.snapshot.ports[0].silent = true;
+        assert!(seen(&[swept(1, 5), half]).has_lanes(), "nobody waits for the silent");
+    }
+
+    #[test]
+    fn what_is_not_there_is_said() {
+        let heading = |running, attached| {
+            let mut now = swept(1, 0);
+            now.attached = attached;
+            Picture::new("x", running, &now, &Lanes::default()).heading()
+        };
+        assert!(heading(false, false).contains("is not running"));
+        assert!(heading(true, false).contains("waits for its agent"));
+        assert!(heading(true, true).contains("is running"));
+    }
+}
