@@ -222,6 +222,8 @@ impl Device {
         let at = self.data.now;
         let out = &mut self.data.outs[usize::from(port.0)];
         (out.active, out.checks.up) = (false, false);
+        // The host knows before it hears that there is room for more.
+        self.tell_host(port, false);
         self.abort_output(at, port.0);
         self.purge_output(at, port.0);
         self.empty_buffers(at, port.0);
@@ -259,9 +261,9 @@ impl Device {
         };
         let active = settings.state == crate::port::LinkState::Active;
         let was_active = std::mem::replace(&mut self.data.outs[usize::from(port.0)].active, active);
+        self.tell_host(port, false);
         if was_active && !active {
             self.purge_output(at, port.0);
         }
-        self.tell_host(port, false);
     }
 }
