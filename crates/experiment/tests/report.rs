@@ -195,7 +195,9 @@ fn with(plan: &Plan) -> Recording {
     };
     let sender =
         recording.ends.iter_mut().find(|end| end.report.flow == plan.flows[1].flow && end.report.sender);
-    sender.expect("1-5 has a sender").report.moves = vec![change(12_500, 0, 1), change(31_000, 1, 0)];
+    let report = &mut sender.expect("1-5 has a sender").report;
+    report.moves = vec![change(12_500, 0, 1), change(31_000, 1, 0)];
+    report.moves_total = 2;
     recording.marks = vec![
         Mark {
             at: Time::from_millis(12_400),

@@ -47,7 +47,7 @@ impl Device {
         let data = &self.data;
         if data.queues[usize::from(queue)].remaining() < data.low {
             let (port, lane) = data.place_of(queue);
-            if self.ports[usize::from(port)].state.is_up() {
+            if data.outs[usize::from(port)].checks.up {
                 self.tell_credit(port, lane, OP_NORMAL);
             }
         }

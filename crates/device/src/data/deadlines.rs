@@ -2,8 +2,7 @@
 
 use weft_machine::Time;
 
-/// No time at all.
-const NEVER: Time = Time::from_nanos(u64::MAX);
+use super::NEVER;
 
 /// One moment for each of a fixed number of places.
 #[derive(Debug)]
@@ -19,8 +18,8 @@ impl Deadlines {
 
     /// The earliest moment of all.
     #[inline]
-    pub(crate) fn earliest(&self) -> Option<Time> {
-        Some(self.nodes[1]).filter(|&time| time != NEVER)
+    pub(crate) fn earliest(&self) -> Time {
+        self.nodes[1]
     }
 
     /// The place whose moment has come by `now`, and that moment; of several the earliest, of equal ones the first.
@@ -65,7 +64,7 @@ mod tests {
     #[test]
     fn the_earliest_comes_first_and_the_lower_place_among_equals() {
         let mut deadlines = Deadlines::new(5);
-        assert_eq!((deadlines.earliest(), deadlines.due(NEVER)), (None, None));
+        assert_eq!((deadlines.earliest(), deadlines.due(NEVER)), (NEVER, None));
         for (place, nanos) in [(3, 7), (4, 5), (1, 7), (0, 9)] {
             deadlines.set(place, Time::from_nanos(nanos));
         }
@@ -76,8 +75,8 @@ mod tests {
             deadlines.clear(place);
         }
         assert_eq!(order, [(4, 5), (1, 7), (3, 7)]);
-        assert_eq!(deadlines.earliest(), Some(Time::from_nanos(9)));
+        assert_eq!(deadlines.earliest(), Time::from_nanos(9));
         deadlines.set(0, Time::from_nanos(3));
-        assert_eq!(deadlines.earliest(), Some(Time::from_nanos(3)));
+        assert_eq!(deadlines.earliest(), Time::from_nanos(3));
     }
 }

@@ -273,7 +273,7 @@ fn flows(variant: &Variant<'_>) -> String {
             cells.push(or_dash(mean(same().filter_map(|of| of.gbps.get(window).copied().flatten())), ""));
         }
         let pause = same().flat_map(|of| &of.moves).map(|change| change.pause).max();
-        cells.push(same().map(|of| of.moves.len()).sum::<usize>().to_string());
+        cells.push(same().map(|of| of.moves_total).sum::<u64>().to_string());
         cells.push(pause.map_or(String::new(), |pause| number(pause.as_secs_f64() * 1e3, "ms")));
         cells.push(same().map(|of| of.repeated).sum::<u64>().to_string());
         cells.push(same().map(|of| of.missing).sum::<u64>().to_string());
