@@ -70,7 +70,7 @@ impl World {
                 }
             }
             let Some(mad) = inputs.pop_front() else { return };
-            self.now = self.now + Time::from_micros(1);
+            self.now += Time::from_micros(1);
             self.manager.handle_input(self.now, Input::Receive(mad));
         }
     }

@@ -2,7 +2,7 @@
 //! simulated, on one core, and in how much memory.
 //!
 //! ```text
-//! cargo run --release -p weft-sim --example saturated [DILATED SECONDS] [LANES]
+//! cargo run --release -p weft-sim --example saturated [DILATED SECONDS] [LANES] [LEAVES]
 //! ```
 
 use std::io::Write;
@@ -34,7 +34,8 @@ fn worked() -> u64 {
 
 fn main() {
     let seconds = argument(1, 10);
-    let fabric = xgft(&[18, 36], &[1, 18], &GenerateOptions::default()).expect("a tree that fits its radix");
+    let fabric = xgft(&[18, argument(3, 36) as u32], &[1, 18], &GenerateOptions::default())
+        .expect("a tree that fits its radix");
     let mut options = SimOptions::default();
     options.device.data.shaped = true;
     options.device.data.dilation = 1000;

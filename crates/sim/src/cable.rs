@@ -1,12 +1,10 @@
 //! Cables and how their links come and go, and what is under way on them.
 
-use std::collections::VecDeque;
-
 use weft_machine::Time;
 use weft_topology::{Fabric, PortRef};
 use weft_wire::{LinkParameters, VirtualLane};
 
-use crate::happening::Flying;
+use crate::flight::Flights;
 
 /// One cable. Its link is up when both devices are on, both ends allow it and the cable is whole.
 #[derive(Clone, Debug)]
@@ -46,6 +44,8 @@ impl Cable {
 }
 
 /// One direction of a cable, as its data lanes see it: they keep their order, all of them as one.
+///
+/// Small, since every packet's way leads past it, and of thousands none is in the processor's cache.
 #[derive(Debug)]
 pub(crate) struct Way {
     /// Where it leads to.
@@ -55,14 +55,21 @@ pub(crate) struct Way {
     /// When the last thing that is under way arrives.
     pub(crate) last_arrival: Time,
     /// What is under way, in the order of arrival.
-    pub(crate) flying: VecDeque<Flying>,
+    pub(crate) flying: Flock,
     /// So many of the next arrivals in the queue are of things that a link has taken with it.
     pub(crate) stale: u32,
-    /// What did not arrive.
-    pub(crate) missed: Missed,
+    /// What did not arrive, if there was anything.
+    missed: Option<Box<Missed>>,
 }
 
-/// Packets that went into a cable and did not come out, and what devices had counted that are no more; by lane.
+/// The first and the last of what is under way in one direction, by their places in [`Flights`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flock {
+    pub(crate) first: u32,
+    pub(crate) last: u32,
+}
+
+/// Packets that went into a cable and did not come out, by lane.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Missed {
     /// A link took them with it.
@@ -73,32 +80,31 @@ pub(crate) struct Missed {
 
 impl Way {
     fn new(to: PortRef) -> Self {
-        let (last_arrival, flying, missed) = (Time::ZERO, VecDeque::new(), Missed::default());
-        Self { to, up: false, last_arrival, flying, stale: 0, missed }
+        let flying = Flock { first: NOWHERE, last: NOWHERE };
+        Self { to, up: false, last_arrival: Time::ZERO, flying, stale: 0, missed: None }
     }
 
     /// The link goes and takes with it what is under way. How many packets that were.
-    pub(crate) fn cut(&mut self) -> u64 {
-        self.stale += self.flying.len() as u32;
+    pub(crate) fn cut(&mut self, flights: &mut Flights) -> u64 {
         let mut packets = 0;
-        for flying in self.flying.drain(..) {
+        while let Some(flying) = flights.take_first(&mut self.flying) {
+            self.stale += 1;
             if let Some(lane) = flying.packet_lane() {
                 packets += 1;
-                self.missed.cut_off[usize::from(lane.0 & 0xf)] += 1;
+                self.missed.get_or_insert_default().cut_off[usize::from(lane.0 & 0xf)] += 1;
             }
         }
         packets
     }
-}
 
-impl Flying {
-    /// A packet's lane; flow control is none.
-    pub(crate) fn packet_lane(&self) -> Option<VirtualLane> {
-        match self {
-            Self::Data(packet) => Some(packet.vl),
-            Self::Whole(packet) => Some(packet.vl()),
-            Self::Credit(_) => None,
-        }
+    /// A rule has lost a packet.
+    pub(crate) fn lose(&mut self, lane: VirtualLane) {
+        self.missed.get_or_insert_default().lost[usize::from(lane.0 & 0xf)] += 1;
+    }
+
+    /// What did not arrive.
+    pub(crate) fn missed(&self) -> Missed {
+        self.missed.as_deref().copied().unwrap_or_default()
     }
 }
 

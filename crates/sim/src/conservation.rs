@@ -6,7 +6,7 @@ use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{PortNum, VirtualLane};
 
 use crate::cable::Way;
-use crate::happening::Flying;
+use crate::flight::{Flights, Flying};
 use crate::{Simulation, Violation};
 
 /// Data lanes, and one more place for what has no lane.
@@ -127,7 +127,7 @@ impl Simulation {
             accounts.push(account);
         }
         for (way, number) in self.cabling.ways.iter().zip(0..) {
-            add_way(way, &mut lanes);
+            add_way(way, &self.flights, &mut lanes);
             self.check_credit(way, number, &accounts, &mut violations);
         }
         let mut total = TrafficAccount::default();
@@ -181,7 +181,8 @@ impl Simulation {
         };
         for receiver in find(way.to) {
             let Some(sender) = find(from).find(|sender| sender.lane == receiver.lane) else { continue };
-            let flying: usize = way.flying.iter().map(|flying| blocks_on(flying, receiver.lane)).sum();
+            let flying: usize =
+                self.flights.iter(way.flying).map(|flying| blocks_on(flying, receiver.lane)).sum();
             if usize::from(sender.credit) + flying > usize::from(receiver.promised) {
                 let (from, to) = (self.fabric.port_name(from), self.fabric.port_name(way.to));
                 let BufferAccount { lane, promised, .. } = *receiver;
@@ -195,12 +196,13 @@ impl Simulation {
     }
 }
 
-fn add_way(way: &Way, lanes: &mut [TrafficAccount; LANES]) {
+fn add_way(way: &Way, flights: &Flights, lanes: &mut [TrafficAccount; LANES]) {
+    let missed = way.missed();
     for (lane, sum) in lanes.iter_mut().enumerate() {
-        sum.lost += way.missed.lost[lane];
-        sum.cut_off += way.missed.cut_off[lane];
+        sum.lost += missed.lost[lane];
+        sum.cut_off += missed.cut_off[lane];
     }
-    for lane in way.flying.iter().filter_map(Flying::packet_lane) {
+    for lane in flights.iter(way.flying).filter_map(Flying::packet_lane) {
         lanes[usize::from(lane.0 & 0xf)].in_flight += 1;
     }
 }

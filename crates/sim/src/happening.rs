@@ -3,7 +3,7 @@
 
 use weft_host::traffic::Command;
 use weft_topology::{NodeIndex, PortRef};
-use weft_wire::{AddressedMad, DataPacket, FlowControl, Packet};
+use weft_wire::{AddressedMad, Packet};
 
 use crate::Fault;
 
@@ -22,17 +22,6 @@ pub(crate) enum Happening {
     Mad(u32),
     /// Something that does not happen often.
     Rare(u32),
-}
-
-/// What is under way on the data lanes of one direction of a cable.
-#[derive(Clone, Debug)]
-pub(crate) enum Flying {
-    /// A packet whose body is a length.
-    Data(DataPacket),
-    /// A flow control packet.
-    Credit(FlowControl),
-    /// A packet with all its bytes.
-    Whole(Packet),
 }
 
 /// A packet of lane 15 under way.

@@ -41,6 +41,7 @@ mod check;
 mod config;
 mod conservation;
 mod fault;
+mod flight;
 mod happening;
 mod load;
 mod options;

@@ -23,6 +23,7 @@ use weft_wire::{AddressedMad, DataPacket, PortNum};
 
 use crate::cable::{Cabling, Link};
 use crate::conservation::PastDevices;
+use crate::flight::Flights;
 use crate::happening::{Happening, MadUnderWay, ManagementPacket, Rare, Slab};
 use crate::queue::Queue;
 use crate::{Fault, Load, Rule, SimOptions, ToHost, Trace, device_config};
@@ -95,6 +96,8 @@ pub struct Simulation {
     random: Pcg64,
     slots: Vec<Slot>,
     pub(crate) cabling: Cabling,
+    /// What is under way on data lanes.
+    pub(crate) flights: Flights,
     /// Packets of lane 15 under way.
     management: Slab<ManagementPacket>,
     /// MADs under way between programs and their devices.
@@ -139,6 +142,7 @@ impl Simulation {
             queue: Queue::new(),
             random: Pcg64::seed_from_u64(seed),
             cabling: Cabling::new(fabric),
+            flights: Flights::new(),
             management: Slab::new(),
             mads: Slab::new(),
             rare: Slab::new(),

@@ -313,10 +313,25 @@ fn ports(variant: &Variant<'_>) -> String {
 }
 
 fn balance(run: &RunResult) -> String {
-    let mut table =
-        Table::new(&["lane", "packets injected", "delivered", "in flight at the end", "dropped and counted"]);
+    let mut table = Table::new(&[
+        "lane",
+        "packets injected",
+        "from other lanes",
+        "to other lanes",
+        "delivered",
+        "in flight at the end",
+        "dropped and counted",
+    ]);
     for lane in &run.conservation.lanes {
-        let numbers = [u64::from(lane.lane), lane.injected, lane.delivered, lane.in_flight, lane.dropped];
+        let numbers = [
+            u64::from(lane.lane),
+            lane.injected,
+            lane.moved_in,
+            lane.moved_out,
+            lane.delivered,
+            lane.in_flight,
+            lane.dropped,
+        ];
         table.row(&numbers.map(|number| number.to_string()));
     }
     if run.conservation.lanes.is_empty() { String::new() } else { table.finish() }

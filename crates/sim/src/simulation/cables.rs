@@ -8,7 +8,8 @@ use weft_wire::{DataPacket, FlowControl, Packet, VirtualLane};
 use super::Simulation;
 use crate::Verdict;
 use crate::cable::Link;
-use crate::happening::{Flying, Happening, ManagementPacket};
+use crate::flight::Flying;
+use crate::happening::{Happening, ManagementPacket};
 use crate::rule::below;
 use crate::trace::Fnv;
 
@@ -25,7 +26,7 @@ impl Simulation {
             match self.delay_of(verdict) {
                 Some(delay) => at += delay,
                 None => {
-                    self.cabling.ways[way as usize].missed.lost[usize::from(packet.vl.0 & 0xf)] += 1;
+                    self.cabling.ways[way as usize].lose(packet.vl);
                     return self.trace_data("lost", from, &packet);
                 }
             }
@@ -60,7 +61,7 @@ impl Simulation {
         let verdict = rule.map_or(Verdict::Pass, |r| r.judge(self.now, from, &packet, &mut self.random));
         let Some(delay) = self.delay_of(verdict) else {
             if !is_management {
-                self.cabling.ways[way as usize].missed.lost[usize::from(packet.vl().0)] += 1;
+                self.cabling.ways[way as usize].lose(packet.vl());
             }
             return self.trace_packet("lost", from, &packet);
         };
@@ -102,7 +103,7 @@ impl Simulation {
         let over = &mut self.cabling.ways[way as usize];
         let at = at.max(over.last_arrival);
         over.last_arrival = at;
-        over.flying.push_back(flying);
+        self.flights.put_last(&mut over.flying, flying);
         self.queue.push(at, Happening::Arrive(way));
     }
 
@@ -115,7 +116,7 @@ impl Simulation {
             return;
         }
         let PortRef { node, port } = way.to;
-        let input = match way.flying.pop_front() {
+        let input = match self.flights.take_first(&mut way.flying) {
             Some(Flying::Data(packet)) => Input::ReceiveData { port, packet },
             Some(Flying::Credit(flow_control)) => Input::Credit { port, flow_control },
             Some(Flying::Whole(packet)) => Input::Receive { port, packet },

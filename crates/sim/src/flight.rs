@@ -1,0 +1,129 @@
+//! What is under way on data lanes. All of it lies in one list whose places are used again at once, so that it stays in
+//! the processor's cache: what is under way is little compared with what waits in devices.
+
+use weft_wire::{DataPacket, FlowControl, Packet, VirtualLane};
+
+use crate::cable::{Flock, NOWHERE};
+
+/// What is under way on the data lanes of one direction of a cable.
+#[derive(Clone, Debug)]
+pub(crate) enum Flying {
+    /// A packet whose body is a length.
+    Data(DataPacket),
+    /// A flow control packet.
+    Credit(FlowControl),
+    /// A packet with all its bytes.
+    Whole(Packet),
+}
+
+impl Flying {
+    /// A packet's lane; flow control is none.
+    pub(crate) fn packet_lane(&self) -> Option<VirtualLane> {
+        match self {
+            Self::Data(packet) => Some(packet.vl),
+            Self::Whole(packet) => Some(packet.vl()),
+            Self::Credit(_) => None,
+        }
+    }
+}
+
+/// All that is under way.
+#[derive(Debug)]
+pub(crate) struct Flights {
+    places: Vec<Flight>,
+    free: u32,
+}
+
+#[derive(Debug)]
+struct Flight {
+    what: Option<Flying>,
+    next: u32,
+}
+
+impl Flights {
+    pub(crate) fn new() -> Self {
+        Self { places: Vec::new(), free: NOWHERE }
+    }
+
+    /// Puts something behind what is under way already.
+    #[inline]
+    pub(crate) fn put_last(&mut self, flock: &mut Flock, what: Flying) {
+        let flight = Flight { what: Some(what), next: NOWHERE };
+        let at = self.free;
+        let at = if let Some(place) = self.places.get_mut(at as usize) {
+            self.free = place.next;
+            *place = flight;
+            at
+        } else {
+            self.places.push(flight);
+            (self.places.len() - 1) as u32
+        };
+        match self.places.get_mut(flock.last as usize) {
+            Some(last) => last.next = at,
+            None => flock.first = at,
+        }
+        flock.last = at;
+    }
+
+    /// Takes what arrives next.
+    #[inline]
+    pub(crate) fn take_first(&mut self, flock: &mut Flock) -> Option<Flying> {
+        let at = flock.first;
+        let place = self.places.get_mut(at as usize)?;
+        let what = place.what.take();
+        flock.first = std::mem::replace(&mut place.next, self.free);
+        if flock.first == NOWHERE {
+            flock.last = NOWHERE;
+        }
+        self.free = at;
+        what
+    }
+
+    /// What is under way there, in the order of arrival.
+    pub(crate) fn iter(&self, flock: Flock) -> impl Iterator<Item = &Flying> {
+        let mut at = flock.first;
+        std::iter::from_fn(move || {
+            let place = self.places.get(at as usize)?;
+            at = place.next;
+            place.what.as_ref()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn credit(fccl: u16) -> Flying {
+        Flying::Credit(FlowControl { fccl, ..FlowControl::default() })
+    }
+
+    fn number(flying: &Flying) -> u16 {
+        match flying {
+            Flying::Credit(flow_control) => flow_control.fccl,
+            _ => u16::MAX,
+        }
+    }
+
+    /// Two ways in one list: each keeps its order, and places are used again.
+    #[test]
+    fn each_way_keeps_its_order() {
+        let mut flights = Flights::new();
+        let empty = Flock { first: NOWHERE, last: NOWHERE };
+        let mut ways = [empty; 2];
+        for round in 0..5 {
+            for what in 0..4 {
+                flights.put_last(&mut ways[usize::from(what % 2)], credit(10 * round + what));
+            }
+            let found: Vec<u16> = flights.iter(ways[1]).map(number).collect();
+            assert_eq!(found, [10 * round + 1, 10 * round + 3]);
+            for way in 0..2u16 {
+                let flock = &mut ways[usize::from(way)];
+                let taken: Vec<u16> =
+                    std::iter::from_fn(|| flights.take_first(flock)).map(|flying| number(&flying)).collect();
+                assert_eq!(taken, [10 * round + way, 10 * round + way + 2]);
+            }
+        }
+        assert_eq!(flights.places.len(), 4);
+    }
+}
