@@ -13,6 +13,7 @@ use weft_routing::EngineReport;
 use weft_topology::Fabric;
 use weft_wire::Guid;
 
+use super::perform::has_port;
 use crate::lab::{LabFolder, Place};
 
 /// What is said of a heavy sweep that has ended.
@@ -26,7 +27,7 @@ pub(super) fn routing(report: &EngineReport) -> String {
 
 /// The name of the node that has a port with this GUID.
 fn host(fabric: &Fabric, port: Guid) -> String {
-    let owner = fabric.nodes().iter().find(|node| node.external_ports().any(|(_, own)| own.guid == port));
+    let owner = fabric.nodes().iter().find(|node| has_port(node, port));
     owner.map_or_else(|| port.to_string(), |node| node.description.clone())
 }
 

@@ -8,10 +8,10 @@ use weft_host::traffic::{Command, FlowReport, LearntPath};
 use weft_machine::Time;
 use weft_sim::{Fault, SimOptions, Simulation, TrafficAccount};
 use weft_topology::{NodeIndex, PortRef};
-use weft_wire::ServiceLevel;
+use weft_wire::{Guid, Lid, ServiceLevel};
 
 use super::marks;
-use super::perform::Stage;
+use super::perform::{Stage, given_levels, has_port};
 use crate::failure::Failure;
 
 /// How long a fabric may take to come up.
@@ -50,7 +50,8 @@ impl<'a> Virtual<'a> {
         if plan.learn_paths {
             stage.learn_paths();
         }
-        for (node, command) in &plan.setup {
+        let given = given_levels(plan, |port| stage.lid(port));
+        for (node, command) in given.iter().chain(&plan.setup) {
             stage.tell(*node, command)?;
         }
         stage.began = stage.simulation.now();
@@ -72,6 +73,13 @@ impl<'a> Virtual<'a> {
             let paths = levels.into_iter().map(path).collect();
             self.simulation.host_command(index, Command::LearnPaths(paths));
         }
+    }
+
+    /// The LID of a port.
+    fn lid(&self, port: Guid) -> Option<Lid> {
+        let (index, _) = self.plan.fabric.iter().find(|(_, node)| has_port(node, port))?;
+        let ports = self.simulation.device(index)?.snapshot().ports;
+        ports.iter().find(|snapshot| snapshot.guid == port).map(|snapshot| snapshot.lid)
     }
 
     fn tell(&mut self, node: NodeIndex, command: &Command) -> anyhow::Result<()> {
