@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use tokio::net::TcpListener;
-use weft_device::{DropReason, Snapshot, Statistics};
+use weft_device::{BufferAccount, DataAccount, DropReason, LaneAccount, Snapshot, Statistics};
 use weft_link::{Links, Stats as LinkStats};
 use weft_metrics::{NoAnswer, Page};
 
@@ -34,6 +34,7 @@ impl Core {
             .collect();
         add_devices(&mut page, &snapshots);
         add_ports(&mut page, &snapshots);
+        self.add_lanes(&mut page);
         page
     }
 
@@ -54,6 +55,42 @@ impl Core {
             ("weft_agent_cable_ends", "Ends of cables here", total),
         ] {
             page.gauge(name, help).count(&[], value as u64);
+        }
+    }
+
+    /// The data lanes on which something has moved: what became of it, and how full their buffers are.
+    fn add_lanes(&self, page: &mut Page) {
+        let accounts: Vec<(String, DataAccount)> = self
+            .by_guid
+            .iter()
+            .map(|(guid, device)| (guid.to_string(), self.devices[*device].machine.data_account()))
+            .collect();
+        let help = "Packets on the data lanes of the device, by the way that they came or went";
+        let mut packets = page.counter("weft_agent_lane_packets_total", help);
+        for (guid, account) in &accounts {
+            for (lane, moved) in used(account) {
+                let lane = lane.to_string();
+                for (way, count) in ways(moved) {
+                    packets.count(&[("guid", guid), ("vl", &lane), ("way", way)], count);
+                }
+            }
+        }
+        let mut held =
+            page.gauge("weft_agent_lane_held_packets", "Packets that the device holds on the lane");
+        for (guid, account) in &accounts {
+            for (lane, moved) in used(account) {
+                held.count(&[("guid", guid), ("vl", &lane.to_string())], moved.held);
+            }
+        }
+        for (name, help, read) in BUFFER_GAUGES {
+            let mut family = page.gauge(name, help);
+            for (guid, account) in &accounts {
+                let is_used = |lane: usize| used(account).any(|(used, _)| used == lane);
+                for buffer in account.buffers.iter().filter(|buffer| is_used(buffer.lane.0.into())) {
+                    let (port, lane) = (buffer.port.to_string(), buffer.lane.0.to_string());
+                    family.count(&[("guid", guid), ("port", &port), ("vl", &lane)], read(buffer));
+                }
+            }
         }
     }
 
@@ -136,6 +173,42 @@ const DEVICE_COUNTERS: &[Shown<Statistics>] = &[
     }),
     ("weft_agent_traps_sent_total", "Traps sent, repetitions included", |stats| stats.traps_sent),
 ];
+
+/// Bytes in a block of flow control (IBA 7.9.4).
+const BLOCK_BYTES: u64 = 64;
+
+const BUFFER_GAUGES: &[Shown<BufferAccount>] = &[
+    ("weft_agent_lane_buffer_size_bytes", "Size of the port's input buffer", |buffer| {
+        u64::from(buffer.size) * BLOCK_BYTES
+    }),
+    ("weft_agent_lane_buffer_occupied_bytes", "Bytes in use of the port's input buffer", |buffer| {
+        u64::from(buffer.occupied) * BLOCK_BYTES
+    }),
+    ("weft_agent_lane_credit_bytes", "Bytes that may still be sent to the peer", |buffer| {
+        u64::from(buffer.credit) * BLOCK_BYTES
+    }),
+    ("weft_agent_lane_waiting_bytes", "Bytes that wait to leave by the port", |buffer| buffer.waiting_bytes),
+];
+
+/// The lanes on which something has moved.
+fn used(account: &DataAccount) -> impl Iterator<Item = (usize, &LaneAccount)> {
+    let lanes = account.lanes.iter().enumerate();
+    lanes.filter(|(_, lane)| lane.received + lane.injected + lane.moved_in > 0)
+}
+
+/// What came in, and where it went.
+fn ways(lane: &LaneAccount) -> [(&'static str, u64); 8] {
+    [
+        ("received", lane.received),
+        ("injected", lane.injected),
+        ("moved_in", lane.moved_in),
+        ("moved_out", lane.moved_out),
+        ("transmitted", lane.transmitted),
+        ("to_host", lane.to_host),
+        ("to_own", lane.to_own),
+        ("dropped", lane.dropped_total()),
+    ]
+}
 
 fn add_devices(page: &mut Page, snapshots: &[(u32, Snapshot)]) {
     let mut info = page.gauge("weft_agent_device_info", "The devices that the agent runs");

@@ -10,7 +10,7 @@ use weft_wire::{
 
 use crate::attach::Clients;
 use crate::counters::is_multicast;
-use crate::data::{Body, DataPath, Heading};
+use crate::data::{Body, DataPath, Heading, NEVER};
 use crate::pma::Sampler;
 use crate::port::{Port, Stimulus, capability_mask, capability_mask2};
 use crate::switch::{SlToVl, Switch};
@@ -323,7 +323,8 @@ impl Machine for Device {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        [self.next_due(), self.traps.timeout()].into_iter().flatten().min()
+        let due = self.traps.due().min(self.next_due());
+        (due != NEVER).then_some(due)
     }
 }
 

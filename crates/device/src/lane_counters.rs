@@ -18,12 +18,23 @@ pub(crate) struct LaneCounters {
 #[derive(Clone, Debug)]
 pub(crate) struct OpCounters {
     pub(crate) op_code: u8,
-    /// By lane.
-    pub(crate) packets: [u64; 16],
-    /// By lane, in 4-byte words from LRH to ICRC.
-    pub(crate) data: [u64; 16],
-    pub(crate) port_packets: u64,
-    pub(crate) port_data: u64,
+    pub(crate) port: Received,
+    pub(crate) lanes: [Received; 16],
+}
+
+/// Packets, and 4-byte words from LRH to ICRC.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Received {
+    pub(crate) packets: u64,
+    pub(crate) data: u64,
+}
+
+impl Received {
+    #[inline]
+    fn count(&mut self, words: u64) {
+        self.packets += 1;
+        self.data += words;
+    }
 }
 
 impl LaneCounters {
@@ -33,15 +44,13 @@ impl LaneCounters {
         let Some(op_code) = op_code else { return };
         let at = self.by_op_code.iter().position(|counters| counters.op_code == op_code);
         let at = at.unwrap_or_else(|| {
-            let (packets, data) = ([0; 16], [0; 16]);
-            self.by_op_code.push(OpCounters { op_code, packets, data, port_packets: 0, port_data: 0 });
+            let (port, lanes) = Default::default();
+            self.by_op_code.push(OpCounters { op_code, port, lanes });
             self.by_op_code.len() - 1
         });
         let counters = &mut self.by_op_code[at];
         let (lane, words) = (usize::from(vl.0 & 0xf), u64::from(words));
-        counters.packets[lane] += 1;
-        counters.data[lane] += words;
-        counters.port_packets += 1;
-        counters.port_data += words;
+        counters.lanes[lane].count(words);
+        counters.port.count(words);
     }
 }

@@ -5,14 +5,16 @@
 //! no clock, no link and no thread: `weft-agent` and `weft-sim` drive the same machine.
 //!
 //! ```text
-//!                     ┌────────────────────────── Device ───────────────────────────┐
-//!  Receive ─▶ checks ─┤ lane 15, for this node ─▶ Vl15 ─▶ SMI ─▶ SMA, or a program  ├─▶ Transmit
-//!             counts  │ lane 15, for others ──┐            └──▶ next hop            │
-//!                     │ data, for others ─────┴─▶ forwarding table ─▶ SL2VL         │
-//!                     │ data, for this node ────▶ keys ─▶ PMA, or a program ────────┼─▶ Deliver
-//!  Send ──────────────┼─▶ SMI, forwarding table, or the own agents                  │
-//!  LinkUp, LinkDown ──┼─▶ link state ─▶ PortStateChange, trap 128 (repeated) ───────┼─▶ Event, SetLink
-//!                     └─────────────────────────────────────────────────────────────┘
+//!                        ┌───────────────────────── Device ──────────────────────────┐
+//!  Receive ────▶ checks ─┤ lane 15, for this node ─▶ Vl15 ─▶ SMI ─▶ SMA, or a program├─▶ Transmit, Deliver
+//!                counts  │ lane 15, for others ───▶ next hop, or forwarding table    │
+//!  Receive, ───▶ checks ─┤ data, for others ─▶ route ─▶ buffer ─▶ arbitration ─▶ rate├─▶ Transmit, TransmitData
+//!  ReceiveData   counts  │ data, for this node ─▶ keys ─▶ PMA, a program, the host   │   Deliver, Accept
+//!  Credit ───────────────┼─▶ what may be sent                    blocks become free ─┼─▶ Credit
+//!  Inject ───────────────┼─▶ queue of the lane ─▶ arbitration ─▶ rate and limit ─────┼─▶ TransmitData, Injected
+//!  Send ─────────────────┼─▶ SMI, or queue of the lane, or the own agents            │
+//!  LinkUp, LinkDown ─────┼─▶ link state ─▶ PortStateChange, trap 128, credits ───────┼─▶ Event, SetLink, HostPort
+//!                        └───────────────────────────────────────────────────────────┘
 //! ```
 //!
 //! Data lanes have buffers, credits and rates of their own (`data`). Not here yet: multicast.

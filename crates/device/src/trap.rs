@@ -5,6 +5,7 @@ use weft_wire::{
     AttributeId, Details, Lid, Mad, MadHeader, Method, MgmtClass, Notice, PortNum, TransactionId, TrapNumber,
 };
 
+use crate::data::NEVER;
 use crate::{Device, Event};
 
 /// A trap that the subnet manager has not answered yet.
@@ -33,8 +34,10 @@ impl Traps {
         Self { pending: Vec::new(), raised: incarnation.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 }
     }
 
-    pub(crate) fn timeout(&self) -> Option<Time> {
-        self.pending.iter().map(|trap| trap.due).min()
+    /// When the next sending is due; at the end of time when nothing is pending.
+    #[inline]
+    pub(crate) fn due(&self) -> Time {
+        self.pending.iter().fold(NEVER, |due, trap| due.min(trap.due))
     }
 
     /// The notice that waits longest, for Get(Notice).

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use weft_machine::Time;
 use weft_wire::{Lid, Mad, PortNum};
 
+use crate::data::NEVER;
 use crate::smi::Arrival;
 
 /// An SMP on its way through the node's management.
@@ -63,8 +64,10 @@ impl Vl15 {
         Some(smp)
     }
 
-    pub(crate) fn timeout(&self) -> Option<Time> {
-        if self.waiting.is_empty() { None } else { Some(self.done_at) }
+    /// When the first is done; at the end of time when there is none.
+    #[inline]
+    pub(crate) fn due(&self) -> Time {
+        if self.waiting.is_empty() { NEVER } else { self.done_at }
     }
 }
 

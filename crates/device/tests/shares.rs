@@ -2,10 +2,10 @@
 
 mod fabric;
 
-use fabric::{DDR, Fabric, Flow, HOST_LIMIT};
+use fabric::{DDR, Fabric, Flow, HOST_LIMIT, QDR};
 use weft_device::DataPathOptions;
 use weft_machine::Time;
-use weft_wire::PortNum;
+use weft_wire::{LinkParameters, PortNum};
 
 /// What a DDR 4x link carries, in megabits per second.
 const LINK: f64 = 16_000.0;
@@ -91,33 +91,74 @@ fn the_parking_lot() {
     fabric.check();
 }
 
-/// The tree of the papers' experiments I and II: leaves A, B, C with two hosts each and two links each to one root.
-fn tree(options: &DataPathOptions) -> Fabric {
-    let mut fabric = Fabric::new(options);
+/// The tree of the papers' experiments: leaves A, B, C with so many hosts each and two links each to one root.
+fn tree(hosts: u16, uplinks: LinkParameters) -> Fabric {
+    let mut fabric = Fabric::new(&options());
     let root = fabric.switch(6);
     for leaf in 0..3u16 {
-        let switch = fabric.switch(4);
+        let switch = fabric.switch(2 + hosts as u8);
         for link in 1..=2u8 {
-            fabric.cable((switch, link), (root, 2 * leaf as u8 + link), DDR);
-            let lid = 2 * leaf + u16::from(link);
-            let host = fabric.host(lid);
-            fabric.cable((host, 1), (switch, 2 + link), DDR);
-            fabric.route(root, lid, lid as u8);
+            fabric.cable((switch, link), (root, 2 * leaf as u8 + link), uplinks);
         }
-        for lid in 1..=6u16 {
-            let local = (lid - 1) / 2 == leaf;
-            // Odd destinations take a leaf's first link, even ones its second.
+        for lid in 1..=3 * hosts {
+            // Odd destinations take a leaf's first link, in both directions, and even ones its second.
             let column = 1 + ((lid - 1) % 2) as u8;
-            fabric.route(switch, lid, if local { 2 + column } else { column });
+            if (lid - 1) / hosts == leaf {
+                let port = 3 + ((lid - 1) % hosts) as u8;
+                let host = fabric.host(lid);
+                fabric.cable((host, 1), (switch, port), DDR);
+                fabric.route(switch, lid, port);
+                fabric.route(root, lid, 2 * leaf as u8 + column);
+            } else {
+                fabric.route(switch, lid, column);
+            }
         }
     }
     fabric.bring_up();
     fabric
 }
 
+/// What flows (from, to, lane) get in such a tree, in Mb/s, is within 2 % of `wanted`.
+fn shares(mut fabric: Fabric, flows: &[(u16, u16, u8)], wanted: &[f64]) {
+    let flows: Vec<Flow> = flows.iter().map(|&(from, to, lane)| flow(from, to, lane)).collect();
+    let rates = fabric.run(&flows, Time::from_secs(3), Time::from_secs(6));
+    for (rate, wanted) in rates.iter().zip(wanted) {
+        close(*rate, *wanted, 0.02);
+    }
+    fabric.check();
+}
+
+/// Experiments III and IV of dFtree: 2:1, with QDR between the switches.
+#[test]
+fn the_hot_spots_of_experiments_three_and_four() {
+    let third = |slow| [(1, 9, slow), (5, 9, slow), (10, 9, slow), (2, 7, 0)];
+    let fourth = |slow| [(1, 9, slow), (5, 9, slow), (10, 9, slow), (2, 11, 0)];
+    let (quarter, half) = (LIMIT / 4.0, LIMIT / 2.0);
+    shares(tree(4, QDR), &third(0), &[quarter, quarter, half, quarter]);
+    shares(tree(4, QDR), &third(1), &[quarter, quarter, half, LIMIT]);
+    shares(tree(4, QDR), &fourth(0), &[LIMIT / 6.0, LIMIT / 3.0, half, LIMIT / 6.0]);
+    shares(tree(4, QDR), &fourth(1), &[quarter, quarter, half, LIMIT]);
+}
+
+/// Figures 4a and 4b of vFtree: one lane, two, three.
+#[test]
+fn the_lanes_of_vftree() {
+    // A-B, A-C, B-C, and within a leaf.
+    for (ab, ac, bc, wanted) in [
+        (0, 0, 0, [LIMIT / 4.0, LIMIT / 4.0, LIMIT / 2.0, LIMIT / 4.0]),
+        (0, 1, 1, [LIMIT / 4.0, LIMIT / 4.0, LIMIT / 2.0, LINK - LIMIT / 4.0]),
+        (0, 1, 2, [LIMIT / 3.0, LIMIT / 3.0, LIMIT / 3.0, LINK - LIMIT / 3.0]),
+    ] {
+        let flows = [(1, 5, ac), (3, 5, bc), (6, 5, 0), (2, 3, ab), (4, 1, ab)];
+        shares(tree(2, DDR), &flows, &[&wanted[..], &wanted[3..]].concat());
+    }
+    let flows = [(1, 9, 0), (6, 9, 0), (10, 9, 0), (8, 11, 0)];
+    shares(tree(4, DDR), &flows, &[LIMIT / 3.0, LIMIT / 6.0, LIMIT / 2.0, LIMIT / 6.0]);
+}
+
 #[test]
 fn the_hot_spot_of_experiment_one() {
-    let mut fabric = tree(&options());
+    let mut fabric = tree(2, DDR);
     let flows = |hot| [flow(1, 5, hot), flow(3, 5, hot), flow(6, 5, hot), flow(2, 3, 0)];
     let rates = fabric.run(&flows(0), Time::from_secs(3), Time::from_secs(6));
     for (rate, share) in rates.iter().zip([4.0, 4.0, 2.0, 4.0]) {
@@ -135,7 +176,7 @@ fn the_hot_spot_of_experiment_one() {
 
 #[test]
 fn a_slow_lane_frees_the_victim() {
-    let mut fabric = tree(&options());
+    let mut fabric = tree(2, DDR);
     let flows = [flow(1, 5, 1), flow(3, 5, 1), flow(6, 5, 1), flow(2, 3, 0)];
     let rates = fabric.run(&flows, Time::from_secs(3), Time::from_secs(6));
     for (rate, wanted) in rates.iter().zip([LIMIT / 4.0, LIMIT / 4.0, LIMIT / 2.0, LINK - LIMIT / 4.0]) {
@@ -157,5 +198,30 @@ fn both_ends_of_a_cable_count_the_same() {
         assert_eq!((near.port_rcv_data, near.port_rcv_pkts), (far.port_xmit_data, far.port_xmit_pkts));
         assert_eq!(near.port_xmit_flow_pkts, far.port_rcv_flow_pkts);
         assert_eq!(near.port_rcv_flow_pkts, far.port_xmit_flow_pkts);
+    }
+}
+
+/// The textbook's deadlock: four switches in a ring, each host sending to the one opposite, all the same way round. On one
+/// lane everything stops for good; with two flows on a lane of their own there is no cycle, and nothing does.
+#[test]
+fn a_ring_of_four_stops_on_one_lane_and_not_on_two() {
+    for (lanes, stops) in [([0; 4], true), ([0, 0, 1, 1], false)] {
+        let mut fabric = Fabric::new(&DataPathOptions { buffer_packets: 2, ..options() });
+        let switches: Vec<usize> = (0..4).map(|_| fabric.switch(3)).collect();
+        for (at, &switch) in switches.iter().enumerate() {
+            let lid = at as u16 + 1;
+            let host = fabric.host(lid);
+            fabric.cable((host, 1), (switch, 1), DDR);
+            fabric.cable((switch, 2), (switches[(at + 1) % 4], 3), DDR);
+            for to in 1..=4 {
+                fabric.route(switch, to, if to == lid { 1 } else { 2 });
+            }
+        }
+        fabric.bring_up();
+        let flows: Vec<Flow> =
+            (0..4u16).map(|at| flow(at + 1, (at + 2) % 4 + 1, lanes[usize::from(at)])).collect();
+        let rates = fabric.run(&flows, Time::from_secs(5), Time::from_secs(5));
+        assert!(rates.iter().all(|&rate| (rate == 0.0) == stops), "{lanes:?}: {rates:?}");
+        fabric.check();
     }
 }

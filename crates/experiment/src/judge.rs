@@ -109,11 +109,12 @@ fn balance(recording: &Recording) -> Finding {
     let balance = &recording.conservation;
     let mut reasons = balance.violations.clone();
     for lane in &balance.lanes {
-        let accounted = lane.delivered.saturating_add(lane.in_flight).saturating_add(lane.dropped);
-        if lane.injected != accounted {
+        let sum = |numbers: &[u64]| numbers.iter().fold(0, |sum: u64, number| sum.saturating_add(*number));
+        let come = sum(&[lane.injected, lane.moved_in]);
+        if come != sum(&[lane.delivered, lane.moved_out, lane.in_flight, lane.dropped]) {
             reasons.push(format!(
-                "lane {}: {} injected, but {} delivered, {} in flight and {} dropped",
-                lane.lane, lane.injected, lane.delivered, lane.in_flight, lane.dropped
+                "lane {}: {come} came, but {} delivered, {} gone to other lanes, {} in flight and {} dropped",
+                lane.lane, lane.delivered, lane.moved_out, lane.in_flight, lane.dropped
             ));
         }
     }

@@ -119,7 +119,8 @@ pub enum MarkKind {
     Note,
 }
 
-/// The balance of packets: injected = delivered + in flight + dropped, lane by lane.
+/// The balance of packets, lane by lane: injected, and come from other lanes = delivered, gone to other lanes, in flight and
+/// dropped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conservation {
     /// By lane, in order.
@@ -135,6 +136,10 @@ pub struct LaneConservation {
     pub lane: u8,
     /// Packets that hosts and managers have given to adapters, and that switches have made.
     pub injected: u64,
+    /// Packets that came to this lane from another on the same device.
+    pub moved_in: u64,
+    /// Packets that went to another lane of their device.
+    pub moved_out: u64,
     /// Packets that came to an end: given to a host, a manager, or a switch's own management.
     pub delivered: u64,
     /// Packets in buffers and on cables at the end.

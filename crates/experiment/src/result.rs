@@ -57,7 +57,11 @@ pub struct FlowResult {
     pub repeated: u64,
     /// Packets that never came.
     pub missing: u64,
+    /// Packets of a mix that were made and thrown away, because too many waited for their lane.
+    pub shed: u64,
     /// Changes of lane, of all senders.
+    pub moves_total: u64,
+    /// The latest of them.
     pub moves: Vec<Move>,
     /// Congestion notifications heard.
     pub notifications: u64,
@@ -124,6 +128,8 @@ fn of_flow(measured: &Measured<'_>, flow: &FlowPlan) -> FlowResult {
         gbps: plan.windows.iter().map(|span| measured.rate(flow, span.from, span.to)).collect(),
         repeated: senders().map(|end| end.repeated).sum(),
         missing: receivers().map(|end| end.missing).sum(),
+        shed: senders().map(|end| end.shed).sum(),
+        moves_total: senders().map(|end| end.moves_total).sum(),
         moves: senders().flat_map(|end| end.moves.clone()).collect(),
         notifications: senders().map(|end| end.notifications).sum(),
         errors: ends.iter().filter_map(|end| end.error.clone()).collect(),

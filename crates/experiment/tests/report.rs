@@ -159,7 +159,15 @@ fn recording(plan: &Plan, gbps: impl Fn(&FlowPlan, u64) -> f64) -> Recording {
         host: if sender { flow.senders[0] } else { flow.receivers[0] },
         report: FlowReport { flow: flow.flow, sender, ..FlowReport::default() },
     };
-    let lane = LaneConservation { lane: 0, injected: 1000, delivered: 990, in_flight: 7, dropped: 3 };
+    let lane = LaneConservation {
+        lane: 0,
+        injected: 998,
+        moved_in: 4,
+        moved_out: 2,
+        delivered: 990,
+        in_flight: 7,
+        dropped: 3,
+    };
     Recording {
         run: plan.run.clone(),
         driver: Driver::Virtual,
@@ -195,7 +203,9 @@ fn with(plan: &Plan) -> Recording {
     };
     let sender =
         recording.ends.iter_mut().find(|end| end.report.flow == plan.flows[1].flow && end.report.sender);
-    sender.expect("1-5 has a sender").report.moves = vec![change(12_500, 0, 1), change(31_000, 1, 0)];
+    let report = &mut sender.expect("1-5 has a sender").report;
+    report.moves = vec![change(12_500, 0, 1), change(31_000, 1, 0)];
+    report.moves_total = 2;
     recording.marks = vec![
         Mark {
             at: Time::from_millis(12_400),
@@ -317,7 +327,7 @@ fn what_is_wrong_fails_and_says_why() {
         (
             |of| of.conservation.lanes[0].delivered -= 1,
             &[
-                "packets injected = delivered + in flight + dropped: lane 0: 1000 injected, but 989 delivered, 7 in flight and 3 dropped",
+                "packets injected = delivered + in flight + dropped: lane 0: 1002 came, but 989 delivered, 2 gone to other lanes, 7 in flight and 3 dropped",
             ],
         ),
         (

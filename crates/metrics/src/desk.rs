@@ -36,8 +36,9 @@ impl<T: Clone> Desk<T> {
     pub fn answer(&mut self, tell: impl FnOnce() -> T) -> bool {
         // As often as the bell rang meanwhile: it does not block, and there are never 64 questions at a time.
         let open = !matches!(self.bell.read(&mut [0; 64]), Ok(0));
-        let mut waiting = self.questions.try_iter().peekable();
-        if waiting.peek().is_some() {
+        // All that are there before they are answered: who asks after that is to hear of later.
+        let waiting: Vec<_> = self.questions.try_iter().collect();
+        if !waiting.is_empty() {
             let told = tell();
             for question in waiting {
                 // Who has waited too long is gone.

@@ -23,17 +23,18 @@ struct World {
     events: Vec<Event>,
 }
 
+fn up(fabric: &Fabric) -> Simulation {
+    let mut simulation = Simulation::new(fabric, SimOptions::default(), 5);
+    simulation.run_until_quiet(Time::from_secs(60)).unwrap();
+    simulation
+}
+
 impl World {
     fn new(fabric: &Fabric, options: Options) -> Self {
-        let up = || {
-            let mut simulation = Simulation::new(fabric, SimOptions::default(), 5);
-            simulation.run_until_quiet(Time::from_secs(60)).unwrap();
-            simulation
-        };
-        let devices = up();
+        let devices = up(fabric);
         let node = fabric.iter().filter(|(_, node)| !node.is_switch()).last().unwrap().0;
         let now = devices.now();
-        let sm = up().into_sm().unwrap();
+        let sm = up(fabric).into_sm().unwrap();
         let manager = PerformanceManager::new(options);
         let mut world = Self { devices, sm, node, lid: Lid(0), now, manager, events: Vec::new() };
         let info = world.devices.fabric().node(node).clone();
@@ -46,6 +47,20 @@ impl World {
 
     fn feed(&mut self, input: Input) {
         self.manager.handle_input(self.now, input);
+        self.drain();
+    }
+
+    fn run_for(&mut self, time: Time) {
+        let end = self.now + time;
+        while let Some(at) = self.manager.poll_timeout().filter(|at| *at <= end) {
+            self.now = self.now.max(at);
+            self.manager.handle_timeout(self.now);
+            self.drain();
+        }
+        self.now = end;
+    }
+
+    fn drain(&mut self) {
         let mut inputs = VecDeque::new();
         loop {
             while let Some(output) = self.manager.poll_output() {
@@ -55,7 +70,7 @@ impl World {
                 }
             }
             let Some(mad) = inputs.pop_front() else { return };
-            self.now = self.now + Time::from_micros(1);
+            self.now += Time::from_micros(1);
             self.manager.handle_input(self.now, Input::Receive(mad));
         }
     }
@@ -120,4 +135,12 @@ fn what_is_learned_is_what_is_cabled() {
     let counters = PortCountersExtended::decode(answer.mad.0[PERF_DATA].first_chunk().unwrap());
     // The sweep's own PortCounters, and this request, came in between.
     assert!(counters.port_rcv_pkts - idle.totals.port_rcv_pkts <= 2);
+    // The subnet manager begins anew, and knows no subscriber any more.
+    world.run_for(Time::from_secs(5));
+    assert!(!world.events.contains(&Event::Forgotten), "{:?}", world.events);
+    world.sm = up(&fabric).into_sm().unwrap();
+    world.run_for(Time::from_secs(5));
+    assert_eq!(world.events.iter().filter(|event| **event == Event::Forgotten).count(), 1);
+    let statistics = world.manager.statistics();
+    assert_eq!((statistics.learned, statistics.subscriptions_failed), (2, 0));
 }

@@ -3,6 +3,7 @@
 
 use weft_host::traffic::{Command, Destination, FlowId, FlowSpec, Transport};
 use weft_machine::Time;
+use weft_routing::{Member, Partition, Partitions};
 use weft_sim::{Fault, SimOptions, Simulation};
 use weft_topology::generate::{GenerateOptions, ring};
 use weft_topology::{Fabric, NodeIndex, PortRef};
@@ -37,7 +38,10 @@ fn guid(fabric: &Fabric, port: PortRef) -> Guid {
 }
 
 fn up(fabric: &Fabric, management_lane: bool) -> Simulation {
-    let mut options = SimOptions { hosts: true, ..SimOptions::default() };
+    up_with(fabric, management_lane, SimOptions { hosts: true, ..SimOptions::default() })
+}
+
+fn up_with(fabric: &Fabric, management_lane: bool, mut options: SimOptions) -> Simulation {
     options.device.data.shaped = true;
     options.device.data.buffer_packets = 2;
     options.sm.management_lane = management_lane;
@@ -152,6 +156,58 @@ fn hosts_hear_of_repaths_before_and_after_a_restart_of_the_manager() {
             run_for(&mut simulation, Time::from_millis(500));
             simulation.apply(Fault::StartSm { with_guid2lid: true });
             run_for(&mut simulation, Time::from_secs(20));
+        }
+    }
+}
+
+/// With partitions, kept by switches, every host reaches the manager by the default one, though as a limited member; and
+/// two hosts that share a partition with a full member in it have a path, others have none.
+#[test]
+fn limited_members_reach_the_manager() {
+    let fabric = ring(4, 2, &GenerateOptions::default()).unwrap();
+    let hosts = hosts(&fabric);
+    let member = |at: usize, full| Member { guid: guid(&fabric, hosts[at]), full };
+    let tenant = Partition {
+        name: "tenant".to_owned(),
+        pkey: 2,
+        members: vec![member(2, true), member(5, false)],
+        isolation: Default::default(),
+    };
+    let mut options = SimOptions { hosts: true, ..SimOptions::default() };
+    options.sm.routing.partitions = Some(Partitions { list: vec![tenant], ..Partitions::default() });
+    let mut simulation = up_with(&fabric, true, options);
+    let switches: Vec<NodeIndex> = fabric.switches().map(|(node, _)| node).collect();
+    let (slid, dlid) = (1 << 5, 1 << 4);
+    for (from, to, want) in [
+        (2, 5, Ok(PKey(0x8002))),
+        (5, 2, Ok(PKey(2))),
+        (3, 5, Err(sa_status::NO_RECORDS)),
+        (5, 6, Err(sa_status::NO_RECORDS)),
+    ] {
+        let lid =
+            |at: usize| simulation.device(hosts[at].node).unwrap().port_snapshot(PortNum(1)).unwrap().lid;
+        let record = PathRecord { slid: lid(from), dlid: lid(to), ..PathRecord::default() };
+        let mut mad = Mad::default();
+        SaMad::method.set(&mut mad.0, Method::Get);
+        SaMad::attribute_id.set(&mut mad.0, PathRecord::ATTRIBUTE);
+        SaMad::component_mask.set(&mut mad.0, slid | dlid);
+        mad.0[56..56 + PathRecord::LENGTH].copy_from_slice(&record.encode());
+        let answer = simulation.ask_sa(hosts[from].node, &mad).expect("an answer");
+        let found = match answer.head.status() {
+            status::OK => Ok(PathRecord::from_bytes(&answer.records).p_key),
+            status => Err(status),
+        };
+        assert_eq!(found, want, "{from} to {to}");
+    }
+    for host in &hosts {
+        let counts = simulation.stack(*host).unwrap().counts();
+        assert!(counts.subscriptions > 0, "{}: {counts:?}", fabric.port_name(*host));
+    }
+    for switch in switches {
+        for (port, _) in fabric.node(switch).cabled_ports() {
+            let counters = simulation.device(switch).unwrap().port_snapshot(port).unwrap().counters;
+            let dropped = counters.port_rcv_constraint_errors + counters.port_xmit_constraint_errors;
+            assert_eq!(dropped, 0, "{}", fabric.port_name(PortRef::new(switch, port)));
         }
     }
 }

@@ -75,18 +75,16 @@ impl Keys {
 /// What is written into one port: all blocks that it has, so that no key is left of those before.
 pub(crate) fn blocks(subnet: &Subnet, at: PortAt, options: &Options) -> Vec<(u16, [u8; PKeyTable::SIZE])> {
     let (Some(keys), Some(node)) = (&subnet.keys, subnet.node(at.node)) else { return Vec::new() };
-    let guid = if is_end(node, at.port) {
-        subnet.end_guid(at)
+    let room = usize::from(room(node, at.port));
+    let table = if is_end(node, at.port) {
+        keys.table(subnet.end_guid(at), room)
     } else if enforced(subnet, at, options) != (false, false) {
-        match subnet.port(at).and_then(|port| port.peer) {
-            Some(peer) => subnet.end_guid(peer),
-            None => return Vec::new(),
-        }
+        let Some(peer) = subnet.port(at).and_then(|port| port.peer) else { return Vec::new() };
+        // Full ones match what limited members send too; who talks to whom is for the hosts to see to.
+        keys.table(subnet.end_guid(peer), room).iter().map(|key| PKey(key.0 | FULL)).collect()
     } else {
         return Vec::new();
     };
-    let room = usize::from(room(node, at.port));
-    let table = keys.table(guid, room);
     let block = |number: usize| {
         let mut p_keys = [PKey(0); PER_BLOCK];
         p_keys.iter_mut().zip(table.iter().skip(number * PER_BLOCK)).for_each(|(place, key)| *place = *key);

@@ -188,7 +188,7 @@ layout! {
 pub struct RepathKind(pub u8);
 
 impl RepathKind {
-    /// Ask for every path again.
+    /// Ask for every path again; with unpath: no destination is a hot spot any more.
     pub const WILDCARD: Self = Self(0);
     /// One path, from `slid` to `dlid`, has the service level that is given.
     pub const PATH: Self = Self(1);

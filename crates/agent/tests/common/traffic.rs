@@ -38,7 +38,7 @@ impl Fabric {
     pub(crate) fn shaped(groups: &[&[Guid]]) -> Self {
         Self::with_hosts(
             groups,
-            DataPathOptions {
+            &DataPathOptions {
                 shaped: true,
                 dilation: 1000,
                 host_limit_mbps: 12_900,
@@ -48,7 +48,7 @@ impl Fabric {
     }
 
     /// Hosts at a switch.
-    pub(crate) fn with_hosts(groups: &[&[Guid]], data: DataPathOptions) -> Self {
+    pub(crate) fn with_hosts(groups: &[&[Guid]], data: &DataPathOptions) -> Self {
         let mut fabric = Self::new(groups, 2000);
         for agent in &mut fabric.agents {
             agent.hosts = Some(StackOptions { dilation: data.dilation, ..StackOptions::default() });
@@ -102,8 +102,10 @@ pub(crate) fn activate_from(agents: &[Running], from: Guid, stranger: Option<Gui
             let (node, out) = (cable.remote.guid, cable.local.port.0);
             let way: &[u8] = if node == from { &[] } else { &[1, out] };
             if stranger != Some(node) {
+                weights(&mut program, way, 1);
                 bring(&mut program, way, 1, lid(node), state);
             }
+            weights(&mut program, &[1], out);
             bring(&mut program, &[1], out, Lid(0), state);
         }
     }
@@ -116,13 +118,15 @@ pub(crate) fn activate_from(agents: &[Running], from: Guid, stranger: Option<Gui
     }
 }
 
-/// Brings a port to a state, with one lane and no lifetimes.
-fn bring(program: &mut Client, path: &[u8], port: u8, lid: Lid, state: PortState) {
-    if state == PortState::NoChange {
-        let mut low = VlArbitrationTable::default();
-        low.entries[0] = VlArbitrationEntry { reserved: 0, vl: VirtualLane(0), weight: 64 };
-        set(program, path, AttributeId::VlArbitrationTable, 1 << 16 | u32::from(port), &low.encode());
-    }
+/// Gives a port one lane.
+pub(crate) fn weights(program: &mut Client, path: &[u8], port: u8) {
+    let mut low = VlArbitrationTable::default();
+    low.entries[0] = VlArbitrationEntry { reserved: 0, vl: VirtualLane(0), weight: 64 };
+    set(program, path, AttributeId::VlArbitrationTable, 1 << 16 | u32::from(port), &low.encode());
+}
+
+/// Brings a port to a state, without lifetimes; one that is in service stays so.
+pub(crate) fn bring(program: &mut Client, path: &[u8], port: u8, lid: Lid, state: PortState) {
     let now = get(program, path, AttributeId::PortInfo, port.into());
     if PortInfo::decode(&now).port_state == PortState::Active {
         return;
@@ -143,11 +147,11 @@ fn route(path: &[u8]) -> SmpRoute {
     SmpRoute::Directed(DirectedPath::new(&ports).unwrap())
 }
 
-fn get(program: &mut Client, path: &[u8], attribute: AttributeId, modifier: u32) -> [u8; 64] {
+pub(crate) fn get(program: &mut Client, path: &[u8], attribute: AttributeId, modifier: u32) -> [u8; 64] {
     *ask(program, &Request::get(attribute, modifier).by(&route(path))).mad.smp_attribute()
 }
 
-fn set(program: &mut Client, path: &[u8], attribute: AttributeId, modifier: u32, value: &[u8]) {
+pub(crate) fn set(program: &mut Client, path: &[u8], attribute: AttributeId, modifier: u32, value: &[u8]) {
     let answer = ask(program, &Request::set(attribute, modifier, value).by(&route(path)));
     assert_eq!(answer.mad.status() & 0x1f, 0, "{attribute:?} {modifier:#x} at {path:?}");
 }

@@ -68,33 +68,33 @@ pub(super) struct Way {
 
 impl Device {
     /// A packet on a data lane has come in at a port that is up.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arrive(&mut self, at: Time, port: PortNum, body: Body, heading: &Heading) {
         let number = usize::from(port.0);
         let lane = heading.vl.0 & 0xf;
         self.data.account[usize::from(lane)].received += 1;
+        let (checks, active) = (self.data.outs[number].checks, self.data.outs[number].active);
         let Some(input) = self.ports.get_mut(number) else { return };
-        if !input.state.is_up() {
+        if !checks.up {
             self.data.account[usize::from(lane)].drop(DropReason::LinkDown);
             return self.discard(port, DropReason::LinkDown);
         }
         let words = (heading.size - 2) as u32 / 4;
         input.counters.received(words, is_multicast(heading.dlid));
         input.by_lane.received(heading.op_code, heading.vl, words);
-        let (lanes, size_max) = (input.lanes, input.receive_size_max);
         let taken = blocks(heading.size);
         let has_buffer = lane < self.data.lanes;
         let queue = if has_buffer { self.data.index(port.0, lane) as u16 } else { NO_QUEUE };
         if has_buffer && !self.take_credit(port, queue, u16::from(taken)) {
             return self.data.account[usize::from(lane)].drop(DropReason::BufferOverrun);
         }
-        let refused = if lane >= lanes {
+        let refused = if lane >= checks.lanes {
             self.receive_error(port, DropReason::BadLane);
             Some(DropReason::BadLane)
-        } else if heading.size > size_max {
+        } else if heading.size > checks.receive_size_max {
             self.receive_error(port, DropReason::LongerThanMtu);
             Some(DropReason::LongerThanMtu)
-        } else if !self.receive_data_state(at, port) {
+        } else if !active && !self.receive_data_state(at, port) {
             self.discard(port, DropReason::PortNotReady);
             Some(DropReason::PortNotReady)
         } else {
@@ -109,7 +109,7 @@ impl Device {
 
     /// A packet that the port of arrival finds nothing wrong with: for this node, or on its way. What is refused has
     /// been counted as what it is.
-    #[inline]
+    #[inline(always)]
     fn take_in(
         &mut self,
         at: Time,
@@ -122,7 +122,9 @@ impl Device {
         if !self.is_switch() {
             return self.take_in_host(at, arrived, body, heading, own);
         }
-        self.enforce(at, port, heading, true)?;
+        if self.data.outs[usize::from(port.0)].checks.enforces_inbound {
+            self.enforce(at, port, heading, true)?;
+        }
         if own {
             // Of data packets a switch's port 0 is no receiver.
             let Body::Whole(packet) = body else {
@@ -135,13 +137,15 @@ impl Device {
             return Ok(());
         }
         let way = self.route_data(port, heading)?;
-        self.enforce(at, PortNum(way.output), heading, false)?;
+        if self.data.outs[usize::from(way.output)].checks.enforces_outbound {
+            self.enforce(at, PortNum(way.output), heading, false)?;
+        }
         self.hold(at, queue, (queue, blocks), body, heading, way);
         Ok(())
     }
 
     /// Puts a packet into a queue, on the lane that it leaves by. `home` counts its blocks.
-    #[inline]
+    #[inline(always)]
     pub(super) fn hold(
         &mut self,
         at: Time,
@@ -167,7 +171,7 @@ impl Device {
     }
 
     /// Where a switch sends a packet on. `input` is the port of arrival, 0 for what comes from within.
-    #[inline]
+    #[inline(always)]
     pub(super) fn route_data(&mut self, input: PortNum, heading: &Heading) -> Result<Way, DropReason> {
         let Some(switch) = &self.switch else {
             self.discard(input, DropReason::BadAddress);
@@ -180,8 +184,7 @@ impl Device {
             return Err(self.relay_error(input, DropReason::Loop));
         }
         let lane = self.sl_to_vl.lane(input, output, heading.service_level);
-        let departure = &self.ports[usize::from(output.0)];
-        if lane == VirtualLane::MANAGEMENT || lane.0 >= departure.lanes {
+        if lane == VirtualLane::MANAGEMENT || lane.0 >= self.data.outs[usize::from(output.0)].checks.lanes {
             return Err(self.relay_error(input, DropReason::NoLane));
         }
         if let Some(reason) = self.refuses_departure(output, heading.size) {
@@ -193,10 +196,10 @@ impl Device {
     /// Why a port does not send a packet of this size. What is refused has been counted.
     #[inline]
     pub(super) fn refuses_departure(&mut self, output: PortNum, size: usize) -> Option<DropReason> {
-        let departure = &self.ports[usize::from(output.0)];
-        let reason = if !self.data.outs[usize::from(output.0)].active {
+        let departure = &self.data.outs[usize::from(output.0)];
+        let reason = if !departure.active {
             DropReason::OutputInactive
-        } else if size > departure.packet_size_max {
+        } else if size > departure.checks.packet_size_max {
             DropReason::TooLong
         } else {
             return None;
@@ -208,7 +211,6 @@ impl Device {
 
     /// A switch's port that enforces partitions lets only its own through, in the direction that is asked about
     /// (IBA 10.9.4, 14.2.5.6).
-    #[inline]
     fn enforce(
         &mut self,
         at: Time,
@@ -216,14 +218,8 @@ impl Device {
         heading: &Heading,
         inbound: bool,
     ) -> Result<(), DropReason> {
-        let enforcing = &self.ports[usize::from(port.0)];
-        let on = if inbound {
-            enforcing.info.partition_enforcement_inbound
-        } else {
-            enforcing.info.partition_enforcement_outbound
-        };
-        let Some(p_key) = heading.p_key.filter(|_| on) else { return Ok(()) };
-        if enforcing.p_key_index(p_key).is_some() {
+        let Some(p_key) = heading.p_key else { return Ok(()) };
+        if self.ports[usize::from(port.0)].p_key_index(p_key).is_some() {
             return Ok(());
         }
         let counters = &mut self.ports[usize::from(port.0)].counters;

@@ -47,7 +47,7 @@ impl Device {
         let data = &self.data;
         if data.queues[usize::from(queue)].remaining() < data.low {
             let (port, lane) = data.place_of(queue);
-            if self.ports[usize::from(port)].state.is_up() {
+            if data.outs[usize::from(port)].checks.up {
                 self.tell_credit(port, lane, OP_NORMAL);
             }
         }
@@ -109,7 +109,7 @@ impl Device {
         }
         let out_lane = &mut self.data.out_lanes[index];
         // What was promised once is not taken back.
-        let behind = difference(told.fccl, out_lane.limit) > CREDIT_MAX;
+        let behind = told.op != OP_INIT && difference(told.fccl, out_lane.limit) > CREDIT_MAX;
         if behind || difference(told.fccl, out_lane.sent) > CREDIT_MAX {
             return self.count_update_error(port, lane);
         }

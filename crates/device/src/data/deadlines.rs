@@ -2,53 +2,45 @@
 
 use weft_machine::Time;
 
-/// No time at all.
-const NEVER: Time = Time::from_nanos(u64::MAX);
+use super::NEVER;
 
 /// One moment for each of a fixed number of places.
 #[derive(Debug)]
 pub(crate) struct Deadlines {
-    /// The root is at 1, the children of `n` are at `2n` and `2n + 1`, and the leaves are the second half.
-    nodes: Vec<Time>,
+    /// The root is at 1, the children of `n` are at `2n` and `2n + 1`, and the leaves are the second half. Each has the
+    /// earliest moment below it, and whose it is.
+    nodes: Vec<(Time, u16)>,
 }
 
 impl Deadlines {
     pub(crate) fn new(places: usize) -> Self {
-        Self { nodes: vec![NEVER; 2 * places.next_power_of_two().max(1)] }
+        let leaves = places.next_power_of_two().max(1);
+        let mut nodes = vec![(NEVER, 0); 2 * leaves];
+        nodes[leaves..].iter_mut().zip(0..).for_each(|(leaf, place)| leaf.1 = place);
+        Self { nodes }
     }
 
     /// The earliest moment of all.
     #[inline]
-    pub(crate) fn earliest(&self) -> Option<Time> {
-        Some(self.nodes[1]).filter(|&time| time != NEVER)
+    pub(crate) fn earliest(&self) -> Time {
+        self.nodes[1].0
     }
 
     /// The place whose moment has come by `now`, and that moment; of several the earliest, of equal ones the first.
     #[inline]
     pub(crate) fn due(&self, now: Time) -> Option<(usize, Time)> {
-        let earliest = self.nodes[1];
-        if earliest > now || earliest == NEVER {
-            return None;
-        }
-        let leaves = self.nodes.len() / 2;
-        let mut at = 1;
-        while at < leaves {
-            at = 2 * at + usize::from(self.nodes[2 * at] != earliest);
-        }
-        Some((at - leaves, earliest))
+        let (earliest, place) = self.nodes[1];
+        (earliest <= now && earliest != NEVER).then_some((usize::from(place), earliest))
     }
 
     #[inline]
     pub(crate) fn set(&mut self, place: usize, time: Time) {
         let mut at = self.nodes.len() / 2 + place;
-        self.nodes[at] = time;
+        self.nodes[at].0 = time;
         while at > 1 {
+            let (left, right) = (self.nodes[at & !1], self.nodes[at | 1]);
             at /= 2;
-            let earliest = self.nodes[2 * at].min(self.nodes[2 * at + 1]);
-            if self.nodes[at] == earliest {
-                return;
-            }
-            self.nodes[at] = earliest;
+            self.nodes[at] = if right.0 < left.0 { right } else { left };
         }
     }
 
@@ -65,7 +57,7 @@ mod tests {
     #[test]
     fn the_earliest_comes_first_and_the_lower_place_among_equals() {
         let mut deadlines = Deadlines::new(5);
-        assert_eq!((deadlines.earliest(), deadlines.due(NEVER)), (None, None));
+        assert_eq!((deadlines.earliest(), deadlines.due(NEVER)), (NEVER, None));
         for (place, nanos) in [(3, 7), (4, 5), (1, 7), (0, 9)] {
             deadlines.set(place, Time::from_nanos(nanos));
         }
@@ -76,8 +68,8 @@ mod tests {
             deadlines.clear(place);
         }
         assert_eq!(order, [(4, 5), (1, 7), (3, 7)]);
-        assert_eq!(deadlines.earliest(), Some(Time::from_nanos(9)));
+        assert_eq!(deadlines.earliest(), Time::from_nanos(9));
         deadlines.set(0, Time::from_nanos(3));
-        assert_eq!(deadlines.earliest(), Some(Time::from_nanos(3)));
+        assert_eq!(deadlines.earliest(), Time::from_nanos(3));
     }
 }

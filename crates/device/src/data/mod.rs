@@ -19,6 +19,7 @@ mod arrive;
 mod buffer;
 mod credit;
 mod deadlines;
+mod discard;
 mod host;
 mod lifetime;
 mod output;
@@ -40,7 +41,7 @@ use arbiter::Arbiter;
 use buffer::{CREDIT_MAX, Held, NIL, Pool, Queue, blocks};
 use deadlines::Deadlines;
 use host::Drain;
-use output::{Out, OutLane};
+use output::{Checks, Out, OutLane};
 use pace::Pace;
 
 /// A moment that does not come.
@@ -144,16 +145,6 @@ impl DataPath {
         let draining = self.drains.iter().map(|drain| drain.busy);
         waiting.chain(leaving).chain(draining).filter(|&at| at != NIL).map(|at| self.pool.get(at))
     }
-
-    /// The moment of the next thing that happens by itself.
-    #[inline]
-    pub(crate) fn timeout(&self) -> Option<Time> {
-        let expiry = Some(self.expiry).filter(|&expiry| expiry != NEVER);
-        match (self.deadlines.earliest(), expiry) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        }
-    }
 }
 
 impl Device {
@@ -161,7 +152,11 @@ impl Device {
     /// comes before what else happens at that moment, and a packet that leaves before one that has waited too long.
     #[inline]
     pub(crate) fn catch_up(&mut self, now: Time) {
-        while let Some(due) = self.next_due().filter(|&due| due <= now) {
+        loop {
+            let due = self.next_due();
+            if due > now || due == NEVER {
+                break;
+            }
             self.data.now = self.data.now.max(due);
             self.do_due(due);
             self.run(due);
@@ -169,27 +164,26 @@ impl Device {
         self.data.now = self.data.now.max(now);
     }
 
+    /// The moment of the next thing that happens by itself; at the end of time when there is none.
     #[inline]
-    pub(crate) fn next_due(&self) -> Option<Time> {
-        let others = [self.sampler.timeout(), self.vl15.timeout()].into_iter().flatten().min();
-        match (self.data.timeout(), others) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        }
+    pub(crate) fn next_due(&self) -> Time {
+        let data = self.data.deadlines.earliest().min(self.data.expiry);
+        data.min(self.sampler.due()).min(self.vl15.due())
     }
 
     /// The first of the things that are due at `due`.
     fn do_due(&mut self, due: Time) {
-        if self.sampler.timeout() == Some(due) {
+        if self.sampler.due() <= due {
             return self.step_sample(due);
         }
         if let Some((place, _)) = self.data.deadlines.due(due) {
             let ports = self.ports.len();
-            return if place < ports {
-                self.output_due(due, place as u8)
+            if place < ports {
+                self.output_due(due, place as u8);
             } else {
-                self.drained(due, place - ports)
-            };
+                self.drained(due, place - ports);
+            }
+            return;
         }
         if self.data.expiry <= due {
             return self.expire(due);
@@ -226,7 +220,10 @@ impl Device {
     /// The port's link is gone: what has come in over it and what was to leave by it is dropped.
     pub(crate) fn data_link_down(&mut self, port: PortNum) {
         let at = self.data.now;
-        self.data.outs[usize::from(port.0)].active = false;
+        let out = &mut self.data.outs[usize::from(port.0)];
+        (out.active, out.checks.up) = (false, false);
+        // The host knows before it hears that there is room for more.
+        self.tell_host(port, false);
         self.abort_output(at, port.0);
         self.purge_output(at, port.0);
         self.empty_buffers(at, port.0);
@@ -252,11 +249,21 @@ impl Device {
             let held = self.data.queues.iter().any(|queue| queue.head != NIL);
             self.data.expiry = if held && self.data.has_lifetimes() { at } else { NEVER };
         }
+        let info = &settings.info;
+        let out = &mut self.data.outs[usize::from(port.0)];
+        out.checks = Checks {
+            up: settings.state.is_up(),
+            enforces_inbound: info.partition_enforcement_inbound && self.switch.is_some(),
+            enforces_outbound: info.partition_enforcement_outbound && self.switch.is_some(),
+            lanes: settings.lanes,
+            receive_size_max: settings.receive_size_max,
+            packet_size_max: settings.packet_size_max,
+        };
         let active = settings.state == crate::port::LinkState::Active;
         let was_active = std::mem::replace(&mut self.data.outs[usize::from(port.0)].active, active);
+        self.tell_host(port, false);
         if was_active && !active {
             self.purge_output(at, port.0);
         }
-        self.tell_host(port, false);
     }
 }

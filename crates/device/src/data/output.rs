@@ -9,7 +9,7 @@ use super::pace::Pace;
 use super::wait::Wait;
 use super::{CREDIT_MAX, DataPath};
 use crate::counters::is_multicast;
-use crate::{Device, DropReason, Output};
+use crate::{Device, Output};
 
 /// What a port is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) struct Out {
     pub(super) sending: u32,
     sending_lane: u8,
     /// When the host may send again.
-    gate_end: Time,
+    pub(super) gate_end: Time,
     /// Lanes for which somebody stands in line.
     pub(super) wanted: u16,
     /// Of these, the lanes with enough credit for the first in line.
@@ -48,6 +48,22 @@ pub(super) struct Out {
     pub(super) head_life: u64,
     /// VLStallCount.
     pub(super) stall_count: u8,
+    pub(super) checks: Checks,
+}
+
+/// What every packet is checked against at a port, in one place.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Checks {
+    /// Whether the link is up.
+    pub(super) up: bool,
+    /// Whether partitions are enforced on arrival, and on departure.
+    pub(super) enforces_inbound: bool,
+    pub(super) enforces_outbound: bool,
+    /// Data lanes in use.
+    pub(super) lanes: u8,
+    /// The longest packet that the port takes, and that its neighbour takes, in bytes.
+    pub(super) receive_size_max: usize,
+    pub(super) packet_size_max: usize,
 }
 
 /// One lane of a port's departing side.
@@ -118,6 +134,7 @@ impl Out {
             arbiter,
             head_life: u64::MAX,
             stall_count: 0,
+            checks: Checks::default(),
         }
     }
 
@@ -214,15 +231,6 @@ impl DataPath {
         }
     }
 
-    /// A packet that has come in will not leave.
-    pub(super) fn no_longer_waits(&mut self, place: u32) {
-        if !self.host {
-            let held = self.pool.get(place);
-            let index = self.index(held.output, held.lane);
-            self.out_lanes[index].waiting -= u64::from(held.size);
-        }
-    }
-
     /// Looks again whether the first in line may go.
     #[inline]
     pub(super) fn credit_changed(&mut self, at: Time, output: u8, lane: u8) {
@@ -265,7 +273,7 @@ impl Device {
     }
 
     /// Puts a packet into a queue of the crossbar.
-    #[inline]
+    #[inline(always)]
     pub(super) fn enqueue(&mut self, at: Time, queue: usize, held: Held) {
         let data = &mut self.data;
         let index = data.index(held.output, held.lane);
@@ -427,84 +435,5 @@ impl Device {
             Body::None => debug_assert!(false, "what leaves is a packet"),
         }
         self.release(home, u16::from(blocks));
-    }
-
-    /// The packet on its way out does not arrive: the link is gone.
-    pub(super) fn abort_output(&mut self, at: Time, output: u8) {
-        let out = &mut self.data.outs[usize::from(output)];
-        let place = std::mem::replace(&mut out.sending, NIL);
-        out.phase = Phase::Idle;
-        out.gate_end = at;
-        self.data.deadlines.clear(usize::from(output));
-        if place != NIL {
-            self.count_departure(output, DropReason::OutputInactive);
-            self.drop_held(place, DropReason::OutputInactive, output);
-        }
-    }
-
-    /// Drops every head that wants this port, and those behind them that become heads and want it too.
-    pub(super) fn purge_output(&mut self, at: Time, output: u8) {
-        for lane in 0..self.data.lanes {
-            self.purge_lane(at, output, lane, DropReason::OutputInactive);
-        }
-    }
-
-    /// Drops every head that wants this lane of this port.
-    pub(super) fn purge_lane(&mut self, at: Time, output: u8, lane: u8, reason: DropReason) {
-        let index = self.data.index(output, lane);
-        while self.data.out_lanes[index].first != NO_QUEUE {
-            let queue = self.data.leave_line(at, output, lane);
-            self.drop_head(queue, reason);
-            self.head_changed(at, queue);
-        }
-        self.data.credit_changed(at, output, lane);
-    }
-
-    /// Drops the head of a queue that stands in no line.
-    pub(super) fn drop_head(&mut self, queue: u16, reason: DropReason) {
-        let data = &mut self.data;
-        let Some(place) = data.queues[usize::from(queue)].pop(&data.pool) else { return };
-        let held = data.pool.get(place);
-        let index = data.index(held.output, held.lane);
-        data.out_lanes[index].waiting -= u64::from(held.size);
-        let output = held.output;
-        self.count_departure(output, reason);
-        self.drop_held(place, reason, output);
-    }
-
-    /// Drops a packet that is in no queue any more, and reports it of `port`.
-    pub(super) fn drop_held(&mut self, place: u32, reason: DropReason, port: u8) {
-        let data = &mut self.data;
-        let (home, blocks, lane) = {
-            let held = data.pool.get(place);
-            (held.queue, held.blocks, held.lane)
-        };
-        let body = data.pool.take(place);
-        let account = &mut data.account[usize::from(lane & 0xf)];
-        account.held -= 1;
-        account.drop(reason);
-        self.discard(PortNum(port), reason);
-        let of_host = self.data.host && home == NO_QUEUE;
-        if let Body::Data(packet) = body
-            && of_host
-        {
-            let (port, service_level) = (PortNum(port), packet.service_level);
-            self.outputs.push_back(Output::Injected { port, service_level, packets: 1 });
-        }
-        self.release(home, u16::from(blocks));
-    }
-
-    /// Counts a packet that a port of departure does not send.
-    pub(crate) fn count_departure(&mut self, output: u8, reason: DropReason) {
-        let Some(port) = self.ports.get_mut(usize::from(output)) else { return };
-        let counters = &mut port.counters;
-        counters.port_xmit_discards += 1;
-        match reason {
-            DropReason::OutputInactive => counters.port_inactive_discards += 1,
-            DropReason::TooLong => counters.port_neighbor_mtu_discards += 1,
-            DropReason::SwitchLifetime => counters.port_sw_lifetime_limit_discards += 1,
-            DropReason::HeadLifetime => counters.port_sw_hoq_lifetime_limit_discards += 1,
-            _ => {}
-        }
     }
 }

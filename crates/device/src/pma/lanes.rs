@@ -41,18 +41,18 @@ attribute!(PortOpRcvCounters {
             sum::<MAX_32>(ports, |port| counted(port, asked.op_code).map(of).sum()) as u32
         };
         PortOpRcvCounters {
-            port_op_rcv_pkts: count(|counters| counters.port_packets),
-            port_op_rcv_data: count(|counters| counters.port_data),
+            port_op_rcv_pkts: count(|counters| counters.port.packets),
+            port_op_rcv_data: count(|counters| counters.port.data),
             ..*asked
         }
     }
     write(asked, port) {
         for counters in counted_mut(port, asked.op_code) {
             if asked.counter_select & 1 != 0 {
-                counters.port_packets = asked.port_op_rcv_pkts.into();
+                counters.port.packets = asked.port_op_rcv_pkts.into();
             }
             if asked.counter_select & 2 != 0 {
-                counters.port_data = asked.port_op_rcv_data.into();
+                counters.port.data = asked.port_op_rcv_data.into();
             }
         }
     }
@@ -61,14 +61,14 @@ attribute!(PortOpRcvCounters {
 attribute!(PortVlOpPackets {
     read(asked, ports) {
         let count = |lane: usize| {
-            sum::<MAX_16>(ports, |port| counted(port, asked.op_code).map(|c| c.packets[lane]).sum()) as u16
+            sum::<MAX_16>(ports, |port| counted(port, asked.op_code).map(|c| c.lanes[lane].packets).sum()) as u16
         };
         PortVlOpPackets { port_vl_op_packets: std::array::from_fn(count), ..*asked }
     }
     write(asked, port) {
         for counters in counted_mut(port, asked.op_code) {
             selected(asked.counter_select)
-                .for_each(|lane| counters.packets[lane] = asked.port_vl_op_packets[lane].into());
+                .for_each(|lane| counters.lanes[lane].packets = asked.port_vl_op_packets[lane].into());
         }
     }
 });
@@ -76,14 +76,14 @@ attribute!(PortVlOpPackets {
 attribute!(PortVlOpData {
     read(asked, ports) {
         let count = |lane: usize| {
-            sum::<MAX_32>(ports, |port| counted(port, asked.op_code).map(|c| c.data[lane]).sum()) as u32
+            sum::<MAX_32>(ports, |port| counted(port, asked.op_code).map(|c| c.lanes[lane].data).sum()) as u32
         };
         PortVlOpData { port_vl_op_data: std::array::from_fn(count), ..*asked }
     }
     write(asked, port) {
         for counters in counted_mut(port, asked.op_code) {
             selected(asked.counter_select)
-                .for_each(|lane| counters.data[lane] = asked.port_vl_op_data[lane].into());
+                .for_each(|lane| counters.lanes[lane].data = asked.port_vl_op_data[lane].into());
         }
     }
 });

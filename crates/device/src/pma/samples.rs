@@ -16,6 +16,7 @@ use weft_wire::{
 
 use super::put;
 use crate::Device;
+use crate::data::NEVER;
 use crate::port::Port;
 
 /// The counters of one sample.
@@ -62,12 +63,13 @@ impl Sampler {
         }
     }
 
-    /// When the next step is due.
-    pub(crate) fn timeout(&self) -> Option<Time> {
+    /// When the next step is due; at the end of time when none is.
+    #[inline]
+    pub(crate) fn due(&self) -> Time {
         match self.phase {
-            Phase::Done => None,
-            Phase::Started { start, .. } => Some(start),
-            Phase::Running { end, .. } => Some(end),
+            Phase::Done => NEVER,
+            Phase::Started { start, .. } => start,
+            Phase::Running { end, .. } => end,
         }
     }
 
@@ -91,7 +93,7 @@ impl Device {
     /// Takes the steps of a sample that are due by `now`, before anything else happens at that moment.
     #[inline]
     pub(crate) fn step_sample(&mut self, now: Time) {
-        while self.sampler.timeout().is_some_and(|due| due <= now) {
+        while self.sampler.due() <= now {
             let ports = self.selected_ports(self.sampler.control.port_select).unwrap_or_default();
             self.count_waits(ports.clone());
             let counters = self.sampler.count(&self.ports[ports]);

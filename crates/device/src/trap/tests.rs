@@ -50,7 +50,7 @@ fn trap_128_is_repeated_until_it_is_heard() {
     let answer = Packet::from_mad(&weft_wire::MadRoute::smp(Lid(5), Lid(99)), &repress);
     let outputs = bench.receive(ONE, answer);
     assert_eq!(events(&outputs), [Event::TrapRepressed { trap_number: trap::LINK_STATE_CHANGE }]);
-    assert_eq!(bench.device.traps.timeout(), None);
+    assert_eq!(bench.device.traps.due(), NEVER);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_trap_nobody_answers_is_given_up() {
     }
     let outputs = bench.timeout();
     assert_eq!(events(&outputs), [Event::TrapAbandoned { trap_number: trap::LINK_STATE_CHANGE }]);
-    assert_eq!(bench.device.traps.timeout(), None);
+    assert_eq!(bench.device.traps.due(), NEVER);
     assert_eq!(bench.device.statistics().traps_sent, 10);
 }
 
@@ -93,7 +93,7 @@ fn a_new_change_begins_anew_and_an_old_answer_does_not_end_it() {
         let mut repress = packet.mad().unwrap();
         weft_wire::Smp::method.set(&mut repress.0, Method::TrapRepress);
         bench.receive(ONE, Packet::from_mad(&weft_wire::MadRoute::smp(Lid(5), Lid(99)), &repress));
-        assert_eq!(bench.device.traps.timeout().is_none(), heard);
+        assert_eq!(bench.device.traps.due() == NEVER, heard);
     }
 }
 
@@ -105,7 +105,7 @@ fn an_answer_may_name_the_notice_instead_of_the_transaction() {
     weft_wire::Smp::method.set(&mut repress.0, Method::TrapRepress);
     weft_wire::Smp::transaction_id.set(&mut repress.0, TransactionId(1));
     bench.receive(ONE, Packet::from_mad(&weft_wire::MadRoute::smp(Lid(5), Lid(99)), &repress));
-    assert_eq!(bench.device.traps.timeout(), None);
+    assert_eq!(bench.device.traps.due(), NEVER);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn without_a_manager_only_the_flag_is_set() {
     assert!(state_changed(&mut bench));
     let outputs = bench.link_up(TWO);
     assert!(!events(&outputs).iter().any(|event| matches!(event, Event::TrapSent { .. })));
-    assert_eq!(bench.device.traps.timeout(), None);
+    assert_eq!(bench.device.traps.due(), NEVER);
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn one_smp_at_a_time_and_no_more_waiting_than_fit() {
         assert_eq!(packet.mad().unwrap().transaction_id().0, id);
         assert_eq!(bench.now, start + Time::from_micros(10 * id));
     }
-    assert_eq!(bench.device.vl15.timeout(), None);
+    assert_eq!(bench.device.vl15.due(), NEVER);
 }
 
 #[test]
@@ -44,8 +44,8 @@ fn a_late_call_catches_up() {
     }
     let late = Time::from_micros(25);
     assert_eq!(std::iter::from_fn(|| queue.pop_done(late)).count(), 2);
-    assert_eq!(queue.timeout(), Some(Time::from_micros(30)), "the third began when the second ended");
+    assert_eq!(queue.due(), Time::from_micros(30), "the third began when the second ended");
     assert!(queue.pop_done(Time::from_micros(30)).is_some());
     assert!(queue.push(Time::from_micros(50), job()).is_ok());
-    assert_eq!(queue.timeout(), Some(Time::from_micros(60)), "an idle agent begins when asked");
+    assert_eq!(queue.due(), Time::from_micros(60), "an idle agent begins when asked");
 }

@@ -15,6 +15,8 @@ use weft_wire::{
 
 /// 4x at 4 Gb/s of data a lane.
 pub(crate) const DDR: LinkParameters = LinkParameters { width: 2, speed: 2, speed_ext: 0 };
+/// 4x at 8 Gb/s of data a lane.
+pub(crate) const QDR: LinkParameters = LinkParameters { width: 2, speed: 4, speed_ext: 0 };
 /// What a host moves in each direction, in megabits per second.
 pub(crate) const HOST_LIMIT: u32 = 12_900;
 /// How long a packet takes over a cable.

@@ -37,7 +37,7 @@ impl<'a> Measured<'a> {
             }
             What::Moved { flow, after } => self.moved(flow, *after, true),
             What::MovedBack { flow, after } => self.moved(flow, *after, false),
-            What::Moves { flow } => Some(self.senders(flow).map(|end| end.moves.len() as f64).sum()),
+            What::Moves { flow } => Some(self.senders(flow).map(|end| end.moves_total as f64).sum()),
             What::Pause { flow } => {
                 let pauses = self.senders(flow).flat_map(|end| &end.moves).map(|change| change.pause);
                 pauses.max().map(|pause| pause.as_secs_f64() * 1e3)

@@ -273,7 +273,7 @@ fn flows(variant: &Variant<'_>) -> String {
             cells.push(or_dash(mean(same().filter_map(|of| of.gbps.get(window).copied().flatten())), ""));
         }
         let pause = same().flat_map(|of| &of.moves).map(|change| change.pause).max();
-        cells.push(same().map(|of| of.moves.len()).sum::<usize>().to_string());
+        cells.push(same().map(|of| of.moves_total).sum::<u64>().to_string());
         cells.push(pause.map_or(String::new(), |pause| number(pause.as_secs_f64() * 1e3, "ms")));
         cells.push(same().map(|of| of.repeated).sum::<u64>().to_string());
         cells.push(same().map(|of| of.missing).sum::<u64>().to_string());
@@ -313,10 +313,25 @@ fn ports(variant: &Variant<'_>) -> String {
 }
 
 fn balance(run: &RunResult) -> String {
-    let mut table =
-        Table::new(&["lane", "packets injected", "delivered", "in flight at the end", "dropped and counted"]);
+    let mut table = Table::new(&[
+        "lane",
+        "packets injected",
+        "from other lanes",
+        "to other lanes",
+        "delivered",
+        "in flight at the end",
+        "dropped and counted",
+    ]);
     for lane in &run.conservation.lanes {
-        let numbers = [u64::from(lane.lane), lane.injected, lane.delivered, lane.in_flight, lane.dropped];
+        let numbers = [
+            u64::from(lane.lane),
+            lane.injected,
+            lane.moved_in,
+            lane.moved_out,
+            lane.delivered,
+            lane.in_flight,
+            lane.dropped,
+        ];
         table.row(&numbers.map(|number| number.to_string()));
     }
     if run.conservation.lanes.is_empty() { String::new() } else { table.finish() }

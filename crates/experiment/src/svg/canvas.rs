@@ -21,11 +21,11 @@ const STYLE: &str = "<style>\
 text{font:12px system-ui,sans-serif;fill:#222}\
 .title{font-size:14px;font-weight:600}\
 .paper{fill:#fff}.axis{stroke:#222;fill:none}.grid{stroke:#ddd;fill:none}\
-.fault{stroke:#b00020}.fault-text{fill:#b00020;font-size:11px}\
+.fault{stroke:#b00020}.fault-text{fill:#b00020;font-size:11px}.fault-text,.event-text{paint-order:stroke;stroke:#fff;stroke-width:3px}\
 .event{stroke:#6a3d9a;stroke-dasharray:4 3}.event-text{fill:#6a3d9a;font-size:11px}\
 @media(prefers-color-scheme:dark){\
 text{fill:#ddd}.paper{fill:#161b22}.axis{stroke:#ddd}.grid{stroke:#333}\
-.fault{stroke:#ff7b7b}.fault-text{fill:#ff7b7b}.event{stroke:#c9a6ff}.event-text{fill:#c9a6ff}}\
+.fault{stroke:#ff7b7b}.fault-text{fill:#ff7b7b}.event{stroke:#c9a6ff}.event-text{fill:#c9a6ff}.fault-text,.event-text{stroke:#161b22}}\
 </style>";
 
 /// A figure being drawn.

@@ -17,7 +17,7 @@ impl Stack {
         match command {
             Command::Open(spec) => {
                 let flow = spec.flow.0;
-                if let Err(reason) = self.open(now, spec) {
+                if let Err(reason) = self.open(now, &spec) {
                     self.refuse(format!("flow {flow} is not opened: {reason}"));
                 }
             }
@@ -50,20 +50,20 @@ impl Stack {
     }
 
     /// Begins a flow, or goes on with one that was stopped, is done or ended in error.
-    fn open(&mut self, now: Time, spec: FlowSpec) -> Result<(), String> {
+    fn open(&mut self, now: Time, spec: &FlowSpec) -> Result<(), String> {
         let geometry = Geometry::new(spec.message_bytes, spec.packet_bytes);
-        check(&spec, geometry, self.facts.guid)?;
+        check(spec, geometry, self.facts.guid)?;
         let known = self.flows.find(spec.flow).and_then(|place| self.flows.sender(place));
         if let Some(sender) = known {
-            may_go_on(sender, &spec, geometry)?;
+            may_go_on(sender, spec, geometry)?;
         }
         let place =
             self.flows.open(spec.flow).ok_or("there are too many flows, or its number is too high")?;
         if spec.work == Work::PingPong && spec.transport == Transport::ReliableConnection {
-            self.prepare_for_answers(place, &spec)?;
+            self.prepare_for_answers(place, spec)?;
         }
         self.dequeue(place);
-        let target = self.target(&spec)?;
+        let target = self.target(spec)?;
         let retries = self.rules.retries;
         let Some(flow) = self.flows.get_mut(place) else { return Ok(()) };
         let sender = flow

@@ -32,7 +32,7 @@ impl SplitMix64 {
     /// One of the numbers below `bound`, which is small against 2^32, so that none is much likelier than another.
     #[inline]
     fn below(&mut self, bound: u32) -> u32 {
-        ((self.draw() >> 32) * u64::from(bound) >> 32) as u32
+        (((self.draw() >> 32) * u64::from(bound)) >> 32) as u32
     }
 }
 

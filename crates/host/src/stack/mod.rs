@@ -191,7 +191,7 @@ pub struct Stack {
 
 impl Stack {
     /// A host that knows nothing yet.
-    pub fn new(options: StackOptions) -> Self {
+    pub fn new(mut options: StackOptions) -> Self {
         let window = options.window_packets.clamp(1, 1 << 22);
         let rules = Rules {
             window: window.into(),
@@ -199,7 +199,7 @@ impl Stack {
             ack_timeout: options.ack_timeout.max(TIMEOUT_LEAST),
             retries: options.retries,
         };
-        let options = StackOptions { sa_timeout: options.sa_timeout.max(TIMEOUT_LEAST), ..options };
+        options.sa_timeout = options.sa_timeout.max(TIMEOUT_LEAST);
         Self {
             sa: SaClient::new(&options),
             options,

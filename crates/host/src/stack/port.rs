@@ -193,6 +193,7 @@ impl Stack {
     fn repath(&mut self, begins: bool, details: &RepathDetails) -> Option<Vec<u32>> {
         let level = details.service_level;
         match details.kind {
+            RepathKind::WILDCARD if !begins => Some(self.paths.forget_hot_spots()),
             RepathKind::WILDCARD => {
                 self.paths.renew(None);
                 Some(Vec::new())

@@ -73,6 +73,22 @@ fn the_rate_is_that_of_the_slower_of_link_and_host() {
     }
 }
 
+/// A host that is told that there is room, and not that there is no link, would send for ever.
+#[test]
+fn a_lost_link_is_told_before_what_it_has_dropped() {
+    let mut bench = data_hca(shaped());
+    bench.credit(ONE, 0, 0, 2048);
+    for _ in 0..3 {
+        bench.input(Input::Inject { port: ONE, packet: packet(0, 9, 0) });
+    }
+    let outputs = bench.input(Input::LinkDown { port: ONE });
+    assert_eq!(injected(&outputs), 3);
+    let first = |wanted: fn(&Output) -> bool| outputs.iter().position(wanted);
+    let told = first(|output| matches!(output, Output::HostPort { facts, .. } if !facts.active));
+    assert!(told.is_some() && told < first(|output| matches!(output, Output::Injected { .. })));
+    sound(&bench);
+}
+
 #[test]
 fn a_switch_has_no_host() {
     let mut bench = switch(2);

@@ -309,3 +309,22 @@ fn numbers_without_measure_keep_nobody_busy() {
     network.run(Time::from_micros(200));
     assert!(network.received(1, 1).bytes > 0 && network.received(1, 2).bytes > 0);
 }
+
+#[test]
+fn where_clocks_are_one_the_receiver_tells_how_long_packets_took() {
+    for common_clock in [true, false] {
+        let mut network = Network::new(2, &StackOptions { common_clock, ..options() }, 5);
+        let slow = FlowSpec { bytes_per_second: Some(10_000_000), message_bytes: 2048, ..spec(3, 1) };
+        open(&mut network, 0, 1, slow);
+        network.run(Time::from_millis(20));
+        let (_, received) = whole(&network, (0, 1), 3);
+        let latency = received.latency;
+        if common_clock {
+            // 2074 bytes at 16 Gb/s, and 5 µs.
+            assert_eq!((latency.min_ns, latency.max_ns), (6037, 6037));
+            assert_eq!((latency.count, latency.sum_ns), (received.packets, received.packets * 6037));
+        } else {
+            assert_eq!(latency, Default::default());
+        }
+    }
+}

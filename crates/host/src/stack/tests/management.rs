@@ -57,6 +57,30 @@ fn a_wildcard_has_every_path_asked_for_again_and_flows_move() {
 }
 
 #[test]
+fn an_unpath_of_everything_ends_every_hot_spot_and_a_repath_of_everything_ends_none() {
+    let mut network = Network::new(3, &options(), 1);
+    open(&mut network, 0, 1, spec(1, 1));
+    open(&mut network, 0, 2, spec(2, 2));
+    network.run(Time::from_millis(1));
+    let (kind, service_level) = (RepathKind::HOT_SPOT, ServiceLevel(1));
+    for host in [1, 2] {
+        let details = RepathDetails { kind, service_level, dlid: lid(host), ..RepathDetails::default() };
+        network.repath(0, trap::REPATH, details);
+    }
+    let levels =
+        |network: &Network| [(0, 1), (0, 2)].map(|(host, flow)| network.sent(host, flow).service_level);
+    network.run(Time::from_millis(1));
+    assert_eq!(levels(&network), [Some(ServiceLevel(1)); 2]);
+    let all = RepathDetails { kind: RepathKind::WILDCARD, ..RepathDetails::default() };
+    network.repath(0, trap::REPATH, all);
+    network.run(Time::from_millis(1));
+    assert_eq!(levels(&network), [Some(ServiceLevel(1)); 2]);
+    network.repath(0, trap::UNPATH, all);
+    network.run(Time::from_millis(1));
+    assert_eq!(levels(&network), [Some(ServiceLevel(0)); 2]);
+}
+
+#[test]
 fn a_port_that_goes_and_comes_keeps_its_queue_pairs() {
     let mut network = Network::new(2, &options(), 1);
     open(&mut network, 0, 1, spec(1, 1));

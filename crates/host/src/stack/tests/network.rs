@@ -177,9 +177,9 @@ impl Network {
             }
         }
         let wanted = self.hosts[host].poll_timeout().map(|at| at.max(self.now));
-        if wanted.is_some() && (self.wakes[host].is_none() || wanted < self.wakes[host]) {
+        if let Some(at) = wanted.filter(|at| self.wakes[host].is_none_or(|known| *at < known)) {
             self.wakes[host] = wanted;
-            self.at(wanted.unwrap(), host, What::Wake);
+            self.at(at, host, What::Wake);
         }
     }
 

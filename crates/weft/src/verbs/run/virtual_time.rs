@@ -183,12 +183,14 @@ impl Stage for Virtual<'_> {
     }
 }
 
-/// The balance of a lane; what switches have moved to it counts as injected, and what they have moved away as delivered.
+/// The balance of a lane.
 fn balance(lane: u8, account: &TrafficAccount) -> LaneConservation {
     LaneConservation {
         lane,
-        injected: account.injected + account.moved_in,
-        delivered: account.delivered + account.moved_out,
+        injected: account.injected,
+        moved_in: account.moved_in,
+        moved_out: account.moved_out,
+        delivered: account.delivered,
         in_flight: account.under_way(),
         dropped: account.gone(),
     }
