@@ -9,7 +9,8 @@ use anyhow::{Context, Result, bail};
 const LINES_MAX: usize = 500;
 
 /// Crates whose sources may not name the world outside.
-const PURE: &[&str] = &["wire", "machine", "topology", "routing", "device", "mgmt", "sm", "sim"];
+const PURE: &[&str] =
+    &["wire", "machine", "topology", "routing", "device", "mgmt", "host", "sm", "pm", "sim", "experiment"];
 
 /// Paths into the standard library that a pure crate may not use.
 const DOORS: &[&str] =

@@ -283,7 +283,7 @@ fn dissected(packets: &[Captured], fields: &[&str]) -> Vec<Vec<String>> {
 #[test]
 fn tshark_reads_the_sends_and_acknowledgements_of_a_connection_whose_bodies_never_travelled() {
     let fabric =
-        Fabric::with_hosts(&[&[HCA_A], &[SWITCH], &[HCA_B]], weft_device::DataPathOptions::default());
+        Fabric::with_hosts(&[&[HCA_A], &[SWITCH], &[HCA_B]], &weft_device::DataPathOptions::default());
     let agents = in_service(&fabric);
     let mut capture = capture(&agents[0], ports(&[(HCA_A, 1, true)]));
     stream(&agents, 1, HCA_A, HCA_B);

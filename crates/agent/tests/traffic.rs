@@ -114,7 +114,7 @@ fn two_into_one_share_evenly_and_every_packet_is_accounted_for() {
 #[test]
 fn unshaped_traffic_goes_through_and_its_accounts_close() {
     for groups in [SPREAD, PACKED] {
-        let fabric = Fabric::with_hosts(groups, DataPathOptions::default());
+        let fabric = Fabric::with_hosts(groups, &DataPathOptions::default());
         let agents = in_service(&fabric);
         hot_spot(&agents);
         flows_on(&agents, 10_000_000);
@@ -232,9 +232,7 @@ fn a_peer_that_sends_more_than_its_credit_is_disconnected_and_counted() {
         let reason = loop {
             match told.recv().await.unwrap() {
                 LinkEvent::Down { reason, .. } => break reason,
-                LinkEvent::Credit { flow_control, .. } => {
-                    assert_eq!(flow_control.vl, VirtualLane(flow_control.vl.0 & 7))
-                }
+                LinkEvent::Credit { flow_control, .. } => assert!(flow_control.vl.0 < 8),
                 other => panic!("{other:?}"),
             }
         };

@@ -200,3 +200,28 @@ fn both_ends_of_a_cable_count_the_same() {
         assert_eq!(near.port_rcv_flow_pkts, far.port_xmit_flow_pkts);
     }
 }
+
+/// The textbook's deadlock: four switches in a ring, each host sending to the one opposite, all the same way round. On one
+/// lane everything stops for good; with two flows on a lane of their own there is no cycle, and nothing does.
+#[test]
+fn a_ring_of_four_stops_on_one_lane_and_not_on_two() {
+    for (lanes, stops) in [([0; 4], true), ([0, 0, 1, 1], false)] {
+        let mut fabric = Fabric::new(&DataPathOptions { buffer_packets: 2, ..options() });
+        let switches: Vec<usize> = (0..4).map(|_| fabric.switch(3)).collect();
+        for (at, &switch) in switches.iter().enumerate() {
+            let lid = at as u16 + 1;
+            let host = fabric.host(lid);
+            fabric.cable((host, 1), (switch, 1), DDR);
+            fabric.cable((switch, 2), (switches[(at + 1) % 4], 3), DDR);
+            for to in 1..=4 {
+                fabric.route(switch, to, if to == lid { 1 } else { 2 });
+            }
+        }
+        fabric.bring_up();
+        let flows: Vec<Flow> =
+            (0..4u16).map(|at| flow(at + 1, (at + 2) % 4 + 1, lanes[usize::from(at)])).collect();
+        let rates = fabric.run(&flows, Time::from_secs(5), Time::from_secs(5));
+        assert!(rates.iter().all(|&rate| (rate == 0.0) == stops), "{lanes:?}: {rates:?}");
+        fabric.check();
+    }
+}

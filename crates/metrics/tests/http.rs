@@ -1,5 +1,7 @@
 //! The server against scrapers good and bad, over real sockets.
 
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc;

@@ -5,7 +5,7 @@ use weft_host::traffic::Command;
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{AddressedMad, Packet};
 
-use crate::Fault;
+use crate::{Fault, ToHost};
 
 /// Something that is going to happen.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +56,8 @@ pub(crate) enum Rare {
     PortTo { program: u32, incarnation: u64, up: bool },
     /// A fault.
     Fault(Fault),
+    /// A host hears late what its adapter has for it.
+    ToHost(PortRef, ToHost),
     /// A host is told to do something.
     Command(PortRef, Box<Command>),
 }

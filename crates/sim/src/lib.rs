@@ -8,10 +8,12 @@
 //!                ┌──────────── queue by (time, sequence) ◀──────────┐
 //!                ▼                                                  │ arrivals, wake-ups,
 //!   Fault ──▶ Simulation ──▶ Device (one per node) ──▶ outputs ─────┤ link changes
-//!                │      └──▶ SubnetManager ──────────▶ outputs ─────┘
+//!                │      ├──▶ SubnetManager ──────────▶ outputs ─────┤
+//!                │      ├──▶ PerformanceManager ─────▶ outputs ─────┤
+//!                │      └──▶ Stack (one per HCA port)▶ outputs ─────┘
 //!                ├──▶ Rule: packets pass, come late, or are lost; those of lane 15, or all
 //!                ├──▶ Trace: a line for everything, or a hash over them
-//!                └──▶ check, probe: is it as it should be?
+//!                └──▶ check, check_traffic, probe: is it as it should be?
 //! ```
 //!
 //! A cable's link is up when both devices are on, both ends allow it and the cable is whole. When that ends, the

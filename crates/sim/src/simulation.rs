@@ -30,6 +30,11 @@ use crate::{Fault, Load, Rule, SimOptions, ToHost, Trace, device_config};
 use managers::{PmProcess, SmProcess};
 use programs::Attachment;
 
+/// A host whose adapter refuses at once whatever it is given would never come to an end at one moment: after so many
+/// exchanges it goes on a while later.
+const ROUNDS_MAX: u32 = 4096;
+const HOST_PAUSE: Time = Time::from_millis(1);
+
 /// A device, or the place where one was.
 #[derive(Debug)]
 struct Slot {
@@ -323,6 +328,10 @@ impl Simulation {
                 self.faults_pending -= 1;
                 self.apply(fault);
             }
+            Some(Rare::ToHost(port, what)) => {
+                self.give_host(port, what);
+                self.settle(port.node);
+            }
             Some(Rare::Command(port, command)) => {
                 self.command(port, *command);
             }
@@ -364,14 +373,20 @@ impl Simulation {
 
     /// Does what a device wants, feeds its hosts and does what they want, until nobody wants anything any more.
     fn settle(&mut self, node: NodeIndex) {
+        let mut rounds = 0;
         loop {
+            rounds += 1;
             self.drain(node);
             if let Some(injection) = self.injections.pop_front() {
                 if let Some(device) = &mut self.slots[node.index()].device {
                     device.handle_input(self.now, injection);
                 }
             } else if let Some((port, what)) = self.for_hosts.pop_front() {
-                self.give_host(port, what);
+                if rounds < ROUNDS_MAX {
+                    self.give_host(port, what);
+                } else {
+                    self.push_rare(self.now + HOST_PAUSE, Rare::ToHost(port, what));
+                }
             } else {
                 break;
             }

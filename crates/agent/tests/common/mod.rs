@@ -101,7 +101,6 @@ impl Fabric {
                 lock_file,
                 events_file: Some(folder.path().join("events")),
                 launch_socket: None,
-                metrics: None,
             }
         });
         Self { agents: agents.collect(), folder }

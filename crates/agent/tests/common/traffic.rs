@@ -38,7 +38,7 @@ impl Fabric {
     pub(crate) fn shaped(groups: &[&[Guid]]) -> Self {
         Self::with_hosts(
             groups,
-            DataPathOptions {
+            &DataPathOptions {
                 shaped: true,
                 dilation: 1000,
                 host_limit_mbps: 12_900,
@@ -48,7 +48,7 @@ impl Fabric {
     }
 
     /// Hosts at a switch.
-    pub(crate) fn with_hosts(groups: &[&[Guid]], data: DataPathOptions) -> Self {
+    pub(crate) fn with_hosts(groups: &[&[Guid]], data: &DataPathOptions) -> Self {
         let mut fabric = Self::new(groups, 2000);
         for agent in &mut fabric.agents {
             agent.hosts = Some(StackOptions { dilation: data.dilation, ..StackOptions::default() });

@@ -68,7 +68,7 @@ pub(super) struct Way {
 
 impl Device {
     /// A packet on a data lane has come in at a port that is up.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arrive(&mut self, at: Time, port: PortNum, body: Body, heading: &Heading) {
         let number = usize::from(port.0);
         let lane = heading.vl.0 & 0xf;
@@ -109,7 +109,7 @@ impl Device {
 
     /// A packet that the port of arrival finds nothing wrong with: for this node, or on its way. What is refused has
     /// been counted as what it is.
-    #[inline]
+    #[inline(always)]
     fn take_in(
         &mut self,
         at: Time,
@@ -145,7 +145,7 @@ impl Device {
     }
 
     /// Puts a packet into a queue, on the lane that it leaves by. `home` counts its blocks.
-    #[inline]
+    #[inline(always)]
     pub(super) fn hold(
         &mut self,
         at: Time,
@@ -171,7 +171,7 @@ impl Device {
     }
 
     /// Where a switch sends a packet on. `input` is the port of arrival, 0 for what comes from within.
-    #[inline]
+    #[inline(always)]
     pub(super) fn route_data(&mut self, input: PortNum, heading: &Heading) -> Result<Way, DropReason> {
         let Some(switch) = &self.switch else {
             self.discard(input, DropReason::BadAddress);

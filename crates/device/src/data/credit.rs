@@ -109,7 +109,7 @@ impl Device {
         }
         let out_lane = &mut self.data.out_lanes[index];
         // What was promised once is not taken back.
-        let behind = difference(told.fccl, out_lane.limit) > CREDIT_MAX;
+        let behind = told.op != OP_INIT && difference(told.fccl, out_lane.limit) > CREDIT_MAX;
         if behind || difference(told.fccl, out_lane.sent) > CREDIT_MAX {
             return self.count_update_error(port, lane);
         }

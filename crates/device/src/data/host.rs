@@ -156,21 +156,17 @@ impl Device {
         if !end.has_lid(packet.slid) {
             packet.slid = end.info.lid;
         }
-        let (in_partition, to_itself) = (end.p_key_index(packet.p_key).is_some(), end.has_lid(packet.dlid));
+        let in_partition = end.p_key_index(packet.p_key).is_some();
         packet.vl = self.sl_to_vl.lane(port, port, packet.service_level);
-        self.data.account[usize::from(packet.vl.0 & 0xf)].injected += 1;
+        let lane = usize::from(packet.vl.0 & 0xf);
+        self.data.account[lane].injected += 1;
         let heading = Heading::from(&packet);
-        let outcome = self.check_own(port, &heading, in_partition);
-        let account = &mut self.data.account[usize::from(packet.vl.0 & 0xf)];
-        match outcome {
-            Ok(()) if !to_itself => return self.send_own(at, port, Body::Data(packet), &heading),
-            // The adapter gives back what is for its own port; that takes no time.
-            Ok(()) => {
-                account.to_host += 1;
-                self.outputs.push_back(Output::Accept { port, packet });
-            }
-            Err(reason) => account.drop(reason),
-        }
+        // What is for the port itself goes out too, and is dropped by the switch: given back at once, it would take no time,
+        // and a host that sends to itself as fast as it can would never come to an end.
+        let Err(reason) = self.check_own(port, &heading, in_partition) else {
+            return self.send_own(at, port, Body::Data(packet), &heading);
+        };
+        self.data.account[lane].drop(reason);
         let service_level = packet.service_level;
         self.outputs.push_back(Output::Injected { port, service_level, packets: 1 });
     }

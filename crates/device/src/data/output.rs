@@ -269,7 +269,7 @@ impl Device {
     }
 
     /// Puts a packet into a queue of the crossbar.
-    #[inline]
+    #[inline(always)]
     pub(super) fn enqueue(&mut self, at: Time, queue: usize, held: Held) {
         let data = &mut self.data;
         let index = data.index(held.output, held.lane);

@@ -227,6 +227,12 @@ impl Paths {
         self.change(dlid, |path| path.slow = slow)
     }
 
+    /// There are no hot spots any more. The places that have changed.
+    pub(super) fn forget_hot_spots(&mut self) -> Vec<u32> {
+        let over = std::mem::take(&mut self.hot_spots);
+        over.into_keys().flat_map(|dlid| self.change(dlid, |path| path.slow = None)).collect()
+    }
+
     /// A port has another LID.
     pub(super) fn set_lid(&mut self, guid: Guid, dlid: Lid) -> Vec<u32> {
         let slow = self.hot_spots.get(&dlid).copied();

@@ -20,8 +20,7 @@ const LANES_SHOWN: usize = 8;
 pub(super) fn page(status: &PmStatus) -> Page {
     let snapshot = &status.snapshot;
     let mut page = Page::of(PM, env!("CARGO_PKG_VERSION"));
-    let (switches, hosts): (Vec<_>, Vec<_>) =
-        snapshot.ports.iter().map(Port::new).partition(|port| port.is_switch());
+    let (switches, hosts): (Vec<_>, Vec<_>) = snapshot.ports.iter().map(Port::new).partition(Port::is_switch);
     add_kind(&mut page, "switch", &switches, snapshot);
     add_kind(&mut page, "hca", &hosts, snapshot);
     let ports: Vec<Port<'_>> = switches.into_iter().chain(hosts).collect();
@@ -64,6 +63,9 @@ impl<'a> Port<'a> {
 
 /// A counter's suffix, what it means, and where it is found.
 type Counter = (&'static str, &'static str, fn(&Totals) -> u64);
+
+/// A gauge's name, what it means, and how it is found.
+type Shown<T> = (&'static str, &'static str, fn(&PortSnapshot) -> T);
 
 const COUNTERS: &[Counter] = &[
     ("transmit_data_bytes_total", "Bytes sent (PortXmitData times 4)", |t| {
@@ -177,7 +179,7 @@ fn add_kind(page: &mut Page, kind: &str, ports: &[Port<'_>], snapshot: &Snapshot
         infos.count(&[("guid", &device.guid), (kind, &device.snapshot.end.name), ("lid", &device.lid)], 1);
     }
     let last = snapshot.statistics.sweep_last.as_secs_f64();
-    let shown: [(&str, &str, fn(&PortSnapshot) -> bool); 2] = [
+    let shown: [Shown<bool>; 2] = [
         (
             "collect_error",
             "Whether the device's counters could not be read for another reason than silence",
@@ -227,7 +229,7 @@ fn wait_seconds(ticks: u64, dilation: u32) -> f64 {
 
 /// What the last sweep found of every port.
 fn add_rates(page: &mut Page, ports: &[Port<'_>]) {
-    let shown: [(&str, &str, fn(&PortSnapshot) -> f64); 6] = [
+    let shown: [Shown<f64>; 6] = [
         (
             "transmit_wait_ratio",
             "Share of the time that data waited without being sent (equation 1)",

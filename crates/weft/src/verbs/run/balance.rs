@@ -27,8 +27,10 @@ pub(super) fn of_devices(devices: &[DeviceAccount], took: bool, forgot: bool) ->
     for account in devices.iter().flat_map(|device| &device.lanes) {
         let lane = account.lane.0;
         let sum = lanes.entry(lane).or_insert(LaneConservation { lane, ..LaneConservation::default() });
-        sum.injected += account.injected + account.moved_in;
-        sum.delivered += account.to_host + account.to_own + account.moved_out;
+        sum.injected += account.injected;
+        sum.moved_in += account.moved_in;
+        sum.moved_out += account.moved_out;
+        sum.delivered += account.to_host + account.to_own;
         sum.in_flight += account.held;
         sum.dropped += account.dropped.values().sum::<u64>();
     }
@@ -76,7 +78,13 @@ mod tests {
     #[test]
     fn what_is_on_a_cable_is_in_flight() {
         let balance = of_devices(&[device(10, 0, 0, 10), device(0, 8, 8, 0)], false, false);
-        let lane = LaneConservation { lane: 2, injected: 10, delivered: 8, in_flight: 2, dropped: 0 };
+        let lane = LaneConservation {
+            lane: 2,
+            injected: 10,
+            delivered: 8,
+            in_flight: 2,
+            ..LaneConservation::default()
+        };
         assert_eq!(balance, Conservation { lanes: vec![lane], violations: Vec::new() });
         let cut = of_devices(&[device(10, 0, 0, 10), device(0, 8, 8, 0)], true, false);
         assert_eq!((cut.lanes[0].in_flight, cut.lanes[0].dropped), (0, 2));
@@ -87,6 +95,9 @@ mod tests {
         let balance = of_devices(&[device(10, 0, 0, 10), device(0, 11, 11, 0)], false, false);
         assert_eq!(balance.violations, ["lane 2: 11 packets came over cables, and 10 went into them"]);
         let wrong = DeviceAccount { sound: false, ..device(0, 0, 0, 0) };
-        assert_eq!(of_devices(&[wrong], false, false).violations, ["the account of 0x0000000000000001 does not close"]);
+        assert_eq!(
+            of_devices(&[wrong], false, false).violations,
+            ["the account of 0x0000000000000001 does not close"]
+        );
     }
 }

@@ -9,11 +9,11 @@ use weft_host::traffic::{Command, FlowReport};
 use weft_machine::Time;
 use weft_topology::{NodeIndex, PortRef};
 use weft_umad::{Client, ClientError, ControlReply, ControlRequest, PortStatus};
-use weft_wire::Guid;
+use weft_wire::{Guid, Lid};
 
 use super::balance;
 use super::marks::{self, JournalReader};
-use super::perform::Stage;
+use super::perform::{Stage, given_levels, has_port};
 use crate::failure::Failure;
 use crate::lab::Place;
 use crate::lab::launch::{Launcher, PM, SM};
@@ -62,7 +62,8 @@ impl<'a, 'l> Live<'a, 'l> {
             }
             self.launcher.serve_until(Instant::now() + LOOK)?;
         }
-        for (node, command) in &plan.setup {
+        let given = if plan.levels.is_empty() { Vec::new() } else { given_levels(plan, self.lids()?) };
+        for (node, command) in given.iter().chain(&plan.setup) {
             self.tell(*node, command)?;
         }
         for agent in self.lab.record.agents.clone() {
@@ -142,6 +143,21 @@ impl<'a, 'l> Live<'a, 'l> {
             before = Some(devices);
             self.launcher.serve_until(Instant::now() + DRAIN_LOOK)?;
         }
+    }
+
+    /// What tells the LID of a port.
+    fn lids(&mut self) -> anyhow::Result<impl Fn(Guid) -> Option<Lid>> {
+        let mut lids = BTreeMap::new();
+        for reply in self.ask_all(&ControlRequest::Ports)? {
+            let ControlReply::Ports(ports) = reply else { continue };
+            lids.extend(ports.into_iter().map(|port| ((port.end.node, port.end.port), port.lid)));
+        }
+        let fabric = self.plan.fabric.clone();
+        Ok(move |wanted| {
+            let node = fabric.nodes().iter().find(|node| has_port(node, wanted))?;
+            let (port, _) = node.external_ports().find(|(_, own)| own.guid == wanted)?;
+            lids.get(&(node.guid, port)).copied()
+        })
     }
 
     fn set_cable(&mut self, port: PortRef, up: bool) -> anyhow::Result<()> {

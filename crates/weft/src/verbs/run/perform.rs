@@ -7,12 +7,13 @@
 use std::collections::BTreeMap;
 
 use weft_experiment::{
-    Action, Conservation, Driver, FlowSample, FlowTotal, Late, Mark, MarkKind, Plan, PortPlace, PortSample,
-    Recording, Sample,
+    Action, Conservation, Driver, FlowSample, FlowTotal, GivenLevel, Late, Mark, MarkKind, Plan, PortPlace,
+    PortSample, Recording, Sample,
 };
-use weft_host::traffic::{FlowId, FlowReport};
+use weft_host::traffic::{Command, FlowId, FlowReport, LearntPath};
 use weft_machine::Time;
-use weft_topology::{NodeIndex, PortRef};
+use weft_topology::{Node, NodeIndex, PortRef};
+use weft_wire::{Guid, Lid, ServiceLevel};
 
 /// A fabric that is up, with traffic and managers, on which a plan is carried out. Its clock begins at zero.
 pub(super) trait Stage {
@@ -73,6 +74,21 @@ pub(super) fn perform(
     recording.marks.extend(stage.marks()?);
     recording.marks.sort_by_key(|mark| mark.at);
     Ok(recording)
+}
+
+/// What hosts are to know of the service levels that the plan gives by hand. `lid` tells a port's LID.
+pub(super) fn given_levels(plan: &Plan, lid: impl Fn(Guid) -> Option<Lid>) -> Vec<(NodeIndex, Command)> {
+    let path = |given: &GivenLevel| {
+        let service_level = ServiceLevel(given.sl);
+        let learnt = LearntPath { to: given.to, dlid: lid(given.to)?, service_level };
+        Some((given.host, Command::LearnPaths(vec![learnt])))
+    };
+    plan.levels.iter().filter_map(path).collect()
+}
+
+/// Whether a node has a port with this GUID.
+pub(super) fn has_port(node: &Node, port: Guid) -> bool {
+    node.external_ports().any(|(_, own)| own.guid == port)
 }
 
 /// The counters of flows so far. An end that has died keeps what it said last.

@@ -8,10 +8,10 @@ use weft_host::traffic::{Command, FlowReport, LearntPath};
 use weft_machine::Time;
 use weft_sim::{Fault, SimOptions, Simulation, TrafficAccount};
 use weft_topology::{NodeIndex, PortRef};
-use weft_wire::ServiceLevel;
+use weft_wire::{Guid, Lid, ServiceLevel};
 
 use super::marks;
-use super::perform::Stage;
+use super::perform::{Stage, given_levels, has_port};
 use crate::failure::Failure;
 
 /// How long a fabric may take to come up.
@@ -23,8 +23,8 @@ pub(super) struct Virtual<'a> {
     simulation: Simulation,
     /// The moment when the plan's clock began.
     began: Time,
-    /// Summaries and events that have been told.
-    told: (usize, usize),
+    /// Summaries, events and repaths that have been told.
+    told: (usize, usize, usize),
 }
 
 impl<'a> Virtual<'a> {
@@ -42,7 +42,7 @@ impl<'a> Virtual<'a> {
             ..SimOptions::default()
         };
         let simulation = Simulation::new(&plan.fabric, options, plan.run.seed);
-        let mut stage = Self { plan, simulation, began: Time::ZERO, told: (0, 0) };
+        let mut stage = Self { plan, simulation, began: Time::ZERO, told: (0, 0, 0) };
         stage
             .simulation
             .run_until_quiet(LIMIT)
@@ -50,11 +50,12 @@ impl<'a> Virtual<'a> {
         if plan.learn_paths {
             stage.learn_paths();
         }
-        for (node, command) in &plan.setup {
+        let given = given_levels(plan, |port| stage.lid(port));
+        for (node, command) in given.iter().chain(&plan.setup) {
             stage.tell(*node, command)?;
         }
         stage.began = stage.simulation.now();
-        stage.told = (stage.simulation.summaries().len(), stage.simulation.pm_events().len());
+        stage.told = stage.told();
         Ok(stage)
     }
 
@@ -72,6 +73,19 @@ impl<'a> Virtual<'a> {
             let paths = levels.into_iter().map(path).collect();
             self.simulation.host_command(index, Command::LearnPaths(paths));
         }
+    }
+
+    /// How many summaries, events and repaths there are.
+    fn told(&self) -> (usize, usize, usize) {
+        let simulation = &self.simulation;
+        (simulation.summaries().len(), simulation.pm_events().len(), simulation.repaths().len())
+    }
+
+    /// The LID of a port.
+    fn lid(&self, port: Guid) -> Option<Lid> {
+        let (index, _) = self.plan.fabric.iter().find(|(_, node)| has_port(node, port))?;
+        let ports = self.simulation.device(index)?.snapshot().ports;
+        ports.iter().find(|snapshot| snapshot.guid == port).map(|snapshot| snapshot.lid)
     }
 
     fn tell(&mut self, node: NodeIndex, command: &Command) -> anyhow::Result<()> {
@@ -145,7 +159,7 @@ impl Stage for Virtual<'_> {
     }
 
     fn marks(&mut self) -> anyhow::Result<Vec<Mark>> {
-        let (summaries, events) = self.told;
+        let (summaries, events, repaths) = self.told;
         let mut new: Vec<Mark> = self.simulation.summaries()[summaries..]
             .iter()
             .map(|(at, _)| Mark {
@@ -156,7 +170,9 @@ impl Stage for Virtual<'_> {
             .collect();
         let told = self.simulation.pm_events()[events..].iter();
         new.extend(told.filter_map(|(at, event)| marks::of_pm(&self.plan.fabric, self.since(*at), event)));
-        self.told = (self.simulation.summaries().len(), self.simulation.pm_events().len());
+        let told = self.simulation.repaths()[repaths..].iter();
+        new.extend(told.filter_map(|(at, event)| marks::of_sm(self.since(*at), event)));
+        self.told = self.told();
         Ok(new)
     }
 
@@ -183,12 +199,14 @@ impl Stage for Virtual<'_> {
     }
 }
 
-/// The balance of a lane; what switches have moved to it counts as injected, and what they have moved away as delivered.
+/// The balance of a lane.
 fn balance(lane: u8, account: &TrafficAccount) -> LaneConservation {
     LaneConservation {
         lane,
-        injected: account.injected + account.moved_in,
-        delivered: account.delivered + account.moved_out,
+        injected: account.injected,
+        moved_in: account.moved_in,
+        moved_out: account.moved_out,
+        delivered: account.delivered,
         in_flight: account.under_way(),
         dropped: account.gone(),
     }
