@@ -17,7 +17,7 @@ use crate::subnet::{FoundNode, Subnet};
 use crate::{Event, Options};
 
 /// What congestion control is set to. Named as OpenSM's options behind `cc_`; the defaults, other than OpenSM's zeros, mark
-/// at the shortest queue and let one notification add one packet's time to the distance between packets.
+/// at the shortest queue and let one notification add a quarter of a packet's time to the distance between packets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CongestionOptions {
@@ -58,11 +58,11 @@ impl Default for CongestionOptions {
             sw_cong_setting_marking_rate: 0,
             ca_cong_setting_port_control: 0,
             ca_cong_setting_control_map: 0xffff,
-            ca_cong_setting_ccti_timer: 150,
+            ca_cong_setting_ccti_timer: 165,
             ca_cong_setting_ccti_increase: 1,
             ca_cong_setting_trigger_threshold: 0,
             ca_cong_setting_ccti_min: 0,
-            cct: (0..128).collect(),
+            cct: (0..128).map(|quarters| 2 << 14 | quarters).collect(),
         }
     }
 }

@@ -11,6 +11,7 @@ use weft_wire::{Lid, ServiceLevel, SwitchCongestionLog, SwitchCongestionLogEntry
 
 use super::DataPath;
 use super::buffer::Body;
+use crate::Device;
 use crate::congestion::Congestion;
 
 /// Entries of a switch's log.
@@ -127,6 +128,13 @@ impl DataPath {
             }
         }
         log
+    }
+}
+
+impl Device {
+    /// Packets that this switch has marked with FECN since it was told to.
+    pub fn packets_marked(&self) -> u64 {
+        self.data.marking.as_ref().map_or(0, |marking| marking.marked)
     }
 }
 
