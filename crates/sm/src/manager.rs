@@ -305,7 +305,7 @@ impl SubnetManager {
         let mad = &received.mad;
         if mad.class() == MgmtClass::SubnAdm {
             self.sa.receive(now, received, self.pipe.stats().sent as u32);
-        } else if !mad.is_smp() && !(is_congestion(mad) && mad.method().is_response()) {
+        } else if !mad.is_smp() && !answers_congestion(mad) {
             self.ignored += 1;
         } else if mad.method().is_response() {
             if let Some(step) = self.doing.step() {
@@ -404,8 +404,8 @@ impl SubnetManager {
     }
 }
 
-fn is_congestion(mad: &weft_wire::Mad) -> bool {
-    mad.class() == MgmtClass::CongestionControl
+fn answers_congestion(mad: &weft_wire::Mad) -> bool {
+    mad.class() == MgmtClass::CongestionControl && mad.method().is_response()
 }
 
 impl Machine for SubnetManager {

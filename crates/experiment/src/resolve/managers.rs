@@ -99,7 +99,7 @@ pub(super) fn sm(names: &Names<'_>, experiment: &Experiment) -> Result<weft_sm::
 }
 
 fn congestion(told: &CongestionSpec) -> CongestionOptions {
-    let delay = |index: u16| index.saturating_mul(told.slope).min(0x3fff);
+    let delay = |index: u16| told.shift << 14 | index.saturating_mul(told.slope).min(0x3fff);
     CongestionOptions {
         sw_cong_setting_threshold: told.threshold,
         sw_cong_setting_packet_size: told.packet_size,
