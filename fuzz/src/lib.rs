@@ -17,18 +17,18 @@ use weft_device::{Device, DeviceConfig, DeviceOptions, Input, Output, PortConfig
 use weft_machine::{Machine, Time};
 use weft_sm::GuidToLid;
 use weft_wire::{
-    AttributeId, Bth, ClassPortInfo, Details, Deth, DirectedSmp, GidDetails, Guid, GuidInfo, GuidInfoRecord,
-    InformInfo, InformInfoRecord, KeyDetails, Lid, LinearForwardingTable, LinearForwardingTableRecord,
-    LinkParameters, LinkRecord, LocalChangesDetails, Lrh, MKeyDetails, Mad, MadHeader, MadRoute, Method,
-    MgmtClass, MlnxExtPortInfo, Mtu, MulticastForwardingTable, MulticastForwardingTableRecord,
-    NodeDescription, NodeInfo, NodeRecord, NodeType, Notice, PKeyTable, PKeyTableRecord, Packet, PathRecord,
-    PerfMad, PortCounters, PortCountersExtended, PortDetails, PortFlowCtlCounters, PortInfo,
-    PortInfoExtended, PortInfoRecord, PortNum, PortOpRcvCounters, PortRcvErrorDetails, PortSamplesControl,
-    PortSamplesResult, PortSamplesResultExtended, PortState, PortVlOpData, PortVlOpPackets,
-    PortVlXmitFlowCtlUpdateErrors, PortVlXmitWaitCounters, PortXmitDiscardDetails, QKey, QpNum, RmppHeader,
-    SaMad, ServiceRecord, SlToVlTable, SlToVlTableRecord, SmInfo, SmInfoRecord, Smp, SwitchDetails,
-    SwitchInfo, SwitchInfoRecord, SwitchKeyDetails, SystemImageGuidDetails, TrapNumber, VendorMad,
-    VirtualLane, VlArbitrationRecord, VlArbitrationTable,
+    AttributeId, Bth, ClassPortInfo, Details, Deth, DirectedSmp, FlowControl, GidDetails, Guid, GuidInfo,
+    GuidInfoRecord, InformInfo, InformInfoRecord, KeyDetails, Lid, LinearForwardingTable,
+    LinearForwardingTableRecord, LinkParameters, LinkRecord, LocalChangesDetails, Lrh, MAD_PACKET_SIZE,
+    MKeyDetails, Mad, MadHeader, MadRoute, Method, MgmtClass, MlnxExtPortInfo, Mtu, MulticastForwardingTable,
+    MulticastForwardingTableRecord, NodeDescription, NodeInfo, NodeRecord, NodeType, Notice, PKeyTable,
+    PKeyTableRecord, Packet, PathRecord, PerfMad, PortCounters, PortCountersExtended, PortDetails,
+    PortFlowCtlCounters, PortInfo, PortInfoExtended, PortInfoRecord, PortNum, PortOpRcvCounters,
+    PortRcvErrorDetails, PortSamplesControl, PortSamplesResult, PortSamplesResultExtended, PortState,
+    PortVlOpData, PortVlOpPackets, PortVlXmitFlowCtlUpdateErrors, PortVlXmitWaitCounters,
+    PortXmitDiscardDetails, QKey, QpNum, RmppHeader, SaMad, ServiceRecord, SlToVlTable, SlToVlTableRecord,
+    SmInfo, SmInfoRecord, Smp, SwitchDetails, SwitchInfo, SwitchInfoRecord, SwitchKeyDetails,
+    SystemImageGuidDetails, TrapNumber, VendorMad, VirtualLane, VlArbitrationRecord, VlArbitrationTable,
 };
 
 /// A fuzz target: its name, which is its corpus' folder, and what it does with an input.
@@ -226,6 +226,8 @@ pub fn gmp(bytes: &[u8]) {
         answered
     };
     feed(&mut device, Input::LinkUp { port, peer: link });
+    let mut heard = 0_u16;
+    let mut said = 0_u16;
     for state in [PortState::NoChange, PortState::Armed, PortState::Active] {
         let (lid, neighbor_mtu) = (Lid(5), Mtu::Bytes2048);
         let info = PortInfo { lid, neighbor_mtu, port_state: state, ..PortInfo::default() };
@@ -253,10 +255,19 @@ pub fn gmp(bytes: &[u8]) {
         mad.0[..chunk.len()].copy_from_slice(chunk);
         let asks = mad.method().response().is_some() && !mad.is_smp();
         let packet = Packet::from_mad(&to_host, &mad);
+        // The neighbour has room for every answer.
+        let (vl, fctbs, fccl) = (VirtualLane(0), said % 4096, heard.wrapping_add(1024) % 4096);
+        let flow_control = FlowControl { op: 0, fctbs, vl, fccl };
+        assert_eq!(feed(&mut device, Input::Credit { port, flow_control }), 0);
+        said = said.wrapping_add(MAD_BLOCKS);
         let answered = feed(&mut device, Input::Receive { port, packet });
         assert_eq!(answered, usize::from(asks), "{mad:?}");
+        heard = heard.wrapping_add(MAD_BLOCKS * u16::from(asks));
     }
 }
+
+/// What a MAD's packet takes of a buffer, in blocks of 64 bytes.
+const MAD_BLOCKS: u16 = MAD_PACKET_SIZE.div_ceil(64) as u16;
 
 /// What the other end of a cable may send: control frames, or a data lane's stream.
 pub fn link(bytes: &[u8]) {

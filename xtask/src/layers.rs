@@ -47,7 +47,11 @@ const ROOMS: &[Room] = &[
     Room { name: "umad", uses: &["wire", "host"], pure: None },
     Room { name: "umad-preload", uses: &["wire", "umad"], pure: None },
     Room { name: "metrics", uses: &[], pure: None },
-    Room { name: "agent", uses: &["wire", "machine", "device", "host", "link", "umad", "metrics"], pure: None },
+    Room {
+        name: "agent",
+        uses: &["wire", "machine", "device", "host", "link", "umad", "metrics"],
+        pure: None,
+    },
     Room {
         name: "weft",
         uses: &[

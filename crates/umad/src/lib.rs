@@ -31,6 +31,6 @@ pub use capture::{CaptureTotals, Captured, Tap, TappedPort};
 pub use client::{Client, ClientError};
 pub use codec::{Decoder, FrameError, Message, encode_into};
 pub use message::{
-    AgentStatus, Attached, ClientMessage, ControlReply, ControlRequest, DeviceAccount, DeviceStatus, HostFlows,
-    LaneAccount, Lateness, PortEnd, PortStatus, PortTotals, ServerMessage,
+    AgentStatus, Attached, ClientMessage, ControlReply, ControlRequest, DeviceAccount, DeviceStatus,
+    HostFlows, LaneAccount, Lateness, PortEnd, PortStatus, PortTotals, ServerMessage,
 };

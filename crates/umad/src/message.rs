@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use weft_host::traffic::{Command, FlowReport};
-use weft_wire::{AddressedMad, Guid, Lid, NodeType, PhysState, PortNum, PortState, Registration, VirtualLane};
+use weft_wire::{
+    AddressedMad, Guid, Lid, NodeType, PhysState, PortNum, PortState, Registration, VirtualLane,
+};
 
 use crate::Message;
 use crate::capture::{CaptureTotals, Captured, Tap};
