@@ -70,6 +70,7 @@ experiments! {
     dftree_2 = "dftree-2";
     dftree_3 = "dftree-3";
     dftree_4 = "dftree-4";
+    vftree_3 = "vftree-3";
     vftree_4a = "vftree-4a";
     vftree_4b = "vftree-4b";
     lash = "lash";

@@ -8,7 +8,7 @@
 //! ```text
 //!             moved           the message is at its end, all is acknowledged: new address
 //!   RTS ────────────────▶ SQD ────────────────────────────────────────────────────────────▶ RTS
-//!                          └─ not acknowledged in time: new address, and everything again ──▶
+//!                          └─ not drained in time: new address, and everything again ────────▶
 //! ```
 //!
 //! [`MoveBy::Migrate`], by those of path migration while the queue pair stays in RTS (IBA 17.2.8). This end's packets
@@ -59,6 +59,14 @@ impl Moving {
         match self {
             Self::Drain { boundary, .. } => *boundary,
             _ => u64::MAX,
+        }
+    }
+
+    /// When it was asked for.
+    pub(super) fn since(&self) -> Option<Time> {
+        match self {
+            Self::No => None,
+            Self::Drain { at, .. } | Self::Rearm { at, .. } => Some(*at),
         }
     }
 

@@ -367,7 +367,9 @@ impl Sender {
         if acknowledged > 0 {
             self.attempts_left = rules.retries;
         }
-        self.deadline = self.is_outstanding().then(|| now + rules.ack_timeout);
+        // Progress postpones the end of waiting, but not that of a change of lane: a lane that hardly moves never drains.
+        let patience = self.moving.since().unwrap_or(now) + rules.ack_timeout;
+        self.deadline = self.is_outstanding().then_some(patience.max(now));
         true
     }
 
