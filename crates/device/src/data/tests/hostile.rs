@@ -70,12 +70,16 @@ fn who_says_that_it_has_sent_more_than_it_might_is_told_anew() {
 
 fn wild_packet(dice: &mut Dice) -> DataPacket {
     let opcodes = [opcode::RC_SEND_ONLY, opcode::UD_SEND_ONLY, opcode::RC_ACKNOWLEDGE, 0xff];
-    let payload = [0, 16, 2048, 2048, 4096, 8152, u16::MAX & !3][dice.below(7) as usize];
+    let payload = [0, 16, 2048, 2048, 2048, 4096, 8152, u16::MAX & !3][dice.below(8) as usize];
     let p_key = if dice.one_in(8) { dice.below(1 << 16) as u16 } else { PKey::DEFAULT_FULL.0 };
     DataPacket {
         slid: Lid(dice.below(1 << 16) as u16),
-        dlid: Lid(if dice.one_in(6) { dice.below(1 << 16) as u16 } else { dice.below(9) as u16 }),
-        vl: VirtualLane(if dice.one_in(6) { dice.below(256) as u8 } else { dice.below(8) as u8 }),
+        dlid: Lid(if dice.one_in(6) {
+            dice.below(1 << 16) as u16
+        } else {
+            [1, 2, 3, 7][dice.below(4) as usize]
+        }),
+        vl: VirtualLane(if dice.one_in(6) { dice.below(256) as u8 } else { dice.below(2) as u8 }),
         service_level: ServiceLevel(if dice.one_in(6) {
             dice.below(256) as u8
         } else {
@@ -97,7 +101,8 @@ fn wild_credit(dice: &mut Dice) -> FlowControl {
     // Some are beyond what the wire has bits for.
     let most = if dice.one_in(9) { 1 << 16 } else { 4096 };
     let (fctbs, fccl) = (dice.below(most) as u16, dice.below(most) as u16);
-    FlowControl { op: dice.below(4) as u8, fctbs, vl: VirtualLane(dice.below(18) as u8), fccl }
+    let vl = VirtualLane(if dice.one_in(3) { dice.below(18) as u8 } else { dice.below(2) as u8 });
+    FlowControl { op: dice.below(4) as u8, fctbs, vl, fccl }
 }
 
 /// From a seed: packets and flow control without any sense, links that come and go, and time.
@@ -112,7 +117,7 @@ fn besiege(mut bench: Bench, ports: u64, seed: u64) -> usize {
             36 if dice.one_in(20) => bench.input(Input::LinkDown { port }),
             36 | 37 if (1..=ports).contains(&port.0.into()) => bench.link_up(port),
             _ => {
-                let end = bench.now + Time::from_nanos(dice.below(20_000_000));
+                let end = bench.now + Time::from_nanos(dice.below(100_000));
                 pass(&mut bench, end)
             }
         };
