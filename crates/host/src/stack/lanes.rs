@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use weft_machine::Time;
-use weft_wire::{DataPacket, PKey, ServiceLevel};
+use weft_wire::{DataPacket, ServiceLevel};
 
 use super::Stack;
 use super::congestion::Throttle;
@@ -188,7 +188,6 @@ impl Stack {
             let packet = self.next_reply(at).or_else(|| self.next_data(now, level));
             let Some(mut packet) = packet else { return };
             packet.slid = self.facts.lid;
-            packet.p_key = PKey::DEFAULT_FULL;
             let at = usize::from(packet.service_level.0 & 15);
             self.lanes[at].in_adapter += 1;
             self.injects.push_back(packet);
