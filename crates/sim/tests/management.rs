@@ -277,4 +277,22 @@ fn flows_stay_in_their_partitions() {
     assert!(across.error.as_ref().is_some_and(|error| error.contains("0x0300")), "{across:?}");
     let sent = report(&simulation, hosts[2], 4, true);
     assert_eq!((sent.packets > 0, report(&simulation, hosts[5], 4, false).packets), (true, 0), "{sent:?}");
+    assert_eq!(simulation.statistics().host_pauses, 0);
+}
+
+/// An adapter that has not the key refuses every packet at once: its host offers one in a packet's time.
+#[test]
+fn what_an_adapter_refuses_does_not_stop_time() {
+    let fabric = ring(4, 2, &GenerateOptions::default()).unwrap();
+    let hosts = hosts(&fabric);
+    let mut simulation = with_tenant(&fabric);
+    let (to, dlid) = (guid(&fabric, hosts[2]), lid_of(&simulation, hosts[2]));
+    let learnt = LearntPath { to, dlid, service_level: ServiceLevel(0), p_key: PKey(0x8009) };
+    assert!(simulation.command(hosts[5], Command::LearnPaths(vec![learnt])));
+    assert!(simulation.command(hosts[5], stream(&fabric, 1, hosts[2])));
+    run_for(&mut simulation, Time::from_millis(10));
+    let counts = simulation.stack(hosts[5]).unwrap().counts();
+    // At more than 100 Gb/s 2048 bytes would go in less than 160 ns.
+    assert!((1..60_000).contains(&counts.packets_refused), "{counts:?}");
+    assert_eq!(simulation.statistics().host_pauses, 0);
 }
