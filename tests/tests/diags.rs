@@ -140,6 +140,13 @@ fn counters_are_cleared_and_added_up() {
         let sum = number(&lab.says(&format!("perfquery -a {}", lab.switch)), "PortRcvPkts");
         assert!(sum >= 2 && sum < number(&lab.perf("-x"), "PortRcvPkts"), "{sum}");
         assert_eq!(number(&lab.perf("--oprcvcounters"), "PortSelect").to_string(), lab.port);
+        // Of each of the 8 data lanes a flow control packet when the link began, and an answer to the peer's if both ends
+        // were up by then. What few packets there were took too little of a buffer for more.
+        let told = lab.perf("--flowctlcounters");
+        for name in ["PortXmitFlowPkts", "PortRcvFlowPkts"] {
+            assert!((8..=16).contains(&number(&told, name)), "{told}");
+        }
+        lab.perf("--flowctlcounters -R");
         for form in ["--flowctlcounters", "--vlxmitflowctlerrors", "--vlxmitcounters"] {
             let printed = lab.perf(form);
             let counters = printed.lines().filter(|line| line.starts_with("PortVL") || line.contains("Flow"));

@@ -21,8 +21,8 @@ use weft_host::traffic::{Command, Destination, FlowId, FlowSpec, LearntPath, Tra
 use weft_link::{Authority, CableEnd};
 use weft_umad::{ControlReply, ControlRequest};
 use weft_wire::{
-    AttributeId, Guid, Lid, LinearForwardingTable, LinkParameters, NodeType, PortInfo, PortNum, PortState,
-    ServiceLevel, SwitchInfo,
+    AttributeId, Guid, Lid, LinearForwardingTable, LinkParameters, NodeType, PKey, PortInfo, PortNum,
+    PortState, ServiceLevel, SwitchInfo,
 };
 
 const HOSTS: u64 = 12;
@@ -219,7 +219,12 @@ fn activate(agents: &[Running]) {
 fn stream(agents: &[Running], flow: FlowId, from: Guid, to: Guid) {
     let lid = |guid: Guid| Lid(((guid.0 - 0x100) / 0x10) as u16);
     let port_guid = |guid: Guid| Guid(guid.0 + 1);
-    let path = |to| LearntPath { to: port_guid(to), dlid: lid(to), service_level: ServiceLevel(0) };
+    let path = |to| LearntPath {
+        to: port_guid(to),
+        dlid: lid(to),
+        service_level: ServiceLevel(0),
+        p_key: PKey::DEFAULT_FULL,
+    };
     let expect = Command::Expect {
         flow,
         from: Some(port_guid(from)),

@@ -253,6 +253,9 @@ impl Core {
             Output::Injected { port, service_level, packets } => {
                 self.port_host_hears(now, device, port, stack::Input::Injected { service_level, packets });
             }
+            Output::Refused { port, dest_qp } => {
+                self.port_host_hears(now, device, port, stack::Input::Refused { dest_qp });
+            }
             Output::HostPort { port, facts } => {
                 self.port_host_hears(now, device, port, stack::Input::Port(*facts));
             }

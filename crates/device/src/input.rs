@@ -36,8 +36,8 @@ pub enum Input {
         /// What it tells.
         flow_control: FlowControl,
     },
-    /// The host behind an HCA's `port` gives the adapter a packet to send. The adapter puts the port's LID and the
-    /// lane into it. It is taken whatever waits already: the host counts what it has given and what has left
+    /// The host behind an HCA's `port` gives the adapter a packet to send. The adapter puts the port's LID, the
+    /// lane, and the port's own key of the packet's partition into it. It is taken whatever waits already: the host counts what it has given and what has left
     /// ([`Output::Injected`](crate::Output::Injected)), and bounds the difference.
     Inject {
         /// Through which port.

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 use weft_wire::{
-    AddressedMad, DataPacket, FlowControl, LinkParameters, Packet, PortFacts, PortNum, ServiceLevel,
+    AddressedMad, DataPacket, FlowControl, LinkParameters, Packet, PortFacts, PortNum, QpNum, ServiceLevel,
 };
 
 use crate::{ClientId, Event, RefusalReason};
@@ -39,6 +39,14 @@ pub enum Output {
         service_level: ServiceLevel,
         /// How many, at least one.
         packets: u16,
+    },
+    /// The adapter has not taken a packet of the host behind an HCA's `port`, and would not take the next one like it
+    /// either. That there is room again is told behind it, by [`Output::Injected`].
+    Refused {
+        /// Through which port.
+        port: PortNum,
+        /// The queue pair that the packet was for.
+        dest_qp: QpNum,
     },
     /// Give a data packet to the host behind an HCA's `port`.
     Accept {

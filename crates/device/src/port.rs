@@ -259,6 +259,14 @@ impl Port {
         self.info.lid.0 != 0 && lid.0 >> self.info.lmc == self.info.lid.0 >> self.info.lmc
     }
 
+    /// The port's own key of the partition that `p_key` is one of: what it sends carries that one, whichever of the
+    /// partition's two keys it was asked to send with (IBA 10.9.2).
+    pub(crate) fn own_p_key(&self, p_key: PKey) -> Option<PKey> {
+        let wanted = p_key.0 & 0x7fff;
+        let own = self.p_keys.iter().filter(|entry| entry.0 & 0x7fff == wanted && wanted != 0);
+        own.copied().max_by_key(|entry| entry.0)
+    }
+
     /// Which entry of the P_Key table lets a packet with `p_key` in, by the lower 15 bits (IBA 10.9.3).
     pub(crate) fn p_key_index(&self, p_key: PKey) -> Option<u16> {
         let wanted = p_key.0 & 0x7fff;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
-use weft_wire::{Guid, Lid, ServiceLevel};
+use weft_wire::{Guid, Lid, PKey, ServiceLevel};
 
 /// A flow, by the number that both of its hosts know it by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -63,8 +63,8 @@ pub enum PathSource {
     /// Path records of subnet administration, kept in the host's cache.
     #[default]
     PathRecord,
-    /// No path record is ever asked for, as by software that knows LIDs from elsewhere: service level 0, whatever
-    /// notices say. The LID is the one of [`Command::LearnPaths`], or else that of the port's node record.
+    /// No path record is ever asked for, as by software that knows LIDs from elsewhere: service level 0 in the
+    /// default partition, whatever notices say. The LID is the one of [`Command::LearnPaths`], or else that of the port's node record.
     Unasked,
 }
 
@@ -152,6 +152,13 @@ pub struct LearntPath {
     pub dlid: Lid,
     /// The service level.
     pub service_level: ServiceLevel,
+    /// A key of the partition; of the two that it has the adapter sends the port's own.
+    #[serde(default = "default_partition")]
+    pub p_key: PKey,
+}
+
+fn default_partition() -> PKey {
+    PKey::DEFAULT_FULL
 }
 
 /// What became of a flow so far, at one of its ends. Counters begin when the flow is opened or expected, and only rise.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use weft_machine::Time;
 use weft_topology::PortRef;
-use weft_wire::{DataPacket, PortFacts, ServiceLevel};
+use weft_wire::{DataPacket, PortFacts, QpNum, ServiceLevel};
 
 /// What an adapter has for the host behind one of its ports.
 #[derive(Clone, Debug)]
@@ -13,6 +13,8 @@ pub enum ToHost {
     Accept(DataPacket),
     /// So many of its packets, given with this service level, have left.
     Injected(ServiceLevel, u16),
+    /// A packet of its for this queue pair was not taken.
+    Refused(QpNum),
     /// What it is to know of the port.
     Facts(Box<PortFacts>),
 }

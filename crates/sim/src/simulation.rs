@@ -30,8 +30,8 @@ use crate::{Fault, Load, Rule, SimOptions, ToHost, Trace, device_config};
 use managers::{PmProcess, SmProcess};
 use programs::Attachment;
 
-/// A host whose adapter refuses at once whatever it is given would never come to an end at one moment: after so many
-/// exchanges it goes on a while later.
+/// Who gives an adapter the next packet at the same moment whenever it refuses one would never come to an end: after
+/// so many exchanges it hears the rest a while later. Hosts do not; a [`Load`](crate::Load) can.
 const ROUNDS_MAX: u32 = 4096;
 const HOST_PAUSE: Time = Time::from_millis(1);
 
@@ -64,6 +64,8 @@ pub struct SimStatistics {
     pub cut_off: u64,
     /// Packets sent without credit; each ends its link, which then begins anew.
     pub credit_overruns: u64,
+    /// What hosts heard later, because they and their device had come to no end at one moment.
+    pub host_pauses: u64,
     /// How often an end was told that its link had gone.
     pub link_losses: u64,
     /// Of those, how often within 50 ms.
@@ -385,6 +387,7 @@ impl Simulation {
                 if rounds < ROUNDS_MAX {
                     self.give_host(port, what);
                 } else {
+                    self.statistics.host_pauses += 1;
                     self.push_rare(self.now + HOST_PAUSE, Rare::ToHost(port, what));
                 }
             } else {
@@ -409,6 +412,9 @@ impl Simulation {
                 Output::Injected { port, service_level, packets } => {
                     self.for_hosts
                         .push_back((PortRef::new(node, port), ToHost::Injected(service_level, packets)));
+                }
+                Output::Refused { port, dest_qp } => {
+                    self.for_hosts.push_back((PortRef::new(node, port), ToHost::Refused(dest_qp)));
                 }
                 Output::Accept { port, packet } => {
                     self.for_hosts.push_back((PortRef::new(node, port), ToHost::Accept(packet)));

@@ -1,7 +1,9 @@
 //! Management beside data: answers of subnet administration while a data lane stands still, notices that reach hosts, and
 //! hosts that subscribe again when the manager has restarted.
 
-use weft_host::traffic::{Command, Destination, FlowId, FlowSpec, Transport};
+use weft_host::traffic::{
+    Command, Destination, FlowId, FlowReport, FlowSpec, LearntPath, PathSource, Transport,
+};
 use weft_machine::Time;
 use weft_routing::{Member, Partition, Partitions};
 use weft_sim::{Fault, SimOptions, Simulation};
@@ -160,13 +162,10 @@ fn hosts_hear_of_repaths_before_and_after_a_restart_of_the_manager() {
     }
 }
 
-/// With partitions, kept by switches, every host reaches the manager by the default one, though as a limited member; and
-/// two hosts that share a partition with a full member in it have a path, others have none.
-#[test]
-fn limited_members_reach_the_manager() {
-    let fabric = ring(4, 2, &GenerateOptions::default()).unwrap();
-    let hosts = hosts(&fabric);
-    let member = |at: usize, full| Member { guid: guid(&fabric, hosts[at]), full };
+/// A ring of eight hosts of which two, 2 and 5, are a partition of their own, the latter as a limited member.
+fn with_tenant(fabric: &Fabric) -> Simulation {
+    let hosts = hosts(fabric);
+    let member = |at: usize, full| Member { guid: guid(fabric, hosts[at]), full };
     let tenant = Partition {
         name: "tenant".to_owned(),
         pkey: 2,
@@ -175,7 +174,16 @@ fn limited_members_reach_the_manager() {
     };
     let mut options = SimOptions { hosts: true, ..SimOptions::default() };
     options.sm.routing.partitions = Some(Partitions { list: vec![tenant], ..Partitions::default() });
-    let mut simulation = up_with(&fabric, true, options);
+    up_with(fabric, true, options)
+}
+
+/// With partitions, kept by switches, every host reaches the manager by the default one, though as a limited member; and
+/// two hosts that share a partition with a full member in it have a path, others have none.
+#[test]
+fn limited_members_reach_the_manager() {
+    let fabric = ring(4, 2, &GenerateOptions::default()).unwrap();
+    let hosts = hosts(&fabric);
+    let mut simulation = with_tenant(&fabric);
     let switches: Vec<NodeIndex> = fabric.switches().map(|(node, _)| node).collect();
     let (slid, dlid) = (1 << 5, 1 << 4);
     for (from, to, want) in [
@@ -210,4 +218,81 @@ fn limited_members_reach_the_manager() {
             assert_eq!(dropped, 0, "{}", fabric.port_name(PortRef::new(switch, port)));
         }
     }
+}
+
+fn lid_of(simulation: &Simulation, host: PortRef) -> Lid {
+    simulation.device(host.node).unwrap().port_snapshot(PortNum(1)).unwrap().lid
+}
+
+/// A flow of one megabyte at both of its ends.
+fn flow(
+    simulation: &mut Simulation,
+    number: u32,
+    (from, to): (PortRef, PortRef),
+    how: (Transport, PathSource),
+) {
+    let fabric = simulation.fabric().clone();
+    let (transport, paths) = how;
+    let Command::Expect { flow, from: source, work, message_bytes, .. } = expect(&fabric, number, from)
+    else {
+        unreachable!("it is what it is made as")
+    };
+    assert!(simulation.command(to, Command::Expect { flow, from: source, transport, work, message_bytes }));
+    let Command::Open(spec) = stream(&fabric, number, to) else { unreachable!("likewise") };
+    let spec = FlowSpec { transport, paths, bytes_max: Some(1 << 20), ..spec };
+    assert!(simulation.command(from, Command::Open(spec)));
+}
+
+fn report(simulation: &Simulation, host: PortRef, number: u32, sender: bool) -> FlowReport {
+    let reports = simulation.host_reports(host.node);
+    reports.into_iter().find(|report| report.flow.0 == number && report.sender == sender).expect("a report")
+}
+
+/// Flows between the members of a partition carry its key, whether a path record or whoever taught the path said so, and
+/// acknowledgements do too. Across partitions there is no path; and who does not ask sends in the default partition, in
+/// which limited members do not hear each other.
+#[test]
+fn flows_stay_in_their_partitions() {
+    let fabric = ring(4, 2, &GenerateOptions::default()).unwrap();
+    let hosts = hosts(&fabric);
+    let mut simulation = with_tenant(&fabric);
+    let (reliable, datagrams) = (Transport::ReliableConnection, Transport::UnreliableDatagram);
+    let (asked, unasked) = (PathSource::PathRecord, PathSource::Unasked);
+    flow(&mut simulation, 1, (hosts[2], hosts[5]), (reliable, asked));
+    flow(&mut simulation, 2, (hosts[2], hosts[5]), (datagrams, asked));
+    flow(&mut simulation, 3, (hosts[3], hosts[5]), (datagrams, asked));
+    flow(&mut simulation, 4, (hosts[2], hosts[5]), (datagrams, unasked));
+    let (to, dlid) = (guid(&fabric, hosts[2]), lid_of(&simulation, hosts[2]));
+    let learnt = LearntPath { to, dlid, service_level: ServiceLevel(0), p_key: PKey(0x8002) };
+    assert!(simulation.command(hosts[5], Command::LearnPaths(vec![learnt])));
+    flow(&mut simulation, 5, (hosts[5], hosts[2]), (reliable, asked));
+    run_for(&mut simulation, Time::from_secs(30));
+    for (number, from, to) in [(1, 2, 5), (2, 2, 5), (5, 5, 2)] {
+        let (sent, received) =
+            (report(&simulation, hosts[from], number, true), report(&simulation, hosts[to], number, false));
+        assert_eq!((sent.state.as_str(), received.bytes), ("done", 1 << 20), "{sent:?}, {received:?}");
+    }
+    let across = report(&simulation, hosts[3], 3, true);
+    assert_eq!((across.state.as_str(), across.packets), ("path", 0), "{across:?}");
+    assert!(across.error.as_ref().is_some_and(|error| error.contains("0x0300")), "{across:?}");
+    let sent = report(&simulation, hosts[2], 4, true);
+    assert_eq!((sent.packets > 0, report(&simulation, hosts[5], 4, false).packets), (true, 0), "{sent:?}");
+    assert_eq!(simulation.statistics().host_pauses, 0);
+}
+
+/// An adapter that has not the key refuses every packet at once: its host offers one in a packet's time.
+#[test]
+fn what_an_adapter_refuses_does_not_stop_time() {
+    let fabric = ring(4, 2, &GenerateOptions::default()).unwrap();
+    let hosts = hosts(&fabric);
+    let mut simulation = with_tenant(&fabric);
+    let (to, dlid) = (guid(&fabric, hosts[2]), lid_of(&simulation, hosts[2]));
+    let learnt = LearntPath { to, dlid, service_level: ServiceLevel(0), p_key: PKey(0x8009) };
+    assert!(simulation.command(hosts[5], Command::LearnPaths(vec![learnt])));
+    assert!(simulation.command(hosts[5], stream(&fabric, 1, hosts[2])));
+    run_for(&mut simulation, Time::from_millis(10));
+    let counts = simulation.stack(hosts[5]).unwrap().counts();
+    // At more than 100 Gb/s 2048 bytes would go in less than 160 ns.
+    assert!((1..60_000).contains(&counts.packets_refused), "{counts:?}");
+    assert_eq!(simulation.statistics().host_pauses, 0);
 }

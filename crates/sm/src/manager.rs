@@ -6,7 +6,7 @@ use std::sync::Arc;
 use weft_machine::{Machine, Time};
 use weft_routing::{Lids, ServiceLevels};
 use weft_wire::{
-    AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, Notice, PortNum, ServiceLevel,
+    AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, Notice, PKey, PortNum, ServiceLevel,
     VirtualLane, trap,
 };
 
@@ -216,8 +216,8 @@ impl SubnetManager {
 
     /// From the port with this GUID to every other: its GUID, its first LID and the service level that path records
     /// have, without asking for them. For studies too large to ask.
-    pub fn levels_from(&self, from: Guid) -> Vec<(Guid, Lid, ServiceLevel)> {
-        self.sa.levels_from(from)
+    pub fn paths_from(&self, from: Guid) -> Vec<(Guid, Lid, ServiceLevel, PKey)> {
+        self.sa.paths_from(from)
     }
 
     /// What subnet administration has done.

@@ -9,7 +9,7 @@ use weft_machine::Time;
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
 use weft_umad::{Client, ControlReply, ControlRequest, DeviceAccount};
 use weft_wire::{
-    AttributeId, Guid, Lid, LinearForwardingTable, Mtu, PortInfo, PortNum, PortState, ServiceLevel,
+    AttributeId, Guid, Lid, LinearForwardingTable, Mtu, PKey, PortInfo, PortNum, PortState, ServiceLevel,
     SwitchInfo, VirtualLane, VlArbitrationEntry, VlArbitrationTable,
 };
 
@@ -164,7 +164,12 @@ pub(crate) fn tell(agent: &Running, node: Guid, command: Command) -> ControlRepl
 
 /// Begins a flow of a reliable connection between two adapters' hosts.
 pub(crate) fn stream(agents: &[Running], flow: u32, from: Guid, to: Guid) {
-    let path = |to: Guid| LearntPath { to: port_guid(to), dlid: lid(to), service_level: ServiceLevel(0) };
+    let path = |to: Guid| LearntPath {
+        to: port_guid(to),
+        dlid: lid(to),
+        service_level: ServiceLevel(0),
+        p_key: PKey::DEFAULT_FULL,
+    };
     let done = ControlReply::Done;
     assert_eq!(tell(running(agents, to), to, Command::LearnPaths(vec![path(from)])), done);
     assert_eq!(tell(running(agents, from), from, Command::LearnPaths(vec![path(to)])), done);

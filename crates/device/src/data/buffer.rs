@@ -21,7 +21,7 @@ const BLOCK: usize = 64;
 /// The blocks that a packet takes, from LRH to VCRC.
 #[inline]
 pub(crate) fn blocks(size: usize) -> u8 {
-    size.div_ceil(BLOCK) as u8
+    size.div_ceil(BLOCK).min(usize::from(u8::MAX)) as u8
 }
 
 /// `a - b` of counts modulo 4096.
@@ -187,10 +187,11 @@ impl Queue {
         })
     }
 
-    /// How many blocks the peer may still send.
+    /// How many blocks the peer may still send: none when it says that it has sent more than it might.
     #[inline]
     pub(crate) fn remaining(&self) -> u16 {
-        difference(self.told, self.received)
+        let left = difference(self.told, self.received);
+        if left > CREDIT_MAX { 0 } else { left }
     }
 
     /// What the peer is told of a buffer of `size` blocks: no more than is free, and no more than the count can say.

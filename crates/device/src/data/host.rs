@@ -156,18 +156,20 @@ impl Device {
         if !end.has_lid(packet.slid) {
             packet.slid = end.info.lid;
         }
-        let in_partition = end.p_key_index(packet.p_key).is_some();
+        let own = end.own_p_key(packet.p_key);
+        packet.p_key = own.unwrap_or(packet.p_key);
         packet.vl = self.sl_to_vl.lane(port, port, packet.service_level);
         let lane = usize::from(packet.vl.0 & 0xf);
         self.data.account[lane].injected += 1;
         let heading = Heading::from(&packet);
         // What is for the port itself goes out too, and is dropped by the switch: given back at once, it would take no time,
         // and a host that sends to itself as fast as it can would never come to an end.
-        let Err(reason) = self.check_own(port, &heading, in_partition) else {
+        let Err(reason) = self.check_own(port, &heading, own.is_some()) else {
             return self.send_own(at, port, Body::Data(packet), &heading);
         };
         self.data.account[lane].drop(reason);
-        let service_level = packet.service_level;
+        let (service_level, dest_qp) = (packet.service_level, packet.dest_qp);
+        self.outputs.push_back(Output::Refused { port, dest_qp });
         self.outputs.push_back(Output::Injected { port, service_level, packets: 1 });
     }
 

@@ -78,6 +78,7 @@ impl Stack {
                 dest_qp: packet.src_qp,
                 dlid: packet.slid,
                 service_level: packet.service_level,
+                p_key: packet.p_key,
                 becn: true,
                 migration_request: true,
                 ..DataPacket::default()

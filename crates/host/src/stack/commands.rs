@@ -10,7 +10,7 @@ use super::paths::Address;
 use super::receiver::Receiver;
 use super::sender::{Pace, Phase, Sender, Target};
 use super::timers::Timer;
-use crate::traffic::{Command, Destination, FlowId, FlowSpec, Transport, Work};
+use crate::traffic::{Command, Destination, FlowId, FlowSpec, LearntPath, Transport, Work};
 
 impl Stack {
     pub(super) fn obey(&mut self, now: Time, command: Command) {
@@ -39,7 +39,8 @@ impl Stack {
             Command::Close(flow) => self.close(flow),
             Command::LearnPaths(paths) => {
                 for path in paths {
-                    let address = Address { dlid: path.dlid, service_level: path.service_level };
+                    let LearntPath { dlid, service_level, p_key, .. } = path;
+                    let address = Address { dlid, service_level, p_key };
                     for place in self.paths.learn(path.to, address) {
                         self.path_changed(now, place);
                     }

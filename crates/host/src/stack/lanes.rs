@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use weft_machine::Time;
-use weft_wire::{DataPacket, PKey, ServiceLevel};
+use weft_wire::{DataPacket, QpNum, ServiceLevel};
 
 use super::Stack;
 use super::congestion::Throttle;
@@ -19,6 +19,9 @@ const OFFERS_DEFERRED: u64 = 7;
 
 /// A rate that is no limit does not keep a host busy for ever.
 const LEAST_SPAN: Time = Time::from_micros(1);
+
+/// How long a flow waits behind a packet that was refused, where packets take no time.
+const REFUSED_PAUSE: Time = Time::from_millis(1);
 
 /// What waits for the adapter on one service level.
 #[derive(Debug, Default)]
@@ -55,6 +58,19 @@ impl Stack {
         let lane = &mut self.lanes[usize::from(level.0 & 15)];
         lane.in_adapter = lane.in_adapter.saturating_sub(packets);
         self.pump(now, level);
+    }
+
+    /// The adapter has refused a packet. It took no time, so the flow that it is of waits as long as it would have
+    /// taken: the destination's queue pair has the flow's number too.
+    pub(super) fn hold_back(&mut self, now: Time, dest_qp: QpNum) {
+        self.counts.packets_refused += 1;
+        let (rate, dilation) = (u64::from(self.facts.rate_mbps), u64::from(self.options.dilation.max(1)));
+        let place = self.flows.find_queue_pair(dest_qp);
+        let Some(sender) = place.and_then(|place| self.flows.sender(place)) else { return };
+        let bits = u64::from(sender.next_payload()) * 8_000;
+        let span = bits.checked_div(rate).map(|span| Time::from_nanos(span.saturating_mul(dilation)));
+        let span = span.map_or(REFUSED_PAUSE, |span| span.max(LEAST_SPAN));
+        sender.not_before = sender.not_before.max(now) + span;
     }
 
     /// The port lets data pass again.
@@ -188,7 +204,6 @@ impl Stack {
             let packet = self.next_reply(at).or_else(|| self.next_data(now, level));
             let Some(mut packet) = packet else { return };
             packet.slid = self.facts.lid;
-            packet.p_key = PKey::DEFAULT_FULL;
             let at = usize::from(packet.service_level.0 & 15);
             self.lanes[at].in_adapter += 1;
             self.injects.push_back(packet);

@@ -39,7 +39,8 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use weft_machine::{Machine, Time};
 use weft_wire::{
-    AddressedMad, DataPacket, Method, MgmtClass, PortFacts, Registration, SA_CLASS_VERSION, ServiceLevel,
+    AddressedMad, DataPacket, Method, MgmtClass, PortFacts, QpNum, Registration, SA_CLASS_VERSION,
+    ServiceLevel,
 };
 
 use crate::traffic::{Command, FlowReport};
@@ -111,6 +112,11 @@ pub enum Input {
         /// How many.
         packets: u16,
     },
+    /// The adapter has not taken a packet, and would not take the next one like it either.
+    Refused {
+        /// The queue pair that the packet was for.
+        dest_qp: QpNum,
+    },
     /// Something to do.
     Command(Command),
 }
@@ -163,6 +169,8 @@ pub struct StackCounts {
     pub paths: u64,
     /// Commands that could not be carried out.
     pub refused: u64,
+    /// Packets that the adapter has not taken.
+    pub packets_refused: u64,
 }
 
 /// The host.
@@ -309,6 +317,7 @@ impl Machine for Stack {
         match input {
             Input::Accept(packet) => self.accept(now, &packet),
             Input::Injected { service_level, packets } => self.make_room(now, service_level, packets),
+            Input::Refused { dest_qp } => self.hold_back(now, dest_qp),
             Input::Port(facts) => self.learn_port(now, facts),
             Input::Receive(mad) => self.receive(now, &mad),
             Input::Command(command) => self.obey(now, command),

@@ -22,7 +22,7 @@
 //!                                         └─ not acknowledged in time ────────────────────────▶
 //! ```
 //!
-//! A new LID is taken at once: the old one leads nowhere any more. Datagrams promise no order, and the next one takes
+//! A new LID, or a new partition, is taken at once: the old one leads nowhere any more. Datagrams promise no order, and the next one takes
 //! the new lane.
 
 use weft_machine::Time;
@@ -85,13 +85,13 @@ impl Sender {
             return;
         }
         match &mut self.moving {
-            Moving::Drain { to: other, .. } | Moving::Rearm { to: other, .. } if other.dlid == to.dlid => {
+            Moving::Drain { to: other, .. } | Moving::Rearm { to: other, .. } if other.is_same_way(&to) => {
                 *other = to;
                 return;
             }
             _ => {}
         }
-        let orderly = self.is_reliable() && self.is_outstanding() && to.dlid == self.address.dlid;
+        let orderly = self.is_reliable() && self.is_outstanding() && to.is_same_way(&self.address);
         match self.move_by {
             _ if !orderly || matches!(self.target, Target::Peer) => self.switch(now, to, now),
             MoveBy::Drain => self.moving = Moving::Drain { to, at: now, boundary: self.message_end() },

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use weft_wire::{Guid, Lid, ServiceLevel};
+use weft_wire::{Guid, Lid, PKey, ServiceLevel};
 
 use crate::traffic::PathSource;
 
@@ -18,6 +18,14 @@ const HOT_SPOTS_MAX: usize = 4096;
 pub(super) struct Address {
     pub(super) dlid: Lid,
     pub(super) service_level: ServiceLevel,
+    pub(super) p_key: PKey,
+}
+
+impl Address {
+    /// Whether it is the same but for its lane.
+    pub(super) fn is_same_way(&self, other: &Self) -> bool {
+        (self.dlid, self.p_key) == (other.dlid, other.p_key)
+    }
 }
 
 /// What is known of a path.
@@ -139,7 +147,8 @@ impl Paths {
         match path.source {
             PathSource::PathRecord => (path.record, path.slow) = (Some(address), slow),
             PathSource::Unasked => {
-                path.record = Some(Address { service_level: ServiceLevel(0), ..address });
+                let (service_level, p_key) = (ServiceLevel(0), PKey::DEFAULT_FULL);
+                path.record = Some(Address { service_level, p_key, ..address });
             }
         }
     }

@@ -5,7 +5,7 @@
 //! that a mistake of the queue pair would be seen.
 
 use weft_machine::Time;
-use weft_wire::{DataPacket, Lid, ServiceLevel, aeth, opcode};
+use weft_wire::{DataPacket, Lid, PKey, ServiceLevel, aeth, opcode};
 
 use super::flow::{PSN_MASK, first_psn};
 use crate::traffic::{FlowId, Latency, Transport, Work};
@@ -18,6 +18,7 @@ const PSN_HALF: u32 = 1 << 23;
 pub(super) struct Acknowledgement {
     pub(super) dlid: Lid,
     pub(super) service_level: ServiceLevel,
+    pub(super) p_key: PKey,
     pub(super) syndrome: u8,
 }
 
@@ -137,7 +138,7 @@ impl Receiver {
 
     /// The acknowledgement that is to be sent, if it is still to be.
     pub(super) fn acknowledge(&mut self) -> Option<DataPacket> {
-        let Acknowledgement { dlid, service_level, syndrome } = self.acknowledgement.take()?;
+        let Acknowledgement { dlid, service_level, p_key, syndrome } = self.acknowledgement.take()?;
         self.unacknowledged = 0;
         let psn = match syndrome {
             aeth::ACK => self.expected.wrapping_sub(1) & PSN_MASK,
@@ -149,6 +150,7 @@ impl Receiver {
             psn,
             dlid,
             service_level,
+            p_key,
             becn: std::mem::take(&mut self.congested),
             migration_request: self.migrated,
             ..DataPacket::default()
@@ -185,7 +187,8 @@ impl Receiver {
 
 /// To where a packet came from, as it came.
 fn to(packet: &DataPacket, syndrome: u8) -> Acknowledgement {
-    Acknowledgement { dlid: packet.slid, service_level: packet.service_level, syndrome }
+    let &DataPacket { slid: dlid, service_level, p_key, .. } = packet;
+    Acknowledgement { dlid, service_level, p_key, syndrome }
 }
 
 impl Latency {

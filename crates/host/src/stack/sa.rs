@@ -11,7 +11,8 @@ use weft_machine::Time;
 use weft_mgmt::{Limits, Transactions};
 use weft_wire::{
     AddressedMad, AttributeId, Gid, Guid, InformInfo, Mad, Method, MgmtClass, NodeInfo, NodeRecord, Notice,
-    PathRecord, PortFacts, QpNum, SA_CLASS_VERSION, SA_DATA_SIZE, SaMad, SaRecord, ServiceLevel, TrapNumber,
+    PKey, PathRecord, PortFacts, QpNum, SA_CLASS_VERSION, SA_DATA_SIZE, SaMad, SaRecord, ServiceLevel,
+    TrapNumber,
 };
 
 use super::StackOptions;
@@ -149,14 +150,14 @@ impl SaClient {
 /// Where the path record in an answer says that packets go.
 pub(super) fn path_in(mad: &Mad) -> Option<Address> {
     let record = PathRecord::from_bytes(&SaMad::data.get(&mad.0));
-    let address = Address { dlid: record.dlid, service_level: record.sl };
+    let address = Address { dlid: record.dlid, service_level: record.sl, p_key: record.p_key };
     Some(address).filter(|address| address.dlid.is_unicast())
 }
 
 /// The LID that the node record in an answer says, on service level 0.
 pub(super) fn lid_in(mad: &Mad) -> Option<Address> {
     let record = NodeRecord::from_bytes(&SaMad::data.get(&mad.0));
-    let address = Address { dlid: record.lid, service_level: ServiceLevel(0) };
+    let address = Address { dlid: record.lid, service_level: ServiceLevel(0), p_key: PKey::DEFAULT_FULL };
     Some(address).filter(|address| address.dlid.is_unicast())
 }
 

@@ -282,6 +282,7 @@ impl Sender {
             psn: self.psn(number),
             dlid: self.address.dlid,
             service_level: self.address.service_level,
+            p_key: self.address.p_key,
             payload,
             migration_request: self.migrated,
             ..DataPacket::default()
@@ -332,6 +333,7 @@ impl Sender {
             psn: self.psn(number),
             dlid: address.dlid,
             service_level: address.service_level,
+            p_key: address.p_key,
             payload,
             ..DataPacket::default()
         };
@@ -339,7 +341,7 @@ impl Sender {
         packet
     }
 
-    /// Bytes of body of the next datagram of a mix.
+    /// Bytes of body of the next packet.
     pub(super) fn next_payload(&self) -> u16 {
         self.geometry.payload(self.at)
     }
@@ -422,6 +424,7 @@ pub(super) fn datagram_back(now: Time, packet: &DataPacket, own: QpNum) -> DataP
         psn: packet.psn,
         dlid: packet.slid,
         service_level: packet.service_level,
+        p_key: packet.p_key,
         payload: packet.payload,
         migration_request: true,
         ..DataPacket::default()

@@ -125,6 +125,7 @@ impl Simulation {
             let input = match what {
                 ToHost::Accept(packet) => stack::Input::Accept(packet),
                 ToHost::Injected(service_level, packets) => stack::Input::Injected { service_level, packets },
+                ToHost::Refused(dest_qp) => stack::Input::Refused { dest_qp },
                 ToHost::Facts(facts) => stack::Input::Port(*facts),
             };
             return self.feed_host(host, input);

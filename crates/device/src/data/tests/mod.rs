@@ -2,6 +2,7 @@
 
 mod counters;
 mod facts;
+mod hostile;
 mod keys;
 mod lanes;
 mod lifetimes;

@@ -1,11 +1,12 @@
 //! Datagrams: nothing is sent again, and what is lost or disordered is seen.
 
 use weft_machine::Time;
-use weft_wire::{CongestionLevel, CongestionSettings, Guid, ServiceLevel};
+use weft_wire::{CongestionLevel, CongestionSettings, Guid, PKey, ServiceLevel};
 
 use super::network::{Network, Weather, guid, lid};
 use super::{open, options, seeds, spec};
 use crate::stack::StackOptions;
+use crate::stack::flow::queue_pair;
 use crate::traffic::{Command, Destination, FlowId, FlowSpec, LearntPath, Transport, Work};
 
 const UD: Transport = Transport::UnreliableDatagram;
@@ -126,6 +127,7 @@ fn a_blocked_lane_takes_nothing_from_the_others_of_an_open_loop() {
             to: guid(host),
             dlid: lid(host),
             service_level: ServiceLevel(u8::from(host == 2)),
+            p_key: PKey::DEFAULT_FULL,
         });
         network.command(0, Command::LearnPaths(paths.collect()));
         let asked = network.asked;
@@ -200,4 +202,31 @@ fn what_comes_for_nobody_is_counted() {
     network.run(Time::from_millis(3));
     assert_eq!(network.sent(0, 3).state, "error");
     assert!(network.hosts[1].counts().stray_packets > 0);
+}
+
+/// A flow whose packets the adapter refuses goes on with one in a packet's time, or in a millisecond where packets take
+/// no time, and another flow on the same service level has the rest.
+#[test]
+fn what_is_refused_at_once_is_not_offered_again_at_once() {
+    for (rate_mbps, most) in [(16_000, 10_000), (0, 25)] {
+        for of_mix in [false, true] {
+            let mut network = Network::new(3, &options(), 8);
+            network.tell(0, |facts| facts.rate_mbps = rate_mbps);
+            network.refused_for = Some(queue_pair(FlowId(1)));
+            let mut refused = FlowSpec { transport: Transport::UnreliableDatagram, ..spec(1, 1) };
+            if of_mix {
+                let others = vec![guid(1), guid(2)];
+                refused.to = Destination::Mix { hot_spot: None, hot_permille: 0, others, seed: 1 };
+            }
+            network.command(0, Command::Open(refused));
+            open(&mut network, 0, 2, FlowSpec { transport: Transport::UnreliableDatagram, ..spec(2, 2) });
+            network.run(Time::from_millis(10));
+            let tried = network.sent(0, 1).packets;
+            assert!((5..=most).contains(&tried), "{rate_mbps} Mb/s, mix {of_mix}: {tried}");
+            assert_eq!(network.hosts[0].counts().packets_refused, tried);
+            // 16 Gb/s are 9500 packets in 10 ms.
+            let taken = network.received(2, 2).packets;
+            assert!(taken > 9_000, "{rate_mbps} Mb/s, mix {of_mix}: {taken}");
+        }
+    }
 }

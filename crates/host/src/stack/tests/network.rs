@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use weft_machine::{Machine, Time};
 use weft_wire::{
     AddressedMad, AttributeId, DataPacket, Details, GidPrefix, Guid, InformInfo, Lid, Mad, Method, MgmtClass,
-    NodeRecord, NodeType, Notice, PathRecord, PortFacts, RepathDetails, RepathKind, SA_CLASS_VERSION,
+    NodeRecord, NodeType, Notice, PathRecord, PortFacts, QpNum, RepathDetails, RepathKind, SA_CLASS_VERSION,
     SA_DATA_SIZE, SaMad, SaRecord, ServiceLevel, TrapNumber, sa_status, trap,
 };
 
@@ -84,6 +84,10 @@ pub(super) struct Network {
     pub(super) lids_seen: BTreeMap<Lid, u64>,
     pub(super) notifications: u64,
     blocked: Vec<(usize, u8)>,
+    /// Adapters refuse what is for this queue pair, at once.
+    pub(super) refused_for: Option<QpNum>,
+    /// Packets refused at one moment.
+    refused_now: (Time, u32),
 }
 
 pub(super) fn guid(host: usize) -> Guid {
@@ -133,6 +137,8 @@ impl Network {
             lids_seen: BTreeMap::new(),
             notifications: 0,
             blocked: Vec::new(),
+            refused_for: None,
+            refused_now: (Time::ZERO, 0),
         };
         for host in 0..hosts {
             network.tell(host, |_| {});
@@ -195,6 +201,10 @@ impl Network {
         if self.blocked.contains(&(host, level.0)) {
             return;
         }
+        if self.refused_for == Some(packet.dest_qp) {
+            self.refuse(host, &packet);
+            return;
+        }
         let takes = Time::from_nanos(packet.size() as u64 * 8_000 / 16_000);
         let left = self.busy[host].max(self.now) + takes;
         self.busy[host] = left;
@@ -219,6 +229,15 @@ impl Network {
         if self.dice.permille(self.weather.twice) {
             self.at(arrives + Time::from_micros(3), to, What::Data(packet));
         }
+    }
+
+    /// An adapter does not take a packet, and has room for the next one at the same moment.
+    fn refuse(&mut self, host: usize, packet: &DataPacket) {
+        let (at, count) = self.refused_now;
+        self.refused_now = (self.now, if at == self.now { count + 1 } else { 1 });
+        assert!(self.refused_now.1 <= 100, "time does not pass any more");
+        self.hosts[host].handle_input(self.now, Input::Refused { dest_qp: packet.dest_qp });
+        self.at(self.now, host, What::Left(packet.service_level));
     }
 
     /// What subnet administration answers.

@@ -13,7 +13,7 @@ use weft_experiment::{
 use weft_host::traffic::{Command, FlowId, FlowReport, LearntPath};
 use weft_machine::Time;
 use weft_topology::{Node, NodeIndex, PortRef};
-use weft_wire::{Guid, Lid, ServiceLevel};
+use weft_wire::{Guid, Lid, PKey, ServiceLevel};
 
 /// A fabric that is up, with traffic and managers, on which a plan is carried out. Its clock begins at zero.
 pub(super) trait Stage {
@@ -80,7 +80,8 @@ pub(super) fn perform(
 pub(super) fn given_levels(plan: &Plan, lid: impl Fn(Guid) -> Option<Lid>) -> Vec<(NodeIndex, Command)> {
     let path = |given: &GivenLevel| {
         let service_level = ServiceLevel(given.sl);
-        let learnt = LearntPath { to: given.to, dlid: lid(given.to)?, service_level };
+        let (to, dlid, p_key) = (given.to, lid(given.to)?, PKey::DEFAULT_FULL);
+        let learnt = LearntPath { to, dlid, service_level, p_key };
         Some((given.host, Command::LearnPaths(vec![learnt])))
     };
     plan.levels.iter().filter_map(path).collect()
