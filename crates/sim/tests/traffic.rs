@@ -109,6 +109,10 @@ fn schedule(seed: u64) -> (Schedule, Pcg64) {
     let sm = &mut schedule.options.sm;
     (sm.hoq_life, sm.leaf_hoq_life) = (random.random_range(8..11), random.random_range(8..11));
     sm.packet_life_time = random.random_range(10..13);
+    if seed % 4 < 2 {
+        // Cables as long as a packet, so that a cut takes something with it.
+        schedule.options.link_delay = Time::from_micros(500);
+    }
     schedule.loss.delay_max = Time::from_millis(random.random_range(0..20));
     (schedule, random)
 }
