@@ -221,7 +221,8 @@ fn limited_members_reach_the_manager() {
 }
 
 fn lid_of(simulation: &Simulation, host: PortRef) -> Lid {
-    simulation.device(host.node).unwrap().port_snapshot(PortNum(1)).unwrap().lid
+    let device = simulation.device(host.node).expect("the host is on");
+    device.port_snapshot(PortNum(1)).expect("it has a port").lid
 }
 
 /// A flow of one megabyte at both of its ends.
