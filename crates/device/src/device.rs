@@ -9,6 +9,7 @@ use weft_wire::{
 };
 
 use crate::attach::Clients;
+use crate::congestion::Congestion;
 use crate::counters::is_multicast;
 use crate::data::{Body, DataPath, Heading, NEVER};
 use crate::pma::Sampler;
@@ -41,6 +42,7 @@ pub struct Device {
     pub(crate) traps: Traps,
     pub(crate) clients: Clients,
     pub(crate) sampler: Sampler,
+    pub(crate) congestion: Congestion,
     /// What the Set that is being answered asks of a link.
     pub(crate) asked_of_link: Option<(PortNum, Stimulus)>,
     /// What a host says of its processors.
@@ -104,6 +106,7 @@ impl Device {
             trap_limit: options.trap_limit,
             clients_max: options.clients_max,
             sl_to_vl: SlToVl::new(ports.len() - 1),
+            congestion: Congestion::new(is_switch, ports.len()),
             data: DataPath::new(is_switch, &ports, options),
             ports,
             switch: is_switch.then(|| Switch::new(initial_switch_info(config))),

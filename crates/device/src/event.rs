@@ -203,6 +203,8 @@ drop_reasons! {
     NoReceiver = "no_receiver",
     /// A sender that is not attached.
     NoSuchClient = "no_such_client",
+    /// The CC_Key is wrong.
+    BadCcKey = "bad_cc_key",
 }
 
 impl fmt::Display for DropReason {

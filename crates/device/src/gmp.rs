@@ -93,6 +93,11 @@ impl Device {
         } else if let Some(answers) = answers.filter(|_| gmp.mad.class() == MgmtClass::Perf) {
             let answer = self.performance_answer(now, &gmp.mad, answers);
             self.reply_gmp(now, &gmp, answer);
+        } else if let Some(answers) = answers.filter(|_| gmp.mad.class() == MgmtClass::CongestionControl) {
+            match self.congestion_answer(now, gmp.port, &gmp.mad, answers) {
+                Some(answer) => self.reply_gmp(now, &gmp, answer),
+                None => self.discard(gmp.port, DropReason::BadCcKey),
+            }
         } else if let Some(answer) = self.host_answer(&gmp.mad) {
             self.reply_gmp(now, &gmp, answer);
         } else if let Some(answers) = answers {

@@ -9,7 +9,7 @@
 //!  Receive ────▶ checks ─┤ lane 15, for this node ─▶ Vl15 ─▶ SMI ─▶ SMA, or a program├─▶ Transmit, Deliver
 //!                counts  │ lane 15, for others ───▶ next hop, or forwarding table    │
 //!  Receive, ───▶ checks ─┤ data, for others ─▶ route ─▶ buffer ─▶ arbitration ─▶ rate├─▶ Transmit, TransmitData
-//!  ReceiveData   counts  │ data, for this node ─▶ keys ─▶ PMA, a program, the host   │   Deliver, Accept
+//!  ReceiveData   counts  │ data, for this node ─▶ keys ─▶ agents, a program, the host│   Deliver, Accept
 //!  Credit ───────────────┼─▶ what may be sent                    blocks become free ─┼─▶ Credit
 //!  Inject ───────────────┼─▶ queue of the lane ─▶ arbitration ─▶ rate and limit ─────┼─▶ TransmitData, Injected
 //!  Send ─────────────────┼─▶ SMI, or queue of the lane, or the own agents            │
@@ -46,6 +46,7 @@
 
 mod attach;
 mod config;
+mod congestion;
 mod counters;
 mod data;
 mod device;

@@ -1,8 +1,8 @@
 //! Requests: what is asked, and by which route the SMP goes.
 
 use weft_wire::{
-    AddressedMad, AttributeId, DirectedSmp, HOPS_MAX, Lid, Mad, MadHeader, Method, MgmtClass, PerfMad,
-    PortNum, ServiceLevel,
+    AddressedMad, AttributeId, CONGESTION_CLASS_VERSION, CONGESTION_DATA, CongestionMad, DirectedSmp,
+    HOPS_MAX, Lid, Mad, MadHeader, Method, MgmtClass, PerfMad, PortNum, ServiceLevel,
 };
 
 use crate::DirectedPath;
@@ -111,6 +111,33 @@ pub fn perf(
     let mut data = [0; 192];
     data[..value.len()].copy_from_slice(value);
     PerfMad::data.set(&mut mad.0, data);
+    AddressedMad::gmp(lid, sl, mad)
+}
+
+/// A Get or Set of class CongestionControl to the port at a LID by a service level, showing a key, of an attribute with its
+/// modifier (IBA A10.4).
+///
+/// # Panics
+/// When `value` is longer than 192 bytes, which no attribute of the class is.
+pub fn congestion(
+    (lid, sl): (Lid, ServiceLevel),
+    cc_key: u64,
+    method: Method,
+    (attribute_id, attribute_modifier): (AttributeId, u32),
+    value: &[u8],
+) -> AddressedMad {
+    let mut mad = Mad::default();
+    mad.set_header(&MadHeader {
+        base_version: 1,
+        mgmt_class: MgmtClass::CongestionControl,
+        class_version: CONGESTION_CLASS_VERSION,
+        method,
+        attribute_id,
+        attribute_modifier,
+        ..MadHeader::default()
+    });
+    CongestionMad::cc_key.set(&mut mad.0, cc_key);
+    mad.0[CONGESTION_DATA][..value.len()].copy_from_slice(value);
     AddressedMad::gmp(lid, sl, mad)
 }
 

@@ -12,6 +12,7 @@
 //! | Route | `route.rs` | cabling and LIDs | forwarding tables |
 //! | Program | `program.rs` | tables wanted and held | Sets of what differs |
 //! | Activate | `activate.rs` | what both ends of a cable can do | ports Armed, then Active |
+//! | | `congestion.rs` | what agents of congestion control hold, where it is on | Sets of what differs |
 //! | Verify | `light.rs` | switches | has anything changed meanwhile? |
 //!
 //! Between sweeps `light.rs` looks for changes, when it is time and when a trap comes (`traps.rs`), and reads back a
@@ -51,6 +52,7 @@ mod activate;
 mod agenda;
 mod assign;
 mod audit;
+mod congestion;
 mod discover;
 mod doubts;
 mod election;
@@ -75,6 +77,7 @@ mod survey;
 mod sweep;
 mod traps;
 
+pub use congestion::CongestionOptions;
 pub use event::{Event, Phase, PhaseTime, Reason, SmpCounts, Summary, SweepKind};
 pub use input::Input;
 pub use manager::SubnetManager;

@@ -13,6 +13,7 @@ use weft_wire::{
 use crate::activate::Activate;
 use crate::agenda::{Agenda, Due};
 use crate::audit::Audit;
+use crate::congestion::Regulate;
 use crate::discover::Discover;
 use crate::election::Candidate;
 use crate::held::{Held, Memory};
@@ -99,6 +100,8 @@ pub(crate) enum Doing {
     Learn(Box<Learn>),
     Program(Box<Program>),
     Activate(Box<Activate>),
+    /// Settings of congestion control.
+    Regulate(Box<Regulate>),
     Verify(Box<Check>),
     Light(Box<Check>),
     Look(Box<Check>, Reason),
@@ -114,6 +117,7 @@ impl Doing {
             Self::Learn(step) => step.as_mut(),
             Self::Program(step) => step.as_mut(),
             Self::Activate(step) => step.as_mut(),
+            Self::Regulate(step) => step.as_mut(),
             Self::Verify(step) | Self::Light(step) | Self::Look(step, _) => step.as_mut(),
             Self::Tables(step) => step.as_mut(),
         })
@@ -125,13 +129,17 @@ impl Doing {
             Self::Learn(step) => std::mem::take(&mut step.events),
             Self::Program(step) => std::mem::take(&mut step.events),
             Self::Activate(step) => std::mem::take(&mut step.events),
+            Self::Regulate(step) => std::mem::take(&mut step.events),
             _ => Vec::new(),
         }
     }
 
     /// Whether a heavy sweep is on that has yet to ask the switches whether anything changed.
     fn will_verify(&self) -> bool {
-        matches!(self, Self::Discover(_) | Self::Learn(_) | Self::Program(_) | Self::Activate(_))
+        matches!(
+            self,
+            Self::Discover(_) | Self::Learn(_) | Self::Program(_) | Self::Activate(_) | Self::Regulate(_)
+        )
     }
 }
 
@@ -297,7 +305,7 @@ impl SubnetManager {
         let mad = &received.mad;
         if mad.class() == MgmtClass::SubnAdm {
             self.sa.receive(now, received, self.pipe.stats().sent as u32);
-        } else if !mad.is_smp() {
+        } else if !mad.is_smp() && !answers_congestion(mad) {
             self.ignored += 1;
         } else if mad.method().is_response() {
             if let Some(step) = self.doing.step() {
@@ -394,6 +402,10 @@ impl SubnetManager {
         self.traps.clear();
         (self.is_up, self.own_port_down, self.resweeps, self.incomplete) = (false, false, 0, 0);
     }
+}
+
+fn answers_congestion(mad: &weft_wire::Mad) -> bool {
+    mad.class() == MgmtClass::CongestionControl && mad.method().is_response()
 }
 
 impl Machine for SubnetManager {

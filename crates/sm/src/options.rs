@@ -10,6 +10,8 @@ use weft_wire::{
     GidPrefix, Guid, MKey, Mtu, PortNum, ServiceLevel, SmKey, VirtualLane, VlArbitrationEntry, VlCap,
 };
 
+use crate::CongestionOptions;
+
 /// How SMPs travel once forwarding tables stand. Discovery and tables always go by directed route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -122,6 +124,10 @@ pub struct Options {
     /// Whether only those who show the SM_Key may have subscribers told of other paths; otherwise every port of the
     /// subnet may.
     pub repath_needs_key: bool,
+    /// Whether congestion control is set up, as OpenSM's `congestion_control`. Off leaves settings as they are.
+    pub congestion_control: bool,
+    /// What it is set to.
+    pub cc: CongestionOptions,
     /// PortInfo's SubnetTimeOut: 4.096 µs times 2 to this power.
     pub subnet_timeout: u8,
     /// SwitchInfo's LifeTimeValue: 4.096 µs times 2 to this power.
@@ -172,6 +178,8 @@ impl Default for Options {
             sm_sl: ServiceLevel(0),
             repath_on_reroute: false,
             repath_needs_key: false,
+            congestion_control: false,
+            cc: CongestionOptions::default(),
             subnet_timeout: 0x12,
             packet_life_time: 0x12,
             hoq_life: 0x12,

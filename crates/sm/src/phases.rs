@@ -7,6 +7,7 @@ use weft_routing::Routes;
 use weft_wire::{Guid, NodeType, PortInfo, PortNum, VirtualLane, capability};
 
 use crate::activate::Activate;
+use crate::congestion::Regulate;
 use crate::discover::{Cabling, Discover, Settings};
 use crate::held::remember;
 use crate::learn::Learn;
@@ -97,6 +98,7 @@ impl SubnetManager {
             Doing::Learn(learn) => self.learned(now, *learn),
             Doing::Program(program) => self.programmed(now, *program),
             Doing::Activate(activate) => self.activated(now, *activate),
+            Doing::Regulate(regulate) => self.regulated(now, *regulate),
             Doing::Verify(check) => self.verified(now, *check),
             Doing::Light(check) => self.looked_through(now, *check),
             Doing::Look(check, reason) => self.looked(now, *check, Some(reason)),
@@ -287,8 +289,22 @@ impl SubnetManager {
         self.memory = remember(&activate.subnet, held);
         debug_assert_eq!(activate.ports_active, ports_active(&activate.subnet), "each change was counted");
         self.progress.ports_active = activate.ports_active;
+        if self.options.congestion_control {
+            self.doing = Doing::Regulate(Box::new(Regulate::new(activate.subnet, &self.options)));
+        } else {
+            self.verify(now, activate.subnet);
+        }
+    }
+
+    fn regulated(&mut self, now: Time, regulate: Regulate) {
+        self.sweep.unanswered += regulate.unanswered;
+        self.sweep.refused += regulate.refused;
+        self.verify(now, regulate.subnet);
+    }
+
+    fn verify(&mut self, now: Time, subnet: Subnet) {
         self.enter(now, Some(Phase::Verify));
-        self.doing = Doing::Verify(Box::new(Check::verify(activate.subnet, &self.options)));
+        self.doing = Doing::Verify(Box::new(Check::verify(subnet, &self.options)));
     }
 
     fn verified(&mut self, now: Time, check: Check) {

@@ -107,6 +107,10 @@ pub(crate) struct Ask {
 pub(crate) trait Step {
     /// The next request; `None` when there is none until an answer comes.
     fn next(&mut self) -> Option<Ask>;
+    /// The next request that is no SMP, asked for when there is no SMP.
+    fn next_gmp(&mut self) -> Option<(Key, AddressedMad)> {
+        None
+    }
     /// Takes the answer to a request. Its status may say anything.
     fn answered(&mut self, key: Key, answer: &Mad);
     /// Takes note that nobody answered.
@@ -175,8 +179,11 @@ impl Pipe {
             if !self.transactions.has_room(now) {
                 return false;
             }
-            let Some(ask) = step.next() else { return self.transactions.is_idle() };
-            self.offer(ask.key, ask.request.by(&ask.route));
+            let ask = step.next().map(|ask| (ask.key, ask.request.by(&ask.route)));
+            let Some((key, request)) = ask.or_else(|| step.next_gmp()) else {
+                return self.transactions.is_idle();
+            };
+            self.offer(key, request);
         }
     }
 
@@ -246,8 +253,10 @@ impl Pipe {
     }
 
     fn offer(&mut self, key: Key, mut request: AddressedMad) {
-        Smp::m_key.set(&mut request.mad.0, self.m_key);
-        self.counts.count(&request.mad);
+        if request.mad.is_smp() {
+            Smp::m_key.set(&mut request.mad.0, self.m_key);
+            self.counts.count(&request.mad);
+        }
         self.asked += 1;
         // A step is asked only while there is room; what is asked again by another way had a place before.
         let refused = self.transactions.offer(key, request).is_err();

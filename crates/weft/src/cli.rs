@@ -2,6 +2,7 @@
 
 mod bench;
 mod capture;
+mod congestion;
 mod engine;
 mod ibsim;
 mod lanes;
@@ -18,6 +19,7 @@ use clap_complete::Shell;
 
 pub(crate) use bench::{BenchSmpArgs, BenchUpArgs, BenchVerb};
 pub(crate) use capture::{CaptureArgs, Ring};
+pub(crate) use congestion::CongestionArgs;
 pub(crate) use engine::EngineArgs;
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};
 pub(crate) use lanes::{LaneArgs, PartEnforce};
@@ -296,6 +298,10 @@ pub(crate) struct SmArgs {
     /// What it is told about lanes, lifetimes, partitions and paths
     #[command(flatten)]
     pub(crate) lanes: LaneArgs,
+
+    /// What it sets congestion control to
+    #[command(flatten)]
+    pub(crate) congestion: CongestionArgs,
 
     /// What the engines are told
     #[command(flatten)]

@@ -1,10 +1,10 @@
 //! What the command line says, as the subnet manager's options.
 
-use weft_sm::Options;
+use weft_sm::{CongestionOptions, Options};
 use weft_topology::Fabric;
 use weft_wire::VlCap;
 
-use crate::cli::{LaneArgs, PartEnforce, SmArgs, SmpRouting};
+use crate::cli::{CongestionArgs, LaneArgs, PartEnforce, SmArgs, SmpRouting};
 use crate::engine_options::Told;
 use crate::failure::Failure;
 
@@ -35,9 +35,34 @@ pub(crate) fn sm_options(args: &SmArgs, fabric: Option<&Fabric>, qos: bool) -> a
         sweep_interval_ms: args.sweep_interval_ms,
         one_sweep_per_cable: args.one_sweep_per_cable,
         qos: args.qos.unwrap_or(qos),
+        congestion_control: args.congestion.congestion_control,
+        cc: congestion_options(&args.congestion)?,
         ..Options::default()
     };
     lane_options(&args.lanes, options)
+}
+
+fn congestion_options(args: &CongestionArgs) -> anyhow::Result<CongestionOptions> {
+    const DELAYS_MAX: usize = 4096;
+    if args.cc_cct.len() > DELAYS_MAX {
+        let message = format!("--cc-cct takes at most {DELAYS_MAX} delays, and got {}", args.cc_cct.len());
+        return Err(Failure::bad_input(message).into());
+    }
+    let plain = CongestionOptions::default();
+    Ok(CongestionOptions {
+        key: args.cc_key,
+        sw_cong_setting_threshold: args.cc_sw_cong_setting_threshold,
+        sw_cong_setting_packet_size: args.cc_sw_cong_setting_packet_size,
+        sw_cong_setting_marking_rate: args.cc_sw_cong_setting_marking_rate,
+        ca_cong_setting_port_control: args.cc_ca_cong_setting_port_control,
+        ca_cong_setting_control_map: args.cc_ca_cong_setting_control_map,
+        ca_cong_setting_ccti_timer: args.cc_ca_cong_setting_ccti_timer,
+        ca_cong_setting_ccti_increase: args.cc_ca_cong_setting_ccti_increase,
+        ca_cong_setting_trigger_threshold: args.cc_ca_cong_setting_trigger_threshold,
+        ca_cong_setting_ccti_min: args.cc_ca_cong_setting_ccti_min,
+        cct: if args.cc_cct.is_empty() { plain.cct.clone() } else { args.cc_cct.clone() },
+        ..plain
+    })
 }
 
 fn lane_options(args: &LaneArgs, options: Options) -> anyhow::Result<Options> {

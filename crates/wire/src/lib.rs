@@ -25,6 +25,7 @@
 mod layout;
 mod adapter;
 mod codes;
+mod congestion;
 mod crc;
 mod data;
 pub mod erf;
@@ -47,6 +48,13 @@ pub use adapter::{CongestionLevel, CongestionSettings, PortFacts};
 pub use codes::{
     AttributeId, LinkNextHeader, Method, MgmtClass, Mtu, NodeType, NoticeType, PhysState, PortState, SmState,
     VlCap, capability, capability2, opcode, status, trap,
+};
+pub use congestion::{
+    CONGESTION_CLASS_VERSION, CONGESTION_DATA, CONGESTION_LOG_DATA, CaCongestionEntry, CaCongestionLog,
+    CaCongestionLogEntry, CaCongestionSetting, CongestionControlTable, CongestionInfo, CongestionKeyInfo,
+    CongestionMad, CongestionTimeStamp, ENTRIES_OF_A_BLOCK, PORTS_OF_A_BLOCK, SwitchCongestionLog,
+    SwitchCongestionLogEntry, SwitchCongestionSetting, SwitchPortCongestion, SwitchPortCongestionSetting,
+    congestion_attribute, switch_control,
 };
 pub use crc::{icrc, vcrc};
 pub use data::{Aeth, BODY_HEAD_SIZE, DATA_HEAD_SIZE_MAX, DataPacket, FlowControl, aeth};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::congestion_attribute as cc;
 use crate::sa_attribute as sa;
 use crate::{AttributeId, Mad, Method, MgmtClass};
 
@@ -40,11 +41,12 @@ impl fmt::Display for MadName {
     }
 }
 
-/// What a number stands for in this class alone (IBA 15.2.5, 16.1.3).
+/// What a number stands for in this class alone (IBA 15.2.5, 16.1.3, A10.4.3).
 fn own_name(class: MgmtClass, attribute: AttributeId) -> Option<&'static str> {
     let names: &[(AttributeId, &str)] = match class {
         MgmtClass::SubnAdm => &ADMINISTRATION,
         MgmtClass::Perf => &PERFORMANCE,
+        MgmtClass::CongestionControl => &CONGESTION,
         _ => &[],
     };
     names.iter().find(|(number, _)| *number == attribute).map(|(_, name)| *name)
@@ -88,6 +90,17 @@ const PERFORMANCE: [(AttributeId, &str); 13] = [
     (AttributeId::PORT_SAMPLES_RESULT_EXTENDED, "PortSamplesResultExtended"),
 ];
 
+const CONGESTION: [(AttributeId, &str); 8] = [
+    (cc::CONGESTION_INFO, "CongestionInfo"),
+    (cc::CONGESTION_KEY_INFO, "CongestionKeyInfo"),
+    (cc::CONGESTION_LOG, "CongestionLog"),
+    (cc::SWITCH_CONGESTION_SETTING, "SwitchCongestionSetting"),
+    (cc::SWITCH_PORT_CONGESTION_SETTING, "SwitchPortCongestionSetting"),
+    (cc::CA_CONGESTION_SETTING, "CACongestionSetting"),
+    (cc::CONGESTION_CONTROL_TABLE, "CongestionControlTable"),
+    (cc::TIME_STAMP, "TimeStamp"),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,6 +123,7 @@ mod tests {
         called(MgmtClass::Perf, Method::Set, 0x12, "PerfSet(PortCounters)");
         called(MgmtClass::Perf, Method::Get, 0x1d, "PerfGet(PortCountersExtended)");
         called(MgmtClass::Perf, Method::GetResp, 0x01, "PerfGetResp(ClassPortInfo)");
+        called(MgmtClass::CongestionControl, Method::Set, 0x16, "CongestionControl Set(CACongestionSetting)");
         called(MgmtClass::OpenIbPing, Method::Send, 0, "OpenIbPing Send(0x0)");
         called(MgmtClass::from_code(0x0a), Method::from_code(0x7f), 0x17, "0xa 0x7f(0x17)");
     }

@@ -295,7 +295,7 @@ impl Device {
             mtu: 128 << end.info.neighbor_mtu.code().min(5),
             rate_mbps: if end.state.is_up() { self.data.rates[usize::from(port.0)] } else { 0 },
             reregister: false,
-            congestion: None,
+            congestion: self.congestion.settings(port),
         };
         if facts == *told && !reregister {
             return;

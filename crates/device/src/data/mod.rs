@@ -22,6 +22,7 @@ mod deadlines;
 mod discard;
 mod host;
 mod lifetime;
+mod mark;
 mod output;
 mod pace;
 #[cfg(test)]
@@ -83,8 +84,8 @@ pub(crate) struct DataPath {
     expiry: Time,
     /// How long a packet may stay, in nanoseconds of machine time.
     switch_life: u64,
-    /// A packet leaves with FECN when more bytes than this wait for its lane; for now never.
-    mark_above: u64,
+    /// How packets are marked with FECN; none where none is.
+    marking: Option<Box<mark::Marking>>,
     /// A switch's own address.
     own: Own,
     /// Outputs that may have something to send.
@@ -126,7 +127,7 @@ impl DataPath {
             deadlines: Deadlines::new(count * banks),
             expiry: NEVER,
             switch_life: u64::MAX,
-            mark_above: u64::MAX,
+            marking: None,
             own: Own::default(),
             todo: Vec::new(),
             rates: vec![0; count],

@@ -89,6 +89,8 @@ pub(super) struct OutLane {
     pub(super) limit: u16,
     /// Bytes in this device's buffers that are to leave by this lane of this port.
     pub(super) waiting: u64,
+    /// Credit was missing since fewer bytes waited than make a congestion.
+    pub(super) starved: bool,
     /// Somebody stands in line, and nothing of this lane is being sent.
     pub(super) wait: Wait,
     pub(super) stalled_until: Time,
@@ -108,6 +110,7 @@ impl Default for OutLane {
             sent: 0,
             limit: 0,
             waiting: 0,
+            starved: false,
             wait: Wait::default(),
             stalled_until: Time::ZERO,
             uncounted: Uncounted::default(),
@@ -185,7 +188,10 @@ impl DataPath {
             if out.phase == Phase::Idle {
                 self.todo.push(output);
             }
-        } else if out.phase == Phase::Idle && out.ready == 0 {
+            return;
+        }
+        out_lane.starved = true;
+        if out.phase == Phase::Idle && out.ready == 0 {
             out.wait.begin(at);
         }
     }
@@ -232,22 +238,11 @@ impl DataPath {
         debug_assert!(false, "a queue with a head stands in line");
     }
 
-    /// A packet begins to leave: the place where congestion is told of. `waiting` still counts the packet itself.
-    #[inline]
-    fn mark(&mut self, output: u8, lane: u8, place: u32) {
-        let index = self.index(output, lane);
-        if self.out_lanes[index].waiting > self.mark_above
-            && let Body::Data(packet) = &mut self.pool.get_mut(place).body
-        {
-            packet.fecn = true;
-        }
-    }
-
     /// Looks again whether the first in line may go.
     #[inline]
     pub(super) fn credit_changed(&mut self, at: Time, output: u8, lane: u8) {
         let index = self.index(output, lane);
-        let (out, out_lane) = (&mut self.outs[usize::from(output)], &self.out_lanes[index]);
+        let (out, out_lane) = (&mut self.outs[usize::from(output)], &mut self.out_lanes[index]);
         if out_lane.first != NO_QUEUE && out_lane.credit() >= u16::from(out_lane.first_blocks) {
             out.ready |= 1 << lane;
             if out.phase == Phase::Idle {
@@ -255,6 +250,7 @@ impl DataPath {
             }
             return;
         }
+        out_lane.starved |= out_lane.first != NO_QUEUE;
         out.ready &= !(1 << lane);
         if out.phase == Phase::Idle && out.wanted == 0 {
             out.wait.end(at);
@@ -369,7 +365,7 @@ impl Device {
                 let held = data.pool.get(place);
                 (held.size(), held.blocks, held.queue)
             };
-            data.mark(output, lane, place);
+            data.mark(at, output, lane, place);
             let out_lane = &mut data.out_lanes[index];
             out_lane.waiting -= u64::from(size);
             out_lane.stalls = 0;

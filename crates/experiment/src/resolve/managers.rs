@@ -6,14 +6,14 @@ use weft_device::DeviceOptions;
 use weft_host::stack::StackOptions;
 use weft_machine::Time;
 use weft_routing::{Chain, EngineOptions};
-use weft_sm::VlWeight;
+use weft_sm::{CongestionOptions, VlWeight};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, PortNum, ServiceLevel};
 
 use super::lanes_code;
 use super::names::Names;
 use crate::file::{Wrong, engine_reads};
-use crate::{Experiment, FlowPlan, ManagementLane, PmMode};
+use crate::{CongestionSpec, Experiment, FlowPlan, ManagementLane, PmMode};
 
 /// Management's service level, where it has one of its own.
 const MANAGEMENT_SL: u8 = 15;
@@ -83,6 +83,10 @@ pub(super) fn sm(names: &Names<'_>, experiment: &Experiment) -> Result<weft_sm::
         packet_life_time: life(told.switch_life),
         ..weft_sm::Options::default().with_equal_lanes()
     };
+    if let Some(told) = &experiment.congestion {
+        options.congestion_control = true;
+        options.cc = congestion(told);
+    }
     options.sweep_interval_ms = told.sweep_interval.map_or(options.sweep_interval_ms, Time::as_millis);
     let weight = |vl: u8| match told.weights.as_slice() {
         [all] => *all,
@@ -92,6 +96,19 @@ pub(super) fn sm(names: &Names<'_>, experiment: &Experiment) -> Result<weft_sm::
         options.vl_arb_low = (0..rates.lanes).map(|vl| VlWeight { vl, weight: weight(vl) }).collect();
     }
     Ok(options)
+}
+
+fn congestion(told: &CongestionSpec) -> CongestionOptions {
+    let delay = |index: u16| told.shift << 14 | index.saturating_mul(told.slope).min(0x3fff);
+    CongestionOptions {
+        sw_cong_setting_threshold: told.threshold,
+        sw_cong_setting_packet_size: told.packet_size,
+        sw_cong_setting_marking_rate: told.marking_rate,
+        ca_cong_setting_ccti_increase: told.increase,
+        ca_cong_setting_ccti_timer: told.timer,
+        cct: (0..=told.limit).map(delay).collect(),
+        ..CongestionOptions::default()
+    }
 }
 
 /// The smallest code of a time that is no shorter: 4.096 µs times 2 to the code.

@@ -178,8 +178,10 @@ pub struct CongestionSpec {
     pub timer: u16,
     /// The highest index (CCTI_Limit); the table has one entry more.
     pub limit: u16,
-    /// The delay of index i is i times this, in the injection rate delay's unit of one packet time.
+    /// The delay of index i is i times this over 2 to the shift, in times of a packet.
     pub slope: u16,
+    /// The shift of every delay.
+    pub shift: u16,
 }
 
 /// What hosts are like.

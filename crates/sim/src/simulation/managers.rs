@@ -17,6 +17,8 @@ pub(super) struct SmProcess {
     pub(super) persisted: GuidToLid,
     /// What it has said of each heavy sweep, the last one last.
     summaries: Vec<(Time, Summary)>,
+    /// What it has told hosts of their paths, the last notice last.
+    repaths: Vec<(Time, Event)>,
     /// What it has said of the last routing.
     routing: Option<EngineReport>,
 }
@@ -31,6 +33,9 @@ pub(super) struct PmProcess {
 
 /// Summaries that are kept.
 const SUMMARIES_MAX: usize = 1024;
+
+/// Repath notices that are kept; later ones are not.
+const REPATHS_MAX: usize = 1 << 14;
 
 /// Events that are kept of the performance manager; the oldest go first.
 const PM_EVENTS_MAX: usize = 1 << 16;
@@ -59,6 +64,11 @@ impl Simulation {
     /// What the subnet manager said of its heavy sweeps, and when.
     pub fn summaries(&self) -> &[(Time, Summary)] {
         &self.subnet_manager.summaries
+    }
+
+    /// What the subnet manager has told hosts of their paths ([`Event::Repath`]), and when.
+    pub fn repaths(&self) -> &[(Time, Event)] {
+        &self.subnet_manager.repaths
     }
 
     /// What the subnet manager said of its last routing.
@@ -172,6 +182,12 @@ impl Simulation {
                     summaries.remove(0);
                 }
                 summaries.push((self.now, summary));
+            }
+            Event::Repath { .. } => {
+                let repaths = &mut self.subnet_manager.repaths;
+                if repaths.len() < REPATHS_MAX {
+                    repaths.push((self.now, event));
+                }
             }
             Event::Routed(report) => {
                 self.disturb();

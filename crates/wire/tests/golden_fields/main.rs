@@ -387,10 +387,26 @@ fn details_of_trap_259() {
 }
 
 #[test]
-fn details_of_traps_68_and_69_are_kept_as_they_came() {
+fn repath_details() {
+    let body = RepathDetails {
+        kind: RepathKind(0x10),
+        service_level: ServiceLevel(0x1),
+        reserved_12: 0x2,
+        dlid: Lid(0x1314),
+        slid: Lid(0x1516),
+        target: Lid(0x1718),
+        guid: Guid(0x191a_1b1c_1d1e_1f20),
+        reserved_128: std::array::from_fn(|i| 0x21 + i as u8),
+    };
+    let rest: Vec<u8> = (0x21..0x21 + 38).collect();
+    let mut bytes = vec![0x10, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18];
+    bytes.extend(0x19..0x21);
+    bytes.extend(&rest);
+    let bytes: [u8; 54] = bytes.try_into().unwrap();
+    assert_eq!(body.encode(), bytes);
     for number in [68, 69] {
-        let details = Details::decode(TrapNumber(number), &run(0x10));
-        assert_eq!(details, Details::Other(TrapNumber(number), run(0x10)));
-        assert_eq!(details.encode(), run(0x10));
+        let details = Details::decode(TrapNumber(number), &bytes);
+        assert_eq!(details, Details::Repath(TrapNumber(number), body));
+        assert_eq!(details.encode(), bytes);
     }
 }

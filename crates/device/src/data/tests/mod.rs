@@ -5,6 +5,7 @@ mod facts;
 mod keys;
 mod lanes;
 mod lifetimes;
+mod marking;
 mod waits;
 
 use weft_machine::{Machine, Time};

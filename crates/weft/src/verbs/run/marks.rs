@@ -10,8 +10,9 @@ use weft_experiment::{Mark, MarkKind};
 use weft_machine::Time;
 use weft_pm::Event;
 use weft_routing::EngineReport;
+use weft_sm::Event as SmEvent;
 use weft_topology::Fabric;
-use weft_wire::Guid;
+use weft_wire::{Guid, RepathKind};
 
 use super::perform::has_port;
 use crate::lab::{LabFolder, Place};
@@ -50,6 +51,26 @@ pub(super) fn of_pm(fabric: &Fabric, at: Time, event: &Event) -> Option<Mark> {
         _ => return None,
     };
     Some(Mark { at, kind, text })
+}
+
+/// What the subnet manager tells hosts of its own accord. Hot spots are the performance manager's to tell of.
+pub(super) fn of_sm(at: Time, event: &SmEvent) -> Option<Mark> {
+    let SmEvent::Repath { kind, service_level, slid, dlid, told, .. } = event else { return None };
+    if ![RepathKind::WILDCARD, RepathKind::PATH].contains(&RepathKind(*kind)) {
+        return None;
+    }
+    let text = repath_text(RepathKind(*kind), (slid.0, dlid.0), service_level.0, *told);
+    Some(Mark { at, kind: MarkKind::Repath, text })
+}
+
+fn repath_text(kind: RepathKind, (slid, dlid): (u16, u16), level: u8, told: u32) -> String {
+    let hosts = if told == 1 { "1 host is".to_owned() } else { format!("{told} hosts are") };
+    match kind {
+        RepathKind::PATH => {
+            format!("{hosts} told that packets from LID {slid} to {dlid} take service level {level}")
+        }
+        _ => format!("{hosts} told to ask for all paths again"),
+    }
 }
 
 /// Reads a laboratory's file of events as it grows.
@@ -112,6 +133,12 @@ fn of_line(fabric: &Fabric, at: Time, line: &str) -> Option<Mark> {
     let lids = || (number("hot_spot"), number("lid"));
     let (kind, words) = match (text("source"), text("event")) {
         ("sm", "subnet-up") => (MarkKind::Rerouted, REROUTED.to_owned()),
+        ("sm", "repath") if matches!(number("kind"), 0 | 1) => {
+            let lids = (number("slid") as u16, number("dlid") as u16);
+            let kind = RepathKind(number("kind") as u8);
+            let (level, told) = (number("service_level") as u8, number("told") as u32);
+            (MarkKind::Repath, repath_text(kind, lids, level, told))
+        }
         ("pm", "hot-spot") => (MarkKind::HotSpot, format!("{} is a hot spot", host(fabric, port()))),
         ("pm", "hot-spot-ended") => {
             (MarkKind::HotSpotEnded, format!("{} is no hot spot any more", host(fabric, port())))

@@ -23,8 +23,8 @@ pub(super) struct Virtual<'a> {
     simulation: Simulation,
     /// The moment when the plan's clock began.
     began: Time,
-    /// Summaries and events that have been told.
-    told: (usize, usize),
+    /// Summaries, events and repaths that have been told.
+    told: (usize, usize, usize),
 }
 
 impl<'a> Virtual<'a> {
@@ -42,7 +42,7 @@ impl<'a> Virtual<'a> {
             ..SimOptions::default()
         };
         let simulation = Simulation::new(&plan.fabric, options, plan.run.seed);
-        let mut stage = Self { plan, simulation, began: Time::ZERO, told: (0, 0) };
+        let mut stage = Self { plan, simulation, began: Time::ZERO, told: (0, 0, 0) };
         stage
             .simulation
             .run_until_quiet(LIMIT)
@@ -55,7 +55,7 @@ impl<'a> Virtual<'a> {
             stage.tell(*node, command)?;
         }
         stage.began = stage.simulation.now();
-        stage.told = (stage.simulation.summaries().len(), stage.simulation.pm_events().len());
+        stage.told = stage.told();
         Ok(stage)
     }
 
@@ -73,6 +73,12 @@ impl<'a> Virtual<'a> {
             let paths = levels.into_iter().map(path).collect();
             self.simulation.host_command(index, Command::LearnPaths(paths));
         }
+    }
+
+    /// How many summaries, events and repaths there are.
+    fn told(&self) -> (usize, usize, usize) {
+        let simulation = &self.simulation;
+        (simulation.summaries().len(), simulation.pm_events().len(), simulation.repaths().len())
     }
 
     /// The LID of a port.
@@ -153,7 +159,7 @@ impl Stage for Virtual<'_> {
     }
 
     fn marks(&mut self) -> anyhow::Result<Vec<Mark>> {
-        let (summaries, events) = self.told;
+        let (summaries, events, repaths) = self.told;
         let mut new: Vec<Mark> = self.simulation.summaries()[summaries..]
             .iter()
             .map(|(at, _)| Mark {
@@ -164,7 +170,9 @@ impl Stage for Virtual<'_> {
             .collect();
         let told = self.simulation.pm_events()[events..].iter();
         new.extend(told.filter_map(|(at, event)| marks::of_pm(&self.plan.fabric, self.since(*at), event)));
-        self.told = (self.simulation.summaries().len(), self.simulation.pm_events().len());
+        let told = self.simulation.repaths()[repaths..].iter();
+        new.extend(told.filter_map(|(at, event)| marks::of_sm(self.since(*at), event)));
+        self.told = self.told();
         Ok(new)
     }
 

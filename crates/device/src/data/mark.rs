@@ -1,0 +1,151 @@
+//! Which packets leave a switch with FECN (IBA A10.2.1).
+//!
+//! A lane of a port is congested when more bytes wait for it than its threshold says. It is the root of that congestion
+//! when there was credit all the time since; then packets are marked. Where credit was missing the congestion comes from
+//! further on, and only ports in Victim_Mask mark: those towards hosts, which have no ports to mark at.
+
+use std::collections::VecDeque;
+
+use weft_machine::Time;
+use weft_wire::{Lid, ServiceLevel, SwitchCongestionLog, SwitchCongestionLogEntry};
+
+use super::DataPath;
+use super::buffer::Body;
+use crate::Device;
+use crate::congestion::Congestion;
+
+/// Entries of a switch's log.
+const LOG_MAX: usize = 15;
+
+/// The unit of time stamps in nanoseconds of fabric time.
+const TIME_UNIT_NS: u64 = 1024;
+
+/// How a switch marks, while it does.
+#[derive(Debug)]
+pub(super) struct Marking {
+    ports: Vec<PortMarking>,
+    /// By port and lane: packets that go by until the next one is marked.
+    left: Vec<u16>,
+    marked: u64,
+    port_map: [u8; 32],
+    newest: VecDeque<SwitchCongestionLogEntry>,
+}
+
+/// How a port marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PortMarking {
+    /// Congested when more bytes than this wait.
+    above: u64,
+    /// Whether it marks without credit too.
+    victim: bool,
+    /// Smaller packets are not marked.
+    size_min: u16,
+    rate: u16,
+}
+
+impl DataPath {
+    /// The switch's settings are others.
+    pub(crate) fn marking_changed(&mut self, settings: &Congestion, ports: usize) {
+        let ports: Vec<PortMarking> = (0..ports).map(|port| self.port_marking(settings, port)).collect();
+        if ports.iter().all(|port| port.above == u64::MAX) {
+            self.marking = None;
+        } else if let Some(marking) = &mut self.marking {
+            marking.ports = ports;
+            marking.left.fill(0);
+        } else {
+            self.marking = Some(Box::new(Marking {
+                ports,
+                left: vec![0; self.out_lanes.len()],
+                marked: 0,
+                port_map: [0; 32],
+                newest: VecDeque::new(),
+            }));
+        }
+    }
+
+    /// A threshold of 1 is a lane's buffer but a sixteenth, one of 15 a sixteenth of it.
+    fn port_marking(&self, settings: &Congestion, port: usize) -> PortMarking {
+        let switch = &settings.switch;
+        let own = settings.ports.get(port).filter(|own| own.valid && !own.credit_starvation);
+        let (threshold, packet_size, rate) = match own {
+            Some(own) => (own.threshold, own.packet_size, own.marking_rate),
+            None => (switch.threshold, switch.packet_size, switch.marking_rate),
+        };
+        let sixteenth = u64::from(self.buffer) * 64 / 16;
+        let above = if threshold == 0 { u64::MAX } else { sixteenth * u64::from(16 - threshold.min(15)) };
+        let victim = switch.victim_mask[31 - port / 8 % 32] >> (port % 8) & 1 != 0;
+        PortMarking { above, victim, size_min: u16::from(packet_size) * 64, rate }
+    }
+
+    /// A packet begins to leave: the place where congestion is told of. `waiting` still counts the packet itself.
+    #[inline]
+    pub(super) fn mark(&mut self, at: Time, output: u8, lane: u8, place: u32) {
+        if self.marking.is_some() {
+            self.mark_if_congested(at, output, lane, place);
+        }
+    }
+
+    fn mark_if_congested(&mut self, at: Time, output: u8, lane: u8, place: u32) {
+        let index = self.index(output, lane);
+        let time_stamp = self.time_stamp(at);
+        let Some(marking) = &mut self.marking else { return };
+        let port = marking.ports[usize::from(output)];
+        let out_lane = &mut self.out_lanes[index];
+        if out_lane.waiting <= port.above {
+            out_lane.starved = false;
+            return;
+        }
+        if out_lane.starved && !port.victim {
+            return;
+        }
+        let held = self.pool.get_mut(place);
+        if held.size() < port.size_min {
+            return;
+        }
+        let Body::Data(packet) = &mut held.body else { return };
+        if marking.left[index] > 0 {
+            marking.left[index] -= 1;
+            return;
+        }
+        marking.left[index] = port.rate;
+        packet.fecn = true;
+        marking.note(output, (packet.slid, packet.dlid, packet.service_level), time_stamp);
+    }
+
+    /// The time in the unit of logs, modulo 2^32.
+    pub(crate) fn time_stamp(&self, at: Time) -> u32 {
+        (at.as_nanos() / (TIME_UNIT_NS * u64::from(self.dilation))) as u32
+    }
+
+    /// What a switch has marked lately.
+    pub(crate) fn congestion_log(&self, current_time_stamp: u32) -> SwitchCongestionLog {
+        let mut log = SwitchCongestionLog { log_type: 1, current_time_stamp, ..Default::default() };
+        if let Some(marking) = &self.marking {
+            log.log_events_counter = u16::try_from(marking.marked).unwrap_or(u16::MAX);
+            log.port_map = marking.port_map;
+            for (bytes, entry) in log.entries.chunks_mut(12).zip(marking.newest.iter().rev()) {
+                bytes.copy_from_slice(&entry.encode());
+            }
+        }
+        log
+    }
+}
+
+impl Device {
+    /// Packets that this switch has marked with FECN since it was told to.
+    pub fn packets_marked(&self) -> u64 {
+        self.data.marking.as_ref().map_or(0, |marking| marking.marked)
+    }
+}
+
+impl Marking {
+    fn note(&mut self, port: u8, (slid, dlid, service_level): (Lid, Lid, ServiceLevel), time_stamp: u32) {
+        self.marked += 1;
+        self.port_map[usize::from(31 - port / 8)] |= 1 << (port % 8);
+        if self.newest.len() == LOG_MAX {
+            self.newest.pop_front();
+        }
+        let entry = SwitchCongestionLogEntry { slid, dlid, service_level, time_stamp, ..Default::default() };
+        self.newest.push_back(entry);
+    }
+}

@@ -1,0 +1,98 @@
+use super::*;
+use weft_wire::{SwitchCongestionSetting, SwitchPortCongestion};
+
+/// A switch of three ports that marks like this.
+fn marking(setting: SwitchCongestionSetting, third: SwitchPortCongestion) -> Bench {
+    let mut bench = data_switch(3, shaped());
+    let device = &mut bench.device;
+    device.congestion.switch = setting;
+    device.congestion.ports = vec![Default::default(), Default::default(), Default::default(), third];
+    device.data.marking_changed(&device.congestion, device.ports.len());
+    bench
+}
+
+/// Port 3 may send that much from now on.
+fn allow(bench: &mut Bench, fccl: u16) -> Vec<Output> {
+    let flow_control = FlowControl { op: 0, fctbs: 0, vl: VirtualLane(0), fccl };
+    bench.input(Input::Credit { port: PortNum(3), flow_control })
+}
+
+/// Which of six packets to port 3 are marked: those that wait while there is credit, or before there is any.
+fn marked(bench: &mut Bench, credit_first: bool) -> Vec<bool> {
+    if credit_first {
+        allow(bench, 12 * BLOCKS);
+    }
+    for from in [1, 2, 1, 2, 1, 2] {
+        arrive(bench, from, packet(from.into(), 3, 0));
+    }
+    if !credit_first {
+        allow(bench, 12 * BLOCKS);
+    }
+    let outputs = pass(bench, bench.now + Time::from_nanos(7 * TOOK));
+    sound(bench);
+    sent(&outputs).iter().map(|(_, packet)| packet.fecn).collect()
+}
+
+fn setting() -> SwitchCongestionSetting {
+    SwitchCongestionSetting { threshold: 15, ..Default::default() }
+}
+
+/// A sixteenth of sixteen packets of 4096 bytes is more than two of these packets, and less than three.
+const LONGER_THAN_TWO: [bool; 6] = [false, true, true, true, false, false];
+const NONE: [bool; 6] = [false; 6];
+
+#[test]
+fn what_leaves_while_more_waits_than_the_threshold_is_marked() {
+    let same = SwitchPortCongestion::default();
+    assert_eq!(marked(&mut marking(setting(), same), true), LONGER_THAN_TWO);
+    let off = SwitchCongestionSetting { threshold: 0, ..setting() };
+    assert_eq!(marked(&mut marking(off, same), true), NONE);
+    let high = SwitchCongestionSetting { threshold: 13, ..setting() };
+    assert_eq!(marked(&mut marking(high, same), true), NONE, "never more than three sixteenths");
+    let seldom = SwitchCongestionSetting { marking_rate: 1, ..setting() };
+    assert_eq!(marked(&mut marking(seldom, same), true), [false, true, false, true, false, false]);
+    let large_only = SwitchCongestionSetting { packet_size: 33, ..setting() };
+    assert_eq!(marked(&mut marking(large_only, same), true), NONE);
+    let large_enough = SwitchCongestionSetting { packet_size: 32, ..setting() };
+    assert_eq!(marked(&mut marking(large_enough, same), true), LONGER_THAN_TWO);
+}
+
+#[test]
+fn a_port_may_have_a_setting_of_its_own() {
+    let own = SwitchPortCongestion { valid: true, threshold: 15, ..Default::default() };
+    let off = SwitchCongestionSetting::default();
+    assert_eq!(marked(&mut marking(off, own), true), LONGER_THAN_TWO);
+    assert_eq!(marked(&mut marking(setting(), SwitchPortCongestion { threshold: 0, ..own }), true), NONE);
+    let starvation = SwitchPortCongestion { credit_starvation: true, threshold: 0, ..own };
+    assert_eq!(marked(&mut marking(setting(), starvation), true), LONGER_THAN_TWO);
+}
+
+#[test]
+fn congestion_from_further_on_is_marked_only_where_the_mask_says_so() {
+    let same = SwitchPortCongestion::default();
+    let mut bench = marking(setting(), same);
+    assert_eq!(marked(&mut bench, false), NONE);
+    // The queue has been short since: what comes now is this port's own doing.
+    allow(&mut bench, 24 * BLOCKS);
+    let again: Vec<u8> = vec![1, 2, 1, 2, 1, 2];
+    again.iter().for_each(|&from| drop(arrive(&mut bench, from, packet(from.into(), 3, 0))));
+    let until = bench.now + Time::from_nanos(7 * TOOK);
+    let fecn: Vec<bool> = sent(&pass(&mut bench, until)).iter().map(|(_, packet)| packet.fecn).collect();
+    assert_eq!(fecn, LONGER_THAN_TWO);
+    let mut victim_mask = [0; 32];
+    victim_mask[31] = 1 << 3;
+    let victim = SwitchCongestionSetting { victim_mask, ..setting() };
+    assert_eq!(marked(&mut marking(victim, same), false), [true, true, true, true, false, false]);
+    let other = SwitchCongestionSetting { victim_mask: [0xf7; 32], ..setting() };
+    assert_eq!(marked(&mut marking(other, same), false), NONE);
+}
+
+#[test]
+fn what_was_marked_is_in_the_log() {
+    let mut bench = marking(setting(), SwitchPortCongestion::default());
+    marked(&mut bench, true);
+    let log = bench.device.data.congestion_log(9);
+    assert_eq!((log.log_type, log.log_events_counter, log.current_time_stamp), (1, 3, 9));
+    assert_eq!((log.port_map[31], log.entries[..4].to_vec()), (1 << 3, vec![0, 2, 0, 3]));
+    assert!(log.entries[36..].iter().all(|byte| *byte == 0), "three entries");
+}

@@ -1,0 +1,156 @@
+//! vFtree's figure 3 in virtual time: 2-6, 7-6 and 8-6 make a hot spot of host 6, and 1-5 shares a cable with 2-6. With
+//! congestion control the contributors are slowed down, and the victim is not.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use std::fmt::Write;
+
+use weft_host::traffic::{
+    Command, Destination, FlowId, FlowReport, FlowSpec, MoveBy, PathSource, Transport, Work,
+};
+use weft_machine::Time;
+use weft_sim::{SimOptions, Simulation};
+use weft_sm::CongestionOptions;
+use weft_topology::{Fabric, NodeIndex, PortRef, parse};
+use weft_wire::{Guid, Mtu, VlCap};
+
+const DILATION: u32 = 1000;
+const LIMIT: Time = Time::from_secs(100);
+/// From one sample to the next: half a millisecond of fabric time.
+const SAMPLE: Time = Time::from_millis(500);
+
+/// Two switches with four hosts each, 4x DDR, and a cable of 4x QDR between them.
+fn fabric() -> Fabric {
+    let mut text = String::new();
+    for (switch, other, first) in [("a", "b", 1), ("b", "a", 5)] {
+        writeln!(text, "switchguid=0x{switch}0\nSwitch 5 \"S-{switch}0\" # \"{switch}\"").unwrap();
+        for (port, host) in (1..=4).zip(first..) {
+            writeln!(text, "[{port}] \"H-{host}00\"[1](0x{host}01) # \"host-{host}\" 4xDDR").unwrap();
+        }
+        writeln!(text, "[5] \"S-{other}0\"[5] # \"{other}\" 4xQDR\n").unwrap();
+        for (port, host) in (1..=4).zip(first..) {
+            writeln!(text, "caguid=0x{host}00\nCa 1 \"H-{host}00\" # \"host-{host}\"").unwrap();
+            writeln!(text, "[1](0x{host}01) \"S-{switch}0\"[{port}] # \"{switch}\" 4xDDR\n").unwrap();
+        }
+    }
+    parse("vftree-3", &text).unwrap()
+}
+
+fn options(cc: Option<CongestionOptions>) -> SimOptions {
+    let mut options = SimOptions { hosts: true, ..SimOptions::default() };
+    options.device.data.shaped = true;
+    options.device.data.dilation = DILATION;
+    options.device.data.host_limit_mbps = 12_900;
+    options.device.vl_cap = VlCap::Vl0To1;
+    options.device.mtu_cap = Mtu::Bytes2048;
+    options.sm.mtu_max = Mtu::Bytes2048;
+    options.sm.management_lane = true;
+    options.sm.congestion_control = cc.is_some();
+    options.sm.cc = cc.unwrap_or_default();
+    options.host.dilation = DILATION;
+    options
+}
+
+fn host(simulation: &Simulation, number: u32) -> PortRef {
+    let node: NodeIndex = simulation.fabric().find(&format!("host-{number}")).unwrap();
+    PortRef::new(node, simulation.fabric().node(node).cabled_ports().next().unwrap().0)
+}
+
+fn guid(simulation: &Simulation, port: PortRef) -> Guid {
+    simulation.fabric().port(port).unwrap().guid
+}
+
+/// A reliable connection from one host to another that never ends.
+fn flow(simulation: &mut Simulation, from: u32, to: u32) {
+    let flow = FlowId(from * 100 + to);
+    let (from, to) = (host(simulation, from), host(simulation, to));
+    let (from_guid, to_guid) = (guid(simulation, from), guid(simulation, to));
+    let transport = Transport::ReliableConnection;
+    let expect =
+        Command::Expect { flow, from: Some(from_guid), transport, work: Work::Stream, message_bytes: 65_536 };
+    let open = Command::Open(FlowSpec {
+        flow,
+        to: Destination::One(to_guid),
+        transport,
+        work: Work::Stream,
+        message_bytes: 65_536,
+        packet_bytes: 2048,
+        bytes_per_second: None,
+        bytes_max: None,
+        paths: PathSource::PathRecord,
+        move_by: MoveBy::Drain,
+    });
+    assert!(simulation.command(to, expect) && simulation.command(from, open));
+}
+
+/// What a flow has delivered so far, in bytes of body; in order and once, or the test fails here.
+fn delivered(simulation: &Simulation, (from, to): (u32, u32)) -> u64 {
+    let reports: Vec<FlowReport> = simulation.host_reports(host(simulation, to).node);
+    let flow = FlowId(from * 100 + to);
+    let report = reports.iter().find(|report| report.flow == flow && !report.sender).unwrap();
+    assert_eq!((report.disorder, &report.error), (0, &None), "{report:?}");
+    report.bytes
+}
+
+const FLOWS: [(u32, u32); 4] = [(1, 5), (2, 6), (7, 6), (8, 6)];
+
+/// Gb/s of body of each flow, sample by sample, after a warm-up of 5 ms of fabric time.
+fn rates(cc: Option<CongestionOptions>) -> (Vec<[f64; 4]>, Simulation) {
+    let mut simulation = Simulation::new(&fabric(), options(cc), 1);
+    simulation.run_until_quiet(LIMIT).unwrap();
+    for (from, to) in FLOWS {
+        flow(&mut simulation, from, to);
+    }
+    let start = simulation.now() + Time::from_secs(5);
+    simulation.run_until(start);
+    let mut before = FLOWS.map(|flow| delivered(&simulation, flow));
+    let mut rates = Vec::new();
+    for sample in 1..=40 {
+        simulation.run_until(start + Time::from_nanos(SAMPLE.as_nanos() * sample));
+        let now = FLOWS.map(|flow| delivered(&simulation, flow));
+        let rate =
+            |at: usize| (now[at] - before[at]) as f64 * 8.0 * f64::from(DILATION) / SAMPLE.as_nanos() as f64;
+        rates.push(std::array::from_fn(rate));
+        before = now;
+    }
+    simulation.check_traffic().unwrap();
+    (rates, simulation)
+}
+
+fn mean(rates: &[[f64; 4]], flow: usize) -> f64 {
+    rates.iter().map(|rates| rates[flow]).sum::<f64>() / rates.len() as f64
+}
+
+/// What the hot spot can take in bodies: 12.9 Gb/s of packets, 26 of 2074 bytes being headers and checks.
+const HOT_SPOT: f64 = 12.9 * 2048.0 / 2074.0;
+
+#[test]
+fn without_congestion_control_the_victim_has_what_the_contributors_have() {
+    let (rates, simulation) = rates(None);
+    for (flow, rate) in (0..4).map(|flow| (FLOWS[flow], mean(&rates, flow))) {
+        assert!((rate / (HOT_SPOT / 3.0) - 1.0).abs() < 0.02, "{flow:?}: {rate}");
+    }
+    let marked = |name| marked(&simulation, name);
+    assert_eq!((marked("a"), marked("b")), (0, 0));
+}
+
+#[test]
+fn with_it_the_victim_has_its_own_and_the_hot_spot_is_used() {
+    let (rates, simulation) = rates(Some(CongestionOptions::default()));
+    let victim = mean(&rates, 0);
+    let hot = |rates: &[f64; 4]| rates[1] + rates[2] + rates[3];
+    let used = rates.iter().map(hot).sum::<f64>() / rates.len() as f64;
+    assert!(victim >= 11.0, "{victim}, and the hot spot has {used}");
+    assert!(used >= 0.8 * HOT_SPOT, "{used}, and the victim has {victim}");
+    let contributor = rates.iter().map(|rates| rates[1]);
+    let (least, most) = contributor.fold((f64::MAX, 0.0_f64), |(a, b), rate| (a.min(rate), b.max(rate)));
+    assert!(most - least > 1.0, "a contributor goes up and down: {least} to {most}");
+    assert!(marked(&simulation, "b") > 100, "where the hot spot is");
+    assert_eq!(marked(&simulation, "a"), 0, "the cable between the switches is no root of congestion");
+}
+
+/// Packets that a switch has marked.
+fn marked(simulation: &Simulation, switch: &str) -> u64 {
+    let node = simulation.fabric().find(switch).unwrap();
+    simulation.device(node).unwrap().packets_marked()
+}

@@ -1,0 +1,255 @@
+//! Writes the settings of congestion control into switches and channel adapters (IBA annex A10), in every heavy sweep
+//! where it is on: what a node holds is read by GMPs, and what differs is written. Nodes that have no such agent are left
+//! alone.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use weft_mgmt::congestion;
+use weft_wire::{
+    AddressedMad, AttributeId, CONGESTION_DATA, CaCongestionEntry, CaCongestionSetting,
+    CongestionControlTable, ENTRIES_OF_A_BLOCK, Guid, Lid, Mad, Method, PortNum, PortState, ServiceLevel,
+    SwitchCongestionSetting, congestion_attribute as cc, status, switch_control,
+};
+
+use crate::pipe::{Ask, Key, PortAt, Step};
+use crate::subnet::{FoundNode, Subnet};
+use crate::{Event, Options};
+
+/// What congestion control is set to. Named as OpenSM's options behind `cc_`; the defaults, other than OpenSM's zeros, mark
+/// at the shortest queue and let one notification add a quarter of a packet's time to the distance between packets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CongestionOptions {
+    /// What every GMP shows; the agents' own keys are left as they are.
+    pub key: u64,
+    /// Ports that mark without credit too, the last bit being port 0. `None`: the ports towards hosts, since a host that
+    /// takes less than its link carries has no port to mark at.
+    pub sw_cong_setting_victim_mask: Option<[u8; 32]>,
+    /// How easily a switch marks: 0 never, 15 with the shortest queue.
+    pub sw_cong_setting_threshold: u8,
+    /// Packets of fewer 64-byte units are not marked.
+    pub sw_cong_setting_packet_size: u8,
+    /// The mean number of packets that could be marked between two that are.
+    pub sw_cong_setting_marking_rate: u16,
+    /// 0: queue pairs are slowed down; 1: service levels.
+    pub ca_cong_setting_port_control: u16,
+    /// The service levels that are set.
+    pub ca_cong_setting_control_map: u16,
+    /// How long until the index goes down by one, in 1.024 µs of fabric time.
+    pub ca_cong_setting_ccti_timer: u16,
+    /// What a notification adds to the index.
+    pub ca_cong_setting_ccti_increase: u8,
+    /// The index from which on an event is logged.
+    pub ca_cong_setting_trigger_threshold: u8,
+    /// The lowest index.
+    pub ca_cong_setting_ccti_min: u8,
+    /// The injection delays from index 0 on: 2 bits of shift, 14 of multiplier. At most 4096.
+    pub cct: Vec<u16>,
+}
+
+impl Default for CongestionOptions {
+    fn default() -> Self {
+        Self {
+            key: 0,
+            sw_cong_setting_victim_mask: None,
+            sw_cong_setting_threshold: 15,
+            sw_cong_setting_packet_size: 8,
+            sw_cong_setting_marking_rate: 0,
+            ca_cong_setting_port_control: 0,
+            ca_cong_setting_control_map: 0xffff,
+            ca_cong_setting_ccti_timer: 165,
+            ca_cong_setting_ccti_increase: 1,
+            ca_cong_setting_trigger_threshold: 0,
+            ca_cong_setting_ccti_min: 0,
+            cct: (0..128).map(|quarters| 2 << 14 | quarters).collect(),
+        }
+    }
+}
+
+/// An attribute as it is to be.
+#[derive(Clone, Debug)]
+struct Wish {
+    at: PortAt,
+    guid: Guid,
+    attribute: AttributeId,
+    modifier: u32,
+    value: Vec<u8>,
+    /// It differed, and has been written.
+    written: bool,
+}
+
+/// Settings being read and written.
+#[derive(Debug)]
+pub(crate) struct Regulate {
+    pub(crate) subnet: Subnet,
+    key: u64,
+    wishes: Vec<Wish>,
+    /// How many have been asked for.
+    asked: usize,
+    /// Those that differ, still to be written.
+    differing: VecDeque<usize>,
+    pub(crate) refused: u32,
+    pub(crate) unanswered: u32,
+    pub(crate) events: Vec<Event>,
+}
+
+impl Regulate {
+    pub(crate) fn new(subnet: Subnet, options: &Options) -> Self {
+        let told = &options.cc;
+        let mut wishes = Vec::new();
+        let ready = |at: PortAt| -> bool {
+            let active = subnet.port(at).is_some_and(|port| port.state() == PortState::Active);
+            (active || at.port == PortNum::ZERO) && address(&subnet, at).is_some()
+        };
+        for (at, _) in subnet.end_ports().filter(|(at, _)| ready(*at)) {
+            let guid = subnet.end_guid(at);
+            let mut wish = |attribute, modifier, value| {
+                wishes.push(Wish { at, guid, attribute, modifier, value, written: false });
+            };
+            if subnet.node(at.node).is_some_and(FoundNode::is_switch) {
+                let setting = switch_setting(&subnet, at.node, told);
+                wish(cc::SWITCH_CONGESTION_SETTING, 0, setting.encode().to_vec());
+                continue;
+            }
+            for (modifier, block) in (0..).zip(table(&told.cct)) {
+                wish(cc::CONGESTION_CONTROL_TABLE, modifier, block.encode().to_vec());
+            }
+            wish(cc::CA_CONGESTION_SETTING, 0, adapter_setting(told).encode().to_vec());
+        }
+        Self {
+            key: told.key,
+            subnet,
+            wishes,
+            asked: 0,
+            differing: VecDeque::new(),
+            refused: 0,
+            unanswered: 0,
+            events: Vec::new(),
+        }
+    }
+
+    fn request(&self, at: usize, method: Method) -> Option<(Key, AddressedMad)> {
+        let wish = self.wishes.get(at)?;
+        let to = address(&self.subnet, wish.at)?;
+        let value = if method == Method::Set { wish.value.as_slice() } else { &[] };
+        let mad = congestion(to, self.key, method, (wish.attribute, wish.modifier), value);
+        Some((Key::Write(at as u32), mad))
+    }
+}
+
+/// The LID of an end port and the service level to it.
+fn address(subnet: &Subnet, at: PortAt) -> Option<(Lid, ServiceLevel)> {
+    let port = subnet.port(at)?;
+    let (lid, info) = (port.lid?.min, port.info?);
+    (info.lid == lid).then_some((lid, info.master_sm_sl))
+}
+
+fn switch_setting(subnet: &Subnet, node: u32, told: &CongestionOptions) -> SwitchCongestionSetting {
+    let to_hosts = || {
+        let mut mask = [0; 32];
+        let to_host = |peer: PortAt| subnet.node(peer.node).is_some_and(|peer| !peer.is_switch());
+        let ports = subnet.node(node).map(|node| node.ports.as_slice()).unwrap_or_default();
+        let ports = (0u8..=u8::MAX).zip(ports).filter(|(_, port)| port.peer.is_some_and(to_host));
+        ports.for_each(|(port, _)| mask[31 - usize::from(port / 8)] |= 1 << (port % 8));
+        mask
+    };
+    SwitchCongestionSetting {
+        control_map: switch_control::VICTIM_MASK | switch_control::THRESHOLD | switch_control::MARKING_RATE,
+        victim_mask: told.sw_cong_setting_victim_mask.unwrap_or_else(to_hosts),
+        threshold: told.sw_cong_setting_threshold.min(15),
+        packet_size: told.sw_cong_setting_packet_size,
+        marking_rate: told.sw_cong_setting_marking_rate,
+        ..SwitchCongestionSetting::default()
+    }
+}
+
+fn adapter_setting(told: &CongestionOptions) -> CaCongestionSetting {
+    let entry = CaCongestionEntry {
+        ccti_timer: told.ca_cong_setting_ccti_timer,
+        ccti_increase: told.ca_cong_setting_ccti_increase,
+        trigger_threshold: told.ca_cong_setting_trigger_threshold,
+        ccti_min: told.ca_cong_setting_ccti_min,
+    };
+    let (port_control, control_map) = (told.ca_cong_setting_port_control, told.ca_cong_setting_control_map);
+    CaCongestionSetting { port_control, control_map, entries: [entry; 16] }
+}
+
+/// The blocks of the table; zeros follow its end.
+fn table(cct: &[u16]) -> impl Iterator<Item = CongestionControlTable> {
+    let cct = &cct[..cct.len().min(4096)];
+    cct.chunks(ENTRIES_OF_A_BLOCK).map(|entries| {
+        let ccti_limit = cct.len().saturating_sub(1) as u16;
+        let mut block = CongestionControlTable { ccti_limit, ..CongestionControlTable::default() };
+        block.entries[..entries.len()].copy_from_slice(entries);
+        block
+    })
+}
+
+/// Whether a node holds what it should, as far as this manager sets it.
+fn holds(wish: &Wish, held: &Mad) -> bool {
+    let (wanted, held) = (wish.value.as_slice(), &held.0[CONGESTION_DATA]);
+    match wish.attribute {
+        cc::SWITCH_CONGESTION_SETTING => {
+            let both = wanted.first_chunk().zip(held.first_chunk());
+            let decode = SwitchCongestionSetting::decode;
+            both.is_some_and(|(wanted, held)| {
+                let (wanted, held) = (decode(wanted), decode(held));
+                let part = |of: SwitchCongestionSetting| {
+                    (of.victim_mask, of.threshold, of.packet_size, of.marking_rate)
+                };
+                part(wanted) == part(held)
+            })
+        }
+        cc::CA_CONGESTION_SETTING => {
+            let both = wanted.first_chunk().zip(held.first_chunk());
+            let decode = CaCongestionSetting::decode;
+            both.is_some_and(|(wanted, held)| {
+                let (wanted, held) = (decode(wanted), decode(held));
+                let same = |sl: usize| wanted.entries[sl] == held.entries[sl];
+                let set = (0..16).filter(|sl| wanted.control_map >> sl & 1 != 0);
+                wanted.port_control & 1 == held.port_control & 1 && set.into_iter().all(same)
+            })
+        }
+        _ => held.starts_with(wanted),
+    }
+}
+
+impl Step for Regulate {
+    fn next(&mut self) -> Option<Ask> {
+        None
+    }
+
+    fn next_gmp(&mut self) -> Option<(Key, AddressedMad)> {
+        if let Some(at) = self.differing.pop_front() {
+            return self.request(at, Method::Set);
+        }
+        let at = self.asked;
+        self.asked += 1;
+        self.request(at, Method::Get)
+    }
+
+    fn answered(&mut self, key: Key, answer: &Mad) {
+        let Key::Write(at) = key else { return };
+        let Some(wish) = self.wishes.get_mut(at as usize) else { return };
+        let fine = answer.status() == status::OK;
+        // A Set is answered with what is held then. Who refuses to be read has no such agent.
+        if fine && holds(wish, answer) || !fine && !wish.written {
+            return;
+        }
+        if wish.written {
+            self.refused += 1;
+        } else {
+            wish.written = true;
+            self.differing.push_back(at as usize);
+        }
+    }
+
+    fn failed(&mut self, key: Key) {
+        self.unanswered += 1;
+        let Key::Write(at) = key else { return };
+        let Some(wish) = self.wishes.get(at as usize) else { return };
+        let (guid, attribute, modifier) = (wish.guid, wish.attribute, wish.modifier);
+        self.events.push(Event::Unanswered { guid, attribute, modifier });
+    }
+}
