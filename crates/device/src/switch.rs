@@ -83,7 +83,7 @@ impl SlToVl {
         outputs: &RangeInclusive<u8>,
         table: SlToVlTable,
     ) {
-        if self.tables.len() > usize::from(u16::MAX) {
+        if self.tables.len() > self.which.len() {
             self.forget_unused();
         }
         let known = self.tables.iter().position(|known| *known == table);
@@ -101,7 +101,7 @@ impl SlToVl {
         }
     }
 
-    /// Keeps only the tables that are in use, of which there are fewer than numbers.
+    /// Keeps only the tables that are in use: no more than places, which are fewer than numbers.
     fn forget_unused(&mut self) {
         let mut numbers = vec![None; self.tables.len()];
         let mut used = Vec::new();
