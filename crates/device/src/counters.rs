@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use weft_wire::Lid;
 
+use crate::data::Uncounted;
+
 /// A port's counters, named as in PortCounters (IBA 16.1.3.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
@@ -87,6 +89,20 @@ impl Counters {
         } else {
             self.port_unicast_rcv_pkts += 1;
         }
+    }
+
+    /// Packets to unicast LIDs have come in.
+    pub(crate) fn received_all(&mut self, all: Uncounted) {
+        self.port_rcv_data += all.words;
+        self.port_rcv_pkts += all.packets;
+        self.port_unicast_rcv_pkts += all.packets;
+    }
+
+    /// Packets to unicast LIDs have gone out.
+    pub(crate) fn sent_all(&mut self, all: Uncounted) {
+        self.port_xmit_data += all.words;
+        self.port_xmit_pkts += all.packets;
+        self.port_unicast_xmit_pkts += all.packets;
     }
 
     /// A packet has gone out.

@@ -160,7 +160,7 @@ impl Device {
 
     fn snapshot_of(&self, port: &Port) -> PortSnapshot {
         let mut counters = port.counters;
-        counters.port_xmit_wait += self.data.uncounted_wait(usize::from(port.number.0));
+        self.data.add_uncounted(usize::from(port.number.0), &mut counters);
         PortSnapshot { counters, ..port_snapshot(port) }
     }
 
@@ -268,8 +268,10 @@ impl Device {
     /// The driver could not send the packet that it took last.
     fn transmit_dropped(&mut self, port: PortNum) {
         let Some(taken) = self.last_taken.take().filter(|taken| taken.port == port) else { return };
-        if let Some(output) = self.ports.get_mut(usize::from(port.0)) {
-            output.counters.not_sent(taken.words, taken.multicast);
+        let number = usize::from(port.0);
+        if number < self.ports.len() {
+            self.count_all(number..number + 1);
+            self.ports[number].counters.not_sent(taken.words, taken.multicast);
             self.discard(port, DropReason::TransmitDropped);
             self.data_not_sent(port, taken.vl, taken.words);
         }
@@ -311,6 +313,10 @@ impl Machine for Device {
 
     fn poll_output(&mut self) -> Option<Output> {
         let output = self.outputs.pop_front();
+        if self.outputs.is_empty() {
+            // The next one goes into the same place, which is in the cache, and not into the one behind it.
+            self.outputs.clear();
+        }
         match &output {
             Some(Output::TransmitData { port, packet }) => {
                 let (words, multicast) = (packet.words(), is_multicast(packet.dlid));

@@ -2,6 +2,8 @@
 
 use weft_wire::VirtualLane;
 
+use crate::data::Uncounted;
+
 /// A port's counters by lane.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LaneCounters {
@@ -31,9 +33,9 @@ pub(crate) struct Received {
 
 impl Received {
     #[inline]
-    fn count(&mut self, words: u64) {
-        self.packets += 1;
-        self.data += words;
+    fn count(&mut self, all: Uncounted) {
+        self.packets += all.packets;
+        self.data += all.words;
     }
 }
 
@@ -42,6 +44,11 @@ impl LaneCounters {
     #[inline]
     pub(crate) fn received(&mut self, op_code: Option<u8>, vl: VirtualLane, words: u32) {
         let Some(op_code) = op_code else { return };
+        self.received_all(op_code, vl, Uncounted { packets: 1, words: u64::from(words) });
+    }
+
+    /// Packets have come in.
+    pub(crate) fn received_all(&mut self, op_code: u8, vl: VirtualLane, all: Uncounted) {
         let at = self.by_op_code.iter().position(|counters| counters.op_code == op_code);
         let at = at.unwrap_or_else(|| {
             let (port, lanes) = Default::default();
@@ -49,8 +56,7 @@ impl LaneCounters {
             self.by_op_code.len() - 1
         });
         let counters = &mut self.by_op_code[at];
-        let (lane, words) = (usize::from(vl.0 & 0xf), u64::from(words));
-        counters.lanes[lane].count(words);
-        counters.port.count(words);
+        counters.lanes[usize::from(vl.0 & 0xf)].count(all);
+        counters.port.count(all);
     }
 }

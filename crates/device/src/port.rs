@@ -256,7 +256,7 @@ impl Port {
     /// Whether `lid` is this port's, the lower LMC bits left out of account.
     #[inline]
     pub(crate) fn has_lid(&self, lid: weft_wire::Lid) -> bool {
-        self.info.lid.0 != 0 && lid.0 >> self.info.lmc == self.info.lid.0 >> self.info.lmc
+        covers(self.info.lid, self.info.lmc, lid)
     }
 
     /// The port's own key of the partition that `p_key` is one of: what it sends carries that one, whichever of the
@@ -274,6 +274,12 @@ impl Port {
             |entry: &PKey| entry.0 & 0x7fff == wanted && wanted != 0 && (entry.0 | p_key.0) & 0x8000 != 0;
         self.p_keys.iter().position(matches).map(|index| index as u16)
     }
+}
+
+/// Whether `lid` is that of a port which has `own`, the lower `lmc` bits left out of account.
+#[inline]
+pub(crate) fn covers(own: weft_wire::Lid, lmc: u8, lid: weft_wire::Lid) -> bool {
+    own.0 != 0 && lid.0 >> lmc == own.0 >> lmc
 }
 
 fn lowest_bit(bits: u8) -> u8 {

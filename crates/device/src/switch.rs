@@ -1,6 +1,7 @@
 //! What only a switch has: forwarding tables, and forwarding by them.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use weft_wire::{
     Lid, LinearForwardingTable, Packet, PortNum, ServiceLevel, SlToVlTable, SwitchInfo, VirtualLane,
@@ -52,32 +53,71 @@ impl Switch {
     }
 }
 
-/// Service levels to lanes, by port of arrival and port of departure (IBA 14.2.5.8).
+/// Service levels to lanes, by port of arrival and port of departure (IBA 14.2.5.8). Most of the tables are alike, so each
+/// that there is is kept once.
 #[derive(Debug)]
 pub(crate) struct SlToVl {
     ports: usize,
+    /// By port of arrival and port of departure, which of the tables.
+    which: Vec<u16>,
     tables: Vec<SlToVlTable>,
 }
 
 impl SlToVl {
     /// For ports 0 to `ports`; every service level on lane 0 at first.
     pub(crate) fn new(ports: usize) -> Self {
-        Self { ports: ports + 1, tables: vec![SlToVlTable::default(); (ports + 1) * (ports + 1)] }
+        let which = vec![0; (ports + 1) * (ports + 1)];
+        Self { ports: ports + 1, which, tables: vec![SlToVlTable::default()] }
     }
 
     /// The table from `input` to `output`, both of them ports of the device.
+    #[inline]
     pub(crate) fn table(&self, input: PortNum, output: PortNum) -> Option<&SlToVlTable> {
-        self.tables.get(self.index(input, output))
+        self.tables.get(usize::from(*self.which.get(self.index(input, output))?))
     }
 
-    pub(crate) fn table_mut(&mut self, input: PortNum, output: PortNum) -> Option<&mut SlToVlTable> {
-        let index = self.index(input, output);
-        self.tables.get_mut(index)
+    /// Sets the tables from each of `inputs` to each of `outputs`, all of them ports of the device.
+    pub(crate) fn set(
+        &mut self,
+        inputs: RangeInclusive<u8>,
+        outputs: &RangeInclusive<u8>,
+        table: SlToVlTable,
+    ) {
+        if self.tables.len() > self.which.len() {
+            self.forget_unused();
+        }
+        let known = self.tables.iter().position(|known| *known == table);
+        let number = known.unwrap_or_else(|| {
+            self.tables.push(table);
+            self.tables.len() - 1
+        });
+        for input in inputs {
+            for output in outputs.clone() {
+                let index = self.index(PortNum(input), PortNum(output));
+                if let Some(which) = self.which.get_mut(index) {
+                    *which = number as u16;
+                }
+            }
+        }
+    }
+
+    /// Keeps only the tables that are in use: no more than places, which are fewer than numbers.
+    fn forget_unused(&mut self) {
+        let mut numbers = vec![None; self.tables.len()];
+        let mut used = Vec::new();
+        for which in &mut self.which {
+            let old = usize::from(*which);
+            *which = *numbers[old].get_or_insert_with(|| {
+                used.push(self.tables[old]);
+                (used.len() - 1) as u16
+            });
+        }
+        self.tables = used;
     }
 
     #[inline]
     pub(crate) fn lane(&self, input: PortNum, output: PortNum, sl: ServiceLevel) -> VirtualLane {
-        let table = self.tables.get(self.index(input, output));
+        let table = self.table(input, output);
         table.map_or(VirtualLane::MANAGEMENT, |table| table.lanes[usize::from(sl.0 & 0xf)])
     }
 

@@ -117,7 +117,7 @@ impl Device {
         let mut lanes = data.account.clone();
         let mut counted = vec![0; lanes.len()];
         for held in data.held() {
-            counted[usize::from(held.lane & 0xf)] += 1;
+            counted[usize::from(held.lane() & 0xf)] += 1;
         }
         for (lane, counted) in lanes.iter_mut().zip(counted) {
             debug_assert_eq!(lane.held, counted, "packets come and go one by one");

@@ -22,35 +22,47 @@ pub(crate) struct Arbiter {
 #[derive(Debug, Default)]
 struct Turns {
     /// Lane and weight, in blocks.
-    entries: Vec<(u8, u8)>,
+    entries: Box<[(u8, u8)]>,
     /// The lanes in it.
     lanes: u16,
     /// Whose turn it is, and what is left of its weight.
-    at: usize,
+    at: u8,
     left: u8,
+    /// The entry whose turn it is, once more, and the lanes that have one entry alone.
+    lane: u8,
+    weight: u8,
+    alone: u16,
 }
 
 impl Turns {
     fn new(entries: Vec<(u8, u8)>) -> Self {
         let lanes = entries.iter().fold(0, |lanes, &(lane, _)| lanes | 1 << lane);
-        Self { entries, lanes, at: 0, left: 0 }
+        let times = |lane| entries.iter().filter(|entry| entry.0 == lane).count();
+        let alone = (0..16).filter(|&lane| times(lane) == 1).fold(0, |lanes, lane| lanes | 1 << lane);
+        let (lane, weight) = entries.first().copied().unwrap_or_default();
+        Self { entries: entries.into(), lanes, alone, lane, weight, ..Self::default() }
     }
 
     /// The lane whose turn it is, of those in `ready`, at least one of which is in the table.
     #[inline]
     fn pick(&mut self, ready: u16) -> u8 {
         let count = self.entries.len();
-        if self.left > 0 && ready >> self.entries[self.at].0 & 1 != 0 {
-            return self.entries[self.at].0;
+        if self.left > 0 && ready >> self.lane & 1 != 0 {
+            return self.lane;
+        }
+        if ready & self.lanes == 1 << self.lane && self.alone >> self.lane & 1 != 0 {
+            // Round the whole table, back to where it was.
+            self.left = self.weight;
+            return self.lane;
         }
         for _ in 0..count {
             self.at += 1;
-            if self.at >= count {
+            if usize::from(self.at) >= count {
                 self.at = 0;
             }
-            let (lane, weight) = self.entries[self.at];
+            let (lane, weight) = self.entries[usize::from(self.at)];
             if ready >> lane & 1 != 0 {
-                self.left = weight;
+                (self.left, self.lane, self.weight) = (weight, lane, weight);
                 return lane;
             }
         }

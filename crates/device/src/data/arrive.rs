@@ -74,24 +74,21 @@ impl Device {
         let lane = heading.vl.0 & 0xf;
         self.data.account[usize::from(lane)].received += 1;
         let (checks, active) = (self.data.outs[number].checks, self.data.outs[number].active);
-        let Some(input) = self.ports.get_mut(number) else { return };
         if !checks.up {
             self.data.account[usize::from(lane)].drop(DropReason::LinkDown);
             return self.discard(port, DropReason::LinkDown);
         }
-        let words = (heading.size - 2) as u32 / 4;
-        input.counters.received(words, is_multicast(heading.dlid));
-        input.by_lane.received(heading.op_code, heading.vl, words);
         let taken = blocks(heading.size);
         let has_buffer = lane < self.data.lanes;
         let queue = if has_buffer { self.data.index(port.0, lane) as u16 } else { NO_QUEUE };
+        self.count_arrival(port, queue, heading);
         if has_buffer && !self.take_credit(port, queue, u16::from(taken)) {
             return self.data.account[usize::from(lane)].drop(DropReason::BufferOverrun);
         }
         let refused = if lane >= checks.lanes {
             self.receive_error(port, DropReason::BadLane);
             Some(DropReason::BadLane)
-        } else if heading.size > checks.receive_size_max {
+        } else if heading.size > usize::from(checks.receive_size_max) {
             self.receive_error(port, DropReason::LongerThanMtu);
             Some(DropReason::LongerThanMtu)
         } else if !active && !self.receive_data_state(at, port) {
@@ -107,6 +104,30 @@ impl Device {
         }
     }
 
+    /// Counts a packet that has come in: with the queue, if it has the opcode of the one before it there.
+    #[inline(always)]
+    fn count_arrival(&mut self, port: PortNum, queue: u16, heading: &Heading) {
+        let words = (heading.size - 2) as u32 / 4;
+        if let Some(queue) = self.data.queues.get_mut(usize::from(queue))
+            && heading.op_code == Some(queue.op_code)
+            && !is_multicast(heading.dlid)
+        {
+            return queue.uncounted.count(words);
+        }
+        self.count_other_arrival(port, queue, heading, words);
+    }
+
+    #[inline(never)]
+    fn count_other_arrival(&mut self, port: PortNum, queue: u16, heading: &Heading, words: u32) {
+        let input = &mut self.ports[usize::from(port.0)];
+        if let Some(queue) = self.data.queues.get_mut(usize::from(queue)) {
+            input.count_received(queue, heading.vl);
+            queue.op_code = heading.op_code.unwrap_or(queue.op_code);
+        }
+        input.counters.received(words, is_multicast(heading.dlid));
+        input.by_lane.received(heading.op_code, heading.vl, words);
+    }
+
     /// A packet that the port of arrival finds nothing wrong with: for this node, or on its way. What is refused has
     /// been counted as what it is.
     #[inline(always)]
@@ -118,7 +139,13 @@ impl Device {
         heading: &Heading,
     ) -> Result<(), DropReason> {
         let Arrived { port, queue, blocks } = arrived;
-        let own = self.ports[usize::from(self.end_port(port).0)].has_lid(heading.dlid);
+        let drain = self.data.drains.get(usize::from(port.0));
+        let own = drain.map_or(self.data.own, |drain| drain.own).has_lid(heading.dlid);
+        debug_assert_eq!(
+            own,
+            self.ports[usize::from(self.end_port(port).0)].has_lid(heading.dlid),
+            "known here too"
+        );
         if !self.is_switch() {
             return self.take_in_host(at, arrived, body, heading, own);
         }
@@ -166,8 +193,8 @@ impl Device {
                 Body::None => {}
             }
         }
-        let held = Held::new(body, at, heading.size as u16, home, (way.output, way.lane), blocks);
-        self.enqueue(at, usize::from(queue), held);
+        let held = Held::new(body, home, way.output, blocks);
+        self.enqueue(at, usize::from(queue), (held, heading.size as u16, way.lane));
     }
 
     /// Where a switch sends a packet on. `input` is the port of arrival, 0 for what comes from within.
@@ -199,7 +226,7 @@ impl Device {
         let departure = &self.data.outs[usize::from(output.0)];
         let reason = if !departure.active {
             DropReason::OutputInactive
-        } else if size > departure.checks.packet_size_max {
+        } else if size > usize::from(departure.checks.packet_size_max) {
             DropReason::TooLong
         } else {
             return None;
@@ -288,7 +315,7 @@ impl Device {
             let head = self.data.queues[usize::from(queue)].head;
             if head != NIL && !self.data.host {
                 let held = self.data.pool.get(head);
-                let (output, lane) = (held.output, held.lane);
+                let (output, lane) = (held.output, held.lane());
                 self.data.quit_line(at, queue, output, lane);
             }
             while let Some(place) = self.data.queues[usize::from(queue)].pop(&self.data.pool) {

@@ -48,29 +48,61 @@ pub(crate) enum Body {
     Whole(Packet),
 }
 
-/// A packet that is held, or a place for one.
+impl Body {
+    /// Bytes from LRH to VCRC.
+    #[inline]
+    pub(crate) fn size(&self) -> u16 {
+        match self {
+            Self::Data(packet) => packet.size() as u16,
+            Self::Whole(packet) => packet.bytes().len() as u16,
+            Self::None => 0,
+        }
+    }
+
+    /// The lane that it is on.
+    #[inline]
+    pub(crate) fn lane(&self) -> u8 {
+        match self {
+            Self::Data(packet) => packet.vl.0,
+            Self::Whole(packet) => packet.vl().0,
+            Self::None => 0,
+        }
+    }
+}
+
+/// A packet that is held, or a place for one: a line of the processor's cache, of which a fabric has far more than the
+/// cache has.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct Held {
+    /// The packet, which has the lane that it leaves by.
     pub(crate) body: Body,
-    /// When it came in.
-    pub(crate) arrived: Time,
     /// The one behind it.
     next: u32,
-    /// From LRH to VCRC.
-    pub(crate) size: u16,
     /// The queue that counts its blocks, or none any more.
     pub(crate) queue: u16,
-    /// The port and the lane that it leaves by.
+    /// The port that it leaves by.
     pub(crate) output: u8,
-    pub(crate) lane: u8,
     pub(crate) blocks: u8,
 }
 
+const _: () = assert!(size_of::<Held>() == 64);
+
 impl Held {
-    /// A packet that has come in at `arrived`, leaves by `way` (port and lane), and whose blocks `queue` counts.
+    /// A packet that leaves by the port `output`, on the lane that it is on, and whose blocks `queue` counts.
     #[inline]
-    pub(crate) fn new(body: Body, arrived: Time, size: u16, queue: u16, way: (u8, u8), blocks: u8) -> Self {
-        Self { body, arrived, next: NIL, size, queue, output: way.0, lane: way.1, blocks }
+    pub(crate) fn new(body: Body, queue: u16, output: u8, blocks: u8) -> Self {
+        Self { body, next: NIL, queue, output, blocks }
+    }
+
+    #[inline]
+    pub(crate) fn lane(&self) -> u8 {
+        self.body.lane()
+    }
+
+    #[inline]
+    pub(crate) fn size(&self) -> u16 {
+        self.body.size()
     }
 }
 
@@ -78,24 +110,28 @@ impl Held {
 #[derive(Debug)]
 pub(crate) struct Pool {
     places: Vec<Held>,
+    /// When the packet in each place came in.
+    arrived: Vec<Time>,
     /// The first free place.
     free: u32,
 }
 
 impl Pool {
     pub(crate) fn new() -> Self {
-        Self { places: Vec::new(), free: NIL }
+        Self { places: Vec::new(), arrived: Vec::new(), free: NIL }
     }
 
     #[inline]
-    pub(crate) fn put(&mut self, held: Held) -> u32 {
+    pub(crate) fn put(&mut self, held: Held, arrived: Time) -> u32 {
         let at = self.free;
         if let Some(place) = self.places.get_mut(at as usize) {
             self.free = place.next;
             *place = held;
+            self.arrived[at as usize] = arrived;
             return at;
         }
         self.places.push(held);
+        self.arrived.push(arrived);
         (self.places.len() - 1) as u32
     }
 
@@ -106,6 +142,12 @@ impl Pool {
         place.next = self.free;
         self.free = at;
         std::mem::take(&mut place.body)
+    }
+
+    /// When the packet there came in.
+    #[inline]
+    pub(crate) fn arrived(&self, at: u32) -> Time {
+        self.arrived[at as usize]
     }
 
     #[inline]
@@ -119,8 +161,10 @@ impl Pool {
     }
 }
 
-/// One queue, and as much of the link's flow control as belongs to the receiver of it.
+/// One queue, as much of the link's flow control as belongs to the receiver of it, and what has come in for it and is not
+/// in the port's counters yet: all that a packet needs of it, in one line of the cache.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(crate) struct Queue {
     pub(crate) head: u32,
     tail: u32,
@@ -135,6 +179,30 @@ pub(crate) struct Queue {
     pub(crate) told: u16,
     /// Since when the head is the head.
     pub(crate) head_since: Time,
+    /// Blocks of the head, once it stands in line.
+    pub(crate) head_blocks: u8,
+    /// The opcode of what has not been counted yet.
+    pub(crate) op_code: u8,
+    pub(crate) uncounted: Uncounted,
+    /// Flow control packets sent that have not been counted yet.
+    pub(crate) flow_sent: u64,
+}
+
+const _: () = assert!(size_of::<Queue>() == 64);
+
+/// Packets to unicast LIDs, and their 4-byte words from LRH to ICRC.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Uncounted {
+    pub(crate) packets: u64,
+    pub(crate) words: u64,
+}
+
+impl Uncounted {
+    #[inline]
+    pub(crate) fn count(&mut self, words: u32) {
+        self.packets += 1;
+        self.words += u64::from(words);
+    }
 }
 
 impl Queue {
@@ -148,6 +216,10 @@ impl Queue {
             received: 0,
             told: 0,
             head_since: Time::ZERO,
+            head_blocks: 0,
+            op_code: 0,
+            uncounted: Uncounted::default(),
+            flow_sent: 0,
         }
     }
 
@@ -198,6 +270,7 @@ impl Queue {
     pub(crate) fn tell(&mut self, size: u16, sent: u16, op: u8, lane: u8) -> FlowControl {
         let free = size.saturating_sub(self.occupied).min(CREDIT_MAX);
         self.told = sum(self.received, free);
+        self.flow_sent += 1;
         FlowControl { op, fctbs: sent, vl: VirtualLane(lane), fccl: self.told }
     }
 }

@@ -37,7 +37,6 @@ impl Device {
         let index = data.index(port, lane);
         let sent = data.out_lanes[index].sent;
         let flow_control = data.queues[index].tell(data.buffer, sent, op, lane);
-        self.ports[usize::from(port)].counters.port_xmit_flow_pkts += 1;
         self.outputs.push_back(Output::Credit { port: PortNum(port), flow_control });
     }
 
@@ -89,12 +88,10 @@ impl Device {
 
     /// The other end of the cable tells of its buffer.
     pub(crate) fn credit(&mut self, at: Time, port: PortNum, told: FlowControl) {
-        let there = port != PortNum::ZERO && usize::from(port.0) < self.ports.len();
         let lane = told.vl.0;
-        if !there || !self.ports[usize::from(port.0)].state.is_up() {
-            return;
-        }
-        self.ports[usize::from(port.0)].counters.port_rcv_flow_pkts += 1;
+        let out = self.data.outs.get_mut(usize::from(port.0)).filter(|_| port != PortNum::ZERO);
+        let Some(out) = out.filter(|out| out.checks.up) else { return };
+        out.flow_received += 1;
         if lane >= self.data.lanes {
             return;
         }

@@ -13,8 +13,8 @@ impl DataPath {
     pub(super) fn no_longer_waits(&mut self, place: u32) {
         if !self.host {
             let held = self.pool.get(place);
-            let index = self.index(held.output, held.lane);
-            self.out_lanes[index].waiting -= u64::from(held.size);
+            let index = self.index(held.output, held.lane());
+            self.out_lanes[index].waiting -= u64::from(held.size());
         }
     }
 }
@@ -56,8 +56,8 @@ impl Device {
         let data = &mut self.data;
         let Some(place) = data.queues[usize::from(queue)].pop(&data.pool) else { return };
         let held = data.pool.get(place);
-        let index = data.index(held.output, held.lane);
-        data.out_lanes[index].waiting -= u64::from(held.size);
+        let index = data.index(held.output, held.lane());
+        data.out_lanes[index].waiting -= u64::from(held.size());
         let output = held.output;
         self.count_departure(output, reason);
         self.drop_held(place, reason, output);
@@ -68,7 +68,7 @@ impl Device {
         let data = &mut self.data;
         let (home, blocks, lane) = {
             let held = data.pool.get(place);
-            (held.queue, held.blocks, held.lane)
+            (held.queue, held.blocks, held.lane())
         };
         let body = data.pool.take(place);
         let account = &mut data.account[usize::from(lane & 0xf)];

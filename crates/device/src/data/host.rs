@@ -1,12 +1,13 @@
 //! The host behind an HCA's port, and what a device itself sends on data lanes.
 
 use weft_machine::Time;
-use weft_wire::{DataPacket, Packet, PortFacts, PortNum, VirtualLane};
+use weft_wire::{DataPacket, Lid, PKey, Packet, PortFacts, PortNum, VirtualLane};
 
+use super::DataPath;
 use super::arrive::{Arrived, Heading, Way, WrongKey};
 use super::buffer::{Body, Held, NIL, NO_QUEUE, blocks};
 use super::pace::Pace;
-use crate::port::LinkState;
+use crate::port::{LinkState, covers};
 use crate::{DataPathOptions, Device, DropReason, Output};
 
 /// Packets of programs and of the device itself that wait in one queue.
@@ -24,13 +25,39 @@ pub(super) struct Drain {
     pace: Pace,
     /// Whether the host has a limit; otherwise what comes in is the host's at once.
     limited: bool,
+    pub(super) own: Own,
+}
+
+/// What a port compares packets with, apart from all else that is known of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Own {
+    pub(super) lid: Lid,
+    pub(super) lmc: u8,
+    /// The partition key that came last and that the port has.
+    key: Option<PKey>,
+}
+
+impl Own {
+    #[inline]
+    pub(super) fn has_lid(&self, lid: Lid) -> bool {
+        covers(self.lid, self.lmc, lid)
+    }
+}
+
+impl DataPath {
+    /// A port has other partition keys.
+    pub(crate) fn keys_changed(&mut self, port: usize) {
+        if let Some(drain) = self.drains.get_mut(port) {
+            drain.own.key = None;
+        }
+    }
 }
 
 impl Drain {
     pub(super) fn new(options: &DataPathOptions) -> Self {
         let limit = u64::from(options.host_limit_mbps);
         let pace = Pace::new(limit, options.dilation);
-        Self { busy: NIL, lane: 0, waiting: 0, pace, limited: limit > 0 }
+        Self { busy: NIL, lane: 0, waiting: 0, pace, limited: limit > 0, own: Own::default() }
     }
 }
 
@@ -51,7 +78,7 @@ impl Device {
         }
         // Whole packets are the agents', which look at the key themselves.
         if let (Body::Data(_), Some(p_key)) = (&body, heading.p_key())
-            && self.ports[usize::from(port.0)].p_key_index(p_key).is_none()
+            && !self.is_in_partition(port, p_key)
         {
             self.key_violation(at, port, &heading.into(), WrongKey::PKey(p_key));
             self.discard(port, DropReason::BadPKey);
@@ -63,16 +90,30 @@ impl Device {
             self.release(queue, u16::from(blocks));
             return Ok(());
         }
-        let held = Held::new(body, at, heading.size() as u16, queue, (port.0, lane), blocks);
+        let held = Held::new(body, queue, port.0, blocks);
         let data = &mut self.data;
         data.account[usize::from(lane)].held += 1;
-        let place = data.pool.put(held);
+        let place = data.pool.put(held, at);
         data.queues[usize::from(queue)].push(&mut data.pool, place);
         data.drains[usize::from(port.0)].waiting |= 1 << lane;
         if data.drains[usize::from(port.0)].busy == NIL {
             self.start_drain(at, port.0);
         }
         Ok(())
+    }
+
+    /// Whether an HCA's port has a partition's key.
+    #[inline]
+    fn is_in_partition(&mut self, port: PortNum, p_key: PKey) -> bool {
+        let own = &mut self.data.drains[usize::from(port.0)].own;
+        if own.key == Some(p_key) {
+            return true;
+        }
+        let is_in = self.ports[usize::from(port.0)].p_key_index(p_key).is_some();
+        if is_in {
+            own.key = Some(p_key);
+        }
+        is_in
     }
 
     /// The next packet sets out for the host.
@@ -96,7 +137,7 @@ impl Device {
             drain.waiting &= !(1 << lane);
         }
         drain.busy = place;
-        let took = drain.pace.take(usize::from(data.pool.get(place).size));
+        let took = drain.pace.take(usize::from(data.pool.get(place).size()));
         data.deadlines.set(place_in_tree, at + took);
     }
 
@@ -110,7 +151,7 @@ impl Device {
         }
         let (home, lane, taken) = {
             let held = data.pool.get(place);
-            (held.queue, held.lane, held.blocks)
+            (held.queue, held.lane(), held.blocks)
         };
         let body = data.pool.take(place);
         data.account[usize::from(lane)].held -= 1;
@@ -149,22 +190,22 @@ impl Device {
 
     /// The host gives a packet to send.
     pub(crate) fn inject(&mut self, at: Time, port: PortNum, mut packet: DataPacket) {
-        let end = self.ports.get(usize::from(port.0)).filter(|_| port != PortNum::ZERO && !self.is_switch());
-        let Some(end) = end else {
+        let drain = self.data.drains.get(usize::from(port.0)).filter(|_| port != PortNum::ZERO);
+        let Some(&Drain { own, .. }) = drain else {
             return self.discard(port, DropReason::NoSuchPort);
         };
-        if !end.has_lid(packet.slid) {
-            packet.slid = end.info.lid;
+        if !own.has_lid(packet.slid) {
+            packet.slid = own.lid;
         }
-        let own = end.own_p_key(packet.p_key);
-        packet.p_key = own.unwrap_or(packet.p_key);
+        let key = self.ports[usize::from(port.0)].own_p_key(packet.p_key);
+        packet.p_key = key.unwrap_or(packet.p_key);
         packet.vl = self.sl_to_vl.lane(port, port, packet.service_level);
         let lane = usize::from(packet.vl.0 & 0xf);
         self.data.account[lane].injected += 1;
         let heading = Heading::from(&packet);
         // What is for the port itself goes out too, and is dropped by the switch: given back at once, it would take no time,
         // and a host that sends to itself as fast as it can would never come to an end.
-        let Err(reason) = self.check_own(port, &heading, own.is_some()) else {
+        let Err(reason) = self.check_own(port, &heading, key.is_some()) else {
             return self.send_own(at, port, Body::Data(packet), &heading);
         };
         self.data.account[lane].drop(reason);
@@ -204,7 +245,7 @@ impl Device {
 
     /// Whether an HCA's port sends such a packet. What is refused has been counted.
     fn check_own(&mut self, port: PortNum, heading: &Heading, in_partition: bool) -> Result<(), DropReason> {
-        let lanes = self.ports[usize::from(port.0)].lanes;
+        let lanes = self.data.outs[usize::from(port.0)].checks.lanes;
         if let Some(reason) = self.refuses_departure(port, heading.size()) {
             return Err(reason);
         }

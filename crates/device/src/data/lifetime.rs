@@ -33,7 +33,7 @@ impl DataPath {
         let held = self.pool.get(place);
         let head_life = self.outs[usize::from(held.output)].head_life;
         let as_head = self.queues[queue].head_since + Time::from_nanos(head_life);
-        let in_switch = held.arrived + Time::from_nanos(self.switch_life);
+        let in_switch = self.pool.arrived(place) + Time::from_nanos(self.switch_life);
         (as_head.min(in_switch), as_head <= in_switch)
     }
 
@@ -41,7 +41,7 @@ impl DataPath {
     #[inline]
     pub(super) fn refuses_head(&mut self, at: Time, place: u32) -> Option<DropReason> {
         let held = self.pool.get(place);
-        let (output, lane) = (usize::from(held.output), held.lane);
+        let (output, lane) = (usize::from(held.output), held.lane());
         let out = &mut self.outs[output];
         if !out.active {
             return Some(DropReason::OutputInactive);
@@ -49,7 +49,7 @@ impl DataPath {
         if self.switch_life == u64::MAX && out.head_life == u64::MAX {
             return None;
         }
-        let in_switch = held.arrived + Time::from_nanos(self.switch_life);
+        let in_switch = self.pool.arrived(place) + Time::from_nanos(self.switch_life);
         if in_switch <= at {
             return Some(DropReason::SwitchLifetime);
         }
@@ -85,7 +85,7 @@ impl Device {
                 continue;
             }
             let held = self.data.pool.get(place);
-            let (output, lane) = (held.output, held.lane);
+            let (output, lane) = (held.output, held.lane());
             self.data.quit_line(at, queue as u16, output, lane);
             let reason = if as_head { DropReason::HeadLifetime } else { DropReason::SwitchLifetime };
             self.drop_head(queue as u16, reason);

@@ -99,7 +99,7 @@ impl DataPath {
             return;
         }
         let held = self.pool.get_mut(place);
-        if held.size < port.size_min {
+        if held.size() < port.size_min {
             return;
         }
         let Body::Data(packet) = &mut held.body else { return };

@@ -34,14 +34,14 @@ use weft_wire::PortNum;
 
 pub use account::{BufferAccount, DataAccount, LaneAccount};
 pub(crate) use arrive::{Heading, KeyHeading, WrongKey};
-pub(crate) use buffer::Body;
+pub(crate) use buffer::{Body, Uncounted};
 
 use crate::port::Port;
 use crate::{Device, DeviceOptions};
 use arbiter::Arbiter;
 use buffer::{CREDIT_MAX, Held, NIL, Pool, Queue, blocks};
 use deadlines::Deadlines;
-use host::Drain;
+use host::{Drain, Own};
 use output::{Checks, Out, OutLane};
 use pace::Pace;
 
@@ -86,6 +86,8 @@ pub(crate) struct DataPath {
     switch_life: u64,
     /// How packets are marked with FECN; none where none is.
     marking: Option<Box<mark::Marking>>,
+    /// A switch's own address.
+    own: Own,
     /// Outputs that may have something to send.
     todo: Vec<u8>,
     account: Vec<LaneAccount>,
@@ -126,6 +128,7 @@ impl DataPath {
             expiry: NEVER,
             switch_life: u64::MAX,
             marking: None,
+            own: Own::default(),
             todo: Vec::new(),
             rates: vec![0; count],
             account: vec![LaneAccount::default(); 16],
@@ -257,9 +260,15 @@ impl Device {
             enforces_inbound: info.partition_enforcement_inbound && self.switch.is_some(),
             enforces_outbound: info.partition_enforcement_outbound && self.switch.is_some(),
             lanes: settings.lanes,
-            receive_size_max: settings.receive_size_max,
-            packet_size_max: settings.packet_size_max,
+            receive_size_max: settings.receive_size_max as u16,
+            packet_size_max: settings.packet_size_max as u16,
         };
+        let (lid, lmc) = (info.lid, info.lmc);
+        if let Some(drain) = self.data.drains.get_mut(usize::from(port.0)) {
+            (drain.own.lid, drain.own.lmc) = (lid, lmc);
+        } else if port == PortNum::ZERO {
+            (self.data.own.lid, self.data.own.lmc) = (lid, lmc);
+        }
         let active = settings.state == crate::port::LinkState::Active;
         let was_active = std::mem::replace(&mut self.data.outs[usize::from(port.0)].active, active);
         self.tell_host(port, false);

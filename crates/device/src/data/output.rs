@@ -1,15 +1,16 @@
 //! The ports' departing sides: who stands in line for which lane, which lane has its turn, and when a packet has left.
 
 use weft_machine::Time;
-use weft_wire::PortNum;
+use weft_wire::{PortNum, VirtualLane};
 
 use super::arbiter::Arbiter;
-use super::buffer::{Body, Held, NIL, NO_QUEUE, difference, sum};
+use super::buffer::{Body, Held, NIL, NO_QUEUE, Queue, Uncounted, difference, sum};
 use super::pace::Pace;
 use super::wait::Wait;
 use super::{CREDIT_MAX, DataPath};
 use crate::counters::is_multicast;
-use crate::{Device, Output};
+use crate::port::Port;
+use crate::{Counters, Device, Output};
 
 /// What a port is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,17 +23,23 @@ pub(super) enum Phase {
     Gated,
 }
 
-/// A port's departing side.
+/// A port's departing side. Its first line of the cache is all that a packet needs that stands in line.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct Out {
+    pub(super) checks: Checks,
     /// Whether data may leave: the port is Active.
     pub(super) active: bool,
     pub(super) phase: Phase,
-    /// The packet on its way out, and its lane.
-    pub(super) sending: u32,
+    /// VLStallCount.
+    pub(super) stall_count: u8,
+    /// The lane of the packet on its way out, and the packet.
     sending_lane: u8,
+    pub(super) sending: u32,
     /// When the host may send again.
     pub(super) gate_end: Time,
+    /// HOQLife, in nanoseconds of machine time.
+    pub(super) head_life: u64,
     /// Lanes for which somebody stands in line.
     pub(super) wanted: u16,
     /// Of these, the lanes with enough credit for the first in line.
@@ -41,15 +48,14 @@ pub(super) struct Out {
     pub(super) stalled: u16,
     /// PortXmitWait: somebody stands in line, the port is free, and there is no credit.
     pub(super) wait: Wait,
+    /// Flow control packets that have come in and have not been counted yet.
+    pub(super) flow_received: u64,
     pub(super) pace: Pace,
     pub(super) gate: Pace,
     pub(super) arbiter: Arbiter,
-    /// HOQLife, in nanoseconds of machine time.
-    pub(super) head_life: u64,
-    /// VLStallCount.
-    pub(super) stall_count: u8,
-    pub(super) checks: Checks,
 }
+
+const _: () = assert!(std::mem::offset_of!(Out, pace) == 64);
 
 /// What every packet is checked against at a port, in one place.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,12 +68,13 @@ pub(super) struct Checks {
     /// Data lanes in use.
     pub(super) lanes: u8,
     /// The longest packet that the port takes, and that its neighbour takes, in bytes.
-    pub(super) receive_size_max: usize,
-    pub(super) packet_size_max: usize,
+    pub(super) receive_size_max: u16,
+    pub(super) packet_size_max: u16,
 }
 
-/// One lane of a port's departing side.
+/// One lane of a port's departing side, in one line of the cache.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(super) struct OutLane {
     /// The line: queues whose heads want this lane of this port, chained by [`Queue::next`](super::Queue::next).
     pub(super) first: u16,
@@ -87,7 +94,11 @@ pub(super) struct OutLane {
     /// Somebody stands in line, and nothing of this lane is being sent.
     pub(super) wait: Wait,
     pub(super) stalled_until: Time,
+    /// What has gone out and is not in the port's counters yet.
+    pub(super) uncounted: Uncounted,
 }
+
+const _: () = assert!(size_of::<OutLane>() == 64);
 
 impl Default for OutLane {
     fn default() -> Self {
@@ -102,6 +113,7 @@ impl Default for OutLane {
             starved: false,
             wait: Wait::default(),
             stalled_until: Time::ZERO,
+            uncounted: Uncounted::default(),
         }
     }
 }
@@ -132,6 +144,7 @@ impl Out {
             ready: 0,
             stalled: 0,
             wait: Wait::default(),
+            flow_received: 0,
             pace: Pace::default(),
             gate: Pace::default(),
             arbiter,
@@ -197,8 +210,7 @@ impl DataPath {
             out.wanted &= !(1 << lane);
             out.ready &= !(1 << lane);
         } else {
-            let head = self.queues[usize::from(out_lane.first)].head;
-            out_lane.first_blocks = self.pool.get(head).blocks;
+            out_lane.first_blocks = self.queues[usize::from(out_lane.first)].head_blocks;
         }
         queue
     }
@@ -247,35 +259,60 @@ impl DataPath {
 }
 
 impl DataPath {
-    /// What a port has waited up to now and has not been counted yet, in ticks.
-    pub(crate) fn uncounted_wait(&self, port: usize) -> u64 {
-        self.outs[port].wait.ticks(self.now, self.tick)
+    /// Adds what is not in a port's counters yet.
+    pub(crate) fn add_uncounted(&self, port: usize, counters: &mut Counters) {
+        counters.port_xmit_wait += self.outs[port].wait.ticks(self.now, self.tick);
+        counters.port_rcv_flow_pkts += self.outs[port].flow_received;
+        for at in self.lanes_of(port) {
+            counters.port_xmit_flow_pkts += self.queues[at].flow_sent;
+            counters.received_all(self.queues[at].uncounted);
+            counters.sent_all(self.out_lanes[at].uncounted);
+        }
+    }
+
+    fn lanes_of(&self, port: usize) -> std::ops::Range<usize> {
+        let first = port << self.shift;
+        first..first + usize::from(self.lanes)
+    }
+}
+
+impl Port {
+    /// Counts what has come in on a lane and is not counted yet.
+    pub(super) fn count_received(&mut self, queue: &mut Queue, lane: VirtualLane) {
+        let all = std::mem::take(&mut queue.uncounted);
+        if all.packets > 0 {
+            self.counters.received_all(all);
+            self.by_lane.received_all(queue.op_code, lane, all);
+        }
     }
 }
 
 impl Device {
-    /// Counts what ports have waited up to now, waits under way included.
-    pub(crate) fn count_waits(&mut self, ports: std::ops::Range<usize>) {
+    /// Puts into the ports' counters what is not there yet, waits under way included.
+    pub(crate) fn count_all(&mut self, ports: std::ops::Range<usize>) {
         let (at, tick) = (self.data.now, self.data.tick);
         for number in ports {
             let port = &mut self.ports[number];
             port.counters.port_xmit_wait += self.data.outs[number].wait.take_ticks(at, tick);
-            let first = number << self.data.shift;
-            let lanes = &mut self.data.out_lanes[first..first + usize::from(self.data.lanes)];
-            for (lane, counted) in lanes.iter_mut().zip(&mut port.by_lane.xmit_wait) {
-                *counted += lane.wait.take_ticks(at, tick);
+            port.counters.port_rcv_flow_pkts += std::mem::take(&mut self.data.outs[number].flow_received);
+            for (index, lane) in self.data.lanes_of(number).zip(0..) {
+                port.count_received(&mut self.data.queues[index], VirtualLane(lane));
+                port.counters.port_xmit_flow_pkts += std::mem::take(&mut self.data.queues[index].flow_sent);
+                let out_lane = &mut self.data.out_lanes[index];
+                port.counters.sent_all(std::mem::take(&mut out_lane.uncounted));
+                port.by_lane.xmit_wait[usize::from(lane)] += out_lane.wait.take_ticks(at, tick);
             }
         }
     }
 
     /// Puts a packet into a queue of the crossbar.
     #[inline(always)]
-    pub(super) fn enqueue(&mut self, at: Time, queue: usize, held: Held) {
+    pub(super) fn enqueue(&mut self, at: Time, queue: usize, (held, size, lane): (Held, u16, u8)) {
         let data = &mut self.data;
-        let index = data.index(held.output, held.lane);
-        data.out_lanes[index].waiting += u64::from(held.size);
-        data.account[usize::from(held.lane & 0xf)].held += 1;
-        let place = data.pool.put(held);
+        let index = data.index(held.output, lane);
+        data.out_lanes[index].waiting += u64::from(size);
+        data.account[usize::from(lane & 0xf)].held += 1;
+        let place = data.pool.put(held, at);
         if data.queues[queue].push(&mut data.pool, place) {
             self.head_changed(at, queue as u16);
         }
@@ -290,9 +327,10 @@ impl Device {
             if place == NIL {
                 return;
             }
-            data.queues[usize::from(queue)].head_since = at;
             let held = data.pool.get(place);
-            let wanted = (held.output, held.lane, held.blocks);
+            let wanted = (held.output, held.lane(), held.blocks);
+            let waits = &mut data.queues[usize::from(queue)];
+            (waits.head_since, waits.head_blocks) = (at, held.blocks);
             if let Some(reason) = data.refuses_head(at, place) {
                 self.drop_head(queue, reason);
                 continue;
@@ -325,7 +363,7 @@ impl Device {
             let Some(place) = place else { return };
             let (size, blocks, home) = {
                 let held = data.pool.get(place);
-                (held.size, held.blocks, held.queue)
+                (held.size(), held.blocks, held.queue)
             };
             data.mark(at, output, lane, place);
             let out_lane = &mut data.out_lanes[index];
@@ -401,7 +439,7 @@ impl Device {
         let data = &mut self.data;
         let (home, blocks, size) = {
             let held = data.pool.get(place);
-            (held.queue, held.blocks, held.size)
+            (held.queue, held.blocks, held.size())
         };
         let body = data.pool.take(place);
         let index = data.index(output, lane);
@@ -413,11 +451,14 @@ impl Device {
         account.held -= 1;
         account.transmitted += 1;
         let words = u32::from(size - 2) / 4;
-        let counters = &mut self.ports[usize::from(output)].counters;
         let port = PortNum(output);
         match body {
             Body::Data(packet) => {
-                counters.sent(words, is_multicast(packet.dlid));
+                if is_multicast(packet.dlid) {
+                    self.ports[usize::from(output)].counters.sent(words, true);
+                } else {
+                    data.out_lanes[index].uncounted.count(words);
+                }
                 let service_level = packet.service_level;
                 self.outputs.push_back(Output::TransmitData { port, packet });
                 if self.data.host {
@@ -425,6 +466,7 @@ impl Device {
                 }
             }
             Body::Whole(packet) => {
+                let counters = &mut self.ports[usize::from(output)].counters;
                 counters.sent(words, is_multicast(packet.dlid()));
                 self.outputs.push_back(Output::Transmit { port, packet });
             }

@@ -7,20 +7,24 @@ use crate::port::Fdr10;
 
 /// A rate, and what is left of the last nanosecond.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(align(32))]
 pub(crate) struct Pace {
     /// Megabits per second of fabric time; 0 takes no time.
-    rate: u64,
+    rate: u32,
     /// Nanoseconds of machine time in one of fabric time.
-    dilation: u64,
+    dilation: u32,
     /// What the packets before have used of a nanosecond, in parts of `rate`.
-    carry: u64,
+    carry: u32,
     /// The size that was asked for last, and its time: most packets are of one size.
-    last: (usize, u64, u64),
+    last_size: u32,
+    last_nanos: u64,
+    last_rest: u32,
 }
 
 impl Pace {
     pub(crate) fn new(rate_mbps: u64, dilation: u32) -> Self {
-        Self { rate: rate_mbps, dilation: u64::from(dilation.max(1)), carry: 0, last: (0, 0, 0) }
+        let rate = rate_mbps.min(u64::from(u32::MAX)) as u32;
+        Self { rate, dilation: dilation.max(1), ..Self::default() }
     }
 
     /// How long the next packet takes, of `size` bytes. Over many packets not a nanosecond is lost.
@@ -29,17 +33,18 @@ impl Pace {
         if self.rate == 0 {
             return Time::ZERO;
         }
-        if self.last.0 != size {
-            let whole = size as u64 * 8_000 * self.dilation;
-            self.last = (size, whole / self.rate, whole % self.rate);
+        if self.last_size != size as u32 {
+            let (whole, rate) = (size as u64 * 8_000 * u64::from(self.dilation), u64::from(self.rate));
+            (self.last_size, self.last_nanos, self.last_rest) =
+                (size as u32, whole / rate, (whole % rate) as u32);
         }
-        let (_, mut nanos, rest) = self.last;
-        self.carry += rest;
-        if self.carry >= self.rate {
-            self.carry -= self.rate;
-            nanos += 1;
+        let free = self.rate - self.carry;
+        if self.last_rest >= free {
+            self.carry = self.last_rest - free;
+            return Time::from_nanos(self.last_nanos + 1);
         }
-        Time::from_nanos(nanos)
+        self.carry += self.last_rest;
+        Time::from_nanos(self.last_nanos)
     }
 }
 

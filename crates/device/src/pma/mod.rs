@@ -135,7 +135,7 @@ impl Device {
     fn counters<A: CounterAttribute>(&mut self, method: Method, data: &mut [u8]) -> Result<(), u16> {
         let asked = A::decode_from(data).ok_or(status::BAD_VALUE)?;
         let ports = self.selected_ports(asked.port_select())?;
-        self.count_waits(ports.clone());
+        self.count_all(ports.clone());
         if method == Method::Set {
             self.ports[ports.clone()].iter_mut().for_each(|port| asked.write(port));
         }

@@ -95,7 +95,7 @@ impl Device {
     pub(crate) fn step_sample(&mut self, now: Time) {
         while self.sampler.due() <= now {
             let ports = self.selected_ports(self.sampler.control.port_select).unwrap_or_default();
-            self.count_waits(ports.clone());
+            self.count_all(ports.clone());
             let counters = self.sampler.count(&self.ports[ports]);
             self.sampler.phase = match self.sampler.phase {
                 Phase::Started { end, .. } => Phase::Running { end, before: counters },

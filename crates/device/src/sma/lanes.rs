@@ -27,13 +27,7 @@ impl Device {
     pub(super) fn set_sl_to_vl_table(&mut self, request: Request<'_>) -> Answer {
         let (inputs, outputs) = self.sl_to_vl_place(request, true)?;
         let wanted = SlToVlTable::decode(first(request.data));
-        for input in inputs {
-            for output in outputs.clone() {
-                if let Some(table) = self.sl_to_vl.table_mut(PortNum(input), PortNum(output)) {
-                    *table = wanted;
-                }
-            }
-        }
+        self.sl_to_vl.set(inputs, &outputs, wanted);
         Ok(padded(&wanted.encode()))
     }
 

@@ -67,6 +67,7 @@ impl Device {
         let at = usize::from(port.number.0);
         let keys = self.ports[at].p_keys.get_mut(block..block + KEYS).ok_or(status::BAD_VALUE)?;
         keys.copy_from_slice(&PKeyTable::decode(request.data).p_keys);
+        self.data.keys_changed(at);
         self.p_key_table(request)
     }
 

@@ -1,3 +1,4 @@
+use super::SlToVl;
 use crate::testing::*;
 use crate::{DropReason, Output};
 use weft_machine::Machine;
@@ -123,4 +124,30 @@ fn what_the_driver_could_not_send_was_not_sent() {
     assert_eq!(after.port_xmit_data, before.port_xmit_data - 72);
     assert_eq!(after.port_xmit_discards, 1);
     assert!(bench.input(crate::Input::TransmitDropped { port: TWO }).is_empty(), "only once per packet");
+}
+
+/// However often tables are written, none is kept that nobody uses, and every place has the one that it was given last.
+#[test]
+fn tables_of_service_levels_are_kept_once_and_forgotten() {
+    let mut all = SlToVl::new(3);
+    let table = |lane: u8| {
+        let mut table = SlToVlTable::default();
+        table.lanes[usize::from(lane / 15)] = VirtualLane(lane % 15);
+        table
+    };
+    let mut expected = [[SlToVlTable::default(); 4]; 4];
+    for round in 0..200u8 {
+        let (input, output) = (round % 4, round / 4 % 4);
+        all.set(input..=input, &(output..=output), table(round));
+        expected[usize::from(input)][usize::from(output)] = table(round);
+        assert!(all.tables.len() <= 17, "{} tables", all.tables.len());
+        for (input, row) in (0..).zip(&expected) {
+            for (output, table) in (0..).zip(row) {
+                assert_eq!(all.table(PortNum(input), PortNum(output)), Some(table));
+            }
+        }
+    }
+    all.set(0..=3, &(0..=3), table(7));
+    assert_eq!(all.lane(PortNum(2), PortNum(3), ServiceLevel(0)), VirtualLane(7));
+    assert!(all.table(PortNum(4), PortNum(4)).is_none());
 }
