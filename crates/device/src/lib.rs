@@ -39,7 +39,8 @@
 //! let mut hca = Device::new(&config);
 //! hca.handle_input(Time::ZERO, Input::LinkUp { port: PortNum(1), peer: link });
 //! while let Some(output) = hca.poll_output() {
-//!     assert!(matches!(output, Output::Event(_)));
+//!     // What happened, what its host is to know, and room for the neighbour's packets.
+//!     assert!(matches!(output, Output::Event(_) | Output::HostPort { .. } | Output::Credit { .. }));
 //! }
 //! assert_eq!(hca.port_snapshot(PortNum(1)).unwrap().state, PortState::Initialize);
 //! ```
