@@ -88,9 +88,19 @@ fn a_killed_switch_is_routed_around() {
         .find(|(_, switch)| switch.cabled_ports().all(|(_, peer)| fabric.node(peer.node).is_switch()));
     let top = top.unwrap().1.guid.to_string();
     output_of(&mut lab.weft(&["fault", "kill", &top]));
-    opensm.wait_for("SUBNET UP");
-    output_of(&mut lab.weft(&["check"]));
+    swept_until_right(&lab, &mut opensm);
     output_of(&mut lab.weft(&["fault", "restart", &top]));
-    opensm.wait_for("SUBNET UP");
-    output_of(&mut lab.weft(&["check"]));
+    swept_until_right(&lab, &mut opensm);
+}
+
+/// Each neighbour's trap leads to a sweep, and one that ends may have begun before the change.
+fn swept_until_right(lab: &Lab, opensm: &mut OpenSm) {
+    let right = |lab: &Lab| lab.weft(&["check"]).output().is_ok_and(|checked| checked.status.success());
+    let sweeps = (0..4).any(|_| {
+        opensm.wait_for("SUBNET UP");
+        right(lab)
+    });
+    if !sweeps {
+        output_of(&mut lab.weft(&["check"])); // Says what is wrong.
+    }
 }
