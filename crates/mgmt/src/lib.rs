@@ -33,6 +33,6 @@ mod stats;
 mod transactions;
 
 pub use path::{DirectedPath, PathError};
-pub use request::{Request, SmpRoute, congestion, perf};
+pub use request::{Request, SmpRoute, congestion, perf, subnet_administration};
 pub use stats::{Rtt, Stats};
 pub use transactions::{Completed, Failed, Limits, Refused, Transactions, WINDOW_MAX};

@@ -2,7 +2,8 @@
 
 use weft_wire::{
     AddressedMad, AttributeId, CONGESTION_CLASS_VERSION, CONGESTION_DATA, CongestionMad, DirectedSmp,
-    HOPS_MAX, Lid, Mad, MadHeader, Method, MgmtClass, PerfMad, PortNum, ServiceLevel,
+    HOPS_MAX, Lid, Mad, MadHeader, Method, MgmtClass, PerfMad, PortNum, SA_CLASS_VERSION, SA_DATA_SIZE,
+    SaMad, ServiceLevel,
 };
 
 use crate::DirectedPath;
@@ -138,6 +139,31 @@ pub fn congestion(
     });
     CongestionMad::cc_key.set(&mut mad.0, cc_key);
     mad.0[CONGESTION_DATA][..value.len()].copy_from_slice(value);
+    AddressedMad::gmp(lid, sl, mad)
+}
+
+/// A request to subnet administration behind `lid` (IBA 15.2.1): a record, or a part of it as the component mask says.
+///
+/// # Panics
+/// When `value` is longer than 200 bytes, which no record is.
+pub fn subnet_administration(
+    lid: Lid,
+    sl: ServiceLevel,
+    method: Method,
+    attribute: AttributeId,
+    component_mask: u64,
+    value: &[u8],
+) -> AddressedMad {
+    let mut mad = Mad::default();
+    SaMad::base_version.set(&mut mad.0, 1);
+    SaMad::mgmt_class.set(&mut mad.0, MgmtClass::SubnAdm);
+    SaMad::class_version.set(&mut mad.0, SA_CLASS_VERSION);
+    SaMad::method.set(&mut mad.0, method);
+    SaMad::attribute_id.set(&mut mad.0, attribute);
+    SaMad::component_mask.set(&mut mad.0, component_mask);
+    let mut data = [0; SA_DATA_SIZE];
+    data[..value.len()].copy_from_slice(value);
+    SaMad::data.set(&mut mad.0, data);
     AddressedMad::gmp(lid, sl, mad)
 }
 

@@ -2,10 +2,9 @@
 
 use weft_mgmt::{DirectedPath, Request, SmpRoute, perf};
 use weft_wire::{
-    AddressedMad, AttributeId, Details, Gid, InformInfo, InformInfoRecord, Lid, MKey, Mad, Method, MgmtClass,
-    NodeType, Notice, PortCounters, PortCountersExtended, PortNum, PortVlXmitWaitCounters, RepathDetails,
-    RepathKind, SA_CLASS_VERSION, SA_DATA_SIZE, SaMad, ServiceLevel, Smp, TransactionId, TrapNumber,
-    sa_attribute, trap,
+    AddressedMad, AttributeId, Details, Gid, InformInfo, InformInfoRecord, Lid, MKey, Method, NodeType,
+    Notice, PortCounters, PortCountersExtended, PortNum, PortVlXmitWaitCounters, RepathDetails, RepathKind,
+    SaMad, ServiceLevel, Smp, TransactionId, TrapNumber, sa_attribute, trap,
 };
 
 /// The kind of node that a notice of a class manager comes from (IBA 13.4.8.2).
@@ -84,16 +83,7 @@ pub(crate) fn subnet_administration(
     attribute: AttributeId,
     value: &[u8],
 ) -> AddressedMad {
-    let mut mad = Mad::default();
-    SaMad::base_version.set(&mut mad.0, 1);
-    SaMad::mgmt_class.set(&mut mad.0, MgmtClass::SubnAdm);
-    SaMad::class_version.set(&mut mad.0, SA_CLASS_VERSION);
-    SaMad::method.set(&mut mad.0, method);
-    SaMad::attribute_id.set(&mut mad.0, attribute);
-    let mut data = [0; SA_DATA_SIZE];
-    data[..value.len()].copy_from_slice(value);
-    SaMad::data.set(&mut mad.0, data);
-    AddressedMad::gmp(lid, sl, mad)
+    weft_mgmt::subnet_administration(lid, sl, method, attribute, 0, value)
 }
 
 /// Subscribes to a generic trap, whoever it is about.

@@ -8,11 +8,10 @@
 //! ```
 
 use weft_machine::Time;
-use weft_mgmt::{Limits, Transactions};
+use weft_mgmt::{Limits, Transactions, subnet_administration};
 use weft_wire::{
-    AddressedMad, AttributeId, Gid, Guid, InformInfo, Mad, Method, MgmtClass, NodeInfo, NodeRecord, Notice,
-    PKey, PathRecord, PortFacts, QpNum, SA_CLASS_VERSION, SA_DATA_SIZE, SaMad, SaRecord, ServiceLevel,
-    TrapNumber,
+    AddressedMad, AttributeId, Gid, Guid, InformInfo, Mad, Method, NodeInfo, NodeRecord, Notice, PKey,
+    PathRecord, PortFacts, QpNum, SaMad, SaRecord, ServiceLevel, TrapNumber,
 };
 
 use super::StackOptions;
@@ -98,18 +97,9 @@ impl SaClient {
         mask: u64,
         record: &[u8],
     ) -> bool {
-        let mut mad = Mad::default();
-        SaMad::base_version.set(&mut mad.0, 1);
-        SaMad::mgmt_class.set(&mut mad.0, MgmtClass::SubnAdm);
-        SaMad::class_version.set(&mut mad.0, SA_CLASS_VERSION);
-        SaMad::method.set(&mut mad.0, method);
-        SaMad::attribute_id.set(&mut mad.0, attribute);
-        SaMad::component_mask.set(&mut mad.0, mask);
-        let mut data = [0; SA_DATA_SIZE];
-        data[..record.len()].copy_from_slice(record);
-        SaMad::data.set(&mut mad.0, data);
         let level = self.level.unwrap_or(facts.sm_sl);
-        self.transactions.offer(question, AddressedMad::gmp(facts.sm_lid, level, mad)).is_ok()
+        let asked = subnet_administration(facts.sm_lid, level, method, attribute, mask, record);
+        self.transactions.offer(question, asked).is_ok()
     }
 
     /// Takes an answer: the question that it answers, or nothing.
