@@ -3,14 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use weft_host::traffic::{
-    Command, Destination, FlowId, FlowReport, FlowSpec, MoveBy, PathSource, Transport, Work,
-};
+#[path = "support/connections.rs"]
+mod connections;
+
+use connections::{flow, host};
+use weft_host::traffic::{Command, FlowId, FlowReport};
 use weft_machine::Time;
 use weft_pm::Event;
 use weft_sim::{Fault, SimOptions, Simulation, TraceMode};
-use weft_topology::{Fabric, NodeIndex, PortRef, parse};
-use weft_wire::{Guid, Mtu, ServiceLevel, VlCap};
+use weft_topology::{Fabric, parse};
+use weft_wire::{Mtu, ServiceLevel, VlCap};
 
 const DILATION: u32 = 1000;
 const LIMIT: Time = Time::from_secs(100);
@@ -33,39 +35,6 @@ fn options() -> SimOptions {
 
 fn fabric() -> Fabric {
     parse("dftree-1", include_str!("../../../topologies/dftree-1.topo")).unwrap()
-}
-
-fn host(simulation: &Simulation, number: u32) -> PortRef {
-    let node: NodeIndex = simulation.fabric().find(&format!("host-{number}")).unwrap();
-    PortRef::new(node, simulation.fabric().node(node).cabled_ports().next().unwrap().0)
-}
-
-fn guid(simulation: &Simulation, port: PortRef) -> Guid {
-    simulation.fabric().port(port).unwrap().guid
-}
-
-/// A reliable connection from one host to another that never ends.
-fn flow(simulation: &mut Simulation, from: u32, to: u32) -> FlowId {
-    let flow = FlowId(from * 100 + to);
-    let (from, to) = (host(simulation, from), host(simulation, to));
-    let (from_guid, to_guid) = (guid(simulation, from), guid(simulation, to));
-    let transport = Transport::ReliableConnection;
-    let expect =
-        Command::Expect { flow, from: Some(from_guid), transport, work: Work::Stream, message_bytes: 65_536 };
-    let open = Command::Open(FlowSpec {
-        flow,
-        to: Destination::One(to_guid),
-        transport,
-        work: Work::Stream,
-        message_bytes: 65_536,
-        packet_bytes: 2048,
-        bytes_per_second: None,
-        bytes_max: None,
-        paths: PathSource::PathRecord,
-        move_by: MoveBy::Drain,
-    });
-    assert!(simulation.command(to, expect) && simulation.command(from, open));
-    flow
 }
 
 fn reports(simulation: &Simulation, number: u32) -> Vec<FlowReport> {
