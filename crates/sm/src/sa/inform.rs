@@ -19,14 +19,14 @@ use super::query::{Found, Query};
 use super::view::View;
 use crate::Options;
 
-/// The most subscriptions, and the most of one subscriber.
-const SUBSCRIPTIONS_MAX: usize = 1024;
+/// The most subscriptions, of which each host has four, and the most of one subscriber.
+const SUBSCRIPTIONS_MAX: usize = 1 << 18;
 const SUBSCRIPTIONS_OF_ONE_MAX: usize = 64;
 /// So many Reports in a row that nobody answered end a subscription.
 const UNANSWERED_MAX: u32 = 4;
 /// Reports in flight, and waiting.
 const WINDOW: u32 = 16;
-const QUEUE_MAX: usize = 4096;
+const QUEUE_MAX: usize = 1 << 16;
 
 /// Who has subscribed to what.
 #[derive(Debug)]
@@ -141,8 +141,8 @@ impl Subscriptions {
         let mut notice = *notice;
         notice.issuer_gid = view.by_lid(notice.issuer_lid).map_or(Gid::default(), |end| view.gid(end.guid));
         let mut told = Told::default();
-        let concerned = |guid: Guid| only.is_none_or(|only| only == guid);
-        for ((guid, _), known) in self.list.iter().filter(|((guid, _), _)| concerned(*guid)) {
+        let (first, last) = only.map_or((Guid(0), Guid(u64::MAX)), |only| (only, only));
+        for ((guid, _), known) in self.list.range((first, 0)..=(last, u16::MAX)) {
             if !wants(&known.info, &notice) {
                 continue;
             }
