@@ -125,7 +125,7 @@ impl Stack {
     }
 
     /// Puts a sender at the end of a service level's ring, unless it stands there.
-    fn enqueue(&mut self, now: Time, place: u32, level: ServiceLevel) {
+    pub(super) fn enqueue(&mut self, now: Time, place: u32, level: ServiceLevel) {
         let Some(sender) = self.flows.sender(place) else { return };
         let bit = 1 << (level.0 & 15);
         if sender.queued & bit == 0 {
@@ -241,7 +241,7 @@ impl Stack {
                 Target::Mix(mix) if mix.is_open_loop() => {
                     let Some((path, sequence)) = mix.take(level) else { continue };
                     let waits = mix.waits(level);
-                    // What has waited on a lane goes there, even when new packets take another one.
+                    // What was counted for this lane goes there, even when new packets take another one.
                     let address = self.paths.get(path).and_then(super::paths::Path::address);
                     let address =
                         super::paths::Address { service_level: level, ..address.unwrap_or_default() };

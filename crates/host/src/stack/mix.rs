@@ -172,6 +172,24 @@ impl Mix {
         (Some(level), waiting.len() > 1)
     }
 
+    /// A path has another service level: what waits for it goes there, behind those who wait there already. Whether
+    /// anything has.
+    pub(super) fn resort(&mut self, path: u32, to: ServiceLevel) -> bool {
+        let of_path = |target: u32| self.targets.get(target as usize).is_some_and(|known| known.path == path);
+        let mut moved: VecDeque<u32> = VecDeque::new();
+        for (_, waiting) in
+            self.backlog.iter_mut().enumerate().filter(|(level, _)| *level != usize::from(to.0))
+        {
+            moved.extend(waiting.iter().filter(|target| of_path(**target)));
+            waiting.retain(|target| !of_path(*target));
+        }
+        let Some(waiting) = self.backlog.get_mut(usize::from(to.0)) else { return false };
+        let room = BACKLOG_MAX.saturating_sub(waiting.len()).min(moved.len());
+        self.shed += (moved.len() - room) as u64;
+        waiting.extend(moved.drain(..room));
+        room > 0
+    }
+
     /// Whether packets wait on a service level.
     pub(super) fn waits(&self, level: ServiceLevel) -> bool {
         self.backlog.get(usize::from(level.0)).is_some_and(|waiting| !waiting.is_empty())
@@ -198,6 +216,26 @@ mod tests {
         let mut generator = SplitMix64(1_234_567);
         let drawn: Vec<u64> = (0..3).map(|_| generator.draw()).collect();
         assert_eq!(drawn, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+
+    #[test]
+    fn what_waits_follows_its_path_to_another_level() {
+        let (mut paths, own) = (Paths::default(), Guid(3));
+        let others = [Guid(4), Guid(5)];
+        let mut mix = Mix::new((None, 0), &others, 7, PathSource::PathRecord, (own, &mut paths)).unwrap();
+        mix.open_loop();
+        let (stays, moves) = (mix.targets[0].path, mix.targets[1].path);
+        mix.backlog[0].extend([1, 0, 1, 0]);
+        mix.backlog[2].extend([0; BACKLOG_MAX - 1]);
+        // Of two there is room for one.
+        assert!(mix.resort(moves, ServiceLevel(2)));
+        assert_eq!((mix.backlog[0].len(), mix.backlog[2].len(), mix.shed), (2, BACKLOG_MAX, 1));
+        assert_eq!(
+            [mix.take(ServiceLevel(0)), mix.take(ServiceLevel(2))],
+            [Some((stays, 0)), Some((stays, 1))]
+        );
+        assert_eq!(mix.backlog[2].back(), Some(&1));
+        assert!(!mix.resort(moves, ServiceLevel(2)), "it is there already");
     }
 
     #[test]
