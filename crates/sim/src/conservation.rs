@@ -196,6 +196,16 @@ impl Simulation {
     }
 }
 
+impl Drop for Simulation {
+    /// Where debug assertions are on, no simulation ends with a packet or a credit that is not accounted for.
+    fn drop(&mut self) {
+        if cfg!(debug_assertions) && !std::thread::panicking() {
+            let violations = self.check_traffic().err().unwrap_or_default();
+            assert!(violations.is_empty(), "at {}: {violations:?}", self.now());
+        }
+    }
+}
+
 fn add_way(way: &Way, flights: &Flights, lanes: &mut [TrafficAccount; LANES]) {
     let missed = way.missed();
     for (lane, sum) in lanes.iter_mut().enumerate() {

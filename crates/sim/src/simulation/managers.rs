@@ -47,8 +47,8 @@ impl Simulation {
     }
 
     /// Takes the subnet manager out of its process, as it is; the fabric ends here.
-    pub fn into_sm(self) -> Option<SubnetManager> {
-        self.subnet_manager.machine
+    pub fn into_sm(mut self) -> Option<SubnetManager> {
+        self.subnet_manager.machine.take()
     }
 
     /// The port that the subnet manager is attached to.
