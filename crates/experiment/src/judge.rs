@@ -1,10 +1,12 @@
 //! Holding a recording against what its experiment expects.
 
+use weft_host::traffic::Transport;
 use weft_machine::Time;
 
 use crate::measure::Measured;
 use crate::{
-    Bound, Driver, Expect, Experiment, Finding, Late, Outcome, Plan, Recording, RunId, Verdict, What, When,
+    Bound, Driver, Expect, Experiment, Finding, FlowTotal, Late, MarkKind, Outcome, Plan, Recording, RunId,
+    Verdict, What, When,
 };
 
 /// Holds a recording against everything that is expected of it: by the file, and of every run.
@@ -24,7 +26,7 @@ pub fn judge(experiment: &Experiment, plan: &Plan, recording: &Recording) -> Ver
             reason,
         }
     });
-    let findings = findings.chain([order(recording), balance(recording)]).collect();
+    let findings = findings.chain([order(plan, recording), balance(recording)]).collect();
     Verdict {
         run: recording.run.clone(),
         driver: recording.driver,
@@ -95,11 +97,21 @@ fn must(name: &str, reason: String) -> Finding {
     }
 }
 
-/// Nothing is delivered twice or out of order by a reliable connection.
-fn order(recording: &Recording) -> Finding {
-    let wrong = recording.ends.iter().filter(|end| end.report.disorder > 0);
+/// Nothing is delivered twice, and nothing out of order; except datagrams, which promise no order, when something has told
+/// hosts of other lanes.
+fn order(plan: &Plan, recording: &Recording) -> Finding {
+    let repathed = recording.marks.iter().any(|mark| mark.kind == MarkKind::Repath);
+    let is_datagrams = |end: &FlowTotal| {
+        let flow = plan.flows.iter().find(|flow| flow.flow == end.report.flow);
+        flow.is_some_and(|flow| flow.transport == Transport::UnreliableDatagram)
+    };
+    let wrong = |end: &FlowTotal| match end.report.disorder {
+        0 if is_datagrams(end) && !repathed => end.report.out_of_order,
+        disorder => disorder,
+    };
+    let wrong = recording.ends.iter().map(|end| (end, wrong(end))).filter(|(_, wrong)| *wrong > 0);
     let reasons: Vec<String> = wrong
-        .map(|end| format!("flow {} delivered {} out of order", end.report.flow.0, end.report.disorder))
+        .map(|(end, wrong)| format!("flow {} delivered {wrong} twice or out of order", end.report.flow.0))
         .collect();
     must("everything is delivered once and in order", reasons.join(", "))
 }

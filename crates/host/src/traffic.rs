@@ -185,7 +185,7 @@ pub struct FlowReport {
     pub out_of_order: u64,
     /// Packets that never came: gaps in the numbers of those that did.
     pub missing: u64,
-    /// Numbers that were *delivered* twice or out of order: of a reliable connection always 0.
+    /// Numbers that were *delivered* twice, or by a reliable connection out of order: always 0.
     pub disorder: u64,
     /// Congestion notifications heard.
     pub notifications: u64,

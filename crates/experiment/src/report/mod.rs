@@ -147,15 +147,16 @@ fn disagreements(runs: &[RunResult]) -> Vec<Agreement> {
     for live in runs.iter().filter(|run| run.driver == Driver::Live) {
         let twin = runs.iter().find(|run| run.driver == Driver::Virtual && run.run == live.run);
         let Some(twin) = twin else { continue };
+        let of_all =
+            [live, twin].into_iter().flat_map(|run| &run.flows).flat_map(|flow| flow.gbps.iter().flatten());
+        let thick = of_all.copied().fold(0.0, f64::max) * THIN_PERCENT / 100.0;
         for (nth, span) in live.windows.iter().enumerate() {
             let pairs = live
                 .flows
                 .iter()
                 .zip(&twin.flows)
                 .filter_map(|(a, b)| Some((a, (*a.gbps.get(nth)?)?, (*b.gbps.get(nth)?)?)));
-            let pairs: Vec<_> = pairs.collect();
-            let thick = pairs.iter().map(|(_, a, b)| a.max(*b)).fold(0.0, f64::max) * THIN_PERCENT / 100.0;
-            for (flow, a, b) in pairs.into_iter().filter(|(_, a, b)| a.max(*b) > thick) {
+            for (flow, a, b) in pairs.filter(|(_, a, b)| a.max(*b) > thick) {
                 all.push(Agreement {
                     run: live.run.clone(),
                     flow: flow.name.clone(),

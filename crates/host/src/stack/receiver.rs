@@ -166,10 +166,16 @@ impl Receiver {
             self.by_source.resize(place + 1, 0);
         }
         let expected = self.by_source[place];
-        if packet.sequence < expected {
-            self.out_of_order += 1;
+        if packet.sequence >= expected {
+            self.by_source[place] = self.check(expected, packet.sequence);
+            return;
         }
-        self.by_source[place] = self.check(expected, packet.sequence);
+        // On another lane a later one may have overtaken it; but then it was missing.
+        self.out_of_order += 1;
+        match self.missing.checked_sub(1) {
+            Some(missing) => self.missing = missing,
+            None => self.disorder += 1,
+        }
     }
 
     /// Compares the number that is delivered with the one that should be, and gives the next one.
