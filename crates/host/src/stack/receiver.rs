@@ -33,6 +33,13 @@ pub(super) enum Taken {
     Nothing,
 }
 
+/// A sender of datagrams: which number is next, and how many of those before it have not come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Source {
+    next: u64,
+    missing: u64,
+}
+
 #[derive(Debug)]
 pub(super) struct Receiver {
     pub(super) transport: Transport,
@@ -55,9 +62,10 @@ pub(super) struct Receiver {
     congested: bool,
     /// Whether the peer's queue pair says MIGRATED; otherwise this end is ARMED too.
     pub(super) migrated: bool,
-    /// The number in the body that is next; of datagrams by their senders' LIDs.
+    /// The number in the body that is next.
     sequence: u64,
-    by_source: Vec<u64>,
+    /// Datagrams, by their senders' LIDs.
+    by_source: Vec<Source>,
     pub(super) packets: u64,
     pub(super) bytes: u64,
     pub(super) repeated: u64,
@@ -163,17 +171,22 @@ impl Receiver {
         self.bytes += u64::from(packet.payload);
         let place = usize::from(packet.slid.0.min(Lid::UNICAST_MAX.0));
         if place >= self.by_source.len() {
-            self.by_source.resize(place + 1, 0);
+            self.by_source.resize(place + 1, Source::default());
         }
-        let expected = self.by_source[place];
-        if packet.sequence >= expected {
-            self.by_source[place] = self.check(expected, packet.sequence);
+        let source = &mut self.by_source[place];
+        if let Some(gap) = packet.sequence.checked_sub(source.next) {
+            source.next = packet.sequence.saturating_add(1);
+            source.missing = source.missing.saturating_add(gap);
+            self.missing = self.missing.saturating_add(gap);
             return;
         }
         // On another lane a later one may have overtaken it; but then it was missing.
         self.out_of_order += 1;
-        match self.missing.checked_sub(1) {
-            Some(missing) => self.missing = missing,
+        match source.missing.checked_sub(1) {
+            Some(missing) => {
+                source.missing = missing;
+                self.missing -= 1;
+            }
             None => self.disorder += 1,
         }
     }

@@ -29,7 +29,7 @@ fn what_is_lost_and_what_is_late_is_counted() {
         network.command(0, Command::Open(FlowSpec { transport: UD, bytes_max, ..spec(3, 1) }));
         network.run(Time::from_millis(10));
         let after = network.received(1, 3);
-        assert!(after.out_of_order > 20 && after.disorder == after.out_of_order, "{after:?}");
+        assert!(after.out_of_order > 20 && after.disorder == 0, "each came once: {after:?}");
         assert!(after.missing <= received.missing + 5);
     }
 }
