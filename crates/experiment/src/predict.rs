@@ -203,9 +203,8 @@ impl<'a> World<'a> {
         }
         // Who is gone is asked for again when it is back.
         self.cache.retain(|(_, to), known| known.taught || routed.lid_of.contains_key(to));
-        let before = self.cache.clone();
         let tells = self.plan.sm.repath_on_reroute && change.remembers;
-        let moved = tells && self.tell(&routed);
+        let before = if tells { self.tell(&routed) } else { None };
         self.ask(&routed, &runs);
         let cycles = |streams: &[Stream]| {
             let lanes = lane_map(self.plan, &routed.routing);
@@ -219,7 +218,7 @@ impl<'a> World<'a> {
             routed_by: routed.routing.report.brief(),
             routing: verdict.cycles,
             streams: streams.len(),
-            untold: moved.then(|| cycles(&self.streams(&routed, &runs, &before))),
+            untold: before.map(|before| cycles(&self.streams(&routed, &runs, &before))),
             cycles: cycles(&streams),
             ..told
         };
@@ -279,10 +278,10 @@ impl<'a> World<'a> {
     }
 
     /// Tells hosts of the pairs that have another level than before. A path that was taught may stay as it is: who is
-    /// told to ask for all again does not ask for it. Whether anybody had to hear.
-    fn tell(&mut self, routed: &Routed) -> bool {
-        let Some(before) = &self.before else { return false };
-        let mut moved = false;
+    /// told to ask for all again does not ask for it. What all knew before, if anybody had to hear.
+    fn tell(&mut self, routed: &Routed) -> Option<Cache> {
+        let before = self.before.as_ref()?;
+        let (known_before, mut moved) = (self.cache.clone(), false);
         let hearing = self.cache.iter_mut().filter(|((from, _), _)| !self.deaf.contains(from));
         for ((from, to), known) in hearing {
             let (old, new) = (before.level(*from, *to), routed.level(*from, *to));
@@ -290,7 +289,7 @@ impl<'a> World<'a> {
             known.levels = bit(new) | if known.taught { known.levels } else { 0 };
             moved = true;
         }
-        moved
+        moved.then_some(known_before)
     }
 
     /// Those who begin ask for what they do not know.
@@ -306,7 +305,7 @@ impl<'a> World<'a> {
 
     /// What the running flows send, by what hosts know, or else by path records.
     fn streams(&self, routed: &Routed, runs: &[usize], cache: &Cache) -> Vec<Stream> {
-        let mut streams = BTreeSet::new();
+        let mut streams = Vec::new();
         let slow = self.plan.pm.as_ref().filter(|pm| pm.repath).map_or(0, |pm| bit(pm.slow_sl.0));
         for sender in runs.iter().map(|nth| &self.senders[*nth]) {
             let Some(source) = routed.lid_of.get(&sender.from).copied() else { continue };
@@ -321,14 +320,16 @@ impl<'a> World<'a> {
                 let forth = Pair { source, destination };
                 let back = Pair { source: destination, destination: source };
                 for level in (0..16).filter(|level| (levels | slow) & bit(*level) != 0).map(ServiceLevel) {
-                    streams.insert(Stream { pair: forth, level });
+                    streams.push(Stream { pair: forth, level });
                     if sender.answered {
-                        streams.insert(Stream { pair: back, level });
+                        streams.push(Stream { pair: back, level });
                     }
                 }
             }
         }
-        streams.into_iter().collect()
+        streams.sort_unstable();
+        streams.dedup();
+        streams
     }
 }
 
