@@ -16,6 +16,7 @@ mod file;
 mod judge;
 mod measure;
 mod plan;
+mod predict;
 mod recording;
 mod report;
 mod resolve;
@@ -29,6 +30,7 @@ pub use judge::judge;
 pub use plan::{
     Action, BeffPart, BeffTag, FlowPlan, GivenLevel, ManagementLane, Oracle, Plan, PortPlace, RunId, Step,
 };
+pub use predict::{PredictedState, Prediction, predict};
 pub use recording::{
     Conservation, Driver, FlowSample, FlowTotal, LaneConservation, Late, Mark, MarkKind, PortSample,
     Recording, Sample,

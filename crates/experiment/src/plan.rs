@@ -101,6 +101,29 @@ pub struct Plan {
     pub ports: Vec<PortPlace>,
 }
 
+impl Plan {
+    /// What a fault or its mending is, in a few words: `cable A/4 - R/2 is cut`. What hosts are told is none.
+    pub fn event(&self, action: &Action) -> Option<String> {
+        let node = |index: &NodeIndex| self.fabric.node(*index).description.clone();
+        let cable = |port: &PortRef| {
+            let end = |port: PortRef| format!("{}/{}", node(&port.node), port.port);
+            let peer = self.fabric.peer(*port).map(end);
+            format!("{} - {}", end(*port), peer.unwrap_or_default())
+        };
+        Some(match action {
+            Action::Host(..) => return None,
+            Action::Cut(port) => format!("cable {} is cut", cable(port)),
+            Action::Restore(port) => format!("cable {} is whole again", cable(port)),
+            Action::Kill(index) => format!("{} is killed", node(index)),
+            Action::Start(index) => format!("{} is started", node(index)),
+            Action::KillSm => "the subnet manager is killed".to_owned(),
+            Action::StartSm => "the subnet manager is started".to_owned(),
+            Action::KillPm => "the performance manager is killed".to_owned(),
+            Action::StartPm => "the performance manager is started".to_owned(),
+        })
+    }
+}
+
 /// Something that happens at a moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {

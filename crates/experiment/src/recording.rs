@@ -5,7 +5,7 @@ use weft_host::traffic::{FlowId, FlowReport};
 use weft_machine::Time;
 use weft_topology::NodeIndex;
 
-use crate::RunId;
+use crate::{Prediction, RunId};
 
 /// Who ran it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -27,6 +27,8 @@ pub struct Recording {
     pub driver: Driver,
     /// The engine that really routed, and the lanes that it used: `ftree, 1 lane`.
     pub routed_by: String,
+    /// What the verifier said before anything ran.
+    pub prediction: Prediction,
     /// When it ended, on the plan's clock: the plan's duration, if nothing went wrong.
     pub ended: Time,
     /// Why it ended early, if it did.
@@ -115,7 +117,7 @@ pub enum MarkKind {
     HotSpotEnded,
     /// A host was told of other paths.
     Repath,
-    /// The verifier or the runner has something to say: a cycle, a deadlock that it predicts.
+    /// The runner has something else to say.
     Note,
 }
 

@@ -6,8 +6,8 @@ use weft_machine::Time;
 
 use crate::measure::Measured;
 use crate::{
-    Conservation, Driver, ExperimentFile, FileError, FlowPlan, Late, Mark, Plan, Recording, RunId, Span,
-    Verdict, What, judge,
+    Conservation, Driver, ExperimentFile, FileError, FlowPlan, Late, Mark, Plan, Prediction, Recording,
+    RunId, Span, Verdict, What, judge,
 };
 
 /// What a report keeps of a run. Series and samples are not in its JSON: the CSV has them.
@@ -19,6 +19,8 @@ pub struct RunResult {
     pub driver: Driver,
     /// What routed.
     pub routed_by: String,
+    /// What the verifier said before anything ran.
+    pub prediction: Prediction,
     /// What became of the expectations.
     pub verdict: Verdict,
     /// The windows, as this variant has them.
@@ -99,6 +101,7 @@ impl ExperimentFile {
             run: recording.run.clone(),
             driver: recording.driver,
             routed_by: recording.routed_by.clone(),
+            prediction: recording.prediction.clone(),
             verdict: judge(&experiment, plan, recording),
             windows: plan.windows.clone(),
             flows: plan.flows.iter().map(|flow| of_flow(&measured, flow)).collect(),

@@ -159,3 +159,17 @@ fn wrong_values_are_told_with_what_is_allowed() {
         assert_eq!(said(from, to), expected);
     }
 }
+
+#[test]
+fn what_is_predicted_is_asked_for_by_its_name_and_a_moment() {
+    let measured = "flow = \"1-5\"\nwindow = \"all\"\n";
+    assert_eq!(said(measured, "what = \"predicted_deadlock\"\nafter = 4\n"), "nothing");
+    let misspelt = said(measured, "what = \"predicted_deadlok\"\n");
+    let wrong =
+        "x.toml:29:8: `what` cannot be `predicted_deadlok`; did you mean `predicted_deadlock`? There are ";
+    assert!(misspelt.starts_with(wrong), "{misspelt}");
+    let in_words = said(measured, "what = \"predicted_deadlock\"\nafter = \"the cut\"\n");
+    assert!(in_words.starts_with("x.toml:30:9: `after` takes a number of seconds"), "{in_words}");
+    let a_span = said(measured, "what = \"predicted_deadlock\"\nwindow = \"all\"\n");
+    assert!(a_span.starts_with("x.toml:30:1: [[expect]] has no key `window`"), "{a_span}");
+}

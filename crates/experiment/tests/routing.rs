@@ -5,7 +5,7 @@ use std::path::Path;
 
 use weft_experiment::{Action, ExperimentFile, FlowPlan, Plan};
 use weft_routing::{Lids, Routing, trace};
-use weft_topology::{Fabric, FabricBuilder, NodeIndex, PortRef};
+use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::PortNum;
 
 fn load(path: &str, from: &str) -> Result<String, String> {
@@ -82,14 +82,8 @@ fn ways(plan: &Plan, fabric: &Fabric, lane: Option<u8>) -> Vec<(Vec<PortRef>, u8
 }
 
 fn without(fabric: &Fabric, cut: PortRef) -> Fabric {
-    let mut builder = FabricBuilder::new();
-    for node in fabric.nodes() {
-        builder.add_node(node.clone()).expect("the same nodes");
-    }
-    for cable in fabric.cables().filter(|cable| cable.a != cut && cable.b != cut) {
-        builder.connect(cable.a, cable.b).expect("the same cables");
-    }
-    builder.build()
+    let cables = fabric.cables().filter(|cable| cable.a != cut && cable.b != cut);
+    fabric.part(|_| true, cables).expect("the same nodes")
 }
 
 fn cut(plan: &Plan) -> PortRef {

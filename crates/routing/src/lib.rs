@@ -57,6 +57,7 @@ pub use tables::{BLOCK_ENTRIES, ForwardingTable, Routes};
 pub use trace::{Hop, Path, TraceError, TraceProblem, trace};
 pub use verify::{
     Asymmetry, Breach, COUNTER_EXAMPLES_MAX, Channel, Cycle, Drops, Expectations, IsolationReport, LaneUse,
-    LevelsOfPair, LostEntry, MixedHop, MixedLoop, Pair, Report, ReportSummary, Tables, TransitionVerdict,
-    Turn, Turns, Verdict, verify, verify_routing, verify_transition,
+    LevelsOfPair, LostEntry, MixedHop, MixedLoop, Pair, Report, ReportSummary, Stream, StreamsVerdict,
+    Tables, TransitionVerdict, Turn, Turns, Verdict, verify, verify_routing, verify_streams,
+    verify_transition,
 };

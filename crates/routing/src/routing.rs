@@ -61,6 +61,12 @@ pub struct EngineReport {
 pub(crate) const TURNS: &str = "hosts go down to one leaf before they go up";
 
 impl EngineReport {
+    /// `lash, 2 lanes`
+    pub fn brief(&self) -> String {
+        let lanes = if self.lanes == 1 { "lane" } else { "lanes" };
+        format!("{}, {} {lanes}", self.engine, self.lanes)
+    }
+
     /// What the engine says of paths of hosts that go up after they went down, because cables are missing.
     pub fn turns(&self) -> Option<&str> {
         self.fallbacks.iter().map(String::as_str).find(|sentence| sentence.contains(TURNS))

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weft_routing::files::{GuidToLid, LidRange};
-use weft_routing::{EngineOptions, Lids, Routing, ServiceLevels};
+use weft_routing::{EngineOptions, Lids, Refusal, Routing, ServiceLevels};
+use weft_topology::Fabric;
 
 use crate::assign::{Claim, assign};
 use crate::options::MANAGEMENT_LEVEL;
@@ -89,14 +90,22 @@ pub(crate) fn route(subnet: &Subnet, options: &Options) -> Result<Routed, String
         lids.insert(port, range.min, range.lmc()).map_err(|error| error.to_string())?;
     }
     let lanes = subnet.management.unwrap_or_else(|| lanes(subnet, options));
-    let engines = EngineOptions { lanes: options.routing.lanes.min(lanes), ..options.routing.clone() };
-    match options.engines.route(&subnet.fabric, &lids, &engines) {
-        Ok(routing) if subnet.management.is_some() && routing.levels.highest() == MANAGEMENT_LEVEL => {
-            let engine = &routing.report.engine;
-            Err(format!("{engine} uses service level {MANAGEMENT_LEVEL}, which is kept for management"))
-        }
-        Ok(routing) => Ok(Routed { lids, routing }),
-        Err(refusals) => Err(refusals.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
+    let routing = options.route(&subnet.fabric, &lids, lanes)?;
+    if subnet.management.is_some() && routing.levels.highest() == MANAGEMENT_LEVEL {
+        let engine = &routing.report.engine;
+        return Err(format!("{engine} uses service level {MANAGEMENT_LEVEL}, which is kept for management"));
+    }
+    Ok(Routed { lids, routing })
+}
+
+impl Options {
+    /// The routing of a fabric whose links all have so many data lanes besides management's: by the first engine that
+    /// serves it. An error says, in a sentence for each, why none does.
+    pub fn route(&self, fabric: &Fabric, lids: &Lids, lanes: u8) -> Result<Routing, String> {
+        let engines = EngineOptions { lanes: self.routing.lanes.min(lanes), ..self.routing.clone() };
+        let said =
+            |refusals: Vec<Refusal>| refusals.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        self.engines.route(fabric, lids, &engines).map_err(said)
     }
 }
 

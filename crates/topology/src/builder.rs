@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 
 use weft_wire::{Guid, PortNum};
 
-use crate::{Fabric, LinkMasks, Node, NodeIndex, PortRef};
+use crate::{Cable, Fabric, LinkMasks, Node, NodeIndex, PortRef};
 
 /// The most nodes that a fabric may have.
 pub const NODES_MAX: usize = 65_536;
@@ -239,5 +239,28 @@ impl FabricBuilder {
                 second: format!("{id}[{}]", port.port),
             }),
         }
+    }
+}
+
+impl Fabric {
+    /// What is left of it with some nodes, and with those of `cables` that are between two of them. Names, GUIDs and
+    /// port numbers stay.
+    pub fn part(
+        &self,
+        keeps: impl Fn(NodeIndex) -> bool,
+        cables: impl IntoIterator<Item = Cable>,
+    ) -> Result<Self, BuildError> {
+        let mut builder = FabricBuilder::new();
+        let mut place = vec![None; self.nodes().len()];
+        for (index, node) in self.iter().filter(|(index, _)| keeps(*index)) {
+            place[index.index()] = Some(builder.add_node(node.clone())?);
+        }
+        for cable in cables {
+            let end = |end: PortRef| place[end.node.index()].map(|node| PortRef::new(node, end.port));
+            if let Some((a, b)) = end(cable.a).zip(end(cable.b)) {
+                builder.connect(a, b)?;
+            }
+        }
+        Ok(builder.build())
     }
 }

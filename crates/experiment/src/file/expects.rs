@@ -10,7 +10,7 @@ use super::variants::Axis;
 use crate::{BeffValue, Bound, Expect, Figure, FigureKind, Gain, Paper, Span, What, When};
 
 /// What `what` can be.
-const WHATS: [&str; 13] = [
+const WHATS: [&str; 14] = [
     "throughput",
     "per_host",
     "ratio",
@@ -23,6 +23,7 @@ const WHATS: [&str; 13] = [
     "recovery",
     "repeated",
     "broken",
+    "predicted_deadlock",
     "beff",
 ];
 
@@ -121,6 +122,7 @@ impl Known<'_> {
             },
             "repeated" => What::Repeated,
             "broken" => What::Broken,
+            "predicted_deadlock" => What::PredictedDeadlock { after: after(table)? },
             _ => self.beff(table)?,
         })
     }
@@ -329,6 +331,9 @@ fn named(what: &What) -> String {
         }
         What::Repeated => "packets sent again".to_owned(),
         What::Broken => "flows that ended in error".to_owned(),
+        What::PredictedDeadlock { after } => {
+            format!("the circle that the verifier predicts at {} s", after.as_secs_f64())
+        }
         What::Beff { name, value } => format!("{name}: {}", value.name().replace('_', " ")),
     }
 }

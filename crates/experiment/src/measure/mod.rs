@@ -49,6 +49,9 @@ impl<'a> Measured<'a> {
             What::Recovery { flow, after, window, percent } => self.recovery(flow, *after, window, *percent),
             What::Repeated => Some(self.ends().filter(|end| end.sender).map(|end| end.repeated as f64).sum()),
             What::Broken => Some(self.ends().filter(|end| end.sender && end.error.is_some()).count() as f64),
+            What::PredictedDeadlock { after } => {
+                self.recording.prediction.at(*after)?.deadlock().map(|channels| channels as f64)
+            }
             What::Beff { name, value } => self.beff(name, *value),
         }
     }

@@ -1,7 +1,7 @@
 //! The page of one experiment.
 
 use super::table::{Table, escaped};
-use super::{Agreement, GainFinding, Variant, driver, figures, slug};
+use super::{Agreement, GainFinding, Variant, driver, figures, prediction, slug};
 use crate::judge::{bounded, number};
 use crate::measure::mean;
 use crate::{Bound, ExperimentFile, FabricSpec, Finding, Outcome, PmMode, RunResult};
@@ -165,7 +165,7 @@ impl Page<'_> {
             }
             text += "\n\n";
         }
-        text
+        text + &prediction::section(&first.prediction)
     }
 
     /// One row for each variant, one column for each expectation that all of them share.

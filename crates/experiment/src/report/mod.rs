@@ -4,6 +4,7 @@ mod figures;
 mod gains;
 mod index;
 mod markdown;
+mod prediction;
 mod table;
 
 use std::collections::BTreeMap;

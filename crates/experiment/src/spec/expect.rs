@@ -99,6 +99,11 @@ pub enum What {
     Repeated,
     /// Flows that ended in error.
     Broken,
+    /// How many channels wait for each other in the shortest circle that the verifier predicts for the flows.
+    PredictedDeadlock {
+        /// In the state of the fabric at this moment.
+        after: Time,
+    },
     /// A value of a latency and bandwidth test.
     Beff {
         /// The test.
@@ -122,7 +127,11 @@ impl What {
             | Self::Pause { flow }
             | Self::Latency { flow }
             | Self::Recovery { flow, .. } => vec![flow],
-            Self::Wait { .. } | Self::Repeated | Self::Broken | Self::Beff { .. } => Vec::new(),
+            Self::Wait { .. }
+            | Self::Repeated
+            | Self::Broken
+            | Self::PredictedDeadlock { .. }
+            | Self::Beff { .. } => Vec::new(),
         }
     }
 }

@@ -3,15 +3,16 @@
 use std::fmt;
 
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weft_wire::{Lid, PortNum};
 
 use super::cycle::shortest_cycle;
 use super::dependencies::{AllLanes, Dependencies, OneLane};
-use super::witness::{Goal, Witness};
+use super::ground::Ground;
+use super::witness::Goal;
 
 /// A source LID and a destination LID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Pair {
     /// Who sends.
     pub source: Lid,
@@ -31,7 +32,7 @@ pub struct LaneUse {
 }
 
 /// One direction of a cable between two switches, on one lane, held by packets that want the next of a [`Cycle`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Channel {
     /// The id of the switch that it leaves.
     pub from: String,
@@ -49,7 +50,7 @@ pub struct Channel {
 
 /// Channels each of which may be held by packets that want the next, and the last by some that want the first: when all
 /// are full, none moves (Dally and Seitz 1987).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cycle {
     /// In the order of waiting.
     pub channels: Vec<Channel>,
@@ -72,12 +73,18 @@ fn lanes(dependencies: &Dependencies<'_>) -> Vec<usize> {
     (0..16).filter(|lane| used & 1 << lane != 0).collect()
 }
 
-/// The shortest cycle of every lane that has one; one of all together where packets may change lanes.
-pub(super) fn cycles(dependencies: &Dependencies<'_>, witness: &Witness<'_>) -> Vec<Cycle> {
+/// The shortest cycle of every lane that has one; one of all together where packets may change lanes. `find` names a pair
+/// whose packets hold one channel and want the next.
+pub(super) fn cycles(
+    dependencies: &Dependencies<'_>,
+    find: &(impl Fn(Goal) -> Option<Pair> + Sync),
+) -> Vec<Cycle> {
+    let waits = |held: (u32, u8), wanted: (u32, u8)| {
+        let pair = find(Goal { held, wanted: Some(wanted) });
+        channel(dependencies.ground, held, pair)
+    };
     let name = |places: Vec<(u32, u8)>| Cycle {
-        channels: (0..places.len())
-            .map(|at| channel(witness, places[at], places[(at + 1) % places.len()]))
-            .collect(),
+        channels: (0..places.len()).map(|at| waits(places[at], places[(at + 1) % places.len()])).collect(),
     };
     if dependencies.changing() {
         let all = AllLanes(dependencies);
@@ -95,13 +102,11 @@ pub(super) fn cycles(dependencies: &Dependencies<'_>, witness: &Witness<'_>) -> 
     lanes(dependencies).into_par_iter().filter_map(of_lane).collect()
 }
 
-fn channel(witness: &Witness<'_>, held: (u32, u8), wanted: (u32, u8)) -> Channel {
-    let ground = witness.ground;
-    let (from, exit) = ground.from[held.0 as usize];
-    let (to, entry) = (ground.to[held.0 as usize], ground.entry[held.0 as usize]);
+fn channel(ground: &Ground<'_>, (channel, lane): (u32, u8), pair: Option<Pair>) -> Channel {
+    let (from, exit) = ground.from[channel as usize];
+    let (to, entry) = (ground.to[channel as usize], ground.entry[channel as usize]);
     let id = |switch: u32| ground.fabric.node(ground.graph.nodes[switch as usize]).id.clone();
-    let pair = witness.find(Goal { held, wanted: Some(wanted) });
-    Channel { from: id(from), exit, to: id(to), entry, lane: held.1, pair }
+    Channel { from: id(from), exit, to: id(to), entry, lane, pair }
 }
 
 impl Cycle {

@@ -1,7 +1,8 @@
 //! Whether a routing keeps what it promises: shared by all engines, all tests and the subnet manager.
 //!
 //! [`verify`] is about tables alone; [`verify_routing`] is about all that an engine returns; [`verify_transition`] is
-//! about two routings that are in force at the same time, each at some switches.
+//! about two routings that are in force at the same time, each at some switches; [`verify_streams`] is about some pairs
+//! alone, on whatever levels they send.
 //!
 //! ```text
 //!              block ── entries by LID ──┐
@@ -26,6 +27,7 @@ mod reach;
 mod report;
 mod rows;
 mod sources;
+mod streams;
 mod symmetry;
 mod transition;
 mod verdict;
@@ -43,6 +45,7 @@ pub use drops::Drops;
 pub use isolation::{Breach, IsolationReport};
 pub use legality::{Turn, Turns};
 pub use report::{COUNTER_EXAMPLES_MAX, Report, ReportSummary};
+pub use streams::{Stream, StreamsVerdict, verify_streams};
 pub use symmetry::{Asymmetry, LevelsOfPair};
 pub use transition::{LostEntry, MixedHop, MixedLoop, Tables, TransitionVerdict, verify_transition};
 pub use verdict::Verdict;
@@ -105,7 +108,7 @@ pub fn verify_routing(
         reach,
         drops: drops::find(&ground, &rows, routing),
         lanes: deadlock::lane_use(&dependencies),
-        cycles: deadlock::cycles(&dependencies, &witness),
+        cycles: deadlock::cycles(&dependencies, &|goal| witness.find(goal)),
         asymmetry: symmetry::find(&ground, &routing.levels),
         turns: expectations.tree.then_some(Turns { ranked: ups.is_some(), ..turns }),
         isolation: expectations

@@ -123,7 +123,11 @@ pub fn verify_transition(
     }
     let tables = [&old.routes, &new.routes];
     let witness = Witness { ground: &ground, rows: &rows, levels: &levels, tables: &tables, parts: &parts };
-    TransitionVerdict { lanes: lane_use(&dependencies), cycles: cycles(&dependencies, &witness), ..all }
+    TransitionVerdict {
+        lanes: lane_use(&dependencies),
+        cycles: cycles(&dependencies, &|goal| witness.find(goal)),
+        ..all
+    }
 }
 
 struct Pass<'a> {

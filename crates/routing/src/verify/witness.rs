@@ -78,10 +78,11 @@ impl Witness<'_> {
     }
 }
 
+/// Looks at whether packets do it.
 #[derive(Debug)]
-struct Search {
-    goal: Goal,
-    found: bool,
+pub(super) struct Search {
+    pub(super) goal: Goal,
+    pub(super) found: bool,
 }
 
 impl Sink for Search {

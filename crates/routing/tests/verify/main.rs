@@ -7,6 +7,7 @@ mod isolation;
 mod mutation;
 mod oracle;
 mod scenario;
+mod streams;
 mod tables;
 mod transition;
 

@@ -7,7 +7,7 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 
 use super::GenerateError;
-use crate::{Cable, Fabric, FabricBuilder, NodeIndex, PortRef};
+use crate::{Cable, Fabric, NodeIndex};
 
 /// What is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,16 +33,5 @@ pub fn degraded(fabric: &Fabric, damage: Damage, seed: u64) -> Result<Fabric, Ge
         .partition(|cable| [cable.a, cable.b].iter().all(|end| fabric.node(end.node).is_switch()));
     between.shuffle(&mut random);
     cables.extend(between.into_iter().skip(damage.cables));
-    let mut builder = FabricBuilder::new();
-    let mut place = vec![None; fabric.nodes().len()];
-    for (index, node) in fabric.iter().filter(|(index, _)| !gone.contains(index)) {
-        place[index.index()] = Some(builder.add_node(node.clone())?);
-    }
-    for cable in cables {
-        let end = |end: PortRef| place[end.node.index()].map(|node| PortRef::new(node, end.port));
-        if let Some((a, b)) = end(cable.a).zip(end(cable.b)) {
-            builder.connect(a, b)?;
-        }
-    }
-    Ok(builder.build())
+    Ok(fabric.part(|index| !gone.contains(&index), cables)?)
 }

@@ -12,7 +12,7 @@ use weft_umad::{Client, ClientError, ControlReply, ControlRequest, PortStatus};
 use weft_wire::{Guid, Lid};
 
 use super::balance;
-use super::marks::{self, JournalReader};
+use super::marks::JournalReader;
 use super::perform::{Stage, given_levels, has_port};
 use crate::failure::Failure;
 use crate::lab::Place;
@@ -251,7 +251,7 @@ impl Stage for Live<'_, '_> {
 
     fn routed_by(&mut self) -> anyhow::Result<String> {
         let status = SmStatus::load(&self.lab.folder.place(Place::SmStatus))?;
-        Ok(status.and_then(|status| status.routing).map(|report| marks::routing(&report)).unwrap_or_default())
+        Ok(status.and_then(|status| status.routing).map(|report| report.brief()).unwrap_or_default())
     }
 
     fn close(&mut self) -> anyhow::Result<(Conservation, Option<Late>)> {

@@ -9,7 +9,6 @@ use serde_json::Value;
 use weft_experiment::{Mark, MarkKind};
 use weft_machine::Time;
 use weft_pm::Event;
-use weft_routing::EngineReport;
 use weft_sm::Event as SmEvent;
 use weft_topology::Fabric;
 use weft_wire::{Guid, RepathKind};
@@ -19,12 +18,6 @@ use crate::lab::{LabFolder, Place};
 
 /// What is said of a heavy sweep that has ended.
 pub(super) const REROUTED: &str = "the subnet manager has swept and written what changed";
-
-/// The engine and its lanes.
-pub(super) fn routing(report: &EngineReport) -> String {
-    let lanes = if report.lanes == 1 { "1 lane".to_owned() } else { format!("{} lanes", report.lanes) };
-    format!("{}, {lanes}", report.engine)
-}
 
 /// The name of the node that has a port with this GUID.
 fn host(fabric: &Fabric, port: Guid) -> String {

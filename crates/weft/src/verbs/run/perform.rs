@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 
 use weft_experiment::{
     Action, Conservation, Driver, FlowSample, FlowTotal, GivenLevel, Late, Mark, MarkKind, Plan, PortPlace,
-    PortSample, Recording, Sample,
+    PortSample, Recording, Sample, predict,
 };
 use weft_host::traffic::{Command, FlowId, FlowReport, LearntPath};
 use weft_machine::Time;
-use weft_topology::{Node, NodeIndex, PortRef};
+use weft_topology::{Node, NodeIndex};
 use weft_wire::{Guid, Lid, PKey, ServiceLevel};
 
 /// A fabric that is up, with traffic and managers, on which a plan is carried out. Its clock begins at zero.
@@ -41,7 +41,8 @@ pub(super) fn perform(
     stage: &mut dyn Stage,
     progress: &dyn Fn(Time),
 ) -> anyhow::Result<Recording> {
-    let mut recording = Recording { run: plan.run.clone(), driver: stage.driver(), ..Recording::default() };
+    let (run, driver, prediction) = (plan.run.clone(), stage.driver(), predict(plan));
+    let mut recording = Recording { run, driver, prediction, ..Recording::default() };
     let interval = plan.sample_interval.max(Time::from_millis(1));
     let mut steps = plan.steps.iter().peekable();
     let mut next_sample = Time::ZERO;
@@ -62,7 +63,8 @@ pub(super) fn perform(
         }
         while let Some(step) = steps.next_if(|step| step.at <= now && step.at <= plan.duration) {
             stage.act(&step.action)?;
-            recording.marks.extend(fault_mark(plan, now, &step.action));
+            let text = plan.event(&step.action);
+            recording.marks.extend(text.map(|text| Mark { at: now, kind: MarkKind::Fault, text }));
         }
     }
     for (host, reports) in stage.reports()? {
@@ -127,26 +129,4 @@ impl Sums {
         }
         Ok(Sample { at, flows, ports: stage.ports(&plan.ports)? })
     }
-}
-
-/// The mark of what the plan did.
-fn fault_mark(plan: &Plan, at: Time, action: &Action) -> Option<Mark> {
-    let node = |index: &NodeIndex| plan.fabric.node(*index).description.clone();
-    let cable = |port: &PortRef| {
-        let end = |port: PortRef| format!("{}/{}", node(&port.node), port.port);
-        let peer = plan.fabric.peer(*port).map(end);
-        format!("{} - {}", end(*port), peer.unwrap_or_default())
-    };
-    let text = match action {
-        Action::Host(..) => return None,
-        Action::Cut(port) => format!("cable {} is cut", cable(port)),
-        Action::Restore(port) => format!("cable {} is whole again", cable(port)),
-        Action::Kill(index) => format!("{} is killed", node(index)),
-        Action::Start(index) => format!("{} is started", node(index)),
-        Action::KillSm => "the subnet manager is killed".to_owned(),
-        Action::StartSm => "the subnet manager is started".to_owned(),
-        Action::KillPm => "the performance manager is killed".to_owned(),
-        Action::StartPm => "the performance manager is started".to_owned(),
-    };
-    Some(Mark { at, kind: MarkKind::Fault, text })
 }

@@ -6,6 +6,7 @@ use weft_experiment::{
 };
 use weft_host::traffic::{Command, FlowReport, LearntPath};
 use weft_machine::Time;
+use weft_routing::EngineReport;
 use weft_sim::{Fault, SimOptions, Simulation, TrafficAccount};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, ServiceLevel};
@@ -177,7 +178,7 @@ impl Stage for Virtual<'_> {
     }
 
     fn routed_by(&mut self) -> anyhow::Result<String> {
-        Ok(self.simulation.routing().map(marks::routing).unwrap_or_default())
+        Ok(self.simulation.routing().map(EngineReport::brief).unwrap_or_default())
     }
 
     fn close(&mut self) -> anyhow::Result<(Conservation, Option<Late>)> {
