@@ -311,24 +311,26 @@ impl Machine for Device {
         self.run(now);
     }
 
+    #[inline]
     fn poll_output(&mut self) -> Option<Output> {
-        let output = self.outputs.pop_front();
+        // As often as not there is nothing, which is soon said.
+        let output = self.outputs.pop_front()?;
         if self.outputs.is_empty() {
             // The next one goes into the same place, which is in the cache, and not into the one behind it.
             self.outputs.clear();
         }
         match &output {
-            Some(Output::TransmitData { port, packet }) => {
+            Output::TransmitData { port, packet } => {
                 let (words, multicast) = (packet.words(), is_multicast(packet.dlid));
                 self.last_taken = Some(Taken { port: *port, vl: packet.vl, words, multicast });
             }
-            Some(Output::Transmit { port, packet }) => {
+            Output::Transmit { port, packet } => {
                 let (words, multicast) = (packet.words(), is_multicast(packet.dlid()));
                 self.last_taken = Some(Taken { port: *port, vl: packet.vl(), words, multicast });
             }
             _ => {}
         }
-        output
+        Some(output)
     }
 
     fn poll_timeout(&self) -> Option<Time> {

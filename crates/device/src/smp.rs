@@ -27,6 +27,8 @@ impl Device {
         } else if self.vl15.push(now, smp).is_err() {
             self.ports[usize::from(port.0)].counters.vl15_dropped += 1;
             self.discard(port, DropReason::Vl15Full);
+        } else {
+            self.seldom_changed();
         }
     }
 

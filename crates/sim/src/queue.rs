@@ -3,10 +3,11 @@
 //! A calendar queue (R. Brown, "Calendar queues", CACM 31(10), 1988): a wheel of buckets, each a short span of time.
 //! What lies beyond the wheel's turn waits in a heap. The bucket in hand is sorted; what is still decided for it goes
 //! into a second heap, so that thousands of things at one moment cost no more than a heap does. The buckets' span
-//! follows the rate at which things happen, so taking and putting are O(1) on average.
+//! follows the rate at which things happen, so taking and putting are O(1) on average. What takes the same time each, as
+//! cables do, is in order already: it stands in a line of its own.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use weft_machine::Time;
 
@@ -45,6 +46,8 @@ pub(crate) struct Queue<T> {
     free: u32,
     /// Beyond the wheel.
     far: BinaryHeap<Reverse<Entry<T>>>,
+    /// What came in the order in which it happens, beside all others.
+    in_turn: VecDeque<Entry<T>>,
     /// A bucket spans 2 to this power nanoseconds.
     shift: u32,
     taken: u32,
@@ -77,6 +80,7 @@ impl<T: Copy> Queue<T> {
             nodes: Vec::new(),
             free: NONE,
             far: BinaryHeap::new(),
+            in_turn: VecDeque::new(),
             shift: 12,
             taken: 0,
             looked_at: Time::ZERO,
@@ -89,33 +93,44 @@ impl<T: Copy> Queue<T> {
         self.put(Entry { at, sequence: self.sequence, what });
     }
 
+    /// As [`push`](Self::push), for what takes the same time each and so comes in the order in which it was decided: it
+    /// stands in line, and needs no sorting.
+    #[inline]
+    pub(crate) fn push_in_turn(&mut self, at: Time, what: T) {
+        if self.in_turn.back().is_some_and(|last| at < last.at) {
+            return self.push(at, what);
+        }
+        self.sequence += 1;
+        self.in_turn.push_back(Entry { at, sequence: self.sequence, what });
+    }
+
     /// The next thing that happens no later than `limit`.
     #[inline]
     pub(crate) fn pop_until(&mut self, limit: Time) -> Option<(Time, T)> {
-        loop {
-            let late = self.late.peek().map(|Reverse(entry)| entry);
-            let from_late = match (self.current.last(), late) {
-                (None, None) => {
-                    if !self.next_bucket(limit) {
-                        return None;
-                    }
-                    continue;
-                }
-                (Some(current), Some(late)) => late < current,
-                (current, _) => current.is_none(),
-            };
-            let next = if from_late { late } else { self.current.last() };
-            if next?.at > limit {
-                return None;
-            }
-            let entry =
-                if from_late { self.late.pop().map(|Reverse(entry)| entry) } else { self.current.pop() }?;
-            self.taken += 1;
-            if self.taken == LOOK_EVERY {
-                self.adapt(entry.at);
-            }
-            return Some((entry.at, entry.what));
+        if self.current.is_empty() && self.late.is_empty() {
+            let limit = self.in_turn.front().map_or(limit, |first| limit.min(first.at));
+            self.next_bucket(limit);
         }
+        let sorted = self.current.last();
+        let late = self.late.peek().map(|Reverse(entry)| entry);
+        let from_late = late.is_some_and(|late| sorted.is_none_or(|sorted| late < sorted));
+        let next = if from_late { late } else { sorted };
+        if let Some(first) = self.in_turn.front()
+            && next.is_none_or(|next| first < next)
+        {
+            let first = (first.at <= limit).then_some((first.at, first.what))?;
+            self.in_turn.pop_front();
+            return Some(first);
+        }
+        if next?.at > limit {
+            return None;
+        }
+        let entry = if from_late { self.late.pop().map(|Reverse(entry)| entry) } else { self.current.pop() }?;
+        self.taken += 1;
+        if self.taken == LOOK_EVERY {
+            self.adapt(entry.at);
+        }
+        Some((entry.at, entry.what))
     }
 
     #[inline]
@@ -148,12 +163,12 @@ impl<T: Copy> Queue<T> {
     }
 
     /// Takes the next bucket in hand that has something in it, unless it begins after `limit`.
-    fn next_bucket(&mut self, limit: Time) -> bool {
+    fn next_bucket(&mut self, limit: Time) {
         let far = |queue: &Self| queue.far.peek().map(|Reverse(entry)| entry.at.as_nanos() >> queue.shift);
         // What is beyond the wheel is later than what is in it.
-        let Some(bucket) = self.next_in_wheel().or_else(|| far(self)) else { return false };
+        let Some(bucket) = self.next_in_wheel().or_else(|| far(self)) else { return };
         if bucket > limit.as_nanos() >> self.shift {
-            return false;
+            return;
         }
         self.bucket = bucket;
         self.empty_slot(bucket as usize % BUCKETS);
@@ -168,7 +183,6 @@ impl<T: Copy> Queue<T> {
         if self.current.len() > 1 {
             self.current.sort_unstable_by(|a, b| b.cmp(a));
         }
-        true
     }
 
     /// The first bucket of the wheel, after the one in hand, that has something in it.

@@ -7,40 +7,47 @@ use super::NEVER;
 /// One moment for each of a fixed number of places.
 #[derive(Debug)]
 pub(crate) struct Deadlines {
-    /// The root is at 1, the children of `n` are at `2n` and `2n + 1`, and the leaves are the second half. Each has the
-    /// earliest moment below it, and whose it is.
-    nodes: Vec<(Time, u16)>,
+    /// Node 1 is the root, the children of node `n` are `2n` and `2n + 1`, which lie side by side at `n`, and the last
+    /// ones are the places. Each has the earliest moment below it; whose it is can be found by going down.
+    pairs: Vec<[Time; 2]>,
 }
 
 impl Deadlines {
     pub(crate) fn new(places: usize) -> Self {
-        let leaves = places.next_power_of_two().max(1);
-        let mut nodes = vec![(NEVER, 0); 2 * leaves];
-        nodes[leaves..].iter_mut().zip(0..).for_each(|(leaf, place)| leaf.1 = place);
-        Self { nodes }
+        Self { pairs: vec![[NEVER; 2]; places.next_power_of_two().max(1)] }
     }
 
     /// The earliest moment of all.
     #[inline]
     pub(crate) fn earliest(&self) -> Time {
-        self.nodes[1].0
+        self.pairs[0][1]
     }
 
     /// The place whose moment has come by `now`, and that moment; of several the earliest, of equal ones the first.
     #[inline]
     pub(crate) fn due(&self, now: Time) -> Option<(usize, Time)> {
-        let (earliest, place) = self.nodes[1];
-        (earliest <= now && earliest != NEVER).then_some((usize::from(place), earliest))
+        let earliest = self.earliest();
+        if earliest > now || earliest == NEVER {
+            return None;
+        }
+        let mut node = 1;
+        while let Some(pair) = self.pairs.get(node) {
+            node = 2 * node + usize::from(pair[0] != earliest);
+        }
+        Some((node - self.pairs.len(), earliest))
     }
 
     #[inline]
     pub(crate) fn set(&mut self, place: usize, time: Time) {
-        let mut at = self.nodes.len() / 2 + place;
-        self.nodes[at].0 = time;
-        while at > 1 {
-            let (left, right) = (self.nodes[at & !1], self.nodes[at | 1]);
-            at /= 2;
-            self.nodes[at] = if right.0 < left.0 { right } else { left };
+        let (mut node, mut earliest) = (self.pairs.len() + place, time);
+        while node > 0 {
+            let pair = &mut self.pairs[node / 2];
+            if std::mem::replace(&mut pair[node % 2], earliest) == earliest {
+                // Nothing changes further up either.
+                return;
+            }
+            earliest = pair[0].min(pair[1]);
+            node /= 2;
         }
     }
 

@@ -35,6 +35,8 @@ pub(super) struct Own {
     pub(super) lmc: u8,
     /// The partition key that came last and that the port has.
     key: Option<PKey>,
+    /// The key that the host sent with last, and the port's own of that partition.
+    sent: Option<(PKey, PKey)>,
 }
 
 impl Own {
@@ -48,7 +50,7 @@ impl DataPath {
     /// A port has other partition keys.
     pub(crate) fn keys_changed(&mut self, port: usize) {
         if let Some(drain) = self.drains.get_mut(port) {
-            drain.own.key = None;
+            (drain.own.key, drain.own.sent) = (None, None);
         }
     }
 }
@@ -114,6 +116,19 @@ impl Device {
             own.key = Some(p_key);
         }
         is_in
+    }
+
+    /// The key with which an HCA's port sends what its host sends with `p_key`.
+    #[inline]
+    fn own_p_key(&mut self, port: PortNum, p_key: PKey) -> Option<PKey> {
+        let number = usize::from(port.0);
+        let last = self.data.drains[number].own.sent.filter(|&(asked, _)| asked == p_key);
+        if let Some((_, key)) = last {
+            return Some(key);
+        }
+        let key = self.ports[number].own_p_key(p_key)?;
+        self.data.drains[number].own.sent = Some((p_key, key));
+        Some(key)
     }
 
     /// The next packet sets out for the host.
@@ -197,7 +212,7 @@ impl Device {
         if !own.has_lid(packet.slid) {
             packet.slid = own.lid;
         }
-        let key = self.ports[usize::from(port.0)].own_p_key(packet.p_key);
+        let key = self.own_p_key(port, packet.p_key);
         packet.p_key = key.unwrap_or(packet.p_key);
         packet.vl = self.sl_to_vl.lane(port, port, packet.service_level);
         let lane = usize::from(packet.vl.0 & 0xf);

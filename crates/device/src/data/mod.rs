@@ -82,6 +82,8 @@ pub(crate) struct DataPath {
     deadlines: Deadlines,
     /// No head's lifetime ends before this.
     expiry: Time,
+    /// When a sample or an SMP next wants attention. They are seldom there, and so are not asked every time.
+    seldom: Time,
     /// How long a packet may stay, in nanoseconds of machine time.
     switch_life: u64,
     /// How packets are marked with FECN; none where none is.
@@ -126,6 +128,7 @@ impl DataPath {
             drains: if is_switch { Vec::new() } else { vec![Drain::new(data); count] },
             deadlines: Deadlines::new(count * banks),
             expiry: NEVER,
+            seldom: NEVER,
             switch_life: u64::MAX,
             marking: None,
             own: Own::default(),
@@ -171,13 +174,18 @@ impl Device {
     /// The moment of the next thing that happens by itself; at the end of time when there is none.
     #[inline]
     pub(crate) fn next_due(&self) -> Time {
-        let data = self.data.deadlines.earliest().min(self.data.expiry);
-        data.min(self.sampler.due()).min(self.vl15.due())
+        debug_assert_eq!(self.data.seldom, self.sampler.due().min(self.vl15.due()), "known here too");
+        self.data.deadlines.earliest().min(self.data.expiry).min(self.data.seldom)
+    }
+
+    /// A sample or an SMP has come or gone.
+    pub(crate) fn seldom_changed(&mut self) {
+        self.data.seldom = self.sampler.due().min(self.vl15.due());
     }
 
     /// The first of the things that are due at `due`.
     fn do_due(&mut self, due: Time) {
-        if self.sampler.due() <= due {
+        if self.data.seldom <= due && self.sampler.due() <= due {
             return self.step_sample(due);
         }
         if let Some((place, _)) = self.data.deadlines.due(due) {
@@ -193,6 +201,7 @@ impl Device {
             return self.expire(due);
         }
         if let Some(smp) = self.vl15.pop_done(due) {
+            self.seldom_changed();
             self.process_smp(due, smp);
         }
     }

@@ -91,7 +91,6 @@ impl Sampler {
 
 impl Device {
     /// Takes the steps of a sample that are due by `now`, before anything else happens at that moment.
-    #[inline]
     pub(crate) fn step_sample(&mut self, now: Time) {
         while self.sampler.due() <= now {
             let ports = self.selected_ports(self.sampler.control.port_select).unwrap_or_default();
@@ -105,9 +104,10 @@ impl Device {
                         std::array::from_fn(|i| counters[i].checked_sub(before[i]).unwrap_or(counters[i]));
                     Phase::Done
                 }
-                Phase::Done => return,
+                Phase::Done => break,
             };
         }
+        self.seldom_changed();
     }
 
     pub(super) fn port_samples_control(

@@ -74,6 +74,11 @@ fn the_same_order_as_a_heap() {
                     heap.push(at);
                     queue.push(at, heap.sequence);
                 }
+                for _ in 0..u32::from(push) * random.random_range(0..3u32) {
+                    let at = Time::from_nanos(now + usual[0]);
+                    heap.push(at);
+                    queue.push_in_turn(at, heap.sequence);
+                }
                 let limit = Time::from_nanos(now + delay(&mut random, &usual));
                 let (found, wanted) = (queue.pop_until(limit), heap.pop_until(limit));
                 assert_eq!(found, wanted, "WEFT_SEED={seed}, phase {phase}, step {step}");

@@ -104,7 +104,11 @@ impl Simulation {
         let at = at.max(over.last_arrival);
         over.last_arrival = at;
         self.flights.put_last(&mut over.flying, flying);
-        self.queue.push(at, Happening::Arrive(way));
+        if at == self.now + self.options.link_delay {
+            self.queue.push_in_turn(at, Happening::Arrive(way));
+        } else {
+            self.queue.push(at, Happening::Arrive(way));
+        }
     }
 
     /// The next thing on data lanes arrives, unless it went with its link.

@@ -132,8 +132,9 @@ impl Simulation {
         }
         if let Some(load) = &mut self.load {
             load.hear(self.now, port, what, &mut self.loaded);
-            let packets = self.loaded.drain(..);
-            self.injections.extend(packets.map(|packet| Input::Inject { port: port.port, packet }));
+            while let Some(packet) = self.loaded.pop_front() {
+                self.injections.push_back(Input::Inject { port: port.port, packet });
+            }
         }
     }
 

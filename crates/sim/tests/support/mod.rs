@@ -36,10 +36,17 @@ pub(crate) struct Flow {
     next: u64,
 }
 
+/// A host that sends.
+struct Source {
+    own: Lid,
+    targets: Targets,
+    /// The number of its last packet.
+    sequence: u64,
+}
+
 /// A load of flows that never end.
 pub(crate) struct Saturate {
-    targets: BTreeMap<PortRef, (Lid, Targets)>,
-    sequence: BTreeMap<PortRef, u64>,
+    sources: BTreeMap<PortRef, Source>,
     random: Pcg64,
     arrived: Option<Rc<RefCell<Arrived>>>,
 }
@@ -51,8 +58,9 @@ impl Saturate {
     /// Flows, and where to find what came of them.
     pub(crate) fn new(targets: BTreeMap<PortRef, (Lid, Targets)>, seed: u64) -> (Self, Rc<RefCell<Arrived>>) {
         let arrived = Rc::new(RefCell::new(Arrived::new()));
-        let (sequence, random) = (BTreeMap::new(), Pcg64::seed_from_u64(seed));
-        (Self { targets, sequence, random, arrived: Some(Rc::clone(&arrived)) }, arrived)
+        let source = |(port, (own, targets))| (port, Source { own, targets, sequence: 0 });
+        let (sources, random) = (targets.into_iter().map(source).collect(), Pcg64::seed_from_u64(seed));
+        (Self { sources, random, arrived: Some(Rc::clone(&arrived)) }, arrived)
     }
 
     /// Flows that nobody counts.
@@ -61,7 +69,7 @@ impl Saturate {
     }
 
     fn next(&mut self, port: PortRef) -> Option<DataPacket> {
-        let (own, targets) = self.targets.get(&port)?;
+        let Source { own, targets, sequence } = self.sources.get_mut(&port)?;
         let (dlid, service_level) = match targets {
             Targets::One(lid, service_level) => (*lid, *service_level),
             Targets::Any(lids) => {
@@ -72,14 +80,13 @@ impl Saturate {
                 (lid, ServiceLevel(0))
             }
         };
-        let sequence = self.sequence.entry(port).or_default();
         *sequence += 1;
         Some(datagram(dlid, service_level, *sequence))
     }
 
     /// The first packets of every host.
     fn first(&mut self) -> Vec<(PortRef, DataPacket)> {
-        let ports: Vec<PortRef> = self.targets.keys().copied().collect();
+        let ports: Vec<PortRef> = self.sources.keys().copied().collect();
         ports.iter().flat_map(|&port| [port; 2]).filter_map(|port| Some((port, self.next(port)?))).collect()
     }
 
