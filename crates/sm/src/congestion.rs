@@ -1,6 +1,7 @@
 //! Writes the settings of congestion control into switches and channel adapters (IBA annex A10), in every heavy sweep
 //! where it is on: what a node holds is read by GMPs, and what differs is written. Nodes that have no such agent are left
-//! alone.
+//! alone. Where it is off, a manager that finds a configured fabric reads what nodes hold once, and says who still holds
+//! something.
 
 use std::collections::VecDeque;
 
@@ -89,6 +90,8 @@ pub(crate) struct Regulate {
     asked: usize,
     /// Those that differ, still to be written.
     differing: VecDeque<usize>,
+    /// Nothing is written: how many switches and ports of hosts hold something is counted.
+    left: Option<(u32, u32)>,
     pub(crate) refused: u32,
     pub(crate) unanswered: u32,
     pub(crate) events: Vec<Event>,
@@ -123,10 +126,38 @@ impl Regulate {
             wishes,
             asked: 0,
             differing: VecDeque::new(),
+            left: None,
             refused: 0,
             unanswered: 0,
             events: Vec::new(),
         }
+    }
+
+    /// Reads what is left of congestion control where it is off.
+    pub(crate) fn look(subnet: Subnet, options: &Options) -> Self {
+        let mut regulate = Self::new(subnet, options);
+        regulate.wishes.retain(|wish| wish.attribute != cc::CONGESTION_CONTROL_TABLE);
+        Self { left: Some((0, 0)), ..regulate }
+    }
+
+    /// Counts a node that goes on marking packets, or slowing down.
+    fn count_left(&mut self, attribute: AttributeId, held: &Mad) {
+        let (Some((switches, hosts)), data) = (&mut self.left, &held.0[CONGESTION_DATA]) else { return };
+        if attribute == cc::SWITCH_CONGESTION_SETTING {
+            let setting = data.first_chunk().map(SwitchCongestionSetting::decode);
+            *switches += u32::from(setting.is_some_and(|setting| setting.threshold > 0));
+        } else {
+            let setting = data.first_chunk().map(CaCongestionSetting::decode);
+            let entries = setting.map(|setting| setting.entries).into_iter().flatten();
+            let is_on = |entry: CaCongestionEntry| entry.ccti_increase > 0 || entry.ccti_min > 0;
+            *hosts += u32::from(entries.into_iter().any(is_on));
+        }
+    }
+
+    /// What is to be said of it at the end.
+    pub(crate) fn said(&self) -> Option<Event> {
+        let (switches, hosts) = self.left.filter(|left| *left != (0, 0))?;
+        Some(Event::CongestionLeft { switches, hosts })
     }
 
     fn request(&self, at: usize, method: Method) -> Option<(Key, AddressedMad)> {
@@ -233,6 +264,12 @@ impl Step for Regulate {
         let Key::Write(at) = key else { return };
         let Some(wish) = self.wishes.get_mut(at as usize) else { return };
         let fine = answer.status() == status::OK;
+        if self.left.is_some() {
+            let attribute = wish.attribute;
+            return if fine {
+                self.count_left(attribute, answer)
+            };
+        }
         // A Set is answered with what is held then. Who refuses to be read has no such agent.
         if fine && holds(wish, answer) || !fine && !wish.written {
             return;
@@ -246,6 +283,11 @@ impl Step for Regulate {
     }
 
     fn failed(&mut self, key: Key) {
+        if self.left.is_some() {
+            // Who does not know the class need not answer, and the others are not likely to know it either.
+            self.asked = self.wishes.len();
+            return;
+        }
         self.unanswered += 1;
         let Key::Write(at) = key else { return };
         let Some(wish) = self.wishes.get(at as usize) else { return };
