@@ -18,7 +18,7 @@ use crate::subnet::{FoundNode, Subnet};
 use crate::{Event, Options};
 
 /// What congestion control is set to. Named as OpenSM's options behind `cc_`; the defaults, other than OpenSM's zeros, mark
-/// at the shortest queue and let one notification add a quarter of a packet's time to the distance between packets.
+/// at the shortest queue and let one notification add an eighth of a packet's time to the distance between packets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CongestionOptions {
@@ -41,7 +41,7 @@ pub struct CongestionOptions {
     pub ca_cong_setting_ccti_timer: u16,
     /// What a notification adds to the index.
     pub ca_cong_setting_ccti_increase: u8,
-    /// The index from which on an event is logged.
+    /// The index at which an event is logged; 0 is none.
     pub ca_cong_setting_trigger_threshold: u8,
     /// The lowest index.
     pub ca_cong_setting_ccti_min: u8,
@@ -56,14 +56,14 @@ impl Default for CongestionOptions {
             sw_cong_setting_victim_mask: None,
             sw_cong_setting_threshold: 15,
             sw_cong_setting_packet_size: 8,
-            sw_cong_setting_marking_rate: 0,
+            sw_cong_setting_marking_rate: 2,
             ca_cong_setting_port_control: 0,
             ca_cong_setting_control_map: 0xffff,
             ca_cong_setting_ccti_timer: 165,
             ca_cong_setting_ccti_increase: 1,
-            ca_cong_setting_trigger_threshold: 0,
+            ca_cong_setting_trigger_threshold: 2,
             ca_cong_setting_ccti_min: 0,
-            cct: (0..128).map(|quarters| 2 << 14 | quarters).collect(),
+            cct: (0..128).map(|eighths| 3 << 14 | eighths).collect(),
         }
     }
 }

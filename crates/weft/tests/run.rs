@@ -71,6 +71,7 @@ experiments! {
     dftree_3 = "dftree-3";
     dftree_4 = "dftree-4";
     vftree_3 = "vftree-3";
+    congestion_control = "congestion-control";
     vftree_4a = "vftree-4a";
     vftree_4b = "vftree-4b";
     lash = "lash";
