@@ -146,7 +146,6 @@ fn with_it_the_victim_has_its_own_and_the_hot_spot_is_used() {
     let used = rates.iter().map(hot).sum::<f64>() / rates.len() as f64;
     assert!(victim >= 11.5, "{victim}, and the hot spot has {used}");
     assert!(used >= 0.9 * HOT_SPOT, "{used}, and the victim has {victim}");
-    println!("the victim has {victim}, the hot spot {used}");
     let contributor = rates.iter().map(|rates| rates[1]);
     let (least, most) = contributor.fold((f64::MAX, 0.0_f64), |(a, b), rate| (a.min(rate), b.max(rate)));
     assert!(most - least > 1.0, "a contributor goes up and down: {least} to {most}");

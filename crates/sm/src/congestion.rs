@@ -265,10 +265,11 @@ impl Step for Regulate {
         let Some(wish) = self.wishes.get_mut(at as usize) else { return };
         let fine = answer.status() == status::OK;
         if self.left.is_some() {
-            let attribute = wish.attribute;
-            return if fine {
-                self.count_left(attribute, answer)
-            };
+            if fine {
+                let attribute = wish.attribute;
+                self.count_left(attribute, answer);
+            }
+            return;
         }
         // A Set is answered with what is held then. Who refuses to be read has no such agent.
         if fine && holds(wish, answer) || !fine && !wish.written {

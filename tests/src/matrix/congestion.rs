@@ -26,7 +26,7 @@ fn read(site: &Site<'_>) -> Result<(), String> {
         expect_field(&query(site, "CongestionLog", lid)?, "LogType", log_type)?;
         let time = |text: String| field(&text, "Timestamp").and_then(|time| time.parse::<u32>().ok());
         let (before, after) = (time(query(site, "Timestamp", lid)?), time(query(site, "Timestamp", lid)?));
-        if !before.zip(after).is_some_and(|(before, after)| before < after) {
+        if before.zip(after).is_none_or(|(before, after)| before >= after) {
             return Err(format!("the time was {before:?} and then {after:?}"));
         }
     }
