@@ -154,6 +154,7 @@ impl Core {
         while let Some(output) = host.stack.poll_output() {
             let input = match output {
                 stack::Output::Inject(packet) => Input::Inject { port, packet },
+                stack::Output::Congestion(event) => Input::Congestion { port, event },
                 stack::Output::Send(mad) => match host.client {
                     Some(client) => Input::Send { client, mad: Box::new(mad) },
                     None => continue,

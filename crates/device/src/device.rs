@@ -288,6 +288,7 @@ impl Machine for Device {
             Input::ReceiveData { port, packet } => self.receive_data(now, port, packet),
             Input::Credit { port, flow_control } => self.credit(now, port, flow_control),
             Input::Inject { port, packet } => self.inject(now, port, packet),
+            Input::Congestion { port, event } => self.log_congestion(now, port, event),
             Input::Receive { port, packet } => self.receive(now, port, packet),
             Input::LinkUp { port, peer } => self.link_up(now, port, peer),
             Input::LinkDown { port } => self.link_down(now, port),

@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
-use weft_wire::{AddressedMad, DataPacket, FlowControl, LinkParameters, Packet, PortNum, Registration};
+use weft_wire::{
+    AddressedMad, CongestionEvent, DataPacket, FlowControl, LinkParameters, Packet, PortNum, Registration,
+};
 
 /// A management program attached to a port; the driver gives each attachment a number of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -44,6 +46,14 @@ pub enum Input {
         port: PortNum,
         /// The packet.
         packet: DataPacket,
+    },
+    /// The host behind an HCA's `port` has a queue pair, or a service level, that congestion control slows down to the
+    /// manager's threshold.
+    Congestion {
+        /// Which port.
+        port: PortNum,
+        /// What happened.
+        event: CongestionEvent,
     },
     /// The hello has passed in both directions. Said of a link that is up, it means down and up again.
     LinkUp {

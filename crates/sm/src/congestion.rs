@@ -1,6 +1,7 @@
 //! Writes the settings of congestion control into switches and channel adapters (IBA annex A10), in every heavy sweep
 //! where it is on: what a node holds is read by GMPs, and what differs is written. Nodes that have no such agent are left
-//! alone.
+//! alone. Where it is off, a manager that finds a configured fabric reads what nodes hold once, and says who still holds
+//! something.
 
 use std::collections::VecDeque;
 
@@ -17,7 +18,7 @@ use crate::subnet::{FoundNode, Subnet};
 use crate::{Event, Options};
 
 /// What congestion control is set to. Named as OpenSM's options behind `cc_`; the defaults, other than OpenSM's zeros, mark
-/// at the shortest queue and let one notification add a quarter of a packet's time to the distance between packets.
+/// at the shortest queue and let one notification add an eighth of a packet's time to the distance between packets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CongestionOptions {
@@ -40,7 +41,7 @@ pub struct CongestionOptions {
     pub ca_cong_setting_ccti_timer: u16,
     /// What a notification adds to the index.
     pub ca_cong_setting_ccti_increase: u8,
-    /// The index from which on an event is logged.
+    /// The index at which an event is logged; 0 is none.
     pub ca_cong_setting_trigger_threshold: u8,
     /// The lowest index.
     pub ca_cong_setting_ccti_min: u8,
@@ -55,14 +56,14 @@ impl Default for CongestionOptions {
             sw_cong_setting_victim_mask: None,
             sw_cong_setting_threshold: 15,
             sw_cong_setting_packet_size: 8,
-            sw_cong_setting_marking_rate: 0,
+            sw_cong_setting_marking_rate: 2,
             ca_cong_setting_port_control: 0,
             ca_cong_setting_control_map: 0xffff,
             ca_cong_setting_ccti_timer: 165,
             ca_cong_setting_ccti_increase: 1,
-            ca_cong_setting_trigger_threshold: 0,
+            ca_cong_setting_trigger_threshold: 2,
             ca_cong_setting_ccti_min: 0,
-            cct: (0..128).map(|quarters| 2 << 14 | quarters).collect(),
+            cct: (0..128).map(|eighths| 3 << 14 | eighths).collect(),
         }
     }
 }
@@ -89,6 +90,8 @@ pub(crate) struct Regulate {
     asked: usize,
     /// Those that differ, still to be written.
     differing: VecDeque<usize>,
+    /// Nothing is written: how many switches and ports of hosts hold something is counted.
+    left: Option<(u32, u32)>,
     pub(crate) refused: u32,
     pub(crate) unanswered: u32,
     pub(crate) events: Vec<Event>,
@@ -123,10 +126,38 @@ impl Regulate {
             wishes,
             asked: 0,
             differing: VecDeque::new(),
+            left: None,
             refused: 0,
             unanswered: 0,
             events: Vec::new(),
         }
+    }
+
+    /// Reads what is left of congestion control where it is off.
+    pub(crate) fn look(subnet: Subnet, options: &Options) -> Self {
+        let mut regulate = Self::new(subnet, options);
+        regulate.wishes.retain(|wish| wish.attribute != cc::CONGESTION_CONTROL_TABLE);
+        Self { left: Some((0, 0)), ..regulate }
+    }
+
+    /// Counts a node that goes on marking packets, or slowing down.
+    fn count_left(&mut self, attribute: AttributeId, held: &Mad) {
+        let (Some((switches, hosts)), data) = (&mut self.left, &held.0[CONGESTION_DATA]) else { return };
+        if attribute == cc::SWITCH_CONGESTION_SETTING {
+            let setting = data.first_chunk().map(SwitchCongestionSetting::decode);
+            *switches += u32::from(setting.is_some_and(|setting| setting.threshold > 0));
+        } else {
+            let setting = data.first_chunk().map(CaCongestionSetting::decode);
+            let entries = setting.map(|setting| setting.entries).into_iter().flatten();
+            let is_on = |entry: CaCongestionEntry| entry.ccti_increase > 0 || entry.ccti_min > 0;
+            *hosts += u32::from(entries.into_iter().any(is_on));
+        }
+    }
+
+    /// What is to be said of it at the end.
+    pub(crate) fn said(&self) -> Option<Event> {
+        let (switches, hosts) = self.left.filter(|left| *left != (0, 0))?;
+        Some(Event::CongestionLeft { switches, hosts })
     }
 
     fn request(&self, at: usize, method: Method) -> Option<(Key, AddressedMad)> {
@@ -233,6 +264,13 @@ impl Step for Regulate {
         let Key::Write(at) = key else { return };
         let Some(wish) = self.wishes.get_mut(at as usize) else { return };
         let fine = answer.status() == status::OK;
+        if self.left.is_some() {
+            if fine {
+                let attribute = wish.attribute;
+                self.count_left(attribute, answer);
+            }
+            return;
+        }
         // A Set is answered with what is held then. Who refuses to be read has no such agent.
         if fine && holds(wish, answer) || !fine && !wish.written {
             return;
@@ -246,6 +284,11 @@ impl Step for Regulate {
     }
 
     fn failed(&mut self, key: Key) {
+        if self.left.is_some() {
+            // Who does not know the class need not answer, and the others are not likely to know it either.
+            self.asked = self.wishes.len();
+            return;
+        }
         self.unanswered += 1;
         let Key::Write(at) = key else { return };
         let Some(wish) = self.wishes.get(at as usize) else { return };

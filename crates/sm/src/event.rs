@@ -282,6 +282,13 @@ pub enum Event {
         /// How many.
         partitions: u32,
     },
+    /// Congestion control is off here, but nodes go on with settings that somebody wrote before. They are left alone.
+    CongestionLeft {
+        /// Switches that mark packets.
+        switches: u32,
+        /// Ports of hosts that slow down.
+        hosts: u32,
+    },
     /// Which lane is management's alone.
     ManagementLane {
         /// The lane; `None`: a link has no second one, or maps no service levels, so management shares the data's.

@@ -58,6 +58,11 @@ impl Learn {
         Self { subnet, held, todo, unanswered: 0, events: Vec::new() }
     }
 
+    /// Whether somebody configured the fabric before, of which this manager does not know.
+    pub(crate) fn has_to_read(&self) -> bool {
+        !self.todo.is_empty()
+    }
+
     /// Reads no table at all.
     pub(crate) fn nothing(subnet: Subnet) -> Self {
         let held = subnet.nodes.iter().map(|node| Held::carry(None, node).0).collect();

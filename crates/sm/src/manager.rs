@@ -65,6 +65,8 @@ pub struct SubnetManager {
     pub(crate) keys: Option<Arc<Keys>>,
     /// Ports whose hosts know that they are to subscribe with this manager.
     pub(crate) reregistered: BTreeSet<Guid>,
+    /// Somebody configured nodes before, and whether congestion control was on then is not known yet.
+    pub(crate) inherits: bool,
     pub(crate) sm_lid: Lid,
     pub(crate) agenda: Agenda,
     pub(crate) sweep: Sweep,
@@ -161,6 +163,7 @@ impl SubnetManager {
             management: None,
             keys: None,
             reregistered: BTreeSet::new(),
+            inherits: false,
             sm_lid: Lid(0),
             agenda: Agenda::default(),
             sweep: Sweep::default(),

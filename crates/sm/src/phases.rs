@@ -139,7 +139,9 @@ impl SubnetManager {
             self.demand_registration(&mut subnet);
             self.enter(now, Some(Phase::Learn));
             let memory = std::mem::take(&mut self.memory);
-            self.doing = Doing::Learn(Box::new(Learn::new(subnet, memory, &self.options)));
+            let learn = Learn::new(subnet, memory, &self.options);
+            self.inherits |= learn.has_to_read();
+            self.doing = Doing::Learn(Box::new(learn));
             return;
         }
         self.enter(now, None);
@@ -291,6 +293,8 @@ impl SubnetManager {
         self.progress.ports_active = activate.ports_active;
         if self.options.congestion_control {
             self.doing = Doing::Regulate(Box::new(Regulate::new(activate.subnet, &self.options)));
+        } else if std::mem::take(&mut self.inherits) {
+            self.doing = Doing::Regulate(Box::new(Regulate::look(activate.subnet, &self.options)));
         } else {
             self.verify(now, activate.subnet);
         }
@@ -299,6 +303,7 @@ impl SubnetManager {
     fn regulated(&mut self, now: Time, regulate: Regulate) {
         self.sweep.unanswered += regulate.unanswered;
         self.sweep.refused += regulate.refused;
+        self.say_all(regulate.said());
         self.verify(now, regulate.subnet);
     }
 

@@ -91,6 +91,7 @@ experiments! {
     dftree_3 = "dftree-3";
     dftree_4 = "dftree-4";
     vftree_3 = "vftree-3";
+    congestion_control = "congestion-control";
     vftree_4a = "vftree-4a";
     vftree_4b = "vftree-4b";
     lane_of_management = "management-lane";

@@ -1,8 +1,9 @@
-//! What an adapter tells the host that it is in, beside packets: the events of IBA 11.6.3 and what a host asks of a port.
+//! What an adapter and the host that it is in tell each other, beside packets: the events of IBA 11.6.3 and what a host asks
+//! of a port; and what congestion control does, of which the port's agent keeps the log.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{GidPrefix, Guid, Lid, ServiceLevel};
+use crate::{GidPrefix, Guid, Lid, QpNum, ServiceLevel};
 
 /// What an adapter tells its host of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,8 +54,24 @@ pub struct CongestionLevel {
     pub increase: u8,
     /// How long until the index goes down by one, in 1.024 µs of fabric time (CCTI_Timer).
     pub timer: u16,
-    /// The index from which on an event is logged (Trigger_Threshold).
+    /// The index at which an event is logged (Trigger_Threshold); 0 is none.
     pub trigger_threshold: u8,
     /// The lowest index (CCTI_Min).
     pub minimum: u8,
+}
+
+/// An index into the table of delays came to its Trigger_Threshold: what the host knows of an event in the port's log
+/// (IBA A10.4.3.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CongestionEvent {
+    /// The own queue pair.
+    pub local_qp: QpNum,
+    /// The queue pair that notified.
+    pub remote_qp: QpNum,
+    /// The LID that notified.
+    pub remote_lid: Lid,
+    /// The service level of what was sent.
+    pub service_level: ServiceLevel,
+    /// The kind of transport: 0 reliable connection, 3 datagram.
+    pub service_type: u8,
 }

@@ -121,9 +121,9 @@ layout! {
     pub struct SwitchCongestionLog: 224 {
         /// 1.
         0, 8, log_type: u8;
-        /// Flags.
+        /// The lowest bit: the lease of the key runs, since a wrong one was shown.
         8, 8, congestion_flags: u8;
-        /// Packets marked since the switch was switched on; stays at its highest value.
+        /// Packets marked since the log was last sent; stays at its highest value.
         16, 16, log_events_counter: u16;
         /// The time, in 1.024 µs.
         32, 32, current_time_stamp: u32;
@@ -157,11 +157,11 @@ layout! {
     pub struct CaCongestionLog: 224 {
         /// 2.
         0, 8, log_type: u8;
-        /// Flags.
+        /// The lowest bit: the lease of the key runs, since a wrong one was shown.
         8, 8, congestion_flags: u8;
-        /// Times that an index came to its Trigger_Threshold.
+        /// Times that an index came to its Trigger_Threshold since the log was last sent.
         16, 16, threshold_event_counter: u16;
-        /// The service levels of that.
+        /// The service levels of that, since then too.
         32, 16, threshold_congestion_event_map: u16;
         /// Reserved.
         48, 16, reserved_48: u16;
@@ -273,7 +273,7 @@ pub struct CaCongestionEntry {
     pub ccti_timer: u16,
     /// What a notification adds to the index.
     pub ccti_increase: u8,
-    /// The index from which on an event is logged.
+    /// The index at which an event is logged; 0 is none.
     pub trigger_threshold: u8,
     /// The lowest index.
     pub ccti_min: u8,

@@ -44,7 +44,7 @@ mod smp;
 mod value;
 mod vendor;
 
-pub use adapter::{CongestionLevel, CongestionSettings, PortFacts};
+pub use adapter::{CongestionEvent, CongestionLevel, CongestionSettings, PortFacts};
 pub use codes::{
     AttributeId, LinkNextHeader, Method, MgmtClass, Mtu, NodeType, NoticeType, PhysState, PortState, SmState,
     VlCap, capability, capability2, opcode, status, trap,

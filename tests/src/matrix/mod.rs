@@ -1,5 +1,6 @@
 //! The tool matrix: what each of infiniband-diags' programs prints, checked against what is known beforehand.
 
+mod congestion;
 mod discovery;
 mod gmp;
 mod perf;
@@ -37,7 +38,9 @@ impl Case {
 
 /// All cases, in the order in which they are run and shown.
 pub fn cases() -> impl Iterator<Item = &'static Case> {
-    [discovery::CASES, smp::CASES, perf::CASES, sa::CASES, gmp::CASES].into_iter().flatten()
+    [discovery::CASES, smp::CASES, perf::CASES, sa::CASES, congestion::CASES, gmp::CASES]
+        .into_iter()
+        .flatten()
 }
 
 /// What became of a case: nothing wrong, or what.

@@ -31,6 +31,11 @@ impl KeyState {
         false
     }
 
+    /// Whether a wrong key was shown, and the right one not since then.
+    pub(super) fn lease_runs(&self) -> bool {
+        self.lease_end.is_some()
+    }
+
     /// Sets the key and how it is protected, if something is `asked`; what who shows this key may see of it.
     pub(super) fn info(&mut self, shown: u64, asked: Option<CongestionKeyInfo>) -> CongestionKeyInfo {
         let held = &mut self.held;

@@ -5,6 +5,7 @@
 //! is protected.
 
 mod key;
+mod log;
 #[cfg(test)]
 mod tests;
 
@@ -13,12 +14,13 @@ use weft_wire::{
     AttributeId, CONGESTION_CLASS_VERSION, CONGESTION_DATA, CONGESTION_LOG_DATA, CaCongestionEntry,
     CaCongestionLog, CaCongestionSetting, ClassPortInfo, CongestionControlTable, CongestionInfo,
     CongestionKeyInfo, CongestionLevel, CongestionMad, CongestionSettings, CongestionTimeStamp,
-    ENTRIES_OF_A_BLOCK, Mad, Method, PORTS_OF_A_BLOCK, PortNum, SwitchCongestionSetting,
+    ENTRIES_OF_A_BLOCK, Mad, Method, PORTS_OF_A_BLOCK, PortNum, SwitchCongestionLog, SwitchCongestionSetting,
     SwitchPortCongestion, SwitchPortCongestionSetting, congestion_attribute as cc, status, switch_control,
 };
 
 use crate::Device;
 use key::KeyState;
+use log::AdapterLog;
 
 /// Blocks of 64 entries that a channel adapter's table can have.
 const TABLE_BLOCKS: u8 = 64;
@@ -45,6 +47,7 @@ struct Adapter {
     entries: [CaCongestionEntry; 16],
     limit: u16,
     table: Vec<u16>,
+    log: AdapterLog,
 }
 
 impl Adapter {
@@ -144,10 +147,8 @@ impl Device {
             (cc::TIME_STAMP, _) if !set => {
                 put(data, &CongestionTimeStamp { time_stamp: self.data.time_stamp(now) }.encode());
             }
-            (cc::CONGESTION_LOG, is_switch) if !set => {
-                let time = self.data.time_stamp(now);
-                let log = if is_switch { self.data.congestion_log(time).encode() } else { empty_log(time) };
-                put(&mut mad.0[CONGESTION_LOG_DATA], &log);
+            (cc::CONGESTION_LOG, _) if !set => {
+                put(&mut mad.0[CONGESTION_LOG_DATA], &self.congestion_log(now, port));
             }
             (cc::SWITCH_CONGESTION_SETTING, true) => self.switch_setting(set, data),
             (cc::SWITCH_PORT_CONGESTION_SETTING, true) => return self.port_setting(set, block, data),
@@ -156,6 +157,16 @@ impl Device {
             _ => return Err(status::BAD_METHOD_ATTRIBUTE),
         }
         Ok(())
+    }
+
+    /// The log of the device, or of the port, as it is sent.
+    fn congestion_log(&mut self, now: Time, port: PortNum) -> [u8; SwitchCongestionLog::SIZE] {
+        let (time, place) = (self.data.time_stamp(now), usize::from(port.0));
+        let congestion_flags = u8::from(self.congestion.keys.get(place).is_some_and(KeyState::lease_runs));
+        match self.congestion.adapters.get_mut(place) {
+            Some(adapter) => CaCongestionLog { congestion_flags, ..adapter.log.send(time) }.encode(),
+            None => SwitchCongestionLog { congestion_flags, ..self.data.congestion_log(time) }.encode(),
+        }
     }
 
     fn switch_setting(&mut self, set: bool, data: &mut [u8]) {
@@ -252,11 +263,6 @@ impl Device {
 fn put(data: &mut [u8], attribute: &[u8]) {
     data.fill(0);
     data[..attribute.len()].copy_from_slice(attribute);
-}
-
-/// The indices are the host's, and it tells nobody of them.
-fn empty_log(current_time_stamp: u32) -> [u8; CaCongestionLog::SIZE] {
-    CaCongestionLog { log_type: 2, current_time_stamp, ..CaCongestionLog::default() }.encode()
 }
 
 fn class_port_info() -> ClassPortInfo {

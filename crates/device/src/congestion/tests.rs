@@ -1,7 +1,11 @@
 use super::*;
-use crate::Output;
 use crate::testing::*;
-use weft_wire::{CongestionSettings, MadHeader, MgmtClass, SwitchCongestionLog, TransactionId};
+use crate::{Input, Output};
+use weft_machine::Machine;
+use weft_wire::{
+    CaCongestionLogEntry, CongestionEvent, CongestionSettings, Lid, MadHeader, MgmtClass, QpNum,
+    ServiceLevel, TransactionId,
+};
 
 fn ask(
     bench: &mut Bench,
@@ -46,7 +50,6 @@ fn data<const N: usize>(mad: &Mad) -> &[u8; N] {
 
 /// What the host was told last.
 fn told(bench: &mut Bench) -> Option<CongestionSettings> {
-    use weft_machine::Machine;
     let outputs: Vec<Output> = std::iter::from_fn(|| bench.device.poll_output()).collect();
     outputs.into_iter().rev().find_map(|output| match output {
         Output::HostPort { facts, .. } => Some(facts.congestion),
@@ -166,4 +169,68 @@ fn another_class_version_is_refused_and_logs_have_their_kind() {
         let answer = bench.device.congestion_answer(bench.now, port, &mad, Method::GetResp).unwrap();
         assert_eq!(answer.status(), status::BAD_VERSION);
     }
+}
+
+fn adapter_log(bench: &mut Bench) -> (CaCongestionLog, Vec<CaCongestionLogEntry>) {
+    let answer = ask(bench, Method::Get, cc::CONGESTION_LOG, 0, &[]).1;
+    let log = CaCongestionLog::decode(answer.0[CONGESTION_LOG_DATA].first_chunk().unwrap());
+    let entries = log.entries.chunks_exact(16).map(|bytes| bytes.try_into().unwrap());
+    (log, entries.map(CaCongestionLogEntry::decode).filter(|entry| entry.time_stamp > 0).collect())
+}
+
+#[test]
+fn an_adapter_keeps_the_newest_events_and_counts_those_since_it_was_asked() {
+    let mut bench = hca(2);
+    let event = |qp| CongestionEvent {
+        local_qp: QpNum(qp),
+        remote_qp: QpNum(qp + 100),
+        remote_lid: Lid(7),
+        service_level: ServiceLevel(qp as u8 & 1),
+        service_type: 3,
+    };
+    for qp in 1..=15 {
+        bench.now += Time::from_nanos(1024);
+        bench.device.handle_input(bench.now, Input::Congestion { port: ONE, event: event(qp) });
+    }
+    let (log, entries) = adapter_log(&mut bench);
+    assert_eq!((log.threshold_event_counter, log.threshold_congestion_event_map), (15, 0b11));
+    let newest = &entries[0];
+    assert_eq!((newest.local_qp, newest.remote_qp, newest.remote_lid), (QpNum(15), QpNum(115), Lid(7)));
+    assert_eq!((newest.service_level, newest.service_type), (ServiceLevel(1), 3));
+    assert_eq!(newest.time_stamp, log.current_time_stamp);
+    let order: Vec<u32> = entries.iter().map(|entry| entry.local_qp.0).collect();
+    assert_eq!(order, (3..=15).rev().collect::<Vec<_>>());
+    bench.device.handle_input(bench.now, Input::Congestion { port: TWO, event: event(16) });
+    let (log, entries) = adapter_log(&mut bench);
+    assert_eq!((log.threshold_event_counter, log.threshold_congestion_event_map), (0, 0), "asked before");
+    assert_eq!((entries.len(), entries[0].local_qp), (13, QpNum(15)), "the other port has a log of its own");
+}
+
+fn flags(bench: &mut Bench, key: u64) -> u8 {
+    let answer = asked_with(bench, key, Method::Get, cc::CONGESTION_LOG, 0, &[]).unwrap().1;
+    SwitchCongestionLog::decode(answer.0[CONGESTION_LOG_DATA].first_chunk().unwrap()).congestion_flags
+}
+
+#[test]
+fn the_log_says_that_the_lease_of_the_key_runs() {
+    for mut bench in [switch(2), hca(1)] {
+        let info = CongestionKeyInfo { cc_key: 7, lease_period: 2, ..Default::default() };
+        ask(&mut bench, Method::Set, cc::CONGESTION_KEY_INFO, 0, &info.encode());
+        assert_eq!(flags(&mut bench, 8), 0);
+        assert!(asked_with(&mut bench, 8, Method::Set, cc::CONGESTION_KEY_INFO, 0, &[]).is_none());
+        assert_eq!((flags(&mut bench, 8), flags(&mut bench, 7)), (1, 0), "the right key ends it");
+    }
+}
+
+#[test]
+fn the_second_block_has_the_ports_from_32_on() {
+    let mut bench = switch(36);
+    let port = SwitchPortCongestion { valid: true, threshold: 7, packet_size: 9, ..Default::default() };
+    let mut setting = SwitchPortCongestionSetting::default();
+    (setting.ports[3], setting.ports[5]) = (port, port);
+    ask(&mut bench, Method::Set, cc::SWITCH_PORT_CONGESTION_SETTING, 1, &setting.encode());
+    let held = bench.device.congestion.ports.iter().enumerate().filter(|(_, held)| **held == port);
+    assert_eq!(held.map(|(number, _)| number).collect::<Vec<_>>(), [35], "there is no port 37");
+    let answer = ask(&mut bench, Method::Get, cc::SWITCH_PORT_CONGESTION_SETTING, 0, &[]).1;
+    assert_eq!(answer.0[CONGESTION_DATA], [0; 192]);
 }

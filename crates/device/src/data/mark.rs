@@ -27,6 +27,8 @@ pub(super) struct Marking {
     /// By port and lane: packets that go by until the next one is marked.
     left: Vec<u16>,
     marked: u64,
+    /// Since the log was last sent; stays at its highest value.
+    unsent: u16,
     port_map: [u8; 32],
     newest: VecDeque<SwitchCongestionLogEntry>,
 }
@@ -57,6 +59,7 @@ impl DataPath {
                 ports,
                 left: vec![0; self.out_lanes.len()],
                 marked: 0,
+                unsent: 0,
                 port_map: [0; 32],
                 newest: VecDeque::new(),
             }));
@@ -91,15 +94,13 @@ impl DataPath {
         let Some(marking) = &mut self.marking else { return };
         let port = marking.ports[usize::from(output)];
         let out_lane = &mut self.out_lanes[index];
-        if out_lane.waiting <= port.above {
+        let held = self.pool.get_mut(place);
+        // Of a small buffer a sixteenth is less than a packet; one that nobody waits behind is no congestion.
+        if out_lane.waiting <= port.above.max(held.size().into()) {
             out_lane.starved = false;
             return;
         }
-        if out_lane.starved && !port.victim {
-            return;
-        }
-        let held = self.pool.get_mut(place);
-        if held.size() < port.size_min {
+        if out_lane.starved && !port.victim || held.size() < port.size_min {
             return;
         }
         let Body::Data(packet) = &mut held.body else { return };
@@ -117,11 +118,11 @@ impl DataPath {
         (at.as_nanos() / (TIME_UNIT_NS * u64::from(self.dilation))) as u32
     }
 
-    /// What a switch has marked lately.
-    pub(crate) fn congestion_log(&self, current_time_stamp: u32) -> SwitchCongestionLog {
+    /// What a switch has marked lately, as it is sent: the packets are counted anew from now on.
+    pub(crate) fn congestion_log(&mut self, current_time_stamp: u32) -> SwitchCongestionLog {
         let mut log = SwitchCongestionLog { log_type: 1, current_time_stamp, ..Default::default() };
-        if let Some(marking) = &self.marking {
-            log.log_events_counter = u16::try_from(marking.marked).unwrap_or(u16::MAX);
+        if let Some(marking) = &mut self.marking {
+            log.log_events_counter = std::mem::take(&mut marking.unsent);
             log.port_map = marking.port_map;
             for (bytes, entry) in log.entries.chunks_mut(12).zip(marking.newest.iter().rev()) {
                 bytes.copy_from_slice(&entry.encode());
@@ -141,6 +142,7 @@ impl Device {
 impl Marking {
     fn note(&mut self, port: u8, (slid, dlid, service_level): (Lid, Lid, ServiceLevel), time_stamp: u32) {
         self.marked += 1;
+        self.unsent = self.unsent.saturating_add(1);
         self.port_map[usize::from(31 - port / 8)] |= 1 << (port % 8);
         if self.newest.len() == LOG_MAX {
             self.newest.pop_front();

@@ -1,12 +1,12 @@
 //! Data packets that come in.
 
 use weft_machine::Time;
-use weft_wire::{DataPacket, ServiceLevel, opcode};
+use weft_wire::{CongestionEvent, DataPacket, Lid, ServiceLevel, opcode};
 
 use super::flow::queue_pair;
 use super::receiver::Taken;
 use super::sender::{Phase, Target, datagram_back};
-use super::{Stack, lanes};
+use super::{Output, Stack, lanes};
 use crate::traffic::{Transport, Work};
 
 impl Stack {
@@ -19,7 +19,9 @@ impl Stack {
             }
             opcode::RC_ACKNOWLEDGE => self.accept_acknowledgement(now, place, packet),
             opcode::UD_SEND_ONLY => self.accept_datagram(now, place, packet),
-            opcode::CONGESTION_NOTIFICATION => self.accept_notification(now, place, packet.service_level),
+            opcode::CONGESTION_NOTIFICATION => {
+                self.accept_notification(now, place, packet.service_level, packet.slid)
+            }
             _ => false,
         });
         if !known {
@@ -59,7 +61,7 @@ impl Stack {
         let moved = sender.address.service_level != level;
         lanes::arm_expiry(sender, place, &mut self.timers);
         if packet.becn {
-            self.accept_notification(now, place, level);
+            self.accept_notification(now, place, level, packet.slid);
         }
         if moved {
             self.dequeue(place);
@@ -107,15 +109,24 @@ impl Stack {
     }
 
     /// A congestion notification for what is sent on a service level.
-    fn accept_notification(&mut self, now: Time, place: u32, level: ServiceLevel) -> bool {
+    fn accept_notification(&mut self, now: Time, place: u32, service_level: ServiceLevel, from: Lid) -> bool {
         let Some(sender) = self.flows.sender(place) else { return false };
         sender.notifications += 1;
-        if let Some(settings) = &self.facts.congestion {
-            let throttle = match settings.by_service_level {
-                true => &mut self.lanes[usize::from(level.0 & 15)].throttle,
-                false => &mut sender.throttle,
-            };
-            throttle.notify(now, settings, level, self.options.dilation);
+        let Some(settings) = &self.facts.congestion else { return true };
+        let throttle = match settings.by_service_level {
+            true => &mut self.lanes[usize::from(service_level.0 & 15)].throttle,
+            false => &mut sender.throttle,
+        };
+        if throttle.notify(now, settings, service_level, self.options.dilation) {
+            // Both ends of a flow have the same number.
+            let qp = queue_pair(sender.flow);
+            self.outputs.push_back(Output::Congestion(CongestionEvent {
+                local_qp: qp,
+                remote_qp: qp,
+                remote_lid: from,
+                service_level,
+                service_type: if sender.is_reliable() { 0 } else { 3 },
+            }));
         }
         true
     }

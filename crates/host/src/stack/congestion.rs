@@ -31,9 +31,9 @@ impl Throttle {
         settings: &CongestionSettings,
         sl: ServiceLevel,
         dilation: u32,
-    ) {
+    ) -> bool {
         if !is_on(settings, sl) {
-            return;
+            return false;
         }
         let level = settings.levels[usize::from(sl.0 & 15)];
         self.recover(now, settings, sl, dilation);
@@ -41,7 +41,9 @@ impl Throttle {
             self.since = now;
         }
         let last = settings.table.len().saturating_sub(1).min(usize::from(u16::MAX)) as u16;
-        self.index = (self.index.max(level.minimum.into()) + u16::from(level.increase)).min(last);
+        let before = self.index;
+        self.index = (before.max(level.minimum.into()) + u16::from(level.increase)).min(last);
+        (before + 1..=self.index).contains(&level.trigger_threshold.into())
     }
 
     /// How long after a packet of this size the next one may be given to the adapter at the earliest: nothing while
@@ -114,7 +116,7 @@ mod tests {
         let spacing = |throttle: &mut Throttle, at| throttle.spacing(at, 1000, &facts, SL, 10).as_nanos();
         let at = |step: u64| Time::from_nanos(step * 10 * 1024 * 10);
         assert_eq!(spacing(&mut throttle, at(1)), 0);
-        throttle.notify(at(1), &settings, SL, 10);
+        assert!(!throttle.notify(at(1), &settings, SL, 10), "no threshold");
         // 1000 bytes at 8 Gb/s are 1 µs, 10 µs of machine time; index 2 has two of them behind each packet.
         assert_eq!(spacing(&mut throttle, at(1)), 30_000);
         assert_eq!(spacing(&mut throttle, at(2)), 15_000, "one half of a packet's time at index 1");
@@ -123,6 +125,19 @@ mod tests {
             throttle.notify(at(3), &settings, SL, 10);
         }
         assert_eq!(spacing(&mut throttle, at(3)), 10_000 + 10_000 * 0x3fff, "the table's end");
+    }
+
+    #[test]
+    fn an_index_comes_to_its_threshold_from_below() {
+        let mut settings = facts().congestion.unwrap();
+        settings.levels[3].trigger_threshold = 3;
+        let mut throttle = Throttle::default();
+        let at = |step: u64| Time::from_nanos(step * 10 * 1024 * 10);
+        let mut notify = |step| throttle.notify(at(step), &settings, SL, 10);
+        // By two to 2 and to 4, where the table ends.
+        assert_eq!([notify(1), notify(1), notify(1)], [false, true, false]);
+        assert!(!notify(2), "down to 3 and up again, not from below");
+        assert!(notify(4), "down to 2 and up again");
     }
 
     #[test]

@@ -39,8 +39,8 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use weft_machine::{Machine, Time};
 use weft_wire::{
-    AddressedMad, DataPacket, Method, MgmtClass, PortFacts, QpNum, Registration, SA_CLASS_VERSION,
-    ServiceLevel,
+    AddressedMad, CongestionEvent, DataPacket, Method, MgmtClass, PortFacts, QpNum, Registration,
+    SA_CLASS_VERSION, ServiceLevel,
 };
 
 use crate::traffic::{Command, FlowReport};
@@ -129,6 +129,8 @@ pub enum Output {
     Send(AddressedMad),
     /// Give the adapter a data packet.
     Inject(DataPacket),
+    /// Tell the port's agent, which keeps the log of congestion control.
+    Congestion(CongestionEvent),
     /// Something worth counting or logging.
     Event(Event),
 }

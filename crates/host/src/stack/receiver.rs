@@ -120,7 +120,8 @@ impl Receiver {
         let end = matches!(packet.opcode, opcode::RC_SEND_LAST | opcode::RC_SEND_ONLY);
         self.messages = self.messages.wrapping_add(u32::from(end)) & PSN_MASK;
         self.unacknowledged += 1;
-        if end || packet.ack_request || self.unacknowledged >= acknowledge_every {
+        // A sender that is to slow down hears of it at once, and not when the next acknowledgement is due.
+        if end || packet.ack_request || packet.fecn || self.unacknowledged >= acknowledge_every {
             self.acknowledgement = Some(to(packet, aeth::ACK));
         } else if let Some(waiting) = &mut self.acknowledgement {
             // What was to be asked for again has come.

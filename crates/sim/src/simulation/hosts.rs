@@ -164,6 +164,9 @@ impl Simulation {
                 stack::Output::Inject(packet) => {
                     self.injections.push_back(Input::Inject { port: port.port, packet });
                 }
+                stack::Output::Congestion(event) => {
+                    self.injections.push_back(Input::Congestion { port: port.port, event });
+                }
                 stack::Output::Send(mad) => self.push_mad(program, true, Box::new(mad)),
                 stack::Output::Event(event) => self.host_event(port, event),
             }

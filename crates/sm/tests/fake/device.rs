@@ -15,6 +15,8 @@ pub struct Device {
     pub arbitration: BTreeMap<u32, [u8; 64]>,
     /// By modifier, as a device has them that has two blocks in each port.
     pub p_keys: BTreeMap<u32, [u8; 64]>,
+    /// By port and attribute and its modifier, what the agent of congestion control holds; none where there is no such agent.
+    pub congestion: Option<BTreeMap<(u8, AttributeId, u32), [u8; 192]>>,
     /// How often a port was told that its host should subscribe again.
     pub reregistered: u32,
 }
@@ -33,11 +35,26 @@ impl Device {
         };
         let lft = vec![PortNum::NONE; 49152];
         let (sl_to_vl, arbitration, p_keys) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { on: true, node, switch, lft, ports, sl_to_vl, arbitration, p_keys, reregistered: 0 }
+        let congestion = Some(BTreeMap::new());
+        Self {
+            on: true,
+            node,
+            switch,
+            lft,
+            ports,
+            sl_to_vl,
+            arbitration,
+            p_keys,
+            congestion,
+            reregistered: 0,
+        }
     }
 
     /// Does what a request that came by this port asks, turns it into the answer, and says its status.
     pub fn execute(&mut self, port: PortNum, mad: &mut Mad) -> u16 {
+        if mad.class() == MgmtClass::CongestionControl {
+            return self.congestion(port, mad).err().unwrap_or(status::OK);
+        }
         let (set, is_switch) = (mad.method() == Method::Set, self.node.is_switch());
         let done = match mad.attribute_id() {
             AttributeId::NodeInfo => {
@@ -78,6 +95,28 @@ impl Device {
             _ => Err(status::BAD_METHOD_ATTRIBUTE),
         };
         done.err().unwrap_or(status::OK)
+    }
+
+    /// Holds what it is told, switches and hosts each their own attributes.
+    fn congestion(&mut self, port: PortNum, mad: &mut Mad) -> Done {
+        let held = self.congestion.as_mut().ok_or(status::BAD_VERSION)?;
+        let attribute = mad.attribute_id();
+        let own: &[AttributeId] = match self.node.is_switch() {
+            true => &[congestion_attribute::SWITCH_CONGESTION_SETTING],
+            false => {
+                &[congestion_attribute::CA_CONGESTION_SETTING, congestion_attribute::CONGESTION_CONTROL_TABLE]
+            }
+        };
+        if !own.contains(&attribute) {
+            return Err(status::BAD_METHOD_ATTRIBUTE);
+        }
+        let port = if self.node.is_switch() { 0 } else { port.0 };
+        let value = held.entry((port, attribute, mad.attribute_modifier())).or_insert([0; 192]);
+        match mad.method() {
+            Method::Set => value.copy_from_slice(&mad.0[CONGESTION_DATA]),
+            _ => mad.0[CONGESTION_DATA].copy_from_slice(value),
+        }
+        Ok(())
     }
 
     fn node_info(&self, port: PortNum) -> NodeInfo {

@@ -25,6 +25,8 @@ pub struct Fake {
     pub cut: BTreeSet<PortRef>,
     /// How many Sets reached whom, by attribute.
     pub sets: BTreeMap<AttributeId, u64>,
+    /// How many Gets and Sets of congestion control reached anybody.
+    pub regulated: (u64, u64),
     /// SMPs that came by LID.
     pub by_lid: u64,
     /// Whether SMPs that come by LID are lost.
@@ -44,6 +46,7 @@ impl Fake {
             own,
             cut: BTreeSet::new(),
             sets: BTreeMap::new(),
+            regulated: (0, 0),
             by_lid: 0,
             lids_are_lost: false,
             lose_every: 0,
@@ -239,7 +242,11 @@ impl Fake {
             at
         };
         let mut answer = *request;
-        if request.mad.method() == Method::Set {
+        let congestion = request.mad.class() == MgmtClass::CongestionControl;
+        if congestion {
+            let (gets, sets) = &mut self.regulated;
+            *(if request.mad.method() == Method::Set { sets } else { gets }) += 1;
+        } else if request.mad.method() == Method::Set {
             *self.sets.entry(request.mad.attribute_id()).or_default() += 1;
         }
         let status = self.devices[at.node.index()].execute(at.port, &mut answer.mad);

@@ -65,6 +65,7 @@ impl World {
         self.arriving.clear();
         self.events.clear();
         self.fake.sets.clear();
+        self.fake.regulated = (0, 0);
         self.attach();
     }
 

@@ -23,7 +23,7 @@ pub(crate) struct CongestionArgs {
     pub(crate) cc_sw_cong_setting_packet_size: u8,
 
     /// The mean number of packets between two that are marked
-    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    #[arg(long, value_name = "COUNT", default_value_t = 2)]
     pub(crate) cc_sw_cong_setting_marking_rate: u16,
 
     /// What hosts slow down: 0 queue pairs, 1 service levels
@@ -42,15 +42,15 @@ pub(crate) struct CongestionArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     pub(crate) cc_ca_cong_setting_ccti_increase: u8,
 
-    /// The index from which on an event is logged
-    #[arg(long, value_name = "INDEX", default_value_t = 0)]
+    /// The index at which an event is logged; 0 is none
+    #[arg(long, value_name = "INDEX", default_value_t = 2)]
     pub(crate) cc_ca_cong_setting_trigger_threshold: u8,
 
     /// The lowest index
     #[arg(long, value_name = "INDEX", default_value_t = 0)]
     pub(crate) cc_ca_cong_setting_ccti_min: u8,
 
-    /// The delays from index 0 on, in times of a packet: multiplier over 2 to the shift; by default 2:0 to 2:127
+    /// The delays from index 0 on, in times of a packet: multiplier over 2 to the shift; by default 3:0 to 3:127
     #[arg(long, value_name = "SHIFT:MULTIPLIER,…", value_delimiter = ',', value_parser = delay)]
     pub(crate) cc_cct: Vec<u16>,
 }

@@ -95,4 +95,6 @@ fn what_was_marked_is_in_the_log() {
     assert_eq!((log.log_type, log.log_events_counter, log.current_time_stamp), (1, 3, 9));
     assert_eq!((log.port_map[31], log.entries[..4].to_vec()), (1 << 3, vec![0, 2, 0, 3]));
     assert!(log.entries[36..].iter().all(|byte| *byte == 0), "three entries");
+    let again = bench.device.data.congestion_log(9);
+    assert_eq!((again.log_events_counter, again.entries, bench.device.packets_marked()), (0, log.entries, 3));
 }

@@ -173,7 +173,7 @@ fn marked_packets_slow_their_sender_down_and_time_lets_it_recover() {
     ] {
         let mut network = Network::new(2, &options(), 3);
         let mut levels = [CongestionLevel::default(); 16];
-        levels[0] = CongestionLevel { increase: 1, timer: 40, trigger_threshold: 0, minimum: 0 };
+        levels[0] = CongestionLevel { increase: 1, timer: 40, trigger_threshold: 2, minimum: 0 };
         let table = (0..64).collect();
         let settings = CongestionSettings { by_service_level, control_map: 1, levels, table };
         network.tell(0, |facts| facts.congestion = Some(settings));
@@ -192,6 +192,19 @@ fn marked_packets_slow_their_sender_down_and_time_lets_it_recover() {
         assert!(recovered > free - free / 10, "{transport:?}: {recovered} of {free}");
         let heard = network.sent(0, 3).notifications;
         assert!(heard > 0 && heard == network.notifications, "{heard} {}", network.notifications);
+        let (host, event) = network.congestion[0];
+        let qp = queue_pair(FlowId(3));
+        assert_eq!(
+            (host, event.local_qp, event.remote_qp, event.service_level),
+            (0, qp, qp, ServiceLevel(0))
+        );
+        assert_eq!(event.service_type, if transport == UD { 3 } else { 0 });
+        // The index had to come down before it could come up to the threshold once more.
+        assert!(
+            (network.congestion.len() as u64) < heard.div_ceil(2),
+            "{} of {heard}",
+            network.congestion.len()
+        );
     }
 }
 

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use weft_machine::{Machine, Time};
 use weft_wire::{
-    AddressedMad, AttributeId, DataPacket, Details, GidPrefix, Guid, InformInfo, Lid, Mad, Method, MgmtClass,
-    NodeRecord, NodeType, Notice, PathRecord, PortFacts, QpNum, RepathDetails, RepathKind, SA_CLASS_VERSION,
-    SA_DATA_SIZE, SaMad, SaRecord, ServiceLevel, TrapNumber, sa_status, trap,
+    AddressedMad, AttributeId, CongestionEvent, DataPacket, Details, GidPrefix, Guid, InformInfo, Lid, Mad,
+    Method, MgmtClass, NodeRecord, NodeType, Notice, PathRecord, PortFacts, QpNum, RepathDetails, RepathKind,
+    SA_CLASS_VERSION, SA_DATA_SIZE, SaMad, SaRecord, ServiceLevel, TrapNumber, sa_status, trap,
 };
 
 use crate::stack::{Event, Input, Output, Stack, StackOptions};
@@ -79,6 +79,8 @@ pub(super) struct Network {
     pub(super) absent: Vec<Guid>,
     pub(super) asked: u32,
     pub(super) refusals: Vec<String>,
+    /// What hosts have told their agents for the log of congestion control.
+    pub(super) congestion: Vec<(usize, CongestionEvent)>,
     pub(super) report_responses: u32,
     pub(super) injected: u64,
     pub(super) lids_seen: BTreeMap<Lid, u64>,
@@ -132,6 +134,7 @@ impl Network {
             absent: Vec::new(),
             asked: 0,
             refusals: Vec::new(),
+            congestion: Vec::new(),
             report_responses: 0,
             injected: 0,
             lids_seen: BTreeMap::new(),
@@ -179,6 +182,7 @@ impl Network {
             match output {
                 Output::Inject(packet) => self.carry(host, packet),
                 Output::Send(mad) => self.administer(host, &mad),
+                Output::Congestion(event) => self.congestion.push((host, event)),
                 Output::Event(Event::Refused { reason }) => self.refusals.push(reason),
             }
         }

@@ -1,0 +1,68 @@
+//! The log of a channel adapter's port: indices that came to their threshold (IBA A10.4.3.4).
+
+use std::collections::VecDeque;
+
+use weft_machine::Time;
+use weft_wire::{CaCongestionLog, CaCongestionLogEntry, CongestionEvent, Lid, PortNum};
+
+use crate::Device;
+
+/// Entries of a channel adapter's log.
+const ENTRIES: usize = 13;
+
+/// What happened lately at one port.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AdapterLog {
+    /// Since the log was last sent; stays at its highest value.
+    events: u16,
+    /// The service levels of that.
+    levels: u16,
+    newest: VecDeque<CaCongestionLogEntry>,
+}
+
+impl AdapterLog {
+    fn note(&mut self, time_stamp: u32, local_lid: Lid, event: &CongestionEvent) {
+        let &CongestionEvent { local_qp, remote_qp, remote_lid, service_level, service_type } = event;
+        self.events = self.events.saturating_add(1);
+        self.levels |= 1 << (service_level.0 & 15);
+        if self.newest.len() == ENTRIES {
+            self.newest.pop_back();
+        }
+        self.newest.push_front(CaCongestionLogEntry {
+            local_qp,
+            service_level,
+            service_type,
+            remote_qp,
+            local_lid,
+            remote_lid,
+            time_stamp,
+            ..CaCongestionLogEntry::default()
+        });
+    }
+
+    /// The log as it is sent; what is counted until then is counted anew from now on.
+    pub(super) fn send(&mut self, current_time_stamp: u32) -> CaCongestionLog {
+        let mut log = CaCongestionLog {
+            log_type: 2,
+            threshold_event_counter: std::mem::take(&mut self.events),
+            threshold_congestion_event_map: std::mem::take(&mut self.levels),
+            current_time_stamp,
+            ..CaCongestionLog::default()
+        };
+        for (bytes, entry) in log.entries.chunks_mut(CaCongestionLogEntry::SIZE).zip(&self.newest) {
+            bytes.copy_from_slice(&entry.encode());
+        }
+        log
+    }
+}
+
+impl Device {
+    /// The host behind a port tells of an index that came to its threshold.
+    pub(crate) fn log_congestion(&mut self, now: Time, port: PortNum, event: CongestionEvent) {
+        let (place, time_stamp) = (usize::from(port.0), self.data.time_stamp(now));
+        let Some(lid) = self.ports.get(place).map(|port| port.info.lid) else { return };
+        if let Some(adapter) = self.congestion.adapters.get_mut(place) {
+            adapter.log.note(time_stamp, lid, &event);
+        }
+    }
+}
