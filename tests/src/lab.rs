@@ -1,7 +1,7 @@
 //! A weft laboratory of real processes, as a site for other people's programs.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -13,6 +13,8 @@ use crate::{Totals, output_of};
 /// A laboratory, taken down when dropped.
 pub struct Lab {
     folder: TempDir,
+    /// The experiment that goes on in it.
+    run: Option<Child>,
 }
 
 /// Where cargo put `weft` when it built this test.
@@ -33,11 +35,30 @@ impl Lab {
     /// # Panics
     /// When it does not come up; what it said is in the message.
     pub fn start(fabric: &Fabric, options: &[&str]) -> Self {
-        let lab = Self { folder: tempfile::tempdir().expect("a scratch folder can be made") };
+        let lab = Self::new();
         let file = lab.path("net.topo");
         std::fs::write(&file, fabric.write_ibnetdiscover()).expect("the scratch folder can be written");
         output_of(lab.weft(&["up"]).args(options).arg(&file));
         lab
+    }
+
+    /// Begins an experiment on processes, from the text of its file. It goes on until the laboratory is dropped, or ends
+    /// by itself.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn begin_run(experiment: &str) -> Self {
+        let mut lab = Self::new();
+        let file = lab.path("experiment.toml");
+        std::fs::write(&file, experiment).expect("the scratch folder can be written");
+        let mut command = lab.weft(&["run"]);
+        let run = command.arg(file).stdout(Stdio::null()).spawn();
+        lab.run = Some(run.unwrap_or_else(|error| panic!("{command:?}: {error}")));
+        lab
+    }
+
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().expect("a scratch folder can be made"), run: None }
     }
 
     /// A scratch folder of the laboratory's.
@@ -96,6 +117,10 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
+        if let Some(run) = &mut self.run {
+            let _ = run.kill();
+            let _ = run.wait();
+        }
         let _ = self.weft(&["down", "--all"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
     }
 }

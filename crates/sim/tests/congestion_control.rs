@@ -14,10 +14,10 @@ use weft_machine::Time;
 use weft_mgmt::congestion;
 use weft_sim::{SimOptions, Simulation};
 use weft_sm::CongestionOptions;
-use weft_topology::{Fabric, NodeIndex, PortRef, parse};
+use weft_topology::{Fabric, PortRef, parse};
 use weft_wire::{
-    CONGESTION_LOG_DATA, CaCongestionLog, CaCongestionLogEntry, Guid, Lid, Method, Mtu, PortNum,
-    ServiceLevel, SwitchCongestionLog, SwitchCongestionLogEntry, VlCap, congestion_attribute,
+    CONGESTION_LOG_DATA, CaCongestionLog, CaCongestionLogEntry, Lid, Method, Mtu, PortNum, ServiceLevel,
+    SwitchCongestionLog, SwitchCongestionLogEntry, VlCap, congestion_attribute,
 };
 
 const DILATION: u32 = 1000;

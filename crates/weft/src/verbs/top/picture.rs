@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use weft_pm::{EndSnapshot, PortSnapshot};
+use weft_pm::{EndSnapshot, PortSnapshot, Totals};
 use weft_wire::{Guid, Lid, NodeType};
 
 use super::lanes::Lanes;
@@ -66,6 +66,8 @@ struct Port {
     wait: f64,
     /// The share of the time that each lane waited between the last two sweeps, by lane.
     lanes: Option<Vec<f64>>,
+    /// All counts, in the counters' own units.
+    totals: Totals,
     hot_spot: bool,
     contributor: bool,
     silent: bool,
@@ -202,6 +204,7 @@ impl Port {
             utilisation: port.utilisation,
             wait: port.congestion as f64 * TICK_SECONDS,
             lanes,
+            totals: port.totals,
             hot_spot: port.hot_spot,
             contributor: port.contributor_since.is_some(),
             silent: port.silent,
