@@ -167,6 +167,10 @@ fn one(files: &[ExperimentFile], job: &Job, progress: &ProgressBar) -> anyhow::R
     };
     let recording = recording.with_context(|| format!("{title} could not be run"))?;
     progress.inc(1);
+    // Where no bar is drawn, a line tells of each run that has ended.
+    if let Some(all) = progress.length().filter(|all| *all > 1 && progress.is_hidden()) {
+        say(&format!("{}/{all} {title}, {}", progress.position(), driver_name(job.driver)));
+    }
     Ok(file.result(&plan, &recording).map_err(|error| Failure::bad_input(error.to_string()))?)
 }
 
@@ -193,6 +197,10 @@ fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
         stage.begin()?;
         perform(plan, &mut stage, tell)
     })
+}
+
+fn driver_name(driver: Driver) -> &'static str {
+    if driver == Driver::Live { "live" } else { "virtual" }
 }
 
 /// A line of the summary.
@@ -252,7 +260,7 @@ fn row(file: &ExperimentFile, run: &RunResult) -> Row {
     Row {
         experiment: file.name().to_owned(),
         run: run.run.to_string(),
-        driver: if run.driver == Driver::Live { "live" } else { "virtual" },
+        driver: driver_name(run.driver),
         result: if failed == 0 { "as expected".to_owned() } else { format!("{failed} not as expected") },
     }
 }
