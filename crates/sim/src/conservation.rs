@@ -199,7 +199,7 @@ impl Simulation {
 impl Drop for Simulation {
     /// Where debug assertions are on, no simulation ends with a packet or a credit that is not accounted for.
     fn drop(&mut self) {
-        if cfg!(debug_assertions) && !std::thread::panicking() {
+        if cfg!(debug_assertions) {
             let violations = self.check_traffic().err().unwrap_or_default();
             assert!(violations.is_empty(), "at {}: {violations:?}", self.now());
         }

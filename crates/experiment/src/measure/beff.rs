@@ -1,7 +1,5 @@
 //! The values of a latency and bandwidth test.
 
-use std::collections::BTreeMap;
-
 use weft_machine::Time;
 
 use super::{Measured, mean};
@@ -47,22 +45,18 @@ impl Measured<'_> {
         Some(self.micros(end.latency.sum_ns as f64 / end.latency.count as f64 / 2.0))
     }
 
-    /// What one host sends to both of its neighbours, in MB/s of body, in the later half of the step: a ring's processes
-    /// exchange a message with both neighbours and begin the next one together, so all go at the pace of the slowest pair.
-    /// The mean over rings.
+    /// What one host sends to both of its neighbours, in MB/s of body: the mean over rings of the mean over hosts, in the
+    /// later half of the step.
     fn ring_bandwidth(&self, test: &str, part: BeffPart) -> Option<f64> {
-        let mut slowest: BTreeMap<Time, f64> = BTreeMap::new();
-        for flow in self.parts(test, part, true) {
+        let flows: Vec<&FlowPlan> = self.parts(test, part, true).collect();
+        let body = |flow: &&FlowPlan| {
             let half = Time::from_nanos(flow.stop.saturating_sub(flow.start).as_nanos() / 2);
             let packet = f64::from(flow.message_bytes.min(u32::from(self.body())));
             let share = packet / (packet + flow.overhead() as f64);
-            let body = self.rate(flow, flow.start + half, flow.stop)? * share * 1000.0 / 8.0;
-            // Each step has one ring.
-            let of_ring = slowest.entry(flow.start).or_insert(body);
-            *of_ring = of_ring.min(body);
-        }
+            self.rate(flow, flow.start + half, flow.stop).map(|gbps| gbps * share * 1000.0 / 8.0)
+        };
         // Two flows leave each host.
-        mean(slowest.into_values()).map(|of_flow| 2.0 * of_flow)
+        mean(flows.iter().filter_map(body)).map(|of_flow| 2.0 * of_flow)
     }
 
     /// Bytes of body of a full packet.
