@@ -12,12 +12,13 @@ use crate::{Device, DropReason};
 /// Entries of one block of the linear forwarding table.
 const BLOCK: usize = 64;
 
-/// A switch's tables.
+/// A switch's tables. What every packet asks for is in front, in one line of the cache.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Switch {
-    pub(crate) info: SwitchInfo,
     /// By LID, up to the highest block written.
     pub(crate) linear: Vec<PortNum>,
+    pub(crate) info: SwitchInfo,
     /// By block of 32 LIDs and position of 16 ports.
     pub(crate) multicast: BTreeMap<(u16, u8), [u16; 32]>,
 }
@@ -56,7 +57,10 @@ impl Switch {
 /// Service levels to lanes, by port of arrival and port of departure (IBA 14.2.5.8). Most of the tables are alike, so each
 /// that there is is kept once.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct SlToVl {
+    /// The table of whatever comes in by one cable and leaves by another, if all of that has the same.
+    everywhere: Option<SlToVlTable>,
     ports: usize,
     /// By port of arrival and port of departure, which of the tables.
     which: Vec<u16>,
@@ -67,7 +71,8 @@ impl SlToVl {
     /// For ports 0 to `ports`; every service level on lane 0 at first.
     pub(crate) fn new(ports: usize) -> Self {
         let which = vec![0; (ports + 1) * (ports + 1)];
-        Self { ports: ports + 1, which, tables: vec![SlToVlTable::default()] }
+        let tables = vec![SlToVlTable::default()];
+        Self { everywhere: Some(tables[0]), ports: ports + 1, which, tables }
     }
 
     /// The table from `input` to `output`, both of them ports of the device.
@@ -99,6 +104,19 @@ impl SlToVl {
                 }
             }
         }
+        self.everywhere = self.shared().and_then(|which| self.tables.get(usize::from(which)).copied());
+    }
+
+    /// The number that stands between all cables, if there is only one.
+    fn shared(&self) -> Option<u16> {
+        let between = |input: usize| {
+            let row = &self.which[input * self.ports..][..self.ports];
+            row.iter().enumerate().skip(1).filter(move |(output, _)| *output != input).map(|(_, which)| *which)
+        };
+        let all = || (1..self.ports).flat_map(between);
+        // Tables are written from the first port to the last: until they all are, these two differ.
+        let (first, last) = (all().next()?, (1..self.ports).rev().flat_map(between).next()?);
+        (first == last && all().all(|which| which == first)).then_some(first)
     }
 
     /// Keeps only the tables that are in use: no more than places, which are fewer than numbers.
@@ -117,7 +135,8 @@ impl SlToVl {
 
     #[inline]
     pub(crate) fn lane(&self, input: PortNum, output: PortNum, sl: ServiceLevel) -> VirtualLane {
-        let table = self.table(input, output);
+        let of_cables = input != output && input != PortNum::ZERO && output != PortNum::ZERO;
+        let table = self.everywhere.as_ref().filter(|_| of_cables).or_else(|| self.table(input, output));
         table.map_or(VirtualLane::MANAGEMENT, |table| table.lanes[usize::from(sl.0 & 0xf)])
     }
 

@@ -63,6 +63,7 @@ impl Device {
     pub(crate) fn raise_trap(&mut self, now: Time, port: PortNum, details: &Details) {
         let number = details.trap_number();
         self.traps.remove(|trap| trap.port == port && trap.notice.trap_number == number);
+        self.data.traps = self.traps.due();
         let Some(end) = self.ports.get(usize::from(port.0)) else { return };
         if end.info.master_sm_lid == Lid(0) || self.trap_limit == 0 {
             return;
@@ -97,6 +98,7 @@ impl Device {
             at += 1;
             self.send_trap(now, &trap);
         }
+        self.data.traps = self.traps.due();
     }
 
     fn send_trap(&mut self, now: Time, trap: &PendingTrap) {
@@ -134,6 +136,7 @@ impl Device {
             })
         });
         if let Some(trap_number) = heard {
+            self.data.traps = self.traps.due();
             self.emit(Event::TrapRepressed { trap_number });
         }
     }

@@ -45,8 +45,9 @@ impl Cable {
 
 /// One direction of a cable, as its data lanes see it: they keep their order, all of them as one.
 ///
-/// Small, since every packet's way leads past it, and of thousands none is in the processor's cache.
+/// Half a line of the processor's cache, since every packet's way leads past it, and of thousands few are there.
 #[derive(Debug)]
+#[repr(align(32))]
 pub(crate) struct Way {
     /// Where it leads to.
     pub(crate) to: PortRef,
@@ -58,9 +59,9 @@ pub(crate) struct Way {
     pub(crate) flying: Flock,
     /// So many of the next arrivals in the queue are of things that a link has taken with it.
     pub(crate) stale: u32,
-    /// What did not arrive, if there was anything.
-    missed: Option<Box<Missed>>,
 }
+
+const _: () = assert!(size_of::<Way>() == 32);
 
 /// The first and the last of what is under way in one direction, by their places in [`Flights`].
 #[derive(Clone, Copy, Debug)]
@@ -81,30 +82,7 @@ pub(crate) struct Missed {
 impl Way {
     fn new(to: PortRef) -> Self {
         let flying = Flock { first: NOWHERE, last: NOWHERE };
-        Self { to, up: false, last_arrival: Time::ZERO, flying, stale: 0, missed: None }
-    }
-
-    /// The link goes and takes with it what is under way. How many packets that were.
-    pub(crate) fn cut(&mut self, flights: &mut Flights) -> u64 {
-        let mut packets = 0;
-        while let Some(flying) = flights.take_first(&mut self.flying) {
-            self.stale += 1;
-            if let Some(lane) = flying.packet_lane() {
-                packets += 1;
-                self.missed.get_or_insert_default().cut_off[usize::from(lane.0 & 0xf)] += 1;
-            }
-        }
-        packets
-    }
-
-    /// A rule has lost a packet.
-    pub(crate) fn lose(&mut self, lane: VirtualLane) {
-        self.missed.get_or_insert_default().lost[usize::from(lane.0 & 0xf)] += 1;
-    }
-
-    /// What did not arrive.
-    pub(crate) fn missed(&self) -> Missed {
-        self.missed.as_deref().copied().unwrap_or_default()
+        Self { to, up: false, last_arrival: Time::ZERO, flying, stale: 0 }
     }
 }
 
@@ -126,6 +104,8 @@ pub(crate) struct Place {
 pub(crate) struct Cabling {
     pub(crate) cables: Vec<Cable>,
     pub(crate) ways: Vec<Way>,
+    /// What did not arrive.
+    pub(crate) missed: Missed,
     /// Where each node's ports begin in `places`.
     starts: Vec<u32>,
     places: Vec<Place>,
@@ -139,7 +119,8 @@ impl Cabling {
         }
         let nothing = Place { end: NOWHERE, host: NOWHERE };
         let places = vec![nothing; starts[starts.len() - 1] as usize];
-        let mut cabling = Self { cables: Vec::new(), ways: Vec::new(), starts, places };
+        let (cables, ways, missed) = (Vec::new(), Vec::new(), Missed::default());
+        let mut cabling = Self { cables, ways, missed, starts, places };
         for cable in fabric.cables() {
             let ends = [cable.a, cable.b];
             for end in ends {
@@ -176,6 +157,25 @@ impl Cabling {
         let end = self.place(port)?.end;
         self.ways.get((end ^ 1) as usize).filter(|way| way.up && end != NOWHERE)?;
         Some(end ^ 1)
+    }
+
+    /// The link of a way goes and takes with it what is under way. How many packets that were.
+    pub(crate) fn cut(&mut self, way: usize, flights: &mut Flights) -> u64 {
+        let (way, mut packets) = (&mut self.ways[way], 0);
+        way.up = false;
+        while let Some(flying) = flights.take_first(&mut way.flying) {
+            way.stale += 1;
+            if let Some(lane) = flying.packet_lane() {
+                packets += 1;
+                self.missed.cut_off[usize::from(lane.0 & 0xf)] += 1;
+            }
+        }
+        packets
+    }
+
+    /// A rule has lost a packet.
+    pub(crate) fn lose(&mut self, lane: VirtualLane) {
+        self.missed.lost[usize::from(lane.0 & 0xf)] += 1;
     }
 
     /// The cable in a port, and which of its ends that is.

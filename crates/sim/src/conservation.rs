@@ -6,7 +6,7 @@ use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{PortNum, VirtualLane};
 
 use crate::cable::Way;
-use crate::flight::{Flights, Flying};
+use crate::flight::Flying;
 use crate::{Simulation, Violation};
 
 /// Data lanes, and one more place for what has no lane.
@@ -127,8 +127,14 @@ impl Simulation {
             accounts.push(account);
         }
         for (way, number) in self.cabling.ways.iter().zip(0..) {
-            add_way(way, &self.flights, &mut lanes);
+            for lane in self.flights.iter(way.flying).filter_map(Flying::packet_lane) {
+                lanes[usize::from(lane.0 & 0xf)].in_flight += 1;
+            }
             self.check_credit(way, number, &accounts, &mut violations);
+        }
+        let missed = &self.cabling.missed;
+        for (sum, (lost, cut_off)) in lanes.iter_mut().zip(missed.lost.iter().zip(missed.cut_off)) {
+            (sum.lost, sum.cut_off) = (sum.lost + lost, sum.cut_off + cut_off);
         }
         let mut total = TrafficAccount::default();
         for (lane, account) in lanes.iter().enumerate() {
@@ -203,17 +209,6 @@ impl Drop for Simulation {
             let violations = self.check_traffic().err().unwrap_or_default();
             assert!(violations.is_empty(), "at {}: {violations:?}", self.now());
         }
-    }
-}
-
-fn add_way(way: &Way, flights: &Flights, lanes: &mut [TrafficAccount; LANES]) {
-    let missed = way.missed();
-    for (lane, sum) in lanes.iter_mut().enumerate() {
-        sum.lost += missed.lost[lane];
-        sum.cut_off += missed.cut_off[lane];
-    }
-    for lane in flights.iter(way.flying).filter_map(Flying::packet_lane) {
-        lanes[usize::from(lane.0 & 0xf)].in_flight += 1;
     }
 }
 

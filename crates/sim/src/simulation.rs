@@ -41,9 +41,10 @@ struct Slot {
     device: Option<Device>,
     /// How often it was switched on again.
     incarnation: u64,
-    /// When a wake-up is under way.
-    wake: Option<Time>,
 }
+
+/// No wake-up is under way.
+const ASLEEP: Time = Time::from_nanos(u64::MAX);
 
 /// How much there was to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -102,6 +103,10 @@ pub struct Simulation {
     queue: Queue<Happening>,
     random: Pcg64,
     slots: Vec<Slot>,
+    /// When the wake-up of each device is under way.
+    wakes: Vec<Time>,
+    /// The memory that each device has for its outputs while it is in hand.
+    outputs: VecDeque<Output>,
     pub(crate) cabling: Cabling,
     /// What is under way on data lanes.
     pub(crate) flights: Flights,
@@ -140,10 +145,12 @@ impl Simulation {
     pub fn new(fabric: &Fabric, options: SimOptions, seed: u64) -> Self {
         let slots = fabric.iter().map(|(index, _)| {
             let device = Device::new(&device_config(fabric, index, &options.device));
-            Slot { device: Some(device), incarnation: 0, wake: None }
+            Slot { device: Some(device), incarnation: 0 }
         });
         let mut simulation = Self {
             slots: slots.collect(),
+            wakes: vec![ASLEEP; fabric.nodes().len()],
+            outputs: VecDeque::new(),
             fabric: fabric.clone(),
             now: Time::ZERO,
             queue: Queue::new(),
@@ -356,25 +363,35 @@ impl Simulation {
         let Some(device) = self.slots.get_mut(node.index()).and_then(|slot| slot.device.as_mut()) else {
             return;
         };
+        device.exchange_outputs(&mut self.outputs);
         device.handle_input(self.now, input);
-        self.settle(node);
+        self.settle_in_hand(node);
     }
 
     fn wake_device(&mut self, node: NodeIndex) {
-        let Some(slot) = self.slots.get_mut(node.index()) else { return };
+        let Some(wake) = self.wakes.get_mut(node.index()) else { return };
         // Of several wake-ups that were asked for only the earliest is meant.
-        if slot.wake != Some(self.now) {
+        if *wake != self.now {
             return;
         }
-        slot.wake = None;
-        if let Some(device) = &mut slot.device {
+        *wake = ASLEEP;
+        if let Some(device) = &mut self.slots[node.index()].device {
+            device.exchange_outputs(&mut self.outputs);
             device.handle_timeout(self.now);
-            self.settle(node);
+            self.settle_in_hand(node);
         }
     }
 
-    /// Does what a device wants, feeds its hosts and does what they want, until nobody wants anything any more.
+    /// Does what a device and its hosts want.
     fn settle(&mut self, node: NodeIndex) {
+        if let Some(device) = &mut self.slots[node.index()].device {
+            device.exchange_outputs(&mut self.outputs);
+        }
+        self.settle_in_hand(node);
+    }
+
+    /// Does what the device in hand wants, feeds its hosts and does what they want, until nobody wants anything any more.
+    fn settle_in_hand(&mut self, node: NodeIndex) {
         let mut rounds = 0;
         loop {
             rounds += 1;
@@ -394,10 +411,11 @@ impl Simulation {
                 break;
             }
         }
-        let slot = &mut self.slots[node.index()];
-        let due = slot.device.as_ref().and_then(Machine::poll_timeout).map(|due| due.max(self.now));
-        if let Some(due) = due.filter(|&due| slot.wake.is_none_or(|wake| due < wake)) {
-            slot.wake = Some(due);
+        let Some(device) = &mut self.slots[node.index()].device else { return };
+        device.exchange_outputs(&mut self.outputs);
+        let wake = &mut self.wakes[node.index()];
+        if let Some(due) = device.poll_timeout().map(|due| due.max(self.now)).filter(|due| due < wake) {
+            *wake = due;
             self.queue.push(due, Happening::WakeDevice(node));
         }
     }

@@ -14,8 +14,9 @@ pub struct DataAccount {
     pub buffers: Vec<BufferAccount>,
 }
 
-/// Packets on one data lane. A packet that a switch moves to another lane is counted on the one that it is on.
+/// Packets on one data lane, counted in one line of the cache. A packet that a switch moves to another lane is counted on the one that it is on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(64))]
 pub struct LaneAccount {
     /// Came in over a cable.
     pub received: u64,
@@ -31,10 +32,10 @@ pub struct LaneAccount {
     pub to_host: u64,
     /// Given to the device's own agents and to attached programs, whatever these then did with it.
     pub to_own: u64,
-    /// Dropped, by the place of the reason in [`DropReason::ALL`]; empty while there was none.
-    pub dropped: Vec<u64>,
     /// Held now.
     pub held: u64,
+    /// Dropped, by the place of the reason in [`DropReason::ALL`]; empty while there was none.
+    pub dropped: Vec<u64>,
 }
 
 /// One lane of one port: its buffer as a receiver, and its credit as a sender.
@@ -114,7 +115,7 @@ impl Device {
     /// The account of the data lanes. What is held is found by looking, not by counting.
     pub fn data_account(&self) -> DataAccount {
         let data = &self.data;
-        let mut lanes = data.account.clone();
+        let mut lanes = data.account.to_vec();
         let mut counted = vec![0; lanes.len()];
         for held in data.held() {
             counted[usize::from(held.lane() & 0xf)] += 1;

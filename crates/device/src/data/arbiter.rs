@@ -13,6 +13,8 @@ const UNLIMITED: u8 = 255;
 pub(crate) struct Arbiter {
     high: Turns,
     low: Turns,
+    /// Lane and weight, in blocks, of the entries of the high table and of the low one. Most choices need none of them.
+    entries: Box<[Vec<(u8, u8)>; 2]>,
     limit: u32,
     /// Blocks sent from the high table since a packet of the low one had its turn.
     high_sent: u32,
@@ -21,8 +23,6 @@ pub(crate) struct Arbiter {
 /// One table, its entries in turn.
 #[derive(Debug, Default)]
 struct Turns {
-    /// Lane and weight, in blocks.
-    entries: Box<[(u8, u8)]>,
     /// The lanes in it.
     lanes: u16,
     /// Whose turn it is, and what is left of its weight.
@@ -35,18 +35,17 @@ struct Turns {
 }
 
 impl Turns {
-    fn new(entries: Vec<(u8, u8)>) -> Self {
+    fn new(entries: &[(u8, u8)]) -> Self {
         let lanes = entries.iter().fold(0, |lanes, &(lane, _)| lanes | 1 << lane);
         let times = |lane| entries.iter().filter(|entry| entry.0 == lane).count();
         let alone = (0..16).filter(|&lane| times(lane) == 1).fold(0, |lanes, lane| lanes | 1 << lane);
         let (lane, weight) = entries.first().copied().unwrap_or_default();
-        Self { entries: entries.into(), lanes, alone, lane, weight, ..Self::default() }
+        Self { lanes, alone, lane, weight, ..Self::default() }
     }
 
     /// The lane whose turn it is, of those in `ready`, at least one of which is in the table.
     #[inline]
-    fn pick(&mut self, ready: u16) -> u8 {
-        let count = self.entries.len();
+    fn pick(&mut self, entries: &[(u8, u8)], ready: u16) -> u8 {
         if self.left > 0 && ready >> self.lane & 1 != 0 {
             return self.lane;
         }
@@ -55,12 +54,12 @@ impl Turns {
             self.left = self.weight;
             return self.lane;
         }
-        for _ in 0..count {
+        for _ in entries {
             self.at += 1;
-            if usize::from(self.at) >= count {
+            if usize::from(self.at) >= entries.len() {
                 self.at = 0;
             }
-            let (lane, weight) = self.entries[usize::from(self.at)];
+            let (lane, weight) = entries[usize::from(self.at)];
             if ready >> lane & 1 != 0 {
                 (self.left, self.lane, self.weight) = (weight, lane, weight);
                 return lane;
@@ -80,27 +79,27 @@ impl Arbiter {
             let all = halves.iter().flat_map(|half| half.entries);
             all.filter(|e| e.weight > 0 && e.vl.0 < lanes).map(|e| (e.vl.0, e.weight)).collect()
         };
-        let high = Turns::new(entries(&tables[2..]));
-        let mut low = entries(&tables[..2]);
-        let told = low.iter().fold(high.lanes, |lanes, &(lane, _)| lanes | 1 << lane);
+        let (high, mut low) = (entries(&tables[2..]), entries(&tables[..2]));
+        let told = high.iter().chain(&low).fold(0_u16, |lanes, &(lane, _)| lanes | 1 << lane);
         // All lanes that there can be: what came while there were more lanes leaves all the same.
         low.extend((0..15).filter(|lane| told >> lane & 1 == 0).map(|lane| (lane, 1)));
         let limit = if limit == UNLIMITED { u32::MAX } else { u32::from(limit) * LIMIT_BLOCKS };
-        Self { high, low: Turns::new(low), limit, high_sent: 0 }
+        let (of_high, of_low) = (Turns::new(&high), Turns::new(&low));
+        Self { high: of_high, low: of_low, entries: Box::new([high, low]), limit, high_sent: 0 }
     }
 
     /// Chooses among the lanes in `ready`, of which there is at least one, and says whether from the high table.
     #[inline]
     pub(crate) fn pick(&mut self, ready: u16) -> (u8, bool) {
         if ready & self.high.lanes == 0 {
-            return (self.low.pick(ready), false);
+            return (self.low.pick(&self.entries[1], ready), false);
         }
         // A limit of 0 is one packet.
         let expired = self.high_sent > 0 && self.high_sent >= self.limit;
         if expired && ready & self.low.lanes != 0 {
-            return (self.low.pick(ready), false);
+            return (self.low.pick(&self.entries[1], ready), false);
         }
-        (self.high.pick(ready), true)
+        (self.high.pick(&self.entries[0], ready), true)
     }
 
     /// What was picked is sent, and has so many blocks.

@@ -110,15 +110,27 @@ impl Held {
 #[derive(Debug)]
 pub(crate) struct Pool {
     places: Vec<Held>,
-    /// When the packet in each place came in.
-    arrived: Vec<Time>,
     /// The first free place.
     free: u32,
+    /// Whether `arrived` is kept.
+    timed: bool,
+    /// When the packet in each place came in.
+    arrived: Vec<Time>,
 }
 
 impl Pool {
     pub(crate) fn new() -> Self {
-        Self { places: Vec::new(), arrived: Vec::new(), free: NIL }
+        Self { places: Vec::new(), free: NIL, timed: false, arrived: Vec::new() }
+    }
+
+    /// Whether somebody wants to know when packets came in. Those that are here already count as if they came now.
+    pub(super) fn keep_arrivals(&mut self, keep: bool, now: Time) {
+        if keep && !self.timed {
+            self.arrived.resize(self.places.len(), now);
+        } else if !keep {
+            self.arrived.clear();
+        }
+        self.timed = keep;
     }
 
     #[inline]
@@ -127,11 +139,15 @@ impl Pool {
         if let Some(place) = self.places.get_mut(at as usize) {
             self.free = place.next;
             *place = held;
-            self.arrived[at as usize] = arrived;
+            if self.timed {
+                self.arrived[at as usize] = arrived;
+            }
             return at;
         }
         self.places.push(held);
-        self.arrived.push(arrived);
+        if self.timed {
+            self.arrived.push(arrived);
+        }
         (self.places.len() - 1) as u32
     }
 
@@ -144,10 +160,10 @@ impl Pool {
         std::mem::take(&mut place.body)
     }
 
-    /// When the packet there came in.
+    /// When the packet there came in, while that is kept.
     #[inline]
     pub(crate) fn arrived(&self, at: u32) -> Time {
-        self.arrived[at as usize]
+        self.arrived.get(at as usize).copied().unwrap_or(Time::ZERO)
     }
 
     #[inline]

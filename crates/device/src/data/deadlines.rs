@@ -9,12 +9,12 @@ use super::NEVER;
 pub(crate) struct Deadlines {
     /// Node 1 is the root, the children of node `n` are `2n` and `2n + 1`, which lie side by side at `n`, and the last
     /// ones are the places. Each has the earliest moment below it; whose it is can be found by going down.
-    pairs: Vec<[Time; 2]>,
+    pairs: Box<[[Time; 2]]>,
 }
 
 impl Deadlines {
     pub(crate) fn new(places: usize) -> Self {
-        Self { pairs: vec![[NEVER; 2]; places.next_power_of_two().max(1)] }
+        Self { pairs: vec![[NEVER; 2]; places.next_power_of_two().max(1)].into() }
     }
 
     /// The earliest moment of all.

@@ -26,17 +26,17 @@ pub(super) struct Drain {
     /// Whether the host has a limit; otherwise what comes in is the host's at once.
     limited: bool,
     pub(super) own: Own,
-}
-
-/// What a port compares packets with, apart from all else that is known of it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Own {
-    pub(super) lid: Lid,
-    pub(super) lmc: u8,
     /// The partition key that came last and that the port has.
     key: Option<PKey>,
     /// The key that the host sent with last, and the port's own of that partition.
     sent: Option<(PKey, PKey)>,
+}
+
+/// Whom a port's packets are for, apart from all else that is known of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Own {
+    pub(super) lid: Lid,
+    pub(super) lmc: u8,
 }
 
 impl Own {
@@ -50,7 +50,7 @@ impl DataPath {
     /// A port has other partition keys.
     pub(crate) fn keys_changed(&mut self, port: usize) {
         if let Some(drain) = self.drains.get_mut(port) {
-            (drain.own.key, drain.own.sent) = (None, None);
+            (drain.key, drain.sent) = (None, None);
         }
     }
 }
@@ -58,8 +58,8 @@ impl DataPath {
 impl Drain {
     pub(super) fn new(options: &DataPathOptions) -> Self {
         let limit = u64::from(options.host_limit_mbps);
-        let pace = Pace::new(limit, options.dilation);
-        Self { busy: NIL, lane: 0, waiting: 0, pace, limited: limit > 0, own: Own::default() }
+        let (pace, own) = (Pace::new(limit), Own::default());
+        Self { busy: NIL, lane: 0, waiting: 0, pace, limited: limit > 0, own, key: None, sent: None }
     }
 }
 
@@ -107,13 +107,13 @@ impl Device {
     /// Whether an HCA's port has a partition's key.
     #[inline]
     fn is_in_partition(&mut self, port: PortNum, p_key: PKey) -> bool {
-        let own = &mut self.data.drains[usize::from(port.0)].own;
-        if own.key == Some(p_key) {
+        let drain = &mut self.data.drains[usize::from(port.0)];
+        if drain.key == Some(p_key) {
             return true;
         }
         let is_in = self.ports[usize::from(port.0)].p_key_index(p_key).is_some();
         if is_in {
-            own.key = Some(p_key);
+            drain.key = Some(p_key);
         }
         is_in
     }
@@ -122,12 +122,12 @@ impl Device {
     #[inline]
     fn own_p_key(&mut self, port: PortNum, p_key: PKey) -> Option<PKey> {
         let number = usize::from(port.0);
-        let last = self.data.drains[number].own.sent.filter(|&(asked, _)| asked == p_key);
+        let last = self.data.drains[number].sent.filter(|&(asked, _)| asked == p_key);
         if let Some((_, key)) = last {
             return Some(key);
         }
         let key = self.ports[number].own_p_key(p_key)?;
-        self.data.drains[number].own.sent = Some((p_key, key));
+        self.data.drains[number].sent = Some((p_key, key));
         Some(key)
     }
 
@@ -152,7 +152,7 @@ impl Device {
             drain.waiting &= !(1 << lane);
         }
         drain.busy = place;
-        let took = drain.pace.take(usize::from(data.pool.get(place).size()));
+        let took = drain.pace.take(usize::from(data.pool.get(place).size()), data.dilation);
         data.deadlines.set(place_in_tree, at + took);
     }
 

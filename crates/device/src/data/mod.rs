@@ -50,49 +50,56 @@ pub(crate) const NEVER: Time = Time::from_nanos(u64::MAX);
 /// Nanoseconds of fabric time in a tick of XmitWait.
 const TICK: u64 = 4;
 
-/// What a device has beside its ports' settings and counters.
+/// What a device has beside its ports' settings and counters. What every packet needs is in front, in as few lines of the
+/// cache as it fits in: a fabric has far more of them than the cache.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct DataPath {
     /// The latest moment that anything was done at.
     pub(crate) now: Time,
-    /// Whether there is a host behind the ports.
-    host: bool,
-    shaped: bool,
-    dilation: u32,
-    host_limit: u32,
-    /// A tick in nanoseconds of machine time.
-    pub(crate) tick: u64,
+    /// No head's lifetime ends before this.
+    expiry: Time,
+    /// When a sample or an SMP next wants attention. They are seldom there, and so are not asked every time.
+    seldom: Time,
+    /// When a trap is to be sent again.
+    pub(crate) traps: Time,
+    /// When each port's packet has left, then when each port's packet has reached the host.
+    deadlines: Deadlines,
+    outs: Box<[Out]>,
+    /// By port and lane those of what comes in, then those of what the host sends.
+    queues: Box<[Queue]>,
+    out_lanes: Box<[OutLane]>,
+    account: Box<[LaneAccount]>,
+    /// How long a packet may stay, in nanoseconds of machine time.
+    switch_life: u64,
+    /// Ports are this many bits apart in `queues` and `out_lanes`.
+    shift: u8,
     /// Lanes that have a buffer.
     pub(crate) lanes: u8,
-    /// Ports are this many bits apart in `queues` and `out_lanes`.
-    shift: u32,
-    /// Where in `queues` those of the host begin.
-    host_base: usize,
+    /// Whether there is a host behind the ports.
+    host: bool,
     /// Size of each buffer, in blocks.
     buffer: u16,
     /// A peer that may send fewer blocks than this is told when there are more.
     low: u16,
     pool: Pool,
-    /// By port and lane those of what comes in, then those of what the host sends.
-    queues: Vec<Queue>,
-    outs: Vec<Out>,
-    out_lanes: Vec<OutLane>,
-    drains: Vec<Drain>,
-    /// When each port's packet has left, then when each port's packet has reached the host.
-    deadlines: Deadlines,
-    /// No head's lifetime ends before this.
-    expiry: Time,
-    /// When a sample or an SMP next wants attention. They are seldom there, and so are not asked every time.
-    seldom: Time,
-    /// How long a packet may stay, in nanoseconds of machine time.
-    switch_life: u64,
+    /// Nanoseconds of machine time in one of fabric time.
+    dilation: u32,
+    drains: Box<[Drain]>,
+    /// What the hosts may send, by port; none in a switch.
+    gates: Box<[Pace]>,
     /// How packets are marked with FECN; none where none is.
     marking: Option<Box<mark::Marking>>,
-    /// A switch's own address.
-    own: Own,
     /// Outputs that may have something to send.
     todo: Vec<u8>,
-    account: Vec<LaneAccount>,
+    /// A switch's own address.
+    own: Own,
+    shaped: bool,
+    host_limit: u32,
+    /// A tick in nanoseconds of machine time.
+    pub(crate) tick: u64,
+    /// Where in `queues` those of the host begin.
+    host_base: usize,
     /// What the hosts were told last, by port.
     told: Vec<weft_wire::PortFacts>,
     /// What a port can send at most, in megabits per second of fabric time, by port; 0 takes no time.
@@ -103,11 +110,11 @@ impl DataPath {
     pub(crate) fn new(is_switch: bool, ports: &[Port], options: &DeviceOptions) -> Self {
         let data = &options.data;
         let lanes = options.vl_cap.lanes();
-        let shift = u32::from(lanes).next_power_of_two().trailing_zeros();
+        let shift = lanes.next_power_of_two().trailing_zeros() as u8;
         let count = ports.len();
         let largest = u16::from(blocks(ports[0].receive_size_max));
         let buffer = data.buffer_packets.max(1).saturating_mul(largest).min(CREDIT_MAX);
-        let banks = if is_switch { 1 } else { 2 };
+        let (banks, hosts) = if is_switch { (1, 0) } else { (2, count) };
         let out = |port: &Port| Out::new(Arbiter::new(&port.vl_arbitration, 0, port.lanes));
         Self {
             now: Time::ZERO,
@@ -122,20 +129,22 @@ impl DataPath {
             buffer,
             low: (buffer / 2).max(largest),
             pool: Pool::new(),
-            queues: vec![Queue::new(); (count << shift) * banks],
+            queues: vec![Queue::new(); (count << shift) * banks].into(),
             outs: ports.iter().map(out).collect(),
-            out_lanes: vec![OutLane::default(); count << shift],
-            drains: if is_switch { Vec::new() } else { vec![Drain::new(data); count] },
+            out_lanes: vec![OutLane::default(); count << shift].into(),
+            drains: vec![Drain::new(data); hosts].into(),
+            gates: vec![Pace::default(); hosts].into(),
             deadlines: Deadlines::new(count * banks),
             expiry: NEVER,
             seldom: NEVER,
+            traps: NEVER,
             switch_life: u64::MAX,
             marking: None,
             own: Own::default(),
             todo: Vec::new(),
             rates: vec![0; count],
-            account: vec![LaneAccount::default(); 16],
-            told: if is_switch { Vec::new() } else { vec![Default::default(); count] },
+            account: vec![LaneAccount::default(); 16].into(),
+            told: vec![Default::default(); hosts],
         }
     }
 
@@ -189,7 +198,7 @@ impl Device {
             return self.step_sample(due);
         }
         if let Some((place, _)) = self.data.deadlines.due(due) {
-            let ports = self.ports.len();
+            let ports = self.data.outs.len();
             if place < ports {
                 self.output_due(due, place as u8);
             } else {
@@ -220,9 +229,11 @@ impl Device {
         let data = &mut self.data;
         let rate = if data.shaped { pace::data_rate(&settings.info, settings.fdr10) } else { 0 };
         let out = &mut data.outs[usize::from(port.0)];
-        out.pace = Pace::new(rate, data.dilation);
+        out.pace = Pace::new(rate);
         let limit = if data.host { u64::from(data.host_limit) } else { 0 };
-        out.gate = Pace::new(limit, data.dilation);
+        if let Some(gate) = data.gates.get_mut(usize::from(port.0)) {
+            *gate = Pace::new(limit);
+        }
         let slower = if rate == 0 || limit == 0 { rate.max(limit) } else { rate.min(limit) };
         data.rates[usize::from(port.0)] = slower as u32;
         for lane in 0..data.lanes {
@@ -258,6 +269,7 @@ impl Device {
             out.head_life = lifetime::span(settings.info.hoq_life, dilation);
             out.stall_count = settings.info.vl_stall_count;
             self.data.switch_life = lifetime::span(switch.info.life_time_value, dilation);
+            self.data.pool.keep_arrivals(self.data.switch_life != u64::MAX, at);
             // Heads that wait already have other ends now.
             let held = self.data.queues.iter().any(|queue| queue.head != NIL);
             self.data.expiry = if held && self.data.has_lifetimes() { at } else { NEVER };

@@ -23,7 +23,7 @@ pub(super) enum Phase {
     Gated,
 }
 
-/// A port's departing side. Its first line of the cache is all that a packet needs that stands in line.
+/// A port's departing side, in two lines of the cache, the first of which is all that a packet needs that stands in line.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Out {
@@ -51,11 +51,10 @@ pub(super) struct Out {
     /// Flow control packets that have come in and have not been counted yet.
     pub(super) flow_received: u64,
     pub(super) pace: Pace,
-    pub(super) gate: Pace,
     pub(super) arbiter: Arbiter,
 }
 
-const _: () = assert!(std::mem::offset_of!(Out, pace) == 64);
+const _: () = assert!(std::mem::offset_of!(Out, pace) == 64 && size_of::<Out>() == 128);
 
 /// What every packet is checked against at a port, in one place.
 #[derive(Clone, Copy, Debug, Default)]
@@ -146,7 +145,6 @@ impl Out {
             wait: Wait::default(),
             flow_received: 0,
             pace: Pace::default(),
-            gate: Pace::default(),
             arbiter,
             head_life: u64::MAX,
             stall_count: 0,
@@ -374,8 +372,10 @@ impl Device {
             if home != NO_QUEUE && !data.host {
                 self.statistics.forwarded += 1;
             }
-            let took = out.pace.take(usize::from(size));
-            out.gate_end = at + out.gate.take(usize::from(size));
+            let took = out.pace.take(usize::from(size), data.dilation);
+            if let Some(gate) = data.gates.get_mut(usize::from(output)) {
+                out.gate_end = at + gate.take(usize::from(size), data.dilation);
+            }
             if took > Time::ZERO {
                 (out.phase, out.sending, out.sending_lane) = (Phase::Sending, place, lane);
                 data.deadlines.set(usize::from(output), at + took);

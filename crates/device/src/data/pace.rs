@@ -7,34 +7,31 @@ use crate::port::Fdr10;
 
 /// A rate, and what is left of the last nanosecond.
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(align(32))]
 pub(crate) struct Pace {
     /// Megabits per second of fabric time; 0 takes no time.
     rate: u32,
-    /// Nanoseconds of machine time in one of fabric time.
-    dilation: u32,
     /// What the packets before have used of a nanosecond, in parts of `rate`.
     carry: u32,
     /// The size that was asked for last, and its time: most packets are of one size.
     last_size: u32,
-    last_nanos: u64,
     last_rest: u32,
+    last_nanos: u64,
 }
 
 impl Pace {
-    pub(crate) fn new(rate_mbps: u64, dilation: u32) -> Self {
-        let rate = rate_mbps.min(u64::from(u32::MAX)) as u32;
-        Self { rate, dilation: dilation.max(1), ..Self::default() }
+    pub(crate) fn new(rate_mbps: u64) -> Self {
+        Self { rate: rate_mbps.min(u64::from(u32::MAX)) as u32, ..Self::default() }
     }
 
-    /// How long the next packet takes, of `size` bytes. Over many packets not a nanosecond is lost.
+    /// How long the next packet takes, of `size` bytes, where a nanosecond of fabric time is `dilation` of machine time,
+    /// each time the same. Over many packets not a nanosecond is lost.
     #[inline]
-    pub(crate) fn take(&mut self, size: usize) -> Time {
+    pub(crate) fn take(&mut self, size: usize, dilation: u32) -> Time {
         if self.rate == 0 {
             return Time::ZERO;
         }
         if self.last_size != size as u32 {
-            let (whole, rate) = (size as u64 * 8_000 * u64::from(self.dilation), u64::from(self.rate));
+            let (whole, rate) = (size as u64 * 8_000 * u64::from(dilation), u64::from(self.rate));
             (self.last_size, self.last_nanos, self.last_rest) =
                 (size as u32, whole / rate, (whole % rate) as u32);
         }
@@ -97,11 +94,11 @@ mod tests {
     #[test]
     fn nothing_is_lost_over_many_packets() {
         for rate in [54_560, 12_900, 3, 400_000] {
-            let mut pace = Pace::new(rate, 7);
+            let mut pace = Pace::new(rate);
             let sizes = [26, 290, 2_074, 2_074, 4_122];
             let (mut total, mut bytes) = (0, 0);
             for size in sizes.into_iter().cycle().take(10_000) {
-                total += pace.take(size).as_nanos();
+                total += pace.take(size, 7).as_nanos();
                 bytes += size as u64;
             }
             assert_eq!(total, bytes * 8_000 * 7 / rate);
@@ -110,6 +107,6 @@ mod tests {
 
     #[test]
     fn no_rate_takes_no_time() {
-        assert_eq!(Pace::new(0, 1_000).take(4_122), Time::ZERO);
+        assert_eq!(Pace::new(0).take(4_122, 1_000), Time::ZERO);
     }
 }

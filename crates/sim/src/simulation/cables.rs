@@ -26,7 +26,7 @@ impl Simulation {
             match self.delay_of(verdict) {
                 Some(delay) => at += delay,
                 None => {
-                    self.cabling.ways[way as usize].lose(packet.vl);
+                    self.cabling.lose(packet.vl);
                     return self.trace_data("lost", from, &packet);
                 }
             }
@@ -61,7 +61,7 @@ impl Simulation {
         let verdict = rule.map_or(Verdict::Pass, |r| r.judge(self.now, from, &packet, &mut self.random));
         let Some(delay) = self.delay_of(verdict) else {
             if !is_management {
-                self.cabling.ways[way as usize].lose(packet.vl());
+                self.cabling.lose(packet.vl());
             }
             return self.trace_packet("lost", from, &packet);
         };

@@ -57,8 +57,7 @@ impl Simulation {
         cable.link = if possible { Link::Training } else { Link::Down };
         let incarnation = cable.incarnation;
         for way in [2 * index, 2 * index + 1] {
-            self.cabling.ways[way].up = false;
-            self.statistics.cut_off += self.cabling.ways[way].cut(&mut self.flights);
+            self.statistics.cut_off += self.cabling.cut(way, &mut self.flights);
         }
         if possible {
             let training = self.options.training + below(&mut self.random, self.options.training_jitter);

@@ -4,7 +4,7 @@ use weft_device::Device;
 use weft_sm::GuidToLid;
 use weft_topology::NodeIndex;
 
-use super::Simulation;
+use super::{ASLEEP, Simulation};
 use crate::{Fault, device_config};
 
 impl Simulation {
@@ -41,7 +41,7 @@ impl Simulation {
         let Some(slot) = self.slots.get_mut(node.index()) else { return };
         let Some(device) = slot.device.take() else { return };
         self.past.bury(&device.data_account());
-        slot.wake = None;
+        self.wakes[node.index()] = ASLEEP;
         for cable in self.cabling.of_node(node) {
             self.reset_end(cable, node);
             self.update_link(cable);
