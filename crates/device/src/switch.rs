@@ -111,7 +111,11 @@ impl SlToVl {
     fn shared(&self) -> Option<u16> {
         let between = |input: usize| {
             let row = &self.which[input * self.ports..][..self.ports];
-            row.iter().enumerate().skip(1).filter(move |(output, _)| *output != input).map(|(_, which)| *which)
+            row.iter()
+                .enumerate()
+                .skip(1)
+                .filter(move |(output, _)| *output != input)
+                .map(|(_, which)| *which)
         };
         let all = || (1..self.ports).flat_map(between);
         // Tables are written from the first port to the last: until they all are, these two differ.

@@ -210,6 +210,8 @@ pub struct FlowPlan {
     pub stop: Time,
     /// What it measures for a latency and bandwidth test.
     pub beff: Option<BeffTag>,
+    /// With which others it is compared between live and virtual time.
+    pub agree_as: Option<String>,
 }
 
 impl FlowPlan {

@@ -53,6 +53,9 @@ pub struct FlowResult {
     pub name: String,
     /// Its pattern, or test.
     pub group: Option<String>,
+    /// With which others it is compared between live and virtual time.
+    #[serde(skip)]
+    pub agree_as: Option<String>,
     /// By window, Gb/s of fabric time.
     pub gbps: Vec<Option<f64>>,
     /// Packets sent again.
@@ -128,6 +131,7 @@ fn of_flow(measured: &Measured<'_>, flow: &FlowPlan) -> FlowResult {
     FlowResult {
         name: flow.name.clone(),
         group: flow.group.clone(),
+        agree_as: flow.agree_as.clone(),
         gbps: plan.windows.iter().map(|span| measured.rate(flow, span.from, span.to)).collect(),
         repeated: senders().map(|end| end.repeated).sum(),
         missing: receivers().map(|end| end.missing).sum(),

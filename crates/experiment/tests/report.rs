@@ -381,6 +381,32 @@ fn live_and_virtual_runs_are_compared() {
     );
 }
 
+/// Two flows that exchange their shares are not the same twice, unless the file says that chance decides it.
+#[test]
+fn flows_that_share_by_chance_are_compared_in_their_sum() {
+    let by_chance = |text: &str| {
+        let file = file(text);
+        let plan = plan(&file, 1);
+        let mut live = with(&plan);
+        (live.driver, live.late) = (Driver::Live, Some(Late::default()));
+        for sample in &mut live.samples {
+            let [first, second] = &mut sample.flows[..] else { panic!("two flows") };
+            (first.packets, second.packets) = (second.packets, first.packets);
+            (first.bytes, second.bytes) = (second.bytes, first.bytes);
+        }
+        let mut results = results(&file);
+        results.push(file.result(&plan, &live).unwrap_or_else(|error| panic!("{error}")));
+        let report = Report::new(&file, &results);
+        let differ = report.failures.iter().filter(|why| why.contains("in virtual time")).count();
+        (differ, report.files["report.md"].contains("| the hot spot | alone |"))
+    };
+    let (differ, _) = by_chance(FILE);
+    assert!(differ > 0, "they are compared one by one");
+    let text = FILE.replace("from = \"host-2\"", "agree_as = \"the hot spot\"\nfrom = \"host-2\"");
+    let text = text.replace("from = \"host-1\"", "agree_as = \"the hot spot\"\nfrom = \"host-1\"");
+    assert_eq!(by_chance(&text), (0, true));
+}
+
 #[test]
 fn seeds_are_averaged_and_bars_drawn() {
     let text = FILE.replace("duration = 40", "duration = 40\nseeds = 2").replace("[[gain]]", "[[figure]]\nkind = \"bars\"\ntitle = \"per host\"\nbars = \"pm.mode\"\nwindow = \"congested\"\n\n[[gain]]");

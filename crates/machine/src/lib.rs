@@ -38,8 +38,10 @@
 //! assert_eq!(echo.poll_output(), Some("tick"));
 //! ```
 
+mod random;
 mod time;
 
+pub use random::Random;
 pub use time::Time;
 
 /// A state machine that a driver feeds, drains and wakes.

@@ -193,7 +193,7 @@ impl Device {
         }
         put(data, &setting.encode());
         if set {
-            self.data.marking_changed(&self.congestion, self.ports.len());
+            self.data.marking_changed(&self.congestion, self.ports.len(), self.guid.0);
         }
     }
 
@@ -212,7 +212,7 @@ impl Device {
         answer.ports[..there.len()].copy_from_slice(there);
         put(data, &answer.encode());
         if set {
-            self.data.marking_changed(&self.congestion, count);
+            self.data.marking_changed(&self.congestion, count, self.guid.0);
         }
         Ok(())
     }

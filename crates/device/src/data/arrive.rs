@@ -205,7 +205,8 @@ impl Device {
             return Err(DropReason::BadAddress);
         };
         let output = switch.lookup(heading.dlid);
-        let output = output.filter(|&port| port != PortNum::ZERO && usize::from(port.0) < self.data.outs.len());
+        let output =
+            output.filter(|&port| port != PortNum::ZERO && usize::from(port.0) < self.data.outs.len());
         let Some(output) = output else { return Err(self.relay_error(input, DropReason::NoRoute)) };
         if output == input {
             return Err(self.relay_error(input, DropReason::Loop));

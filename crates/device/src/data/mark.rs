@@ -3,10 +3,13 @@
 //! A lane of a port is congested when more bytes wait for it than its threshold says. It is the root of that congestion
 //! when there was credit all the time since; then packets are marked. Where credit was missing the congestion comes from
 //! further on, and only ports in Victim_Mask mark: those towards hosts, which have no ports to mark at.
+//!
+//! Marking_Rate is the mean number of packets that go by between two that are marked. How many go by is left to chance, from
+//! none to twice as many: packets of several flows take turns, and a fixed number would mark some of the flows alone.
 
 use std::collections::VecDeque;
 
-use weft_machine::Time;
+use weft_machine::{Random, Time};
 use weft_wire::{Lid, ServiceLevel, SwitchCongestionLog, SwitchCongestionLogEntry};
 
 use super::DataPath;
@@ -25,7 +28,8 @@ const TIME_UNIT_NS: u64 = 1024;
 pub(super) struct Marking {
     ports: Vec<PortMarking>,
     /// By port and lane: packets that go by until the next one is marked.
-    left: Vec<u16>,
+    left: Vec<u32>,
+    random: Random,
     marked: u64,
     /// Since the log was last sent; stays at its highest value.
     unsent: u16,
@@ -46,8 +50,8 @@ struct PortMarking {
 }
 
 impl DataPath {
-    /// The switch's settings are others.
-    pub(crate) fn marking_changed(&mut self, settings: &Congestion, ports: usize) {
+    /// The switch's settings are others. When it begins to mark, `seed` decides what is left to chance.
+    pub(crate) fn marking_changed(&mut self, settings: &Congestion, ports: usize, seed: u64) {
         let ports: Vec<PortMarking> = (0..ports).map(|port| self.port_marking(settings, port)).collect();
         if ports.iter().all(|port| port.above == u64::MAX) {
             self.marking = None;
@@ -58,6 +62,7 @@ impl DataPath {
             self.marking = Some(Box::new(Marking {
                 ports,
                 left: vec![0; self.out_lanes.len()],
+                random: Random::new(seed),
                 marked: 0,
                 unsent: 0,
                 port_map: [0; 32],
@@ -108,7 +113,7 @@ impl DataPath {
             marking.left[index] -= 1;
             return;
         }
-        marking.left[index] = port.rate;
+        marking.left[index] = marking.random.below(2 * u32::from(port.rate) + 1);
         packet.fecn = true;
         marking.note(output, (packet.slid, packet.dlid, packet.service_level), time_stamp);
     }

@@ -135,6 +135,9 @@ fn tables_of_service_levels_are_kept_once_and_forgotten() {
         table.lanes[usize::from(lane / 15)] = VirtualLane(lane % 15);
         table
     };
+    let lanes = |all: &SlToVl, input, output| -> [VirtualLane; 16] {
+        std::array::from_fn(|sl| all.lane(PortNum(input), PortNum(output), ServiceLevel(sl as u8)))
+    };
     let mut expected = [[SlToVlTable::default(); 4]; 4];
     for round in 0..200u8 {
         let (input, output) = (round % 4, round / 4 % 4);
@@ -144,7 +147,20 @@ fn tables_of_service_levels_are_kept_once_and_forgotten() {
         for (input, row) in (0..).zip(&expected) {
             for (output, table) in (0..).zip(row) {
                 assert_eq!(all.table(PortNum(input), PortNum(output)), Some(table));
+                assert_eq!(lanes(&all, input, output), table.lanes);
             }
+        }
+    }
+    // One for all cables, and others for the switch itself.
+    for (input, output) in [(1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)] {
+        assert_eq!(all.everywhere, None);
+        all.set(input..=input, &(output..=output), table(17));
+        expected[usize::from(input)][usize::from(output)] = table(17);
+    }
+    assert_eq!(all.everywhere, Some(table(17)));
+    for (input, row) in (0..).zip(&expected) {
+        for (output, table) in (0..).zip(row) {
+            assert_eq!(lanes(&all, input, output), table.lanes);
         }
     }
     all.set(0..=3, &(0..=3), table(7));

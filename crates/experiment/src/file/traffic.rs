@@ -175,13 +175,14 @@ fn flow(
     }
     let bytes_max = table.number("bytes_max", 1..=i64::MAX)?;
     let sl = table.number("sl", 0..=15)?;
+    let agree_as = table.text("agree_as")?;
     let options = limits.options(table, defaults)?;
     if sl.is_some() && options.paths == Paths::Unasked {
         let wrong =
             Wrong::new(table.at, format!("the flow `{name}` has `sl`, and `paths` that are never looked up"));
         return Err(wrong.allowed("what is unasked uses service level 0"));
     }
-    Ok(FlowEntry { name, from, to, work, bytes_max, sl, options })
+    Ok(FlowEntry { name, from, to, work, bytes_max, sl, agree_as, options })
 }
 
 fn pattern(

@@ -14,7 +14,7 @@ use serde::Serialize;
 pub use gains::GainFinding;
 pub use index::index;
 
-use crate::{Driver, Experiment, ExperimentFile, FigureKind, RunId, RunResult};
+use crate::{Driver, Experiment, ExperimentFile, FigureKind, FlowResult, RunId, RunResult};
 
 /// Two drivers' throughputs of a flow may differ by this share of the greater one, in percent.
 const AGREEMENT_PERCENT: f64 = 10.0;
@@ -142,7 +142,8 @@ pub(crate) struct Agreement {
     pub(crate) agrees: bool,
 }
 
-/// Every flow's throughput in every window, where the same run was made by both drivers.
+/// Every flow's throughput in every window, where the same run was made by both drivers; the sum of those that are to be
+/// taken as one.
 fn disagreements(runs: &[RunResult]) -> Vec<Agreement> {
     let mut all = Vec::new();
     for live in runs.iter().filter(|run| run.driver == Driver::Live) {
@@ -152,21 +153,32 @@ fn disagreements(runs: &[RunResult]) -> Vec<Agreement> {
             [live, twin].into_iter().flat_map(|run| &run.flows).flat_map(|flow| flow.gbps.iter().flatten());
         let thick = of_all.copied().fold(0.0, f64::max) * THIN_PERCENT / 100.0;
         for (nth, span) in live.windows.iter().enumerate() {
-            let pairs = live
-                .flows
-                .iter()
-                .zip(&twin.flows)
-                .filter_map(|(a, b)| Some((a, (*a.gbps.get(nth)?)?, (*b.gbps.get(nth)?)?)));
-            for (flow, a, b) in pairs.filter(|(_, a, b)| a.max(*b) > thick) {
+            let pairs = live.flows.iter().zip(&twin.flows);
+            let pairs = pairs.filter_map(|(a, b)| Some((a, (*a.gbps.get(nth)?)?, (*b.gbps.get(nth)?)?)));
+            for (flow, a, b) in as_one(pairs).into_iter().filter(|(_, a, b)| a.max(*b) > thick) {
                 all.push(Agreement {
                     run: live.run.clone(),
-                    flow: flow.name.clone(),
+                    flow: flow.to_owned(),
                     window: span.name.clone(),
                     live: a,
                     simulated: b,
                     agrees: (a - b).abs() <= a.max(b) * AGREEMENT_PERCENT / 100.0,
                 });
             }
+        }
+    }
+    all
+}
+
+/// Flows and their two throughputs; those that are to be taken as one are added up in the place of the first.
+fn as_one<'a>(flows: impl Iterator<Item = (&'a FlowResult, f64, f64)>) -> Vec<(&'a str, f64, f64)> {
+    let mut all: Vec<(&str, f64, f64)> = Vec::new();
+    let mut together: BTreeMap<&str, usize> = BTreeMap::new();
+    for (flow, a, b) in flows {
+        let known = flow.agree_as.as_deref().map(|name| *together.entry(name).or_insert(all.len()));
+        match known.and_then(|place| all.get_mut(place)) {
+            Some(sum) => (sum.1, sum.2) = (sum.1 + a, sum.2 + b),
+            None => all.push((flow.agree_as.as_deref().unwrap_or(&flow.name), a, b)),
         }
     }
     all

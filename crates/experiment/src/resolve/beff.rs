@@ -1,10 +1,9 @@
 //! The latency and bandwidth test: its steps, one after the other.
 
 use weft_host::traffic::Work;
-use weft_machine::Time;
+use weft_machine::{Random, Time};
 use weft_topology::NodeIndex;
 
-use super::random::Random;
 use super::traffic::{Flows, Pair};
 use crate::file::{At, Wrong};
 use crate::{BeffPart, BeffSpec, BeffTag};
@@ -20,7 +19,7 @@ impl Flows<'_> {
         if hosts.len() < 3 {
             return Err(Wrong::new(At::default(), format!("[beff.{}] needs 3 hosts or more", spec.name)));
         }
-        let mut random = Random::new(self.seed, &spec.name);
+        let mut random = Random::of_purpose(self.seed, &spec.name);
         let pairs = pairs(&hosts, spec.pairs, &mut random);
         let rings: Vec<Vec<NodeIndex>> = (0..spec.random_rings)
             .map(|_| {

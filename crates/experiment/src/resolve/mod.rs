@@ -4,7 +4,6 @@ mod beff;
 mod fabric;
 mod managers;
 mod names;
-mod random;
 mod traffic;
 
 use std::sync::Arc;

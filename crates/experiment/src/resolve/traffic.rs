@@ -1,13 +1,12 @@
 //! Flows: what is opened, expected and stopped, and when.
 
 use weft_host::traffic::{Command, Destination, FlowId, FlowSpec, MoveBy, PathSource, Transport, Work};
-use weft_machine::Time;
+use weft_machine::{Random, Time};
 use weft_routing::quality::Traffic;
 use weft_topology::NodeIndex;
 
 use super::body_rate;
 use super::names::Names;
-use super::random::Random;
 use crate::file::{At, Role, Wrong};
 use crate::{
     Action, BeffTag, Experiment, FlowEntry, FlowOptions, FlowPlan, GivenLevel, MixSpec, Paths, PatternSpec,
@@ -104,7 +103,11 @@ impl<'a> Flows<'a> {
             bytes_max: flow.bytes_max,
             beff: None,
         };
-        self.pair(pair, &flow.options)
+        self.pair(pair, &flow.options)?;
+        if let Some(planned) = self.flows.last_mut() {
+            planned.agree_as.clone_from(&flow.agree_as);
+        }
+        Ok(())
     }
 
     /// Adds a flow between two hosts.
@@ -126,6 +129,7 @@ impl<'a> Flows<'a> {
             start: pair.start,
             stop: pair.stop,
             beff: pair.beff,
+            agree_as: None,
         };
         let expect = Command::Expect {
             flow,
@@ -191,7 +195,7 @@ impl<'a> Flows<'a> {
         ranks.extend(against);
         if spec.shuffle {
             let (one, two) = ranks.split_at_mut(first as usize);
-            let mut random = Random::new(self.seed, &spec.name);
+            let mut random = Random::of_purpose(self.seed, &spec.name);
             random.shuffle(one);
             random.shuffle(two);
         }
@@ -250,17 +254,18 @@ impl<'a> Flows<'a> {
             start: spec.options.start,
             stop: self.stop(&spec.options),
             beff: None,
+            agree_as: None,
         };
         let others: Vec<_> = hosts.iter().map(|host| self.names.port_guid(*host)).collect();
         let group = hosts.len().div_ceil(hot_spots.len().max(1));
-        let mut random = Random::new(self.seed, &spec.name);
+        let mut random = Random::of_purpose(self.seed, &spec.name);
         for (nth, host) in hosts.iter().enumerate() {
             let hot = hot_spots.get(nth / group).filter(|hot| *hot != host);
             let to = Destination::Mix {
                 hot_spot: hot.map(|hot| self.names.port_guid(*hot)),
                 hot_permille: spec.hot_permille,
                 others: others.clone(),
-                seed: random.next(),
+                seed: random.draw(),
             };
             let expect = Command::Expect {
                 flow,

@@ -64,6 +64,9 @@ pub struct FlowEntry {
     pub bytes_max: Option<u64>,
     /// The service level that it is given by hand, whatever path records say.
     pub sl: Option<u8>,
+    /// Flows that have the same text here are compared between live and virtual time as one, in their sum: which of them
+    /// has how much is left to chance.
+    pub agree_as: Option<String>,
     /// The rest.
     pub options: FlowOptions,
 }

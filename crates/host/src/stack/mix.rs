@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use weft_machine::Random;
 use weft_wire::{Guid, ServiceLevel};
 
 use super::paths::Paths;
@@ -14,27 +15,6 @@ use crate::traffic::PathSource;
 
 /// Packets that wait on one lane at most.
 const BACKLOG_MAX: usize = 64;
-
-/// SplitMix64 (Steele, Lea and Flood, 2014).
-#[derive(Clone, Debug)]
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    #[inline]
-    fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    /// One of the numbers below `bound`, which is small against 2^32, so that none is much likelier than another.
-    #[inline]
-    fn below(&mut self, bound: u32) -> u32 {
-        (((self.draw() >> 32) * u64::from(bound)) >> 32) as u32
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Target {
@@ -46,7 +26,7 @@ struct Target {
 /// The ports that a flow sends to.
 #[derive(Debug)]
 pub(super) struct Mix {
-    generator: SplitMix64,
+    random: Random,
     targets: Vec<Target>,
     /// The first so many are equally likely; a hot spot that is none of them stands behind.
     others: u32,
@@ -90,9 +70,9 @@ impl Mix {
                 targets.len() as u32 - 1
             })
         });
-        let generator = SplitMix64(seed);
+        let random = Random::new(seed);
         let (resolved, head, shed, backlog) = (0, None, 0, Vec::new());
-        let mix = Self { generator, targets, others, hot, hot_permille, resolved, head, backlog, shed };
+        let mix = Self { random, targets, others, hot, hot_permille, resolved, head, backlog, shed };
         Some(mix).filter(|mix| !mix.targets.is_empty())
     }
 
@@ -135,11 +115,11 @@ impl Mix {
 
     /// The target of a packet that comes into being. With the hot spot alone everything goes there.
     fn draw(&mut self) -> u32 {
-        let hot = self.hot.filter(|_| self.generator.below(1000) < u32::from(self.hot_permille));
+        let hot = self.hot.filter(|_| self.random.below(1000) < u32::from(self.hot_permille));
         match hot {
             Some(hot) => hot,
             None if self.others == 0 => 0,
-            None => self.generator.below(self.others),
+            None => self.random.below(self.others),
         }
     }
 
@@ -210,13 +190,6 @@ impl Mix {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_generator_is_the_published_one() {
-        let mut generator = SplitMix64(1_234_567);
-        let drawn: Vec<u64> = (0..3).map(|_| generator.draw()).collect();
-        assert_eq!(drawn, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
-    }
 
     #[test]
     fn what_waits_follows_its_path_to_another_level() {

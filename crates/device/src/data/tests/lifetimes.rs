@@ -97,6 +97,35 @@ fn a_packet_that_was_in_the_switch_for_too_long_is_dropped() {
     sound(&bench);
 }
 
+/// What waits when the time is set has that time from then on; what came before it was taken back counts anew too.
+#[test]
+fn a_lifetime_that_is_set_begins_for_all_that_wait() {
+    let mut bench = data_switch(3, shaped());
+    let life = Time::from_nanos((4_096 << 6) * 1000);
+    let set = |bench: &mut Bench, value: u8| {
+        let info = SwitchInfo { linear_fdb_top: 63, life_time_value: value, ..SwitchInfo::default() };
+        bench.ask(Method::Set, AttributeId::SwitchInfo, 0, &info.encode());
+    };
+    let zero = bench.now;
+    arrive(&mut bench, 1, packet(1, 2, 0));
+    for begun in [zero + Time::from_secs(5), zero + Time::from_secs(9)] {
+        bench.now = begun;
+        set(&mut bench, 6);
+        let end = begun + Time::from_nanos(life.as_nanos() - 1);
+        assert!(reasons(&pass(&mut bench, end)).is_empty());
+        set(&mut bench, 20);
+        assert!(reasons(&pass(&mut bench, end + Time::from_secs(1))).is_empty());
+    }
+    bench.now = zero + Time::from_secs(20);
+    set(&mut bench, 6);
+    arrive(&mut bench, 3, packet(3, 2, 0));
+    assert_eq!(
+        reasons(&pass(&mut bench, zero + Time::from_secs(20) + life)),
+        [DropReason::SwitchLifetime; 2]
+    );
+    sound(&bench);
+}
+
 #[test]
 fn a_lane_that_drops_too_many_in_a_row_stalls_and_recovers() {
     let mut bench = with_head_life(2);

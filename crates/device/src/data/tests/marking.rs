@@ -7,7 +7,7 @@ fn marking(setting: SwitchCongestionSetting, third: SwitchPortCongestion) -> Ben
     let device = &mut bench.device;
     device.congestion.switch = setting;
     device.congestion.ports = vec![Default::default(), Default::default(), Default::default(), third];
-    device.data.marking_changed(&device.congestion, device.ports.len());
+    device.data.marking_changed(&device.congestion, device.ports.len(), 1);
     bench
 }
 
@@ -49,8 +49,6 @@ fn what_leaves_while_more_waits_than_the_threshold_is_marked() {
     assert_eq!(marked(&mut marking(off, same), true), NONE);
     let high = SwitchCongestionSetting { threshold: 13, ..setting() };
     assert_eq!(marked(&mut marking(high, same), true), NONE, "never more than three sixteenths");
-    let seldom = SwitchCongestionSetting { marking_rate: 1, ..setting() };
-    assert_eq!(marked(&mut marking(seldom, same), true), [false, true, false, true, false, false]);
     let large_only = SwitchCongestionSetting { packet_size: 33, ..setting() };
     assert_eq!(marked(&mut marking(large_only, same), true), NONE);
     let large_enough = SwitchCongestionSetting { packet_size: 32, ..setting() };
@@ -85,6 +83,42 @@ fn congestion_from_further_on_is_marked_only_where_the_mask_says_so() {
     assert_eq!(marked(&mut marking(victim, same), false), [true, true, true, true, false, false]);
     let other = SwitchCongestionSetting { victim_mask: [0xf7; 32], ..setting() };
     assert_eq!(marked(&mut marking(other, same), false), NONE);
+}
+
+/// As many go by between two as the rate says, in the mean, and now these and now those.
+#[test]
+fn what_goes_by_between_two_marked_packets_is_left_to_chance() {
+    for rate in [1, 3] {
+        let seldom = SwitchCongestionSetting { marking_rate: rate, ..setting() };
+        let mut bench = marking(seldom, SwitchPortCongestion::default());
+        let mut gaps = Vec::new();
+        let mut gap = 0;
+        for round in 1..=2000_u32 {
+            allow(&mut bench, (round * 6 * u32::from(BLOCKS) % 4096) as u16);
+            for from in [1, 2, 1, 2, 1, 2] {
+                arrive(&mut bench, from, packet(from.into(), 3, 0));
+            }
+            let end = bench.now + Time::from_nanos(7 * TOOK);
+            let outputs = pass(&mut bench, end);
+            let marked: Vec<bool> = sent(&outputs).iter().map(|(_, packet)| packet.fecn).collect();
+            assert_eq!(marked.len(), 6);
+            // Of six, those that find enough waiting behind them can be marked.
+            for marked in
+                marked.iter().zip(LONGER_THAN_TWO).filter(|(_, can)| *can).map(|(marked, _)| *marked)
+            {
+                gap = if marked {
+                    gaps.push(gap);
+                    0
+                } else {
+                    gap + 1
+                };
+            }
+        }
+        let mean = gaps.iter().sum::<u32>() as f64 / gaps.len() as f64;
+        assert!((mean - f64::from(rate)).abs() < 0.1 * f64::from(rate), "{mean} between two, not {rate}");
+        let most = 2 * u32::from(rate);
+        assert!((0..=most).all(|gap| gaps.contains(&gap)) && gaps.iter().all(|gap| *gap <= most), "{gaps:?}");
+    }
 }
 
 #[test]
