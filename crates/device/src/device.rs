@@ -327,10 +327,6 @@ impl Machine for Device {
     fn poll_output(&mut self) -> Option<Output> {
         // As often as not there is nothing, which is soon said.
         let output = self.outputs.pop_front()?;
-        if self.outputs.is_empty() {
-            // The next one goes into the same place, which is in the cache, and not into the one behind it.
-            self.outputs.clear();
-        }
         match &output {
             Output::TransmitData { port, packet } => {
                 let (words, multicast) = (packet.words(), is_multicast(packet.dlid));

@@ -4,50 +4,82 @@ use weft_machine::Time;
 
 use super::NEVER;
 
+/// Moments side by side, in one line of the cache.
+const WIDTH: usize = 8;
+
 /// One moment for each of a fixed number of places.
+///
+/// A tree of lines: the children of line `n` are `8n + 1` to `8n + 8`, and the last level has the places' own moments. Each
+/// moment above it is the earliest of a line; whose it is can be found by going down.
 #[derive(Debug)]
 pub(crate) struct Deadlines {
-    /// Node 1 is the root, the children of node `n` are `2n` and `2n + 1`, which lie side by side at `n`, and the last
-    /// ones are the places. Each has the earliest moment below it; whose it is can be found by going down.
-    pairs: Box<[[Time; 2]]>,
+    lines: Box<[Line]>,
+    earliest: Time,
+    /// Where the last level begins.
+    last_level: u32,
+}
+
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+struct Line([Time; WIDTH]);
+
+impl Line {
+    #[inline]
+    fn earliest(&self) -> Time {
+        self.0.iter().fold(NEVER, |earliest, time| earliest.min(*time))
+    }
 }
 
 impl Deadlines {
     pub(crate) fn new(places: usize) -> Self {
-        Self { pairs: vec![[NEVER; 2]; places.next_power_of_two().max(1)].into() }
+        let (mut above, mut level) = (0, 1);
+        while level * WIDTH < places {
+            above += level;
+            level *= WIDTH;
+        }
+        // Of the last level only as much as there are places.
+        let lines = vec![Line([NEVER; WIDTH]); above + places.div_ceil(WIDTH).max(1)].into();
+        Self { lines, earliest: NEVER, last_level: above as u32 }
     }
 
     /// The earliest moment of all.
     #[inline]
     pub(crate) fn earliest(&self) -> Time {
-        self.pairs[0][1]
+        self.earliest
     }
 
     /// The place whose moment has come by `now`, and that moment; of several the earliest, of equal ones the first.
     #[inline]
     pub(crate) fn due(&self, now: Time) -> Option<(usize, Time)> {
-        let earliest = self.earliest();
+        let (earliest, last_level) = (self.earliest, self.last_level as usize);
         if earliest > now || earliest == NEVER {
             return None;
         }
-        let mut node = 1;
-        while let Some(pair) = self.pairs.get(node) {
-            node = 2 * node + usize::from(pair[0] != earliest);
+        let mut line = 0;
+        loop {
+            let at = self.lines.get(line)?.0.iter().position(|time| *time == earliest)?;
+            if line >= last_level {
+                return Some(((line - last_level) * WIDTH + at, earliest));
+            }
+            line = WIDTH * line + at + 1;
         }
-        Some((node - self.pairs.len(), earliest))
     }
 
     #[inline]
     pub(crate) fn set(&mut self, place: usize, time: Time) {
-        let (mut node, mut earliest) = (self.pairs.len() + place, time);
-        while node > 0 {
-            let pair = &mut self.pairs[node / 2];
-            if std::mem::replace(&mut pair[node % 2], earliest) == earliest {
+        let (mut line, mut at, mut time) = (self.last_level as usize + place / WIDTH, place % WIDTH, time);
+        loop {
+            let times = &mut self.lines[line];
+            if std::mem::replace(&mut times.0[at], time) == time {
                 // Nothing changes further up either.
                 return;
             }
-            earliest = pair[0].min(pair[1]);
-            node /= 2;
+            time = times.earliest();
+            if line == 0 {
+                self.earliest = time;
+                return;
+            }
+            (line, at) = ((line - 1) / WIDTH, (line - 1) % WIDTH);
         }
     }
 
@@ -78,5 +110,25 @@ mod tests {
         assert_eq!(deadlines.earliest(), Time::from_nanos(9));
         deadlines.set(0, Time::from_nanos(3));
         assert_eq!(deadlines.earliest(), Time::from_nanos(3));
+    }
+
+    /// One, two and three levels, beside a plain list.
+    #[test]
+    fn as_a_list_would_have_it() {
+        let mut random = weft_machine::Random::new(3);
+        for places in [1, 8, 9, 64, 65, 72, 512] {
+            let (mut deadlines, mut list) = (Deadlines::new(places), vec![NEVER; places]);
+            for _ in 0..2000 {
+                let place = random.below(places as u32) as usize;
+                let time =
+                    if random.below(3) == 0 { NEVER } else { Time::from_nanos(random.below(50).into()) };
+                deadlines.set(place, time);
+                list[place] = time;
+                let earliest = *list.iter().min().expect("there are places");
+                let first = list.iter().position(|time| *time == earliest && earliest != NEVER);
+                assert_eq!(deadlines.earliest(), earliest, "{places} places");
+                assert_eq!(deadlines.due(NEVER), first.map(|place| (place, earliest)), "{places} places");
+            }
+        }
     }
 }
