@@ -242,10 +242,10 @@ pub(super) fn congestion(top: &mut Table<'_>) -> Result<Option<CongestionSpec>, 
     let on = table.flag("on", false)?;
     let spec = CongestionSpec {
         threshold: table.number("threshold", 0..=15)?.unwrap_or(15),
-        marking_rate: table.number("marking_rate", 0..=65_535)?.unwrap_or(5),
+        marking_rate: table.number("marking_rate", 0..=65_535)?.unwrap_or(3),
         packet_size: table.number("packet_size", 0..=255)?.unwrap_or(8),
         increase: table.number("increase", 0..=255)?.unwrap_or(1),
-        timer: table.number("timer", 0..=65_535)?.unwrap_or(360),
+        timer: table.number("timer", 0..=65_535)?.unwrap_or(250),
         limit: table.number("limit", 1..=4095)?.unwrap_or(127),
         slope: table.number("slope", 0..=1000)?.unwrap_or(1),
         shift: table.number("shift", 0..=3)?.unwrap_or(3),

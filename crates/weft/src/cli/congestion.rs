@@ -23,7 +23,7 @@ pub(crate) struct CongestionArgs {
     pub(crate) cc_sw_cong_setting_packet_size: u8,
 
     /// The mean number of packets between two that are marked
-    #[arg(long, value_name = "COUNT", default_value_t = 5)]
+    #[arg(long, value_name = "COUNT", default_value_t = 3)]
     pub(crate) cc_sw_cong_setting_marking_rate: u16,
 
     /// What hosts slow down: 0 queue pairs, 1 service levels
@@ -35,7 +35,7 @@ pub(crate) struct CongestionArgs {
     pub(crate) cc_ca_cong_setting_control_map: u16,
 
     /// How long until a host's index into its table of delays goes down by one, in 1.024 µs
-    #[arg(long, value_name = "TIME", default_value_t = 360)]
+    #[arg(long, value_name = "TIME", default_value_t = 250)]
     pub(crate) cc_ca_cong_setting_ccti_timer: u16,
 
     /// What a notification adds to the index
