@@ -68,18 +68,18 @@ fn delivered(simulation: &Simulation, (from, to): (u32, u32)) -> u64 {
 
 const FLOWS: [(u32, u32); 4] = [(1, 5), (2, 6), (7, 6), (8, 6)];
 
-/// Gb/s of body of each flow, sample by sample, after a warm-up of 5 ms of fabric time.
+/// Gb/s of body of each flow, sample by sample, after a warm-up of 15 ms of fabric time, in which the contributors come down.
 fn rates(cc: Option<CongestionOptions>) -> (Vec<[f64; 4]>, Simulation) {
     let mut simulation = Simulation::new(&fabric(), options(cc), 1);
     simulation.run_until_quiet(LIMIT).unwrap();
     for (from, to) in FLOWS {
         flow(&mut simulation, from, to);
     }
-    let start = simulation.now() + Time::from_secs(5);
+    let start = simulation.now() + Time::from_secs(15);
     simulation.run_until(start);
     let mut before = FLOWS.map(|flow| delivered(&simulation, flow));
     let mut rates = Vec::new();
-    for sample in 1..=40 {
+    for sample in 1..=120 {
         simulation.run_until(start + Time::from_nanos(SAMPLE.as_nanos() * sample));
         let now = FLOWS.map(|flow| delivered(&simulation, flow));
         let rate =
