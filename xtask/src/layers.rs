@@ -43,7 +43,7 @@ const ROOMS: &[Room] = &[
         uses: &["wire", "machine", "topology", "routing", "device", "host", "sm", "pm"],
         pure: Some(&["serde", "serde_json", "thiserror", "toml"]),
     },
-    Room { name: "link", uses: &["wire"], pure: None },
+    Room { name: "link", uses: &["wire", "machine"], pure: None },
     Room { name: "umad", uses: &["wire", "host"], pure: None },
     Room { name: "umad-preload", uses: &["wire", "umad"], pure: None },
     Room { name: "metrics", uses: &[], pure: None },

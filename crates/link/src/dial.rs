@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use quinn::{Connection, ConnectionError};
 use tokio::time::timeout;
+use weft_machine::Random;
 
 use crate::cable::LinkIndex;
 use crate::codec::{self, Control, ControlError, Hello};
@@ -105,16 +106,8 @@ pub(crate) fn meaning(error: ConnectionError) -> ControlError {
 /// cables of a restarted switch are not dialled in step.
 fn back_off(failures: u32, max_ms: u64, seed: u64) -> Duration {
     let full_ms = (BACK_OFF_MIN_MS << failures.saturating_sub(1).min(10)).min(max_ms);
-    let chance = scramble(seed.wrapping_add(u64::from(failures) << 32));
+    let chance = Random::new(seed.wrapping_add(u64::from(failures) << 32)).draw();
     Duration::from_micros(full_ms * 500 + chance % (full_ms * 500))
-}
-
-/// SplitMix64's output function.
-fn scramble(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]
