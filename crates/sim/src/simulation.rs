@@ -360,12 +360,7 @@ impl Simulation {
 
     /// Feeds a device and does what it wants.
     pub(crate) fn feed(&mut self, node: NodeIndex, input: Input) {
-        let Some(device) = self.slots.get_mut(node.index()).and_then(|slot| slot.device.as_mut()) else {
-            return;
-        };
-        device.exchange_outputs(&mut self.outputs);
-        device.handle_input(self.now, input);
-        self.settle_in_hand(node);
+        self.take_in_hand(node, |device, now| device.handle_input(now, input));
     }
 
     fn wake_device(&mut self, node: NodeIndex) {
@@ -375,17 +370,21 @@ impl Simulation {
             return;
         }
         *wake = ASLEEP;
-        if let Some(device) = &mut self.slots[node.index()].device {
-            device.exchange_outputs(&mut self.outputs);
-            device.handle_timeout(self.now);
-            self.settle_in_hand(node);
-        }
+        self.take_in_hand(node, Device::handle_timeout);
     }
 
     /// Does what a device and its hosts want.
     fn settle(&mut self, node: NodeIndex) {
-        if let Some(device) = &mut self.slots[node.index()].device {
+        self.take_in_hand(node, |_, _| ());
+    }
+
+    /// Lends a device, if it is on, the memory for its outputs, does something with it, and then what is wanted of that.
+    #[inline]
+    fn take_in_hand(&mut self, node: NodeIndex, act: impl FnOnce(&mut Device, Time)) {
+        let Some(slot) = self.slots.get_mut(node.index()) else { return };
+        if let Some(device) = &mut slot.device {
             device.exchange_outputs(&mut self.outputs);
+            act(device, self.now);
         }
         self.settle_in_hand(node);
     }

@@ -112,25 +112,19 @@ pub(crate) struct Pool {
     places: Vec<Held>,
     /// The first free place.
     free: u32,
-    /// Whether `arrived` is kept.
-    timed: bool,
-    /// When the packet in each place came in.
-    arrived: Vec<Time>,
+    /// When the packet in each place came in, while somebody wants to know.
+    arrived: Option<Vec<Time>>,
 }
 
 impl Pool {
     pub(crate) fn new() -> Self {
-        Self { places: Vec::new(), free: NIL, timed: false, arrived: Vec::new() }
+        Self { places: Vec::new(), free: NIL, arrived: None }
     }
 
     /// Whether somebody wants to know when packets came in. Those that are here already count as if they came now.
     pub(super) fn keep_arrivals(&mut self, keep: bool, now: Time) {
-        if keep && !self.timed {
-            self.arrived.resize(self.places.len(), now);
-        } else if !keep {
-            self.arrived.clear();
-        }
-        self.timed = keep;
+        let known = self.arrived.take().filter(|_| keep);
+        self.arrived = known.or_else(|| keep.then(|| vec![now; self.places.len()]));
     }
 
     #[inline]
@@ -139,14 +133,14 @@ impl Pool {
         if let Some(place) = self.places.get_mut(at as usize) {
             self.free = place.next;
             *place = held;
-            if self.timed {
-                self.arrived[at as usize] = arrived;
+            if let Some(all) = &mut self.arrived {
+                all[at as usize] = arrived;
             }
             return at;
         }
         self.places.push(held);
-        if self.timed {
-            self.arrived.push(arrived);
+        if let Some(all) = &mut self.arrived {
+            all.push(arrived);
         }
         (self.places.len() - 1) as u32
     }
@@ -163,7 +157,7 @@ impl Pool {
     /// When the packet there came in, while that is kept.
     #[inline]
     pub(crate) fn arrived(&self, at: u32) -> Time {
-        self.arrived.get(at as usize).copied().unwrap_or(Time::ZERO)
+        self.arrived.as_ref().map_or(Time::ZERO, |all| all[at as usize])
     }
 
     #[inline]
