@@ -2,6 +2,7 @@
 
 use weft_machine::Time;
 use weft_routing::{Chain, Engine};
+use weft_sm::CongestionOptions;
 use weft_topology::LinkRate;
 use weft_wire::Mtu;
 
@@ -239,13 +240,13 @@ pub(super) fn pm(top: &mut Table<'_>, rates: &Rates) -> Result<(PmSpec, Option<S
 
 pub(super) fn congestion(top: &mut Table<'_>) -> Result<Option<CongestionSpec>, Wrong> {
     let mut table = top.table("congestion")?;
-    let on = table.flag("on", false)?;
+    let (on, usual) = (table.flag("on", false)?, CongestionOptions::default());
     let spec = CongestionSpec {
-        threshold: table.number("threshold", 0..=15)?.unwrap_or(15),
-        marking_rate: table.number("marking_rate", 0..=65_535)?.unwrap_or(3),
-        packet_size: table.number("packet_size", 0..=255)?.unwrap_or(8),
-        increase: table.number("increase", 0..=255)?.unwrap_or(1),
-        timer: table.number("timer", 0..=65_535)?.unwrap_or(250),
+        threshold: table.number("threshold", 0..=15)?.unwrap_or(usual.sw_cong_setting_threshold),
+        marking_rate: table.number("marking_rate", 0..=65_535)?.unwrap_or(usual.sw_cong_setting_marking_rate),
+        packet_size: table.number("packet_size", 0..=255)?.unwrap_or(usual.sw_cong_setting_packet_size),
+        increase: table.number("increase", 0..=255)?.unwrap_or(usual.ca_cong_setting_ccti_increase),
+        timer: table.number("timer", 0..=65_535)?.unwrap_or(usual.ca_cong_setting_ccti_timer),
         limit: table.number("limit", 1..=4095)?.unwrap_or(127),
         slope: table.number("slope", 0..=1000)?.unwrap_or(1),
         shift: table.number("shift", 0..=3)?.unwrap_or(3),

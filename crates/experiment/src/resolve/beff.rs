@@ -78,6 +78,7 @@ impl Flows<'_> {
                 stop: start + Time::from_nanos(nanos / 100 * BUSY_PERCENT),
                 bytes_max: None,
                 beff: Some(BeffTag { test: spec.name.clone(), part, bandwidth }),
+                agree_as: None,
             };
             self.pair(pair, &options)?;
         }

@@ -38,6 +38,7 @@ pub(super) struct Pair {
     pub(super) stop: Time,
     pub(super) bytes_max: Option<u64>,
     pub(super) beff: Option<BeffTag>,
+    pub(super) agree_as: Option<String>,
 }
 
 impl<'a> Flows<'a> {
@@ -102,12 +103,9 @@ impl<'a> Flows<'a> {
             stop: self.stop(&flow.options),
             bytes_max: flow.bytes_max,
             beff: None,
+            agree_as: flow.agree_as.clone(),
         };
-        self.pair(pair, &flow.options)?;
-        if let Some(planned) = self.flows.last_mut() {
-            planned.agree_as.clone_from(&flow.agree_as);
-        }
-        Ok(())
+        self.pair(pair, &flow.options)
     }
 
     /// Adds a flow between two hosts.
@@ -129,7 +127,7 @@ impl<'a> Flows<'a> {
             start: pair.start,
             stop: pair.stop,
             beff: pair.beff,
-            agree_as: None,
+            agree_as: pair.agree_as,
         };
         let expect = Command::Expect {
             flow,
@@ -221,6 +219,7 @@ impl<'a> Flows<'a> {
                     stop: stop.min(start + spec.level),
                     bytes_max: None,
                     beff: None,
+                    agree_as: None,
                 };
                 self.pair(pair, &spec.options)?;
             }
