@@ -1,7 +1,8 @@
 //! The contract between machines and drivers.
 //!
 //! A **machine** is a state machine without I/O, clock, threads or randomness of its own: what it leaves to chance
-//! comes from a seed ([`Random`]). A **driver** owns machines and gives them all of that: `weft-agent` in wall-clock time over QUIC, `weft-sim` in virtual time.
+//! comes from a seed ([`Random`]). A **driver** owns machines and gives them all of that: `weft-agent` in wall-clock time
+//! over QUIC, `weft-sim` in virtual time.
 //!
 //! **The contract: feed one input, then drain outputs until `None`, then look at the timeout.**
 //!

@@ -14,7 +14,8 @@ pub struct DataAccount {
     pub buffers: Vec<BufferAccount>,
 }
 
-/// Packets on one data lane, counted in one line of the cache. A packet that a switch moves to another lane is counted on the one that it is on.
+/// Packets on one data lane, counted in one line of the cache. A packet that a switch moves to another lane is counted on
+/// the one that it is on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct LaneAccount {
