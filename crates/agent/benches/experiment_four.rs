@@ -21,8 +21,8 @@ use weft_host::traffic::{Command, Destination, FlowId, FlowSpec, LearntPath, Tra
 use weft_link::{Authority, CableEnd};
 use weft_umad::{ControlReply, ControlRequest};
 use weft_wire::{
-    AttributeId, Guid, Lid, LinearForwardingTable, LinkParameters, NodeType, PKey, PortInfo, PortNum,
-    PortState, ServiceLevel, SwitchInfo,
+    AttributeId, Guid, Lid, LinearForwardingTable, LinkParameters, NodeType, PKey, PathRate, PortInfo,
+    PortNum, PortState, ServiceLevel, SwitchInfo,
 };
 
 const HOSTS: u64 = 12;
@@ -224,6 +224,7 @@ fn stream(agents: &[Running], flow: FlowId, from: Guid, to: Guid) {
         dlid: lid(to),
         service_level: ServiceLevel(0),
         p_key: PKey::DEFAULT_FULL,
+        rate: PathRate::default(),
     };
     let expect = Command::Expect {
         flow,

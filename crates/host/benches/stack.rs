@@ -6,7 +6,7 @@ use weft_host::traffic::{
     Command, Destination, FlowId, FlowSpec, LearntPath, MoveBy, PathSource, Transport, Work,
 };
 use weft_machine::{Machine, Time};
-use weft_wire::{Guid, Lid, PKey, PortFacts, ServiceLevel};
+use weft_wire::{Guid, Lid, PKey, PathRate, PortFacts, ServiceLevel};
 
 const PACKETS: usize = 10_000;
 const HOSTS: u16 = 648;
@@ -25,6 +25,7 @@ fn host(number: u16, rate_mbps: u32) -> Stack {
         dlid: Lid(to),
         service_level: ServiceLevel(0),
         p_key: PKey::DEFAULT_FULL,
+        rate: PathRate::default(),
     });
     stack.handle_input(Time::ZERO, Input::Command(Command::LearnPaths(paths.collect())));
     stack

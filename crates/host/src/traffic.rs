@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
-use weft_wire::{Guid, Lid, PKey, ServiceLevel};
+use weft_wire::{Guid, Lid, PKey, PathRate, PathRecord, ServiceLevel};
 
 /// A flow, by the number that both of its hosts know it by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -155,6 +155,16 @@ pub struct LearntPath {
     /// A key of the partition; of the two that it has the adapter sends the port's own.
     #[serde(default = "default_partition")]
     pub p_key: PKey,
+    /// The path's rate; code 0 where it is not known.
+    #[serde(default)]
+    pub rate: PathRate,
+}
+
+impl From<&PathRecord> for LearntPath {
+    fn from(record: &PathRecord) -> Self {
+        let PathRecord { dgid, dlid, sl, p_key, rate, .. } = *record;
+        Self { to: dgid.guid, dlid, service_level: sl, p_key, rate }
+    }
 }
 
 fn default_partition() -> PKey {

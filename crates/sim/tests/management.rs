@@ -264,7 +264,8 @@ fn flows_stay_in_their_partitions() {
     flow(&mut simulation, 3, (hosts[3], hosts[5]), (datagrams, asked));
     flow(&mut simulation, 4, (hosts[2], hosts[5]), (datagrams, unasked));
     let (to, dlid) = (guid(&fabric, hosts[2]), lid_of(&simulation, hosts[2]));
-    let learnt = LearntPath { to, dlid, service_level: ServiceLevel(0), p_key: PKey(0x8002) };
+    let rate = PathRate::default();
+    let learnt = LearntPath { to, dlid, service_level: ServiceLevel(0), p_key: PKey(0x8002), rate };
     assert!(simulation.command(hosts[5], Command::LearnPaths(vec![learnt])));
     flow(&mut simulation, 5, (hosts[5], hosts[2]), (reliable, asked));
     run_for(&mut simulation, Time::from_secs(30));
@@ -288,7 +289,8 @@ fn what_an_adapter_refuses_does_not_stop_time() {
     let hosts = hosts(&fabric);
     let mut simulation = with_tenant(&fabric);
     let (to, dlid) = (guid(&fabric, hosts[2]), lid_of(&simulation, hosts[2]));
-    let learnt = LearntPath { to, dlid, service_level: ServiceLevel(0), p_key: PKey(0x8009) };
+    let rate = PathRate::default();
+    let learnt = LearntPath { to, dlid, service_level: ServiceLevel(0), p_key: PKey(0x8009), rate };
     assert!(simulation.command(hosts[5], Command::LearnPaths(vec![learnt])));
     assert!(simulation.command(hosts[5], stream(&fabric, 1, hosts[2])));
     run_for(&mut simulation, Time::from_millis(10));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use weft_machine::{Machine, Time};
 use weft_routing::{Lids, ServiceLevels};
 use weft_wire::{
-    AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, Notice, PKey, PortNum, ServiceLevel,
+    AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, Notice, PathRecord, PortNum,
     VirtualLane, trap,
 };
 
@@ -217,9 +217,8 @@ impl SubnetManager {
         }
     }
 
-    /// From the port with this GUID to every other: its GUID, its first LID and the service level that path records
-    /// have, without asking for them. For studies too large to ask.
-    pub fn paths_from(&self, from: Guid) -> Vec<(Guid, Lid, ServiceLevel, PKey)> {
+    /// The path records from the port with this GUID to every other, without asking for them: for studies too large to ask.
+    pub fn paths_from(&self, from: Guid) -> Vec<PathRecord> {
         self.sa.paths_from(from)
     }
 

@@ -96,6 +96,7 @@ experiments! {
     vftree_4b = "vftree-4b";
     lane_of_management = "management-lane";
     latency_and_bandwidth = "beff";
+    static_rate = "static-rate";
 }
 
 #[test]

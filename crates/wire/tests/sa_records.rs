@@ -346,6 +346,29 @@ fn components_cover_their_records() {
 }
 
 #[test]
+fn a_links_rate_and_what_it_carries() {
+    let of = |width, speed, ext| {
+        let info = PortInfo {
+            link_width_active: width,
+            link_speed_active: speed,
+            link_speed_ext_active: ext,
+            ..PortInfo::default()
+        };
+        PathRate::of_link(&info)
+    };
+    let widths = [1, 16, 2, 4, 8];
+    let rates = |speed, ext| widths.map(|width| of(width, speed, ext).megabits().unwrap());
+    assert_eq!(rates(1, 0), [2_500, 5_000, 10_000, 20_000, 30_000]);
+    assert_eq!(rates(4, 0), [10_000, 20_000, 40_000, 80_000, 120_000]);
+    assert_eq!(rates(4, 1), [14_000, 28_000, 56_000, 112_000, 168_000]);
+    assert_eq!(rates(4, 8), [100_000, 200_000, 400_000, 800_000, 1_200_000]);
+    let data = |rate: PathRate| rate.data_megabits().unwrap();
+    assert_eq!([of(1, 1, 0), of(2, 2, 0), of(2, 4, 0)].map(data), [2_000, 16_000, 32_000]);
+    assert_eq!([of(1, 4, 1), of(2, 4, 1), of(8, 4, 1)].map(data), [13_640, 54_560, 163_680]);
+    assert_eq!([of(2, 4, 2), of(8, 4, 8)].map(data), [100_000, 1_200_000]);
+}
+
+#[test]
 fn rates_are_in_order() {
     assert!(PathRate::ALL.is_sorted_by_key(|(_, megabits)| *megabits));
     assert_eq!(PathRate::Gb5.megabits(), Some(5_000));

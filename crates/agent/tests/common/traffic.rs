@@ -9,8 +9,8 @@ use weft_machine::Time;
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
 use weft_umad::{Client, ControlReply, ControlRequest, DeviceAccount};
 use weft_wire::{
-    AttributeId, Guid, Lid, LinearForwardingTable, Mtu, PKey, PortInfo, PortNum, PortState, ServiceLevel,
-    SwitchInfo, VirtualLane, VlArbitrationEntry, VlArbitrationTable,
+    AttributeId, Guid, Lid, LinearForwardingTable, Mtu, PKey, PathRate, PortInfo, PortNum, PortState,
+    ServiceLevel, SwitchInfo, VirtualLane, VlArbitrationEntry, VlArbitrationTable,
 };
 
 use super::{Fabric, HCA_A, HCA_B, HCA_C, PATIENCE, Running, SWITCH, ask};
@@ -169,6 +169,7 @@ pub(crate) fn stream(agents: &[Running], flow: u32, from: Guid, to: Guid) {
         dlid: lid(to),
         service_level: ServiceLevel(0),
         p_key: PKey::DEFAULT_FULL,
+        rate: PathRate::default(),
     };
     let done = ControlReply::Done;
     assert_eq!(tell(running(agents, to), to, Command::LearnPaths(vec![path(from)])), done);

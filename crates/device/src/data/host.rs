@@ -1,7 +1,7 @@
 //! The host behind an HCA's port, and what a device itself sends on data lanes.
 
 use weft_machine::Time;
-use weft_wire::{DataPacket, Lid, PKey, Packet, PortFacts, PortNum, VirtualLane};
+use weft_wire::{DataPacket, Lid, PKey, Packet, PathRate, PortFacts, PortNum, VirtualLane};
 
 use super::DataPath;
 use super::arrive::{Arrived, Heading, Way, WrongKey};
@@ -311,6 +311,7 @@ impl Device {
             sm_sl: end.info.master_sm_sl,
             mtu: 128 << end.info.neighbor_mtu.code().min(5),
             rate_mbps: if end.state.is_up() { self.data.rates[usize::from(port.0)] } else { 0 },
+            link_rate: if end.state.is_up() { PathRate::of_link(&end.info) } else { PathRate::default() },
             reregister: false,
             congestion: self.congestion.settings(port),
         };

@@ -39,8 +39,8 @@ impl Stack {
             Command::Close(flow) => self.close(flow),
             Command::LearnPaths(paths) => {
                 for path in paths {
-                    let LearntPath { dlid, service_level, p_key, .. } = path;
-                    let address = Address { dlid, service_level, p_key };
+                    let LearntPath { to: _, dlid, service_level, p_key, rate } = path;
+                    let address = Address { dlid, service_level, p_key, rate };
                     for place in self.paths.learn(path.to, address) {
                         self.path_changed(now, place);
                     }

@@ -7,7 +7,9 @@ use weft_wire::{DataPacket, QpNum, ServiceLevel};
 
 use super::Stack;
 use super::congestion::Throttle;
+use super::paths::Address;
 use super::sender::{Readiness, Sender, Target};
+use super::static_rate::{next_at, packet_time};
 use super::timers::Timer;
 
 /// Notifications and answers to datagrams that wait at most.
@@ -106,15 +108,15 @@ impl Stack {
     pub(super) fn wake(&mut self, now: Time, place: u32) {
         let rules = self.rules;
         let Some(sender) = self.flows.sender(place) else { return };
+        if matches!(&sender.target, Target::Mix(mix) if mix.is_open_loop()) {
+            self.offer(now, place);
+            return;
+        }
         match sender.readiness(now, &rules) {
             Readiness::Blocked => {}
             Readiness::At(at) => self.set_wake(place, at),
             Readiness::Ready(level) => {
                 if let Target::Mix(mix) = &mut sender.target {
-                    if mix.is_open_loop() {
-                        self.offer(now, place);
-                        return;
-                    }
                     let level = mix.head(&self.paths);
                     self.enqueue(now, place, level);
                 } else {
@@ -167,7 +169,7 @@ impl Stack {
         let (mut touched, mut waits) = (0u16, false);
         for _ in 0..OFFERS_MAX {
             let Some(sender) = self.flows.sender(place) else { break };
-            if sender.readiness(now, &rules) != Readiness::Ready(sender.address.service_level) {
+            if sender.offers(now, &rules) != Readiness::Ready(sender.address.service_level) {
                 break;
             }
             let payload = sender.next_payload();
@@ -180,6 +182,9 @@ impl Stack {
             touched |= level.map_or(0, |level| 1 << (level.0 & 15));
             waits = behind;
         }
+        if let Some(Sender { target: Target::Mix(mix), .. }) = self.flows.sender(place) {
+            touched |= std::mem::take(&mut mix.held);
+        }
         while touched != 0 {
             self.enqueue(now, place, ServiceLevel(touched.trailing_zeros() as u8));
             touched &= touched - 1;
@@ -187,7 +192,7 @@ impl Stack {
         let Some(sender) = self.flows.sender(place) else { return };
         // Where others wait nobody misses the next few before they can be sent, and one wake-up makes them all.
         let later = sender.pace.filter(|_| waits).map(|pace| pace.due_with(OFFERS_DEFERRED));
-        match sender.readiness(now, &rules) {
+        match sender.offers(now, &rules) {
             Readiness::At(at) => self.set_wake(place, later.unwrap_or(at).max(at)),
             Readiness::Ready(_) => self.set_wake(place, now + LEAST_SPAN),
             Readiness::Blocked => {}
@@ -237,33 +242,49 @@ impl Stack {
             let rules = self.rules;
             let Some(sender) = self.flows.sender(place) else { continue };
             sender.queued &= !(1 << at);
-            let packet = match &mut sender.target {
-                Target::Mix(mix) if mix.is_open_loop() => {
-                    let Some((path, sequence)) = mix.take(level) else { continue };
-                    let waits = mix.waits(level);
-                    // What was counted for this lane goes there, even when new packets take another one.
-                    let address = self.paths.get(path).and_then(super::paths::Path::address);
-                    let address =
-                        super::paths::Address { service_level: level, ..address.unwrap_or_default() };
-                    let packet = sender.emit_to(now, address, sequence);
-                    if waits {
-                        sender.queued |= 1 << at;
-                        self.lanes[at].senders.push_back(place);
-                    }
-                    Some(packet)
-                }
-                _ => self.next_of(now, place, level),
+            let is_open_loop = matches!(&sender.target, Target::Mix(mix) if mix.is_open_loop());
+            let packet = match is_open_loop {
+                true => self.next_of_open_loop(now, place, level),
+                false => self.next_of(now, place, level),
             };
             let Some(packet) = packet else { continue };
-            self.after_packet(now, place, level, packet.size());
+            self.keep_delay(now, place, level, packet.size());
             let Some(sender) = self.flows.sender(place) else { return Some(packet) };
             arm_expiry(sender, place, &mut self.timers);
-            if !matches!(&sender.target, Target::Mix(mix) if mix.is_open_loop()) {
+            if !is_open_loop {
                 self.rejoin(now, place, &rules);
             }
             return Some(packet);
         }
         None
+    }
+
+    /// The next packet of a mix on a service level, among those that wait.
+    fn next_of_open_loop(&mut self, now: Time, place: u32, level: ServiceLevel) -> Option<DataPacket> {
+        let sender = self.flows.sender(place)?;
+        let Target::Mix(mix) = &mut sender.target else { return None };
+        let gap = Some(sender.not_before).filter(|at| *at > now);
+        let Some(taken) = Some(now).filter(|_| gap.is_none()).and_then(|now| mix.take(now, level)) else {
+            if let Some(at) = gap.or_else(|| mix.due(level)) {
+                mix.held |= 1 << (level.0 & 15);
+                self.set_wake(place, at);
+            }
+            return None;
+        };
+        // What was counted for this lane goes there, even when new packets take another one.
+        let address = self.paths.get(taken.path).and_then(super::paths::Path::address);
+        let address = Address { service_level: level, ..address.unwrap_or_default() };
+        let waits = mix.waits(level);
+        let packet = sender.emit_to(now, address, taken.sequence);
+        let time = packet_time(packet.size(), address.rate, &self.facts, self.options.dilation);
+        if let Target::Mix(mix) = &mut sender.target {
+            mix.space(now, taken, time);
+        }
+        if waits {
+            sender.queued |= 1 << (level.0 & 15);
+            self.lanes[usize::from(level.0 & 15)].senders.push_back(place);
+        }
+        Some(packet)
     }
 
     /// The next packet of a sender that has one at a time, if it belongs on this service level.
@@ -286,11 +307,19 @@ impl Stack {
             }
             Readiness::Blocked => return None,
         }
-        let Target::Mix(mix) = &mut sender.target else { return Some(sender.emit(now, &rules)) };
-        let (path, sequence) = mix.take(level)?;
-        let address = self.paths.get(path)?.address()?;
-        sender.offer();
-        Some(sender.emit_to(now, address, sequence))
+        if let Target::Mix(mix) = &mut sender.target {
+            // Packets take no time here, and so there are no gaps.
+            let taken = mix.take(now, level)?;
+            let address = self.paths.get(taken.path)?.address()?;
+            sender.offer();
+            return Some(sender.emit_to(now, address, taken.sequence));
+        }
+        let (packet, rate) = (sender.emit(now, &rules), sender.address.rate);
+        let time = packet_time(packet.size(), rate, &self.facts, self.options.dilation);
+        if time > Time::ZERO {
+            sender.not_before = next_at(sender.not_before, now, time);
+        }
+        Some(packet)
     }
 
     /// Puts a sender into a ring without looking at what can be sent there; somebody else does that.
@@ -321,7 +350,7 @@ impl Stack {
 
     /// Keeps the injection delay of congestion control.
     #[inline]
-    fn after_packet(&mut self, now: Time, place: u32, level: ServiceLevel, bytes: usize) {
+    fn keep_delay(&mut self, now: Time, place: u32, level: ServiceLevel, bytes: usize) {
         let Some(settings) = &self.facts.congestion else { return };
         let (by_level, dilation) = (settings.by_service_level, self.options.dilation);
         let lane = &mut self.lanes[usize::from(level.0 & 15)];
@@ -330,7 +359,7 @@ impl Stack {
             lane.not_before = now + spacing;
         } else if let Some(sender) = self.flows.sender(place) {
             let spacing = sender.throttle.spacing(now, bytes, &self.facts, level, dilation);
-            sender.not_before = now + spacing;
+            sender.not_before = sender.not_before.max(now + spacing);
         }
     }
 

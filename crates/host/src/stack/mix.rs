@@ -7,20 +7,33 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use weft_machine::Random;
+use weft_machine::{Random, Time};
 use weft_wire::{Guid, ServiceLevel};
 
 use super::paths::Paths;
+use super::static_rate::next_at;
 use crate::traffic::PathSource;
 
 /// Packets that wait on one lane at most.
 const BACKLOG_MAX: usize = 64;
+/// Of them those to a port that gets its packets with gaps: others are not to be thrown away for them.
+const SPACED_MAX: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
 struct Target {
     path: u32,
     /// Packets that went there: the next one's number.
     sequence: u64,
+    /// When the next one may go; 0 where the way there is no slower than the port.
+    not_before: Time,
+}
+
+/// A packet of a mix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Taken {
+    target: u32,
+    pub(super) path: u32,
+    pub(super) sequence: u64,
 }
 
 /// The ports that a flow sends to.
@@ -38,6 +51,8 @@ pub(super) struct Mix {
     head: Option<u32>,
     /// Packets that wait, by service level, with a rate. Otherwise there are no service levels here.
     backlog: Vec<VecDeque<u32>>,
+    /// The service levels on which packets wait for their time, bit by bit.
+    pub(super) held: u16,
     /// Packets thrown away.
     pub(super) shed: u64,
 }
@@ -55,7 +70,7 @@ impl Mix {
         for guid in others.iter().filter(|guid| **guid != own) {
             let path = paths.want(*guid, source)?;
             known.entry(path).or_insert_with(|| {
-                targets.push(Target { path, sequence: 0 });
+                targets.push(Target { path, sequence: 0, not_before: Time::ZERO });
                 targets.len() as u32 - 1
             });
         }
@@ -66,13 +81,13 @@ impl Mix {
         };
         let hot = hot_path.map(|path| {
             *known.entry(path).or_insert_with(|| {
-                targets.push(Target { path, sequence: 0 });
+                targets.push(Target { path, sequence: 0, not_before: Time::ZERO });
                 targets.len() as u32 - 1
             })
         });
         let random = Random::new(seed);
-        let (resolved, head, shed, backlog) = (0, None, 0, Vec::new());
-        let mix = Self { random, targets, others, hot, hot_permille, resolved, head, backlog, shed };
+        let (resolved, head, shed, backlog, held) = (0, None, 0, Vec::new(), 0);
+        let mix = Self { random, targets, others, hot, hot_permille, resolved, head, backlog, held, shed };
         Some(mix).filter(|mix| !mix.targets.is_empty())
     }
 
@@ -144,7 +159,9 @@ impl Mix {
         let target = self.draw();
         let level = self.level(target, paths);
         let Some(waiting) = self.backlog.get_mut(usize::from(level.0)) else { return (None, false) };
-        if waiting.len() >= BACKLOG_MAX {
+        let spaced = self.targets.get(target as usize).is_some_and(|target| target.not_before > Time::ZERO);
+        let alike = || waiting.iter().filter(|other| **other == target).count();
+        if waiting.len() >= BACKLOG_MAX || spaced && alike() >= SPACED_MAX {
             self.shed += 1;
             return (None, true);
         }
@@ -175,15 +192,38 @@ impl Mix {
         self.backlog.get(usize::from(level.0)).is_some_and(|waiting| !waiting.is_empty())
     }
 
-    /// The next packet on a service level: its path and its number.
-    pub(super) fn take(&mut self, level: ServiceLevel) -> Option<(u32, u64)> {
+    /// The next packet on a service level whose time has come.
+    pub(super) fn take(&mut self, now: Time, level: ServiceLevel) -> Option<Taken> {
         let target = match self.backlog.get_mut(usize::from(level.0)) {
-            Some(waiting) => waiting.pop_front(),
+            Some(waiting) => {
+                let targets = &self.targets;
+                let due = |place: &u32| targets.get(*place as usize).is_none_or(|to| to.not_before <= now);
+                match waiting.front() {
+                    Some(first) if due(first) => waiting.pop_front(),
+                    _ => waiting.iter().position(due).and_then(|at| waiting.remove(at)),
+                }
+            }
             None => self.head.take(),
-        };
-        let target = self.targets.get_mut(target? as usize)?;
-        target.sequence += 1;
-        Some((target.path, target.sequence - 1))
+        }?;
+        let Target { path, sequence, .. } = self.targets.get_mut(target as usize)?;
+        *sequence += 1;
+        Some(Taken { target, path: *path, sequence: *sequence - 1 })
+    }
+
+    /// When the next packet on a service level may go, where none may now.
+    pub(super) fn due(&self, level: ServiceLevel) -> Option<Time> {
+        let waiting = self.backlog.get(usize::from(level.0))?;
+        waiting.iter().filter_map(|place| self.targets.get(*place as usize)).map(|to| to.not_before).min()
+    }
+
+    /// The packet has gone, and leaves a gap behind it as long as this.
+    pub(super) fn space(&mut self, now: Time, taken: Taken, packet_time: Time) {
+        if let Some(target) = self.targets.get_mut(taken.target as usize) {
+            target.not_before = match packet_time {
+                Time::ZERO => Time::ZERO,
+                time => next_at(target.not_before, now, time),
+            };
+        }
     }
 }
 
@@ -204,7 +244,9 @@ mod tests {
         assert!(mix.resort(moves, ServiceLevel(2)));
         assert_eq!((mix.backlog[0].len(), mix.backlog[2].len(), mix.shed), (2, BACKLOG_MAX, 1));
         assert_eq!(
-            [mix.take(ServiceLevel(0)), mix.take(ServiceLevel(2))],
+            [0, 2].map(|level| mix
+                .take(Time::ZERO, ServiceLevel(level))
+                .map(|taken| (taken.path, taken.sequence))),
             [Some((stays, 0)), Some((stays, 1))]
         );
         assert_eq!(mix.backlog[2].back(), Some(&1));
@@ -221,8 +263,8 @@ mod tests {
         let mut counts = BTreeMap::new();
         for _ in 0..80_000 {
             mix.head(&paths);
-            let (path, _) = mix.take(ServiceLevel(0)).unwrap();
-            *counts.entry(paths.get(path).unwrap().to).or_insert(0u32) += 1;
+            let taken = mix.take(Time::ZERO, ServiceLevel(0)).unwrap();
+            *counts.entry(paths.get(taken.path).unwrap().to).or_insert(0u32) += 1;
         }
         assert_eq!(counts.get(&own), None);
         // 30 % and an eighth of the rest; four standard deviations are under 600.

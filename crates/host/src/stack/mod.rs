@@ -28,6 +28,7 @@ mod receiver;
 mod report;
 mod sa;
 mod sender;
+mod static_rate;
 mod subscriptions;
 mod timers;
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use weft_wire::{Guid, Lid, PKey, ServiceLevel};
+use weft_wire::{Guid, Lid, PKey, PathRate, ServiceLevel};
 
 use crate::traffic::PathSource;
 
@@ -19,9 +19,16 @@ pub(super) struct Address {
     pub(super) dlid: Lid,
     pub(super) service_level: ServiceLevel,
     pub(super) p_key: PKey,
+    /// Of the slowest link on the way; code 0 where nobody has said it.
+    pub(super) rate: PathRate,
 }
 
 impl Address {
+    /// What software takes that asks for no path record, to nowhere yet.
+    pub(super) fn unasked() -> Self {
+        Self { p_key: PKey::DEFAULT_FULL, ..Self::default() }
+    }
+
     /// Whether it is the same but for its lane.
     pub(super) fn is_same_way(&self, other: &Self) -> bool {
         (self.dlid, self.p_key) == (other.dlid, other.p_key)
@@ -147,8 +154,7 @@ impl Paths {
         match path.source {
             PathSource::PathRecord => (path.record, path.slow) = (Some(address), slow),
             PathSource::Unasked => {
-                let (service_level, p_key) = (ServiceLevel(0), PKey::DEFAULT_FULL);
-                path.record = Some(Address { service_level, p_key, ..address });
+                path.record = Some(Address { dlid: address.dlid, ..Address::unasked() });
             }
         }
     }

@@ -40,7 +40,7 @@ impl Sender {
     /// Answers a message of the same length, to where its last packet came from.
     pub(super) fn answer(&mut self, now: Time, message_bytes: u32, packet_bytes: u16, packet: &DataPacket) {
         let &DataPacket { slid: dlid, service_level, p_key, .. } = packet;
-        self.move_to(now, Address { dlid, service_level, p_key });
+        self.move_to(now, Address { dlid, service_level, p_key, ..Address::default() });
         if self.fresh >= self.allowed && !self.is_outstanding() {
             self.cut(Geometry::new(message_bytes, packet_bytes), None);
         }

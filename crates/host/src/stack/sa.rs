@@ -10,8 +10,8 @@
 use weft_machine::Time;
 use weft_mgmt::{Limits, Transactions, subnet_administration};
 use weft_wire::{
-    AddressedMad, AttributeId, Gid, Guid, InformInfo, Mad, Method, NodeInfo, NodeRecord, Notice, PKey,
-    PathRecord, PortFacts, QpNum, SaMad, SaRecord, ServiceLevel, TrapNumber,
+    AddressedMad, AttributeId, Gid, Guid, InformInfo, Mad, Method, NodeInfo, NodeRecord, Notice, PathRecord,
+    PortFacts, QpNum, SaMad, SaRecord, ServiceLevel, TrapNumber,
 };
 
 use super::StackOptions;
@@ -140,14 +140,15 @@ impl SaClient {
 /// Where the path record in an answer says that packets go.
 pub(super) fn path_in(mad: &Mad) -> Option<Address> {
     let record = PathRecord::from_bytes(&SaMad::data.get(&mad.0));
-    let address = Address { dlid: record.dlid, service_level: record.sl, p_key: record.p_key };
+    let PathRecord { dlid, sl, p_key, rate, .. } = record;
+    let address = Address { dlid, service_level: sl, p_key, rate };
     Some(address).filter(|address| address.dlid.is_unicast())
 }
 
 /// The LID that the node record in an answer says, on service level 0.
 pub(super) fn lid_in(mad: &Mad) -> Option<Address> {
     let record = NodeRecord::from_bytes(&SaMad::data.get(&mad.0));
-    let address = Address { dlid: record.lid, service_level: ServiceLevel(0), p_key: PKey::DEFAULT_FULL };
+    let address = Address { dlid: record.lid, ..Address::unasked() };
     Some(address).filter(|address| address.dlid.is_unicast())
 }
 

@@ -232,6 +232,15 @@ impl Sender {
     /// Whether something can be sent now. Of a mix, see [`Mix`].
     #[inline]
     pub(super) fn readiness(&self, now: Time, rules: &Rules) -> Readiness {
+        match self.offers(now, rules) {
+            Readiness::Ready(_) if self.not_before > now => Readiness::At(self.not_before),
+            other => other,
+        }
+    }
+
+    /// Whether there is something to be sent, if not now then as soon as gaps allow it.
+    #[inline]
+    pub(super) fn offers(&self, now: Time, rules: &Rules) -> Readiness {
         if self.phase != Phase::Active {
             return Readiness::Blocked;
         }
@@ -242,9 +251,6 @@ impl Sender {
             if let Some(pace) = self.pace.filter(|pace| pace.due > now) {
                 return Readiness::At(pace.due);
             }
-        }
-        if self.not_before > now {
-            return Readiness::At(self.not_before);
         }
         Readiness::Ready(self.address.service_level)
     }

@@ -28,8 +28,8 @@ use serde::Serialize;
 use weft_machine::Time;
 use weft_wire::{
     AddressedMad, AttributeId, ClassPortInfo, Details, GidDetails, Guid, InformInfo, Lid, Mad, Method,
-    Notice, PKey, QKey, QpNum, RepathDetails, SA_CLASS_VERSION, SaMad, ServiceLevel, SmInfo, SmInfoRecord,
-    SmKey, SmState, TrapNumber, sa_attribute, sa_capability, sa_status, status, trap,
+    Notice, PathRecord, QKey, QpNum, RepathDetails, SA_CLASS_VERSION, SaMad, SmInfo, SmInfoRecord, SmKey,
+    SmState, TrapNumber, sa_attribute, sa_capability, sa_status, status, trap,
 };
 
 use crate::held::Memory;
@@ -41,7 +41,7 @@ use query::{Found, Query};
 use service::Services;
 use tables::{Kind, Tables};
 use transfers::{Heard, Transfers};
-use view::{End, View};
+use view::View;
 
 pub(crate) use tables::ReadTables;
 
@@ -129,18 +129,14 @@ impl Administrator {
         }
     }
 
-    /// From the port with this GUID to every other: its GUID, its first LID and the service level that routing chose.
-    pub(crate) fn paths_from(&self, from: Guid) -> Vec<(Guid, Lid, ServiceLevel, PKey)> {
+    /// The path records from the port with this GUID to every other.
+    pub(crate) fn paths_from(&self, from: Guid) -> Vec<PathRecord> {
         let Some(view) = &self.view else { return Vec::new() };
         let Some(source) = view.by_guid(from) else { return Vec::new() };
-        let path = |end: &End| {
-            let p_key = match &view.keys {
-                Some(keys) => keys.shared(from, end.guid, None)?,
-                None => PKey::DEFAULT_FULL,
-            };
-            Some((end.guid, end.lid, view.level(source.lid, end.lid).unwrap_or_default(), p_key))
-        };
-        view.ends.iter().filter(|end| end.guid != from).filter_map(path).collect()
+        let anything = Mad::default();
+        let query = Query::new(&anything, self.options.sm_key);
+        let query = self.paths(&query, view, true);
+        view.ends.iter().filter(|end| end.guid != from).filter_map(|end| query.first(source, end)).collect()
     }
 
     pub(crate) fn counts(&self) -> SaCounts {

@@ -121,6 +121,11 @@ impl<'a> PathQuery<'a> {
             || names(component::PREFERENCE) && wanted.preference != 0)
     }
 
+    /// The way from one port's first LID to another's.
+    pub(super) fn first(&self, source: &End, destination: &End) -> Option<PathRecord> {
+        self.record(source, destination, (source.lid, destination.lid))
+    }
+
     /// The way from LID to LID, if there is one as good as is asked.
     fn record(&self, source: &End, destination: &End, (slid, dlid): (Lid, Lid)) -> Option<PathRecord> {
         let p_key = self.p_key(source, destination)?;

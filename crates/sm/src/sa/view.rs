@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weft_routing::ServiceLevels;
-use weft_topology::LinkSpeed;
 use weft_wire::{
     Gid, GidPrefix, Guid, Lid, Mtu, NodeDescription, NodeInfo, PathRate, PortInfo, PortNum, ServiceLevel,
     SwitchInfo, VirtualLane,
@@ -14,7 +13,7 @@ use crate::Options;
 use crate::held::{LftBlock, Memory};
 use crate::partitions::Keys;
 use crate::pipe::PortAt;
-use crate::subnet::{FoundNode, Subnet, active_rate};
+use crate::subnet::{FoundNode, Subnet};
 
 /// More hops than this no packet takes: the tables lead in a circle.
 const HOPS_MAX: usize = 64;
@@ -261,19 +260,9 @@ impl Way {
     }
 }
 
-/// What PathRecord calls the rate of a link: lanes times the nominal speed.
+/// The rate of a port's link in Mb/s; one that path records cannot name is 0.
 fn megabits(info: &PortInfo) -> u32 {
-    let rate = active_rate(info);
-    let per_lane = match rate.speed {
-        LinkSpeed::Sdr => 2_500,
-        LinkSpeed::Ddr => 5_000,
-        LinkSpeed::Qdr | LinkSpeed::Fdr10 => 10_000,
-        LinkSpeed::Fdr => 14_000,
-        LinkSpeed::Edr => 25_000,
-        LinkSpeed::Hdr => 50_000,
-        LinkSpeed::Ndr => 100_000,
-    };
-    u32::from(rate.width.lanes()) * per_lane
+    PathRate::of_link(info).megabits().unwrap_or(0)
 }
 
 impl Node {

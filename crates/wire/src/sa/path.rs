@@ -2,7 +2,7 @@
 
 use super::Parts::Split;
 use super::record;
-use crate::{Gid, Lid, PKey, ServiceLevel};
+use crate::{Gid, Lid, PKey, PortInfo, ServiceLevel};
 
 codes! {
     /// The rate of a path (IBA 15.2.5.16); see [`PathRate::megabits`] for their order.
@@ -92,6 +92,39 @@ impl PathRate {
     /// The code for so many Mb/s, if there is one.
     pub fn from_megabits(megabits: u32) -> Option<Self> {
         Self::ALL.iter().find(|(_, known)| *known == megabits).map(|(rate, _)| *rate)
+    }
+
+    /// What the code stands for in data, after the encoding of links that have this rate, in Mb/s: 4 of 5 up to QDR, 64 of
+    /// 66 behind it, which counts with EDR and later in the nominal speed (IBA 14.2.5.6).
+    pub fn data_megabits(self) -> Option<u32> {
+        let nominal = self.megabits()?;
+        Some(match self {
+            Self::Gb14 | Self::Gb28 | Self::Gb56 | Self::Gb112 | Self::Gb168 => nominal / 1_400 * 1_364,
+            Self::Gb2_5 | Self::Gb5 | Self::Gb10 | Self::Gb20 | Self::Gb30 => nominal / 5 * 4,
+            Self::Gb40 | Self::Gb60 | Self::Gb80 | Self::Gb120 => nominal / 5 * 4,
+            _ => nominal,
+        })
+    }
+
+    /// The rate of a port's link: lanes times the nominal speed. One that no path record can name has code 0.
+    pub fn of_link(info: &PortInfo) -> Self {
+        let lanes = match info.link_width_active {
+            2 => 4,
+            4 => 8,
+            8 => 12,
+            16 => 2,
+            _ => 1,
+        };
+        let lane = match (info.link_speed_ext_active, info.link_speed_active) {
+            (1, _) => 14_000,
+            (2, _) => 25_000,
+            (4, _) => 50_000,
+            (8, _) => 100_000,
+            (_, 1) => 2_500,
+            (_, 2) => 5_000,
+            _ => 10_000,
+        };
+        Self::from_megabits(lanes * lane).unwrap_or_default()
     }
 
     /// The fastest rate that is slower than this many Mb/s.

@@ -1,7 +1,7 @@
 //! Reliable connections: everything once and in order, whatever the network does.
 
 use weft_machine::Time;
-use weft_wire::{Details, Lid, PKey, RepathDetails, RepathKind, ServiceLevel, trap};
+use weft_wire::{Details, Lid, PKey, PathRate, RepathDetails, RepathKind, ServiceLevel, trap};
 
 use super::network::{Network, Weather, guid, lid};
 use super::{flow_that_wraps, open, options, seeds, spec};
@@ -299,7 +299,7 @@ fn numbers_without_measure_keep_nobody_busy() {
     let mut network = Network::new(2, &options, 5);
     // Nobody's answer is there so soon.
     let (service_level, p_key) = (ServiceLevel(0), PKey::DEFAULT_FULL);
-    let path = LearntPath { to: guid(1), dlid: lid(1), service_level, p_key };
+    let path = LearntPath { to: guid(1), dlid: lid(1), service_level, p_key, rate: PathRate::default() };
     network.command(0, Command::LearnPaths(vec![path]));
     let bytes_per_second = Some(u64::MAX);
     let message_bytes = u32::MAX;

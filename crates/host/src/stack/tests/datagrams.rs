@@ -1,7 +1,7 @@
 //! Datagrams: nothing is sent again, and what is lost or disordered is seen.
 
 use weft_machine::Time;
-use weft_wire::{CongestionLevel, CongestionSettings, Guid, PKey, ServiceLevel};
+use weft_wire::{CongestionLevel, CongestionSettings, Guid, PKey, PathRate, ServiceLevel};
 
 use super::network::{Network, Weather, guid, lid};
 use super::{open, options, seeds, spec};
@@ -128,6 +128,7 @@ fn a_blocked_lane_takes_nothing_from_the_others_of_an_open_loop() {
             dlid: lid(host),
             service_level: ServiceLevel(u8::from(host == 2)),
             p_key: PKey::DEFAULT_FULL,
+            rate: PathRate::default(),
         });
         network.command(0, Command::LearnPaths(paths.collect()));
         let asked = network.asked;

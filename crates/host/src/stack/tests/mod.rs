@@ -4,6 +4,7 @@ mod connections;
 mod datagrams;
 mod management;
 mod network;
+mod static_rate;
 
 use weft_machine::Time;
 

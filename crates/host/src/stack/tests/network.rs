@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 use weft_machine::{Machine, Time};
 use weft_wire::{
     AddressedMad, AttributeId, CongestionEvent, DataPacket, Details, GidPrefix, Guid, InformInfo, Lid, Mad,
-    Method, MgmtClass, NodeRecord, NodeType, Notice, PathRecord, PortFacts, QpNum, RepathDetails, RepathKind,
-    SA_CLASS_VERSION, SA_DATA_SIZE, SaMad, SaRecord, ServiceLevel, TrapNumber, sa_status, trap,
+    Method, MgmtClass, NodeRecord, NodeType, Notice, PathRate, PathRecord, PortFacts, QpNum, RepathDetails,
+    RepathKind, SA_CLASS_VERSION, SA_DATA_SIZE, SaMad, SaRecord, ServiceLevel, TrapNumber, sa_status, trap,
 };
 
 use crate::stack::{Event, Input, Output, Stack, StackOptions};
@@ -71,6 +71,8 @@ pub(super) struct Network {
     pub(super) dice: Dice,
     /// By source and destination: what path records say; 0 otherwise.
     pub(super) levels: BTreeMap<(Lid, Lid), ServiceLevel>,
+    /// By destination: the rate in path records to it; the hosts' own otherwise.
+    pub(super) rates: BTreeMap<Lid, PathRate>,
     /// Who has subscribed to what.
     pub(super) subscribers: BTreeMap<(Lid, u16), u32>,
     /// Whether the administration answers.
@@ -111,6 +113,7 @@ impl Network {
             sm_lid: SM_LID,
             mtu: 2048,
             rate_mbps: 16_000,
+            link_rate: PathRate::Gb20,
             ..PortFacts::default()
         });
         let mut network = Self {
@@ -129,6 +132,7 @@ impl Network {
             weather: Weather::default(),
             dice: Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
             levels: BTreeMap::new(),
+            rates: BTreeMap::new(),
             subscribers: BTreeMap::new(),
             sm_alive: true,
             absent: Vec::new(),
@@ -273,7 +277,8 @@ impl Network {
                 Some(dlid) if is_path => {
                     let slid = self.facts[host].lid;
                     let sl = self.levels.get(&(slid, dlid)).copied().unwrap_or_default();
-                    data[..64].copy_from_slice(&PathRecord { slid, dlid, sl, ..asked }.encode());
+                    let rate = self.rates.get(&dlid).copied().unwrap_or(PathRate::Gb20);
+                    data[..64].copy_from_slice(&PathRecord { slid, dlid, sl, rate, ..asked }.encode());
                 }
                 Some(lid) => {
                     node.lid = lid;

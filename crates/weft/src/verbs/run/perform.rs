@@ -13,7 +13,7 @@ use weft_experiment::{
 use weft_host::traffic::{Command, FlowId, FlowReport, LearntPath};
 use weft_machine::Time;
 use weft_topology::{Node, NodeIndex};
-use weft_wire::{Guid, Lid, PKey, ServiceLevel};
+use weft_wire::{Guid, Lid, PKey, PathRate, ServiceLevel};
 
 /// A fabric that is up, with traffic and managers, on which a plan is carried out. Its clock begins at zero.
 pub(super) trait Stage {
@@ -83,7 +83,7 @@ pub(super) fn given_levels(plan: &Plan, lid: impl Fn(Guid) -> Option<Lid>) -> Ve
     let path = |given: &GivenLevel| {
         let service_level = ServiceLevel(given.sl);
         let (to, dlid, p_key) = (given.to, lid(given.to)?, PKey::DEFAULT_FULL);
-        let learnt = LearntPath { to, dlid, service_level, p_key };
+        let learnt = LearntPath { to, dlid, service_level, p_key, rate: PathRate::default() };
         Some((given.host, Command::LearnPaths(vec![learnt])))
     };
     plan.levels.iter().filter_map(path).collect()

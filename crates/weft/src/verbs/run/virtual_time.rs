@@ -66,12 +66,13 @@ impl<'a> Virtual<'a> {
         for (index, node) in fabric.iter().filter(|(_, node)| !node.is_switch()) {
             let Some((_, port)) = node.external_ports().next() else { continue };
             let known = self.simulation.sm().map(|sm| sm.paths_from(port.guid)).unwrap_or_default();
-            let path = |(to, dlid, level, p_key)| {
-                let slow = self.plan.oracle.as_ref().filter(|oracle| oracle.hot_spots.contains(&to));
-                let service_level = slow.map_or(level, |oracle| ServiceLevel(oracle.slow_sl));
-                LearntPath { to, dlid, service_level, p_key }
+            let path = |record| {
+                let path = LearntPath::from(record);
+                let slow = self.plan.oracle.as_ref().filter(|oracle| oracle.hot_spots.contains(&path.to));
+                let service_level = slow.map_or(path.service_level, |oracle| ServiceLevel(oracle.slow_sl));
+                LearntPath { service_level, ..path }
             };
-            let paths = known.into_iter().map(path).collect();
+            let paths = known.iter().map(path).collect();
             self.simulation.host_command(index, Command::LearnPaths(paths));
         }
     }

@@ -1,0 +1,84 @@
+//! Gaps between packets that go over a slower link.
+
+use weft_machine::Time;
+use weft_wire::{Guid, PKey, PathRate, ServiceLevel};
+
+use super::network::{Network, guid, lid};
+use super::{open, options, spec};
+use crate::stack::StackOptions;
+use crate::traffic::{Command, Destination, FlowId, FlowSpec, LearntPath, PathSource, Transport, Work};
+
+/// What arrived of a flow within so many milliseconds of fabric time, in Mb/s of body.
+fn rate(network: &Network, host: usize, flow: u32, millis: u64) -> u64 {
+    network.received(host, flow).bytes * 8 / 1_000 / millis
+}
+
+#[test]
+fn a_queue_pair_sends_as_fast_as_the_slowest_link_and_the_others_have_the_rest() {
+    for transport in [Transport::ReliableConnection, Transport::UnreliableDatagram] {
+        let mut network = Network::new(3, &options(), 3);
+        network.rates.insert(lid(1), PathRate::Gb2_5);
+        open(&mut network, 0, 1, FlowSpec { transport, message_bytes: 2048, ..spec(1, 1) });
+        open(&mut network, 0, 2, FlowSpec { transport, message_bytes: 2048, ..spec(2, 2) });
+        network.run(Time::from_millis(20));
+        let [slow, other] = [1, 2].map(|to| rate(&network, to, to as u32, 20));
+        // 2 Gb/s of whole packets; all that is left of 16.
+        assert!((1_930..2_000).contains(&slow), "{transport:?}: {slow}");
+        assert!((13_400..14_000).contains(&other), "{transport:?}: {other}");
+    }
+}
+
+#[test]
+fn who_asks_for_no_path_record_knows_no_rate() {
+    let mut network = Network::new(2, &options(), 3);
+    network.rates.insert(lid(1), PathRate::Gb2_5);
+    open(&mut network, 0, 1, FlowSpec { paths: PathSource::Unasked, ..spec(1, 1) });
+    network.run(Time::from_millis(20));
+    assert!(rate(&network, 1, 1, 20) > 15_000);
+}
+
+#[test]
+fn gaps_are_as_long_as_fabric_time_is_stretched() {
+    let mut network = Network::new(2, &StackOptions { dilation: 4, ..options() }, 3);
+    network.rates.insert(lid(1), PathRate::Gb5);
+    open(&mut network, 0, 1, spec(1, 1));
+    network.run(Time::from_millis(40));
+    // 4 Gb/s of data, a quarter of it in machine time.
+    assert!((940..1_000).contains(&rate(&network, 1, 1, 40)));
+}
+
+#[test]
+fn datagrams_to_many_leave_gaps_to_the_slow_one_alone() {
+    let mut network = Network::new(4, &options(), 3);
+    network.rates.insert(lid(1), PathRate::Gb2_5);
+    let (flow, from, work, message_bytes) = (FlowId(1), None, Work::Stream, 2048);
+    let transport = Transport::UnreliableDatagram;
+    for host in 1..4 {
+        network.command(host, Command::Expect { flow, from, transport, work, message_bytes });
+    }
+    let others: Vec<Guid> = (1..4).map(guid).collect();
+    let to = Destination::Mix { hot_spot: None, hot_permille: 0, others, seed: 7 };
+    // 12 Gb/s of body: 4 to each.
+    let bytes_per_second = Some(1_500_000_000);
+    network
+        .command(0, Command::Open(FlowSpec { to, transport, bytes_per_second, message_bytes, ..spec(1, 0) }));
+    network.run(Time::from_millis(20));
+    let rates = [1, 2, 3].map(|host| rate(&network, host, 1, 20));
+    assert!((1_900..2_000).contains(&rates[0]), "{rates:?}");
+    assert!(
+        rates[1..].iter().all(|rate| rate.abs_diff(4_000) < 150),
+        "nothing of theirs is thrown away: {rates:?}"
+    );
+    let sent = network.sent(0, 1);
+    let made = sent.packets + sent.shed;
+    assert!(sent.shed.abs_diff(made / 6) < made / 50, "half of a third: {} of {made}", sent.shed);
+    // A faster way is used as soon as it is known.
+    let (to, dlid, service_level, p_key) = (guid(1), lid(1), ServiceLevel(0), PKey::DEFAULT_FULL);
+    let faster = LearntPath { to, dlid, service_level, p_key, rate: PathRate::Gb20 };
+    network.command(0, Command::LearnPaths(vec![faster]));
+    network.run(Time::from_millis(1));
+    let before = network.received(1, 1).bytes;
+    network.run(Time::from_millis(20));
+    let after = (network.received(1, 1).bytes - before) * 8 / 20_000;
+    assert!(after.abs_diff(4_000) < 150, "{after}");
+}
