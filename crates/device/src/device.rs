@@ -183,6 +183,12 @@ impl Device {
         std::mem::swap(&mut self.outputs, memory);
     }
 
+    /// Whether there are no outputs.
+    #[inline]
+    pub fn wants_nothing(&self) -> bool {
+        self.outputs.is_empty()
+    }
+
     pub(crate) fn is_switch(&self) -> bool {
         self.switch.is_some()
     }

@@ -382,9 +382,13 @@ impl Simulation {
     #[inline]
     fn take_in_hand(&mut self, node: NodeIndex, act: impl FnOnce(&mut Device, Time)) {
         let Some(slot) = self.slots.get_mut(node.index()) else { return };
-        if let Some(device) = &mut slot.device {
+        let Some(device) = &mut slot.device else { return self.settle_in_hand(node) };
+        device.exchange_outputs(&mut self.outputs);
+        act(device, self.now);
+        // A packet that joins a queue, which most do, is all that happens.
+        if device.wants_nothing() && self.injections.is_empty() && self.for_hosts.is_empty() {
             device.exchange_outputs(&mut self.outputs);
-            act(device, self.now);
+            return self.set_wake(node);
         }
         self.settle_in_hand(node);
     }
@@ -412,6 +416,13 @@ impl Simulation {
         }
         let Some(device) = &mut self.slots[node.index()].device else { return };
         device.exchange_outputs(&mut self.outputs);
+        self.set_wake(node);
+    }
+
+    /// The device is woken when it wants to be.
+    #[inline]
+    fn set_wake(&mut self, node: NodeIndex) {
+        let Some(device) = &self.slots[node.index()].device else { return };
         let wake = &mut self.wakes[node.index()];
         if let Some(due) = device.poll_timeout().map(|due| due.max(self.now)).filter(|due| due < wake) {
             *wake = due;
