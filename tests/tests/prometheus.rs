@@ -103,10 +103,10 @@ fn exporters(lab: &Lab) -> Vec<(String, SocketAddr)> {
 
 #[test]
 fn promtool_has_nothing_to_say_about_any_page() {
-    let lab = start(&["--metrics", "--pm", "--pm-interval", "100"]);
+    let lab = start(&["--metrics", "--pm", "--pm-interval", "100", "--pm-errors", "true"]);
     let exporters = exporters(&lab);
     assert_eq!(exporters.len(), 10, "two managers, four switches, four hosts");
-    let mut unknown = Vec::new();
+    let (mut unknown, mut shown) = (Vec::new(), Vec::new());
     for (process, address) in &exporters {
         let page = get(*address, "/metrics").unwrap_or_else(|| panic!("{process} serves nothing"));
         assert_eq!(promtool_check(&page), "", "{process}");
@@ -117,11 +117,14 @@ fn promtool_has_nothing_to_say_about_any_page() {
             if !DOCS.contains(&format!("`{told}`")) {
                 unknown.push(told);
             }
+            shown.push(name.to_owned());
         }
     }
     unknown.sort();
     unknown.dedup();
     assert!(unknown.is_empty(), "docs/metrics.md does not tell of {unknown:?}");
+    let of_errors = "infiniband_switch_port_dli_mapping_errors_total";
+    assert!(shown.iter().any(|name| name == of_errors), "{of_errors} is not shown");
 }
 
 /// A Prometheus that scrapes a laboratory, until dropped.

@@ -6,7 +6,7 @@ use weft_machine::Time;
 use weft_topology::{LinkRate, LinkSpeed, LinkWidth};
 use weft_wire::{Guid, Lid, LinkRecord, NodeRecord, NodeType, PortInfo, PortInfoRecord, PortNum, PortState};
 
-use crate::totals::{Counters, LaneWaits};
+use crate::totals::{Counters, ErrorCounters, LaneWaits};
 
 /// A node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,10 @@ pub(crate) struct Node {
     pub(crate) no_extended: bool,
     /// Whether it has said that it does not count by lane.
     pub(crate) no_lanes: bool,
+    /// Whether it has said that it does not know what errors are made of.
+    pub(crate) no_errors: bool,
+    /// Whether it answered the last question for its counters with an error.
+    pub(crate) refuses: bool,
 }
 
 /// A port that carries traffic.
@@ -44,10 +48,12 @@ pub(crate) struct Port {
 pub(crate) struct State {
     pub(crate) counters: Counters,
     pub(crate) lanes: LaneWaits,
-    /// When PortCounters, PortCountersExtended and the lanes' were read last.
+    pub(crate) errors: ErrorCounters,
+    /// When PortCounters, PortCountersExtended, the lanes' and the errors' were read last.
     pub(crate) basic_at: Option<Time>,
     pub(crate) extended_at: Option<Time>,
     pub(crate) lanes_at: Option<Time>,
+    pub(crate) errors_at: Option<Time>,
     /// Ticks per second of fabric time, in which sweep that was found, and whether it is not only the least.
     pub(crate) congestion: Rate,
     /// Bytes sent per second of fabric time.
@@ -119,6 +125,8 @@ impl Records {
                     silent: false,
                     no_extended: false,
                     no_lanes: false,
+                    no_errors: false,
+                    refuses: false,
                 });
                 nodes.len() as u32 - 1
             });
@@ -177,7 +185,8 @@ impl Fabric {
             if let Some(known) = nodes.get(&node.guid) {
                 node.silent = known.silent;
                 node.no_extended = known.no_extended;
-                node.no_lanes = known.no_lanes;
+                (node.no_lanes, node.no_errors) = (known.no_lanes, known.no_errors);
+                node.refuses = known.refuses;
             }
         }
         let key = |nodes: &[Node], port: &Port| (nodes.get(port.node as usize).map(|n| n.guid), port.num);

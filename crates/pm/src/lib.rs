@@ -71,7 +71,7 @@ pub use manager::PerformanceManager;
 pub use options::Options;
 pub use output::{Event, Output, Question};
 pub use snapshot::{EndSnapshot, HotSpotSnapshot, PortSnapshot, Snapshot, Statistics};
-pub use totals::Totals;
+pub use totals::{ErrorTotals, Totals};
 
 use weft_wire::{Method, MgmtClass, Registration, SA_CLASS_VERSION};
 

@@ -45,6 +45,8 @@ pub struct Options {
     pub management_sl: Option<ServiceLevel>,
     /// Whether counters by lane are swept too.
     pub lanes: bool,
+    /// Whether what received errors are made of is swept too (PortRcvErrorDetails).
+    pub errors: bool,
     /// Whether counters that stop at their highest value are set back when they are past half of it.
     pub reset: bool,
     /// The key that the own port may want to be shown (IBA 14.2.4).
@@ -69,6 +71,7 @@ impl Default for Options {
             hysteresis: (1, 1),
             management_sl: None,
             lanes: false,
+            errors: false,
             reset: true,
             m_key: MKey(0),
         }

@@ -3,8 +3,8 @@
 use weft_mgmt::{DirectedPath, Request, SmpRoute, perf};
 use weft_wire::{
     AddressedMad, AttributeId, Details, Gid, InformInfo, InformInfoRecord, Lid, MKey, Method, NodeType,
-    Notice, PortCounters, PortCountersExtended, PortNum, PortVlXmitWaitCounters, RepathDetails, RepathKind,
-    SaMad, ServiceLevel, Smp, TransactionId, TrapNumber, sa_attribute, trap,
+    Notice, PortCounters, PortCountersExtended, PortNum, PortRcvErrorDetails, PortVlXmitWaitCounters,
+    RepathDetails, RepathKind, SaMad, ServiceLevel, Smp, TransactionId, TrapNumber, sa_attribute, trap,
 };
 
 /// The kind of node that a notice of a class manager comes from (IBA 13.4.8.2).
@@ -19,12 +19,16 @@ pub(crate) enum What {
     Extended,
     /// PortVLXmitWaitCounters.
     Lanes,
+    /// PortRcvErrorDetails.
+    Errors,
     /// Sets counters of PortCounters to zero: CounterSelect, and CounterSelect2 from bit 16 on.
     ResetBasic(u32),
     /// The same of PortCountersExtended.
     ResetExtended(u32),
     /// The same of PortVLXmitWaitCounters, by lane.
     ResetLanes(u16),
+    /// The same of PortRcvErrorDetails.
+    ResetErrors(u16),
 }
 
 /// A request to a port's performance agent.
@@ -33,7 +37,9 @@ pub(crate) fn counters(lid: Lid, sl: ServiceLevel, port: PortNum, what: What) ->
     let select = [0, port.0];
     let (port_select, attribute) = (port, attribute(what));
     match what {
-        What::Basic | What::Extended | What::Lanes => perf(lid, sl, Method::Get, attribute, &select),
+        What::Basic | What::Extended | What::Lanes | What::Errors => {
+            perf(lid, sl, Method::Get, attribute, &select)
+        }
         What::ResetBasic(bits) => {
             let (counter_select, counter_select2) = (bits as u16, (bits >> 16) as u8);
             let zero =
@@ -51,6 +57,11 @@ pub(crate) fn counters(lid: Lid, sl: ServiceLevel, port: PortNum, what: What) ->
             let zero = PortVlXmitWaitCounters { port_select, counter_select, ..none };
             perf(lid, sl, Method::Set, attribute, &zero.encode())
         }
+        What::ResetErrors(counter_select) => {
+            let none = PortRcvErrorDetails::default();
+            let zero = PortRcvErrorDetails { port_select, counter_select, ..none };
+            perf(lid, sl, Method::Set, attribute, &zero.encode())
+        }
     }
 }
 
@@ -59,6 +70,7 @@ fn attribute(what: What) -> AttributeId {
         What::Basic | What::ResetBasic(_) => AttributeId::PORT_COUNTERS,
         What::Extended | What::ResetExtended(_) => AttributeId::PortCountersExtended,
         What::Lanes | What::ResetLanes(_) => AttributeId::PORT_VL_XMIT_WAIT_COUNTERS,
+        What::Errors | What::ResetErrors(_) => AttributeId::PORT_RCV_ERROR_DETAILS,
     }
 }
 

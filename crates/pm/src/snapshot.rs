@@ -5,7 +5,7 @@ use weft_machine::Time;
 use weft_topology::LinkRate;
 use weft_wire::{Guid, Lid, NodeType, PortNum, ServiceLevel};
 
-use crate::Totals;
+use crate::{ErrorTotals, Totals};
 
 /// Everything at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,10 +65,14 @@ pub struct PortSnapshot {
     pub totals: Totals,
     /// Ticks that each lane waited; only where lanes are swept.
     pub lane_waits: [u64; 16],
+    /// What received errors are made of; only where that is swept.
+    pub errors: ErrorTotals,
     /// When PortXmitWait was read last.
     pub read_at: Option<Time>,
-    /// Whether the device answers.
+    /// Whether the device does not answer.
     pub silent: bool,
+    /// Whether the device answered the last question for its counters with an error.
+    pub refuses: bool,
     /// Equation 1: ticks waited per second of fabric time.
     pub congestion: u64,
     /// Equation 2: bytes sent per second of fabric time.

@@ -1,7 +1,7 @@
 //! Sweeps the counters of every port through one window.
 //!
 //! ```text
-//!  ports, the first of every node first ──▶ PortCountersExtended, PortCounters (, lanes) ──▶ window ──▶ the fabric
+//!  ports, the first of every node first ──▶ PortCountersExtended, PortCounters (, lanes, errors) ──▶ window ──▶ the fabric
 //!       resets of what is past its half ──▶ after the answers they follow from
 //!       devices that do not answer ──▶ left out, asked from time to time whether they are there
 //! ```
@@ -70,12 +70,13 @@ pub(crate) struct Sweep {
     interval: Time,
     dilation: u32,
     lanes: bool,
+    errors: bool,
     reset: bool,
     service_level: ServiceLevel,
     transactions: Transactions<Key>,
     running: Option<Running>,
     due: Time,
-    /// Resets that follow from answers; at most three for each port of a sweep.
+    /// Resets that follow from answers; at most four for each port of a sweep.
     resets: VecDeque<Key>,
     /// Asks silent devices whether they are there.
     probes: Transactions<u32>,
@@ -94,6 +95,7 @@ impl Sweep {
             interval: options.interval,
             dilation: options.dilation,
             lanes: options.lanes,
+            errors: options.errors,
             reset: options.reset,
             service_level: ServiceLevel(0),
             transactions: Transactions::new(limits),
@@ -189,10 +191,11 @@ impl Sweep {
             };
             running.step += 1;
             let what = match running.step {
-                1 if node.no_extended => continue,
-                1 => What::Extended,
+                1 if !node.no_extended => What::Extended,
                 2 => What::Basic,
                 3 if self.lanes && !node.no_lanes => What::Lanes,
+                4 if self.errors && !node.no_errors => What::Errors,
+                1..=4 => continue,
                 _ => {
                     (running.at, running.step) = (running.at + 1, 0);
                     continue;
@@ -260,6 +263,9 @@ impl Sweep {
             self.refused(status, port.node, what, fabric);
             return;
         }
+        if let Some(node) = fabric.nodes.get_mut(port.node as usize) {
+            node.refuses = false;
+        }
         let read = now.saturating_sub(Time::from_nanos(done.rtt.as_nanos() / 2));
         let no_extended = fabric.nodes.get(port.node as usize).is_some_and(|node| node.no_extended);
         let state = &mut port.state;
@@ -284,9 +290,14 @@ impl Sweep {
                 let first = state.lanes_at.replace(read).is_none();
                 state.lanes.read(bytes, first)
             }
+            What::Errors => {
+                let first = state.errors_at.replace(read).is_none();
+                state.errors.read(bytes, first)
+            }
             What::ResetBasic(bits) => return state.counters.basic_was_reset(bits, no_extended),
             What::ResetExtended(bits) => return state.counters.extended_was_reset(bits),
             What::ResetLanes(lanes) => return state.lanes.were_reset(lanes),
+            What::ResetErrors(bits) => return state.errors.were_reset(bits),
         };
         self.follow(at, what, &reading);
     }
@@ -301,6 +312,7 @@ impl Sweep {
         let what = match read {
             What::Extended => What::ResetExtended(reading.reset),
             What::Basic => What::ResetBasic(reading.reset),
+            What::Errors => What::ResetErrors(reading.reset as u16),
             _ => What::ResetLanes(reading.reset as u16),
         };
         self.counts.resets += 1;
@@ -310,13 +322,12 @@ impl Sweep {
     /// What a device has said that it does not know is not asked of it any more.
     fn refused(&mut self, status: u16, node: u32, what: What, fabric: &mut Fabric) {
         let Some(node) = fabric.nodes.get_mut(node as usize) else { return };
-        if ![status::BAD_METHOD_ATTRIBUTE, status::BAD_METHOD].contains(&status) {
-            return;
-        }
+        let unknown = [status::BAD_METHOD_ATTRIBUTE, status::BAD_METHOD].contains(&status);
         match what {
-            What::Extended => node.no_extended = true,
-            What::Lanes => node.no_lanes = true,
-            _ => {}
+            What::Extended if unknown => node.no_extended = true,
+            What::Lanes if unknown => node.no_lanes = true,
+            What::Errors if unknown => node.no_errors = true,
+            _ => node.refuses = true,
         }
     }
 

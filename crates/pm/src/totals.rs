@@ -11,8 +11,13 @@
 //! What is only the least that was counted is not exact: a rate made of it proves that a port is congested, never that
 //! it is not.
 
+mod errors;
+
 use serde::{Deserialize, Serialize};
 use weft_wire::{PERF_DATA, PerfMad, PortCounters, PortCountersExtended, PortVlXmitWaitCounters};
+
+pub(crate) use errors::ErrorCounters;
+pub use errors::ErrorTotals;
 
 /// One counter: what it last showed, and the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ mod fake;
 
 use fake::Fake;
 use weft_machine::{Machine, Time};
-use weft_pm::{Event, Input, Options, Question, Snapshot};
+use weft_pm::{ErrorTotals, Event, Input, Options, Question, Snapshot};
 use weft_wire::{NodeType, PortNum, ServiceLevel, trap};
 
 fn options() -> Options {
@@ -144,6 +144,41 @@ fn lanes_are_read_and_set_back() {
     // It stopped in every sweep but the first.
     assert!(port.lane_waits[2].abs_diff(10 * 65_535) < 1000, "{:?}", port.lane_waits);
     assert_eq!(fake.manager.statistics().counters_stopped, 10);
+}
+
+#[test]
+fn what_errors_are_made_of_is_read_where_it_is_known() {
+    let mut fake = Fake::experiment_i(Options { errors: true, ..options() });
+    fake.nodes.get_mut(&12).unwrap().details = false;
+    fake.port(11, 1).dlid_mapping_errors = 7;
+    fake.attach();
+    fake.run_until(seconds(5));
+    fake.port(11, 1).dlid_mapping_errors = 40_000;
+    fake.run_until(seconds(9));
+    fake.port(11, 1).dlid_mapping_errors += 5;
+    fake.run_until(seconds(13));
+    let snapshot = snapshot(&fake);
+    let host = snapshot.ports.iter().find(|port| port.end.lid.0 == 11).unwrap();
+    let errors = ErrorTotals { port_dlid_mapping_errors: 40_005, ..ErrorTotals::default() };
+    assert_eq!((host.errors, host.refuses), (errors, false));
+    let statistics = fake.manager.statistics();
+    assert_eq!((statistics.refused, statistics.resets), (1, 1), "who does not know it is asked once");
+}
+
+#[test]
+fn who_refuses_its_counters_is_seen_until_it_tells_them() {
+    let mut fake = Fake::experiment_i(options());
+    fake.attach();
+    let refuses = |fake: &Fake| {
+        let ports = snapshot(fake).ports;
+        ports.iter().filter(|port| port.refuses).map(|port| port.end.lid.0).collect::<Vec<_>>()
+    };
+    fake.nodes.get_mut(&12).unwrap().refuses = true;
+    fake.run_until(seconds(5));
+    assert_eq!(refuses(&fake), [12]);
+    fake.nodes.get_mut(&12).unwrap().refuses = false;
+    fake.run_until(seconds(9));
+    assert_eq!(refuses(&fake), Vec::<u16>::new());
 }
 
 #[test]

@@ -5,12 +5,15 @@
 use std::collections::VecDeque;
 
 use weft_machine::{Machine, Time};
-use weft_pm::{EndSnapshot, Event, Input, Options, Output, PerformanceManager};
+use weft_pm::{EndSnapshot, ErrorTotals, Event, Input, Options, Output, PerformanceManager};
 use weft_sim::{SimOptions, Simulation};
 use weft_sm::SubnetManager;
 use weft_topology::generate::{GenerateOptions, xgft};
-use weft_topology::{Fabric, NodeIndex};
-use weft_wire::{AddressedMad, AttributeId, Lid, MgmtClass, NodeType, PERF_DATA, PortCountersExtended};
+use weft_topology::{Fabric, NodeIndex, PortRef};
+use weft_wire::{
+    AddressedMad, AttributeId, DataPacket, Lid, MgmtClass, NodeType, PERF_DATA, PKey, PortCountersExtended,
+    opcode,
+};
 
 /// The devices of one simulation and the subnet manager of another with the same seed, which know the same subnet.
 struct World {
@@ -143,4 +146,31 @@ fn what_is_learned_is_what_is_cabled() {
     assert_eq!(world.events.iter().filter(|event| **event == Event::Forgotten).count(), 1);
     let statistics = world.manager.statistics();
     assert_eq!((statistics.learned, statistics.subscriptions_failed), (2, 0));
+}
+
+#[test]
+fn a_packet_to_nobody_is_found_where_it_was_dropped() {
+    let fabric = xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap();
+    let options = Options { errors: true, wildcard_at_start: false, ..Options::default() };
+    let mut world = World::new(&fabric, options);
+    let (host, node) = fabric.hosts().next().unwrap();
+    let from = PortRef::new(host, node.cabled_ports().next().unwrap().0);
+    let leaf = fabric.peer(from).unwrap();
+    let packet = DataPacket {
+        dlid: Lid(900),
+        p_key: PKey::DEFAULT_FULL,
+        payload: 2048,
+        opcode: opcode::UD_SEND_ONLY,
+        ..DataPacket::default()
+    };
+    world.devices.inject(from, packet);
+    world.devices.run_until(world.devices.now() + Time::from_secs(1));
+    world.run_for(Time::from_secs(5));
+    let snapshot = world.manager.snapshot(world.now);
+    let at = (fabric.node(leaf.node).guid, leaf.port);
+    for port in &snapshot.ports {
+        let expected = u64::from((port.end.node_guid, port.end.port) == at);
+        let errors = ErrorTotals { port_dlid_mapping_errors: expected, ..ErrorTotals::default() };
+        assert_eq!((port.errors, port.totals.port_rcv_switch_relay_errors), (errors, expected), "{port:?}");
+    }
 }

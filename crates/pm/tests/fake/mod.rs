@@ -9,8 +9,9 @@ use weft_pm::{Event, Input, Options, Output, PerformanceManager};
 use weft_wire::{
     AddressedMad, AttributeId, ClassPortInfo, Details, Gid, Guid, InformInfo, InformInfoRecord, Lid,
     LinkRecord, Mad, Method, MgmtClass, NodeDescription, NodeInfo, NodeRecord, NodeType, Notice, PERF_DATA,
-    PortCounters, PortCountersExtended, PortInfo, PortInfoRecord, PortNum, PortState, PortVlXmitWaitCounters,
-    RepathDetails, RmppHeader, SaMad, SaRecord, ServiceLevel, Smp, TrapNumber, sa_attribute, status,
+    PortCounters, PortCountersExtended, PortInfo, PortInfoRecord, PortNum, PortRcvErrorDetails, PortState,
+    PortVlXmitWaitCounters, RepathDetails, RmppHeader, SaMad, SaRecord, ServiceLevel, Smp, TrapNumber,
+    sa_attribute, status,
 };
 
 /// One counter: what it has, and by how much it rises in a second of machine time.
@@ -44,6 +45,7 @@ pub(crate) struct Port {
     pub(crate) rcv: Count,
     pub(crate) symbol_errors: u64,
     pub(crate) lane_waits: [Count; 16],
+    pub(crate) dlid_mapping_errors: u64,
 }
 
 /// A node.
@@ -54,8 +56,11 @@ pub(crate) struct Node {
     pub(crate) name: String,
     pub(crate) ports: BTreeMap<u8, Port>,
     pub(crate) dead: bool,
-    /// Whether it has PortCountersExtended.
+    /// Whether it has PortCountersExtended, and PortRcvErrorDetails.
     pub(crate) extended: bool,
+    pub(crate) details: bool,
+    /// Whether it answers every question for counters with an error.
+    pub(crate) refuses: bool,
 }
 
 /// What the manager asked the subnet manager to tell hosts.
@@ -121,7 +126,8 @@ impl Fake {
 
     pub(crate) fn add(&mut self, lid: u16, kind: NodeType, name: &str) {
         let (guid, ports) = (u64::from(lid) << 16, BTreeMap::new());
-        let node = Node { guid, kind, name: name.to_owned(), ports, dead: false, extended: true };
+        let (name, dead, extended, details, refuses) = (name.to_owned(), false, true, true, false);
+        let node = Node { guid, kind, name, ports, dead, extended, details, refuses };
         self.nodes.insert(lid, node);
     }
 
@@ -379,7 +385,13 @@ impl Fake {
             data[..ClassPortInfo::SIZE].copy_from_slice(&ClassPortInfo::default().encode());
             return Some(answer);
         }
-        if attribute == AttributeId::PortCountersExtended && !node.extended {
+        if node.refuses {
+            Smp::status.set(&mut answer.0, status::BAD_VALUE);
+            return Some(answer);
+        }
+        if attribute == AttributeId::PortCountersExtended && !node.extended
+            || attribute == AttributeId::PORT_RCV_ERROR_DETAILS && !node.details
+        {
             Smp::status.set(&mut answer.0, status::BAD_METHOD_ATTRIBUTE);
             return Some(answer);
         }
@@ -433,6 +445,18 @@ impl Fake {
                     ..PortVlXmitWaitCounters::default()
                 };
                 data[..PortVlXmitWaitCounters::SIZE].copy_from_slice(&counters.encode());
+            }
+            AttributeId::PORT_RCV_ERROR_DETAILS => {
+                let asked = PortRcvErrorDetails::decode(data.first_chunk().unwrap());
+                if set && asked.counter_select & 1 << 3 != 0 {
+                    port.dlid_mapping_errors = 0;
+                }
+                let counters = PortRcvErrorDetails {
+                    port_select,
+                    port_dlid_mapping_errors: port.dlid_mapping_errors.min(0xffff) as u16,
+                    ..PortRcvErrorDetails::default()
+                };
+                data[..PortRcvErrorDetails::SIZE].copy_from_slice(&counters.encode());
             }
             other => panic!("{other} was asked of a port"),
         }

@@ -49,6 +49,10 @@ pub(crate) struct PmArgs {
     #[arg(long, value_name = "BOOL", default_value_t = true, requires = "pm", action = clap::ArgAction::Set)]
     pub(crate) pm_lanes: bool,
 
+    /// Whether what received errors are made of is swept too (PortRcvErrorDetails)
+    #[arg(long, value_name = "BOOL", default_value_t = false, requires = "pm", action = clap::ArgAction::Set)]
+    pub(crate) pm_errors: bool,
+
     /// The service level of the slow lane
     #[arg(long, value_name = "SL", default_value_t = 1, requires = "pm", value_parser = clap::value_parser!(u8).range(0..=15))]
     pub(crate) slow_sl: u8,
@@ -67,6 +71,7 @@ impl PmArgs {
             slow_sl: ServiceLevel(self.slow_sl),
             hysteresis: (self.pm_hysteresis, self.pm_hysteresis),
             lanes: self.pm_lanes,
+            errors: self.pm_errors,
             ..weft_pm::Options::default()
         }
     }

@@ -4,7 +4,7 @@
 //! dashboards and rules serve; what it has no name for begins with `infiniband_vl_` or `weft_pm_`.
 
 use weft_metrics::Page;
-use weft_pm::{EndSnapshot, PortSnapshot, Snapshot, Statistics, Totals};
+use weft_pm::{EndSnapshot, ErrorTotals, PortSnapshot, Snapshot, Statistics, Totals};
 use weft_wire::NodeType;
 
 use super::PmStatus;
@@ -21,8 +21,12 @@ pub(super) fn page(status: &PmStatus) -> Page {
     let snapshot = &status.snapshot;
     let mut page = Page::of(PM, env!("CARGO_PKG_VERSION"));
     let (switches, hosts): (Vec<_>, Vec<_>) = snapshot.ports.iter().map(Port::new).partition(Port::is_switch);
-    add_kind(&mut page, "switch", &switches, snapshot);
-    add_kind(&mut page, "hca", &hosts, snapshot);
+    for (kind, ports) in [("switch", &switches), ("hca", &hosts)] {
+        add_kind(&mut page, kind, ports, snapshot);
+        if status.options.errors {
+            add_errors(&mut page, kind, ports);
+        }
+    }
     let ports: Vec<Port<'_>> = switches.into_iter().chain(hosts).collect();
     if status.options.lanes {
         add_lanes(&mut page, &ports, snapshot.dilation);
@@ -140,6 +144,43 @@ const COUNTERS: &[Counter] = &[
     ),
 ];
 
+/// What received errors are made of. `dli` is the community's own spelling.
+const ERRORS: &[(&str, &str, fn(&ErrorTotals) -> u64)] = &[
+    ("local_physical_errors_total", "Damaged packets received (PortLocalPhysicalErrors)", |e| {
+        e.port_local_physical_errors
+    }),
+    (
+        "malformed_packet_errors_total",
+        "Packets received with a length, a lane or a version that cannot be (PortMalformedPacketErrors)",
+        |e| e.port_malformed_pkt_errors,
+    ),
+    (
+        "buffer_overrun_errors_total",
+        "Packets received for which there was no buffer (PortBufferOverrunErrors)",
+        |e| e.port_buffer_overrun_errors,
+    ),
+    (
+        "dli_mapping_errors_total",
+        "Packets whose destination the forwarding table does not know (PortDLIDMappingErrors)",
+        |e| e.port_dlid_mapping_errors,
+    ),
+    ("vl_mapping_errors_total", "Packets whose service level has no lane (PortVLMappingErrors)", |e| {
+        e.port_vl_mapping_errors
+    }),
+    ("looping_errors_total", "Packets that were to leave where they came in (PortLoopingErrors)", |e| {
+        e.port_looping_errors
+    }),
+];
+
+fn add_errors(page: &mut Page, kind: &str, ports: &[Port<'_>]) {
+    for (suffix, help, read) in ERRORS {
+        let mut family = page.counter(&format!("infiniband_{kind}_port_{suffix}"), help);
+        for port in ports {
+            family.count(&port.labels(), read(&port.snapshot.errors));
+        }
+    }
+}
+
 /// What the community's exporter shows of switches, or of HCAs.
 fn add_kind(page: &mut Page, kind: &str, ports: &[Port<'_>], snapshot: &Snapshot) {
     for (suffix, help, read) in COUNTERS {
@@ -182,8 +223,8 @@ fn add_kind(page: &mut Page, kind: &str, ports: &[Port<'_>], snapshot: &Snapshot
     let shown: [Shown<bool>; 2] = [
         (
             "collect_error",
-            "Whether the device's counters could not be read for another reason than silence",
-            |_| false,
+            "Whether the device answered the last question for its counters with an error",
+            |port| port.refuses,
         ),
         ("collect_timeout", "Whether the device does not answer", |port| port.silent),
     ];
