@@ -210,6 +210,31 @@ fn marked_packets_slow_their_sender_down_and_time_lets_it_recover() {
 }
 
 #[test]
+fn packets_of_a_mix_keep_their_queue_pairs_delay_one_by_one() {
+    let mut network = Network::new(3, &options(), 3);
+    // Three packets' time behind each packet, from the beginning.
+    let levels = [CongestionLevel { minimum: 3, ..CongestionLevel::default() }; 16];
+    let table = (0..64).collect();
+    let settings = CongestionSettings { by_service_level: false, control_map: 1, levels, table };
+    network.tell(0, |facts| facts.congestion = Some(settings));
+    let (flow, from, work, transport) = (FlowId(1), None, Work::Stream, UD);
+    for host in 1..3 {
+        network.command(host, Command::Expect { flow, from, transport, work, message_bytes: 2048 });
+    }
+    network.command(0, Command::Open(mix(3, 0, 0, Some(1_500_000_000))));
+    network.run(Time::from_millis(20));
+    let sent = network.sent(0, 1);
+    // 2082 bytes at a quarter of 16 Gb/s are 4.164 us; 1.5 GB/s are made.
+    assert!(sent.packets.abs_diff(20_000_000 / 4_164) < 20, "{}", sent.packets);
+    assert!(
+        (sent.packets + sent.shed).abs_diff(30_000_000 / 2048) < 100,
+        "{} and {}",
+        sent.packets,
+        sent.shed
+    );
+}
+
+#[test]
 fn what_comes_for_nobody_is_counted() {
     let mut network = Network::new(2, &StackOptions { retries: 1, ..options() }, 3);
     network.command(0, Command::Open(spec(3, 1)));
