@@ -24,8 +24,6 @@ pub(crate) struct Node {
     pub(crate) no_lanes: bool,
     /// Whether it has said that it does not know what errors are made of.
     pub(crate) no_errors: bool,
-    /// Whether it answered the last question for its counters with an error.
-    pub(crate) refuses: bool,
 }
 
 /// A port that carries traffic.
@@ -54,6 +52,8 @@ pub(crate) struct State {
     pub(crate) extended_at: Option<Time>,
     pub(crate) lanes_at: Option<Time>,
     pub(crate) errors_at: Option<Time>,
+    /// Which of these the port answered with an error when it was last asked, a bit each.
+    pub(crate) refused: u8,
     /// Ticks per second of fabric time, in which sweep that was found, and whether it is not only the least.
     pub(crate) congestion: Rate,
     /// Bytes sent per second of fabric time.
@@ -126,7 +126,6 @@ impl Records {
                     no_extended: false,
                     no_lanes: false,
                     no_errors: false,
-                    refuses: false,
                 });
                 nodes.len() as u32 - 1
             });
@@ -186,7 +185,6 @@ impl Fabric {
                 node.silent = known.silent;
                 node.no_extended = known.no_extended;
                 (node.no_lanes, node.no_errors) = (known.no_lanes, known.no_errors);
-                node.refuses = known.refuses;
             }
         }
         let key = |nodes: &[Node], port: &Port| (nodes.get(port.node as usize).map(|n| n.guid), port.num);

@@ -357,7 +357,7 @@ impl PerformanceManager {
             errors: state.errors.totals(),
             read_at: state.basic_at,
             silent: self.fabric.node_of(port).is_some_and(|node| node.silent),
-            refuses: self.fabric.node_of(port).is_some_and(|node| node.refuses),
+            refuses: state.refused != 0,
             congestion: state.congestion.value,
             xmit_bandwidth: state.xmit.value,
             rcv_bandwidth: state.rcv.value,

@@ -31,6 +31,19 @@ pub(crate) enum What {
     ResetErrors(u16),
 }
 
+impl What {
+    /// A bit for each attribute that is read; a reset has none.
+    pub(crate) fn bit(self) -> u8 {
+        match self {
+            Self::Basic => 1,
+            Self::Extended => 2,
+            Self::Lanes => 4,
+            Self::Errors => 8,
+            _ => 0,
+        }
+    }
+}
+
 /// A request to a port's performance agent.
 pub(crate) fn counters(lid: Lid, sl: ServiceLevel, port: PortNum, what: What) -> AddressedMad {
     // Every attribute begins with a byte of its own and PortSelect.

@@ -71,7 +71,7 @@ pub struct PortSnapshot {
     pub read_at: Option<Time>,
     /// Whether the device does not answer.
     pub silent: bool,
-    /// Whether the device answered the last question for its counters with an error.
+    /// Whether the device answered a question of the last sweep for the port's counters with an error.
     pub refuses: bool,
     /// Equation 1: ticks waited per second of fabric time.
     pub congestion: u64,

@@ -260,12 +260,10 @@ impl Sweep {
         let status = done.mad.mad.status();
         if status != status::OK || selected != port.num {
             self.counts.refused += 1;
-            self.refused(status, port.node, what, fabric);
+            self.refused(status, at, what, fabric);
             return;
         }
-        if let Some(node) = fabric.nodes.get_mut(port.node as usize) {
-            node.refuses = false;
-        }
+        port.state.refused &= !what.bit();
         let read = now.saturating_sub(Time::from_nanos(done.rtt.as_nanos() / 2));
         let no_extended = fabric.nodes.get(port.node as usize).is_some_and(|node| node.no_extended);
         let state = &mut port.state;
@@ -320,14 +318,15 @@ impl Sweep {
     }
 
     /// What a device has said that it does not know is not asked of it any more.
-    fn refused(&mut self, status: u16, node: u32, what: What, fabric: &mut Fabric) {
-        let Some(node) = fabric.nodes.get_mut(node as usize) else { return };
+    fn refused(&mut self, status: u16, port: u32, what: What, fabric: &mut Fabric) {
+        let Some(port) = fabric.ports.get_mut(port as usize) else { return };
+        let Some(node) = fabric.nodes.get_mut(port.node as usize) else { return };
         let unknown = [status::BAD_METHOD_ATTRIBUTE, status::BAD_METHOD].contains(&status);
         match what {
             What::Extended if unknown => node.no_extended = true,
             What::Lanes if unknown => node.no_lanes = true,
             What::Errors if unknown => node.no_errors = true,
-            _ => node.refuses = true,
+            _ => port.state.refused |= what.bit(),
         }
     }
 

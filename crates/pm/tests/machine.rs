@@ -6,7 +6,7 @@ mod fake;
 use fake::Fake;
 use weft_machine::{Machine, Time};
 use weft_pm::{ErrorTotals, Event, Input, Options, Question, Snapshot};
-use weft_wire::{NodeType, PortNum, ServiceLevel, trap};
+use weft_wire::{AttributeId, NodeType, PortNum, ServiceLevel, trap};
 
 fn options() -> Options {
     Options { wildcard_at_start: false, ..Options::default() }
@@ -167,16 +167,16 @@ fn what_errors_are_made_of_is_read_where_it_is_known() {
 
 #[test]
 fn who_refuses_its_counters_is_seen_until_it_tells_them() {
-    let mut fake = Fake::experiment_i(options());
+    let mut fake = Fake::experiment_i(Options { lanes: true, ..options() });
     fake.attach();
     let refuses = |fake: &Fake| {
         let ports = snapshot(fake).ports;
         ports.iter().filter(|port| port.refuses).map(|port| port.end.lid.0).collect::<Vec<_>>()
     };
-    fake.nodes.get_mut(&12).unwrap().refuses = true;
+    fake.nodes.get_mut(&12).unwrap().refuses = Some(AttributeId::PORT_COUNTERS);
     fake.run_until(seconds(5));
     assert_eq!(refuses(&fake), [12]);
-    fake.nodes.get_mut(&12).unwrap().refuses = false;
+    fake.nodes.get_mut(&12).unwrap().refuses = None;
     fake.run_until(seconds(9));
     assert_eq!(refuses(&fake), Vec::<u16>::new());
 }

@@ -1,6 +1,8 @@
 //! A fabric that is nothing but tables and counters, and answers MADs in virtual time.
 #![allow(clippy::unwrap_used, dead_code)]
 
+mod counters;
+
 use std::collections::BTreeMap;
 
 use weft_machine::{Machine, Time};
@@ -9,9 +11,8 @@ use weft_pm::{Event, Input, Options, Output, PerformanceManager};
 use weft_wire::{
     AddressedMad, AttributeId, ClassPortInfo, Details, Gid, Guid, InformInfo, InformInfoRecord, Lid,
     LinkRecord, Mad, Method, MgmtClass, NodeDescription, NodeInfo, NodeRecord, NodeType, Notice, PERF_DATA,
-    PortCounters, PortCountersExtended, PortInfo, PortInfoRecord, PortNum, PortRcvErrorDetails, PortState,
-    PortVlXmitWaitCounters, RepathDetails, RmppHeader, SaMad, SaRecord, ServiceLevel, Smp, TrapNumber,
-    sa_attribute, status,
+    PortInfo, PortInfoRecord, PortNum, PortState, RepathDetails, RmppHeader, SaMad, SaRecord, ServiceLevel,
+    Smp, TrapNumber, sa_attribute, status,
 };
 
 /// One counter: what it has, and by how much it rises in a second of machine time.
@@ -59,8 +60,8 @@ pub(crate) struct Node {
     /// Whether it has PortCountersExtended, and PortRcvErrorDetails.
     pub(crate) extended: bool,
     pub(crate) details: bool,
-    /// Whether it answers every question for counters with an error.
-    pub(crate) refuses: bool,
+    /// What it answers with an error.
+    pub(crate) refuses: Option<AttributeId>,
 }
 
 /// What the manager asked the subnet manager to tell hosts.
@@ -126,7 +127,7 @@ impl Fake {
 
     pub(crate) fn add(&mut self, lid: u16, kind: NodeType, name: &str) {
         let (guid, ports) = (u64::from(lid) << 16, BTreeMap::new());
-        let (name, dead, extended, details, refuses) = (name.to_owned(), false, true, true, false);
+        let (name, dead, extended, details, refuses) = (name.to_owned(), false, true, true, None);
         let node = Node { guid, kind, name, ports, dead, extended, details, refuses };
         self.nodes.insert(lid, node);
     }
@@ -385,7 +386,7 @@ impl Fake {
             data[..ClassPortInfo::SIZE].copy_from_slice(&ClassPortInfo::default().encode());
             return Some(answer);
         }
-        if node.refuses {
+        if node.refuses == Some(attribute) {
             Smp::status.set(&mut answer.0, status::BAD_VALUE);
             return Some(answer);
         }
@@ -397,69 +398,7 @@ impl Fake {
         }
         let port_select = PortNum(data[1]);
         let port = node.ports.get_mut(&port_select.0).expect("a port that there is");
-        match attribute {
-            AttributeId::PORT_COUNTERS => {
-                let asked = PortCounters::decode(data.first_chunk().unwrap());
-                if set && asked.counter_select2 & 1 != 0 {
-                    port.wait.set(now, u64::from(asked.port_xmit_wait));
-                }
-                if set && asked.counter_select & 1 != 0 {
-                    port.symbol_errors = u64::from(asked.symbol_error_counter);
-                }
-                if set && asked.counter_select & 1 << 12 != 0 {
-                    port.xmit.set(now, u64::from(asked.port_xmit_data));
-                }
-                let cut = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-                let counters = PortCounters {
-                    port_select,
-                    port_xmit_wait: cut(port.wait.at(now)),
-                    port_xmit_data: cut(port.xmit.at(now)),
-                    port_rcv_data: cut(port.rcv.at(now)),
-                    symbol_error_counter: port.symbol_errors.min(0xffff) as u16,
-                    ..PortCounters::default()
-                };
-                data[..PortCounters::SIZE].copy_from_slice(&counters.encode());
-            }
-            AttributeId::PortCountersExtended => {
-                let asked = PortCountersExtended::decode(data.first_chunk().unwrap());
-                if set && asked.counter_select & 1 != 0 {
-                    port.xmit.set(now, asked.port_xmit_data);
-                }
-                let counters = PortCountersExtended {
-                    port_select,
-                    port_xmit_data: port.xmit.at(now),
-                    port_rcv_data: port.rcv.at(now),
-                    ..PortCountersExtended::default()
-                };
-                data[..PortCountersExtended::SIZE].copy_from_slice(&counters.encode());
-            }
-            AttributeId::PORT_VL_XMIT_WAIT_COUNTERS => {
-                let asked = PortVlXmitWaitCounters::decode(data.first_chunk().unwrap());
-                for lane in (0..16).filter(|lane| set && asked.counter_select >> lane & 1 != 0) {
-                    port.lane_waits[lane].set(now, 0);
-                }
-                let waits = port.lane_waits.map(|count| count.at(now).min(0xffff) as u16);
-                let counters = PortVlXmitWaitCounters {
-                    port_select,
-                    port_vl_xmit_wait: waits,
-                    ..PortVlXmitWaitCounters::default()
-                };
-                data[..PortVlXmitWaitCounters::SIZE].copy_from_slice(&counters.encode());
-            }
-            AttributeId::PORT_RCV_ERROR_DETAILS => {
-                let asked = PortRcvErrorDetails::decode(data.first_chunk().unwrap());
-                if set && asked.counter_select & 1 << 3 != 0 {
-                    port.dlid_mapping_errors = 0;
-                }
-                let counters = PortRcvErrorDetails {
-                    port_select,
-                    port_dlid_mapping_errors: port.dlid_mapping_errors.min(0xffff) as u16,
-                    ..PortRcvErrorDetails::default()
-                };
-                data[..PortRcvErrorDetails::SIZE].copy_from_slice(&counters.encode());
-            }
-            other => panic!("{other} was asked of a port"),
-        }
+        port.answer(now, attribute, set, data);
         Some(answer)
     }
 

@@ -3,6 +3,8 @@
 //! The fabric's counters have the names of the community's exporter (treydock/infiniband_exporter), so that its
 //! dashboards and rules serve; what it has no name for begins with `infiniband_vl_` or `weft_pm_`.
 
+use std::collections::BTreeSet;
+
 use weft_metrics::Page;
 use weft_pm::{EndSnapshot, ErrorTotals, PortSnapshot, Snapshot, Statistics, Totals};
 use weft_wire::NodeType;
@@ -66,12 +68,12 @@ impl<'a> Port<'a> {
 }
 
 /// A counter's suffix, what it means, and where it is found.
-type Counter = (&'static str, &'static str, fn(&Totals) -> u64);
+type Found<T> = (&'static str, &'static str, fn(&T) -> u64);
 
 /// A gauge's name, what it means, and how it is found.
 type Shown<T> = (&'static str, &'static str, fn(&PortSnapshot) -> T);
 
-const COUNTERS: &[Counter] = &[
+const COUNTERS: &[Found<Totals>] = &[
     ("transmit_data_bytes_total", "Bytes sent (PortXmitData times 4)", |t| {
         t.port_xmit_data.saturating_mul(4)
     }),
@@ -145,7 +147,7 @@ const COUNTERS: &[Counter] = &[
 ];
 
 /// What received errors are made of. `dli` is the community's own spelling.
-const ERRORS: &[(&str, &str, fn(&ErrorTotals) -> u64)] = &[
+const ERRORS: &[Found<ErrorTotals>] = &[
     ("local_physical_errors_total", "Damaged packets received (PortLocalPhysicalErrors)", |e| {
         e.port_local_physical_errors
     }),
@@ -220,19 +222,17 @@ fn add_kind(page: &mut Page, kind: &str, ports: &[Port<'_>], snapshot: &Snapshot
         infos.count(&[("guid", &device.guid), (kind, &device.snapshot.end.name), ("lid", &device.lid)], 1);
     }
     let last = snapshot.statistics.sweep_last.as_secs_f64();
-    let shown: [Shown<bool>; 2] = [
-        (
-            "collect_error",
-            "Whether the device answered the last question for its counters with an error",
-            |port| port.refuses,
-        ),
-        ("collect_timeout", "Whether the device does not answer", |port| port.silent),
-    ];
-    for (name, help, read) in shown {
+    let refusing: BTreeSet<&str> =
+        ports.iter().filter(|port| port.snapshot.refuses).map(|port| port.guid.as_str()).collect();
+    let silent = ports.iter().filter(|port| port.snapshot.silent).map(|port| port.guid.as_str()).collect();
+    for (name, help, which) in [
+        ("collect_error", "Whether the device answered a question for its counters with an error", refusing),
+        ("collect_timeout", "Whether the device does not answer", silent),
+    ] {
         let mut family = page.gauge(&format!("infiniband_{kind}_{name}"), help);
         for device in &devices {
             let labels = [("guid", device.guid.as_str()), ("collector", kind)];
-            family.count(&labels, u64::from(read(device.snapshot)));
+            family.count(&labels, u64::from(which.contains(device.guid.as_str())));
         }
     }
     let help = "How long the last sweep took, in which the device was read with all others";
