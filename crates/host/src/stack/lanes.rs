@@ -186,8 +186,10 @@ impl Stack {
             touched |= std::mem::take(&mut mix.held);
         }
         while touched != 0 {
-            self.enqueue(now, place, ServiceLevel(touched.trailing_zeros() as u8));
-            touched &= touched - 1;
+            let Some(Sender { target: Target::Mix(mix), .. }) = self.flows.sender(place) else { return };
+            let level = mix.turn(touched);
+            touched &= !(1 << level.0);
+            self.enqueue(now, place, level);
         }
         let Some(sender) = self.flows.sender(place) else { return };
         // Where others wait nobody misses the next few before they can be sent, and one wake-up makes them all.

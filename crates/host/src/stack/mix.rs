@@ -16,8 +16,10 @@ use crate::traffic::PathSource;
 
 /// Packets that wait on one lane at most.
 const BACKLOG_MAX: usize = 64;
-/// Of them those to a port that gets its packets with gaps: others are not to be thrown away for them.
+/// Of them those to one port that gets its packets with gaps, and those to all such ports: others are not to be thrown
+/// away for them.
 const SPACED_MAX: usize = 4;
+const SPACED_ALL_MAX: usize = BACKLOG_MAX / 2;
 
 #[derive(Clone, Copy, Debug)]
 struct Target {
@@ -53,6 +55,8 @@ pub(super) struct Mix {
     backlog: Vec<VecDeque<u32>>,
     /// The service levels on which packets wait for their time, bit by bit.
     pub(super) held: u16,
+    /// The service level that is first when several may send: the one behind the last that did.
+    first: u32,
     /// Packets thrown away.
     pub(super) shed: u64,
 }
@@ -86,8 +90,9 @@ impl Mix {
             })
         });
         let random = Random::new(seed);
-        let (resolved, head, shed, backlog, held) = (0, None, 0, Vec::new(), 0);
-        let mix = Self { random, targets, others, hot, hot_permille, resolved, head, backlog, held, shed };
+        let (resolved, head, shed, backlog, held, first) = (0, None, 0, Vec::new(), 0, 0);
+        let mix =
+            Self { random, targets, others, hot, hot_permille, resolved, head, backlog, held, first, shed };
         Some(mix).filter(|mix| !mix.targets.is_empty())
     }
 
@@ -154,19 +159,33 @@ impl Mix {
         self.level(head, paths)
     }
 
-    /// A packet comes into being: its service level, unless it is thrown away, and whether others waited there.
+    /// A packet comes into being: its service level, unless it is thrown away, and whether others waited there, and not
+    /// for their time alone.
     pub(super) fn offer(&mut self, paths: &Paths) -> (Option<ServiceLevel>, bool) {
         let target = self.draw();
         let level = self.level(target, paths);
         let Some(waiting) = self.backlog.get_mut(usize::from(level.0)) else { return (None, false) };
-        let spaced = self.targets.get(target as usize).is_some_and(|target| target.not_before > Time::ZERO);
-        let alike = || waiting.iter().filter(|other| **other == target).count();
-        if waiting.len() >= BACKLOG_MAX || spaced && alike() >= SPACED_MAX {
+        let targets = &self.targets;
+        let is_spaced = |at: u32| targets.get(at as usize).is_some_and(|to| to.not_before > Time::ZERO);
+        if is_spaced(target) {
+            let alike = waiting.iter().filter(|other| **other == target).count();
+            let spaced = waiting.iter().filter(|other| is_spaced(**other)).count();
+            if alike >= SPACED_MAX || spaced >= SPACED_ALL_MAX {
+                self.shed += 1;
+                return (None, false);
+            }
+        }
+        if waiting.len() >= BACKLOG_MAX {
             self.shed += 1;
             return (None, true);
         }
         waiting.push_back(target);
-        (Some(level), waiting.len() > 1)
+        (Some(level), waiting.len() > 1 && self.held >> level.0 & 1 == 0)
+    }
+
+    /// The one of these service levels whose turn it is. There is one at least.
+    pub(super) fn turn(&self, of: u16) -> ServiceLevel {
+        ServiceLevel(((of.rotate_right(self.first).trailing_zeros() + self.first) & 15) as u8)
     }
 
     /// A path has another service level: what waits for it goes there, behind those who wait there already. Whether
@@ -205,6 +224,7 @@ impl Mix {
             }
             None => self.head.take(),
         }?;
+        self.first = (u32::from(level.0) + 1) & 15;
         let Target { path, sequence, .. } = self.targets.get_mut(target as usize)?;
         *sequence += 1;
         Some(Taken { target, path: *path, sequence: *sequence - 1 })

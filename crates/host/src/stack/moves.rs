@@ -80,7 +80,9 @@ impl Moving {
 impl Sender {
     /// Its packets are to go there from now on.
     pub(super) fn move_to(&mut self, now: Time, to: Address) {
-        if to == self.address {
+        // Another rate alone is no other way.
+        if (Address { rate: self.address.rate, ..to }) == self.address {
+            self.address.rate = to.rate;
             (self.moving, self.migrated) = (Moving::No, true);
             return;
         }

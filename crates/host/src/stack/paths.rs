@@ -130,11 +130,14 @@ impl Paths {
         Some(place)
     }
 
-    /// Takes what somebody knows: for both kinds of software, of which one takes the LID alone. The places that
-    /// have changed.
+    /// Takes what somebody knows: for both kinds of software, of which one takes the LID alone. Who does not know the rate
+    /// leaves it as it is. The places that have changed.
     pub(super) fn learn(&mut self, to: Guid, address: Address) -> impl Iterator<Item = u32> + use<> {
         let asked = self.place(to, PathSource::PathRecord);
         let unasked = self.places.get(&(to, true)).copied();
+        let known = asked.and_then(|place| self.get(place)?.record).unwrap_or_default();
+        let rate = if address.rate == PathRate::default() { known.rate } else { address.rate };
+        let address = Address { rate, ..address };
         for place in [asked, unasked].into_iter().flatten() {
             self.set(place, address);
             if let Some(path) = self.get_mut(place) {

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The slowest one is known from the path record's Rate. A queue pair keeps the gaps for itself; datagrams to many
-//! ports keep them for each. Acknowledgements and answers have none: they are few and short.
+//! ports keep them for each. Acknowledgements have none, they are few and short; nor have the answers of a ping-pong, whose
+//! end has no path record of its own. FDR10 has QDR's rates in path records, and is taken for QDR, which carries less.
 
 use weft_machine::Time;
 use weft_wire::{PathRate, PortFacts};

@@ -95,7 +95,8 @@ impl PathRate {
     }
 
     /// What the code stands for in data, after the encoding of links that have this rate, in Mb/s: 4 of 5 up to QDR, 64 of
-    /// 66 behind it, which counts with EDR and later in the nominal speed (IBA 14.2.5.6).
+    /// 66 behind it, which counts with EDR and later in the nominal speed (IBA 14.2.5.6). FDR10 has the codes of QDR, and
+    /// would carry more.
     pub fn data_megabits(self) -> Option<u32> {
         let nominal = self.megabits()?;
         Some(match self {

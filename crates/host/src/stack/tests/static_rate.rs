@@ -82,3 +82,45 @@ fn datagrams_to_many_leave_gaps_to_the_slow_one_alone() {
     let after = (network.received(1, 1).bytes - before) * 8 / 20_000;
     assert!(after.abs_diff(4_000) < 150, "{after}");
 }
+
+#[test]
+fn another_rate_is_no_other_lane() {
+    let mut network = Network::new(2, &options(), 3);
+    network.rates.insert(lid(1), PathRate::Gb2_5);
+    open(&mut network, 0, 1, spec(1, 1));
+    network.run(Time::from_millis(1));
+    let (to, dlid, service_level, p_key) = (guid(1), lid(1), ServiceLevel(0), PKey::DEFAULT_FULL);
+    let path = |rate| Command::LearnPaths(vec![LearntPath { to, dlid, service_level, p_key, rate }]);
+    // The administration of this network names no partition, so this is another way; its rate is left as it is.
+    network.command(0, path(PathRate::default()));
+    network.run(Time::from_millis(1));
+    let moves = network.sent(0, 1).moves_total;
+    for (rate, mbps) in [(PathRate::default(), 2_000), (PathRate::Gb5, 4_000), (PathRate::Gb20, 16_000)] {
+        network.command(0, path(rate));
+        let before = network.received(1, 1).bytes;
+        network.run(Time::from_millis(10));
+        let moved = (network.received(1, 1).bytes - before) * 8 / 10_000;
+        assert!((mbps - mbps / 20..mbps).contains(&moved), "{rate}: {moved}");
+    }
+    assert_eq!(network.sent(0, 1).moves_total, moves);
+}
+
+#[test]
+fn many_slow_ports_leave_room_for_the_fast_one() {
+    // A slow one takes 0.2 Gb/s of machine time, and 12 / 21 are made for it.
+    let mut network = Network::new(22, &StackOptions { dilation: 10, ..options() }, 3);
+    let (flow, from, work, message_bytes) = (FlowId(1), None, Work::Stream, 2048);
+    let transport = Transport::UnreliableDatagram;
+    for host in 1..22 {
+        network.command(host, Command::Expect { flow, from, transport, work, message_bytes });
+        network.rates.insert(lid(host), if host == 1 { PathRate::Gb20 } else { PathRate::Gb2_5 });
+    }
+    let others: Vec<Guid> = (1..22).map(guid).collect();
+    let to = Destination::Mix { hot_spot: None, hot_permille: 0, others, seed: 7 };
+    let bytes_per_second = Some(1_500_000_000);
+    network
+        .command(0, Command::Open(FlowSpec { to, transport, bytes_per_second, message_bytes, ..spec(1, 0) }));
+    network.run(Time::from_millis(20));
+    let fast = rate(&network, 1, 1, 20);
+    assert!(fast.abs_diff(12_000 / 21) < 60, "a twenty-first of 12 Gb/s is {fast} Mb/s");
+}
