@@ -228,6 +228,19 @@ layout! {
     }
 }
 
+impl PortInfo {
+    /// The lanes of the width in use, side by side in the cable; 1 while there is none.
+    pub fn lanes(&self) -> u32 {
+        match self.link_width_active {
+            2 => 4,
+            4 => 8,
+            8 => 12,
+            16 => 2,
+            _ => 1,
+        }
+    }
+}
+
 layout! {
     /// A port's forward error correction (IBA 14.2.5.19).
     pub struct PortInfoExtended: 64 {

@@ -2,7 +2,7 @@
 
 use weft_device::DeviceConfig;
 use weft_umad::user_mad::{CaAttributes, PortAttributes};
-use weft_wire::{Guid, NodeType, PortInfo, PortNum};
+use weft_wire::{Guid, NodeType, PathRate, PortInfo, PortNum};
 
 use crate::core::Core;
 
@@ -51,25 +51,9 @@ impl Core {
     }
 }
 
-/// Lanes times the speed of one, as Linux names speeds: FDR is 14 Gb/s, not 14.0625.
+/// The rate of the link, as Linux and path records name it: FDR is 14 Gb/s, not 14.0625.
 fn rate_100mbps(info: &PortInfo) -> u32 {
-    let lanes = match info.link_width_active {
-        2 => 4,
-        4 => 8,
-        8 => 12,
-        16 => 2,
-        _ => 1,
-    };
-    let speed = match (info.link_speed_ext_active, info.link_speed_active) {
-        (1, _) => 140,
-        (2, _) => 250,
-        (4, _) => 500,
-        (8, _) => 1000,
-        (_, 2) => 50,
-        (_, 4) => 100,
-        _ => 25,
-    };
-    lanes * speed
+    PathRate::of_link(info).megabits().unwrap_or(0) / 100
 }
 
 #[cfg(test)]

@@ -47,13 +47,6 @@ impl Pace {
 
 /// The data rate of a link in megabits per second, after its encoding: width times speed (IBA 14.2.5.6).
 pub(crate) fn data_rate(info: &PortInfo, fdr10: Fdr10) -> u64 {
-    let lanes = match info.link_width_active {
-        2 => 4,
-        4 => 8,
-        8 => 12,
-        16 => 2,
-        _ => 1,
-    };
     let lane = match (info.link_speed_ext_active, info.link_speed_active) {
         (1, _) => 13_640,
         (2, _) => 25_000,
@@ -64,7 +57,7 @@ pub(crate) fn data_rate(info: &PortInfo, fdr10: Fdr10) -> u64 {
         (_, 4) => 8_000,
         _ => 2_000,
     };
-    lanes * lane
+    u64::from(info.lanes()) * lane
 }
 
 #[cfg(test)]

@@ -109,23 +109,16 @@ impl PathRate {
 
     /// The rate of a port's link: lanes times the nominal speed. One that no path record can name has code 0.
     pub fn of_link(info: &PortInfo) -> Self {
-        let lanes = match info.link_width_active {
-            2 => 4,
-            4 => 8,
-            8 => 12,
-            16 => 2,
-            _ => 1,
-        };
         let lane = match (info.link_speed_ext_active, info.link_speed_active) {
             (1, _) => 14_000,
             (2, _) => 25_000,
             (4, _) => 50_000,
             (8, _) => 100_000,
-            (_, 1) => 2_500,
             (_, 2) => 5_000,
-            _ => 10_000,
+            (_, 4) => 10_000,
+            _ => 2_500,
         };
-        Self::from_megabits(lanes * lane).unwrap_or_default()
+        Self::from_megabits(info.lanes() * lane).unwrap_or_default()
     }
 
     /// The fastest rate that is slower than this many Mb/s.

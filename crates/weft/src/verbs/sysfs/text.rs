@@ -2,7 +2,7 @@
 
 use weft_topology::{LinkMasks, LinkRate, LinkSpeed, LinkWidth};
 use weft_umad::PortTotals;
-use weft_wire::{Gid, Guid, NodeType, PhysState, PortInfo, PortState};
+use weft_wire::{Gid, Guid, NodeType, PathRate, PhysState, PortInfo, PortState};
 
 pub(super) fn node_type(kind: NodeType) -> String {
     let name = match kind {
@@ -58,19 +58,10 @@ pub(super) fn rate(info: &PortInfo, fdr10: bool) -> String {
         (info.link_width_active, info.link_speed_active, info.link_speed_ext_active);
     let slowest = LinkRate::new(LinkWidth::X1, LinkSpeed::Sdr);
     let active = LinkMasks { width, speed, speed_ext, fdr10 }.best().unwrap_or(slowest);
-    // In units of 100 Mb/s.
-    let lane = match active.speed {
-        LinkSpeed::Sdr => 25,
-        LinkSpeed::Ddr => 50,
-        LinkSpeed::Qdr | LinkSpeed::Fdr10 => 100,
-        LinkSpeed::Fdr => 140,
-        LinkSpeed::Edr => 250,
-        LinkSpeed::Hdr => 500,
-        LinkSpeed::Ndr => 1000,
-    };
     let lanes = active.width.lanes();
-    let all = lane * u32::from(lanes);
-    let fraction = if all % 10 == 0 { "" } else { ".5" };
+    // In units of 100 Mb/s.
+    let all = PathRate::of_link(info).megabits().unwrap_or(0) / 100;
+    let fraction = if all.is_multiple_of(10) { "" } else { ".5" };
     format!("{}{fraction} Gb/sec ({lanes}X {})", all / 10, active.speed)
 }
 
