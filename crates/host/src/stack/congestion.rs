@@ -12,6 +12,8 @@
 use weft_machine::Time;
 use weft_wire::{CongestionSettings, PortFacts, ServiceLevel};
 
+use super::static_rate::time_at;
+
 /// The unit of CCTI_Timer in nanoseconds of fabric time.
 const TIMER_UNIT_NS: u64 = 1024;
 
@@ -57,9 +59,9 @@ impl Throttle {
         dilation: u32,
     ) -> Time {
         let Some(settings) = &facts.congestion else { return Time::ZERO };
-        if !is_on(settings, sl) || facts.rate_mbps == 0 {
+        let Some(packet) = time_at(facts.rate_mbps, bytes, dilation).filter(|_| is_on(settings, sl)) else {
             return Time::ZERO;
-        }
+        };
         self.recover(now, settings, sl, dilation);
         let minimum = settings.levels[usize::from(sl.0 & 15)].minimum;
         let index = usize::from(self.index.max(minimum.into()));
@@ -68,7 +70,7 @@ impl Throttle {
         if multiplier == 0 {
             return Time::ZERO;
         }
-        let packet = bytes as u64 * 8_000 / u64::from(facts.rate_mbps) * u64::from(dilation);
+        let packet = packet.as_nanos();
         Time::from_nanos(packet.saturating_add(packet.saturating_mul(multiplier) >> shift))
     }
 

@@ -9,7 +9,7 @@ use super::Stack;
 use super::congestion::Throttle;
 use super::paths::Address;
 use super::sender::{Readiness, Sender, Target};
-use super::static_rate::{next_at, packet_time};
+use super::static_rate::{next_at, packet_time, time_at};
 use super::timers::Timer;
 
 /// Notifications and answers to datagrams that wait at most.
@@ -66,11 +66,10 @@ impl Stack {
     /// taken: the destination's queue pair has the flow's number too.
     pub(super) fn hold_back(&mut self, now: Time, dest_qp: QpNum) {
         self.counts.packets_refused += 1;
-        let (rate, dilation) = (u64::from(self.facts.rate_mbps), u64::from(self.options.dilation.max(1)));
+        let (rate, dilation) = (self.facts.rate_mbps, self.options.dilation.max(1));
         let place = self.flows.find_queue_pair(dest_qp);
         let Some(sender) = place.and_then(|place| self.flows.sender(place)) else { return };
-        let bits = u64::from(sender.next_payload()) * 8_000;
-        let span = bits.checked_div(rate).map(|span| Time::from_nanos(span.saturating_mul(dilation)));
+        let span = time_at(rate, sender.next_payload().into(), dilation);
         let span = span.map_or(REFUSED_PAUSE, |span| span.max(LEAST_SPAN));
         sender.not_before = sender.not_before.max(now) + span;
     }

@@ -13,6 +13,13 @@
 use weft_machine::Time;
 use weft_wire::{PathRate, PortFacts};
 
+/// How long a packet of this size takes at a rate in Mb/s of fabric time; nothing is said of one that is 0.
+#[inline]
+pub(super) fn time_at(rate_mbps: u32, bytes: usize, dilation: u32) -> Option<Time> {
+    let nanos = (bytes as u64 * 8_000).checked_div(rate_mbps.into())?;
+    Some(Time::from_nanos(nanos.saturating_mul(dilation.into())))
+}
+
 /// How long a packet of this size takes on the slowest link of a way; nothing where that is no slower than the own one,
 /// where it is not known, or where packets take no time.
 #[inline]
@@ -21,10 +28,8 @@ pub(super) fn packet_time(bytes: usize, rate: PathRate, facts: &PortFacts, dilat
         return Time::ZERO;
     }
     let (Some(way), Some(own)) = (rate.megabits(), facts.link_rate.megabits()) else { return Time::ZERO };
-    match rate.data_megabits().filter(|_| way < own) {
-        Some(data) => Time::from_nanos(bytes as u64 * 8_000 * u64::from(dilation) / u64::from(data)),
-        None => Time::ZERO,
-    }
+    let data = rate.data_megabits().filter(|_| way < own);
+    data.and_then(|data| time_at(data, bytes, dilation)).unwrap_or(Time::ZERO)
 }
 
 /// When the next packet may go, where this one takes so long. Who was woken late catches up by one packet.

@@ -13,6 +13,19 @@ fn rate(network: &Network, host: usize, flow: u32, millis: u64) -> u64 {
     network.received(host, flow).bytes * 8 / 1_000 / millis
 }
 
+/// The first host sends 12 Gb/s of body to all others, evenly by chance.
+fn open_mix(network: &mut Network, hosts: usize) {
+    let (flow, from, work, message_bytes) = (FlowId(1), None, Work::Stream, 2048);
+    let transport = Transport::UnreliableDatagram;
+    for host in 1..hosts {
+        network.command(host, Command::Expect { flow, from, transport, work, message_bytes });
+    }
+    let others: Vec<Guid> = (1..hosts).map(guid).collect();
+    let to = Destination::Mix { hot_spot: None, hot_permille: 0, others, seed: 7 };
+    let flow = FlowSpec { to, transport, bytes_per_second: Some(1_500_000_000), message_bytes, ..spec(1, 0) };
+    network.command(0, Command::Open(flow));
+}
+
 #[test]
 fn a_queue_pair_sends_as_fast_as_the_slowest_link_and_the_others_have_the_rest() {
     for transport in [Transport::ReliableConnection, Transport::UnreliableDatagram] {
@@ -51,17 +64,8 @@ fn gaps_are_as_long_as_fabric_time_is_stretched() {
 fn datagrams_to_many_leave_gaps_to_the_slow_one_alone() {
     let mut network = Network::new(4, &options(), 3);
     network.rates.insert(lid(1), PathRate::Gb2_5);
-    let (flow, from, work, message_bytes) = (FlowId(1), None, Work::Stream, 2048);
-    let transport = Transport::UnreliableDatagram;
-    for host in 1..4 {
-        network.command(host, Command::Expect { flow, from, transport, work, message_bytes });
-    }
-    let others: Vec<Guid> = (1..4).map(guid).collect();
-    let to = Destination::Mix { hot_spot: None, hot_permille: 0, others, seed: 7 };
     // 12 Gb/s of body: 4 to each.
-    let bytes_per_second = Some(1_500_000_000);
-    network
-        .command(0, Command::Open(FlowSpec { to, transport, bytes_per_second, message_bytes, ..spec(1, 0) }));
+    open_mix(&mut network, 4);
     network.run(Time::from_millis(20));
     let rates = [1, 2, 3].map(|host| rate(&network, host, 1, 20));
     assert!((1_900..2_000).contains(&rates[0]), "{rates:?}");
@@ -109,17 +113,10 @@ fn another_rate_is_no_other_lane() {
 fn many_slow_ports_leave_room_for_the_fast_one() {
     // A slow one takes 0.2 Gb/s of machine time, and 12 / 21 are made for it.
     let mut network = Network::new(22, &StackOptions { dilation: 10, ..options() }, 3);
-    let (flow, from, work, message_bytes) = (FlowId(1), None, Work::Stream, 2048);
-    let transport = Transport::UnreliableDatagram;
     for host in 1..22 {
-        network.command(host, Command::Expect { flow, from, transport, work, message_bytes });
         network.rates.insert(lid(host), if host == 1 { PathRate::Gb20 } else { PathRate::Gb2_5 });
     }
-    let others: Vec<Guid> = (1..22).map(guid).collect();
-    let to = Destination::Mix { hot_spot: None, hot_permille: 0, others, seed: 7 };
-    let bytes_per_second = Some(1_500_000_000);
-    network
-        .command(0, Command::Open(FlowSpec { to, transport, bytes_per_second, message_bytes, ..spec(1, 0) }));
+    open_mix(&mut network, 22);
     network.run(Time::from_millis(20));
     let fast = rate(&network, 1, 1, 20);
     assert!(fast.abs_diff(12_000 / 21) < 60, "a twenty-first of 12 Gb/s is {fast} Mb/s");
