@@ -26,7 +26,7 @@ pub(super) fn page(status: &PmStatus) -> Page {
     for (kind, ports) in [("switch", &switches), ("hca", &hosts)] {
         add_kind(&mut page, kind, ports, snapshot);
         if status.options.errors {
-            add_errors(&mut page, kind, ports);
+            add_counters(&mut page, kind, ports, ERRORS, |port| &port.errors);
         }
     }
     let ports: Vec<Port<'_>> = switches.into_iter().chain(hosts).collect();
@@ -71,7 +71,7 @@ impl<'a> Port<'a> {
 type Found<T> = (&'static str, &'static str, fn(&T) -> u64);
 
 /// A gauge's name, what it means, and how it is found.
-type Shown<T> = (&'static str, &'static str, fn(&PortSnapshot) -> T);
+type Shown = (&'static str, &'static str, fn(&PortSnapshot) -> f64);
 
 const COUNTERS: &[Found<Totals>] = &[
     ("transmit_data_bytes_total", "Bytes sent (PortXmitData times 4)", |t| {
@@ -174,23 +174,24 @@ const ERRORS: &[Found<ErrorTotals>] = &[
     }),
 ];
 
-fn add_errors(page: &mut Page, kind: &str, ports: &[Port<'_>]) {
-    for (suffix, help, read) in ERRORS {
+fn add_counters<T>(
+    page: &mut Page,
+    kind: &str,
+    ports: &[Port<'_>],
+    counters: &[Found<T>],
+    of: fn(&PortSnapshot) -> &T,
+) {
+    for (suffix, help, read) in counters {
         let mut family = page.counter(&format!("infiniband_{kind}_port_{suffix}"), help);
         for port in ports {
-            family.count(&port.labels(), read(&port.snapshot.errors));
+            family.count(&port.labels(), read(of(port.snapshot)));
         }
     }
 }
 
 /// What the community's exporter shows of switches, or of HCAs.
 fn add_kind(page: &mut Page, kind: &str, ports: &[Port<'_>], snapshot: &Snapshot) {
-    for (suffix, help, read) in COUNTERS {
-        let mut family = page.counter(&format!("infiniband_{kind}_port_{suffix}"), help);
-        for port in ports {
-            family.count(&port.labels(), read(&port.snapshot.totals));
-        }
-    }
+    add_counters(page, kind, ports, COUNTERS, |port| &port.totals);
     let (of_port, labels) = if kind == "switch" { ("port_", 2) } else { ("", 1) };
     for (name, help, coded) in [
         ("rate", "What the link carries after its coding", false),
@@ -270,7 +271,7 @@ fn wait_seconds(ticks: u64, dilation: u32) -> f64 {
 
 /// What the last sweep found of every port.
 fn add_rates(page: &mut Page, ports: &[Port<'_>]) {
-    let shown: [Shown<f64>; 6] = [
+    let shown: [Shown; 6] = [
         (
             "transmit_wait_ratio",
             "Share of the time that data waited without being sent (equation 1)",
