@@ -110,10 +110,17 @@ pub struct Options {
     pub lmc: u8,
     /// 0 to 15; the highest wins the election.
     pub priority: u8,
-    /// What managers that trust each other share.
+    /// What managers that trust each other share (IBA 14.4.5).
     pub sm_key: SmKey,
-    /// The key that ports are told to ask of managers; 0 is none.
+    /// The key by which subnet administration trusts a request (IBA 15.4.1); a request with another one is refused.
+    pub sa_key: SmKey,
+    /// The key that ports ask of their manager (IBA 14.2.4); 0 protects nothing.
     pub m_key: MKey,
+    /// PortInfo's M_KeyProtectBits, 0 to 3: a port refuses Sets without the key from 0 on, hides the key from 1 on, and
+    /// refuses every request from 2 on.
+    pub m_key_protection: u8,
+    /// PortInfo's M_KeyLeasePeriod: seconds that protection outlives a wrong key without a right one; 0 never ends it.
+    pub m_key_lease_s: u16,
     /// The upper half of every GID.
     pub subnet_prefix: GidPrefix,
     /// The service level to the subnet manager, where routing does not choose one.
@@ -173,7 +180,10 @@ impl Default for Options {
             lmc: 0,
             priority: 0,
             sm_key: SmKey(1),
+            sa_key: SmKey(1),
             m_key: MKey(0),
+            m_key_protection: 0,
+            m_key_lease_s: 0,
             subnet_prefix: GidPrefix::DEFAULT,
             sm_sl: ServiceLevel(0),
             repath_on_reroute: false,

@@ -146,6 +146,8 @@ impl Wanted<'_> {
         let options = self.options;
         info.gid_prefix = options.subnet_prefix;
         info.m_key = options.m_key;
+        info.m_key_protect_bits = options.m_key_protection & 0x3;
+        info.m_key_lease_period = options.m_key_lease_s;
         if let Some(lid) = port.lid {
             (info.lid, info.lmc) = (lid.min, lid.lmc());
         }

@@ -5,6 +5,7 @@ mod capture;
 mod congestion;
 mod engine;
 mod ibsim;
+mod keys;
 mod lanes;
 mod pm;
 mod routes;
@@ -22,6 +23,7 @@ pub(crate) use capture::{CaptureArgs, Ring};
 pub(crate) use congestion::CongestionArgs;
 pub(crate) use engine::EngineArgs;
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};
+pub(crate) use keys::KeyArgs;
 pub(crate) use lanes::{LaneArgs, PartEnforce};
 pub(crate) use pm::{MeteredProcessArgs, MetricsArgs, PmArgs, TopArgs};
 pub(crate) use routes::{CompareArgs, ComputeArgs, RoutesVerb, RoutingArgs, VerifyArgs};
@@ -298,6 +300,10 @@ pub(crate) struct SmArgs {
     /// What it is told about lanes, lifetimes, partitions and paths
     #[command(flatten)]
     pub(crate) lanes: LaneArgs,
+
+    /// The keys that it shows and asks for
+    #[command(flatten)]
+    pub(crate) keys: KeyArgs,
 
     /// What it sets congestion control to
     #[command(flatten)]

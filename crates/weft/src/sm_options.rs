@@ -2,7 +2,7 @@
 
 use weft_sm::{CongestionOptions, Options};
 use weft_topology::Fabric;
-use weft_wire::VlCap;
+use weft_wire::{MKey, SmKey, VlCap};
 
 use crate::cli::{CongestionArgs, LaneArgs, PartEnforce, SmArgs, SmpRouting};
 use crate::engine_options::Told;
@@ -35,6 +35,11 @@ pub(crate) fn sm_options(args: &SmArgs, fabric: Option<&Fabric>, qos: bool) -> a
         sweep_interval_ms: args.sweep_interval_ms,
         one_sweep_per_cable: args.one_sweep_per_cable,
         qos: args.qos.unwrap_or(qos),
+        m_key: MKey(args.keys.m_key.0),
+        m_key_protection: args.keys.m_key_protection,
+        m_key_lease_s: args.keys.m_key_lease,
+        sm_key: SmKey(args.keys.sm_key.0),
+        sa_key: SmKey(args.keys.sa_key.0),
         congestion_control: args.congestion.congestion_control,
         cc: congestion_options(&args.congestion)?,
         ..Options::default()

@@ -134,7 +134,7 @@ impl Administrator {
         let Some(view) = &self.view else { return Vec::new() };
         let Some(source) = view.by_guid(from) else { return Vec::new() };
         let anything = Mad::default();
-        let query = Query::new(&anything, self.options.sm_key);
+        let query = Query::new(&anything, self.options.sa_key);
         let query = self.paths(&query, view, true);
         view.ends.iter().filter(|end| end.guid != from).filter_map(|end| query.first(source, end)).collect()
     }
@@ -306,7 +306,7 @@ impl Administrator {
         if mad.header().class_version != SA_CLASS_VERSION {
             return Verdict::Refused(status::BAD_VERSION);
         }
-        let query = Query::new(mad, self.options.sm_key);
+        let query = Query::new(mad, self.options.sa_key);
         let Some(view) = &self.view else { return Verdict::Refused(status::BUSY) };
         if !query.trusted && SaMad::sm_key.get(&mad.0) != SmKey(0) {
             // A wrong key is worse than none.

@@ -40,9 +40,9 @@ pub(super) struct Filter {
 }
 
 impl<'a> Query<'a> {
-    pub(super) fn new(mad: &'a Mad, sm_key: SmKey) -> Self {
+    pub(super) fn new(mad: &'a Mad, sa_key: SmKey) -> Self {
         let shown = SaMad::sm_key.get(&mad.0);
-        let trusted = shown == sm_key && shown != SmKey(0);
+        let trusted = shown == sa_key && shown != SmKey(0);
         Self { mad, mask: SaMad::component_mask.get(&mad.0), trusted }
     }
 

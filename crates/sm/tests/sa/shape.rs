@@ -88,7 +88,8 @@ fn one_record_none_or_too_many() {
 #[test]
 fn keys_open_what_they_fit() {
     let fabric = xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap();
-    let mut world = up(fabric, Options { m_key: MKey(0x77), sm_key: SmKey(5), ..Options::default() });
+    let mut world =
+        up(fabric, Options { m_key: MKey(0x77), sm_key: SmKey(6), sa_key: SmKey(5), ..Options::default() });
     let with = |key| Asked { key: SmKey(key), ..Asked::all::<PortInfoRecord>() };
     let trusted: Vec<PortInfoRecord> = table(&mut world, &with(5)).unwrap();
     assert!(trusted.iter().any(|record| record.port_info.m_key == MKey(0x77)));
