@@ -2,8 +2,8 @@
 //! the one that weft began with.
 
 use weft_judges::{Ibsim, first_host, output_of};
-use weft_topology::Fabric;
 use weft_topology::generate::{self, GenerateOptions, RandomFabric};
+use weft_topology::{Cable, Fabric, PortRef};
 
 fn survives(fabric: &Fabric) {
     let ibsim = Ibsim::start(fabric);
@@ -15,9 +15,42 @@ fn survives(fabric: &Fabric) {
     assert_eq!(walked.cables().count(), fabric.cables().count());
 }
 
+/// A fabric's cables as a list of ports can tell them: by end ports' GUIDs and numbers, in order.
+fn by_port_guids(fabric: &Fabric) -> Vec<String> {
+    let end = |end: PortRef| {
+        let node = fabric.node(end.node);
+        let port = if node.is_switch() { 0 } else { usize::from(end.port.0) };
+        format!("{} {} {}[{}]", node.kind, node.description, node.ports[port].guid, end.port)
+    };
+    let cable = |cable: Cable| {
+        let mut ends = [end(cable.a), end(cable.b)];
+        ends.sort();
+        format!("{} {}", ends.join(" - "), cable.rate)
+    };
+    let mut cables: Vec<String> = fabric.cables().map(cable).collect();
+    cables.sort();
+    cables
+}
+
 #[test]
 fn the_x5_cluster() {
     survives(&weft_judges::x5());
+}
+
+/// The lists of ports that other programs print give the fabric back too. (ibsim shows `iblinkinfo` all links as QDR
+/// or slower, and X5's are.)
+#[test]
+fn lists_of_ports() {
+    let generated = generate::xgft(&[4, 6], &[1, 4], &GenerateOptions::default()).unwrap();
+    for fabric in [weft_judges::x5(), generated] {
+        let ibsim = Ibsim::start(&fabric);
+        for (program, option) in [("ibnetdiscover", "-p"), ("iblinkinfo", "-l")] {
+            let text = output_of(ibsim.command(program, &first_host(&fabric).1.id).arg(option));
+            let listed = weft_topology::parse(program, &text).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(by_port_guids(&listed), by_port_guids(&fabric), "{program} {option}");
+            assert_eq!(listed.counts(), fabric.counts(), "{program} {option}");
+        }
+    }
 }
 
 #[test]

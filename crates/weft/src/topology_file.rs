@@ -14,9 +14,10 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Fabric> {
         Failure::bad_input(format!("cannot read {name}: {error}"))
             .hint("`weft topo gen` makes topology files; `ibnetdiscover` prints them")
     })?;
-    if bytes.trim_ascii_start().starts_with(b"{ ") {
+    let unmarked = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    if unmarked.trim_ascii_start().starts_with(b"{ ") {
         // OpenSM's opensm-subnet.lst. What is no UTF-8 there can only be in a description.
-        let parsed = parse_subnet(&name, &String::from_utf8_lossy(&bytes));
+        let parsed = parse_subnet(&name, &String::from_utf8_lossy(unmarked));
         return parsed.map_err(|error| Failure::bad_input(error.to_string()).into());
     }
     let mut include = |included: &str, from: &str| {

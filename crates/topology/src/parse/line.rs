@@ -88,6 +88,11 @@ impl<'a> Line<'a> {
         }
     }
 
+    /// Skips this many bytes, which end before a character that the caller has found.
+    pub(super) fn skip_bytes(&mut self, bytes: usize) {
+        self.rest = self.rest.get(bytes..).unwrap_or_default();
+    }
+
     /// Takes everything up to the next character that `stop` names.
     pub(super) fn take_until(&mut self, stop: impl Fn(char) -> bool) -> &'a str {
         let (taken, rest) = self.rest.split_at(self.rest.find(stop).unwrap_or(self.rest.len()));

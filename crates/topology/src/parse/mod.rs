@@ -2,15 +2,18 @@
 //!
 //! Where ibsim skips what it does not know, this reader stops: a misspelt keyword that silently drops a node is
 //! found hours later. What it reads beyond ibsim: a cable that only one of its ends lists, a name before the line
-//! that gives it, and the chassis headings of `ibnetdiscover -g`.
+//! that gives it, the chassis headings of `ibnetdiscover -g`, a byte order mark, a shell's prompt, and the lists that
+//! `ibnetdiscover -p` and `iblinkinfo -l` print.
 
 mod comment;
 mod draft;
 mod error;
 mod line;
+mod list;
 mod port;
 mod reader;
 mod resolve;
+mod settings;
 
 pub use error::{ParseError, Place, Problem};
 
@@ -28,6 +31,9 @@ pub fn parse(file: &str, text: &str) -> Result<Fabric, ParseError> {
 
 /// Reads a fabric from text that may include other files, which `load` gives.
 pub fn parse_with(file: &str, text: &str, load: &mut Loader<'_>) -> Result<Fabric, ParseError> {
+    if let Some(form) = list::Form::of(text) {
+        return resolve::resolve(list::read(form, file, text)?);
+    }
     let mut reader = reader::Reader::new(load);
     reader.read_file(file, text)?;
     let draft = reader.finish(file, text)?;
@@ -39,6 +45,7 @@ pub fn parse_bytes(file: &str, bytes: &[u8], load: &mut Loader<'_>) -> Result<Fa
     match std::str::from_utf8(bytes) {
         Ok(text) => parse_with(file, text, load),
         Err(error) => {
+            let wide = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
             let (good, bad) = bytes.split_at(error.valid_up_to());
             let good = String::from_utf8_lossy(good);
             let line_start = good.rfind('\n').map_or(0, |at| at + 1);
@@ -48,7 +55,7 @@ pub fn parse_bytes(file: &str, bytes: &[u8], load: &mut Loader<'_>) -> Result<Fa
                 column: good[line_start..].chars().count() + 1,
                 text: bad.iter().take(4).map(|byte| format!("\\x{byte:02x}")).collect(),
                 problem: Box::new(Problem::NotUtf8),
-                hint: None,
+                hint: wide.then(|| format!("`iconv -f UTF-16 -t UTF-8 {file}` makes it that")),
             })
         }
     }

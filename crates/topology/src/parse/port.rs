@@ -4,7 +4,8 @@ use super::comment::{self, Ends, LidLmc};
 use super::draft::{NodeDraft, PortDraft, RemoteDraft, Spot};
 use super::error::Problem;
 use super::line::{Fault, Line};
-use super::reader::{At, UNSAID, check_name};
+use super::reader::{At, check_name};
+use super::settings::UNSAID;
 use crate::{LinkMasks, LinkRate};
 
 /// A port's line after its number; a spot for the port is the caller's to give.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 
 use weft_wire::{Guid, Lid};
 
@@ -12,28 +12,30 @@ use super::draft::{Draft, NodeDraft, PortDraft, Spot};
 use super::error::{ParseError, Place, Problem};
 use super::line::{Fault, Line};
 use super::port::{read_alias, read_cable};
-use crate::{LinkMasks, LinkRate, NODES_MAX, Node, NodeType, PORTS_MAX, PORTS_PER_NODE_MAX};
+use super::settings::Settings;
+use crate::{NODES_MAX, NodeType, PORTS_MAX, PORTS_PER_NODE_MAX};
 
 /// How deep files may include files, as in ibsim.
 const INCLUDE_DEPTH_MAX: usize = 9;
 /// How many files may be included in all.
 const INCLUDES_MAX: usize = 1024;
 /// How many lines may be read in all.
-const LINES_MAX: usize = 4 * 1024 * 1024;
+pub(super) const LINES_MAX: usize = 4 * 1024 * 1024;
 /// How many bytes a line may have.
-const LINE_BYTES_MAX: usize = 4096;
+pub(super) const LINE_BYTES_MAX: usize = 4096;
 /// How many bytes an id or an alias may have, as in ibsim.
 const NAME_BYTES_MAX: usize = 64;
 /// How many bytes a description may have. On the wire it has 64; ibsim cuts it there.
-const DESCRIPTION_BYTES_MAX: usize = 1024;
+pub(super) const DESCRIPTION_BYTES_MAX: usize = 1024;
 /// How many bytes a module's prefix may have, as in ibsim.
 const MODULE_BYTES_MAX: usize = 20;
 
 const KEYWORDS: &str = "keywords are Switch Ca Hca Rt, vendid devid sysimgguid switchguid caguid hcaguids rtguid, \
                         width speed extspeed module include pdebug do";
 
-/// What a port is of which nothing is said, as in ibsim: 4x and SDR.
-pub(super) const UNSAID: LinkMasks = LinkMasks { width: 2, speed: 1, speed_ext: 0, fdr10: false };
+/// What helps against a list that names nodes or links and leaves out where cables lead.
+const NO_CABLES: &str = "this list does not say where all cables lead: `ibnetdiscover`, `ibnetdiscover -p` and \
+                         `iblinkinfo -l` print what weft reads";
 
 /// Reads lines and keeps what they set.
 pub(super) struct Reader<'l, 'f> {
@@ -48,31 +50,6 @@ pub(super) struct Reader<'l, 'f> {
     depth: usize,
     includes: usize,
     lines: usize,
-}
-
-/// What a line sets for the nodes after it.
-struct Settings {
-    vendor_id: u32,
-    device_id: u16,
-    system_image_guid: Option<Guid>,
-    switch_port_guid: Option<Guid>,
-    switches: GuidSource,
-    hosts: GuidSource,
-    routers: GuidSource,
-    masks: Option<LinkMasks>,
-    module: String,
-}
-
-/// Where a kind of node gets its GUIDs where the file does not give each its own.
-struct GuidSource {
-    base: u64,
-    next: u64,
-}
-
-impl GuidSource {
-    const fn from(base: u64) -> Self {
-        Self { base, next: base }
-    }
 }
 
 /// Where a line stands.
@@ -96,7 +73,22 @@ struct Seen {
     ports: bool,
 }
 
-impl At<'_> {
+impl<'a> At<'a> {
+    /// A whole line of a file, numbered from 1.
+    pub(super) fn line(file: &'a str, number: usize, text: &'a str, unfinished: bool) -> Self {
+        Self { file, number, text, unfinished, seen: Seen::default() }
+    }
+
+    /// Refuses a line that is too long, or one too many; `lines` have been read with it.
+    pub(super) fn check_size(&self, lines: usize) -> Result<(), ParseError> {
+        let (what, max) = match (lines > LINES_MAX, self.text.len() > LINE_BYTES_MAX) {
+            (true, _) => ("lines", LINES_MAX),
+            (_, true) => ("bytes in a line", LINE_BYTES_MAX),
+            _ => return Ok(()),
+        };
+        Err(self.spot(0..0).error(Problem::TooLarge { what, max }))
+    }
+
     fn header_ends(&self) -> Ends {
         Ends::of(self.unfinished, self.seen.headers || self.seen.ports)
     }
@@ -111,7 +103,7 @@ impl At<'_> {
         Spot { place: Place { file: self.file.to_owned(), line: self.number, column }, text }
     }
 
-    fn error(&self, fault: Fault) -> ParseError {
+    pub(super) fn error(&self, fault: Fault) -> ParseError {
         let hint = match fault.hint {
             None if self.unfinished => Some("the file may be truncated".to_owned()),
             hint => hint,
@@ -122,23 +114,11 @@ impl At<'_> {
 
 impl<'l, 'f> Reader<'l, 'f> {
     pub(super) fn new(load: &'l mut Loader<'f>) -> Self {
-        let settings = Settings {
-            vendor_id: 0,
-            device_id: 0,
-            system_image_guid: None,
-            switch_port_guid: None,
-            // As in ibsim, except that its routers begin at 0, which is no GUID.
-            hosts: GuidSource::from(0x10_0000),
-            switches: GuidSource::from(0x20_0000),
-            routers: GuidSource::from(0x30_0000),
-            masks: None,
-            module: String::new(),
-        };
         Self {
             load,
             draft: Draft::default(),
             open: None,
-            settings,
+            settings: Settings::default(),
             guids: BTreeMap::new(),
             seen: Seen::default(),
             ports: 0,
@@ -149,23 +129,14 @@ impl<'l, 'f> Reader<'l, 'f> {
     }
 
     pub(super) fn read_file(&mut self, file: &str, text: &str) -> Result<(), ParseError> {
-        let mut lines = text.split('\n').enumerate().peekable();
+        let mut lines = lines_of(text).enumerate().peekable();
         let outer = std::mem::take(&mut self.seen);
         while let Some((index, text)) = lines.next() {
             let text = text.trim_end();
             let unfinished = lines.peek().is_none() && !text.is_empty();
             let at = At { file, number: index + 1, text, unfinished, seen: self.seen };
             self.lines += 1;
-            let too_large = if self.lines > LINES_MAX {
-                Some(("lines", LINES_MAX))
-            } else if text.len() > LINE_BYTES_MAX {
-                Some(("bytes in a line", LINE_BYTES_MAX))
-            } else {
-                None
-            };
-            if let Some((what, max)) = too_large {
-                return Err(at.spot(0..0).error(Problem::TooLarge { what, max }));
-            }
+            at.check_size(self.lines)?;
             self.read_line(at)?;
         }
         self.seen = outer;
@@ -184,7 +155,7 @@ impl<'l, 'f> Reader<'l, 'f> {
 
     fn read_line(&mut self, at: At<'_>) -> Result<(), ParseError> {
         let mut line = Line::new(at.text);
-        if line.rest().starts_with('#') {
+        if line.rest().starts_with('#') || is_prompt(line.rest()) {
             return Ok(());
         }
         if line.rest().starts_with(['[', '@']) {
@@ -206,46 +177,16 @@ impl<'l, 'f> Reader<'l, 'f> {
             // heads its groups with the rest.
             "do" | "Chassis" | "Hostname" | "Non" => Ok(()),
             "module" => self.read_module(&mut line).map_err(|fault| at.error(fault)),
-            _ => match self.read_setting(word, &mut line) {
+            _ => match self.settings.read(word, &mut line) {
                 Some(done) => done.map_err(|fault| at.error(fault)),
                 None => {
                     let end = start + word.len().max(line.rest().chars().next().map_or(0, char::len_utf8));
                     let fault = Fault::new(start..end, Problem::UnknownKeyword);
-                    Err(at.error(fault.hint(KEYWORDS)))
+                    let hint = if word == "CA" { NO_CABLES } else { KEYWORDS };
+                    Err(at.error(fault.hint(hint)))
                 }
             },
         }
-    }
-
-    /// A `name=value` line; `None` when there is no such name.
-    fn read_setting(&mut self, name: &str, line: &mut Line<'_>) -> Option<Result<(), Fault>> {
-        let settings = &mut self.settings;
-        Some(match name {
-            "vendid" => equals(line, "a vendor id", 0..=0xff_ffff)
-                .map(|id| settings.vendor_id = u32::try_from(id).unwrap_or_default()),
-            "devid" => equals(line, "a device id", 0..=0xffff)
-                .map(|id| settings.device_id = u16::try_from(id).unwrap_or_default()),
-            "sysimgguid" => {
-                equals(line, "a GUID", 0..=u64::MAX).map(|guid| settings.system_image_guid = Some(Guid(guid)))
-            }
-            "switchguid" | "switchguids" => {
-                guid_source(line, &mut settings.switches).map(|port| settings.switch_port_guid = port)
-            }
-            "caguid" | "caguids" | "hcaguid" | "hcaguids" => {
-                guid_source(line, &mut settings.hosts).map(|_| ())
-            }
-            "rtguid" | "rtguids" => guid_source(line, &mut settings.routers).map(|_| ()),
-            "width" => {
-                equals(line, "a link width mask", 1..=31).map(|mask| settings.masks().width = mask as u8)
-            }
-            "speed" => {
-                equals(line, "a link speed mask", 1..=7).map(|mask| settings.masks().speed = mask as u8)
-            }
-            "extspeed" => equals(line, "an extended link speed mask", 0..=15)
-                .map(|mask| settings.masks().speed_ext = mask as u8),
-            "pdebug" => equals(line, "a number", 0..=u64::from(u32::MAX)).map(|_| ()),
-            _ => return None,
-        })
     }
 
     fn read_module(&mut self, line: &mut Line<'_>) -> Result<(), Fault> {
@@ -307,7 +248,8 @@ impl<'l, 'f> Reader<'l, 'f> {
             };
             return Err(spot.error(problem));
         }
-        let mut node = self.settings.node(kind, header.ports);
+        let mut node =
+            self.settings.node(kind, header.id.rsplit('#').next().unwrap_or_default(), header.ports);
         match self.guids.entry(node.guid) {
             Entry::Occupied(first) => {
                 let first = &self.draft.nodes[*first.get()];
@@ -389,35 +331,23 @@ impl<'l, 'f> Reader<'l, 'f> {
     }
 }
 
-impl Settings {
-    /// The masks that `width=`, `speed=` and `extspeed=` set.
-    fn masks(&mut self) -> &mut LinkMasks {
-        self.masks.get_or_insert(UNSAID)
-    }
+/// The lines of a file, without the byte order mark that editors of Windows put before the first.
+pub(super) fn lines_of(text: &str) -> std::str::Split<'_, char> {
+    text.strip_prefix('\u{feff}').unwrap_or(text).split('\n')
+}
 
-    /// The next node of a kind, and what it uses up.
-    fn node(&mut self, kind: NodeType, ports: u8) -> Node {
-        let source = match kind {
-            NodeType::Switch => &mut self.switches,
-            NodeType::Router => &mut self.routers,
-            _ => &mut self.hosts,
-        };
-        let guid = Guid(source.next);
-        let used = if kind == NodeType::Switch { 1 } else { u64::from(ports) + 1 };
-        source.next = source.next.wrapping_add(used);
-        let mut node = Node::new(kind, guid, ports, LinkRate::default());
-        node.vendor_id = std::mem::take(&mut self.vendor_id);
-        node.device_id = self.device_id;
-        node.system_image_guid = self.system_image_guid.take().unwrap_or(guid);
-        if kind == NodeType::Switch
-            && let Some(port_guid) = self.switch_port_guid.take()
-        {
-            for port in &mut node.ports {
-                port.guid = port_guid;
-            }
-        }
-        node
-    }
+/// Whether a line is a shell's prompt with the command that printed the file: `[root@head ~]# ibnetdiscover`. No line
+/// of a topology file has an `@`, a `~` or a command of infiniband-diags around its first mark, without a quote before.
+pub(super) fn is_prompt(line: &str) -> bool {
+    let Some(mark) = line.find(['#', '$', '%', '>']) else { return false };
+    let (prompt, rest) = line.split_at(mark);
+    let command = &rest[1..];
+    let commands = ["ibnetdiscover", "iblinkinfo"];
+    !prompt.contains(['"', '='])
+        && !line.starts_with('@')
+        && (command.is_empty() || command.starts_with(' '))
+        && (prompt.contains(['@', '~'])
+            || !line.starts_with('#') && commands.iter().any(|name| command.contains(name)))
 }
 
 /// What a node's header line says.
@@ -443,6 +373,9 @@ pub(super) fn check_name(line: &Line<'_>, start: usize, name: &str) -> Result<()
 
 fn read_header(line: &mut Line<'_>, at: At<'_>, kind: NodeType, module: &str) -> Result<Header, Fault> {
     line.skip_spaces();
+    if line.rest().starts_with(':') {
+        return Err(line.expected("the number of ports").hint(NO_CABLES));
+    }
     let ports = line.number("the number of ports", 1..=u64::from(PORTS_PER_NODE_MAX))?;
     line.skip_spaces();
     let start = line.offset();
@@ -464,32 +397,4 @@ fn read_header(line: &mut Line<'_>, at: At<'_>, kind: NodeType, module: &str) ->
         return Err(Fault::new(id_span, problem));
     }
     Ok(Header { id, id_span, ports: ports as u8, comment })
-}
-
-/// `=value`, and nothing after it.
-fn equals(line: &mut Line<'_>, what: &'static str, range: RangeInclusive<u64>) -> Result<u64, Fault> {
-    line.skip_spaces();
-    line.expect("=", "`=`")?;
-    line.skip_spaces();
-    let value = line.number(what, range)?;
-    line.end()?;
-    Ok(value)
-}
-
-/// `=base(port guid)` or `+offset`.
-fn guid_source(line: &mut Line<'_>, source: &mut GuidSource) -> Result<Option<Guid>, Fault> {
-    line.skip_spaces();
-    let relative = line.take("+");
-    if !relative {
-        line.expect("=", "`=` or `+`")?;
-    }
-    line.skip_spaces();
-    let value = line.guid_number()?;
-    let port = line.guid_in_parentheses()?;
-    line.end()?;
-    if !relative {
-        source.base = value;
-    }
-    source.next = if relative { source.base.wrapping_add(value) } else { value };
-    Ok(port)
 }

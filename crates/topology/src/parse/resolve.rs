@@ -6,7 +6,7 @@ use weft_wire::{Guid, Lid, PortNum};
 
 use super::draft::{Draft, NodeDraft, PortDraft, RemoteDraft, Spot};
 use super::error::{ParseError, Problem};
-use super::reader::UNSAID;
+use super::settings::UNSAID;
 use crate::{BuildError, Fabric, FabricBuilder, LinkMasks, NodeIndex, PortRef};
 
 /// A port: the node's place in the draft, and its number. (Place and number order cables by the file.)
