@@ -112,7 +112,10 @@ impl Device {
 
     fn reply_gmp(&mut self, now: Time, request: &Gmp, mad: Mad) {
         self.statistics.gmps_answered += 1;
+        let own = self.ports.get(usize::from(request.port.0)).and_then(|end| end.own_p_key(request.p_key));
         let answer = Gmp {
+            // A limited member would not take its own key back.
+            p_key: own.unwrap_or(request.p_key),
             slid: request.dlid,
             dlid: request.slid,
             dest_qp: request.src_qp,

@@ -267,6 +267,12 @@ impl Port {
         own.copied().max_by_key(|entry| entry.0)
     }
 
+    /// Whether the node behind a switch's port could have sent a packet with `p_key`. The port's table is the node's own, and
+    /// a node sends its own keys: so the membership bit counts too, and a limited member passes for no full one.
+    pub(crate) fn p_key_is_sent_here(&self, p_key: PKey) -> bool {
+        p_key.0 & 0x7fff != 0 && self.p_keys.contains(&p_key)
+    }
+
     /// Which entry of the P_Key table lets a packet with `p_key` in, by the lower 15 bits (IBA 10.9.3).
     pub(crate) fn p_key_index(&self, p_key: PKey) -> Option<u16> {
         let wanted = p_key.0 & 0x7fff;

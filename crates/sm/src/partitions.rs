@@ -80,8 +80,8 @@ pub(crate) fn blocks(subnet: &Subnet, at: PortAt, options: &Options) -> Vec<(u16
         keys.table(subnet.end_guid(at), room)
     } else if enforced(subnet, at, options) != (false, false) {
         let Some(peer) = subnet.port(at).and_then(|port| port.peer) else { return Vec::new() };
-        // Full ones match what limited members send too; who talks to whom is for the hosts to see to.
-        keys.table(subnet.end_guid(peer), room).iter().map(|key| PKey(key.0 | FULL)).collect()
+        // The host's own memberships: what it sends must be among them, and what it gets must match one.
+        keys.table(subnet.end_guid(peer), room)
     } else {
         return Vec::new();
     };

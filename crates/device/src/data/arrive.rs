@@ -237,8 +237,8 @@ impl Device {
         Some(reason)
     }
 
-    /// A switch's port that enforces partitions lets only its own through, in the direction that is asked about
-    /// (IBA 10.9.4, 14.2.5.6).
+    /// A switch's port that enforces partitions lets through what its node could have sent, and what its node would
+    /// take (IBA 10.9.3, 10.9.4, 14.2.5.6).
     fn enforce(
         &mut self,
         at: Time,
@@ -247,7 +247,9 @@ impl Device {
         inbound: bool,
     ) -> Result<(), DropReason> {
         let Some(p_key) = heading.p_key else { return Ok(()) };
-        if self.ports[usize::from(port.0)].p_key_index(p_key).is_some() {
+        let own = &self.ports[usize::from(port.0)];
+        let passes = if inbound { own.p_key_is_sent_here(p_key) } else { own.p_key_index(p_key).is_some() };
+        if passes {
             return Ok(());
         }
         let counters = &mut self.ports[usize::from(port.0)].counters;

@@ -55,6 +55,17 @@ fn keys_are_checked_and_counted() {
     assert_eq!((info.p_key_violations, info.q_key_violations), (1, 1));
 }
 
+/// An answer has the answering port's own membership: a limited member does not take what it has sent itself.
+#[test]
+fn a_limited_member_is_answered_by_a_full_one() {
+    let mut bench = active();
+    let request = gmp(MgmtClass::Perf, Method::Get, AttributeId::ClassPortInfo);
+    let gsi = MadRoute { dest_qp: QpNum::GSI, src_qp: QpNum::GSI, ..MadRoute::smp(Lid(7), Lid(3)) };
+    let route = MadRoute { p_key: PKey(0x7fff), q_key: QKey::GSI, vl: VirtualLane(0), ..gsi };
+    let (_, packet) = transmitted(&bench.receive(ONE, Packet::from_mad(&route, &request))).unwrap();
+    assert_eq!(packet.bth().unwrap().p_key, PKey::DEFAULT_FULL);
+}
+
 #[test]
 fn an_acknowledgement_that_nobody_wants_is_not_a_request() {
     let mut bench = active();

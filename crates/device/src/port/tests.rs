@@ -120,3 +120,29 @@ fn partitions_match_by_their_lower_bits_and_one_full_member() {
     assert_eq!((index(0x0006), index(0x8006)), (Some(4), Some(4)));
     assert_eq!((index(0), index(0x8000), index(0x8007)), (None, None, None));
 }
+
+/// All tables of up to two keys of one partition, and all keys of two partitions: what a switch's port lets in and out.
+#[test]
+fn a_switch_port_lets_in_what_its_node_sends_and_out_what_it_takes() {
+    let (none, limited, full) = (0, 0x0005, 0x8005);
+    for (table, lets_in, lets_out) in [
+        ([none, none], [false, false], [false, false]),
+        ([limited, none], [true, false], [false, true]),
+        ([none, limited], [true, false], [false, true]),
+        ([full, none], [false, true], [true, true]),
+        ([none, full], [false, true], [true, true]),
+        ([limited, full], [true, true], [true, true]),
+        ([full, limited], [true, true], [true, true]),
+    ] {
+        let mut port = port(LinkParameters::default());
+        port.p_keys.fill(PKey(0));
+        (port.p_keys[1], port.p_keys[31]) = (PKey(table[0]), PKey(table[1]));
+        let passes = |key: u16| (port.p_key_is_sent_here(PKey(key)), port.p_key_index(PKey(key)).is_some());
+        let found = [limited, full].map(passes);
+        assert_eq!(found.map(|pass| pass.0), lets_in, "in, {table:x?}");
+        assert_eq!(found.map(|pass| pass.1), lets_out, "out, {table:x?}");
+        for other in [0, 0x8000, 0x0006, 0x8006, 0x7fff, 0xffff] {
+            assert_eq!(passes(other), (false, false), "{other:#x} by {table:x?}");
+        }
+    }
+}

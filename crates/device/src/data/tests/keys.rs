@@ -105,6 +105,40 @@ fn a_switch_enforces_partitions_on_departure() {
     sound(&bench);
 }
 
+/// Limited hosts reach a full one through a switch that holds everybody's own keys, and each other they do not.
+#[test]
+fn a_switch_that_holds_true_memberships() {
+    let mut bench = enforcing(true, true);
+    let both = |info: &mut weft_wire::PortInfo| {
+        (info.partition_enforcement_inbound, info.partition_enforcement_outbound) = (true, true);
+    };
+    let (limited, full) = (PKey(0x7fff), PKey(0xffff));
+    for (port, key) in [(1_u32, limited), (2, full), (3, limited)] {
+        assert_eq!(bench.set_port_info(port, both), 0);
+        let mut table = PKeyTable { p_keys: [PKey(0); 32] };
+        table.p_keys[0] = key;
+        bench.ask(Method::Set, AttributeId::PKeyTable, port << 16, &table.encode());
+    }
+    let (inbound, outbound) = (Some(DropReason::PartitionInbound), Some(DropReason::PartitionOutbound));
+    for (from, to, p_key, dropped) in [
+        (1, 2, limited, None),
+        (2, 1, full, None),
+        (1, 3, limited, outbound),
+        (3, 1, limited, outbound),
+        (1, 2, full, inbound),
+        (2, 1, limited, inbound),
+    ] {
+        let packet = DataPacket { p_key, ..packet(u16::from(from), to, 0) };
+        let outputs = arrive(&mut bench, from, packet);
+        assert_eq!(
+            (sent(&outputs).len() == 1, drop_reason(&outputs)),
+            (dropped.is_none(), dropped),
+            "{from} to {to}"
+        );
+    }
+    sound(&bench);
+}
+
 #[test]
 fn a_wrong_queue_key_of_a_program_is_told_too() {
     let mut bench = data_hca(DataPathOptions::default());
