@@ -164,6 +164,8 @@ fn m_key_details(smp: &Smp, m_key: MKey) -> MKeyDetails {
 #[cfg(test)]
 mod extension_tests;
 #[cfg(test)]
+mod key_tests;
+#[cfg(test)]
 mod status_table;
 #[cfg(test)]
 mod tests;

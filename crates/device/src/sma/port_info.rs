@@ -12,23 +12,25 @@ use crate::{Device, Event};
 impl Device {
     pub(super) fn port_info(&self, request: Request<'_>) -> Answer {
         let port = self.port_info_place(request)?;
-        self.port_info_in(request, port, self.ports[usize::from(port.0)].state)
+        let mut info = self.port_info_in(request, port, self.ports[usize::from(port.0)].state);
+        // Only a Get hides the key (IBA 14.2.4.1). A Set was let in by the key of before, and its answer says what is in
+        // force now, whatever key the request bore.
+        if info.m_key_protect_bits != 0 && info.m_key != request.m_key {
+            info.m_key = MKey(0);
+        }
+        Ok(info.encode())
     }
 
     /// PortInfo of a port as if it were in this state.
-    fn port_info_in(&self, request: Request<'_>, port: PortNum, state: LinkState) -> Answer {
+    fn port_info_in(&self, request: Request<'_>, port: PortNum, state: LinkState) -> PortInfo {
         let mut info = self.ports[usize::from(port.0)].info;
         state.show(&mut info);
         info.local_port_num = request.port;
         info.client_reregister = false;
-        // The key is shown to whoever has it, or when nothing protects it.
-        if info.m_key_protect_bits != 0 && info.m_key != request.m_key {
-            info.m_key = MKey(0);
-        }
         if port != PortNum::ZERO && self.is_switch() {
             clear_end_port(&mut info);
         }
-        Ok(info.encode())
+        info
     }
 
     pub(super) fn set_port_info(&mut self, request: Request<'_>) -> Answer {
@@ -50,12 +52,15 @@ impl Device {
         if is_end && wanted.client_reregister {
             self.tell_host(number, true);
         }
-        let Some(stimulus) = asked else { return self.port_info(request) };
+        let Some(stimulus) = asked else {
+            let state = self.ports[usize::from(number.0)].state;
+            return Ok(self.port_info_in(request, number, state).encode());
+        };
         // The answer may have to leave by the very link that goes down, so it goes first.
         self.asked_of_link = Some((number, stimulus));
         let port = &self.ports[usize::from(number.0)];
         let state = port.state.after(stimulus, port.down_state()).map_err(|_| status::BAD_VALUE)?;
-        self.port_info_in(request, number, state)
+        Ok(self.port_info_in(request, number, state).encode())
     }
 
     /// Does what the Set that has just been answered asks of a link.
