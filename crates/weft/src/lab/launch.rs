@@ -1,17 +1,16 @@
 //! The launcher's loop: starts the processes, listens to what they report, ends when the fabric is up.
 
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::event::epoll;
-use weft_umad::launch::{self, FromLauncher, LineDecoder, SubnetUp, ToLauncher};
+use weft_umad::launch::{SubnetUp, ToLauncher};
 
 use super::folder::{LabFolder, Place};
 use super::progress::{Count, Phase, Phases};
+use super::reporters::{Caller, Reporters};
 use super::signals::Signals;
 use super::{process, record::LabRecord, teardown};
 use crate::failure::Failure;
@@ -41,13 +40,6 @@ pub(crate) struct Goal {
     pub(crate) patience: Duration,
 }
 
-/// One reporting process.
-#[derive(Debug)]
-struct Connection {
-    stream: UnixStream,
-    decoder: LineDecoder,
-}
-
 /// A laboratory while it starts.
 #[derive(Debug)]
 pub(crate) struct Launcher<'a> {
@@ -55,11 +47,9 @@ pub(crate) struct Launcher<'a> {
     record: &'a LabRecord,
     goal: Goal,
     epoll: std::os::fd::OwnedFd,
-    listener: UnixListener,
+    reporters: Reporters,
     interrupt: Signals,
     child_ended: Signals,
-    connections: BTreeMap<u64, Connection>,
-    next_token: u64,
     children: Vec<(String, Child)>,
     ready: BTreeMap<String, u64>,
     links: BTreeMap<String, Count>,
@@ -85,10 +75,7 @@ impl<'a> Launcher<'a> {
         interrupt: Signals,
         phases: Phases,
     ) -> anyhow::Result<Self> {
-        let path = lab.place(Place::Launch);
-        let listener =
-            UnixListener::bind(&path).with_context(|| format!("cannot listen on {}", path.display()))?;
-        listener.set_nonblocking(true)?;
+        let reporters = Reporters::listen(&lab.place(Place::Launch), FIRST_CONNECTION)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).context("cannot make an epoll")?;
         let child_ended = Signals::watch(&[signal_hook::consts::SIGCHLD])?;
         let launcher = Self {
@@ -96,11 +83,9 @@ impl<'a> Launcher<'a> {
             record,
             goal,
             epoll,
-            listener,
+            reporters,
             interrupt,
             child_ended,
-            connections: BTreeMap::new(),
-            next_token: FIRST_CONNECTION,
             children: Vec::new(),
             ready: BTreeMap::new(),
             links: BTreeMap::new(),
@@ -113,7 +98,7 @@ impl<'a> Launcher<'a> {
             came_up: false,
             released: false,
         };
-        launcher.watch(&launcher.listener, LISTENER)?;
+        launcher.watch(launcher.reporters.listener(), LISTENER)?;
         launcher.watch(&launcher.interrupt, INTERRUPT)?;
         launcher.watch(&launcher.child_ended, CHILD_ENDED)?;
         Ok(launcher)
@@ -234,39 +219,39 @@ impl<'a> Launcher<'a> {
     }
 
     fn accept(&mut self) -> anyhow::Result<()> {
+        let children = &self.children;
+        let name = |pid| {
+            let child = children.iter().find(|(_, child)| child.id() == pid);
+            child.map(|(name, _)| name.clone())
+        };
         loop {
-            let stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+            match self.reporters.accept(name) {
+                Ok(None) => return Ok(()),
+                Ok(Some(Caller::Process(token))) => {
+                    if let Some(stream) = self.reporters.stream(token) {
+                        self.watch(stream, token)?;
+                    }
+                }
+                Ok(Some(Caller::Stranger(pid))) => self.hung_up(pid),
+                // The laboratory needs no more reports: better deaf than ended, or busy with what cannot be taken.
+                Err(error) if self.came_up => {
+                    crate::output::say(&format!("listening on launch.sock no more: {error}"));
+                    return epoll::delete(&self.epoll, self.reporters.listener()).context("cannot unwatch");
+                }
                 Err(error) => return Err(error).context("cannot accept reports of the agents"),
-            };
-            stream.set_nonblocking(true)?;
-            let token = self.next_token;
-            self.next_token += 1;
-            self.watch(&stream, token)?;
-            self.connections.insert(token, Connection { stream, decoder: LineDecoder::new() });
+            }
+        }
+    }
+
+    /// Says once that a stranger called. While bars are drawn nothing is said.
+    fn hung_up(&self, pid: u32) {
+        if self.came_up && self.reporters.refused() == 1 {
+            crate::output::say(&format!("refused a connection of process {pid} to launch.sock"));
         }
     }
 
     fn read(&mut self, token: u64) -> anyhow::Result<()> {
-        let mut bytes = [0; 4096];
-        let mut messages = Vec::new();
-        {
-            let Some(connection) = self.connections.get_mut(&token) else { return Ok(()) };
-            let open = match connection.stream.read(&mut bytes) {
-                Ok(count) => {
-                    connection.decoder.feed(bytes.get(..count).unwrap_or_default());
-                    count > 0
-                }
-                Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
-            };
-            while let Some(message) = connection.decoder.next_message::<ToLauncher>()? {
-                messages.push(message);
-            }
-            if !open {
-                self.connections.remove(&token);
-            }
-        }
+        let messages = self.reporters.read(token);
         messages.into_iter().try_for_each(|message| self.take(token, message))
     }
 
@@ -275,16 +260,16 @@ impl<'a> Launcher<'a> {
             ToLauncher::Ready { agent, .. } if agent == SM => {
                 self.sm_token = Some(token);
                 if self.phases.finished(Phase::LinksUp).is_some() {
-                    self.start_sm()?;
+                    self.start_sm();
                 }
             }
             ToLauncher::Ready { agent, .. } if agent == IBSIM => {
                 self.ibsim_ready = true;
-                self.go(token)?;
+                self.reporters.go(token);
             }
             ToLauncher::Ready { agent, .. } if agent == PM => {
                 self.pm_ready = true;
-                self.go(token)?;
+                self.reporters.go(token);
             }
             ToLauncher::Ready { agent, .. } => {
                 self.ready.insert(agent, token);
@@ -294,15 +279,15 @@ impl<'a> Launcher<'a> {
                 if done == total && self.phases.finished(Phase::AgentsStarted).is_none() {
                     self.phases.finish(Phase::AgentsStarted, self.phases.elapsed());
                     let tokens: Vec<u64> = self.ready.values().copied().collect();
-                    tokens.into_iter().try_for_each(|token| self.go(token))?;
-                    self.links_changed()?;
+                    tokens.into_iter().for_each(|token| self.reporters.go(token));
+                    self.links_changed();
                 } else if self.phases.finished(Phase::AgentsStarted).is_some() {
-                    self.go(token)?; // Restarted meanwhile.
+                    self.reporters.go(token); // Restarted meanwhile.
                 }
             }
             ToLauncher::Links { agent, up, total } => {
                 self.links.insert(agent, Count { done: up.into(), total: total.into() });
-                self.links_changed()?;
+                self.links_changed();
             }
             ToLauncher::Progress(progress) => {
                 let count = |(done, total): (u32, u32)| Count { done: done.into(), total: total.into() };
@@ -313,6 +298,7 @@ impl<'a> Launcher<'a> {
                 self.phases.set(Phase::PortsActive, count(progress.ports_active));
             }
             ToLauncher::SubnetUp(report) => self.take_subnet_up(report),
+            ToLauncher::Failed { .. } if self.came_up => {}
             ToLauncher::Failed { agent, reason } => {
                 let who = self.who(&agent);
                 return Err(Failure::new(format!("{who} failed: {reason}"))
@@ -323,25 +309,23 @@ impl<'a> Launcher<'a> {
         Ok(())
     }
 
-    fn links_changed(&mut self) -> anyhow::Result<()> {
+    fn links_changed(&mut self) {
         let done = self.links.values().map(|count| count.done).sum();
         let count = Count { done, total: self.goal.cable_ends };
         self.phases.set(Phase::LinksUp, count);
         let all = done >= count.total && self.phases.finished(Phase::AgentsStarted).is_some();
         if all && self.phases.finished(Phase::LinksUp).is_none() {
             self.phases.finish(Phase::LinksUp, self.phases.elapsed());
-            self.start_sm()?;
+            self.start_sm();
         }
-        Ok(())
     }
 
-    fn start_sm(&mut self) -> anyhow::Result<()> {
-        let Some(token) = self.sm_token else { return Ok(()) };
+    fn start_sm(&mut self) {
+        let Some(token) = self.sm_token else { return };
         if self.sm_started.is_none() {
             self.sm_started = Some(self.phases.elapsed());
-            self.go(token)?;
+            self.reporters.go(token);
         }
-        Ok(())
     }
 
     fn take_subnet_up(&mut self, report: SubnetUp) {
@@ -364,14 +348,6 @@ impl<'a> Launcher<'a> {
             self.phases.finish(phase, began + Duration::from_micros(end));
         }
         self.subnet_up = Some((up, report));
-    }
-
-    fn go(&mut self, token: u64) -> anyhow::Result<()> {
-        let Some(connection) = self.connections.get_mut(&token) else { return Ok(()) };
-        connection
-            .stream
-            .write_all(launch::line(&FromLauncher::Go).as_bytes())
-            .context("cannot tell an agent to go on")
     }
 
     /// A process that ends before the goal is reached is a failure; later it is the user's doing.

@@ -8,6 +8,7 @@ mod ports;
 pub(crate) mod process;
 pub(crate) mod progress;
 pub(crate) mod record;
+mod reporters;
 pub(crate) mod restart;
 pub(crate) mod scrape;
 pub(crate) mod signals;

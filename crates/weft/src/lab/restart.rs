@@ -13,6 +13,7 @@ use weft_umad::launch::{self, FromLauncher, LineDecoder, ToLauncher};
 
 use super::folder::LabFolder;
 use super::process::{poll_for, readable, spawn};
+use super::reporters::peer;
 use crate::failure::Failure;
 
 /// How long a process has to report.
@@ -62,19 +63,26 @@ fn await_report(
     let deadline = Instant::now() + PATIENCE;
     let ended = |child: &mut Child| {
         let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
-        Failure::new(format!("{name} ended with {status}")).hint(format!("see {}", log.display()))
+        Failure::new(format!("{name} ended with {status}")).hint(see(log))
     };
-    {
-        let mut fds = [PollFd::new(&socket.listener, PollFlags::IN), PollFd::new(&pidfd, PollFlags::IN)];
-        poll_for(&mut fds, Some(PATIENCE))?;
-        if fds[0].revents().is_empty() {
-            if !fds[1].revents().is_empty() {
-                return Err(ended(child).into());
+    let mut stream = loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        {
+            let mut fds = [PollFd::new(&socket.listener, PollFlags::IN), PollFd::new(&pidfd, PollFlags::IN)];
+            poll_for(&mut fds, Some(left))?;
+            if fds[0].revents().is_empty() {
+                if !fds[1].revents().is_empty() {
+                    return Err(ended(child).into());
+                }
+                return Err(Failure::new(format!("{name} does not report")).hint(see(log)).into());
             }
-            return Err(Failure::new(format!("{name} does not report")).hint(see(log)).into());
         }
-    }
-    let (mut stream, _) = socket.listener.accept().context("cannot accept the report")?;
+        let (stream, _) = socket.listener.accept().context("cannot accept the report")?;
+        // A stranger that connects is hung up on.
+        if peer(&stream)? == child.id() {
+            break stream;
+        }
+    };
     let mut decoder = LineDecoder::new();
     loop {
         match decoder.next_message::<ToLauncher>()? {
