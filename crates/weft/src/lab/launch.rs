@@ -363,7 +363,7 @@ impl<'a> Launcher<'a> {
         });
         match failed {
             Some((name, status)) if !self.came_up => {
-                let last = last_line(&self.lab.log(&name));
+                let last = process::last_words(&self.lab.log(&name));
                 let who = self.who(&name);
                 Err(Failure::new(format!("{who} ended with {status}: {last}"))
                     .hint("nothing is left running")
@@ -452,10 +452,3 @@ impl std::fmt::Display for Interrupted {
 }
 
 impl std::error::Error for Interrupted {}
-
-/// The last line a process wrote to its log.
-fn last_line(log: &std::path::Path) -> String {
-    let text = std::fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing").trim().to_owned()
-}

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -121,4 +122,66 @@ pub(crate) fn readable(fd: impl AsFd, timeout: Option<Duration>) -> anyhow::Resu
     let mut fds = [PollFd::new(&fd, PollFlags::IN)];
     poll_for(&mut fds, timeout)?;
     Ok(!fds[0].revents().is_empty())
+}
+
+/// The end of a log in which last words are looked for.
+const LAST_WORDS_BYTES: u64 = 64 * 1024;
+
+/// What a process wrote to its log last: its panic if it ended with one, else the last line.
+pub(crate) fn last_words(log: &Path) -> String {
+    let mut end = Vec::new();
+    let mut read = || {
+        let mut file = File::open(log)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(LAST_WORDS_BYTES)))?;
+        file.take(LAST_WORDS_BYTES).read_to_end(&mut end)
+    };
+    match read() {
+        Ok(_) => last_words_in(&String::from_utf8_lossy(&end)),
+        Err(error) => format!("its log cannot be read: {error}"),
+    }
+}
+
+fn last_words_in(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let is_panic =
+        |line: &&str| line.starts_with("thread '") && line.contains("' ") && line.contains(" panicked at ");
+    let Some(panic) = lines.iter().rposition(is_panic) else {
+        return lines.last().unwrap_or(&"it said nothing").to_string();
+    };
+    // After the place comes the message, in as many lines as it has, then advice or a backtrace.
+    let is_advice = |line: &&str| line.starts_with("note: ") || *line == "stack backtrace:";
+    let message = lines[panic + 1..].iter().copied().take_while(|line| !is_advice(line));
+    let place = lines[panic].split_once(" panicked at ").map_or("", |(_, place)| place.trim_end_matches(':'));
+    format!("panicked: {} ({place})", message.collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::last_words_in;
+
+    #[test]
+    fn a_panic_is_told_by_its_message() {
+        let before = "2026-01-01T00:00:00Z  INFO weft: attached\n\n";
+        let thread = "thread 'main' (4711) panicked at crates/sm/src/lib.rs:9:5:\n";
+        for after in [
+            "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n",
+            "stack backtrace:\n   0: __rustc::rust_begin_unwind\n   1: core::panicking::panic_fmt\nnote: Some details are omitted\n",
+            "",
+        ] {
+            let log = format!("{before}{thread}no way back\n{after}");
+            assert_eq!(last_words_in(&log), "panicked: no way back (crates/sm/src/lib.rs:9:5)");
+        }
+        let log = format!(
+            "{before}{thread}assertion `left == right` failed\n  left: 1\n right: 2\nnote: run with\n"
+        );
+        let told = last_words_in(&log);
+        assert!(told.starts_with("panicked: assertion `left == right` failed left: 1 right: 2 ("), "{told}");
+    }
+
+    #[test]
+    fn without_a_panic_the_last_line_counts() {
+        assert_eq!(last_words_in("one\n two \n\n"), "two");
+        assert_eq!(last_words_in(""), "it said nothing");
+    }
 }

@@ -12,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use weft_umad::launch::{self, FromLauncher, LineDecoder, ToLauncher};
 
 use super::folder::LabFolder;
-use super::process::{poll_for, readable, spawn};
+use super::process::{last_words, poll_for, readable, spawn};
 use super::reporters::peer;
 use crate::failure::Failure;
 
@@ -63,7 +63,8 @@ fn await_report(
     let deadline = Instant::now() + PATIENCE;
     let ended = |child: &mut Child| {
         let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
-        Failure::new(format!("{name} ended with {status}")).hint(see(log))
+        let last = last_words(log);
+        Failure::new(format!("{name} ended with {status}: {last}")).hint(see(log))
     };
     let mut stream = loop {
         let left = deadline.saturating_duration_since(Instant::now());
