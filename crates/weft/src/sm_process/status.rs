@@ -71,6 +71,7 @@ impl SmStatus {
             }
             Event::NodeLost { .. } => self.nodes = self.nodes.saturating_sub(1),
             Event::HostCutOff { guid, description } => {
+                self.nodes = self.nodes.saturating_sub(1);
                 self.cut_off.insert(guid.to_string(), description.clone());
             }
             Event::TrapReceived { .. } => self.traps += 1,
@@ -153,5 +154,35 @@ impl fmt::Display for SmStatus {
             writeln!(f, "cut off: `{description}` ({guid})")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_topology::NodeType;
+    use weft_wire::Guid;
+
+    use super::*;
+
+    #[test]
+    fn a_node_that_goes_and_returns_counts_once() {
+        let mut status = SmStatus::default();
+        let description = || "node".to_owned();
+        for (guid, kind) in [(Guid(1), NodeType::Switch), (Guid(2), NodeType::Hca)] {
+            let found = Event::NodeFound { guid, kind, description: description() };
+            let gone = match kind {
+                NodeType::Hca => Event::HostCutOff { guid, description: description() },
+                _ => Event::NodeLost { guid, kind, description: description() },
+            };
+            status.take(&found);
+            let all = status.nodes;
+            for _ in 0..3 {
+                status.take(&gone);
+                assert_eq!(status.nodes, all - 1, "{gone:?}");
+                status.take(&found);
+                assert_eq!(status.nodes, all, "{found:?}");
+            }
+        }
+        assert_eq!(status.nodes, 2);
     }
 }
