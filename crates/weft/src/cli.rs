@@ -346,6 +346,12 @@ pub(crate) struct CheckArgs {
     /// The seed that chooses those paths
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Abort after this many seconds and report what is known by then [default: 60, with --all 600]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: Option<u32>,
+    /// Maximum wait in seconds for a sweep of the subnet manager that is due, 0 for none
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    pub(crate) wait: u32,
     /// Print JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,

@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::Value;
 use weft_wire::Guid;
@@ -106,5 +108,43 @@ impl fmt::Display for Table {
         };
         line(f, &mut self.headings.iter().copied())?;
         self.rows.iter().try_for_each(|row| line(f, &mut row.iter().map(String::as_str)))
+    }
+}
+
+/// How often a [`Ticker`] says a line where nobody watches a terminal.
+const TICKER_SAYS: Duration = Duration::from_secs(5);
+
+/// How a verb that takes long gets on: one line that changes on a terminal, else a line every few seconds.
+#[derive(Debug)]
+pub(crate) struct Ticker {
+    bar: ProgressBar,
+    said: Instant,
+}
+
+impl Ticker {
+    /// Says nothing yet.
+    pub(crate) fn begin() -> Self {
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+            bar.set_style(style);
+        }
+        Self { bar, said: Instant::now() }
+    }
+
+    /// Says what is done now.
+    pub(crate) fn tell(&mut self, text: impl FnOnce() -> String) {
+        if !self.bar.is_hidden() {
+            self.bar.set_message(text());
+            self.bar.tick();
+        } else if self.said.elapsed() >= TICKER_SAYS {
+            self.said = Instant::now();
+            say(&text());
+        }
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
     }
 }

@@ -4,4 +4,4 @@ mod session;
 mod survey;
 
 pub(crate) use session::{Session, limits};
-pub(crate) use survey::survey;
+pub(crate) use survey::{survey, survey_with};

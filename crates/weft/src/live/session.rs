@@ -35,6 +35,17 @@ impl Session {
         node: Guid,
         port: PortNum,
     ) -> anyhow::Result<Self> {
+        Self::attach_within(ATTACH_PATIENCE, lab, record, node, port)
+    }
+
+    /// The same, with less patience for the agent's answer.
+    pub(crate) fn attach_within(
+        patience: Duration,
+        lab: &LabFolder,
+        record: &LabRecord,
+        node: Guid,
+        port: PortNum,
+    ) -> anyhow::Result<Self> {
         let (agent, device) = record.device(node).context("the laboratory has no such node")?;
         let mut client = match Client::connect(&lab.agent_socket(&agent.name)) {
             Err(ClientError::Connect { .. }) => {
@@ -45,7 +56,7 @@ impl Session {
             connected => connected?,
         };
         let attached = client
-            .attach(node, port, Vec::new(), ATTACH_PATIENCE)
+            .attach(node, port, Vec::new(), patience.min(ATTACH_PATIENCE))
             .with_context(|| format!("cannot attach to `{}` port {port}", device.description))?;
         Ok(Self { client, attached, start: Instant::now() })
     }
@@ -107,6 +118,17 @@ impl Session {
         &mut self,
         limits: Limits,
         first: Vec<(K, AddressedMad)>,
+        take: impl FnMut(K, Option<AddressedMad>, &mut Vec<(K, AddressedMad)>),
+    ) -> anyhow::Result<()> {
+        self.exchange_until(None, limits, first, take)
+    }
+
+    /// The same until a moment at most; of what has not come to its end by then `take` hears nothing.
+    pub(crate) fn exchange_until<K>(
+        &mut self,
+        until: Option<Instant>,
+        limits: Limits,
+        first: Vec<(K, AddressedMad)>,
         mut take: impl FnMut(K, Option<AddressedMad>, &mut Vec<(K, AddressedMad)>),
     ) -> anyhow::Result<()> {
         let mut transactions = Transactions::new(limits);
@@ -119,11 +141,13 @@ impl Session {
                 self.queue(&mad)?;
             }
             self.flush()?;
-            if transactions.is_idle() {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if transactions.is_idle() || left.is_some_and(|left| left.is_zero()) {
                 return Ok(());
             }
             let wake = transactions.poll_timeout().map_or(Time::ZERO, |at| at.saturating_sub(self.now()));
-            for mad in self.receive_all(Duration::from_nanos(wake.as_nanos()))? {
+            let wake = Duration::from_nanos(wake.as_nanos());
+            for mad in self.receive_all(left.map_or(wake, |left| left.min(wake)))? {
                 if let Some(done) = transactions.handle_response(self.now(), &mad) {
                     take(done.key, Some(done.mad), &mut next);
                 }

@@ -13,6 +13,15 @@ const WINDOW: u32 = 32;
 
 /// Reads all that `session` can reach, tables included.
 pub(crate) fn survey(session: &mut Session) -> anyhow::Result<Surveyed> {
+    survey_with(session, |_| Ok(()))
+}
+
+/// The same. `watch` hears now and then how many SMPs were sent, and ends the survey with an error.
+pub(crate) fn survey_with(
+    session: &mut Session,
+    mut watch: impl FnMut(u64) -> anyhow::Result<()>,
+) -> anyhow::Result<Surveyed> {
+    let mut sent = 0;
     let mut survey = Survey::new(limits(WINDOW), true);
     let attached = session.attached();
     let (node_guid, port_guid, port) = (attached.node, attached.port_guid, attached.port);
@@ -20,12 +29,16 @@ pub(crate) fn survey(session: &mut Session) -> anyhow::Result<Surveyed> {
     loop {
         while let Some(output) = survey.poll_output() {
             match output {
-                SurveyOutput::Send(mad) => session.queue(&mad)?,
+                SurveyOutput::Send(mad) => {
+                    session.queue(&mad)?;
+                    sent += 1;
+                }
                 SurveyOutput::Event(event) => tracing::debug!(?event, "survey"),
                 SurveyOutput::Done(surveyed) => return Ok(*surveyed),
             }
         }
         session.flush()?;
+        watch(sent)?;
         let Some(due) = survey.poll_timeout() else { bail!("the survey waits for nothing") };
         let wait = due.saturating_sub(session.now()).max(Time::from_micros(1));
         for mad in session.receive_all(Duration::from_nanos(wait.as_nanos()))? {

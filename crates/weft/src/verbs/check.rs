@@ -1,33 +1,31 @@
 //! `weft check`
 
+mod due;
+mod packets;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
-use rand::{Rng, SeedableRng};
-use rand_pcg::Pcg64;
 use serde::Serialize;
-use weft_mgmt::{Request, SmpRoute};
 use weft_routing::{
     Cycle, Engine, EngineReport, Expectations, Input, Lids, PortLids, Routing, Verdict, verify_routing,
 };
 use weft_sm::Surveyed;
 use weft_topology::{NodeIndex, NodeType, PortRef};
-use weft_wire::{AttributeId, Guid, Lid, NodeInfo, PortNum, PortState};
+use weft_wire::{Guid, Lid, PortNum, PortState};
 
 use super::{Lab, trace};
 use crate::cli::CheckArgs;
 use crate::failure::Failure;
 use crate::lab::process::Holder;
 use crate::lab::{LabFolder, Place};
-use crate::live::{Session, limits, survey};
-use crate::output::{print, print_json};
+use crate::live::{Session, survey_with};
+use crate::output::{Ticker, print, print_json};
 use crate::sm_process::{SmConfig, SmStatus};
 
-/// Up to this many hosts every path is tried with a packet.
-const SMALL_HOSTS_MAX: usize = 128;
-
-/// Packets under way at once from one host.
-const WINDOW: u32 = 16;
+/// Seconds that a check may take, and one with `--all`.
+const LIMITS: (u32, u32) = (60, 600);
 
 /// Counter-examples printed; the rest is counted.
 const SHOWN_MAX: usize = 20;
@@ -49,6 +47,10 @@ struct Report {
     detours: u64,
     deadlock: Option<Deadlock>,
     packets: usize,
+    /// Pairs of hosts between which the tables are proved broken: no packet was sent.
+    packets_withheld: usize,
+    /// Packets that came to no end within the limit.
+    packets_not_tried: usize,
     sampled: Option<Sample>,
     /// Out of service, but no host is lost by it.
     notes: Vec<String>,
@@ -78,32 +80,30 @@ struct Sample {
     of: usize,
 }
 
-/// A host's port that takes part.
-struct Host {
-    name: String,
-    node: Guid,
-    port: PortNum,
-    lid: Lid,
+/// When a check has to end, and who hears how it gets on.
+struct Clock {
+    until: Instant,
+    limit: u32,
+    ticker: Ticker,
+}
+
+impl Clock {
+    fn begin(args: &CheckArgs) -> Self {
+        let limit = args.limit.unwrap_or(if args.all { LIMITS.1 } else { LIMITS.0 });
+        let until = Instant::now() + Duration::from_secs(limit.into());
+        Self { until, limit, ticker: Ticker::begin() }
+    }
+
+    fn left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
 }
 
 pub(super) fn run(folder: &LabFolder, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let lab = Lab::load(folder)?;
-    let mut report = Report::default();
-    let mut session = attach_anywhere(&lab)?;
-    report.attached_to = name(&lab, session.attached().node);
-    let live = survey(&mut session)?;
-    drop(session);
-    unanswered(&lab, &live, &mut report);
-    against_cabling(&lab, &live, &mut report);
-    subnet_up(&live, &mut report);
-    let routing = routed_by_weft(&lab)?;
-    let excused = leaves_out_switches(&lab, routing.as_ref());
-    let spared = if excused { between_switches(&live, &mut report) } else { BTreeSet::new() };
-    complete_tables(&live, &spared, &mut report);
-    tables(&lab, &live, &spared, routing.as_ref(), &mut report);
-    packets(&lab, &live, args, &mut report)?;
-    report.ok = report.problems.is_empty();
-    report.subnet_up = report.ok && report.cables_out_of_service == 0;
+    let mut clock = Clock::begin(args);
+    let report = settled(&lab, args, &mut clock)?;
+    drop(clock); // The line on the terminal goes.
     if args.json {
         print_json(&report)?;
     } else {
@@ -112,13 +112,73 @@ pub(super) fn run(folder: &LabFolder, args: &CheckArgs) -> anyhow::Result<ExitCo
     Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Looks again after a sweep as long as something is wrong and one is due.
+fn settled(lab: &Lab, args: &CheckArgs, clock: &mut Clock) -> anyhow::Result<Report> {
+    let patience = (Instant::now() + Duration::from_secs(args.wait.into())).min(clock.until);
+    loop {
+        let before = due::Sweeps::of(lab)?;
+        let (mut report, live) = look(lab, clock)?;
+        let mut why = if report.problems.is_empty() { None } else { due::due(lab, before, &live)? };
+        // While a sweep is due packets would only find what is known.
+        if why.is_none() || Instant::now() >= patience {
+            packets::packets(lab, &live, args, clock, &mut report);
+        }
+        if why.is_none() && !report.problems.is_empty() {
+            why = due::due(lab, before, &live)?;
+        }
+        if let Some(why) = why {
+            clock.ticker.tell(|| format!("waiting for a sweep: {why}"));
+            if Instant::now() < patience && due::wait_for_sweep(lab, before, patience)? {
+                continue;
+            }
+            report.notes.push(format!("a sweep is due: {why}; --wait waits longer"));
+        }
+        report.ok = report.problems.is_empty();
+        report.subnet_up = report.ok && report.cables_out_of_service == 0;
+        return Ok(report);
+    }
+}
+
+/// Reads the fabric and judges what was read.
+fn look(lab: &Lab, clock: &mut Clock) -> anyhow::Result<(Report, Surveyed)> {
+    let mut report = Report::default();
+    let mut session = attach_anywhere(lab, clock)?;
+    report.attached_to = name(lab, session.attached().node);
+    let live = survey_with(&mut session, |sent| {
+        clock.ticker.tell(|| format!("reading the fabric: {sent} SMPs"));
+        if clock.left().is_zero() {
+            let limit = clock.limit;
+            return Err(Failure::new(format!("the fabric was not read within {limit} s, {sent} SMPs"))
+                .hint("`weft ps` shows which agents run; --limit allows more time")
+                .into());
+        }
+        Ok(())
+    })?;
+    drop(session);
+    unanswered(lab, &live, &mut report);
+    against_cabling(lab, &live, &mut report);
+    subnet_up(&live, &mut report);
+    let routing = routed_by_weft(lab)?;
+    let excused = leaves_out_switches(lab, routing.as_ref());
+    let spared = if excused { between_switches(&live, &mut report) } else { BTreeSet::new() };
+    complete_tables(&live, &spared, &mut report);
+    tables(lab, &live, &spared, routing.as_ref(), &mut report);
+    Ok((report, live))
+}
+
 /// Attaches where the subnet manager sits, or else at the first host that lives.
-fn attach_anywhere(lab: &Lab) -> anyhow::Result<Session> {
+fn attach_anywhere(lab: &Lab, clock: &Clock) -> anyhow::Result<Session> {
     let sm = lab.record.sm.as_ref().and_then(|sm| lab.fabric.by_guid(sm.node));
     let hosts = lab.fabric.iter().filter(|(_, node)| node.kind == NodeType::Hca).map(|(index, _)| index);
     for index in sm.into_iter().chain(hosts) {
+        let left = clock.left();
+        if left.is_zero() {
+            let message = format!("no host's agent has answered within {} s", clock.limit);
+            return Err(Failure::new(message).hint("`weft ps` lists the processes").into());
+        }
         let Ok(port) = trace::attach_port(lab, index) else { continue };
-        if let Ok(session) = Session::attach(&lab.folder, &lab.record, lab.fabric.node(index).guid, port) {
+        let node = lab.fabric.node(index).guid;
+        if let Ok(session) = Session::attach_within(left, &lab.folder, &lab.record, node, port) {
             return Ok(session);
         }
     }
@@ -351,89 +411,6 @@ fn deadlock(verdict: &Verdict, by_weft: Option<&EngineReport>, by_lane: bool, re
     report.deadlock = Some(Deadlock { channels, dependencies, lanes, by_lane, cycle });
 }
 
-fn hosts(live: &Surveyed) -> Vec<Host> {
-    let hosts = live.fabric.hosts().flat_map(|(_, node)| node.end_ports().map(move |end| (node, end)));
-    hosts
-        .filter(|(_, (_, end))| end.peer.is_some() && end.lid.is_unicast())
-        .map(|(node, (port, end))| Host {
-            name: node.description.clone(),
-            node: node.guid,
-            port,
-            lid: end.lid,
-        })
-        .collect()
-}
-
-/// A real LID-routed packet along each path, and its answer back.
-fn packets(lab: &Lab, live: &Surveyed, args: &CheckArgs, report: &mut Report) -> anyhow::Result<()> {
-    let hosts = hosts(live);
-    let pairs = hosts.len() * hosts.len().saturating_sub(1);
-    let sampled = !args.all && hosts.len() > SMALL_HOSTS_MAX && (args.sample as usize) < pairs;
-    if sampled {
-        report.sampled = Some(Sample { seed: args.seed, of: pairs });
-    }
-    let chosen = if sampled { sample(&hosts, args) } else { every_pair(&hosts) };
-    for (source, targets) in chosen {
-        let source = &hosts[source];
-        let mut session = match Session::attach(&lab.folder, &lab.record, source.node, source.port) {
-            Ok(session) => session,
-            Err(error) => {
-                report.problems.push(format!("`{}`: {error:#}", source.name));
-                continue;
-            }
-        };
-        let request = |target: &usize| {
-            let route = SmpRoute::Lid(hosts[*target].lid);
-            (*target, Request::get(AttributeId::NodeInfo, 0).by(&route))
-        };
-        report.packets += targets.len();
-        let mut problems = Vec::new();
-        session.exchange(limits(WINDOW), targets.iter().map(request).collect(), |target, answer, _| {
-            let target = &hosts[target];
-            let problem = match answer {
-                None => "no answer".to_owned(),
-                Some(answer) => match NodeInfo::decode(answer.mad.smp_attribute()).node_guid {
-                    guid if guid == target.node => return,
-                    guid => format!("answered by {guid}, not by {}", target.node),
-                },
-            };
-            let (from, to, lid) = (&source.name, &target.name, target.lid);
-            problems.push(format!("a packet from `{from}` to `{to}` (LID {lid}): {problem}"));
-        })?;
-        report.problems.extend(problems);
-    }
-    Ok(())
-}
-
-fn every_pair(hosts: &[Host]) -> BTreeMap<usize, Vec<usize>> {
-    let others =
-        |source: usize| (0..hosts.len()).filter(|target| hosts[*target].node != hosts[source].node).collect();
-    (0..hosts.len()).map(|source| (source, others(source))).collect()
-}
-
-/// Pairs drawn with a generator whose numbers are the same for ever, and so the meaning of a seed.
-fn sample(hosts: &[Host], args: &CheckArgs) -> BTreeMap<usize, Vec<usize>> {
-    let mut random = Pcg64::seed_from_u64(args.seed);
-    let wanted = args.sample as usize;
-    let mut draw = |below: usize| ((u128::from(random.next_u64()) * below as u128) >> 64) as usize;
-    let mut pairs = BTreeSet::new();
-    // More draws than pairs wanted, because some come twice; bounded in any case.
-    for _ in 0..wanted.saturating_mul(4) {
-        let (source, target) = (draw(hosts.len()), draw(hosts.len()));
-        if hosts[source].node != hosts[target].node {
-            pairs.insert((source, target));
-        }
-        if pairs.len() >= wanted {
-            break;
-        }
-    }
-    let mut chosen: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (source, target) in pairs {
-        chosen.entry(source).or_default().push(target);
-    }
-    chosen
-}
-
 fn text(report: &Report) -> String {
     let mut text = format!(
         "read from `{}`: {} switches, {} hosts, {} cables, {} ports active, {} LIDs\n",
@@ -458,13 +435,18 @@ fn text(report: &Report) -> String {
         };
         text += &format!("deadlock: {verdict} ({channels} channels, {dependencies} dependencies)\n");
     }
+    text += &format!("packets: {} sent, ", report.packets);
     text += &match &report.sampled {
-        None => format!("packets: {} sent, every pair of hosts\n", report.packets),
-        Some(sample) => format!(
-            "packets: {} sent, a sample of {} pairs with seed {} (--all sends every one)\n",
-            report.packets, sample.of, sample.seed
-        ),
+        None => "every pair of hosts".to_owned(),
+        Some(Sample { of, seed }) => {
+            format!("a sample of {of} pairs with seed {seed} (--all sends every one)")
+        }
     };
+    if report.packets_withheld > 0 {
+        text +=
+            &format!("; {} not sent, as the tables are broken between their hosts", report.packets_withheld);
+    }
+    text.push('\n');
     for note in &report.notes {
         text += &format!("note: {note}\n");
     }

@@ -1,0 +1,170 @@
+//! Whether the subnet manager still owes a sweep for what has just happened.
+//!
+//! A reading just after `weft fault restart` shows a fabric that is about to change. A sweep is due when one is under
+//! way, when a fault was recorded and no whole sweep since, or when ports have a link and wait for activation.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use anyhow::Context;
+use rustix::fs::inotify;
+use serde_json::Value;
+use weft_sm::Surveyed;
+use weft_topology::PortRef;
+use weft_umad::lock;
+use weft_wire::PortState;
+
+use crate::lab::launch::{IBSIM, PM, SM};
+use crate::lab::process::readable;
+use crate::lab::{LabFolder, Place};
+use crate::sm_process::SmStatus;
+use crate::verbs::Lab;
+
+/// The end of the file of events in which the last fault is looked for.
+const EVENTS_BYTES: u64 = 1 << 20;
+
+/// The subnet manager's sweeps at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sweeps {
+    /// Heavy sweeps begun.
+    begun: u64,
+    /// Whether one is under way.
+    under_way: bool,
+}
+
+impl Sweeps {
+    /// `None` where no subnet manager of weft runs, or none has said anything.
+    pub(super) fn of(lab: &Lab) -> anyhow::Result<Option<Self>> {
+        let running = lock::holder(&lab.folder.place(Place::SmLock)).is_ok_and(|holder| holder.is_some());
+        if lab.record.sm.is_none() || !running {
+            return Ok(None);
+        }
+        let status = SmStatus::load(&lab.folder.place(Place::SmStatus))?;
+        Ok(status.map(|status| Self { begun: status.heavy_sweeps, under_way: status.phase.is_some() }))
+    }
+}
+
+/// Why a sweep is due after a reading that began when `before` held; `None` if none is.
+pub(super) fn due(lab: &Lab, before: Option<Sweeps>, live: &Surveyed) -> anyhow::Result<Option<String>> {
+    let Some(now) = Sweeps::of(lab)? else { return Ok(None) };
+    if before != Some(now) || now.under_way {
+        return Ok(Some("the subnet manager sweeps".to_owned()));
+    }
+    if let Some(fault) = unswept_fault(&lab.folder)? {
+        return Ok(Some(format!("the subnet manager has not swept since `weft fault {fault}`")));
+    }
+    let waits = |(node, port): (_, PortRef)| {
+        let state = live.port_info(port).map(|info| info.port_state);
+        matches!(state, Some(PortState::Initialize | PortState::Armed)).then(|| {
+            let node: &weft_topology::Node = node;
+            format!("`{}` port {} waits for the subnet manager", node.description, port.port)
+        })
+    };
+    let ports = live.fabric.iter().flat_map(|(index, node)| {
+        node.cabled_ports().map(move |(port, _)| (node, PortRef::new(index, port)))
+    });
+    Ok(ports.filter_map(waits).next())
+}
+
+/// Waits until the subnet manager has swept since `before` held and sweeps no more; false when it has not by then.
+pub(super) fn wait_for_sweep(lab: &Lab, before: Option<Sweeps>, until: Instant) -> anyhow::Result<bool> {
+    let changes = Changes::of(&lab.folder)?;
+    loop {
+        let Some(now) = Sweeps::of(lab)? else { return Ok(false) };
+        if before != Some(now) && !now.under_way {
+            return Ok(true);
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(false);
+        }
+        changes.wait(left)?;
+    }
+}
+
+/// The last fault after which no heavy sweep has begun and ended, as the command that made it.
+fn unswept_fault(lab: &LabFolder) -> anyhow::Result<Option<String>> {
+    let path = lab.place(Place::Events);
+    let mut end = Vec::new();
+    let mut read = || {
+        let mut file = File::open(&path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(EVENTS_BYTES)))?;
+        file.take(EVENTS_BYTES).read_to_end(&mut end)
+    };
+    read().with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(unswept_fault_in(&String::from_utf8_lossy(&end)))
+}
+
+fn unswept_fault_in(events: &str) -> Option<String> {
+    let (mut fault, mut begun) = (None, false);
+    for line in events.lines() {
+        let Ok(event) = serde_json::from_str::<Value>(line) else { continue };
+        let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
+        match (text("source"), text("event")) {
+            // Those are none of the fabric's.
+            ("fault", "fault") if [PM, IBSIM].contains(&text("target")) => {}
+            ("fault", "fault") => {
+                (fault, begun) = (Some(format!("{} {}", text("fault"), text("target"))), false);
+            }
+            (SM, "sweep-started") if text("kind") == "Heavy" => begun = true,
+            (SM, "subnet-up") if begun => fault = None,
+            _ => {}
+        }
+    }
+    fault
+}
+
+/// Tells when a file of the laboratory's folder is written or replaced.
+struct Changes(OwnedFd);
+
+impl Changes {
+    fn of(lab: &LabFolder) -> anyhow::Result<Self> {
+        let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
+        let inotify = inotify::init(flags).context("cannot watch files")?;
+        let what = inotify::WatchFlags::MOVED_TO | inotify::WatchFlags::DELETE_SELF;
+        inotify::add_watch(&inotify, lab.path(), what)
+            .with_context(|| format!("cannot watch {}", lab.path().display()))?;
+        Ok(Self(inotify))
+    }
+
+    fn wait(&self, left: std::time::Duration) -> anyhow::Result<()> {
+        if readable(&self.0, Some(left))? {
+            // What changed is read from the files themselves.
+            let _ = rustix::io::read(&self.0, &mut [0_u8; 4096]);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unswept_fault_in;
+
+    const FAULT: &str = r#"{"source":"fault","event":"fault","fault":"restart","target":"a0001"}"#;
+    const HEAVY: &str = r#"{"source":"sm","event":"sweep-started","kind":"Heavy"}"#;
+    const LIGHT: &str = r#"{"source":"sm","event":"sweep-started","kind":"Light"}"#;
+    const UP: &str = r#"{"source":"sm","event":"subnet-up","complete":true}"#;
+    const OF_PM: &str = r#"{"source":"fault","event":"fault","fault":"kill","target":"pm"}"#;
+
+    #[test]
+    fn a_fault_is_swept_by_a_whole_heavy_sweep_after_it() {
+        for (events, due) in [
+            (&[][..], false),
+            (&[HEAVY, UP], false),
+            (&[FAULT], true),
+            (&[HEAVY, UP, FAULT], true),
+            (&[HEAVY, FAULT, UP], true),
+            (&[FAULT, LIGHT, UP], true),
+            (&[FAULT, HEAVY], true),
+            (&[FAULT, HEAVY, UP], false),
+            (&[FAULT, HEAVY, UP, FAULT], true),
+            (&["half a lin", OF_PM, HEAVY, UP, OF_PM], false),
+        ] {
+            let expected = due.then(|| "restart a0001".to_owned());
+            assert_eq!(unswept_fault_in(&events.join("\n")), expected, "{events:?}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Real packets along the paths that the tables promise, from many hosts at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64;
+use weft_mgmt::{Request, SmpRoute};
+use weft_routing::trace;
+use weft_sm::Surveyed;
+use weft_topology::PortRef;
+use weft_wire::{AttributeId, Guid, Lid, NodeInfo};
+
+use super::{Clock, Report, Sample};
+use crate::cli::CheckArgs;
+use crate::live::{Session, limits};
+use crate::verbs::Lab;
+
+/// Up to this many hosts every path is tried with a packet.
+const SMALL_HOSTS_MAX: usize = 128;
+
+/// Packets under way at once from one host.
+const WINDOW: u32 = 16;
+
+/// Hosts that send at once.
+const SENDERS_MAX: usize = 16;
+
+/// How often it is told how many packets have come to their end.
+const TELL: Duration = Duration::from_millis(200);
+
+/// A host's port that takes part.
+struct Host {
+    name: String,
+    node: Guid,
+    port: PortRef,
+    lid: Lid,
+}
+
+/// What came of one host's packets.
+#[derive(Default)]
+struct Sent {
+    /// Packets that were answered, or given up after their retries.
+    ended: usize,
+    problems: Vec<String>,
+}
+
+/// A LID-routed packet along each path, and its answer back. No packet goes where the tables are proved broken.
+pub(super) fn packets(lab: &Lab, live: &Surveyed, args: &CheckArgs, clock: &mut Clock, report: &mut Report) {
+    let hosts = hosts(live);
+    let pairs = hosts.len() * hosts.len().saturating_sub(1);
+    let sampled = !args.all && hosts.len() > SMALL_HOSTS_MAX && (args.sample as usize) < pairs;
+    if sampled {
+        report.sampled = Some(Sample { seed: args.seed, of: pairs });
+    }
+    let mut chosen = if sampled { sample(&hosts, args) } else { every_pair(&hosts) };
+    report.packets_withheld = withhold(live, &hosts, &mut chosen);
+    let chosen: Vec<(usize, Vec<usize>)> = chosen.into_iter().collect();
+    let all: usize = chosen.iter().map(|(_, targets)| targets.len()).sum();
+    let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (send, receive) = mpsc::channel();
+    let until = clock.until;
+    let work = |send: mpsc::Sender<_>| {
+        while let Some((source, targets)) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let sent = from_one(lab, &hosts, (*source, targets), until, &ended);
+            if send.send((*source, sent)).is_err() {
+                return;
+            }
+        }
+    };
+    let mut results = BTreeMap::new();
+    std::thread::scope(|scope| {
+        for _ in 0..SENDERS_MAX.min(chosen.len()) {
+            let send = send.clone();
+            scope.spawn(move || work(send));
+        }
+        drop(send); // So that the end of all senders is seen.
+        while results.len() < chosen.len() {
+            match receive.recv_timeout(TELL) {
+                Ok((source, sent)) => drop(results.insert(source, sent)),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => return,
+            }
+            clock.ticker.tell(|| format!("{} of {all} packets", ended.load(Ordering::Relaxed)));
+        }
+    });
+    report.packets = results.values().map(|sent: &Sent| sent.ended).sum();
+    report.packets_not_tried = all - report.packets;
+    report.problems.extend(results.into_values().flat_map(|sent| sent.problems));
+    if report.packets_not_tried > 0 && Instant::now() >= until {
+        report.problems.push(format!(
+            "{} of {all} packets were not tried within {} s (--limit)",
+            report.packets_not_tried, clock.limit
+        ));
+    }
+}
+
+fn hosts(live: &Surveyed) -> Vec<Host> {
+    let hosts = live.fabric.hosts().flat_map(|(index, node)| {
+        node.end_ports().map(move |(port, end)| (node, PortRef::new(index, port), end))
+    });
+    hosts
+        .filter(|(_, _, end)| end.peer.is_some() && end.lid.is_unicast())
+        .map(|(node, port, end)| Host { name: node.description.clone(), node: node.guid, port, lid: end.lid })
+        .collect()
+}
+
+fn every_pair(hosts: &[Host]) -> BTreeMap<usize, Vec<usize>> {
+    let others =
+        |source: usize| (0..hosts.len()).filter(|target| hosts[*target].node != hosts[source].node).collect();
+    (0..hosts.len()).map(|source| (source, others(source))).collect()
+}
+
+/// Pairs drawn with a generator whose numbers are the same for ever, and so the meaning of a seed.
+fn sample(hosts: &[Host], args: &CheckArgs) -> BTreeMap<usize, Vec<usize>> {
+    let mut random = Pcg64::seed_from_u64(args.seed);
+    let wanted = args.sample as usize;
+    let mut draw = |below: usize| ((u128::from(random.next_u64()) * below as u128) >> 64) as usize;
+    let mut pairs = BTreeSet::new();
+    // More draws than pairs wanted, because some come twice; bounded in any case.
+    for _ in 0..wanted.saturating_mul(4) {
+        let (source, target) = (draw(hosts.len()), draw(hosts.len()));
+        if hosts[source].node != hosts[target].node {
+            pairs.insert((source, target));
+        }
+        if pairs.len() >= wanted {
+            break;
+        }
+    }
+    let mut chosen: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (source, target) in pairs {
+        chosen.entry(source).or_default().push(target);
+    }
+    chosen
+}
+
+/// Takes out the pairs whose packet or whose answer does not arrive by the tables, and says how many there were. They
+/// are problems of the tables already, and each would cost all its retries.
+fn withhold(live: &Surveyed, hosts: &[Host], chosen: &mut BTreeMap<usize, Vec<usize>>) -> usize {
+    let Ok(lids) = &live.lids else { return 0 }; // Then nothing is proved.
+    let arrives = |from: &Host, to: &Host| trace(&live.fabric, lids, &live.routes, from.port, to.lid).is_ok();
+    let mut withheld = 0;
+    for (source, targets) in chosen.iter_mut() {
+        let (here, before) = (&hosts[*source], targets.len());
+        targets.retain(|there| arrives(here, &hosts[*there]) && arrives(&hosts[*there], here));
+        withheld += before - targets.len();
+    }
+    chosen.retain(|_, targets| !targets.is_empty());
+    withheld
+}
+
+fn from_one(
+    lab: &Lab,
+    hosts: &[Host],
+    (source, targets): (usize, &[usize]),
+    until: Instant,
+    ended: &AtomicUsize,
+) -> Sent {
+    let source = &hosts[source];
+    let mut sent = Sent::default();
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return sent;
+    }
+    let request = |target: &usize| {
+        let route = SmpRoute::Lid(hosts[*target].lid);
+        (*target, Request::get(AttributeId::NodeInfo, 0).by(&route))
+    };
+    let attached = Session::attach_within(left, &lab.folder, &lab.record, source.node, source.port.port);
+    let exchanged = attached.and_then(|mut session| {
+        let requests = targets.iter().map(request).collect();
+        session.exchange_until(Some(until), limits(WINDOW), requests, |target, answer, _| {
+            sent.ended += 1;
+            ended.fetch_add(1, Ordering::Relaxed);
+            let target = &hosts[target];
+            let problem = match answer {
+                None => "no answer".to_owned(),
+                Some(answer) => match NodeInfo::decode(answer.mad.smp_attribute()).node_guid {
+                    guid if guid == target.node => return,
+                    guid => format!("answered by {guid}, not by {}", target.node),
+                },
+            };
+            let (from, to, lid) = (&source.name, &target.name, target.lid);
+            sent.problems.push(format!("a packet from `{from}` to `{to}` (LID {lid}): {problem}"));
+        })
+    });
+    if let Err(error) = exchanged {
+        sent.problems.push(format!("`{}`: {error:#}", source.name));
+    }
+    sent
+}

@@ -1,0 +1,79 @@
+//! `weft check` of a fabric that is broken, stands still or is about to be swept.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{Home, signal, text};
+use rustix::process::Signal;
+use serde_json::Value;
+
+#[test]
+fn no_packet_is_sent_where_the_tables_are_proved_broken() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--link-timeout-ms", "500"]).succeeds();
+    let mut events = home.events();
+    home.weft(&["fault", "kill", "sm"]).succeeds();
+    home.weft(&["fault", "kill", "switch-2-0"]).succeeds();
+    // From both leaves' ports to it.
+    for _ in 0..2 {
+        events.wait_for("the switch is gone", |event| event["event"] == "link-down");
+    }
+    let check = home.weft(&["check", "--json"]);
+    check.fails(1, "");
+    let report: Value = serde_json::from_str(&check.stdout).unwrap();
+    let problems = || report["problems"].as_array().unwrap().iter().map(|problem| problem.as_str().unwrap());
+    // Of 4 hosts at 2 leaves, 8 ordered pairs cross the spine switches.
+    let (sent, withheld) =
+        (report["packets"].as_u64().unwrap(), report["packets_withheld"].as_u64().unwrap());
+    assert!(withheld > 0 && sent >= 4 && sent + withheld == 12, "{report:#}");
+    assert!(problems().any(|problem| problem.starts_with("tables: ")), "{report:#}");
+    assert!(!problems().any(|problem| problem.starts_with("a packet from")), "{report:#}");
+}
+
+#[test]
+fn a_check_ends_within_its_limit_when_nothing_answers() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--no-sm"]).succeeds();
+    let processes = home.processes();
+    processes.iter().for_each(|(_, pid)| signal(*pid, Signal::STOP));
+    let begun = Instant::now();
+    let check = home.weft(&["check", "--limit", "1"]);
+    let took = begun.elapsed();
+    processes.iter().for_each(|(_, pid)| signal(*pid, Signal::CONT));
+    check.fails(1, "within 1 s");
+    // Each of the 4 hosts alone would have been waited for for 5 s.
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+#[test]
+fn a_check_just_after_a_restart_waits_for_the_sweep() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file)]).succeeds();
+    for node in ["host-1", "switch-1-0", "host-0", "switch-2-1"] {
+        home.weft(&["fault", "restart", node]).succeeds();
+        home.weft(&["check"]).succeeds();
+    }
+}
+
+#[test]
+fn a_sweep_that_does_not_come_is_told_as_due() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let never = ["--trap-limit", "0", "--sweep-interval-ms", "86400000"];
+    home.weft(&[&["up", text(&file)], &never[..]].concat()).succeeds();
+    home.weft(&["check"]).succeeds();
+    home.weft(&["fault", "restart", "host-1"]).succeeds();
+    let check = home.weft(&["check", "--wait", "1"]);
+    check.fails(1, "");
+    assert!(check.stdout.contains("note: a sweep is due: "), "{}", check.stdout);
+    // Asked for a sweep, the manager makes it whole.
+    let sm = home.processes().into_iter().find(|(name, _)| name == "sm").unwrap();
+    signal(sm.1, Signal::HUP);
+    home.weft(&["check"]).succeeds();
+}
