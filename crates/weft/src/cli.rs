@@ -44,7 +44,7 @@ pub(crate) use topo::{GenArgs, GenKind, TopoVerb};
     arg_required_else_help = true
 )]
 pub(crate) struct Cli {
-    /// The laboratory meant; not needed while only one runs
+    /// Lab to act on; optional if only one is running
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) lab: Option<String>,
 
@@ -62,9 +62,9 @@ pub(crate) enum Verb {
     Down(DownArgs),
     /// List the processes of a laboratory
     Ps(TableArgs),
-    /// Tell how far the managers are
+    /// Show the managers' state
     Status(TableArgs),
-    /// Show where traffic waits, port by port, as the performance manager sees it
+    /// Show where traffic waits, port by port, from the performance manager's counters
     Top(TopArgs),
     /// Print the scrape file for Prometheus, or the addresses that serve metrics
     Metrics(MetricsArgs),
@@ -72,43 +72,43 @@ pub(crate) enum Verb {
     Links(TableArgs),
     /// Show the path between two nodes by the tables in the switches
     Trace(TraceArgs),
-    /// Prove that every host reaches every other
+    /// Verify that every host reaches every other
     Check(CheckArgs),
-    /// Show what happened
+    /// Show the laboratory's events
     Events(EventsArgs),
-    /// Show or write down the packets that cross cables
+    /// Capture the packets that cross cables
     Capture(CaptureArgs),
     /// Run programs that use libibumad at a node, or a shell for them
     ///
-    /// Every port of the node looks to them like one of an HCA of this machine.
+    /// The programs see the node's ports as ports of an HCA of this machine.
     Shell(ShellArgs),
-    /// Write the files of a node's HCA as the kernel has them under /sys
+    /// Write a node's HCA as the kernel shows it under /sys
     Sysfs(SysfsArgs),
-    /// Run experiments from files, on processes or in virtual time, and report
+    /// Run experiments from files, on processes or in virtual time, and write reports
     Run(RunArgs),
     /// Break and repair nodes and cables
     #[command(subcommand)]
     Fault(FaultVerb),
-    /// Make, check, compare and describe topology files
+    /// Generate, check, compare and show topology files
     #[command(subcommand)]
     Topo(TopoVerb),
-    /// Compute, prove and compare routings
+    /// Compute, verify and compare routings
     #[command(subcommand)]
     Routes(RoutesVerb),
-    /// Measure
+    /// Measure SMP round trips or start-up
     #[command(subcommand)]
     Bench(BenchVerb),
     /// Bring a fabric up in virtual time
     Sim(Box<SimArgs>),
     /// Print shell completions
     Completions {
-        /// The shell
+        /// Shell to complete for
         shell: Shell,
     },
     /// Run one agent (used by `up`)
     #[command(hide = true)]
     Agent(MeteredProcessArgs),
-    /// Run the subnet manager by itself, on a fabric that ibsim emulates
+    /// Run the subnet manager alone, on a fabric that ibsim emulates
     Sm(Box<SmProcessArgs>),
     /// Run the performance manager (used by `up`)
     #[command(hide = true)]
@@ -172,7 +172,7 @@ pub(crate) enum SmpRouting {
 /// `up`
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
-    /// The cabling, as `ibnetdiscover` prints it
+    /// Topology file, as `ibnetdiscover` prints it
     pub(crate) file: PathBuf,
 
     /// Devices per agent process: a number, or `all`
@@ -183,15 +183,15 @@ pub(crate) struct UpArgs {
     #[arg(long)]
     pub(crate) no_sm: bool,
 
-    /// Stay until interrupted, then take the laboratory down
+    /// Stay in the foreground; take the laboratory down when interrupted
     #[arg(long)]
     pub(crate) foreground: bool,
 
-    /// Milliseconds within which a dead peer is noticed: links go down after half to all of it in silence
+    /// Milliseconds of silence after which a link is down; half of it at the earliest
     #[arg(long, value_name = "MS", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(100..=600_000))]
     pub(crate) link_timeout_ms: u64,
 
-    /// First of the UDP ports used, one per agent; by default the first block that is free
+    /// First UDP port, one per agent [default: the first free block]
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1024..))]
     pub(crate) udp_port: Option<u16>,
 
@@ -199,96 +199,96 @@ pub(crate) struct UpArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Give up when nothing has moved for this long
+    /// Abort after this long without progress
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) patience: u64,
 
-    /// Where the subnet manager keeps LIDs; by default in the laboratory's folder, which `down` removes
+    /// File in which the subnet manager keeps LIDs [default: in the laboratory's folder, which `down` removes]
     #[arg(long, value_name = "FILE")]
     pub(crate) guid2lid: Option<PathBuf>,
 
-    /// What the devices are told
+    /// Options of the devices
     #[command(flatten)]
     pub(crate) devices: DeviceArgs,
 
-    /// What the subnet manager is told
+    /// Options of the subnet manager
     #[command(flatten)]
     pub(crate) sm: SmArgs,
 
-    /// What the performance manager is told
+    /// Options of the performance manager
     #[command(flatten)]
     pub(crate) pm: PmArgs,
 
-    /// Serve metrics for Prometheus: on this TCP port of the loopback and those that follow, or on free ones
+    /// Serve metrics for Prometheus on loopback, from this TCP port on, or on free ports
     ///
-    /// The subnet manager has the first port, the performance manager the second one, the agents those that follow.
-    /// `weft metrics` prints what Prometheus must be told.
+    /// The subnet manager takes the first port, the performance manager the second, the agents those after them.
+    /// `weft metrics` prints the scrape configuration.
     #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
     pub(crate) metrics: Option<u16>,
 
-    /// Where programs under ibsim's library find the laboratory
+    /// Access by ibsim's client library
     #[command(flatten)]
     pub(crate) ibsim: IbsimArgs,
 }
 
-/// What the devices are told.
+/// Options of the devices.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Devices")]
 pub(crate) struct DeviceArgs {
-    /// Milliseconds between repeats of a trap that nobody represses
+    /// Milliseconds between repeats of a trap that no manager has repressed
     #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     pub(crate) trap_interval_ms: u64,
 
-    /// How often a trap is sent at most; 0 sends none at all
+    /// Maximum number of times a trap is sent; 0 disables traps
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     pub(crate) trap_limit: u16,
 
-    /// Microseconds for which one SMP keeps a device's management busy; 0 answers at once
+    /// Microseconds that a device takes to process one SMP; 0 answers at once
     #[arg(long, value_name = "US", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=60_000_000))]
     pub(crate) smp_processing_us: u64,
 
-    /// SMPs that wait in a device while another one is processed; the next one is dropped and counted (VL15Dropped)
+    /// SMPs that may wait in a device; further ones are dropped and counted in VL15Dropped
     #[arg(long, value_name = "COUNT", default_value_t = 128)]
     pub(crate) vl15_buffer: u16,
 }
 
-/// What the subnet manager is told.
+/// Options of the subnet manager.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Subnet manager")]
 pub(crate) struct SmArgs {
-    /// The node whose first cabled port the subnet manager is attached to; by default the first HCA of the file
+    /// Node whose first cabled port the subnet manager uses [default: the file's first HCA]
     #[arg(long, value_name = "NODE")]
     pub(crate) sm_at: Option<String>,
 
-    /// SMPs under way at once
+    /// Maximum outstanding SMPs
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) max_wire_smps: u32,
 
-    /// Milliseconds to wait for an SMP's answer
+    /// Timeout of an SMP in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     pub(crate) timeout_ms: u64,
 
-    /// How often an SMP without answer is sent again
+    /// Retries for an unanswered SMP
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub(crate) retries: u32,
 
-    /// How SMPs find their way once the tables stand
+    /// Routing of SMPs once the forwarding tables are written
     #[arg(long, value_enum, default_value_t = SmpRouting::Directed)]
     pub(crate) smp_routing: SmpRouting,
 
-    /// Milliseconds between light sweeps; 0 for none
+    /// Milliseconds between light sweeps; 0 disables them
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(0..=86_400_000))]
     pub(crate) sweep_interval_ms: u64,
 
-    /// Whether tables of service levels and lanes are written; by default on, but on an ibsim off, as in OpenSM
+    /// Write SL-to-VL and VL arbitration tables [default: true; on ibsim false, as in OpenSM]
     #[arg(long, value_name = "BOOL")]
     pub(crate) qos: Option<bool>,
 
-    /// Whether the two ends of one cut cable lead to one sweep
+    /// Sweep once, not twice, when both ends of a cable report a change
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub(crate) one_sweep_per_cable: bool,
 
-    /// Each host's port has 2^LMC LIDs
+    /// LMC of host ports: each has 2^LMC LIDs
     #[arg(long, value_name = "LMC", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=7))]
     pub(crate) lmc: u8,
 
@@ -297,19 +297,19 @@ pub(crate) struct SmArgs {
     #[arg(long, value_name = "ENGINE,…", default_value = "minhop")]
     pub(crate) engine: String,
 
-    /// What it is told about lanes, lifetimes, partitions and paths
+    /// Lanes, lifetimes, partitions and paths
     #[command(flatten)]
     pub(crate) lanes: LaneArgs,
 
-    /// The keys that it shows and asks for
+    /// Management keys
     #[command(flatten)]
     pub(crate) keys: KeyArgs,
 
-    /// What it sets congestion control to
+    /// Congestion control
     #[command(flatten)]
     pub(crate) congestion: CongestionArgs,
 
-    /// What the engines are told
+    /// Options of the engines
     #[command(flatten)]
     pub(crate) routing: EngineArgs,
 }
@@ -317,7 +317,7 @@ pub(crate) struct SmArgs {
 /// `down`
 #[derive(Debug, Args)]
 pub(crate) struct DownArgs {
-    /// Every laboratory of this user
+    /// Stop all laboratories of this user
     #[arg(long, conflicts_with = "lab")]
     pub(crate) all: bool,
 }
@@ -325,9 +325,9 @@ pub(crate) struct DownArgs {
 /// `trace`
 #[derive(Debug, Args)]
 pub(crate) struct TraceArgs {
-    /// Where the path begins: an HCA by description, GUID or id
+    /// Start of the path: an HCA's description, GUID or id
     pub(crate) from: String,
-    /// Where it ends: a node by description, GUID or id
+    /// End of the path: a node's description, GUID or id
     pub(crate) to: String,
     /// Print JSON instead of a table
     #[arg(long)]
@@ -337,13 +337,13 @@ pub(crate) struct TraceArgs {
 /// `check`
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// Send a packet along every path, also on large fabrics
+    /// Send a packet along every path, even on large fabrics
     #[arg(long)]
     pub(crate) all: bool,
-    /// How many paths to try on large fabrics
+    /// Number of paths to try on large fabrics
     #[arg(long, value_name = "COUNT", default_value_t = 4096, conflicts_with = "all", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) sample: u32,
-    /// The seed that chooses those paths
+    /// Seed that chooses those paths
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Abort after this many seconds and report what is known by then [default: 60, with --all 600]
@@ -371,14 +371,14 @@ pub(crate) struct EventsArgs {
 /// `fault`
 #[derive(Debug, Subcommand)]
 pub(crate) enum FaultVerb {
-    /// Kill the agent of a node at once, or a manager (`sm`, `pm`)
+    /// Kill a node's agent, or a manager (`sm`, `pm`)
     Kill {
         /// Description, GUID or id of a node, or `sm` or `pm`
         node: String,
     },
-    /// Start the agent of a node afresh, or a manager (`sm`, `pm`)
+    /// Restart a node's agent, or a manager (`sm`, `pm`)
     ///
-    /// Unplugged cables are remembered by the agents at their ends alone: once both have been restarted, the cable is
+    /// Only the agents at both ends remember an unplugged cable: once both have been restarted, the cable is
     /// plugged in again.
     Restart {
         /// Description, GUID or id of a node, or `sm` or `pm`
@@ -386,13 +386,13 @@ pub(crate) enum FaultVerb {
     },
     /// Unplug the cable of a port
     LinkDown {
-        /// The port
+        /// Port at one end of the cable
         #[arg(value_name = "NODE:PORT")]
         port: String,
     },
-    /// Plug the cable of a port in again
+    /// Plug the cable of a port back in
     LinkUp {
-        /// The port
+        /// Port at one end of the cable
         #[arg(value_name = "NODE:PORT")]
         port: String,
     },
@@ -401,24 +401,24 @@ pub(crate) enum FaultVerb {
 /// `sim`
 #[derive(Debug, Args)]
 pub(crate) struct SimArgs {
-    /// The cabling, as `ibnetdiscover` prints it
+    /// Topology file, as `ibnetdiscover` prints it
     pub(crate) file: PathBuf,
-    /// The seed of everything that is left to chance
+    /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Microseconds that a packet takes over a cable
+    /// Delay of a cable in microseconds
     #[arg(long, value_name = "US", default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     pub(crate) link_delay_us: u64,
-    /// Microseconds more at most, drawn for each SMP
+    /// Maximum further delay in microseconds, drawn for each SMP
     #[arg(long, value_name = "US", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     pub(crate) link_jitter_us: u64,
-    /// Microseconds that a device's management takes for each SMP
+    /// Microseconds that a device takes to process one SMP
     #[arg(long, value_name = "US", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     pub(crate) smp_processing_us: u64,
-    /// Seconds of virtual time after which to give up
+    /// Abort after this many seconds of virtual time
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) limit: u64,
-    /// What the subnet manager is told
+    /// Options of the subnet manager
     #[command(flatten)]
     pub(crate) sm: SmArgs,
     /// Print JSON instead of a table
@@ -452,22 +452,22 @@ pub(crate) struct SmProcessArgs {
     /// Tell this socket instead of the one in the configuration
     #[arg(long, hide = true)]
     pub(crate) launch: Option<PathBuf>,
-    /// Manage the fabric of this ibsim: its IBSIM_SOCKNAME, or udp:ADDRESS:PORT
+    /// ibsim to manage: its IBSIM_SOCKNAME, or udp:ADDRESS:PORT
     #[arg(long, value_name = "NAME")]
     pub(crate) ibsim: Option<String>,
-    /// The node that it is attached to, as SIM_HOST names it; by default the first of the file
+    /// Node to attach to, as in SIM_HOST [default: the file's first node]
     #[arg(long, value_name = "NODE", requires = "ibsim")]
     pub(crate) at: Option<String>,
-    /// End when the subnet is up
+    /// Exit when the subnet is up
     #[arg(long, requires = "ibsim")]
     pub(crate) once: bool,
-    /// Where LIDs are kept; by default nowhere
+    /// File that keeps LIDs [default: none]
     #[arg(long, value_name = "FILE", requires = "ibsim")]
     pub(crate) guid2lid: Option<PathBuf>,
     /// Serve metrics for Prometheus on this TCP port of the loopback
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) metrics_port: Option<u16>,
-    /// What the subnet manager is told
+    /// Options of the subnet manager
     #[command(flatten)]
     pub(crate) sm: SmArgs,
 }

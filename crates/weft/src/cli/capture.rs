@@ -8,30 +8,30 @@ use clap::Args;
 /// `capture`
 #[derive(Debug, Args)]
 pub(crate) struct CaptureArgs {
-    /// Whose packets: a port, all ports of a node, or `all`
+    /// Ports to capture at: one port, all ports of a node, or `all`
     ///
-    /// Of a port both directions are captured. Where both ends of a cable are named, and with `all`, each packet is
-    /// there once, where it was sent.
+    /// Captures both directions of a port. Where both ends of a cable are named, and with `all`, each packet appears
+    /// once, at its sender.
     #[arg(required = true, value_name = "NODE:PORT|NODE|all")]
     pub(crate) ports: Vec<String>,
 
-    /// Write a capture file that Wireshark reads (pcap, link type ERF); `-` is standard output
+    /// File to write for Wireshark (pcap, link type ERF); `-` is standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) write: Option<PathBuf>,
 
-    /// Keep so many files of that size, such as 4x10M: FILE_00001_TIME and so on, the oldest removed
+    /// Ring of files of bounded size, such as 4x10M: FILE_00001_TIME and so on; the oldest is removed
     #[arg(long, value_name = "FILESxSIZE", requires = "write")]
     pub(crate) ring: Option<Ring>,
 
-    /// End after so many packets
+    /// Stop after this many packets
     #[arg(long, short, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
 
-    /// End after so long
+    /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub(crate) seconds: Option<u64>,
 
-    /// Print a JSON object for each packet, also beside a file
+    /// Print a JSON object for each packet, also when writing a file
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -18,7 +18,7 @@ pub(crate) struct IbsimArgs {
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:7070", value_parser = udp_address, conflicts_with = "ibsim_socket")]
     pub(crate) ibsim_udp: Option<SocketAddr>,
 
-    /// How the server waits
+    /// Timeouts of the server
     #[command(flatten)]
     pub(crate) pace: IbsimPace,
 }
@@ -31,14 +31,14 @@ impl IbsimArgs {
     }
 }
 
-/// How the server waits.
+/// Timeouts of the server.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct IbsimPace {
-    /// Milliseconds that it waits for the answer to a MAD
+    /// Timeout of a MAD in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     pub(crate) ibsim_timeout_ms: u64,
 
-    /// How often it sends a MAD again before it tells the program that nobody answers
+    /// Retries for an unanswered MAD before the program gets an error
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub(crate) ibsim_retries: u32,
 }

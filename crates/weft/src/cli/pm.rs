@@ -8,52 +8,51 @@ use weft_wire::ServiceLevel;
 
 use super::ProcessArgs;
 
-/// What the performance manager is told.
+/// Options of the performance manager.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Performance manager")]
 pub(crate) struct PmArgs {
-    /// Start a performance manager, which sweeps counters, finds hot spots and has flows moved to a slow lane
+    /// Start a performance manager: it sweeps counters, finds hot spots and has flows moved to a slow lane
     #[arg(long)]
     pub(crate) pm: bool,
 
-    /// The node whose first cabled port it is attached to; by default the first HCA that is not the subnet manager's
+    /// Node whose first cabled port the performance manager uses [default: the first HCA beside the subnet manager's]
     #[arg(long, value_name = "NODE", requires = "pm")]
     pub(crate) pm_at: Option<String>,
 
-    /// Milliseconds from the start of one sweep to that of the next
+    /// Milliseconds between the starts of two sweeps
     #[arg(long, value_name = "MS", default_value_t = 2000, requires = "pm", value_parser = clap::value_parser!(u64).range(10..=3_600_000))]
     pub(crate) pm_interval: u64,
 
-    /// Requests under way at once
+    /// Maximum outstanding requests
     #[arg(long, value_name = "COUNT", default_value_t = 64, requires = "pm", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) pm_window: u32,
 
-    /// Ticks of 4 ns that data waits in a second of fabric time, above which a port is congested; 2500000 is 1 % of
-    /// the time
+    /// PortXmitWait, in ticks of 4 ns per second of fabric time, above which a port is congested; 2500000 is 1 %
     #[arg(long, value_name = "TICKS", default_value_t = 100_000, requires = "pm")]
     pub(crate) pm_threshold: u64,
 
-    /// A congested host below this share of its link's rate, 0 to 1, takes part in a hot spot or suffers from one
+    /// Share of its link's rate, 0 to 1, below which a congested host is a contributor or a victim
     #[arg(long, value_name = "SHARE", default_value_t = 0.5, requires = "pm", value_parser = share)]
     pub(crate) pm_utilisation_limit: f64,
 
-    /// Sweeps in a row that a port must be above the threshold to become a hot spot, and below it to be none any more
+    /// Consecutive sweeps above the threshold that begin a hot spot, and below it that end one
     #[arg(long, value_name = "COUNT", default_value_t = 1, requires = "pm", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) pm_hysteresis: u32,
 
-    /// Whether hosts are asked to move; otherwise hot spots are only shown
+    /// Ask hosts to move; false only shows hot spots
     #[arg(long, value_name = "BOOL", default_value_t = true, requires = "pm", action = clap::ArgAction::Set)]
     pub(crate) pm_repath: bool,
 
-    /// Whether counters by lane are swept too
+    /// Sweep counters by lane as well
     #[arg(long, value_name = "BOOL", default_value_t = true, requires = "pm", action = clap::ArgAction::Set)]
     pub(crate) pm_lanes: bool,
 
-    /// Whether what received errors are made of is swept too (PortRcvErrorDetails)
+    /// Sweep PortRcvErrorDetails as well
     #[arg(long, value_name = "BOOL", default_value_t = false, requires = "pm", action = clap::ArgAction::Set)]
     pub(crate) pm_errors: bool,
 
-    /// The service level of the slow lane
+    /// Service level of the slow lane
     #[arg(long, value_name = "SL", default_value_t = 1, requires = "pm", value_parser = clap::value_parser!(u8).range(0..=15))]
     pub(crate) slow_sl: u8,
 }
@@ -87,7 +86,7 @@ fn share(text: &str) -> Result<f64, String> {
 /// The hidden verbs that are processes which serve metrics.
 #[derive(Debug, Args)]
 pub(crate) struct MeteredProcessArgs {
-    /// What every process is told
+    /// Options of every process
     #[command(flatten)]
     pub(crate) process: ProcessArgs,
     /// Serve metrics for Prometheus on this TCP port of the loopback, instead of the one in the configuration
@@ -98,16 +97,16 @@ pub(crate) struct MeteredProcessArgs {
 /// `top`
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
-    /// Print one table and end
+    /// Print one table and exit
     #[arg(long)]
     pub(crate) once: bool,
-    /// Print one JSON object and end
+    /// Print one JSON object and exit
     #[arg(long)]
     pub(crate) json: bool,
-    /// Milliseconds between pictures
+    /// Milliseconds between updates
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(50..=600_000))]
     pub(crate) every: u64,
-    /// Rows at most; by default as many as the terminal has room for, and with --once or --json all
+    /// Maximum rows [default: as many as the terminal has room for; all with --once or --json]
     #[arg(long, value_name = "COUNT")]
     pub(crate) rows: Option<usize>,
 }
@@ -115,13 +114,13 @@ pub(crate) struct TopArgs {
 /// `metrics`
 #[derive(Debug, Args)]
 pub(crate) struct MetricsArgs {
-    /// Print the addresses that serve metrics instead
+    /// List the addresses that serve metrics instead
     #[arg(long, conflicts_with = "output")]
     pub(crate) list: bool,
     /// Print JSON instead of a table
     #[arg(long, requires = "list")]
     pub(crate) json: bool,
-    /// Write the scrape file here instead of printing it
+    /// File to write instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }

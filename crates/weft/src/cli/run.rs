@@ -7,35 +7,35 @@ use clap::Args;
 /// `run`
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Files of experiments, or folders of them
+    /// Experiment files, or folders of them
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Run every experiment of the folders
+    /// Run every experiment in the folders
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Write the reports here: Markdown, SVG, CSV and JSON, in a folder for each experiment
+    /// Folder for the reports: Markdown, SVG, CSV and JSON, one folder per experiment
     #[arg(long, value_name = "FOLDER")]
     pub(crate) report: Option<PathBuf>,
 
-    /// Run in virtual time what would be run on processes
+    /// Run in virtual time instead of on processes
     #[arg(long = "virtual", conflicts_with = "both")]
     pub(crate) simulated: bool,
 
-    /// Run on processes, then in virtual time, and compare; what cannot run live is run in virtual time alone
+    /// Run on processes, then in virtual time, and compare; virtual only where a file cannot run live
     #[arg(long)]
     pub(crate) both: bool,
 
-    /// Run this choice of an axis of variants only; may be given several times
+    /// Choice of a variant axis to run; repeatable
     #[arg(long, value_name = "AXIS=CHOICE", value_parser = choice)]
     pub(crate) only: Vec<(String, String)>,
 
-    /// Run this seed of the file only; may be given several times
+    /// Seed to run; repeatable [default: all of the file]
     #[arg(long = "seed", value_name = "SEED")]
     pub(crate) seeds: Vec<u64>,
 
-    /// How many runs in virtual time go on at once; as many as there are cores by default
+    /// Concurrent runs in virtual time [default: number of cores]
     #[arg(long, value_name = "COUNT", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1024))]
     pub(crate) jobs: Option<usize>,
 

@@ -7,21 +7,21 @@ use clap::{Args, Subcommand, ValueEnum};
 /// `topo`
 #[derive(Debug, Subcommand)]
 pub(crate) enum TopoVerb {
-    /// Write the topology file of a well-known kind of fabric
+    /// Generate a topology file
     Gen(Box<GenArgs>),
-    /// Say whether a file is right, and what it holds
+    /// Check a file and summarise it
     Check {
-        /// The file
+        /// Topology file
         file: PathBuf,
         /// Print JSON instead of a table
         #[arg(long)]
         json: bool,
     },
-    /// Compare two cablings up to names and LIDs; the exit code is 1 when they differ
+    /// Compare two cablings, ignoring names and LIDs; exits 1 when they differ
     Diff {
-        /// One file
+        /// First file
         left: PathBuf,
-        /// The other file
+        /// Second file
         right: PathBuf,
         /// Print JSON instead of a table
         #[arg(long)]
@@ -29,7 +29,7 @@ pub(crate) enum TopoVerb {
     },
     /// Print the nodes and cables of a file
     Show {
-        /// The file
+        /// Topology file
         file: PathBuf,
         /// Print JSON instead of a table
         #[arg(long)]
@@ -65,7 +65,7 @@ pub(crate) enum GenKind {
 /// `topo gen`
 #[derive(Debug, Args)]
 pub(crate) struct GenArgs {
-    /// The kind of fabric
+    /// Kind of fabric
     pub(crate) kind: GenKind,
     /// Children per node, per level from the hosts up (xgft, pgft), such as 18,36
     #[arg(long, value_delimiter = ',', value_name = "M1,M2,…")]
@@ -103,17 +103,17 @@ pub(crate) struct GenArgs {
     /// Global cables per switch (dragonfly)
     #[arg(long)]
     pub(crate) global: Option<u32>,
-    /// Ports per switch; by default as many as the fabric needs
+    /// Ports per switch [default: as many as the fabric needs]
     #[arg(long)]
     pub(crate) radix: Option<u8>,
     /// Hosts per switch, 1 by default; for trees, hosts in all, spread evenly over the leaves, as many as fit by
     /// default; for random fabrics, hosts in all
     #[arg(long)]
     pub(crate) hosts: Option<u32>,
-    /// The seed of random fabrics
+    /// Seed of random fabrics
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// The file to write; by default standard output
+    /// File to write [default: standard output]
     #[arg(long, short)]
     pub(crate) output: Option<PathBuf>,
 }
