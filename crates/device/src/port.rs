@@ -2,8 +2,8 @@
 
 use weft_machine::Time;
 use weft_wire::{
-    GidPrefix, Guid, LinkParameters, Mtu, PKey, PhysState, PortInfo, PortNum, PortState, VlArbitrationTable,
-    capability, capability2,
+    GidPrefix, Guid, LinkParameters, LinkSpeedExt2, Mtu, PKey, PhysState, PortInfo, PortNum, PortState,
+    VlArbitrationTable, capability, capability2,
 };
 
 use crate::lane_counters::LaneCounters;
@@ -121,6 +121,7 @@ impl LinkState {
             info.link_width_active = lowest_bit(info.link_width_supported);
             info.link_speed_active = 1;
             info.link_speed_ext_active = 0;
+            info.link_speed_ext2.active = 0;
         }
     }
 }
@@ -234,7 +235,12 @@ impl Port {
         LinkParameters {
             width: self.info.link_width_enabled,
             speed: self.info.link_speed_enabled | if self.fdr10.enabled { LinkParameters::FDR10 } else { 0 },
-            speed_ext: self.info.link_speed_ext_enabled,
+            speed_ext: self.info.link_speed_ext_enabled
+                | if self.info.link_speed_ext2.enabled & LinkSpeedExt2::XDR != 0 {
+                    LinkParameters::XDR
+                } else {
+                    0
+                },
         }
     }
 
@@ -244,12 +250,15 @@ impl Port {
         // By lanes: 12x, 8x, 4x, 2x, 1x. The code of 2x is the highest, having come last.
         let width = [8, 4, 2, 16, 1].into_iter().find(|bit| own.width & peer.width & bit != 0);
         let speed = highest_bit(own.speed & peer.speed & 0x7);
-        let speed_ext = highest_bit(own.speed_ext & peer.speed_ext & 0x1f);
-        let Some(width) = width.filter(|_| speed != 0 || speed_ext != 0) else { return false };
+        let common = own.speed_ext & peer.speed_ext;
+        let (speed_ext, xdr) = (highest_bit(common & 0xf), common & LinkParameters::XDR != 0);
+        let Some(width) = width.filter(|_| speed != 0 || common != 0) else { return false };
         self.info.link_width_active = width;
         self.info.link_speed_active = speed;
+        // A manager that does not know the second extended speeds reads the best of the first.
         self.info.link_speed_ext_active = speed_ext;
-        self.fdr10.active = speed_ext == 0 && own.speed & peer.speed & LinkParameters::FDR10 != 0;
+        self.info.link_speed_ext2.active = if xdr { LinkSpeedExt2::XDR } else { 0 };
+        self.fdr10.active = speed_ext == 0 && !xdr && own.speed & peer.speed & LinkParameters::FDR10 != 0;
         true
     }
 
@@ -297,6 +306,7 @@ fn highest_bit(bits: u8) -> u8 {
 }
 
 fn initial_info(link: LinkParameters, options: &DeviceOptions) -> PortInfo {
+    let ext2 = if link.speed_ext & LinkParameters::XDR != 0 { LinkSpeedExt2::XDR } else { 0 };
     PortInfo {
         gid_prefix: GidPrefix::DEFAULT,
         link_width_enabled: link.width,
@@ -305,6 +315,7 @@ fn initial_info(link: LinkParameters, options: &DeviceOptions) -> PortInfo {
         link_speed_enabled: link.speed & 0x7,
         link_speed_ext_supported: link.speed_ext & 0xf,
         link_speed_ext_enabled: link.speed_ext & 0xf,
+        link_speed_ext2: LinkSpeedExt2 { active: 0, supported: ext2, enabled: ext2 },
         link_down_default_state: PhysState::Polling,
         // As adapters are delivered: a manager that finds other values than it wants takes the link down for them.
         neighbor_mtu: options.mtu_cap,
@@ -343,6 +354,10 @@ pub(crate) fn capability_mask2(link: LinkParameters) -> u16 {
         | if_any(link.width & 16, capability2::IS_LINK_WIDTH_2X_SUPPORTED)
         | if_any(link.speed_ext & 4, capability2::IS_LINK_SPEED_HDR_SUPPORTED)
         | if_any(link.speed_ext & 8, capability2::IS_LINK_SPEED_NDR_SUPPORTED)
+        | if_any(
+            link.speed_ext & LinkParameters::XDR,
+            capability2::IS_EXTENDED_SPEEDS2_SUPPORTED | capability2::IS_LINK_SPEED_XDR_SUPPORTED,
+        )
 }
 
 #[cfg(test)]

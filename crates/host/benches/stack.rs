@@ -6,7 +6,7 @@ use weft_host::traffic::{
     Command, Destination, FlowId, FlowSpec, LearntPath, MoveBy, PathSource, Transport, Work,
 };
 use weft_machine::{Machine, Time};
-use weft_wire::{Guid, Lid, PKey, PathRate, PortFacts, ServiceLevel};
+use weft_wire::{DataRate, Guid, Lid, PKey, PathRate, PortFacts, ServiceLevel};
 
 const PACKETS: usize = 10_000;
 const HOSTS: u16 = 648;
@@ -18,7 +18,8 @@ fn main() {
 fn host(number: u16, rate_mbps: u32) -> Stack {
     let mut stack = Stack::new(StackOptions::default());
     let (guid, lid) = (Guid(number.into()), Lid(number));
-    let facts = PortFacts { guid, lid, active: true, rate_mbps, ..PortFacts::default() };
+    let facts =
+        PortFacts { guid, lid, active: true, rate: DataRate::from_mbps(rate_mbps), ..PortFacts::default() };
     stack.handle_input(Time::ZERO, Input::Port(facts));
     let paths = (1..=HOSTS).map(|to| LearntPath {
         to: Guid(to.into()),

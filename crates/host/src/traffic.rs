@@ -41,7 +41,7 @@ pub enum Destination {
     /// Each packet somewhere, by chance; datagrams alone can do that.
     ///
     /// It is an open loop: packets come into being at [`FlowSpec::bytes_per_second`], or without it as fast as the port
-    /// can send (`PortFacts::rate_mbps`), wait on their own lanes, and what finds 64 before it is thrown away and counted
+    /// can send (`PortFacts::rate`), wait on their own lanes, and what finds 64 before it is thrown away and counted
     /// ([`FlowReport::shed`]), as is what finds 4 that wait for gaps to the same port. Only where packets take no time, the next one is made when the one before it is in the
     /// adapter, and a lane that is blocked blocks the flow.
     Mix {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use weft_machine::Time;
-use weft_topology::{LinkRate, LinkSpeed, LinkWidth};
-use weft_wire::{Guid, Lid, LinkRecord, NodeRecord, NodeType, PortInfo, PortInfoRecord, PortNum, PortState};
+use weft_topology::LinkRate;
+use weft_wire::{Guid, Lid, LinkRecord, NodeRecord, NodeType, PortInfoRecord, PortNum, PortState};
 
 use crate::totals::{Counters, ErrorCounters, LaneWaits};
 
@@ -100,7 +100,7 @@ impl Records {
     pub(crate) fn add_port(&mut self, record: &PortInfoRecord) {
         let is_in_use = record.port_info.port_state == PortState::Active && record.port_num != PortNum::ZERO;
         if is_in_use && record.lid.is_unicast() {
-            self.ports.insert((record.lid, record.port_num), active_rate(&record.port_info));
+            self.ports.insert((record.lid, record.port_num), LinkRate::active(&record.port_info));
         }
     }
 
@@ -163,19 +163,6 @@ fn spread(ports: &[Port], nodes: usize) -> Vec<u32> {
     order.into_iter().map(|(_, at)| at).collect()
 }
 
-/// The rate at which a link runs. PortInfo does not tell FDR10 from QDR, and subnet administration has no record that
-/// does.
-fn active_rate(info: &PortInfo) -> LinkRate {
-    let width = LinkWidth::widest(info.link_width_active).unwrap_or_default();
-    let fastest = |mask: fn(LinkSpeed) -> u8, active: u8| {
-        LinkSpeed::ALL.into_iter().rev().find(|speed| mask(*speed) & active != 0)
-    };
-    // Several speeds share a bit of LinkSpeed: the slowest of them is the one that it is for.
-    let plain = || LinkSpeed::ALL.into_iter().find(|speed| speed.mask() == info.link_speed_active);
-    let speed = fastest(LinkSpeed::mask_ext, info.link_speed_ext_active).or_else(plain);
-    LinkRate::new(width, speed.unwrap_or_default())
-}
-
 impl Fabric {
     /// Takes over what is known of the ports and nodes of an earlier one.
     pub(crate) fn inherit(&mut self, earlier: Self) {
@@ -222,7 +209,7 @@ impl Fabric {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weft_wire::{NodeDescription, NodeInfo};
+    use weft_wire::{NodeDescription, NodeInfo, PortInfo};
 
     fn node(lid: u16, node_type: NodeType) -> NodeRecord {
         let node_guid = Guid(u64::from(lid) << 8);

@@ -351,7 +351,7 @@ impl PerformanceManager {
             end: self.end_snapshot(port),
             peer: self.fabric.peer(port).map(|peer| self.end_snapshot(peer)),
             rate: port.rate,
-            rate_bits: port.rate.data_bits_per_second(),
+            rate_bits: port.rate.data_rate().bits_per_second(),
             totals: state.counters.totals(),
             lane_waits: state.lanes.totals(),
             errors: state.errors.totals(),

@@ -405,5 +405,5 @@ impl Scale {
 
 /// The bandwidth of a port that was read in this sweep; for utilisation.
 pub(crate) fn utilisation_ppm(port: &Port) -> u32 {
-    rates::utilisation_ppm(port.state.xmit.value, port.rate.data_bits_per_second())
+    rates::utilisation_ppm(port.state.xmit.value, port.rate.data_rate().bits_per_second())
 }

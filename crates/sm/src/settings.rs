@@ -1,8 +1,8 @@
 //! What ports should be set to: a pure function of what both ends of a cable can do, of LIDs and of options.
 
 use weft_wire::{
-    Guid, Lid, Mtu, PhysState, PortInfo, PortNum, PortState, VirtualLane, VlArbitrationTable, VlCap,
-    capability,
+    Guid, Lid, LinkSpeedExt2, Mtu, PhysState, PortInfo, PortNum, PortState, VirtualLane, VlArbitrationTable,
+    VlCap, capability,
 };
 
 use crate::Options;
@@ -197,6 +197,7 @@ fn leave_the_rest(info: PortInfo) -> PortInfo {
         link_width_enabled: 0,
         link_speed_enabled: 0,
         link_speed_ext_enabled: 0,
+        link_speed_ext2: LinkSpeedExt2::default(),
         client_reregister: false,
         ..info
     }

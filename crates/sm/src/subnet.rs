@@ -6,7 +6,7 @@ use std::sync::Arc;
 use weft_mgmt::DirectedPath;
 use weft_routing::ServiceLevels;
 use weft_routing::files::LidRange;
-use weft_topology::{Fabric, FabricBuilder, LinkRate, LinkSpeed, LinkWidth, Node, NodeIndex, PortRef};
+use weft_topology::{Fabric, FabricBuilder, LinkRate, Node, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, NodeInfo, NodeType, PhysState, PortInfo, PortNum, PortState, SwitchInfo};
 
 use crate::partitions::Keys;
@@ -294,24 +294,13 @@ fn graph_node(found: &FoundNode) -> Node {
             port.guid = known.guid;
         }
         if let Some(now) = &known.info {
-            port.link = active_rate(now);
+            // Both ends of a link say the same, so both ends allow it.
+            port.link = LinkRate::active(now);
             port.enabled = port.link.enabled();
             (port.lid, port.lmc) = (now.lid, now.lmc);
         }
     }
     node
-}
-
-/// The rate that a link runs at. Both ends of a link say the same, so both ends allow it.
-pub(crate) fn active_rate(info: &PortInfo) -> LinkRate {
-    let width = LinkWidth::widest(info.link_width_active).unwrap_or_default();
-    let extended = LinkSpeed::ALL.into_iter().rev().find(|s| s.mask_ext() & info.link_speed_ext_active != 0);
-    let plain = || match info.link_speed_active {
-        1 => LinkSpeed::Sdr,
-        2 => LinkSpeed::Ddr,
-        _ => LinkSpeed::Qdr,
-    };
-    LinkRate::new(width, extended.unwrap_or_else(plain))
 }
 
 /// The LID of a port, where it has one.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use weft_wire::LinkParameters;
+use weft_wire::{DataRate, LinkParameters, LinkSpeed, PortInfo};
 
 /// How many lanes a link bundles. Ordered from narrow to wide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -20,28 +20,6 @@ pub enum LinkWidth {
     X8,
     /// Twelve lanes.
     X12,
-}
-
-/// What a lane signals. Ordered from slow to fast.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum LinkSpeed {
-    /// 2.5 Gb/s.
-    Sdr,
-    /// 5 Gb/s.
-    Ddr,
-    /// 10 Gb/s.
-    #[default]
-    Qdr,
-    /// 10.3125 Gb/s with the lean coding of FDR, from before FDR was standard.
-    Fdr10,
-    /// 14.0625 Gb/s.
-    Fdr,
-    /// 25.78125 Gb/s.
-    Edr,
-    /// 53.125 Gb/s.
-    Hdr,
-    /// 106.25 Gb/s.
-    Ndr,
 }
 
 /// A width and a speed, written `4xQDR`.
@@ -60,7 +38,7 @@ pub struct LinkMasks {
     pub width: u8,
     /// LinkSpeedEnabled: SDR is 1, DDR is 2, QDR is 4.
     pub speed: u8,
-    /// LinkSpeedExtEnabled: FDR is 1, EDR is 2, HDR is 4, NDR is 8.
+    /// LinkSpeedExtEnabled: FDR is 1, EDR is 2, HDR is 4, NDR is 8; and XDR is 16, which PortInfo has elsewhere.
     pub speed_ext: u8,
     /// Whether FDR10 is allowed, which PortInfo has no bit for.
     pub fdr10: bool,
@@ -98,56 +76,6 @@ impl LinkWidth {
     }
 }
 
-impl LinkSpeed {
-    /// All speeds, from slow to fast.
-    pub const ALL: [Self; 8] =
-        [Self::Sdr, Self::Ddr, Self::Qdr, Self::Fdr10, Self::Fdr, Self::Edr, Self::Hdr, Self::Ndr];
-
-    /// PortInfo's LinkSpeed bit; the extended speeds report QDR there, and so does FDR10.
-    pub const fn mask(self) -> u8 {
-        match self {
-            Self::Sdr => 1,
-            Self::Ddr => 2,
-            _ => 4,
-        }
-    }
-
-    /// PortInfo's LinkSpeedExt bit; 0 up to FDR10.
-    pub const fn mask_ext(self) -> u8 {
-        match self {
-            Self::Sdr | Self::Ddr | Self::Qdr | Self::Fdr10 => 0,
-            Self::Fdr => 1,
-            Self::Edr => 2,
-            Self::Hdr => 4,
-            Self::Ndr => 8,
-        }
-    }
-
-    /// What one lane carries with its coding, in bit/s.
-    pub const fn signalling_bits_per_second(self) -> u64 {
-        match self {
-            Self::Sdr => 2_500_000_000,
-            Self::Ddr => 5_000_000_000,
-            Self::Qdr => 10_000_000_000,
-            Self::Fdr10 => 10_312_500_000,
-            Self::Fdr => 14_062_500_000,
-            Self::Edr => 25_781_250_000,
-            Self::Hdr => 53_125_000_000,
-            Self::Ndr => 106_250_000_000,
-        }
-    }
-
-    /// What one lane carries after its coding, in bit/s: 8b/10b up to QDR, 64b/66b above.
-    pub const fn data_bits_per_second(self) -> u64 {
-        let coded = self.signalling_bits_per_second();
-        match self {
-            Self::Sdr | Self::Ddr | Self::Qdr => coded / 10 * 8,
-            // Some do not divide evenly by 66, so they are multiplied first.
-            _ => coded * 64 / 66,
-        }
-    }
-}
-
 impl LinkRate {
     /// A rate of this width and speed.
     pub const fn new(width: LinkWidth, speed: LinkSpeed) -> Self {
@@ -159,9 +87,15 @@ impl LinkRate {
         self.width.lanes() as u64 * self.speed.signalling_bits_per_second()
     }
 
-    /// What the link carries after its coding, in bit/s, all lanes together.
-    pub const fn data_bits_per_second(self) -> u64 {
-        self.width.lanes() as u64 * self.speed.data_bits_per_second()
+    /// What the link carries after its coding, all lanes together.
+    pub const fn data_rate(self) -> DataRate {
+        self.speed.data_rate().times(self.width.lanes() as u32)
+    }
+
+    /// The rate at which a port's link runs. PortInfo does not tell FDR10 from QDR, which it is taken for.
+    pub fn active(info: &PortInfo) -> Self {
+        let width = LinkWidth::widest(info.link_width_active).unwrap_or_default();
+        Self::new(width, LinkSpeed::active(info, false).unwrap_or_default())
     }
 
     /// The masks of an end that allows this rate and every lower one.
@@ -220,21 +154,6 @@ impl fmt::Display for LinkWidth {
     }
 }
 
-impl fmt::Display for LinkSpeed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Sdr => "SDR",
-            Self::Ddr => "DDR",
-            Self::Qdr => "QDR",
-            Self::Fdr10 => "FDR10",
-            Self::Fdr => "FDR",
-            Self::Edr => "EDR",
-            Self::Hdr => "HDR",
-            Self::Ndr => "NDR",
-        })
-    }
-}
-
 impl fmt::Display for LinkRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.width, self.speed)
@@ -244,7 +163,7 @@ impl fmt::Display for LinkRate {
 /// A text that is no link rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no link rate; one looks like `4xQDR`, of 1x 2x 4x 8x 12x and SDR DDR QDR FDR10 FDR EDR HDR NDR"
+    "`{0}` is no link rate; one looks like `4xQDR`, of 1x 2x 4x 8x 12x and SDR DDR QDR FDR10 FDR EDR HDR NDR XDR"
 )]
 pub struct RateError(
     /// The text.

@@ -174,18 +174,19 @@ fn rates_have_portinfos_codes_and_real_data_rates() {
         ("4xDDR", 16_000_000_000, (19, 3, 0)),
         ("4xQDR", 32_000_000_000, (19, 7, 0)),
         ("4xFDR10", 40_000_000_000, (19, 7, 0)),
-        ("4xFDR", 54_545_454_544, (19, 7, 1)),
+        ("4xFDR", 54_545_454_545, (19, 7, 1)),
         ("4xEDR", 100_000_000_000, (19, 7, 3)),
-        ("4xHDR", 206_060_606_060, (19, 7, 7)),
-        ("4xNDR", 412_121_212_120, (19, 7, 15)),
+        ("4xHDR", 200_000_000_000, (19, 7, 7)),
+        ("4xNDR", 400_000_000_000, (19, 7, 15)),
+        ("4xXDR", 800_000_000_000, (19, 7, 31)),
         ("12xQDR", 96_000_000_000, (31, 7, 0)),
         ("8xDDR", 32_000_000_000, (23, 3, 0)),
-        ("2xHDR", 103_030_303_030, (17, 7, 7)),
+        ("2xHDR", 100_000_000_000, (17, 7, 7)),
     ];
     for (text, data, (width, speed, speed_ext)) in rows {
         let rate = rate(text);
         assert_eq!(rate.to_string(), text);
-        assert_eq!(rate.data_bits_per_second(), data, "{text}");
+        assert_eq!(rate.data_rate().bits_per_second(), data, "{text}");
         let enabled = rate.enabled();
         assert_eq!((enabled.width, enabled.speed, enabled.speed_ext), (width, speed, speed_ext), "{text}");
         assert_eq!(enabled.best(), Some(rate));

@@ -56,7 +56,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("switchguid=5(0)\n", "net:1:13: a GUID must be 1 to 18446744073709551615: `(0)`"),
     ("width=32\n", "net:1:7: a link width mask must be 1 to 31: `32`"),
     ("speed=0\n", "net:1:7: a link speed mask must be 1 to 7: `0`"),
-    ("extspeed=16\n", "net:1:10: an extended link speed mask must be 0 to 15: `16`"),
+    ("extspeed=32\n", "net:1:10: an extended link speed mask must be 0 to 31: `32`"),
     ("Switch 8 \"a\"\n[1] \"b\" w=0\n", "net:2:11: the mask must be 1 to 31: `0`"),
     ("Switch 8 \"a\" # \"a\" base port 0 lid 49152 lmc 0\n", "net:1:36: a LID must be 0 to 49151: `49152`"),
     ("Switch 8 \"a\" # \"a\" base port 0 lid 1 lmc 8\n", "net:1:42: an LMC must be 0 to 7: `8`"),

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{GidPrefix, Guid, Lid, PathRate, QpNum, ServiceLevel};
+use crate::{DataRate, GidPrefix, Guid, Lid, PathRate, QpNum, ServiceLevel};
 
 /// What an adapter tells its host of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,9 +24,9 @@ pub struct PortFacts {
     pub sm_sl: ServiceLevel,
     /// The largest payload that the port's link takes, in bytes.
     pub mtu: u16,
-    /// What the port can send at most, in Mb/s of fabric time: the smaller one of its link's data rate and its host's
-    /// limit. 0 while there is no link, or where packets take no time. Injection delays are multiples of a packet's time.
-    pub rate_mbps: u32,
+    /// What the port can send at most, of fabric time: the slower one of its link and its host. Instant while there is no
+    /// link, or where packets take no time. Injection delays are multiples of a packet's time.
+    pub rate: DataRate,
     /// The rate of its link as path records name it, for comparison with theirs; code 0 while there is no link.
     pub link_rate: PathRate,
     /// Set in the one telling that answers the manager's demand to register again (IBA 14.4.11).

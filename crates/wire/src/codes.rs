@@ -386,6 +386,10 @@ pub mod capability2 {
     pub const IS_LINK_SPEED_HDR_SUPPORTED: u16 = 1 << 5;
     /// The port can run at NDR speed.
     pub const IS_LINK_SPEED_NDR_SUPPORTED: u16 = 1 << 10;
+    /// PortInfo has the second extended speeds.
+    pub const IS_EXTENDED_SPEEDS2_SUPPORTED: u16 = 1 << 11;
+    /// The port can run at XDR speed.
+    pub const IS_LINK_SPEED_XDR_SUPPORTED: u16 = 1 << 12;
 }
 
 /// Trap numbers of generic notices (IBA 13.4.9, 14.3.1), and the two that the papers name.

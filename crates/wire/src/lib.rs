@@ -38,6 +38,7 @@ mod packet;
 mod perf;
 mod perf_details;
 mod perf_samples;
+mod rate;
 mod rmpp;
 mod sa;
 mod smp;
@@ -84,6 +85,7 @@ pub use perf_samples::{
     PortSamplesControl, PortSamplesResult, PortSamplesResultExtended, SampleSelect, SampleStatus,
     sample_option,
 };
+pub use rate::{DataRate, LinkSpeed};
 pub use rmpp::{RMPP_AT, RMPP_END, RMPP_PAYLOAD, RMPP_VERSION, RmppHeader, RmppType, rmpp_status};
 pub use sa::{
     GuidInfoRecord, InformInfo, InformInfoRecord, LinearForwardingTableRecord, LinkRecord,
@@ -92,9 +94,9 @@ pub use sa::{
     SmInfoRecord, SwitchInfoRecord, VlArbitrationRecord, sa_attribute, sa_capability, sa_status,
 };
 pub use smp::{
-    GuidInfo, LinearForwardingTable, MlnxExtPortInfo, MulticastForwardingTable, NodeDescription, NodeInfo,
-    PKeyTable, PortInfo, PortInfoExtended, SlToVlTable, SmInfo, SwitchInfo, VlArbitrationEntry,
-    VlArbitrationTable,
+    GuidInfo, LinearForwardingTable, LinkSpeedExt2, MlnxExtPortInfo, MulticastForwardingTable,
+    NodeDescription, NodeInfo, PKeyTable, PortInfo, PortInfoExtended, SlToVlTable, SmInfo, SwitchInfo,
+    VlArbitrationEntry, VlArbitrationTable,
 };
 pub use value::{Bits, Value, fits};
 pub use vendor::{OPENIB_OUI, VendorMad, sysstat};

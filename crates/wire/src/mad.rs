@@ -331,13 +331,15 @@ pub struct LinkParameters {
     pub width: u8,
     /// LinkSpeedEnabled: SDR = 1, DDR = 2, QDR = 4; and FDR10 = 8, which PortInfo has no bit for.
     pub speed: u8,
-    /// LinkSpeedExtEnabled: FDR = 1, EDR = 2, HDR = 4, NDR = 8.
+    /// LinkSpeedExtEnabled: FDR = 1, EDR = 2, HDR = 4, NDR = 8; and XDR = 16, which PortInfo has in LinkSpeedExtEnabled2.
     pub speed_ext: u8,
 }
 
 impl LinkParameters {
     /// FDR10 in `speed`. Only MlnxExtPortInfo tells of it; PortInfo says QDR.
     pub const FDR10: u8 = 8;
+    /// XDR in `speed_ext`.
+    pub const XDR: u8 = 16;
 }
 
 layout! {

@@ -211,8 +211,8 @@ layout! {
         428, 4, overrun_errors: u8;
         /// A hint on credits.
         432, 16, max_credit_hint: u16;
-        /// Reserved.
-        448, 8, reserved_448: u8;
+        /// The second extended speeds: one component of the record, as the reserved byte was.
+        448, 8, link_speed_ext2: LinkSpeedExt2;
         /// The cable's round trip in 4 ns steps.
         456, 24, link_round_trip_latency: u32;
         /// More of what the port can do.
@@ -238,6 +238,35 @@ impl PortInfo {
             16 => 2,
             _ => 1,
         }
+    }
+}
+
+/// The speeds after NDR, of which 1 is XDR: LinkSpeedExtActive2, LinkSpeedExtSupported2 and LinkSpeedExtEnabled2.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkSpeedExt2 {
+    /// The speed in use, 3 bits; 0 is none of these.
+    pub active: u8,
+    /// Speeds possible, 2 bits.
+    pub supported: u8,
+    /// Speeds allowed, 3 bits.
+    pub enabled: u8,
+}
+
+impl LinkSpeedExt2 {
+    /// XDR, in each of the three.
+    pub const XDR: u8 = 1;
+}
+
+impl Bits for LinkSpeedExt2 {
+    const BITS: usize = 8;
+    #[inline(always)]
+    fn from_bits(bits: u64) -> Self {
+        let bits = bits as u8;
+        Self { active: bits >> 5, supported: bits >> 3 & 3, enabled: bits & 7 }
+    }
+    #[inline(always)]
+    fn to_bits(self) -> u64 {
+        u64::from((self.active & 7) << 5 | (self.supported & 3) << 3 | self.enabled & 7)
     }
 }
 

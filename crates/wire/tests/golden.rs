@@ -184,6 +184,7 @@ fn port_info_in_its_places() {
         local_phy_errors: 8,
         overrun_errors: 9,
         link_round_trip_latency: 0x01_0203,
+        link_speed_ext2: LinkSpeedExt2 { active: 2, supported: 2, enabled: 2 },
         link_speed_ext_active: 2,
         link_speed_ext_supported: 3,
         link_speed_ext_enabled: 0x1f,
@@ -194,7 +195,7 @@ fn port_info_in_its_places() {
     want[28..40].copy_from_slice(&[5, 0, 0, 2, 0x74, 0x52, 0x03, 0x47, 0x50, 0x40, 0xab, 0]);
     want[41..44].copy_from_slice(&[0x05, 0xf0, 0x50]);
     want[50..54].copy_from_slice(&[32, 0x92, 17, 0x89]);
-    want[57..60].copy_from_slice(&[1, 2, 3]);
+    want[56..60].copy_from_slice(&[0x52, 1, 2, 3]);
     want[62..64].copy_from_slice(&[0x23, 0x1f]);
     assert_eq!(hex(&info.encode()), hex(&want));
     assert_eq!(PortInfo::decode(&want), info);

@@ -347,25 +347,33 @@ fn components_cover_their_records() {
 
 #[test]
 fn a_links_rate_and_what_it_carries() {
-    let of = |width, speed, ext| {
+    let of_all = |width, speed, ext, ext2| {
         let info = PortInfo {
             link_width_active: width,
             link_speed_active: speed,
             link_speed_ext_active: ext,
+            link_speed_ext2: LinkSpeedExt2 { active: ext2, ..LinkSpeedExt2::default() },
             ..PortInfo::default()
         };
         PathRate::of_link(&info)
     };
+    let of = |width, speed, ext| of_all(width, speed, ext, 0);
     let widths = [1, 16, 2, 4, 8];
     let rates = |speed, ext| widths.map(|width| of(width, speed, ext).megabits().unwrap());
     assert_eq!(rates(1, 0), [2_500, 5_000, 10_000, 20_000, 30_000]);
     assert_eq!(rates(4, 0), [10_000, 20_000, 40_000, 80_000, 120_000]);
     assert_eq!(rates(4, 1), [14_000, 28_000, 56_000, 112_000, 168_000]);
     assert_eq!(rates(4, 8), [100_000, 200_000, 400_000, 800_000, 1_200_000]);
-    let data = |rate: PathRate| rate.data_megabits().unwrap();
-    assert_eq!([of(1, 1, 0), of(2, 2, 0), of(2, 4, 0)].map(data), [2_000, 16_000, 32_000]);
-    assert_eq!([of(1, 4, 1), of(2, 4, 1), of(8, 4, 1)].map(data), [13_640, 54_560, 163_680]);
-    assert_eq!([of(2, 4, 2), of(8, 4, 8)].map(data), [100_000, 1_200_000]);
+    assert_eq!(
+        [1, 16, 2, 4].map(|width| of_all(width, 4, 8, 1)),
+        [PathRate::Gb200, PathRate::Gb400, PathRate::Gb800, PathRate::Gb1600]
+    );
+    assert_eq!(of_all(8, 4, 8, 1), PathRate::default(), "12x XDR has no code");
+    // In elevenths of a megabit per second.
+    let data = |rate: PathRate| rate.data_rate().unwrap().elevenths();
+    assert_eq!([of(1, 1, 0), of(2, 2, 0), of(2, 4, 0)].map(data), [22_000, 176_000, 352_000]);
+    assert_eq!([of(1, 4, 1), of(2, 4, 1), of(8, 4, 1)].map(data), [150_000, 600_000, 1_800_000]);
+    assert_eq!([of(2, 4, 2), of(8, 4, 8)].map(data), [1_100_000, 13_200_000]);
 }
 
 #[test]

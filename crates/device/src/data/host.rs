@@ -1,7 +1,7 @@
 //! The host behind an HCA's port, and what a device itself sends on data lanes.
 
 use weft_machine::Time;
-use weft_wire::{DataPacket, Lid, PKey, Packet, PathRate, PortFacts, PortNum, VirtualLane};
+use weft_wire::{DataPacket, DataRate, Lid, PKey, Packet, PathRate, PortFacts, PortNum, VirtualLane};
 
 use super::DataPath;
 use super::arrive::{Arrived, Heading, Way, WrongKey};
@@ -57,9 +57,18 @@ impl DataPath {
 
 impl Drain {
     pub(super) fn new(options: &DataPathOptions) -> Self {
-        let limit = u64::from(options.host_limit_mbps);
+        let limit = DataRate::from_mbps(options.host_limit_mbps);
         let (pace, own) = (Pace::new(limit), Own::default());
-        Self { busy: NIL, lane: 0, waiting: 0, pace, limited: limit > 0, own, key: None, sent: None }
+        Self {
+            busy: NIL,
+            lane: 0,
+            waiting: 0,
+            pace,
+            limited: !limit.is_instant(),
+            own,
+            key: None,
+            sent: None,
+        }
     }
 }
 
@@ -310,7 +319,7 @@ impl Device {
             sm_lid: end.info.master_sm_lid,
             sm_sl: end.info.master_sm_sl,
             mtu: 128 << end.info.neighbor_mtu.code().min(5),
-            rate_mbps: if end.state.is_up() { self.data.rates[usize::from(port.0)] } else { 0 },
+            rate: if end.state.is_up() { self.data.rates[usize::from(port.0)] } else { DataRate::INSTANT },
             link_rate: if end.state.is_up() { PathRate::of_link(&end.info) } else { PathRate::default() },
             reregister: false,
             congestion: self.congestion.settings(port),

@@ -30,7 +30,7 @@ mod tests;
 mod wait;
 
 use weft_machine::Time;
-use weft_wire::PortNum;
+use weft_wire::{DataRate, PortNum};
 
 pub use account::{BufferAccount, DataAccount, LaneAccount};
 pub(crate) use arrive::{Heading, KeyHeading, WrongKey};
@@ -103,7 +103,7 @@ pub(crate) struct DataPath {
     /// What the hosts were told last, by port.
     told: Vec<weft_wire::PortFacts>,
     /// What a port can send at most, in megabits per second of fabric time, by port; 0 takes no time.
-    rates: Vec<u32>,
+    rates: Vec<DataRate>,
 }
 
 impl DataPath {
@@ -142,7 +142,7 @@ impl DataPath {
             marking: None,
             own: Own::default(),
             todo: Vec::new(),
-            rates: vec![0; count],
+            rates: vec![DataRate::INSTANT; count],
             account: vec![LaneAccount::default(); 16].into(),
             told: vec![Default::default(); hosts],
         }
@@ -227,15 +227,15 @@ impl Device {
     pub(crate) fn data_link_up(&mut self, port: PortNum) {
         let settings = &self.ports[usize::from(port.0)];
         let data = &mut self.data;
-        let rate = if data.shaped { pace::data_rate(&settings.info, settings.fdr10) } else { 0 };
+        let link = DataRate::of_link(&settings.info, settings.fdr10.active);
+        let rate = if data.shaped { link } else { DataRate::INSTANT };
         let out = &mut data.outs[usize::from(port.0)];
         out.pace = Pace::new(rate);
-        let limit = if data.host { u64::from(data.host_limit) } else { 0 };
+        let limit = DataRate::from_mbps(if data.host { data.host_limit } else { 0 });
         if let Some(gate) = data.gates.get_mut(usize::from(port.0)) {
             *gate = Pace::new(limit);
         }
-        let slower = if rate == 0 || limit == 0 { rate.max(limit) } else { rate.min(limit) };
-        data.rates[usize::from(port.0)] = slower as u32;
+        data.rates[usize::from(port.0)] = rate.slower(limit);
         for lane in 0..data.lanes {
             self.tell_credit(port.0, lane, credit::OP_INIT);
         }

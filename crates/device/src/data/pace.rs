@@ -1,16 +1,14 @@
 //! How long packets take at a rate, in whole nanoseconds of machine time, with the rest carried over.
 
 use weft_machine::Time;
-use weft_wire::PortInfo;
-
-use crate::port::Fdr10;
+use weft_wire::DataRate;
 
 /// A rate, and what is left of the last nanosecond.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
-    /// Megabits per second of fabric time; 0 takes no time.
-    rate: u32,
-    /// What the packets before have used of a nanosecond, in parts of `rate`.
+    /// Of fabric time.
+    rate: DataRate,
+    /// What the packets before have used of a nanosecond, in parts of the rate's elevenths.
     carry: u32,
     /// The size that was asked for last, and its time: most packets are of one size.
     last_size: u32,
@@ -19,23 +17,19 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    pub(crate) fn new(rate_mbps: u64) -> Self {
-        Self { rate: rate_mbps.min(u64::from(u32::MAX)) as u32, ..Self::default() }
+    pub(crate) fn new(rate: DataRate) -> Self {
+        Self { rate, ..Self::default() }
     }
 
     /// How long the next packet takes, of `size` bytes, where a nanosecond of fabric time is `dilation` of machine time,
     /// each time the same. Over many packets not a nanosecond is lost.
     #[inline]
     pub(crate) fn take(&mut self, size: usize, dilation: u32) -> Time {
-        if self.rate == 0 {
-            return Time::ZERO;
-        }
         if self.last_size != size as u32 {
-            let (whole, rate) = (size as u64 * 8_000 * u64::from(dilation), u64::from(self.rate));
-            (self.last_size, self.last_nanos, self.last_rest) =
-                (size as u32, whole / rate, (whole % rate) as u32);
+            let Some((nanos, rest)) = self.rate.nanos(size, dilation) else { return Time::ZERO };
+            (self.last_size, self.last_nanos, self.last_rest) = (size as u32, nanos, rest);
         }
-        let free = self.rate - self.carry;
+        let free = self.rate.elevenths() - self.carry;
         if self.last_rest >= free {
             self.carry = self.last_rest - free;
             return Time::from_nanos(self.last_nanos + 1);
@@ -45,48 +39,16 @@ impl Pace {
     }
 }
 
-/// The data rate of a link in megabits per second, after its encoding: width times speed (IBA 14.2.5.6).
-pub(crate) fn data_rate(info: &PortInfo, fdr10: Fdr10) -> u64 {
-    let lane = match (info.link_speed_ext_active, info.link_speed_active) {
-        (1, _) => 13_640,
-        (2, _) => 25_000,
-        (4, _) => 50_000,
-        (8, _) => 100_000,
-        _ if fdr10.active => 10_000,
-        (_, 2) => 4_000,
-        (_, 4) => 8_000,
-        _ => 2_000,
-    };
-    u64::from(info.lanes()) * lane
-}
-
 #[cfg(test)]
 mod tests {
+    use weft_wire::LinkSpeed;
+
     use super::*;
 
     #[test]
-    fn widths_and_speeds() {
-        let rate = |width, speed, ext, fdr10| {
-            let info = PortInfo {
-                link_width_active: width,
-                link_speed_active: speed,
-                link_speed_ext_active: ext,
-                ..PortInfo::default()
-            };
-            data_rate(&info, Fdr10 { active: fdr10, ..Fdr10::default() })
-        };
-        assert_eq!(
-            [1, 2, 4, 8, 16].map(|width| rate(width, 1, 0, false)),
-            [2_000, 8_000, 16_000, 24_000, 4_000]
-        );
-        assert_eq!([1, 2, 4].map(|speed| rate(2, speed, 0, false)), [8_000, 16_000, 32_000]);
-        assert_eq!(rate(2, 4, 0, true), 40_000);
-        assert_eq!([1, 2, 4, 8].map(|ext| rate(2, 4, ext, false)), [54_560, 100_000, 200_000, 400_000]);
-    }
-
-    #[test]
     fn nothing_is_lost_over_many_packets() {
-        for rate in [54_560, 12_900, 3, 400_000] {
+        let fdr = LinkSpeed::Fdr.data_rate().times(4);
+        for rate in [12_900, 3, 400_000].map(DataRate::from_mbps).into_iter().chain([fdr]) {
             let mut pace = Pace::new(rate);
             let sizes = [26, 290, 2_074, 2_074, 4_122];
             let (mut total, mut bytes) = (0, 0);
@@ -94,12 +56,12 @@ mod tests {
                 total += pace.take(size, 7).as_nanos();
                 bytes += size as u64;
             }
-            assert_eq!(total, bytes * 8_000 * 7 / rate);
+            assert_eq!(total, bytes * 8_000 * 7 * 11 / u64::from(rate.elevenths()));
         }
     }
 
     #[test]
     fn no_rate_takes_no_time() {
-        assert_eq!(Pace::new(0).take(4_122, 1_000), Time::ZERO);
+        assert_eq!(Pace::new(DataRate::INSTANT).take(4_122, 1_000), Time::ZERO);
     }
 }

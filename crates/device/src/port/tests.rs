@@ -77,19 +77,25 @@ fn port(link: LinkParameters) -> Port {
 
 #[test]
 fn trains_to_the_best_that_both_have() {
-    let all = LinkParameters { width: 0b1_1111, speed: 0b111, speed_ext: 0b1111 };
+    let all = LinkParameters { width: 0b1_1111, speed: 0b111, speed_ext: 0b1_1111 };
+    let ndr = LinkParameters { speed_ext: 0b1111, ..all };
     for (peer, active) in [
-        (all, (8, 4, 8)),
-        (LinkParameters { width: 0b1_0011, ..all }, (2, 4, 8)),
-        (LinkParameters { width: 0b1_0001, ..all }, (16, 4, 8)),
-        (LinkParameters { width: 1, speed: 0b011, speed_ext: 0 }, (1, 2, 0)),
-        (LinkParameters { width: 2, speed: 0, speed_ext: 0b0010 }, (2, 0, 2)),
+        (all, (8, 4, 8, 1)),
+        (LinkParameters { width: 2, speed: 0, speed_ext: 0b1_0000 }, (2, 0, 0, 1)),
+        (ndr, (8, 4, 8, 0)),
+        (LinkParameters { width: 0b1_0011, ..ndr }, (2, 4, 8, 0)),
+        (LinkParameters { width: 0b1_0001, ..ndr }, (16, 4, 8, 0)),
+        (LinkParameters { width: 1, speed: 0b011, speed_ext: 0 }, (1, 2, 0, 0)),
+        (LinkParameters { width: 2, speed: 0, speed_ext: 0b0010 }, (2, 0, 2, 0)),
     ] {
         let mut port = port(all);
         assert!(port.train(peer));
         let info = port.info;
-        let found = (info.link_width_active, info.link_speed_active, info.link_speed_ext_active);
+        let (width, speed) = (info.link_width_active, info.link_speed_active);
+        let found = (width, speed, info.link_speed_ext_active, info.link_speed_ext2.active);
         assert_eq!(found, active, "{peer:?}");
+        port.set_state(LinkState::Polling);
+        assert_eq!(port.info.link_speed_ext2.active, 0, "nothing is in use while the link is down");
     }
     for peer in [
         LinkParameters::default(),

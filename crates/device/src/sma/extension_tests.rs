@@ -3,8 +3,9 @@
 use crate::testing::*;
 use crate::{Input, Output};
 use weft_wire::{
-    AttributeId, Guid, GuidInfo, Lid, LinkParameters, Method, MlnxExtPortInfo, NodeDescription, NodeType,
-    PhysState, PortInfo, PortInfoExtended, PortState, capability, capability2, status,
+    AttributeId, Guid, GuidInfo, Lid, LinkParameters, LinkSpeedExt2, Method, MlnxExtPortInfo,
+    NodeDescription, NodeType, PhysState, PortInfo, PortInfoExtended, PortState, capability, capability2,
+    status,
 };
 
 const FDR10_LINK: LinkParameters =
@@ -30,7 +31,7 @@ fn speeds(bench: &mut Bench, port: u32) -> [u8; 3] {
 
 #[test]
 fn capabilities_agree_with_what_is_there() {
-    let fast = LinkParameters { width: 0b1_0011, speed: 7, speed_ext: 0b1111 };
+    let fast = LinkParameters { width: 0b1_0011, speed: 7, speed_ext: 0b1_1111 };
     for kind in [NodeType::Switch, NodeType::Hca] {
         for (link, more) in [
             (fast, capability2::IS_LINK_WIDTH_2X_SUPPORTED | capability2::IS_LINK_SPEED_HDR_SUPPORTED),
@@ -46,6 +47,9 @@ fn capabilities_agree_with_what_is_there() {
             let mask2 = info.capability_mask2;
             assert_eq!(mask2 & more, more);
             assert_eq!(mask2 & capability2::IS_LINK_SPEED_NDR_SUPPORTED != 0, link.speed_ext & 8 != 0);
+            let second =
+                capability2::IS_EXTENDED_SPEEDS2_SUPPORTED | capability2::IS_LINK_SPEED_XDR_SUPPORTED;
+            assert_eq!(mask2 & second, if link == fast { second } else { 0 });
             assert!(mask2 & capability2::IS_SET_NODE_DESCRIPTION_SUPPORTED != 0);
             assert!(mask2 & capability2::IS_PORT_INFO_EXTENDED_SUPPORTED != 0);
         }
@@ -240,4 +244,25 @@ fn a_port_as_ibportstate_drives_it() {
     assert_eq!((info.link_width_active, info.link_speed_active, info.link_speed_ext_active), (1, 1, 0));
     set(&mut bench, |info| (info.link_width_enabled, info.link_speed_enabled) = (255, 15));
     assert_eq!((bench.port_info(2).link_width_enabled, bench.port_info(2).link_speed_enabled), (3, 7));
+}
+
+#[test]
+fn xdr_is_enabled_and_disabled_by_the_second_extended_speeds() {
+    let link = LinkParameters { width: 0b10, speed: 7, speed_ext: 0b1_1111 };
+    let mut bench = node(NodeType::Switch, 0, 0, link);
+    bench.input(Input::LinkUp { port: ONE, peer: link });
+    let speeds = |active, enabled| LinkSpeedExt2 { active, supported: 1, enabled };
+    assert_eq!(bench.port_info(1).link_speed_ext2, speeds(1, 1));
+    assert_eq!(bench.port_info(1).link_speed_ext_active, 8, "managers of yesterday read NDR");
+    let mut set = |enabled| {
+        let status = bench.set_port_info(1, |info| info.link_speed_ext2.enabled = enabled);
+        (status, bench.port_info(1).link_speed_ext2.enabled)
+    };
+    assert_eq!(set(2), (status::BAD_VALUE, 1), "nothing but XDR is supported");
+    assert_eq!([6, 0, 7, 1].map(&mut set), [(0, 0), (0, 0), (0, 1), (0, 1)]);
+    assert_eq!(set(6), (0, 0));
+    bench.input(Input::LinkDown { port: ONE });
+    bench.input(Input::LinkUp { port: ONE, peer: link });
+    assert_eq!(bench.port_info(1).link_speed_ext2, speeds(0, 0), "trained to NDR");
+    assert_eq!(bench.port_info(1).link_speed_ext_active, 8);
 }

@@ -167,6 +167,12 @@ fn set_link(info: &mut PortInfo, wanted: &PortInfo) -> Result<(), u16> {
         30 => 0,
         value => enabled(value, info.link_speed_ext_enabled, info.link_speed_ext_supported, 31)?,
     };
+    // The same two codes in three bits.
+    let own = info.link_speed_ext2;
+    info.link_speed_ext2.enabled = match wanted.link_speed_ext2.enabled {
+        6 => 0,
+        value => enabled(value, own.enabled, own.supported, 7)?,
+    };
     match wanted.link_down_default_state {
         PhysState::NoChange => {}
         state @ (PhysState::Sleep | PhysState::Polling) => info.link_down_default_state = state,

@@ -1,6 +1,7 @@
 //! What a host is told to do.
 
 use weft_machine::Time;
+use weft_wire::DataRate;
 
 use super::Stack;
 use super::flow::Geometry;
@@ -189,7 +190,7 @@ impl Stack {
         }
         if let Target::Mix(mix) = &mut sender.target {
             if !sender.is_rated {
-                let rate = bytes_per_second(self.facts.rate_mbps, self.options.dilation, sender.geometry);
+                let rate = bytes_per_second(self.facts.rate, self.options.dilation, sender.geometry);
                 sender.pace = rate.map(|rate| Pace::new(rate, now));
             }
             if sender.pace.is_some() {
@@ -242,11 +243,11 @@ impl Stack {
 }
 
 /// Bytes of body in datagrams that a port can send per second of machine time; none when they take no time.
-fn bytes_per_second(rate_mbps: u32, dilation: u32, geometry: Geometry) -> Option<u64> {
+fn bytes_per_second(rate: DataRate, dilation: u32, geometry: Geometry) -> Option<u64> {
     /// LRH, BTH, DETH, ICRC and VCRC.
     const HEADERS: u64 = 8 + 12 + 8 + 4 + 2;
     let (body, packets) = (geometry.message(), u64::from(geometry.packets));
-    let bytes = u64::from(rate_mbps) * 125_000 / u64::from(dilation.max(1));
+    let bytes = rate.bits_per_second() / 8 / u64::from(dilation.max(1));
     Some(bytes * body / (body + packets * HEADERS)).filter(|rate| *rate > 0)
 }
 

@@ -59,7 +59,7 @@ impl Throttle {
         dilation: u32,
     ) -> Time {
         let Some(settings) = &facts.congestion else { return Time::ZERO };
-        let Some(packet) = time_at(facts.rate_mbps, bytes, dilation).filter(|_| is_on(settings, sl)) else {
+        let Some(packet) = time_at(facts.rate, bytes, dilation).filter(|_| is_on(settings, sl)) else {
             return Time::ZERO;
         };
         self.recover(now, settings, sl, dilation);
@@ -95,7 +95,7 @@ fn is_on(settings: &CongestionSettings, sl: ServiceLevel) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use weft_wire::CongestionLevel;
+    use weft_wire::{CongestionLevel, DataRate};
 
     use super::*;
 
@@ -107,7 +107,7 @@ mod tests {
         let table = vec![0, 1 << 14 | 1, 2, 4, 0x3fff];
         let congestion =
             Some(CongestionSettings { by_service_level: false, control_map: 1 << 3, levels, table });
-        PortFacts { rate_mbps: 8_000, congestion, ..PortFacts::default() }
+        PortFacts { rate: DataRate::from_mbps(8_000), congestion, ..PortFacts::default() }
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl Stack {
     /// taken: the destination's queue pair has the flow's number too.
     pub(super) fn hold_back(&mut self, now: Time, dest_qp: QpNum) {
         self.counts.packets_refused += 1;
-        let (rate, dilation) = (self.facts.rate_mbps, self.options.dilation.max(1));
+        let (rate, dilation) = (self.facts.rate, self.options.dilation.max(1));
         let place = self.flows.find_queue_pair(dest_qp);
         let Some(sender) = place.and_then(|place| self.flows.sender(place)) else { return };
         let span = time_at(rate, sender.next_payload().into(), dilation);

@@ -11,24 +11,23 @@
 //! end has no path record of its own. FDR10 has QDR's rates in path records, and is taken for QDR, which carries less.
 
 use weft_machine::Time;
-use weft_wire::{PathRate, PortFacts};
+use weft_wire::{DataRate, PathRate, PortFacts};
 
-/// How long a packet of this size takes at a rate in Mb/s of fabric time; nothing is said of one that is 0.
+/// How long a packet of this size takes at a rate; `None` where it takes no time.
 #[inline]
-pub(super) fn time_at(rate_mbps: u32, bytes: usize, dilation: u32) -> Option<Time> {
-    let nanos = (bytes as u64 * 8_000).checked_div(rate_mbps.into())?;
-    Some(Time::from_nanos(nanos.saturating_mul(dilation.into())))
+pub(super) fn time_at(rate: DataRate, bytes: usize, dilation: u32) -> Option<Time> {
+    rate.nanos(bytes, dilation).map(|(nanos, _)| Time::from_nanos(nanos))
 }
 
 /// How long a packet of this size takes on the slowest link of a way; nothing where that is no slower than the own one,
 /// where it is not known, or where packets take no time.
 #[inline]
 pub(super) fn packet_time(bytes: usize, rate: PathRate, facts: &PortFacts, dilation: u32) -> Time {
-    if rate == facts.link_rate || facts.rate_mbps == 0 {
+    if rate == facts.link_rate || facts.rate.is_instant() {
         return Time::ZERO;
     }
     let (Some(way), Some(own)) = (rate.megabits(), facts.link_rate.megabits()) else { return Time::ZERO };
-    let data = rate.data_megabits().filter(|_| way < own);
+    let data = rate.data_rate().filter(|_| way < own);
     data.and_then(|data| time_at(data, bytes, dilation)).unwrap_or(Time::ZERO)
 }
 
@@ -43,7 +42,11 @@ mod tests {
 
     #[test]
     fn a_slower_way_takes_its_time_and_a_faster_one_none() {
-        let facts = PortFacts { rate_mbps: 12_900, link_rate: PathRate::Gb40, ..PortFacts::default() };
+        let facts = PortFacts {
+            rate: DataRate::from_mbps(12_900),
+            link_rate: PathRate::Gb40,
+            ..PortFacts::default()
+        };
         let nanos = |rate, facts: &PortFacts| packet_time(2_000, rate, facts, 10).as_nanos();
         // 16 000 bits at 2 Gb/s of data are 8 µs of fabric time.
         assert_eq!(nanos(PathRate::Gb2_5, &facts), 80_000);
@@ -51,7 +54,11 @@ mod tests {
             [PathRate::Gb40, PathRate::Gb100, PathRate::default()].map(|rate| nanos(rate, &facts)),
             [0; 3]
         );
-        assert_eq!(nanos(PathRate::Gb2_5, &PortFacts { rate_mbps: 0, ..facts.clone() }), 0, "unshaped");
+        assert_eq!(
+            nanos(PathRate::Gb2_5, &PortFacts { rate: DataRate::INSTANT, ..facts.clone() }),
+            0,
+            "unshaped"
+        );
         assert_eq!(nanos(PathRate::Gb2_5, &PortFacts { link_rate: PathRate::default(), ..facts }), 0);
     }
 

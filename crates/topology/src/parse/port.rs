@@ -77,7 +77,7 @@ fn read_options(
         let range = match name {
             'w' => 1..=31,
             's' => 0..=7,
-            'e' => 0..=15,
+            'e' => 0..=31,
             _ => 0..=255,
         };
         options.push((name, line.number("the mask", range)? as u8));

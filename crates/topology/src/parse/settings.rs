@@ -72,7 +72,7 @@ impl Settings {
             "rtguid" | "rtguids" => guid_source(line, &mut self.routers).map(|_| ()),
             "width" => equals(line, "a link width mask", 1..=31).map(|mask| self.masks().width = mask as u8),
             "speed" => equals(line, "a link speed mask", 1..=7).map(|mask| self.masks().speed = mask as u8),
-            "extspeed" => equals(line, "an extended link speed mask", 0..=15)
+            "extspeed" => equals(line, "an extended link speed mask", 0..=31)
                 .map(|mask| self.masks().speed_ext = mask as u8),
             "pdebug" => equals(line, "a number", 0..=u64::from(u32::MAX)).map(|_| ()),
             _ => return None,

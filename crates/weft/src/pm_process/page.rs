@@ -200,7 +200,8 @@ fn add_kind(page: &mut Page, kind: &str, ports: &[Port<'_>], snapshot: &Snapshot
         let mut family = page.gauge(&format!("infiniband_{kind}_{of_port}{name}_bytes_per_second"), help);
         for port in ports {
             let rate = &port.snapshot.rate;
-            let bits = if coded { rate.signalling_bits_per_second() } else { rate.data_bits_per_second() };
+            let bits =
+                if coded { rate.signalling_bits_per_second() } else { rate.data_rate().bits_per_second() };
             family.add(&port.labels()[..labels], bits as f64 / 8.0);
         }
     }

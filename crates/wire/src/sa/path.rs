@@ -2,7 +2,7 @@
 
 use super::Parts::Split;
 use super::record;
-use crate::{Gid, Lid, PKey, PortInfo, ServiceLevel};
+use crate::{DataRate, Gid, Lid, LinkSpeed, PKey, PortInfo, ServiceLevel};
 
 codes! {
     /// The rate of a path (IBA 15.2.5.16); see [`PathRate::megabits`] for their order.
@@ -53,12 +53,14 @@ codes! {
         Gb800 = 23,
         /// 1200 Gb/s.
         Gb1200 = 24,
+        /// 1600 Gb/s.
+        Gb1600 = 25,
     }
 }
 
 impl PathRate {
     /// All rates, from slow to fast. Their codes are in the order in which they were invented.
-    pub const ALL: [(Self, u32); 23] = [
+    pub const ALL: [(Self, u32); 24] = [
         (Self::Gb2_5, 2_500),
         (Self::Gb5, 5_000),
         (Self::Gb10, 10_000),
@@ -82,6 +84,7 @@ impl PathRate {
         (Self::Gb600, 600_000),
         (Self::Gb800, 800_000),
         (Self::Gb1200, 1_200_000),
+        (Self::Gb1600, 1_600_000),
     ];
 
     /// What the code stands for, in Mb/s; `None` for a code without a name.
@@ -94,30 +97,23 @@ impl PathRate {
         Self::ALL.iter().find(|(_, known)| *known == megabits).map(|(rate, _)| *rate)
     }
 
-    /// What the code stands for in data, after the encoding of links that have this rate, in Mb/s: 4 of 5 up to QDR, 64 of
-    /// 66 behind it, which counts with EDR and later in the nominal speed (IBA 14.2.5.6). FDR10 has the codes of QDR, and
-    /// would carry more.
-    pub fn data_megabits(self) -> Option<u32> {
+    /// What the code stands for in data, after the encoding of links that have this rate (IBA 14.2.5.6). FDR10 has the codes
+    /// of QDR, and would carry more.
+    pub fn data_rate(self) -> Option<DataRate> {
         let nominal = self.megabits()?;
-        Some(match self {
-            Self::Gb14 | Self::Gb28 | Self::Gb56 | Self::Gb112 | Self::Gb168 => nominal / 1_400 * 1_364,
-            Self::Gb2_5 | Self::Gb5 | Self::Gb10 | Self::Gb20 | Self::Gb30 => nominal / 5 * 4,
-            Self::Gb40 | Self::Gb60 | Self::Gb80 | Self::Gb120 => nominal / 5 * 4,
-            _ => nominal,
-        })
+        let (lanes_of, named) = match self {
+            Self::Gb14 | Self::Gb28 | Self::Gb56 | Self::Gb112 | Self::Gb168 => (LinkSpeed::Fdr, 14_000),
+            Self::Gb2_5 | Self::Gb5 | Self::Gb10 | Self::Gb20 | Self::Gb30 => (LinkSpeed::Sdr, 2_500),
+            Self::Gb40 | Self::Gb60 | Self::Gb80 | Self::Gb120 => (LinkSpeed::Sdr, 2_500),
+            // EDR and everything after it carries in data what it is called.
+            _ => return Some(DataRate::from_mbps(nominal)),
+        };
+        Some(lanes_of.data_rate().times(nominal / named))
     }
 
     /// The rate of a port's link: lanes times the nominal speed. One that no path record can name has code 0.
     pub fn of_link(info: &PortInfo) -> Self {
-        let lane = match (info.link_speed_ext_active, info.link_speed_active) {
-            (1, _) => 14_000,
-            (2, _) => 25_000,
-            (4, _) => 50_000,
-            (8, _) => 100_000,
-            (_, 2) => 5_000,
-            (_, 4) => 10_000,
-            _ => 2_500,
-        };
+        let lane = LinkSpeed::active(info, false).unwrap_or(LinkSpeed::Sdr).nominal_mbps();
         Self::from_megabits(info.lanes() * lane).unwrap_or_default()
     }
 

@@ -1,6 +1,6 @@
 //! What the host behind a port is told of it.
 
-use weft_wire::{PortFacts, PortInfo};
+use weft_wire::{DataRate, PortFacts, PortInfo};
 
 use super::*;
 
@@ -56,20 +56,21 @@ fn each_change_is_told_once_and_nothing_else_is() {
 
 #[test]
 fn the_rate_is_that_of_the_slower_of_link_and_host() {
+    let fdr = weft_wire::LinkSpeed::Fdr.data_rate().times(4);
     for (data, rate) in [
-        (shaped(), 54_560),
-        (DataPathOptions { host_limit_mbps: 12_900, ..shaped() }, 12_900),
-        (DataPathOptions { host_limit_mbps: 60_000, ..shaped() }, 54_560),
-        (DataPathOptions::default(), 0),
+        (shaped(), fdr),
+        (DataPathOptions { host_limit_mbps: 12_900, ..shaped() }, DataRate::from_mbps(12_900)),
+        (DataPathOptions { host_limit_mbps: 60_000, ..shaped() }, fdr),
+        (DataPathOptions::default(), DataRate::INSTANT),
     ] {
         let mut config = config(NodeType::Hca, 1);
         config.options.data = data;
         let mut bench = Bench::new(&config);
         bench.link_up(ONE);
         let named = set(&mut bench, |info| info.lid = Lid(8));
-        assert_eq!(named.last().map(|facts| facts.rate_mbps), Some(rate));
+        assert_eq!(named.last().map(|facts| facts.rate), Some(rate));
         bench.input(Input::LinkDown { port: ONE });
-        assert_eq!(bench.device.data.told[1].rate_mbps, 0);
+        assert_eq!(bench.device.data.told[1].rate, DataRate::INSTANT);
     }
 }
 

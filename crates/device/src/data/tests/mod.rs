@@ -22,7 +22,7 @@ const PAYLOAD: u16 = 2048;
 /// From LRH to VCRC.
 const SIZE: usize = 2048 + 26;
 /// How long it takes at FDR 4x, which [`LINK`] trains to, in nanoseconds, at 1/1000.
-const TOOK: u64 = SIZE as u64 * 8_000 * 1000 / 54_560;
+const TOOK: u64 = SIZE as u64 * 8_000 * 1000 * 11 / 600_000;
 /// In blocks of 64 bytes.
 const BLOCKS: u16 = 33;
 

@@ -1,7 +1,7 @@
 //! Datagrams: nothing is sent again, and what is lost or disordered is seen.
 
 use weft_machine::Time;
-use weft_wire::{CongestionLevel, CongestionSettings, Guid, PKey, PathRate, ServiceLevel};
+use weft_wire::{CongestionLevel, CongestionSettings, DataRate, Guid, PKey, PathRate, ServiceLevel};
 
 use super::network::{Network, Weather, guid, lid};
 use super::{open, options, seeds, spec};
@@ -121,7 +121,7 @@ fn a_blocked_lane_takes_nothing_from_the_others_of_an_open_loop() {
     for (open_loop, rate) in [(true, Some(1_000_000_000)), (true, None), (false, None)] {
         let mut network = Network::new(4, &options(), 3);
         if !open_loop {
-            network.tell(0, |facts| facts.rate_mbps = 0);
+            network.tell(0, |facts| facts.rate = DataRate::INSTANT);
         }
         let paths = (1..4).map(|host| LearntPath {
             to: guid(host),
@@ -254,7 +254,7 @@ fn what_is_refused_at_once_is_not_offered_again_at_once() {
     for (rate_mbps, most) in [(16_000, 10_000), (0, 25)] {
         for of_mix in [false, true] {
             let mut network = Network::new(3, &options(), 8);
-            network.tell(0, |facts| facts.rate_mbps = rate_mbps);
+            network.tell(0, |facts| facts.rate = DataRate::from_mbps(rate_mbps));
             network.refused_for = Some(queue_pair(FlowId(1)));
             let mut refused = FlowSpec { transport: Transport::UnreliableDatagram, ..spec(1, 1) };
             if of_mix {

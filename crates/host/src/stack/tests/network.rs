@@ -112,7 +112,7 @@ impl Network {
             lid: lid(host),
             sm_lid: SM_LID,
             mtu: 2048,
-            rate_mbps: 16_000,
+            rate: weft_wire::DataRate::from_mbps(16_000),
             link_rate: PathRate::Gb20,
             ..PortFacts::default()
         });

@@ -1,8 +1,7 @@
 //! Numbers as the kernel writes them under /sys/class/infiniband.
 
-use weft_topology::{LinkMasks, LinkRate, LinkSpeed, LinkWidth};
 use weft_umad::PortTotals;
-use weft_wire::{Gid, Guid, NodeType, PathRate, PhysState, PortInfo, PortState};
+use weft_wire::{Gid, Guid, LinkSpeed, NodeType, PathRate, PhysState, PortInfo, PortState};
 
 pub(super) fn node_type(kind: NodeType) -> String {
     let name = match kind {
@@ -54,15 +53,12 @@ pub(super) fn gid(gid: Gid) -> String {
 
 /// Such as `56 Gb/sec (4X FDR)`. The kernel counts what the lanes signal, and rounds it.
 pub(super) fn rate(info: &PortInfo, fdr10: bool) -> String {
-    let (width, speed, speed_ext) =
-        (info.link_width_active, info.link_speed_active, info.link_speed_ext_active);
-    let slowest = LinkRate::new(LinkWidth::X1, LinkSpeed::Sdr);
-    let active = LinkMasks { width, speed, speed_ext, fdr10 }.best().unwrap_or(slowest);
-    let lanes = active.width.lanes();
+    let speed = LinkSpeed::active(info, fdr10).unwrap_or(LinkSpeed::Sdr);
+    let lanes = info.lanes();
     // In units of 100 Mb/s.
     let all = PathRate::of_link(info).megabits().unwrap_or(0) / 100;
     let fraction = if all.is_multiple_of(10) { "" } else { ".5" };
-    format!("{}{fraction} Gb/sec ({lanes}X {})", all / 10, active.speed)
+    format!("{}{fraction} Gb/sec ({lanes}X {speed})", all / 10)
 }
 
 /// The files of `counters`.
@@ -117,6 +113,9 @@ mod tests {
         assert_eq!(rate(2, 4, 2, false), "100 Gb/sec (4X EDR)");
         assert_eq!(rate(8, 4, 0, false), "120 Gb/sec (12X QDR)");
         assert_eq!(rate(2, 4, 8, false), "400 Gb/sec (4X NDR)");
+        let active = weft_wire::LinkSpeedExt2 { active: 1, ..Default::default() };
+        let xdr = PortInfo { link_width_active: 2, link_speed_ext2: active, ..PortInfo::default() };
+        assert_eq!(super::rate(&xdr, false), "800 Gb/sec (4X XDR)");
     }
 
     #[test]
