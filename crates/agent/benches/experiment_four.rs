@@ -154,7 +154,7 @@ fn configs(folder: &std::path::Path) -> Vec<AgentConfig> {
                 if local.guid == guid {
                     device.ports[usize::from(local.port.0) - 1].link = link;
                     let remote_addr = Some(addresses[place(remote.guid)]);
-                    mine.push(CableConfig { local, remote, remote_addr });
+                    mine.push(CableConfig { local, remote, remote_addr, delay_ns: 0 });
                 }
             }
         }

@@ -77,6 +77,15 @@ impl Core {
         if self.taps.is_active() {
             self.tap_frame(place, Direction::Received, &frame);
         }
+        let delay = self.wiring.jack(place.device, place.port).delay;
+        if delay > Time::ZERO && !matches!(frame, Frame::Packet(_)) {
+            return self.hold_back(now, delay, place, frame);
+        }
+        self.frame_arrives(now, place, frame);
+    }
+
+    #[inline]
+    pub(crate) fn frame_arrives(&mut self, now: Time, place: Place, frame: Frame) {
         let port = place.port;
         let input = match frame {
             Frame::Packet(packet) => Input::Receive { port, packet },
@@ -109,6 +118,7 @@ impl Core {
         let jack = self.wiring.jack(place.device, place.port);
         self.recorder.link_down(&self.devices[place.device].who, place.port, jack.peer, reason);
         self.signals.links.notify_one();
+        self.held.forget(place);
         self.feed(place.device, now, Input::LinkDown { port: place.port });
     }
 

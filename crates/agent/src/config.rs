@@ -65,6 +65,9 @@ pub struct CableConfig {
     pub remote: CableEnd,
     /// Where the other end's agent listens; `None` when it is this agent.
     pub remote_addr: Option<SocketAddr>,
+    /// How long its data lanes take from end to end, in nanoseconds of wall-clock time, beside what QUIC takes.
+    #[serde(default)]
+    pub delay_ns: u64,
 }
 
 /// What is wrong with a configuration.

@@ -25,6 +25,7 @@ use crate::cables::Frame;
 use crate::client::{Program, Queued};
 use crate::clock::{Clock, Deadlines};
 use crate::config::AgentConfig;
+use crate::held::Held;
 use crate::hosts::Hosts;
 use crate::lateness::Histogram;
 use crate::record::{Recorder, Who};
@@ -92,6 +93,8 @@ pub(crate) struct Core {
     deadlines: Deadlines,
     pub(crate) lateness: Histogram,
     pub(crate) hosts: Hosts,
+    /// What is still on its way over cables that have a length.
+    pub(crate) held: Held,
     /// Devices with something left to be done.
     undrained: Vec<usize>,
     alarm: Rc<Alarm>,
@@ -127,6 +130,7 @@ impl Core {
             taps: Taps::new(),
             clock: Clock::start(),
             deadlines: Deadlines::new(devices.len() + hosts.count()),
+            held: Held::default(),
             lateness: Histogram::new(),
             hosts,
             undrained: Vec::new(),
@@ -173,7 +177,7 @@ impl Core {
 
     /// Sets the alarm when something wants to be woken earlier than it would ring.
     fn arm(&mut self) {
-        let wanted = [self.deadlines.earliest(), self.open_ports.earliest()];
+        let wanted = [self.deadlines.earliest(), self.open_ports.earliest(), self.held.earliest()];
         let Some(earliest) = wanted.into_iter().flatten().min() else { return };
         if self.armed.is_none_or(|armed| earliest < armed) {
             self.armed = Some(earliest);
@@ -186,6 +190,7 @@ impl Core {
     pub(crate) fn wake_devices(&mut self) {
         self.armed = None;
         let now = self.clock.now();
+        self.release(now);
         while let Some((index, deadline)) = self.deadlines.due(now) {
             self.lateness.record(now.saturating_sub(deadline));
             match index.checked_sub(self.devices.len()) {

@@ -20,6 +20,7 @@ mod clock;
 mod config;
 mod control;
 mod core;
+mod held;
 mod hosts;
 mod journal;
 mod lateness;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use weft_link::{Cable, CableEnd, LinkIndex, TwinIndex, Twins};
+use weft_machine::Time;
 use weft_wire::{Guid, LinkParameters, PortNum};
 
 use crate::cables::Frame;
@@ -41,9 +42,12 @@ pub(crate) struct Jack {
     pub(crate) plugged: bool,
     /// Whether the port lets its link come up, which is the subnet manager's doing.
     pub(crate) enabled: bool,
+    /// How long what comes over the data lanes is held back.
+    pub(crate) delay: Time,
 }
 
-const EMPTY: Jack = Jack { attachment: Attachment::None, peer: None, plugged: true, enabled: true };
+const EMPTY: Jack =
+    Jack { attachment: Attachment::None, peer: None, plugged: true, enabled: true, delay: Time::ZERO };
 
 /// The agent's cabling.
 #[derive(Debug, Default)]
@@ -70,19 +74,20 @@ impl Wiring {
         let enabled = |place: Place| enabled_at_first(config, place);
         for cable in config.distinct_cables() {
             let Some(local) = place(cable.local) else { continue };
+            let delay = Time::from_nanos(cable.delay_ns);
             match (cable.remote_addr, place(cable.remote)) {
                 (Some(remote_addr), _) => {
                     let CableConfig { local: local_end, remote, .. } = cable;
                     let attachment = Attachment::Link(LinkIndex(cables.len()));
-                    wiring.plug(local, attachment, remote);
+                    wiring.plug(local, attachment, remote, delay);
                     wiring.link_places.push(local);
                     let parameters = enabled(local);
                     cables.push(Cable { local: local_end, remote, remote_addr, parameters });
                 }
                 (None, Some(remote)) => {
                     let (near, far) = twins.connect(enabled(local), enabled(remote));
-                    wiring.plug(local, Attachment::Twin(near), cable.remote);
-                    wiring.plug(remote, Attachment::Twin(far), cable.local);
+                    wiring.plug(local, Attachment::Twin(near), cable.remote, delay);
+                    wiring.plug(remote, Attachment::Twin(far), cable.local, delay);
                     wiring.twin_places.extend([local, remote]);
                 }
                 (None, None) => {}
@@ -91,9 +96,9 @@ impl Wiring {
         (wiring, twins, cables)
     }
 
-    fn plug(&mut self, place: Place, attachment: Attachment, peer: CableEnd) {
+    fn plug(&mut self, place: Place, attachment: Attachment, peer: CableEnd, delay: Time) {
         if let Some(jack) = self.jack_mut(place) {
-            *jack = Jack { attachment, peer: Some(peer), ..EMPTY };
+            *jack = Jack { attachment, peer: Some(peer), delay, ..EMPTY };
         }
     }
 

@@ -15,7 +15,7 @@ fn broken(change: impl FnOnce(&mut AgentConfig)) -> Result<(), ConfigError> {
 
 #[test]
 fn every_contradiction_is_named() {
-    let cable = |local, remote| CableConfig { local, remote, remote_addr: None };
+    let cable = |local, remote| CableConfig { local, remote, remote_addr: None, delay_ns: 0 };
     assert_eq!(broken(|_| ()), Ok(()));
     assert_eq!(broken(|config| config.devices.clear()), Err(ConfigError::NoDevice));
     assert_eq!(broken(|config| config.link_timeout_ms = 99), Err(ConfigError::LinkTimeout(99)));

@@ -64,6 +64,10 @@ pub struct Plan {
     pub device: DeviceOptions,
     /// What every host is made with.
     pub stack: StackOptions,
+    /// How long a packet takes over a cable, in machine time; zero where cables have no length.
+    pub cable_delay: Time,
+    /// Cables on which it takes another time.
+    pub cable_delays: Vec<(PortRef, Time)>,
     /// What the subnet manager is told: engines, lanes, arbitration, lifetimes.
     pub sm: weft_sm::Options,
     /// The port that it is attached to.

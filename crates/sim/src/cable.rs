@@ -104,6 +104,8 @@ pub(crate) struct Place {
 pub(crate) struct Cabling {
     pub(crate) cables: Vec<Cable>,
     pub(crate) ways: Vec<Way>,
+    /// How long each cable takes; empty where all take the same.
+    pub(crate) delays: Vec<Time>,
     /// What did not arrive.
     pub(crate) missed: Missed,
     /// Where each node's ports begin in `places`.
@@ -120,7 +122,7 @@ impl Cabling {
         let nothing = Place { end: NOWHERE, host: NOWHERE };
         let places = vec![nothing; starts[starts.len() - 1] as usize];
         let (cables, ways, missed) = (Vec::new(), Vec::new(), Missed::default());
-        let mut cabling = Self { cables, ways, missed, starts, places };
+        let mut cabling = Self { cables, ways, delays: Vec::new(), missed, starts, places };
         for cable in fabric.cables() {
             let ends = [cable.a, cable.b];
             for end in ends {
@@ -133,6 +135,20 @@ impl Cabling {
             cabling.cables.push(Cable::new(ends, ends.map(|end| initial_parameters(fabric, end))));
         }
         cabling
+    }
+
+    /// Gives some cables another delay than the rest.
+    pub(crate) fn with_delays(mut self, usual: Time, others: &[(PortRef, Time)]) -> Self {
+        if others.is_empty() {
+            return self;
+        }
+        self.delays = vec![usual; self.cables.len()];
+        for (end, delay) in others {
+            if let Some((cable, _)) = self.find(*end) {
+                self.delays[cable] = *delay;
+            }
+        }
+        self
     }
 
     #[inline]

@@ -30,6 +30,8 @@ pub struct SimOptions {
     pub host: StackOptions,
     /// How long a packet takes over a cable.
     pub link_delay: Time,
+    /// Cables on which it takes another time, by one of their ends.
+    pub link_delays: Vec<(PortRef, Time)>,
     /// How much longer at most a packet of lane 15 takes; such packets may overtake each other.
     pub link_jitter: Time,
     /// How long a link takes at least to come up.
@@ -72,6 +74,7 @@ impl Default for SimOptions {
             hosts: false,
             host: StackOptions::default(),
             link_delay: Time::from_micros(1),
+            link_delays: Vec::new(),
             link_jitter: Time::ZERO,
             training: Time::from_millis(1),
             training_jitter: Time::from_millis(1),

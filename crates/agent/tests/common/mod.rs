@@ -89,7 +89,7 @@ impl Fabric {
                     .map(|(local, remote)| {
                         let there = group_of(remote.guid);
                         let remote_addr = (there != index).then(|| addresses[there]);
-                        CableConfig { local, remote, remote_addr }
+                        CableConfig { local, remote, remote_addr, delay_ns: 0 }
                     })
                     .collect(),
                 bind: addresses[index],

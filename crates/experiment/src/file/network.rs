@@ -1,12 +1,13 @@
 //! `[fabric]`, `[rates]`, `[engine]`, `[sm]`, `[pm]`, `[congestion]` and `[hosts]`.
 
+use weft_device::Profile;
 use weft_machine::Time;
 use weft_routing::{Chain, Engine};
 use weft_sm::CongestionOptions;
 use weft_topology::LinkRate;
 use weft_wire::Mtu;
 
-use super::error::Wrong;
+use super::error::{Wrong, choices};
 use super::reader::{Role, Table, as_quantity, as_text, wrong_kind};
 use super::tree::Kind;
 use crate::{CongestionSpec, EngineSpec, FabricSpec, HostsSpec, PmMode, PmSpec, Rates, Shape, SmSpec};
@@ -15,6 +16,8 @@ use crate::{CongestionSpec, EngineSpec, FabricSpec, HostsSpec, PmMode, PmSpec, R
 const LANES_MAX: i64 = 15;
 /// The papers' hosts move at most this much in each direction, in Gb/s (8 lanes of PCIe 1.1).
 const HOST_LIMIT_GBPS: f64 = 12.9;
+/// Longer ones are none that a credit loop would serve.
+const CABLE_M_MAX: i64 = 100_000;
 /// XmitWait ticks of 4 ns in 1 % of a second.
 const THRESHOLD_TICKS: u64 = 2_500_000;
 
@@ -84,7 +87,9 @@ pub(super) fn rates(top: &mut Table<'_>) -> Result<Rates, Wrong> {
     let mut table = top.table("rates")?;
     let shaped = table.flag("shaped", true)?;
     let dilation = table.number("dilation", 1..=1_000_000)?.unwrap_or(1000);
-    let limit = table.quantity("host_limit_gbps", "Gb/s", 4000.0)?.unwrap_or(HOST_LIMIT_GBPS);
+    let profile = profile(&mut table)?;
+    let usual = profile.map_or(HOST_LIMIT_GBPS, |profile| f64::from(profile.host_limit_mbps) / 1000.0);
+    let limit = table.quantity("host_limit_gbps", "Gb/s", 4000.0)?.unwrap_or(usual);
     let mtu = match table.get("mtu") {
         None => Mtu::Bytes2048,
         Some(value) => {
@@ -97,9 +102,49 @@ pub(super) fn rates(top: &mut Table<'_>) -> Result<Rates, Wrong> {
     };
     let buffer_packets = table.number("buffer_packets", 1..=1000)?.unwrap_or(16);
     let lanes = table.number("lanes", 1..=LANES_MAX)?.unwrap_or(1);
+    let usual = profile.map_or((0, 0), |profile| (profile.cable_m, profile.message_overhead_ns));
+    let cable_m = table.number("cable_m", 0..=CABLE_M_MAX)?.unwrap_or(usual.0);
+    let message_overhead_ns = table.number("message_overhead_ns", 0..=1_000_000)?.unwrap_or(usual.1);
     table.finish()?;
-    let host_limit_mbps = (limit * 1000.0).round() as u32;
-    Ok(Rates { shaped, dilation, host_limit_mbps, mtu, buffer_packets, lanes })
+    Ok(Rates {
+        shaped,
+        dilation,
+        host_limit_mbps: (limit * 1000.0).round() as u32,
+        mtu,
+        buffer_packets,
+        lanes,
+        profile: profile.map(|profile| profile.name.to_owned()),
+        cable_m,
+        cables: cables(top)?,
+        message_overhead_ns,
+    })
+}
+
+fn profile(table: &mut Table<'_>) -> Result<Option<&'static Profile>, Wrong> {
+    let Some(value) = table.get("profile") else { return Ok(None) };
+    let name = as_text(value, "profile")?;
+    let known = Profile::ALL.map(|profile| profile.name);
+    let wrong = || Wrong::new(value.at, format!("there is no profile `{name}`"));
+    Profile::find(&name).map(Some).ok_or_else(|| wrong().allowed(choices(&name, &known)))
+}
+
+/// Lengths of single cables: `[cable_m]` with `link-1 = 30`.
+fn cables(top: &mut Table<'_>) -> Result<Vec<(String, u32)>, Wrong> {
+    let mut table = top.table("cable_m")?;
+    let mut cables = Vec::new();
+    for entry in table.all() {
+        match entry.value.kind {
+            Kind::Integer(metres) if (0..=CABLE_M_MAX).contains(&metres) => {
+                table.place(Role::Port, &entry.key, entry.value.at);
+                cables.push((entry.key.clone(), metres as u32));
+            }
+            _ => {
+                let wanted = format!("a length in whole metres, 0 to {CABLE_M_MAX}");
+                return Err(wrong_kind(&entry.value, &entry.key, &wanted));
+            }
+        }
+    }
+    Ok(cables)
 }
 
 pub(super) fn engine(top: &mut Table<'_>) -> Result<EngineSpec, Wrong> {

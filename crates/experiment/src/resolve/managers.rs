@@ -51,6 +51,12 @@ pub(super) fn device(experiment: &Experiment) -> DeviceOptions {
     }
 }
 
+/// How long a signal takes over a cable of this length, in machine time.
+pub(super) fn cable_delay(experiment: &Experiment, metres: u32) -> Time {
+    let fabric = u64::from(metres) * u64::from(weft_device::CABLE_NS_PER_M);
+    Time::from_nanos(fabric * u64::from(experiment.rates.dilation))
+}
+
 pub(super) fn stack(experiment: &Experiment) -> StackOptions {
     let (told, plain) = (&experiment.hosts, StackOptions::default());
     StackOptions {
@@ -58,6 +64,7 @@ pub(super) fn stack(experiment: &Experiment) -> StackOptions {
         ack_timeout: told.ack_timeout.unwrap_or(plain.ack_timeout),
         retries: told.retries.unwrap_or(plain.retries),
         dilation: experiment.rates.dilation,
+        message_overhead_ns: experiment.rates.message_overhead_ns,
         ..plain
     }
 }

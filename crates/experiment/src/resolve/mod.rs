@@ -57,6 +57,10 @@ impl ExperimentFile {
             experiment.ports.iter().map(|name| Ok(PortPlace { name: name.clone(), port: names.port(name)? }));
         let ports = ports.collect::<Result<Vec<_>, Wrong>>()?;
         samples(experiment)?;
+        let delay = |(end, metres): &(String, u32)| {
+            Ok((names.cabled(end)?, managers::cable_delay(experiment, *metres)))
+        };
+        let cable_delays = experiment.rates.cables.iter().map(delay).collect::<Result<Vec<_>, Wrong>>()?;
         let (sm_at, pm_at) = managers::places(&names, experiment, &flows)?;
         let learnt = |paths: Paths| paths == Paths::Learnt;
         let learn_paths = oracle.is_some()
@@ -71,6 +75,8 @@ impl ExperimentFile {
             simulated: experiment.simulated,
             device: managers::device(experiment),
             stack: managers::stack(experiment),
+            cable_delay: managers::cable_delay(experiment, experiment.rates.cable_m),
+            cable_delays,
             sm: managers::sm(&names, experiment)?,
             sm_at,
             pm: managers::pm(experiment),

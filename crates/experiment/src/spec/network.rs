@@ -78,6 +78,14 @@ pub struct Rates {
     pub buffer_packets: u16,
     /// Data lanes that traffic may use, the slow lane included and management's not.
     pub lanes: u8,
+    /// The generation of hardware whose constants hold where the file says nothing else, by [`weft_device::Profile`]'s name.
+    pub profile: Option<String>,
+    /// The length of every cable, in metres.
+    pub cable_m: u32,
+    /// Cables of another length, by one of their ends or their name.
+    pub cables: Vec<(String, u32)>,
+    /// What a message costs a host at each of its ends, in nanoseconds of fabric time.
+    pub message_overhead_ns: u32,
 }
 
 impl Rates {

@@ -71,7 +71,7 @@ impl Stack {
     }
 
     fn accept_datagram(&mut self, now: Time, place: u32, packet: &DataPacket) -> bool {
-        let clock = self.options.common_clock;
+        let (clock, overhead) = (self.options.common_clock, self.rules.both_ends());
         let Some(flow) = self.flows.get_mut(place) else { return false };
         let own = queue_pair(flow.id);
         if packet.fecn {
@@ -100,7 +100,7 @@ impl Stack {
                 true
             }
             (None, Some(sender)) if sender.work == Work::PingPong && !sender.is_reliable() => {
-                sender.take_answer(now, packet.sequence);
+                sender.take_answer(now, packet.sequence, overhead);
                 self.wake(now, place);
                 true
             }
@@ -133,13 +133,14 @@ impl Stack {
 
     /// A message of a ping-pong is complete: it is answered, or is the answer.
     fn answer_message(&mut self, now: Time, place: u32, packet: &DataPacket) {
+        let overhead = self.rules.both_ends();
         let Some(flow) = self.flows.get_mut(place) else { return };
         let (Some(receiver), Some(sender)) = (&flow.receiver, &mut flow.sender) else { return };
         if matches!(sender.target, Target::Peer) {
             let size = receiver.packet_bytes;
-            sender.answer(now, receiver.message_bytes, size, packet);
+            sender.answer(now, (receiver.message_bytes, size), overhead, packet);
         } else if sender.phase == Phase::Active {
-            sender.take_pong(now);
+            sender.take_pong(now, overhead);
         }
         self.dequeue(place);
         self.wake(now, place);

@@ -74,6 +74,9 @@ pub struct StackOptions {
     pub sa_retries: u32,
     /// Nanoseconds of machine time in one of fabric time; congestion control's timers are of fabric time.
     pub dilation: u32,
+    /// What a message costs the host at each of its ends, in nanoseconds of fabric time: software, bus and adapter. A flow
+    /// begins at most one message in this time, and a ping-pong's latency has it twice.
+    pub message_overhead_ns: u32,
     /// The service level of management datagrams; none is the one that the manager has given the port.
     pub management_sl: Option<ServiceLevel>,
     /// Whether the clocks of all hosts are one, so that a receiver can tell how long a packet was on its way.
@@ -90,6 +93,7 @@ impl Default for StackOptions {
             sa_timeout: Time::from_secs(1),
             sa_retries: 5,
             dilation: 1,
+            message_overhead_ns: 0,
             management_sl: None,
             common_clock: false,
         }
@@ -209,6 +213,7 @@ impl Stack {
             acknowledge_every: (window / 4).max(1),
             ack_timeout: options.ack_timeout.max(TIMEOUT_LEAST),
             retries: options.retries,
+            overhead: Time::from_nanos(u64::from(options.message_overhead_ns) * u64::from(options.dilation)),
         };
         options.sa_timeout = options.sa_timeout.max(TIMEOUT_LEAST);
         Self {

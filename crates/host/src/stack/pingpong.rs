@@ -9,20 +9,24 @@ use super::sender::Sender;
 
 impl Sender {
     /// The other side's message is complete.
-    pub(super) fn take_pong(&mut self, now: Time) {
+    ///
+    /// `overhead` is what the hosts have spent on the message and its answer, beside what the answering end has waited.
+    pub(super) fn take_pong(&mut self, now: Time, overhead: Time) {
         if self.fresh < self.allowed {
             return;
         }
-        self.latency.record(now.saturating_sub(self.message_at));
+        self.latency.record(now.saturating_sub(self.message_at) + overhead);
+        self.not_before = self.not_before.max(now + overhead);
         self.allow_message();
     }
 
     /// The answer to the datagram of this number has come.
-    pub(super) fn take_answer(&mut self, now: Time, number: u64) {
+    pub(super) fn take_answer(&mut self, now: Time, number: u64, overhead: Time) {
         // Another number is a late answer to one that was given up.
         if self.deadline.is_some() && self.last_number() == Some(number) {
             self.deadline = None;
-            self.take_pong(now);
+            // The other end sends datagrams back at once: what its host would have spent is waited for here.
+            self.take_pong(now, overhead + overhead);
         }
     }
 
@@ -38,7 +42,14 @@ impl Sender {
     }
 
     /// Answers a message of the same length, to where its last packet came from.
-    pub(super) fn answer(&mut self, now: Time, message_bytes: u32, packet_bytes: u16, packet: &DataPacket) {
+    pub(super) fn answer(
+        &mut self,
+        now: Time,
+        (message_bytes, packet_bytes): (u32, u16),
+        overhead: Time,
+        packet: &DataPacket,
+    ) {
+        self.not_before = self.not_before.max(now + overhead);
         let &DataPacket { slid: dlid, service_level, p_key, .. } = packet;
         self.move_to(now, Address { dlid, service_level, p_key, ..Address::default() });
         if self.fresh >= self.allowed && !self.is_outstanding() {

@@ -60,6 +60,15 @@ pub(super) struct Rules {
     pub(super) acknowledge_every: u32,
     pub(super) ack_timeout: Time,
     pub(super) retries: u32,
+    /// What a message costs at each end.
+    pub(super) overhead: Time,
+}
+
+impl Rules {
+    /// What a message costs its receiver, and the next one its sender.
+    pub(super) fn both_ends(&self) -> Time {
+        self.overhead + self.overhead
+    }
 }
 
 /// Bytes per second by deadlines that do not drift.
@@ -274,6 +283,10 @@ impl Sender {
             self.last_fresh_at = now;
             if at == 0 {
                 self.message_at = now;
+            }
+            if last && rules.overhead > Time::ZERO {
+                // The host makes the next message while the adapter sends this one.
+                self.not_before = self.not_before.max(self.message_at + rules.overhead);
             }
             if let Some(pace) = &mut self.pace {
                 pace.advance(now, payload);

@@ -20,7 +20,7 @@ impl Simulation {
         let Some(way) = self.cabling.way_from(from) else { return self.transmit_dropped(from) };
         self.statistics.packets += 1;
         self.statistics.data_packets += 1;
-        let mut at = self.now + self.options.link_delay;
+        let mut at = self.now + self.cable_delay(way);
         if let Some(rule) = self.rule.as_mut().filter(|rule| rule.judges_data()) {
             let verdict = rule.judge_data(self.now, from, &packet, &mut self.random);
             match self.delay_of(verdict) {
@@ -45,14 +45,14 @@ impl Simulation {
             let place = format_args!("{id:<20} {:>3}", from.port);
             self.trace.line(self.now, "credit", place, format_args!("{flow_control:?}"));
         }
-        self.fly(way, self.now + self.options.link_delay, Flying::Credit(flow_control));
+        self.fly(way, self.now + self.cable_delay(way), Flying::Credit(flow_control));
     }
 
     /// A packet with all its bytes goes into a cable.
     pub(super) fn transmit(&mut self, from: PortRef, packet: Packet) {
         let Some(way) = self.cabling.way_from(from) else { return self.transmit_dropped(from) };
         self.statistics.packets += 1;
-        let mut at = self.now + self.options.link_delay;
+        let mut at = self.now + self.cable_delay(way);
         let is_management = packet.vl() == VirtualLane::MANAGEMENT;
         if is_management {
             at += below(&mut self.random, self.options.link_jitter);
@@ -74,6 +74,11 @@ impl Simulation {
         } else {
             self.fly(way, at, Flying::Whole(packet));
         }
+    }
+
+    #[inline]
+    fn cable_delay(&self, way: u32) -> Time {
+        self.cabling.delays.get(way as usize / 2).copied().unwrap_or(self.options.link_delay)
     }
 
     /// What a verdict adds to a packet's way; nothing when it is lost.

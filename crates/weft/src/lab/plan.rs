@@ -41,6 +41,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) device: DeviceOptions,
     /// What the hosts behind adapters are like; none has one without it.
     pub(crate) hosts: Option<StackOptions>,
+    /// How long a cable takes, in wall-clock time, and cables that take another time, by one of their ends.
+    pub(crate) cables: (Time, Vec<(PortRef, Time)>),
     /// Devices per agent.
     pub(crate) pack: Pack,
     /// The first of the UDP ports.
@@ -93,11 +95,21 @@ impl<'a> Wanted<'a> {
             sm: sm_at.map(sm).transpose()?,
             device,
             hosts: None,
+            cables: (Time::ZERO, Vec::new()),
             pack: args.pack,
             udp_port: args.udp_port,
             link_timeout_ms: args.link_timeout_ms,
             ibsim: args.ibsim.listen().map(|listen| (listen, args.ibsim.pace.clone())),
         })
+    }
+}
+
+impl Wanted<'_> {
+    /// How long the cable at a port takes, whichever of its ends that is.
+    fn cable_delay(&self, port: PortRef) -> Time {
+        let (usual, others) = &self.cables;
+        let is_it = |end: &PortRef| *end == port || self.fabric.peer(*end) == Some(port);
+        others.iter().find(|(end, _)| is_it(end)).map_or(*usual, |(_, delay)| *delay)
     }
 }
 
@@ -184,7 +196,8 @@ fn write_agents(
                     false => record.agents.get(peer.node.index() / per_agent).map(|agent| agent.address),
                 };
                 let local = cable_end(fabric, PortRef::new(index, port));
-                cables.push(CableConfig { local, remote: cable_end(fabric, peer), remote_addr });
+                let delay_ns = wanted.cable_delay(PortRef::new(index, port)).as_nanos();
+                cables.push(CableConfig { local, remote: cable_end(fabric, peer), remote_addr, delay_ns });
             }
         }
         let guids = facing(&agent.name, agent.devices.first().map(|device| device.guid), &cables)?;
@@ -374,7 +387,7 @@ mod tests {
         let remote = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 20_000)));
         let cable = |guid, remote_addr| {
             let end = |guid| CableEnd { guid: Guid(guid), port: PortNum(1) };
-            CableConfig { local: end(guid), remote: end(9), remote_addr }
+            CableConfig { local: end(guid), remote: end(9), remote_addr, delay_ns: 0 }
         };
         let cables = [cable(5, None), cable(3, remote), cable(3, remote), cable(2, remote)];
         assert_eq!(facing("a", Some(Guid(5)), &cables).unwrap(), [Guid(2), Guid(3)]);

@@ -191,6 +191,45 @@ fn a_ping_pong_takes_two_ways() {
     }
 }
 
+/// 7 ns of fabric time at the rate scale 1/100: what a message costs at both of its ends is in the latency twice, for the
+/// message and for its answer, and nothing else of it changes.
+#[test]
+fn a_message_costs_its_hosts_time() {
+    for transport in [Transport::ReliableConnection, Transport::UnreliableDatagram] {
+        let [free, dear] = [0, 7].map(|message_overhead_ns| {
+            let options = StackOptions { message_overhead_ns, dilation: 100, ..options() };
+            let mut network = Network::new(2, &options, 1);
+            let work = Work::PingPong;
+            open(&mut network, 0, 1, FlowSpec { transport, work, message_bytes: 1024, ..spec(3, 1) });
+            network.run(Time::from_millis(20));
+            network.sent(0, 3).latency
+        });
+        // Where there is time, acknowledgements do not go before answers.
+        assert!(dear.min_ns.abs_diff(free.min_ns + 4 * 700) <= 2 * 17, "{transport:?}: {dear:?} {free:?}");
+        let mean = |latency: crate::traffic::Latency| latency.sum_ns / latency.count;
+        assert!(mean(dear).abs_diff(mean(free) + 4 * 700) <= 2 * 17, "{transport:?}: {dear:?} {free:?}");
+        // One after the other: as many as there is time for.
+        assert!((20_000_000 / mean(dear)).abs_diff(dear.count) < 5, "{transport:?}: {dear:?}");
+    }
+}
+
+#[test]
+fn a_flow_begins_a_message_in_each_of_its_hosts_times() {
+    for (message_bytes, overhead_ns) in [(64, 2000), (20_000, 2000)] {
+        let mut network = Network::new(2, &StackOptions { message_overhead_ns: overhead_ns, ..options() }, 1);
+        open(&mut network, 0, 1, FlowSpec { message_bytes, ..spec(3, 1) });
+        network.run(Time::from_millis(10));
+        let messages = network.received(1, 3).bytes / u64::from(message_bytes);
+        // 20 000 bytes take 10.1 µs on the link: the next message is made meanwhile.
+        let link_ns = u64::from(message_bytes) * 1013 / 2000;
+        let expected = 10_000_000 / link_ns.max(overhead_ns.into());
+        assert!(
+            messages.abs_diff(expected) * 100 < expected * 2,
+            "{message_bytes}: {messages} of {expected}"
+        );
+    }
+}
+
 #[test]
 fn a_new_lid_and_a_new_level_of_one_path_are_followed() {
     let mut network = Network::new(2, &options(), 5);

@@ -184,6 +184,7 @@ fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
         metrics: None,
         device: plan.device.clone(),
         hosts: Some(plan.stack.clone()),
+        cables: (plan.cable_delay, plan.cable_delays.clone()),
         pack: Pack::Devices(1),
         udp_port: None,
         link_timeout_ms: LINK_TIMEOUT_MS,

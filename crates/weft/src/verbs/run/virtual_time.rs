@@ -31,6 +31,7 @@ pub(super) struct Virtual<'a> {
 impl<'a> Virtual<'a> {
     /// Brings the fabric up, tells the hosts what they are to know, and begins the plan's clock.
     pub(super) fn begin(plan: &'a Plan) -> anyhow::Result<Self> {
+        let plain = SimOptions::default();
         let options = SimOptions {
             device: plan.device.clone(),
             sm: plan.sm.clone(),
@@ -40,7 +41,10 @@ impl<'a> Virtual<'a> {
             pm_port: Some(plan.pm_at),
             hosts: true,
             host: plan.stack.clone(),
-            ..SimOptions::default()
+            // A cable without a length keeps the order of events that cables have.
+            link_delay: if plan.cable_delay == Time::ZERO { plain.link_delay } else { plan.cable_delay },
+            link_delays: plan.cable_delays.clone(),
+            ..plain
         };
         let simulation = Simulation::new(&plan.fabric, options, plan.run.seed);
         let mut stage = Self { plan, simulation, began: Time::ZERO, told: (0, 0, 0) };

@@ -1,0 +1,123 @@
+//! What is still on its way over cables that have a length: the data lanes' packets and credits, held back where they come
+//! out of QUIC, so that a laboratory's cables take the time that virtual time's take.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use weft_machine::Time;
+
+use crate::cables::Frame;
+use crate::core::Core;
+use crate::wiring::Place;
+
+/// The most that is held back: more than the credit of all ports of a large switch. What is more is lost and counted.
+const HELD_MAX: usize = 1 << 20;
+
+/// Everything that is held back, the earliest first and in the order in which it came.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    heap: BinaryHeap<Late>,
+    count: u64,
+}
+
+#[derive(Debug)]
+struct Late {
+    at: Time,
+    number: u64,
+    place: Place,
+    frame: Frame,
+}
+
+impl Held {
+    /// When the next thing arrives.
+    pub(crate) fn earliest(&self) -> Option<Time> {
+        self.heap.peek().map(|late| late.at)
+    }
+
+    /// A port's link is gone, and takes with it what was under way to it.
+    pub(crate) fn forget(&mut self, place: Place) {
+        self.heap.retain(|late| late.place != place);
+    }
+
+    /// Takes in what arrives at a moment; `false` when there is no room.
+    fn put(&mut self, at: Time, place: Place, frame: Frame) -> bool {
+        if self.heap.len() >= HELD_MAX {
+            return false;
+        }
+        self.count += 1;
+        self.heap.push(Late { at, number: self.count, place, frame });
+        true
+    }
+
+    fn due(&mut self, now: Time) -> Option<(Place, Frame)> {
+        self.earliest().filter(|at| *at <= now)?;
+        self.heap.pop().map(|late| (late.place, late.frame))
+    }
+}
+
+impl Core {
+    /// Something has come out of a cable that is longer than QUIC knows.
+    pub(crate) fn hold_back(&mut self, now: Time, delay: Time, place: Place, frame: Frame) {
+        if !self.held.put(now + delay, place, frame) {
+            self.recorder.count("cable_frames_dropped");
+        }
+    }
+
+    /// Lets arrive what is due.
+    pub(crate) fn release(&mut self, now: Time) {
+        while let Some((place, frame)) = self.held.due(now) {
+            self.frame_arrives(now, place, frame);
+        }
+    }
+}
+
+impl Ord for Late {
+    /// A heap gives the greatest first, which is to be the earliest.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+impl PartialOrd for Late {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Late {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Late {}
+
+#[cfg(test)]
+mod tests {
+    use weft_wire::{FlowControl, PortNum};
+
+    use super::*;
+
+    fn credit(fccl: u16) -> Frame {
+        Frame::Credit(FlowControl { fccl, ..FlowControl::default() })
+    }
+
+    #[test]
+    fn a_cable_keeps_its_order_and_a_lost_link_takes_its_own() {
+        let [short, long] = [1, 2].map(|port| Place { device: 0, port: PortNum(port) });
+        let at = Time::from_micros;
+        let mut held = Held::default();
+        for (when, place, fccl) in
+            [(50, long, 1), (10, short, 2), (10, short, 3), (50, long, 4), (20, short, 5)]
+        {
+            assert!(held.put(at(when), place, credit(fccl)));
+        }
+        assert_eq!(held.earliest(), Some(at(10)));
+        assert_eq!(held.due(at(9)), None);
+        let mut came: Vec<_> = std::iter::from_fn(|| held.due(at(10))).collect();
+        assert_eq!(came, [(short, credit(2)), (short, credit(3))]);
+        held.forget(short);
+        came = std::iter::from_fn(|| held.due(at(100))).collect();
+        assert_eq!(came, [(long, credit(1)), (long, credit(4))]);
+    }
+}

@@ -1,0 +1,118 @@
+//! What a message takes from host to host: links, cables and what it costs its hosts, beside closed forms and the papers'
+//! ping-pong.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use weft_device::{CABLE_NS_PER_M, Profile};
+use weft_host::traffic::{
+    Command, Destination, FlowId, FlowSpec, Latency, MoveBy, PathSource, Transport, Work,
+};
+use weft_machine::Time;
+use weft_sim::{SimOptions, Simulation};
+use weft_topology::{Fabric, PortRef, parse};
+use weft_wire::PortNum;
+
+const DILATION: u64 = 1000;
+/// HPCC's latency is that of 8 bytes; a packet of them has 34.
+const MESSAGE: u32 = 8;
+const PACKET_BITS: f64 = (8.0 + 26.0) * 8.0;
+
+fn tree() -> Fabric {
+    parse("dftree-1", include_str!("../../../topologies/dftree-1.topo")).unwrap()
+}
+
+fn options(profile: &Profile) -> SimOptions {
+    let mut options = SimOptions { hosts: true, ..SimOptions::default() };
+    options.device.data.shaped = true;
+    options.device.data.dilation = DILATION as u32;
+    options.device.data.host_limit_mbps = profile.host_limit_mbps;
+    options.host.dilation = DILATION as u32;
+    options.host.message_overhead_ns = profile.message_overhead_ns;
+    options.link_delay = machine(profile.cable_m * CABLE_NS_PER_M);
+    options
+}
+
+/// Nanoseconds of fabric time.
+fn machine(nanos: u32) -> Time {
+    Time::from_nanos(u64::from(nanos) * DILATION)
+}
+
+/// Half of a round trip between two hosts by their numbers, the least and the mean, in nanoseconds of fabric time.
+fn ping_pong(options: SimOptions, (from, to): (u32, u32)) -> (f64, f64) {
+    let mut simulation = Simulation::new(&tree(), options, 1);
+    simulation.run_until_quiet(Time::from_secs(100)).unwrap();
+    let [from, to] = [from, to].map(|host| simulation.fabric().find(&format!("host-{host}")).unwrap());
+    let guid = |node| simulation.fabric().port(PortRef::new(node, PortNum(1))).unwrap().guid;
+    let (flow, transport, work) = (FlowId(1), Transport::ReliableConnection, Work::PingPong);
+    let expect = Command::Expect { flow, from: Some(guid(from)), transport, work, message_bytes: MESSAGE };
+    let open = Command::Open(FlowSpec {
+        flow,
+        to: Destination::One(guid(to)),
+        transport,
+        work,
+        message_bytes: MESSAGE,
+        packet_bytes: 2048,
+        bytes_per_second: None,
+        bytes_max: None,
+        paths: PathSource::PathRecord,
+        move_by: MoveBy::Drain,
+    });
+    simulation.host_command(to, expect);
+    simulation.host_command(from, open);
+    simulation.run_until(simulation.now() + Time::from_secs(1));
+    let report = simulation.host_reports(from).into_iter().find(|report| report.sender).unwrap();
+    let Latency { count, min_ns, sum_ns, .. } = report.latency;
+    assert!(count > 20, "{report:?}");
+    let scale = 2.0 * DILATION as f64;
+    (min_ns as f64 / scale, sum_ns as f64 / count as f64 / scale)
+}
+
+/// What hosts and cables take, and the packet's bits on each link and on the receiving host's bus, over so many switches.
+fn closed_form(profile: &Profile, switches: u32, link_gbps: f64) -> f64 {
+    let links = f64::from(switches + 1);
+    let bus =
+        if profile.host_limit_mbps == 0 { f64::INFINITY } else { f64::from(profile.host_limit_mbps) / 1e3 };
+    2.0 * f64::from(profile.message_overhead_ns)
+        + links * f64::from(profile.cable_m * CABLE_NS_PER_M)
+        + PACKET_BITS * (links / link_gbps + 1.0 / bus)
+}
+
+#[test]
+fn a_ping_pong_takes_what_hosts_cables_and_links_take() {
+    for profile in &Profile::ALL {
+        for (pair, switches) in [((2, 1), 1), ((2, 4), 3)] {
+            let (least, mean) = ping_pong(options(profile), pair);
+            let form = closed_form(profile, switches, 16.0);
+            assert!((least / form - 1.0).abs() < 0.01, "{}, {switches}: {least} and {form}", profile.name);
+            // An acknowledgement may be on the link first.
+            assert!(mean - least < 25.0, "{}, {switches}: {least} {mean}", profile.name);
+        }
+    }
+}
+
+/// The minima that the papers print for these hosts are 1.878 to 2.176 µs, and the means of their idle fabric 2.119, from
+/// which the profile's message cost comes. 1.331 is the minimum beside that mean, and nothing here explains it.
+#[test]
+fn the_papers_hosts_take_as_long_as_the_papers_say() {
+    let profile = Profile::find("connectx-ddr").unwrap();
+    for pair in [(2, 1), (2, 4)] {
+        let micros = ping_pong(options(profile), pair).0 / 1000.0;
+        eprintln!("{pair:?}: {micros:.3} µs; the papers: 2.0 to 2.2, and 1.331");
+        assert!((2.0 * 0.9..2.2 * 1.1).contains(&micros), "{pair:?}: {micros}");
+    }
+}
+
+#[test]
+fn a_long_cable_takes_longer_both_ways() {
+    let profile = Profile { message_overhead_ns: 0, ..Profile::ALL[0] };
+    let short = ping_pong(options(&profile), (2, 4));
+    let fabric = tree();
+    let end = PortRef::new(fabric.find("host-4").unwrap(), PortNum(1));
+    let long = SimOptions { link_delays: vec![(end, machine(5_000))], ..options(&profile) };
+    let long = ping_pong(long, (2, 4));
+    let more = f64::from(5_000 - profile.cable_m * CABLE_NS_PER_M);
+    assert!((long.0 - short.0 - more).abs() < 1.0, "{long:?} {short:?}");
+    let elsewhere = PortRef::new(fabric.find("host-6").unwrap(), PortNum(1));
+    let elsewhere = SimOptions { link_delays: vec![(elsewhere, machine(5_000))], ..options(&profile) };
+    assert_eq!(ping_pong(elsewhere, (2, 4)), short, "a cable that is not on the way");
+}
