@@ -21,8 +21,10 @@ pub fn judge(experiment: &Experiment, plan: &Plan, recording: &Recording) -> Ver
             unit: expect.what.unit(),
             measured: value,
             bound: expect.bound,
+            basis: expect.basis.clone(),
             paper: expect.paper.clone(),
             outcome,
+            agrees: expect.paper.as_ref().map(|paper| paper.agrees(value)),
             reason,
         }
     });
@@ -91,7 +93,9 @@ fn must(name: &str, reason: String) -> Finding {
         unit: "",
         measured: None,
         bound: None,
+        basis: None,
         paper: None,
+        agrees: None,
         outcome: if reason.is_empty() { Outcome::Kept } else { Outcome::Failed },
         reason,
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Bound, Driver, Paper, RunId};
+use crate::{Basis, Bound, Driver, Paper, RunId};
 
 /// How an expectation fared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -25,12 +25,16 @@ pub struct Finding {
     pub unit: &'static str,
     /// What was measured; none when it did not happen or cannot be told.
     pub measured: Option<f64>,
-    /// What it must be.
+    /// What the model says it must be.
     pub bound: Option<Bound>,
+    /// Where the bound comes from; none also for what holds for every run.
+    pub basis: Option<Basis>,
     /// What the paper prints.
     pub paper: Option<Paper>,
-    /// How it fared.
+    /// How it fared against the model.
     pub outcome: Outcome,
+    /// Whether it agrees with the paper; none where that prints nothing.
+    pub agrees: Option<bool>,
     /// Why it failed, in one line; empty when it did not.
     pub reason: String,
 }

@@ -36,6 +36,7 @@ flow = "1-5"
 window = "all"
 when = { pm.mode = "on" }
 value = 12.9
+model = "closed form: the host's limit"
 "#;
 
 fn load(path: &str, _from: &str) -> Result<String, String> {
@@ -145,6 +146,17 @@ fn wrong_values_are_told_with_what_is_allowed() {
             "within_percent = 5",
             "x.toml:28:1: `within_percent` says how near to `value`, which is not here",
         ),
+        (
+            "model = \"closed form: the host's limit\"",
+            "",
+            "x.toml:28:1: the bound does not say where it comes from; add `model = \"closed form: 16 - 12.9 / 4\"`, or `model = \"regression\"` where it is an earlier result",
+        ),
+        (
+            "closed form: the host's limit",
+            "it came out so",
+            "x.toml:33:9: `model` cannot be `it came out so`; write `model = \"closed form: 16 - 12.9 / 4\"`, or `model = \"regression\"` where it is an earlier result",
+        ),
+        ("value = 12.9\n", "", "x.toml:28:1: `model` says where a bound comes from, and there is none"),
         (
             "title = \"a test\"",
             "title = a test",

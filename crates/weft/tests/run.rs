@@ -159,7 +159,7 @@ window = "steady"
 fn what_is_not_as_expected_is_named_and_fails() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("two.toml");
-    std::fs::write(&file, two_into_one("at_least = 12")).unwrap();
+    std::fs::write(&file, two_into_one("at_least = 12\nmodel = \"regression\"")).unwrap();
     let run = Run::of(&file, &["--virtual"]);
     assert_eq!(run.output.status.code(), Some(1), "{}", run.said());
     assert!(
@@ -186,7 +186,7 @@ fn a_wrong_file_is_told_with_line_and_column() {
 fn live_processes_share_a_link_as_the_simulation_does() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("two.toml");
-    std::fs::write(&file, two_into_one("value = 6.45\nwithin_percent = 10")).unwrap();
+    std::fs::write(&file, two_into_one("value = 6.45\nmodel = \"closed form: 12.9 / 2\"")).unwrap();
     let mut said = String::new();
     for _ in 0..5 {
         let run = Run::of(&file, &["--both"]);

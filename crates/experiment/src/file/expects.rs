@@ -7,7 +7,7 @@ use super::reader::{Role, Table, as_quantity, as_table, as_text, texts, wrong_ki
 use super::traffic::Everything;
 use super::tree::{Kind, Value};
 use super::variants::Axis;
-use crate::{BeffValue, Bound, Expect, Figure, FigureKind, Gain, Paper, Span, What, When};
+use crate::{Basis, BeffValue, Bound, Expect, Figure, FigureKind, Gain, Paper, Span, What, When};
 
 /// What `what` can be.
 const WHATS: [&str; 14] = [
@@ -40,7 +40,7 @@ impl Known<'_> {
         let mut all = Vec::new();
         for mut table in top.list("expect")? {
             let what = self.what(&mut table)?;
-            let bound = bound(&mut table)?;
+            let (bound, basis) = model(&mut table)?;
             let paper = paper(&mut table)?;
             if matches!(bound, Some(Bound::Never))
                 && !matches!(what, What::Moved { .. } | What::MovedBack { .. })
@@ -51,7 +51,7 @@ impl Known<'_> {
             let name = table.text("name")?.unwrap_or_else(|| named(&what));
             let when = self.when(&mut table, "when")?;
             table.finish()?;
-            all.push(Expect { name, what, bound, paper, when });
+            all.push(Expect { name, what, bound, basis, paper, when });
         }
         Ok(all)
     }
@@ -60,7 +60,7 @@ impl Known<'_> {
         let mut all = Vec::new();
         for mut table in top.list("gain")? {
             let what = self.what(&mut table)?;
-            let bound = bound(&mut table)?;
+            let (bound, basis) = model(&mut table)?;
             let paper = paper(&mut table)?;
             let name = table.text("name")?.unwrap_or_else(|| format!("gain: {}", named(&what)));
             let (from, to) = (self.when(&mut table, "base")?, self.when(&mut table, "with")?);
@@ -71,7 +71,7 @@ impl Known<'_> {
                 );
             }
             table.finish()?;
-            all.push(Gain { name, what, from, to, bound, paper });
+            all.push(Gain { name, what, from, to, bound, basis, paper });
         }
         Ok(all)
     }
@@ -263,6 +263,37 @@ fn after(table: &mut Table<'_>) -> Result<Time, Wrong> {
 /// The greatest value of a bound.
 const VALUE_MAX: f64 = 1e12;
 
+/// What the model says, and where it has that from.
+fn model(table: &mut Table<'_>) -> Result<(Option<Bound>, Option<Basis>), Wrong> {
+    const FORM: &str = "closed form:";
+    const ALLOWED: &str =
+        "`model = \"closed form: 16 - 12.9 / 4\"`, or `model = \"regression\"` where it is an earlier result";
+    let (at, bound) = (table.at, bound(table)?);
+    let basis = match table.get("model") {
+        None => None,
+        Some(value) => {
+            let text = as_text(value, "model")?;
+            let form = text.strip_prefix(FORM).map(str::trim).filter(|form| !form.is_empty());
+            Some(match form {
+                Some(form) => Basis::ClosedForm(form.to_owned()),
+                None if text == "regression" => Basis::Regression,
+                None => {
+                    let message = format!("`model` cannot be `{text}`");
+                    return Err(Wrong::new(value.at, message).allowed(format!("write {ALLOWED}")));
+                }
+            })
+        }
+    };
+    match (bound.is_some(), basis.is_some()) {
+        (true, false) => {
+            Err(Wrong::new(at, "the bound does not say where it comes from")
+                .allowed(format!("add {ALLOWED}")))
+        }
+        (false, true) => Err(Wrong::new(at, "`model` says where a bound comes from, and there is none")),
+        _ => Ok((bound, basis)),
+    }
+}
+
 fn bound(table: &mut Table<'_>) -> Result<Option<Bound>, Wrong> {
     let at = table.at;
     let value = table.quantity("value", "the unit of what is measured", VALUE_MAX)?;
@@ -300,13 +331,18 @@ fn bound(table: &mut Table<'_>) -> Result<Option<Bound>, Wrong> {
 
 fn paper(table: &mut Table<'_>) -> Result<Option<Paper>, Wrong> {
     let value = table.quantity("paper", "the unit of what is measured", VALUE_MAX)?;
+    let is_limit = table.flag("paper_is_limit", false)?;
     let (source, why) = (table.text("source")?, table.text("why")?);
     match value {
         Some(value) => {
-            Ok(Some(Paper { value, source: source.unwrap_or_default(), why: why.unwrap_or_default() }))
+            let (source, why) = (source.unwrap_or_default(), why.unwrap_or_default());
+            Ok(Some(Paper { value, is_limit, source, why }))
         }
-        None if source.is_some() || why.is_some() => {
-            let wrong = Wrong::new(table.at, "`source` and `why` are about `paper`, which is not here");
+        None if source.is_some() || why.is_some() || is_limit => {
+            let wrong = Wrong::new(
+                table.at,
+                "`source`, `why` and `paper_is_limit` are about `paper`, which is not here",
+            );
             Err(wrong.allowed("`paper` is the number that the paper prints"))
         }
         None => Ok(None),

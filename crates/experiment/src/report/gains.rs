@@ -78,8 +78,10 @@ fn found(
         unit: "%",
         measured: percent,
         bound: gain.bound,
+        basis: gain.basis.clone(),
         paper: gain.paper.clone(),
         outcome,
+        agrees: gain.paper.as_ref().map(|paper| paper.agrees(percent)),
         reason,
     };
     GainFinding { driver, base, with, unit: gain.what.unit(), finding }

@@ -9,26 +9,29 @@ pub fn index(reports: &[(String, Report)]) -> String {
     let failed = reports.iter().filter(|(_, report)| !report.failures.is_empty()).count();
     let runs: usize = reports.iter().map(|(_, report)| report.runs).sum();
     let mut text = format!(
-        "# Experiments\n\n{} experiments, {runs} runs; {failed} experiments are not as expected.\n\n",
+        "# Experiments\n\n{} experiments, {runs} runs; {failed} experiments are not as the model says.\n\n",
         reports.len()
     );
     let mut table = Vec::from(["| experiment | runs | result |\n|---|---|---|\n".to_owned()]);
     for (folder, report) in reports {
         let result = match report.failures.len() {
-            0 => "as expected".to_owned(),
+            0 => "as the model says".to_owned(),
             count => format!("**{count} not as expected**"),
         };
         let title = super::table::escaped(&report.title);
         table.push(format!("| [{title}]({folder}/report.md) | {} | {result} |\n", report.runs));
     }
     text += &table.concat();
+    for (_, report) in reports.iter().filter(|(_, report)| !report.fidelity.is_empty()) {
+        let title = super::table::escaped(&report.title);
+        text += &format!("\n## Beside the paper: {title}\n\n{}", super::fidelity::table(&report.fidelity));
+    }
     text += "\n## What the variants gain\n\n";
-    let mut table = Table::new(&["experiment", "gain", "by", "without", "with", "ours", "paper"]);
+    let mut table = Table::new(&["experiment", "gain", "by", "without", "with", "ours"]);
     for (_, report) in reports {
         for gain in &report.gains {
             let value =
                 |value: Option<f64>, unit| value.map_or("–".to_owned(), |value| number(value, unit));
-            let paper = gain.finding.paper.as_ref().map(|paper| paper.value);
             table.row(&[
                 report.title.clone(),
                 gain.finding.name.clone(),
@@ -36,7 +39,6 @@ pub fn index(reports: &[(String, Report)]) -> String {
                 value(gain.base, gain.unit),
                 value(gain.with, gain.unit),
                 value(gain.finding.measured, "%"),
-                value(paper, "%"),
             ]);
         }
     }

@@ -1,10 +1,10 @@
 //! The page of one experiment.
 
 use super::table::{Table, escaped};
-use super::{Agreement, GainFinding, Variant, driver, figures, prediction, slug};
+use super::{Agreement, FidelityRow, GainFinding, Variant, driver, fidelity, figures, prediction, slug};
 use crate::judge::{bounded, number};
 use crate::measure::mean;
-use crate::{Bound, ExperimentFile, FabricSpec, Finding, Outcome, PmMode, RunResult};
+use crate::{Basis, Bound, ExperimentFile, FabricSpec, Finding, Outcome, PmMode, RunResult};
 
 /// From this many variants on, a page has one table for all of them and no section for each.
 const SECTIONS_MAX: usize = 12;
@@ -18,6 +18,7 @@ pub(super) struct Page<'a> {
     pub(super) file: &'a ExperimentFile,
     pub(super) variants: &'a [Variant<'a>],
     pub(super) gains: &'a [GainFinding],
+    pub(super) fidelity: &'a [FidelityRow],
     /// Titles and names of the figures of bars.
     pub(super) figures: &'a [(String, String)],
 }
@@ -26,6 +27,7 @@ impl Page<'_> {
     pub(super) fn write(&self, failures: &[String], agreements: &[Agreement]) -> String {
         let mut text = self.head();
         text += &self.result(failures);
+        text += &self.beside();
         text += &self.gains();
         for (title, name) in self.figures {
             text += &format!("![{}]({name})\n\n", escaped(title));
@@ -103,21 +105,26 @@ impl Page<'_> {
         let runs: usize = self.variants.iter().map(|variant| variant.runs.len()).sum();
         let mut text = "## Result\n\n".to_owned();
         if failures.is_empty() {
-            text += &format!("All expectations of {runs} runs are kept.\n\n");
+            text += &format!("{runs} runs are as the model says.\n\n");
             return text;
         }
-        text += &format!("{} of the expectations of {runs} runs are **not** kept:\n\n", failures.len());
+        text += &format!("{} lines of {runs} runs are **not** as the model says:\n\n", failures.len());
         for failure in failures {
             text += &format!("- {}\n", escaped(failure));
         }
         text + "\n"
     }
 
+    fn beside(&self) -> String {
+        let table = fidelity::table(self.fidelity);
+        if table.is_empty() { table } else { format!("## Beside the paper\n\n{table}") }
+    }
+
     fn gains(&self) -> String {
         if self.gains.is_empty() {
             return String::new();
         }
-        let heads = ["gain", "by", "without", "with", "ours", "expected", "paper", "", "why they differ"];
+        let heads = ["gain", "by", "without", "with", "ours", "model", "from", ""];
         let mut table = Table::new(&heads);
         for gain in self.gains {
             let finding = &gain.finding;
@@ -128,9 +135,8 @@ impl Page<'_> {
                 or_dash(gain.with, gain.unit),
                 or_dash(finding.measured, "%"),
                 finding.bound.map(|bound| bounded(&bound, "%")).unwrap_or_default(),
-                paper(finding),
+                basis(finding),
                 word(finding.outcome).to_owned(),
-                why(finding),
             ]);
         }
         format!("## Gains\n\n{}", table.finish())
@@ -197,14 +203,14 @@ fn or_dash(value: Option<f64>, unit: &str) -> String {
     value.map_or("–".to_owned(), |value| number(value, unit))
 }
 
-fn paper(finding: &Finding) -> String {
-    let Some(paper) = &finding.paper else { return String::new() };
-    let value = number(paper.value, finding.unit);
-    if paper.source.is_empty() { value } else { format!("{value} ({})", paper.source) }
-}
-
-fn why(finding: &Finding) -> String {
-    finding.paper.as_ref().map(|paper| paper.why.clone()).unwrap_or_default()
+/// Where a bound comes from.
+fn basis(finding: &Finding) -> String {
+    match &finding.basis {
+        Some(Basis::ClosedForm(form)) => form.clone(),
+        Some(Basis::Regression) => "an earlier run".to_owned(),
+        None if finding.outcome == Outcome::Shown => String::new(),
+        None => "every run".to_owned(),
+    }
 }
 
 fn word(outcome: Outcome) -> &'static str {
@@ -233,10 +239,10 @@ fn over_seeds<'a>(
     (format!("{} ({} to {})", number(mean, unit), number(least, ""), number(most, "")), worst)
 }
 
-/// Each expectation with what was measured and what the paper prints.
+/// Each expectation with what was measured, and what the model says.
 fn findings(variant: &Variant<'_>) -> String {
     let Some(first) = variant.runs.first() else { return String::new() };
-    let mut table = Table::new(&["what", "expected", "measured", "paper", "", "why they differ"]);
+    let mut table = Table::new(&["what", "measured", "model", "from", ""]);
     // All runs of a variant have the same findings in the same order.
     for (nth, finding) in first.verdict.findings.iter().enumerate() {
         let (measured, outcome) = over_seeds(variant, |run| run.verdict.findings.get(nth));
@@ -244,14 +250,8 @@ fn findings(variant: &Variant<'_>) -> String {
         let silent = finding.measured.is_none() && matches!(finding.bound, None | Some(Bound::Never));
         let measured = if silent && outcome != Outcome::Shown { String::new() } else { measured };
         let bound = finding.bound.map(|bound| bounded(&bound, finding.unit)).unwrap_or_default();
-        table.row(&[
-            finding.name.clone(),
-            bound,
-            measured,
-            paper(finding),
-            word(outcome).to_owned(),
-            why(finding),
-        ]);
+        let cells = [finding.name.clone(), measured, bound, basis(finding), word(outcome).to_owned()];
+        table.row(&cells);
     }
     table.finish()
 }

@@ -1,5 +1,6 @@
 //! Reports: Markdown with tables, figures, CSV and JSON, from the results of runs.
 
+mod fidelity;
 mod figures;
 mod gains;
 mod index;
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use fidelity::FidelityRow;
 pub use gains::GainFinding;
 pub use index::index;
 
@@ -30,6 +32,8 @@ pub struct Report {
     pub files: BTreeMap<String, String>,
     /// What was compared between variants.
     pub gains: Vec<GainFinding>,
+    /// What the paper prints beside what was measured.
+    pub fidelity: Vec<FidelityRow>,
     /// How many runs it is made from.
     pub runs: usize,
     /// Everything that is not as expected, a line each. Empty is a success.
@@ -69,6 +73,7 @@ struct Everything<'a> {
     file: &'a str,
     experiment: &'a Experiment,
     gains: &'a [GainFinding],
+    fidelity: &'a [FidelityRow],
     failures: &'a [String],
     runs: &'a [RunResult],
 }
@@ -78,6 +83,7 @@ impl Report {
     pub fn new(file: &ExperimentFile, runs: &[RunResult]) -> Self {
         let variants = variants(runs);
         let gains = gains::gains(file.plain(), runs);
+        let fidelity = fidelity::rows(&variants, &gains);
         let disagreements = disagreements(runs);
         let failures = failures(runs, &gains, &disagreements);
         let mut files = BTreeMap::new();
@@ -99,13 +105,20 @@ impl Report {
                 files.insert(name, svg);
             }
         }
-        let markdown = markdown::Page { file, variants: &variants, gains: &gains, figures: &figures }
-            .write(&failures, &disagreements);
+        let page = markdown::Page {
+            file,
+            variants: &variants,
+            gains: &gains,
+            fidelity: &fidelity,
+            figures: &figures,
+        };
+        let markdown = page.write(&failures, &disagreements);
         files.insert("report.md".to_owned(), markdown);
         let everything = Everything {
             file: file.name(),
             experiment: file.plain(),
             gains: &gains,
+            fidelity: &fidelity,
             failures: &failures,
             runs,
         };
@@ -113,7 +126,7 @@ impl Report {
         let json = serde_json::to_string_pretty(&everything)
             .unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"));
         files.insert("report.json".to_owned(), json);
-        Self { title: file.plain().title.clone(), files, gains, runs: runs.len(), failures }
+        Self { title: file.plain().title.clone(), files, gains, fidelity, runs: runs.len(), failures }
     }
 }
 

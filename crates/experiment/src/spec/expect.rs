@@ -13,8 +13,10 @@ pub struct Expect {
     pub name: String,
     /// What is measured.
     pub what: What,
-    /// What it must be; none only shows it.
+    /// What the model says it must be; none only shows it.
     pub bound: Option<Bound>,
+    /// Where the bound comes from; there is one wherever there is a bound.
+    pub basis: Option<Basis>,
     /// What the paper prints.
     pub paper: Option<Paper>,
     /// Only in these variants.
@@ -212,15 +214,39 @@ pub enum Bound {
     Never,
 }
 
+/// Where a bound comes from. It never comes from the result that it judges.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// From first principles; the form, as in `16 - 12.9 / 4`.
+    ClosedForm(String),
+    /// From an earlier run: it says that nothing has changed, and not that it is right.
+    Regression,
+}
+
 /// What the paper prints.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Paper {
     /// The value, in the unit of what is measured.
     pub value: f64,
+    /// Whether the paper prints no value but that it is less than this one.
+    pub is_limit: bool,
     /// Where it stands.
     pub source: String,
     /// Why ours differs; may be empty.
     pub why: String,
+}
+
+impl Paper {
+    /// A measured value agrees with a printed one within this many percent of it.
+    pub const AGREEMENT_PERCENT: f64 = 15.0;
+
+    /// Whether a measured value agrees with the printed one. What was not measured does not.
+    pub fn agrees(&self, measured: Option<f64>) -> bool {
+        let near =
+            |value: f64| (value - self.value).abs() <= self.value.abs() * Self::AGREEMENT_PERCENT / 100.0;
+        measured.is_some_and(|value| near(value) || self.is_limit && value <= self.value)
+    }
 }
 
 /// What one variant gains over another: the mean over seeds of the one over that of the other, less one, in percent.
@@ -234,8 +260,10 @@ pub struct Gain {
     pub from: When,
     /// The variant.
     pub to: When,
-    /// What it must be, in percent.
+    /// What the model says it must be, in percent.
     pub bound: Option<Bound>,
+    /// Where the bound comes from.
+    pub basis: Option<Basis>,
     /// What the paper prints, in percent.
     pub paper: Option<Paper>,
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use expect::{BeffValue, Bound, Expect, Figure, FigureKind, Gain, Paper, What, When};
+pub use expect::{Basis, BeffValue, Bound, Expect, Figure, FigureKind, Gain, Paper, What, When};
 pub use network::{
     Attach, CongestionSpec, EngineSpec, FabricSpec, HostsSpec, PmMode, PmSpec, Rates, Shape, SmSpec,
 };

@@ -210,7 +210,10 @@ struct Row {
     experiment: String,
     run: String,
     driver: &'static str,
+    /// Against the model.
     result: String,
+    /// Printed figures that ours agree with, and how many there are.
+    paper: (usize, usize),
 }
 
 #[derive(Serialize)]
@@ -258,18 +261,27 @@ fn report(
 
 fn row(file: &ExperimentFile, run: &RunResult) -> Row {
     let failed = run.verdict.failures().count();
+    let printed = run.verdict.findings.iter().filter_map(|finding| finding.agrees);
     Row {
         experiment: file.name().to_owned(),
         run: run.run.to_string(),
         driver: driver_name(run.driver),
-        result: if failed == 0 { "as expected".to_owned() } else { format!("{failed} not as expected") },
+        result: if failed == 0 {
+            "as the model says".to_owned()
+        } else {
+            format!("{failed} not as expected")
+        },
+        paper: (printed.clone().filter(|agrees| *agrees).count(), printed.count()),
     }
 }
 
 fn text(summary: &Summary) -> String {
-    let mut table = Table::new(&["experiment", "run", "driver", "result"]);
+    let mut table = Table::new(&["experiment", "run", "driver", "result", "paper"]);
     for row in &summary.runs {
-        table.row([row.experiment.clone(), row.run.clone(), row.driver.to_owned(), row.result.clone()]);
+        let (agree, printed) = row.paper;
+        let paper = if printed == 0 { String::new() } else { format!("{agree} of {printed} agree") };
+        let (experiment, run) = (row.experiment.clone(), row.run.clone());
+        table.row([experiment, run, row.driver.to_owned(), row.result.clone(), paper]);
     }
     let report = summary.report.as_ref().map(|path| format!("report: {path}\n")).unwrap_or_default();
     format!("{table}{report}")

@@ -1,0 +1,101 @@
+//! Beside the paper: every figure that it prints and that was measured, and whether the two agree. What the model says is
+//! judged elsewhere, and neither verdict knows of the other.
+
+use serde::Serialize;
+
+use super::table::Table;
+use super::{GainFinding, Variant, driver};
+use crate::judge::number;
+use crate::measure::mean;
+use crate::{Driver, Finding, Paper};
+
+/// A printed figure and the measured one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FidelityRow {
+    /// What is measured.
+    pub what: String,
+    /// In which variant; empty where the line names it itself.
+    pub variant: String,
+    /// Who ran it.
+    pub driver: Driver,
+    /// The unit of both.
+    pub unit: &'static str,
+    /// What the paper prints, and why ours differs.
+    pub paper: Paper,
+    /// The mean over seeds; none when nothing was measured.
+    pub ours: Option<f64>,
+    /// Ours over the paper's; none where that is zero.
+    pub ratio: Option<f64>,
+    /// Whether they agree, within [`Paper::AGREEMENT_PERCENT`].
+    pub agrees: bool,
+}
+
+impl FidelityRow {
+    fn new(finding: &Finding, ours: Option<f64>, variant: String, driver: Driver) -> Option<Self> {
+        let paper = finding.paper.clone()?;
+        Some(Self {
+            what: finding.name.clone(),
+            variant,
+            driver,
+            unit: finding.unit,
+            ratio: ours.filter(|_| paper.value != 0.0).map(|ours| ours / paper.value),
+            agrees: paper.agrees(ours),
+            ours,
+            paper,
+        })
+    }
+
+    /// What the table says of it: `agrees`, or why not.
+    fn cells(&self) -> [String; 6] {
+        let or_dash = |value: Option<f64>| value.map_or("–".to_owned(), |value| number(value, self.unit));
+        let printed = number(self.paper.value, self.unit);
+        let printed = if self.paper.is_limit { format!("less than {printed}") } else { printed };
+        let place =
+            if self.paper.source.is_empty() { printed } else { format!("{printed} ({})", self.paper.source) };
+        [
+            if self.variant.is_empty() {
+                self.what.clone()
+            } else {
+                format!("{}; {}", self.what, self.variant)
+            },
+            place,
+            or_dash(self.ours),
+            self.ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.2}")),
+            if self.agrees { "yes" } else { "no" }.to_owned(),
+            self.paper.why.clone(),
+        ]
+    }
+}
+
+/// Everything that the paper prints and that was measured, in the order of the file.
+pub(super) fn rows(variants: &[Variant<'_>], gains: &[GainFinding]) -> Vec<FidelityRow> {
+    let mut rows = Vec::new();
+    for variant in variants {
+        let Some(first) = variant.runs.first() else { continue };
+        // All runs of a variant have the same findings in the same order.
+        for (nth, finding) in first.verdict.findings.iter().enumerate() {
+            let same = variant.runs.iter().filter_map(|run| run.verdict.findings.get(nth)?.measured);
+            rows.extend(FidelityRow::new(finding, mean(same), variant.title(), variant.driver));
+        }
+    }
+    for gain in gains {
+        let by = driver(gain.driver).to_owned();
+        rows.extend(FidelityRow::new(&gain.finding, gain.finding.measured, by, gain.driver));
+    }
+    rows
+}
+
+/// The table of these rows; nothing where there are none.
+pub(super) fn table(rows: &[FidelityRow]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let agree = rows.iter().filter(|row| row.agrees).count();
+    let percent = Paper::AGREEMENT_PERCENT;
+    let mut table = Table::new(&["what", "paper", "ours", "ratio", "agrees", "why they differ"]);
+    for row in rows {
+        table.row(&row.cells());
+    }
+    let (count, table) = (rows.len(), table.finish());
+    format!("{agree} of {count} printed figures agree with ours within {percent} %.\n\n{table}")
+}
