@@ -224,6 +224,7 @@ fn link_rate(line: &Line<'_>, start: usize, state: &str) -> Result<Option<LinkRa
         ("25.78125", _) => "EDR",
         ("53.125", _) => "HDR",
         ("106.25", _) => "NDR",
+        ("212.5", _) => "XDR",
         (other, _) => other,
     };
     rate(line, start, width, speed)
