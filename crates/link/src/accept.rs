@@ -14,28 +14,26 @@ use crate::codec::{self, Control, ControlError, Hello};
 use crate::dial::meaning;
 use crate::identity::covers;
 use crate::links::Inner;
+use crate::places::Place;
 use crate::reason::RefusalReason;
 
 /// Takes every connection that peers dial.
 pub(crate) async fn accept_forever(inner: Rc<Inner>) {
-    // Every cable may be dialled twice at once; beyond that somebody is knocking who has no cable here.
-    let handshakes_max = 2 * inner.slots.len() + 16;
     while let Some(incoming) = inner.endpoint.accept().await {
-        if inner.handshakes.get() >= handshakes_max {
+        let Some(place) = inner.places.take(incoming.remote_address()) else {
             inner.count_peer(|peers| peers.ignored += 1);
             incoming.ignore();
             continue;
-        }
-        spawn_local(accept(inner.clone(), incoming));
+        };
+        spawn_local(accept(inner.clone(), incoming, place));
     }
 }
 
-async fn accept(inner: Rc<Inner>, incoming: Incoming) {
+async fn accept(inner: Rc<Inner>, incoming: Incoming, place: Place) {
     let address = incoming.remote_address();
-    inner.handshakes.set(inner.handshakes.get() + 1);
     let patience = Duration::from_millis(inner.config.link_timeout_ms);
     let outcome = timeout(patience, handshake(&inner, address, incoming)).await;
-    inner.handshakes.set(inner.handshakes.get() - 1);
+    inner.places.give_back(place);
     match outcome {
         Ok(Some((link, connection, peer))) => inner.carry(link, connection, peer).await,
         Ok(None) => {}

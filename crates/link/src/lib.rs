@@ -29,6 +29,7 @@ pub mod fuzz;
 mod identity;
 mod lanes;
 mod links;
+mod places;
 mod reactor;
 mod reason;
 mod session;

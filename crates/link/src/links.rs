@@ -16,6 +16,7 @@ use crate::cable::{
 use crate::codec::Hello;
 use crate::identity::Identity;
 use crate::lanes::{self, Frame, LaneQueue, PACKET_BYTES_MAX};
+use crate::places::Places;
 use crate::reason::{CloseCode, DownReason};
 use crate::transport::{self, BindError};
 use crate::{accept, dial};
@@ -84,6 +85,7 @@ impl Links {
             }
         }
         let (endpoint, client) = transport::open(address, identity, &config)?;
+        let places = Places::new(&cables);
         let slots = cables.into_iter().map(Slot::new).collect();
         let inner = Rc::new(Inner {
             endpoint,
@@ -94,7 +96,7 @@ impl Links {
             handler,
             dialling: Cell::new(false),
             stopped: Cell::new(false),
-            handshakes: Cell::new(0),
+            places,
             peers: Cell::default(),
         });
         tokio::task::spawn_local(accept::accept_forever(inner.clone()));
@@ -243,7 +245,7 @@ pub(crate) struct Inner {
     /// The agent is ending: nothing is dialled any more.
     pub(crate) stopped: Cell<bool>,
     /// Handshakes that peers have begun and not finished.
-    pub(crate) handshakes: Cell<usize>,
+    pub(crate) places: Places,
     peers: Cell<PeerStats>,
 }
 

@@ -218,6 +218,54 @@ fn too_many_peers_that_say_nothing_are_ignored_and_counted() {
     });
 }
 
+/// The first packets of as many clients, which say no more.
+async fn initials(identity: &Identity, count: usize) -> Vec<Vec<u8>> {
+    let nobody = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let to = nobody.local_addr().unwrap();
+    let mut dialling = tokio::task::JoinSet::new();
+    for _ in 0..count {
+        let identity = identity.clone();
+        dialling.spawn_local(async move { drop(intruder(&identity, to).await) });
+    }
+    // By the connection id that the client has drawn (RFC 9000, section 17.2), so that none counts twice.
+    let mut found = std::collections::BTreeMap::new();
+    while found.len() < count {
+        let mut packet = vec![0; 2048];
+        let length = nobody.recv(&mut packet).await.unwrap();
+        packet.truncate(length);
+        found.insert(packet[6..6 + usize::from(packet[5])].to_vec(), packet);
+    }
+    dialling.abort_all();
+    found.into_values().collect()
+}
+
+/// Strangers take every place that is for everybody, and do not let go; a neighbour that comes then is let in at once.
+#[test]
+fn strangers_do_not_keep_a_cable_down() {
+    run(async {
+        let authority = Authority::new("test").unwrap();
+        let (low_at, at) = (free_address(), free_address());
+        let mut patient = config(1);
+        patient.link_timeout_ms = 600_000;
+        let identity = authority.issue(&[HIGH]).unwrap();
+        let mut high = Agent::start(at, &identity, patient.clone(), vec![cable(HIGH, LOW, low_at)]);
+        let identity = authority.issue(&[LOW]).unwrap();
+        let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for packet in initials(&identity, 40).await {
+            stranger.send_to(&packet, at).unwrap();
+        }
+        let full = async {
+            while high.links.peer_stats().ignored == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), full).await.expect("the places are taken");
+        let mut low = Agent::start(low_at, &identity, patient, vec![cable(LOW, HIGH, at)]);
+        high.events.up().await;
+        low.events.up().await;
+    });
+}
+
 #[test]
 fn garbage_on_the_port_does_nothing() {
     run(async {

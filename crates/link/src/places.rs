@@ -1,0 +1,109 @@
+//! Places for handshakes that peers have begun. Every neighbour has its own, so that strangers who knock without end
+//! keep no cable from coming up.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use crate::cable::Cable;
+
+/// A cable may be dialled twice at once: its dialler may have died and begun again.
+const PER_CABLE: usize = 2;
+
+/// What strangers get beyond that: neighbours may be seen under other addresses than the cabling has.
+const STRANGERS: usize = 16;
+
+/// A number of places.
+#[derive(Debug, Default)]
+struct Room {
+    taken: Cell<usize>,
+    max: usize,
+}
+
+/// The places of one agent.
+#[derive(Debug)]
+pub(crate) struct Places {
+    neighbours: BTreeMap<SocketAddr, Room>,
+    shared: Room,
+}
+
+/// A place that is taken, to be given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Neighbour(SocketAddr),
+    Shared,
+}
+
+impl Room {
+    fn take(&self) -> bool {
+        let free = self.taken.get() < self.max;
+        self.taken.set(self.taken.get() + usize::from(free));
+        free
+    }
+}
+
+impl Places {
+    pub(crate) fn new(cables: &[Cable]) -> Self {
+        let mut neighbours: BTreeMap<SocketAddr, Room> = BTreeMap::new();
+        for cable in cables.iter().filter(|cable| !cable.dials()) {
+            neighbours.entry(canonical(cable.remote_addr)).or_default().max += PER_CABLE;
+        }
+        let shared = Room { max: PER_CABLE * cables.len() + STRANGERS, ..Room::default() };
+        Self { neighbours, shared }
+    }
+
+    /// A place for a peer at this address: its own, or else one of those for everybody.
+    pub(crate) fn take(&self, address: SocketAddr) -> Option<Place> {
+        let address = canonical(address);
+        if self.neighbours.get(&address).is_some_and(Room::take) {
+            return Some(Place::Neighbour(address));
+        }
+        self.shared.take().then_some(Place::Shared)
+    }
+
+    pub(crate) fn give_back(&self, place: Place) {
+        let room = match place {
+            Place::Neighbour(address) => self.neighbours.get(&address),
+            Place::Shared => Some(&self.shared),
+        };
+        if let Some(room) = room {
+            room.taken.set(room.taken.get().saturating_sub(1));
+        }
+    }
+}
+
+/// One form of an address that a socket of either family may show.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CableEnd;
+    use weft_wire::{Guid, LinkParameters, PortNum};
+
+    fn cable(port: u8, remote: u64, at: &str) -> Cable {
+        let end = |guid| CableEnd { guid: Guid(guid), port: PortNum(port) };
+        let parameters = LinkParameters { width: 3, speed: 7, speed_ext: 0 };
+        Cable { local: end(5), remote: end(remote), remote_addr: at.parse().unwrap(), parameters }
+    }
+
+    #[test]
+    fn strangers_leave_neighbours_their_places() {
+        let (near, dialled, stranger) = ("127.0.0.1:1000", "127.0.0.1:2000", "127.0.0.1:3000");
+        let cables = [cable(1, 3, near), cable(2, 3, near), cable(3, 9, dialled)];
+        let places = Places::new(&cables);
+        let take = |at: &str| places.take(at.parse().unwrap());
+        let shared = 2 * 3 + 16;
+        assert!((0..shared).all(|_| take(stranger) == Some(Place::Shared)));
+        assert_eq!((take(stranger), take(dialled)), (None, None), "whom we dial does not knock");
+        let own = Some(Place::Neighbour(near.parse().unwrap()));
+        assert!((0..2).all(|_| take(near) == own) && (0..2).all(|_| take("[::ffff:127.0.0.1]:1000") == own));
+        assert_eq!(take(near), None);
+        places.give_back(Place::Shared);
+        assert_eq!((take(near), take(near)), (Some(Place::Shared), None), "as everybody else");
+        places.give_back(own.unwrap());
+        assert_eq!((take(stranger), take(near), take(near)), (None, own, None));
+    }
+}
