@@ -82,7 +82,8 @@ impl Activate {
         let wanted = self.wanted();
         let ends = self.subnet.end_ports().map(|(at, _)| at);
         let cabled = self.subnet.cabled_ports().map(|(at, ..)| at);
-        let mut ports: Vec<_> = ends.chain(cabled).filter(|at| wanted.port_info(*at).is_some()).collect();
+        let lacks = |at: &PortAt| wanted.port_info(*at).is_some() && !self.subnet.is_locked(*at);
+        let mut ports: Vec<_> = ends.chain(cabled).filter(lacks).collect();
         ports.sort_unstable();
         ports.dedup();
         ports
@@ -110,6 +111,7 @@ impl Activate {
         let zero = self.subnet.switches().filter(|(_, node)| node.port(PortNum::ZERO).is_some_and(armed));
         let zero = zero.map(|(node, _)| PortAt { node, port: PortNum::ZERO });
         let mut ports: Vec<_> = cabled.map(|(at, ..)| at).chain(zero).collect();
+        ports.retain(|at| !self.subnet.is_locked(*at));
         ports.sort_unstable();
         ports
     }

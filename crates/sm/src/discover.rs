@@ -15,13 +15,14 @@ use std::collections::{BTreeMap, VecDeque};
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
 use weft_topology::{NODES_MAX, PORTS_MAX, PORTS_PER_NODE_MAX};
 use weft_wire::{
-    AttributeId, Guid, Mad, NodeDescription, NodeInfo, PortInfo, PortNum, PortState, SmInfo, SwitchInfo,
-    capability, status,
+    AttributeId, Guid, MKey, Mad, NodeDescription, NodeInfo, PortInfo, PortNum, PortState, SmInfo,
+    SwitchInfo, capability, status,
 };
 
-use crate::Event;
 use crate::pipe::{Ask, Key, PortAt, Step};
+use crate::settings::claimed;
 use crate::subnet::{FoundNode, FoundPort, Subnet, is_up};
+use crate::{Event, Options};
 
 /// Where the cables were when the last sweep ended, to tell cables that are gone from nodes that are slow.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +42,8 @@ pub(crate) struct Settings {
     pub(crate) clear: bool,
     /// Whether to ask other managers who they are.
     pub(crate) ask_managers: bool,
+    /// The M_Key that every end port is to have, with its protection; a survey gives none.
+    pub(crate) claim: Option<Options>,
 }
 
 /// A discovery under way.
@@ -131,7 +134,7 @@ impl Discover {
             Key::NodeDescription(at) | Key::SwitchInfo(at) | Key::ClearChange(at) => {
                 self.node(at).filter(|node| !node.silent).map(|node| node.path)
             }
-            Key::PortInfo(at) | Key::SmInfo(at) => {
+            Key::PortInfo(at) | Key::SmInfo(at) | Key::Claim(at) => {
                 let node = self.node(at.node).filter(|node| !node.silent)?;
                 if node.is_switch() { Some(node.path) } else { node.port(at.port)?.path }
             }
@@ -330,6 +333,9 @@ impl Discover {
         if let Some(port) = self.port_mut(at) {
             port.info = Some(info);
         }
+        if self.is_foreign(at, &info) {
+            self.todo.push_back(Key::Claim(at));
+        }
         if forwards && is_up(&info) && self.port(at).is_some_and(|port| port.peer.is_none()) {
             self.todo.push_back(Key::NodeInfo(Some(at)));
         }
@@ -338,11 +344,31 @@ impl Discover {
         }
     }
 
+    /// Whether an end port has an M_Key of somebody else: one that it shows, or one that it hides.
+    fn is_foreign(&self, at: PortAt, info: &PortInfo) -> bool {
+        let is_end = self.node(at.node).is_some_and(|node| !node.is_switch() || at.port == PortNum::ZERO);
+        let foreign = |options: &Options| {
+            info.m_key != options.m_key && (info.m_key != MKey(0) || info.m_key_protect_bits != 0)
+        };
+        is_end && self.settings.claim.as_ref().is_some_and(foreign)
+    }
+
+    /// A port did not take this manager's M_Key: it keeps one that is not known here.
+    fn lock(&mut self, at: PortAt) {
+        if let Some(port) = self.port_mut(at) {
+            port.locked = true;
+        }
+        let Some(node) = self.node(at.node) else { return };
+        let (guid, description) = (node.guid(), node.description.clone());
+        self.refused += 1;
+        self.events.push(Event::KeyUnknown { guid, port: at.port, description });
+    }
+
     fn refused(&mut self, key: Key, answer: &Mad) {
         let guid = match key {
             Key::NodeInfo(from) => from.map(|from| from.node),
             Key::NodeDescription(at) | Key::SwitchInfo(at) | Key::ClearChange(at) => Some(at),
-            Key::PortInfo(at) | Key::SmInfo(at) => Some(at.node),
+            Key::PortInfo(at) | Key::SmInfo(at) | Key::Claim(at) => Some(at.node),
             _ => None,
         };
         let guid = guid.and_then(|at| self.node(at)).map_or(Guid(0), FoundNode::guid);
@@ -367,11 +393,23 @@ impl Step for Discover {
                     let Some(info) = self.node(at).and_then(|node| node.switch) else { continue };
                     clear_change(info)
                 }
+                Key::Claim(at) => {
+                    let info = self.port(at).and_then(|port| port.info).zip(self.settings.claim.as_ref());
+                    let Some((info, options)) = info else { continue };
+                    let wanted = claimed(info, options).encode();
+                    Request::set(AttributeId::PortInfo, u32::from(at.port.0), &wanted)
+                }
                 _ => continue,
             };
             return Some(Ask { key, route: SmpRoute::Directed(path), request });
         }
         None
+    }
+
+    fn m_key(&self, key: Key) -> Option<MKey> {
+        let Key::Claim(at) = key else { return None };
+        // At level 0 a port shows its key to whoever asks, so that a manager can take it over (IBA 14.2.4.1).
+        self.port(at)?.info.map(|info| info.m_key).filter(|m_key| *m_key != MKey(0))
     }
 
     fn answered(&mut self, key: Key, answer: &Mad) {
@@ -393,6 +431,11 @@ impl Step for Discover {
             Key::SwitchInfo(at) => self.found_switch(at, SwitchInfo::decode(answer.smp_attribute())),
             Key::ClearChange(at) => self.ask_ports(at),
             Key::PortInfo(at) => self.found_port(at, PortInfo::decode(answer.smp_attribute())),
+            Key::Claim(at) => {
+                if let Some(port) = self.port_mut(at) {
+                    port.info = Some(PortInfo::decode(answer.smp_attribute()));
+                }
+            }
             Key::SmInfo(_) => {
                 let SmInfo { guid, priority, sm_state, .. } = SmInfo::decode(answer.smp_attribute());
                 if guid != self.settings.own_guid {
@@ -404,13 +447,23 @@ impl Step for Discover {
     }
 
     fn written(&self, key: Key) -> Vec<(Guid, Key)> {
-        let Key::ClearChange(at) = key else { return Vec::new() };
-        self.node(at).map(|node| (node.guid(), key)).into_iter().collect()
+        let node = match key {
+            Key::ClearChange(at) => self.node(at),
+            Key::Claim(at) => self.node(at.node),
+            _ => None,
+        };
+        node.map(|node| (node.guid(), written_by(key))).into_iter().collect()
     }
 
     fn failed(&mut self, key: Key) {
         if let Key::SmInfo(_) = key {
             return; // Nobody is behind the port any more; that is no fault of the node.
+        }
+        match key {
+            Key::Claim(at) => return self.lock(at),
+            // A switch with another M_Key takes no Set, and can still be read.
+            Key::ClearChange(at) if self.settings.claim.is_some() => return self.ask_ports(at),
+            _ => {}
         }
         if let Key::NodeInfo(Some(from)) = key
             && let Some(guid) = self.node(from.node).map(FoundNode::guid)
@@ -422,6 +475,11 @@ impl Step for Discover {
         }
         self.silence(key);
     }
+}
+
+/// What a Set has written, as it is read back.
+fn written_by(key: Key) -> Key {
+    if let Key::Claim(at) = key { Key::PortInfo(at) } else { key }
 }
 
 /// Writes a switch's PortStateChange, which clears it, and leaves everything else.

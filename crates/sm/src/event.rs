@@ -339,6 +339,15 @@ pub enum Event {
         /// The answer's status.
         status: u16,
     },
+    /// A port keeps an M_Key that this manager does not know, so nothing is written into it.
+    KeyUnknown {
+        /// The node.
+        guid: Guid,
+        /// The port; 0 is a whole switch.
+        port: PortNum,
+        /// The node's NodeDescription.
+        description: String,
+    },
     /// Nobody answered.
     Unanswered {
         /// The node that was asked, or through which it was asked.

@@ -174,6 +174,11 @@ impl Check {
         }
     }
 
+    fn ask_ports(&mut self, at: u32) {
+        let count = self.subnet.node(at).map_or(0, |node| node.info.num_ports);
+        self.todo.extend(Key::ports(at, count));
+    }
+
     /// Whether a port lacks anything that it was told.
     fn lacks(&self, at: PortAt) -> bool {
         let Some(sm_lid) = self.sm_lid else { return false };
@@ -226,6 +231,10 @@ impl Step for Check {
                 Key::SwitchInfo(node) => {
                     (PortAt { node, port: PortNum::ZERO }, Request::get(AttributeId::SwitchInfo, 0))
                 }
+                Key::ClearChange(node) if self.subnet.is_locked(PortAt { node, port: PortNum::ZERO }) => {
+                    self.ask_ports(node);
+                    continue;
+                }
                 Key::ClearChange(node) => {
                     let Some(info) = self.subnet.node(node).and_then(|node| node.switch) else { continue };
                     (PortAt { node, port: PortNum::ZERO }, clear_change(info))
@@ -266,10 +275,7 @@ impl Step for Check {
             Key::SwitchInfo(at) if fine => {
                 self.looked_at_switch(at, SwitchInfo::decode(answer.smp_attribute()));
             }
-            Key::ClearChange(at) if fine => {
-                let count = self.subnet.node(at).map_or(0, |node| node.info.num_ports);
-                self.todo.extend(Key::ports(at, count));
-            }
+            Key::ClearChange(at) if fine => self.ask_ports(at),
             Key::PortInfo(at) if fine => self.looked_at_port(at, PortInfo::decode(answer.smp_attribute())),
             Key::Lft { node, block } if fine => {
                 self.looked_at_table(

@@ -43,7 +43,8 @@ impl SubnetManager {
         self.enter(now, Some(Phase::Discover));
         let before = self.standing.take().map(|subnet| Cabling::of(&subnet, gone)).unwrap_or_default();
         let (own_port, own_guid) = (own.port, own.port_guid);
-        let settings = Settings { own_port, own_guid, clear: true, ask_managers: true };
+        let claim = Some(self.options.clone());
+        let settings = Settings { own_port, own_guid, clear: true, ask_managers: true, claim };
         self.doing = Doing::Discover(Box::new(Discover::new(settings, before)));
     }
 

@@ -35,6 +35,8 @@ pub(crate) enum Key {
     /// Sets SwitchInfo's PortStateChange, which clears it.
     ClearChange(u32),
     PortInfo(PortAt),
+    /// Gives the port this manager's M_Key.
+    Claim(PortAt),
     SmInfo(PortAt),
     Lft {
         node: u32,
@@ -61,6 +63,7 @@ impl Key {
             Self::NodeDescription(at) | Self::SwitchInfo(at) | Self::ClearChange(at) => Some(at),
             Self::Lft { node, .. } => Some(node),
             Self::PortInfo(at)
+            | Self::Claim(at)
             | Self::SmInfo(at)
             | Self::SlToVl(at, _)
             | Self::VlArbitration(at, _)
@@ -78,6 +81,7 @@ impl Key {
             Self::ClearChange(_) => Self::ClearChange(node),
             Self::Lft { block, .. } => Self::Lft { node, block },
             Self::PortInfo(at) => Self::PortInfo(there(at)),
+            Self::Claim(at) => Self::Claim(there(at)),
             Self::SmInfo(at) => Self::SmInfo(there(at)),
             Self::SlToVl(at, input) => Self::SlToVl(there(at), input),
             Self::VlArbitration(at, block) => Self::VlArbitration(there(at), block),
@@ -109,6 +113,10 @@ pub(crate) trait Step {
     fn next(&mut self) -> Option<Ask>;
     /// The next request that is no SMP, asked for when there is no SMP.
     fn next_gmp(&mut self) -> Option<(Key, AddressedMad)> {
+        None
+    }
+    /// The M_Key that a request shows, where that is not the manager's own.
+    fn m_key(&self, _key: Key) -> Option<MKey> {
         None
     }
     /// Takes the answer to a request. Its status may say anything.
@@ -183,7 +191,7 @@ impl Pipe {
             let Some((key, request)) = ask.or_else(|| step.next_gmp()) else {
                 return self.transactions.is_idle();
             };
-            self.offer(key, request);
+            self.offer(key, request, step.m_key(key));
         }
     }
 
@@ -207,7 +215,7 @@ impl Pipe {
             match fallback {
                 Some(path) => {
                     let again = again(&failed.request.mad).by(&SmpRoute::Directed(path));
-                    self.offer(failed.key, again);
+                    self.offer(failed.key, again, None);
                 }
                 None => {
                     self.done += 1;
@@ -252,9 +260,9 @@ impl Pipe {
         self.transactions.stats()
     }
 
-    fn offer(&mut self, key: Key, mut request: AddressedMad) {
+    fn offer(&mut self, key: Key, mut request: AddressedMad, m_key: Option<MKey>) {
         if request.mad.is_smp() {
-            Smp::m_key.set(&mut request.mad.0, self.m_key);
+            Smp::m_key.set(&mut request.mad.0, m_key.unwrap_or(self.m_key));
             self.counts.count(&request.mad);
         }
         self.asked += 1;

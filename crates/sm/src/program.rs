@@ -91,9 +91,20 @@ impl Program {
         program.plan_forwarding(routes);
         program.plan_sl_to_vl();
         program.plan_arbitration();
+        program.leave_locked();
         program.exceptions_from = program.plan.len();
         program.plan.append(&mut program.exceptions);
         program
+    }
+
+    /// Plans nothing for ports that would not take it.
+    fn leave_locked(&mut self) {
+        let subnet = &self.subnet;
+        let locked = |write: &Write| subnet.is_locked(write.at());
+        let plans = [&mut self.plan, &mut self.exceptions];
+        let left: Vec<Write> =
+            plans.into_iter().flat_map(|plan| plan.extract_if(.., |w| locked(w))).collect();
+        left.into_iter().for_each(|write| self.forget(write));
     }
 
     /// The LID that this manager answers to.

@@ -145,9 +145,7 @@ impl Wanted<'_> {
     fn set_end(&self, port: &FoundPort, info: &mut PortInfo) {
         let options = self.options;
         info.gid_prefix = options.subnet_prefix;
-        info.m_key = options.m_key;
-        info.m_key_protect_bits = options.m_key_protection & 0x3;
-        info.m_key_lease_period = options.m_key_lease_s;
+        set_m_key(info, options);
         if let Some(lid) = port.lid {
             (info.lid, info.lmc) = (lid.min, lid.lmc());
         }
@@ -187,6 +185,19 @@ impl Wanted<'_> {
         let code = cap(here).min(cap(there)).min(self.options.mtu_max.code());
         Mtu::from_code(code.clamp(1, Mtu::Bytes4096.code()))
     }
+}
+
+/// The PortInfo that gives an end port the M_Key, and changes nothing else.
+pub(crate) fn claimed(now: PortInfo, options: &Options) -> PortInfo {
+    let mut info = leave_the_rest(now);
+    set_m_key(&mut info, options);
+    PortInfo { port_state: PortState::NoChange, ..info }
+}
+
+fn set_m_key(info: &mut PortInfo, options: &Options) {
+    info.m_key = options.m_key;
+    info.m_key_protect_bits = options.m_key_protection & 0x3;
+    info.m_key_lease_period = options.m_key_lease_s;
 }
 
 /// Zeros mean "no change" in the fields that steer a link (IBA 14.2.5.6).

@@ -41,6 +41,8 @@ pub(crate) struct FoundPort {
     pub(crate) silent: bool,
     /// It is yet to be told that its host should subscribe again.
     pub(crate) reregister: bool,
+    /// It keeps an M_Key that this manager does not know, so it takes no Set.
+    pub(crate) locked: bool,
 }
 
 /// Everything that a sweep has found, in order of GUIDs, so that the order of answers does not matter.
@@ -191,6 +193,13 @@ impl Subnet {
     pub(crate) fn end_guid(&self, at: PortAt) -> Guid {
         let Some(node) = self.node(at.node) else { return Guid(0) };
         if node.is_switch() { node.info.port_guid } else { node.port(at.port).map_or(Guid(0), |p| p.guid) }
+    }
+
+    /// Whether the end port that a port belongs to takes no Set of this manager's.
+    pub(crate) fn is_locked(&self, at: PortAt) -> bool {
+        let is_switch = self.node(at.node).is_some_and(FoundNode::is_switch);
+        let end = if is_switch { PortAt { port: PortNum::ZERO, ..at } } else { at };
+        self.port(end).is_some_and(|port| port.locked)
     }
 
     /// Cables the graph; a cable that the graph does not take is left out on both sides.

@@ -34,6 +34,9 @@ pub(crate) struct SmStatus {
     pub(crate) nodes: u64,
     /// Hosts that were there and cannot be reached any more, by GUID.
     pub(crate) cut_off: BTreeMap<String, String>,
+    /// Ports that keep an M_Key that is not known here, by GUID and port: their descriptions.
+    #[serde(default)]
+    pub(crate) locked: BTreeMap<String, String>,
     /// What the last heavy sweep came to.
     pub(crate) last: Option<Summary>,
     /// How the subnet is routed.
@@ -62,6 +65,7 @@ impl SmStatus {
             Event::SweepStarted { kind: SweepKind::Heavy, .. } => {
                 self.heavy_sweeps += 1;
                 self.subnet_up = false;
+                self.locked.clear();
             }
             Event::SweepStarted { kind: SweepKind::Light, .. } => self.light_sweeps += 1,
             Event::PhaseStarted { phase } => self.phase = Some(*phase),
@@ -73,6 +77,9 @@ impl SmStatus {
             Event::HostCutOff { guid, description } => {
                 self.nodes = self.nodes.saturating_sub(1);
                 self.cut_off.insert(guid.to_string(), description.clone());
+            }
+            Event::KeyUnknown { guid, port, description } => {
+                self.locked.insert(format!("{guid} port {port}"), description.clone());
             }
             Event::TrapReceived { .. } => self.traps += 1,
             Event::ManagementLane { lane } => {
@@ -136,6 +143,9 @@ impl fmt::Display for SmStatus {
                     writeln!(f, "missing: {count} {what}")?;
                 }
             }
+        }
+        for (port, description) in &self.locked {
+            writeln!(f, "keeps another M_Key: {description} ({port})")?;
         }
         if let Some(lane) = &self.management_lane {
             writeln!(f, "management lane: {lane}")?;
