@@ -42,7 +42,7 @@ pub(crate) struct LaneArgs {
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set)]
     pub(crate) repath_on_reroute: bool,
 
-    /// Accept repath requests with the SM_Key only
+    /// Accept repath requests with the key of --sa-key only
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set)]
     pub(crate) repath_needs_key: bool,
 }

@@ -9,6 +9,7 @@
 //!           sockets/NAME  where programs attach
 //!           logs/NAME     standard error of each process
 //!           launch.sock   the launcher, while it runs
+//!           m-key         the M_Key that SMPs must show: mode 0600
 //!           sm.json pm.json ibsim.json status.json pm-status.json events.jsonl guid2lid
 //!           prometheus.yml  what Prometheus must be told to scrape the laboratory
 //! ```
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rustix::process::{Pid, test_kill_process};
+use weft_wire::MKey;
 
 use crate::failure::Failure;
 
@@ -164,6 +166,7 @@ pub(crate) enum Place {
     Launch,
     Events,
     Guid2Lid,
+    MKey,
 }
 
 /// The folder of one laboratory.
@@ -204,7 +207,26 @@ impl LabFolder {
             Place::Launch => "launch.sock",
             Place::Events => "events.jsonl",
             Place::Guid2Lid => "guid2lid",
+            Place::MKey => "m-key",
         })
+    }
+
+    /// Keeps the M_Key that the laboratory's ports ask for.
+    pub(crate) fn keep_m_key(&self, m_key: MKey) -> anyhow::Result<()> {
+        write(&self.place(Place::MKey), format!("{:#x}\n", m_key.0).as_bytes())
+    }
+
+    /// The M_Key that the laboratory's ports ask for; 0 where they ask for none.
+    pub(crate) fn m_key(&self) -> anyhow::Result<MKey> {
+        let path = self.place(Place::MKey);
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(MKey(0)),
+            text => text.with_context(|| format!("cannot read {}", path.display()))?,
+        };
+        let digits = text.trim().trim_start_matches("0x");
+        u64::from_str_radix(digits, 16)
+            .map(MKey)
+            .with_context(|| format!("{} holds no M_Key", path.display()))
     }
 
     /// Where the locks of all processes are.

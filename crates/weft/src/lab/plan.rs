@@ -11,7 +11,7 @@ use weft_host::stack::StackOptions;
 use weft_link::{Authority, CableEnd};
 use weft_machine::Time;
 use weft_topology::{Fabric, NodeIndex, PortRef};
-use weft_wire::Guid;
+use weft_wire::{Guid, MKey};
 
 use super::folder::{self, Base, LabFolder, Place};
 use super::launch::{PM, SM};
@@ -35,6 +35,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) sm: Option<WantedSm>,
     /// The performance manager, if there is to be one.
     pub(crate) pm: Option<WantedPm>,
+    /// The M_Key that its ports ask for, whoever manages them.
+    pub(crate) m_key: MKey,
     /// Whether every process serves metrics: the first of the TCP ports, 0 for ports that are free.
     pub(crate) metrics: Option<u16>,
     /// What every device is made with.
@@ -86,9 +88,14 @@ impl<'a> Wanted<'a> {
             Ok(WantedSm { at, options, guid2lid: guid2lid.transpose()? })
         };
         let device = device_options(&args.devices);
-        let pm = |at| WantedPm { at, options: args.pm.options(device.data.dilation) };
+        let m_key = MKey(args.sm.keys.m_key.0);
+        let pm = |at| {
+            let options = weft_pm::Options { m_key, ..args.pm.options(device.data.dilation) };
+            WantedPm { at, options }
+        };
         Ok(Self {
             fabric,
+            m_key,
             pm: pm_at.map(pm),
             metrics: args.metrics,
             topology: args.file.display().to_string(),
@@ -150,6 +157,7 @@ pub(crate) fn write(
         link_timeout_ms: wanted.link_timeout_ms,
     };
     record.store(unfinished)?;
+    unfinished.keep_m_key(wanted.m_key)?;
     folder::write(&unfinished.place(Place::Topology), fabric.write_ibnetdiscover().as_bytes())?;
     // The paths that processes are told are those of the folder under its real name.
     let lab = base.lab(unfinished.name())?;

@@ -6,7 +6,7 @@ use anyhow::Context;
 use weft_machine::Time;
 use weft_mgmt::{Limits, Transactions};
 use weft_umad::{Attached, Client, ClientError, ServerMessage};
-use weft_wire::{AddressedMad, Guid, PortNum};
+use weft_wire::{AddressedMad, Guid, MKey, PortNum, Smp};
 
 use crate::failure::Failure;
 use crate::lab::{LabFolder, LabRecord};
@@ -25,6 +25,8 @@ pub(crate) struct Session {
     client: Client,
     attached: Attached,
     start: Instant,
+    /// What every SMP shows.
+    m_key: MKey,
 }
 
 impl Session {
@@ -58,7 +60,7 @@ impl Session {
         let attached = client
             .attach(node, port, Vec::new(), patience.min(ATTACH_PATIENCE))
             .with_context(|| format!("cannot attach to `{}` port {port}", device.description))?;
-        Ok(Self { client, attached, start: Instant::now() })
+        Ok(Self { client, attached, start: Instant::now(), m_key: lab.m_key()? })
     }
 
     /// The port it is attached to.
@@ -73,7 +75,11 @@ impl Session {
 
     /// Takes a MAD to be sent with the next [`Session::flush`].
     pub(crate) fn queue(&mut self, mad: &AddressedMad) -> anyhow::Result<()> {
-        Ok(self.client.send(mad)?)
+        let mut mad = *mad;
+        if mad.mad.is_smp() {
+            Smp::m_key.set(&mut mad.mad.0, self.m_key);
+        }
+        Ok(self.client.send(&mad)?)
     }
 
     /// Sends all that was queued.

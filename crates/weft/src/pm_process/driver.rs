@@ -149,7 +149,8 @@ impl Driver {
     fn status(&self, now: Time) -> PmStatus {
         PmStatus {
             attached: self.attached,
-            options: self.config.options.clone(),
+            // The key is for nobody who reads how the manager is.
+            options: weft_pm::Options { m_key: weft_wire::MKey(0), ..self.config.options.clone() },
             snapshot: self.machine.snapshot(now),
         }
     }

@@ -177,6 +177,7 @@ fn one(files: &[ExperimentFile], job: &Job, progress: &ProgressBar) -> anyhow::R
 /// Makes one run in a laboratory of its own, which ends with it.
 fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
     let wanted = Wanted {
+        m_key: weft_wire::MKey(0),
         fabric: &plan.fabric,
         topology: plan.file.clone(),
         sm: Some(WantedSm { at: plan.sm_at, options: plan.sm.clone(), guid2lid: None }),
