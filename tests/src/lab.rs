@@ -36,10 +36,25 @@ impl Lab {
     /// When it does not come up; what it said is in the message.
     pub fn start(fabric: &Fabric, options: &[&str]) -> Self {
         let lab = Self::new();
-        let file = lab.path("net.topo");
-        std::fs::write(&file, fabric.write_ibnetdiscover()).expect("the scratch folder can be written");
-        output_of(lab.weft(&["up"]).args(options).arg(&file));
+        lab.up(fabric, options);
         lab
+    }
+
+    /// The same with options that name files, which `options` makes in the scratch folder first.
+    ///
+    /// # Panics
+    /// When it does not come up; what it said is in the message.
+    pub fn start_with(fabric: &Fabric, options: impl FnOnce(&Path) -> Vec<String>) -> Self {
+        let lab = Self::new();
+        let options = options(lab.folder());
+        lab.up(fabric, options);
+        lab
+    }
+
+    fn up(&self, fabric: &Fabric, options: impl IntoIterator<Item = impl AsRef<std::ffi::OsStr>>) {
+        let file = self.path("net.topo");
+        std::fs::write(&file, fabric.write_ibnetdiscover()).expect("the scratch folder can be written");
+        output_of(self.weft(&["up"]).args(options).arg(&file));
     }
 
     /// Begins an experiment on processes, from the text of its file. It goes on until the laboratory is dropped, or ends

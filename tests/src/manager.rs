@@ -17,10 +17,19 @@ impl OpenSm {
     ///
     /// # Panics
     /// When it ends before; what it said is in the message.
-    pub fn start(mut command: Command, folder: &Path) -> Self {
+    pub fn start(command: Command, folder: &Path) -> Self {
+        Self::start_with(command, folder, "")
+    }
+
+    /// The same with options as lines of its file.
+    ///
+    /// # Panics
+    /// When it ends before; what it said is in the message.
+    pub fn start_with(mut command: Command, folder: &Path, lines: &str) -> Self {
         let options = folder.join("opensm.conf");
-        // Without it, lines wait in its buffer until there are many.
-        std::fs::write(&options, "force_log_flush TRUE\n").expect("the folder can be written");
+        // Without the flush, lines wait in its buffer until there are many.
+        let text = format!("force_log_flush TRUE\n{lines}");
+        std::fs::write(&options, text).expect("the folder can be written");
         // Log flag 0x40 makes it write its tables.
         command.args(["-D", "0x43", "-f", "stdout", "-F"]).arg(&options);
         command.env("OSM_TMP_DIR", folder).env("OSM_CACHE_DIR", folder).stdin(Stdio::null());

@@ -1,0 +1,134 @@
+//! Partitions with limited members, by OpenSM's file and with its enforcement at switches, under OpenSM and under weft's
+//! own manager: what must pass passes, and nothing else does.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use std::time::Duration;
+
+use weft_judges::{Lab, OpenSm, first_host, opensm, output_of};
+use weft_routing::Lids;
+use weft_topology::generate::{self, GenerateOptions};
+use weft_topology::{Fabric, NodeIndex, PortRef};
+use weft_umad::{Client, ServerMessage};
+use weft_wire::{
+    AddressedMad, AttributeId, Lid, Mad, MadHeader, Method, MgmtClass, PortNum, ServiceLevel, TransactionId,
+};
+
+/// As long as a packet that was let through never takes.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+fn tree() -> Fabric {
+    generate::xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap()
+}
+
+/// OpenSM's documented default, and a partition of the second host, in full, and the fourth, limited.
+fn file(fabric: &Fabric) -> String {
+    let guid = |host: usize| fabric.node(hosts(fabric)[host]).ports[1].guid;
+    format!("Default=0x7fff : ALL, SELF=full ;\npair=0x0002 : {}=full, {}=limited ;\n", guid(1), guid(3))
+}
+
+fn hosts(fabric: &Fabric) -> Vec<NodeIndex> {
+    fabric.hosts().map(|(index, _)| index).collect()
+}
+
+/// Whether an adapter answers a GMP that a host sends by an entry of its table.
+fn passes(lab: &Lab, fabric: &Fabric, from: NodeIndex, lid: Lid, pkey_index: u16) -> bool {
+    let socket = lab.folder().join(format!("w/default/sockets/a{:04}", from.index()));
+    let mut client = Client::connect(&socket).unwrap();
+    client.attach(fabric.node(from).guid, PortNum(1), Vec::new(), Duration::from_secs(10)).unwrap();
+    let mut mad = Mad::default();
+    mad.set_header(&MadHeader {
+        base_version: 1,
+        mgmt_class: MgmtClass::Perf,
+        class_version: 1,
+        method: Method::Get,
+        transaction_id: TransactionId(7),
+        attribute_id: AttributeId::ClassPortInfo,
+        ..MadHeader::default()
+    });
+    client.send(&AddressedMad { pkey_index, ..AddressedMad::gmp(lid, ServiceLevel(0), mad) }).unwrap();
+    client.flush().unwrap();
+    matches!(client.recv(PATIENCE).unwrap(), Some(ServerMessage::Receive(_)))
+}
+
+/// The first host has the manager, and is a full member of the default partition. The others are limited ones, and two
+/// of them share the other partition.
+fn holds(what: &str, lab: &Lab, fabric: &Fabric, lids: &Lids) {
+    let hosts = hosts(fabric);
+    let lid = |host: usize| lids.of(PortRef::new(hosts[host], PortNum(1))).unwrap().base;
+    for (from, host) in hosts.iter().enumerate() {
+        let found = output_of(lab.command("saquery", fabric.node(*host), &[]).arg("-N"));
+        let (found, all) = (found.matches("NodeRecord dump").count(), fabric.nodes().len());
+        // OpenSM shows a limited member only those whom it shares a partition with.
+        let least = if what.contains("OpenSM") && from > 0 { 1 } else { all };
+        assert!((least..=all).contains(&found), "{what}: host {from} sees {found} nodes");
+    }
+    let (default, pair) = (0, 1);
+    for (from, to, entry, passes_it) in [
+        (1, 0, default, true),
+        (3, 0, default, true),
+        (0, 2, default, true),
+        (1, 2, default, false),
+        (2, 3, default, false),
+        (3, 1, default, false),
+        (1, 3, pair, true),
+        (3, 1, pair, true),
+        (1, 2, pair, false),
+        (3, 0, pair, false),
+    ] {
+        let found = passes(lab, fabric, hosts[from], lid(to), entry);
+        assert_eq!(found, passes_it, "{what}: from host {from} to host {to} by entry {entry}");
+    }
+    dropped_where_it_should(what, lab, fabric, lids);
+}
+
+/// Where switches look at what goes to hosts, they have dropped what the hosts would have; nowhere else have they.
+fn dropped_where_it_should(what: &str, lab: &Lab, fabric: &Fabric, lids: &Lids) {
+    let (mut inbound, mut outbound) = (0, 0);
+    let (manager, _) = first_host(fabric);
+    for host in hosts(fabric) {
+        let (_, leaf) = fabric.node(host).cabled_ports().next().unwrap();
+        let lid = lids.of(PortRef::new(leaf.node, PortNum(0))).unwrap().base;
+        let mut command = lab.command("perfquery", fabric.node(manager), &[]);
+        let text = output_of(command.args([lid.to_string(), leaf.port.0.to_string()]));
+        let count = |name: &str| {
+            let line =
+                text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{text}"));
+            line.trim_start_matches([':', '.']).parse::<u32>().unwrap()
+        };
+        inbound += count("PortRcvConstraintErrors");
+        outbound += count("PortXmitConstraintErrors");
+    }
+    let looks_outbound = what.contains("both") || what.contains("out");
+    assert_eq!((inbound, outbound), (0, if looks_outbound { 5 } else { 0 }), "{what}");
+}
+
+#[test]
+fn opensm_keeps_limited_members_apart_and_served() {
+    let fabric = tree();
+    for enforcement in ["both", "in", "out", "off"] {
+        let lab = Lab::start(&fabric, &["--no-sm"]);
+        let path = lab.folder().join("partitions.conf");
+        std::fs::write(&path, file(&fabric)).unwrap();
+        let mut command = lab.command("opensm", first_host(&fabric).1, &[]);
+        command.args(["-Z", enforcement, "-P"]).arg(&path);
+        let _opensm = OpenSm::start(command, lab.folder());
+        let (lids, _) = opensm::written(&fabric, lab.folder());
+        holds(&format!("OpenSM -Z {enforcement}"), &lab, &fabric, &lids);
+    }
+}
+
+#[test]
+fn weft_keeps_limited_members_apart_and_served() {
+    let fabric = tree();
+    for enforcement in ["both", "in", "out", "off"] {
+        let lab = Lab::start_with(&fabric, |folder| {
+            let path = folder.join("partitions.conf");
+            std::fs::write(&path, file(&fabric)).unwrap();
+            let path = path.to_str().unwrap().to_owned();
+            ["--part-enforce", enforcement, "--partitions", &path].map(str::to_owned).to_vec()
+        });
+        let lids = opensm::lids_of(&fabric, &lab.guid2lid());
+        holds(&format!("weft --part-enforce {enforcement}"), &lab, &fabric, &lids);
+    }
+}
