@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
-use weft_wire::{Guid, LinkParameters, Mtu, NodeType, VlCap};
+use weft_wire::{DataRate, Guid, LinkParameters, Mtu, NodeType, VlCap};
+
+use crate::Crossbar;
 
 /// One switch or HCA.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,16 +85,49 @@ pub struct DataPathOptions {
     /// Nanoseconds of machine time in one nanosecond of fabric time: 1000 is the rate scale 1/1000. Rates, lifetimes and
     /// the 4 ns of a tick are of fabric time.
     pub dilation: u32,
-    /// What a host moves in each direction at most, in megabits per second of fabric time; 0 is as much as its link.
-    /// Counted are whole packets, from LRH to VCRC.
+    /// What a host moves in each direction at most, in megabits per second of fabric time. With 0 it sends what the
+    /// crossbar's [`host_bus_percent`](Crossbar::host_bus_percent) says, and takes what its link brings. Whole packets
+    /// count, from LRH to VCRC.
     pub host_limit_mbps: u32,
-    /// Depth of the buffer of each input port and lane, in packets of the largest size that the port takes.
+    /// Depth of the buffer of each input port and lane, in packets of the largest size that the port takes; 0 is what
+    /// the crossbar's [`buffer_blocks`](Crossbar::buffer_blocks) says.
     pub buffer_packets: u16,
+    /// How packets get from a switch's inputs to its outputs.
+    pub crossbar: Crossbar,
+}
+
+/// Depth of a buffer in packets where neither the options nor the crossbar say.
+const BUFFER_PACKETS: u16 = 16;
+
+impl DataPathOptions {
+    /// The crossbar as it works: without rates there is no time in which it could limit anything.
+    pub(crate) fn effective_crossbar(&self) -> Crossbar {
+        if self.shaped { self.crossbar } else { Crossbar::UNLIMITED }
+    }
+
+    /// Blocks of 64 bytes in the buffer of each input port and lane, where the largest packet takes `largest`. An
+    /// explicit number of packets overrides the crossbar's own buffer.
+    pub(crate) fn buffer_blocks(&self, largest: u16) -> u16 {
+        let blocks = match (self.buffer_packets, self.effective_crossbar().buffer_blocks) {
+            (0, 0) => BUFFER_PACKETS.saturating_mul(largest),
+            (0, blocks) => blocks,
+            (packets, _) => packets.saturating_mul(largest),
+        };
+        blocks.max(largest)
+    }
+
+    /// What a host behind a link of this data rate sends at most; [`DataRate::INSTANT`] sets no limit.
+    pub(crate) fn host_limit(&self, link: DataRate) -> DataRate {
+        match self.host_limit_mbps {
+            0 => link.percent(self.effective_crossbar().host_bus_percent),
+            limit => DataRate::from_mbps(limit),
+        }
+    }
 }
 
 impl Default for DataPathOptions {
     fn default() -> Self {
-        Self { shaped: false, dilation: 1, host_limit_mbps: 0, buffer_packets: 16 }
+        Self { shaped: false, dilation: 1, host_limit_mbps: 0, buffer_packets: 0, crossbar: Crossbar::IS4 }
     }
 }
 

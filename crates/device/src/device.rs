@@ -141,27 +141,38 @@ impl Device {
         &self.statistics
     }
 
-    /// The device at this moment.
+    /// The device when something last happened to it.
     pub fn snapshot(&self) -> Snapshot {
+        self.snapshot_at(self.data.now)
+    }
+
+    /// The device at a moment, before which everything that was due has been done. Waits under way count up to it.
+    pub fn snapshot_at(&self, at: Time) -> Snapshot {
         let first = usize::from(!self.is_switch());
         Snapshot {
             kind: self.kind,
             guid: self.guid,
             description: self.description.to_text(),
-            ports: self.ports[first..].iter().map(|port| self.snapshot_of(port)).collect(),
+            ports: self.ports[first..].iter().map(|port| self.snapshot_of(port, at)).collect(),
             statistics: self.statistics.clone(),
             clients: self.clients.len() as u16,
         }
     }
 
-    /// One port at this moment.
+    /// One port when something last happened to its device.
     pub fn port_snapshot(&self, port: PortNum) -> Option<PortSnapshot> {
-        self.ports.get(usize::from(port.0)).filter(|_| self.has_port(port)).map(|port| self.snapshot_of(port))
+        self.port_snapshot_at(port, self.data.now)
     }
 
-    fn snapshot_of(&self, port: &Port) -> PortSnapshot {
+    /// One port at a moment, as [`Self::snapshot_at`] has it.
+    pub fn port_snapshot_at(&self, port: PortNum, at: Time) -> Option<PortSnapshot> {
+        let port = self.ports.get(usize::from(port.0)).filter(|_| self.has_port(port))?;
+        Some(self.snapshot_of(port, at))
+    }
+
+    fn snapshot_of(&self, port: &Port, at: Time) -> PortSnapshot {
         let mut counters = port.counters;
-        self.data.add_uncounted(usize::from(port.number.0), &mut counters);
+        self.data.add_uncounted(at, usize::from(port.number.0), &mut counters);
         PortSnapshot { counters, ..port_snapshot(port) }
     }
 

@@ -49,6 +49,7 @@ mod attach;
 mod config;
 mod congestion;
 mod counters;
+mod crossbar;
 mod data;
 mod device;
 mod event;
@@ -74,6 +75,7 @@ mod vl15;
 
 pub use config::{DataPathOptions, DeviceConfig, DeviceOptions, PortConfig};
 pub use counters::Counters;
+pub use crossbar::{Crossbar, UnknownCrossbar};
 pub use data::{BufferAccount, DataAccount, LaneAccount};
 pub use device::Device;
 pub use event::{DropReason, Event, RefusalReason};

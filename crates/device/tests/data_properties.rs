@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use weft_device::{
-    ClientId, DataPathOptions, Device, DeviceConfig, DeviceOptions, Input, Output, PortConfig,
+    ClientId, Crossbar, DataPathOptions, Device, DeviceConfig, DeviceOptions, Input, Output, PortConfig,
 };
 use weft_machine::{Machine, Time};
 use weft_wire::{
@@ -124,6 +124,7 @@ struct Bench {
     device: Device,
     now: Time,
     is_switch: bool,
+    shaped: bool,
     routes: LinearForwardingTable,
     /// By port and lane, what the device has been sent since the link began, and may be sent, in blocks.
     sent: [[u16; 16]; 6],
@@ -135,7 +136,17 @@ struct Bench {
 }
 
 impl Bench {
+    /// Of every port.
+    fn waits(&self) -> Vec<Waited> {
+        let tick = if self.shaped { 400 } else { 4 };
+        let wait = |port| {
+            self.device.port_snapshot_at(PortNum(port), self.now).expect("a port").counters.port_xmit_wait
+        };
+        (1..=PORTS).map(|port| (self.now, wait(port) * tick)).collect()
+    }
+
     fn new(kind: NodeType, data: DataPathOptions) -> Self {
+        let shaped = data.shaped;
         let options = DeviceOptions { data, ..DeviceOptions::default() };
         let guid = Guid(1);
         let device = Device::new(&DeviceConfig {
@@ -157,6 +168,7 @@ impl Bench {
             device,
             now: Time::from_secs(1),
             is_switch,
+            shaped,
             routes,
             sent: Default::default(),
             promised: Default::default(),
@@ -364,6 +376,31 @@ impl Bench {
     }
 }
 
+/// When a port's PortXmitWait was read, and how many nanoseconds it says.
+type Waited = (Time, u64);
+
+/// Whether a port has waited between 0 and 100 % of the time between two reads, but for a tick that was cut.
+fn at_most_all_of_the_time(before: &Waited, now: &Waited) -> bool {
+    let (elapsed, tick) = (now.0.saturating_sub(before.0).as_nanos(), 400);
+    now.1 >= before.1 && now.1 - before.1 <= elapsed + tick
+}
+
+/// Any crossbar at all, the profiles more often than chance would have them.
+fn crossbar() -> impl Strategy<Value = Crossbar> {
+    let free = (0..4u8, 100..300u16, 0..4u8, any::<bool>(), 0..400u16, 0..200u16).prop_map(
+        |(input_packets, bus_percent, output_packets, output_queues, buffer_blocks, latency_ns)| Crossbar {
+            input_packets,
+            bus_percent,
+            output_packets,
+            output_queues,
+            buffer_blocks,
+            latency_ns,
+            host_bus_percent: 80,
+        },
+    );
+    prop_oneof![Just(Crossbar::UNLIMITED), Just(Crossbar::FIFO), Just(Crossbar::IS4), free]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
@@ -372,7 +409,8 @@ proptest! {
         is_switch: bool,
         shaped: bool,
         limited: bool,
-        buffer_packets in prop_oneof![Just(1u16), Just(2), Just(16), any::<u16>()],
+        buffer_packets in prop_oneof![Just(0u16), Just(1), Just(2), Just(16), any::<u16>()],
+        crossbar in crossbar(),
         steps in vec(step(), 0..150),
     ) {
         let data = DataPathOptions {
@@ -380,10 +418,17 @@ proptest! {
             dilation: if shaped { 100 } else { 1 },
             host_limit_mbps: if limited { 1000 } else { 0 },
             buffer_packets,
+            crossbar,
         };
         let mut bench = Bench::new(if is_switch { NodeType::Switch } else { NodeType::Hca }, data);
+        let mut waited = Vec::new();
         for step in steps {
             bench.step(&step);
+            let now = bench.waits();
+            for (before, now) in waited.iter().zip(&now) {
+                prop_assert!(at_most_all_of_the_time(before, now), "after {:?}: {:?}, {:?}", step, before, now);
+            }
+            waited = now;
             let account = bench.device.data_account();
             prop_assert!(account.is_sound(), "after {:?}: {:?}", step, account);
         }

@@ -3,7 +3,7 @@
 mod fabric;
 
 use fabric::{DDR, Fabric, Flow, HOST_LIMIT, QDR};
-use weft_device::DataPathOptions;
+use weft_device::{Crossbar, DataPathOptions};
 use weft_machine::Time;
 use weft_wire::{LinkParameters, PortNum};
 
@@ -12,7 +12,12 @@ const LINK: f64 = 16_000.0;
 const LIMIT: f64 = HOST_LIMIT as f64;
 
 fn options() -> DataPathOptions {
-    DataPathOptions { shaped: true, dilation: 1000, host_limit_mbps: HOST_LIMIT, buffer_packets: 16 }
+    DataPathOptions {
+        shaped: true,
+        dilation: 1000,
+        host_limit_mbps: HOST_LIMIT,
+        ..DataPathOptions::default()
+    }
 }
 
 fn flow(from: u16, to: u16, service_level: u8) -> Flow {
@@ -53,7 +58,8 @@ fn many_into_one_share_what_the_host_takes() {
 /// Without a limit the link is what is shared, and the port to the hot spot never wants for credit.
 #[test]
 fn without_a_limit_the_link_is_shared() {
-    let mut fabric = star(4, &DataPathOptions { host_limit_mbps: 0, ..options() });
+    let crossbar = Crossbar { host_bus_percent: 0, ..Crossbar::IS4 };
+    let mut fabric = star(4, &DataPathOptions { host_limit_mbps: 0, crossbar, ..options() });
     let flows = [flow(2, 1, 0), flow(3, 1, 0), flow(4, 1, 0)];
     for rate in fabric.run(&flows, Time::from_secs(2), Time::from_secs(4)) {
         close(rate, LINK / 3.0, 0.02);
@@ -201,27 +207,53 @@ fn both_ends_of_a_cable_count_the_same() {
     }
 }
 
-/// The textbook's deadlock: four switches in a ring, each host sending to the one opposite, all the same way round. On one
+/// The textbook's deadlock: four switches in a ring, each host sending to one `ahead` of it, all the same way round. On one
 /// lane everything stops for good; with two flows on a lane of their own there is no cycle, and nothing does.
+fn ring_of_four(crossbar: Crossbar, ahead: u16, lanes: [u8; 4]) -> Vec<f64> {
+    let mut fabric = Fabric::new(&DataPathOptions { buffer_packets: 2, crossbar, ..options() });
+    let switches: Vec<usize> = (0..4).map(|_| fabric.switch(3)).collect();
+    for (at, &switch) in switches.iter().enumerate() {
+        let lid = at as u16 + 1;
+        let host = fabric.host(lid);
+        fabric.cable((host, 1), (switch, 1), DDR);
+        fabric.cable((switch, 2), (switches[(at + 1) % 4], 3), DDR);
+        for to in 1..=4 {
+            fabric.route(switch, to, if to == lid { 1 } else { 2 });
+        }
+    }
+    fabric.bring_up();
+    let flows: Vec<Flow> =
+        (0..4u16).map(|at| flow(at + 1, (at + ahead) % 4 + 1, lanes[usize::from(at)])).collect();
+    // Packets of one size would keep step, and take turns for ever.
+    fabric.payloads = vec![2048, 1024, 1536, 512];
+    let rates = fabric.run(&flows, Time::from_secs(5), Time::from_secs(5));
+    fabric.check();
+    if rates.iter().all(|&rate| rate == 0.0) {
+        // Every port of the ring has something to send all the time, and no credit. Nothing else happens there.
+        let wait = |fabric: &Fabric, at| fabric.snapshot(at, PortNum(2)).counters.port_xmit_wait;
+        let before: Vec<u64> = switches.iter().map(|&at| wait(&fabric, at)).collect();
+        fabric.run_until(fabric.now() + Time::from_secs(1));
+        for (&at, before) in switches.iter().zip(before) {
+            assert_eq!(wait(&fabric, at) - before, 1_000_000_000 / 4000, "it waits all of the time");
+        }
+    }
+    rates
+}
+
 #[test]
 fn a_ring_of_four_stops_on_one_lane_and_not_on_two() {
-    for (lanes, stops) in [([0; 4], true), ([0, 0, 1, 1], false)] {
-        let mut fabric = Fabric::new(&DataPathOptions { buffer_packets: 2, ..options() });
-        let switches: Vec<usize> = (0..4).map(|_| fabric.switch(3)).collect();
-        for (at, &switch) in switches.iter().enumerate() {
-            let lid = at as u16 + 1;
-            let host = fabric.host(lid);
-            fabric.cable((host, 1), (switch, 1), DDR);
-            fabric.cable((switch, 2), (switches[(at + 1) % 4], 3), DDR);
-            for to in 1..=4 {
-                fabric.route(switch, to, if to == lid { 1 } else { 2 });
-            }
-        }
-        fabric.bring_up();
-        let flows: Vec<Flow> =
-            (0..4u16).map(|at| flow(at + 1, (at + 2) % 4 + 1, lanes[usize::from(at)])).collect();
-        let rates = fabric.run(&flows, Time::from_secs(5), Time::from_secs(5));
+    for (lanes, stops) in [([0; 4], true), ([0, 1, 0, 1], false)] {
+        let rates = ring_of_four(Crossbar::UNLIMITED, 3, lanes);
         assert!(rates.iter().all(|&rate| (rate == 0.0) == stops), "{lanes:?}: {rates:?}");
-        fabric.check();
+    }
+}
+
+/// With a queue for each output a packet for the host at a switch passes those that wait for the ring, so flows over two
+/// cables keep going; over three, packets wait for each other as they do in FIFOs.
+#[test]
+fn queues_for_each_output_stop_too() {
+    for (ahead, stops) in [(2, false), (3, true)] {
+        let rates = ring_of_four(Crossbar::IS4, ahead, [0; 4]);
+        assert!(rates.iter().all(|&rate| (rate == 0.0) == stops), "{ahead} ahead: {rates:?}");
     }
 }

@@ -49,7 +49,8 @@ type FlowOf = (u32, u32, u8);
 
 /// Ticks that a port has waited, of all that there were, in the window.
 fn waited(simulation: &Simulation, port: PortRef) -> u64 {
-    simulation.device(port.node).unwrap().port_snapshot(port.port).unwrap().counters.port_xmit_wait
+    let device = simulation.device(port.node).unwrap();
+    device.port_snapshot_at(port.port, simulation.now()).unwrap().counters.port_xmit_wait
 }
 
 /// Runs flows, and gives what each delivered in Gb/s, and the share of the time that the port towards the hot spot, which

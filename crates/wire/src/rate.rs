@@ -150,6 +150,12 @@ impl DataRate {
         LinkSpeed::active(info, fdr10).unwrap_or(LinkSpeed::Sdr).data_rate().times(info.lanes())
     }
 
+    /// A part of this rate; 0 % is [`Self::INSTANT`].
+    #[must_use]
+    pub const fn percent(self, percent: u8) -> Self {
+        Self((self.0 as u64 * percent as u64 / 100) as u32)
+    }
+
     /// So many lanes of this rate.
     pub const fn times(self, lanes: u32) -> Self {
         Self(self.0.saturating_mul(lanes))

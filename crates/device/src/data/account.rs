@@ -148,10 +148,14 @@ impl super::DataPath {
             lane: VirtualLane(lane),
             size: if port == 0 { 0 } else { self.buffer },
             occupied: queue.occupied,
-            packets: if port == 0 { 0 } else { queue.len },
+            packets: if port == 0 {
+                0
+            } else {
+                self.queues_of(at).map(|at| self.queues[at as usize].len).sum()
+            },
             promised: difference(queue.told, queue.received),
             credit: out.credit(),
-            sent: out.sent,
+            sent: self.really_sent(port as u8, lane),
             waiting_bytes: out.waiting,
             own_packets: own.map_or(0, |queue| queue.len),
         }

@@ -101,6 +101,8 @@ impl Device {
         if let Some(reason) = refused {
             self.data.account[usize::from(lane)].drop(reason);
             self.release(queue, u16::from(taken));
+        } else if has_buffer && self.data.options.shaped {
+            self.tell_if_low(queue);
         }
     }
 
@@ -314,21 +316,23 @@ impl Device {
     /// Drops everything that has come in at a port and has not left.
     pub(super) fn empty_buffers(&mut self, at: Time, port: u8) {
         for lane in 0..self.data.lanes {
-            let queue = self.data.index(port, lane) as u16;
-            let head = self.data.queues[usize::from(queue)].head;
-            if head != NIL && !self.data.host {
-                let held = self.data.pool.get(head);
-                let (output, lane) = (held.output, held.lane());
-                self.data.quit_line(at, queue, output, lane);
-            }
-            while let Some(place) = self.data.queues[usize::from(queue)].pop(&self.data.pool) {
-                self.data.no_longer_waits(place);
-                self.drop_held(place, DropReason::LinkLost, port);
+            let home = self.data.index(port, lane);
+            for queue in self.data.queues_of(home).collect::<Vec<u32>>() {
+                let head = self.data.queues[queue as usize].head;
+                if head != NIL && !self.data.host {
+                    let held = self.data.pool.get(head);
+                    let (output, lane) = (held.output, held.lane());
+                    self.data.quit_line(at, queue, output, lane);
+                }
+                while let Some(place) = self.data.pop_queue(queue) {
+                    self.data.no_longer_waits(place);
+                    self.drop_held(place, DropReason::LinkLost, port);
+                }
             }
             // What is on its way out is counted nowhere any more.
             for at in 0..self.data.outs.len() {
                 let sending = self.data.outs[at].sending;
-                if sending != NIL && self.data.pool.get(sending).queue == queue {
+                if sending != NIL && usize::from(self.data.pool.get(sending).queue) == home {
                     self.data.pool.get_mut(sending).queue = NO_QUEUE;
                 }
             }

@@ -2,7 +2,8 @@
 //!
 //! All packets of a device lie in one pool, whose places are used again, so that a packet costs no allocation. A queue is
 //! a chain through the pool: one for each input port and lane, and in an HCA one more for each port and lane, with what
-//! the host sends.
+//! the host sends. Where a crossbar has queues for each output, a buffer has as many as it holds packets for: they are made
+//! and given back as packets come and go (`virtual_queues`).
 
 use weft_machine::Time;
 use weft_wire::{DataPacket, FlowControl, Packet, VirtualLane};
@@ -78,7 +79,7 @@ pub(crate) struct Held {
     /// The packet, which has the lane that it leaves by.
     pub(crate) body: Body,
     /// The one behind it.
-    next: u32,
+    pub(super) next: u32,
     /// The queue that counts its blocks, or none any more.
     pub(crate) queue: u16,
     /// The port that it leaves by.
@@ -177,22 +178,28 @@ impl Pool {
 #[repr(align(64))]
 pub(crate) struct Queue {
     pub(crate) head: u32,
-    tail: u32,
+    pub(super) tail: u32,
     pub(crate) len: u32,
-    /// The queue behind this one among those that want the same output and lane.
-    pub(crate) next: u16,
+    /// The queue behind this one among those that want the same output and lane; of a free one, the next free one.
+    pub(crate) next: u32,
     /// Blocks that are taken, those of packets on their way out included.
     pub(crate) occupied: u16,
     /// Blocks received since the link began (ABR).
     pub(crate) received: u16,
     /// The limit that the peer was told last (FCCL).
     pub(crate) told: u16,
+    /// In a queue for one output: the buffer that its packets lie in.
+    pub(crate) home: u16,
     /// Since when the head is the head.
     pub(crate) head_since: Time,
     /// Blocks of the head, once it stands in line.
     pub(crate) head_blocks: u8,
     /// The opcode of what has not been counted yet.
     pub(crate) op_code: u8,
+    /// The port that its packets came in by; 0 for the device's own.
+    pub(crate) input: u8,
+    /// In a queue for one output: which one.
+    pub(crate) output: u8,
     pub(crate) uncounted: Uncounted,
     /// Flow control packets sent that have not been counted yet.
     pub(crate) flow_sent: u64,
@@ -221,16 +228,24 @@ impl Queue {
             head: NIL,
             tail: NIL,
             len: 0,
-            next: NO_QUEUE,
+            next: NIL,
             occupied: 0,
             received: 0,
             told: 0,
+            home: NO_QUEUE,
             head_since: Time::ZERO,
             head_blocks: 0,
             op_code: 0,
+            input: 0,
+            output: 0,
             uncounted: Uncounted::default(),
             flow_sent: 0,
         }
+    }
+
+    /// The queue of what comes in by a port; an adapter's inputs have no limits and no number.
+    pub(crate) fn of(input: u8, is_switch: bool) -> Self {
+        Self { input: if is_switch { input } else { 0 }, ..Self::new() }
     }
 
     /// Puts a packet at the end; whether it is the head now.

@@ -1,12 +1,20 @@
 //! Credits, in blocks of 64 bytes modulo 4096 (IBA 7.9.4).
 //!
 //! The receiver of a lane tells how many blocks may have been sent since the link began (FCCL). It tells it when the link
-//! comes up, when blocks become free while the peer may send less than half of the buffer, and in answer to a peer whose
-//! link begins: the two ends need not come up at the same moment, and what is told to an end that is not up yet is lost.
-//! Every telling has the sender's own count with it (FCTBS), by which the receiver puts its count right.
+//! comes up, in answer to a peer whose link begins (the two ends need not come up at the same moment, and what is told to an
+//! end that is not up yet is lost), and when there is room that the peer does not know of and could soon need. Every telling
+//! has the sender's own count with it (FCTBS), by which the receiver puts its count right.
+//!
+//! **When the peer could need it.** Let `remaining` be what the peer was told and has not used, as the receiver sees it. A
+//! telling takes the link's delay to arrive, and what the peer has sent meanwhile takes as long to be seen. So a peer that
+//! sends at the rate of its link has at least `remaining` less a round trip's blocks when it hears. As long as `remaining`
+//! is no less than the blocks of a round trip, of the packets that may have left the peer's arbitration and not its port, and of
+//! one packet more, the peer never waits for what it has not been told. Below that it is told of all room at once, so it
+//! sends exactly as if it were told of each block. The round trip is that of the first telling and its answer; while it is
+//! not known the peer is told of everything. Without rates there is no time to lose, and half of a buffer is the limit.
 
 use weft_machine::Time;
-use weft_wire::{FlowControl, PortNum};
+use weft_wire::{DataRate, FlowControl, PortNum};
 
 use super::buffer::{NO_QUEUE, Queue, blocks, difference, sum};
 use super::{CREDIT_MAX, DataPath};
@@ -15,6 +23,29 @@ use crate::{Device, DropReason, Event, Output};
 /// What a flow control packet is sent as: while all is normal, and when a link begins.
 const OP_NORMAL: u8 = 0;
 pub(super) const OP_INIT: u8 = 1;
+
+/// How far ahead a port must tell its peer of room.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reach {
+    /// When the peer was told of the beginning of the link.
+    begun: Time,
+    /// From there to the answer; the longest, of all lanes.
+    round_trip: Option<Time>,
+    /// A peer that may send fewer blocks than this hears of all room.
+    low: u16,
+}
+
+impl Reach {
+    pub(super) fn begin(at: Time) -> Self {
+        Self { begun: at, ..Self::default() }
+    }
+}
+
+/// Blocks of 64 bytes in so much machine time at a rate of fabric time.
+fn blocks_in(time: Time, rate: DataRate, dilation: u32) -> u64 {
+    let bits = u128::from(time.as_nanos()) * u128::from(rate.elevenths());
+    u64::try_from(bits.div_ceil(11 * 1_000 * 512 * u128::from(dilation))).unwrap_or(u64::MAX)
+}
 
 impl Queue {
     pub(super) fn reset_credit(&mut self) {
@@ -35,20 +66,44 @@ impl Device {
     pub(super) fn tell_credit(&mut self, port: u8, lane: u8, op: u8) {
         let data = &mut self.data;
         let index = data.index(port, lane);
-        let sent = data.out_lanes[index].sent;
+        let sent = data.really_sent(port, lane);
         let flow_control = data.queues[index].tell(data.buffer, sent, op, lane);
         self.outputs.push_back(Output::Credit { port: PortNum(port), flow_control });
     }
 
-    /// Tells the peer of a buffer if it may send but little.
+    /// How far ahead the peer of a port must be told, from all that it depends on.
+    pub(super) fn reach_changed(&mut self, port: u8) {
+        let settings = &self.ports[usize::from(port)];
+        let data = &mut self.data;
+        let largest = blocks(settings.receive_size_max);
+        let usual = u64::from(blocks(settings.packet_size_max).min(largest));
+        let reach = &mut data.reach[usize::from(port)];
+        let low = if !data.options.shaped {
+            u64::from((data.buffer / 2).max(largest.into()))
+        } else if let Some(round_trip) = reach.round_trip {
+            let crossbar = &data.options.crossbar;
+            let rate = DataRate::of_link(&settings.info, settings.fdr10.active);
+            let latency = Time::from_nanos(u64::from(crossbar.latency_ns) * u64::from(data.dilation));
+            let ahead = blocks_in(round_trip + latency, rate, data.dilation);
+            ahead + usual * u64::from(1 + crossbar.output_packets) + u64::from(largest)
+        } else {
+            u64::MAX
+        };
+        reach.low = u16::try_from(low).unwrap_or(u16::MAX);
+    }
+
+    /// Tells the peer of a buffer if it could soon need to know of room that it does not know of.
     #[inline]
-    fn tell_if_low(&mut self, queue: u16) {
+    pub(super) fn tell_if_low(&mut self, queue: u16) {
         let data = &self.data;
-        if data.queues[usize::from(queue)].remaining() < data.low {
-            let (port, lane) = data.place_of(queue);
-            if data.outs[usize::from(port)].checks.up {
-                self.tell_credit(port, lane, OP_NORMAL);
-            }
+        let buffer = &data.queues[usize::from(queue)];
+        let (port, lane) = data.place_of(queue);
+        let remaining = buffer.remaining();
+        if remaining < data.reach[usize::from(port)].low
+            && data.buffer.saturating_sub(buffer.occupied) > remaining
+            && data.outs[usize::from(port)].checks.up
+        {
+            self.tell_credit(port, lane, OP_NORMAL);
         }
     }
 
@@ -100,6 +155,15 @@ impl Device {
         let sent = sum(told.fctbs, 0);
         let lost = queue.received != sent;
         queue.received = sent;
+        if told.op != OP_INIT && self.data.out_lanes[index].sent == 0 {
+            // Nothing was sent, so nothing can be free again: it is the answer to the beginning.
+            let reach = &mut self.data.reach[usize::from(port.0)];
+            let took = at.saturating_sub(reach.begun);
+            if reach.round_trip.is_none_or(|known| known < took) {
+                reach.round_trip = Some(took);
+                self.reach_changed(port.0);
+            }
+        }
         if told.op == OP_INIT {
             self.tell_credit(port.0, lane, OP_NORMAL);
         } else if lost {

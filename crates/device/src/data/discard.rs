@@ -20,14 +20,18 @@ impl DataPath {
 }
 
 impl Device {
-    /// The packet on its way out does not arrive: the link is gone.
+    /// Packets on their way out do not arrive: the link is gone.
     pub(super) fn abort_output(&mut self, at: Time, output: u8) {
+        let mut leaving = self.data.empty_behind(output);
         let out = &mut self.data.outs[usize::from(output)];
         let place = std::mem::replace(&mut out.sending, NIL);
         out.phase = Phase::Idle;
         out.gate_end = at;
         self.data.deadlines.clear(usize::from(output));
-        if place != NIL {
+        if place != NIL && leaving.is_empty() {
+            leaving.push(place);
+        }
+        for place in leaving {
             self.count_departure(output, DropReason::OutputInactive);
             self.drop_held(place, DropReason::OutputInactive, output);
         }
@@ -43,7 +47,7 @@ impl Device {
     /// Drops every head that wants this lane of this port.
     pub(super) fn purge_lane(&mut self, at: Time, output: u8, lane: u8, reason: DropReason) {
         let index = self.data.index(output, lane);
-        while self.data.out_lanes[index].first != NO_QUEUE {
+        while self.data.out_lanes[index].first != NIL {
             let queue = self.data.leave_line(at, output, lane);
             self.drop_head(queue, reason);
             self.head_changed(at, queue);
@@ -52,9 +56,9 @@ impl Device {
     }
 
     /// Drops the head of a queue that stands in no line.
-    pub(super) fn drop_head(&mut self, queue: u16, reason: DropReason) {
+    pub(super) fn drop_head(&mut self, queue: u32, reason: DropReason) {
         let data = &mut self.data;
-        let Some(place) = data.queues[usize::from(queue)].pop(&data.pool) else { return };
+        let Some(place) = data.pop_queue(queue) else { return };
         let held = data.pool.get(place);
         let index = data.index(held.output, held.lane());
         data.out_lanes[index].waiting -= u64::from(held.size());

@@ -86,13 +86,13 @@ impl Device {
             }
             let held = self.data.pool.get(place);
             let (output, lane) = (held.output, held.lane());
-            self.data.quit_line(at, queue as u16, output, lane);
+            self.data.quit_line(at, queue as u32, output, lane);
             let reason = if as_head { DropReason::HeadLifetime } else { DropReason::SwitchLifetime };
-            self.drop_head(queue as u16, reason);
+            self.drop_head(queue as u32, reason);
             if as_head {
                 self.head_dropped(at, output, lane);
             }
-            self.head_changed(at, queue as u16);
+            self.head_changed(at, queue as u32);
         }
     }
 

@@ -98,14 +98,15 @@ impl DataPath {
         let time_stamp = self.time_stamp(at);
         let Some(marking) = &mut self.marking else { return };
         let port = marking.ports[usize::from(output)];
-        let out_lane = &mut self.out_lanes[index];
+        let out_lane = &self.out_lanes[index];
         let held = self.pool.get_mut(place);
         // Of a small buffer a sixteenth is less than a packet; one that nobody waits behind is no congestion.
         if out_lane.waiting <= port.above.max(held.size().into()) {
-            out_lane.starved = false;
+            self.outs[usize::from(output)].starved &= !(1 << lane);
             return;
         }
-        if out_lane.starved && !port.victim || held.size() < port.size_min {
+        let starved = self.outs[usize::from(output)].starved >> lane & 1 != 0;
+        if starved && !port.victim || held.size() < port.size_min {
             return;
         }
         let Body::Data(packet) = &mut held.body else { return };

@@ -9,15 +9,17 @@
 //! ```
 //!
 //! Heads that want the same output and lane stand in line in the order in which they became heads, which is round robin
-//! over the inputs. A packet is stored, then forwarded: it keeps its blocks until its last bit has left, but the one behind
-//! it is the head as soon as it has begun to leave. Everything that has its moment is done at that moment, in order of
-//! time, however late the driver is.
+//! over the inputs. A packet is stored, then forwarded. How many packets an input sends at once, and what lies behind the
+//! crossbar, are settings ([`crossbar`], [`Crossbar`](crate::Crossbar)). Without a buffer there a packet keeps its blocks
+//! until its last bit has left, and the one behind it is the head as soon as it has begun to leave. Everything that has its
+//! moment is done at that moment, in order of time, however late the driver is.
 
 mod account;
 mod arbiter;
 mod arrive;
 mod buffer;
 mod credit;
+mod crossbar;
 mod deadlines;
 mod discard;
 mod host;
@@ -27,6 +29,7 @@ mod output;
 mod pace;
 #[cfg(test)]
 mod tests;
+mod virtual_queues;
 mod wait;
 
 use weft_machine::Time;
@@ -40,10 +43,13 @@ use crate::port::Port;
 use crate::{Device, DeviceOptions};
 use arbiter::Arbiter;
 use buffer::{CREDIT_MAX, Held, NIL, Pool, Queue, blocks};
+use credit::Reach;
+use crossbar::Crossing;
 use deadlines::Deadlines;
 use host::{Drain, Own};
 use output::{Checks, Out, OutLane};
 use pace::Pace;
+use virtual_queues::VirtualQueues;
 
 /// A moment that does not come.
 pub(crate) const NEVER: Time = Time::from_nanos(u64::MAX);
@@ -63,11 +69,12 @@ pub(crate) struct DataPath {
     seldom: Time,
     /// When a trap is to be sent again.
     pub(crate) traps: Time,
-    /// When each port's packet has left, then when each port's packet has reached the host.
+    /// When each port's packet has left, then when each port's packet has reached the host; in a switch with limited
+    /// inputs, when an input may send again that somebody waits for.
     deadlines: Deadlines,
     outs: Box<[Out]>,
-    /// By port and lane those of what comes in, then those of what the host sends.
-    queues: Box<[Queue]>,
+    /// By port and lane those of what comes in, then those of what the host sends, then those for one output each.
+    queues: Vec<Queue>,
     out_lanes: Box<[OutLane]>,
     account: Box<[LaneAccount]>,
     /// How long a packet may stay, in nanoseconds of machine time.
@@ -80,9 +87,11 @@ pub(crate) struct DataPath {
     host: bool,
     /// Size of each buffer, in blocks.
     buffer: u16,
-    /// A peer that may send fewer blocks than this is told when there are more.
-    low: u16,
+    /// By port: how far ahead of its credit the peer must be told.
+    reach: Box<[Reach]>,
     pool: Pool,
+    crossing: Crossing,
+    virtual_queues: Option<VirtualQueues>,
     /// Nanoseconds of machine time in one of fabric time.
     dilation: u32,
     drains: Box<[Drain]>,
@@ -94,8 +103,7 @@ pub(crate) struct DataPath {
     todo: Vec<u8>,
     /// A switch's own address.
     own: Own,
-    shaped: bool,
-    host_limit: u32,
+    options: crate::DataPathOptions,
     /// A tick in nanoseconds of machine time.
     pub(crate) tick: u64,
     /// Where in `queues` those of the host begin.
@@ -113,28 +121,36 @@ impl DataPath {
         let shift = lanes.next_power_of_two().trailing_zeros() as u8;
         let count = ports.len();
         let largest = u16::from(blocks(ports[0].receive_size_max));
-        let buffer = data.buffer_packets.max(1).saturating_mul(largest).min(CREDIT_MAX);
+        let buffer = data.buffer_blocks(largest).min(CREDIT_MAX);
+        // What lies between an adapter's host and its link is no crossbar.
+        let crossbar = if is_switch { data.effective_crossbar() } else { crate::Crossbar::UNLIMITED };
+        let crossing = Crossing::new(&crossbar, count, data.dilation.max(1));
+        let virtual_queues = crossbar.output_queues.then(|| VirtualQueues::new(count << shift, count));
+        let inputs = if crossing.limits_inputs() { count } else { 0 };
         let (banks, hosts) = if is_switch { (1, 0) } else { (2, count) };
         let out = |port: &Port| Out::new(Arbiter::new(&port.vl_arbitration, 0, port.lanes));
         Self {
             now: Time::ZERO,
             host: !is_switch,
-            shaped: data.shaped,
+            options: data.clone(),
             dilation: data.dilation.max(1),
-            host_limit: data.host_limit_mbps,
             tick: TICK * u64::from(data.dilation.max(1)),
             lanes,
             shift,
             host_base: count << shift,
             buffer,
-            low: (buffer / 2).max(largest),
+            reach: vec![Reach::default(); count].into(),
             pool: Pool::new(),
-            queues: vec![Queue::new(); (count << shift) * banks].into(),
+            queues: (0..(count << shift) * banks)
+                .map(|at| Queue::of((at >> shift) as u8, is_switch))
+                .collect(),
+            crossing,
+            virtual_queues,
             outs: ports.iter().map(out).collect(),
             out_lanes: vec![OutLane::default(); count << shift].into(),
             drains: vec![Drain::new(data); hosts].into(),
             gates: vec![Pace::default(); hosts].into(),
-            deadlines: Deadlines::new(count * banks),
+            deadlines: Deadlines::new(count * banks + inputs),
             expiry: NEVER,
             seldom: NEVER,
             traps: NEVER,
@@ -157,7 +173,10 @@ impl DataPath {
     /// All packets that are held.
     fn held(&self) -> impl Iterator<Item = &Held> {
         let waiting = self.queues.iter().flat_map(|queue| queue.places(&self.pool));
-        let leaving = self.outs.iter().map(|out| out.sending);
+        let direct = self.crossing.behind.is_empty();
+        let leaving = self.outs.iter().map(|out| out.sending).filter(move |_| direct);
+        let behind = (0..self.outs.len()).flat_map(|output| self.behind(output as u8));
+        let leaving = leaving.chain(behind);
         let draining = self.drains.iter().map(|drain| drain.busy);
         waiting.chain(leaving).chain(draining).filter(|&at| at != NIL).map(|at| self.pool.get(at))
     }
@@ -201,8 +220,10 @@ impl Device {
             let ports = self.data.outs.len();
             if place < ports {
                 self.output_due(due, place as u8);
-            } else {
+            } else if self.data.host {
                 self.drained(due, place - ports);
+            } else {
+                self.data.input_due(place - ports);
             }
             return;
         }
@@ -225,18 +246,22 @@ impl Device {
 
     /// The port's link has come up: buffers are empty, and the peer is told of each.
     pub(crate) fn data_link_up(&mut self, port: PortNum) {
+        let at = self.data.now;
         let settings = &self.ports[usize::from(port.0)];
         let data = &mut self.data;
         let link = DataRate::of_link(&settings.info, settings.fdr10.active);
-        let rate = if data.shaped { link } else { DataRate::INSTANT };
+        let rate = if data.options.shaped { link } else { DataRate::INSTANT };
         let out = &mut data.outs[usize::from(port.0)];
         out.pace = Pace::new(rate);
-        let limit = DataRate::from_mbps(if data.host { data.host_limit } else { 0 });
+        data.crossing.link_up(usize::from(port.0), rate, data.dilation);
+        let limit = if data.host { data.options.host_limit(rate) } else { DataRate::INSTANT };
         if let Some(gate) = data.gates.get_mut(usize::from(port.0)) {
             *gate = Pace::new(limit);
         }
         data.rates[usize::from(port.0)] = rate.slower(limit);
-        for lane in 0..data.lanes {
+        self.data.reach[usize::from(port.0)] = Reach::begin(at);
+        self.reach_changed(port.0);
+        for lane in 0..self.data.lanes {
             self.tell_credit(port.0, lane, credit::OP_INIT);
         }
     }
@@ -269,7 +294,8 @@ impl Device {
             out.head_life = lifetime::span(settings.info.hoq_life, dilation);
             out.stall_count = settings.info.vl_stall_count;
             self.data.switch_life = lifetime::span(switch.info.life_time_value, dilation);
-            self.data.pool.keep_arrivals(self.data.switch_life != u64::MAX, at);
+            let keep = self.data.switch_life != u64::MAX || self.data.crossing.latency > Time::ZERO;
+            self.data.pool.keep_arrivals(keep, at);
             // Heads that wait already have other ends now.
             let held = self.data.queues.iter().any(|queue| queue.head != NIL);
             self.data.expiry = if held && self.data.has_lifetimes() { at } else { NEVER };
@@ -292,6 +318,7 @@ impl Device {
         }
         let active = settings.state == crate::port::LinkState::Active;
         let was_active = std::mem::replace(&mut self.data.outs[usize::from(port.0)].active, active);
+        self.reach_changed(port.0);
         self.tell_host(port, false);
         if was_active && !active {
             self.purge_output(at, port.0);

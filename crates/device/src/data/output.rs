@@ -19,6 +19,8 @@ pub(super) enum Phase {
     Idle,
     /// A packet is on its way out.
     Sending,
+    /// A packet is on its way out, and there is room for another behind the crossbar.
+    Open,
     /// The host has sent as much as it may.
     Gated,
 }
@@ -34,7 +36,7 @@ pub(super) struct Out {
     /// VLStallCount.
     pub(super) stall_count: u8,
     /// The lane of the packet on its way out, and the packet.
-    sending_lane: u8,
+    pub(super) sending_lane: u8,
     pub(super) sending: u32,
     /// When the host may send again.
     pub(super) gate_end: Time,
@@ -46,6 +48,8 @@ pub(super) struct Out {
     pub(super) ready: u16,
     /// Lanes that are stalled ([`super::lifetime`]).
     pub(super) stalled: u16,
+    /// Lanes whose credit was missing since fewer bytes waited than make a congestion.
+    pub(super) starved: u16,
     /// PortXmitWait: somebody stands in line, the port is free, and there is no credit.
     pub(super) wait: Wait,
     /// Flow control packets that have come in and have not been counted yet.
@@ -76,8 +80,8 @@ pub(super) struct Checks {
 #[repr(align(64))]
 pub(super) struct OutLane {
     /// The line: queues whose heads want this lane of this port, chained by [`Queue::next`](super::Queue::next).
-    pub(super) first: u16,
-    last: u16,
+    pub(super) first: u32,
+    last: u32,
     /// Blocks of the first in line.
     first_blocks: u8,
     /// Heads dropped in a row because they waited for too long.
@@ -88,8 +92,6 @@ pub(super) struct OutLane {
     pub(super) limit: u16,
     /// Bytes in this device's buffers that are to leave by this lane of this port.
     pub(super) waiting: u64,
-    /// Credit was missing since fewer bytes waited than make a congestion.
-    pub(super) starved: bool,
     /// Somebody stands in line, and nothing of this lane is being sent.
     pub(super) wait: Wait,
     pub(super) stalled_until: Time,
@@ -102,14 +104,13 @@ const _: () = assert!(size_of::<OutLane>() == 64);
 impl Default for OutLane {
     fn default() -> Self {
         Self {
-            first: NO_QUEUE,
-            last: NO_QUEUE,
+            first: NIL,
+            last: NIL,
             first_blocks: 0,
             stalls: 0,
             sent: 0,
             limit: 0,
             waiting: 0,
-            starved: false,
             wait: Wait::default(),
             stalled_until: Time::ZERO,
             uncounted: Uncounted::default(),
@@ -123,6 +124,13 @@ impl OutLane {
     pub(super) fn credit(&self) -> u16 {
         let left = difference(self.limit, self.sent);
         if left > CREDIT_MAX { 0 } else { left }
+    }
+
+    /// A packet of so many blocks leaves, or is sure to.
+    #[inline]
+    pub(super) fn take_credit(&mut self, blocks: u8) {
+        debug_assert!(self.credit() >= u16::from(blocks), "credit is never negative");
+        self.sent = sum(self.sent, u16::from(blocks));
     }
 
     pub(super) fn reset_credit(&mut self) {
@@ -142,6 +150,7 @@ impl Out {
             wanted: 0,
             ready: 0,
             stalled: 0,
+            starved: 0,
             wait: Wait::default(),
             flow_received: 0,
             pace: Pace::default(),
@@ -154,25 +163,35 @@ impl Out {
 
     /// Whether a lane with somebody in line waits for its turn.
     #[inline]
-    fn makes_wait(&self, lane: u8) -> bool {
+    pub(super) fn makes_wait(&self, lane: u8) -> bool {
         match self.phase {
             Phase::Idle => true,
-            Phase::Sending => self.sending_lane != lane,
+            Phase::Sending | Phase::Open => self.sending_lane != lane,
             Phase::Gated => false,
         }
+    }
+
+    /// Whether it takes a packet.
+    #[inline]
+    fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Idle | Phase::Open)
     }
 }
 
 impl DataPath {
     /// Puts a queue into the line that its head belongs to.
     #[inline]
-    fn stand_in_line(&mut self, at: Time, queue: u16, (output, lane, blocks): (u8, u8, u8)) {
+    fn stand_in_line(&mut self, at: Time, queue: u32, (output, lane, blocks): (u8, u8, u8)) {
         let index = self.index(output, lane);
         let (out, out_lane) = (&mut self.outs[usize::from(output)], &mut self.out_lanes[index]);
-        self.queues[usize::from(queue)].next = NO_QUEUE;
-        if out_lane.first != NO_QUEUE {
-            self.queues[usize::from(out_lane.last)].next = queue;
+        self.queues[queue as usize].next = NIL;
+        if out_lane.first != NIL {
+            self.queues[out_lane.last as usize].next = queue;
             out_lane.last = queue;
+            if out.ready >> lane & 1 != 0 && self.crossing.limits_inputs() && out.is_open() {
+                // Those before it may be of inputs that send as much as they may.
+                self.todo.push(output);
+            }
             return;
         }
         (out_lane.first, out_lane.last) = (queue, queue);
@@ -183,12 +202,12 @@ impl DataPath {
         }
         if out_lane.credit() >= u16::from(blocks) {
             out.ready |= 1 << lane;
-            if out.phase == Phase::Idle {
+            if out.is_open() {
                 self.todo.push(output);
             }
             return;
         }
-        out_lane.starved = true;
+        out.starved |= 1 << lane;
         if out.phase == Phase::Idle && out.ready == 0 {
             out.wait.begin(at);
         }
@@ -196,25 +215,25 @@ impl DataPath {
 
     /// Takes the first out of a line and returns its queue.
     #[inline]
-    pub(super) fn leave_line(&mut self, at: Time, output: u8, lane: u8) -> u16 {
+    pub(super) fn leave_line(&mut self, at: Time, output: u8, lane: u8) -> u32 {
         let index = self.index(output, lane);
         let out_lane = &mut self.out_lanes[index];
         let queue = out_lane.first;
-        out_lane.first = self.queues[usize::from(queue)].next;
-        if out_lane.first == NO_QUEUE {
-            out_lane.last = NO_QUEUE;
+        out_lane.first = self.queues[queue as usize].next;
+        if out_lane.first == NIL {
+            out_lane.last = NIL;
             out_lane.wait.end(at);
             let out = &mut self.outs[usize::from(output)];
             out.wanted &= !(1 << lane);
             out.ready &= !(1 << lane);
         } else {
-            out_lane.first_blocks = self.queues[usize::from(out_lane.first)].head_blocks;
+            out_lane.first_blocks = self.queues[out_lane.first as usize].head_blocks;
         }
         queue
     }
 
     /// Takes a queue out of the middle of its line.
-    pub(super) fn quit_line(&mut self, at: Time, queue: u16, output: u8, lane: u8) {
+    pub(super) fn quit_line(&mut self, at: Time, queue: u32, output: u8, lane: u8) {
         let index = self.index(output, lane);
         if self.out_lanes[index].first == queue {
             self.leave_line(at, output, lane);
@@ -222,10 +241,10 @@ impl DataPath {
             return;
         }
         let mut before = self.out_lanes[index].first;
-        while before != NO_QUEUE {
-            let next = self.queues[usize::from(before)].next;
+        while before != NIL {
+            let next = self.queues[before as usize].next;
             if next == queue {
-                self.queues[usize::from(before)].next = self.queues[usize::from(queue)].next;
+                self.queues[before as usize].next = self.queues[queue as usize].next;
                 if self.out_lanes[index].last == queue {
                     self.out_lanes[index].last = before;
                 }
@@ -241,14 +260,14 @@ impl DataPath {
     pub(super) fn credit_changed(&mut self, at: Time, output: u8, lane: u8) {
         let index = self.index(output, lane);
         let (out, out_lane) = (&mut self.outs[usize::from(output)], &mut self.out_lanes[index]);
-        if out_lane.first != NO_QUEUE && out_lane.credit() >= u16::from(out_lane.first_blocks) {
+        if out_lane.first != NIL && out_lane.credit() >= u16::from(out_lane.first_blocks) {
             out.ready |= 1 << lane;
-            if out.phase == Phase::Idle {
+            if out.is_open() {
                 self.todo.push(output);
             }
             return;
         }
-        out_lane.starved |= out_lane.first != NO_QUEUE;
+        out.starved |= u16::from(out_lane.first != NIL) << lane;
         out.ready &= !(1 << lane);
         if out.phase == Phase::Idle && out.wanted == 0 {
             out.wait.end(at);
@@ -257,9 +276,52 @@ impl DataPath {
 }
 
 impl DataPath {
-    /// Adds what is not in a port's counters yet.
-    pub(crate) fn add_uncounted(&self, port: usize, counters: &mut Counters) {
-        counters.port_xmit_wait += self.outs[port].wait.ticks(self.now, self.tick);
+    /// The next packet in an output's arbitration leaves its queue: the queue, the packet and its lane. None while the
+    /// inputs of all that could go send as much as they may. At least one lane is ready.
+    #[inline]
+    pub(super) fn take_turn(&mut self, at: Time, output: u8) -> Option<(u32, u32, u8)> {
+        let limits = self.crossing.limits_inputs();
+        let mut ready = self.outs[usize::from(output)].ready;
+        if limits {
+            ready = self.sendable(at, output, ready);
+            if ready == 0 {
+                return None;
+            }
+        }
+        let out = &mut self.outs[usize::from(output)];
+        let (lane, high) = out.arbiter.pick(ready);
+        out.wait.end(at);
+        let index = self.index(output, lane);
+        self.out_lanes[index].wait.end(at);
+        let first = self.out_lanes[index].first;
+        let queue = if limits { self.first_sendable(at, output, lane) } else { first };
+        if queue == first {
+            self.leave_line(at, output, lane);
+        } else {
+            self.quit_line(at, queue, output, lane);
+        }
+        let input = self.queues[queue as usize].input;
+        let place = self.pop_queue(queue);
+        debug_assert!(place.is_some(), "who stands in line has a head");
+        let place = place?;
+        let (size, blocks) = {
+            let held = self.pool.get(place);
+            (held.size(), held.blocks)
+        };
+        self.mark(at, output, lane, place);
+        let out_lane = &mut self.out_lanes[index];
+        out_lane.waiting -= u64::from(size);
+        out_lane.stalls = 0;
+        self.outs[usize::from(output)].arbiter.sent(blocks, high);
+        if limits {
+            self.crossing.engage(at, input, size);
+        }
+        Some((queue, place, lane))
+    }
+
+    /// Adds what is not in a port's counters yet, waits up to `at` included.
+    pub(crate) fn add_uncounted(&self, at: Time, port: usize, counters: &mut Counters) {
+        counters.port_xmit_wait += self.outs[port].wait.ticks(at.max(self.now), self.tick);
         counters.port_rcv_flow_pkts += self.outs[port].flow_received;
         for at in self.lanes_of(port) {
             counters.port_xmit_flow_pkts += self.queues[at].flow_sent;
@@ -308,26 +370,27 @@ impl Device {
     pub(super) fn enqueue(&mut self, at: Time, queue: usize, (held, size, lane): (Held, u16, u8)) {
         let data = &mut self.data;
         let index = data.index(held.output, lane);
+        let queue = data.queue_for(queue, held.output);
         data.out_lanes[index].waiting += u64::from(size);
         data.account[usize::from(lane & 0xf)].held += 1;
         let place = data.pool.put(held, at);
         if data.queues[queue].push(&mut data.pool, place) {
-            self.head_changed(at, queue as u16);
+            self.head_changed(at, queue as u32);
         }
     }
 
     /// The queue has another head: it stands in line, unless it is dropped and the next one is the head.
     #[inline]
-    pub(super) fn head_changed(&mut self, at: Time, queue: u16) {
+    pub(super) fn head_changed(&mut self, at: Time, queue: u32) {
         loop {
             let data = &mut self.data;
-            let place = data.queues[usize::from(queue)].head;
+            let place = data.queues[queue as usize].head;
             if place == NIL {
                 return;
             }
             let held = data.pool.get(place);
             let wanted = (held.output, held.lane(), held.blocks);
-            let waits = &mut data.queues[usize::from(queue)];
+            let waits = &mut data.queues[queue as usize];
             (waits.head_since, waits.head_blocks) = (at, held.blocks);
             if let Some(reason) = data.refuses_head(at, place) {
                 self.drop_head(queue, reason);
@@ -337,8 +400,11 @@ impl Device {
         }
     }
 
-    /// Begins to send, if the port is free and a lane may.
+    /// Begins to send, if the port takes a packet and a lane may.
     pub(super) fn start(&mut self, at: Time, output: u8) {
+        if !self.data.crossing.behind.is_empty() {
+            return self.fill(at, output);
+        }
         loop {
             let data = &mut self.data;
             let out = &mut data.outs[usize::from(output)];
@@ -351,28 +417,20 @@ impl Device {
                 }
                 return;
             }
-            let (lane, high) = out.arbiter.pick(out.ready);
-            out.wait.end(at);
-            let index = data.index(output, lane);
-            data.out_lanes[index].wait.end(at);
-            let queue = data.leave_line(at, output, lane);
-            let place = data.queues[usize::from(queue)].pop(&data.pool);
-            debug_assert!(place.is_some(), "who stands in line has a head");
-            let Some(place) = place else { return };
-            let (size, blocks, home) = {
+            let Some((queue, place, lane)) = data.take_turn(at, output) else { return };
+            let (size, home) = {
                 let held = data.pool.get(place);
-                (held.size(), held.blocks, held.queue)
+                (held.size(), held.queue)
             };
-            data.mark(at, output, lane, place);
-            let out_lane = &mut data.out_lanes[index];
-            out_lane.waiting -= u64::from(size);
-            out_lane.stalls = 0;
-            let out = &mut data.outs[usize::from(output)];
-            out.arbiter.sent(blocks, high);
             if home != NO_QUEUE && !data.host {
                 self.statistics.forwarded += 1;
             }
-            let took = out.pace.take(usize::from(size), data.dilation);
+            let index = data.index(output, lane);
+            let out = &mut data.outs[usize::from(output)];
+            let mut took = out.pace.take(usize::from(size), data.dilation);
+            if data.crossing.latency > Time::ZERO {
+                took += (data.pool.arrived(place) + data.crossing.latency).saturating_sub(at);
+            }
             if let Some(gate) = data.gates.get_mut(usize::from(output)) {
                 out.gate_end = at + gate.take(usize::from(size), data.dilation);
             }
@@ -394,6 +452,9 @@ impl Device {
 
     /// The port's packet has left, or its gate opens.
     pub(super) fn output_due(&mut self, at: Time, output: u8) {
+        if !self.data.crossing.behind.is_empty() {
+            return self.behind_due(at, output);
+        }
         let out = &mut self.data.outs[usize::from(output)];
         let (phase, lane, place) = (out.phase, out.sending_lane, out.sending);
         out.phase = Phase::Idle;
@@ -435,7 +496,7 @@ impl Device {
     }
 
     /// The last bit of a packet has left: its blocks are free, and the peer's are taken.
-    fn depart(&mut self, at: Time, output: u8, lane: u8, place: u32) {
+    pub(super) fn depart(&mut self, at: Time, output: u8, lane: u8, place: u32) {
         let data = &mut self.data;
         let (home, blocks, size) = {
             let held = data.pool.get(place);
@@ -443,10 +504,10 @@ impl Device {
         };
         let body = data.pool.take(place);
         let index = data.index(output, lane);
-        let out_lane = &mut data.out_lanes[index];
-        debug_assert!(out_lane.credit() >= u16::from(blocks), "credit is never negative");
-        out_lane.sent = sum(out_lane.sent, u16::from(blocks));
-        data.credit_changed(at, output, lane);
+        if data.crossing.behind.is_empty() {
+            data.out_lanes[index].take_credit(blocks);
+            data.credit_changed(at, output, lane);
+        }
         let account = &mut data.account[usize::from(lane)];
         account.held -= 1;
         account.transmitted += 1;

@@ -1,5 +1,7 @@
 //! A few devices with cables between them, in virtual time: no more of a simulator than the data lanes need.
 
+#![allow(dead_code, reason = "not every test uses all of it")]
+
 use std::collections::BTreeMap;
 
 use weft_device::{
@@ -19,7 +21,7 @@ pub(crate) const DDR: LinkParameters = LinkParameters { width: 2, speed: 2, spee
 pub(crate) const QDR: LinkParameters = LinkParameters { width: 2, speed: 4, speed_ext: 0 };
 /// What a host moves in each direction, in megabits per second.
 pub(crate) const HOST_LIMIT: u32 = 12_900;
-/// How long a packet takes over a cable.
+/// How long a packet takes over a cable, where a test does not say.
 const DELAY: Time = Time::from_micros(1);
 /// Packets that a flow has given its adapter and that have not left.
 const WINDOW: usize = 2;
@@ -34,7 +36,9 @@ pub(crate) struct Flow {
 }
 
 pub(crate) struct Fabric {
-    options: DeviceOptions,
+    pub(crate) options: DeviceOptions,
+    /// How long a packet takes over a cable.
+    pub(crate) delay: Time,
     pub(crate) devices: Vec<Device>,
     /// By LID.
     hosts: BTreeMap<u16, usize>,
@@ -45,6 +49,8 @@ pub(crate) struct Fabric {
     order: u64,
     now: Time,
     flows: Vec<Flow>,
+    /// Bytes of body, by flow; 2048 where nothing is said.
+    pub(crate) payloads: Vec<u16>,
     /// Bytes that have arrived, by flow.
     arrived: Vec<u64>,
     sequence: Vec<u64>,
@@ -70,6 +76,7 @@ impl Fabric {
         let options = DeviceOptions { data: data.clone(), ..DeviceOptions::default() };
         Self {
             options,
+            delay: DELAY,
             devices: Vec::new(),
             hosts: BTreeMap::new(),
             cables: BTreeMap::new(),
@@ -78,6 +85,7 @@ impl Fabric {
             order: 0,
             now: Time::ZERO,
             flows: Vec::new(),
+            payloads: Vec::new(),
             arrived: Vec::new(),
             sequence: Vec::new(),
             expected: Vec::new(),
@@ -88,7 +96,7 @@ impl Fabric {
     fn add(&mut self, kind: NodeType, ports: u8) -> usize {
         let node = self.devices.len();
         let guid = Guid(node as u64 + 1);
-        let link = LinkParameters { width: 3, speed: 7, speed_ext: 0 };
+        let link = LinkParameters { width: 3, speed: 7, speed_ext: 0x1f };
         self.devices.push(Device::new(&DeviceConfig {
             kind,
             guid,
@@ -178,15 +186,15 @@ impl Fabric {
             match output {
                 Output::TransmitData { port, packet } => {
                     let (node, port) = self.cables[&(node, port)];
-                    self.push(self.now + DELAY, node, Input::ReceiveData { port, packet });
+                    self.push(self.now + self.delay, node, Input::ReceiveData { port, packet });
                 }
                 Output::Transmit { port, packet } => {
                     let (node, port) = self.cables[&(node, port)];
-                    self.push(self.now + DELAY, node, Input::Receive { port, packet });
+                    self.push(self.now + self.delay, node, Input::Receive { port, packet });
                 }
                 Output::Credit { port, flow_control } => {
                     let (node, port) = self.cables[&(node, port)];
-                    self.push(self.now + DELAY, node, Input::Credit { port, flow_control });
+                    self.push(self.now + self.delay, node, Input::Credit { port, flow_control });
                 }
                 Output::Accept { packet, .. } => {
                     let flow = packet.dest_qp.0 as usize;
@@ -222,7 +230,7 @@ impl Fabric {
             dest_qp: weft_wire::QpNum(at as u32),
             dlid: Lid(flow.to),
             p_key: PKey::DEFAULT_FULL,
-            payload: 2048,
+            payload: self.payloads.get(at).copied().unwrap_or(2048),
             opcode: opcode::RC_SEND_ONLY,
             service_level: ServiceLevel(flow.service_level),
             ..DataPacket::default()
@@ -297,7 +305,7 @@ impl Fabric {
     }
 
     pub(crate) fn snapshot(&self, node: usize, port: PortNum) -> PortSnapshot {
-        self.devices[node].port_snapshot(port).expect("a port")
+        self.devices[node].port_snapshot_at(port, self.now).expect("a port")
     }
 
     pub(crate) fn host_snapshot(&self, lid: u16) -> PortSnapshot {

@@ -1,6 +1,6 @@
 //! `[fabric]`, `[rates]`, `[engine]`, `[sm]`, `[pm]`, `[congestion]` and `[hosts]`.
 
-use weft_device::Profile;
+use weft_device::{Crossbar, Profile};
 use weft_machine::Time;
 use weft_routing::{Chain, Engine};
 use weft_sm::CongestionOptions;
@@ -100,7 +100,13 @@ pub(super) fn rates(top: &mut Table<'_>) -> Result<Rates, Wrong> {
             mtus[found.ok_or_else(|| wrong_kind(value, "mtu", "256, 512, 1024, 2048 or 4096 bytes"))?]
         }
     };
-    let buffer_packets = table.number("buffer_packets", 1..=1000)?.unwrap_or(16);
+    let buffer_packets = table.number("buffer_packets", 1..=1000)?;
+    let crossbar = match table.get("crossbar") {
+        None => Crossbar::default(),
+        Some(value) => as_text(value, "crossbar")?
+            .parse()
+            .map_err(|error| Wrong::new(value.at, format!("`crossbar`: {error}")))?,
+    };
     let lanes = table.number("lanes", 1..=LANES_MAX)?.unwrap_or(1);
     let usual = profile.map_or((0, 0), |profile| (profile.cable_m, profile.message_overhead_ns));
     let cable_m = table.number("cable_m", 0..=CABLE_M_MAX)?.unwrap_or(usual.0);
@@ -112,6 +118,7 @@ pub(super) fn rates(top: &mut Table<'_>) -> Result<Rates, Wrong> {
         host_limit_mbps: (limit * 1000.0).round() as u32,
         mtu,
         buffer_packets,
+        crossbar,
         lanes,
         profile: profile.map(|profile| profile.name.to_owned()),
         cable_m,

@@ -40,7 +40,12 @@ pub(super) fn device(experiment: &Experiment) -> DeviceOptions {
     data.shaped = rates.shaped;
     data.dilation = rates.dilation;
     data.host_limit_mbps = rates.host_limit_mbps;
-    data.buffer_packets = rates.buffer_packets;
+    data.buffer_packets = rates.buffer_packets.unwrap_or(0);
+    data.crossbar = rates.crossbar;
+    if rates.host_limit_mbps == 0 {
+        // A limit of 0 says that hosts have none, whatever the crossbar's profile says.
+        data.crossbar.host_bus_percent = 0;
+    }
     DeviceOptions {
         mtu_cap: rates.mtu,
         vl_cap,

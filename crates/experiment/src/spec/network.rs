@@ -1,6 +1,7 @@
 //! The fabric, its rates and its managers.
 
 use serde::Serialize;
+use weft_device::Crossbar;
 use weft_machine::Time;
 use weft_wire::Mtu;
 
@@ -74,8 +75,10 @@ pub struct Rates {
     pub host_limit_mbps: u32,
     /// The largest payload of a packet.
     pub mtu: Mtu,
-    /// Packets that each input port and lane holds.
-    pub buffer_packets: u16,
+    /// Packets that each input port and lane holds; where nothing is said, what the crossbar's profile has.
+    pub buffer_packets: Option<u16>,
+    /// How packets get from a switch's inputs to its outputs.
+    pub crossbar: Crossbar,
     /// Data lanes that traffic may use, the slow lane included and management's not.
     pub lanes: u8,
     /// The generation of hardware whose constants hold where the file says nothing else, by [`weft_device::Profile`]'s name.

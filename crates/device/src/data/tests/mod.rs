@@ -16,7 +16,7 @@ use weft_wire::{
 };
 
 use crate::testing::*;
-use crate::{DataPathOptions, DropReason, Input, Output};
+use crate::{Crossbar, DataPathOptions, DropReason, Input, Output};
 
 const PAYLOAD: u16 = 2048;
 /// From LRH to VCRC.
@@ -40,7 +40,12 @@ fn packet(slid: u16, dlid: u16, service_level: u8) -> DataPacket {
 }
 
 fn shaped() -> DataPathOptions {
-    DataPathOptions { shaped: true, dilation: 1000, ..DataPathOptions::default() }
+    DataPathOptions {
+        shaped: true,
+        dilation: 1000,
+        crossbar: Crossbar::UNLIMITED,
+        ..DataPathOptions::default()
+    }
 }
 
 /// A switch at LID 5 with Active ports; LID n is behind port n. Credits are the test's business.

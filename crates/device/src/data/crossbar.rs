@@ -1,0 +1,342 @@
+//! The way through a switch where its crossbar has limits, or a buffer behind it.
+//!
+//! ```text
+//!  Queue ─▶ line of (output, lane) ─▶ VL arbitration, credit ─▶ Behind: buffer of the output ─▶ rate ─▶ cable
+//!    │            ▲  skipped while the input sends as many as it may           │
+//!    └─ blocks are free as soon as the packet begins to cross                  └─ always leaves: it has its credit
+//! ```
+//!
+//! * An input sends a packet for the time that it takes at `bus` times the input's own rate; meanwhile it counts against
+//!   `input_packets`. An output takes the next packet when the last one has crossed at `bus` times the output's rate, and
+//!   when there is room behind the crossbar.
+//! * Credit is taken, and lanes are arbitrated, at the entry to the buffer behind the crossbar. What is in that buffer leaves
+//!   at the rate of the link, whatever its lane. So PortXmitWait counts as it does without a buffer: somebody stands in line,
+//!   nothing is on the wire, and there is no credit. PortVLXmitWait of a lane runs while somebody stands in line for it
+//!   and the wire does not carry this lane.
+//! * The bus is no slower than the link, so a packet leaves its input buffer faster than another can come in: its blocks
+//!   are promised again when it begins to cross, and the buffer never holds more than its size.
+//! * HOQLife ends when a packet begins to cross. FECN is decided there too, and counts what waits before the crossbar.
+//! * A packet behind the crossbar is held, and waits no more. When the output's link goes it is dropped as
+//!   PortXmitDiscards; when the input's link goes it leaves all the same.
+
+use weft_machine::Time;
+use weft_wire::DataRate;
+
+use super::buffer::{NIL, NO_QUEUE, difference};
+use super::output::Phase;
+use super::{DataPath, NEVER};
+use crate::Device;
+use crate::crossbar::Crossbar;
+
+/// What an input may send at once, in one line of the cache.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(super) struct InputSide {
+    /// When each of its packets has crossed.
+    ends: [Time; Crossbar::INPUT_PACKETS_MAX],
+    speed: Speed,
+    /// Outputs that had credit and room, but only heads of inputs that were sending as much as they may.
+    blocked: [u64; 4],
+}
+
+const _: () = assert!(size_of::<InputSide>() == 64);
+
+/// Time for each byte, in 65536ths of a nanosecond of machine time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Speed(u64);
+
+impl Speed {
+    /// `percent` of a rate; no rate takes no time.
+    fn new(rate: DataRate, percent: u16, dilation: u32) -> Self {
+        let rate = u128::from(rate.elevenths()) * u128::from(percent.max(100));
+        let whole = (11 * 8_000 * 100 * u128::from(dilation)) << 16;
+        Self(whole.checked_div(rate).map_or(0, |time| u64::try_from(time).unwrap_or(u64::MAX)))
+    }
+
+    #[inline]
+    fn time(self, size: u16) -> Time {
+        Time::from_nanos((u64::from(size) * self.0) >> 16)
+    }
+}
+
+/// The buffer behind the crossbar of one output. Its packets are a chain through the pool that begins with the one on the
+/// wire.
+#[derive(Clone, Debug)]
+pub(super) struct Behind {
+    last: u32,
+    count: u8,
+    /// When the packet on the wire has left, and when the last one has crossed.
+    departs: Time,
+    crossed: Time,
+    speed: Speed,
+}
+
+/// The limits of a crossbar, and where its packets are.
+#[derive(Debug, Default)]
+pub(super) struct Crossing {
+    /// By port; none without a limit.
+    inputs: Box<[InputSide]>,
+    input_packets: usize,
+    /// By port; none without a buffer.
+    pub(super) behind: Box<[Behind]>,
+    output_packets: u8,
+    bus_percent: u16,
+    /// In nanoseconds of machine time.
+    pub(super) latency: Time,
+}
+
+impl Crossing {
+    pub(super) fn new(crossbar: &Crossbar, ports: usize, dilation: u32) -> Self {
+        let input_packets = usize::from(crossbar.input_packets).min(Crossbar::INPUT_PACKETS_MAX);
+        let inputs = if input_packets == 0 { 0 } else { ports };
+        let behind = if crossbar.output_packets == 0 { 0 } else { ports };
+        let input = InputSide {
+            ends: [Time::ZERO; Crossbar::INPUT_PACKETS_MAX],
+            speed: Speed::default(),
+            blocked: [0; 4],
+        };
+        let empty =
+            Behind { last: NIL, count: 0, departs: NEVER, crossed: Time::ZERO, speed: Speed::default() };
+        Self {
+            inputs: vec![input; inputs].into(),
+            behind: vec![empty; behind].into(),
+            input_packets,
+            output_packets: crossbar.output_packets,
+            bus_percent: crossbar.bus_percent,
+            latency: Time::from_nanos(u64::from(crossbar.latency_ns) * u64::from(dilation)),
+        }
+    }
+
+    pub(super) fn limits_inputs(&self) -> bool {
+        self.input_packets > 0
+    }
+
+    /// The data rate of a port's link is known.
+    pub(super) fn link_up(&mut self, port: usize, rate: DataRate, dilation: u32) {
+        let speed = Speed::new(rate, self.bus_percent, dilation);
+        if let Some(input) = self.inputs.get_mut(port) {
+            input.speed = speed;
+        }
+        if let Some(behind) = self.behind.get_mut(port) {
+            behind.speed = speed;
+        }
+    }
+
+    /// Whether an input may send one more packet.
+    #[inline]
+    fn may_send(&self, at: Time, input: u8) -> bool {
+        self.inputs[usize::from(input)].ends[..self.input_packets].iter().any(|end| *end <= at)
+    }
+
+    /// An input begins to send a packet.
+    #[inline]
+    pub(super) fn engage(&mut self, at: Time, input: u8, size: u16) {
+        let Some(side) = self.inputs.get_mut(usize::from(input)) else { return };
+        let time = side.speed.time(size);
+        if let Some(end) = side.ends[..self.input_packets].iter_mut().min() {
+            *end = at + time;
+        }
+    }
+}
+
+impl DataPath {
+    /// Of the lanes in `ready` those in whose line there is a head that its input may send; an output with none of them
+    /// is started when the first such input may.
+    pub(super) fn sendable(&mut self, at: Time, output: u8, ready: u16) -> u16 {
+        let mut sendable = 0;
+        for lane in lanes_in(ready) {
+            if self.first_sendable(at, output, lane) != NIL {
+                sendable |= 1 << lane;
+            }
+        }
+        if sendable == 0 {
+            self.wait_for_inputs(at, output, ready);
+        }
+        sendable
+    }
+
+    /// The first queue in a line whose input may send and for whose head there is credit; NIL when there is none.
+    #[inline]
+    pub(super) fn first_sendable(&self, at: Time, output: u8, lane: u8) -> u32 {
+        let out_lane = &self.out_lanes[self.index(output, lane)];
+        let mut queue = out_lane.first;
+        while queue != NIL {
+            let waits = &self.queues[queue as usize];
+            if self.crossing.may_send(at, waits.input) && out_lane.credit() >= u16::from(waits.head_blocks) {
+                break;
+            }
+            queue = waits.next;
+        }
+        queue
+    }
+
+    fn wait_for_inputs(&mut self, at: Time, output: u8, ready: u16) {
+        for lane in lanes_in(ready) {
+            let mut queue = self.out_lanes[self.index(output, lane)].first;
+            while queue != NIL {
+                let waits = &self.queues[queue as usize];
+                let next = waits.next;
+                let number = usize::from(waits.input);
+                if self.crossing.may_send(at, waits.input) {
+                    // It waits for credit.
+                    queue = next;
+                    continue;
+                }
+                let side = &mut self.crossing.inputs[number];
+                side.blocked[usize::from(output / 64)] |= 1 << (output % 64);
+                let ends = side.ends[..self.crossing.input_packets].iter().min().copied();
+                self.deadlines.set(self.outs.len() + number, ends.unwrap_or(NEVER));
+                queue = next;
+            }
+        }
+    }
+
+    /// An input may send again: outputs that wait for it may have something to send.
+    pub(super) fn input_due(&mut self, input: usize) {
+        self.deadlines.clear(self.outs.len() + input);
+        let blocked = std::mem::take(&mut self.crossing.inputs[input].blocked);
+        for (word, mut outputs) in (0_u8..).zip(blocked) {
+            while outputs != 0 {
+                self.todo.push(64 * word + outputs.trailing_zeros() as u8);
+                outputs &= outputs - 1;
+            }
+        }
+    }
+
+    /// Blocks of a lane that have been sent: those of packets behind the crossbar have not, though they have their credit.
+    pub(super) fn really_sent(&self, output: u8, lane: u8) -> u16 {
+        let sent = self.out_lanes[self.index(output, lane)].sent;
+        let of_lane = self.behind(output).map(|at| self.pool.get(at)).filter(|held| held.lane() == lane);
+        of_lane.fold(sent, |sent, held| difference(sent, u16::from(held.blocks)))
+    }
+
+    /// The packets behind the crossbar of an output.
+    pub(super) fn behind(&self, output: u8) -> impl Iterator<Item = u32> {
+        let count = self.crossing.behind.get(usize::from(output)).map_or(0, |behind| behind.count);
+        let mut next = self.outs[usize::from(output)].sending;
+        (0..count).map(move |_| {
+            let at = next;
+            next = self.pool.get(at).next;
+            at
+        })
+    }
+
+    /// The first packet behind the crossbar begins to leave.
+    fn start_wire(&mut self, at: Time, output: u8, place: u32) {
+        let (size, lane) = {
+            let held = self.pool.get(place);
+            (held.size(), held.lane())
+        };
+        let soonest = self.pool.arrived(place) + self.crossing.latency;
+        let index = self.index(output, lane);
+        self.out_lanes[index].wait.end(at);
+        let out = &mut self.outs[usize::from(output)];
+        (out.sending, out.sending_lane) = (place, lane);
+        let took = out.pace.take(usize::from(size), self.dilation);
+        let behind = &mut self.crossing.behind[usize::from(output)];
+        behind.departs = at.max(soonest) + took;
+        out.phase = if behind.count < self.crossing.output_packets { Phase::Open } else { Phase::Sending };
+    }
+
+    /// Takes all packets from behind a crossbar: the link is gone.
+    pub(super) fn empty_behind(&mut self, output: u8) -> Vec<u32> {
+        let places = self.behind(output).collect();
+        if let Some(behind) = self.crossing.behind.get_mut(usize::from(output)) {
+            (behind.count, behind.last, behind.departs) = (0, NIL, NEVER);
+        }
+        places
+    }
+}
+
+fn lanes_in(mut lanes: u16) -> impl Iterator<Item = u8> {
+    std::iter::from_fn(move || {
+        let lane = lanes.trailing_zeros() as u8;
+        lanes &= lanes.wrapping_sub(1);
+        (lane < 16).then_some(lane)
+    })
+}
+
+impl Device {
+    /// Lets packets cross to an output while it has room, its bus is free, and one may.
+    pub(super) fn fill(&mut self, at: Time, output: u8) {
+        loop {
+            let data = &mut self.data;
+            let out = &mut data.outs[usize::from(output)];
+            let behind = &data.crossing.behind[usize::from(output)];
+            if behind.count >= data.crossing.output_packets || behind.crossed > at {
+                break;
+            }
+            if out.ready == 0 {
+                if out.wanted != 0 && out.phase == Phase::Idle {
+                    out.wait.begin(at);
+                }
+                break;
+            }
+            let Some((queue, place, lane)) = data.take_turn(at, output) else { break };
+            let (size, blocks, home) = {
+                let held = data.pool.get_mut(place);
+                held.next = NIL;
+                (held.size(), held.blocks, std::mem::replace(&mut held.queue, NO_QUEUE))
+            };
+            let behind = &mut data.crossing.behind[usize::from(output)];
+            behind.crossed = at + behind.speed.time(size);
+            behind.count += 1;
+            let last = std::mem::replace(&mut behind.last, place);
+            let full = behind.count >= data.crossing.output_packets;
+            let index = data.index(output, lane);
+            data.out_lanes[index].take_credit(blocks);
+            data.credit_changed(at, output, lane);
+            let out = &mut data.outs[usize::from(output)];
+            if out.phase == Phase::Idle {
+                data.start_wire(at, output, place);
+            } else {
+                data.pool.get_mut(last).next = place;
+                out.phase = if full { Phase::Sending } else { Phase::Open };
+            }
+            let out = &data.outs[usize::from(output)];
+            if out.wanted >> lane & 1 != 0 && out.makes_wait(lane) {
+                data.out_lanes[index].wait.begin(at);
+            }
+            if home != NO_QUEUE {
+                self.statistics.forwarded += 1;
+                self.release(home, u16::from(blocks));
+            }
+            self.head_changed(at, queue);
+        }
+        self.set_behind_deadline(at, output);
+    }
+
+    /// When the output next has something to do: a packet has left, or the bus is free and somebody may cross.
+    fn set_behind_deadline(&mut self, at: Time, output: u8) {
+        let data = &mut self.data;
+        let (out, behind) = (&data.outs[usize::from(output)], &data.crossing.behind[usize::from(output)]);
+        let room = behind.count < data.crossing.output_packets && out.ready != 0;
+        let crosses = if room && behind.crossed > at { behind.crossed } else { NEVER };
+        data.deadlines.set(usize::from(output), behind.departs.min(crosses));
+    }
+
+    /// A packet has left an output with a buffer, or the bus to it is free.
+    pub(super) fn behind_due(&mut self, at: Time, output: u8) {
+        let data = &mut self.data;
+        let behind = &mut data.crossing.behind[usize::from(output)];
+        if behind.departs <= at {
+            behind.count -= 1;
+            behind.departs = NEVER;
+            let out = &mut data.outs[usize::from(output)];
+            let (place, lane) = (out.sending, out.sending_lane);
+            let next = if behind.count == 0 { NIL } else { data.pool.get(place).next };
+            (out.phase, out.sending) = (Phase::Idle, NIL);
+            self.depart(at, output, lane, place);
+            let data = &mut self.data;
+            if next != NIL {
+                data.start_wire(at, output, next);
+            }
+            let out = &data.outs[usize::from(output)];
+            if out.wanted >> lane & 1 != 0 && (next == NIL || out.sending_lane != lane) {
+                let index = data.index(output, lane);
+                data.out_lanes[index].wait.begin(at);
+            }
+        }
+        self.fill(at, output);
+    }
+}

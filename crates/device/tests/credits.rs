@@ -1,0 +1,119 @@
+//! Credit return beside its closed form: as fast as if every block were told of at once, with few flow control packets.
+
+mod fabric;
+
+use fabric::{Fabric, Flow, QDR};
+use weft_device::{Crossbar, DataPathOptions};
+use weft_machine::Time;
+use weft_wire::{LinkParameters, Mtu, PortNum};
+
+/// From LRH to VCRC, and in blocks of 64 bytes.
+const SIZE: f64 = 2048.0 + 26.0;
+const BLOCKS: u32 = 33;
+/// Blocks of the largest packet that a port takes with an MTU of 2048, headers and checks included.
+const LARGEST: u32 = 34;
+/// A multiple of every buffer below, so that a window holds whole periods.
+const PACKETS: f64 = 4800.0;
+
+const fn extended(speed_ext: u8) -> LinkParameters {
+    LinkParameters { width: 2, speed: 4, speed_ext }
+}
+
+/// Data rates in megabits per second.
+const RATES: [(LinkParameters, f64); 5] = [
+    (LinkParameters { width: 2, speed: 1, speed_ext: 0 }, 8_000.0),
+    (LinkParameters { width: 2, speed: 2, speed_ext: 0 }, 16_000.0),
+    (QDR, 32_000.0),
+    (extended(4), 200_000.0),
+    (extended(8), 400_000.0),
+];
+
+/// At 1/1 a nanosecond is 2 % of a packet's time on the fastest links.
+const DILATION: u64 = 1000;
+
+struct Found {
+    /// Of the link's rate.
+    throughput: f64,
+    /// Of the time, at the sender.
+    waited: f64,
+    /// For each data packet, from the receiving host.
+    flow_packets: f64,
+}
+
+/// One host sends to another through a switch without a buffer behind its crossbar.
+fn line(buffer_packets: u16, delay_ns: u64, (link, rate): (LinkParameters, f64)) -> Found {
+    let data = DataPathOptions {
+        shaped: true,
+        dilation: DILATION as u32,
+        buffer_packets,
+        crossbar: Crossbar::UNLIMITED,
+        ..DataPathOptions::default()
+    };
+    let mut fabric = Fabric::new(&data);
+    fabric.options.mtu_cap = Mtu::Bytes2048;
+    fabric.delay = Time::from_nanos(delay_ns * DILATION);
+    let switch = fabric.switch(2);
+    for lid in [1, 2] {
+        let host = fabric.host(lid);
+        fabric.cable((host, 1), (switch, lid as u8), link);
+        fabric.route(switch, lid, lid as u8);
+    }
+    fabric.bring_up();
+    fabric.run_until(fabric.now() + Time::from_micros(50 * DILATION));
+    let packet_ns = SIZE * 8_000.0 / rate;
+    let slowest = (2.0 * packet_ns + 2.0 * delay_ns as f64) / f64::from(buffer_packets);
+    let nanos = |packets: f64| Time::from_nanos((packets * packet_ns.max(slowest) * DILATION as f64) as u64);
+    let flow = [Flow { from: 1, to: 2, service_level: 0 }];
+    fabric.run(&flow, nanos(192.0), Time::ZERO);
+    let (before, waited, told) = (fabric.now(), counters(&fabric, 1).0, counters(&fabric, 2));
+    let window = nanos(PACKETS);
+    fabric.run_until(before + window);
+    let (after, now) = (counters(&fabric, 1).0, counters(&fabric, 2));
+    let fabric_ns = (window.as_nanos() / DILATION) as f64;
+    let packets = (now.2 - told.2) as f64;
+    fabric.check();
+    Found {
+        throughput: packets * packet_ns / fabric_ns,
+        waited: (after - waited) as f64 * 4.0 / fabric_ns,
+        flow_packets: (now.1 - told.1) as f64 / packets,
+    }
+}
+
+/// XmitWait, flow control packets sent and data packets received of a host.
+fn counters(fabric: &Fabric, lid: u16) -> (u64, u64, u64) {
+    let counters = fabric.host_snapshot(lid).counters;
+    assert_eq!(fabric.snapshot(0, PortNum(1)).port, PortNum(1));
+    (counters.port_xmit_wait, counters.port_xmit_flow_pkts, counters.port_rcv_pkts)
+}
+
+/// A packet takes its buffer from when it begins to leave the host until its credit is back: it leaves, flies, leaves the
+/// switch, and the credit flies. With immediate return the buffer is used that often, or the link is full.
+#[test]
+fn a_line_is_as_fast_as_immediate_return_makes_it() {
+    for buffer_packets in [1, 2, 3, 8, 16] {
+        for delay_ns in [0, 1_000, 5_000] {
+            for rate in RATES {
+                let packet_ns = SIZE * 8_000.0 / rate.1;
+                let delay = delay_ns as f64;
+                let wanted = f64::from(buffer_packets) * packet_ns / (2.0 * packet_ns + 2.0 * delay);
+                let wanted = wanted.min(1.0);
+                let found = line(buffer_packets, delay_ns, rate);
+                let case = format!("{buffer_packets} packets, {delay_ns} ns, {} Mb/s", rate.1);
+                let near = 1e-3;
+                assert!(
+                    (found.throughput - wanted).abs() < near,
+                    "{case}: {} for {wanted}",
+                    found.throughput
+                );
+                assert!((found.waited - (1.0 - wanted)).abs() < near, "{case}: {} waited", found.waited);
+                // A telling is due when what the peer may send falls below a round trip, a packet that is leaving and
+                // one more; from all of the buffer down to there it takes so many packets.
+                let round_trip = (2.0 * delay * rate.1 / 8_000.0 / 64.0).ceil() as u32;
+                let room = u32::from(buffer_packets) * LARGEST;
+                let between = room.saturating_sub(round_trip + 2 * LARGEST) / BLOCKS + 1;
+                let bound = 1.0 / f64::from(between) + 2.0 / PACKETS;
+                assert!(found.flow_packets <= bound, "{case}: {} each, not {bound}", found.flow_packets);
+            }
+        }
+    }
+}
