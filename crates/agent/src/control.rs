@@ -87,7 +87,7 @@ impl Core {
     }
 
     fn device_status(&self, device: usize) -> DeviceStatus {
-        let snapshot = self.devices[device].machine.snapshot();
+        let snapshot = self.devices[device].machine.snapshot_at(self.now());
         let ports = snapshot.ports.iter().filter(|port| port.port.0 != 0).count();
         let up = self.wiring.cabled(device).filter(|jack| self.is_up(jack)).count();
         DeviceStatus {
@@ -111,7 +111,7 @@ impl Core {
         let mut ports = Vec::new();
         for device in self.by_guid.values() {
             let hosted = &self.devices[*device];
-            let snapshot = hosted.machine.snapshot();
+            let snapshot = hosted.machine.snapshot_at(self.now());
             let statuses = snapshot.ports.iter().map(|port| {
                 let jack = self.wiring.jack(*device, port.port);
                 self.port_status(hosted, port, &jack)

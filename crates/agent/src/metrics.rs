@@ -30,7 +30,9 @@ impl Core {
         let snapshots: Vec<(u32, Snapshot)> = self
             .by_guid
             .values()
-            .map(|device| (self.program_count(*device) as u32, self.devices[*device].machine.snapshot()))
+            .map(|device| {
+                (self.program_count(*device) as u32, self.devices[*device].machine.snapshot_at(self.now()))
+            })
             .collect();
         add_devices(&mut page, &snapshots);
         add_ports(&mut page, &snapshots);

@@ -67,10 +67,14 @@ impl Page<'_> {
         let scale = format!("1/{}", rates.dilation);
         let limit = number(f64::from(rates.host_limit_mbps) / 1000.0, "Gb/s");
         let limit = if rates.host_limit_mbps == 0 { "no limit but the link's".to_owned() } else { limit };
-        let mtu = format!("{} bytes, {} packets per port and lane", rates.mtu_bytes(), rates.buffer_packets);
+        let buffers = rates.buffer_packets.map_or("the crossbar's buffers".to_owned(), |packets| {
+            format!("{packets} packets per port and lane")
+        });
+        let mtu = format!("{} bytes, {buffers}", rates.mtu_bytes());
         table.row(&["rate scale".to_owned(), scale]);
         table.row(&["a host moves at most, in each direction".to_owned(), limit]);
         table.row(&["MTU and buffers".to_owned(), mtu]);
+        table.row(&["crossbar".to_owned(), rates.crossbar.to_string()]);
         table.row(&["lanes of traffic".to_owned(), rates.lanes.to_string()]);
         let own = if plain.sm.management_lane { "a lane of its own" } else { "the lanes of traffic" };
         table.row(&["management uses".to_owned(), own.to_owned()]);
@@ -348,18 +352,20 @@ fn marks(run: &RunResult) -> String {
     if text.is_empty() { text } else { text + "\n" }
 }
 
-/// The same flows live and in virtual time.
+/// The same flows and ports live and in virtual time.
 fn agreed(agreements: &[Agreement]) -> String {
     if agreements.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&["run", "flow", "window", "live, Gb/s", "virtual time, Gb/s", "difference"]);
+    let mut table = Table::new(&["run", "flow or port", "window", "live", "virtual time", "difference"]);
     for of in agreements.iter().filter(|of| of.live > 0.0 || of.simulated > 0.0) {
         let greater = of.live.max(of.simulated);
-        let percent = number((of.live - of.simulated).abs() / greater * 100.0, "%");
+        let apart = (of.live - of.simulated).abs();
+        // A wait is a share of the time already.
+        let percent = number(if of.unit == "%" { apart } else { apart / greater * 100.0 }, "%");
         let percent = if of.agrees { percent } else { format!("{percent}, too much") };
-        let (live, simulated) = (number(of.live, ""), number(of.simulated, ""));
-        table.row(&[of.run.to_string(), of.flow.clone(), of.window.clone(), live, simulated, percent]);
+        let (live, simulated) = (number(of.live, of.unit), number(of.simulated, of.unit));
+        table.row(&[of.run.to_string(), of.what.clone(), of.window.clone(), live, simulated, percent]);
     }
     format!("## Live and in virtual time\n\n{}", table.finish())
 }

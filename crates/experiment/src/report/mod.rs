@@ -1,5 +1,6 @@
 //! Reports: Markdown with tables, figures, CSV and JSON, from the results of runs.
 
+mod agreement;
 mod fidelity;
 mod figures;
 mod gains;
@@ -16,12 +17,8 @@ pub use fidelity::FidelityRow;
 pub use gains::GainFinding;
 pub use index::index;
 
-use crate::{Driver, Experiment, ExperimentFile, FigureKind, FlowResult, RunId, RunResult};
-
-/// Two drivers' throughputs of a flow may differ by this share of the greater one, in percent.
-const AGREEMENT_PERCENT: f64 = 10.0;
-/// Flows below this share of the greatest are too thin to be compared by their ratio, in percent.
-const THIN_PERCENT: f64 = 2.0;
+use crate::{Driver, Experiment, ExperimentFile, FigureKind, RunId, RunResult};
+use agreement::{Agreement, agreements};
 
 /// What a report comes to.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,8 +81,8 @@ impl Report {
         let variants = variants(runs);
         let gains = gains::gains(file.plain(), runs);
         let fidelity = fidelity::rows(&variants, &gains);
-        let disagreements = disagreements(runs);
-        let failures = failures(runs, &gains, &disagreements);
+        let agreements = agreements(runs);
+        let failures = failures(runs, &gains, &agreements);
         let mut files = BTreeMap::new();
         for run in runs {
             files.insert(format!("samples-{}.csv", slug(&run.run, run.driver)), run.csv.clone());
@@ -112,7 +109,7 @@ impl Report {
             fidelity: &fidelity,
             figures: &figures,
         };
-        let markdown = page.write(&failures, &disagreements);
+        let markdown = page.write(&failures, &agreements);
         files.insert("report.md".to_owned(), markdown);
         let everything = Everything {
             file: file.name(),
@@ -145,58 +142,6 @@ fn variants(runs: &[RunResult]) -> Vec<Variant<'_>> {
     variants
 }
 
-/// One flow in one window, as a live run and a run in virtual time have it.
-pub(crate) struct Agreement {
-    pub(crate) run: RunId,
-    pub(crate) flow: String,
-    pub(crate) window: String,
-    pub(crate) live: f64,
-    pub(crate) simulated: f64,
-    pub(crate) agrees: bool,
-}
-
-/// Every flow's throughput in every window, where the same run was made by both drivers; the sum of those that are to be
-/// taken as one.
-fn disagreements(runs: &[RunResult]) -> Vec<Agreement> {
-    let mut all = Vec::new();
-    for live in runs.iter().filter(|run| run.driver == Driver::Live) {
-        let twin = runs.iter().find(|run| run.driver == Driver::Virtual && run.run == live.run);
-        let Some(twin) = twin else { continue };
-        let of_all =
-            [live, twin].into_iter().flat_map(|run| &run.flows).flat_map(|flow| flow.gbps.iter().flatten());
-        let thick = of_all.copied().fold(0.0, f64::max) * THIN_PERCENT / 100.0;
-        for (nth, span) in live.windows.iter().enumerate() {
-            let pairs = live.flows.iter().zip(&twin.flows);
-            let pairs = pairs.filter_map(|(a, b)| Some((a, (*a.gbps.get(nth)?)?, (*b.gbps.get(nth)?)?)));
-            for (flow, a, b) in as_one(pairs).into_iter().filter(|(_, a, b)| a.max(*b) > thick) {
-                all.push(Agreement {
-                    run: live.run.clone(),
-                    flow: flow.to_owned(),
-                    window: span.name.clone(),
-                    live: a,
-                    simulated: b,
-                    agrees: (a - b).abs() <= a.max(b) * AGREEMENT_PERCENT / 100.0,
-                });
-            }
-        }
-    }
-    all
-}
-
-/// Flows and their two throughputs; those that are to be taken as one are added up in the place of the first.
-fn as_one<'a>(flows: impl Iterator<Item = (&'a FlowResult, f64, f64)>) -> Vec<(&'a str, f64, f64)> {
-    let mut all: Vec<(&str, f64, f64)> = Vec::new();
-    let mut together: BTreeMap<&str, usize> = BTreeMap::new();
-    for (flow, a, b) in flows {
-        let known = flow.agree_as.as_deref().map(|name| *together.entry(name).or_insert(all.len()));
-        match known.and_then(|place| all.get_mut(place)) {
-            Some(sum) => (sum.1, sum.2) = (sum.1 + a, sum.2 + b),
-            None => all.push((flow.agree_as.as_deref().unwrap_or(&flow.name), a, b)),
-        }
-    }
-    all
-}
-
 fn failures(runs: &[RunResult], gains: &[GainFinding], agreements: &[Agreement]) -> Vec<String> {
     let of_run = |run: &RunResult| {
         let (id, by) = (run.run.to_string(), driver(run.driver));
@@ -209,8 +154,8 @@ fn failures(runs: &[RunResult], gains: &[GainFinding], agreements: &[Agreement])
     );
     for of in agreements.iter().filter(|of| !of.agrees) {
         failures.push(format!(
-            "{}: {} in `{}` is {:.2} Gb/s live and {:.2} in virtual time",
-            of.run, of.flow, of.window, of.live, of.simulated
+            "{}: {} in `{}` is {:.2} {} live and {:.2} in virtual time",
+            of.run, of.what, of.window, of.live, of.unit, of.simulated
         ));
     }
     failures

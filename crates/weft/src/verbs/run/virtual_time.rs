@@ -106,7 +106,7 @@ impl<'a> Virtual<'a> {
 
     fn counters(&self, port: PortRef) -> Option<Counters> {
         let device = self.simulation.device(port.node)?;
-        device.port_snapshot(port.port).map(|snapshot| snapshot.counters)
+        device.port_snapshot_at(port.port, self.simulation.now()).map(|snapshot| snapshot.counters)
     }
 }
 
