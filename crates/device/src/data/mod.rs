@@ -18,6 +18,7 @@ mod account;
 mod arbiter;
 mod arrive;
 mod buffer;
+mod counting;
 mod credit;
 mod crossbar;
 mod deadlines;

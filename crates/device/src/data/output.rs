@@ -1,16 +1,15 @@
 //! The ports' departing sides: who stands in line for which lane, which lane has its turn, and when a packet has left.
 
 use weft_machine::Time;
-use weft_wire::{PortNum, VirtualLane};
+use weft_wire::PortNum;
 
 use super::arbiter::Arbiter;
-use super::buffer::{Body, Held, NIL, NO_QUEUE, Queue, Uncounted, difference, sum};
+use super::buffer::{Body, Held, NIL, NO_QUEUE, Uncounted, difference, sum};
 use super::pace::Pace;
 use super::wait::Wait;
 use super::{CREDIT_MAX, DataPath};
 use crate::counters::is_multicast;
-use crate::port::Port;
-use crate::{Counters, Device, Output};
+use crate::{Device, Output};
 
 /// What a port is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -318,53 +317,9 @@ impl DataPath {
         }
         Some((queue, place, lane))
     }
-
-    /// Adds what is not in a port's counters yet, waits up to `at` included.
-    pub(crate) fn add_uncounted(&self, at: Time, port: usize, counters: &mut Counters) {
-        counters.port_xmit_wait += self.outs[port].wait.ticks(at.max(self.now), self.tick);
-        counters.port_rcv_flow_pkts += self.outs[port].flow_received;
-        for at in self.lanes_of(port) {
-            counters.port_xmit_flow_pkts += self.queues[at].flow_sent;
-            counters.received_all(self.queues[at].uncounted);
-            counters.sent_all(self.out_lanes[at].uncounted);
-        }
-    }
-
-    fn lanes_of(&self, port: usize) -> std::ops::Range<usize> {
-        let first = port << self.shift;
-        first..first + usize::from(self.lanes)
-    }
-}
-
-impl Port {
-    /// Counts what has come in on a lane and is not counted yet.
-    pub(super) fn count_received(&mut self, queue: &mut Queue, lane: VirtualLane) {
-        let all = std::mem::take(&mut queue.uncounted);
-        if all.packets > 0 {
-            self.counters.received_all(all);
-            self.by_lane.received_all(queue.op_code, lane, all);
-        }
-    }
 }
 
 impl Device {
-    /// Puts into the ports' counters what is not there yet, waits under way included.
-    pub(crate) fn count_all(&mut self, ports: std::ops::Range<usize>) {
-        let (at, tick) = (self.data.now, self.data.tick);
-        for number in ports {
-            let port = &mut self.ports[number];
-            port.counters.port_xmit_wait += self.data.outs[number].wait.take_ticks(at, tick);
-            port.counters.port_rcv_flow_pkts += std::mem::take(&mut self.data.outs[number].flow_received);
-            for (index, lane) in self.data.lanes_of(number).zip(0..) {
-                port.count_received(&mut self.data.queues[index], VirtualLane(lane));
-                port.counters.port_xmit_flow_pkts += std::mem::take(&mut self.data.queues[index].flow_sent);
-                let out_lane = &mut self.data.out_lanes[index];
-                port.counters.sent_all(std::mem::take(&mut out_lane.uncounted));
-                port.by_lane.xmit_wait[usize::from(lane)] += out_lane.wait.take_ticks(at, tick);
-            }
-        }
-    }
-
     /// Puts a packet into a queue of the crossbar.
     #[inline(always)]
     pub(super) fn enqueue(&mut self, at: Time, queue: usize, (held, size, lane): (Held, u16, u8)) {
