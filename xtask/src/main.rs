@@ -1,7 +1,9 @@
 //! The project's chores: `cargo xtask ci` is everything that must hold before a change lands.
 //!
 //! `layers` and `tidy` can be run alone; both are tests as well, so `cargo nextest run` never misses them.
+//! `fidelity OUT…` writes docs/fidelity.md from the reports that `weft run --report OUT` wrote.
 
+mod fidelity;
 mod layers;
 mod tidy;
 
@@ -24,9 +26,10 @@ fn main() -> ExitCode {
 fn run(chore: &str) -> Result<()> {
     match chore {
         "ci" => ci(),
+        "fidelity" => fidelity::write(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         "layers" => layers::check(),
         "tidy" => tidy::check(&root()),
-        other => bail!("no chore {other:?}\nhint: one of ci, layers, tidy"),
+        other => bail!("no chore {other:?}\nhint: one of ci, fidelity, layers, tidy"),
     }
 }
 

@@ -28,12 +28,14 @@ pub struct FidelityRow {
     pub ratio: Option<f64>,
     /// Whether they agree, within [`Paper::AGREEMENT_PERCENT`].
     pub agrees: bool,
+    /// The row as the report has it, for pages over several reports.
+    pub markdown: String,
 }
 
 impl FidelityRow {
     fn new(finding: &Finding, ours: Option<f64>, variant: String, driver: Driver) -> Option<Self> {
         let paper = finding.paper.clone()?;
-        Some(Self {
+        let mut row = Self {
             what: finding.name.clone(),
             variant,
             driver,
@@ -42,10 +44,12 @@ impl FidelityRow {
             agrees: paper.agrees(ours),
             ours,
             paper,
-        })
+            markdown: String::new(),
+        };
+        row.markdown = super::table::line(&row.cells());
+        Some(row)
     }
 
-    /// What the table says of it: `agrees`, or why not.
     fn cells(&self) -> [String; 6] {
         let or_dash = |value: Option<f64>| value.map_or("–".to_owned(), |value| number(value, self.unit));
         let printed = number(self.paper.value, self.unit);
@@ -62,7 +66,11 @@ impl FidelityRow {
             or_dash(self.ours),
             self.ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.2}")),
             if self.agrees { "yes" } else { "no" }.to_owned(),
-            self.paper.why.clone(),
+            if self.agrees || !self.paper.why.is_empty() {
+                self.paper.why.clone()
+            } else {
+                "not known".to_owned()
+            },
         ]
     }
 }

@@ -15,17 +15,18 @@ impl Table {
     }
 
     pub(super) fn row<T: AsRef<str>>(&mut self, cells: &[T]) {
-        self.text += "|";
-        for nth in 0..self.columns {
-            let cell = cells.get(nth).map_or("", AsRef::as_ref);
-            self.text += &format!(" {} |", escaped(cell));
-        }
-        self.text += "\n";
+        self.text += &line((0..self.columns).map(|nth| cells.get(nth).map_or("", AsRef::as_ref)));
     }
 
     pub(super) fn finish(self) -> String {
         self.text + "\n"
     }
+}
+
+/// One row.
+pub(super) fn line<T: AsRef<str>>(cells: impl IntoIterator<Item = T>) -> String {
+    let cells = cells.into_iter().map(|cell| format!(" {} |", escaped(cell.as_ref())));
+    format!("|{}\n", cells.collect::<String>())
 }
 
 /// Text that Markdown takes as it is; lines become one.

@@ -1,0 +1,109 @@
+//! docs/fidelity.md, from the reports of runs: every figure that a paper prints, beside what was measured.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+const HEAD: &str = "# Fidelity: what the papers print, and what weft measures
+
+Made by `weft run experiments/ --all --virtual --report OUT` and `cargo xtask fidelity OUT`; nothing here is written by hand. Each row is
+a figure that a paper prints for a system that an experiment builds, with ours as the mean over the seeds. They agree when
+ours is within 15 % of the printed one, and do not otherwise; no row has another tolerance. The verdict says nothing of what a
+credit-based model gives: each report holds its lines against closed forms as well, in a table of its own.
+Routing's figures, which need no run, are in [the routing report](routing-report.md).
+
+";
+
+/// Writes the page to docs/fidelity.md from all `report.json` in these folders and in the folders right below them.
+pub(crate) fn write(root: &Path, folders: &[String]) -> Result<()> {
+    let mut reports = Vec::new();
+    for folder in folders {
+        reports.extend(found(Path::new(folder))?);
+    }
+    if reports.is_empty() {
+        bail!(
+            "no report.json in {folders:?}\nhint: weft run experiments/ --all --virtual --report OUT, then cargo xtask fidelity OUT"
+        );
+    }
+    let mut pages = Vec::new();
+    for path in reports {
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let report =
+            serde_json::from_str(&text).with_context(|| format!("invalid JSON: {}", path.display()))?;
+        pages.push(Section::of(&report).with_context(|| format!("{} is no report", path.display()))?);
+    }
+    let place = root.join("docs/fidelity.md");
+    fs::write(&place, page(pages)).with_context(|| format!("cannot write {}", place.display()))
+}
+
+fn found(folder: &Path) -> Result<Vec<PathBuf>> {
+    let own = folder.join("report.json");
+    if own.exists() {
+        return Ok(vec![own]);
+    }
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut below = Vec::new();
+    for entry in entries {
+        below.push(entry?.path().join("report.json"));
+    }
+    below.retain(|path| path.exists());
+    Ok(below)
+}
+
+/// One experiment's rows.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Section {
+    file: String,
+    source: String,
+    rows: Vec<(String, bool)>,
+}
+
+impl Section {
+    fn of(report: &Value) -> Option<Self> {
+        let file = report["file"].as_str()?.rsplit('/').next()?.to_owned();
+        let source = report["experiment"]["source"].as_str()?.to_owned();
+        let row = |row: &Value| Some((row["markdown"].as_str()?.to_owned(), row["agrees"].as_bool()?));
+        let rows = report["fidelity"].as_array()?.iter().map(row).collect::<Option<_>>()?;
+        Some(Self { file, source, rows })
+    }
+}
+
+/// The whole page, in the order of the files' names.
+fn page(mut sections: Vec<Section>) -> String {
+    sections.sort();
+    let rows = || sections.iter().flat_map(|section| &section.rows);
+    let (all, agree) = (rows().count(), rows().filter(|(_, agrees)| *agrees).count());
+    let mut text = format!("{HEAD}{agree} of {all} agree.\n");
+    for Section { file, source, rows } in sections.iter().filter(|section| !section.rows.is_empty()) {
+        let agree = rows.iter().filter(|(_, agrees)| *agrees).count();
+        text += &format!("\n## {file}: {agree} of {}\n\n{source}.\n\n", rows.len());
+        text += "| what | paper | ours | ratio | agrees | why they differ |\n|---|---|---|---|---|---|\n";
+        rows.iter().for_each(|(row, _)| text += row);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_taken_over_and_counted() {
+        let report = |file: &str, agrees: [bool; 2]| {
+            let row = |agrees: bool| format!(r#"{{"markdown": "| {agrees} |\n", "agrees": {agrees}}}"#);
+            let rows = agrees.map(row).join(",");
+            let text = format!(
+                r#"{{"file": "x/{file}", "experiment": {{"source": "a paper"}}, "fidelity": [{rows}]}}"#
+            );
+            Section::of(&serde_json::from_str(&text).unwrap()).unwrap()
+        };
+        let text = page(vec![report("b.toml", [true, true]), report("a.toml", [true, false])]);
+        assert!(text.contains("\n3 of 4 agree.\n"), "{text}");
+        let [a, b] = ["## a.toml: 1 of 2", "## b.toml: 2 of 2"].map(|head| text.find(head).unwrap());
+        assert!(a < b);
+        assert!(text.ends_with("|---|---|---|---|---|---|\n| true |\n| true |\n"), "{text}");
+        assert_eq!(Section::of(&serde_json::json!({ "file": "x" })), None);
+    }
+}
