@@ -1,6 +1,8 @@
 //! Profiles: what a generation of switches and hosts is like, each constant from a public source and none fitted to what
 //! it is judged by. docs/experiments.md names the sources and says what is only assumed.
 
+use crate::Crossbar;
+
 /// How long a signal takes through a metre of cable, in nanoseconds of fabric time: two thirds of the speed of light, in
 /// copper and in glass.
 pub const CABLE_NS_PER_M: u32 = 5;
@@ -12,6 +14,8 @@ pub struct Profile {
     pub name: &'static str,
     /// What it is, in one line.
     pub about: &'static str,
+    /// The switches, their latency included.
+    pub crossbar: Crossbar,
     /// The length of every cable, in metres.
     pub cable_m: u32,
     /// What a message costs a host at each of its ends, in nanoseconds of fabric time.
@@ -26,6 +30,7 @@ impl Profile {
         Self {
             name: "connectx-ddr",
             about: "the papers' hosts: Sun Fire X2200 M2, ConnectX DDR on PCIe 1.1 x8, InfiniScale switches",
+            crossbar: Crossbar::IS4,
             cable_m: 2,
             message_overhead_ns: 860,
             host_limit_mbps: 12_900,
@@ -33,6 +38,7 @@ impl Profile {
         Self {
             name: "qdr-2012",
             about: "ConnectX-2 QDR on PCIe 2.0 x8, InfiniScale IV",
+            crossbar: Crossbar::IS4,
             cable_m: 5,
             message_overhead_ns: 625,
             host_limit_mbps: 25_600,
@@ -40,6 +46,7 @@ impl Profile {
         Self {
             name: "ndr-2024",
             about: "ConnectX-7 NDR on PCIe 5.0 x16, Quantum-2",
+            crossbar: Crossbar { latency_ns: 150, ..Crossbar::IS4 },
             cable_m: 5,
             message_overhead_ns: 285,
             host_limit_mbps: 0,

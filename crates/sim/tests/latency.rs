@@ -1,4 +1,4 @@
-//! What a message takes from host to host: links, cables and what it costs its hosts, beside closed forms and the papers'
+//! What a message takes from host to host: links, switches, cables and what it costs its hosts, beside closed forms and the papers'
 //! ping-pong.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
@@ -26,6 +26,10 @@ fn options(profile: &Profile) -> SimOptions {
     options.device.data.shaped = true;
     options.device.data.dilation = DILATION as u32;
     options.device.data.host_limit_mbps = profile.host_limit_mbps;
+    options.device.data.crossbar = profile.crossbar;
+    if profile.host_limit_mbps == 0 {
+        options.device.data.crossbar.host_bus_percent = 0;
+    }
     options.host.dilation = DILATION as u32;
     options.host.message_overhead_ns = profile.message_overhead_ns;
     options.link_delay = machine(profile.cable_m * CABLE_NS_PER_M);
@@ -67,13 +71,14 @@ fn ping_pong(options: SimOptions, (from, to): (u32, u32)) -> (f64, f64) {
     (min_ns as f64 / scale, sum_ns as f64 / count as f64 / scale)
 }
 
-/// What hosts and cables take, and the packet's bits on each link and on the receiving host's bus, over so many switches.
+/// What hosts, cables and switches take, and the packet's bits on each link and on the receiving host's bus, over so many switches.
 fn closed_form(profile: &Profile, switches: u32, link_gbps: f64) -> f64 {
     let links = f64::from(switches + 1);
     let bus =
         if profile.host_limit_mbps == 0 { f64::INFINITY } else { f64::from(profile.host_limit_mbps) / 1e3 };
     2.0 * f64::from(profile.message_overhead_ns)
         + links * f64::from(profile.cable_m * CABLE_NS_PER_M)
+        + f64::from(switches) * f64::from(profile.crossbar.latency_ns)
         + PACKET_BITS * (links / link_gbps + 1.0 / bus)
 }
 

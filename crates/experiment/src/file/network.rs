@@ -101,12 +101,13 @@ pub(super) fn rates(top: &mut Table<'_>) -> Result<Rates, Wrong> {
         }
     };
     let buffer_packets = table.number("buffer_packets", 1..=1000)?;
-    let crossbar = match table.get("crossbar") {
-        None => Crossbar::default(),
+    let mut crossbar = match table.get("crossbar") {
+        None => profile.map_or_else(Crossbar::default, |profile| profile.crossbar),
         Some(value) => as_text(value, "crossbar")?
             .parse()
             .map_err(|error| Wrong::new(value.at, format!("`crossbar`: {error}")))?,
     };
+    crossbar.latency_ns = table.number("switch_latency_ns", 0..=60_000)?.unwrap_or(crossbar.latency_ns);
     let lanes = table.number("lanes", 1..=LANES_MAX)?.unwrap_or(1);
     let usual = profile.map_or((0, 0), |profile| (profile.cable_m, profile.message_overhead_ns));
     let cable_m = table.number("cable_m", 0..=CABLE_M_MAX)?.unwrap_or(usual.0);
