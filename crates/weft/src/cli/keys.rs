@@ -8,24 +8,24 @@ use clap::Args;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Subnet manager")]
 pub(crate) struct KeyArgs {
-    /// M_Key that ports ask of their manager: a number, or @FILE to keep it out of process lists; 0 protects nothing
-    #[arg(long, value_name = "KEY|@FILE", default_value = "0", hide_default_value = true)]
+    /// M_Key that ports ask for: a number, or @FILE to keep it out of process lists; 0 protects nothing
+    #[arg(long, value_name = "KEY|@FILE", default_value = "0")]
     pub(crate) m_key: Key,
 
-    /// What a port refuses without the M_Key: 0 Sets, 1 also the M_Key itself, 2 and 3 every request
+    /// Protection without the M_Key: 0 refuses Sets, 1 also hides the key, 2 and 3 refuse every request
     #[arg(long, value_name = "LEVEL", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=3))]
     pub(crate) m_key_protection: u8,
 
-    /// Seconds that protection outlives a wrong M_Key without a right one; 0 never ends it
+    /// Seconds until a port drops its protection after a wrong M_Key and no right one; 0 for never
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub(crate) m_key_lease: u16,
 
-    /// SM_Key that subnet managers of one fabric share: a number, or @FILE [default: 1]
-    #[arg(long, value_name = "KEY|@FILE", default_value = "1", hide_default_value = true)]
+    /// SM_Key that subnet managers of one fabric share: a number, or @FILE
+    #[arg(long, value_name = "KEY|@FILE", default_value = "1")]
     pub(crate) sm_key: Key,
 
-    /// Key by which subnet administration trusts a request: a number, or @FILE [default: 1]
-    #[arg(long, value_name = "KEY|@FILE", default_value = "1", hide_default_value = true)]
+    /// Key by which subnet administration trusts a request: a number, or @FILE
+    #[arg(long, value_name = "KEY|@FILE", default_value = "1")]
     pub(crate) sa_key: Key,
 }
 
