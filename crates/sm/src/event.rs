@@ -348,6 +348,8 @@ pub enum Event {
         /// The node's NodeDescription.
         description: String,
     },
+    /// The manager's own port answers nothing. It may keep an M_Key that is not known here, at level 2 or 3.
+    OwnPortSilent,
     /// Nobody answered.
     Unanswered {
         /// The node that was asked, or through which it was asked.

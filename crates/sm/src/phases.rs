@@ -148,7 +148,7 @@ impl SubnetManager {
         self.enter(now, None);
         self.is_up = false;
         if own_port_up.is_none() {
-            // Not even our own node answers.
+            self.say(Event::OwnPortSilent);
             let delay = self.retry_delay();
             return self.agenda.heavy(now + delay, Reason::Incomplete);
         }

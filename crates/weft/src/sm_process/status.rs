@@ -37,6 +37,9 @@ pub(crate) struct SmStatus {
     /// Ports that keep an M_Key that is not known here, by GUID and port: their descriptions.
     #[serde(default)]
     pub(crate) locked: BTreeMap<String, String>,
+    /// The manager's own port answers nothing.
+    #[serde(default)]
+    pub(crate) own_port_silent: bool,
     /// What the last heavy sweep came to.
     pub(crate) last: Option<Summary>,
     /// How the subnet is routed.
@@ -66,6 +69,7 @@ impl SmStatus {
                 self.heavy_sweeps += 1;
                 self.subnet_up = false;
                 self.locked.clear();
+                self.own_port_silent = false;
             }
             Event::SweepStarted { kind: SweepKind::Light, .. } => self.light_sweeps += 1,
             Event::PhaseStarted { phase } => self.phase = Some(*phase),
@@ -78,6 +82,7 @@ impl SmStatus {
                 self.nodes = self.nodes.saturating_sub(1);
                 self.cut_off.insert(guid.to_string(), description.clone());
             }
+            Event::OwnPortSilent => self.own_port_silent = true,
             Event::KeyUnknown { guid, port, description } => {
                 self.locked.insert(format!("{guid} port {port}"), description.clone());
             }
@@ -143,6 +148,9 @@ impl fmt::Display for SmStatus {
                     writeln!(f, "missing: {count} {what}")?;
                 }
             }
+        }
+        if self.own_port_silent {
+            writeln!(f, "own port: it answers no SMP; it may keep another M_Key, see --m-key")?;
         }
         for (port, description) in &self.locked {
             writeln!(f, "keeps another M_Key: {description} ({port})")?;
