@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Map, Value};
+use weft_wire::printable_json;
 
 use crate::utc::Utc;
 
@@ -44,7 +45,7 @@ impl Journal {
         object.insert("time".into(), Utc::now().rfc3339(3).into());
         object.insert("source".into(), self.source.clone().into());
         object.insert("event".into(), event.into());
-        self.gathered.push_str(&Value::Object(object).to_string());
+        self.gathered.push_str(&printable_json(&Value::Object(object).to_string()));
         self.gathered.push('\n');
         if self.gathered.len() > GATHERED_BYTES_MAX {
             self.flush();

@@ -11,7 +11,7 @@ use tracing::{debug, info, trace, warn};
 use weft_device::Event;
 use weft_host::stack;
 use weft_link::{CableEnd, DownReason, LinkIndex, RefusalReason};
-use weft_wire::{Guid, PortNum, PortState};
+use weft_wire::{Guid, PortNum, PortState, Printable};
 
 use crate::journal::Journal;
 
@@ -78,7 +78,7 @@ impl Recorder {
 
     /// A device's event.
     pub(crate) fn device(&mut self, who: &Who, event: &Event) {
-        let node = &who.description;
+        let node = Printable(&who.description);
         match event {
             Event::PortStateChanged { port, from, to } => {
                 debug!(%node, %port, ?from, ?to, "port state changed");
@@ -125,7 +125,7 @@ impl Recorder {
     }
 
     fn rare(&mut self, who: &Who, event: &Event) {
-        let node = &who.description;
+        let node = Printable(&who.description);
         match event {
             Event::TrapRepressed { trap_number } => {
                 debug!(%node, %trap_number, "trap repressed");
@@ -169,7 +169,7 @@ impl Recorder {
 
     /// A host's event.
     pub(crate) fn host(&mut self, who: &Who, port: PortNum, event: &stack::Event) {
-        debug!(node = %who.description, %port, ?event, "host event");
+        debug!(node = %Printable(&who.description), %port, ?event, "host event");
         self.count(match event {
             stack::Event::Refused { .. } => "host_commands_refused",
             _ => "host_events",
@@ -178,7 +178,7 @@ impl Recorder {
 
     /// A link came up.
     pub(crate) fn link_up(&mut self, who: &Who, port: PortNum, peer: Option<CableEnd>) {
-        debug!(node = %who.description, %port, "link up");
+        debug!(node = %Printable(&who.description), %port, "link up");
         self.count("link_up");
         self.line("link-up", who, Some(port), &[("peer", peer_text(peer))]);
     }
@@ -190,7 +190,7 @@ impl Recorder {
             // The agent's end is told once, not once for every link.
             return;
         }
-        info!(node = %who.description, %port, reason = %why, "link down");
+        info!(node = %Printable(&who.description), %port, reason = %why, "link down");
         let fields = [("peer", peer_text(peer)), ("reason", why.to_string().into())];
         self.line("link-down", who, Some(port), &fields);
     }

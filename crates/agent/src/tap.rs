@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use weft_link::SendOutcome;
 use weft_umad::{CaptureTotals, Captured, PortEnd, ServerMessage, Tap};
-use weft_wire::Packet;
+use weft_wire::{Packet, Printable};
 
 use crate::cables::Frame;
 use crate::client::Program;
@@ -214,7 +214,7 @@ impl Tapped {
 }
 
 fn log(place: Place, who: &Who, direction: Direction, packet: &[u8]) {
-    let (node, port) = (&who.description, place.port);
+    let (node, port) = (Printable(&who.description), place.port);
     let mad = Packet::parse(packet.to_vec()).ok().and_then(|packet| packet.mad());
     if let Some(mad) = mad {
         let (tid, name) = (mad.transaction_id(), mad.name());

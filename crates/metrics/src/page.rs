@@ -118,11 +118,24 @@ impl Family<'_> {
     }
 }
 
+/// A label's value without characters that a terminal obeys; the format itself escapes line breaks, quotes and
+/// backslashes.
+fn printable(value: &str) -> String {
+    let mut shown = String::with_capacity(value.len());
+    for c in value.chars() {
+        match c.is_control() && c != '\n' {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+    }
+    shown
+}
+
 fn metric(labels: &[(&str, &str)]) -> Metric {
     let labels = labels.iter().map(|(name, value)| {
         let mut label = LabelPair::default();
         label.set_name((*name).to_owned());
-        label.set_value((*value).to_owned());
+        label.set_value(printable(value));
         label
     });
     Metric::from_label(labels.collect())
@@ -158,6 +171,15 @@ mod tests {
              weft_agent_late_seconds_sum 1.25\n\
              weft_agent_late_seconds_count 4\n"
         );
+    }
+
+    #[test]
+    fn labels_hold_nothing_that_a_terminal_obeys() {
+        let mut page = Page::new();
+        page.gauge("weft_agent_device_info", "Devices").count(&[("description", "a\x1b[2J\nb\u{9b}1m")], 1);
+        let text = page.encode();
+        assert!(text.contains("{description=\"a\\\\u{1b}[2J\\nb\\\\u{9b}1m\"} 1\n"), "{text}");
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text}");
     }
 
     #[test]

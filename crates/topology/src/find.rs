@@ -1,18 +1,18 @@
-//! Looking a node up by any of its names.
+//! Looking a node up by any of its names, and the name that finds it.
 
-use weft_wire::Guid;
+use weft_wire::{Guid, Printable, is_unprintable};
 
-use crate::{Fabric, NodeIndex};
+use crate::{Fabric, NodeIndex, PortRef};
 
 /// Why a name leads to no node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FindError {
     /// Nothing has this name.
-    #[error("no node has the id, description or GUID `{0}`")]
+    #[error("no node has the id, description or GUID `{}`", Printable(.0))]
     NotFound(String),
     /// Several nodes have this description.
-    #[error("`{name}` is the description of {} nodes: {}", .candidates.len(), listed(.candidates))]
+    #[error("`{}` is the description of {} nodes: {}", Printable(name), .candidates.len(), listed(.candidates))]
     Ambiguous {
         /// The name.
         name: String,
@@ -54,6 +54,21 @@ impl Fabric {
         }
     }
 
+    /// The shortest name of a node for people that [`Fabric::find`] takes: its description, or its id where others
+    /// have the description too, or where a terminal would not print it.
+    pub fn label(&self, index: NodeIndex) -> String {
+        let node = self.node(index);
+        let finds = self.find(&node.description) == Ok(index);
+        let name =
+            if finds && !node.description.contains(is_unprintable) { &node.description } else { &node.id };
+        Printable(name).to_string()
+    }
+
+    /// A port by its node's [label](Fabric::label): `leaf-3:12`.
+    pub fn port_label(&self, port: PortRef) -> String {
+        format!("{}:{}", self.label(port.node), port.port)
+    }
+
     /// The node with an end port of this PortGUID.
     pub fn by_port_guid(&self, guid: Guid) -> Option<NodeIndex> {
         let has_it = |node: &crate::Node| node.end_ports().any(|(_, port)| port.guid == guid);
@@ -61,12 +76,13 @@ impl Fabric {
     }
 }
 
-/// Hexadecimal with `0x`, or all 16 digits without: shorter ones could be a description.
+/// Hexadecimal with `0x`, or all 16 digits without or in an id of ibnetdiscover's form: shorter ones could be a
+/// description.
 fn guid(name: &str) -> Option<Guid> {
+    let id = ["S-", "H-", "R-"].iter().find_map(|kind| name.strip_prefix(kind));
     let digits = match name.strip_prefix("0x") {
         Some(digits) => digits,
-        None if name.len() == 16 => name,
-        None => return None,
+        None => Some(id.unwrap_or(name)).filter(|digits| digits.len() == 16)?,
     };
     u64::from_str_radix(digits, 16).ok().map(Guid)
 }

@@ -2,14 +2,14 @@
 
 use std::fmt::{self, Write};
 
-use weft_wire::Lid;
+use weft_wire::{Lid, is_unprintable};
 
 use crate::{Fabric, Node, NodeType, Port, PortRef};
 
 impl Fabric {
     /// This fabric as `ibnetdiscover` prints one: ibsim takes it, and [`parse`](crate::parse) gives the same fabric
     /// back. Nodes come in their order here. Two things the format has no place for: the LIDs and port GUIDs of
-    /// uncabled HCA ports, and control characters in descriptions, which become spaces.
+    /// uncabled HCA ports, and characters in descriptions that terminals obey, which become spaces.
     pub fn write_ibnetdiscover(&self) -> String {
         let mut text = String::new();
         write_fabric(self, &mut text).expect("writing into a String does not fail");
@@ -116,5 +116,5 @@ fn lid(node: &Node, port: &Port) -> Lid {
 }
 
 fn printable(description: &str) -> String {
-    description.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    description.chars().map(|c| if is_unprintable(c) { ' ' } else { c }).collect()
 }

@@ -4,6 +4,7 @@ mod bench;
 mod capture;
 mod congestion;
 mod engine;
+mod events;
 mod ibsim;
 mod keys;
 mod lanes;
@@ -22,6 +23,7 @@ pub(crate) use bench::{BenchSmpArgs, BenchUpArgs, BenchVerb};
 pub(crate) use capture::{CaptureArgs, Ring};
 pub(crate) use congestion::CongestionArgs;
 pub(crate) use engine::EngineArgs;
+pub(crate) use events::{EventsArgs, Since};
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};
 pub(crate) use keys::KeyArgs;
 pub(crate) use lanes::{LaneArgs, PartEnforce};
@@ -353,17 +355,6 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub(crate) wait: u32,
     /// Print JSON instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// `events`
-#[derive(Debug, Args)]
-pub(crate) struct EventsArgs {
-    /// Print what has happened, then go on as events come
-    #[arg(long, short)]
-    pub(crate) follow: bool,
-    /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
 }

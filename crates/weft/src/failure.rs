@@ -41,15 +41,10 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if error.is::<crate::output::StdoutClosed>() {
         return ExitCode::SUCCESS; // `weft … | head`: the reader has what it wanted.
     }
-    let color = crate::output::color_on_stderr();
-    let label = |name: &str, code: &str| match color {
-        true => format!("\x1b[1;{code}m{name}\x1b[0m"),
-        false => name.to_owned(),
-    };
-    crate::output::say(&format!("{} {error:#}", label("error:", "31")));
+    crate::output::say_labelled("error:", "31", &format!("{error:#}"));
     let failure = error.chain().find_map(|cause| cause.downcast_ref::<Failure>());
     if let Some(hint) = failure.and_then(|failure| failure.hint.as_ref()) {
-        crate::output::say(&format!("{} {hint}", label("hint:", "36")));
+        crate::output::say_labelled("hint:", "36", hint);
     }
     ExitCode::from(failure.map_or(1, |failure| failure.code))
 }

@@ -8,7 +8,7 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::Value;
-use weft_wire::Guid;
+use weft_wire::{Guid, Printable, printable_json, printable_lines};
 
 /// Whoever read standard output has closed it. Success, not failure.
 #[derive(Debug)]
@@ -22,8 +22,10 @@ impl fmt::Display for StdoutClosed {
 
 impl std::error::Error for StdoutClosed {}
 
-/// Writes to standard output and flushes it.
+/// Writes to standard output and flushes it. What a terminal would obey is escaped: nothing that weft prints contains
+/// any of its own.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let text = printable_lines(text);
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(StdoutClosed.into()),
@@ -35,7 +37,7 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 pub(crate) fn print_json<T: Serialize + ?Sized>(value: &T) -> anyhow::Result<()> {
     let mut value = serde_json::to_value(value)?;
     name_guids(&mut value);
-    print(&format!("{}\n", serde_json::to_string_pretty(&value)?))
+    print(&printable_json(&format!("{}\n", serde_json::to_string_pretty(&value)?)))
 }
 
 /// Writes GUIDs as everybody does, in hexadecimal digits. JSON numbers of 64 bits are not safe with every reader.
@@ -56,7 +58,16 @@ pub(crate) fn name_guids(value: &mut Value) {
 
 /// Says something to the user on standard error. Nobody listening is no reason to stop.
 pub(crate) fn say(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", printable_lines(text));
+}
+
+/// The same behind a label of one word, coloured where that is wanted.
+pub(crate) fn say_labelled(label: &str, color: &str, text: &str) {
+    let label = match color_on_stderr() {
+        true => format!("\x1b[1;{color}m{label}\x1b[0m"),
+        false => label.to_owned(),
+    };
+    let _ = writeln!(std::io::stderr().lock(), "{label} {}", printable_lines(text));
 }
 
 /// Whether standard error may be coloured (<https://no-color.org>).
@@ -77,10 +88,10 @@ impl Table {
         Self { headings: headings.to_vec(), rows: Vec::new() }
     }
 
-    /// Adds a row of as many cells as there are headings.
+    /// Adds a row of as many cells as there are headings, each printed in one line.
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
         assert_eq!(N, self.headings.len(), "a row has one cell per heading");
-        self.rows.push(cells.into());
+        self.rows.push(cells.iter().map(|cell| Printable(cell).to_string()).collect());
     }
 }
 

@@ -42,6 +42,7 @@ mod rate;
 mod rmpp;
 mod sa;
 mod smp;
+mod text;
 mod value;
 mod vendor;
 
@@ -98,5 +99,6 @@ pub use smp::{
     NodeDescription, NodeInfo, PKeyTable, PortInfo, PortInfoExtended, SlToVlTable, SmInfo, SwitchInfo,
     VlArbitrationEntry, VlArbitrationTable,
 };
+pub use text::{Printable, is_unprintable, printable_json, printable_lines};
 pub use value::{Bits, Value, fits};
 pub use vendor::{OPENIB_OUI, VendorMad, sysstat};

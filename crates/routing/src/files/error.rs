@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use weft_wire::{Guid, Lid};
+use weft_wire::{Guid, Lid, Printable};
 
 /// The first thing wrong with a file. Displays as one line: place, problem, offending text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,14 +104,9 @@ impl fmt::Display for FileError {
         if self.text.is_empty() {
             return Ok(());
         }
-        f.write_str(": `")?;
-        for c in self.text.chars().take(SHOWN_MAX) {
-            match c.is_control() {
-                true => write!(f, "{}", c.escape_default())?,
-                false => write!(f, "{c}")?,
-            }
-        }
-        f.write_str(if self.text.chars().nth(SHOWN_MAX).is_some() { "…`" } else { "`" })
+        let cut = self.text.char_indices().nth(SHOWN_MAX).map(|(end, _)| end);
+        let shown = Printable(&self.text[..cut.unwrap_or(self.text.len())]);
+        write!(f, ": `{shown}{}`", cut.map_or("", |_| "…"))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use weft_wire::Guid;
+use weft_wire::{Guid, Printable};
 
 /// The first thing wrong with a topology file. Displays as one line: place, problem, offending text, hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +67,9 @@ pub enum Problem {
     /// `#` or `@` in an id.
     #[error("`#` and `@` are reserved and cannot be part of a name")]
     ReservedCharacter,
+    /// A control character in an id.
+    #[error("control characters cannot be part of a name")]
+    ControlCharacter,
     /// A port line before any node, or after a blank line.
     #[error("this port line belongs to no node")]
     PortOutsideNode,
@@ -196,16 +199,7 @@ struct Shown<'a>(&'a str);
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN_MAX: usize = 80;
-        for c in self.0.chars().take(SHOWN_MAX) {
-            if c.is_control() {
-                write!(f, "{}", c.escape_default())?;
-            } else {
-                write!(f, "{c}")?;
-            }
-        }
-        if self.0.chars().nth(SHOWN_MAX).is_some() {
-            f.write_str("…")?;
-        }
-        Ok(())
+        let cut = self.0.char_indices().nth(SHOWN_MAX).map(|(end, _)| end);
+        write!(f, "{}{}", Printable(&self.0[..cut.unwrap_or(self.0.len())]), cut.map_or("", |_| "…"))
     }
 }

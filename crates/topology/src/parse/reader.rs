@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;
 
-use weft_wire::{Guid, Lid};
+use weft_wire::{Guid, Lid, is_unprintable};
 
 use super::Loader;
 use super::comment::{self, Ends};
@@ -199,8 +199,8 @@ impl<'l, 'f> Reader<'l, 'f> {
             let problem = Problem::TooLarge { what: "bytes in a module name", max: MODULE_BYTES_MAX };
             return Err(line.fault(start, problem));
         }
-        if module.contains(['#', '@']) {
-            return Err(line.fault(start, Problem::ReservedCharacter));
+        if !module.is_empty() {
+            check_name(line, start, module)?;
         }
         line.end()?;
         self.settings.module = module.to_owned();
@@ -363,6 +363,8 @@ pub(super) fn check_name(line: &Line<'_>, start: usize, name: &str) -> Result<()
         Problem::Expected("a name that is not empty")
     } else if name.contains(['#', '@']) {
         Problem::ReservedCharacter
+    } else if name.contains(is_unprintable) {
+        Problem::ControlCharacter
     } else if name.len() > NAME_BYTES_MAX {
         Problem::TooLarge { what: "bytes in a name", max: NAME_BYTES_MAX }
     } else {

@@ -385,7 +385,7 @@ impl<'a> Launcher<'a> {
         }
         let agent = self.record.agents.iter().find(|agent| agent.name == name);
         match agent.and_then(|agent| agent.devices.first()) {
-            Some(device) => format!("the agent {name} (`{}`)", device.description),
+            Some(device) => format!("the agent {name} (`{}`)", device.label),
             None => format!("the agent {name}"),
         }
     }

@@ -350,14 +350,16 @@ fn agent_name(index: usize) -> String {
 }
 
 fn agent_records(fabric: &Fabric, per_agent: usize, first_port: u16) -> Vec<AgentRecord> {
-    let chunks = fabric.nodes().chunks(per_agent).zip(first_port..).enumerate();
+    let nodes: Vec<_> = fabric.iter().collect();
+    let chunks = nodes.chunks(per_agent).zip(first_port..).enumerate();
     chunks
         .map(|(index, (nodes, port))| AgentRecord {
             name: agent_name(index),
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
             devices: nodes
                 .iter()
-                .map(|node| DeviceRecord {
+                .map(|(place, node)| DeviceRecord {
+                    label: fabric.label(*place),
                     guid: node.guid,
                     id: node.id.clone(),
                     description: node.description.clone(),

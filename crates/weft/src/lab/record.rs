@@ -58,6 +58,8 @@ pub(crate) struct DeviceRecord {
     pub(crate) id: String,
     /// Its description.
     pub(crate) description: String,
+    /// What a person can type for it: the description, or the id where others share the description.
+    pub(crate) label: String,
     /// Whether it is a switch.
     pub(crate) switch: bool,
 }

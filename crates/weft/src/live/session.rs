@@ -51,7 +51,7 @@ impl Session {
         let (agent, device) = record.device(node).context("the laboratory has no such node")?;
         let mut client = match Client::connect(&lab.agent_socket(&agent.name)) {
             Err(ClientError::Connect { .. }) => {
-                return Err(Failure::new(format!("the agent of `{}` is not running", device.description))
+                return Err(Failure::new(format!("the agent of `{}` is not running", device.label))
                     .hint(format!("start it with `weft fault restart {}`", device.id))
                     .into());
             }
@@ -59,7 +59,7 @@ impl Session {
         };
         let attached = client
             .attach(node, port, Vec::new(), patience.min(ATTACH_PATIENCE))
-            .with_context(|| format!("cannot attach to `{}` port {port}", device.description))?;
+            .with_context(|| format!("cannot attach to `{}` port {port}", device.label))?;
         Ok(Self { client, attached, start: Instant::now(), m_key: lab.m_key()? })
     }
 

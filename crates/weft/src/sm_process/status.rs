@@ -8,6 +8,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use weft_routing::EngineReport;
 use weft_sm::{Event, Phase, Summary, SweepKind};
+use weft_wire::Printable;
 
 /// How the subnet manager is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,7 +170,7 @@ impl fmt::Display for SmStatus {
             writeln!(f, "routing failed, the tables are those from before: {message}")?;
         }
         for (guid, description) in &self.cut_off {
-            writeln!(f, "cut off: `{description}` ({guid})")?;
+            writeln!(f, "cut off: `{}` ({guid})", Printable(description))?;
         }
         Ok(())
     }

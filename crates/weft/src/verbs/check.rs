@@ -198,9 +198,9 @@ fn against_cabling(lab: &Lab, live: &Surveyed, report: &mut Report) {
         if piece(index) != piece(sm) {
             outside += 1;
         } else if node.kind == NodeType::Hca && node.cabled_ports().next().is_some() {
-            report.problems.push(format!("host `{}` is cut off", node.description));
+            report.problems.push(format!("host `{}` is cut off", lab.fabric.label(index)));
         } else {
-            report.notes.push(format!("`{}` is out of service", node.description));
+            report.notes.push(format!("`{}` is out of service", lab.fabric.label(index)));
         }
     }
     if outside > 0 {
@@ -237,12 +237,12 @@ fn unanswered(lab: &Lab, live: &Surveyed, report: &mut Report) {
 /// What is known of a port with a link behind which nobody answers.
 fn silence(lab: &Lab, live: &Surveyed, port: PortRef) -> String {
     let node = live.fabric.node(port.node);
-    let here = format!("`{}` port {} has a link", node.description, port.port);
+    let here = format!("`{}` port {} has a link", lab.label(node.guid, &node.description), port.port);
     let cabled =
         lab.fabric.by_guid(node.guid).and_then(|index| lab.fabric.peer(PortRef::new(index, port.port)));
     let Some(peer) = cabled else { return format!("{here}, but no cable leads from there") };
     let silent = lab.fabric.node(peer.node);
-    let there = format!("`{}` port {} behind it does not answer", silent.description, peer.port);
+    let there = format!("`{}` port {} behind it does not answer", lab.fabric.label(peer.node), peer.port);
     let Some((agent, _)) = lab.record.device(silent.guid) else { return format!("{here}, but {there}") };
     let agent = &agent.name;
     let why = match Holder::of(&lab.folder.agent_lock(agent)) {
@@ -259,15 +259,16 @@ fn subnet_up(live: &Surveyed, report: &mut Report) {
     (report.switches, report.hosts, report.cables) = (counts.switches, counts.hosts, counts.cables);
     let mut owners: BTreeMap<u16, String> = BTreeMap::new();
     for (index, node) in live.fabric.iter() {
+        let name = live.fabric.label(index);
         for (port, _) in node.cabled_ports() {
             match live.port_info(PortRef::new(index, port)).map(|info| info.port_state) {
                 Some(PortState::Active) => report.ports_active += 1,
-                Some(state) => report.problems.push(format!("`{}` port {port} is {state}", node.description)),
-                None => report.problems.push(format!("`{}` port {port} does not answer", node.description)),
+                Some(state) => report.problems.push(format!("`{name}` port {port} is {state}")),
+                None => report.problems.push(format!("`{name}` port {port} does not answer")),
             }
         }
         for (port, end) in node.end_ports().filter(|(_, end)| node.is_switch() || end.peer.is_some()) {
-            let owner = format!("`{}` port {port}", node.description);
+            let owner = format!("`{name}` port {port}");
             if !end.lid.is_unicast() {
                 report.problems.push(format!("{owner} has no LID"));
                 continue;
@@ -315,16 +316,15 @@ fn between_switches(live: &Surveyed, report: &mut Report) -> BTreeSet<Lid> {
 /// Every switch knows the way to every LID.
 fn complete_tables(live: &Surveyed, spared: &BTreeSet<Lid>, report: &mut Report) {
     let Ok(lids) = &live.lids else { return };
-    for (index, node) in live.fabric.switches() {
+    for (index, _) in live.fabric.switches() {
         let all = lids.iter().flat_map(|lids| lids.iter().map(move |lid| (lid, lids.port)));
         let missing =
             all.filter(|(lid, _)| live.routes.port(index, *lid) == PortNum::NONE && !spared.contains(lid));
         let missing: Vec<(Lid, PortRef)> = missing.collect();
         if let Some((first, port)) = missing.first() {
-            let owner = &live.fabric.node(port.node).description;
+            let (name, owner) = (live.fabric.label(index), live.fabric.label(port.node));
             report.problems.push(format!(
-                "the table of `{}` lacks {} LIDs, such as {first} (`{owner}` port {})",
-                node.description,
+                "the table of `{name}` lacks {} LIDs, such as {first} (`{owner}` port {})",
                 missing.len(),
                 port.port,
             ));
@@ -466,6 +466,5 @@ fn text(report: &Report) -> String {
 }
 
 fn name(lab: &Lab, guid: Guid) -> String {
-    let node = lab.fabric.by_guid(guid).map(|index| lab.fabric.node(index).description.clone());
-    node.unwrap_or_else(|| guid.to_string())
+    lab.label(guid, &guid.to_string())
 }

@@ -8,23 +8,35 @@ use std::os::unix::ffi::OsStrExt;
 
 use anyhow::Context;
 use rustix::fs::inotify;
+use weft_agent::Utc;
+use weft_wire::{Guid, Printable, printable_json};
 
-use crate::cli::EventsArgs;
+use super::Lab;
+use crate::cli::{EventsArgs, Since};
 use crate::lab::process::readable;
 use crate::lab::{LabFolder, Place};
-use crate::output::print;
+use crate::output::{print, say};
 
 pub(super) fn run(lab: &LabFolder, args: &EventsArgs) -> anyhow::Result<()> {
     let path = lab.place(Place::Events);
     // Watched before the first read, so that nothing falls between.
     let watch = if args.follow { Some(Watch::new(&path, lab)?) } else { None };
     let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let first = First::of(args, file.metadata().context("cannot read events")?.len());
+    // While a laboratory comes up or goes, its cabling may not be there: then nodes keep the names that they give.
+    let lab = if args.json { None } else { Lab::load(lab).ok() };
+    if args.follow {
+        say("following events; press Ctrl-C to end");
+    }
     let mut reader = BufReader::new(file);
-    let mut line = Vec::new();
+    let (mut line, mut place) = (Vec::new(), 0);
     loop {
         let read = reader.read_until(b'\n', &mut line).context("cannot read events")?;
         if read > 0 && line.ends_with(b"\n") {
-            print(&show(&line, args.json))?;
+            place += line.len() as u64;
+            if first.wants(&line, place) {
+                print(&show(&line, lab.as_ref(), args.json))?;
+            }
             line.clear();
         } else if let Some(watch) = &watch {
             if !watch.wait()? {
@@ -32,6 +44,42 @@ pub(super) fn run(lab: &LabFolder, args: &EventsArgs) -> anyhow::Result<()> {
             }
         } else {
             return Ok(());
+        }
+    }
+}
+
+/// Which event is the first.
+#[derive(Debug, PartialEq, Eq)]
+enum First {
+    /// The first whose line ends behind this place in the file.
+    Behind(u64),
+    /// The first of this time, in RFC 3339's form.
+    At(String),
+}
+
+impl First {
+    /// What the user wants of a file of which this much is there.
+    fn of(args: &EventsArgs, bytes: u64) -> Self {
+        match &args.since {
+            None if args.follow => Self::Behind(bytes),
+            None | Some(Since::Start) => Self::Behind(0),
+            Some(Since::Time(time)) => Self::At(time.clone()),
+            Some(Since::Ago(ago)) => {
+                let ago = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
+                Self::At(Utc::from_nanos(Utc::now().as_nanos().saturating_sub(ago)).rfc3339(3))
+            }
+        }
+    }
+
+    /// Whether a line that ends at `place` is wanted.
+    fn wants(&self, line: &[u8], place: u64) -> bool {
+        match self {
+            Self::Behind(bytes) => place > *bytes,
+            // Times of this form are ordered as texts are.
+            Self::At(first) => {
+                let event = serde_json::from_slice::<serde_json::Value>(line).unwrap_or_default();
+                event.get("time").and_then(|time| time.as_str()).is_none_or(|time| time >= first.as_str())
+            }
         }
     }
 }
@@ -78,13 +126,22 @@ impl Watch {
 }
 
 /// An event as it stands, or as a line for people: time, who, what, and the simple rest as `name=value`.
-fn show(line: &[u8], json: bool) -> String {
+fn show(line: &[u8], lab: Option<&Lab>, json: bool) -> String {
     let text = String::from_utf8_lossy(line);
+    if json {
+        return printable_json(&text).into_owned();
+    }
     let Ok(serde_json::Value::Object(mut fields)) = serde_json::from_slice(line) else {
         return text.into_owned();
     };
-    if json {
-        return text.into_owned();
+    let guid = fields.get("guid").and_then(serde_json::Value::as_str).and_then(hexadecimal);
+    if let Some(label) =
+        lab.zip(guid).and_then(|(lab, guid)| Some(lab.fabric.label(lab.fabric.by_guid(guid)?)))
+    {
+        if fields.get("description").and_then(serde_json::Value::as_str) == Some(&label) {
+            fields.remove("description");
+        }
+        fields.insert("node".to_owned(), label.into());
     }
     let mut take = |name: &str| fields.remove(name).map(plain).unwrap_or_default();
     let (time, who, what) = (take("time"), take("source"), take("event"));
@@ -97,9 +154,13 @@ fn show(line: &[u8], json: bool) -> String {
     shown
 }
 
+fn hexadecimal(text: &str) -> Option<Guid> {
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok().map(Guid)
+}
+
 fn plain(value: serde_json::Value) -> String {
     match value {
-        serde_json::Value::String(text) => text,
+        serde_json::Value::String(text) => Printable(&text).to_string(),
         other => other.to_string(),
     }
 }

@@ -71,7 +71,7 @@ impl Target {
             verb: "agent",
             lock: folder.agent_lock(&agent.name),
             config: folder.agent_config(&agent.name),
-            devices: agent.devices.iter().map(|device| device.description.clone()).collect(),
+            devices: agent.devices.iter().map(|device| device.label.clone()).collect(),
         })
     }
 
@@ -133,7 +133,7 @@ fn set_cable(lab: &Lab, port: &str, up: bool) -> anyhow::Result<()> {
             .hint("start them with `weft fault restart NODE`")
             .into());
     }
-    let name = |end: PortRef| format!("{}:{}", lab.fabric.node(end.node).description, end.port);
+    let name = |end: PortRef| lab.fabric.port_label(end);
     crate::output::say(&format!(
         "{} {} - {}",
         if up { "plugged" } else { "unplugged" },
@@ -149,14 +149,14 @@ fn set_end(lab: &Lab, end: PortRef, up: bool) -> anyhow::Result<bool> {
     let Some((agent, _)) = lab.record.device(node.guid) else { return Ok(false) };
     let mut client = match Client::connect(&lab.folder.agent_socket(&agent.name)) {
         Err(ClientError::Connect { .. }) => {
-            crate::output::say(&format!("the agent of `{}` is not running", node.description));
+            crate::output::say(&format!("the agent of `{}` is not running", lab.fabric.label(end.node)));
             return Ok(false);
         }
         connected => connected?,
     };
     match client.control(ControlRequest::SetCable { node: node.guid, port: end.port, up }, PATIENCE)? {
         ControlReply::Failed { reason } => {
-            Err(Failure::new(format!("`{}` port {}: {reason}", node.description, end.port)).into())
+            Err(Failure::new(format!("`{}` port {}: {reason}", lab.fabric.label(end.node), end.port)).into())
         }
         _ => Ok(true),
     }

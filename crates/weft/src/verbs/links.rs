@@ -24,7 +24,12 @@ struct Link {
 
 #[derive(Serialize)]
 struct End {
+    /// The node's description.
     node: String,
+    /// Its id in the topology file.
+    id: String,
+    #[serde(skip)]
+    label: String,
     guid: weft_wire::Guid,
     port: u8,
     lid: Option<u16>,
@@ -57,7 +62,7 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let mut table =
         Table::new(&["a", "b", "rate", "state", "packets a>b", "packets b>a", "downed", "dropped"]);
     for link in links {
-        let name = |end: &End| format!("{}:{}", end.node, end.port);
+        let name = |end: &End| end.label.clone();
         let count = |end: &End, pick: fn(&PortTotals) -> u64| end.totals.as_ref().map_or(0, pick);
         table.row([
             name(&link.a),
@@ -109,6 +114,8 @@ fn end(fabric: &Fabric, port: PortRef, status: Option<&PortStatus>) -> End {
     let node = fabric.node(port.node);
     End {
         node: node.description.clone(),
+        id: node.id.clone(),
+        label: fabric.port_label(port),
         guid: node.guid,
         port: port.port.0,
         lid: status.map(|status| status.lid.0),

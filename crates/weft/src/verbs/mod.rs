@@ -130,6 +130,12 @@ impl Lab {
         find(&self.fabric, name)
     }
 
+    /// What a person can type for a node of this GUID; the name that it gives itself where the cabling has no such node.
+    fn label(&self, guid: weft_wire::Guid, said: &str) -> String {
+        let known = self.fabric.by_guid(guid).map(|index| self.fabric.label(index));
+        known.unwrap_or_else(|| weft_wire::Printable(said).to_string())
+    }
+
     /// `NODE:PORT`. The node's name may itself contain colons.
     fn port(&self, text: &str) -> anyhow::Result<PortRef> {
         let malformed = || {
@@ -138,11 +144,11 @@ impl Lab {
         };
         let (node, port) = text.rsplit_once(':').ok_or_else(malformed)?;
         let port = PortRef::new(self.find(node)?, PortNum(port.parse().map_err(|_| malformed())?));
-        let node = self.fabric.node(port.node);
+        let (node, label) = (self.fabric.node(port.node), self.fabric.label(port.node));
         if port.port == PortNum::ZERO || self.fabric.port(port).is_none() {
             return Err(Failure::bad_input(format!(
                 "`{}` has ports 1 to {}, not {}",
-                node.description,
+                label,
                 node.port_count(),
                 port.port
             ))

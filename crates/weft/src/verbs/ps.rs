@@ -34,6 +34,8 @@ struct Device {
     id: String,
     guid: weft_wire::Guid,
     description: String,
+    #[serde(skip)]
+    label: String,
     /// As the switch itself counts them, if its agent answers.
     lft_writes: Option<u64>,
 }
@@ -63,6 +65,7 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
                 id: device.id.clone(),
                 guid: device.guid,
                 description: device.description.clone(),
+                label: device.label.clone(),
                 lft_writes: told(device.guid).map(|told| told.lft_writes),
             })
             .collect();
@@ -79,13 +82,13 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     if json {
         return print_json(&processes);
     }
-    let mut table = Table::new(&["process", "pid", "state", "kind", "udp", "refused", "device"]);
+    let mut table = Table::new(&["process", "pid", "state", "kind", "udp", "refused", "node", "description"]);
     for process in processes {
         let refused = process.counts.as_ref().and_then(|counts| counts.get("peers_refused"));
-        let device = match process.devices.as_slice() {
-            [] => String::new(),
-            [device] => device.description.clone(),
-            [device, others @ ..] => format!("{} and {} more", device.description, others.len()),
+        let (node, description) = match process.devices.as_slice() {
+            [] => (String::new(), String::new()),
+            [device] => (device.label.clone(), device.description.clone()),
+            [device, others @ ..] => (format!("{} and {} more", device.label, others.len()), String::new()),
         };
         table.row([
             process.process,
@@ -94,7 +97,8 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
             process.kind.into(),
             process.address.map_or_else(|| "-".into(), |address| address.port().to_string()),
             refused.map_or_else(|| "-".into(), u64::to_string),
-            device,
+            node,
+            description,
         ]);
     }
     print(&table.to_string())

@@ -48,7 +48,7 @@ pub(super) fn run(args: &SimArgs) -> anyhow::Result<()> {
 fn sm_port(fabric: &Fabric, name: &str) -> anyhow::Result<PortRef> {
     let index = find(fabric, name)?;
     let node = fabric.node(index);
-    let port = node.attach_port().with_context(|| format!("`{}` has no cable", node.description))?;
+    let port = node.attach_port().with_context(|| format!("`{}` has no cable", fabric.label(index)))?;
     Ok(PortRef::new(index, port))
 }
 

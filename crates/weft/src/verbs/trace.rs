@@ -16,7 +16,9 @@ use crate::output::{Table, print, print_json};
 #[derive(Serialize)]
 struct Trace {
     from: String,
+    from_guid: Guid,
     to: String,
+    to_guid: Guid,
     lid: Lid,
     hops: Vec<Hop>,
 }
@@ -39,8 +41,10 @@ pub(super) fn run(folder: &LabFolder, args: &TraceArgs) -> anyhow::Result<()> {
     let mut session = Session::attach(folder, &lab.record, lab.fabric.node(from).guid, port)?;
     let live = survey(&mut session)?;
     let (lid, hops) = walk(&live, &lab, from, to)?;
-    let name = |node: NodeIndex| lab.fabric.node(node).description.clone();
-    let trace = Trace { from: name(from), to: name(to), lid, hops };
+    let name = |node: NodeIndex| lab.fabric.label(node);
+    let guid = |node: NodeIndex| lab.fabric.node(node).guid;
+    let (from_guid, to_guid) = (guid(from), guid(to));
+    let trace = Trace { from: name(from), from_guid, to: name(to), to_guid, lid, hops };
     if args.json {
         return print_json(&trace);
     }
@@ -59,8 +63,8 @@ pub(super) fn run(folder: &LabFolder, args: &TraceArgs) -> anyhow::Result<()> {
 
 /// A port of a node that a program can attach to with profit.
 pub(super) fn attach_port(lab: &Lab, node: NodeIndex) -> anyhow::Result<PortNum> {
-    let node = lab.fabric.node(node);
-    node.attach_port().with_context(|| format!("`{}` has no cable", node.description))
+    let port = lab.fabric.node(node).attach_port();
+    port.with_context(|| format!("`{}` has no cable", lab.fabric.label(node)))
 }
 
 /// The path that a packet takes to the node's LID.
@@ -70,14 +74,15 @@ fn walk(live: &Surveyed, lab: &Lab, from: NodeIndex, to: NodeIndex) -> anyhow::R
     let lids = live.lids.as_ref().map_err(Clone::clone).context("the LIDs contradict each other")?;
     let index = |node: &Node| fabric.by_guid(node.guid);
     let (Some(start), Some(end)) = (index(source), index(target)) else {
-        let message = format!("`{}` cannot be reached from `{}`", target.description, source.description);
+        let (target, source) = (lab.fabric.label(to), lab.fabric.label(from));
+        let message = format!("`{target}` cannot be reached from `{source}`");
         return Err(Failure::new(message).hint("no cable leads there now; see `weft links`").into());
     };
     let lid_of = |index: NodeIndex| {
         let ports = fabric.node(index).end_ports();
         ports.filter(|(_, port)| port.lid.is_unicast()).map(|(number, port)| (number, port.lid)).next()
     };
-    let (_, lid) = lid_of(end).with_context(|| format!("`{}` has no LID", target.description))?;
+    let (_, lid) = lid_of(end).with_context(|| format!("`{}` has no LID", lab.fabric.label(to)))?;
     let start = PortRef::new(start, attach_port(lab, from)?);
     let path = weft_routing::trace(fabric, lids, &live.routes, start, lid)
         .map_err(|error| Failure::new(error.to_string()).hint("`weft check` looks at all tables"))?;
@@ -85,10 +90,10 @@ fn walk(live: &Surveyed, lab: &Lab, from: NodeIndex, to: NodeIndex) -> anyhow::R
         let (here, next) = (&pair[0], &pair[1]);
         let (node, peer) = (fabric.node(here.node), fabric.node(next.node));
         Hop {
-            node: node.description.clone(),
+            node: lab.label(node.guid, &node.description),
             guid: node.guid,
             out_port: here.exit,
-            peer: peer.description.clone(),
+            peer: lab.label(peer.guid, &peer.description),
             peer_guid: peer.guid,
             in_port: next.entry,
         }

@@ -86,7 +86,7 @@ fn named_place(fabric: &Fabric, name: &str, option: &str) -> anyhow::Result<Port
     let index = super::find(fabric, name)?;
     let node = fabric.node(index);
     let port = node.attach_port().ok_or_else(|| {
-        Failure::bad_input(format!("`{}` has no cable", node.description))
+        Failure::bad_input(format!("`{}` has no cable", fabric.label(index)))
             .hint(format!("choose another node with {option}"))
     })?;
     Ok(PortRef::new(index, port))
@@ -161,5 +161,5 @@ fn unreachable(fabric: &Fabric, sm_at: Option<NodeIndex>) -> Vec<String> {
     let pieces = fabric.components();
     let Some(piece) = sm_at.and_then(|sm| pieces.get(sm.index())) else { return Vec::new() };
     let outside = fabric.iter().filter(|(index, _)| pieces.get(index.index()) != Some(piece));
-    outside.map(|(_, node)| node.description.clone()).collect()
+    outside.map(|(index, _)| fabric.label(index)).collect()
 }

@@ -99,8 +99,13 @@ impl Home {
 
     /// What happens in a laboratory from now on, and what has happened.
     pub(crate) fn events(&self) -> Events {
-        let mut child =
-            self.command(&["events", "--follow", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+        self.events_since("start")
+    }
+
+    /// What happens in a laboratory from now on, and what has happened since a moment.
+    pub(crate) fn events_since(&self, since: &str) -> Events {
+        let arguments = ["events", "--follow", "--json", "--since", since];
+        let mut child = self.command(&arguments).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
         let (send, receive) = mpsc::channel();
         std::thread::spawn(move || {

@@ -82,7 +82,7 @@ struct Sink {
     /// Lines that wait to be printed.
     lines: String,
     show: Show,
-    /// Descriptions of the nodes.
+    /// What a person can type for the nodes.
     names: BTreeMap<Guid, String>,
     packets: u64,
     bytes: u64,
@@ -112,7 +112,8 @@ impl Sink {
             None => Show::Line,
         };
         let progress = (show == Show::Nothing).then(ProgressBar::new_spinner);
-        let names = lab.fabric.iter().map(|(_, node)| (node.guid, node.description.clone())).collect();
+        let name = |(index, node): (_, &weft_topology::Node)| (node.guid, lab.fabric.label(index));
+        let names = lab.fabric.iter().map(name).collect();
         let packets_max = args.count.unwrap_or(u64::MAX);
         let (packets, bytes, drawn) = (0, 0, Instant::now());
         Ok(Self { file, lines: String::new(), show, names, packets, bytes, packets_max, progress, drawn })

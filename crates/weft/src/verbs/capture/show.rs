@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use weft_agent::Utc;
 use weft_umad::Captured;
-use weft_wire::{DirectedSmp, Guid, Lid, Mad, MgmtClass, Packet, QpNum, ServiceLevel, VirtualLane};
+use weft_wire::{
+    DirectedSmp, Guid, Lid, Mad, MgmtClass, Packet, QpNum, ServiceLevel, VirtualLane, printable_json,
+};
 
 /// A packet with all that is printed of it.
 #[derive(Debug, Serialize)]
@@ -65,7 +67,7 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Shown {
-    /// Reads a packet that was captured at a port of the node with this description.
+    /// Reads a packet that was captured at a port of the node with this name.
     pub(super) fn new(captured: &Captured, node: &str) -> Self {
         let packet = Packet::parse(captured.packet.clone()).ok();
         Self {
@@ -125,7 +127,7 @@ impl Shown {
     pub(super) fn json(&self) -> anyhow::Result<String> {
         let mut value = serde_json::to_value(self)?;
         crate::output::name_guids(&mut value);
-        Ok(format!("{value}\n"))
+        Ok(format!("{}\n", printable_json(&value.to_string())))
     }
 }
 

@@ -86,7 +86,7 @@ impl<'a, 'l> Live<'a, 'l> {
 
     fn tell(&mut self, node: NodeIndex, command: &Command) -> anyhow::Result<()> {
         let host = self.plan.fabric.node(node);
-        let (guid, name) = (host.guid, host.description.clone());
+        let (guid, name) = (host.guid, self.plan.fabric.label(node));
         let port = host.attach_port().with_context(|| format!("`{name}` has no cable"))?;
         let agent = self.agent_of(guid)?;
         let request = ControlRequest::Host { node: guid, port, command: command.clone() };

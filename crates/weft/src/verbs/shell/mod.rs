@@ -59,7 +59,7 @@ pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<()> {
     };
     command.envs(environment);
     if args.command.is_empty() {
-        let name = &lab.fabric.node(node).description;
+        let name = lab.fabric.label(node);
         crate::output::say(&format!("a shell at `{name}`; leave it with `exit`"));
     }
     let error = command.exec();
@@ -85,7 +85,7 @@ fn umad(lab: &Lab, node: NodeIndex) -> anyhow::Result<Vec<(&'static str, OsStrin
     let (agent, device) = lab.record.device(node.guid).context("the laboratory has no such node")?;
     // The library could only say so with an error number.
     if Client::connect(&lab.folder.agent_socket(&agent.name)).is_err() {
-        return Err(Failure::new(format!("the agent of `{}` is not running", device.description))
+        return Err(Failure::new(format!("the agent of `{}` is not running", device.label))
             .hint(format!("start it with `weft fault restart {}`", device.id))
             .into());
     }

@@ -47,7 +47,7 @@ pub(super) fn run(folder: &LabFolder, args: &SysfsArgs) -> anyhow::Result<()> {
     let node = shell::node(&lab.fabric, &lab.record, args.node.as_deref())?;
     let mut stop = Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?;
     write(&lab, node, &args.dir)?;
-    let name = &lab.fabric.node(node).description;
+    let name = lab.fabric.label(node);
     crate::output::say(&format!(
         "wrote `{name}` as {DEVICE} to {}",
         args.dir.join("class/infiniband").display()

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use weft_umad::lock;
 
+use super::Lab;
 use crate::cli::TopArgs;
 use crate::failure::Failure;
 use crate::lab::process::readable;
@@ -34,7 +35,7 @@ pub(super) fn run(lab: &LabFolder, args: &TopArgs) -> anyhow::Result<()> {
             .into());
     }
     let stop = Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?;
-    let mut watch = Watch { lab, lanes: Lanes::default() };
+    let mut watch = Watch { lab, known: Lab::load(lab)?, lanes: Lanes::default() };
     if args.json || args.once || !std::io::stdout().is_terminal() {
         let picture = watch.one(&stop)?;
         return match args.json {
@@ -62,6 +63,7 @@ pub(super) fn run(lab: &LabFolder, args: &TopArgs) -> anyhow::Result<()> {
 /// Looks again and again.
 struct Watch<'a> {
     lab: &'a LabFolder,
+    known: Lab,
     lanes: Lanes,
 }
 
@@ -71,7 +73,12 @@ impl Watch<'_> {
         let lock = self.lab.place(Place::PmLock);
         let holder =
             lock::holder(&lock).with_context(|| format!("cannot ask who locks {}", lock.display()))?;
-        let Some(now) = PmStatus::load(&self.lab.place(Place::PmStatus))? else { return Ok(None) };
+        let Some(mut now) = PmStatus::load(&self.lab.place(Place::PmStatus))? else { return Ok(None) };
+        for port in &mut now.snapshot.ports {
+            for end in std::iter::once(&mut port.end).chain(&mut port.peer) {
+                end.name = self.known.label(end.node_guid, &end.name);
+            }
+        }
         self.lanes.note(&now.snapshot);
         Ok(Some(Picture::new(self.lab.name(), holder.is_some(), &now, &self.lanes)))
     }
