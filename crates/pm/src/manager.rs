@@ -264,7 +264,8 @@ impl PerformanceManager {
                 continue;
             };
             for (hot_spot, spot) in self.detector.hot_spots() {
-                if *hot_spot == source.host || !self.moves.want_slow(now, spot.lid, source.host, source.lid) {
+                let (host, hot) = ((source.lid, source.host), (spot.lid, *hot_spot));
+                if *hot_spot == source.host || !self.moves.want_slow(now, hot, host) {
                     continue;
                 }
                 self.outputs.push_back(Output::Event(Event::Contributor {

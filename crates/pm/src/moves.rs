@@ -55,6 +55,8 @@ type Pair = (Lid, Guid);
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
+    /// The hot spot's port.
+    hot_spot: Guid,
     /// 0 while the host is not in the fabric.
     host_lid: Lid,
     since: Time,
@@ -163,8 +165,9 @@ impl Moves {
     }
 
     /// A host is to use the slow lane towards a hot spot. False when that is so already, or there is no room.
-    pub(crate) fn want_slow(&mut self, now: Time, hot_spot: Lid, host: Guid, host_lid: Lid) -> bool {
-        if let Some(entry) = self.entries.get_mut(&(hot_spot, host)) {
+    pub(crate) fn want_slow(&mut self, now: Time, hot_spot: (Lid, Guid), host: (Lid, Guid)) -> bool {
+        let ((hot_lid, hot_spot), (host_lid, host)) = (hot_spot, host);
+        if let Some(entry) = self.entries.get_mut(&(hot_lid, host)) {
             if entry.wanted == Lane::Slow {
                 return false;
             }
@@ -179,8 +182,9 @@ impl Moves {
             return false;
         }
         let (wanted, known) = (Lane::Slow, Lane::Fast);
-        let entry = Entry { host_lid, since: now, wanted, known, asking: None, again: now, refusals: 0 };
-        self.entries.insert((hot_spot, host), entry);
+        let (asking, refusals) = (None, 0);
+        let entry = Entry { hot_spot, host_lid, since: now, wanted, known, asking, again: now, refusals };
+        self.entries.insert((hot_lid, host), entry);
         true
     }
 
@@ -298,15 +302,15 @@ impl Moves {
     fn taken(&mut self, now: Time, pair: Pair, lane: Lane) -> Option<Event> {
         let entry = self.entries.get_mut(&pair).filter(|entry| entry.asking == Some(lane))?;
         (entry.asking, entry.known, entry.refusals) = (None, lane, 0);
-        let (hot_spot, lid) = (pair.0, entry.host_lid);
+        let ((hot_spot, port), lid, hot_spot_guid) = (pair, entry.host_lid, entry.hot_spot);
         self.forget_settled_at(pair);
         self.ask_about(now, pair);
         if lane == Lane::Slow {
             self.counts.repaths += 1;
-            return Some(Event::Repathed { hot_spot, lid });
+            return Some(Event::Repathed { hot_spot, hot_spot_guid, lid, port });
         }
         self.counts.unpaths += 1;
-        Some(Event::Unpathed { hot_spot, lid })
+        Some(Event::Unpathed { hot_spot, hot_spot_guid, lid, port })
     }
 
     fn refused(&mut self, now: Time, pair: Pair, lane: Lane, status: u16) -> Option<Event> {

@@ -84,15 +84,23 @@ pub enum Event {
     Repathed {
         /// The hot spot.
         hot_spot: Lid,
+        /// Its port.
+        hot_spot_guid: Guid,
         /// The host.
         lid: Lid,
+        /// Its port.
+        port: Guid,
     },
     /// The subnet manager has taken the unpath of a host.
     Unpathed {
         /// What was a hot spot.
         hot_spot: Lid,
+        /// Its port.
+        hot_spot_guid: Guid,
         /// The host.
         lid: Lid,
+        /// Its port.
+        port: Guid,
     },
     /// The subnet manager did not take a repath or unpath; it is asked again, unless it has refused too often.
     NotMoved {

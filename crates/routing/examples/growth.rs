@@ -171,6 +171,8 @@ const HEIGHT: f64 = 480.0;
 const FRAME: [f64; 4] = [70.0, 20.0, 600.0, 430.0];
 const COLOURS: [&str; 8] =
     ["#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#e377c2"];
+/// How curves differ for those who see no colours.
+const DASHES: [&str; 5] = ["none", "8 4", "4 3", "10 3 2 3", "12 3 3 3 3 3"];
 
 /// Two axes in powers of ten.
 struct Axes {
@@ -199,7 +201,7 @@ impl Axes {
     }
 }
 
-/// Time against bytes of tables, both in powers of ten; dashed what grows as the tables do.
+/// Time against bytes of tables, both in powers of ten; dotted what grows as the tables do.
 fn plot(curves: &[(String, Vec<Point>)]) -> String {
     let axes = Axes::new(curves);
     let [left, top, right, bottom] = FRAME;
@@ -224,13 +226,13 @@ fn plot(curves: &[(String, Vec<Point>)]) -> String {
     let (middle, below) = (f64::midpoint(left, right), HEIGHT - 10.0);
     let _ = writeln!(svg, "<text x=\"{middle}\" y=\"{below}\" text-anchor=\"middle\">bytes of tables</text>");
     for (number, (engine, points)) in curves.iter().enumerate() {
-        let colour = COLOURS[number % COLOURS.len()];
+        let (colour, dash) = (COLOURS[number % COLOURS.len()], DASHES[number % DASHES.len()]);
         let (Some(first), Some(last)) = (points.first(), points.last()) else { continue };
         let ideal = first.seconds * last.table_bytes / first.table_bytes;
         let (from, to) = (axes.at(first.table_bytes, first.seconds), axes.at(last.table_bytes, ideal));
         let _ = writeln!(
             svg,
-            "<path d=\"M{:.1} {:.1}L{:.1} {:.1}\" stroke=\"{colour}\" stroke-dasharray=\"3 4\" opacity=\"0.6\"/>",
+            "<path d=\"M{:.1} {:.1}L{:.1} {:.1}\" stroke=\"{colour}\" stroke-dasharray=\"1 4\" opacity=\"0.8\"/>",
             from.0, from.1, to.0, to.1
         );
         let mut line = String::new();
@@ -245,11 +247,15 @@ fn plot(curves: &[(String, Vec<Point>)]) -> String {
                 point.seconds * 1000.0
             );
         }
-        let _ = writeln!(svg, "<path d=\"{line}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>");
+        let look = format!("stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dash}\"");
+        let _ = writeln!(svg, "<path d=\"{line}\" fill=\"none\" {look}/>");
         let (x, y) = (right + 14.0, top + 14.0 + 20.0 * number as f64);
-        let _ = writeln!(svg, "<path d=\"M{x} {:.1}h22\" stroke=\"{colour}\" stroke-width=\"2\"/>", y - 4.0);
-        let _ = writeln!(svg, "<text x=\"{}\" y=\"{y}\">{engine}</text>", x + 28.0);
+        let _ = writeln!(svg, "<path d=\"M{x} {:.1}h36\" {look}/>", y - 4.0);
+        let _ = writeln!(svg, "<text x=\"{}\" y=\"{y}\">{engine}</text>", x + 42.0);
     }
+    let (x, y) = (right + 14.0, top + 14.0 + 20.0 * curves.len() as f64);
+    let _ = writeln!(svg, "<path d=\"M{x} {:.1}h36\" stroke=\"#555\" stroke-dasharray=\"1 4\"/>", y - 4.0);
+    let _ = writeln!(svg, "<text x=\"{}\" y=\"{y}\">as tables grow</text>", x + 42.0);
     svg.push_str("</svg>\n");
     svg
 }

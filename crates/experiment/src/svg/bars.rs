@@ -4,6 +4,8 @@ use super::canvas::{BOTTOM, Canvas, HEIGHT, LEFT, RIGHT, height_of, plain, short
 
 /// The widest bar.
 const WIDTH_MAX: f64 = 64.0;
+/// The width of a digit in a figure.
+const LETTER: f64 = 7.2;
 
 /// Groups of bars.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,13 +56,15 @@ impl Bars {
                 let says = format!("{of}{name}: {} {}", plain(value, 0.1), self.unit);
                 let (x, top) = (left + width * place as f64, height_of(value, most));
                 canvas.bar(x + width * 0.06, width * 0.88, top, place, &says);
-                if width >= 22.0 {
-                    canvas.text(x + width / 2.0, top - 4.0, "middle", "", &plain(value, 0.1));
+                // Three digits; where they would touch the next bar's, pointing at the bar shows them.
+                let text = if value < 9.995 { plain(value, 0.1) } else { format!("{value:.1}") };
+                if text.len() as f64 * LETTER <= width {
+                    canvas.text(x + width / 2.0, top - 4.0, "middle", "", &text);
                 }
             }
         }
         for (nth, name) in self.names.iter().enumerate() {
-            canvas.legend(nth, nth, name);
+            canvas.legend_bar(nth, name);
         }
         canvas.finish()
     }

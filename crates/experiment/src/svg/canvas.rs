@@ -10,22 +10,25 @@ pub(super) const RIGHT: f64 = 660.0;
 pub(super) const TOP: f64 = 44.0;
 pub(super) const BOTTOM: f64 = 352.0;
 
+/// The letters of a title that fit.
+const TITLE_MAX: usize = 104;
+
 /// Colours of lines and bars, by Okabe and Ito, told apart by those who do not tell red from green. The first is
 /// replaced in the dark, see the style.
 const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#b8a900"];
-/// How lines beyond the colours differ.
-const DASHES: [&str; 4] = ["none", "7 3", "2 3", "9 3 2 3"];
+/// How lines differ for those who see no colours.
+const DASHES: [&str; 6] = ["none", "8 4", "2 3", "10 3 2 3", "5 2", "12 4 2 4 2 4"];
 
 const STYLE: &str = "<style>\
 text{font:12px system-ui,sans-serif;fill:#222}\
 .title{font-size:14px;font-weight:600}\
 .paper{fill:#fff}.axis{stroke:#222;fill:none}.grid{stroke:#ddd;fill:none}\
-.fault{stroke:#b00020}.fault-text{fill:#b00020;font-size:11px}.fault-text,.event-text{paint-order:stroke;stroke:#fff;stroke-width:3px}\
-.event{stroke:#6a3d9a;stroke-dasharray:4 3}.event-text{fill:#6a3d9a;font-size:11px}\
+.fault{stroke:#b00020}.event{stroke:#6a3d9a;stroke-dasharray:4 3}\
+.fault-number{fill:#b00020}.event-number{fill:#6a3d9a}.number{fill:#fff;font-size:10px;font-weight:600}\
 @media(prefers-color-scheme:dark){\
 text{fill:#ddd}.paper{fill:#161b22}.axis{stroke:#ddd}.grid{stroke:#333}\
-.fault{stroke:#ff7b7b}.fault-text{fill:#ff7b7b}.event{stroke:#c9a6ff}.event-text{fill:#c9a6ff}.fault-text,.event-text{stroke:#161b22}}\
+.fault{stroke:#ff7b7b}.event{stroke:#c9a6ff}.fault-number{fill:#ff7b7b}.event-number{fill:#c9a6ff}.number{fill:#161b22}}\
 </style>";
 
 /// A figure being drawn.
@@ -37,7 +40,7 @@ pub(super) struct Canvas {
 impl Canvas {
     pub(super) fn new(title: &str, height: f64) -> Self {
         let mut canvas = Self { body: String::new(), height };
-        canvas.text(LEFT, 22.0, "start", "title", title);
+        canvas.text(LEFT, 22.0, "start", "title", &shortened(title, TITLE_MAX));
         canvas
     }
 
@@ -79,14 +82,31 @@ impl Canvas {
         );
     }
 
-    /// An entry of the legend.
-    pub(super) fn legend(&mut self, row: usize, nth: usize, name: &str) {
-        let (y, (colour, dash)) = (TOP + 8.0 + 18.0 * row as f64, look(nth));
+    /// A number in a disc, for what is told in words elsewhere. The class is that of its line.
+    pub(super) fn number(&mut self, (x, y): (f64, f64), number: usize, class: &str) {
+        let _ =
+            writeln!(self.body, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"8.5\" class=\"{class}-number\"/>");
+        self.text(x, y + 3.5, "middle", "number", &number.to_string());
+    }
+
+    /// The legend of the nth line.
+    pub(super) fn legend_line(&mut self, nth: usize, name: &str) {
+        let (y, (colour, dash)) = (TOP + 8.0 + 18.0 * nth as f64, look(nth));
         let _ = writeln!(
             self.body,
-            "<line x1=\"676\" y1=\"{y:.1}\" x2=\"700\" y2=\"{y:.1}\" stroke=\"{colour}\" stroke-width=\"3\" stroke-dasharray=\"{dash}\"/>"
+            "<line x1=\"672\" y1=\"{y:.1}\" x2=\"708\" y2=\"{y:.1}\" stroke=\"{colour}\" stroke-width=\"1.8\" stroke-dasharray=\"{dash}\"/>"
         );
-        self.text(706.0, y + 4.0, "start", "", &shortened(name, 24));
+        self.text(714.0, y + 4.0, "start", "", &shortened(name, 23));
+    }
+
+    /// The legend of the nth bars.
+    pub(super) fn legend_bar(&mut self, nth: usize, name: &str) {
+        let (y, (colour, _)) = (TOP + 2.0 + 18.0 * nth as f64, look(nth));
+        let _ = writeln!(
+            self.body,
+            "<rect x=\"676\" y=\"{y:.1}\" width=\"24\" height=\"12\" fill=\"{colour}\"/>"
+        );
+        self.text(706.0, y + 10.0, "start", "", &shortened(name, 24));
     }
 
     /// The vertical axis from 0 to `most`, and its name.
@@ -113,7 +133,7 @@ impl Canvas {
 
 /// The colour and the dashes of the nth.
 fn look(nth: usize) -> (&'static str, &'static str) {
-    (COLOURS[nth % COLOURS.len()], DASHES[nth / COLOURS.len() % DASHES.len()])
+    (COLOURS[nth % COLOURS.len()], DASHES[nth % DASHES.len()])
 }
 
 /// Where a value stands on the vertical axis.

@@ -21,22 +21,31 @@ pub(super) const REROUTED: &str = "the subnet manager has swept and written what
 
 /// The name of the node that has a port with this GUID.
 fn host(fabric: &Fabric, port: Guid) -> String {
-    let owner = fabric.nodes().iter().find(|node| has_port(node, port));
-    owner.map_or_else(|| port.to_string(), |node| node.description.clone())
+    let owner = fabric.iter().find(|(_, node)| has_port(node, port));
+    owner.map_or_else(|| port.to_string(), |(index, _)| fabric.label(index))
+}
+
+fn hot(fabric: &Fabric, port: Guid, begins: bool) -> String {
+    let what = if begins { "hot spot" } else { "hot spot no more" };
+    format!("{what}: {}", host(fabric, port))
+}
+
+/// A figure tells all those together that do the same at one time.
+fn moved(fabric: &Fabric, hot_spot: Guid, port: Guid, begins: bool) -> String {
+    let verb = if begins { "take" } else { "leave" };
+    format!("{verb} the slow lane to {}: {}", host(fabric, hot_spot), host(fabric, port))
 }
 
 /// What the performance manager says, as far as a report shows it.
 pub(super) fn of_pm(fabric: &Fabric, at: Time, event: &Event) -> Option<Mark> {
     let (kind, text) = match event {
-        Event::HotSpot { port, .. } => (MarkKind::HotSpot, format!("{} is a hot spot", host(fabric, *port))),
-        Event::HotSpotEnded { port, .. } => {
-            (MarkKind::HotSpotEnded, format!("{} is no hot spot any more", host(fabric, *port)))
+        Event::HotSpot { port, .. } => (MarkKind::HotSpot, hot(fabric, *port, true)),
+        Event::HotSpotEnded { port, .. } => (MarkKind::HotSpotEnded, hot(fabric, *port, false)),
+        Event::Repathed { hot_spot_guid, port, .. } => {
+            (MarkKind::Repath, moved(fabric, *hot_spot_guid, *port, true))
         }
-        Event::Repathed { hot_spot, lid } => {
-            (MarkKind::Repath, format!("the host with LID {lid} takes the slow lane to LID {hot_spot}"))
-        }
-        Event::Unpathed { hot_spot, lid } => {
-            (MarkKind::Repath, format!("the host with LID {lid} leaves the slow lane to LID {hot_spot}"))
+        Event::Unpathed { hot_spot_guid, port, .. } => {
+            (MarkKind::Repath, moved(fabric, *hot_spot_guid, *port, false))
         }
         Event::NotMoved { hot_spot, lid, .. } => {
             (MarkKind::Note, format!("the host with LID {lid} was not told of LID {hot_spot}"))
@@ -119,11 +128,11 @@ fn of_line(fabric: &Fabric, at: Time, line: &str) -> Option<Mark> {
     let value: Value = serde_json::from_str(line).ok()?;
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
     let number = |name: &str| value.get(name).and_then(Value::as_u64).unwrap_or_default();
-    let port = || {
-        let digits = text("port_guid").trim_start_matches("0x");
+    let guid = |name: &str| {
+        let digits = text(name).trim_start_matches("0x");
         Guid(u64::from_str_radix(digits, 16).unwrap_or_default())
     };
-    let lids = || (number("hot_spot"), number("lid"));
+    let (port, hot_spot) = (guid("port_guid"), guid("hot_spot_guid"));
     let (kind, words) = match (text("source"), text("event")) {
         ("sm", "subnet-up") => (MarkKind::Rerouted, REROUTED.to_owned()),
         ("sm", "repath") if matches!(number("kind"), 0 | 1) => {
@@ -132,18 +141,10 @@ fn of_line(fabric: &Fabric, at: Time, line: &str) -> Option<Mark> {
             let (level, told) = (number("service_level") as u8, number("told") as u32);
             (MarkKind::Repath, repath_text(kind, lids, level, told))
         }
-        ("pm", "hot-spot") => (MarkKind::HotSpot, format!("{} is a hot spot", host(fabric, port()))),
-        ("pm", "hot-spot-ended") => {
-            (MarkKind::HotSpotEnded, format!("{} is no hot spot any more", host(fabric, port())))
-        }
-        ("pm", "repathed") => {
-            let (hot_spot, lid) = lids();
-            (MarkKind::Repath, format!("the host with LID {lid} takes the slow lane to LID {hot_spot}"))
-        }
-        ("pm", "unpathed") => {
-            let (hot_spot, lid) = lids();
-            (MarkKind::Repath, format!("the host with LID {lid} leaves the slow lane to LID {hot_spot}"))
-        }
+        ("pm", "hot-spot") => (MarkKind::HotSpot, hot(fabric, port, true)),
+        ("pm", "hot-spot-ended") => (MarkKind::HotSpotEnded, hot(fabric, port, false)),
+        ("pm", "repathed") => (MarkKind::Repath, moved(fabric, hot_spot, port, true)),
+        ("pm", "unpathed") => (MarkKind::Repath, moved(fabric, hot_spot, port, false)),
         _ => return None,
     };
     Some(Mark { at, kind, text: words })
