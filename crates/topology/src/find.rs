@@ -55,12 +55,12 @@ impl Fabric {
     }
 
     /// The shortest name of a node for people that [`Fabric::find`] takes: its description, or its id where others
-    /// have the description too, or where a terminal would not print it.
+    /// have the description too, or where a terminal would not print it, or a file holds it [escaped](Printable).
     pub fn label(&self, index: NodeIndex) -> String {
         let node = self.node(index);
         let finds = self.find(&node.description) == Ok(index);
-        let name =
-            if finds && !node.description.contains(is_unprintable) { &node.description } else { &node.id };
+        let escaped = |c: char| is_unprintable(c) || c == '\\';
+        let name = if finds && !node.description.contains(escaped) { &node.description } else { &node.id };
         Printable(name).to_string()
     }
 

@@ -2,14 +2,14 @@
 
 use std::fmt::{self, Write};
 
-use weft_wire::{Lid, is_unprintable};
+use weft_wire::{Lid, Printable};
 
 use crate::{Fabric, Node, NodeType, Port, PortRef};
 
 impl Fabric {
     /// This fabric as `ibnetdiscover` prints one: ibsim takes it, and [`parse`](crate::parse) gives the same fabric
     /// back. Nodes come in their order here. Two things the format has no place for: the LIDs and port GUIDs of
-    /// uncabled HCA ports, and characters in descriptions that terminals obey, which become spaces.
+    /// uncabled HCA ports, and characters in descriptions that terminals obey, which are [escaped](Printable).
     pub fn write_ibnetdiscover(&self) -> String {
         let mut text = String::new();
         write_fabric(self, &mut text).expect("writing into a String does not fail");
@@ -64,7 +64,7 @@ fn write_header(node: &Node, name: &str, out: &mut String) -> fmt::Result {
         NodeType::Router => "Rt",
         _ => "Ca",
     };
-    write!(out, "{keyword}\t{} \"{name}\"\t\t# \"{}\"", node.port_count(), printable(&node.description))?;
+    write!(out, "{keyword}\t{} \"{name}\"\t\t# \"{}\"", node.port_count(), Printable(&node.description))?;
     if node.is_switch() {
         let port0 = node.ports.first().copied().unwrap_or_default();
         let kind = if node.enhanced_port0 { "enhanced" } else { "base" };
@@ -90,7 +90,7 @@ fn write_port(fabric: &Fabric, here: PortRef, there: PortRef, out: &mut String) 
     if !node.is_switch() {
         write!(out, " lid {} lmc {}", port.lid, port.lmc)?;
     }
-    writeln!(out, " \"{}\" lid {} {}", printable(&peer.description), lid(peer, &peer_port), port.link)
+    writeln!(out, " \"{}\" lid {} {}", Printable(&peer.description), lid(peer, &peer_port), port.link)
 }
 
 /// Only what the link rate does not say already: stock ibsim knows neither the rate nor the newer masks.
@@ -113,8 +113,4 @@ fn lid(node: &Node, port: &Port) -> Lid {
         Some(port0) if node.is_switch() => port0.lid,
         _ => port.lid,
     }
-}
-
-fn printable(description: &str) -> String {
-    description.chars().map(|c| if is_unprintable(c) { ' ' } else { c }).collect()
 }

@@ -79,12 +79,12 @@ fn descriptions_do_not_reach_a_terminal_raw_and_names_can_be_typed() {
         let path = log.unwrap().path();
         clean(text(&path), &String::from_utf8_lossy(&std::fs::read(&path).unwrap()));
     }
-    // JSON says what the description is.
+    // JSON has the description, as the laboratory's topology file holds it.
     let described = home.json(&["links", "--json"]);
     let ends = described.as_array().unwrap().iter().flat_map(|link| [&link["a"], &link["b"]]);
     let names: Vec<(&str, &str)> =
         ends.map(|end| (end["id"].as_str().unwrap(), end["node"].as_str().unwrap())).collect();
-    assert!(names.contains(&("S-0000000000000001", "leaf \x1b[2J\x07")), "{names:?}");
+    assert!(names.contains(&("S-0000000000000001", "leaf \\u{1b}[2J\\u{7}")), "{names:?}");
     // Every name in the table leads to a node, and twins are told apart.
     let links = run(&home, &["links"]);
     for host in HOSTS {

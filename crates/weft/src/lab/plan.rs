@@ -11,7 +11,7 @@ use weft_host::stack::StackOptions;
 use weft_link::{Authority, CableEnd};
 use weft_machine::Time;
 use weft_topology::{Fabric, NodeIndex, PortRef};
-use weft_wire::{Guid, MKey};
+use weft_wire::{Guid, MKey, printable_json};
 
 use super::folder::{self, Base, LabFolder, Place};
 use super::launch::{PM, SM};
@@ -224,7 +224,8 @@ fn write_agents(
             launch_socket: None,
             metrics: record.metrics_of(&agent.name),
         };
-        folder::write(&unfinished.agent_config(&agent.name), &serde_json::to_vec(&config)?)?;
+        let config = serde_json::to_string(&config)?;
+        folder::write(&unfinished.agent_config(&agent.name), printable_json(&config).as_bytes())?;
         folder::write(&unfinished.agent_lock(&agent.name), b"")?;
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use weft_wire::{Guid, PortNum};
+use weft_wire::{Guid, PortNum, printable_json};
 
 use super::folder::{self, LabFolder, Place};
 use super::launch::{PM, SM};
@@ -102,7 +102,10 @@ impl LabRecord {
 
     /// Writes it.
     pub(crate) fn store(&self, lab: &LabFolder) -> anyhow::Result<()> {
-        folder::replace(&lab.place(Place::Record), &serde_json::to_vec_pretty(self)?)
+        folder::replace(
+            &lab.place(Place::Record),
+            printable_json(&serde_json::to_string_pretty(self)?).as_bytes(),
+        )
     }
 
     /// Where a process serves metrics, if it does.

@@ -55,16 +55,17 @@ pub(super) fn due(lab: &Lab, before: Option<Sweeps>, live: &Surveyed) -> anyhow:
     if let Some(fault) = unswept_fault(&lab.folder)? {
         return Ok(Some(format!("the subnet manager has not swept since `weft fault {fault}`")));
     }
-    let waits = |(node, port): (_, PortRef)| {
+    let waits = |port: PortRef| {
         let state = live.port_info(port).map(|info| info.port_state);
         matches!(state, Some(PortState::Initialize | PortState::Armed)).then(|| {
-            let node: &weft_topology::Node = node;
-            format!("`{}` port {} waits for the subnet manager", node.description, port.port)
+            let node = live.fabric.label(port.node);
+            format!("`{node}` port {} waits for the subnet manager", port.port)
         })
     };
-    let ports = live.fabric.iter().flat_map(|(index, node)| {
-        node.cabled_ports().map(move |(port, _)| (node, PortRef::new(index, port)))
-    });
+    let ports = live
+        .fabric
+        .iter()
+        .flat_map(|(index, node)| node.cabled_ports().map(move |(port, _)| PortRef::new(index, port)));
     Ok(ports.filter_map(waits).next())
 }
 

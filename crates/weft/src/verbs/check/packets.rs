@@ -102,7 +102,12 @@ fn hosts(live: &Surveyed) -> Vec<Host> {
     });
     hosts
         .filter(|(_, _, end)| end.peer.is_some() && end.lid.is_unicast())
-        .map(|(node, port, end)| Host { name: node.description.clone(), node: node.guid, port, lid: end.lid })
+        .map(|(node, port, end)| Host {
+            name: live.fabric.label(port.node),
+            node: node.guid,
+            port,
+            lid: end.lid,
+        })
         .collect()
 }
 
