@@ -259,11 +259,12 @@ impl PerformanceManager {
             return;
         }
         for port in &self.fabric.ports {
-            let Some(source) = self.source(port, sweep).filter(|source| self.detector.contributes(source))
-            else {
-                continue;
-            };
+            let Some(source) = self.source(port, sweep) else { continue };
+            let contributes = self.detector.contributes(&source);
             for (hot_spot, spot) in self.detector.hot_spots() {
+                if !contributes && !self.detector.may_contribute(sweep, spot, &source) {
+                    continue;
+                }
                 let (host, hot) = ((source.lid, source.host), (spot.lid, *hot_spot));
                 if *hot_spot == source.host || !self.moves.want_slow(now, hot, host) {
                     continue;

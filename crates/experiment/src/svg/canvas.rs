@@ -11,7 +11,7 @@ pub(super) const TOP: f64 = 44.0;
 pub(super) const BOTTOM: f64 = 352.0;
 
 /// The letters of a title that fit.
-const TITLE_MAX: usize = 104;
+const TITLE_MAX: usize = 97;
 
 /// Colours of lines and bars, by Okabe and Ito, told apart by those who do not tell red from green. The first is
 /// replaced in the dark, see the style.

@@ -124,7 +124,7 @@ impl Event<'_> {
 
     /// When and what: `14.2 s: hot spot: host-5; slow lane to host-5: host-0, host-2`.
     fn text(&self) -> String {
-        let time = |at: f64| plain(at, 0.1);
+        let time = |at: f64| format!("{at:.1}");
         let mut text = String::new();
         let (mut last_time, mut last_what) = (String::new(), "");
         for tick in &self.ticks {
@@ -159,7 +159,7 @@ mod tests {
             tick(14.2, "slow lane to host-5: host-0"),
             tick(14.2, "slow lane to host-5: host-2"),
             tick(14.6, "the subnet manager has swept"),
-            tick(40.0, "no hot spot any more: host-5"),
+            tick(40.0, "hot spot no more: host-5"),
         ];
         let found = events(&marks, |at| at * 12.0);
         let texts: Vec<String> = found.iter().map(Event::text).collect();
@@ -167,7 +167,7 @@ mod tests {
             texts,
             [
                 "14.2 s: hot spot: host-5; slow lane to host-5: host-0, host-2; 14.6 s: the subnet manager has swept",
-                "40 s: no hot spot any more: host-5",
+                "40.0 s: hot spot no more: host-5",
             ]
         );
     }

@@ -76,6 +76,20 @@ fn a_fair_share_above_the_limit_is_left_alone() {
 }
 
 #[test]
+fn a_sender_that_its_window_stops_is_told_when_the_hot_spot_lasts() {
+    let detector = Detector::new(limits(THRESHOLDS[0]));
+    let spot = HotSpot { lid: Lid(5), since: 7 };
+    let hidden = |gigabits| Source { congestion: Some(0), ..source(1, gigabits, LINK) };
+    // The sweep that found it tells those that wait, which is all of the algorithm as published.
+    assert!(!detector.may_contribute(7, &spot, &hidden(3.23)));
+    assert!(detector.may_contribute(8, &spot, &hidden(3.23)) && !detector.contributes(&hidden(3.23)));
+    // Whoever has a fair share, is idle or is not known stays.
+    for source in [hidden(8.0), hidden(0.07), Source { utilisation_ppm: None, ..hidden(3.23) }] {
+        assert!(!detector.may_contribute(8, &spot, &source), "{source:?}");
+    }
+}
+
+#[test]
 fn a_port_exactly_at_the_threshold_changes_nothing() {
     let mut detector = Detector::new(limits(100));
     assert_eq!(detector.judge(1, &[facing(5, 100)]), []);
