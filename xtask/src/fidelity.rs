@@ -34,8 +34,25 @@ pub(crate) fn write(root: &Path, folders: &[String]) -> Result<()> {
             serde_json::from_str(&text).with_context(|| format!("invalid JSON: {}", path.display()))?;
         pages.push(Section::of(&report).with_context(|| format!("{} is no report", path.display()))?);
     }
+    let run: Vec<&str> = pages.iter().map(|section| section.file.as_str()).collect();
+    let missing = unrun(&root.join("experiments"), &run)?;
     let place = root.join("docs/fidelity.md");
-    fs::write(&place, page(pages)).with_context(|| format!("cannot write {}", place.display()))
+    fs::write(&place, page(pages, &missing)).with_context(|| format!("cannot write {}", place.display()))
+}
+
+/// The experiments that have printed figures and no report.
+fn unrun(folder: &Path, run: &[&str]) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        if text.contains("\npaper = ") && !run.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
 }
 
 fn found(folder: &Path) -> Result<Vec<PathBuf>> {
@@ -71,11 +88,14 @@ impl Section {
 }
 
 /// The whole page, in the order of the files' names.
-fn page(mut sections: Vec<Section>) -> String {
+fn page(mut sections: Vec<Section>, missing: &[String]) -> String {
     sections.sort();
     let rows = || sections.iter().flat_map(|section| &section.rows);
     let (all, agree) = (rows().count(), rows().filter(|(_, agrees)| *agrees).count());
     let mut text = format!("{HEAD}{agree} of {all} agree.\n");
+    if !missing.is_empty() {
+        text += &format!("\nNot run: {}.\n", missing.join(", "));
+    }
     for Section { file, source, rows } in sections.iter().filter(|section| !section.rows.is_empty()) {
         let agree = rows.iter().filter(|(_, agrees)| *agrees).count();
         text += &format!("\n## {file}: {agree} of {}\n\n{source}.\n\n", rows.len());
@@ -99,8 +119,11 @@ mod tests {
             );
             Section::of(&serde_json::from_str(&text).unwrap()).unwrap()
         };
-        let text = page(vec![report("b.toml", [true, true]), report("a.toml", [true, false])]);
-        assert!(text.contains("\n3 of 4 agree.\n"), "{text}");
+        let text = page(
+            vec![report("b.toml", [true, true]), report("a.toml", [true, false])],
+            &["c.toml".to_owned()],
+        );
+        assert!(text.contains("\n3 of 4 agree.\n\nNot run: c.toml.\n"), "{text}");
         let [a, b] = ["## a.toml: 1 of 2", "## b.toml: 2 of 2"].map(|head| text.find(head).unwrap());
         assert!(a < b);
         assert!(text.ends_with("|---|---|---|---|---|---|\n| true |\n| true |\n"), "{text}");
