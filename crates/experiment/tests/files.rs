@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use weft_device::Crossbar;
 use weft_experiment::{Action, ExperimentFile, Plan};
 
 fn folder() -> PathBuf {
@@ -54,4 +55,24 @@ fn experiment_one_resolves() {
     // Two lanes for traffic and one for management make an OperationalVLs of four.
     assert_eq!(on.management.map(|own| (own.sl, own.lane)), Some((15, 3)));
     assert_eq!(on.sm.max_op_vls.lanes(), 4);
+}
+
+/// The file says which crossbar switches have, the command line overrides it, and explicit depths and limits override the
+/// profile's own.
+#[test]
+fn a_crossbar_is_the_files_or_the_command_lines() {
+    let data = |file: &ExperimentFile| plan(file, 0).device.data;
+    let plain = open("dftree-1.toml");
+    assert_eq!((data(&plain).crossbar, data(&plain).buffer_packets), (Crossbar::IS4, 0));
+    assert_eq!(data(&plain.with_crossbar(Crossbar::FIFO)).crossbar, Crossbar::FIFO);
+    // Hosts without a limit have none of the profile's bus either.
+    let deadlock = open("deadlock.toml");
+    assert_eq!(data(&deadlock).crossbar, Crossbar::UNLIMITED);
+    let lifted = Crossbar { host_bus_percent: 0, ..Crossbar::IS4 };
+    assert_eq!(data(&deadlock.with_crossbar(Crossbar::IS4)).crossbar, lifted);
+    let text = "title = 'x'\nduration = 1\n[fabric]\ngenerate = 'ring'\nswitches = 3\nhosts_per_switch = 1\n[rates]\n";
+    let parse = |line: &str| ExperimentFile::parse("x.toml", &format!("{text}{line}\n"));
+    assert_eq!(data(&parse("buffer_packets = 4").expect("a file")).buffer_packets, 4);
+    let error = parse("crossbar = 'spectrum'").expect_err("no such crossbar").to_string();
+    assert!(error.contains("unknown crossbar: is4, fifo or unlimited"), "{error}");
 }

@@ -1,8 +1,10 @@
 //! A fat tree of 648 hosts, each of which sends to all others as fast as its adapter takes it: how fast that is
 //! simulated, on one core, and in how much memory.
 //!
+//! Hosts move 12.9 Gb/s each way over links of 32, or whatever LIMIT says; with `line` they send as fast as their links.
+//!
 //! ```text
-//! cargo run --release -p weft-sim --example saturated [DILATED SECONDS] [LANES] [LEAVES]
+//! cargo run --release -p weft-sim --example saturated [DILATED SECONDS] [LANES] [LEAVES] [CROSSBAR] [LIMIT IN Mb/s | line]
 //! ```
 
 use std::io::Write;
@@ -10,6 +12,7 @@ use std::io::Write;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
+use weft_device::Crossbar;
 use weft_machine::Time;
 use weft_sim::{SimOptions, Simulation};
 use weft_topology::generate::{GenerateOptions, xgft};
@@ -39,7 +42,15 @@ fn main() {
     let mut options = SimOptions::default();
     options.device.data.shaped = true;
     options.device.data.dilation = 1000;
-    options.device.data.host_limit_mbps = 12_900;
+    let crossbar =
+        std::env::args().nth(4).map_or_else(Crossbar::default, |name| name.parse().expect("a crossbar"));
+    options.device.data.crossbar = crossbar;
+    match std::env::args().nth(5).as_deref() {
+        Some("line") => options.device.data.crossbar.host_bus_percent = 0,
+        limit => {
+            options.device.data.host_limit_mbps = limit.map_or(12_900, |limit| limit.parse().expect("Mb/s"))
+        }
+    }
     options.device.vl_cap = if argument(2, 1) > 1 { VlCap::Vl0To7 } else { VlCap::Vl0 };
     options.sm.mtu_max = Mtu::Bytes2048;
     options.sm.max_wire_smps = 64;

@@ -18,6 +18,7 @@ pub(crate) use reader::{Role, Table};
 
 use tree::{Entry, Kind, lay};
 use variants::Axis;
+use weft_device::Crossbar;
 use weft_machine::Time;
 
 use crate::{Experiment, RunId, Span};
@@ -35,6 +36,8 @@ pub struct ExperimentFile {
     seeds: Vec<u64>,
     /// The experiment without any choice made, for what all variants share.
     plain: Experiment,
+    /// The crossbar of every variant, whatever the file says.
+    crossbar: Option<Crossbar>,
 }
 
 /// One choice of variants, as it was read.
@@ -68,7 +71,8 @@ impl ExperimentFile {
             let message = format!("the file comes to {} runs", combinations.len() * seeds.len());
             return Err(Wrong::new(At::default(), message).allowed(format!("{RUNS_MAX} are allowed")));
         }
-        let file = Self { name: name.to_owned(), text: text.to_owned(), base, axes, seeds, plain };
+        let file =
+            Self { name: name.to_owned(), text: text.to_owned(), base, axes, seeds, plain, crossbar: None };
         for choices in combinations.drain(..) {
             let read = read_choice(&file.laid(&choices), &file.axes)?;
             if read.experiment.seeds != file.seeds {
@@ -79,6 +83,14 @@ impl ExperimentFile {
             }
         }
         Ok(file)
+    }
+
+    /// The same experiment on switches with another crossbar, in every variant.
+    #[must_use]
+    pub fn with_crossbar(mut self, crossbar: Crossbar) -> Self {
+        self.crossbar = Some(crossbar);
+        self.plain.rates.crossbar = crossbar;
+        self
     }
 
     /// What the file was called.
@@ -117,7 +129,10 @@ impl ExperimentFile {
     }
 
     pub(crate) fn choice(&self, run: &RunId) -> Result<Choice, Wrong> {
-        read_choice(&self.laid(&run.choices), &self.axes)
+        let mut choice = read_choice(&self.laid(&run.choices), &self.axes)?;
+        let rates = &mut choice.experiment.rates;
+        rates.crossbar = self.crossbar.unwrap_or(rates.crossbar);
+        Ok(choice)
     }
 
     pub(crate) fn error(&self, wrong: Wrong) -> FileError {

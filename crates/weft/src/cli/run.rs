@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use weft_device::Crossbar;
 
 /// `run`
 #[derive(Debug, Args)]
@@ -34,6 +35,10 @@ pub(crate) struct RunArgs {
     /// Seed to run; repeatable [default: all of the file]
     #[arg(long = "seed", value_name = "SEED")]
     pub(crate) seeds: Vec<u64>,
+
+    /// Crossbar of all switches, instead of what the files say: is4, fifo or unlimited
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) crossbar: Option<Crossbar>,
 
     /// Concurrent runs in virtual time [default: number of cores]
     #[arg(long, value_name = "COUNT", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1024))]

@@ -14,6 +14,7 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use serde::Serialize;
+use weft_device::Crossbar;
 use weft_experiment::{Driver, ExperimentFile, Plan, Recording, Report, RunId, RunResult};
 use weft_machine::Time;
 
@@ -86,14 +87,18 @@ fn read_all(args: &RunArgs) -> anyhow::Result<Vec<ExperimentFile>> {
         }
         paths.append(&mut found);
     }
-    paths.iter().map(|path| read(path)).collect()
+    paths.iter().map(|path| read(path, args.crossbar)).collect()
 }
 
-fn read(path: &Path) -> anyhow::Result<ExperimentFile> {
+fn read(path: &Path, crossbar: Option<Crossbar>) -> anyhow::Result<ExperimentFile> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::bad_input(format!("cannot read {name}: {error}")))?;
-    let file = ExperimentFile::parse(&name, &text).map_err(|error| Failure::bad_input(error.to_string()))?;
+    let mut file =
+        ExperimentFile::parse(&name, &text).map_err(|error| Failure::bad_input(error.to_string()))?;
+    if let Some(crossbar) = crossbar {
+        file = file.with_crossbar(crossbar);
+    }
     file.check(&mut load).map_err(|error| Failure::bad_input(error.to_string()))?;
     Ok(file)
 }
