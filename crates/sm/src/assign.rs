@@ -53,6 +53,28 @@ pub(crate) fn assign(claims: &[Claim], known: &mut GuidToLid) -> Vec<Option<LidR
     given
 }
 
+/// Takes the LIDs that ports have for those on file, as another manager gave them that was in charge meanwhile, or is of
+/// another part of the subnet. Of two ports with one LID the one keeps it that has it on file, or else the first; who is
+/// away loses what somebody else has now.
+pub(crate) fn adopt(claims: &[Claim], known: &mut GuidToLid) {
+    let mut space = Space::new();
+    let mut present = Vec::new();
+    for on_file in [true, false] {
+        for claim in claims {
+            let lids = LidRange::aligned(claim.present, claim.lmc);
+            let lids = lids.filter(|lids| (known.range(claim.guid) == Some(*lids)) == on_file);
+            if let Some(lids) = lids.filter(|lids| space.is_free(*lids)) {
+                space.take(lids);
+                present.push((claim.guid, lids));
+            }
+        }
+    }
+    let overlapping: Vec<Guid> =
+        known.iter().filter(|(_, lids)| !space.is_free(*lids)).map(|(guid, _)| guid).collect();
+    overlapping.into_iter().for_each(|guid| known.remove(guid));
+    present.into_iter().for_each(|(guid, lids)| known.insert(guid, lids));
+}
+
 fn on_file(claim: &Claim, known: &GuidToLid) -> Option<LidRange> {
     let lids = known.range(claim.guid)?;
     (LidRange::aligned(lids.min, claim.lmc) == Some(lids)).then_some(lids)

@@ -10,15 +10,19 @@
 //! PortStateChange is cleared before the ports are read, so that a change after the reading is seen by the next
 //! look at it. Cables are asked over from one end only: an answer names the port that it was received by.
 
-use std::collections::{BTreeMap, VecDeque};
+mod keys;
+mod managers;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
 use weft_topology::{NODES_MAX, PORTS_MAX, PORTS_PER_NODE_MAX};
 use weft_wire::{
-    AttributeId, Guid, MKey, Mad, NodeDescription, NodeInfo, PortInfo, PortNum, PortState, SmInfo,
+    AttributeId, Guid, MKey, Mad, NodeDescription, NodeInfo, PortInfo, PortNum, PortState, SmInfo, SmState,
     SwitchInfo, capability, status,
 };
 
+use crate::election::Peer;
 use crate::pipe::{Ask, Key, PortAt, Step};
 use crate::settings::claimed;
 use crate::subnet::{FoundNode, FoundPort, Subnet, is_up};
@@ -40,6 +44,9 @@ pub(crate) struct Settings {
     pub(crate) own_guid: Guid,
     /// Whether to clear PortStateChange. A survey leaves everything as it is.
     pub(crate) clear: bool,
+    /// Whether it is not known yet who is in charge. Then PortStateChange is cleared only on switches that say that nobody
+    /// else is, so that a master does not miss a change, and a master that is found ends the discovery.
+    pub(crate) candidate: bool,
     /// Whether to ask other managers who they are.
     pub(crate) ask_managers: bool,
     /// The M_Key that every end port is to have, with its protection; a survey gives none.
@@ -56,6 +63,12 @@ pub(crate) struct Discover {
     /// Ports of HCAs by GUID, so that two with one GUID are noticed.
     by_port_guid: BTreeMap<Guid, PortAt>,
     own: Option<PortAt>,
+    /// Switches that say that another manager is, or was, in charge.
+    managed: BTreeSet<u32>,
+    /// Whether any of them has a change to tell, which is left for that manager.
+    pub(crate) has_left_changes: bool,
+    /// Other managers.
+    pub(crate) managers: Vec<Peer>,
     todo: VecDeque<Key>,
     ports: usize,
     too_large: bool,
@@ -86,6 +99,9 @@ impl Discover {
             by_guid: BTreeMap::new(),
             by_port_guid: BTreeMap::new(),
             own: None,
+            managed: BTreeSet::new(),
+            has_left_changes: false,
+            managers: Vec::new(),
             todo: VecDeque::from([Key::NodeInfo(None)]),
             ports: 0,
             too_large: false,
@@ -106,6 +122,11 @@ impl Discover {
     pub(crate) fn own_port_info(&self) -> Option<&PortInfo> {
         let own = self.own?;
         self.node(own.node)?.port(own.port)?.info.as_ref()
+    }
+
+    /// Whether the manager is on a switch, which has no link of its own.
+    pub(crate) fn is_on_switch(&self) -> bool {
+        self.own.is_some_and(|own| own.port == PortNum::ZERO)
     }
 
     /// How many nodes have answered: switches and others.
@@ -261,7 +282,9 @@ impl Discover {
         self.nodes.push(FoundNode { info: *info, description, switch, path, ports, silent });
         self.todo.push_back(Key::NodeDescription(at));
         if info.node_type == weft_wire::NodeType::Switch {
-            self.todo.push_back(Key::SwitchInfo(at));
+            // Its port 0 says first who is in charge.
+            let port_0 = Key::PortInfo(PortAt { node: at, port: PortNum::ZERO });
+            self.todo.push_back(if self.settings.candidate { port_0 } else { Key::SwitchInfo(at) });
         }
         Some(at)
     }
@@ -306,7 +329,9 @@ impl Discover {
     }
 
     fn found_switch(&mut self, at: u32, info: SwitchInfo) {
-        let clear = self.settings.clear && info.port_state_change;
+        let is_others = self.settings.candidate && self.managed.contains(&at);
+        let clear = self.settings.clear && info.port_state_change && !is_others;
+        self.has_left_changes |= info.port_state_change && is_others;
         if let Some(node) = self.nodes.get_mut(at as usize) {
             node.switch = Some(info);
         }
@@ -333,35 +358,19 @@ impl Discover {
         if let Some(port) = self.port_mut(at) {
             port.info = Some(info);
         }
-        if self.is_foreign(at, &info) {
+        if self.is_foreign(at, &info) && self.settings.candidate {
+            // It may be the key of who is in charge.
+            self.has_left_changes = true;
+        } else if self.is_foreign(at, &info) {
             self.todo.push_back(Key::Claim(at));
         }
+        self.ask_switch(at);
         if forwards && is_up(&info) && self.port(at).is_some_and(|port| port.peer.is_none()) {
             self.todo.push_back(Key::NodeInfo(Some(at)));
         }
         if manager {
             self.todo.push_back(Key::SmInfo(at));
         }
-    }
-
-    /// Whether an end port has an M_Key of somebody else: one that it shows, or one that it hides.
-    fn is_foreign(&self, at: PortAt, info: &PortInfo) -> bool {
-        let is_end = self.node(at.node).is_some_and(|node| !node.is_switch() || at.port == PortNum::ZERO);
-        let foreign = |options: &Options| {
-            info.m_key != options.m_key && (info.m_key != MKey(0) || info.m_key_protect_bits != 0)
-        };
-        is_end && self.settings.claim.as_ref().is_some_and(foreign)
-    }
-
-    /// A port did not take this manager's M_Key: it keeps one that is not known here.
-    fn lock(&mut self, at: PortAt) {
-        if let Some(port) = self.port_mut(at) {
-            port.locked = true;
-        }
-        let Some(node) = self.node(at.node) else { return };
-        let (guid, description) = (node.guid(), node.description.clone());
-        self.refused += 1;
-        self.events.push(Event::KeyUnknown { guid, port: at.port, description });
     }
 
     fn refused(&mut self, key: Key, answer: &Mad) {
@@ -415,9 +424,11 @@ impl Step for Discover {
     fn answered(&mut self, key: Key, answer: &Mad) {
         if answer.status() != status::OK {
             self.refused(key, answer);
-            // A switch that cannot clear the bit can still be read.
-            if let Key::ClearChange(at) = key {
-                self.ask_ports(at);
+            match key {
+                // A switch that cannot clear the bit can still be read.
+                Key::ClearChange(at) => self.ask_ports(at),
+                Key::PortInfo(at) => self.ask_switch(at),
+                _ => {}
             }
             return;
         }
@@ -436,14 +447,14 @@ impl Step for Discover {
                     port.info = Some(PortInfo::decode(answer.smp_attribute()));
                 }
             }
-            Key::SmInfo(_) => {
-                let SmInfo { guid, priority, sm_state, .. } = SmInfo::decode(answer.smp_attribute());
-                if guid != self.settings.own_guid {
-                    self.events.push(Event::OtherSm { guid, priority, state: sm_state });
-                }
-            }
+            Key::SmInfo(at) => self.found_manager(at, &SmInfo::decode(answer.smp_attribute())),
             _ => {}
         }
+    }
+
+    fn is_over(&self) -> bool {
+        let in_charge = |peer: &Peer| peer.state == SmState::Master;
+        self.settings.candidate && self.managers.iter().any(in_charge)
     }
 
     fn written(&self, key: Key) -> Vec<(Guid, Key)> {

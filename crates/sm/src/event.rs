@@ -77,6 +77,8 @@ pub enum Reason {
     },
     /// The manager's own port changed.
     OwnPort,
+    /// Another manager came, went, or handed over.
+    Managers,
     /// The sweep before was not complete: something did not answer or refused.
     Incomplete,
 }
@@ -394,7 +396,24 @@ pub enum Event {
         /// The most nodes.
         nodes_max: u32,
     },
-    /// Another subnet manager is on this subnet. Electing a master is not done yet: this one stays in charge.
+    /// This manager's state among others has changed.
+    SmState {
+        /// What it is now.
+        state: SmState,
+        /// The port GUID of the manager that is in charge, or is taken for it; 0 is not known.
+        master: Guid,
+    },
+    /// A manager was asked to take over and refused; the SM_Keys may differ.
+    HandoverRefused {
+        /// The port that it is behind.
+        guid: Guid,
+    },
+    /// Another manager commands, but does not show this one's SM_Key; nothing comes of it.
+    SmKeyMismatch {
+        /// The port that it is behind.
+        guid: Guid,
+    },
+    /// Another subnet manager is on this subnet, or has changed its state.
     OtherSm {
         /// The port that it is behind.
         guid: Guid,

@@ -27,7 +27,9 @@
 //!
 //! Subnet administration (`sa`) answers what the last sweep found, in this machine too.
 //!
-//! Not here yet: electing a master among several managers, multicast.
+//! Several managers on one subnet elect one of them that writes (`election`, `mastership.rs`).
+//!
+//! Not here yet: multicast.
 //!
 //! ```
 //! use weft_machine::{Machine, Time};
@@ -62,6 +64,7 @@ mod input;
 mod learn;
 mod light;
 mod manager;
+mod mastership;
 mod options;
 mod output;
 mod partitions;
@@ -83,7 +86,7 @@ pub use input::Input;
 pub use manager::SubnetManager;
 pub use options::{Options, PartEnforce, SmpRouting, VlWeight};
 pub use output::Output;
-pub use progress::{Activity, Progress};
+pub use progress::{Activity, ElectionCounts, ManagerStatus, Progress};
 pub use sa::SaCounts;
 pub use survey::{Survey, SurveyOutput, Surveyed};
 pub use weft_routing::files::GuidToLid;

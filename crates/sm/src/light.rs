@@ -16,7 +16,7 @@ use weft_machine::Time;
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
 use weft_wire::{
     AttributeId, Guid, Lid, LinearForwardingTable, Mad, PortInfo, PortNum, SlToVlTable, SwitchInfo,
-    VirtualLane, VlArbitrationTable, status,
+    VirtualLane, VlArbitrationTable, capability, status,
 };
 
 use crate::activate::route_to;
@@ -188,6 +188,8 @@ impl Check {
     fn looked_at_port(&mut self, at: PortAt, now: PortInfo) {
         let own = self.subnet.own == Some(at);
         let Some(port) = self.subnet.port_mut(at) else { return };
+        let is_sm = |info: PortInfo| info.capability_mask & capability::IS_SM != 0;
+        let managers_differ = !own && port.info.is_some_and(|before| is_sm(before) != is_sm(now));
         let (was_up, before, peer) = (port.is_up(), port.state(), port.peer);
         let lid = port.info.map_or(Lid(0), |info| info.lid);
         let moved = if is_up(&now) {
@@ -201,7 +203,9 @@ impl Check {
         // What it would not take when it was told is no news.
         let lacked = self.lacks(at);
         let Some(port) = self.subnet.port_mut(at) else { return };
-        if !news {
+        if managers_differ && !news {
+            self.found = Some(Reason::Managers);
+        } else if !news {
             port.info = Some(now);
             port.silent &= is_up(&now);
             if !lacked && self.lacks(at) {

@@ -15,7 +15,7 @@ use crate::agenda::{Agenda, Due};
 use crate::audit::Audit;
 use crate::congestion::Regulate;
 use crate::discover::Discover;
-use crate::election::Candidate;
+use crate::election::{Election, Signal, State};
 use crate::held::{Held, Memory};
 use crate::learn::Learn;
 use crate::light::Check;
@@ -26,7 +26,9 @@ use crate::sa::{Administrator, ReadTables};
 use crate::subnet::Subnet;
 use crate::sweep::Sweep;
 use crate::traps::{self, TrapLog};
-use crate::{Activity, Event, GuidToLid, Input, Options, Output, Phase, Progress, Reason, SaCounts};
+use crate::{
+    Activity, ElectionCounts, Event, GuidToLid, Input, Options, Output, Phase, Progress, Reason, SaCounts,
+};
 
 /// The subnet manager.
 ///
@@ -68,6 +70,14 @@ pub struct SubnetManager {
     /// Somebody configured nodes before, and whether congestion control was on then is not known yet.
     pub(crate) inherits: bool,
     pub(crate) sm_lid: Lid,
+    /// The LID of the own port, as it was read last.
+    pub(crate) own_lid: Lid,
+    /// Which of several managers is in charge.
+    pub(crate) election: Election,
+    /// Somebody else was in charge before: LIDs are as the ports have them, whatever is on file.
+    pub(crate) adopts: bool,
+    /// A manager was found that was still looking around.
+    pub(crate) look_again: bool,
     pub(crate) agenda: Agenda,
     pub(crate) sweep: Sweep,
     pub(crate) sweeps: u64,
@@ -81,8 +91,8 @@ pub struct SubnetManager {
     pub(crate) progress: Progress,
     pub(crate) traps: TrapLog,
     pub(crate) sa: Administrator,
-    ignored: u64,
-    outputs: VecDeque<Output>,
+    pub(crate) ignored: u64,
+    pub(crate) outputs: VecDeque<Output>,
     now: Time,
 }
 
@@ -112,7 +122,7 @@ pub(crate) enum Doing {
 }
 
 impl Doing {
-    fn step(&mut self) -> Option<&mut dyn Step> {
+    pub(crate) fn step(&mut self) -> Option<&mut dyn Step> {
         Some(match self {
             Self::Detached | Self::Idle => return None,
             Self::Discover(step) => step.as_mut(),
@@ -137,7 +147,7 @@ impl Doing {
     }
 
     /// Whether a heavy sweep is on that has yet to ask the switches whether anything changed.
-    fn will_verify(&self) -> bool {
+    pub(crate) fn will_verify(&self) -> bool {
         matches!(
             self,
             Self::Discover(_) | Self::Learn(_) | Self::Program(_) | Self::Activate(_) | Self::Regulate(_)
@@ -165,6 +175,10 @@ impl SubnetManager {
             reregistered: BTreeSet::new(),
             inherits: false,
             sm_lid: Lid(0),
+            own_lid: Lid(0),
+            election: Election::new(),
+            adopts: false,
+            look_again: false,
             agenda: Agenda::default(),
             sweep: Sweep::default(),
             sweeps: 0,
@@ -188,6 +202,8 @@ impl SubnetManager {
         let stats = self.pipe.stats();
         let activity = match &self.doing {
             Doing::Detached => Activity::Detached,
+            _ if self.election.state == State::Standby => Activity::Standby,
+            _ if self.election.state == State::NotActive => Activity::NotActive,
             _ if self.own_port_down => Activity::OwnPortDown,
             Doing::Idle | Doing::Tables(_) if self.is_up => Activity::Up,
             Doing::Idle | Doing::Tables(_) => Activity::Waiting,
@@ -220,6 +236,11 @@ impl SubnetManager {
     /// The path records from the port with this GUID to every other, without asking for them: for studies too large to ask.
     pub fn paths_from(&self, from: Guid) -> Vec<PathRecord> {
         self.sa.paths_from(from)
+    }
+
+    /// What the election has taken.
+    pub fn election_counts(&self) -> ElectionCounts {
+        self.election.counts
     }
 
     /// What subnet administration has done.
@@ -265,12 +286,17 @@ impl SubnetManager {
                 self.doing = Doing::Idle;
             } else if !matches!(self.doing, Doing::Idle) {
                 return;
-            } else if let Some(due) = self.agenda.due(now) {
+            } else if let Some(due) = self.due(now) {
                 self.start(now, due);
             } else if !self.start_tables() {
                 return;
             }
         }
+    }
+
+    /// What is due, if this manager may sweep now.
+    fn due(&mut self, now: Time) -> Option<Due> {
+        if self.election.state.sweeps() { self.agenda.due(now) } else { None }
     }
 
     /// Reading tables for subnet administration waits for every sweep that is due; it begins anew afterwards.
@@ -309,6 +335,8 @@ impl SubnetManager {
             self.sa.receive(now, received, self.pipe.stats().sent as u32);
         } else if !mad.is_smp() && !answers_congestion(mad) {
             self.ignored += 1;
+        } else if mad.method().is_response() && Self::is_for_election(mad) {
+            self.elected(now, mad);
         } else if mad.method().is_response() {
             if let Some(step) = self.doing.step() {
                 // What nobody waits for is counted by the transactions.
@@ -319,20 +347,19 @@ impl SubnetManager {
         } else {
             match (mad.class(), mad.method(), mad.attribute_id()) {
                 (MgmtClass::SubnLid, Method::Trap, AttributeId::Notice) => self.hear(now, received),
-                (_, Method::Get, AttributeId::SmInfo) => self.introduce(received),
+                (_, Method::Get, AttributeId::SmInfo) => self.introduce(now, received),
+                (_, Method::Set, AttributeId::SmInfo) => self.commanded(now, received),
                 _ => self.ignored += 1,
             }
         }
     }
 
-    fn introduce(&mut self, asked: &AddressedMad) {
-        let Some(own) = self.own else { return };
-        let act_count = self.pipe.stats().sent as u32;
-        let candidate = Candidate { port_guid: own.port_guid, act_count, master: self.is_up };
-        self.outputs.push_back(Output::Send(candidate.answer(&self.options, asked)));
-    }
-
     fn hear(&mut self, now: Time, received: &AddressedMad) {
+        if matches!(self.election.state, State::Standby | State::NotActive) {
+            // It goes on until the manager that is in charge now has told its port where it is, and hears it.
+            self.ignored += 1;
+            return;
+        }
         let Some((trap, new)) = self.traps.note(received) else {
             self.ignored += 1;
             return;
@@ -362,9 +389,23 @@ impl SubnetManager {
         }
     }
 
+    /// The operator wants a sweep. A manager that is not in charge looks around.
+    fn resweep(&mut self, now: Time, heavy: bool) {
+        if matches!(self.doing, Doing::Detached) || !self.election.state.is_in_charge() {
+            self.signal(now, Signal::Command);
+        } else if heavy {
+            self.agenda.heavy(now, Reason::Command);
+        } else {
+            self.agenda.light(now, Reason::Command);
+        }
+    }
+
     /// The own port's link came up or went down.
     fn port_changed(&mut self, now: Time, up: bool) {
-        if matches!(self.doing, Doing::Detached) {
+        // One that polls finds out by itself.
+        if matches!(self.doing, Doing::Detached)
+            || matches!(self.election.state, State::Standby | State::NotActive)
+        {
             return;
         }
         if !up {
@@ -385,12 +426,14 @@ impl SubnetManager {
     fn attach(&mut self, now: Time, own: Own) {
         self.detach(now);
         self.own = Some(own);
+        self.election.reset(now, Some(own.port_guid));
         let partitions = self.options.routing.partitions.as_ref();
         self.keys = partitions.map(|partitions| Arc::new(Keys::new(partitions, own.port_guid)));
         self.doing = Doing::Idle;
         // A manager that was here before may have left SMPs on the wire.
         self.pipe.doubts.note_everything(now);
         self.agenda.heavy(now, Reason::Start);
+        self.signal(now, Signal::Attached);
     }
 
     fn detach(&mut self, now: Time) {
@@ -401,6 +444,7 @@ impl SubnetManager {
         // While nobody looked, anything may have been written by anybody.
         self.memory.clear();
         self.agenda.clear();
+        self.election.reset(now, None);
         self.traps.clear();
         (self.is_up, self.own_port_down, self.resweeps, self.incomplete) = (false, false, 0, 0);
     }
@@ -421,8 +465,7 @@ impl Machine for SubnetManager {
             Input::Detached => self.detach(now),
             Input::Receive(mad) => self.receive(now, &mad),
             Input::PortChanged { up } => self.port_changed(now, up),
-            Input::Resweep { heavy: true } => self.agenda.heavy(now, Reason::Command),
-            Input::Resweep { heavy: false } => self.agenda.light(now, Reason::Command),
+            Input::Resweep { heavy } => self.resweep(now, heavy),
         }
         self.run(now);
     }
@@ -433,6 +476,7 @@ impl Machine for SubnetManager {
             self.pipe.expire(now, step);
         }
         self.sa.handle_timeout(now);
+        self.elect(now);
         self.run(now);
     }
 
@@ -443,12 +487,13 @@ impl Machine for SubnetManager {
     fn poll_timeout(&self) -> Option<Time> {
         let sweeping = match self.doing {
             Doing::Detached => return None,
+            Doing::Idle if !self.election.state.sweeps() => None,
             Doing::Idle => self.agenda.next(self.now),
             Doing::Tables(_) => {
                 [self.agenda.next(self.now), self.pipe.poll_timeout()].into_iter().flatten().min()
             }
             _ => self.pipe.poll_timeout(),
         };
-        [sweeping, self.sa.poll_timeout()].into_iter().flatten().min()
+        [sweeping, self.sa.poll_timeout(), self.election.poll_timeout()].into_iter().flatten().min()
     }
 }

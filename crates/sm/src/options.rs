@@ -108,8 +108,13 @@ pub struct Options {
     pub vl_high_limit: u8,
     /// HCA ports get 2 to this power LIDs.
     pub lmc: u8,
-    /// 0 to 15; the highest wins the election.
+    /// 0 to 15; the highest wins the election, then the lowest port GUID. OpenSM's `sm_priority`.
     pub priority: u8,
+    /// From one poll of the master to the next in STANDBY, in milliseconds. OpenSM's `sminfo_polling_timeout`.
+    pub polling_ms: u64,
+    /// How many polls in a row may go unanswered; one more, and the master is taken for dead. OpenSM's
+    /// `polling_retry_number`.
+    pub polling_retries: u32,
     /// What managers that trust each other share (IBA 14.4.5).
     pub sm_key: SmKey,
     /// The key by which subnet administration trusts a request (IBA 15.4.1); a request with another one is refused.
@@ -179,6 +184,8 @@ impl Default for Options {
             vl_high_limit: 0,
             lmc: 0,
             priority: 0,
+            polling_ms: 10_000,
+            polling_retries: 4,
             sm_key: SmKey(1),
             sa_key: SmKey(1),
             m_key: MKey(0),
@@ -236,6 +243,11 @@ impl Options {
             high: vec![VlWeight { vl: management, weight: MANAGEMENT_WEIGHT }],
             low: (0..management).map(|vl| VlWeight { vl, weight: EQUAL_WEIGHT }).collect(),
         }
+    }
+
+    /// From one poll of the master to the next.
+    pub(crate) fn polling(&self) -> Time {
+        Time::from_millis(self.polling_ms.max(1))
     }
 
     /// How the transactions are paced.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::Time;
 use weft_routing::Routes;
-use weft_wire::{Guid, NodeType, PortInfo, PortNum, VirtualLane, capability};
+use weft_wire::{Guid, NodeType, PortInfo, VirtualLane, capability};
 
 use crate::activate::Activate;
 use crate::congestion::Regulate;
@@ -16,7 +16,7 @@ use crate::manager::{Doing, SubnetManager};
 use crate::partitions::left_over;
 use crate::pipe::PortAt;
 use crate::program::Program;
-use crate::route::{give_lids, management_lane, route};
+use crate::route::{adopt_lids, give_lids, management_lane, route};
 use crate::sa::{Myself, ReadTables};
 use crate::subnet::{Subnet, is_up};
 use crate::sweep::{Sweep, ports_active};
@@ -43,8 +43,8 @@ impl SubnetManager {
         self.enter(now, Some(Phase::Discover));
         let before = self.standing.take().map(|subnet| Cabling::of(&subnet, gone)).unwrap_or_default();
         let (own_port, own_guid) = (own.port, own.port_guid);
-        let claim = Some(self.options.clone());
-        let settings = Settings { own_port, own_guid, clear: true, ask_managers: true, claim };
+        let (claim, candidate) = (Some(self.options.clone()), !self.election.state.is_in_charge());
+        let settings = Settings { own_port, own_guid, clear: true, candidate, ask_managers: true, claim };
         self.doing = Doing::Discover(Box::new(Discover::new(settings, before)));
     }
 
@@ -121,15 +121,21 @@ impl SubnetManager {
     /// Tells subnet administration how the subnet is now.
     fn publish(&mut self, now: Time, subnet: &Subnet) {
         let (guid, lid) = (self.own.map_or(Guid(0), |own| own.port_guid), self.sm_lid);
+        self.sa.meet(self.election.peers.clone());
         self.sa.learn(now, subnet, &self.memory, Myself { guid, lid, act_count: 0 });
     }
 
-    fn discovered(&mut self, now: Time, discover: Discover) {
+    fn discovered(&mut self, now: Time, mut discover: Discover) {
         self.sweep.unanswered += discover.unanswered;
         self.sweep.refused += discover.refused;
         let own_port_up = discover.own_port_info().map(is_up);
+        self.own_lid = discover.own_port_info().map_or(self.own_lid, |info| info.lid);
+        let on_switch = discover.is_on_switch();
+        if (own_port_up == Some(true) || on_switch) && !self.contend(now, &mut discover) {
+            // Somebody else writes, at least for now.
+            return self.enter(now, None);
+        }
         let mut subnet = discover.finish();
-        let on_switch = subnet.own.is_some_and(|own| own.port == PortNum::ZERO);
         if own_port_up == Some(true) || on_switch {
             if std::mem::take(&mut self.own_port_down) {
                 self.say(Event::OwnPortUp);
@@ -239,6 +245,9 @@ impl SubnetManager {
         let Learn { mut subnet, held, .. } = learn;
         self.enter(now, Some(Phase::Assign));
         let before = self.guid2lid.clone();
+        if std::mem::take(&mut self.adopts) {
+            adopt_lids(&subnet, &mut self.guid2lid, &self.options);
+        }
         let events = give_lids(&mut subnet, &mut self.guid2lid, &self.options);
         self.say_all(events);
         if self.guid2lid != before {
@@ -249,6 +258,7 @@ impl SubnetManager {
         self.enter(now, Some(Phase::Program));
         let program = Program::new(subnet, held, &routes, &self.options);
         self.sm_lid = program.sm_lid();
+        self.own_lid = self.sm_lid;
         self.progress.total = program.total() as u64;
         self.doing = Doing::Program(Box::new(program));
     }
@@ -354,6 +364,7 @@ impl SubnetManager {
         } else {
             self.plan_light(now);
         }
+        self.look_again_at_managers(now);
         self.say(Event::SubnetUp(summary));
     }
 

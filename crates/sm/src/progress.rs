@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+use weft_wire::{Guid, Lid, SmState};
+
 use crate::Phase;
 
 /// What the manager is doing.
@@ -10,6 +12,10 @@ pub enum Activity {
     Detached,
     /// Its port has no link.
     OwnPortDown,
+    /// Another manager is in charge; it polls that one.
+    Standby,
+    /// Another manager has told it to be silent.
+    NotActive,
     /// It is about to sweep, once traps have had time to come together.
     Waiting,
     /// It is in this phase of a heavy sweep.
@@ -18,6 +24,42 @@ pub enum Activity {
     LightSweep,
     /// The subnet is up and nothing is to be done.
     Up,
+}
+
+/// A subnet manager among others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManagerStatus {
+    /// The port that it is behind.
+    pub guid: Guid,
+    /// Its LID; 0 is not known.
+    pub lid: Lid,
+    /// Its priority.
+    pub priority: u8,
+    /// Its state.
+    pub state: SmState,
+    /// Whether it is the manager that says so.
+    pub is_self: bool,
+}
+
+/// What the election has taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ElectionCounts {
+    /// Polls of the master, or of one that is to hand over.
+    pub polls: u64,
+    /// Polls that nobody answered.
+    pub polls_unanswered: u64,
+    /// Requests of other managers that were answered.
+    pub answered: u64,
+    /// HANDOVERs sent.
+    pub handovers_sent: u64,
+    /// HANDOVERs of which the answer was an error.
+    pub handovers_refused: u64,
+    /// HANDOVERs received and obeyed.
+    pub handovers_received: u64,
+    /// Commands without this manager's SM_Key.
+    pub key_mismatches: u64,
+    /// How often it came into charge where another manager had been.
+    pub takeovers: u64,
 }
 
 /// How far the manager is; see [`SubnetManager::progress`](crate::SubnetManager::progress).

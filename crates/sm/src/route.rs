@@ -7,8 +7,9 @@ use weft_routing::files::{GuidToLid, LidRange};
 use weft_routing::{EngineOptions, Lids, Refusal, Routing, ServiceLevels};
 use weft_topology::Fabric;
 
-use crate::assign::{Claim, assign};
+use crate::assign::{Claim, adopt, assign};
 use crate::options::MANAGEMENT_LEVEL;
+use crate::pipe::PortAt;
 use crate::settings::Lanes;
 use crate::subnet::{Subnet, graph_port, own_lid};
 use crate::{Event, Options};
@@ -16,14 +17,7 @@ use weft_wire::{Guid, Lid, PortNum};
 
 /// Gives every end port its LIDs, and says which are new.
 pub(crate) fn give_lids(subnet: &mut Subnet, known: &mut GuidToLid, options: &Options) -> Vec<Event> {
-    let mut ends: Vec<_> = subnet
-        .end_ports()
-        .map(|(at, port)| {
-            let lmc = if at.port == PortNum::ZERO { 0 } else { options.lmc.min(7) };
-            (Claim { guid: subnet.end_guid(at), present: own_lid(port).unwrap_or(Lid(0)), lmc }, at)
-        })
-        .collect();
-    ends.sort_by_key(|(claim, at)| (claim.guid, *at));
+    let mut ends = claims(subnet, options);
     let mut events = Vec::new();
     ends.dedup_by(|(later, at), (first, _)| {
         let twice = later.guid == first.guid;
@@ -48,6 +42,25 @@ pub(crate) fn give_lids(subnet: &mut Subnet, known: &mut GuidToLid, options: &Op
         }
     }
     events
+}
+
+/// What every port that needs LIDs has now, in order of GUIDs.
+fn claims(subnet: &Subnet, options: &Options) -> Vec<(Claim, PortAt)> {
+    let mut ends: Vec<_> = subnet
+        .end_ports()
+        .map(|(at, port)| {
+            let lmc = if at.port == PortNum::ZERO { 0 } else { options.lmc.min(7) };
+            (Claim { guid: subnet.end_guid(at), present: own_lid(port).unwrap_or(Lid(0)), lmc }, at)
+        })
+        .collect();
+    ends.sort_by_key(|(claim, at)| (claim.guid, *at));
+    ends
+}
+
+/// Takes the LIDs that another manager has given for those on file.
+pub(crate) fn adopt_lids(subnet: &Subnet, known: &mut GuidToLid, options: &Options) {
+    let claims: Vec<Claim> = claims(subnet, options).into_iter().map(|(claim, _)| claim).collect();
+    adopt(&claims, known);
 }
 
 /// What the engines have made of a subnet.

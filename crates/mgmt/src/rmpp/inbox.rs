@@ -14,6 +14,8 @@ use super::{Failure, TransferId, ending, turned_over};
 pub struct InboxLimits {
     /// Messages being received.
     pub transfers: usize,
+    /// Messages being received from one LID.
+    pub of_one: usize,
     /// Bytes of one message.
     pub message_bytes: usize,
     /// Bytes of all messages being received.
@@ -34,6 +36,7 @@ impl Default for InboxLimits {
     fn default() -> Self {
         Self {
             transfers: 256,
+            of_one: usize::MAX,
             message_bytes: 32 << 20,
             bytes: 64 << 20,
             window: 64,
@@ -52,6 +55,8 @@ pub struct InboxStats {
     pub received: u64,
     /// Messages refused for want of room.
     pub refused: u64,
+    /// Of these, because too many were coming from the same LID.
+    pub refused_of_one: u64,
     /// Messages that broke the protocol.
     pub wrong: u64,
     /// Messages that took too long.
@@ -178,14 +183,24 @@ impl Inbox {
                 self.stats.useless += 1;
                 return None;
             }
-            if self.receiving >= self.limits.transfers || header.length as usize > self.limits.message_bytes {
+            let too_many_of_one = self.receiving_from(&id) >= self.limits.of_one;
+            let full = self.receiving >= self.limits.transfers;
+            if full || too_many_of_one || header.length as usize > self.limits.message_bytes {
                 self.stats.refused += 1;
+                self.stats.refused_of_one += u64::from(too_many_of_one);
                 self.end(mad, rmpp_status::RESOURCES);
                 return None;
             }
             self.begin(now, id, mad, 1);
         }
         self.advance(now, id, mad)
+    }
+
+    /// How many messages are being received from the LID of this one.
+    fn receiving_from(&self, id: &TransferId) -> usize {
+        let of_lid =
+            self.transfers.range(TransferId::first_of(id.lid)..).take_while(|(at, _)| at.lid == id.lid);
+        of_lid.filter(|(_, (transfer, _))| matches!(transfer, Transfer::Receiving(_))).count()
     }
 
     fn begin(&mut self, now: Time, id: TransferId, mad: &AddressedMad, window_last: u32) {

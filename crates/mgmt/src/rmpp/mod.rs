@@ -86,6 +86,12 @@ pub struct TransferId {
 }
 
 impl TransferId {
+    /// Not greater than any transfer with this LID.
+    fn first_of(lid: Lid) -> Self {
+        let (class, method) = (MgmtClass::from_code(0), Method::from_code(0));
+        Self { lid, qp: QpNum::default(), transaction_id: TransactionId::default(), class, method }
+    }
+
     /// The transfer that this belongs to when it comes from, or goes to, whoever has the other part in it and travels
     /// in the direction of the message: Data, and the sender's Stop or Abort.
     pub fn of_message(mad: &AddressedMad) -> Self {

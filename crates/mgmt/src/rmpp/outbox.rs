@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
 use weft_machine::Time;
-use weft_wire::{AddressedMad, Mad, RmppHeader, RmppType};
+use weft_wire::{AddressedMad, Lid, Mad, RmppHeader, RmppType};
 
 use super::sender::{Sender, State, class_of};
 use super::{Failure, Timing, TransferId};
@@ -128,6 +128,13 @@ impl Outbox {
     /// How many messages are on their way.
     pub fn len(&self) -> usize {
         self.transfers.len()
+    }
+
+    /// The messages on their way to a LID, and their bytes.
+    pub fn to_lid(&self, lid: Lid) -> impl Iterator<Item = (&TransferId, usize)> {
+        let of_lid =
+            self.transfers.range(TransferId::first_of(lid)..).take_while(move |(id, _)| id.lid == lid);
+        of_lid.map(|(id, transfer)| (id, transfer.sender.bytes()))
     }
 
     /// Whether nothing is on its way.

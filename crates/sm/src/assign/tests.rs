@@ -48,6 +48,19 @@ fn an_lmc_that_has_changed_voids_the_file() {
     assert_eq!(bases(&claims, "0x1 0x1 0x1"), [4, 8, 1]);
 }
 
+#[test]
+fn a_takeover_keeps_what_ports_have_and_of_two_the_one_on_file() {
+    let file = "0x1 0x9 0x9\n0x3 0x5 0x5\n0x8 0x7 0x7\n0x9 0x20 0x20";
+    let mut known = GuidToLid::parse("guid2lid", file).unwrap();
+    // 2 and 3 have the same LID, 4 has one that is on file for 8, which is away; 1 was given another.
+    let claims = [claim(1, 2), claim(2, 5), claim(3, 5), claim(4, 7), claim(5, 0)];
+    adopt(&claims, &mut known);
+    assert_eq!(known.range(Guid(9)).map(|lids| lids.min), Some(Lid(0x20)));
+    let given: Vec<u16> =
+        assign(&claims, &mut known).into_iter().map(|lids| lids.map_or(0, |lids| lids.min.0)).collect();
+    assert_eq!(given, [2, 1, 5, 7, 3]);
+}
+
 proptest! {
     #[test]
     fn nobody_shares_and_a_second_time_changes_nothing(

@@ -24,9 +24,13 @@ const SUBSCRIPTIONS_MAX: usize = 1 << 18;
 const SUBSCRIPTIONS_OF_ONE_MAX: usize = 64;
 /// So many Reports in a row that nobody answered end a subscription.
 const UNANSWERED_MAX: u32 = 4;
-/// Reports in flight, and waiting.
+/// Reports in flight, and those of one subscription, so that who does not answer does not keep others waiting.
 const WINDOW: u32 = 16;
+const WINDOW_OF_ONE: u32 = 4;
+/// Reports waiting.
 const QUEUE_MAX: usize = 1 << 16;
+/// Reports of one subscription that wait. Beyond that none has more than half of what is left.
+const QUEUE_OF_ONE_MAX: usize = 1 << 12;
 
 /// Who has subscribed to what.
 #[derive(Debug)]
@@ -36,10 +40,14 @@ pub(super) struct Subscriptions {
     /// Where each is in the list. A number in the list may be given again, an id is not.
     by_id: BTreeMap<u64, (Guid, u16)>,
     next_id: u64,
-    /// Reports that wait for the window, by the id of their subscription. Those of one that has ended are dropped.
-    queue: VecDeque<(u64, AddressedMad)>,
+    /// Reports that wait for the window, in all.
+    queued: usize,
+    /// Subscriptions with Reports that may be sent, by their ids, in turn. One that has ended is passed over.
+    ready: VecDeque<u64>,
     /// Reports for which the queue had no room.
     dropped: u64,
+    /// Of these, those of which the subscription had too many.
+    dropped_of_one: u64,
     reports: Transactions<u64>,
 }
 
@@ -51,6 +59,21 @@ struct Subscription {
     to: AddressedMad,
     /// Reports in a row that nobody answered.
     unanswered: u32,
+    /// Reports that wait for the window.
+    queue: VecDeque<AddressedMad>,
+    in_flight: u32,
+    /// Whether it is in the list of those whose turn it is.
+    ready: bool,
+}
+
+impl Subscription {
+    /// Gets in line, if it has Reports that may be sent.
+    fn take_turn(&mut self, line: &mut VecDeque<u64>) {
+        if !self.ready && !self.queue.is_empty() && self.in_flight < WINDOW_OF_ONE {
+            self.ready = true;
+            line.push_back(self.id);
+        }
+    }
 }
 
 impl Subscriptions {
@@ -60,8 +83,10 @@ impl Subscriptions {
             list: BTreeMap::new(),
             by_id: BTreeMap::new(),
             next_id: 0,
-            queue: VecDeque::new(),
+            queued: 0,
+            ready: VecDeque::new(),
             dropped: 0,
+            dropped_of_one: 0,
             reports: Transactions::new(limits),
         }
     }
@@ -103,7 +128,10 @@ impl Subscriptions {
             (0..).zip(&taken).find(|(free, taken)| free != *taken).map_or(taken.len() as u16, |(n, _)| n);
         let (id, key) = (self.next_id, (subscriber, number));
         self.next_id += 1;
-        self.list.insert(key, Subscription { id, info, to, unanswered: 0 });
+        self.list.insert(
+            key,
+            Subscription { id, info, to, unanswered: 0, queue: VecDeque::new(), in_flight: 0, ready: false },
+        );
         self.by_id.insert(id, key);
         Ok(())
     }
@@ -111,6 +139,7 @@ impl Subscriptions {
     fn end(&mut self, key: (Guid, u16)) {
         if let Some(ended) = self.list.remove(&key) {
             self.by_id.remove(&ended.id);
+            self.queued -= ended.queue.len();
         }
     }
 
@@ -129,6 +158,7 @@ impl Subscriptions {
     pub(super) fn retain(&mut self, view: &View) {
         self.list.retain(|(guid, _), _| view.by_guid(*guid).is_some());
         self.by_id.retain(|_, key| self.list.contains_key(key));
+        self.queued = self.list.values().map(|known| known.queue.len()).sum();
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -142,15 +172,19 @@ impl Subscriptions {
         notice.issuer_gid = view.by_lid(notice.issuer_lid).map_or(Gid::default(), |end| view.gid(end.guid));
         let mut told = Told::default();
         let (first, last) = only.map_or((Guid(0), Guid(u64::MAX)), |only| (only, only));
-        for ((guid, _), known) in self.list.range((first, 0)..=(last, u16::MAX)) {
+        for ((guid, _), known) in self.list.range_mut((first, 0)..=(last, u16::MAX)) {
             if !wants(&known.info, &notice) {
                 continue;
             }
-            if self.queue.len() < QUEUE_MAX {
-                self.queue.push_back((known.id, report(&known.to, &notice)));
+            let (left, waiting) = (QUEUE_MAX - self.queued, known.queue.len());
+            if left > 0 && (waiting == 0 || waiting < QUEUE_OF_ONE_MAX.min(left)) {
+                known.queue.push_back(report(&known.to, &notice));
+                self.queued += 1;
+                known.take_turn(&mut self.ready);
                 told.ports.insert(*guid);
             } else {
                 told.dropped += 1;
+                self.dropped_of_one += u64::from(left > 0);
             }
         }
         self.dropped += u64::from(told.dropped);
@@ -162,6 +196,8 @@ impl Subscriptions {
         let Some(done) = self.reports.handle_response(now, answer) else { return false };
         if let Some(known) = self.by_id.get(&done.key).and_then(|key| self.list.get_mut(key)) {
             known.unanswered = 0;
+            known.in_flight = known.in_flight.saturating_sub(1);
+            known.take_turn(&mut self.ready);
         }
         true
     }
@@ -172,6 +208,8 @@ impl Subscriptions {
             let Some(key) = self.by_id.get(&failed.key).copied() else { continue };
             let Some(known) = self.list.get_mut(&key) else { continue };
             known.unanswered += 1;
+            known.in_flight = known.in_flight.saturating_sub(1);
+            known.take_turn(&mut self.ready);
             if known.unanswered >= UNANSWERED_MAX {
                 self.end(key);
             }
@@ -186,11 +224,15 @@ impl Subscriptions {
             if !self.reports.has_room(now) {
                 return None;
             }
-            let (id, report) = self.queue.pop_front()?;
-            if self.by_id.contains_key(&id) {
-                // There was room.
-                let _ = self.reports.offer(id, report);
-            }
+            let id = self.ready.pop_front()?;
+            let Some(known) = self.by_id.get(&id).and_then(|key| self.list.get_mut(key)) else { continue };
+            known.ready = false;
+            let Some(report) = known.queue.pop_front() else { continue };
+            self.queued -= 1;
+            known.in_flight += 1;
+            known.take_turn(&mut self.ready);
+            // There was room.
+            let _ = self.reports.offer(id, report);
         }
     }
 
@@ -198,14 +240,32 @@ impl Subscriptions {
         self.reports.poll_timeout()
     }
 
+    /// Ends all subscriptions.
+    pub(super) fn clear(&mut self) {
+        self.list.clear();
+        self.by_id.clear();
+        self.ready.clear();
+        self.queued = 0;
+    }
+
     pub(super) fn abandon(&mut self, now: Time) {
-        self.queue.clear();
+        for known in self.list.values_mut() {
+            known.queue.clear();
+            (known.in_flight, known.ready) = (0, false);
+        }
+        self.ready.clear();
+        self.queued = 0;
         self.reports.abandon();
         self.reports.begin_ids_at(now.as_nanos());
     }
 
     pub(super) fn stats(&self) -> &weft_mgmt::Stats {
         self.reports.stats()
+    }
+
+    /// Reports that were dropped because their subscription had too many waiting.
+    pub(super) fn dropped_of_one(&self) -> u64 {
+        self.dropped_of_one
     }
 
     /// Reports for which the queue had no room.

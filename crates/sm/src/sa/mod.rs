@@ -12,6 +12,7 @@
 //! **Invariant:** every request is answered once, with records or with a status, unless it is the repetition of one
 //! that is being answered. **Invariant:** services, subscriptions, transfers and waiting requests are bounded.
 
+mod counts;
 mod inform;
 mod path;
 mod query;
@@ -24,7 +25,6 @@ mod view;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use serde::Serialize;
 use weft_machine::Time;
 use weft_wire::{
     AddressedMad, AttributeId, ClassPortInfo, Details, GidDetails, Guid, InformInfo, Lid, Mad, Method,
@@ -32,6 +32,7 @@ use weft_wire::{
     SmState, TrapNumber, sa_attribute, sa_capability, sa_status, status, trap,
 };
 
+use crate::election::Peer;
 use crate::held::Memory;
 use crate::subnet::Subnet;
 use crate::{Event, Options};
@@ -43,37 +44,15 @@ use tables::{Kind, Tables};
 use transfers::{Heard, Transfers};
 use view::View;
 
+pub use counts::SaCounts;
 pub(crate) use tables::ReadTables;
 
 /// The longest answer: half a million paths, which is all there are among 700 ports.
 const BYTES_MAX: usize = 32 << 20;
 /// Requests that wait for tables to be read.
 const WAITING_MAX: usize = 64;
-
-/// What subnet administration has done since the beginning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct SaCounts {
-    /// Requests, repetitions not counted.
-    pub requests: u64,
-    /// Requests answered with records.
-    pub answered: u64,
-    /// Requests answered with a status that says why not.
-    pub refused: u64,
-    /// Requests answered "busy", because no subnet was up yet or too much was under way.
-    pub busy: u64,
-    /// MADs that are none of its business, and repetitions.
-    pub ignored: u64,
-    /// Reports sent, repetitions included.
-    pub reports: u64,
-    /// Reports that nobody answered.
-    pub reports_unanswered: u64,
-    /// Reports not sent because too many were waiting.
-    pub reports_dropped: u64,
-    /// Requests to have hosts told of other paths that were carried out.
-    pub repaths: u64,
-    /// Tables that did not arrive, because whoever asked for them stopped listening.
-    pub transfers_failed: u64,
-}
+/// Of these, those of one host. Beyond that nobody has more than half of what is left.
+const WAITING_OF_ONE_MAX: usize = 8;
 
 /// What is to be done with a request.
 enum Verdict {
@@ -100,6 +79,8 @@ pub(crate) struct Administrator {
     /// `None` before the first sweep has ended.
     view: Option<View>,
     myself: Myself,
+    /// Other managers, in order of GUIDs.
+    managers: Vec<Peer>,
     tables: Tables,
     services: Services,
     subscriptions: Subscriptions,
@@ -117,6 +98,7 @@ impl Administrator {
         Self {
             view: None,
             myself: Myself::default(),
+            managers: Vec::new(),
             tables: Tables::default(),
             services: Services::default(),
             subscriptions: Subscriptions::new(options),
@@ -145,6 +127,9 @@ impl Administrator {
             reports: reports.sent,
             reports_unanswered: reports.failed,
             reports_dropped: self.subscriptions.dropped(),
+            subscriber_reports: self.subscriptions.dropped_of_one(),
+            requester_tables: self.transfers.of_one(),
+            requester_segments: self.transfers.segments_of_one(),
             transfers_failed: self.counts.transfers_failed + self.transfers.failed(),
             ..self.counts
         }
@@ -218,6 +203,18 @@ impl Administrator {
         self.subscriptions.abandon(now);
     }
 
+    /// Another manager is in charge now: hosts offer their services and subscribe there.
+    pub(crate) fn resign(&mut self, now: Time) {
+        self.detach(now);
+        self.services = Services::default();
+        self.subscriptions.clear();
+    }
+
+    /// The other managers that were found.
+    pub(crate) fn meet(&mut self, managers: Vec<Peer>) {
+        self.managers = managers;
+    }
+
     /// The tables that somebody waits for.
     pub(crate) fn wanted_tables(&self) -> BTreeSet<Kind> {
         let unknown = self.waiting.iter().map(|(_, kind)| *kind).filter(|kind| !self.tables.knows(*kind));
@@ -270,6 +267,10 @@ impl Administrator {
     }
 
     fn request(&mut self, now: Time, request: &AddressedMad) {
+        // Nothing is looked up for who has no room for the answer.
+        if request.mad.method() == Method::GetTable && !self.transfers.may_begin(request) {
+            return self.refuse(request, status::BUSY);
+        }
         match self.judge(now, request) {
             Verdict::Found(found) if request.mad.method() == Method::GetTable => {
                 let head = answer_to(&request.mad, status::OK, found.offset);
@@ -289,10 +290,15 @@ impl Administrator {
                 self.outbox.push_back(AddressedMad { mad, ..*request });
             }
             Verdict::Refused(status) => self.refuse(request, status),
-            Verdict::Read(kind) if self.waiting.len() < WAITING_MAX => {
+            Verdict::Read(kind) => {
+                let left = WAITING_MAX - self.waiting.len();
+                let of_one = self.waiting.iter().filter(|(other, _)| other.lid == request.lid).count();
+                if left == 0 || of_one > 0 && of_one >= WAITING_OF_ONE_MAX.min(left) {
+                    self.counts.requester_waiting += u64::from(left > 0);
+                    return self.refuse(request, status::BUSY);
+                }
                 self.waiting.push_back((*request, kind));
             }
-            Verdict::Read(_) => self.refuse(request, status::BUSY),
         }
     }
 
@@ -387,7 +393,7 @@ impl Administrator {
         PathQuery::new(query, view, self.options.subnet_timeout & 0x1f, single)
     }
 
-    /// This manager: it is the master, and knows no other that works with it.
+    /// This manager, which is the master, and the others that the last discovery found.
     fn managers(&self, query: &Query<'_>) -> Result<Found, u16> {
         let sm_info = SmInfo {
             guid: self.myself.guid,
@@ -397,7 +403,18 @@ impl Administrator {
             sm_state: SmState::Master,
         };
         let record = SmInfoRecord { lid: self.myself.lid, reserved_16: 0, sm_info };
-        query.filter::<SmInfoRecord>()?.select(std::iter::once(record))
+        let others = self.managers.iter().map(|peer| SmInfoRecord {
+            lid: peer.lid,
+            reserved_16: 0,
+            sm_info: SmInfo {
+                guid: peer.guid,
+                sm_key: SmKey(0),
+                act_count: 0,
+                priority: peer.priority,
+                sm_state: peer.state,
+            },
+        });
+        query.filter::<SmInfoRecord>()?.select(std::iter::once(record).chain(others))
     }
 
     /// What this administration can do: it asks for no notices, serves no multicast, multipath or trace records, and

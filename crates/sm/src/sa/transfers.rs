@@ -2,18 +2,30 @@
 
 use weft_machine::Time;
 use weft_mgmt::rmpp::{Endpoint, InboxLimits, OutboxLimits, Timing, TransferId};
-use weft_wire::{AddressedMad, MAD_SIZE, Mad, RmppHeader, RmppType};
+use weft_wire::{AddressedMad, MAD_SIZE, Mad, QpNum, RmppHeader, RmppType, TransactionId};
 
 use super::BYTES_MAX;
 
 /// The most tables at once, and the most bytes of all of them.
 const TRANSFERS_MAX: usize = 256;
 const ALL_BYTES_MAX: usize = 4 * BYTES_MAX;
+/// The most tables of one host, and of one program there. Beyond that nobody has more than half of what is left, so that
+/// others always find room.
+const OF_ONE_HOST_MAX: usize = 32;
+const OF_ONE_PROGRAM_MAX: usize = 16;
+/// The most requests of one host that are arriving.
+const REQUESTS_OF_ONE_MAX: usize = 16;
 /// The most requests that are arriving, and the most bytes of one. Those with several keys are a few MADs long.
 const REQUESTS_MAX: usize = 64;
 const REQUEST_BYTES_MAX: usize = 8192;
 /// Where the records begin in a MAD.
 const HEAD: usize = 56;
+
+/// What tells programs of one host apart: the queue pair, and the upper half of the transaction id, which the host's
+/// MAD layer gives to each.
+fn program(qp: QpNum, id: TransactionId) -> (QpNum, u64) {
+    (qp, id.0 >> 32)
+}
 
 /// What a MAD is.
 pub(super) enum Heard {
@@ -29,6 +41,10 @@ pub(super) enum Heard {
 #[derive(Debug)]
 pub(super) struct Transfers {
     endpoint: Endpoint,
+    /// Tables not sent because their requester had too many under way.
+    of_one: u64,
+    /// The same of requests in segments, before the port was lost last.
+    segments_of_one: u64,
 }
 
 impl Default for Transfers {
@@ -41,19 +57,59 @@ impl Default for Transfers {
         };
         let inbox = InboxLimits {
             transfers: REQUESTS_MAX,
+            of_one: REQUESTS_OF_ONE_MAX,
             message_bytes: REQUEST_BYTES_MAX,
             bytes: REQUESTS_MAX * REQUEST_BYTES_MAX,
             ..InboxLimits::default()
         };
-        Self { endpoint: Endpoint::new(outbox, inbox) }
+        Self { endpoint: Endpoint::new(outbox, inbox), of_one: 0, segments_of_one: 0 }
     }
 }
 
 impl Transfers {
     /// Begins to send a table behind the headers of this answer. False: too much is under way.
     pub(super) fn send(&mut self, now: Time, answer: &AddressedMad, records: &[u8]) -> bool {
+        if !self.has_room(answer, HEAD + records.len()) {
+            self.of_one += 1;
+            return false;
+        }
         let message = [&answer.mad.0[..HEAD], records].concat();
         self.endpoint.offer(now, answer, message, &Timing::default()).is_ok()
+    }
+
+    /// Whether a requester may have a table more, however short. One that may not is counted.
+    pub(super) fn may_begin(&mut self, request: &AddressedMad) -> bool {
+        let may = self.has_room(request, HEAD);
+        self.of_one += u64::from(!may);
+        may
+    }
+
+    /// Whether a requester may have a table more. One that has none may, if there is room at all.
+    fn has_room(&self, answer: &AddressedMad, bytes: usize) -> bool {
+        let outbox = &self.endpoint.outbox;
+        let program = program(answer.remote_qp, answer.mad.transaction_id());
+        let (mut of_host, mut of_program, mut held) = (0, 0, 0);
+        for (id, bytes) in outbox.to_lid(answer.lid) {
+            of_host += 1;
+            of_program += usize::from(self::program(id.qp, id.transaction_id) == program);
+            held += bytes;
+        }
+        let (left, bytes_left) =
+            (TRANSFERS_MAX.saturating_sub(outbox.len()), ALL_BYTES_MAX.saturating_sub(outbox.bytes()));
+        of_host == 0
+            || of_host < OF_ONE_HOST_MAX.min(left)
+                && of_program < OF_ONE_PROGRAM_MAX
+                && held + bytes <= bytes_left
+    }
+
+    /// Tables not sent because their requester had too many under way.
+    pub(super) fn of_one(&self) -> u64 {
+        self.of_one
+    }
+
+    /// Requests in segments not taken for the same reason.
+    pub(super) fn segments_of_one(&self) -> u64 {
+        self.segments_of_one + self.endpoint.inbox.stats().refused_of_one
     }
 
     /// Takes what is not a response.
@@ -119,7 +175,8 @@ impl Transfers {
     /// The port is gone. Says how many tables did not arrive in all this time.
     pub(super) fn abandon(&mut self) -> u64 {
         let failed = self.failed() + self.endpoint.outbox.len() as u64;
-        *self = Self::default();
+        let (of_one, segments_of_one) = (self.of_one, self.segments_of_one());
+        *self = Self { of_one, segments_of_one, ..Self::default() };
         failed
     }
 }

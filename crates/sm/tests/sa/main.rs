@@ -7,6 +7,7 @@ mod fake;
 
 mod client;
 mod events;
+mod limits;
 mod management;
 mod masks;
 mod partitions;

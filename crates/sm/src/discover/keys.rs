@@ -1,0 +1,29 @@
+//! Ports that have the M_Key of somebody else.
+
+use weft_wire::{MKey, PortInfo, PortNum};
+
+use super::Discover;
+use crate::pipe::PortAt;
+use crate::{Event, Options};
+
+impl Discover {
+    /// Whether an end port has an M_Key of somebody else: one that it shows, or one that it hides.
+    pub(super) fn is_foreign(&self, at: PortAt, info: &PortInfo) -> bool {
+        let is_end = self.node(at.node).is_some_and(|node| !node.is_switch() || at.port == PortNum::ZERO);
+        let foreign = |options: &Options| {
+            info.m_key != options.m_key && (info.m_key != MKey(0) || info.m_key_protect_bits != 0)
+        };
+        is_end && self.settings.claim.as_ref().is_some_and(foreign)
+    }
+
+    /// A port did not take this manager's M_Key: it keeps one that is not known here.
+    pub(super) fn lock(&mut self, at: PortAt) {
+        if let Some(port) = self.port_mut(at) {
+            port.locked = true;
+        }
+        let Some(node) = self.node(at.node) else { return };
+        let (guid, description) = (node.guid(), node.description.clone());
+        self.refused += 1;
+        self.events.push(Event::KeyUnknown { guid, port: at.port, description });
+    }
+}

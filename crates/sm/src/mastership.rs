@@ -1,0 +1,251 @@
+//! What the election means for the sweeps: who may write, when to begin, when to stop.
+
+use std::collections::BTreeSet;
+
+use weft_machine::Time;
+use weft_wire::{AddressedMad, Guid, Mad, Method, SmInfo, SmKey, SmState, status};
+
+use crate::discover::Discover;
+use crate::election::{Action, Control, Election, Found, Rank, Signal, State, answer_to, next};
+use crate::manager::{Doing, SubnetManager};
+use crate::{Event, ManagerStatus, Output, Reason};
+
+/// How soon to look again at a manager that was still looking around.
+const LOOK_AGAIN: Time = Time::from_secs(1);
+
+impl SubnetManager {
+    /// Counts what this manager has done, for others to see that it works.
+    fn act_count(&self) -> u32 {
+        let counts = &self.election.counts;
+        (self.pipe.stats().sent + counts.polls + counts.answered) as u32
+    }
+
+    /// Whether it is MASTER (IBA 14.4.1).
+    pub fn is_in_charge(&self) -> bool {
+        self.election.state.is_in_charge()
+    }
+
+    /// How this manager is among others, and who they are.
+    pub fn managers(&self) -> Vec<ManagerStatus> {
+        let Some(own) = self.own else { return Vec::new() };
+        let state = self.election.state.shown();
+        let (guid, priority) = (own.port_guid, self.options.priority & 0xf);
+        let lid = self.own_lid;
+        let own = ManagerStatus { guid, lid, priority, state, is_self: true };
+        let others = self.election.peers.iter().map(|peer| ManagerStatus {
+            guid: peer.guid,
+            lid: peer.lid,
+            priority: peer.priority,
+            state: peer.state,
+            is_self: false,
+        });
+        std::iter::once(own).chain(others).collect()
+    }
+
+    /// What a discovery says of other managers. True: this one configures the subnet now.
+    pub(crate) fn contend(&mut self, now: Time, discover: &mut Discover) -> bool {
+        let peers = std::mem::take(&mut discover.managers);
+        for peer in &peers {
+            let known = self.election.peers.iter().find(|known| known.guid == peer.guid);
+            if known.is_none_or(|known| (known.priority, known.state) != (peer.priority, peer.state)) {
+                self.say(Event::OtherSm { guid: peer.guid, priority: peer.priority, state: peer.state });
+            }
+        }
+        let (found, target) = self.election.judge(now, peers, &self.options);
+        self.election.target = target;
+        let configures = self.signal(now, Signal::Found(found)) == Some(Action::Configure);
+        if configures && discover.has_left_changes {
+            // It has left the changes of switches to whoever was in charge: now they are its own to take note of.
+            self.agenda.heavy(now, Reason::Managers);
+            return false;
+        }
+        if configures && (found == Found::HigherDiscovering || self.election.is_unsettled()) {
+            self.look_again = true;
+        }
+        configures
+    }
+
+    /// Something has happened to the state. What is to be done is done, and told.
+    pub(crate) fn signal(&mut self, now: Time, signal: Signal) -> Option<Action> {
+        let before = self.election.state;
+        let (state, action) = next(before, signal)?;
+        self.election.state = state;
+        match action {
+            Action::Nothing | Action::FallSilent => {}
+            Action::Configure => self.election.stop(),
+            Action::Sweep => {
+                self.election.stop();
+                self.agenda.heavy(now, Reason::Managers);
+            }
+            Action::TakeOver => {
+                self.election.stop();
+                self.take_over(now);
+            }
+            Action::Poll => {
+                self.election.begin_polls(now);
+                if state == State::Awaiting {
+                    // It may not know of this one.
+                    let polls = u64::from(self.options.polling_retries) + 1;
+                    let long = Time::from_millis(self.options.polling_ms.saturating_mul(polls));
+                    self.agenda.heavy(now + long, Reason::Managers);
+                }
+            }
+            Action::HandOver => {
+                let request = self.election.hand_over(now, &self.options, self.act_count());
+                self.send_all(request);
+            }
+            Action::Resign => {
+                self.resign(now);
+                self.election.begin_polls(now);
+            }
+        }
+        if matches!(state, State::Standby | State::NotActive) {
+            self.adopts = true;
+            (self.is_up, self.look_again) = (false, false);
+            self.agenda.clear();
+        }
+        if state == State::NotActive {
+            self.election.stop();
+        }
+        if state.shown() != before.shown() {
+            let master = self.election.target.map_or(Guid(0), |peer| peer.guid);
+            let master =
+                if state.is_in_charge() { self.own.map_or(Guid(0), |own| own.port_guid) } else { master };
+            self.say(Event::SmState { state: state.shown(), master });
+            self.election.counts.takeovers += u64::from(state.is_in_charge() && self.adopts);
+        }
+        Some(action)
+    }
+
+    /// Somebody else was in charge until now.
+    fn take_over(&mut self, now: Time) {
+        self.adopts = true;
+        // What it wrote last may still be on its way, and nobody here knows of its subscriptions.
+        self.pipe.doubts.note_everything(now);
+        self.reregistered = BTreeSet::new();
+        self.agenda.heavy(now, Reason::Managers);
+    }
+
+    /// Somebody else is in charge now, and may write anything.
+    fn resign(&mut self, now: Time) {
+        if let Some(step) = self.doing.step() {
+            self.pipe.abandon(now, step);
+        }
+        (self.doing, self.standing) = (Doing::Idle, None);
+        self.memory.clear();
+        self.traps.clear();
+        self.reregistered = BTreeSet::new();
+        self.sa.resign(now);
+    }
+
+    fn send_all(&mut self, mads: impl IntoIterator<Item = AddressedMad>) {
+        self.outputs.extend(mads.into_iter().map(Output::Send));
+    }
+
+    /// Asks what is due, and sees to what nobody answered.
+    pub(crate) fn elect(&mut self, now: Time) {
+        while self.election.poll_timeout().is_some_and(|at| at <= now) {
+            let (request, signal) = self.election.expire(now, &self.options, self.act_count());
+            self.send_all(request);
+            if let Some(signal) = signal {
+                self.signal(now, signal);
+            }
+        }
+    }
+
+    /// An answer to a question of the election.
+    pub(crate) fn elected(&mut self, now: Time, answer: &Mad) {
+        match self.election.answered(now, answer, &self.options) {
+            Some(signal) => {
+                if matches!(signal, Signal::Handed(_)) {
+                    self.note_refusal(signal);
+                }
+                self.signal(now, signal);
+            }
+            // The answer to an ACKNOWLEDGE, or one that came late.
+            None => self.ignored += u64::from(answer.method() != Method::GetResp),
+        }
+    }
+
+    fn note_refusal(&mut self, signal: Signal) {
+        use crate::election::Handed;
+        if let (Signal::Handed(Handed::Refused | Handed::RefusedByMaster), Some(peer)) =
+            (signal, self.election.target)
+        {
+            self.say(Event::HandoverRefused { guid: peer.guid });
+        }
+    }
+
+    /// Another manager asks who this is. It is shown the key when it has shown it (IBA 14.4.1).
+    pub(crate) fn introduce(&mut self, now: Time, asked: &AddressedMad) {
+        if self.own.is_none() {
+            return;
+        }
+        self.election.counts.answered += 1;
+        let shown = SmInfo::decode(asked.mad.smp_attribute());
+        let key = if shown.sm_key == self.options.sm_key { shown.sm_key } else { SmKey::default() };
+        let info = self.election.info(&self.options, self.act_count(), key);
+        self.send_all([answer_to(asked, &info, status::OK)]);
+        let their = Rank { priority: shown.priority, guid: shown.guid };
+        let own = Rank { priority: info.priority, guid: info.guid };
+        // A master waits for this one to hand over, which does not know of it yet.
+        let waits = shown.sm_state == SmState::Master && shown.guid != Guid(0) && their.beats(own);
+        // One that came meanwhile may have cleared a change of a switch before it knew who is in charge.
+        let is_new = self.election.meets(shown.guid);
+        if !(waits || is_new) || self.election.state != State::Master {
+            return;
+        }
+        if self.doing.will_verify() {
+            self.look_again = true;
+        } else {
+            self.agenda.heavy(now, Reason::Managers);
+        }
+    }
+
+    /// Another manager commands: Set(SMInfo).
+    pub(crate) fn commanded(&mut self, now: Time, asked: &AddressedMad) {
+        if self.own.is_none() {
+            return;
+        }
+        self.election.counts.answered += 1;
+        let shown = SmInfo::decode(asked.mad.smp_attribute());
+        let control = Control::from_modifier(asked.mad.attribute_modifier());
+        let control = control.filter(|control| control.may_come_from(shown.sm_state));
+        let trusted = control.is_some_and(|control| self.election.trusts(control, &shown, &self.options));
+        if control.is_some() && !trusted {
+            self.election.counts.key_mismatches += 1;
+            self.say(Event::SmKeyMismatch { guid: shown.guid });
+        }
+        let meant = |control: Control| {
+            // Only who was asked to take over can accept.
+            let asked = self.election.target.is_some_and(|peer| peer.guid == shown.guid);
+            control != Control::Acknowledge || self.election.state != State::Yielding || asked
+        };
+        let control = control.filter(|control| trusted && meant(*control));
+        let before = self.election.state;
+        let legal = control.filter(|control| next(before, Signal::Control(*control)).is_some());
+        let code = if legal.is_some() { status::OK } else { status::BAD_VALUE };
+        let key = if shown.sm_key == self.options.sm_key { shown.sm_key } else { SmKey::default() };
+        let info = self.election.info(&self.options, self.act_count(), key);
+        self.send_all([answer_to(asked, &info, code)]);
+        let Some(control) = legal else { return };
+        if control == Control::Handover {
+            self.election.counts.handovers_received += 1;
+            let acknowledgement = self.election.acknowledge(shown.guid, &self.options, self.act_count());
+            self.send_all(acknowledgement);
+        }
+        self.signal(now, Signal::Control(control));
+    }
+
+    /// Another heavy sweep soon, where a manager was found that was still looking around.
+    pub(crate) fn look_again_at_managers(&mut self, now: Time) {
+        if std::mem::take(&mut self.look_again) {
+            self.agenda.heavy(now + LOOK_AGAIN, Reason::Managers);
+        }
+    }
+
+    /// Whether an SMInfo answer is the election's.
+    pub(crate) fn is_for_election(answer: &Mad) -> bool {
+        answer.is_smp() && Election::is_for_election(answer)
+    }
+}

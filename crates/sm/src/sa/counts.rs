@@ -1,0 +1,36 @@
+//! What subnet administration counts.
+
+use serde::Serialize;
+
+/// What subnet administration has done since the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SaCounts {
+    /// Requests, repetitions not counted.
+    pub requests: u64,
+    /// Requests answered with records.
+    pub answered: u64,
+    /// Requests answered with a status that says why not.
+    pub refused: u64,
+    /// Requests answered "busy", because no subnet was up yet or too much was under way.
+    pub busy: u64,
+    /// MADs that are none of its business, and repetitions.
+    pub ignored: u64,
+    /// Reports sent, repetitions included.
+    pub reports: u64,
+    /// Reports that nobody answered.
+    pub reports_unanswered: u64,
+    /// Reports not sent because too many were waiting.
+    pub reports_dropped: u64,
+    /// Requests to have hosts told of other paths that were carried out.
+    pub repaths: u64,
+    /// Requests answered "busy", because their requester had too many tables under way.
+    pub requester_tables: u64,
+    /// Requests answered "busy", because their requester had too many waiting for tables.
+    pub requester_waiting: u64,
+    /// Requests in segments that were not taken, because their requester had too many arriving.
+    pub requester_segments: u64,
+    /// Reports not sent, because their subscriber had too many waiting.
+    pub subscriber_reports: u64,
+    /// Tables that did not arrive, because whoever asked for them stopped listening.
+    pub transfers_failed: u64,
+}
