@@ -19,6 +19,12 @@ pub enum Fault {
         /// Whether it finds the `guid2lid` file that the one before wrote.
         with_guid2lid: bool,
     },
+    /// The process of a subnet manager beside the first one ends; by its place in [`SimOptions::standbys`].
+    ///
+    /// [`SimOptions::standbys`]: crate::SimOptions::standbys
+    KillStandby(u8),
+    /// The same begins, with the `guid2lid` file that it wrote.
+    StartStandby(u8),
     /// The performance manager's process ends.
     KillPm,
     /// The performance manager's process begins; one that runs ends first.

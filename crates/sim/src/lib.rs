@@ -62,7 +62,7 @@ pub use config::device_config;
 pub use conservation::{TrafficAccount, TrafficReport};
 pub use fault::Fault;
 pub use load::{Load, ToHost};
-pub use options::{SimOptions, TraceMode};
+pub use options::{SimOptions, StandbyOptions, TraceMode};
 pub use rule::{RandomLoss, Rule, Verdict};
 pub use schedule::Schedule;
 pub use simulation::{NotQuiet, SimStatistics, Simulation};

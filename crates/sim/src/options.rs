@@ -3,6 +3,7 @@ use weft_device::DeviceOptions;
 use weft_host::stack::StackOptions;
 use weft_machine::Time;
 use weft_topology::PortRef;
+use weft_wire::SmKey;
 
 /// What a simulated fabric is like.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,6 +17,8 @@ pub struct SimOptions {
     pub with_sm: bool,
     /// The port that the subnet manager is attached to; the first host's first cabled port if not said.
     pub sm_port: Option<PortRef>,
+    /// More subnet managers, up to four, with the first one's options. All begin together.
+    pub standbys: Vec<StandbyOptions>,
     /// Of the performance manager.
     pub pm: weft_pm::Options,
     /// Whether there is a performance manager from the beginning.
@@ -48,6 +51,17 @@ pub struct SimOptions {
     pub trace: TraceMode,
 }
 
+/// A subnet manager beside the first one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StandbyOptions {
+    /// The port that it is attached to.
+    pub port: PortRef,
+    /// Its priority.
+    pub priority: u8,
+    /// Its SM_Key, where it is not the first one's.
+    pub sm_key: Option<SmKey>,
+}
+
 /// What is kept of what happens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TraceMode {
@@ -67,6 +81,7 @@ impl Default for SimOptions {
             sm: weft_sm::Options::default(),
             with_sm: true,
             sm_port: None,
+            standbys: Vec::new(),
             pm: weft_pm::Options::default(),
             with_pm: false,
             pm_port: None,

@@ -7,6 +7,7 @@ use weft_topology::generate::GenerateError;
 use weft_topology::{Cable, Fabric, NodeIndex, PortRef};
 
 mod fabrics;
+mod managers;
 
 use crate::rule::below;
 use crate::{Fault, RandomLoss, SimOptions, Simulation};

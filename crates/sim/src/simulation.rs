@@ -29,7 +29,7 @@ use crate::happening::{Happening, MadUnderWay, ManagementPacket, Rare, Slab};
 use crate::queue::Queue;
 use crate::{Fault, Load, Rule, SimOptions, ToHost, Trace, device_config};
 use managers::{PmProcess, SmProcess};
-use programs::Attachment;
+use programs::{Attachment, SM, STANDBYS_MAX};
 
 /// A device, or the place where one was.
 #[derive(Debug)]
@@ -113,7 +113,8 @@ pub struct Simulation {
     rare: Slab<Rare>,
     /// Of every program, by its number.
     attachments: Vec<Attachment>,
-    subnet_manager: SmProcess,
+    /// The first one, and those beside it.
+    subnet_managers: Vec<SmProcess>,
     performance_manager: PmProcess,
     /// By the program's number, less those that are none.
     hosts: Vec<Option<Stack>>,
@@ -130,8 +131,6 @@ pub struct Simulation {
     pub(crate) past: PastDevices,
     faults_pending: usize,
     disturbed_at: Time,
-    /// Light sweeps that found nothing since the last disturbance.
-    quiet_sweeps: u32,
     statistics: SimStatistics,
     trace: Trace,
 }
@@ -156,13 +155,8 @@ impl Simulation {
             management: Slab::new(),
             mads: Slab::new(),
             rare: Slab::new(),
-            attachments: [
-                options.sm_port.or_else(|| fabric.attach_place()),
-                options.pm_port.or_else(|| last_host(fabric)),
-            ]
-            .map(|port| Attachment::new(port.unwrap_or(PortRef::new(NodeIndex(0), PORT_ZERO))))
-            .to_vec(),
-            subnet_manager: SmProcess::default(),
+            attachments: attachments(fabric, &options),
+            subnet_managers: std::iter::repeat_with(SmProcess::default).take(1 + STANDBYS_MAX).collect(),
             performance_manager: PmProcess::default(),
             hosts: Vec::new(),
             host_events: Vec::new(),
@@ -175,7 +169,6 @@ impl Simulation {
             past: PastDevices::default(),
             faults_pending: 0,
             disturbed_at: Time::ZERO,
-            quiet_sweeps: 0,
             statistics: SimStatistics::default(),
             trace: Trace::new(options.trace),
             options,
@@ -195,7 +188,8 @@ impl Simulation {
             }
         }
         if self.options.with_sm {
-            self.start_sm(&GuidToLid::default(), self.options.sm_start);
+            self.start_sm(SM, &GuidToLid::default(), self.options.sm_start);
+            self.start_standbys();
         }
         if self.options.with_pm {
             self.start_pm(self.options.pm_start);
@@ -292,16 +286,7 @@ impl Simulation {
         if self.faults_pending > 0 || self.now < self.options.sm_start {
             return false;
         }
-        let rest = self.now.saturating_sub(self.disturbed_at);
-        let Some(sm) = self.sm() else { return rest > self.options.link_timeout + Time::from_secs(1) };
-        let progress = sm.progress();
-        match progress.activity {
-            weft_sm::Activity::Up if progress.audit_pending => false,
-            weft_sm::Activity::Up if self.options.sm.sweep_interval_ms > 0 => self.quiet_sweeps >= 2,
-            weft_sm::Activity::Up => rest > self.options.link_timeout + Time::from_secs(1),
-            weft_sm::Activity::OwnPortDown => rest > self.options.link_timeout + Time::from_secs(10),
-            _ => false,
-        }
+        self.are_at_rest()
     }
 
     /// The next thing happens, if it does so by `limit`.
@@ -348,12 +333,6 @@ impl Simulation {
         self.queue.push(at, Happening::Rare(number));
     }
 
-    /// Something changed; what was known to be quiet is not any more.
-    pub(crate) fn disturb(&mut self) {
-        self.disturbed_at = self.now;
-        self.quiet_sweeps = 0;
-    }
-
     fn device_event(&mut self, node: NodeIndex, event: DeviceEvent) {
         if matches!(
             event,
@@ -387,6 +366,15 @@ impl fmt::Debug for Simulation {
 
 /// The port of a switch that programs attach to.
 pub(crate) const PORT_ZERO: PortNum = PortNum::ZERO;
+
+/// Where managers sit, by their numbers.
+fn attachments(fabric: &Fabric, options: &SimOptions) -> Vec<Attachment> {
+    let first =
+        [options.sm_port.or_else(|| fabric.attach_place()), options.pm_port.or_else(|| last_host(fabric))];
+    let standbys = (0..STANDBYS_MAX).map(|number| options.standbys.get(number).map(|standby| standby.port));
+    let ports = first.into_iter().chain(standbys);
+    ports.map(|port| Attachment::new(port.unwrap_or(PortRef::new(NodeIndex(0), PORT_ZERO)))).collect()
+}
 
 /// Where the performance manager is when nobody says where: not where the subnet manager is, if there are two hosts.
 fn last_host(fabric: &Fabric) -> Option<PortRef> {

@@ -36,7 +36,9 @@ impl Simulation {
     /// What they are told when all that is dead or cut here is so from the beginning, nothing goes wrong any more,
     /// and the manager begins with the `guid2lid` file that it has here.
     pub fn told_afresh(&self, seed: u64, limit: Time) -> Result<Told, NotQuiet> {
-        let options = SimOptions { with_sm: false, trace: TraceMode::Off, ..self.options().clone() };
+        let (sm_port, standbys) = (Some(self.sm_port()), Vec::new());
+        let options =
+            SimOptions { with_sm: false, sm_port, standbys, trace: TraceMode::Off, ..self.options().clone() };
         let trained = options.sm_start + options.training + options.training_jitter;
         let mut fresh = Simulation::new(self.fabric(), options, seed);
         for (node, _) in self.fabric().iter().filter(|(node, _)| self.device(*node).is_none()) {

@@ -7,7 +7,7 @@ use weft_sm::{Event, GuidToLid, SubnetManager, Summary};
 use weft_topology::PortRef;
 
 use super::Simulation;
-use super::programs::{PM, SM, Told};
+use super::programs::{PM, SM, STANDBY, Told};
 
 /// The subnet manager, when its process runs.
 #[derive(Debug, Default)]
@@ -21,6 +21,8 @@ pub(super) struct SmProcess {
     repaths: Vec<(Time, Event)>,
     /// What it has said of the last routing.
     routing: Option<EngineReport>,
+    /// Light sweeps that found nothing since the last disturbance.
+    quiet_sweeps: u32,
 }
 
 /// The performance manager, when its process runs.
@@ -40,45 +42,106 @@ const REPATHS_MAX: usize = 1 << 14;
 /// Events that are kept of the performance manager; the oldest go first.
 const PM_EVENTS_MAX: usize = 1 << 16;
 
+/// Where a subnet manager is in the list of them.
+fn place(program: u32) -> usize {
+    program.checked_sub(STANDBY).map_or(0, |standby| standby as usize + 1)
+}
+
 impl Simulation {
-    /// The subnet manager, if its process runs.
+    /// The subnet manager that is in charge, or the first one, if its process runs.
     pub fn sm(&self) -> Option<&SubnetManager> {
-        self.subnet_manager.machine.as_ref()
+        self.sm_process(self.foremost()).machine.as_ref()
     }
 
     /// Takes the subnet manager out of its process, as it is; the fabric ends here.
     pub fn into_sm(mut self) -> Option<SubnetManager> {
-        self.subnet_manager.machine.take()
+        let program = self.foremost();
+        self.sm_process_mut(program).machine.take()
     }
 
     /// The port that the subnet manager is attached to.
     pub fn sm_port(&self) -> PortRef {
-        self.attachments[SM as usize].port
+        self.attachments[self.foremost() as usize].port
+    }
+
+    /// Every subnet manager whose process runs, with its port.
+    pub fn managers(&self) -> impl Iterator<Item = (PortRef, &SubnetManager)> {
+        self.sm_programs().filter_map(|program| {
+            Some((self.attachments[program as usize].port, self.sm_process(program).machine.as_ref()?))
+        })
     }
 
     /// What the subnet manager wrote into its `guid2lid` file last.
     pub fn guid2lid(&self) -> &GuidToLid {
-        &self.subnet_manager.persisted
+        &self.sm_process(self.foremost()).persisted
     }
 
     /// What the subnet manager said of its heavy sweeps, and when.
     pub fn summaries(&self) -> &[(Time, Summary)] {
-        &self.subnet_manager.summaries
+        &self.sm_process(self.foremost()).summaries
     }
 
     /// What the subnet manager has told hosts of their paths ([`Event::Repath`]), and when.
     pub fn repaths(&self) -> &[(Time, Event)] {
-        &self.subnet_manager.repaths
+        &self.sm_process(self.foremost()).repaths
     }
 
     /// What the subnet manager said of its last routing.
     pub fn routing(&self) -> Option<&EngineReport> {
-        self.subnet_manager.routing.as_ref()
+        self.sm_process(self.foremost()).routing.as_ref()
     }
 
     /// A fabric whose subnet manager finds this `guid2lid` file when it begins.
     pub fn set_guid2lid(&mut self, known: GuidToLid) {
-        self.subnet_manager.persisted = known;
+        self.sm_process_mut(SM).persisted = known;
+    }
+
+    /// The programs that are subnet managers, the first one and those beside it.
+    fn sm_programs(&self) -> impl Iterator<Item = u32> + use<> {
+        std::iter::once(SM).chain(STANDBY..STANDBY + self.options.standbys.len() as u32)
+    }
+
+    /// The manager that is in charge, or else the first one.
+    fn foremost(&self) -> u32 {
+        let in_charge = |program: &u32| {
+            let machine = self.sm_process(*program).machine.as_ref();
+            machine.is_some_and(SubnetManager::is_in_charge)
+        };
+        self.sm_programs().find(in_charge).unwrap_or(SM)
+    }
+
+    pub(super) fn sm_process(&self, program: u32) -> &SmProcess {
+        &self.subnet_managers[place(program)]
+    }
+
+    pub(super) fn sm_process_mut(&mut self, program: u32) -> &mut SmProcess {
+        &mut self.subnet_managers[place(program)]
+    }
+
+    /// Whether a manager has come to rest.
+    pub(super) fn is_at_rest(&self, program: u32) -> bool {
+        let process = self.sm_process(program);
+        let rest = self.now.saturating_sub(self.disturbed_at);
+        let Some(machine) = &process.machine else {
+            return rest > self.options.link_timeout + Time::from_secs(1);
+        };
+        let progress = machine.progress();
+        match progress.activity {
+            weft_sm::Activity::Up if progress.audit_pending => false,
+            weft_sm::Activity::Up if self.options.sm.sweep_interval_ms > 0 => process.quiet_sweeps >= 2,
+            weft_sm::Activity::Up => rest > self.options.link_timeout + Time::from_secs(1),
+            weft_sm::Activity::OwnPortDown => rest > self.options.link_timeout + Time::from_secs(10),
+            weft_sm::Activity::Standby | weft_sm::Activity::NotActive => {
+                let polls = u64::from(self.options.sm.polling_retries) + 2;
+                rest > Time::from_millis(self.options.sm.polling_ms * polls)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether all managers have come to rest.
+    pub(super) fn are_at_rest(&self) -> bool {
+        self.sm_programs().all(|program| self.is_at_rest(program))
     }
 
     /// The performance manager, if its process runs.
@@ -96,15 +159,27 @@ impl Simulation {
         &self.performance_manager.events
     }
 
-    /// Starts the subnet manager's process; one that runs ends first.
-    pub(super) fn start_sm(&mut self, known: &GuidToLid, at: Time) {
-        self.subnet_manager.machine = Some(SubnetManager::new(self.options.sm.clone(), known));
-        self.start_program(SM, at);
+    /// Starts a subnet manager's process; one that runs ends first.
+    pub(super) fn start_sm(&mut self, program: u32, known: &GuidToLid, at: Time) {
+        let mut options = self.options.sm.clone();
+        if let Some(standby) = self.options.standbys.get(place(program).wrapping_sub(1)) {
+            options.priority = standby.priority;
+            options.sm_key = standby.sm_key.unwrap_or(options.sm_key);
+        }
+        self.sm_process_mut(program).machine = Some(SubnetManager::new(options, known));
+        self.start_program(program, at);
     }
 
-    pub(super) fn kill_sm(&mut self) {
-        self.subnet_manager.machine = None;
-        self.end_program(SM);
+    pub(super) fn kill_sm(&mut self, program: u32) {
+        self.sm_process_mut(program).machine = None;
+        self.end_program(program);
+    }
+
+    /// Starts those beside the first one.
+    pub(super) fn start_standbys(&mut self) {
+        for program in self.sm_programs().filter(|program| *program != SM) {
+            self.start_sm(program, &GuidToLid::default(), self.options.sm_start);
+        }
     }
 
     /// Starts the performance manager's process.
@@ -118,17 +193,18 @@ impl Simulation {
         self.end_program(PM);
     }
 
-    pub(super) fn tell_sm(&mut self, told: Told<'_>) {
-        let (node_guid, port_guid, port) = self.guids_at(SM);
-        let Some(machine) = &mut self.subnet_manager.machine else { return };
+    pub(super) fn tell_sm(&mut self, program: u32, told: Told<'_>) {
+        let (node_guid, port_guid, port) = self.guids_at(program);
+        let now = self.now;
+        let Some(machine) = &mut self.sm_process_mut(program).machine else { return };
         let input = match told {
             Told::Attached => weft_sm::Input::Attached { node_guid, port_guid, port },
             Told::Detached => weft_sm::Input::Detached,
             Told::Receive(mad) => weft_sm::Input::Receive(*mad),
             Told::PortChanged(up) => weft_sm::Input::PortChanged { up },
         };
-        machine.handle_input(self.now, input);
-        self.drain_sm();
+        machine.handle_input(now, input);
+        self.drain_sm(program);
     }
 
     pub(super) fn tell_pm(&mut self, told: Told<'_>) {
@@ -144,16 +220,17 @@ impl Simulation {
         self.drain_pm();
     }
 
-    pub(super) fn drain_sm(&mut self) {
-        while let Some(output) = self.subnet_manager.machine.as_mut().and_then(Machine::poll_output) {
+    pub(super) fn drain_sm(&mut self, program: u32) {
+        while let Some(output) = self.sm_process_mut(program).machine.as_mut().and_then(Machine::poll_output)
+        {
             match output {
-                weft_sm::Output::Send(mad) => self.push_mad(SM, true, Box::new(mad)),
-                weft_sm::Output::Event(event) => self.sm_event(event),
-                weft_sm::Output::Persist(guid2lid) => self.subnet_manager.persisted = guid2lid,
+                weft_sm::Output::Send(mad) => self.push_mad(program, true, Box::new(mad)),
+                weft_sm::Output::Event(event) => self.sm_event(program, event),
+                weft_sm::Output::Persist(guid2lid) => self.sm_process_mut(program).persisted = guid2lid,
             }
         }
-        let due = self.subnet_manager.machine.as_ref().and_then(Machine::poll_timeout);
-        self.wake_program_at(SM, due);
+        let due = self.sm_process(program).machine.as_ref().and_then(Machine::poll_timeout);
+        self.wake_program_at(program, due);
     }
 
     pub(super) fn drain_pm(&mut self) {
@@ -167,34 +244,44 @@ impl Simulation {
         self.wake_program_at(PM, due);
     }
 
-    fn sm_event(&mut self, event: Event) {
+    fn sm_event(&mut self, program: u32, event: Event) {
         if self.trace.is_on() {
-            let place = format_args!("{:<24}", "sm");
-            self.trace.line(self.now, "sm", place, format_args!("{event:?}"));
+            let name = match place(program) {
+                0 => "sm".to_owned(),
+                place => format!("sm-{}", place + 1),
+            };
+            self.trace.line(self.now, "sm", format_args!("{name:<24}"), format_args!("{event:?}"));
         }
+        let now = self.now;
         match event {
-            Event::Quiet => self.quiet_sweeps += 1,
+            Event::Quiet => self.sm_process_mut(program).quiet_sweeps += 1,
             Event::SweepStarted { kind: weft_sm::SweepKind::Light, .. } => {}
             Event::SubnetUp(summary) => {
                 self.disturb();
-                let summaries = &mut self.subnet_manager.summaries;
+                let summaries = &mut self.sm_process_mut(program).summaries;
                 if summaries.len() == SUMMARIES_MAX {
                     summaries.remove(0);
                 }
-                summaries.push((self.now, summary));
+                summaries.push((now, summary));
             }
             Event::Repath { .. } => {
-                let repaths = &mut self.subnet_manager.repaths;
+                let repaths = &mut self.sm_process_mut(program).repaths;
                 if repaths.len() < REPATHS_MAX {
-                    repaths.push((self.now, event));
+                    repaths.push((now, event));
                 }
             }
             Event::Routed(report) => {
                 self.disturb();
-                self.subnet_manager.routing = Some(report);
+                self.sm_process_mut(program).routing = Some(report);
             }
             _ => self.disturb(),
         }
+    }
+
+    /// Something changed; what was known to be quiet is not any more.
+    pub(crate) fn disturb(&mut self) {
+        self.disturbed_at = self.now;
+        self.subnet_managers.iter_mut().for_each(|process| process.quiet_sweeps = 0);
     }
 
     fn pm_event(&mut self, event: weft_pm::Event) {

@@ -4,6 +4,7 @@ use weft_device::Device;
 use weft_sm::GuidToLid;
 use weft_topology::NodeIndex;
 
+use super::programs::{SM, STANDBY};
 use super::{ASLEEP, Simulation};
 use crate::{Fault, device_config};
 
@@ -22,19 +23,27 @@ impl Simulation {
             }
             Fault::Cut(port) => self.set_whole(port, false),
             Fault::Restore(port) => self.set_whole(port, true),
-            Fault::KillSm => self.kill_sm(),
+            Fault::KillSm => self.kill_sm(SM),
             Fault::StartSm { with_guid2lid } => {
-                self.kill_sm();
-                let persisted = &self.subnet_manager.persisted;
-                let known = if with_guid2lid { persisted.clone() } else { GuidToLid::default() };
-                self.start_sm(&known, self.now);
+                self.start_again(SM, with_guid2lid);
             }
+            Fault::KillStandby(number) | Fault::StartStandby(number)
+                if usize::from(number) >= self.options.standbys.len() => {}
+            Fault::KillStandby(number) => self.kill_sm(STANDBY + u32::from(number)),
+            Fault::StartStandby(number) => self.start_again(STANDBY + u32::from(number), true),
             Fault::KillPm => self.kill_pm(),
             Fault::StartPm => {
                 self.kill_pm();
                 self.start_pm(self.now);
             }
         }
+    }
+
+    fn start_again(&mut self, program: u32, with_guid2lid: bool) {
+        self.kill_sm(program);
+        let persisted = &self.sm_process(program).persisted;
+        let known = if with_guid2lid { persisted.clone() } else { GuidToLid::default() };
+        self.start_sm(program, &known, self.now);
     }
 
     fn kill(&mut self, node: NodeIndex) {

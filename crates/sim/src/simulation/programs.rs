@@ -12,12 +12,19 @@ use crate::happening::{Happening, MadUnderWay, Rare};
 /// The numbers of the programs; hosts have those from [`HOSTS`] on.
 pub(super) const SM: u32 = 0;
 pub(super) const PM: u32 = 1;
-pub(super) const HOSTS: u32 = 2;
+pub(super) const STANDBY: u32 = 2;
+pub(super) const HOSTS: u32 = STANDBY + STANDBYS_MAX as u32;
+
+/// The most subnet managers beside the first one.
+pub(super) const STANDBYS_MAX: usize = 4;
+
+/// All managers, by their numbers.
+const MANAGERS: std::ops::Range<u32> = SM..HOSTS;
 
 /// Attachments of a manager have numbers of its own range, each a new one, so that a late answer to one that has ended is
 /// nobody's. Hosts have one number for each port, since their device ends with them. Numbers beyond are the checkers'.
-const MANAGER_CLIENTS: u16 = 0x7000;
-const HOST_CLIENTS: u16 = 2 * MANAGER_CLIENTS;
+const MANAGER_CLIENTS: u16 = 0x2400;
+const HOST_CLIENTS: u16 = HOSTS as u16 * MANAGER_CLIENTS;
 
 /// A program's place at a device.
 #[derive(Clone, Debug)]
@@ -39,9 +46,8 @@ impl Attachment {
     fn client(&self, program: u32) -> ClientId {
         let count = (self.incarnation % u64::from(MANAGER_CLIENTS)) as u16;
         match program {
-            SM => ClientId(count),
-            PM => ClientId(MANAGER_CLIENTS + count),
-            _ => ClientId(HOST_CLIENTS + u16::from(self.port.port.0)),
+            HOSTS.. => ClientId(HOST_CLIENTS + u16::from(self.port.port.0)),
+            manager => ClientId(manager as u16 * MANAGER_CLIENTS + count),
         }
     }
 }
@@ -62,11 +68,8 @@ pub(super) enum Told<'a> {
 impl Simulation {
     /// The program that an attachment at a device is of; checkers' are nobody's.
     fn program_of(&self, node: NodeIndex, client: ClientId) -> Option<u32> {
-        if client.0 < MANAGER_CLIENTS {
-            return Some(SM);
-        }
         if client.0 < HOST_CLIENTS {
-            return Some(PM);
+            return Some(u32::from(client.0 / MANAGER_CLIENTS));
         }
         let port = PortNum(u8::try_from(client.0 - HOST_CLIENTS).ok()?);
         let host = self.cabling.place(PortRef::new(node, port))?.host;
@@ -112,19 +115,19 @@ impl Simulation {
 
     fn registrations(&self, program: u32) -> Vec<Registration> {
         match program {
-            SM => weft_sm::registrations(),
             // The host behind the port has registered for Reports already.
             PM if self.options.hosts && !self.is_switch(self.attachments[PM as usize].port.node) => {
                 Vec::new()
             }
             PM => weft_pm::registrations(),
+            SM | STANDBY..HOSTS => weft_sm::registrations(),
             _ => weft_host::stack::Stack::registrations(),
         }
     }
 
     /// The device is gone that programs were attached to. Managers live on, hosts go with it.
     pub(super) fn detach_programs(&mut self, node: NodeIndex) {
-        for program in [SM, PM] {
+        for program in MANAGERS {
             let attachment = &mut self.attachments[program as usize];
             if attachment.port.node == node {
                 attachment.incarnation += 1;
@@ -143,7 +146,7 @@ impl Simulation {
 
     /// A device has been switched on. Managers find it after a while, hosts begin with it.
     pub(super) fn reattach_programs(&mut self, node: NodeIndex) {
-        for program in [SM, PM] {
+        for program in MANAGERS {
             if self.attachments[program as usize].port.node == node && self.runs(program) {
                 self.start_program(program, self.now + self.options.attach_delay);
             }
@@ -153,7 +156,7 @@ impl Simulation {
 
     fn runs(&self, program: u32) -> bool {
         match program {
-            SM => self.subnet_manager.machine.is_some(),
+            SM | STANDBY..HOSTS => self.sm_process(program).machine.is_some(),
             PM => self.performance_manager.machine.is_some(),
             _ => self.host(program).is_some(),
         }
@@ -208,7 +211,7 @@ impl Simulation {
 
     pub(super) fn tell_program(&mut self, program: u32, told: Told<'_>) {
         match program {
-            SM => self.tell_sm(told),
+            SM | STANDBY..HOSTS => self.tell_sm(program, told),
             PM => self.tell_pm(told),
             _ => self.tell_host(program, told),
         }
@@ -221,10 +224,11 @@ impl Simulation {
         }
         attachment.wake = None;
         match program {
-            SM => {
-                if let Some(machine) = &mut self.subnet_manager.machine {
-                    machine.handle_timeout(self.now);
-                    self.drain_sm();
+            SM | STANDBY..HOSTS => {
+                let now = self.now;
+                if let Some(machine) = &mut self.sm_process_mut(program).machine {
+                    machine.handle_timeout(now);
+                    self.drain_sm(program);
                 }
             }
             PM => {

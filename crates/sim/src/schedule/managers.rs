@@ -1,0 +1,63 @@
+//! Schedules with several subnet managers: they come, die and lose sight of each other.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use weft_machine::Time;
+use weft_topology::generate::GenerateError;
+
+use super::{FAULTS_FROM, FAULTS_UNTIL, Schedule, fabrics, put_right_the_managers_way};
+use crate::rule::below;
+use crate::{Fault, StandbyOptions};
+
+/// How often the managers of these schedules poll, and how many polls may go unanswered.
+const POLLING_MS: u64 = 500;
+const POLLING_RETRIES: u32 = 2;
+
+/// Told apart from what decides the rest of the schedule.
+const SALT: u64 = 0x5eed_0f_3a5e;
+
+impl Schedule {
+    /// The schedule of a seed with one or two managers more, of random priorities, each of which may die, and may begin
+    /// again. At the end one of them runs at least, and all devices with a manager are on.
+    pub fn with_managers(seed: u64) -> Result<Self, GenerateError> {
+        let mut schedule = Self::random(seed)?;
+        let mut random = Pcg64::seed_from_u64(seed ^ SALT);
+        let options = &mut schedule.options;
+        (options.sm.polling_ms, options.sm.polling_retries) = (POLLING_MS, POLLING_RETRIES);
+        options.sm.priority = random.random_range(0..4);
+        let mut taken: Vec<_> = options.sm_port.into_iter().collect();
+        for _ in 0..random.random_range(1..3u32) {
+            let port = fabrics::random_place(&mut random, &schedule.fabric);
+            if taken.iter().all(|other| other.node != port.node) {
+                taken.push(port);
+                options.standbys.push(StandbyOptions {
+                    port,
+                    priority: random.random_range(0..4),
+                    sm_key: None,
+                });
+            }
+        }
+        // The first one may stay dead if others live.
+        let others_live = !options.standbys.is_empty();
+        if others_live && random.random_bool(0.5) {
+            schedule.faults.retain(|(_, fault)| !matches!(fault, Fault::KillSm | Fault::StartSm { .. }));
+            schedule.faults.push((a_moment(&mut random), Fault::KillSm));
+        }
+        for number in 0..options.standbys.len() as u8 {
+            if random.random_bool(0.5) {
+                let at = a_moment(&mut random);
+                let again = (at + below(&mut random, Time::from_secs(2))).min(FAULTS_UNTIL);
+                schedule.faults.push((at, Fault::KillStandby(number)));
+                schedule.faults.push((again, Fault::StartStandby(number)));
+            }
+        }
+        for port in taken {
+            put_right_the_managers_way(&schedule.fabric, port, &mut schedule.faults);
+        }
+        Ok(schedule)
+    }
+}
+
+fn a_moment(random: &mut Pcg64) -> Time {
+    FAULTS_FROM + below(random, FAULTS_UNTIL.saturating_sub(FAULTS_FROM))
+}
