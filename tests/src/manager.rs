@@ -25,7 +25,15 @@ impl OpenSm {
     ///
     /// # Panics
     /// When it ends before; what it said is in the message.
-    pub fn start_with(mut command: Command, folder: &Path, lines: &str) -> Self {
+    pub fn start_with(command: Command, folder: &Path, lines: &str) -> Self {
+        Self::start_until(command, folder, lines, "SUBNET UP")
+    }
+
+    /// The same, waiting for a line that contains `until`.
+    ///
+    /// # Panics
+    /// When it ends before; what it said is in the message.
+    pub fn start_until(mut command: Command, folder: &Path, lines: &str, until: &str) -> Self {
         let options = folder.join("opensm.conf");
         // Without the flush, lines wait in its buffer until there are many.
         let text = format!("force_log_flush TRUE\n{lines}");
@@ -40,7 +48,7 @@ impl OpenSm {
         // It must be read to the end, or it waits for room in the pipe.
         std::thread::spawn(move || lines.for_each(|line| drop(send.send(line))));
         let mut manager = Self { process, said };
-        manager.wait_for("SUBNET UP");
+        manager.wait_for(until);
         manager
     }
 

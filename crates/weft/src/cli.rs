@@ -8,6 +8,7 @@ mod events;
 mod ibsim;
 mod keys;
 mod lanes;
+mod managers;
 mod pm;
 mod routes;
 mod run;
@@ -27,6 +28,7 @@ pub(crate) use events::{EventsArgs, Since};
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};
 pub(crate) use keys::KeyArgs;
 pub(crate) use lanes::{LaneArgs, PartEnforce};
+pub(crate) use managers::ElectionArgs;
 pub(crate) use pm::{MeteredProcessArgs, MetricsArgs, PmArgs, TopArgs};
 pub(crate) use routes::{CompareArgs, ComputeArgs, RoutesVerb, RoutingArgs, VerifyArgs};
 pub(crate) use run::RunArgs;
@@ -185,6 +187,10 @@ pub(crate) struct UpArgs {
     #[arg(long)]
     pub(crate) no_sm: bool,
 
+    /// Standby subnet managers, at hosts of their own, one priority below the first; they take over when it dies
+    #[arg(long, value_name = "COUNT", default_value_t = 0, conflicts_with = "no_sm", value_parser = clap::value_parser!(u8).range(0..=8))]
+    pub(crate) standby: u8,
+
     /// Stay in the foreground; take the laboratory down when interrupted
     #[arg(long)]
     pub(crate) foreground: bool,
@@ -298,6 +304,10 @@ pub(crate) struct SmArgs {
     /// `no_fallback`; `weft routes engines` lists them
     #[arg(long, value_name = "ENGINE,…", default_value = "minhop")]
     pub(crate) engine: String,
+
+    /// Election among several managers
+    #[command(flatten)]
+    pub(crate) election: ElectionArgs,
 
     /// Lanes, lifetimes, partitions and paths
     #[command(flatten)]

@@ -11,6 +11,7 @@
 //!           launch.sock   the launcher, while it runs
 //!           m-key         the M_Key that SMPs must show: mode 0600
 //!           sm.json pm.json ibsim.json status.json pm-status.json events.jsonl guid2lid
+//!           sm-2.json status-2.json guid2lid-2 …  of subnet managers that stand by
 //!           prometheus.yml  what Prometheus must be told to scrape the laboratory
 //! ```
 
@@ -154,9 +155,6 @@ pub(crate) enum Place {
     Topology,
     UpLock,
     DownLock,
-    SmLock,
-    SmConfig,
-    SmStatus,
     PmLock,
     PmConfig,
     PmStatus,
@@ -165,8 +163,16 @@ pub(crate) enum Place {
     IbsimConfig,
     Launch,
     Events,
-    Guid2Lid,
     MKey,
+}
+
+/// The files of one subnet manager.
+#[derive(Clone, Debug)]
+pub(crate) struct SmFiles {
+    pub(crate) lock: PathBuf,
+    pub(crate) config: PathBuf,
+    pub(crate) status: PathBuf,
+    pub(crate) guid2lid: PathBuf,
 }
 
 /// The folder of one laboratory.
@@ -195,18 +201,14 @@ impl LabFolder {
             Place::Topology => "topology",
             Place::UpLock => "locks/up",
             Place::DownLock => "down.lock",
-            Place::SmLock => "locks/sm",
-            Place::SmConfig => "sm.json",
             Place::PmLock => "locks/pm",
             Place::PmConfig => "pm.json",
             Place::PmStatus => "pm-status.json",
             Place::Prometheus => "prometheus.yml",
             Place::IbsimLock => "locks/ibsim",
             Place::IbsimConfig => "ibsim.json",
-            Place::SmStatus => "status.json",
             Place::Launch => "launch.sock",
             Place::Events => "events.jsonl",
-            Place::Guid2Lid => "guid2lid",
             Place::MKey => "m-key",
         })
     }
@@ -227,6 +229,18 @@ impl LabFolder {
         u64::from_str_radix(digits, 16)
             .map(MKey)
             .with_context(|| format!("{} holds no M_Key", path.display()))
+    }
+
+    /// The files of a subnet manager by its name: the first one has names of its own, and those that stand by have the
+    /// same ones with their number.
+    pub(crate) fn sm_files(&self, name: &str) -> SmFiles {
+        let number = name.strip_prefix("sm").unwrap_or_default();
+        SmFiles {
+            lock: self.locks().join(name),
+            config: self.path.join(format!("{name}.json")),
+            status: self.path.join(format!("status{number}.json")),
+            guid2lid: self.path.join(format!("guid2lid{number}")),
+        }
     }
 
     /// Where the locks of all processes are.

@@ -12,7 +12,7 @@ use super::folder::{LabFolder, Place};
 use super::progress::{Count, Phase, Phases};
 use super::reporters::{Caller, Reporters};
 use super::signals::Signals;
-use super::{process, record::LabRecord, teardown};
+use super::{process, record::LabRecord, restart, teardown};
 use crate::failure::Failure;
 
 const LISTENER: u64 = 0;
@@ -116,7 +116,8 @@ impl<'a> Launcher<'a> {
             self.turn(Some(Duration::ZERO))?; // Else those that report fill the listener's queue.
         }
         if self.record.sm.is_some() {
-            let child = process::spawn("sm", &self.lab.place(Place::SmConfig), &launch, &self.lab.log(SM))?;
+            let config = self.lab.sm_files(SM).config;
+            let child = process::spawn("sm", &config, &launch, &self.lab.log(SM))?;
             self.children.push((SM.to_owned(), child));
         }
         if self.record.pm.is_some() {
@@ -136,6 +137,15 @@ impl<'a> Launcher<'a> {
             self.turn(Some(left))?;
         }
         self.came_up = true;
+        Ok(())
+    }
+
+    /// Starts the subnet managers that stand by. The first one is in charge already.
+    pub(crate) fn start_standbys(&mut self) -> anyhow::Result<()> {
+        for (name, _) in self.record.subnet_managers().skip(1) {
+            let config = self.lab.sm_files(&name).config;
+            drop(restart::start(self.lab, SM, &config, &name)?);
+        }
         Ok(())
     }
 

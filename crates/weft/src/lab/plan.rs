@@ -33,6 +33,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) topology: String,
     /// The subnet manager, if there is to be one.
     pub(crate) sm: Option<WantedSm>,
+    /// Where subnet managers stand by, with the first one's options but a lower priority.
+    pub(crate) standbys: Vec<PortRef>,
     /// The performance manager, if there is to be one.
     pub(crate) pm: Option<WantedPm>,
     /// The M_Key that its ports ask for, whoever manages them.
@@ -78,13 +80,17 @@ impl<'a> Wanted<'a> {
     pub(crate) fn by_up(
         fabric: &'a Fabric,
         (sm_at, pm_at): (Option<PortRef>, Option<PortRef>),
+        standbys: Vec<PortRef>,
         args: &UpArgs,
     ) -> anyhow::Result<Self> {
         let sm = |at| -> anyhow::Result<WantedSm> {
             let guid2lid = args.guid2lid.as_ref().map(|path| {
                 std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))
             });
-            let options = sm_options(&args.sm, Some(fabric), true)?;
+            let mut options = sm_options(&args.sm, Some(fabric), true)?;
+            if args.standby > 0 && args.sm.election.priority.is_none() {
+                options.priority = 1;
+            }
             Ok(WantedSm { at, options, guid2lid: guid2lid.transpose()? })
         };
         let device = device_options(&args.devices);
@@ -100,6 +106,7 @@ impl<'a> Wanted<'a> {
             metrics: args.metrics,
             topology: args.file.display().to_string(),
             sm: sm_at.map(sm).transpose()?,
+            standbys,
             device,
             hosts: None,
             cables: (Time::ZERO, Vec::new()),
@@ -139,7 +146,8 @@ pub(crate) fn write(
     let first = claims[0].first;
     let metrics = match wanted.metrics {
         Some(pinned) => {
-            let count = count.saturating_add(MANAGER_PORTS);
+            let standbys = u16::try_from(wanted.standbys.len()).unwrap_or(u16::MAX);
+            let count = count.saturating_add(MANAGER_PORTS).saturating_add(standbys);
             claims.push(ports::claim(base, Transport::Tcp, count, Some(pinned).filter(|port| *port != 0))?);
             Some((claims[1].first, count))
         }
@@ -149,7 +157,12 @@ pub(crate) fn write(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         topology: wanted.topology.clone(),
         agents: agent_records(fabric, per_agent, first),
-        sm: wanted.sm.as_ref().map(|sm| sm_place(fabric, sm, per_agent)),
+        sm: wanted.sm.as_ref().map(|sm| sm_place(fabric, sm.at, &sm.options, per_agent)),
+        standbys: wanted
+            .sm
+            .iter()
+            .flat_map(|sm| wanted.standbys.iter().map(|at| sm_place(fabric, *at, &sm.options, per_agent)))
+            .collect(),
         pm: wanted.pm.as_ref().map(|pm| pm_place(fabric, pm.at, per_agent)),
         metrics,
         ibsim: wanted.ibsim.as_ref().map(|(listen, _)| listen.clone()),
@@ -162,8 +175,10 @@ pub(crate) fn write(
     // The paths that processes are told are those of the folder under its real name.
     let lab = base.lab(unfinished.name())?;
     write_agents(unfinished, &lab, &record, wanted)?;
-    if let (Some(place), Some(sm)) = (&record.sm, &wanted.sm) {
-        write_sm((unfinished, &lab), (&record, place), sm)?;
+    if let Some(sm) = &wanted.sm {
+        for (name, place) in record.subnet_managers() {
+            write_sm((unfinished, &lab), (&record, &name, place), sm)?;
+        }
     }
     if let (Some(place), Some(pm)) = (&record.pm, &wanted.pm) {
         write_pm((unfinished, &lab), (&record, place), pm)?;
@@ -267,31 +282,39 @@ fn cable_end(fabric: &Fabric, port: PortRef) -> CableEnd {
 
 fn write_sm(
     (unfinished, lab): (&LabFolder, &LabFolder),
-    (record, place): (&LabRecord, &SmPlace),
+    (record, name, place): (&LabRecord, &str, &SmPlace),
     wanted: &WantedSm,
 ) -> anyhow::Result<()> {
-    let guid2lid = wanted.guid2lid.clone().unwrap_or_else(|| lab.place(Place::Guid2Lid));
+    let (files, is_first) = (lab.sm_files(name), name == SM);
+    let mut options = wanted.options.clone();
+    if !is_first {
+        options.priority = options.priority.saturating_sub(1);
+    }
     let seat = Seat {
-        lock: Some(lab.place(Place::SmLock)),
+        lock: Some(files.lock),
         attach: manager::Place::Agent {
             socket: lab.agent_socket(&place.agent),
             node: place.node,
             port: place.port,
         },
         launch: None,
-        status: Some(lab.place(Place::SmStatus)),
+        status: Some(files.status),
         events: Some(lab.place(Place::Events)),
-        metrics: record.metrics_of(SM),
+        metrics: record.metrics_of(name),
     };
+    // The file that the user names is the first manager's: who stands by learns the LIDs from the ports.
+    let guid2lid = wanted.guid2lid.clone().filter(|_| is_first).unwrap_or(files.guid2lid);
     let config = SmConfig {
         seat,
+        name: name.to_owned(),
         guid2lid: Some(guid2lid),
         announce: false,
         once: false,
-        options: wanted.options.clone(),
+        options,
     };
-    folder::write(&unfinished.place(Place::SmConfig), &serde_json::to_vec_pretty(&config)?)?;
-    folder::write(&unfinished.place(Place::SmLock), b"")
+    let files = unfinished.sm_files(name);
+    folder::write(&files.config, &serde_json::to_vec_pretty(&config)?)?;
+    folder::write(&files.lock, b"")
 }
 
 fn write_pm(
@@ -371,12 +394,12 @@ fn agent_records(fabric: &Fabric, per_agent: usize, first_port: u16) -> Vec<Agen
         .collect()
 }
 
-fn sm_place(fabric: &Fabric, wanted: &WantedSm, per_agent: usize) -> SmPlace {
+fn sm_place(fabric: &Fabric, at: PortRef, options: &weft_sm::Options, per_agent: usize) -> SmPlace {
     SmPlace {
-        agent: agent_name(wanted.at.node.index() / per_agent),
-        node: fabric.node(wanted.at.node).guid,
-        port: wanted.at.port,
-        smp_routing: match wanted.options.smp_routing {
+        agent: agent_name(at.node.index() / per_agent),
+        node: fabric.node(at.node).guid,
+        port: at.port,
+        smp_routing: match options.smp_routing {
             weft_sm::SmpRouting::Directed => SmpRouting::Directed,
             weft_sm::SmpRouting::Lid => SmpRouting::Lid,
         },

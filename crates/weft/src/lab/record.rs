@@ -23,6 +23,9 @@ pub(crate) struct LabRecord {
     pub(crate) agents: Vec<AgentRecord>,
     /// Where the subnet manager sits; `None` with `--no-sm`.
     pub(crate) sm: Option<SmPlace>,
+    /// Where the subnet managers sit that stand by.
+    #[serde(default)]
+    pub(crate) standbys: Vec<SmPlace>,
     /// Where the performance manager sits, if there is one.
     #[serde(default)]
     pub(crate) pm: Option<PmPlace>,
@@ -92,6 +95,11 @@ pub(crate) struct PmPlace {
 /// there is none, so that what one is does not hang on the other.
 pub(crate) const MANAGER_PORTS: u16 = 2;
 
+/// The name of a standby subnet manager among the processes, by its place in the record.
+pub(crate) fn standby_name(at: usize) -> String {
+    format!("{SM}-{}", at + 2)
+}
+
 impl LabRecord {
     /// Reads it.
     pub(crate) fn load(lab: &LabFolder) -> anyhow::Result<Self> {
@@ -115,11 +123,22 @@ impl LabRecord {
             SM => 0,
             PM => 1,
             _ => {
+                if let Some(standby) = (0..self.standbys.len()).find(|at| standby_name(*at) == process) {
+                    let agents = u16::try_from(self.agents.len() + standby).ok()?;
+                    return Some(loopback(first.checked_add(agents.checked_add(MANAGER_PORTS)?)?));
+                }
                 let agent = self.agents.iter().position(|agent| agent.name == process)?;
                 u16::try_from(agent).ok()?.checked_add(MANAGER_PORTS)?
             }
         };
         Some(loopback(first.checked_add(place)?))
+    }
+
+    /// The subnet managers by their names as processes, the first one first.
+    pub(crate) fn subnet_managers(&self) -> impl Iterator<Item = (String, &SmPlace)> {
+        let first = self.sm.iter().map(|place| (SM.to_owned(), place));
+        let standbys = self.standbys.iter().enumerate();
+        first.chain(standbys.map(|(at, place)| (standby_name(at), place)))
     }
 
     /// The agent that runs a node, and the node.

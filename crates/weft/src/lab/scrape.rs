@@ -1,13 +1,12 @@
 //! What Prometheus must be told to scrape a laboratory.
 
 use super::LabRecord;
-use super::launch::{PM, SM};
+use super::launch::PM;
 
 /// The processes that serve metrics and where: job, process, address.
 pub(crate) fn targets(record: &LabRecord) -> Vec<(&'static str, String, std::net::SocketAddr)> {
-    let managers = [(record.sm.is_some(), "weft-sm", SM), (record.pm.is_some(), "weft-pm", PM)];
-    let managers = managers.into_iter().filter(|(started, ..)| *started);
-    let managers = managers.map(|(_, job, name)| (job, name.to_owned()));
+    let managers = record.subnet_managers().map(|(name, _)| ("weft-sm", name));
+    let managers = managers.chain(record.pm.iter().map(|_| ("weft-pm", PM.to_owned())));
     let agents = record.agents.iter().map(|agent| ("weft-agent", agent.name.clone()));
     managers
         .chain(agents)

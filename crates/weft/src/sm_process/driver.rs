@@ -11,7 +11,8 @@ use weft_umad::launch::{PhaseEnd, Progress, SubnetUp, ToLauncher};
 use weft_wire::{AddressedMad, Registration};
 
 use super::figures::{Counted, SmFigures};
-use super::{SmConfig, SmStatus};
+use super::status::Limited;
+use super::{ManagerLine, SmConfig, SmStatus};
 use crate::lab::folder;
 use crate::lab::journal::record_event;
 use crate::lab::launch::SM;
@@ -114,7 +115,7 @@ impl Driver {
         Self {
             machine: SubnetManager::new(options(&config), known),
             start: now,
-            journal: Journal::open(config.seat.events.as_deref(), SM),
+            journal: Journal::open(config.seat.events.as_deref(), &config.name),
             status: SmStatus::default(),
             status_changed: true,
             counted: Counted::default(),
@@ -202,6 +203,14 @@ impl Driver {
     /// Writes what changed since last time.
     fn write_down(&mut self) {
         self.journal.flush();
+        let limits = Limited::of(&self.machine.sa_counts());
+        if limits != self.status.limited {
+            (self.status.limited, self.status_changed) = (limits, true);
+        }
+        if self.status_changed {
+            self.status.managers = self.machine.managers().iter().map(ManagerLine::of).collect();
+            self.status.election = self.machine.election_counts();
+        }
         if std::mem::take(&mut self.status_changed)
             && let Some(path) = &self.config.seat.status
         {

@@ -13,11 +13,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use weft_sm::GuidToLid;
+use weft_umad::lock;
 
-pub(crate) use status::SmStatus;
+pub(crate) use status::{ManagerLine, SmStatus};
 
 use crate::cli::SmProcessArgs;
 use crate::failure::Failure;
+use crate::lab::{LabFolder, LabRecord};
 use crate::manager::{Place, Process, Seat, load_config, loopback};
 
 /// What the subnet manager's process is told.
@@ -26,6 +28,9 @@ pub(crate) struct SmConfig {
     /// What every manager is told.
     #[serde(flatten)]
     pub(crate) seat: Seat,
+    /// Its name among the processes.
+    #[serde(default = "first_name")]
+    pub(crate) name: String,
     /// Where LIDs are kept.
     pub(crate) guid2lid: Option<PathBuf>,
     /// Whether it says on standard output when the subnet is up.
@@ -58,6 +63,7 @@ impl SmConfig {
                 events: None,
                 metrics: args.metrics_port.map(loopback),
             },
+            name: first_name(),
             guid2lid: args.guid2lid.clone(),
             announce: true,
             once: args.once,
@@ -65,6 +71,22 @@ impl SmConfig {
             options: crate::sm_options::sm_options(&args.sm, None, false)?,
         })
     }
+}
+
+/// The name of a manager that is given none.
+fn first_name() -> String {
+    crate::lab::launch::SM.to_owned()
+}
+
+/// The subnet manager of a laboratory that is in charge, by its name, or else the first one.
+pub(crate) fn in_charge(folder: &LabFolder, record: &LabRecord) -> String {
+    let is_it = |name: &String| {
+        let files = folder.sm_files(name);
+        let runs = lock::holder(&files.lock).is_ok_and(|holder| holder.is_some());
+        let status = SmStatus::load(&files.status).ok().flatten();
+        runs && status.is_some_and(|status| status.state() == Some("master"))
+    };
+    record.subnet_managers().map(|(name, _)| name).find(is_it).unwrap_or_else(first_name)
 }
 
 /// Runs until a signal asks it to end.

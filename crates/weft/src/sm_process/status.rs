@@ -7,8 +7,70 @@ use std::path::Path;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use weft_routing::EngineReport;
-use weft_sm::{Event, Phase, Summary, SweepKind};
-use weft_wire::Printable;
+use weft_sm::{ElectionCounts, Event, ManagerStatus, Phase, SaCounts, Summary, SweepKind};
+use weft_wire::{Printable, SmState};
+
+/// A subnet manager among others, as it is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ManagerLine {
+    /// The port that it is behind, in hexadecimal.
+    pub(crate) guid: String,
+    /// Its LID; 0 is not known.
+    pub(crate) lid: u16,
+    /// Its priority.
+    pub(crate) priority: u8,
+    /// Its state: master, standby, discovering or not-active.
+    pub(crate) state: String,
+    /// Whether it is the manager that says so.
+    pub(crate) is_self: bool,
+}
+
+impl ManagerLine {
+    pub(super) fn of(manager: &ManagerStatus) -> Self {
+        let ManagerStatus { guid, lid, priority, state, is_self } = *manager;
+        Self { guid: guid.to_string(), lid: lid.0, priority, state: state_name(state).to_owned(), is_self }
+    }
+}
+
+fn state_name(state: SmState) -> &'static str {
+    match state {
+        SmState::Master => "master",
+        SmState::Standby => "standby",
+        SmState::Discovering => "discovering",
+        SmState::NotActive => "not-active",
+        _ => "unknown",
+    }
+}
+
+/// What subnet administration did not do because of a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Limited {
+    /// Requests answered BUSY.
+    pub(crate) busy: u64,
+    /// Of these, because their requester had too many tables under way.
+    pub(crate) requester_tables: u64,
+    /// Of these, because their requester had too many requests waiting for tables.
+    pub(crate) requester_waiting: u64,
+    /// Requests in segments that were not taken, because their requester had too many under way.
+    pub(crate) requester_segments: u64,
+    /// Reports dropped because too many were waiting.
+    pub(crate) reports: u64,
+    /// Of these, because their subscriber had too many waiting.
+    pub(crate) subscriber_reports: u64,
+}
+
+impl Limited {
+    pub(super) fn of(sa: &SaCounts) -> Self {
+        Self {
+            busy: sa.busy,
+            requester_tables: sa.requester_tables,
+            requester_waiting: sa.requester_waiting,
+            requester_segments: sa.requester_segments,
+            reports: sa.reports_dropped,
+            subscriber_reports: sa.subscriber_reports,
+        }
+    }
+}
 
 /// How the subnet manager is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +103,15 @@ pub(crate) struct SmStatus {
     /// The manager's own port answers nothing.
     #[serde(default)]
     pub(crate) own_port_silent: bool,
+    /// This manager and the others that it knows of.
+    #[serde(default)]
+    pub(crate) managers: Vec<ManagerLine>,
+    /// What the election has taken.
+    #[serde(default)]
+    pub(crate) election: ElectionCounts,
+    /// What subnet administration did not do because of a limit.
+    #[serde(default)]
+    pub(crate) limited: Limited,
     /// What the last heavy sweep came to.
     pub(crate) last: Option<Summary>,
     /// How the subnet is routed.
@@ -61,6 +132,31 @@ impl SmStatus {
                 .map(Some)
                 .with_context(|| format!("{} makes no sense", path.display())),
         }
+    }
+
+    /// Its own state among others.
+    pub(crate) fn state(&self) -> Option<&str> {
+        self.managers.iter().find(|manager| manager.is_self).map(|manager| manager.state.as_str())
+    }
+
+    fn write_limits(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ElectionCounts { key_mismatches, handovers_refused, .. } = self.election;
+        let limited = &self.limited;
+        for (count, what) in [
+            (key_mismatches, "commands of managers that did not show the SM_Key"),
+            (handovers_refused, "handovers that another manager refused; the SM_Keys may differ"),
+            (limited.busy, "requests to subnet administration answered BUSY"),
+            (limited.requester_tables, "of these, of requesters with too many tables under way"),
+            (limited.requester_waiting, "of these, of requesters with too many waiting"),
+            (limited.requester_segments, "requests in segments not taken, of requesters with too many"),
+            (limited.reports, "Reports dropped because too many were waiting"),
+            (limited.subscriber_reports, "of these, of subscribers with too many waiting"),
+        ] {
+            if count > 0 {
+                writeln!(f, "limits: {count} {what}")?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes an event; whether that changed what there is to say.
@@ -88,6 +184,12 @@ impl SmStatus {
                 self.locked.insert(format!("{guid} port {port}"), description.clone());
             }
             Event::TrapReceived { .. } => self.traps += 1,
+            Event::SmState { state, .. } => {
+                if *state != SmState::Master {
+                    (self.subnet_up, self.phase) = (false, None);
+                }
+            }
+            Event::OtherSm { .. } | Event::HandoverRefused { .. } | Event::SmKeyMismatch { .. } => {}
             Event::ManagementLane { lane } => {
                 let shared = || "none: a link has no second lane".to_owned();
                 self.management_lane = Some(lane.map_or_else(shared, |lane| lane.to_string()));
@@ -113,6 +215,8 @@ impl fmt::Display for SmStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match (self.attached, self.subnet_up, self.phase) {
             (false, ..) => "waiting for its agent".to_owned(),
+            _ if self.state() == Some("standby") => "standby: another manager is in charge".to_owned(),
+            _ if self.state() == Some("not-active") => "not active: the master has disabled it".to_owned(),
             (_, true, _) => "SUBNET UP".to_owned(),
             (_, _, Some(phase)) => format!("sweeping, phase {phase:?}"),
             (_, _, None) => "not up".to_owned(),
@@ -156,6 +260,7 @@ impl fmt::Display for SmStatus {
         for (port, description) in &self.locked {
             writeln!(f, "keeps another M_Key: {description} ({port})")?;
         }
+        self.write_limits(f)?;
         if let Some(lane) = &self.management_lane {
             writeln!(f, "management lane: {lane}")?;
         }

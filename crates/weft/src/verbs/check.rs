@@ -18,11 +18,11 @@ use weft_wire::{Guid, Lid, PortNum, PortState};
 use super::{Lab, trace};
 use crate::cli::CheckArgs;
 use crate::failure::Failure;
+use crate::lab::LabFolder;
 use crate::lab::process::Holder;
-use crate::lab::{LabFolder, Place};
 use crate::live::{Session, survey_with};
 use crate::output::{Ticker, print, print_json};
-use crate::sm_process::{SmConfig, SmStatus};
+use crate::sm_process::{SmConfig, SmStatus, in_charge};
 
 /// Seconds that a check may take, and one with `--all`.
 const LIMITS: (u32, u32) = (60, 600);
@@ -289,7 +289,8 @@ fn routed_by_weft(lab: &Lab) -> anyhow::Result<Option<EngineReport>> {
     if lab.record.sm.is_none() {
         return Ok(None);
     }
-    Ok(SmStatus::load(&lab.folder.place(Place::SmStatus))?.and_then(|status| status.routing))
+    let name = in_charge(&lab.folder, &lab.record);
+    Ok(SmStatus::load(&lab.folder.sm_files(&name).status)?.and_then(|status| status.routing))
 }
 
 /// Whether ways between switches may be left out: unless weft's own subnet manager has routed by an engine that
@@ -336,7 +337,8 @@ fn complete_tables(live: &Surveyed, spared: &BTreeSet<Lid>, report: &mut Report)
 /// from what was read. `None` where that gives other tables than those in the switches.
 fn in_force(lab: &Lab, live: &Surveyed, by_weft: Option<&EngineReport>) -> Option<Routing> {
     let by_weft = by_weft.filter(|routing| routing.lanes > 1)?;
-    let config = SmConfig::load(&lab.folder.place(Place::SmConfig), None).ok()?;
+    let config =
+        SmConfig::load(&lab.folder.sm_files(&in_charge(&lab.folder, &lab.record)).config, None).ok()?;
     let lids = live.lids.as_ref().ok()?;
     let cabled = live
         .fabric

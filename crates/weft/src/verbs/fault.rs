@@ -40,14 +40,15 @@ struct Target {
 impl Target {
     fn find(lab: &Lab, name: &str) -> anyhow::Result<Self> {
         let folder = &lab.folder;
+        if lab.record.subnet_managers().any(|(manager, _)| manager == name) {
+            let files = folder.sm_files(name);
+            let (lock, config) = (files.lock, files.config);
+            return Ok(Self { name: name.into(), verb: SM, lock, config, devices: Vec::new() });
+        }
         if name == SM {
-            if lab.record.sm.is_none() {
-                return Err(Failure::new("this laboratory has no subnet manager")
-                    .hint("it was started with --no-sm")
-                    .into());
-            }
-            let (lock, config) = (folder.place(Place::SmLock), folder.place(Place::SmConfig));
-            return Ok(Self { name: SM.into(), verb: "sm", lock, config, devices: Vec::new() });
+            return Err(Failure::new("this laboratory has no subnet manager")
+                .hint("it was started with --no-sm")
+                .into());
         }
         if name == PM {
             if lab.record.pm.is_none() {
@@ -79,7 +80,8 @@ impl Target {
         match self.devices.as_slice() {
             [] if self.name == PM => "the performance manager".to_owned(),
             [] if self.name == IBSIM => "the server for ibsim's programs".to_owned(),
-            [] => "the subnet manager".to_owned(),
+            [] if self.name == SM => "the subnet manager".to_owned(),
+            [] => format!("the subnet manager {}", self.name),
             [device] => format!("`{device}` ({})", self.name),
             [device, others @ ..] => {
                 format!("`{device}` and {} more devices ({})", others.len(), self.name)

@@ -43,15 +43,15 @@ struct Device {
 pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let lab = Lab::load(folder)?;
     let mut processes = Vec::new();
-    let managers = [
-        (lab.record.sm.is_some(), Place::SmLock, SM),
-        (lab.record.pm.is_some(), Place::PmLock, PM),
-        (lab.record.ibsim.is_some(), Place::IbsimLock, IBSIM),
-    ];
-    for (_, lock, kind) in managers.into_iter().filter(|(started, ..)| *started) {
-        let pid = holder(&folder.place(lock))?;
-        let (process, address, devices, counts) = (kind.to_owned(), None, Vec::new(), None);
-        let (state, metrics) = (state(pid), lab.record.metrics_of(kind));
+    let sms = lab.record.subnet_managers().map(|(name, _)| (folder.sm_files(&name).lock, name, SM));
+    let others =
+        [(lab.record.pm.is_some(), Place::PmLock, PM), (lab.record.ibsim.is_some(), Place::IbsimLock, IBSIM)];
+    let others = others.into_iter().filter(|(started, ..)| *started);
+    let others = others.map(|(_, lock, kind)| (folder.place(lock), kind.to_owned(), kind));
+    for (lock, process, kind) in sms.chain(others) {
+        let pid = holder(&lock)?;
+        let (address, devices, counts) = (None, Vec::new(), None);
+        let (state, metrics) = (state(pid), lab.record.metrics_of(&process));
         processes.push(Process { process, pid, state, kind, address, metrics, devices, counts });
     }
     for agent in &lab.record.agents {

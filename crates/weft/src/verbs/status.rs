@@ -4,27 +4,38 @@ use anyhow::Context;
 use serde::Serialize;
 use weft_umad::lock;
 
+use crate::lab::launch::SM;
 use crate::lab::{LabFolder, LabRecord, Place};
-use crate::output::{print, print_json};
+use crate::output::{Table, print, print_json};
 use crate::pm_process::PmStatus;
-use crate::sm_process::SmStatus;
+use crate::sm_process::{ManagerLine, SmStatus, in_charge};
 
 pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let record = LabRecord::load(folder)?;
-    let lock = folder.place(Place::SmLock);
-    let holder = lock::holder(&lock).with_context(|| format!("cannot ask who locks {}", lock.display()))?;
-    let status = SmStatus::load(&folder.place(Place::SmStatus))?;
+    let managers = managers(folder, &record)?;
+    let in_charge = in_charge(folder, &record);
+    let shown = managers.iter().find(|manager| manager.name == in_charge);
+    let running = shown.is_some_and(|manager| manager.running);
+    let status = shown.and_then(|manager| manager.status.as_ref());
     let pm = pm_status(folder, &record)?;
+    let list = list(&managers, shown);
     if json {
-        let running = holder.is_some();
         let name = folder.name();
-        return print_json(&serde_json::json!({ "lab": name, "running": running, "sm": status, "pm": pm }));
+        return print_json(
+            &serde_json::json!({ "lab": name, "running": running, "managers": list, "sm": status, "pm": pm }),
+        );
     }
     let mut text = format!("laboratory `{}` of {}\n", folder.name(), record.topology);
-    text += match (&record.sm, holder) {
-        (None, _) => "no subnet manager (--no-sm)\n",
-        (Some(_), None) => "the subnet manager is not running; this is what it said last:\n",
-        (Some(_), Some(_)) => "the subnet manager is running\n",
+    if list.len() > 1 {
+        text += &table(&list);
+    }
+    let name = shown.map_or(SM, |manager| manager.name.as_str());
+    let name =
+        if name == SM { "the subnet manager".to_owned() } else { format!("the subnet manager {name}") };
+    text += &match (shown, running) {
+        (None, _) => "no subnet manager (--no-sm)\n".to_owned(),
+        (Some(_), false) => format!("{name} is not running; this is what it said last:\n"),
+        (Some(_), true) => format!("{name} is running\n"),
     };
     if let Some(status) = status {
         text += &status.to_string();
@@ -33,6 +44,68 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
         text += &pm.line();
     }
     print(&text)
+}
+
+/// A subnet manager of the laboratory.
+struct Manager {
+    name: String,
+    running: bool,
+    status: Option<SmStatus>,
+}
+
+fn managers(folder: &LabFolder, record: &LabRecord) -> anyhow::Result<Vec<Manager>> {
+    let managers = record.subnet_managers().map(|(name, _)| {
+        let files = folder.sm_files(&name);
+        let lock = files.lock;
+        let holder =
+            lock::holder(&lock).with_context(|| format!("cannot ask who locks {}", lock.display()))?;
+        Ok(Manager { name, running: holder.is_some(), status: SmStatus::load(&files.status)? })
+    });
+    managers.collect()
+}
+
+/// A line of the list of managers: the laboratory's own, and those of others that its managers have met.
+#[derive(Serialize)]
+struct Row {
+    /// The process; none of the laboratory's for others.
+    process: Option<String>,
+    running: bool,
+    #[serde(flatten)]
+    line: ManagerLine,
+}
+
+fn list(managers: &[Manager], shown: Option<&Manager>) -> Vec<Row> {
+    let own = managers.iter().map(|manager| {
+        let lines = manager.status.iter().flat_map(|status| &status.managers);
+        let mut line = lines.filter(|line| line.is_self).next_back().cloned().unwrap_or_default();
+        if !manager.running || line.state.is_empty() {
+            line.state = if manager.running { "waiting" } else { "not running" }.to_owned();
+        }
+        Row { process: Some(manager.name.clone()), running: manager.running, line }
+    });
+    let mut rows: Vec<Row> = own.collect();
+    let met = shown.filter(|manager| manager.running).and_then(|manager| manager.status.as_ref()).into_iter();
+    for line in met.flat_map(|status| &status.managers) {
+        if rows.iter().all(|row| row.line.guid != line.guid) {
+            rows.push(Row { process: None, running: true, line: line.clone() });
+        }
+    }
+    rows
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut table = Table::new(&["manager", "state", "priority", "GUID", "LID"]);
+    for Row { process, line, .. } in rows {
+        let lid = if line.lid == 0 { "-".to_owned() } else { line.lid.to_string() };
+        table.row([
+            process.clone().unwrap_or_else(|| "another".to_owned()),
+            line.state.clone(),
+            line.priority.to_string(),
+            line.guid.clone(),
+            lid,
+        ]);
+    }
+    table.to_string()
 }
 
 /// The performance manager in few words; all that it sees is `weft top`'s.

@@ -29,9 +29,11 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
         sm_process::load_guid2lid(path)?; // The manager reads it again, but by then everything has started.
     }
     let pm_at = if args.pm.pm { Some(pm_place(&fabric, sm_at, args)?) } else { None };
-    let wanted = Wanted::by_up(&fabric, (sm_at, pm_at), args)?;
+    let standbys = standby_places(&fabric, sm_at, pm_at, args)?;
+    let wanted = Wanted::by_up(&fabric, (sm_at, pm_at), standbys, args)?;
     let goal = goal(&fabric, sm_at.map(|place| place.node), Duration::from_secs(args.patience));
     start::with(name.unwrap_or(DEFAULT_NAME), &wanted, goal, begun, |mut launcher| {
+        launcher.start_standbys()?;
         summarise_and_stay(&mut launcher, &fabric, sm_at.map(|place| place.node), args)?;
         if !args.foreground {
             launcher.release();
@@ -80,6 +82,30 @@ fn pm_place(fabric: &Fabric, sm_at: Option<PortRef>, args: &UpArgs) -> anyhow::R
     let own = hosts.find_map(|(index, node)| Some(PortRef::new(index, node.attach_port()?)));
     let place = own.or(sm_at).or_else(|| fabric.attach_place());
     place.with_context(|| format!("{} has no node for a performance manager", args.file.display()))
+}
+
+/// Where subnet managers stand by: at hosts of their own with a way to the first, the performance manager's last.
+fn standby_places(
+    fabric: &Fabric,
+    sm_at: Option<PortRef>,
+    pm_at: Option<PortRef>,
+    args: &UpArgs,
+) -> anyhow::Result<Vec<PortRef>> {
+    let pieces = fabric.components();
+    let piece = |node: NodeIndex| pieces.get(node.index());
+    let with_sm = |node: NodeIndex| sm_at.is_some_and(|sm| node != sm.node && piece(node) == piece(sm.node));
+    let hosts = fabric.hosts().filter(|(index, _)| with_sm(*index));
+    let mut places: Vec<PortRef> =
+        hosts.filter_map(|(index, node)| Some(PortRef::new(index, node.attach_port()?))).collect();
+    places.sort_by_key(|place| pm_at.is_some_and(|pm| pm.node == place.node));
+    let wanted = usize::from(args.standby);
+    if places.len() < wanted {
+        let message =
+            format!("{wanted} standby managers want hosts of their own, and there are {}", places.len());
+        return Err(Failure::bad_input(message).hint(format!("use --standby {}", places.len())).into());
+    }
+    places.truncate(wanted);
+    Ok(places)
 }
 
 fn named_place(fabric: &Fabric, name: &str, option: &str) -> anyhow::Result<PortRef> {

@@ -19,7 +19,7 @@ use weft_wire::PortState;
 use crate::lab::launch::{IBSIM, PM, SM};
 use crate::lab::process::readable;
 use crate::lab::{LabFolder, Place};
-use crate::sm_process::SmStatus;
+use crate::sm_process::{SmStatus, in_charge};
 use crate::verbs::Lab;
 
 /// The end of the file of events in which the last fault is looked for.
@@ -37,11 +37,12 @@ pub(super) struct Sweeps {
 impl Sweeps {
     /// `None` where no subnet manager of weft runs, or none has said anything.
     pub(super) fn of(lab: &Lab) -> anyhow::Result<Option<Self>> {
-        let running = lock::holder(&lab.folder.place(Place::SmLock)).is_ok_and(|holder| holder.is_some());
+        let files = lab.folder.sm_files(&in_charge(&lab.folder, &lab.record));
+        let running = lock::holder(&files.lock).is_ok_and(|holder| holder.is_some());
         if lab.record.sm.is_none() || !running {
             return Ok(None);
         }
-        let status = SmStatus::load(&lab.folder.place(Place::SmStatus))?;
+        let status = SmStatus::load(&files.status)?;
         Ok(status.map(|status| Self { begun: status.heavy_sweeps, under_way: status.phase.is_some() }))
     }
 }
@@ -110,12 +111,17 @@ fn unswept_fault_in(events: &str) -> Option<String> {
             ("fault", "fault") => {
                 (fault, begun) = (Some(format!("{} {}", text("fault"), text("target"))), false);
             }
-            (SM, "sweep-started") if text("kind") == "Heavy" => begun = true,
-            (SM, "subnet-up") if begun => fault = None,
+            (source, "sweep-started") if is_sm(source) && text("kind") == "Heavy" => begun = true,
+            (source, "subnet-up") if is_sm(source) && begun => fault = None,
             _ => {}
         }
     }
     fault
+}
+
+/// Whether a source of events is a subnet manager, the first one or one that stands by.
+fn is_sm(source: &str) -> bool {
+    source.strip_prefix(SM).is_some_and(|number| number.is_empty() || number.starts_with('-'))
 }
 
 /// Tells when a file of the laboratory's folder is written or replaced.

@@ -15,7 +15,6 @@ use super::balance;
 use super::marks::JournalReader;
 use super::perform::{Stage, given_levels, has_port};
 use crate::failure::Failure;
-use crate::lab::Place;
 use crate::lab::launch::{Launcher, PM, SM};
 use crate::sm_process::SmStatus;
 use crate::verbs::{Lab, fault};
@@ -250,7 +249,7 @@ impl Stage for Live<'_, '_> {
     }
 
     fn routed_by(&mut self) -> anyhow::Result<String> {
-        let status = SmStatus::load(&self.lab.folder.place(Place::SmStatus))?;
+        let status = SmStatus::load(&self.lab.folder.sm_files(SM).status)?;
         Ok(status.and_then(|status| status.routing).map(|report| report.brief()).unwrap_or_default())
     }
 

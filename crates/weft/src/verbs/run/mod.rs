@@ -186,6 +186,7 @@ fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
         fabric: &plan.fabric,
         topology: plan.file.clone(),
         sm: Some(WantedSm { at: plan.sm_at, options: plan.sm.clone(), guid2lid: None }),
+        standbys: Vec::new(),
         pm: plan.pm.clone().map(|options| WantedPm { at: plan.pm_at, options }),
         metrics: None,
         device: plan.device.clone(),
