@@ -21,6 +21,11 @@ pub(crate) fn guid(simulation: &Simulation, port: PortRef) -> Guid {
 
 /// A reliable connection from one host to another that never ends.
 pub(crate) fn flow(simulation: &mut Simulation, from: u32, to: u32) -> FlowId {
+    flow_of(simulation, from, to, 2048)
+}
+
+/// The same with packets of this many bytes.
+pub(crate) fn flow_of(simulation: &mut Simulation, from: u32, to: u32, packet_bytes: u16) -> FlowId {
     let flow = FlowId(from * 100 + to);
     let (from, to) = (host(simulation, from), host(simulation, to));
     let (from_guid, to_guid) = (guid(simulation, from), guid(simulation, to));
@@ -33,7 +38,7 @@ pub(crate) fn flow(simulation: &mut Simulation, from: u32, to: u32) -> FlowId {
         transport,
         work: Work::Stream,
         message_bytes: 65_536,
-        packet_bytes: 2048,
+        packet_bytes,
         bytes_per_second: None,
         bytes_max: None,
         paths: PathSource::PathRecord,
