@@ -98,12 +98,13 @@ mod tests {
         let shared = 2 * 3 + 16;
         assert!((0..shared).all(|_| take(stranger) == Some(Place::Shared)));
         assert_eq!((take(stranger), take(dialled)), (None, None), "whom we dial does not knock");
-        let own = Some(Place::Neighbour(near.parse().unwrap()));
+        let place = Place::Neighbour(near.parse().unwrap());
+        let own = Some(place);
         assert!((0..2).all(|_| take(near) == own) && (0..2).all(|_| take("[::ffff:127.0.0.1]:1000") == own));
         assert_eq!(take(near), None);
         places.give_back(Place::Shared);
         assert_eq!((take(near), take(near)), (Some(Place::Shared), None), "as everybody else");
-        places.give_back(own.unwrap());
+        places.give_back(place);
         assert_eq!((take(stranger), take(near), take(near)), (None, own, None));
     }
 }

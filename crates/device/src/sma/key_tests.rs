@@ -91,7 +91,7 @@ fn a_right_key_begins_the_lease_again() {
         (info.m_key, info.m_key_protect_bits, info.m_key_lease_period) = (OLD, 2, 5);
     };
     assert_eq!(bench.set_port_info(0, set), status::OK);
-    let mut get = |bench: &mut Bench, key| ask(bench, Method::Get, key, &PortInfo::default()).is_some();
+    let get = |bench: &mut Bench, key| ask(bench, Method::Get, key, &PortInfo::default()).is_some();
     for _ in 0..3 {
         assert!(!get(&mut bench, NEW));
         bench.now += Time::from_secs(4);
