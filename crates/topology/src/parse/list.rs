@@ -225,7 +225,6 @@ fn link_rate(line: &Line<'_>, start: usize, state: &str) -> Result<Option<LinkRa
         ("53.125", _) => "HDR",
         ("106.25", _) => "NDR",
         ("212.5", _) => "XDR",
-        ("212.5", _) => "XDR",
         (other, _) => other,
     };
     rate(line, start, width, speed)
