@@ -154,8 +154,8 @@ pub(crate) fn parsed<T, E: Display>(
     parse: impl FnOnce(&str, &str) -> Result<T, E>,
 ) -> anyhow::Result<T> {
     let name = path.display().to_string();
-    let bytes =
-        std::fs::read(path).map_err(|error| Failure::bad_input(format!("cannot read {name}: {error}")))?;
+    let bytes = crate::input::read(path)
+        .map_err(|error| Failure::bad_input(format!("cannot read {name}: {error}")))?;
     // What is no UTF-8 can only be in a description, and those are for people.
     let text = String::from_utf8_lossy(&bytes);
     parse(&name, &text).map_err(|error| Failure::bad_input(error.to_string()).into())

@@ -16,6 +16,7 @@ mod cli;
 mod engine_options;
 mod failure;
 mod ibsim_process;
+mod input;
 mod lab;
 mod live;
 mod manager;

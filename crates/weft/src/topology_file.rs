@@ -10,7 +10,7 @@ use crate::failure::Failure;
 /// Reads a topology file and what it includes, or an `opensm-subnet.lst`. What is wrong with it is the user's: exit code 2.
 pub(crate) fn load(path: &Path) -> anyhow::Result<Fabric> {
     let name = path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|error| {
+    let bytes = crate::input::read(path).map_err(|error| {
         Failure::bad_input(format!("cannot read {name}: {error}"))
             .hint("`weft topo gen` makes topology files; `ibnetdiscover` prints them")
     })?;
@@ -22,7 +22,7 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Fabric> {
     }
     let mut include = |included: &str, from: &str| {
         let beside = Path::new(from).parent().unwrap_or(Path::new("")).join(included);
-        std::fs::read_to_string(beside).map_err(|error| error.to_string())
+        crate::input::read_to_string(&beside).map_err(|error| error.to_string())
     };
     let parsed = weft_topology::parse_bytes(&name, &bytes, &mut include);
     let fabric = parsed.map_err(|mut error| {

@@ -64,7 +64,7 @@ pub(crate) struct IbsimConfig {
 
 /// Runs until a signal asks it to end, or until its starter is gone if it is bound to that.
 pub(crate) fn run(path: &Path, launch: Option<&Path>) -> anyhow::Result<()> {
-    let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = crate::input::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let config: IbsimConfig =
         serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))?;
     let _lock = ProcessLock::take(&config.lock)?;

@@ -31,7 +31,7 @@ pub(super) struct Place {
 
 impl Nodes {
     pub(super) fn load(config: &IbsimConfig) -> anyhow::Result<Self> {
-        let text = std::fs::read(&config.record)
+        let text = crate::input::read(&config.record)
             .with_context(|| format!("cannot read {}", config.record.display()))?;
         let record = serde_json::from_slice(&text)
             .with_context(|| format!("{} makes no sense", config.record.display()))?;

@@ -360,7 +360,7 @@ pub(crate) fn run_agent(
     launch: Option<PathBuf>,
     metrics_port: Option<u16>,
 ) -> anyhow::Result<()> {
-    let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = crate::input::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut config: AgentConfig =
         serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))?;
     config.launch_socket = launch.or(config.launch_socket);

@@ -104,7 +104,7 @@ impl LabRecord {
     /// Reads it.
     pub(crate) fn load(lab: &LabFolder) -> anyhow::Result<Self> {
         let path = lab.place(Place::Record);
-        let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = crate::input::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))
     }
 

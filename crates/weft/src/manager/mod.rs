@@ -52,7 +52,7 @@ pub(crate) fn loopback(port: u16) -> SocketAddr {
 
 /// Reads what the laboratory wrote down.
 pub(crate) fn load_config<C: DeserializeOwned>(path: &Path) -> anyhow::Result<C> {
-    let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = crate::input::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct PmStatus {
 impl PmStatus {
     /// Reads it; `None` when the performance manager has not said anything yet.
     pub(crate) fn load(path: &Path) -> anyhow::Result<Option<Self>> {
-        match std::fs::read(path) {
+        match crate::input::read(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
             Ok(text) => serde_json::from_slice(&text)

@@ -98,7 +98,7 @@ pub(crate) fn run(config: SmConfig) -> anyhow::Result<()> {
 
 /// LIDs kept from an earlier run. A file that makes no sense is an error: guessing would renumber a fabric.
 pub(crate) fn load_guid2lid(path: &Path) -> anyhow::Result<GuidToLid> {
-    match std::fs::read_to_string(path) {
+    match crate::input::read_to_string(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(GuidToLid::default()),
         Err(error) => Err(Failure::bad_input(format!("cannot read {}: {error}", path.display())).into()),
         Ok(text) => GuidToLid::parse(&path.display().to_string(), &text).map_err(|error| {

@@ -137,7 +137,8 @@ fn idle(args: &BenchUpArgs, folder: &LabFolder, stop: &mut Signals) -> anyhow::R
         std::thread::spawn(move || while burning.load(Ordering::Relaxed) {});
     }
     let downs = |text: &str| text.lines().filter(|line| line.contains("\"event\":\"link-down\"")).count();
-    let events = || std::fs::read_to_string(folder.place(Place::Events)).context("cannot read the events");
+    let events =
+        || crate::input::read_to_string(&folder.place(Place::Events)).context("cannot read the events");
     let (before, all, own) = (quiet::lab_used(folder)?, quiet::all_used()?, quiet::own_and_children_used());
     let (flaps, began) = (downs(&events()?), Instant::now());
     let interrupted = readable(&*stop, Some(Duration::from_secs(args.idle_seconds)))?;

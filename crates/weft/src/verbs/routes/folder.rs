@@ -123,7 +123,7 @@ impl fmt::Write for TextFile {
 
 /// Reads a routing that weft or OpenSM wrote.
 pub(super) fn read(folder: &Path, fabric: &Fabric) -> anyhow::Result<(Lids, Routing)> {
-    let report: ReportFile = match std::fs::read_to_string(folder.join(REPORT)) {
+    let report: ReportFile = match crate::input::read_to_string(&folder.join(REPORT)) {
         Ok(text) => serde_json::from_str(&text).map_err(|error| {
             Failure::bad_input(format!("{}: {error}", folder.join(REPORT).display()))
                 .hint("weft writes this file; without it, nothing is known of ranks")

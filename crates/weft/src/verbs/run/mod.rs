@@ -92,7 +92,7 @@ fn read_all(args: &RunArgs) -> anyhow::Result<Vec<ExperimentFile>> {
 
 fn read(path: &Path, crossbar: Option<Crossbar>) -> anyhow::Result<ExperimentFile> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
+    let text = crate::input::read_to_string(path)
         .map_err(|error| Failure::bad_input(format!("cannot read {name}: {error}")))?;
     let mut file =
         ExperimentFile::parse(&name, &text).map_err(|error| Failure::bad_input(error.to_string()))?;
@@ -106,7 +106,7 @@ fn read(path: &Path, crossbar: Option<Crossbar>) -> anyhow::Result<ExperimentFil
 /// The text of a topology file that another file names.
 fn load(included: &str, from: &str) -> Result<String, String> {
     let beside = Path::new(from).parent().unwrap_or(Path::new("")).join(included);
-    std::fs::read_to_string(beside).map_err(|error| error.to_string())
+    crate::input::read_to_string(&beside).map_err(|error| error.to_string())
 }
 
 /// What is to be run, and how.
