@@ -10,11 +10,13 @@ use crate::ibsim_process::Listen;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Programs under ibsim's library")]
 pub(crate) struct IbsimArgs {
-    /// Serve programs under libumad2sim.so at this IBSIM_SOCKNAME
+    /// Serve programs under libumad2sim.so at this IBSIM_SOCKNAME. Every user of this machine can then manage the fabric:
+    /// the protocol knows no credentials, and abstract sockets have no permissions
     #[arg(long, value_name = "NAME", value_parser = socket_name)]
     pub(crate) ibsim_socket: Option<String>,
 
-    /// Serve them over UDP: this control port, and the ten that follow for data
+    /// Serve them over UDP: this control port, and the ten that follow for data. Whoever can reach the address can then
+    /// manage the fabric, on the loopback every user of this machine
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:7070", value_parser = udp_address, conflicts_with = "ibsim_socket")]
     pub(crate) ibsim_udp: Option<SocketAddr>,
 

@@ -30,6 +30,17 @@ pub(crate) enum Listen {
     Udp(SocketAddr),
 }
 
+impl Listen {
+    /// Who can manage the fabric by it: the protocol knows no credentials, and neither an abstract socket nor a port has
+    /// permissions.
+    pub(crate) fn open_to(&self) -> &'static str {
+        match self {
+            Self::Udp(address) if !address.ip().is_loopback() => "whoever can reach it",
+            _ => "every user of this machine",
+        }
+    }
+}
+
 impl std::fmt::Display for Listen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

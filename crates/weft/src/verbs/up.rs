@@ -30,6 +30,10 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
     }
     let pm_at = if args.pm.pm { Some(pm_place(&fabric, sm_at, args)?) } else { None };
     let standbys = standby_places(&fabric, sm_at, pm_at, args)?;
+    if let Some(listen) = args.ibsim.listen() {
+        let who = listen.open_to();
+        crate::output::say(&format!("warning: {who} can manage this fabric by ibsim's protocol at {listen}"));
+    }
     let wanted = Wanted::by_up(&fabric, (sm_at, pm_at), standbys, args)?;
     let goal = goal(&fabric, sm_at.map(|place| place.node), Duration::from_secs(args.patience));
     start::with(name.unwrap_or(DEFAULT_NAME), &wanted, goal, begun, |mut launcher| {
