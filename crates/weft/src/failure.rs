@@ -43,8 +43,21 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     }
     crate::output::say_labelled("error:", "31", &format!("{error:#}"));
     let failure = error.chain().find_map(|cause| cause.downcast_ref::<Failure>());
-    if let Some(hint) = failure.and_then(|failure| failure.hint.as_ref()) {
+    let own = failure.and_then(|failure| failure.hint.as_deref());
+    if let Some(hint) = own.or_else(|| open_files(error)) {
         crate::output::say_labelled("hint:", "36", hint);
     }
     ExitCode::from(failure.map_or(1, |failure| failure.code))
+}
+
+/// What to do where the limit of open files was met.
+fn open_files(error: &anyhow::Error) -> Option<&'static str> {
+    let limit = rustix::io::Errno::MFILE;
+    let met = |cause: &(dyn std::error::Error + 'static)| {
+        let code = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
+        code == Some(limit.raw_os_error()) || cause.downcast_ref() == Some(&limit)
+    };
+    let hint =
+        "raise the limit of open files, as in `ulimit -n 4096`, or run several devices per agent with --pack";
+    error.chain().any(met).then_some(hint)
 }

@@ -350,7 +350,7 @@ impl LabFolder {
 }
 
 /// What is gone already need not be removed.
-fn gone(removed: std::io::Result<()>) -> std::io::Result<()> {
+pub(super) fn gone(removed: std::io::Result<()>) -> std::io::Result<()> {
     match removed {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         removed => removed,

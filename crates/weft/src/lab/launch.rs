@@ -29,6 +29,9 @@ pub(crate) const PM: &str = "pm";
 /// The name of the server of ibsim's protocol among the processes.
 pub(crate) const IBSIM: &str = "ibsim";
 
+/// As many as taking a laboratory down opens at once, with room to spare.
+const SPARE_DESCRIPTORS: usize = 8;
+
 /// What the launcher waits for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Goal {
@@ -64,6 +67,8 @@ pub(crate) struct Launcher<'a> {
     /// The goal was reached once. What happens to the laboratory afterwards is the user's doing.
     came_up: bool,
     released: bool,
+    /// Descriptors that clearing up will need: a limit of open files may be what ends the start.
+    spare: Vec<std::os::fd::OwnedFd>,
 }
 
 impl<'a> Launcher<'a> {
@@ -78,6 +83,8 @@ impl<'a> Launcher<'a> {
         let reporters = Reporters::listen(&lab.place(Place::Launch), FIRST_CONNECTION)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).context("cannot make an epoll")?;
         let child_ended = Signals::watch(&[signal_hook::consts::SIGCHLD])?;
+        let spare = (0..SPARE_DESCRIPTORS).map(|_| epoll.try_clone()).collect::<std::io::Result<_>>();
+        let spare = spare.context("too few files can be open")?;
         let launcher = Self {
             lab,
             record,
@@ -97,6 +104,7 @@ impl<'a> Launcher<'a> {
             phases,
             came_up: false,
             released: false,
+            spare,
         };
         launcher.watch(launcher.reporters.listener(), LISTENER)?;
         launcher.watch(&launcher.interrupt, INTERRUPT)?;
@@ -445,6 +453,8 @@ impl Drop for Launcher<'_> {
             return;
         }
         self.kill_children();
+        self.reporters.hang_up();
+        self.spare.clear();
         if let Err(error) = teardown::take_down_held(self.lab) {
             crate::output::say(&format!("cannot clear up: {error:#}"));
         }

@@ -63,6 +63,11 @@ impl Reporters {
         self.refused
     }
 
+    /// Hangs up on everybody.
+    pub(super) fn hang_up(&mut self) {
+        self.connections.clear();
+    }
+
     /// Takes one connection; `None` when none waits. `name` tells the name of a process of the laboratory.
     pub(super) fn accept(
         &mut self,

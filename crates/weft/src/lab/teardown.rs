@@ -1,17 +1,18 @@
 //! Ending a laboratory so that nothing of it is left, whatever state it is in.
 //!
-//! Every lock of the laboratory is taken by whoever takes it down, one after the other; a lock that another
-//! process holds ends that process first. A process that was started but has not locked yet finds its lock
+//! Every lock of the laboratory is taken and its file removed by whoever takes it down, one after the other; a lock
+//! that another process holds ends that process first. A process that was started but has not locked yet finds its lock
 //! taken or its file removed, and ends by itself. So when the folder goes, nothing of the laboratory can be alive.
+//! However many processes there are, a few descriptors suffice: what cannot come up for want of them can go down.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use rustix::process::Signal;
+use rustix::process::{Resource, Signal, getrlimit};
 use weft_umad::lock::{LockError, ProcessLock, holder};
 
-use super::folder::{Base, LabFolder, Place};
+use super::folder::{Base, LabFolder, Place, gone};
 use super::process::{Holder, wait_for_end};
 
 /// How long a process has to end in order.
@@ -19,6 +20,9 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// How long the kernel has to end a killed process.
 const KILL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The most processes that are ended together.
+const HOLDERS_MAX: usize = 1024;
 
 /// What was there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,10 +47,9 @@ pub(crate) fn take_down(lab: &LabFolder) -> anyhow::Result<TakenDown> {
     };
     let mut done = TakenDown::default();
     // The launcher first, so that it starts no more.
-    let launcher = end(vec![lab.place(Place::UpLock)], &mut done)?;
-    let others = end(lock_files(lab)?, &mut done)?;
+    end(vec![lab.place(Place::UpLock)], &mut done)?;
+    end(lock_files(lab)?, &mut done)?;
     lab.remove()?;
-    drop((launcher, others));
     Ok(done)
 }
 
@@ -66,18 +69,9 @@ pub(crate) fn clear_dead(lab: &LabFolder) -> anyhow::Result<bool> {
     if files.iter().any(|file| holder(file).is_ok_and(|holder| holder.is_some())) {
         return Ok(false);
     }
-    let mut locks = Vec::new();
-    for file in files {
-        match ProcessLock::take(&file) {
-            Ok(lock) => locks.push(lock),
-            Err(LockError::Held { .. }) => return Ok(false),
-            Err(LockError::Removed { .. }) => {}
-            Err(LockError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+    // Whoever starts in it now is ended: half a laboratory would be left otherwise.
+    end(files, &mut TakenDown::default())?;
     lab.remove()?;
-    drop(locks);
     Ok(true)
 }
 
@@ -102,21 +96,21 @@ pub(crate) fn take_down_held(lab: &LabFolder) -> anyhow::Result<()> {
         Err(LockError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    let others = end(lock_files(lab)?, &mut TakenDown::default())?;
-    lab.remove()?;
-    drop(others);
-    Ok(())
+    end(lock_files(lab)?, &mut TakenDown::default())?;
+    lab.remove()
 }
 
-/// Ends whoever holds these locks, and takes them.
-fn end(mut files: Vec<PathBuf>, done: &mut TakenDown) -> anyhow::Result<Vec<ProcessLock>> {
-    let mut locks = Vec::new();
+/// Ends whoever holds these locks, and removes them.
+fn end(mut files: Vec<PathBuf>, done: &mut TakenDown) -> anyhow::Result<()> {
+    let at_once = holders_at_once();
     // A process that was just starting may take its lock between our asking and our taking: so several rounds.
     for _ in 0..10 {
         let mut held = Vec::new();
         for file in std::mem::take(&mut files) {
             match ProcessLock::take(&file) {
-                Ok(lock) => locks.push(lock),
+                // Whoever has opened it meanwhile finds it removed once it is let go.
+                Ok(_lock) => gone(std::fs::remove_file(&file))
+                    .with_context(|| format!("cannot remove {}", file.display()))?,
                 Err(LockError::Removed { .. }) => {}
                 Err(LockError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
                 Err(LockError::Held { .. }) => held.push(file),
@@ -124,17 +118,25 @@ fn end(mut files: Vec<PathBuf>, done: &mut TakenDown) -> anyhow::Result<Vec<Proc
             }
         }
         if held.is_empty() {
-            return Ok(locks);
+            return Ok(());
         }
-        let mut holders = Vec::new();
-        for file in &held {
-            holders.extend(Holder::of(file)?);
+        for files in held.chunks(at_once) {
+            let mut holders = Vec::new();
+            for file in files {
+                holders.extend(Holder::of(file)?);
+            }
+            done.processes += holders.len();
+            done.killed += stop(holders)?;
         }
-        done.processes += holders.len();
-        done.killed += stop(holders)?;
         files = held;
     }
     anyhow::bail!("a lock of the laboratory is taken again and again: {}", files[0].display())
+}
+
+/// How many processes are ended together: each takes a descriptor.
+fn holders_at_once() -> usize {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(limit / 4).unwrap_or(usize::MAX).clamp(1, HOLDERS_MAX)
 }
 
 /// Ends processes in order, and kills those that do not end. Returns how many were killed.
