@@ -103,7 +103,7 @@ impl Base {
             .into());
         }
         match labs.as_slice() {
-            [lab] => Ok(lab.clone()),
+            [lab] => lab.exists().map(|_| lab.clone()),
             [] => Err(Failure::new("no laboratory is running").hint("start one with `weft up FILE`").into()),
             _ => Err(Failure::new("several laboratories are running")
                 .hint(format!("say which with --lab: {}", names()))
@@ -131,6 +131,9 @@ impl Base {
     }
 
     fn folders(&self, wanted: impl Fn(&str) -> bool) -> anyhow::Result<Vec<LabFolder>> {
+        if !is_own(&self.0)? {
+            return Ok(Vec::new());
+        }
         let entries = match fs::read_dir(&self.0) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.with_context(|| format!("cannot list {}", self.0.display()))?,
@@ -300,7 +303,7 @@ impl LabFolder {
 
     /// Whether the folder is there. One that weft did not make is an error, for weft would come to remove it.
     pub(crate) fn exists(&self) -> anyhow::Result<bool> {
-        if fs::symlink_metadata(&self.path).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+        if !is_own(&self.path)? {
             return Ok(false);
         }
         // Empty is what is left when a removal is cut short at its last step; nothing can be lost with it.
@@ -364,13 +367,36 @@ fn private_folder(path: &Path) -> anyhow::Result<()> {
         .mode(0o700)
         .create(path)
         .with_context(|| format!("cannot make the folder {}", path.display()))?;
-    let owner = fs::metadata(path)?.uid();
-    if owner != rustix::process::getuid().as_raw() {
-        return Err(Failure::new(format!("the folder {} belongs to another user", path.display()))
-            .hint("set WEFT_HOME to a folder of your own")
-            .into());
-    }
-    Ok(())
+    is_own(path).map(drop)
+}
+
+/// Permission bits with which others than the owner can change what is in a folder.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// Whether a folder is there. One that lies elsewhere or that others can change is an error: who can replace what is in
+/// it chooses what weft runs and removes.
+fn is_own(path: &Path) -> anyhow::Result<bool> {
+    let found = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        found => found.with_context(|| format!("cannot look at {}", path.display()))?,
+    };
+    let shown = path.display();
+    let own = "set WEFT_HOME to a folder of your own".to_owned();
+    let (problem, hint) = if found.is_symlink() {
+        let target = fs::canonicalize(path).map_or(own, |target| {
+            format!("remove the link, or set WEFT_HOME to a real folder such as {}", target.display())
+        });
+        (format!("{shown} is a symbolic link, not a folder"), target)
+    } else if !found.is_dir() {
+        (format!("{shown} is not a folder"), own)
+    } else if found.uid() != rustix::process::getuid().as_raw() {
+        (format!("the folder {shown} belongs to another user"), own)
+    } else if found.mode() & WRITABLE_BY_OTHERS != 0 {
+        (format!("other users can change the folder {shown}"), format!("close it with `chmod 700 {shown}`"))
+    } else {
+        return Ok(true);
+    };
+    Err(Failure::new(problem).hint(hint).into())
 }
 
 /// Writes a file that only its owner can read.
