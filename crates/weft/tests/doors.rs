@@ -4,10 +4,14 @@
 
 mod common;
 
+use std::fs::Permissions;
 use std::io::{Read, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
-use common::{Home, Running, runs, text};
+use common::{Home, Running, runs, text, wait_until};
 use rustix::process::Signal;
 
 #[test]
@@ -35,4 +39,136 @@ fn junk_on_the_launchers_socket_does_not_end_the_laboratory() {
     assert!(processes.iter().all(|(_, pid)| runs(*pid)), "{processes:?}");
     up.signal(Signal::INT);
     assert_eq!(up.end().code(), Some(0));
+}
+
+/// `weft` with this limit of open files.
+fn limited(home: &Home, limit: u32, arguments: &[&str]) -> Output {
+    let mut command = Command::new("sh");
+    let script = format!("ulimit -n {limit}; exec \"$0\" \"$@\"");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_weft")]).args(arguments);
+    command.env("WEFT_HOME", home.base()).env("NO_COLOR", "1").stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+#[test]
+fn with_few_descriptors_a_laboratory_may_not_come_up_but_always_goes_down() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--no-sm"]).succeeds();
+    let processes = home.processes();
+    let down = limited(&home, 12, &["down"]);
+    assert!(down.status.success() && home.is_empty(), "{}", String::from_utf8_lossy(&down.stderr));
+    assert!(processes.iter().all(|(_, pid)| !runs(*pid)), "{processes:?}");
+    let mut failed = 0;
+    for limit in [10, 12, 16, 20, 24, 28] {
+        let up = limited(&home, limit, &["up", text(&file), "--no-sm"]);
+        let said = String::from_utf8_lossy(&up.stderr);
+        failed += u32::from(!up.status.success());
+        assert!(up.status.success() || home.is_empty(), "{limit}: {said}");
+        let down = limited(&home, limit, &["down", "--all"]);
+        assert!(
+            down.status.success() && home.is_empty(),
+            "{limit}: {}",
+            String::from_utf8_lossy(&down.stderr)
+        );
+    }
+    assert!(failed > 0, "every limit sufficed");
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_folder_that_others_can_change_is_refused() {
+    let home = Home::new();
+    let file = home.small_tree();
+    std::fs::create_dir(home.base()).unwrap();
+    for mode in [0o777, 0o1777, 0o770] {
+        set_mode(&home.base(), mode);
+        for verb in [&["up", text(&file), "--no-sm"][..], &["ps"], &["down", "--all"]] {
+            home.weft(verb)
+                .fails(1, "other users can change the folder")
+                .fails(1, "hint: close it with `chmod 700");
+        }
+    }
+    set_mode(&home.base(), 0o700);
+    home.weft(&["up", text(&file), "--no-sm"]).succeeds();
+    set_mode(&home.lab("default"), 0o777);
+    for verb in [&["ps"][..], &["up", text(&file)], &["down"]] {
+        home.weft(verb).fails(1, "other users can change the folder");
+    }
+    set_mode(&home.lab("default"), 0o700);
+    home.weft(&["down"]).succeeds();
+    assert!(home.is_empty());
+}
+
+#[test]
+fn a_symbolic_link_is_no_folder_for_laboratories() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let elsewhere = file.with_file_name("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    set_mode(&elsewhere, 0o700);
+    symlink(&elsewhere, home.base()).unwrap();
+    for verb in [&["up", text(&file), "--no-sm"][..], &["ps"], &["down", "--all"]] {
+        home.weft(verb).fails(1, "is a symbolic link").fails(1, "hint: ");
+    }
+    std::fs::remove_file(home.base()).unwrap();
+    std::fs::create_dir(home.base()).unwrap();
+    symlink(&elsewhere, home.lab("x")).unwrap();
+    for verb in [&["up", text(&file), "--no-sm"][..], &["ps"], &["down"]] {
+        home.weft(&[verb, &["--lab", "x"]].concat()).fails(1, "is a symbolic link");
+    }
+    assert!(std::fs::read_dir(&elsewhere).unwrap().next().is_none(), "something was written behind the link");
+}
+
+#[test]
+fn a_file_without_end_is_refused() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.write("endless.topo", "include \"/dev/zero\"\n");
+    for arguments in [
+        &["topo", "check", "/dev/zero"][..],
+        &["topo", "check", "endless.topo"],
+        &["run", "/dev/zero"],
+        &["up", text(&file), "--guid2lid", "/dev/zero"],
+        &["up", text(&file), "--roots", "/dev/zero"],
+    ] {
+        home.weft(arguments).fails(2, "longer than the 256 MiB");
+    }
+}
+
+#[test]
+fn a_status_that_cannot_be_written_is_shown_with_its_age() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file)]).succeeds();
+    let status = || home.json(&["status", "--json"]);
+    let sweeps = || status()["sm"]["heavy_sweeps"].as_u64().unwrap();
+    assert_eq!((&status()["sm_stale"], status()["sm_age_s"].as_f64() < Some(5.0)), (&false.into(), true));
+    let before = sweeps();
+    let new = home.lab("default").join("status.json.new");
+    // As on a full disk: everything written there fails with ENOSPC.
+    wait_until("no status is being written", || symlink("/dev/full", &new).is_ok());
+    home.weft(&["fault", "link-down", "switch-2-0:1"]).succeeds();
+    wait_until("the status is stale", || status()["sm_stale"] == true);
+    assert_eq!(sweeps(), before);
+    let shown = home.weft(&["status"]).succeeds().stdout.clone();
+    assert!(shown.contains("has not updated its status; what follows held"), "{shown}");
+    std::fs::remove_file(&new).unwrap();
+    wait_until("the status is right again", || sweeps() > before && status()["sm_stale"] == false);
+}
+
+#[test]
+fn that_ibsims_protocol_is_open_to_everybody_is_said_where_it_is_offered() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let name = format!("weft-doors-{}", std::process::id());
+    let up = home.weft(&["up", text(&file), "--no-sm", "--ibsim-socket", &name]);
+    up.succeeds().fails(0, "warning: every user of this machine can manage this fabric");
+    let help = home.weft(&["up", "--help"]).succeeds().stdout.replace('\n', " ");
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let udp = help.split_once("--ibsim-udp").unwrap().1;
+    assert!(udp.contains("can then manage the fabric"), "{udp}");
 }

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rustix::process::{Pid, test_kill_process};
-use weft_wire::{MKey, printable_json};
+use weft_wire::MKey;
 
 use crate::failure::Failure;
 
@@ -420,12 +420,4 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let temporary = PathBuf::from(temporary);
     write(&temporary, bytes)?;
     fs::rename(&temporary, path).with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// Replaces a file that is for others to read. That it cannot be written is no reason to stop.
-pub(crate) fn replace_json(path: &Path, value: &impl serde::Serialize) {
-    let written = serde_json::to_string(value).map_err(anyhow::Error::from);
-    if let Err(error) = written.and_then(|text| replace(path, printable_json(&text).as_bytes())) {
-        tracing::error!(error = format!("{error:#}"), "cannot say how it is");
-    }
 }

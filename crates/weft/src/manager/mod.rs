@@ -11,6 +11,7 @@ mod attachment;
 mod eager;
 mod launcher;
 mod process;
+pub(crate) mod status_file;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ use weft_wire::{AddressedMad, Guid, PortNum, Registration};
 pub(crate) use attachment::Place;
 pub(crate) use launcher::LauncherLine;
 pub(crate) use process::Process;
+pub(crate) use status_file::StatusFile;
 
 /// What every manager's process is told.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -15,9 +15,9 @@ use weft_wire::{AddressedMad, Registration};
 
 use super::PmConfig;
 use super::page::page;
-use crate::lab::folder;
 use crate::lab::launch::PM;
-use crate::manager::{LauncherLine, Manager, News, TurnEnd};
+use crate::manager::status_file::bytes;
+use crate::manager::{LauncherLine, Manager, News, StatusFile, TurnEnd};
 use crate::output;
 
 /// Writing the status may take one part in so many of the time.
@@ -59,6 +59,7 @@ pub(super) struct Driver {
     attached: bool,
     stopping: bool,
     changed: bool,
+    status_file: StatusFile,
     /// When the status may be written again, and when it must.
     write_after: Instant,
     write_by: Instant,
@@ -140,6 +141,7 @@ impl Driver {
             attached: false,
             stopping: false,
             changed: true,
+            status_file: StatusFile::new(config.seat.status.clone()),
             write_after: now,
             write_by: now,
             config,
@@ -158,9 +160,9 @@ impl Driver {
     /// A large fabric's status is megabytes, and sweeps may be many a second: it is written as often as that costs
     /// little.
     fn write_status(&mut self, now: Time) {
-        let Some(path) = &self.config.seat.status else { return };
         let began = Instant::now();
-        folder::replace_json(path, &self.status(now));
+        let status = self.status(now);
+        self.status_file.write(true, || bytes(&status));
         let pause = (began.elapsed() * WRITING_SHARE).max(STATUS_TIME_MIN);
         self.changed = false;
         self.write_after = Instant::now() + pause;

@@ -16,7 +16,8 @@ use super::{ManagerLine, SmConfig, SmStatus};
 use crate::lab::folder;
 use crate::lab::journal::record_event;
 use crate::lab::launch::SM;
-use crate::manager::{LauncherLine, Manager, News, TurnEnd};
+use crate::manager::status_file::bytes;
+use crate::manager::{LauncherLine, Manager, News, StatusFile, TurnEnd};
 
 /// How often a launcher is told at most.
 const REPORT_INTERVAL: Duration = Duration::from_millis(20);
@@ -29,6 +30,7 @@ pub(super) struct Driver {
     journal: Journal,
     status: SmStatus,
     status_changed: bool,
+    status_file: StatusFile,
     counted: Counted,
     progress: Progress,
     reported: Instant,
@@ -92,7 +94,7 @@ impl Manager for Driver {
             self.reported = Instant::now();
             self.report(None, launcher);
         }
-        TurnEnd { done: self.done, wake_at: None }
+        TurnEnd { done: self.done, wake_at: self.status_file.wake_at() }
     }
 
     fn figures(&self, _now: Time) -> SmFigures {
@@ -118,6 +120,7 @@ impl Driver {
             journal: Journal::open(config.seat.events.as_deref(), &config.name),
             status: SmStatus::default(),
             status_changed: true,
+            status_file: StatusFile::new(config.seat.status.clone()),
             counted: Counted::default(),
             progress: Progress::default(),
             reported: now,
@@ -211,11 +214,9 @@ impl Driver {
             self.status.managers = self.machine.managers().iter().map(ManagerLine::of).collect();
             self.status.election = self.machine.election_counts();
         }
-        if std::mem::take(&mut self.status_changed)
-            && let Some(path) = &self.config.seat.status
-        {
-            folder::replace_json(path, &self.status);
-        }
+        let status = &self.status;
+        let written = self.status_file.write(self.status_changed, || bytes(status));
+        self.status_changed &= !written;
     }
 }
 
@@ -239,7 +240,7 @@ fn clamp(count: u64) -> u32 {
 
 fn persist(path: &Path, known: &GuidToLid) {
     if let Err(error) = folder::replace(path, known.to_string().as_bytes()) {
-        tracing::error!(error = %error, "cannot keep the LIDs");
+        tracing::error!("LIDs are not kept: {error:#}");
     }
 }
 

@@ -1,11 +1,15 @@
 //! `weft status`
 
+use std::path::Path;
+use std::time::Duration;
+
 use anyhow::Context;
 use serde::Serialize;
 use weft_umad::lock;
 
-use crate::lab::launch::SM;
+use crate::lab::launch::{PM, SM};
 use crate::lab::{LabFolder, LabRecord, Place};
+use crate::manager::status_file::{STALE_AFTER, age};
 use crate::output::{Table, print, print_json};
 use crate::pm_process::PmStatus;
 use crate::sm_process::{ManagerLine, SmStatus, in_charge};
@@ -17,30 +21,43 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let shown = managers.iter().find(|manager| manager.name == in_charge);
     let running = shown.is_some_and(|manager| manager.running);
     let status = shown.and_then(|manager| manager.status.as_ref());
+    let age = shown.and_then(|manager| manager.age);
     let pm = pm_status(folder, &record)?;
     let list = list(&managers, shown);
     if json {
         let name = folder.name();
-        return print_json(
-            &serde_json::json!({ "lab": name, "running": running, "managers": list, "sm": status, "pm": pm }),
-        );
+        let sm_age_s = age.map(|age| age.as_secs_f64());
+        return print_json(&serde_json::json!({
+            "lab": name, "running": running, "managers": list, "sm": status, "sm_age_s": sm_age_s,
+            "sm_stale": running && is_stale(age), "pm": pm
+        }));
     }
     let mut text = format!("laboratory `{}` of {}\n", folder.name(), record.topology);
     if list.len() > 1 {
         text += &table(&list);
     }
-    let name = shown.map_or(SM, |manager| manager.name.as_str());
-    let name =
-        if name == SM { "the subnet manager".to_owned() } else { format!("the subnet manager {name}") };
+    let process = shown.map_or(SM, |manager| manager.name.as_str());
+    let name = if process == SM {
+        "the subnet manager".to_owned()
+    } else {
+        format!("the subnet manager {process}")
+    };
     text += &match (shown, running) {
         (None, _) => "no subnet manager (--no-sm)\n".to_owned(),
-        (Some(_), false) => format!("{name} is not running; this is what it said last:\n"),
+        (Some(_), false) => {
+            format!("{name} is not running; this is what it said last, {}:\n", ago(age))
+        }
+        (Some(_), true) if is_stale(age) => stale(&name, age, &folder.log(process)),
         (Some(_), true) => format!("{name} is running\n"),
     };
     if let Some(status) = status {
         text += &status.to_string();
     }
     if let Some(pm) = pm {
+        if pm.stale {
+            let age = pm.age_s.map(Duration::from_secs_f64);
+            text += &stale("the performance manager", age, &folder.log(PM));
+        }
         text += &pm.line();
     }
     print(&text)
@@ -51,6 +68,8 @@ struct Manager {
     name: String,
     running: bool,
     status: Option<SmStatus>,
+    /// How long ago its status held.
+    age: Option<Duration>,
 }
 
 fn managers(folder: &LabFolder, record: &LabRecord) -> anyhow::Result<Vec<Manager>> {
@@ -59,7 +78,8 @@ fn managers(folder: &LabFolder, record: &LabRecord) -> anyhow::Result<Vec<Manage
         let lock = files.lock;
         let holder =
             lock::holder(&lock).with_context(|| format!("cannot ask who locks {}", lock.display()))?;
-        Ok(Manager { name, running: holder.is_some(), status: SmStatus::load(&files.status)? })
+        let (status, age) = (SmStatus::load(&files.status)?, age(&files.status));
+        Ok(Manager { name, running: holder.is_some(), status, age })
     });
     managers.collect()
 }
@@ -112,6 +132,10 @@ fn table(rows: &[Row]) -> String {
 #[derive(Serialize)]
 struct Pm {
     running: bool,
+    /// How long ago what follows held.
+    age_s: Option<f64>,
+    /// It runs and does not say how it is.
+    stale: bool,
     attached: bool,
     ready: bool,
     sweeps: u64,
@@ -128,11 +152,14 @@ fn pm_status(folder: &LabFolder, record: &LabRecord) -> anyhow::Result<Option<Pm
     }
     let lock = folder.place(Place::PmLock);
     let holder = lock::holder(&lock).with_context(|| format!("cannot ask who locks {}", lock.display()))?;
-    let status = PmStatus::load(&folder.place(Place::PmStatus))?;
+    let path = folder.place(Place::PmStatus);
+    let (status, age) = (PmStatus::load(&path)?, age(&path));
     let snapshot = status.as_ref().map(|status| &status.snapshot);
     let statistics = snapshot.map(|snapshot| snapshot.statistics).unwrap_or_default();
     Ok(Some(Pm {
         running: holder.is_some(),
+        age_s: age.map(|age| age.as_secs_f64()),
+        stale: holder.is_some() && is_stale(age),
         attached: status.as_ref().is_some_and(|status| status.attached),
         ready: snapshot.is_some_and(|snapshot| snapshot.ready),
         sweeps: statistics.sweeps,
@@ -142,6 +169,20 @@ fn pm_status(folder: &LabFolder, record: &LabRecord) -> anyhow::Result<Option<Pm
         ports: statistics.ports,
         hot_spots: snapshot.map_or(0, |snapshot| snapshot.hot_spots.len()),
     }))
+}
+
+/// Whether a manager that runs would have said more since.
+fn is_stale(age: Option<Duration>) -> bool {
+    age.is_some_and(|age| age > STALE_AFTER)
+}
+
+fn stale(manager: &str, age: Option<Duration>, log: &Path) -> String {
+    let log = log.display();
+    format!("{manager} runs but has not updated its status; what follows held {}; see {log}\n", ago(age))
+}
+
+fn ago(age: Option<Duration>) -> String {
+    age.map_or_else(|| "at an unknown time".to_owned(), |age| format!("{:.1} s ago", age.as_secs_f64()))
 }
 
 impl Pm {
