@@ -20,6 +20,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) report: Option<PathBuf>,
 
+    /// Continue an interrupted series: make only the runs that have no recording in the report folder
+    #[arg(long, requires = "report")]
+    pub(crate) resume: bool,
+
     /// Run in virtual time instead of on processes
     #[arg(long = "virtual", conflicts_with = "both")]
     pub(crate) simulated: bool,

@@ -1,6 +1,7 @@
 //! `weft run`
 
 mod balance;
+mod keep;
 mod live;
 mod marks;
 mod perform;
@@ -8,22 +9,27 @@ mod virtual_time;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
-use rayon::prelude::*;
 use serde::Serialize;
 use weft_device::Crossbar;
-use weft_experiment::{Driver, ExperimentFile, Plan, Recording, Report, RunId, RunResult};
+use weft_experiment::{Driver, ExperimentFile, Plan, Recording, RunId, RunResult};
 use weft_machine::Time;
 
 use super::Lab;
 use crate::cli::{Pack, RunArgs};
 use crate::failure::Failure;
+use crate::lab::launch::Interrupted;
 use crate::lab::plan::{Wanted, WantedPm, WantedSm};
+use crate::lab::process::readable;
+use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use crate::lab::{Base, start};
 use crate::output::{Table, print, print_json, say};
+use keep::{Shelves, Store};
 use live::Live;
 use perform::perform;
 use virtual_time::Virtual;
@@ -40,27 +46,117 @@ struct Job {
     driver: Driver,
 }
 
+/// The exit code of a program that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+/// What the thread that gathers results hears.
+enum News {
+    /// The job at this place has ended, or was left out as others had failed.
+    Ended(usize, anyhow::Result<Option<Box<RunResult>>>),
+    /// The user wants no more of it.
+    Interrupted,
+}
+
+/// What the making of runs needs.
+struct Runs<'a> {
+    files: &'a [ExperimentFile],
+    store: &'a Store,
+    progress: &'a ProgressBar,
+    /// No further run is to begin.
+    stop: AtomicBool,
+}
+
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     crate::lab::process::raise_file_limit();
     let files = read_all(args)?;
     let jobs = jobs(args, &files)?;
+    let store = Store::open(args.report.as_deref(), args.resume, &files)?;
+    let mut shelves = Shelves::new(args.report.as_deref(), &files, &jobs);
     let progress = progress(jobs.len() as u64);
-    let (simulated, live): (Vec<&Job>, Vec<&Job>) =
-        jobs.iter().partition(|job| job.driver == Driver::Virtual);
-    let mut results = Vec::new();
-    // Live runs have the machine to themselves.
-    for job in live {
-        results.push((job, one(&files, job, &progress)?));
-    }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.jobs.unwrap_or(0)).build();
-    let made: Vec<anyhow::Result<(&Job, RunResult)>> = pool.context("cannot start threads")?.install(|| {
-        simulated.par_iter().map(|job| one(&files, job, &progress).map(|result| (*job, result))).collect()
-    });
-    for result in made {
-        results.push(result?);
-    }
+    let runs = Runs { files: &files, store: &store, progress: &progress, stop: AtomicBool::new(false) };
+    let (send, receive) = mpsc::channel();
+    watch_signals(send.clone())?;
+    let made = make(args, &runs, &jobs, &mut shelves, (&send, &receive));
+    // What has ended is reported, whatever became of the rest.
     progress.finish_and_clear();
-    report(args, &files, results)
+    let reported = report(args, &mut shelves);
+    made.and(reported)
+}
+
+/// Reports what has ended and ends the program. Runs in virtual time that go on hold nothing that would have to be
+/// cleared up, and a laboratory has ended before this is called.
+fn end_interrupted(args: &RunArgs, runs: &Runs<'_>, shelves: &mut Shelves<'_>) -> ! {
+    runs.progress.finish_and_clear();
+    if let Err(error) = report(args, shelves) {
+        crate::failure::report(&error);
+    }
+    let (ended, wanted) = shelves.count();
+    let rest = if args.report.is_some() { "; --resume makes the rest" } else { "" };
+    say(&format!("interrupted: {ended} of {wanted} runs have ended{rest}"));
+    std::process::exit(INTERRUPTED)
+}
+
+/// Tells of interrupts from now on; they end nothing of themselves any more.
+fn watch_signals(send: mpsc::Sender<News>) -> anyhow::Result<()> {
+    let mut signals = Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?;
+    let watch = move || {
+        while readable(&signals, None).is_ok() {
+            if signals.arrived() && send.send(News::Interrupted).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(watch).context("cannot start a thread")?;
+    Ok(())
+}
+
+/// Makes all runs. Each result is on its shelf when the next is waited for.
+fn make(
+    args: &RunArgs,
+    runs: &Runs<'_>,
+    jobs: &[Job],
+    shelves: &mut Shelves<'_>,
+    (send, receive): (&mpsc::Sender<News>, &mpsc::Receiver<News>),
+) -> anyhow::Result<()> {
+    // Live runs have the machine to themselves.
+    for (nth, job) in jobs.iter().enumerate().filter(|(_, job)| job.driver == Driver::Live) {
+        match runs.one(job) {
+            Ok(result) => shelves.put(nth, job, result)?,
+            Err(error) if error.is::<Interrupted>() => end_interrupted(args, runs, shelves),
+            Err(error) => return Err(error),
+        }
+        if matches!(receive.try_recv(), Ok(News::Interrupted)) {
+            end_interrupted(args, runs, shelves);
+        }
+    }
+    let live = jobs.iter().filter(|job| job.driver == Driver::Live).count();
+    let simulated = jobs.iter().enumerate().filter(|(_, job)| job.driver == Driver::Virtual);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.jobs.unwrap_or(0)).build();
+    pool.context("cannot start threads")?.in_place_scope(|scope| {
+        for (nth, job) in simulated {
+            let send = send.clone();
+            scope.spawn(move |_| {
+                let stopped = runs.stop.load(Ordering::Relaxed);
+                let result = if stopped { Ok(None) } else { runs.one(job).map(|run| Some(Box::new(run))) };
+                // Nobody listens any more when the program ends.
+                let _ = send.send(News::Ended(nth, result));
+            });
+        }
+        let mut failed = None;
+        for _ in 0..jobs.len() - live {
+            let taken = match receive.recv().context("no thread makes runs any more")? {
+                News::Interrupted => end_interrupted(args, runs, shelves),
+                News::Ended(_, Ok(None)) => Ok(()),
+                News::Ended(nth, Ok(Some(result))) => shelves.put(nth, &jobs[nth], *result),
+                News::Ended(_, Err(error)) => Err(error),
+            };
+            if let Err(error) = taken {
+                runs.stop.store(true, Ordering::Relaxed);
+                failed.get_or_insert(error);
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    })
 }
 
 /// The experiments that are meant, in order of their names.
@@ -160,23 +256,33 @@ fn progress(total: u64) -> ProgressBar {
     bar
 }
 
-/// Makes one run.
-fn one(files: &[ExperimentFile], job: &Job, progress: &ProgressBar) -> anyhow::Result<RunResult> {
-    let file = &files[job.file];
-    let plan = file.plan(&job.run, &mut load).map_err(|error| Failure::bad_input(error.to_string()))?;
-    let title = format!("{} ({})", file.name(), job.run);
-    let tell = |at: Time| progress.set_message(format!("{title}: {:.1} s", at.as_secs_f64()));
-    let recording = match job.driver {
-        Driver::Virtual => perform(&plan, &mut Virtual::begin(&plan)?, &tell),
-        Driver::Live => live(&plan, &tell),
-    };
-    let recording = recording.with_context(|| format!("{title} could not be run"))?;
-    progress.inc(1);
-    // Where no bar is drawn, a line tells of each run that has ended.
-    if let Some(all) = progress.length().filter(|all| *all > 1 && progress.is_hidden()) {
-        say(&format!("{}/{all} {title}, {}", progress.position(), driver_name(job.driver)));
+impl Runs<'_> {
+    /// Makes one run, or takes it from an earlier series; its recording is kept before this returns.
+    fn one(&self, job: &Job) -> anyhow::Result<RunResult> {
+        let file = &self.files[job.file];
+        let plan = file.plan(&job.run, &mut load).map_err(|error| Failure::bad_input(error.to_string()))?;
+        let title = format!("{} ({})", file.name(), job.run);
+        let tell = |at: Time| self.progress.set_message(format!("{title}: {:.1} s", at.as_secs_f64()));
+        let fingerprint = keep::fingerprint(&plan);
+        let (recording, how) = match self.store.kept(file, job, &fingerprint) {
+            Some(recording) => (recording, ", as before"),
+            None => {
+                let recording = match job.driver {
+                    Driver::Virtual => perform(&plan, &mut Virtual::begin(&plan)?, &tell),
+                    Driver::Live => live(&plan, &tell),
+                };
+                let recording = recording.with_context(|| format!("{title} could not be run"))?;
+                self.store.keep(file, job, &fingerprint, &recording)?;
+                (recording, "")
+            }
+        };
+        self.progress.inc(1);
+        // Where no bar is drawn, a line tells of each run that has ended.
+        if let Some(all) = self.progress.length().filter(|all| *all > 1 && self.progress.is_hidden()) {
+            say(&format!("{}/{all} {title}, {}{how}", self.progress.position(), driver_name(job.driver)));
+        }
+        Ok(file.result(&plan, &recording).map_err(|error| Failure::bad_input(error.to_string()))?)
     }
-    Ok(file.result(&plan, &recording).map_err(|error| Failure::bad_input(error.to_string()))?)
 }
 
 /// Makes one run in a laboratory of its own, which ends with it.
@@ -231,28 +337,15 @@ struct Summary {
 }
 
 /// Writes the reports, says what became of each run, and fails when something is not as expected.
-fn report(
-    args: &RunArgs,
-    files: &[ExperimentFile],
-    results: Vec<(&Job, RunResult)>,
-) -> anyhow::Result<ExitCode> {
-    let mut by_file: Vec<Vec<RunResult>> = files.iter().map(|_| Vec::new()).collect();
-    for (job, result) in results {
-        by_file[job.file].push(result);
-    }
-    let mut rows = Vec::new();
-    let mut reports = Vec::new();
-    for (file, runs) in files.iter().zip(&by_file).filter(|(_, runs)| !runs.is_empty()) {
-        rows.extend(runs.iter().map(|run| row(file, run)));
-        let stem =
-            Path::new(file.name()).file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into());
-        reports.push((stem, Report::new(file, runs)));
-    }
+fn report(args: &RunArgs, shelves: &mut Shelves<'_>) -> anyhow::Result<ExitCode> {
+    let rows: Vec<Row> =
+        shelves.runs().flat_map(|(file, runs)| runs.iter().map(move |run| row(file, run))).collect();
+    let reports = shelves.reports();
     let failures: Vec<String> = reports
         .iter()
         .flat_map(|(stem, report)| report.failures.iter().map(move |failure| format!("{stem}: {failure}")))
         .collect();
-    let written = args.report.as_deref().map(|folder| write(folder, &reports)).transpose()?;
+    let written = shelves.finish(&reports)?;
     let summary = Summary { runs: rows, report: written, failures };
     if args.json {
         print_json(&summary)?;
@@ -292,28 +385,4 @@ fn text(summary: &Summary) -> String {
     }
     let report = summary.report.as_ref().map(|path| format!("report: {path}\n")).unwrap_or_default();
     format!("{table}{report}")
-}
-
-/// Writes every report into a folder of its own, and a page that leads to them when there are several.
-fn write(folder: &Path, reports: &[(String, Report)]) -> anyhow::Result<String> {
-    let put = |path: &Path, text: &str| -> anyhow::Result<()> {
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
-        }
-        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
-    };
-    for (stem, report) in reports {
-        for (name, text) in &report.files {
-            put(&folder.join(stem).join(name), text)?;
-        }
-    }
-    let first = match reports {
-        [(stem, _)] => folder.join(stem).join("report.md"),
-        _ => {
-            let page = folder.join("index.md");
-            put(&page, &weft_experiment::index(reports))?;
-            page
-        }
-    };
-    Ok(first.display().to_string())
 }
