@@ -25,7 +25,7 @@ const SMALL_HOSTS_MAX: usize = 128;
 const WINDOW: u32 = 16;
 
 /// Hosts that send at once.
-const SENDERS_MAX: usize = 16;
+const SENDERS_MAX: usize = 8;
 
 /// How often it is told how many packets have come to their end.
 const TELL: Duration = Duration::from_millis(200);
