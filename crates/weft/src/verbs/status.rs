@@ -37,11 +37,8 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
         text += &table(&list);
     }
     let process = shown.map_or(SM, |manager| manager.name.as_str());
-    let name = if process == SM {
-        "the subnet manager".to_owned()
-    } else {
-        format!("the subnet manager {process}")
-    };
+    let name =
+        if process == SM { "the subnet manager".to_owned() } else { format!("the subnet manager {process}") };
     text += &match (shown, running) {
         (None, _) => "no subnet manager (--no-sm)\n".to_owned(),
         (Some(_), false) => {
