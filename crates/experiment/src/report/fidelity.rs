@@ -46,7 +46,7 @@ impl FidelityRow {
             paper,
             markdown: String::new(),
         };
-        row.markdown = super::table::line(&row.cells());
+        row.markdown = super::table::line(row.cells());
         Some(row)
     }
 
