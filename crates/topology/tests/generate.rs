@@ -4,8 +4,8 @@ use petgraph::algo::{connected_components, dijkstra};
 use petgraph::graph::{NodeIndex as Vertex, UnGraph};
 use proptest::prelude::*;
 use weft_topology::generate::{
-    Damage, GenerateError, GenerateOptions, RandomFabric, degraded, dragonfly, hypercube, kary_ntree, mesh,
-    pgft, random, ring, rlft, torus, xgft,
+    Damage, Directors, GenerateError, GenerateOptions, RandomFabric, degraded, director, dragonfly,
+    hypercube, kary_ntree, mesh, pgft, random, ring, rlft, torus, xgft,
 };
 use weft_topology::{Fabric, NodeIndex, parse};
 use weft_wire::NodeType;
@@ -295,4 +295,53 @@ fn a_degraded_fabric_keeps_the_rest_as_it_was() {
     assert_eq!(degraded(&whole, Damage::default(), 1).unwrap().cables().count(), whole.cables().count());
     let nothing = degraded(&whole, Damage { cables: 99, switches: 99 }, 1).unwrap();
     assert_eq!((nothing.switches().count(), nothing.hosts().count()), (0, whole.hosts().count()));
+}
+
+/// The port counts of a real cluster of this kind: 174 switches of 36 ports, edges with 19 hosts and 9 cables.
+#[test]
+fn directors_are_clos_networks_that_edges_share() {
+    let shape = Directors {
+        lines: vec![30, 23],
+        spines: 18,
+        inside: 1,
+        line_hosts: 0,
+        edges: 85,
+        edge_hosts: 19,
+        uplinks: 9,
+        trunks: 0,
+    };
+    let fabric = director(&shape, &radix(36)).unwrap();
+    let counts = fabric.counts();
+    assert_eq!((counts.switches, counts.hosts, counts.components), (53 + 36 + 85, 85 * 19, 1));
+    assert_eq!(counts.cables, 53 * 18 + 85 * (19 + 9));
+    for (_, node) in fabric.switches() {
+        let neighbours = node.cabled_ports().count();
+        let wanted = match node.description.split_once('-').unwrap() {
+            ("spine", place) if place.starts_with('0') => 30..=30,
+            ("spine", _) => 23..=23,
+            ("line", _) => 18 + 14..=18 + 15,
+            _ => 28..=28,
+        };
+        assert!(wanted.contains(&neighbours), "{}: {neighbours} cables", node.description);
+    }
+}
+
+#[test]
+fn trunks_join_directors_with_hosts_on_their_line_chips() {
+    let shape = Directors {
+        lines: vec![6, 4, 4],
+        spines: 2,
+        inside: 3,
+        line_hosts: 5,
+        edges: 0,
+        edge_hosts: 0,
+        uplinks: 0,
+        trunks: 4,
+    };
+    let fabric = director(&shape, &ANY).unwrap();
+    let counts = fabric.counts();
+    assert_eq!((counts.switches, counts.hosts, counts.components), (14 + 6, 14 * 5, 1));
+    assert_eq!(counts.cables, 14 * (2 * 3 + 5) + 3 * 4);
+    let error = director(&Directors { uplinks: 15, ..shape }, &ANY).unwrap_err();
+    assert!(matches!(error, GenerateError::OutOfRange { value: 15, max: 14, .. }), "{error}");
 }

@@ -1,15 +1,17 @@
-//! Fabrics from formulas: trees, grids, dragonflies and random ones.
+//! Fabrics from formulas: trees, grids, dragonflies, director switches and random ones.
 //!
 //! Names and GUIDs are deterministic: the same parameters give the same fabric to the byte. Switches come before
 //! hosts; on a switch, the ports to hosts and lower levels come before the others.
 
 mod degraded;
+mod director;
 mod dragonfly;
 mod grid;
 mod random;
 mod tree;
 
 pub use degraded::{Damage, degraded};
+pub use director::{Directors, director};
 pub use dragonfly::dragonfly;
 pub use grid::{hypercube, mesh, ring, torus};
 pub use random::{RandomFabric, random};
