@@ -1,27 +1,41 @@
 //! LIDs spread evenly over the ways that lead to their switches.
 
-use std::cmp::Reverse;
+mod balance;
+mod layers;
+mod plan;
+
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use rayon::prelude::*;
 use weft_topology::Fabric;
-use weft_wire::{Lid, PortNum};
 
 use crate::closer::{BATCH, Search};
-use crate::lids::{Lids, PortLids};
-use crate::switches::{SwitchGraph, UNREACHED};
+use crate::lids::Lids;
+use crate::switches::SwitchGraph;
 use crate::tables::{ForwardingTable, Routes};
 
-/// How many batches of destinations are searched for before their LIDs are assigned: what bounds the memory.
-const BATCHES_HELD: usize = 32;
+use balance::{Balance, Candidates};
+use layers::Layers;
+use plan::{Batch, Plan};
 
-/// Routes every LID by the ways that searches find, and evenly: a switch sends each next LID by the port, among
-/// those of its ways there, that the fewest LIDs use so far; among equals to the neighbour that the fewest use, by
-/// whichever parallel cable; among equals by the first port in a certain order. The LIDs of one end port (LMC) go to
-/// different neighbours and by different ports before any of that.
+/// Batches of destinations that are searched for before their LIDs are assigned. This bounds the memory.
+const BATCHES_HELD: usize = 16;
+
+/// From how many switches on a layer is worth more than one thread.
+const SHARED: usize = 64;
+
+/// Routes every LID by the ways that searches find, and evenly. A switch sends each LID by the port that carries the
+/// fewest pairs of a sending host and a LID so far, among those of its ways there; among equals by the first in an
+/// order that depends on the LID. The LIDs of one end port (LMC) go to different neighbours and by different ports
+/// before any of that.
 ///
-/// That order begins with the lowest port on switches that have hosts. On others it begins elsewhere for every
-/// destination: if all began alike, only LIDs that belong on one port there would ever come to a switch above a leaf.
-/// In a tree every host gets a root of its own like that, as far as there are enough.
+/// Destinations are routed from the outside inwards: a switch that hosts do not reach for a LID does not count that
+/// LID. So what comes together at a switch is spread over all its parallel cables, whatever the switches before it
+/// chose by.
+///
+/// The order that decides between equals takes neighbours in turn, then their parallel cables in turn. It begins with
+/// the digit of the LID's number that belongs to the switch, in a mixed radix: see [`Plan::strides`]. So all switches
+/// alike send a LID the same way, and in a tree every host gets a root of its own, as long as there are enough.
 ///
 /// Those switches are served first that have most hosts, among equals that with the host of the lowest LID, each with
 /// all its hosts at once; then come the LIDs of the switches themselves. So the tables are a function of ways and LIDs,
@@ -32,281 +46,132 @@ pub(crate) fn spread<S: Search>(
     graph: &SwitchGraph,
     search: impl Fn() -> S,
 ) -> Routes {
-    let all = destinations(fabric, lids, graph);
-    let batches: Vec<&[Destination]> = all.chunks(BATCH).collect();
-    let mut searches: Vec<S> = (0..batches.len().min(BATCHES_HELD)).map(|_| search()).collect();
-    let heights = heights(graph, &all);
-    let mut switches: Vec<(ForwardingTable, Balance)> = (0..graph.len() as u32)
+    let plan = Plan::new(fabric, lids, graph);
+    let batches: Vec<Batch<'_>> = plan.batches().collect();
+    let mut searches: Vec<(S, Layers)> =
+        (0..batches.len().min(BATCHES_HELD)).map(|_| (search(), Layers::default())).collect();
+    let mut switches: Vec<Switch> = (0..graph.len() as u32)
         .into_par_iter()
-        .map(|switch| {
-            (ForwardingTable::new(lids.top()), Balance::new(graph, switch, heights[switch as usize]))
+        .map(|at| Switch {
+            table: ForwardingTable::new(lids.top()),
+            balance: Balance::new(graph, at, plan.strides[at as usize]),
+            ways: Vec::new(),
         })
         .collect();
-    for (number, held) in batches.chunks(BATCHES_HELD).enumerate() {
-        searches.par_iter_mut().zip(held).for_each(|(search, batch)| {
-            let switches: Vec<u32> = batch.iter().map(|(destination, _)| *destination).collect();
-            search.search(graph, &switches);
+    let mut arrivals = Arrivals::default();
+    for held in batches.chunks(BATCHES_HELD) {
+        searches.par_iter_mut().zip(held).for_each(|((search, layers), batch)| {
+            search.search(graph, &batch.switches());
+            layers.find(graph, search.leading(), &batch.switches());
         });
-        let numbered = (0..graph.len() as u32).into_par_iter().zip(&mut switches);
-        numbered.for_each_init(Candidates::default, |candidates, (switch, (table, balance))| {
-            candidates.next = number * BATCHES_HELD * BATCH;
-            for (search, batch) in searches.iter().zip(held) {
-                search.ways_of(graph, switch, &mut candidates.sets);
-                balance.assign_batch(candidates, batch, switch, table);
+        for ((search, layers), batch) in searches.iter().zip(held) {
+            arrivals.fit(graph.len(), batch.width);
+            let numbered = (0..graph.len() as u32).into_par_iter().zip(&mut switches);
+            numbered.for_each(|(at, switch)| search.ways_of(graph, at, &mut switch.ways));
+            let site = Site { graph, plan: &plan, batch, arrivals: &arrivals };
+            for layer in layers.farthest_first() {
+                site.assign(layer, &mut switches);
             }
-        });
+        }
     }
     let mut routes = Routes { tables: vec![ForwardingTable::default(); fabric.nodes().len()] };
-    for (node, (table, _)) in graph.nodes.iter().zip(switches) {
-        routes.tables[node.index()] = table;
+    for (node, switch) in graph.nodes.iter().zip(switches) {
+        routes.tables[node.index()] = switch.table;
     }
     routes
 }
 
-/// A switch, and the end ports that it delivers to: by which port, and their LIDs.
-type Destination = (u32, Vec<(PortNum, PortLids)>);
-
-/// Switches with their hosts, those with most hosts first, then by the hosts' lowest LID; then the switches' own LIDs.
-/// Hosts come first because their traffic is what balance is for, and what is large because what is small evens out
-/// what it leaves.
-fn destinations(fabric: &Fabric, lids: &Lids, graph: &SwitchGraph) -> Vec<Destination> {
-    let mut of_hosts: Vec<Destination> = Vec::new();
-    let mut of_switches: Vec<Destination> = Vec::new();
-    let mut place_of = vec![usize::MAX; graph.len()];
-    for lids in lids.iter() {
-        let Some((switch, port)) = graph.attachment(fabric, lids.port) else { continue };
-        if port == PortNum::ZERO {
-            of_switches.push((switch, vec![(port, lids)]));
-            continue;
-        }
-        let place = &mut place_of[switch as usize];
-        if *place == usize::MAX {
-            *place = of_hosts.len();
-            of_hosts.push((switch, Vec::new()));
-        }
-        of_hosts[*place].1.push((port, lids));
-    }
-    of_hosts.sort_by_key(|(_, ports)| Reverse(ports.len()));
-    of_hosts.append(&mut of_switches);
-    of_hosts
+/// What is kept for a switch.
+struct Switch {
+    table: ForwardingTable,
+    balance: Balance,
+    /// Of the batch at hand, by 64 ways, then by destination: which of them lead there.
+    ways: Vec<[u64; BATCH]>,
 }
 
-/// The hops from every switch to the nearest one with hosts.
-fn heights(graph: &SwitchGraph, destinations: &[Destination]) -> Vec<u32> {
-    let has_hosts = |(_, ports): &&Destination| ports.iter().any(|(port, _)| *port != PortNum::ZERO);
-    let leaves: Vec<u32> = destinations.iter().filter(has_hosts).map(|(switch, _)| *switch).collect();
-    graph.hops_from(&leaves, |_| true)
-}
-
-/// What a switch does for the end ports on it.
-fn deliver(ports: &[(PortNum, PortLids)], table: &mut ForwardingTable) {
-    for (port, lids) in ports {
-        for lid in lids.iter() {
-            table.set(lid, *port);
-        }
-    }
-}
-
-/// How many LIDs use each way of a switch.
-struct Balance {
-    /// How many LIDs use a way. There are fewer than 2^16 LIDs.
-    port_load: Vec<u16>,
-    /// How many LIDs go to the neighbour of a way, by any of the ways there; kept at its first way.
-    neighbour_load: Vec<u16>,
-    /// For every way the first way to the same neighbour.
-    first_way: Vec<u32>,
-    /// Whether there are parallel cables to some neighbour.
-    parallel: bool,
-    /// The hops to the nearest switch with hosts.
-    height: u32,
-    ports: Vec<PortNum>,
-}
-
-/// The choice among the ways of a switch to a destination.
-///
-/// A candidate is one number that is smaller the better it is:
-///
-/// ```text
-/// 63      56 55      48 47          32 31              16 15       0
-/// |neighbour|port      |port          |neighbour         |place    |
-/// |used by this end port|used by all LIDs so far         |in order |
-/// ```
+/// How many hosts send to each LID of a batch through each switch, without the hosts on it.
 #[derive(Default)]
-struct Candidates {
-    /// By 64 ways of the switch, then by destination: which of them lead there.
-    sets: Vec<[u64; BATCH]>,
-    values: Vec<u64>,
-    /// The way of each candidate.
-    ways: Vec<u32>,
-    /// The number of the next destination.
-    next: usize,
+struct Arrivals {
+    /// By switch, then by LID. There are fewer than 2^16 hosts. All zero between batches.
+    senders: Vec<AtomicU16>,
+    width: usize,
 }
 
-const PLACE_MASK: u64 = 0xffff;
-const NEIGHBOUR_ONE: u64 = 1 << 16;
-const PORT_ONE: u64 = 1 << 32;
-const OWN_PORT_ONE: u64 = 1 << 48;
-const OWN_NEIGHBOUR_ONE: u64 = 1 << 56;
-const OWN_MASK: u64 = 0xffff << 48;
-
-impl Balance {
-    fn new(graph: &SwitchGraph, switch: u32, height: u32) -> Self {
-        let ways = graph.ways(switch);
-        let mut by_neighbour: Vec<(u32, u32)> = (0..).zip(ways).map(|(way, w)| (w.to, way)).collect();
-        by_neighbour.sort_unstable();
-        let mut first_way = vec![0; ways.len()];
-        let mut parallel = false;
-        for same in by_neighbour.chunk_by(|a, b| a.0 == b.0) {
-            parallel |= same.len() > 1;
-            for (_, way) in same {
-                first_way[*way as usize] = same[0].1;
-            }
-        }
-        Self {
-            port_load: vec![0; ways.len()],
-            neighbour_load: vec![0; ways.len()],
-            first_way,
-            parallel,
-            height,
-            ports: ways.iter().map(|way| way.port).collect(),
+impl Arrivals {
+    fn fit(&mut self, switches: usize, width: usize) {
+        self.width = width;
+        if self.senders.len() < switches * width {
+            self.senders.resize_with(switches * width, AtomicU16::default);
         }
     }
 
-    /// Gives the LIDs of a batch of destinations their ports on `switch`.
-    fn assign_batch(
-        &mut self,
-        candidates: &mut Candidates,
-        batch: &[Destination],
-        switch: u32,
-        table: &mut ForwardingTable,
-    ) {
-        for (place, (destination, ports)) in batch.iter().enumerate() {
-            if *destination == switch {
-                deliver(ports, table);
-                candidates.next += 1;
-                continue;
-            }
-            self.collect(candidates, place);
-            match candidates.ways.as_slice() {
-                // Nothing leads there.
-                [] => {}
-                [way] => self.assign_only(*way as usize, ports, table.entries_mut()),
-                _ => {
-                    self.assign_all(candidates, ports, table.entries_mut());
-                    self.settle(candidates);
-                }
-            }
-        }
+    fn of(&self, switch: u32) -> &[AtomicU16] {
+        &self.senders[switch as usize * self.width..][..self.width]
     }
 
-    /// Takes the ways that lead to the destination at `place` of the batch.
-    fn collect(&self, candidates: &mut Candidates, place: usize) {
-        let Candidates { sets, values, ways, next } = candidates;
-        ways.clear();
-        for (chunk, set) in sets.iter().enumerate() {
-            let mut bits = set[place];
-            while bits != 0 {
-                ways.push((chunk * BATCH) as u32 + bits.trailing_zeros());
-                bits &= bits - 1;
-            }
-        }
-        if ways.len() > 1 {
-            let first = self.first(*next, ways.len());
-            ways.rotate_left(first);
-        }
-        *next += 1;
-        values.clear();
-        values.extend((0..).zip(&*ways).map(|(place, way)| {
-            let neighbour = self.neighbour_load[self.first_way[*way as usize] as usize];
-            u64::from(self.port_load[*way as usize]) * PORT_ONE + u64::from(neighbour) * NEIGHBOUR_ONE + place
-        }));
+    // A layer's counts are read when all layers before it are done; `rayon` puts that in order. Sums do not depend on
+    // the order of their terms.
+    fn add(&self, switch: u32, lid: usize, senders: u16) {
+        self.senders[switch as usize * self.width + lid].fetch_add(senders, Ordering::Relaxed);
     }
+}
 
-    /// With which of `count` candidates the order begins for a destination: the digit of its number, to the base
-    /// `count`, that belongs to the height of this switch.
-    fn first(&self, destination: usize, count: usize) -> usize {
-        match self.height {
-            0 | UNREACHED => 0,
-            1 => destination % count,
-            height => count.checked_pow(height - 1).map_or(0, |power| destination / power % count),
-        }
-    }
+/// One batch of destinations on one fabric.
+struct Site<'a> {
+    graph: &'a SwitchGraph,
+    plan: &'a Plan,
+    batch: &'a Batch<'a>,
+    arrivals: &'a Arrivals,
+}
 
-    /// Sends all LIDs of a destination by the only way there.
-    fn assign_only(&mut self, way: usize, ports: &[(PortNum, PortLids)], table: &mut [PortNum]) {
-        for lid in ports.iter().flat_map(|(_, lids)| lids.iter()) {
-            set(table, lid, self.ports[way]);
-            self.port_load[way] += 1;
-            self.neighbour_load[self.first_way[way] as usize] += 1;
-        }
-    }
-
-    /// Gives all LIDs of a destination their ports.
-    fn assign_all(&self, candidates: &mut Candidates, ports: &[(PortNum, PortLids)], table: &mut [PortNum]) {
-        if self.parallel || ports.iter().any(|(_, lids)| lids.lmc > 0) {
-            for (_, lids) in ports {
-                self.assign(candidates, *lids, table);
+impl Site<'_> {
+    /// Assigns the LIDs of a layer: the switches, ascending, each with the destinations that it is so far from.
+    fn assign(&self, layer: &[(u32, u64)], switches: &mut [Switch]) {
+        if layer.len() < SHARED {
+            let mut candidates = Candidates::default();
+            for (at, bits) in layer {
+                self.assign_at(*at, *bits, &mut switches[*at as usize], &mut candidates);
             }
             return;
         }
-        // The same in rounds: without parallel cables and LMCs, the best candidates one after the other are those
-        // with the least load, in order, and then those that have the least by now.
-        let Candidates { values, ways, .. } = candidates;
-        let mut ports = ports.iter().map(|(_, lids)| lids.base).peekable();
-        while ports.peek().is_some() {
-            let least = values.iter().map(|value| value / PORT_ONE).min().unwrap_or(0);
-            for (value, way) in values.iter_mut().zip(&*ways) {
-                if *value / PORT_ONE == least {
-                    let Some(lid) = ports.next() else { return };
-                    set(table, lid, self.ports[*way as usize]);
-                    *value += PORT_ONE + NEIGHBOUR_ONE;
+        let (mut rest, mut first, mut picked) = (switches, 0, Vec::with_capacity(layer.len()));
+        for (at, bits) in layer {
+            let (_, from) = rest.split_at_mut((*at - first) as usize);
+            let Some((switch, after)) = from.split_first_mut() else { break };
+            picked.push((*at, *bits, switch));
+            (rest, first) = (after, *at + 1);
+        }
+        picked.into_par_iter().for_each_init(Candidates::default, |candidates, (at, bits, switch)| {
+            self.assign_at(at, bits, switch, candidates);
+        });
+    }
+
+    fn assign_at(&self, at: u32, mut bits: u64, switch: &mut Switch, candidates: &mut Candidates) {
+        let hosts = self.plan.hosts[at as usize];
+        let arrived = self.arrivals.of(at);
+        let ways = self.graph.ways(at);
+        while bits != 0 {
+            let place = bits.trailing_zeros() as usize;
+            bits &= bits - 1;
+            let destination = &self.batch.destinations[place];
+            if destination.switch == at {
+                destination.deliver(&mut switch.table);
+                arrived[destination.lids()].iter().for_each(|count| count.store(0, Ordering::Relaxed));
+                continue;
+            }
+            let run = self.plan.run(at, destination.number);
+            candidates.begin(destination, run, hosts, arrived);
+            switch.balance.assign(candidates, &switch.ways, place);
+            let entries = switch.table.entries_mut();
+            for (number, lid) in destination.numbered_lids() {
+                let offset = number - destination.first;
+                let Some(way) = candidates.chosen(offset) else { break };
+                entries[usize::from(lid.0)] = ways[way].port;
+                let senders = candidates.senders(offset);
+                if senders > 0 {
+                    self.arrivals.add(ways[way].to, number, senders);
                 }
             }
         }
-    }
-
-    /// Gives each LID of one end port its port.
-    fn assign(&self, candidates: &mut Candidates, lids: PortLids, table: &mut [PortNum]) {
-        for lid in lids.iter() {
-            let Some(best) = candidates.values.iter().copied().min() else { return };
-            let place = (best & PLACE_MASK) as usize;
-            set(table, lid, self.ports[candidates.ways[place] as usize]);
-            candidates.values[place] += PORT_ONE;
-            if lids.lmc > 0 {
-                candidates.values[place] += OWN_PORT_ONE;
-            }
-            self.count_neighbour(candidates, place, lids.lmc > 0);
-        }
-        if lids.lmc > 0 {
-            for value in &mut candidates.values {
-                *value &= !OWN_MASK;
-            }
-        }
-    }
-
-    /// Adds a LID to the neighbour of a candidate, on all candidates that lead there.
-    fn count_neighbour(&self, candidates: &mut Candidates, place: usize, own: bool) {
-        let one = NEIGHBOUR_ONE + if own { OWN_NEIGHBOUR_ONE } else { 0 };
-        let first = self.first_way[candidates.ways[place] as usize];
-        for (value, way) in candidates.values.iter_mut().zip(&candidates.ways) {
-            if self.first_way[*way as usize] == first {
-                *value += one;
-            }
-        }
-    }
-
-    /// Keeps the counts for the next destination.
-    fn settle(&mut self, candidates: &Candidates) {
-        for (value, way) in candidates.values.iter().zip(&candidates.ways) {
-            let way = *way as usize;
-            self.port_load[way] = (value / PORT_ONE) as u16;
-            self.neighbour_load[self.first_way[way] as usize] = (value / NEIGHBOUR_ONE) as u16;
-        }
-    }
-}
-
-fn set(table: &mut [PortNum], lid: Lid, port: PortNum) {
-    if let Some(entry) = table.get_mut(usize::from(lid.0)) {
-        *entry = port;
     }
 }

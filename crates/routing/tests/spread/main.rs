@@ -4,4 +4,5 @@ mod dor;
 mod minhop;
 #[path = "../oracle/mod.rs"]
 mod oracle;
+mod parallel;
 mod updn;

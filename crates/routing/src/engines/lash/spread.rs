@@ -23,8 +23,8 @@ pub(super) struct Spread<'a> {
     freedom: Freedom,
     /// By link, how many (host, LID) pairs use each of its cables, times [`ONE`].
     load: Vec<u64>,
-    /// By link, how many LIDs have each of its ports.
-    port_loads: Vec<Vec<u32>>,
+    /// By link, what each of its ports carries: (host, LID) pairs, and LIDs.
+    port_loads: Vec<Vec<(u64, u32)>>,
     tables: Vec<ForwardingTable>,
     /// By switch, of one destination: the lanes of the pairs that come by, if all take the tree of the lanes.
     needs: Vec<u16>,
@@ -66,7 +66,7 @@ impl<'a> Spread<'a> {
             layers,
             freedom,
             load: vec![0; links.count()],
-            port_loads: (0..links.count() as u32).map(|link| vec![0; links.ports(link).len()]).collect(),
+            port_loads: (0..links.count() as u32).map(|link| vec![(0, 0); links.ports(link).len()]).collect(),
             tables: vec![ForwardingTable::new(top); width],
             needs: vec![0; width],
             entry: vec![0; width * usize::from(layers.count())],
@@ -178,14 +178,18 @@ impl<'a> Spread<'a> {
         for at in self.hops.outwards(to).skip(1).rev() {
             let link = self.chosen[at as usize].link;
             let ports = self.links.ports(link);
-            let loads = &mut self.port_loads[link as usize];
-            let least = loads.iter().copied().min().unwrap_or(0);
-            let place = loads.iter().position(|load| *load == least).unwrap_or(0);
-            loads[place] += 1;
-            self.tables[at as usize].set(lid, ports[place]);
             if of_host {
                 self.senders[at as usize] += u64::from(self.links.hosts[at as usize]);
-                let senders = self.senders[at as usize];
+            }
+            let senders = self.senders[at as usize];
+            let loads = &mut self.port_loads[link as usize];
+            // Only what hosts send by here counts: other LIDs may come in any rhythm.
+            let load = |(pairs, lids): (u64, u32)| (if senders > 0 { pairs } else { 0 }, lids);
+            let place = (0..loads.len()).min_by_key(|place| load(loads[*place])).unwrap_or(0);
+            loads[place].0 += senders;
+            loads[place].1 += 1;
+            self.tables[at as usize].set(lid, ports[place]);
+            if of_host {
                 self.load[link as usize] += senders * ONE / ports.len() as u64;
                 self.senders[self.links.to(link) as usize] += senders;
             }

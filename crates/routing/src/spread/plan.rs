@@ -1,0 +1,177 @@
+//! Which LIDs are routed in which order.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use weft_topology::Fabric;
+use weft_wire::{Lid, PortNum};
+
+use crate::closer::BATCH;
+use crate::lids::{Lids, PortLids};
+use crate::switches::{SwitchGraph, UNREACHED};
+use crate::tables::ForwardingTable;
+
+/// The order of destinations, and what is known of switches beforehand.
+pub(super) struct Plan {
+    destinations: Vec<Destination>,
+    /// How many LIDs hosts have. These are the first.
+    host_lids: usize,
+    /// How many destinations hosts are on.
+    host_destinations: usize,
+    /// By switch: the numbers of the LIDs of hosts on it.
+    own: Vec<Range<usize>>,
+    /// By switch: how many end ports of hosts are on it.
+    pub(super) hosts: Vec<u16>,
+    /// By switch: by what the number of a LID is divided for the digit that belongs to the switch. It is the product of
+    /// the numbers of neighbours that the switches below it had to choose from on the way up: in a tree, of those LIDs
+    /// that get here by everybody's choice, the next one has a number that is greater by this.
+    pub(super) strides: Vec<usize>,
+}
+
+/// A switch, and the end ports that it delivers to.
+pub(super) struct Destination {
+    pub(super) switch: u32,
+    /// By which port, and their LIDs.
+    pub(super) ports: Vec<(PortNum, PortLids)>,
+    /// The number of the first LID, of all.
+    pub(super) number: usize,
+    /// The same among those of its batch.
+    pub(super) first: usize,
+    /// How many LIDs there are.
+    pub(super) count: usize,
+}
+
+/// Destinations that are searched for at once.
+pub(super) struct Batch<'a> {
+    pub(super) destinations: &'a [Destination],
+    /// How many LIDs there are.
+    pub(super) width: usize,
+}
+
+impl Plan {
+    pub(super) fn new(fabric: &Fabric, lids: &Lids, graph: &SwitchGraph) -> Self {
+        let mut destinations = destinations(fabric, lids, graph);
+        let mut number = 0;
+        let is_of_hosts =
+            |one: &Destination| one.ports.first().is_some_and(|(port, _)| *port != PortNum::ZERO);
+        let host_destinations = destinations.partition_point(is_of_hosts);
+        let (of_hosts, of_switches) = destinations.split_at_mut(host_destinations);
+        for batch in of_hosts.chunks_mut(BATCH).chain(of_switches.chunks_mut(BATCH)) {
+            let start = number;
+            for destination in batch {
+                (destination.number, destination.first) = (number, number - start);
+                number += destination.count;
+            }
+        }
+        let (mut hosts, mut own) = (vec![0; graph.len()], vec![0..0; graph.len()]);
+        for destination in of_hosts.iter() {
+            hosts[destination.switch as usize] = destination.ports.len() as u16;
+            own[destination.switch as usize] = destination.number..destination.number + destination.count;
+        }
+        let host_lids = of_hosts.last().map_or(0, |last| last.number + last.count);
+        let strides = strides(graph, &hosts);
+        Self { destinations, host_lids, host_destinations, own, hosts, strides }
+    }
+
+    pub(super) fn batches(&self) -> impl Iterator<Item = Batch<'_>> {
+        // Apart, as within a batch those far away come first, and the LIDs of switches are to come after those of hosts.
+        let (of_hosts, of_switches) = self.destinations.split_at(self.host_destinations);
+        of_hosts.chunks(BATCH).chain(of_switches.chunks(BATCH)).map(|destinations| {
+            let width = destinations.iter().map(|destination| destination.count).sum();
+            Batch { destinations, width }
+        })
+    }
+}
+
+impl Plan {
+    /// The longest run of LIDs of hosts, from that of a number on, that a switch routes without a gap: only its own
+    /// are not routed.
+    pub(super) fn run(&self, switch: u32, number: usize) -> usize {
+        let own = &self.own[switch as usize];
+        match number < own.start {
+            true => (own.start - number).max(self.host_lids - own.end),
+            false => self.host_lids.saturating_sub(number),
+        }
+    }
+}
+
+impl Batch<'_> {
+    pub(super) fn switches(&self) -> Vec<u32> {
+        self.destinations.iter().map(|destination| destination.switch).collect()
+    }
+}
+
+impl Destination {
+    /// Where its LIDs are among those of its batch.
+    pub(super) fn lids(&self) -> Range<usize> {
+        self.first..self.first + self.count
+    }
+
+    /// Its LIDs with their numbers in the batch.
+    pub(super) fn numbered_lids(&self) -> impl Iterator<Item = (usize, Lid)> + '_ {
+        (self.first..).zip(self.ports.iter().flat_map(|(_, lids)| lids.iter()))
+    }
+
+    /// What its switch does for the end ports on it.
+    pub(super) fn deliver(&self, table: &mut ForwardingTable) {
+        for (port, lids) in &self.ports {
+            for lid in lids.iter() {
+                table.set(lid, *port);
+            }
+        }
+    }
+}
+
+/// Switches with their hosts, those with most hosts first, then by the hosts' lowest LID; then the switches' own LIDs.
+/// Hosts come first because their traffic is what balance is for, and large groups because small ones even out what
+/// these leave.
+fn destinations(fabric: &Fabric, lids: &Lids, graph: &SwitchGraph) -> Vec<Destination> {
+    let new = |switch| Destination { switch, ports: Vec::new(), number: 0, first: 0, count: 0 };
+    let (mut of_hosts, mut of_switches): (Vec<Destination>, Vec<Destination>) = (Vec::new(), Vec::new());
+    let mut place_of = vec![usize::MAX; graph.len()];
+    for lids in lids.iter() {
+        let Some((switch, port)) = graph.attachment(fabric, lids.port) else { continue };
+        let destination = if port == PortNum::ZERO {
+            of_switches.push(new(switch));
+            of_switches.last_mut()
+        } else {
+            let place = &mut place_of[switch as usize];
+            if *place == usize::MAX {
+                *place = of_hosts.len();
+                of_hosts.push(new(switch));
+            }
+            of_hosts.get_mut(*place)
+        };
+        let Some(destination) = destination else { continue };
+        destination.count += lids.iter().count();
+        destination.ports.push((port, lids));
+    }
+    of_hosts.sort_by_key(|destination| Reverse(destination.ports.len()));
+    of_hosts.append(&mut of_switches);
+    of_hosts
+}
+
+/// See [`Plan::strides`]. What is below a switch is nearer to hosts.
+fn strides(graph: &SwitchGraph, hosts: &[u16]) -> Vec<usize> {
+    let all = 0..graph.len() as u32;
+    let leaves: Vec<u32> = all.clone().filter(|switch| hosts[*switch as usize] > 0).collect();
+    let heights = graph.hops_from(&leaves, |_| true);
+    let height = |switch: u32| heights[switch as usize];
+    let mut choices = vec![0; graph.len()];
+    let mut order: Vec<u32> = all.filter(|switch| height(*switch) != UNREACHED).collect();
+    order.sort_by_key(|switch| height(*switch));
+    for switch in &order {
+        let above = graph.ways(*switch).iter().map(|way| way.to).filter(|to| height(*to) > height(*switch));
+        let mut above: Vec<u32> = above.collect();
+        above.sort_unstable();
+        above.dedup();
+        choices[*switch as usize] = above.len();
+    }
+    let mut strides = vec![1; graph.len()];
+    for switch in order {
+        let below = graph.ways(switch).iter().map(|way| way.to).filter(|to| height(*to) < height(switch));
+        let stride = below.map(|to| choices[to as usize].saturating_mul(strides[to as usize])).max();
+        strides[switch as usize] = stride.unwrap_or(1);
+    }
+    strides
+}
