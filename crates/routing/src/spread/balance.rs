@@ -105,7 +105,7 @@ impl Candidates {
     /// The candidate with the least load for a LID to which so many hosts send, the first of them from `start` on. LIDs
     /// count only for those to which no host sends.
     fn least(&self, start: usize, senders: u16) -> usize {
-        let load = |load: u64| if senders > 0 { load / PAIR } else { load & OWN_MASK | load % PAIR };
+        let load = |load: u64| if senders > 0 { load / PAIR } else { (load & OWN_MASK) + load % PAIR };
         let (before, after) = self.loads.split_at(start);
         let all = (start..).zip(after).chain((0..).zip(before));
         all.min_by_key(|(_, carried)| load(**carried)).map_or(0, |(place, _)| place)
