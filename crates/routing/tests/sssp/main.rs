@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
+use weft_routing::quality::{Participants, Pattern, SimulateOptions, compare, hosts};
 use weft_routing::{Engine, EngineOptions, Input, Lids, Routing, verify};
 use weft_topology::generate::{
-    Damage, GenerateOptions, RandomFabric, degraded, dragonfly, hypercube, mesh, random, ring, rlft, torus,
-    xgft,
+    Damage, Directors, GenerateOptions, RandomFabric, degraded, director, dragonfly, hypercube, mesh, random,
+    ring, rlft, torus, xgft,
 };
 use weft_topology::{Fabric, FabricBuilder, PortRef, parse};
 use weft_wire::{Guid, Lid, PortNum};
@@ -276,4 +277,41 @@ fn every_cable_of_a_tree_carries_as_many_hosts() {
 fn the_production_cluster_needs_one_lane() {
     let fabric = parse("x5", include_str!("../../../../topologies/psmn-x5.topo")).unwrap();
     assert_eq!(check("X5", &fabric, 0).report.lanes, 1);
+}
+
+/// Breaking circles costs no balance: director switches whose edges share some line chips, and such with trunks.
+#[test]
+fn director_switches_lose_no_balance_to_lanes() {
+    let none = Directors {
+        lines: Vec::new(),
+        spines: 1,
+        inside: 1,
+        line_hosts: 0,
+        edges: 0,
+        edge_hosts: 0,
+        uplinks: 0,
+        trunks: 0,
+    };
+    let trunks =
+        Directors { lines: vec![6, 6], spines: 3, inside: 2, line_hosts: 6, trunks: 12, ..none.clone() };
+    let edges =
+        Directors { lines: vec![8, 6], spines: 6, edges: 20, edge_hosts: 8, uplinks: 4, ..none.clone() };
+    let large = Directors { lines: vec![30, 23], spines: 18, edges: 85, edge_hosts: 19, uplinks: 9, ..none };
+    let mut bandwidths = [0.0; 2];
+    for (name, shape) in [("trunks", trunks), ("edges", edges), ("174 switches", large)] {
+        let fabric = director(&shape, &options()).unwrap();
+        let lids = Lids::in_guid_order(&fabric, 0).unwrap();
+        let [even, free] = ["sssp", "dfsssp"].map(|engine| route(engine, &fabric, &lids));
+        let participants = Participants::all(hosts(&fabric, &lids));
+        let runs = SimulateOptions { runs: 200, seed: 1, ..SimulateOptions::default() };
+        let rows = [("sssp", &even), ("dfsssp", &free)];
+        let compared = compare(&fabric, &lids, &rows, &participants, Pattern::Bisect, &runs).unwrap();
+        let [even, free] = &compared.rows[..] else { panic!("two were compared") };
+        let [busiest, busy] = [even, free].map(|row| row.balance.flows.all.max);
+        assert!(busy <= busiest * 1.1, "{name}:\n{compared}");
+        bandwidths[0] += even.bandwidth.mean;
+        bandwidths[1] += free.bandwidth.mean;
+    }
+    let [even, free] = bandwidths;
+    assert!(free >= even * 0.99, "{free} instead of {even}");
 }

@@ -34,9 +34,9 @@ pub(crate) const DFSSSP: Engine = Engine {
     run: dfsssp,
 };
 
-/// What a step back in the order of ways costs, in mean weights of a way, in the attempts after the first, over and
-/// over; `None` where no weight makes up for it, which needs the fewest lanes and is the least even.
-const PRICES: [Option<u64>; 5] = [Some(4), Some(4), None, None, None];
+/// What a step back in the order of ways costs in the attempts after the first, over and over, in sixteenths of the
+/// mean weight of a way. More needs fewer lanes and is less even; least so `None`, which no weight makes up for.
+const PRICES: [Option<u64>; 8] = [Some(0), Some(1), Some(4), Some(16), Some(64), Some(64), None, None];
 
 /// How many attempts there are at most, after the first.
 const ATTEMPTS: usize = 100;
@@ -77,13 +77,16 @@ fn dfsssp(input: &Input<'_>) -> Result<Routing, Refusal> {
 /// Paths, and lanes on which none of them wait for each other.
 ///
 /// Paths are those of sssp as long as one lane is enough for them. Where it is not, there is an order of ways that few
-/// of them go against; from it come other paths that prefer to keep to it, from those the next order, and so on. Of
-/// these attempts stands the one that needs the fewest lanes, and among several the most even. Where that is
-/// more than two, and the fabric so small that all attempts were made, orders by which paths go up and then down are
-/// tried too: they need few lanes, and are less even.
+/// of them go against; from it come other paths that prefer to keep to it, from those the next order, and so on.
+/// Where more than two lanes are needed, and the fabric is so small that all attempts were made, orders by which paths
+/// go up and then down are tried too.
+///
+/// Lanes must not cost balance: of these attempts stands the one that needs the fewest lanes among those that are
+/// about as even as the published algorithm, which routes each target once and knows no order; among several the most
+/// even. Those of sssp are as even, so only where their lanes are not enough others may stand.
 fn on_lanes(network: &Network, most: usize) -> (Paths, Assignment) {
     let numbering = Numbering::new(network);
-    let mut paths = Paths::balanced(network, None);
+    let paths = Paths::balanced(network, None);
     let traffic = Traffic::of_all(network, &numbering, &paths);
     if !traffic.has_cycle(&numbering) {
         return (paths, Assignment::one_lane());
@@ -92,28 +95,27 @@ fn on_lanes(network: &Network, most: usize) -> (Paths, Assignment) {
         let assignment = Assignment::new(network, &numbering, &mut paths, ranks, most);
         (paths, assignment)
     };
-    let worth = |(paths, one): &(Paths, Assignment)| (one.stuck.is_some(), one.lanes, paths.unevenness);
-    let mut ranks = feedback::ranks(network, &numbering, &traffic);
-    // Where only management is in the way, paths between hosts may stay, and their order is the one that counts.
+    let biased = |ranks: &[u32], price| attempt(Paths::balanced(network, Some(Bias { ranks, price })), ranks);
+    let published = paths.first_unevenness;
+    let worth = |(paths, one): &(Paths, Assignment)| {
+        (one.stuck.is_some(), !paths.unevenness.is_near(published), one.lanes, paths.unevenness)
+    };
+    // Where only management is in the way, the order of paths between hosts is the one that counts.
     let hosts = Traffic::of_hosts(network, &numbering, &paths);
-    if hosts.has_cycle(&numbering) {
-        paths = Paths::balanced(network, Some(Bias { ranks: &ranks, price: PRICES[0] }));
-    } else {
-        ranks = feedback::ranks(network, &numbering, &hosts);
-    }
+    let decisive = if hosts.has_cycle(&numbering) { &traffic } else { &hosts };
+    let ranks = feedback::ranks(network, &numbering, decisive);
     let mut best = attempt(paths, &ranks);
     let mut last = None;
     let mut work = 0;
-    for price in PRICES.into_iter().cycle().skip(1).take(ATTEMPTS) {
+    for price in PRICES.into_iter().cycle().take(ATTEMPTS) {
         let (paths, assignment) = last.as_ref().unwrap_or(&best);
-        work += (network.targets.len() * network.len()) as u64 + assignment.steps;
+        work += (network.targets.len() * network.len() * paths::rounds(network)) as u64 + assignment.steps;
         let stuck = best.1.stuck.is_some();
         if work > WORK_MAX * if stuck { PATIENCE } else { 1 } || (!stuck && best.1.lanes == 1) {
             break;
         }
         let traffic = Traffic::of_all(network, &numbering, paths);
-        let ranks = feedback::ranks(network, &numbering, &traffic);
-        let next = attempt(Paths::balanced(network, Some(Bias { ranks: &ranks, price })), &ranks);
+        let next = biased(&feedback::ranks(network, &numbering, &traffic), price);
         if worth(&next) < worth(&best) {
             (best, last) = (next, None);
         } else {
@@ -123,7 +125,7 @@ fn on_lanes(network: &Network, most: usize) -> (Paths, Assignment) {
     if best.1.lanes > 2 && work <= WORK_MAX {
         for ranks in updown::ranks(network, ROOTS) {
             for price in [None, PRICES[0]] {
-                let next = attempt(Paths::balanced(network, Some(Bias { ranks: &ranks, price })), &ranks);
+                let next = biased(&ranks, price);
                 if worth(&next) < worth(&best) {
                     best = next;
                 }

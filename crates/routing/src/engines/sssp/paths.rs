@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use weft_topology::Fabric;
 use weft_wire::{Lid, PortNum};
 
-use super::network::Network;
+use super::network::{Network, Target};
 use crate::tables::{ForwardingTable, Routes};
 
 /// No way: the switch delivers, or nothing leads there.
@@ -17,6 +17,12 @@ const NO_CHOICE: u8 = u8::MAX;
 /// For how many switches the shortest ways are found at once, on all cores.
 const AHEAD: usize = 64;
 
+/// Up to how many choices, one for each target and switch, targets are routed more than once.
+const SMALL: usize = 1 << 22;
+
+/// How often they are routed then.
+const ROUNDS: usize = 3;
+
 /// How many switches' tables are filled at once: as many choices as a cache line holds.
 const FILLED_AT_ONCE: usize = 64;
 
@@ -25,12 +31,40 @@ const FILLED_AT_ONCE: usize = 64;
 pub(super) struct Bias<'a> {
     /// By way: its place.
     pub(super) ranks: &'a [u32],
-    /// What a step back in the order costs, in mean weights of a way; `None` where no weight makes up for it.
+    /// What a step back in the order costs, in sixteenths of the mean weight of a way, and one more; `None` where no
+    /// weight makes up for it.
     pub(super) price: Option<u64>,
 }
 
 /// More than any path weighs: weights are below 2^32, and there are fewer switches than 2^16.
 const BEYOND_WEIGHT: u64 = 1 << 48;
+
+/// How often hosts are routed, one after the other.
+pub(super) fn rounds(network: &Network) -> usize {
+    if network.targets.len() * network.len() <= SMALL { ROUNDS } else { 1 }
+}
+
+/// How uneven the weights of ways are; the less, the better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Unevenness {
+    /// The sum of the squares of all weights.
+    squares: u128,
+    /// The greatest weight.
+    heaviest: u32,
+}
+
+impl Unevenness {
+    fn of(weights: &[u32]) -> Self {
+        let squares = weights.iter().map(|weight| u128::from(*weight).pow(2)).sum();
+        Self { squares, heaviest: weights.iter().copied().max().unwrap_or(0) }
+    }
+
+    /// Whether it is less than another, or hardly more.
+    pub(super) fn is_near(self, other: Self) -> bool {
+        self.squares <= other.squares + other.squares / 128
+            && self.heaviest <= other.heaviest + other.heaviest / 32
+    }
+}
 
 /// The paths from every switch to every target.
 #[derive(Debug)]
@@ -38,40 +72,35 @@ pub(super) struct Paths {
     switches: usize,
     /// By target, then by switch: which of its ways, counted from the first, it sends by.
     choices: Vec<u8>,
-    /// How uneven they are: the sum of the squares of the ways' weights.
-    pub(super) unevenness: u128,
+    /// How uneven those to hosts are.
+    pub(super) unevenness: Unevenness,
+    /// The same after the first time that hosts were routed.
+    pub(super) first_unevenness: Unevenness,
 }
 
 impl Paths {
     /// Routes targets one after the other, each by the paths of least weight among the shortest; then a way's weight
     /// grows by the number of hosts that send to that target through it. Among equals the lowest port is taken.
     ///
+    /// Hosts come first, as their traffic is what balance is for. The first of them find no weights to avoid, so on small
+    /// fabrics hosts are routed several times, each time without the weight of their own paths.
+    ///
     /// With a bias, each step back in its order weighs as much as it says.
     pub(super) fn balanced(network: &Network, bias: Option<Bias<'_>>) -> Self {
         let switches = network.len();
         let mut choices = vec![NO_CHOICE; network.targets.len() * switches];
         let mut balance = Balance::new(network);
-        let runs: Vec<_> = network.targets.chunk_by(|one, other| one.switch == other.switch).collect();
-        let mut rows = choices.chunks_mut(switches.max(1));
-        for runs in runs.chunks(AHEAD) {
-            let trees: Vec<Shortest> =
-                runs.par_iter().map(|run| Shortest::to(network, run[0].switch)).collect();
-            for (run, tree) in runs.iter().zip(&trees) {
-                for row in rows.by_ref().take(run.len()) {
-                    match bias {
-                        None => balance.choose(network, tree, |_, _| 0),
-                        Some(bias) => balance.choose_in_order(network, tree, bias),
-                    }
-                    balance.count(network, tree);
-                    for &(switch, _) in &tree.switches {
-                        let way = balance.chosen[switch as usize] as usize;
-                        row[switch as usize] = (way - network.graph.row(switch).start) as u8;
-                    }
-                }
-            }
+        let hosts = network.targets.partition_point(|target| target.port != PortNum::ZERO);
+        let (of_hosts, own) = network.targets.split_at(hosts);
+        let (rows, own_rows) = choices.split_at_mut(hosts * switches);
+        balance.route(network, of_hosts, rows, bias, false);
+        let first_unevenness = Unevenness::of(&balance.weights);
+        for _ in 1..rounds(network) {
+            balance.route(network, of_hosts, rows, bias, true);
         }
-        let squares = balance.weights.iter().map(|weight| u128::from(*weight).pow(2));
-        Self { switches, choices, unevenness: squares.sum() }
+        let unevenness = Unevenness::of(&balance.weights);
+        balance.route(network, own, own_rows, bias, false);
+        Self { switches, choices, unevenness, first_unevenness }
     }
 
     /// The way by which `switch` sends to a target; [`NO_WAY`] where it delivers or nothing leads there.
@@ -172,6 +201,39 @@ impl Balance {
         }
     }
 
+    /// Routes targets, into their rows of choices; `again` where they have been routed before.
+    fn route(
+        &mut self,
+        network: &Network,
+        targets: &[Target],
+        rows: &mut [u8],
+        bias: Option<Bias<'_>>,
+        again: bool,
+    ) {
+        let runs: Vec<_> = targets.chunk_by(|one, other| one.switch == other.switch).collect();
+        let mut rows = rows.chunks_mut(network.len().max(1));
+        for runs in runs.chunks(AHEAD) {
+            let trees: Vec<Shortest> =
+                runs.par_iter().map(|run| Shortest::to(network, run[0].switch)).collect();
+            for (run, tree) in runs.iter().zip(&trees) {
+                for row in rows.by_ref().take(run.len()) {
+                    if again {
+                        self.forget(network, tree, row);
+                    }
+                    match bias {
+                        None => self.choose(network, tree, |_, _| 0),
+                        Some(bias) => self.choose_in_order(network, tree, bias),
+                    }
+                    self.count(network, tree);
+                    for &(switch, _) in &tree.switches {
+                        let way = self.chosen[switch as usize] as usize;
+                        row[switch as usize] = (way - network.graph.row(switch).start) as u8;
+                    }
+                }
+            }
+        }
+    }
+
     /// Chooses every switch's way to one target; `extra` is what a way costs besides its weight where the given one
     /// follows it.
     fn choose(&mut self, network: &Network, tree: &Shortest, extra: impl Fn(u32, u32) -> u64) {
@@ -194,8 +256,20 @@ impl Balance {
 
     fn choose_in_order(&mut self, network: &Network, tree: &Shortest, bias: Bias<'_>) {
         let mean = self.total / self.weights.len().max(1) as u64;
-        let step = bias.price.map_or(BEYOND_WEIGHT, |price| mean * price + 1);
+        let step = bias.price.map_or(BEYOND_WEIGHT, |price| mean * price / 16 + 1);
         self.choose(network, tree, |way, next| if back(bias.ranks, way, next) { step } else { 0 });
+    }
+
+    /// Takes the hosts that send to a target off the weights of the ways in its row of choices.
+    fn forget(&mut self, network: &Network, tree: &Shortest, row: &[u8]) {
+        self.senders.copy_from_slice(&network.hosts);
+        for &(switch, _) in tree.switches.iter().rev() {
+            let way = network.graph.row(switch).start + usize::from(row[switch as usize]);
+            let senders = self.senders[switch as usize];
+            self.weights[way] -= senders;
+            self.total -= u64::from(senders);
+            self.senders[network.to[way] as usize] += senders;
+        }
     }
 
     /// Adds the hosts that send to a target to the weights of the chosen ways.
