@@ -1,5 +1,6 @@
 //! Running ibsim, and infiniband-diags and OpenSM on top of it, as judges of what weft writes and computes.
 
+mod fabrics;
 mod lab;
 mod manager;
 pub mod matrix;
@@ -8,9 +9,12 @@ mod rivals;
 mod routed;
 mod site;
 
+pub use fabrics::{
+    broken_three_levels, broken_tree, directors, edr_pair, irregular, parallel_tree, uneven_cores,
+};
 pub use lab::{Lab, weft_program};
 pub use manager::OpenSm;
-pub use rivals::{Outcome, Rivals, Tally, broken_tree, irregular, side_by_side};
+pub use rivals::{Outcome, Rivals, Tally, side_by_side};
 pub use routed::{RoutedByOpenSm, route_by_opensm, seconds_of};
 pub use site::{Said, Site, Totals, Way};
 

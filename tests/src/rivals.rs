@@ -5,12 +5,14 @@ use weft_routing::quality::{
 };
 use weft_routing::{Engine, EngineOptions, Expectations, Input, Routing, verify_routing};
 use weft_topology::Fabric;
-use weft_topology::generate::{Damage, GenerateOptions, RandomFabric, degraded, pgft, random, xgft};
 
 use crate::{Ibsim, route_by_opensm};
 
 /// How much worse than OpenSM's a routing may be, as a share of bandwidth.
 const TOLERANCE: f64 = 0.01;
+
+/// How much more than OpenSM's the busiest link may carry, as a share.
+const LINK_TOLERANCE: f64 = 0.1;
 
 /// One engine on one fabric.
 #[derive(Debug)]
@@ -40,12 +42,17 @@ pub struct Rivals {
 }
 
 impl Rivals {
-    /// What ours may be on no fabric: without a way for some pair, or on more lanes than OpenSM's.
+    /// What ours may be on no fabric: without a way for some pair, on more lanes than OpenSM's, or with cables idle
+    /// where none of OpenSM's is.
     pub fn faults(&self) -> Vec<String> {
         let [theirs, ours] = self.rows();
         let mut faults = Vec::new();
         if ours.failures > 0 {
             faults.push(format!("{} pairs do not arrive", ours.failures));
+        }
+        let [their_least, our_least] = [theirs, ours].map(|row| row.balance.flows.all.min);
+        if our_least == 0.0 && their_least > 0.0 {
+            faults.push("cables are idle, and none of OpenSM's is".to_owned());
         }
         if ours.lanes > theirs.lanes && !self.opensm_deadlocks {
             faults.push(format!("{} lanes instead of {}", ours.lanes, theirs.lanes));
@@ -72,6 +79,8 @@ pub struct Tally {
     pub lanes: [u32; 2],
     /// Their bandwidths added up, OpenSM's and ours.
     pub bandwidth: [f64; 2],
+    /// How many pairs use the busiest link of each, added up, OpenSM's and ours.
+    pub worst_link: [f64; 2],
     /// Fabrics that only ours serves.
     pub only_weft: u32,
     /// Fabrics that only OpenSM's serves, and why ours does not.
@@ -95,6 +104,7 @@ impl Tally {
                 for (place, row) in rows.into_iter().enumerate() {
                     self.lanes[place] += u32::from(row.lanes);
                     self.bandwidth[place] += row.bandwidth.mean;
+                    self.worst_link[place] += row.balance.flows.all.max;
                 }
                 self.behind += u32::from(is_behind(rows.map(|row| row.bandwidth.mean)));
                 self.faults.extend(rivals.faults().into_iter().map(|fault| format!("{fabric}: {fault}")));
@@ -102,13 +112,20 @@ impl Tally {
         }
     }
 
-    /// All that is wrong: what ours may not be on any fabric, and less bandwidth on the mean over all of them.
-    pub fn verdict(&self) -> Vec<String> {
+    /// All that is wrong: what ours may not be on any fabric, and less bandwidth on the mean over all of them, or,
+    /// for dfsssp, a busier link.
+    pub fn verdict(&self, engine: &str) -> Vec<String> {
         let mut wrong = self.faults.clone();
         wrong.extend(self.only_opensm.iter().cloned());
         if is_behind(self.bandwidth) {
             let [theirs, ours] = self.bandwidth.map(|sum| sum / f64::from(self.fabrics));
             wrong.push(format!("a mean bisection bandwidth of {ours:.4} instead of {theirs:.4}"));
+        }
+        let [theirs, ours] = self.worst_link;
+        // Others trade it for lanes or look at their own ports alone.
+        if engine == "dfsssp" && ours > theirs * (1.0 + LINK_TOLERANCE) {
+            let share = ours / theirs;
+            wrong.push(format!("the busiest link carries {share:.2} times what OpenSM's does"));
         }
         wrong
     }
@@ -146,42 +163,4 @@ pub fn side_by_side(ibsim: &Ibsim, fabric: &Fabric, engine: &str, runs: u32, see
     let comparison = compare(fabric, &theirs.lids, &rows, &participants, Pattern::Bisect, &options)
         .expect("every host has a LID");
     Outcome::Both(Rivals { comparison, opensm_deadlocks, seconds: theirs.seconds })
-}
-
-/// A random irregular fabric of 12 to 28 switches with two to four hosts each. It decides by `seed` how meshed it is.
-///
-/// # Panics
-/// Never: there are enough ports.
-pub fn irregular(seed: u64) -> Fabric {
-    let switches = 12 + (seed % 9) as u32 * 2;
-    let parameters = RandomFabric {
-        switches,
-        hosts: switches * (2 + (seed % 3) as u32),
-        extra_cables: switches * (1 + (seed % 4) as u32) / 2 + 4,
-        parallel_cables: (seed % 5) as u32,
-    };
-    random(&parameters, seed, &GenerateOptions::default()).expect("there are enough ports")
-}
-
-/// A tree of two or three levels that lacks cables, switches or both, but no host and no way between two of them.
-///
-/// # Panics
-/// Never: most damage leaves it in one piece.
-pub fn broken_tree(seed: u64) -> Fabric {
-    let whole = match seed % 3 {
-        0 => xgft(&[4, 4, 4], &[1, 4, 4], &GenerateOptions::default()),
-        1 => xgft(&[6, 8], &[1, 6], &GenerateOptions::default()),
-        _ => pgft(&[4, 6, 2], &[1, 2, 3], &[1, 2, 1], &GenerateOptions::default()),
-    };
-    let whole = whole.expect("the parameters are sound");
-    let damage = match seed % 4 {
-        0 => Damage { cables: 0, switches: 1 },
-        kind => Damage { cables: 1 + seed as usize % 9, switches: kind as usize - 1 },
-    };
-    let mut attempts = (0..).map(|attempt| {
-        degraded(&whole, damage, seed * 1000 + attempt).expect("what remains was sound before")
-    });
-    let fits =
-        |fabric: &Fabric| fabric.counts().components == 1 && fabric.hosts().count() == whole.hosts().count();
-    attempts.find(fits).expect("attempts have no end")
 }

@@ -4,7 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use weft_judges::{Ibsim, Outcome, Tally, broken_tree, irregular, side_by_side, x5};
+use weft_judges::{
+    Ibsim, Outcome, Tally, broken_three_levels, broken_tree, directors, edr_pair, irregular, parallel_tree,
+    side_by_side, uneven_cores, x5,
+};
 use weft_topology::Fabric;
 use weft_topology::generate::{GenerateOptions, hypercube, mesh, torus, xgft};
 
@@ -31,7 +34,8 @@ fn judged(fabrics: &[(String, Fabric)], engines: &[(&str, u32)]) {
             "{engine} is compared on {} fabrics alone: {tally:?}",
             tally.fabrics
         );
-        assert!(tally.verdict().is_empty(), "{engine}, seed {SEED}:\n{}", tally.verdict().join("\n"));
+        let wrong = tally.verdict(engine);
+        assert!(wrong.is_empty(), "{engine}, seed {SEED}:\n{}", wrong.join("\n"));
     }
 }
 
@@ -74,4 +78,34 @@ fn degraded_trees() {
     let fabrics: Vec<_> = (4..=9).map(|seed| (format!("degraded {seed}"), broken_tree(seed))).collect();
     let engines = [("minhop", 6), ("updn", 4), ("ftree", 1), ("lash", 6), ("sssp", 6), ("dfsssp", 6)];
     judged(&fabrics, &engines);
+}
+
+#[test]
+fn parallel_cables() {
+    let fabrics = [
+        named("EDR pair", edr_pair()),
+        named("3 spines, 5 cables", parallel_tree(16, 3, 5)),
+        named("4 spines, 4 cables", parallel_tree(16, 4, 4)),
+        named("6 spines, 3 cables", parallel_tree(16, 6, 3)),
+        named("7 spines, 2 cables", parallel_tree(16, 7, 2)),
+    ];
+    let engines = [("minhop", 5), ("updn", 5), ("ftree", 5), ("lash", 5), ("sssp", 5), ("dfsssp", 5)];
+    judged(&fabrics, &engines);
+    judged(
+        &[named("uneven cores", uneven_cores())],
+        &[("minhop", 1), ("lash", 1), ("sssp", 1), ("dfsssp", 1)],
+    );
+}
+
+#[test]
+fn director_switches() {
+    let fabrics: Vec<_> = directors().into_iter().take(4).map(|(name, fabric)| named(name, fabric)).collect();
+    judged(&fabrics, &[("minhop", 4), ("lash", 4), ("sssp", 4), ("dfsssp", 4)]);
+}
+
+#[test]
+fn degraded_trees_of_three_levels() {
+    let fabrics: Vec<_> =
+        (1..=2).map(|seed| (format!("degraded {seed}"), broken_three_levels(seed))).collect();
+    judged(&fabrics, &[("minhop", 2), ("updn", 2), ("lash", 2), ("sssp", 2), ("dfsssp", 2)]);
 }
