@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use crate::closer::BATCH;
 use crate::switches::SwitchGraph;
 
-use super::plan::Destination;
+use super::plan::{Destination, STILL};
 
 /// What each way of a switch carries.
 pub(super) struct Balance {
@@ -51,6 +51,8 @@ pub(super) struct Candidates {
     groups: Vec<usize>,
     /// The number of the first LID.
     number: usize,
+    /// How many hosts are on the switch.
+    hosts: u16,
     /// How many LIDs of hosts the switch has still to route without a gap.
     run: usize,
     /// Whether as many hosts send to each LID.
@@ -61,7 +63,7 @@ impl Candidates {
     /// Begins with a destination to which hosts here and those that arrived send; the counts of these are taken.
     pub(super) fn begin(&mut self, destination: &Destination, run: usize, hosts: u16, arrived: &[AtomicU16]) {
         self.number = destination.number;
-        self.run = run;
+        (self.run, self.hosts) = (run, hosts);
         self.senders.clear();
         self.alike = true;
         for count in &arrived[destination.lids()] {
@@ -137,14 +139,32 @@ impl Balance {
         Self { loads: vec![0; ways.len()], first_way, places, stride }
     }
 
+    /// Adds beforehand what has one way alone, out of the destinations that each way leads to. Such destinations are near
+    /// and come late, and those with more ways can make up for them.
+    pub(super) fn expect(&mut self, leading: &[u64], destinations: &[Destination], hosts: u16) {
+        let (mut once, mut twice) = (0, 0);
+        for bits in leading {
+            twice |= once & bits;
+            once |= bits;
+        }
+        for (load, bits) in self.loads.iter_mut().zip(leading) {
+            let mut only = bits & once & !twice;
+            while only != 0 {
+                let lids = destinations[only.trailing_zeros() as usize].count as u64;
+                *load += lids * (u64::from(hosts) * PAIR + LID);
+                only &= only - 1;
+            }
+        }
+    }
+
     /// Chooses a way for each LID of a destination, the one at `place` of the batch.
     pub(super) fn assign(&mut self, candidates: &mut Candidates, sets: &[[u64; BATCH]], place: usize) {
         candidates.collect(sets, place);
         match candidates.ways.as_slice() {
             [] => {}
             [way] => {
-                let pairs: u64 = candidates.senders.iter().map(|senders| u64::from(*senders)).sum();
-                self.loads[*way as usize] += pairs * PAIR + candidates.chosen.len() as u64 * LID;
+                let arrived = candidates.senders.iter().map(|senders| u64::from(senders - candidates.hosts));
+                self.loads[*way as usize] += arrived.sum::<u64>() * PAIR;
                 candidates.chosen.fill(*way);
             }
             _ => {
@@ -171,7 +191,9 @@ impl Balance {
             return;
         }
         let mut senders = candidates.senders.first().map_or(0, |senders| u64::from(*senders));
-        if !candidates.alike {
+        if self.stride == STILL {
+            senders = 0;
+        } else if !candidates.alike {
             for place in 0..candidates.chosen.len() {
                 if candidates.senders[place] > 0 {
                     self.assign_one(candidates, place);
@@ -188,7 +210,8 @@ impl Balance {
     }
 
     fn assign_one(&self, candidates: &mut Candidates, place: usize) -> usize {
-        let best = candidates.least(self.start(candidates, place), candidates.senders[place]);
+        let senders = if self.stride == STILL { 0 } else { candidates.senders[place] };
+        let best = candidates.least(self.start(candidates, place), senders);
         candidates.loads[best] += u64::from(candidates.senders[place]) * PAIR + LID;
         candidates.chosen[place] = candidates.ways[best];
         best
@@ -198,7 +221,8 @@ impl Balance {
     ///
     /// Each goes to the candidate that is its first in order as long as no other has less by more than one of them; else
     /// to one with the least. For what a switch does not send, as it delivers that, must not set it apart from others
-    /// that send alike. There is no such margin where all lead to one neighbour, as others cannot tell its cables apart,
+    /// that send alike. There is no such margin where the order is still or all lead to one neighbour, whose cables others
+    /// cannot tell apart,
     /// nor as long as some way has nothing at all and too few LIDs follow to reach it in turn.
     fn in_turn(&self, candidates: &mut Candidates, senders: u64) {
         let neighbour = |way: u32| self.first_way[way as usize];
@@ -206,10 +230,11 @@ impl Balance {
             candidates.ways.iter().all(|way| neighbour(*way) == neighbour(candidates.ways[0]));
         let count = candidates.ways.len();
         let few_left = candidates.run < count;
+        let still = self.stride == STILL;
         let mut next = self.start(candidates, 0);
         let Candidates { ways, loads, chosen, .. } = candidates;
         let carried = |load: u64| if senders > 0 { load / PAIR } else { load % PAIR };
-        let margin = if one_neighbour { 0 } else { senders.max(1) };
+        let margin = if one_neighbour || still { 0 } else { senders.max(1) };
         let (mut least, mut at_least) = (0, 0);
         for chosen in chosen.iter_mut().filter(|way| **way == NONE) {
             if at_least == 0 {
@@ -225,7 +250,7 @@ impl Balance {
             at_least -= usize::from(carried(loads[place]) == least);
             *chosen = ways[place];
             loads[place] += senders * PAIR + LID;
-            next = if next + 1 == count { 0 } else { next + 1 };
+            next = if still || next + 1 == count { 0 } else { next + 1 };
         }
     }
 

@@ -67,7 +67,11 @@ pub(crate) fn spread<S: Search>(
         for ((search, layers), batch) in searches.iter().zip(held) {
             arrivals.fit(graph.len(), batch.width);
             let numbered = (0..graph.len() as u32).into_par_iter().zip(&mut switches);
-            numbered.for_each(|(at, switch)| search.ways_of(graph, at, &mut switch.ways));
+            numbered.for_each(|(at, switch)| {
+                search.ways_of(graph, at, &mut switch.ways);
+                let leading = &search.leading()[graph.row(at)];
+                switch.balance.expect(leading, batch.destinations, plan.hosts[at as usize]);
+            });
             let site = Site { graph, plan: &plan, batch, arrivals: &arrivals };
             for layer in layers.farthest_first() {
                 site.assign(layer, &mut switches);

@@ -151,7 +151,11 @@ fn destinations(fabric: &Fabric, lids: &Lids, graph: &SwitchGraph) -> Vec<Destin
     of_hosts
 }
 
-/// See [`Plan::strides`]. What is below a switch is nearer to hosts.
+/// The stride of switches whose order never turns, and which count LIDs, not pairs.
+pub(super) const STILL: usize = usize::MAX;
+
+/// See [`Plan::strides`]. What is below a switch is nearer to hosts. The order of a switch with hosts turns only where all
+/// its neighbours are above it: the LIDs that others send by it come in no rhythm.
 fn strides(graph: &SwitchGraph, hosts: &[u16]) -> Vec<usize> {
     let all = 0..graph.len() as u32;
     let leaves: Vec<u32> = all.clone().filter(|switch| hosts[*switch as usize] > 0).collect();
@@ -171,7 +175,12 @@ fn strides(graph: &SwitchGraph, hosts: &[u16]) -> Vec<usize> {
     for switch in order {
         let below = graph.ways(switch).iter().map(|way| way.to).filter(|to| height(*to) < height(switch));
         let stride = below.map(|to| choices[to as usize].saturating_mul(strides[to as usize])).max();
-        strides[switch as usize] = stride.unwrap_or(1);
+        let is_beside = |to: u32| height(to) == 0;
+        strides[switch as usize] = match stride {
+            Some(stride) => stride,
+            None if graph.ways(switch).iter().any(|way| is_beside(way.to)) => STILL,
+            None => 1,
+        };
     }
     strides
 }
