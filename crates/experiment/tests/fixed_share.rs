@@ -53,10 +53,6 @@ fn agrees(line: &Line, ours: f64) -> bool {
 #[test]
 fn no_arbiter_of_fixed_shares_fits_what_is_printed() {
     let lines = lines();
-    for line in &lines {
-        let Line { what, printed, working, fixed, between } = line;
-        eprintln!("{what:<28} {printed:6.2} | {working:6.2} {fixed:6.2} {between:6.2}");
-    }
     let missed = |of: fn(&Line) -> f64| {
         let missed = lines.iter().filter(|line| !agrees(line, of(line)));
         missed.map(|line| line.what).collect::<Vec<_>>()

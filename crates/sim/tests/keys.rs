@@ -1,5 +1,7 @@
 //! M_Keys that devices keep from before, of another manager or of the same one.
 
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
 use weft_machine::Time;
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
 use weft_sim::{Fault, SimOptions, Simulation};
