@@ -48,7 +48,7 @@ fn main() {
     match std::env::args().nth(5).as_deref() {
         Some("line") => options.device.data.crossbar.host_bus_percent = 0,
         limit => {
-            options.device.data.host_limit_mbps = limit.map_or(12_900, |limit| limit.parse().expect("Mb/s"))
+            options.device.data.host_limit_mbps = limit.map_or(12_900, |limit| limit.parse().expect("Mb/s"));
         }
     }
     options.device.vl_cap = if argument(2, 1) > 1 { VlCap::Vl0To7 } else { VlCap::Vl0 };

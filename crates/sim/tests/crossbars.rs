@@ -11,13 +11,15 @@ use support::crossbars::{Pattern, delivered, star};
 use weft_device::Crossbar;
 
 fn seed() -> u64 {
-    let seed = std::env::var("WEFT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    println!("WEFT_SEED={seed}");
-    seed
+    std::env::var("WEFT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
 }
 
 fn close(name: &str, found: f64, wanted: f64, within: f64) {
-    assert!((found / wanted - 1.0).abs() < within, "{name}: {found:.4} instead of {wanted}");
+    assert!(
+        (found / wanted - 1.0).abs() < within,
+        "WEFT_SEED={}: {name}: {found:.4} instead of {wanted}",
+        seed()
+    );
 }
 
 /// Karol, Hluchyj and Morgan (1987), exact Markov chains for small switches.

@@ -109,7 +109,6 @@ fn recovers(settings: &[Setting], crossbar: Crossbar) {
         let (kept, simulation) = victim_keeps(*setting, crossbar, true);
         let events = simulation.pm_events();
         let told = events.iter().filter(|(_, event)| matches!(event, Event::Repathed { .. })).count();
-        println!("{setting:?}: the victim keeps {kept:.3}, {told} hosts were told");
         if kept < KEPT {
             wrong += &format!("{setting:?}: the victim keeps {kept:.3}, {told} hosts were told\n");
         }

@@ -89,9 +89,10 @@ impl Table {
     }
 
     /// Adds a row of as many cells as there are headings, each printed in one line.
-    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        assert_eq!(N, self.headings.len(), "a row has one cell per heading");
-        self.rows.push(cells.iter().map(|cell| Printable(cell).to_string()).collect());
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        let row: Vec<String> = cells.into_iter().map(|cell| Printable(&cell).to_string()).collect();
+        assert_eq!(row.len(), self.headings.len(), "a row has one cell per heading");
+        self.rows.push(row);
     }
 }
 

@@ -14,7 +14,7 @@ const ENGINES: [&str; 5] = ["minhop", "updn", "lash", "sssp", "dfsssp"];
 
 fn routed(fabric: &Fabric, lids: &Lids, engine: &str) -> Routing {
     let input = Input { fabric, lids, options: &EngineOptions::default() };
-    Engine::by_name(engine).unwrap().route(&input).unwrap_or_else(|refusal| panic!("{refusal}"))
+    Engine::by_name(engine).expect("an engine").route(&input).unwrap_or_else(|refusal| panic!("{refusal}"))
 }
 
 /// How many pairs of hosts use each cable between switches, in each direction.

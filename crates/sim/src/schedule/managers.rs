@@ -14,7 +14,7 @@ const POLLING_MS: u64 = 500;
 const POLLING_RETRIES: u32 = 2;
 
 /// Told apart from what decides the rest of the schedule.
-const SALT: u64 = 0x5eed_0f_3a5e;
+const SALT: u64 = 0x005e_ed0f_3a5e;
 
 impl Schedule {
     /// The schedule of a seed with one or two managers more, of random priorities, each of which may die, and may begin

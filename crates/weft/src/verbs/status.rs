@@ -93,8 +93,8 @@ struct Row {
 
 fn list(managers: &[Manager], shown: Option<&Manager>) -> Vec<Row> {
     let own = managers.iter().map(|manager| {
-        let lines = manager.status.iter().flat_map(|status| &status.managers);
-        let mut line = lines.filter(|line| line.is_self).next_back().cloned().unwrap_or_default();
+        let mut lines = manager.status.iter().flat_map(|status| &status.managers);
+        let mut line = lines.rfind(|line| line.is_self).cloned().unwrap_or_default();
         if !manager.running || line.state.is_empty() {
             line.state = if manager.running { "waiting" } else { "not running" }.to_owned();
         }
