@@ -212,7 +212,11 @@ impl<'a> World<'a> {
             verify_streams(fabric, lids, &routing.routes, &lanes, streams, data_lanes(self.plan)).cycles
         };
         let streams = self.streams(&routed, &runs, &self.cache);
-        let expected = Expectations { lanes: data_lanes(self.plan), ..Expectations::default() };
+        let expected = Expectations {
+            lanes: data_lanes(self.plan),
+            management_nodes: &self.plan.sm.routing.management_nodes,
+            ..Expectations::default()
+        };
         let verdict = verify_routing(&routed.fabric, &routed.lids, &routed.routing, &expected);
         let state = PredictedState {
             routed_by: routed.routing.report.brief(),

@@ -27,6 +27,9 @@ pub struct EngineOptions {
     pub compute_nodes: Vec<Guid>,
     /// The ports that are I/O nodes, by port or node GUID.
     pub io_nodes: Vec<Guid>,
+    /// The nodes that serve management alone besides those that [`crate::ManagementNodes`] recognises, by port or node
+    /// GUID.
+    pub management_nodes: Vec<Guid>,
     /// How many hops towards the leaves an I/O node's path may take before it goes up.
     pub max_reverse_hops: u8,
     /// In which order hosts are routed, by port or node GUID; those not named follow in the usual order.
@@ -53,6 +56,7 @@ impl Default for EngineOptions {
             roots: Vec::new(),
             compute_nodes: Vec::new(),
             io_nodes: Vec::new(),
+            management_nodes: Vec::new(),
             max_reverse_hops: 0,
             order: Vec::new(),
             partitions: None,

@@ -300,9 +300,9 @@ pub(crate) struct SmArgs {
     #[arg(long, value_name = "LMC", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=7))]
     pub(crate) lmc: u8,
 
-    /// The routing engines in the order in which they are tried: the last resort is minhop, unless the list has
-    /// `no_fallback`; `weft routes engines` lists them
-    #[arg(long, value_name = "ENGINE,…", default_value = "minhop")]
+    /// Routing engines to try, in order. Then come those of `auto`, unless the list has `no_fallback`: minhop if it is
+    /// proved deadlock-free, updn, dfsssp, lash, and at last minhop unproved. `weft routes engines` lists all
+    #[arg(long, value_name = "ENGINE,…", default_value = "auto")]
     pub(crate) engine: String,
 
     /// Election among several managers

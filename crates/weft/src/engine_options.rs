@@ -62,6 +62,9 @@ impl Told {
         if let Some(fabric) = fabric {
             check_guids(fabric, args, &options)?;
         }
+        if let Some(list) = &args.management_nodes {
+            options.management_nodes = management_nodes(list, fabric)?;
+        }
         if let Some(path) = &args.partitions {
             let fabric = fabric.ok_or_else(|| {
                 Failure::bad_input("--partitions needs the cabling's file, which an ibsim has for itself")
@@ -82,6 +85,37 @@ impl Told {
         chain.check_options(&self.given).map_err(|error| bad_chain(&error))?;
         Ok(chain)
     }
+}
+
+/// The nodes that serve management alone, of a list or of a file that has one on each line. A description stands for
+/// all nodes that have it. Without a fabric there are no names but GUIDs.
+pub(crate) fn management_nodes(list: &str, fabric: Option<&Fabric>) -> anyhow::Result<Vec<Guid>> {
+    let path = Path::new(list);
+    let lines = match path.is_file() {
+        true => parsed(path, |_, text| Ok::<_, String>(text.replace('\n', ",")))?,
+        false => list.to_owned(),
+    };
+    let mut guids = Vec::new();
+    for name in lines.split(',').map(str::trim).filter(|name| !name.is_empty() && !name.starts_with('#')) {
+        let guid = name.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()).map(Guid);
+        let known = |node: &&Node| {
+            let by_guid = |guid| node.guid == guid || node.end_ports().any(|(_, port)| port.guid == guid);
+            !node.is_switch() && guid.map_or(node.description == name || node.id == name, by_guid)
+        };
+        let found: Vec<Guid> = match fabric {
+            Some(fabric) => fabric.nodes().iter().filter(known).map(|node| node.guid).collect(),
+            None => guid.into_iter().collect(),
+        };
+        if found.is_empty() {
+            return Err(Failure::bad_input(format!(
+                "--management-nodes: no host or router is called `{name}`"
+            ))
+            .hint("name a file, or hosts by GUID (0x…), description or id; `weft topo show FILE` lists them")
+            .into());
+        }
+        guids.extend(found);
+    }
+    Ok(guids)
 }
 
 /// Whom a file of GUIDs may name.

@@ -171,6 +171,7 @@ pub(super) fn engine(top: &mut Table<'_>) -> Result<EngineSpec, Wrong> {
         max_reverse_hops: table.number("max_reverse_hops", 0..=255)?,
         io_nodes: table.names_of("io_nodes", Role::Host)?,
         order: table.names_of("order", Role::Host)?,
+        management_nodes: table.names_of("management_nodes", Role::Host)?,
         chain,
     };
     check_engine(&mut table, &spec)?;

@@ -144,6 +144,7 @@ fn engine_options(names: &Names<'_>, experiment: &Experiment, chain: &Chain) -> 
     options.roots = guids(told.roots.iter().map(|name| names.node(name)).collect::<Result<_, _>>()?);
     options.io_nodes = guids(names.hosts(&told.io_nodes)?);
     options.order = guids(names.hosts(&told.order)?);
+    options.management_nodes = guids(names.hosts(&told.management_nodes)?);
     Ok(options)
 }
 

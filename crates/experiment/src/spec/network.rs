@@ -119,6 +119,8 @@ pub struct EngineSpec {
     pub io_nodes: Vec<String>,
     /// The order in which hosts are routed, by name.
     pub order: Vec<String>,
+    /// The nodes that serve management alone, by name, besides those that are recognised.
+    pub management_nodes: Vec<String>,
 }
 
 /// What the subnet manager is told besides.

@@ -6,23 +6,30 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use weft_topology::Fabric;
 
-use super::{ENGINES, Engine, Input, Refusal, in_pool};
+use super::{ENGINES, Engine, Input, Refusal, in_pool, lash, minhop, sssp, updn};
 use crate::lids::Lids;
 use crate::options::EngineOptions;
 use crate::partitions::{Isolation, Partitions, Strictness};
 use crate::routing::Routing;
-use crate::verify::{Expectations, IsolationReport, verify_routing};
+use crate::verify::{Cycle, Expectations, IsolationReport, verify_routing};
 
-/// Says that min-hop is not to be tried after all others.
+/// Says that nothing is tried after the engines of the list.
 const NO_FALLBACK: &str = "no_fallback";
 
-/// Engines in the order in which they are tried. The last resort is min-hop, as in OpenSM, unless the list has the
-/// word `no_fallback`.
+/// Stands for a list that names no engine: the defaults alone.
+const AUTO: &str = "auto";
+
+/// The engines that are tried by default and after those of a list, each only if its routing is proved free of
+/// deadlock. Min-hop comes first, as it balances best; the others always are free of deadlock where they serve.
+const DEFAULTS: [&Engine; 4] = [&minhop::ENGINE, &updn::ENGINE, &sssp::DFSSSP, &lash::ENGINE];
+
+/// Engines in the order in which they are tried: those that the operator names, then min-hop if it is proved free of
+/// deadlock, up/down, DFSSSP and LASH, and at last min-hop although it may deadlock. The word `no_fallback` in a list
+/// leaves out all that it does not name; `auto` names nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Chain {
-    engines: Vec<&'static Engine>,
-    /// Whether min-hop stands at the end although the list does not name it.
+    named: Vec<&'static Engine>,
     falls_back: bool,
 }
 
@@ -51,29 +58,34 @@ fn names() -> String {
 }
 
 impl Chain {
-    /// Reads a list like `ftree,updn` or `dfsssp,no_fallback`.
+    /// Reads a list like `ftree,updn`, `dfsssp,no_fallback` or `auto`.
     fn from_list(list: &str) -> Result<Self, ChainError> {
-        let (mut engines, mut fallback) = (Vec::new(), true);
+        let (mut named, mut falls_back, mut auto) = (Vec::new(), true, false);
         for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             match Engine::by_name(name) {
-                Some(engine) => engines.push(engine),
-                None if name == NO_FALLBACK => fallback = false,
+                Some(engine) => named.push(engine),
+                None if name == NO_FALLBACK => falls_back = false,
+                None if name == AUTO => auto = true,
                 None => return Err(ChainError::Unknown(name.to_owned())),
             }
         }
-        if engines.is_empty() {
+        if named.is_empty() && !(auto && falls_back) {
             return Err(ChainError::Empty);
         }
-        let falls_back = fallback && engines.iter().all(|engine| engine.name != "minhop");
-        if falls_back {
-            engines.push(&ENGINES[0]);
-        }
-        Ok(Self { engines, falls_back })
+        Ok(Self { named, falls_back })
     }
 
-    /// The engines, in order.
+    /// The engines that the operator chose: those of the list, or the defaults if it names none.
     pub fn engines(&self) -> impl Iterator<Item = &'static Engine> {
-        self.engines.iter().copied()
+        let defaults = if self.named.is_empty() { &DEFAULTS[..] } else { &[] };
+        self.named.iter().chain(defaults).copied()
+    }
+
+    /// All that is tried, in order, and whether an engine's routing is taken only if it is proved free of deadlock.
+    fn steps(&self) -> impl Iterator<Item = (&'static Engine, bool)> {
+        let defaults = if self.falls_back { &DEFAULTS[..] } else { &[] };
+        let others = defaults.iter().filter(|engine| !self.named.contains(engine));
+        self.named.iter().map(|engine| (*engine, false)).chain(others.map(|engine| (*engine, true)))
     }
 
     /// Fails when an option is given that no engine of the chain reads.
@@ -88,12 +100,12 @@ impl Chain {
         }
     }
 
-    /// The routing of the first engine that serves the fabric and keeps its word; its report tells why those before
-    /// it did not. When none does, why not.
+    /// The routing of the first engine that serves the fabric and keeps its word. Its report says why the engines
+    /// before it did not, and what it does not keep. If no engine serves, an error for each says why.
     ///
     /// The verifier looks at every routing before it is returned: all packets of hosts must arrive, on a lane that
-    /// there is, and a routing that its engine calls free of deadlock must be. Policies of partitions must be kept
-    /// where they are strict. What else a routing does not keep is told in its report as unsatisfied.
+    /// exists, and a routing that its engine calls free of deadlock must be. Policies of partitions must be kept
+    /// where they are strict.
     ///
     /// The verifier uses as many threads as the engines.
     pub fn route(
@@ -103,36 +115,64 @@ impl Chain {
         options: &EngineOptions,
     ) -> Result<Routing, Vec<Refusal>> {
         let input = Input { fabric, lids, options };
-        match in_pool(options.threads, || self.first_proven(&input)) {
+        let steps: Vec<(&Engine, bool)> = self.steps().collect();
+        match in_pool(options.threads, || first_proven(&steps, &input)) {
             Ok(result) => result,
             Err(reason) => Err(self.engines().map(|engine| engine.refusal(reason.clone())).collect()),
         }
     }
-
-    fn first_proven(&self, input: &Input<'_>) -> Result<Routing, Vec<Refusal>> {
-        let mut refusals: Vec<Refusal> = Vec::new();
-        for engine in self.engines() {
-            match engine.run_here(input).and_then(|routing| proven(engine, input, routing)) {
-                Ok(mut routing) => {
-                    let reasons = refusals.iter().map(ToString::to_string);
-                    routing.report.fallbacks.splice(0..0, reasons);
-                    return Ok(routing);
-                }
-                Err(refusal) => refusals.push(refusal),
-            }
-        }
-        Err(refusals)
-    }
 }
 
-/// A routing that keeps what its engine promises and what policies demand. What it does not keep beyond that stands
-/// in its report.
-fn proven(engine: &Engine, input: &Input<'_>, mut routing: Routing) -> Result<Routing, Refusal> {
+/// The routing of the first engine that serves the fabric, and the last resort if none does: a routing that was passed
+/// over because it may deadlock.
+fn first_proven(steps: &[(&Engine, bool)], input: &Input<'_>) -> Result<Routing, Vec<Refusal>> {
+    let mut refusals: Vec<Refusal> = Vec::new();
+    let mut last_resort: Option<(usize, Routing)> = None;
+    for (engine, must_be_free) in steps {
+        match engine.run_here(input).and_then(|routing| proven(engine, input, routing)) {
+            Ok((routing, Some(cycle))) if *must_be_free => {
+                last_resort = last_resort.or(Some((refusals.len(), routing)));
+                refusals.push(engine.refusal(may_deadlock(&cycle)));
+            }
+            Ok((mut routing, cycle)) => {
+                routing.report.unsatisfied.extend(cycle.as_ref().map(may_deadlock));
+                return Ok(told(routing, &refusals));
+            }
+            Err(refusal) => refusals.push(refusal),
+        }
+    }
+    let Some((place, mut routing)) = last_resort else { return Err(refusals) };
+    routing.report.unsatisfied.push(refusals.remove(place).reason);
+    Ok(told(routing, &refusals))
+}
+
+/// Says in a routing's report why the engines before its own did not serve.
+fn told(mut routing: Routing, refusals: &[Refusal]) -> Routing {
+    routing.report.fallbacks.splice(0..0, refusals.iter().map(ToString::to_string));
+    routing
+}
+
+fn may_deadlock(cycle: &Cycle) -> String {
+    format!("this routing may deadlock: {cycle}")
+}
+
+/// A routing that keeps what its engine promises and what policies demand, and a circle in which its packets may wait
+/// for each other if there is one and the engine does not promise that there is none.
+fn proven(
+    engine: &Engine,
+    input: &Input<'_>,
+    mut routing: Routing,
+) -> Result<(Routing, Option<Cycle>), Refusal> {
     let has_policy = |partitions: &&Partitions| {
         partitions.list.iter().any(|partition| partition.isolation != Isolation::Def)
     };
     let partitions = input.options.partitions.as_ref().filter(has_policy);
-    let expected = Expectations { lanes: input.options.lanes, partitions, ..Expectations::default() };
+    let expected = Expectations {
+        lanes: input.options.lanes,
+        partitions,
+        management_nodes: &input.options.management_nodes,
+        ..Expectations::default()
+    };
     let verdict = verify_routing(input.fabric, input.lids, &routing, &expected);
     let refuse = |reason: String| Err(engine.refusal(reason));
     if !verdict.reach.serves_hosts() {
@@ -152,13 +192,9 @@ fn proven(engine: &Engine, input: &Input<'_>, mut routing: Routing) -> Result<Ro
             Strictness::BestEffort => routing.report.unsatisfied.push(breaches),
         }
     }
-    match verdict.cycles.first() {
-        None => Ok(routing),
-        Some(cycle) if engine.deadlock_free => refuse(format!("its routing may deadlock: {cycle}")),
-        Some(cycle) => {
-            routing.report.unsatisfied.push(format!("this routing may deadlock: {cycle}"));
-            Ok(routing)
-        }
+    match verdict.cycles.into_iter().next() {
+        Some(cycle) if engine.deadlock_free => refuse(may_deadlock(&cycle)),
+        cycle => Ok((routing, cycle)),
     }
 }
 
@@ -192,18 +228,20 @@ impl From<Chain> for String {
 }
 
 impl Default for Chain {
-    /// Min-hop alone.
+    /// The defaults alone: `auto`.
     fn default() -> Self {
-        Self { engines: vec![&ENGINES[0]], falls_back: false }
+        Self { named: Vec::new(), falls_back: true }
     }
 }
 
 impl fmt::Display for Chain {
-    /// The list that was read, with `no_fallback` where min-hop is not to be tried.
+    /// The list that was read.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = self.engines.len() - usize::from(self.falls_back);
-        let mut names: Vec<&str> = self.engines[..named].iter().map(|engine| engine.name).collect();
-        if !self.falls_back && !names.contains(&"minhop") {
+        let mut names: Vec<&str> = self.named.iter().map(|engine| engine.name).collect();
+        if names.is_empty() {
+            names.push(AUTO);
+        }
+        if !self.falls_back {
             names.push(NO_FALLBACK);
         }
         f.write_str(&names.join(","))
@@ -215,7 +253,7 @@ mod tests {
     use std::cell::Cell;
     use std::sync::Mutex;
 
-    use weft_topology::generate::{GenerateOptions, ring};
+    use weft_topology::generate::{GenerateOptions, ring, xgft};
     use weft_wire::{Lid, PortNum};
 
     use super::*;
@@ -223,22 +261,65 @@ mod tests {
 
     #[test]
     fn a_list_is_what_it_was_read_from() {
-        for (list, engines) in [
-            ("ftree,updn", "ftree updn minhop"),
-            ("minhop", "minhop"),
+        for (list, tried) in [
+            ("ftree,updn", "ftree updn minhop? dfsssp? lash?"),
+            ("minhop", "minhop updn? dfsssp? lash?"),
             ("dfsssp, no_fallback", "dfsssp"),
-            ("updn,minhop,ftree", "updn minhop ftree"),
+            ("updn,minhop,ftree", "updn minhop ftree dfsssp? lash?"),
+            ("auto", "minhop? updn? dfsssp? lash?"),
         ] {
             let chain: Chain = list.parse().unwrap();
-            assert_eq!(chain.engines().map(|engine| engine.name).collect::<Vec<_>>().join(" "), engines);
+            let step = |(engine, must_be_free): (&Engine, bool)| {
+                engine.name.to_owned() + if must_be_free { "?" } else { "" }
+            };
+            assert_eq!(chain.steps().map(step).collect::<Vec<_>>().join(" "), tried);
             assert_eq!(chain.to_string(), list.replace(' ', ""));
             assert_eq!(chain.to_string().parse::<Chain>().unwrap(), chain);
         }
-        assert_eq!(Chain::default().to_string(), "minhop");
+        assert_eq!(Chain::default().to_string(), "auto");
         assert_eq!("a".parse::<Chain>(), Err(ChainError::Unknown("a".to_owned())));
-        assert_eq!(" ,no_fallback".parse::<Chain>(), Err(ChainError::Empty));
+        for empty in [" ,no_fallback", "", "auto,no_fallback"] {
+            assert_eq!(empty.parse::<Chain>(), Err(ChainError::Empty));
+        }
         let message = "a".parse::<Chain>().unwrap_err().to_string();
         assert!(message.starts_with("no engine is called `a`; there are minhop, updn"), "{message}");
+    }
+
+    fn routed(chain: &str, fabric: &Fabric) -> Routing {
+        let lids = Lids::in_guid_order(fabric, 0).unwrap();
+        chain.parse::<Chain>().unwrap().route(fabric, &lids, &EngineOptions::default()).unwrap()
+    }
+
+    #[test]
+    fn min_hop_is_the_default_only_where_it_cannot_deadlock() {
+        let tree = xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap();
+        let ring = ring(5, 1, &GenerateOptions::default()).unwrap();
+        let report = routed("auto", &tree).report;
+        assert_eq!((report.engine.as_str(), report.fallbacks.len()), ("minhop", 0));
+        // The operator's own choice is taken as it is.
+        let report = routed("minhop", &ring).report;
+        assert_eq!((report.engine.as_str(), report.fallbacks.len()), ("minhop", 0));
+        assert!(report.unsatisfied[0].starts_with("this routing may deadlock: "), "{report:?}");
+        for chain in ["auto", "ftree"] {
+            let report = routed(chain, &ring).report;
+            assert_eq!((report.engine.as_str(), &report.unsatisfied[..]), ("updn", &[][..]), "{chain}");
+            let last = report.fallbacks.last().unwrap();
+            assert!(last.starts_with("minhop: this routing may deadlock: "), "{last}");
+            assert_eq!(report.fallbacks.len(), if chain == "auto" { 1 } else { 2 });
+        }
+    }
+
+    #[test]
+    fn a_routing_that_may_deadlock_is_the_last_resort() {
+        static CARELESS: Engine = Engine { name: "careless", run: careless, ..ENGINES[0] };
+        let fabric = ring(5, 1, &GenerateOptions::default()).unwrap();
+        let lids = Lids::in_guid_order(&fabric, 0).unwrap();
+        let input = Input { fabric: &fabric, lids: &lids, options: &EngineOptions::default() };
+        let routing = first_proven(&[(&CARELESS, false), (&ENGINES[0], true), (&CARELESS, true)], &input);
+        let report = routing.unwrap().report;
+        assert_eq!((report.engine.as_str(), report.fallbacks.len()), ("minhop", 2));
+        assert!(report.fallbacks.iter().all(|sentence| sentence.starts_with("careless: ")), "{report:?}");
+        assert!(report.unsatisfied[0].starts_with("this routing may deadlock: "), "{report:?}");
     }
 
     /// Sends everything for the first LID by a port that leads nowhere.
@@ -262,12 +343,12 @@ mod tests {
             Engine { name: "boastful", deadlock_free: true, run: boastful, ..ENGINES[0] };
         let fabric = ring(5, 1, &GenerateOptions::default()).unwrap();
         let lids = Lids::in_guid_order(&fabric, 0).unwrap();
-        let chain = Chain { engines: vec![&CARELESS, &BOASTFUL, &ENGINES[0]], falls_back: false };
+        let chain = Chain { named: vec![&CARELESS, &BOASTFUL, &ENGINES[0]], falls_back: false };
         let routing = chain.route(&fabric, &lids, &EngineOptions::default()).unwrap();
         assert_eq!(routing.report.engine, "minhop");
         let [first, second] = &routing.report.fallbacks[..] else { panic!("{:?}", routing.report) };
         assert!(first.starts_with("careless: its tables do not bring every packet home: "), "{first}");
-        assert!(second.starts_with("boastful: its routing may deadlock: "), "{second}");
+        assert!(second.starts_with("boastful: this routing may deadlock: "), "{second}");
         let [unsatisfied] = &routing.report.unsatisfied[..] else { panic!("{:?}", routing.report) };
         assert!(unsatisfied.starts_with("this routing may deadlock: "), "{unsatisfied}");
     }
@@ -298,8 +379,8 @@ mod tests {
         let chain: Chain = "updn".parse().unwrap();
         let refusals = chain.route(&fabric, &lids, &interleaved(&fabric, Strictness::Strict)).unwrap_err();
         let refused: Vec<String> = refusals.iter().map(ToString::to_string).collect();
-        assert_eq!(refused.len(), 2, "{refused:?}");
-        for (refusal, engine) in refused.iter().zip(["updn", "minhop"]) {
+        assert_eq!(refused.len(), 4, "{refused:?}");
+        for (refusal, engine) in refused.iter().zip(["updn", "minhop", "dfsssp", "lash"]) {
             let start = format!("{engine}: links shared against policies of partitions: ");
             assert!(refusal.starts_with(&start) && refusal.contains("; p1 shares "), "{refusal}");
         }
@@ -327,7 +408,7 @@ mod tests {
         let fabric = ring(5, 1, &GenerateOptions::default()).unwrap();
         let lids = Lids::in_guid_order(&fabric, 0).unwrap();
         // The verifier looks at the first routing before the second is made.
-        let chain = Chain { engines: vec![&CARELESS, &CARELESS], falls_back: false };
+        let chain = Chain { named: vec![&CARELESS, &CARELESS], falls_back: false };
         let options = EngineOptions { threads: 1, ..EngineOptions::default() };
         assert_eq!(chain.route(&fabric, &lids, &options).unwrap_err().len(), 2);
         assert_eq!(*RUNS.lock().unwrap(), [(1, 1), (1, 2)], "all in one pool of one thread");

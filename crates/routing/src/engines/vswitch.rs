@@ -8,7 +8,7 @@ use super::ftree::{self, Plan};
 use super::{Engine, Input, Refusal};
 use crate::options::WEIGHT_OF_A_HOST;
 use crate::routing::Routing;
-use crate::tree::{End, EndKind, Tree};
+use crate::tree::{End, Tree};
 
 pub(crate) const ENGINE: Engine = Engine {
     name: "vswitch-ftree",
@@ -31,7 +31,7 @@ fn vswitch(input: &Input<'_>) -> Result<Routing, Refusal> {
 /// Leaf by leaf, and on each the hosts with the fewest virtual machines first, because those weigh most.
 fn plan(input: &Input<'_>, tree: &Tree) -> Result<Plan, String> {
     check_weights(input, tree)?;
-    let mut hosts: Vec<&End> = tree.ends.iter().filter(|end| end.kind != EndKind::Switch).collect();
+    let mut hosts: Vec<&End> = tree.ends.iter().filter(|end| end.kind.is_host()).collect();
     hosts.sort_by_key(|end| (tree.tuples[end.at as usize], machines(end).len(), end.exit));
     let mut plan = Plan::default();
     for end in &hosts {

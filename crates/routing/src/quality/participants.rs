@@ -7,6 +7,7 @@ use weft_topology::Fabric;
 use weft_wire::{Guid, Lid, NodeType};
 
 use crate::lids::Lids;
+use crate::management::ManagementNodes;
 use crate::partitions::Partition;
 
 use super::UnknownLid;
@@ -21,12 +22,17 @@ pub struct Participants {
     pub second: Vec<Lid>,
 }
 
-/// The ports of HCAs that have a cable, by their first LID, in LID order. LIDs of virtual functions are left out.
+/// The ports of HCAs that have a cable, by their first LID, in LID order. LIDs of virtual functions are left out, and so
+/// are aggregation nodes.
 pub fn hosts(fabric: &Fabric, lids: &Lids) -> Vec<Lid> {
+    let management = ManagementNodes::new(fabric, &[]);
     let mut first = BTreeMap::new();
     for port_lids in lids.iter() {
         let port = port_lids.port;
-        if fabric.node(port.node).kind == NodeType::Hca && fabric.peer(port).is_some() {
+        if fabric.node(port.node).kind == NodeType::Hca
+            && fabric.peer(port).is_some()
+            && !management.contains(port.node)
+        {
             first.entry(port).or_insert(port_lids.base);
         }
     }

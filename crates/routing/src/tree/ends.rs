@@ -6,6 +6,7 @@ use weft_topology::PortRef;
 use weft_wire::{Guid, Lid, PortNum};
 
 use crate::engines::Input;
+use crate::management::ManagementNodes;
 use crate::switches::SwitchGraph;
 
 /// What an end port is.
@@ -17,8 +18,20 @@ pub(crate) enum EndKind {
     Io,
     /// A host of another kind, or a router.
     Other,
+    /// A node that serves management alone.
+    Management,
     /// Port 0 of a switch.
     Switch,
+}
+
+impl EndKind {
+    /// Whether data comes from there and goes there, which the up/down rule is for.
+    pub(crate) fn is_host(self) -> bool {
+        match self {
+            Self::Compute | Self::Io | Self::Other => true,
+            Self::Management | Self::Switch => false,
+        }
+    }
 }
 
 /// An end port that has LIDs.
@@ -90,12 +103,17 @@ impl Ends {
 struct Kinds {
     compute: BTreeSet<Guid>,
     io: BTreeSet<Guid>,
+    management: ManagementNodes,
 }
 
 impl Kinds {
     fn new(input: &Input<'_>) -> Self {
         let set = |list: &[Guid]| list.iter().copied().collect();
-        Self { compute: set(&input.options.compute_nodes), io: set(&input.options.io_nodes) }
+        Self {
+            compute: set(&input.options.compute_nodes),
+            io: set(&input.options.io_nodes),
+            management: ManagementNodes::new(input.fabric, &input.options.management_nodes),
+        }
     }
 
     fn of(&self, input: &Input<'_>, port: PortRef, guid: Guid) -> EndKind {
@@ -109,6 +127,7 @@ impl Kinds {
         match named(&self.io) {
             true if !compute => EndKind::Io,
             _ if compute => EndKind::Compute,
+            _ if self.management.contains(port.node) => EndKind::Management,
             _ if self.compute.is_empty() && node.kind == weft_wire::NodeType::Hca => EndKind::Compute,
             _ => EndKind::Other,
         }

@@ -8,8 +8,10 @@
 //!   rank 2      ▢   ▢   ▢   ▢      leaves: switches with compute nodes
 //! ```
 
+pub(crate) mod detours;
 mod ends;
 mod ranks;
+pub(crate) mod reach;
 mod tuples;
 
 use weft_topology::{Fabric, NodeIndex};
@@ -172,6 +174,11 @@ impl Tree {
     /// The end ports of a switch, by port; its own comes first.
     pub(crate) fn ends(&self, switch: u32) -> &[End] {
         &self.ends[self.end_places(switch)]
+    }
+
+    /// Whether hosts are cabled to a switch; nodes that serve management alone do not count.
+    pub(crate) fn has_hosts(&self, switch: u32) -> bool {
+        self.ends(switch).iter().any(|end| end.kind.is_host())
     }
 
     /// The places in `ends` of the end ports of a switch.

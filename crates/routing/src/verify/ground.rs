@@ -1,9 +1,10 @@
 //! What stays the same while tables are verified: switches, channels and end ports, numbered densely.
 
 use weft_topology::{Fabric, PortRef};
-use weft_wire::{Lid, PortNum};
+use weft_wire::{Guid, Lid, PortNum};
 
 use crate::lids::Lids;
+use crate::management::ManagementNodes;
 use crate::routing::Ranks;
 use crate::switches::SwitchGraph;
 
@@ -25,7 +26,7 @@ pub(super) struct End {
     pub(super) switch: u32,
     /// The port by which the switch delivers to it; 0 for the switch's own.
     pub(super) at: PortNum,
-    /// Whether it is no switch's.
+    /// Whether data comes from there and goes there: it is neither a switch's nor for management alone.
     pub(super) host: bool,
 }
 
@@ -55,7 +56,8 @@ pub(super) struct Ground<'a> {
 }
 
 impl<'a> Ground<'a> {
-    pub(super) fn new(fabric: &'a Fabric, lids: &'a Lids) -> Self {
+    pub(super) fn new(fabric: &'a Fabric, lids: &'a Lids, management: &[Guid]) -> Self {
+        let management = ManagementNodes::new(fabric, management);
         let graph = SwitchGraph::new(fabric);
         let mut ground = Self {
             fabric,
@@ -78,7 +80,8 @@ impl<'a> Ground<'a> {
                 ground.unattached += port_lids.iter().count() as u64;
                 continue;
             };
-            let host = !fabric.node(port_lids.port.node).is_switch();
+            let node = port_lids.port.node;
+            let host = !fabric.node(node).is_switch() && !management.contains(node);
             ground.has_hosts[switch as usize] |= host;
             let ends = port_lids.iter().map(|lid| End { lid, port: port_lids.port, switch, at, host });
             ground.ends.extend(ends);

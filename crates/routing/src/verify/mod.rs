@@ -10,7 +10,8 @@
 //!              sources, rows ── lanes ───┘
 //! ```
 //!
-//! Traffic is what host to host, host to switch and switch to host send. A port's packets to itself count too: they
+//! Traffic is what host to host, host to switch and switch to host send. Nodes that serve management alone count as
+//! switches do ([`ManagementNodes`](crate::ManagementNodes)). A port's packets to itself count too: they
 //! leave their switch only where that does not deliver, and that is a failure anyway.
 
 mod block;
@@ -34,6 +35,7 @@ mod verdict;
 mod witness;
 
 use weft_topology::Fabric;
+use weft_wire::Guid;
 
 use crate::lids::Lids;
 use crate::partitions::Partitions;
@@ -66,12 +68,14 @@ pub struct Expectations<'a> {
     pub tree: bool,
     /// How many data lanes there are, 1 to 15: packets on others are dropped.
     pub lanes: u8,
+    /// The nodes that serve management alone besides those that are recognised, by port or node GUID.
+    pub management_nodes: &'a [Guid],
 }
 
 impl Default for Expectations<'_> {
     /// No policies, no tree, and all 15 data lanes.
     fn default() -> Self {
-        Self { partitions: None, tree: false, lanes: 15 }
+        Self { partitions: None, tree: false, lanes: 15, management_nodes: &[] }
     }
 }
 
@@ -79,7 +83,7 @@ impl Default for Expectations<'_> {
 ///
 /// A host sends first to its switch, so what holds from all switches holds from all hosts.
 pub fn verify(fabric: &Fabric, lids: &Lids, routes: &Routes) -> Report {
-    let ground = Ground::new(fabric, lids);
+    let ground = Ground::new(fabric, lids, &[]);
     Pass { ground: &ground, routes, ups: None, flows: None }.run().0
 }
 
@@ -92,7 +96,7 @@ pub fn verify_routing(
     routing: &Routing,
     expectations: &Expectations<'_>,
 ) -> Verdict {
-    let ground = Ground::new(fabric, lids);
+    let ground = Ground::new(fabric, lids, expectations.management_nodes);
     let rows = Rows::new(&ground, &[&routing.lanes], expectations.lanes);
     let levels = [&routing.levels];
     let parts: Vec<Part> = ground.ends.iter().map(|end| (*end, true)).collect();

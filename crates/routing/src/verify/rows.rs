@@ -120,9 +120,9 @@ impl Rows {
 
     /// The levels that an end port sends at all. A switch's own packets take lanes only where they leave it.
     pub(super) fn sends(&self, end: &End) -> u16 {
-        match end.host {
-            true => self.open[self.sending.get(&end.port).map_or(0, |row| *row as usize)],
-            false => u16::MAX,
+        match end.at {
+            PortNum::ZERO => u16::MAX,
+            _ => self.open[self.sending.get(&end.port).map_or(0, |row| *row as usize)],
         }
     }
 

@@ -46,7 +46,7 @@ pub fn verify_streams(
     streams: &[Stream],
     data_lanes: u8,
 ) -> StreamsVerdict {
-    let ground = Ground::new(fabric, lids);
+    let ground = Ground::new(fabric, lids, &[]);
     let rows = Rows::new(&ground, &[lanes], data_lanes);
     let dependencies = Dependencies::new(&ground, rows.constant().is_none(), rows.lane_count());
     let walk = Walk { ground: &ground, rows: &rows, routes };

@@ -106,7 +106,7 @@ pub fn verify_transition(
     new: &Routing,
     lanes: u8,
 ) -> TransitionVerdict {
-    let ground = Ground::new(fabric, lids);
+    let ground = Ground::new(fabric, lids, &[]);
     let rows = Rows::new(&ground, &[&old.lanes, &new.lanes], lanes);
     let levels = [&old.levels, &new.levels];
     let parts: Vec<Part> = ground.ends.iter().map(|end| (*end, true)).collect();

@@ -222,7 +222,7 @@ pub(crate) fn assert_sound(
     kept: bool,
 ) {
     let partitions = options.partitions.as_ref();
-    let expectations = Expectations { partitions, tree: false, lanes: options.lanes };
+    let expectations = Expectations { partitions, lanes: options.lanes, ..Expectations::default() };
     let verdict = verify_routing(fabric, lids, routing, &expectations);
     assert!(verdict.is_deadlock_free() && verdict.is_symmetric(), "{verdict}");
     assert_eq!(verdict.is_sound(), kept, "{verdict}");

@@ -28,6 +28,11 @@ pub(crate) struct EngineArgs {
     #[arg(long, visible_alias = "io", value_name = "FILE")]
     pub(crate) io_nodes: Option<PathBuf>,
 
+    /// Nodes that serve management alone and may sit at any switch of a tree, besides the aggregation nodes that are
+    /// recognised: GUIDs, descriptions or ids, separated by commas, or a file with one on each line
+    #[arg(long, value_name = "FILE|LIST")]
+    pub(crate) management_nodes: Option<String>,
+
     /// How many hops towards the leaves an I/O node's path may take before it goes up
     #[arg(long, value_name = "COUNT")]
     pub(crate) max_reverse_hops: Option<u8>,

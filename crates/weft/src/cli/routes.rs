@@ -27,8 +27,9 @@ pub(crate) struct ComputeArgs {
     /// The cabling, as `ibnetdiscover` prints it
     pub(crate) file: PathBuf,
 
-    /// The engines in the order in which they are tried: the last resort is minhop, unless the list has `no_fallback`
-    #[arg(long, value_name = "ENGINE,…")]
+    /// Engines to try, in order. Then come those of `auto`, unless the list has `no_fallback`: minhop if it is proved
+    /// deadlock-free, updn, dfsssp, lash, and at last minhop unproved
+    #[arg(long, value_name = "ENGINE,…", default_value = "auto")]
     pub(crate) engine: String,
 
     /// Write the routing into this folder
@@ -85,6 +86,11 @@ pub(crate) struct VerifyArgs {
     /// The partitions whose isolation is to be kept
     #[arg(long, value_name = "FILE")]
     pub(crate) partitions: Option<PathBuf>,
+
+    /// Nodes that serve management alone, besides the aggregation nodes that are recognised: GUIDs, descriptions or
+    /// ids, separated by commas, or a file with one on each line
+    #[arg(long, value_name = "FILE|LIST")]
+    pub(crate) management_nodes: Option<String>,
 
     /// How many data lanes there are: packets on others are dropped
     #[arg(long, value_name = "COUNT", default_value_t = 15, value_parser = clap::value_parser!(u8).range(1..=15))]

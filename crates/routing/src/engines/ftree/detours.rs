@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use weft_wire::PortNum;
 
 use super::turns::{NO_TURN, Turns};
-use crate::tree::{EndKind, Tree, pieces};
+use crate::tree::{Tree, pieces};
 
 /// How packets get to what no path up and down leads to.
 pub(super) struct Detours {
@@ -52,9 +52,7 @@ struct Round<'a> {
 impl Detours {
     pub(super) fn new(tree: &Tree, turns: &Turns) -> Self {
         let count = tree.graph.len();
-        let hosts = (0..count as u32)
-            .map(|at| tree.ends(at).iter().any(|end| end.kind != EndKind::Switch))
-            .collect::<Vec<bool>>();
+        let hosts = (0..count as u32).map(|at| tree.has_hosts(at)).collect();
         let mut detours =
             Self { rows: vec![Row::default(); count], hosts, pieces: pieces(&tree.graph, |_| true) };
         let by_rank = tree.by_rank();

@@ -1,55 +1,89 @@
 //! What paths that go up and then down do not connect, and what becomes of it.
 
+use std::collections::BTreeSet;
+
 use super::detours::Detours;
+use super::mend::Way;
 use super::turns::Turns;
 use crate::engines::Input;
-use crate::routing::TURNS;
+use crate::routing::{EngineReport, TURNS};
 use crate::tree::{End, EndKind, Tree};
 
-/// What is odd about a routing, in sentences.
+/// What paths up and down do not connect.
+#[derive(Default)]
 pub(super) struct Gaps {
-    /// What goes down before it goes up.
-    pub(super) detours: Vec<String>,
-    /// What has no path.
-    pub(super) unserved: Vec<String>,
+    /// Pairs that go down before they go up.
+    detoured: Tally,
+    /// Ways between switches with hosts and switches without that no detour at one leaf serves.
+    pub(super) lacking: Vec<Way>,
 }
 
 /// Looks at all switches with hosts. Fails with a sentence when two hosts have no path.
 pub(super) fn find(input: &Input<'_>, tree: &Tree, turns: &Turns, detours: &Detours) -> Result<Gaps, String> {
-    let name = |at: u32| input.fabric.node(tree.node(at)).id.as_str();
-    let (mut detoured, mut unserved) = (Tally::default(), Tally::default());
+    let mut gaps = Gaps::default();
     let in_order = |mut list: Vec<u32>| {
         list.sort_unstable_by_key(|at| tree.tuples[*at as usize]);
         list
     };
     for from in in_order((0..tree.graph.len() as u32).filter(|at| detours.has_hosts(*at)).collect()) {
         for to in in_order(detours.cut_off(turns, from).collect()) {
-            let there_and_back = detours.for_hosts(from, to).zip(detours.for_hosts(to, from));
+            let ways = [(from, to), (to, from)];
+            let depths = ways.map(|(from, to)| detours.for_hosts(from, to));
             if detours.has_hosts(to) {
-                check_hosts(input, tree, from, to, there_and_back.map(|(there, back)| there.max(back)))?;
+                let [there, back] = depths;
+                check_hosts(input, tree, from, to, there.zip(back).map(|(there, back)| there.max(back)))?;
             }
-            let tally = if there_and_back.is_some() { &mut detoured } else { &mut unserved };
-            tally.add(|| (name(from).to_owned(), name(to).to_owned()));
+            let lacking = ways.iter().zip(depths).filter(|(_, depth)| depth.is_none()).map(|(way, _)| *way);
+            let served = gaps.lacking.len();
+            gaps.lacking.extend(lacking);
+            if gaps.lacking.len() == served {
+                gaps.detoured.add((from, to));
+            }
         }
     }
-    let detours = detoured.sentence(|count, from, to| {
-        format!(
-            "{count} pairs of switches have no path up and down between them; {TURNS}, as from {from} to {to}"
-        )
-    });
-    let unserved = unserved.sentence(|count, from, to| {
-        format!(
-            "{count} pairs of switches have no path between them that hosts may use without the risk of a \
-             deadlock, such as {from}, which has hosts, and {to}, which has none"
-        )
-    });
-    Ok(Gaps { detours, unserved })
+    Ok(gaps)
+}
+
+impl Gaps {
+    /// Says what goes down before it goes up, and what has no path because a circle could close. `failed` are the ways
+    /// of those lacking that could not be mended.
+    pub(super) fn report(self, input: &Input<'_>, tree: &Tree, failed: &[Way], report: &mut EngineReport) {
+        let name = |at: u32| input.fabric.node(tree.node(at)).id.as_str();
+        let pair = |(from, to): &Way| (*from.min(to), *from.max(to));
+        let lost: BTreeSet<Way> = failed.iter().map(pair).collect();
+        let (mut mended, mut unserved) = (Tally::default(), Tally::default());
+        let mut lacking = self.lacking;
+        lacking.dedup_by_key(|way| pair(way));
+        for way in &lacking {
+            if lost.contains(&pair(way)) { &mut unserved } else { &mut mended }.add(*way);
+        }
+        report.fallbacks.extend(self.detoured.sentence(|count, (from, to)| {
+            let (from, to) = (name(from), name(to));
+            format!("{count} pairs of switches have no path up and down between them; {TURNS}, as from {from} to {to}")
+        }));
+        report.fallbacks.extend(mended.sentence(|count, (a, b)| {
+            format!(
+                "{count} pairs of a switch with hosts and one without have no path up and down between them, such as \
+                 {} and {}; management packets between them turn where no circle can close",
+                name(a),
+                name(b)
+            )
+        }));
+        report.unsatisfied.extend(unserved.sentence(|count, (a, b)| {
+            format!(
+                "{count} pairs of switches have no path between them that hosts may use without the risk of a \
+                 deadlock, such as {} and {}, of which one has no hosts",
+                name(a),
+                name(b)
+            )
+        }));
+    }
 }
 
 /// Fails unless the hosts of two switches that no path up and down connects may go down first. I/O nodes may not by more
 /// cables down than the operator allows; others may wherever it is safe, because such a tree is a broken one.
 fn check_hosts(input: &Input<'_>, tree: &Tree, from: u32, to: u32, depth: Option<u8>) -> Result<(), String> {
-    let hosts = |at: u32| tree.ends(at).iter().filter(|end| end.kind != EndKind::Switch);
+    let hosts = |at: u32| tree.ends(at).iter().filter(|end| end.kind.is_host());
     let allowed = input.options.max_reverse_hops;
     for one in hosts(from) {
         for other in hosts(to) {
@@ -73,16 +107,16 @@ fn check_hosts(input: &Input<'_>, tree: &Tree, from: u32, to: u32, depth: Option
 #[derive(Default)]
 struct Tally {
     count: usize,
-    first: Option<(String, String)>,
+    first: Option<Way>,
 }
 
 impl Tally {
-    fn add(&mut self, names: impl FnOnce() -> (String, String)) {
+    fn add(&mut self, pair: Way) {
         self.count += 1;
-        self.first.get_or_insert_with(names);
+        self.first.get_or_insert(pair);
     }
 
-    fn sentence(self, sentence: impl Fn(usize, &str, &str) -> String) -> Vec<String> {
-        self.first.map(|(from, to)| sentence(self.count, &from, &to)).into_iter().collect()
+    fn sentence(self, sentence: impl Fn(usize, Way) -> String) -> Option<String> {
+        self.first.map(|pair| sentence(self.count, pair))
     }
 }

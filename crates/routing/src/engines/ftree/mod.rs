@@ -6,6 +6,7 @@
 //!   3. turns   for every two switches the lowest rank at which a path between them can turn
 //!   4. detours what to do where there is no such path
 //!   5. tables  every switch for itself: up towards the main path, or down
+//!   6. mend    management paths to switches without hosts that are still lacking
 //! ```
 //!
 //! Steps 1 and 2 run in order because every choice counts for the next one; they are small. In step 5 a switch looks
@@ -15,6 +16,7 @@
 mod chains;
 mod detours;
 mod gaps;
+mod mend;
 mod plan;
 mod tables;
 mod turns;
@@ -55,7 +57,11 @@ pub(crate) fn routing(engine: &str, input: &Input<'_>, tree: &Tree, plan: &Plan)
     let detours = Detours::new(tree, &turns);
     let gaps = gaps::find(input, tree, &turns, &detours)?;
     let chains = Chains::new(tree, plan);
-    let tables = tables::fill(tree, plan, &turns, &chains, &detours, input.lids.top());
+    let mut tables = tables::fill(tree, plan, &turns, &chains, &detours, input.lids.top());
+    let failed = match gaps.lacking.is_empty() {
+        true => Vec::new(),
+        false => mend::mend(tree, plan, (&turns, &detours), &gaps.lacking, &mut tables),
+    };
     let mut routes = Routes { tables: vec![ForwardingTable::default(); fabric.nodes().len()] };
     for (node, table) in tree.graph.nodes.iter().zip(tables) {
         routes.tables[node.index()] = table;
@@ -65,7 +71,6 @@ pub(crate) fn routing(engine: &str, input: &Input<'_>, tree: &Tree, plan: &Plan)
     routing.report.ranks = Some(tree.rank_count());
     routing.report.roots = tree.roots(fabric);
     routing.report.notes.clone_from(&tree.notes);
-    routing.report.fallbacks = gaps.detours;
-    routing.report.unsatisfied = gaps.unserved;
+    gaps.report(input, tree, &failed, &mut routing.report);
     Ok(routing)
 }

@@ -37,7 +37,7 @@ impl Plan {
     /// that each set of LIDs is spread like a fabric of its own. Also returned: what is odd about the operator's order.
     pub(crate) fn in_order(input: &Input<'_>, tree: &Tree) -> (Self, Vec<String>) {
         let (named, notes) = Named::new(input, tree);
-        let mut hosts: Vec<&End> = tree.ends.iter().filter(|end| end.kind != EndKind::Switch).collect();
+        let mut hosts: Vec<&End> = tree.ends.iter().filter(|end| end.kind.is_host()).collect();
         hosts.sort_by_cached_key(|end| {
             (named.place(input, end), end.kind, tree.tuples[end.at as usize], end.exit)
         });
@@ -68,10 +68,11 @@ impl Plan {
         self.targets.push(Target { lid, at: end.at, exit: end.exit, weight, earlier });
     }
 
-    /// Appends the LIDs of the switches, in the order of their tuples.
+    /// Appends the LIDs of the switches and of the nodes that serve management alone, in the order of the switches'
+    /// tuples.
     pub(crate) fn add_switches(&mut self, tree: &Tree) {
-        let mut switches: Vec<&End> = tree.ends.iter().filter(|end| end.kind == EndKind::Switch).collect();
-        switches.sort_by_key(|end| tree.tuples[end.at as usize]);
+        let mut switches: Vec<&End> = tree.ends.iter().filter(|end| !end.kind.is_host()).collect();
+        switches.sort_by_key(|end| (tree.tuples[end.at as usize], end.exit));
         self.add(&switches, |end| &end.lids);
     }
 

@@ -219,7 +219,7 @@ impl All<'_> {
         room.others.clear();
         let row = self.turns.row(switch);
         let last = self.tree.rank(self.plan.targets[range.start].at) as usize;
-        let hosts = self.tree.ends(switch).len() > 1;
+        let hosts = self.tree.has_hosts(switch);
         let main = &self.chains.at_rank(usize::from(turn) - 1)[range.clone()];
         let (lids, weights) = (&self.lids[range.clone()], &self.weights[range.clone()]);
         for (place, ((main, lid), weight)) in range.zip(main.iter().zip(lids).zip(weights)) {

@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 
 use weft_wire::{Guid, PortNum};
 
-use super::reach::{Link, Shape};
 use super::tenants::Tenants;
 use super::traffic::{Marks, Users};
 use crate::partitions::Isolation;
+use crate::tree::reach::{Link, Shape};
 use crate::tree::{Group, Tree};
 
 /// All of the isolation's share in the combined objective, in thousandths.
@@ -265,7 +265,7 @@ fn fair(tree: &Tree, shape: &Shape) -> Vec<u64> {
     /// LIDs are counted in parts of this size.
     const ONE: u64 = 1 << 20;
     let mut below: Vec<u64> = vec![0; tree.graph.len()];
-    for end in tree.ends.iter().filter(|end| end.kind != crate::tree::EndKind::Switch) {
+    for end in tree.ends.iter().filter(|end| end.kind.is_host()) {
         below[end.at as usize] += end.lids.len() as u64 * ONE;
     }
     let mut fair = vec![1; tree.graph.len()];

@@ -15,10 +15,8 @@
 //! before that, `pftree-wt` weights instead of it, and `pftree-combined` both by shares.
 
 mod choose;
-mod detours;
 mod order;
 mod policies;
-mod reach;
 mod route;
 mod tenants;
 mod traffic;
@@ -28,6 +26,7 @@ use super::{Engine, Input, Refusal};
 use crate::partitions::{Isolation, Strictness};
 use crate::routing::{EngineReport, Routing};
 use crate::tree::Tree;
+use crate::tree::reach::Shape;
 use choose::{Objective, SHARE_ALL};
 
 pub use weights::{WEIGHTS, learn_weights};
@@ -84,7 +83,7 @@ fn route(input: &Input<'_>, engine: &str, objective: Objective) -> Result<Routin
         SHARE_ALL => vec![1; tree.ends.len()],
         _ => weights::of_ends(input, &tree.ends)?,
     };
-    let shape = reach::Shape::new(&tree);
+    let shape = Shape::new(&tree);
     let tenants = tenants::Tenants::new(input, &tree);
     let routed = route::route(input, &tree, &shape, &tenants, objective, &weights)?;
     let lanes = policies::assign(input.fabric, &tree, &shape, &tenants, &routed.users, options.lanes);

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use weft_topology::{Fabric, PortRef};
 
-use super::reach::{Link, Shape};
 use super::tenants::Tenants;
 use super::traffic::{Users, members};
 use crate::partitions::Isolation;
 use crate::tree::Tree;
+use crate::tree::reach::{Link, Shape};
 
 /// What partitions get.
 #[derive(Debug, Default)]

@@ -3,15 +3,15 @@
 use weft_wire::Lid;
 
 use super::choose::{Chooser, Objective, State};
-use super::detours::Detours;
 use super::order::{Guest, order};
-use super::reach::{Link, NO_LINK, Reach, Shape, UNREACHED};
 use super::tenants::{Membership, Tenants};
 use super::traffic::{Marks, Users};
 use crate::engines::Input;
 use crate::partitions::Isolation;
 use crate::tables::{ForwardingTable, Routes};
-use crate::tree::{EndKind, Group, Tree};
+use crate::tree::detours::Detours;
+use crate::tree::reach::{Link, NO_LINK, Reach, Shape, UNREACHED};
+use crate::tree::{Group, Tree};
 
 /// What routing comes to.
 pub(super) struct Routed {
@@ -63,7 +63,7 @@ pub(super) fn route(
 fn sites(tree: &Tree) -> Vec<u32> {
     let mut is_leaf = vec![false; tree.graph.len()];
     tree.leaves.iter().for_each(|leaf| is_leaf[*leaf as usize] = true);
-    let has_hosts = |at: &u32| tree.ends(*at).iter().any(|end| end.kind != EndKind::Switch);
+    let has_hosts = |at: &u32| tree.has_hosts(*at);
     let mut others: Vec<u32> =
         (0..tree.graph.len() as u32).filter(|at| !is_leaf[*at as usize] && has_hosts(at)).collect();
     others.sort_unstable_by_key(|at| tree.tuples[*at as usize]);
@@ -105,10 +105,7 @@ impl<'a> Router<'a> {
         chooser: &'a Chooser<'a>,
     ) -> Self {
         let (switches, cables) = (tree.graph.len(), tree.cables.len());
-        let mut has_hosts = vec![false; switches];
-        for end in tree.ends.iter().filter(|end| end.kind != EndKind::Switch) {
-            has_hosts[end.at as usize] = true;
-        }
+        let has_hosts = (0..switches as u32).map(|at| tree.has_hosts(at)).collect();
         Self {
             input,
             tree,
@@ -153,7 +150,7 @@ impl<'a> Router<'a> {
     /// Routes the hosts of a switch that receive nothing from other switches but management.
     fn rest(&mut self, at: u32, weights: &[u64]) -> Result<(), String> {
         let receives = |end: &usize| self.tenants.key(*end).is_some();
-        let is_host = |end: &usize| self.tree.ends[*end].kind != EndKind::Switch;
+        let is_host = |end: &usize| self.tree.ends[*end].kind.is_host();
         let rest: Vec<usize> =
             self.tree.end_places(at).filter(is_host).filter(|end| !receives(end)).collect();
         if !rest.is_empty() {
@@ -185,10 +182,10 @@ impl<'a> Router<'a> {
         Ok(())
     }
 
-    /// Routes the LIDs of a switch.
+    /// Routes the LIDs of a switch and of the nodes on it that serve management alone.
     fn switch(&mut self, at: u32) -> Result<(), String> {
         let tree = self.tree;
-        for end in tree.ends(at).iter().filter(|end| end.kind == EndKind::Switch) {
+        for end in tree.ends(at).iter().filter(|end| !end.kind.is_host()) {
             self.turn_to(at);
             for lid in &end.lids {
                 self.destination(*lid, None, 0, true)?;

@@ -7,7 +7,7 @@ use weft_wire::{Guid, Lid, ServiceLevel};
 use crate::engines::Input;
 use crate::lanes::ServiceLevels;
 use crate::partitions::{DEFAULT_PKEY, Isolation, Partition};
-use crate::tree::{End, EndKind, Tree};
+use crate::tree::{End, Tree};
 
 /// A partition that somebody is in.
 #[derive(Clone, Debug)]
@@ -35,8 +35,8 @@ type Common = (u32, bool, bool);
 
 /// All partitions and the memberships of all end ports.
 ///
-/// The default partition is for management: it counts only for ports that are in no other. Ports of switches are in
-/// none.
+/// The default partition is for management: it counts only for ports that are in no other. Ports of switches and of
+/// nodes that serve management alone are in none.
 #[derive(Debug, Default)]
 pub(super) struct Tenants {
     /// The strictest first, then in the order of the file.
@@ -166,7 +166,7 @@ fn memberships(input: &Input<'_>, tree: &Tree, partitions: &[&Partition]) -> Vec
     }
     let is_default = |tenant: u32| partitions[tenant as usize].pkey == DEFAULT_PKEY;
     let of_end = |end: &End| -> Vec<Membership> {
-        if end.kind == EndKind::Switch {
+        if !end.kind.is_host() {
             return Vec::new();
         }
         if input.options.partitions.is_none() {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::reach::Link;
 use crate::partitions::Isolation;
+use crate::tree::reach::Link;
 
 /// By link, a bit for every partition whose traffic it carries.
 #[derive(Clone, Debug)]

@@ -8,6 +8,7 @@ mod site;
 use weft_wire::{Lid, PortNum};
 
 use super::{Engine, Input, Refusal};
+use crate::management::ManagementNodes;
 use crate::routing::{Ranks, Routing};
 use crate::spread::spread;
 use crate::switches::{SwitchGraph, UNREACHED};
@@ -41,7 +42,8 @@ pub(crate) const ENGINE: Engine = Engine {
 fn updn(input: &Input<'_>) -> Result<Routing, Refusal> {
     let Input { fabric, lids, options } = *input;
     let graph = SwitchGraph::new(fabric);
-    let site = Site::new(fabric, &graph);
+    let management = ManagementNodes::new(fabric, &options.management_nodes);
+    let site = Site::new(fabric, &graph, &management);
     let order = match options.roots.is_empty() {
         true => roots::find(&site),
         false => roots::order(&site, given(input, &site)?),

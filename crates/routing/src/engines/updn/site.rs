@@ -3,9 +3,10 @@
 use std::ops::AddAssign;
 
 use rayon::prelude::*;
-use weft_topology::Fabric;
+use weft_topology::{Fabric, Node, NodeIndex};
 
 use crate::closer::{BATCH, Search};
+use crate::management::ManagementNodes;
 use crate::switches::SwitchGraph;
 
 use super::search::{Orientation, UpDown};
@@ -65,14 +66,15 @@ impl Score {
 }
 
 impl<'a> Site<'a> {
-    pub(super) fn new(fabric: &Fabric, graph: &'a SwitchGraph) -> Self {
+    pub(super) fn new(fabric: &Fabric, graph: &'a SwitchGraph, management: &ManagementNodes) -> Self {
         let order = graph.order_by_guid(fabric);
         let mut seats = vec![0; graph.len()];
         for (seat, switch) in (0..).zip(&order) {
             seats[*switch as usize] = seat;
         }
         let mut hosts = vec![0; graph.len()];
-        for node in fabric.nodes().iter().filter(|node| !node.is_switch()) {
+        let is_host = |(index, node): &(NodeIndex, &Node)| !node.is_switch() && !management.contains(*index);
+        for (_, node) in fabric.iter().filter(is_host) {
             for (_, peer) in node.cabled_ports() {
                 if let Some(switch) = graph.number(peer.node) {
                     hosts[switch as usize] += 1;

@@ -32,7 +32,7 @@ pub(super) fn run(args: &ComputeArgs) -> anyhow::Result<()> {
     let begin = Instant::now();
     let routed = while_saying("computing tables", || chain.route(fabric, lids, &inputs.told.options));
     let took = begin.elapsed();
-    let hint = "minhop serves what others do not; it is the last resort unless the list has `no_fallback`";
+    let hint = "`--engine auto` tries minhop, updn, dfsssp and lash, as any list without `no_fallback` does";
     let routing = routed.map_err(|refusals| refused(&refusals).hint(hint))?;
     if let Some(path) = &args.dump {
         while_saying("writing files", || folder::write(path, fabric, lids, &routing))?;

@@ -13,7 +13,7 @@ use weft_topology::{Fabric, PortRef};
 
 use super::{folder, in_pool, while_saying};
 use crate::cli::VerifyArgs;
-use crate::engine_options::load_partitions;
+use crate::engine_options::{load_partitions, management_nodes};
 use crate::failure::Failure;
 use crate::output::{print, print_json};
 use crate::topology_file;
@@ -48,7 +48,10 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     let partitions = args.partitions.as_ref().map(|path| load_partitions(path, &fabric)).transpose()?;
     // Who tells ranks claims to go up and then down.
     let tree = routing.ranks.is_some();
-    let expectations = Expectations { partitions: partitions.as_ref(), tree, lanes: args.lanes };
+    let named = args.management_nodes.as_ref().map(|list| management_nodes(list, Some(&fabric)));
+    let named = named.transpose()?.unwrap_or_default();
+    let partitions = partitions.as_ref();
+    let expectations = Expectations { partitions, tree, lanes: args.lanes, management_nodes: &named };
     let found = while_saying("verifying", || {
         in_pool(args.threads, || {
             Verified::new(&fabric, &lids, old.map(|(_, old)| old), &routing, &expectations)

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
+use super::Tree;
 use super::reach::{Link, NO_LINK, Reach, Shape, UNREACHED};
-use crate::tree::Tree;
 
 /// Coming down from `from` to `at` and going up again to `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,7 +17,7 @@ struct Turn {
 /// The turns upwards that packets take. Paths that go up and then down cannot wait for each other in a circle; with
 /// a turn upwards here and there they can, but only if each turn leads to the next.
 #[derive(Debug, Default)]
-pub(super) struct Detours {
+pub(crate) struct Detours {
     taken: BTreeSet<Turn>,
     refused: BTreeSet<Turn>,
     /// By switch: how many cables its path has.
@@ -45,7 +45,7 @@ struct Offer {
 impl Detours {
     /// Whether any of the switches for which `counts` holds is connected with the target, but not by going up and
     /// then down.
-    pub(super) fn find(shape: &Shape, reach: &Reach, counts: impl Fn(u32) -> bool) -> Option<u32> {
+    pub(crate) fn find(shape: &Shape, reach: &Reach, counts: impl Fn(u32) -> bool) -> Option<u32> {
         let piece = |at: u32| shape.pieces[at as usize];
         let is_stray = |at: &&u32| {
             reach.hops[**at as usize] == UNREACHED && piece(**at) == piece(reach.target) && counts(**at)
@@ -53,12 +53,26 @@ impl Detours {
         shape.from_roots.iter().find(is_stray).copied()
     }
 
+    /// Packets take these turns already: where each comes from, where it is, and where it leads.
+    pub(crate) fn with_taken(turns: Vec<[u32; 3]>) -> Self {
+        let taken = turns.into_iter().map(|[from, at, to]| Turn { from, at, to }).collect();
+        Self { taken, ..Self::default() }
+    }
+
+    /// Gives switches without a next hop one, as far as that is safe. `hops` tells how far those are from the target
+    /// that have one.
+    pub(crate) fn extend(&mut self, tree: &Tree, shape: &Shape, hops: &[u32], next: &mut [Link]) {
+        self.hops.clear();
+        self.hops.extend_from_slice(hops);
+        self.search(tree, shape, next);
+    }
+
     /// Gives those switches a next hop towards the target: by turns that are taken already where that will do, else
     /// by new ones at a bridge, else by any, and by the fewest cables; but by none that could close a circle with
     /// those that are taken. In a tree, turns at one switch close none, so a bridge that leads everywhere serves all.
     /// What switches send to each other need not be free of deadlock: those that are `free` get the fewest cables
     /// where nothing better is left.
-    pub(super) fn fill(
+    pub(crate) fn fill(
         &mut self,
         tree: &Tree,
         shape: &Shape,

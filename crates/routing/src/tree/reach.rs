@@ -1,41 +1,41 @@
 //! How a switch is reached by going up and then down, from all others.
 
-use crate::tree::{EndKind, Tree};
+use super::Tree;
 
 /// Not by going up and then down.
-pub(super) const UNREACHED: u32 = u32::MAX;
+pub(crate) const UNREACHED: u32 = u32::MAX;
 
 /// A cable in one direction: twice its place in [`Tree::cables`], and one more for the way up.
-pub(super) type Link = u32;
+pub(crate) type Link = u32;
 
 /// No link: a switch delivers here, or has no route.
-pub(super) const NO_LINK: Link = u32::MAX;
+pub(crate) const NO_LINK: Link = u32::MAX;
 
 /// What does not depend on the destination.
 #[derive(Debug)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// By cable: its lower and its upper switch.
-    pub(super) ends: Vec<(u32, u32)>,
+    pub(crate) ends: Vec<(u32, u32)>,
     /// All switches, the roots first.
-    pub(super) from_roots: Vec<u32>,
+    pub(crate) from_roots: Vec<u32>,
     /// By switch: the nearest rank to the roots that it can go up to.
-    pub(super) top: Vec<u32>,
+    pub(crate) top: Vec<u32>,
     /// By switch: how many cables lead up.
-    pub(super) cables_up: Vec<usize>,
+    pub(crate) cables_up: Vec<usize>,
     /// By switch: a number that all have who are connected with it.
-    pub(super) pieces: Vec<u32>,
+    pub(crate) pieces: Vec<u32>,
     /// By switch: a bit for every switch that going up leads to, and for itself.
     uppers: Vec<Vec<u64>>,
     /// By switch: a bit for every switch that going up and then down leads to.
     covers: Vec<Vec<u64>>,
     /// By switch: whether it is the one of its piece from which that leads to the most, preferably a leaf.
-    pub(super) bridges: Vec<bool>,
+    pub(crate) bridges: Vec<bool>,
     /// By switch: whether that leads to all switches with hosts.
-    pub(super) covers_all: Vec<bool>,
+    pub(crate) covers_all: Vec<bool>,
 }
 
 impl Shape {
-    pub(super) fn new(tree: &Tree) -> Self {
+    pub(crate) fn new(tree: &Tree) -> Self {
         let switches = 0..tree.graph.len() as u32;
         let mut ends = vec![(0, 0); tree.cables.len()];
         let mut cables_up = vec![0; tree.graph.len()];
@@ -56,7 +56,7 @@ impl Shape {
         let covers = covers(tree, &from_roots);
         let pieces = pieces(tree, &from_roots);
         let mut hosts = vec![0u64; tree.graph.len().div_ceil(64)];
-        for end in tree.ends.iter().filter(|end| end.kind != EndKind::Switch) {
+        for end in tree.ends.iter().filter(|end| end.kind.is_host()) {
             hosts[end.at as usize / 64] |= 1 << (end.at % 64);
         }
         let all = |covers: &Vec<u64>| hosts.iter().zip(covers).all(|(hosts, covers)| hosts & !covers == 0);
@@ -66,17 +66,17 @@ impl Shape {
     }
 
     /// Whether going up from a switch leads to another, or it is that.
-    pub(super) fn is_above(&self, upper: u32, from: u32) -> bool {
+    pub(crate) fn is_above(&self, upper: u32, from: u32) -> bool {
         self.uppers[from as usize][upper as usize / 64] >> (upper % 64) & 1 == 1
     }
 
     /// Whether going up from a switch and then down leads to another, or to itself.
-    pub(super) fn covers(&self, from: u32, to: u32) -> bool {
+    pub(crate) fn covers(&self, from: u32, to: u32) -> bool {
         self.covers[from as usize][to as usize / 64] >> (to % 64) & 1 == 1
     }
 
     /// Where a link leads.
-    pub(super) fn to(&self, link: Link) -> u32 {
+    pub(crate) fn to(&self, link: Link) -> u32 {
         let (lower, upper) = self.ends[(link / 2) as usize];
         if link.is_multiple_of(2) { lower } else { upper }
     }
@@ -85,21 +85,21 @@ impl Shape {
 /// The fewest cables from every switch to one, going up and then down. A switch above the destination always goes
 /// down, so no path goes up again: there is neither a loop nor a deadlock.
 #[derive(Debug, Default)]
-pub(super) struct Reach {
+pub(crate) struct Reach {
     /// The switch that is reached.
-    pub(super) target: u32,
+    pub(crate) target: u32,
     /// By switch: how many cables.
-    pub(super) hops: Vec<u32>,
+    pub(crate) hops: Vec<u32>,
     /// By switch: whether it is above the target or the target itself.
-    pub(super) above: Vec<bool>,
+    pub(crate) above: Vec<bool>,
     /// The switches above the target, the nearest first.
-    pub(super) ancestors: Vec<u32>,
+    pub(crate) ancestors: Vec<u32>,
     /// By switch above the target: the groups that lead down to it in the fewest cables.
-    pub(super) down: Vec<Vec<u32>>,
+    pub(crate) down: Vec<Vec<u32>>,
 }
 
 impl Reach {
-    pub(super) fn search(&mut self, tree: &Tree, shape: &Shape, target: u32) {
+    pub(crate) fn search(&mut self, tree: &Tree, shape: &Shape, target: u32) {
         self.target = target;
         self.hops.clear();
         self.hops.resize(tree.graph.len(), UNREACHED);
