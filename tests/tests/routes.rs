@@ -257,3 +257,30 @@ fn ibdmchk_sees_a_rings_loop_and_the_lanes_that_break_it() {
     no_credit_loops("two lanes", &fabric, &lids, &routing);
     assert!(is_deadlock_free(&fabric, &lids, &routing));
 }
+
+/// torus-2QoS spreads pairs over lanes by levels that OpenSM writes nowhere, so that nothing is to be said of deadlock.
+#[test]
+fn levels_of_opensms_torus_are_unknown() {
+    let fabric = generate::torus(&[3, 3, 5], 1, &options()).unwrap();
+    let ibsim = Ibsim::start(&fabric);
+    let guid = |name: &str| fabric.node(fabric.find(name).unwrap()).guid;
+    let origin = guid("switch-0-0-0");
+    let mut seed = "torus 3 3 5\n".to_owned();
+    for (axis, next) in [("x", "switch-1-0-0"), ("y", "switch-0-1-0"), ("z", "switch-0-0-1")] {
+        writeln!(seed, "{axis}p_link {origin} {}", guid(next)).unwrap();
+    }
+    std::fs::write(ibsim.folder().join("seed"), seed).unwrap();
+    run_opensm(&fabric, &ibsim, &["-R", "torus-2QoS", "-Q", "--torus_config", "seed"]);
+    let read = |file: &str| std::fs::read_to_string(ibsim.folder().join(file)).unwrap();
+    assert!(read("opensm.log").contains("torus-2QoS tables configured on all switches"));
+    let (lids, fdbs) = opensm::written(&fabric, ibsim.folder());
+    let mut routing = Routing::on_one_lane("opensm", fdbs.routes);
+    routing.lanes = parse_sl2vl("opensm-sl2vl.dump", &read("opensm-sl2vl.dump"), &fabric).unwrap();
+    let verdict = |levels_known| {
+        let expectations = Expectations { levels_known, ..Expectations::default() };
+        verify_routing(&fabric, &lids, &routing, &expectations)
+    };
+    assert!(!verdict(true).cycles.is_empty(), "on level 0 alone packets wait in circles");
+    let open = verdict(false);
+    assert!(open.reach.is_sound() && open.levels_unknown && open.cycles.is_empty(), "{open}");
+}

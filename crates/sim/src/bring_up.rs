@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 use weft_machine::Time;
+use weft_routing::EngineReport;
 use weft_sm::Summary;
 use weft_topology::Fabric;
 
@@ -20,6 +21,8 @@ pub struct BringUp {
     pub sm_took: Time,
     /// What the subnet manager said when the subnet was up.
     pub summary: Summary,
+    /// Which engine routed, and what it had to say.
+    pub routing: EngineReport,
     /// What the devices themselves were found to be.
     pub checked: CheckReport,
     /// How much there was to do.
@@ -36,6 +39,8 @@ pub enum BringUpError {
     NotQuiet(NotQuiet),
     /// It came to rest, but the subnet manager never said that the subnet is up.
     NeverUp,
+    /// No engine that the subnet manager may use routes the fabric; why not, in their own sentences.
+    NotRouted(String),
     /// It is not as it should be.
     Violations(Vec<Violation>),
 }
@@ -45,6 +50,7 @@ impl fmt::Display for BringUpError {
         match self {
             Self::NotQuiet(why) => why.fmt(f),
             Self::NeverUp => f.write_str("the subnet manager never said that the subnet is up"),
+            Self::NotRouted(reason) => write!(f, "the subnet manager cannot route this fabric: {reason}"),
             Self::Violations(all) => {
                 write!(f, "{} things are wrong:", all.len())?;
                 all.iter().try_for_each(|violation| write!(f, "\n  {violation}"))
@@ -65,6 +71,9 @@ pub fn bring_up(
     let mut simulation = Simulation::new(fabric, options, seed);
     // The first complete sweep ends it; a sweep that the last links were too late for is followed by another.
     while !simulation.summaries().last().is_some_and(|(_, summary)| summary.complete) {
+        if let Some(reason) = refused(&simulation) {
+            return Err(BringUpError::NotRouted(reason));
+        }
         if !simulation.step(limit) {
             simulation.run_until_quiet(limit).map_err(BringUpError::NotQuiet)?;
             return Err(BringUpError::NeverUp);
@@ -79,8 +88,18 @@ pub fn bring_up(
         up_at,
         sm_took,
         summary,
+        routing: simulation.routing().cloned().unwrap_or_default(),
         checked,
         statistics: simulation.statistics(),
         trace_hash: if simulation.trace().is_on() { simulation.trace().hash() } else { 0 },
     })
+}
+
+/// Why the last sweep had no routing, if it has ended and has found all that is within reach: a later one would fare no
+/// better.
+fn refused(simulation: &Simulation) -> Option<String> {
+    let reason = simulation.not_routed()?;
+    let (_, last) = simulation.summaries().last()?;
+    let found = (last.switches + last.hosts + last.others) as usize;
+    (found >= simulation.reached().len()).then(|| reason.to_owned())
 }

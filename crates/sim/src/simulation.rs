@@ -85,7 +85,8 @@ pub struct NotQuiet {
 impl fmt::Display for NotQuiet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { at, activity, disturbed_at } = self;
-        write!(f, "not quiet at {at}: the manager is {activity:?}, the last change was at {disturbed_at}")
+        let doing = activity.map_or_else(|| "does not run".to_owned(), |activity| activity.to_string());
+        write!(f, "not quiet at {at}: the manager {doing}, the last change was at {disturbed_at}")
     }
 }
 

@@ -1,5 +1,7 @@
 //! Everything that the subnet manager can say.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 use weft_mgmt::DirectedPath;
@@ -31,6 +33,20 @@ impl Phase {
     /// All phases, in order.
     pub const ALL: [Self; 7] =
         [Self::Discover, Self::Learn, Self::Assign, Self::Route, Self::Program, Self::Activate, Self::Verify];
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Discover => "discover",
+            Self::Learn => "learn",
+            Self::Assign => "assign",
+            Self::Route => "route",
+            Self::Program => "program",
+            Self::Activate => "activate",
+            Self::Verify => "verify",
+        })
+    }
 }
 
 /// The two kinds of sweep.
@@ -315,8 +331,10 @@ pub enum Event {
         /// How many ports that is.
         told: u32,
     },
-    /// The subnet is configured.
+    /// A heavy sweep has configured the subnet: all of it is in service.
     SubnetUp(Summary),
+    /// A heavy sweep has ended, and not all of the subnet is in service.
+    SweepIncomplete(Summary),
     /// A port did not take on the state that it was told to.
     PortRefused {
         /// The node.

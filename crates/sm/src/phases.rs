@@ -365,7 +365,7 @@ impl SubnetManager {
             self.plan_light(now);
         }
         self.look_again_at_managers(now);
-        self.say(Event::SubnetUp(summary));
+        self.say(if summary.complete { Event::SubnetUp(summary) } else { Event::SweepIncomplete(summary) });
     }
 
     fn looked(&mut self, now: Time, check: Check, trap: Option<Reason>) {

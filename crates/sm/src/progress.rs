@@ -1,3 +1,5 @@
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use weft_wire::{Guid, Lid, SmState};
@@ -60,6 +62,22 @@ pub struct ElectionCounts {
     pub key_mismatches: u64,
     /// How often it came into charge where another manager had been.
     pub takeovers: u64,
+}
+
+impl fmt::Display for Activity {
+    /// What the manager does, after its name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Detached => f.write_str("has no port"),
+            Self::OwnPortDown => f.write_str("waits for its port's link"),
+            Self::Standby => f.write_str("stands by for another manager"),
+            Self::NotActive => f.write_str("is silent, as another manager told it"),
+            Self::Waiting => f.write_str("is about to sweep"),
+            Self::Sweeping(phase) => write!(f, "sweeps, in the phase {phase}"),
+            Self::LightSweep => f.write_str("makes a light sweep"),
+            Self::Up => f.write_str("has nothing to do"),
+        }
+    }
 }
 
 /// How far the manager is; see [`SubnetManager::progress`](crate::SubnetManager::progress).

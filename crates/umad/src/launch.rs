@@ -33,6 +33,13 @@ pub enum ToLauncher {
     Progress(Progress),
     /// The subnet manager has brought up everything it can reach.
     SubnetUp(SubnetUp),
+    /// No engine that the subnet manager may use routes what it has found.
+    NotRouted {
+        /// Why, in the engines' own sentences.
+        reason: String,
+        /// How many nodes it has found.
+        nodes: u32,
+    },
     /// The process cannot go on.
     Failed {
         /// The agent's name, or `sm`.
@@ -76,6 +83,9 @@ pub struct SubnetUp {
     pub ports_active: u32,
     /// SMPs sent, retries included.
     pub smps: u64,
+    /// Which engine routed, why those before it did not, and what its routing does not keep: a line each.
+    #[serde(default)]
+    pub routing: Vec<String>,
 }
 
 /// The end of one phase of a sweep.

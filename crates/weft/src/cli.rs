@@ -211,6 +211,10 @@ pub(crate) struct UpArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) patience: u64,
 
+    /// Keep the laboratory running if it does not come up [default: take it down]
+    #[arg(long)]
+    pub(crate) keep: bool,
+
     /// File in which the subnet manager keeps LIDs [default: in the laboratory's folder, which `down` removes]
     #[arg(long, value_name = "FILE")]
     pub(crate) guid2lid: Option<PathBuf>,

@@ -91,3 +91,65 @@ fn what_makes_no_sense_is_said_before_anything_starts() {
     home.weft(&["sim", file, "--engine", "best"]).fails(2, "no engine is called `best`");
     assert!(home.is_empty());
 }
+
+/// What no engine routes ends `up` at once, with the manager's own sentence.
+#[test]
+fn a_fabric_that_no_engine_routes_does_not_come_up() {
+    let home = Home::new();
+    let up = ["up", ring(&home), "--engine", "ftree,no_fallback", "--pack", "all"];
+    let begun = std::time::Instant::now();
+    let done = home.weft(&up);
+    done.fails(1, "error: the subnet manager cannot route this fabric: ftree: ")
+        .fails(1, "hint: nothing is left running; --keep keeps the laboratory");
+    // Not the 30 s of --patience; it is a second where nothing else runs.
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+    home.weft(&["down"]).fails(1, "");
+
+    home.weft(&[&up[..], &["--keep"]].concat())
+        .fails(1, "hint: the laboratory runs on: `weft status` tells more");
+    let status = home.json(&["status", "--json"]);
+    let reason = status["sm"]["not_routed"].as_str().unwrap_or_default();
+    assert!(reason.starts_with("ftree: ") && status["sm"]["subnet_up"] == false, "{status}");
+    let events = home.weft(&["events", "--json"]).succeeds().stdout.clone();
+    let has = |event: &str| events.contains(&format!("\"event\":\"{event}\""));
+    assert!(has("route-failed") && !has("subnet-up"), "{events}");
+    home.weft(&["down"]).succeeds();
+}
+
+#[test]
+fn up_tells_which_engine_routed_and_whether_that_may_deadlock() {
+    let home = Home::new();
+    let up = ["up", ring(&home), "--pack", "all"];
+    let done = home.weft(&up);
+    let said = &done.succeeds().stdout;
+    let lines = "routing: updn, 1 data lane\nrouting: minhop: this routing may deadlock: ";
+    assert!(said.contains(lines), "{said}");
+    home.weft(&["down"]).succeeds();
+    let done = home.weft(&[&up[..], &["--engine", "minhop", "--json"]].concat());
+    let summary: serde_json::Value = serde_json::from_str(&done.succeeds().stdout).unwrap();
+    let lines: Vec<&str> =
+        summary["routing"].as_array().unwrap().iter().filter_map(|line| line.as_str()).collect();
+    assert!(lines[1].starts_with("routing: this routing may deadlock: on lane 0 "), "{lines:?}");
+    home.weft(&["down"]).succeeds();
+}
+
+#[test]
+fn a_simulated_fabric_says_how_it_is_routed_and_why_not() {
+    let home = Home::new();
+    let ring = ring(&home);
+    let done = home.weft(&["sim", ring, "--engine", "ftree,no_fallback"]);
+    done.fails(1, "error: seed 0: the subnet manager cannot route this fabric: ftree: ");
+    assert!(!done.stderr.contains("Some(") && !done.stderr.contains("RouteFailed"), "{}", done.stderr);
+    let done = home.weft(&["sim", ring]);
+    assert!(
+        done.succeeds().stdout.contains("\nrouting: updn, 1 data lane\nrouting: minhop: "),
+        "{}",
+        done.stdout
+    );
+    // Up/down routing leaves out ways between spines, which no packet needs.
+    let tree = ["topo", "gen", "xgft", "--children", "4,4", "--parents", "1,4", "-o", "spines.topo"];
+    home.weft(&tree).succeeds();
+    for engine in ["updn", "ftree", "lash", "dfsssp"] {
+        home.weft(&["sim", "spines.topo", "--engine", engine]).succeeds();
+    }
+}

@@ -127,12 +127,13 @@ impl Chain {
 /// over because it may deadlock.
 fn first_proven(steps: &[(&Engine, bool)], input: &Input<'_>) -> Result<Routing, Vec<Refusal>> {
     let mut refusals: Vec<Refusal> = Vec::new();
-    let mut last_resort: Option<(usize, Routing)> = None;
+    let mut last_resort: Option<(usize, Routing, Cycle)> = None;
     for (engine, must_be_free) in steps {
         match engine.run_here(input).and_then(|routing| proven(engine, input, routing)) {
             Ok((routing, Some(cycle))) if *must_be_free => {
-                last_resort = last_resort.or(Some((refusals.len(), routing)));
-                refusals.push(engine.refusal(may_deadlock(&cycle)));
+                let place = refusals.len();
+                refusals.push(engine.refusal(brief(&cycle)));
+                last_resort = last_resort.or(Some((place, routing, cycle)));
             }
             Ok((mut routing, cycle)) => {
                 routing.report.unsatisfied.extend(cycle.as_ref().map(may_deadlock));
@@ -141,8 +142,9 @@ fn first_proven(steps: &[(&Engine, bool)], input: &Input<'_>) -> Result<Routing,
             Err(refusal) => refusals.push(refusal),
         }
     }
-    let Some((place, mut routing)) = last_resort else { return Err(refusals) };
-    routing.report.unsatisfied.push(refusals.remove(place).reason);
+    let Some((place, mut routing, cycle)) = last_resort else { return Err(refusals) };
+    refusals.remove(place);
+    routing.report.unsatisfied.push(may_deadlock(&cycle));
     Ok(told(routing, &refusals))
 }
 
@@ -154,6 +156,15 @@ fn told(mut routing: Routing, refusals: &[Refusal]) -> Routing {
 
 fn may_deadlock(cycle: &Cycle) -> String {
     format!("this routing may deadlock: {cycle}")
+}
+
+/// The same in one line, for a routing that is passed over.
+fn brief(cycle: &Cycle) -> String {
+    let example = cycle.channels.first().map(ToString::to_string).unwrap_or_default();
+    let count = cycle.len();
+    format!(
+        "this routing may deadlock: {count} channels may wait for each other in a circle, {example} first"
+    )
 }
 
 /// A routing that keeps what its engine promises and what policies demand, and a circle in which its packets may wait
@@ -193,7 +204,7 @@ fn proven(
         }
     }
     match verdict.cycles.into_iter().next() {
-        Some(cycle) if engine.deadlock_free => refuse(may_deadlock(&cycle)),
+        Some(cycle) if engine.deadlock_free => refuse(brief(&cycle)),
         cycle => Ok((routing, cycle)),
     }
 }

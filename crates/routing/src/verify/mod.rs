@@ -70,12 +70,15 @@ pub struct Expectations<'a> {
     pub lanes: u8,
     /// The nodes that serve management alone besides those that are recognised, by port or node GUID.
     pub management_nodes: &'a [Guid],
+    /// Whether the routing's service levels are those by which hosts send. Where they are unknown, nothing is said of
+    /// deadlock unless the same holds for all levels.
+    pub levels_known: bool,
 }
 
 impl Default for Expectations<'_> {
-    /// No policies, no tree, and all 15 data lanes.
+    /// No policies, no tree, all 15 data lanes, and known levels.
     fn default() -> Self {
-        Self { partitions: None, tree: false, lanes: 15, management_nodes: &[] }
+        Self { partitions: None, tree: false, lanes: 15, management_nodes: &[], levels_known: true }
     }
 }
 
@@ -108,11 +111,17 @@ pub fn verify_routing(
     let (reach, turns) = pass.run();
     let tables = [&routing.routes];
     let witness = Witness { ground: &ground, rows: &rows, levels: &levels, tables: &tables, parts: &parts };
+    let mut cycles = deadlock::cycles(&dependencies, &|goal| witness.find(goal));
+    let levels_unknown = !expectations.levels_known && !rows.levels_do_not_matter(cycles.is_empty());
+    if levels_unknown {
+        cycles.clear();
+    }
     Verdict {
         reach,
         drops: drops::find(&ground, &rows, routing),
         lanes: deadlock::lane_use(&dependencies),
-        cycles: deadlock::cycles(&dependencies, &|goal| witness.find(goal)),
+        cycles,
+        levels_unknown,
         asymmetry: symmetry::find(&ground, &routing.levels),
         turns: expectations.tree.then_some(Turns { ranked: ups.is_some(), ..turns }),
         isolation: expectations

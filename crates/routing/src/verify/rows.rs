@@ -132,6 +132,14 @@ impl Rows {
         PortNum(kinds.and_then(|kinds| kinds.get(usize::from(entry.0)).copied()).unwrap_or(0))
     }
 
+    /// Whether what is found with every packet on level 0 holds whatever the levels are. If no packet changes lanes,
+    /// levels only spread the same paths over several lanes, which closes no circle; a circle stays one if all
+    /// levels take the same lane.
+    pub(super) fn levels_do_not_matter(&self, is_free: bool) -> bool {
+        self.constant()
+            .is_some_and(|bits| is_free || bits.iter().all(|lanes| *lanes == bits[0] || *lanes == 0))
+    }
+
     /// The lanes of all levels, if every place has the same and each level at most one: then no packet ever changes
     /// lanes.
     pub(super) fn constant(&self) -> Option<&Bits> {

@@ -23,6 +23,9 @@ pub struct Verdict {
     /// By lane, the shortest cycle of channels that may wait for each other, where there is one. Where packets may
     /// change lanes there is at most one cycle, over all lanes.
     pub cycles: Vec<Cycle>,
+    /// Whether packets may deadlock or not depending on their service levels, which are unknown. Then there are no
+    /// `cycles`, and figures are those of level 0.
+    pub levels_unknown: bool,
     /// Pairs with another service level one way than the other.
     pub asymmetry: Asymmetry,
     /// Paths that go up after they went down, where a tree was expected.
@@ -40,9 +43,9 @@ impl Verdict {
             && self.isolation.as_ref().is_none_or(|isolation| isolation.breaches == 0)
     }
 
-    /// Whether no channels may wait for each other in a circle.
+    /// Whether it is proved that no channels may wait for each other in a circle.
     pub fn is_deadlock_free(&self) -> bool {
-        self.cycles.is_empty()
+        self.cycles.is_empty() && !self.levels_unknown
     }
 
     /// Whether every pair uses one service level in both directions.
@@ -76,8 +79,18 @@ impl fmt::Display for Verdict {
         }
         for LaneUse { lane, channels, dependencies } in &self.lanes {
             let cyclic = self.cycles.iter().any(|cycle| cycle.channels.iter().any(|at| at.lane == *lane));
-            let free = if cyclic { "DEADLOCK POSSIBLE" } else { "free of deadlock" };
+            let free = match (self.levels_unknown, cyclic) {
+                (true, _) => "if every packet uses level 0",
+                (false, true) => "DEADLOCK POSSIBLE",
+                (false, false) => "free of deadlock",
+            };
             write!(f, "\nlane {lane}: {channels} channels, {dependencies} dependencies, {free}")?;
+        }
+        if self.levels_unknown {
+            write!(
+                f,
+                "\nDEADLOCK NOT JUDGED: the service levels of pairs are unknown, and packets of different levels take different lanes"
+            )?;
         }
         if let Some(turns) = &self.turns {
             match turns.ranked {
@@ -92,7 +105,10 @@ impl fmt::Display for Verdict {
         if let Some(IsolationReport { isolated, breaches, .. }) = self.isolation {
             write!(f, "\nisolation: {isolated} partitions with a policy, broken {breaches} times")?;
         }
-        write!(f, "\nservice levels: {} pairs differ by direction", self.asymmetry.pairs)?;
+        match self.levels_unknown {
+            true => write!(f, "\nservice levels: unknown")?,
+            false => write!(f, "\nservice levels: {} pairs differ by direction", self.asymmetry.pairs)?,
+        }
         write!(f, ", {} pairs are dropped for their lane", self.drops.pairs)?;
         self.write_examples(f)
     }

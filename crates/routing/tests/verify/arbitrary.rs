@@ -64,7 +64,7 @@ proptest! {
     ) {
         let mut scenario = Scenario::new(seed, Bounds { switches: 8, hosts: 6 });
         let partitions = if lanes % 2 == 0 { scenario.partitions() } else { Partitions::default() };
-        let expectations = Expectations { partitions: Some(&partitions), tree: true, lanes, management_nodes: &[] };
+        let expectations = Expectations { partitions: Some(&partitions), tree: true, lanes, ..Expectations::default() };
         let Scenario { fabric, lids, .. } = &scenario;
         let verdict = verify_routing(fabric, lids, &old, &expectations);
         prop_assert!(!verdict.to_string().is_empty());

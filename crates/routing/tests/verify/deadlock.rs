@@ -172,3 +172,26 @@ fn a_level_without_a_lane_is_dropped() {
     let (lid, port) = (lid_of(&fabric, &lids, 2), PortRef::new(host(&fabric, 0).node, PortNum(1)));
     assert_eq!((lid, lids.of(port).unwrap().base), (Lid(3), Lid(1)));
 }
+
+#[test]
+fn unknown_levels_leave_it_open_unless_they_make_no_difference() {
+    let (fabric, lids, mut routing) = clockwise(4);
+    let unknown = Expectations { levels_known: false, ..Expectations::default() };
+    // Levels 0 to 14 take lanes of their own: whether packets wait in a circle depends on their levels.
+    let open = verify_routing(&fabric, &lids, &routing, &unknown);
+    assert!(open.levels_unknown && open.cycles.is_empty() && !open.is_deadlock_free(), "{open}");
+    let said = open.to_string();
+    assert!(said.contains("DEADLOCK NOT JUDGED") && !said.contains("DEADLOCK POSSIBLE"), "{said}");
+    // Where a port maps them in its own way, not even tables without a circle are proved.
+    let tree = rlft(4, 2, &GenerateOptions::default()).unwrap();
+    let (tree_lids, mut tree_routing) = routed(&tree);
+    let free = verify_routing(&tree, &tree_lids, &tree_routing, &unknown);
+    assert!(free.is_deadlock_free() && !free.levels_unknown, "{free}");
+    let (node, _) = tree.switches().next().unwrap();
+    tree_routing.lanes.exceptions.insert((node, PortNum(1), PortNum(3)), [VirtualLane(1); 16]);
+    assert!(verify_routing(&tree, &tree_lids, &tree_routing, &unknown).levels_unknown);
+    // On one lane for all levels a circle is one, whatever they are.
+    routing.lanes.everywhere = [VirtualLane(0); 16];
+    let shut = verify_routing(&fabric, &lids, &routing, &unknown);
+    assert!(!shut.levels_unknown && shut.cycles.len() == 1, "{shut}");
+}

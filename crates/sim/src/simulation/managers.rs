@@ -23,6 +23,8 @@ pub(super) struct SmProcess {
     routing: Option<EngineReport>,
     /// Light sweeps that found nothing since the last disturbance.
     quiet_sweeps: u32,
+    /// Why it could not route the subnet, since it last could.
+    not_routed: Option<String>,
 }
 
 /// The performance manager, when its process runs.
@@ -89,6 +91,11 @@ impl Simulation {
     /// What the subnet manager said of its last routing.
     pub fn routing(&self) -> Option<&EngineReport> {
         self.sm_process(self.foremost()).routing.as_ref()
+    }
+
+    /// Why the subnet manager could not route the subnet in its last sweep.
+    pub fn not_routed(&self) -> Option<&str> {
+        self.sm_process(self.foremost()).not_routed.as_deref()
     }
 
     /// A fabric whose subnet manager finds this `guid2lid` file when it begins.
@@ -256,7 +263,7 @@ impl Simulation {
         match event {
             Event::Quiet => self.sm_process_mut(program).quiet_sweeps += 1,
             Event::SweepStarted { kind: weft_sm::SweepKind::Light, .. } => {}
-            Event::SubnetUp(summary) => {
+            Event::SubnetUp(summary) | Event::SweepIncomplete(summary) => {
                 self.disturb();
                 let summaries = &mut self.sm_process_mut(program).summaries;
                 if summaries.len() == SUMMARIES_MAX {
@@ -272,7 +279,12 @@ impl Simulation {
             }
             Event::Routed(report) => {
                 self.disturb();
-                self.sm_process_mut(program).routing = Some(report);
+                let process = self.sm_process_mut(program);
+                (process.routing, process.not_routed) = (Some(report), None);
+            }
+            Event::RouteFailed { message } => {
+                self.disturb();
+                self.sm_process_mut(program).not_routed = Some(message);
             }
             _ => self.disturb(),
         }

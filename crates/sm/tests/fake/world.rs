@@ -151,7 +151,7 @@ impl World {
         self.events
             .iter()
             .filter_map(|(_, event)| match event {
-                Event::SubnetUp(summary) => Some(summary),
+                Event::SubnetUp(summary) | Event::SweepIncomplete(summary) => Some(summary),
                 _ => None,
             })
             .collect()

@@ -11,7 +11,8 @@ use weft_umad::launch::{SubnetUp, ToLauncher};
 use super::folder::{LabFolder, Place};
 use super::progress::{Count, Phase, Phases};
 use super::reporters::{Caller, Reporters};
-use super::signals::Signals;
+use super::signals::{Interrupted, Signals};
+use super::start::Goal;
 use super::{process, record::LabRecord, restart, teardown};
 use crate::failure::Failure;
 
@@ -31,17 +32,6 @@ pub(crate) const IBSIM: &str = "ibsim";
 
 /// As many as taking a laboratory down opens at once, with room to spare.
 const SPARE_DESCRIPTORS: usize = 8;
-
-/// What the launcher waits for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Goal {
-    /// Nodes in the piece of the fabric that the subnet manager is in; `None` without one.
-    pub(crate) nodes: Option<u64>,
-    /// Ends of cables in all.
-    pub(crate) cable_ends: u64,
-    /// Give up when nothing has moved for this long.
-    pub(crate) patience: Duration,
-}
 
 /// A laboratory while it starts.
 #[derive(Debug)]
@@ -66,6 +56,8 @@ pub(crate) struct Launcher<'a> {
     phases: Phases,
     /// The goal was reached once. What happens to the laboratory afterwards is the user's doing.
     came_up: bool,
+    /// All runs, but the goal is out of reach.
+    gave_up: bool,
     released: bool,
     /// Descriptors that clearing up will need: a limit of open files may be what ends the start.
     spare: Vec<std::os::fd::OwnedFd>,
@@ -103,6 +95,7 @@ impl<'a> Launcher<'a> {
             subnet_up: None,
             phases,
             came_up: false,
+            gave_up: false,
             released: false,
             spare,
         };
@@ -140,7 +133,7 @@ impl<'a> Launcher<'a> {
         while !self.reached() {
             let left = self.goal.patience.saturating_sub(self.phases.moved().elapsed());
             if left.is_zero() {
-                return Err(self.stuck().into());
+                return Err(self.give_up(self.stuck()));
             }
             self.turn(Some(left))?;
         }
@@ -316,6 +309,15 @@ impl<'a> Launcher<'a> {
                 self.phases.set(Phase::PortsActive, count(progress.ports_active));
             }
             ToLauncher::SubnetUp(report) => self.take_subnet_up(report),
+            ToLauncher::NotRouted { reason, nodes } => {
+                // With more nodes to come, the next sweep may find what an engine can route.
+                let all = self.goal.nodes.is_some_and(|expected| u64::from(nodes) >= expected);
+                if all && !self.came_up {
+                    let failure =
+                        Failure::new(format!("the subnet manager cannot route this fabric: {reason}"));
+                    return Err(self.give_up(failure));
+                }
+            }
             ToLauncher::Failed { .. } if self.came_up => {}
             ToLauncher::Failed { agent, reason } => {
                 let who = self.who(&agent);
@@ -344,6 +346,21 @@ impl<'a> Launcher<'a> {
             self.sm_started = Some(self.phases.elapsed());
             self.reporters.go(token);
         }
+    }
+
+    /// Says what becomes of the laboratory.
+    fn give_up(&mut self, failure: Failure) -> anyhow::Error {
+        self.gave_up = true;
+        let hint = match self.goal.keep {
+            true => "the laboratory runs on: `weft status` tells more, `weft down` ends it",
+            false => "nothing is left running; --keep keeps the laboratory",
+        };
+        failure.hint(hint).into()
+    }
+
+    /// Whether the laboratory is to run on although the goal is out of reach.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.goal.keep && self.gave_up
     }
 
     fn take_subnet_up(&mut self, report: SubnetUp) {
@@ -436,8 +453,10 @@ impl<'a> Launcher<'a> {
             names += &format!(" and {} more", missing.len() - 3);
         }
         let waiting = if names.is_empty() { String::new() } else { format!("; waiting for {names}") };
-        Failure::new(format!("no progress for {seconds} s: {} {done} of {total}{waiting}", phase.name()))
-            .hint("nothing is left running; --patience waits longer")
+        Failure::new(format!(
+            "no progress for {seconds} s (--patience): {} {done} of {total}{waiting}",
+            phase.name()
+        ))
     }
 
     fn watch(&self, fd: impl std::os::fd::AsFd, token: u64) -> anyhow::Result<()> {
@@ -461,14 +480,3 @@ impl Drop for Launcher<'_> {
     }
 }
 
-/// The user wants no more of it.
-#[derive(Debug)]
-pub(crate) struct Interrupted;
-
-impl std::fmt::Display for Interrupted {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("interrupted; nothing is left running")
-    }
-}
-
-impl std::error::Error for Interrupted {}

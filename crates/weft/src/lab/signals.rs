@@ -59,3 +59,15 @@ impl AsFd for Signals {
         self.0.as_fd()
     }
 }
+
+/// The user wants no more of it.
+#[derive(Debug)]
+pub(crate) struct Interrupted;
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("interrupted; nothing is left running")
+    }
+}
+
+impl std::error::Error for Interrupted {}

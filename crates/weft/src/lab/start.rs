@@ -5,13 +5,26 @@ use std::time::{Duration, Instant};
 use weft_topology::{Fabric, NodeIndex};
 use weft_umad::lock::ProcessLock;
 
-use super::launch::{Goal, Launcher};
+use super::launch::Launcher;
 use super::plan::{self, Wanted};
 use super::progress::{Phase, Phases};
 use super::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
 use super::teardown::{clear_dead, clear_unfinished};
 use super::{Base, LabFolder, Place};
 use crate::failure::Failure;
+
+/// What the launcher waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Goal {
+    /// Nodes in the piece of the fabric that the subnet manager is in; `None` without one.
+    pub(crate) nodes: Option<u64>,
+    /// Ends of cables in all.
+    pub(crate) cable_ends: u64,
+    /// Give up when nothing has moved for this long.
+    pub(crate) patience: Duration,
+    /// Whether a laboratory that does not come up runs on.
+    pub(crate) keep: bool,
+}
 
 /// Starts a laboratory and gives its launcher to `then` when it is up. The laboratory ends with the launcher, unless
 /// it is released.
@@ -43,7 +56,13 @@ pub(crate) fn with<T>(
         }
     };
     // What goes wrong from here on, the launcher's end clears up.
-    launcher.bring_up()?;
+    if let Err(error) = launcher.bring_up() {
+        if launcher.is_kept() {
+            launcher.phases().end();
+            launcher.release();
+        }
+        return Err(error);
+    }
     launcher.phases().end();
     drop(claim);
     then(launcher)
@@ -101,5 +120,5 @@ pub(crate) fn goal(fabric: &Fabric, sm_at: Option<NodeIndex>, patience: Duration
         pieces.iter().filter(|other| Some(*other) == piece).count() as u64
     });
     let cable_ends = fabric.cables().count() as u64 * 2;
-    Goal { nodes, cable_ends, patience }
+    Goal { nodes, cable_ends, patience, keep: false }
 }

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use weft_agent::Journal;
 use weft_machine::Time;
 use weft_metrics::Page;
+use weft_routing::EngineReport;
 use weft_sm::{Activity, Event, GuidToLid, Input, Output, Phase, SubnetManager, Summary, SweepKind};
 use weft_umad::launch::{PhaseEnd, Progress, SubnetUp, ToLauncher};
 use weft_wire::{AddressedMad, Registration};
 
 use super::figures::{Counted, SmFigures};
-use super::status::Limited;
+use super::status::{Limited, routing_lines};
 use super::{ManagerLine, SmConfig, SmStatus};
 use crate::lab::folder;
 use crate::lab::journal::record_event;
@@ -21,6 +22,11 @@ use crate::manager::{LauncherLine, Manager, News, StatusFile, TurnEnd};
 
 /// How often a launcher is told at most.
 const REPORT_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The most characters of a sentence that the launcher is told, and the most sentences: a message to it is one line of
+/// limited length.
+const REASON_CHARS_MAX: usize = 2000;
+const ROUTING_LINES_MAX: usize = 6;
 
 /// The subnet manager with what its events change.
 pub(super) struct Driver {
@@ -144,12 +150,18 @@ impl Driver {
             tracing::info!(?event, "event");
             record_event(&mut self.journal, event);
         }
-        if let Event::SubnetUp(summary) = event {
+        if let Event::RouteFailed { message } = event {
+            let progress = self.machine.progress();
+            let reason = message.chars().take(REASON_CHARS_MAX).collect();
+            launcher.send(&ToLauncher::NotRouted { reason, nodes: progress.switches + progress.hosts });
+        }
+        if let Event::SubnetUp(summary) | Event::SweepIncomplete(summary) = event {
             let written = summary.phases.iter().find(|time| time.phase == Phase::Program);
             let written = written.map_or(0, |time| clamp(time.smps));
             self.report(Some(written), launcher);
             if summary.complete {
-                launcher.send(&ToLauncher::SubnetUp(subnet_up(summary)));
+                let routing = self.status.routing.as_ref();
+                launcher.send(&ToLauncher::SubnetUp(subnet_up(summary, routing)));
                 self.done = self.config.once;
             }
             if self.config.announce {
@@ -244,7 +256,12 @@ fn persist(path: &Path, known: &GuidToLid) {
     }
 }
 
-fn subnet_up(summary: &Summary) -> SubnetUp {
+fn subnet_up(summary: &Summary, routing: Option<&EngineReport>) -> SubnetUp {
+    // Of a circle of channels the first line will do here; `weft status` has the others.
+    let brief = |line: String| -> String {
+        let first = line.lines().next().unwrap_or_default().trim_end_matches(':');
+        first.chars().take(REASON_CHARS_MAX).collect()
+    };
     let mut end = Time::ZERO;
     let phases = summary.phases.iter().map(|time| {
         end += time.took;
@@ -256,5 +273,6 @@ fn subnet_up(summary: &Summary) -> SubnetUp {
         hcas: summary.hosts,
         ports_active: summary.ports_active,
         smps: summary.smps.total() + summary.retries,
+        routing: routing.into_iter().flat_map(routing_lines).map(brief).take(ROUTING_LINES_MAX).collect(),
     }
 }

@@ -49,7 +49,7 @@ impl Counted {
                 durations.count += 1;
                 durations.sum += time.took;
             }
-            Event::SubnetUp(summary) => {
+            Event::SubnetUp(summary) | Event::SweepIncomplete(summary) => {
                 for (kind, count) in by_kind(&summary.smps) {
                     *self.smps.entry(kind).or_default() += count;
                 }

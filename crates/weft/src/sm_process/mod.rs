@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use weft_sm::GuidToLid;
 use weft_umad::lock;
 
-pub(crate) use status::{ManagerLine, SmStatus};
+pub(crate) use status::{ManagerLine, SmStatus, routing_lines};
 
 use crate::cli::SmProcessArgs;
 use crate::failure::Failure;

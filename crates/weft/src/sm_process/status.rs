@@ -200,7 +200,7 @@ impl SmStatus {
                 self.not_routed = None;
             }
             Event::RouteFailed { message } => self.not_routed = Some(message.clone()),
-            Event::SubnetUp(summary) => {
+            Event::SubnetUp(summary) | Event::SweepIncomplete(summary) => {
                 self.phase = None;
                 self.subnet_up = summary.complete;
                 self.last = Some(summary.clone());
@@ -209,6 +209,14 @@ impl SmStatus {
         }
         true
     }
+}
+
+/// The engine that routed, why those before it did not, and what its routing does not keep.
+pub(crate) fn routing_lines(routing: &EngineReport) -> impl Iterator<Item = String> {
+    let plural = if routing.lanes == 1 { "" } else { "s" };
+    let by = format!("routing: {}, {} data lane{plural}", routing.engine, routing.lanes);
+    let told = routing.fallbacks.iter().chain(&routing.unsatisfied);
+    std::iter::once(by).chain(told.map(|sentence| format!("routing: {sentence}")))
 }
 
 impl fmt::Display for SmStatus {
@@ -265,10 +273,8 @@ impl fmt::Display for SmStatus {
             writeln!(f, "management lane: {lane}")?;
         }
         if let Some(routing) = &self.routing {
-            let plural = if routing.lanes == 1 { "" } else { "s" };
-            writeln!(f, "routing: {}, {} data lane{plural}", routing.engine, routing.lanes)?;
-            for sentence in routing.fallbacks.iter().chain(&routing.unsatisfied) {
-                writeln!(f, "routing: {sentence}")?;
+            for line in routing_lines(routing) {
+                writeln!(f, "{line}")?;
             }
         }
         if let Some(message) = &self.not_routed {

@@ -12,6 +12,7 @@ use crate::cli::SimArgs;
 use crate::failure::Failure;
 use crate::output::{Table, print, print_json};
 use crate::sm_options::sm_options;
+use crate::sm_process::routing_lines;
 use crate::topology_file;
 
 #[derive(Serialize)]
@@ -60,9 +61,10 @@ fn text(up: &BringUp) -> String {
         table.row([name, phase.smps.to_string(), time(phase.took)]);
     }
     let summary = &up.summary;
+    let routing: String = routing_lines(&up.routing).map(|line| line + "\n").collect();
     format!(
         "{table}SUBNET UP after {} ms of virtual time, {} ms of them the subnet manager's, {} SMPs, {} retries\n\
-         {} switches, {} hosts, {} cables, {} ports active, {} LIDs; {} pairs of switch and LID followed\n\
+         {routing}{} switches, {} hosts, {} cables, {} ports active, {} LIDs; {} pairs of switch and LID followed\n\
          seed {}, {} packets, trace {:016x}\n",
         time(up.up_at),
         time(up.sm_took),

@@ -35,7 +35,8 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
         crate::output::say(&format!("warning: {who} can manage this fabric by ibsim's protocol at {listen}"));
     }
     let wanted = Wanted::by_up(&fabric, (sm_at, pm_at), standbys, args)?;
-    let goal = goal(&fabric, sm_at.map(|place| place.node), Duration::from_secs(args.patience));
+    let mut goal = goal(&fabric, sm_at.map(|place| place.node), Duration::from_secs(args.patience));
+    goal.keep = args.keep;
     start::with(name.unwrap_or(DEFAULT_NAME), &wanted, goal, begun, |mut launcher| {
         launcher.start_standbys()?;
         summarise_and_stay(&mut launcher, &fabric, sm_at.map(|place| place.node), args)?;
@@ -128,6 +129,8 @@ struct Summary {
     subnet_up_s: Option<f64>,
     unreachable: Vec<String>,
     smps: Option<u64>,
+    /// The engine, why those before it did not serve, and what its routing does not keep.
+    routing: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -159,6 +162,7 @@ fn summarise(
         subnet_up_s: launcher.subnet_up().map(|(up, _)| up.as_secs_f64()),
         unreachable: unreachable(fabric, sm_at),
         smps: launcher.subnet_up().map(|(_, report)| report.smps),
+        routing: launcher.subnet_up().map(|(_, report)| report.routing.clone()).unwrap_or_default(),
     };
     if json {
         return print_json(&summary);
@@ -173,6 +177,9 @@ fn summarise(
         text += &format!("SUBNET UP after {up:.3} s");
         text += &summary.smps.map_or_else(String::new, |smps| format!(", {smps} SMPs"));
         text.push('\n');
+    }
+    for line in &summary.routing {
+        text += &format!("{line}\n");
     }
     if !summary.unreachable.is_empty() {
         let shown: Vec<&str> = summary.unreachable.iter().take(5).map(String::as_str).collect();

@@ -121,23 +121,36 @@ impl fmt::Write for TextFile {
     }
 }
 
+/// A routing that was read.
+pub(super) struct Saved {
+    pub(super) lids: Lids,
+    pub(super) routing: Routing,
+    /// Whether the folder says by which service levels pairs send, which OpenSM writes nowhere.
+    pub(super) levels_known: bool,
+}
+
 /// Reads a routing that weft or OpenSM wrote.
-pub(super) fn read(folder: &Path, fabric: &Fabric) -> anyhow::Result<(Lids, Routing)> {
-    let report: ReportFile = match crate::input::read_to_string(&folder.join(REPORT)) {
-        Ok(text) => serde_json::from_str(&text).map_err(|error| {
+pub(super) fn read(folder: &Path, fabric: &Fabric) -> anyhow::Result<Saved> {
+    let report: Option<ReportFile> = match crate::input::read_to_string(&folder.join(REPORT)) {
+        Ok(text) => Some(serde_json::from_str(&text).map_err(|error| {
             Failure::bad_input(format!("{}: {error}", folder.join(REPORT).display()))
                 .hint("weft writes this file; without it, nothing is known of ranks")
-        })?,
-        Err(_) => ReportFile::default(),
+        })?),
+        Err(_) => None,
     };
+    let weft_wrote = report.is_some();
+    let report = report.unwrap_or_default();
     let lids = read_lids(folder, fabric, &report)?;
     let routes = read_tables(folder, fabric)?;
     let lanes = read_lanes(folder, fabric)?;
+    let has_lanes = lanes.is_some();
     let psl = optional(folder, PSL, |file, text| parse_psl(file, text, fabric, &lids))?;
     let ranks = report.ranks.map(|by_guid| {
         let rank = |node: &weft_topology::Node| by_guid.get(&node.guid.to_string()).copied();
         Ranks(fabric.nodes().iter().map(rank).collect())
     });
+    // Without a file of lanes there is no quality of service: OpenSM sends all on level 0.
+    let levels_known = weft_wrote || psl.is_some() || !has_lanes;
     let levels = psl.or(report.service_levels).unwrap_or_default();
     if !levels.is_whole() {
         let path = folder.join(REPORT);
@@ -147,7 +160,8 @@ pub(super) fn read(folder: &Path, fabric: &Fabric) -> anyhow::Result<(Lids, Rout
         ))
         .into());
     }
-    Ok((lids, Routing { routes, levels, lanes, ranks, report: report.report }))
+    let routing = Routing { routes, levels, lanes: lanes.unwrap_or_default(), ranks, report: report.report };
+    Ok(Saved { lids, routing, levels_known })
 }
 
 fn read_lids(folder: &Path, fabric: &Fabric, report: &ReportFile) -> anyhow::Result<Lids> {
@@ -180,12 +194,11 @@ fn read_tables(folder: &Path, fabric: &Fabric) -> anyhow::Result<Routes> {
     Ok(tables.ok_or_else(missing)?)
 }
 
-fn read_lanes(folder: &Path, fabric: &Fabric) -> anyhow::Result<LaneMap> {
-    let lanes = match optional(folder, SL2VL, |file, text| parse_sl2vl(file, text, fabric))? {
+fn read_lanes(folder: &Path, fabric: &Fabric) -> anyhow::Result<Option<LaneMap>> {
+    Ok(match optional(folder, SL2VL, |file, text| parse_sl2vl(file, text, fabric))? {
         Some(lanes) => Some(lanes),
         None => optional(folder, SLVL, |file, text| parse_slvl(file, text, fabric))?,
-    };
-    Ok(lanes.unwrap_or_default())
+    })
 }
 
 /// A file that need not be there.

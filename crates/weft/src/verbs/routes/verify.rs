@@ -11,7 +11,8 @@ use weft_routing::{
 };
 use weft_topology::{Fabric, PortRef};
 
-use super::{folder, in_pool, while_saying};
+use super::folder::{self, Saved};
+use super::{in_pool, while_saying};
 use crate::cli::VerifyArgs;
 use crate::engine_options::{load_partitions, management_nodes};
 use crate::failure::Failure;
@@ -25,7 +26,8 @@ struct Found<'a> {
     /// The engine, where the folder tells.
     engine: &'a str,
     sound: bool,
-    deadlock_free: bool,
+    /// Nothing where that depends on service levels which are unknown.
+    deadlock_free: Option<bool>,
     minimal: bool,
     /// What the engine says of paths of hosts that go up after they went down: then they are no failure.
     turns_told: Option<&'a str>,
@@ -38,9 +40,10 @@ struct Found<'a> {
 
 pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     let fabric = topology_file::load(&args.file)?;
-    let (lids, routing) = folder::read(&args.folder, &fabric)?;
+    let Saved { lids, routing, mut levels_known } = folder::read(&args.folder, &fabric)?;
     let old = args.from.as_ref().map(|folder| folder::read(folder, &fabric)).transpose()?;
-    if old.as_ref().is_some_and(|(old, _)| *old != lids) {
+    levels_known &= old.as_ref().is_none_or(|old| old.levels_known);
+    if old.as_ref().is_some_and(|old| old.lids != lids) {
         return Err(Failure::bad_input("the two routings are for different LIDs")
             .hint("compute the new one with --lids and the old one's guid2lid")
             .into());
@@ -51,17 +54,18 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     let named = args.management_nodes.as_ref().map(|list| management_nodes(list, Some(&fabric)));
     let named = named.transpose()?.unwrap_or_default();
     let partitions = partitions.as_ref();
-    let expectations = Expectations { partitions, tree, lanes: args.lanes, management_nodes: &named };
+    let (lanes, management_nodes) = (args.lanes, &named[..]);
+    let expectations = Expectations { partitions, tree, lanes, management_nodes, levels_known };
     let found = while_saying("verifying", || {
         in_pool(args.threads, || {
-            Verified::new(&fabric, &lids, old.map(|(_, old)| old), &routing, &expectations)
+            Verified::new(&fabric, &lids, old.map(|old| old.routing), &routing, &expectations)
         })
     })?;
     if args.json {
         print_json(&Found {
             engine: &routing.report.engine,
             sound: found.is_sound(),
-            deadlock_free: found.is_deadlock_free(),
+            deadlock_free: (!found.verdict.levels_unknown).then(|| found.is_deadlock_free()),
             minimal: found.verdict.reach.is_minimal(),
             turns_told: found.turns_told.as_deref(),
             without_lid: found.without_lid.len(),
@@ -161,6 +165,12 @@ impl fmt::Display for Verified {
         if let Some(first) = self.without_lid.first() {
             let count = count_of(self.without_lid.len(), "cabled host port");
             writeln!(f, "NOT PROVED: {count} without a LID, the first is {first}")?;
+        }
+        if self.verdict.levels_unknown {
+            writeln!(
+                f,
+                "hint: OpenSM writes no levels; write those of its path records into ibdmchk.psl in this folder"
+            )?;
         }
         let unattached = self.verdict.reach.unattached;
         if unattached > 0 {
