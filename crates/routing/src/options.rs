@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use weft_wire::{Guid, Lid};
 
+use crate::files::SavedRouting;
 use crate::partitions::Partitions;
 
 /// How many data lanes engines use at most where nothing else is said: what most adapters and switches have.
@@ -30,6 +31,8 @@ pub struct EngineOptions {
     /// The nodes that serve management alone besides those that [`crate::ManagementNodes`] recognises, by port or node
     /// GUID.
     pub management_nodes: Vec<Guid>,
+    /// What the engine `file` takes.
+    pub saved: Option<SavedRouting>,
     /// How many hops towards the leaves an I/O node's path may take before it goes up.
     pub max_reverse_hops: u8,
     /// In which order hosts are routed, by port or node GUID; those not named follow in the usual order.
@@ -57,6 +60,7 @@ impl Default for EngineOptions {
             compute_nodes: Vec::new(),
             io_nodes: Vec::new(),
             management_nodes: Vec::new(),
+            saved: None,
             max_reverse_hops: 0,
             order: Vec::new(),
             partitions: None,

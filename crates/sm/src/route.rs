@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weft_routing::files::{GuidToLid, LidRange};
-use weft_routing::{EngineOptions, Lids, Refusal, Routing, ServiceLevels};
-use weft_topology::Fabric;
+use weft_routing::{EngineOptions, LaneRow, Lids, Refusal, Routing, ServiceLevels};
+use weft_topology::{Fabric, NodeIndex, PortRef};
 
 use crate::assign::{Claim, adopt, assign};
 use crate::options::MANAGEMENT_LEVEL;
@@ -108,7 +108,20 @@ pub(crate) fn route(subnet: &Subnet, options: &Options) -> Result<Routed, String
         let engine = &routing.report.engine;
         return Err(format!("{engine} uses service level {MANAGEMENT_LEVEL}, which is kept for management"));
     }
+    if let Some((node, exit)) = differs_by_entry(&routing) {
+        let engine = &routing.report.engine;
+        let port = subnet.fabric.port_name(PortRef::new(node, exit));
+        return Err(format!("{engine}: lanes out of {port} differ by input port, and no port is told that"));
+    }
     Ok(Routed { lids, routing })
+}
+
+/// A port out of which packets of one level take several lanes, depending on where they came in.
+fn differs_by_entry(routing: &Routing) -> Option<(NodeIndex, PortNum)> {
+    let lanes = &routing.lanes;
+    let mut first: BTreeMap<(NodeIndex, PortNum), &LaneRow> = BTreeMap::new();
+    let by_exit = lanes.exceptions.iter().map(|((node, _, exit), row)| ((*node, *exit), row));
+    by_exit.into_iter().find(|(exit, row)| **first.entry(*exit).or_insert(row) != **row).map(|(exit, _)| exit)
 }
 
 impl Options {

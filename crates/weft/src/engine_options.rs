@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use weft_routing::files::partitions::PartitionsFile;
-use weft_routing::files::{parse_counters, parse_guids, parse_vm_weights, parse_weights};
+use weft_routing::files::{SavedRouting, parse_counters, parse_guids, parse_vm_weights, parse_weights};
 use weft_routing::{Chain, ChainError, EngineOptions, Partitions, WEIGHT_OF_A_HOST, WEIGHTS, learn_weights};
 use weft_topology::{Fabric, Node};
 use weft_wire::Guid;
@@ -32,6 +32,10 @@ impl Told {
         note("io_nodes", args.io_nodes.is_some());
         note("max_reverse_hops", args.max_reverse_hops.is_some());
         note("order", args.order.is_some());
+        note("lfts", args.lfts.is_some());
+        note("lid_matrix", args.lid_matrix.is_some());
+        note("sl2vl", args.sl2vl.is_some());
+        note("psl", args.psl.is_some());
         note("partitions", args.partitions.is_some());
         note("weights", args.weights.is_some() || args.received.is_some());
         note("vm_weights", args.vm_weights.is_some());
@@ -59,6 +63,7 @@ impl Told {
             options.vm_weights =
                 parsed(path, |file, text| parse_vm_weights(file, text, 1..=WEIGHT_OF_A_HOST))?;
         }
+        options.saved = saved_routing(args)?;
         if let Some(fabric) = fabric {
             check_guids(fabric, args, &options)?;
         }
@@ -82,9 +87,30 @@ impl Told {
     /// The engines of a list, if one of them reads each option that the user gave.
     pub(crate) fn chain(&self, list: &str) -> anyhow::Result<Chain> {
         let chain = list.parse::<Chain>().map_err(|error| bad_chain(&error))?;
+        if self.options.saved.is_none() && chain.engines().any(|engine| engine.name == "file") {
+            return Err(Failure::bad_input("the engine file reads tables, and none are given")
+                .hint("name them with --lfts FILE, as OpenSM writes opensm-lfts.dump")
+                .into());
+        }
         chain.check_options(&self.given).map_err(|error| bad_chain(&error))?;
         Ok(chain)
     }
+}
+
+/// What the engine `file` takes.
+fn saved_routing(args: &EngineArgs) -> anyhow::Result<Option<SavedRouting>> {
+    let Some(lfts) = &args.lfts else { return Ok(None) };
+    let mut saved = parsed(lfts, SavedRouting::parse_lfts)?;
+    if let Some(path) = &args.lid_matrix {
+        saved = parsed(path, |file, text| saved.with_lid_matrix(file, text))?;
+    }
+    if let Some(path) = &args.sl2vl {
+        saved = parsed(path, |file, text| saved.with_sl2vl(file, text))?;
+    }
+    if let Some(path) = &args.psl {
+        saved = parsed(path, |file, text| saved.with_psl(file, text))?;
+    }
+    Ok(Some(saved))
 }
 
 /// The nodes that serve management alone, of a list or of a file that has one on each line. A description stands for

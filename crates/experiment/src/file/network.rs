@@ -172,6 +172,10 @@ pub(super) fn engine(top: &mut Table<'_>) -> Result<EngineSpec, Wrong> {
         io_nodes: table.names_of("io_nodes", Role::Host)?,
         order: table.names_of("order", Role::Host)?,
         management_nodes: table.names_of("management_nodes", Role::Host)?,
+        lfts: table.name_of("lfts", Role::Topology)?,
+        lid_matrix: table.name_of("lid_matrix", Role::Topology)?,
+        sl2vl: table.name_of("sl2vl", Role::Topology)?,
+        psl: table.name_of("psl", Role::Topology)?,
         chain,
     };
     check_engine(&mut table, &spec)?;
@@ -187,6 +191,10 @@ fn check_engine(table: &mut Table<'_>, spec: &EngineSpec) -> Result<(), Wrong> {
         ("max_reverse_hops", spec.max_reverse_hops.is_some()),
         ("io_nodes", !spec.io_nodes.is_empty()),
         ("order", !spec.order.is_empty()),
+        ("lfts", spec.lfts.is_some()),
+        ("lid_matrix", spec.lid_matrix.is_some()),
+        ("sl2vl", spec.sl2vl.is_some()),
+        ("psl", spec.psl.is_some()),
     ];
     let Ok(chain) = spec.chain.parse::<Chain>() else { return Ok(()) };
     for (option, _) in given.into_iter().filter(|(_, given)| *given) {

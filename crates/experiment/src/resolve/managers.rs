@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 use weft_device::DeviceOptions;
 use weft_host::stack::StackOptions;
 use weft_machine::Time;
+use weft_routing::files::{FileError, SavedRouting};
 use weft_routing::{Chain, EngineOptions};
 use weft_sm::{CongestionOptions, VlWeight};
-use weft_topology::{NodeIndex, PortRef};
+use weft_topology::{Loader, NodeIndex, PortRef};
 use weft_wire::{Guid, PortNum, ServiceLevel};
 
 use super::lanes_code;
 use super::names::Names;
-use crate::file::{Wrong, engine_reads};
+use crate::file::{Role, Wrong, engine_reads};
 use crate::{CongestionSpec, Experiment, FlowPlan, ManagementLane, PmMode};
 
 /// Management's service level, where it has one of its own.
@@ -74,7 +75,11 @@ pub(super) fn stack(experiment: &Experiment) -> StackOptions {
     }
 }
 
-pub(super) fn sm(names: &Names<'_>, experiment: &Experiment) -> Result<weft_sm::Options, Wrong> {
+pub(super) fn sm(
+    names: &Names<'_>,
+    experiment: &Experiment,
+    files: (&str, &mut Loader<'_>),
+) -> Result<weft_sm::Options, Wrong> {
     let (told, rates) = (&experiment.sm, &experiment.rates);
     let chain: Chain = experiment.engine.chain.parse().unwrap_or_default();
     let mut sl2vl = [0; 16];
@@ -95,6 +100,7 @@ pub(super) fn sm(names: &Names<'_>, experiment: &Experiment) -> Result<weft_sm::
         packet_life_time: life(told.switch_life),
         ..weft_sm::Options::default().with_equal_lanes()
     };
+    options.routing.saved = saved_routing(names, experiment, files)?;
     if let Some(told) = &experiment.congestion {
         options.congestion_control = true;
         options.cc = congestion(told);
@@ -146,6 +152,37 @@ fn engine_options(names: &Names<'_>, experiment: &Experiment, chain: &Chain) -> 
     options.order = guids(names.hosts(&told.order)?);
     options.management_nodes = guids(names.hosts(&told.management_nodes)?);
     Ok(options)
+}
+
+/// What the engine `file` takes; its files are named relative to the experiment's.
+fn saved_routing(
+    names: &Names<'_>,
+    experiment: &Experiment,
+    (own, load): (&str, &mut Loader<'_>),
+) -> Result<Option<SavedRouting>, Wrong> {
+    let told = &experiment.engine;
+    let mut text = |path: &str| {
+        load(path, own).map_err(|error| {
+            names.choice.wrong(Role::Topology, path, format!("`{path}` cannot be read: {error}"))
+        })
+    };
+    let Some(lfts) = &told.lfts else { return Ok(None) };
+    let mut saved = SavedRouting::parse_lfts(lfts, &text(lfts)?).map_err(wrong_file(names, lfts))?;
+    if let Some(path) = &told.lid_matrix {
+        saved = saved.with_lid_matrix(path, &text(path)?).map_err(wrong_file(names, path))?;
+    }
+    if let Some(path) = &told.sl2vl {
+        saved = saved.with_sl2vl(path, &text(path)?).map_err(wrong_file(names, path))?;
+    }
+    if let Some(path) = &told.psl {
+        saved = saved.with_psl(path, &text(path)?).map_err(wrong_file(names, path))?;
+    }
+    Ok(Some(saved))
+}
+
+/// What is wrong with a file of saved tables, told where the experiment names it.
+fn wrong_file<'n>(names: &'n Names<'_>, path: &'n str) -> impl FnOnce(FileError) -> Wrong + 'n {
+    move |error| names.choice.wrong(Role::Topology, path, error.to_string())
 }
 
 pub(super) fn pm(experiment: &Experiment) -> Option<weft_pm::Options> {

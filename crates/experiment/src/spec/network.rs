@@ -119,6 +119,14 @@ pub struct EngineSpec {
     pub io_nodes: Vec<String>,
     /// The order in which hosts are routed, by name.
     pub order: Vec<String>,
+    /// Saved tables for the engine `file`, as OpenSM writes them, relative to the experiment's file.
+    pub lfts: Option<String>,
+    /// Hops that belong to those tables.
+    pub lid_matrix: Option<String>,
+    /// Lanes that belong to those tables.
+    pub sl2vl: Option<String>,
+    /// Service levels that belong to those tables, as ibdmchk reads them.
+    pub psl: Option<String>,
     /// The nodes that serve management alone, by name, besides those that are recognised.
     pub management_nodes: Vec<String>,
 }

@@ -2,6 +2,7 @@
 
 mod chain;
 mod dor;
+mod file;
 mod ftree;
 mod lash;
 mod minhop;
@@ -65,7 +66,7 @@ impl PartialEq for Engine {
 impl Eq for Engine {}
 
 /// All engines, min-hop first.
-pub static ENGINES: [Engine; 13] = [
+pub static ENGINES: [Engine; 14] = [
     minhop::ENGINE,
     updn::ENGINE,
     dor::ENGINE,
@@ -79,6 +80,7 @@ pub static ENGINES: [Engine; 13] = [
     pftree::PFTREE_EXT,
     pftree::PFTREE_WT,
     pftree::PFTREE_COMBINED,
+    file::ENGINE,
 ];
 
 impl Engine {

@@ -16,7 +16,7 @@ const COLUMNS: &str = "#in out : 0  1  2  3  4  5  6  7  8  9  10 11 12 13 14 15
 /// What stands before and after the rows of an end port.
 const RULE: &str = "#--------------------------------------------------------";
 /// How headings begin.
-const KINDS: [&str; 3] = ["Switch ", "Channel Adapter ", "Router "];
+pub(super) const KINDS: [&str; 3] = ["Switch ", "Channel Adapter ", "Router "];
 
 /// By node, input port and output port.
 type Rows = BTreeMap<(NodeIndex, PortNum, PortNum), LaneRow>;
@@ -115,7 +115,7 @@ fn end_ports(fabric: &Fabric) -> BTreeMap<Guid, PortRef> {
 }
 
 /// What most have is everywhere; of equally many, the lowest.
-fn lane_map(rows: Rows) -> LaneMap {
+pub(super) fn lane_map(rows: Rows) -> LaneMap {
     let mut counts: BTreeMap<LaneRow, usize> = BTreeMap::new();
     for row in rows.values() {
         *counts.entry(*row).or_default() += 1;

@@ -13,7 +13,7 @@ use crate::lanes::ServiceLevels;
 use crate::lids::Lids;
 
 /// The level of each LID that a source sends to.
-type Row = BTreeMap<Lid, u8>;
+pub(super) type Row = BTreeMap<Lid, u8>;
 
 /// Reads a "psl" file: `0xguid DLID level` to a line, the GUID of the node that sends, the destination's LID decimal. A
 /// fourth word, decimal too, is the source's LID, where the LIDs of one node differ. What is not in the file has level 0.
@@ -49,7 +49,11 @@ pub fn parse_psl(file: &str, text: &str, fabric: &Fabric, lids: &Lids) -> Result
 }
 
 /// Puts sources with equal rows into one class, and destinations with equal columns.
-fn levels(lids: &Lids, by_node: &BTreeMap<NodeIndex, Row>, by_lid: &BTreeMap<Lid, Row>) -> ServiceLevels {
+pub(super) fn levels(
+    lids: &Lids,
+    by_node: &BTreeMap<NodeIndex, Row>,
+    by_lid: &BTreeMap<Lid, Row>,
+) -> ServiceLevels {
     let all: Vec<(Lid, NodeIndex)> =
         lids.iter().flat_map(|lids| lids.iter().map(move |lid| (lid, lids.port.node))).collect();
     let mut rows: BTreeMap<Vec<u8>, u16> = BTreeMap::new();

@@ -12,7 +12,7 @@ use super::scan::{self, hexadecimal};
 use super::tables::switch;
 
 /// How headings begin.
-const HEADING: &str = "Switch: guid ";
+pub(super) const HEADING: &str = "Switch: guid ";
 
 /// How many hops each LID is from each switch by each of its ports, as `opensm-lid-matrix.dump` says it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

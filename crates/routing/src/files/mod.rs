@@ -8,6 +8,7 @@
 //!   opensm-lid-matrix.dump ───────▶ LidMatrix
 //!   opensm-subnet.lst ────────────▶ Fabric
 //!   GUIDs, weights ───────────────▶ fields of EngineOptions
+//!   tables, hops, lanes, levels ▶ SavedRouting, for the engine `file`
 //!   ORCS's DOT graphs ◀───────────▶ Fabric, Routes
 //! ```
 //!
@@ -25,6 +26,7 @@ mod lanes;
 mod levels;
 mod matrix;
 pub mod partitions;
+mod saved;
 mod scan;
 mod subnet;
 mod tables;
@@ -37,5 +39,6 @@ pub use guids::{parse_counters, parse_guids, parse_vm_weights, parse_weights};
 pub use lanes::{parse_sl2vl, parse_slvl};
 pub use levels::parse_psl;
 pub use matrix::{LidMatrix, parse_lid_matrix};
+pub use saved::{Restored, SavedRouting};
 pub use subnet::parse_subnet;
 pub use tables::{Fdbs, parse_fdbs, parse_lfts};

@@ -15,7 +15,7 @@ const FDBS_HEADING: &str = "dump_ucast_routes: Switch ";
 /// The line under each.
 const FDBS_COLUMNS: &str = "LID    : Port : Hops : Optimal";
 /// How headings in `opensm-lfts.dump` begin.
-const LFTS_HEADING: &str = "Unicast lids ";
+pub(super) const LFTS_HEADING: &str = "Unicast lids ";
 
 /// What `opensm.fdbs` says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -107,7 +107,7 @@ pub fn parse_lfts(file: &str, text: &str, fabric: &Fabric) -> Result<Routes, Fil
 }
 
 /// `8 lids dumped`, `8 valid lids dumped`, and the names of columns.
-fn is_for_people(line: Line<'_>) -> bool {
+pub(super) fn is_for_people(line: Line<'_>) -> bool {
     let text = line.text().trim();
     text.ends_with(" lids dumped") || text.starts_with("Lid ") || text.starts_with("Port ")
 }

@@ -33,6 +33,22 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "FILE|LIST")]
     pub(crate) management_nodes: Option<String>,
 
+    /// Saved tables for the engine `file`, as opensm-lfts.dump
+    #[arg(long, value_name = "FILE")]
+    pub(crate) lfts: Option<PathBuf>,
+
+    /// Hops that belong to the tables of --lfts, as opensm-lid-matrix.dump: longer ways are counted
+    #[arg(long, value_name = "FILE", requires = "lfts")]
+    pub(crate) lid_matrix: Option<PathBuf>,
+
+    /// Lanes that belong to the tables of --lfts, as opensm-sl2vl.dump; by default level n takes lane n
+    #[arg(long, value_name = "FILE", requires = "lfts")]
+    pub(crate) sl2vl: Option<PathBuf>,
+
+    /// Service levels that belong to the tables of --lfts, as ibdmchk.psl; by default all pairs use level 0
+    #[arg(long, value_name = "FILE", requires = "lfts")]
+    pub(crate) psl: Option<PathBuf>,
+
     /// How many hops towards the leaves an I/O node's path may take before it goes up
     #[arg(long, value_name = "COUNT")]
     pub(crate) max_reverse_hops: Option<u8>,
