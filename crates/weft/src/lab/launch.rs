@@ -479,4 +479,3 @@ impl Drop for Launcher<'_> {
         }
     }
 }
-

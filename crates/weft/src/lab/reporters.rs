@@ -142,7 +142,7 @@ fn speaker(message: &ToLauncher) -> &str {
         ToLauncher::Ready { agent, .. }
         | ToLauncher::Links { agent, .. }
         | ToLauncher::Failed { agent, .. } => agent,
-        ToLauncher::Progress(_) | ToLauncher::SubnetUp(_) => SM,
+        ToLauncher::Progress(_) | ToLauncher::SubnetUp(_) | ToLauncher::NotRouted { .. } => SM,
     }
 }
 
