@@ -141,58 +141,6 @@ fn levels_that_nobody_wrote_are_unknown() {
 }
 
 #[test]
-fn the_default_engine_is_one_that_cannot_deadlock() {
-    let home = Home::new();
-    let file = ring(&home);
-    let found = home.json(&["routes", "compute", &file, "--json"]);
-    assert_eq!(
-        (&found["engine"], &found["unsatisfied"]),
-        (&"updn".into(), &serde_json::json!([])),
-        "{found}"
-    );
-    let reason = found["fallbacks"][0].as_str().unwrap();
-    assert!(reason.starts_with("minhop: this routing may deadlock: "), "{found}");
-    let found = home.json(&["routes", "compute", text(&home.small_tree()), "--json"]);
-    assert_eq!(found["engine"], "minhop", "{found}");
-}
-
-/// A tree with an aggregation node at a spine is none to an engine that takes it for a host.
-#[test]
-fn nodes_that_serve_management_alone_are_named() {
-    let home = Home::new();
-    let tree =
-        ["topo", "gen", "xgft", "--children", "2,2", "--parents", "1,2", "--radix", "6", "-o", "tree.topo"];
-    home.weft(&tree).succeeds();
-    let path = home.base().with_file_name("tree.topo");
-    let cabling = std::fs::read_to_string(&path).unwrap();
-    let spine = cabling.split("Switch\t").nth(3).unwrap();
-    let id = spine.split('"').nth(1).unwrap();
-    let head = format!("Switch\t6 \"{id}\"");
-    let begin = cabling.find(&head).unwrap();
-    let line_end = begin + cabling[begin..].find('\n').unwrap() + 1;
-    let mut with_node = cabling.clone();
-    with_node.insert_str(
-        line_end,
-        "[6]\t\"H-0a0000000000000a\"[1](a00000000000000b) \t\t# \"counter\" lid 0 4xQDR\n",
-    );
-    with_node.push_str(&format!(
-        "\nvendid=0x0\ndevid=0x0\nsysimgguid=0xa00000000000000a\ncaguid=0xa00000000000000a\nCa\t1 \
-         \"H-0a0000000000000a\"\t\t# \"counter\"\n[1](a00000000000000b) \t\"{id}\"[6]\t\t# lid 0 lmc 0 \"spine\" lid 0 4xQDR\n"
-    ).replace("0a0000000000000a", "a00000000000000a"));
-    let with_node = with_node.replace("0a0000000000000a", "a00000000000000a");
-    std::fs::write(&path, with_node).unwrap();
-    let ftree = ["routes", "compute", "tree.topo", "--engine", "ftree,no_fallback", "--dump", "out"];
-    home.weft(&ftree).fails(1, "no tree");
-    std::fs::write(home.base().with_file_name("named"), "# counts\ncounter\n").unwrap();
-    for list in ["counter", "0xa00000000000000a", "H-a00000000000000a", "named"] {
-        home.weft(&[&ftree[..], &["--management-nodes", list]].concat()).succeeds();
-        home.weft(&["routes", "verify", "tree.topo", "out", "--management-nodes", list]).succeeds();
-    }
-    home.weft(&[&ftree[..], &["--management-nodes", "nobody"]].concat())
-        .fails(2, "no host or router is called `nobody`");
-}
-
-#[test]
 fn one_wrong_port_is_found() {
     let home = Home::new();
     let file = home.small_tree();
