@@ -301,7 +301,7 @@ fn an_engine_that_refuses_says_why_and_the_chain_goes_on() {
     assert!(done.stdout.contains("\ndor: "), "{}", done.stdout);
     home.weft(&["routes", "compute", &x5(), "--engine", "dor,no_fallback"])
         .fails(1, "error: dor: ")
-        .fails(1, "hint: minhop serves");
+        .fails(1, "hint: `--engine auto` tries minhop, updn, dfsssp and lash");
 }
 
 #[test]
