@@ -1,6 +1,8 @@
 //! What hosts reach although no path up and then down need lead there: switches without hosts, and nodes that serve
 //! management alone.
 
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
 mod trees;
 
 use trees::{deadlocks, path};

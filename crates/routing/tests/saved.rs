@@ -1,5 +1,7 @@
 //! The engine `file`: what was saved comes back, follows ports whose LIDs have changed, and is proved.
 
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
 use weft_routing::files::{Dump, SavedRouting};
 use weft_routing::{Chain, EngineOptions, Lids, Routing};
 use weft_topology::generate::{GenerateOptions, ring};
