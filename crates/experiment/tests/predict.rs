@@ -114,8 +114,8 @@ fn a_host_that_is_dead_sends_nothing() {
 #[test]
 fn the_textbook_circle_is_min_hops() {
     let runs = predicted("deadlock.toml", &[]);
-    assert_eq!(brief(&runs[0].1), [(0.0, "minhop, 1 lane", Some(4))]);
-    assert_eq!(runs[0].1.states[0].routing.iter().map(Cycle::len).collect::<Vec<_>>(), [4]);
+    assert_eq!(brief(&runs[0].1), [(0.0, "minhop, 1 lane", Some(7))]);
+    assert_eq!(runs[0].1.states[0].routing.iter().map(Cycle::len).collect::<Vec<_>>(), [7]);
     assert_eq!(brief(&runs[1].1)[0].2, Some(0));
 }
 

@@ -94,9 +94,7 @@ impl Simulation {
         let lids = self.check_lids(&reached, &mut violations);
         let routes = self.live_routes();
         let report = verify(&live, &lids, &routes);
-        // Up/down routing has no way between some switches, and no packet needs one. Min-hop leaves out none.
-        let spares_switches = self.routing().is_some_and(|routing| routing.engine != "minhop");
-        if if spares_switches { !report.serves_hosts() } else { report.failures > 0 } {
+        if if self.spares_switches() { !report.serves_hosts() } else { report.failures > 0 } {
             let examples = report.counter_examples.iter();
             violations.extend(examples.map(|error| Violation::Route { what: error.to_string() }));
         }
@@ -105,6 +103,12 @@ impl Simulation {
         } else {
             Err(violations)
         }
+    }
+
+    /// Whether the routing may have no way between some switches: up/down routing has none, and no data needs one.
+    /// Min-hop leaves out none.
+    pub(crate) fn spares_switches(&self) -> bool {
+        self.routing().is_some_and(|routing| routing.engine != "minhop")
     }
 
     /// The nodes that links lead to from the manager's port. HCAs pass nothing on.

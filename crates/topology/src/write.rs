@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 
 use weft_wire::{Lid, Printable};
 
+use crate::parse::guid_in_id;
 use crate::{Fabric, Node, NodeType, Port, PortRef};
 
 impl Fabric {
@@ -29,7 +30,7 @@ fn write_fabric(fabric: &Fabric, out: &mut String) -> fmt::Result {
             writeln!(out, "module=\"{prefix}\"")?;
             module = prefix;
         }
-        write_ids(node, out)?;
+        write_ids(node, name, out)?;
         write_header(node, name, out)?;
         for (number, peer) in node.cabled_ports() {
             // Within a module, a name without a prefix means that module's node first. Where there is one and it
@@ -45,9 +46,14 @@ fn write_fabric(fabric: &Fabric, out: &mut String) -> fmt::Result {
     Ok(())
 }
 
-fn write_ids(node: &Node, out: &mut String) -> fmt::Result {
+fn write_ids(node: &Node, name: &str, out: &mut String) -> fmt::Result {
     writeln!(out, "vendid={:#x}\ndevid={:#x}", node.vendor_id, node.device_id)?;
-    writeln!(out, "sysimgguid={:#x}", node.system_image_guid.0)?;
+    // Beside an id with another GUID the reader takes a system's GUID for just that. Unsaid, it is the node's own.
+    let misread =
+        node.system_image_guid == node.guid && guid_in_id(name).is_some_and(|guid| guid != node.guid);
+    if !misread {
+        writeln!(out, "sysimgguid={:#x}", node.system_image_guid.0)?;
+    }
     match node.kind {
         NodeType::Switch => {
             let port_guid = node.ports.first().map_or(node.guid, |port| port.guid);

@@ -61,8 +61,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("Switch 8 \"a\" # \"a\" base port 0 lid 49152 lmc 0\n", "net:1:36: a LID must be 0 to 49151: `49152`"),
     ("Switch 8 \"a\" # \"a\" base port 0 lid 1 lmc 8\n", "net:1:42: an LMC must be 0 to 7: `8`"),
     (
-        "Switch 8 \"a\"\n[1] \"a\"[2] # \"a\" lid 1 4xXDR\n",
-        "net:2:24: no such link rate: `4xXDR` (`4xXDR` is no link rate; ",
+        "Switch 8 \"a\"\n[1] \"a\"[2] # \"a\" lid 1 4xGDR\n",
+        "net:2:24: no such link rate: `4xGDR` (`4xGDR` is no link rate; ",
     ),
     // Ports.
     ("[1] \"b\"\n", "net:1:1: this port line belongs to no node: `[1]` (port lines follow their node's line"),

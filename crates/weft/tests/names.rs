@@ -101,8 +101,13 @@ fn descriptions_do_not_reach_a_terminal_raw_and_names_can_be_typed() {
     let trace = run(&home, &["trace", HOSTS[0], HOSTS[1]]);
     assert!(trace.lines().last().unwrap().contains(HOSTS[1]), "{trace}");
     run(&home, &["fault", "link-down", "H-0000000000000010:1"]);
-    let events = run(&home, &["events"]);
-    let down = events.lines().find(|line| line.contains("link-down") && line.contains("node=")).unwrap();
+    let is_down = |line: &&str| line.contains("link-down") && line.contains("node=");
+    let mut events = String::new();
+    common::wait_until("an end tells of the cut", || {
+        events = run(&home, &["events"]);
+        events.lines().any(|line| is_down(&line))
+    });
+    let down = events.lines().find(is_down).unwrap();
     assert!(down.contains("node=H-0000000000000010") || down.contains("node=S-0000000000000001"), "{down}");
     for wrong in
         [&["trace", "twin", "plain"][..], &["trace", "\x1b[2J", "plain"], &["fault", "link-down", "twin:1"]]

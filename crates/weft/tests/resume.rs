@@ -44,6 +44,7 @@ steady = [2, {duration}]
 flow = "1-5"
 window = "steady"
 at_least = 1
+model = "closed form: two flows share 12.9"
 "#,
         seeds.join(", "),
         topology.display()

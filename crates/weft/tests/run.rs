@@ -106,7 +106,7 @@ fn lash_and_hosts_that_are_told() {
 
 #[test]
 fn textbook_deadlock() {
-    predicted("deadlock", 4.0 * 16.0);
+    predicted("deadlock", 7.0 * 16.0 / 3.0);
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn shortest_paths_round_a_ring_may_deadlock() {
     let home = Home::new();
     let made = home.weft(&["topo", "gen", "ring", "--switches", "5", "-o", "ring.topo"]);
     made.succeeds();
-    home.weft(&["up", "ring.topo", "--pack", "all"]).succeeds();
+    home.weft(&["up", "ring.topo", "--pack", "all", "--engine", "minhop"]).succeeds();
     let shown = home.weft(&["check"]);
     let lines = &shown.succeeds().stdout;
     assert!(lines.contains("\ndeadlock: possible if all packets take one lane (10 channels, "), "{lines}");

@@ -109,7 +109,7 @@ fn the_poorest_link_decides() {
 /// LASH has two lanes where links have three for data, and none too few: its levels are the lowest ones.
 #[test]
 fn routing_has_the_other_lanes() {
-    for (vl_cap, engine, lane) in [(VlCap::Vl0To3, "lash", 3), (VlCap::Vl0To1, "minhop", 1)] {
+    for (vl_cap, engine, lane) in [(VlCap::Vl0To3, "lash", 3), (VlCap::Vl0To1, "updn", 1)] {
         let fabric = ring(6, 1, &GenerateOptions::default()).unwrap();
         let own = PortRef::new(fabric.hosts().next().unwrap().0, PortNum(1));
         let mut fake = Fake::new(fabric, own);

@@ -393,7 +393,7 @@ fn a_chain_goes_on() {
         _ => None,
     });
     let reports: Vec<_> = reports.collect();
-    assert_eq!((reports[0].engine.as_str(), reports[0].lanes), ("minhop", 1));
+    assert_eq!((reports[0].engine.as_str(), reports[0].lanes), ("updn", 1));
     let refusals = &reports[0].fallbacks;
     assert!(refusals[0].starts_with("ftree: ") && refusals[1].starts_with("lash: "), "{refusals:?}");
 }

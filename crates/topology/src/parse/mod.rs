@@ -16,6 +16,7 @@ mod resolve;
 mod settings;
 
 pub use error::{ParseError, Place, Problem};
+pub(crate) use settings::guid_in_id;
 
 use crate::Fabric;
 

@@ -144,7 +144,7 @@ fn guid_source(line: &mut Line<'_>, source: &mut GuidSource) -> Result<Option<Gu
 }
 
 /// The GUID in an id of ibnetdiscover's form, `S-0008f1050010851e`.
-fn guid_in_id(id: &str) -> Option<Guid> {
+pub(crate) fn guid_in_id(id: &str) -> Option<Guid> {
     let digits = id.strip_prefix("S-").or_else(|| id.strip_prefix("H-")).or_else(|| id.strip_prefix("R-"))?;
     let value = (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok()).flatten()?;
     (value != 0).then_some(Guid(value))

@@ -70,23 +70,24 @@ pub(super) fn due(lab: &Lab, before: Option<Sweeps>, live: &Surveyed) -> anyhow:
     Ok(ports.filter_map(waits).next())
 }
 
-/// Waits until the subnet manager has swept since `before` held and sweeps no more; false when it has not by then.
-pub(super) fn wait_for_sweep(lab: &Lab, before: Option<Sweeps>, until: Instant) -> anyhow::Result<bool> {
+/// Waits until the subnet manager has swept since `before` held and sweeps no more, or until `until`.
+pub(super) fn wait_for_sweep(lab: &Lab, before: Option<Sweeps>, until: Instant) -> anyhow::Result<()> {
     let changes = Changes::of(&lab.folder)?;
     loop {
-        let Some(now) = Sweeps::of(lab)? else { return Ok(false) };
+        let Some(now) = Sweeps::of(lab)? else { return Ok(()) };
         if before != Some(now) && !now.under_way {
-            return Ok(true);
+            return Ok(());
         }
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Ok(false);
+            return Ok(());
         }
         changes.wait(left)?;
     }
 }
 
-/// The last fault after which no heavy sweep has begun and ended, as the command that made it.
+/// The last fault after which no heavy sweep has begun and ended, as the command that made it. After a restart the sweep
+/// must begin once the first link is up again: an earlier one has only seen the device go.
 fn unswept_fault(lab: &LabFolder) -> anyhow::Result<Option<String>> {
     let path = lab.place(Place::Events);
     let mut end = Vec::new();
@@ -101,7 +102,7 @@ fn unswept_fault(lab: &LabFolder) -> anyhow::Result<Option<String>> {
 }
 
 fn unswept_fault_in(events: &str) -> Option<String> {
-    let (mut fault, mut begun) = (None, false);
+    let (mut fault, mut begun, mut restarted) = (None, false, false);
     for line in events.lines() {
         let Ok(event) = serde_json::from_str::<Value>(line) else { continue };
         let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -109,10 +110,12 @@ fn unswept_fault_in(events: &str) -> Option<String> {
             // Those are none of the fabric's.
             ("fault", "fault") if [PM, IBSIM].contains(&text("target")) => {}
             ("fault", "fault") => {
+                restarted = text("fault") == "restart" && !is_sm(text("target"));
                 (fault, begun) = (Some(format!("{} {}", text("fault"), text("target"))), false);
             }
+            (_, "link-up") if restarted => (begun, restarted) = (false, false),
             (source, "sweep-started") if is_sm(source) && text("kind") == "Heavy" => begun = true,
-            (source, "subnet-up") if is_sm(source) && begun => fault = None,
+            (source, "subnet-up") if is_sm(source) && begun && !restarted => fault = None,
             _ => {}
         }
     }
@@ -151,9 +154,11 @@ mod tests {
     use super::unswept_fault_in;
 
     const FAULT: &str = r#"{"source":"fault","event":"fault","fault":"restart","target":"a0001"}"#;
+    const LINK: &str = r#"{"source":"a0002","event":"link-up","port":1}"#;
     const HEAVY: &str = r#"{"source":"sm","event":"sweep-started","kind":"Heavy"}"#;
     const LIGHT: &str = r#"{"source":"sm","event":"sweep-started","kind":"Light"}"#;
     const UP: &str = r#"{"source":"sm","event":"subnet-up","complete":true}"#;
+    const KILL: &str = r#"{"source":"fault","event":"fault","fault":"kill","target":"a0001"}"#;
     const OF_PM: &str = r#"{"source":"fault","event":"fault","fault":"kill","target":"pm"}"#;
 
     #[test]
@@ -166,8 +171,12 @@ mod tests {
             (&[HEAVY, FAULT, UP], true),
             (&[FAULT, LIGHT, UP], true),
             (&[FAULT, HEAVY], true),
-            (&[FAULT, HEAVY, UP], false),
-            (&[FAULT, HEAVY, UP, FAULT], true),
+            (&[FAULT, HEAVY, UP], true),
+            (&[FAULT, HEAVY, LINK, UP], true),
+            (&[FAULT, LINK, HEAVY, UP], false),
+            (&[FAULT, LINK, HEAVY, LINK, UP], false),
+            (&[KILL, HEAVY, UP], false),
+            (&[FAULT, LINK, HEAVY, UP, FAULT], true),
             (&["half a lin", OF_PM, HEAVY, UP, OF_PM], false),
         ] {
             let expected = due.then(|| "restart a0001".to_owned());
