@@ -155,24 +155,3 @@ fn opensm_of_higher_priority_is_handed_over_to_and_weft_takes_over_when_it_dies(
     let (_, _, priority, state) = sminfo(&lab, host(&fabric, 4));
     assert!(priority == 0 && is_master(&state), "{priority} {state}");
 }
-
-#[test]
-fn opensm_of_lower_priority_stands_by_takes_over_and_hands_over() {
-    let fabric = tree();
-    let options = [&["--priority", "9"][..], &POLLS].concat();
-    let lab = Lab::start(&fabric, &options);
-    let before = lids(&lab, &fabric);
-    let mut opensm = opensm(&lab, host(&fabric, 3), "0", "Entering STANDBY state");
-    assert_eq!(managers(&lab)[0].1, "master");
-    output_of(&mut lab.weft(&["fault", "kill", "sm"]));
-    opensm.wait_for("Entering MASTER state");
-    opensm.wait_for("SUBNET UP");
-    assert_eq!(lids(&lab, &fabric), before, "OpenSM keeps LIDs");
-    output_of(&mut lab.weft(&["fault", "restart", "sm"]));
-    opensm.wait_for("Entering STANDBY state");
-    wait_for(&lab, "sm", "master");
-    settled(&lab);
-    assert_eq!(lids(&lab, &fabric), before, "and so does weft");
-    let (_, _, priority, state) = sminfo(&lab, host(&fabric, 4));
-    assert!(priority == 9 && is_master(&state), "{priority} {state}");
-}

@@ -48,7 +48,7 @@ fn up_with(fabric: &Fabric, management_lane: bool, mut options: SimOptions) -> S
     options.device.data.buffer_packets = 2;
     options.sm.management_lane = management_lane;
     // The default would not take shortest paths that can close a circle.
-    options.sm.engines = "minhop".parse().unwrap();
+    options.sm.engines = "minhop".parse().expect("an engine");
     (options.sm.hoq_life, options.sm.leaf_hoq_life, options.sm.packet_life_time) =
         (FOR_EVER, FOR_EVER, FOR_EVER);
     let mut simulation = Simulation::new(fabric, options, 4711);
