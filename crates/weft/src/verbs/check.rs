@@ -116,15 +116,18 @@ pub(super) fn run(folder: &LabFolder, args: &CheckArgs) -> anyhow::Result<ExitCo
 fn settled(lab: &Lab, args: &CheckArgs, clock: &mut Clock) -> anyhow::Result<Report> {
     let patience = (Instant::now() + Duration::from_secs(args.wait.into())).min(clock.until);
     loop {
-        let before = due::Sweeps::of(lab)?;
+        // What is swept while the fabric is read may be read as it was before.
+        let (before, owed) = (due::Sweeps::of(lab)?, due::owed(lab)?);
         let (mut report, live) = look(lab, clock)?;
-        let mut why = if report.problems.is_empty() { None } else { due::due(lab, before, &live)? };
+        let due =
+            |live: &Surveyed| Ok::<_, anyhow::Error>(due::due(lab, before, live)?.or_else(|| owed.clone()));
+        let mut why = if report.problems.is_empty() { None } else { due(&live)? };
         // While a sweep is due packets would only find what is known.
         if why.is_none() || Instant::now() >= patience {
             packets::packets(lab, &live, args, clock, &mut report);
         }
         if why.is_none() && !report.problems.is_empty() {
-            why = due::due(lab, before, &live)?;
+            why = due(&live)?;
         }
         if let Some(why) = why {
             clock.ticker.tell(|| format!("waiting for a sweep: {why}"));

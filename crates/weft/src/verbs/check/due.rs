@@ -35,7 +35,7 @@ pub(super) struct Sweeps {
 }
 
 impl Sweeps {
-    /// `None` where no subnet manager of weft runs, or none has said anything.
+    /// `None` where no subnet manager of weft runs. One that has said nothing yet has not swept.
     pub(super) fn of(lab: &Lab) -> anyhow::Result<Option<Self>> {
         let files = lab.folder.sm_files(&in_charge(&lab.folder, &lab.record));
         let running = lock::holder(&files.lock).is_ok_and(|holder| holder.is_some());
@@ -43,7 +43,9 @@ impl Sweeps {
             return Ok(None);
         }
         let status = SmStatus::load(&files.status)?;
-        Ok(status.map(|status| Self { begun: status.heavy_sweeps, under_way: status.phase.is_some() }))
+        let told =
+            status.map(|status| Self { begun: status.heavy_sweeps, under_way: status.phase.is_some() });
+        Ok(Some(told.unwrap_or(Self { begun: 0, under_way: false })))
     }
 }
 
@@ -53,8 +55,14 @@ pub(super) fn due(lab: &Lab, before: Option<Sweeps>, live: &Surveyed) -> anyhow:
     if before != Some(now) || now.under_way {
         return Ok(Some("the subnet manager sweeps".to_owned()));
     }
-    if let Some(fault) = unswept_fault(&lab.folder)? {
-        return Ok(Some(format!("the subnet manager has not swept since `weft fault {fault}`")));
+    if let Some(why) = owed(lab)? {
+        return Ok(Some(why));
+    }
+    if let Some(agent) = restarted_last_in(&recent_events(&lab.folder)?)
+        && let Some(agent) = lab.record.agents.iter().find(|known| known.name == agent)
+        && let Some(device) = agent.devices.iter().find(|device| live.fabric.by_guid(device.guid).is_none())
+    {
+        return Ok(Some(format!("`{}` was restarted and is not in the fabric yet", device.label)));
     }
     let waits = |port: PortRef| {
         let state = live.port_info(port).map(|info| info.port_state);
@@ -68,6 +76,15 @@ pub(super) fn due(lab: &Lab, before: Option<Sweeps>, live: &Surveyed) -> anyhow:
         .iter()
         .flat_map(|(index, node)| node.cabled_ports().map(move |(port, _)| PortRef::new(index, port)));
     Ok(ports.filter_map(waits).next())
+}
+
+/// The fault that the subnet manager has not swept yet, where one runs.
+pub(super) fn owed(lab: &Lab) -> anyhow::Result<Option<String>> {
+    if Sweeps::of(lab)?.is_none() {
+        return Ok(None);
+    }
+    let fault = unswept_fault(&lab.folder)?;
+    Ok(fault.map(|fault| format!("the subnet manager has not swept since `weft fault {fault}`")))
 }
 
 /// Waits until the subnet manager has swept since `before` held and sweeps no more, or until `until`.
@@ -89,6 +106,20 @@ pub(super) fn wait_for_sweep(lab: &Lab, before: Option<Sweeps>, until: Instant) 
 /// The last fault after which no heavy sweep has begun and ended, as the command that made it. After a restart the sweep
 /// must begin once the first link is up again: an earlier one has only seen the device go.
 fn unswept_fault(lab: &LabFolder) -> anyhow::Result<Option<String>> {
+    Ok(unswept_fault_in(&recent_events(lab)?))
+}
+
+/// The agent of the last fault, if that was a restart.
+fn restarted_last_in(events: &str) -> Option<String> {
+    let faults = events.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let last =
+        faults.into_iter().find(|event| event.get("event").and_then(Value::as_str) == Some("fault"))?;
+    let text = |name: &str| last.get(name).and_then(Value::as_str);
+    (text("fault") == Some("restart")).then(|| text("target").map(str::to_owned)).flatten()
+}
+
+/// The end of the file of events.
+fn recent_events(lab: &LabFolder) -> anyhow::Result<String> {
     let path = lab.place(Place::Events);
     let mut end = Vec::new();
     let mut read = || {
@@ -98,7 +129,7 @@ fn unswept_fault(lab: &LabFolder) -> anyhow::Result<Option<String>> {
         file.take(EVENTS_BYTES).read_to_end(&mut end)
     };
     read().with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(unswept_fault_in(&String::from_utf8_lossy(&end)))
+    Ok(String::from_utf8_lossy(&end).into_owned())
 }
 
 fn unswept_fault_in(events: &str) -> Option<String> {
@@ -151,7 +182,7 @@ impl Changes {
 
 #[cfg(test)]
 mod tests {
-    use super::unswept_fault_in;
+    use super::{restarted_last_in, unswept_fault_in};
 
     const FAULT: &str = r#"{"source":"fault","event":"fault","fault":"restart","target":"a0001"}"#;
     const LINK: &str = r#"{"source":"a0002","event":"link-up","port":1}"#;
@@ -160,6 +191,18 @@ mod tests {
     const UP: &str = r#"{"source":"sm","event":"subnet-up","complete":true}"#;
     const KILL: &str = r#"{"source":"fault","event":"fault","fault":"kill","target":"a0001"}"#;
     const OF_PM: &str = r#"{"source":"fault","event":"fault","fault":"kill","target":"pm"}"#;
+
+    #[test]
+    fn the_last_fault_may_be_a_restart() {
+        for (events, agent) in [
+            (&[][..], None),
+            (&[HEAVY, UP], None),
+            (&[KILL, FAULT, LINK, HEAVY, UP], Some("a0001")),
+            (&[FAULT, HEAVY, UP, KILL], None),
+        ] {
+            assert_eq!(restarted_last_in(&events.join("\n")).as_deref(), agent, "{events:?}");
+        }
+    }
 
     #[test]
     fn a_fault_is_swept_by_a_whole_heavy_sweep_after_it() {
