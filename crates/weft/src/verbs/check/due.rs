@@ -58,11 +58,17 @@ pub(super) fn due(lab: &Lab, before: Option<Sweeps>, live: &Surveyed) -> anyhow:
     if let Some(why) = owed(lab)? {
         return Ok(Some(why));
     }
-    if let Some(agent) = restarted_last_in(&recent_events(&lab.folder)?)
-        && let Some(agent) = lab.record.agents.iter().find(|known| known.name == agent)
-        && let Some(device) = agent.devices.iter().find(|device| live.fabric.by_guid(device.guid).is_none())
-    {
-        return Ok(Some(format!("`{}` was restarted and is not in the fabric yet", device.label)));
+    if restarted_last_in(&recent_events(&lab.folder)?) {
+        // The device itself, or those behind it, whose links come up one by one.
+        let runs =
+            |name: &str| lock::holder(&lab.folder.agent_lock(name)).is_ok_and(|holder| holder.is_some());
+        let running = lab.record.agents.iter().filter(|agent| runs(&agent.name));
+        let mut missing = running
+            .flat_map(|agent| &agent.devices)
+            .filter(|device| live.fabric.by_guid(device.guid).is_none());
+        if let Some(device) = missing.next() {
+            return Ok(Some(format!("`{}` runs and is not in the fabric after a restart", device.label)));
+        }
     }
     let waits = |port: PortRef| {
         let state = live.port_info(port).map(|info| info.port_state);
@@ -109,13 +115,12 @@ fn unswept_fault(lab: &LabFolder) -> anyhow::Result<Option<String>> {
     Ok(unswept_fault_in(&recent_events(lab)?))
 }
 
-/// The agent of the last fault, if that was a restart.
-fn restarted_last_in(events: &str) -> Option<String> {
-    let faults = events.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let last =
-        faults.into_iter().find(|event| event.get("event").and_then(Value::as_str) == Some("fault"))?;
-    let text = |name: &str| last.get(name).and_then(Value::as_str);
-    (text("fault") == Some("restart")).then(|| text("target").map(str::to_owned)).flatten()
+/// Whether the last fault was a restart.
+fn restarted_last_in(events: &str) -> bool {
+    let text = |event: &Value, name: &str| event.get(name).and_then(Value::as_str).map(str::to_owned);
+    let mut events = events.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let last = events.find(|event| text(event, "event").as_deref() == Some("fault"));
+    last.and_then(|event| text(&event, "fault")).as_deref() == Some("restart")
 }
 
 /// The end of the file of events.
@@ -194,13 +199,13 @@ mod tests {
 
     #[test]
     fn the_last_fault_may_be_a_restart() {
-        for (events, agent) in [
-            (&[][..], None),
-            (&[HEAVY, UP], None),
-            (&[KILL, FAULT, LINK, HEAVY, UP], Some("a0001")),
-            (&[FAULT, HEAVY, UP, KILL], None),
+        for (events, restarted) in [
+            (&[][..], false),
+            (&[HEAVY, UP], false),
+            (&[KILL, FAULT, LINK, HEAVY, UP], true),
+            (&[FAULT, HEAVY, UP, KILL], false),
         ] {
-            assert_eq!(restarted_last_in(&events.join("\n")).as_deref(), agent, "{events:?}");
+            assert_eq!(restarted_last_in(&events.join("\n")), restarted, "{events:?}");
         }
     }
 
