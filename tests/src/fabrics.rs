@@ -114,16 +114,7 @@ pub fn uneven_cores() -> Fabric {
 /// # Panics
 /// Never: there are enough ports.
 pub fn directors() -> Vec<(&'static str, Fabric)> {
-    let none = Directors {
-        lines: Vec::new(),
-        spines: 1,
-        inside: 1,
-        line_hosts: 0,
-        edges: 0,
-        edge_hosts: 0,
-        uplinks: 0,
-        trunks: 0,
-    };
+    let none = Directors::default();
     let shapes = [
         (
             "two chassis with trunks",

@@ -3,7 +3,11 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+/// How long it may have nothing to say while something is expected of it.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running OpenSM, ended when dropped.
 pub struct OpenSm {
@@ -55,16 +59,18 @@ impl OpenSm {
     /// Reads what it says until a line contains `text`.
     ///
     /// # Panics
-    /// When it ends before.
+    /// When it ends before, or says nothing new for long; what it said is in the message.
     pub fn wait_for(&mut self, text: &str) {
         let mut said = Vec::new();
-        while let Ok(line) = self.said.recv() {
-            if line.contains(text) {
-                return;
+        let end = loop {
+            match self.said.recv_timeout(PATIENCE) {
+                Ok(line) if line.contains(text) => return,
+                Ok(line) => said.push(line),
+                Err(RecvTimeoutError::Timeout) => break "is silent",
+                Err(RecvTimeoutError::Disconnected) => break "ends",
             }
-            said.push(line);
-        }
-        panic!("OpenSM ends without {text:?}:\n{}", said.join("\n"));
+        };
+        panic!("OpenSM {end} without {text:?}:\n{}", said.join("\n"));
     }
 }
 

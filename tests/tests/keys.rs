@@ -98,12 +98,26 @@ fn weft_protects_a_fabric() {
         });
         output_of(&mut lab.weft(&["check"]));
         shown_as_it_should(&lab, &fabric, level, 60);
+        the_performance_manager_sees_all(&lab, &fabric);
         let started = sweeps(&lab);
         output_of(&mut lab.weft(&["fault", "restart", "sm"]));
         wait_until("the new manager is up", || sweeps(&lab) != started && is_up(&lab));
         output_of(&mut lab.weft(&["check"]));
         shown_as_it_should(&lab, &fabric, level, 60);
         nowhere_to_be_read(&lab);
+    }
+}
+
+/// The performance manager learns the fabric by SMPs that show the key, and `top` shows every port.
+fn the_performance_manager_sees_all(lab: &Lab, fabric: &Fabric) {
+    let (nodes, ports) = (fabric.nodes().len(), fabric.cables().count() * 2);
+    wait_until("the performance manager has swept", || {
+        let pm = status(lab)["pm"].clone();
+        pm["ready"] == true && pm["sweeps"].as_u64() > Some(0) && pm["nodes"] == nodes && pm["ports"] == ports
+    });
+    let top = output_of(&mut lab.weft(&["top", "--json", "--once"]));
+    for (_, node) in fabric.iter() {
+        assert!(top.contains(&node.guid.to_string()) || top.contains(&node.description), "{top}");
     }
 }
 

@@ -75,7 +75,18 @@ fn settled(lab: &Lab) -> u64 {
 
 /// What `sminfo` says of the manager that a node's port names: its LID, its GUID, its priority and its state.
 fn sminfo(lab: &Lab, node: &Node) -> (u64, String, u64, String) {
-    let said = output_of(&mut lab.command("sminfo", node, &[]));
+    sminfo_with(lab, node, &[])
+}
+
+/// The LID of a host, by `ibaddr`.
+fn lid_of(lab: &Lab, node: &Node) -> String {
+    let said = output_of(lab.command("ibaddr", node, &[]).arg("-L"));
+    said.split_whitespace().last().expect("a LID").to_owned()
+}
+
+/// The same with arguments of `sminfo`, such as the LID of another manager.
+fn sminfo_with(lab: &Lab, node: &Node, arguments: &[&str]) -> (u64, String, u64, String) {
+    let said = output_of(lab.command("sminfo", node, &[]).args(arguments));
     let after = |word: &str| {
         let rest = said.split(word).nth(1).unwrap_or_else(|| panic!("no {word} in {said}"));
         rest.split_whitespace().next().expect("a word").trim_end_matches(',').to_owned()
@@ -87,11 +98,7 @@ fn sminfo(lab: &Lab, node: &Node) -> (u64, String, u64, String) {
 
 /// LIDs by port, as each port has them.
 fn lids(lab: &Lab, fabric: &Fabric) -> Vec<String> {
-    let ask = |node: &Node| {
-        let said = output_of(lab.command("ibaddr", node, &[]).arg("-L"));
-        said.trim().to_owned()
-    };
-    fabric.hosts().map(|(_, node)| ask(node)).collect()
+    fabric.hosts().map(|(_, node)| lid_of(lab, node)).collect()
 }
 
 fn is_master(state: &str) -> bool {
@@ -112,7 +119,10 @@ fn a_standby_of_weft_takes_over_within_its_polls_and_the_first_one_takes_it_back
     assert!(priority == 1 && is_master(&state), "{priority} {state}");
     // Its process dies without a word.
     output_of(&mut lab.weft(&["fault", "kill", "sm"]));
+    let killed = Instant::now();
     wait_for(&lab, "sm-2", "master");
+    // 1.5 s by these polls, 50 s by the default ones. To the poll it is judged in virtual time.
+    assert!(killed.elapsed() < Duration::from_secs(30), "{:?}", killed.elapsed());
     assert_eq!((settled(&lab), lids(&lab, &fabric)), (writes, before.clone()), "nothing else is written");
     let (later, _, priority, state) = sminfo(&lab, host(&fabric, 4));
     assert!(later != lid && priority == 0 && is_master(&state), "{later} {priority} {state}");
@@ -154,4 +164,137 @@ fn opensm_of_higher_priority_is_handed_over_to_and_weft_takes_over_when_it_dies(
     assert_eq!(lids(&lab, &fabric), before, "no LID changes");
     let (_, _, priority, state) = sminfo(&lab, host(&fabric, 4));
     assert!(priority == 0 && is_master(&state), "{priority} {state}");
+}
+
+/// OpenSM, which stands by, does what the operator has weft's master tell it.
+fn obeys(lab: &Lab, node: &Node, opensm: &mut OpenSm) {
+    let begun = Instant::now();
+    while beside_a_stranger(lab).0 != Some(true) {
+        assert!(begun.elapsed() < PATIENCE, "the master does not see OpenSM");
+    }
+    for (verb, states) in [
+        ("disable", &["NOTACTIVE"][..]),
+        ("standby", &["STANDBY"]),
+        ("discover", &["DISCOVERING", "STANDBY"]),
+    ] {
+        output_of(&mut lab.weft(&["sm", verb, &node.guid.to_string()]));
+        states.iter().for_each(|state| opensm.wait_for(&format!("Entering {state} state")));
+    }
+}
+
+#[test]
+fn opensm_of_lower_priority_stands_by_takes_over_and_hands_over() {
+    let fabric = tree();
+    let options = [&["--priority", "9"][..], &POLLS].concat();
+    let lab = Lab::start(&fabric, &options);
+    let before = lids(&lab, &fabric);
+    let mut opensm = opensm(&lab, host(&fabric, 3), "0", "Entering STANDBY state");
+    let (_, _, priority, state) = sminfo(&lab, host(&fabric, 4));
+    assert!(priority == 9 && is_master(&state), "{priority} {state}");
+    let of_opensm = lid_of(&lab, host(&fabric, 3));
+    let (_, guid, priority, state) = sminfo_with(&lab, host(&fabric, 4), &[&of_opensm]);
+    assert_eq!(weft_judges::opensm::hexadecimal(&guid), host(&fabric, 3).ports[1].guid.0);
+    assert!(priority == 0 && state.contains("STANDBY"), "{priority} {state}");
+    obeys(&lab, host(&fabric, 3), &mut opensm);
+    output_of(&mut lab.weft(&["fault", "kill", "sm"]));
+    opensm.wait_for("Entering MASTER state");
+    opensm.wait_for("SUBNET UP");
+    settled(&lab);
+    assert_eq!(lids(&lab, &fabric), before, "OpenSM keeps LIDs");
+    let (lid, _, priority, state) = sminfo(&lab, host(&fabric, 4));
+    assert!(lid.to_string() == of_opensm && priority == 0 && is_master(&state), "{lid} {priority} {state}");
+    // Trap 144 (IsSM is set) makes OpenSM sweep, find the manager and hand over.
+    output_of(&mut lab.weft(&["fault", "restart", "sm"]));
+    opensm.wait_for("Entering STANDBY state");
+    wait_for(&lab, "sm", "master");
+    settled(&lab);
+    assert_eq!(lids(&lab, &fabric), before, "and so does weft");
+    let (_, _, priority, state) = sminfo(&lab, host(&fabric, 4));
+    assert!(priority == 9 && is_master(&state), "{priority} {state}");
+}
+
+/// Whether `weft status` trusts the manager that is not the laboratory's, and what the laboratory's own is.
+fn beside_a_stranger(lab: &Lab) -> (Option<bool>, String) {
+    let status = json(&mut lab.weft(&["status", "--json"]));
+    let managers = status["managers"].as_array().expect("a list");
+    let stranger = managers.iter().find(|manager| manager["process"].is_null());
+    let state = managers[0]["state"].as_str().unwrap_or_default().to_owned();
+    (stranger.and_then(|manager| manager["is_trusted"].as_bool()), state)
+}
+
+#[test]
+fn with_another_key_neither_weft_nor_opensm_hands_over() {
+    let fabric = tree();
+    let lab = Lab::start(&fabric, &[&["--sm-key", "7"][..], &POLLS].concat());
+    // OpenSM's is 1. It sees the master and takes no notice of it.
+    let opensm = opensm(&lab, host(&fabric, 3), "14", "that doesn't match our local sm_key");
+    let begun = Instant::now();
+    while beside_a_stranger(&lab).0.is_none() {
+        assert!(begun.elapsed() < PATIENCE, "the manager does not see OpenSM");
+    }
+    assert_eq!(beside_a_stranger(&lab), (Some(false), "master".to_owned()));
+    // One that begins leaves the subnet to the master that it has.
+    output_of(&mut lab.weft(&["fault", "restart", "sm"]));
+    wait_for(&lab, "sm", "standby");
+    assert_eq!(beside_a_stranger(&lab), (Some(false), "standby".to_owned()));
+    assert!(output_of(&mut lab.weft(&["status"])).contains("not trusted: the manager"));
+    drop(opensm);
+    wait_for(&lab, "sm", "master");
+    settled(&lab);
+}
+
+/// Set(SMInfo) as `sminfo` sends it, which shows SM_Key 0; whether it was answered without an error.
+fn command(lab: &Lab, lid: &str, state: &str, modifier: &str) -> bool {
+    let mut command = lab.command("sminfo", host(&tree(), 4), &[]);
+    command.args(["-s", state, "-p", "14", lid, modifier]).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().expect("it runs").success()
+}
+
+const HANDOVER: &str = "1";
+const DISABLE: &str = "3";
+const STANDBY: &str = "4";
+const DISCOVER: &str = "5";
+
+#[test]
+fn sminfo_commands_a_manager_that_asks_for_no_key_and_no_other() {
+    let fabric = tree();
+    let lab = Lab::start(&fabric, &[&["--standby", "1", "--sm-key", "0"][..], &POLLS].concat());
+    wait_for(&lab, "sm-2", "standby");
+    let lid = lid_of(&lab, host(&fabric, 1));
+    assert!(!command(&lab, &lid, "3", STANDBY), "it is in STANDBY");
+    assert!(!command(&lab, &lid, "2", DISABLE), "only a master commands");
+    assert!(command(&lab, &lid, "3", DISABLE));
+    wait_for(&lab, "sm-2", "not-active");
+    for refused in [DISABLE, DISCOVER, HANDOVER, "2", "6"] {
+        assert!(!command(&lab, &lid, "3", refused), "{refused} in NOT-ACTIVE");
+    }
+    let (_, _, _, state) = sminfo_with(&lab, host(&fabric, 4), &[&lid]);
+    assert!(state.contains("NOTACT"), "{state}");
+    assert!(command(&lab, &lid, "3", STANDBY));
+    wait_for(&lab, "sm-2", "standby");
+    assert!(command(&lab, &lid, "3", DISCOVER));
+    wait_for(&lab, "sm-2", "standby");
+    // It is in charge until it finds the higher one, which waits for it.
+    assert!(command(&lab, &lid, "3", HANDOVER));
+    wait_for(&lab, "sm-2", "standby");
+    wait_for(&lab, "sm", "master");
+    settled(&lab);
+    drop(lab);
+    let lab = Lab::start(&fabric, &[&["--standby", "1"][..], &POLLS].concat());
+    wait_for(&lab, "sm-2", "standby");
+    for modifier in [HANDOVER, DISABLE, DISCOVER] {
+        assert!(!command(&lab, &lid, "3", modifier), "{modifier} without the key");
+    }
+    assert_eq!(managers(&lab)[1].1, "standby");
+    // Everything that a manager sends counts, this answer too.
+    let count = || activity_count(&lab, host(&fabric, 4));
+    let (first, second) = (count(), count());
+    assert!(first < second, "{first} {second}");
+}
+
+/// ActCount of the master, as `sminfo` reads it.
+fn activity_count(lab: &Lab, node: &Node) -> u64 {
+    let said = output_of(&mut lab.command("sminfo", node, &[]));
+    let count = said.split("activity count ").nth(1).and_then(|rest| rest.split_whitespace().next());
+    count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("no count in {said}"))
 }

@@ -1,7 +1,7 @@
 //! The project's chores: `cargo xtask ci` is everything that must hold before a change lands.
 //!
 //! `layers` and `tidy` can be run alone; both are tests as well, so `cargo nextest run` never misses them.
-//! `fidelity OUT…` writes docs/fidelity.md from the reports that `weft run --report OUT` wrote.
+//! `fidelity OUT…` writes docs/fidelity.md from the reports that `weft run --report OUT` wrote. `long OUT` is what takes hours.
 
 mod fidelity;
 mod layers;
@@ -27,9 +27,10 @@ fn run(chore: &str) -> Result<()> {
     match chore {
         "ci" => ci(),
         "fidelity" => fidelity::write(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
+        "long" => long(&std::env::args().nth(2).context("name a folder for reports: cargo xtask long OUT")?),
         "layers" => layers::check(),
         "tidy" => tidy::check(&root()),
-        other => bail!("no chore {other:?}\nhint: one of ci, fidelity, layers, tidy"),
+        other => bail!("no chore {other:?}\nhint: one of ci, fidelity, layers, long, tidy"),
     }
 }
 
@@ -42,6 +43,24 @@ fn ci() -> Result<()> {
     // Tests of real processes start the programs and the library from cargo's folder.
     cargo(&["build", "--workspace", "--locked"])?;
     cargo(&["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])
+}
+
+/// The long tier: every experiment with all its seeds, in virtual time, and all engines beside OpenSM's on hundreds of fabrics.
+/// Everything runs even if something fails; then it fails. Runs that have ended are not made again when it is started again.
+fn long(out: &str) -> Result<()> {
+    let out = std::path::absolute(out).with_context(|| format!("cannot find {out}"))?;
+    let out = out.to_str().context("the folder's name must be UTF-8")?;
+    cargo(&["build", "--release", "--locked", "-p", "weft"])?;
+    let run = |arguments: &[&str]| cargo(&[&["run", "--release", "--locked"], arguments].concat());
+    let parts = [
+        run(&["-p", "weft", "--", "run", "experiments/", "--all", "--virtual", "--resume", "--report", out]),
+        run(&["-p", "weft-sim", "--example", "crossbars"]),
+        run(&["-p", "weft-judges", "--example", "routes_beside_opensm"]),
+        run(&["-p", "weft-judges", "--example", "routes_beside_opensm", "8", "200", "parallel"]),
+    ];
+    let failed: Vec<String> =
+        parts.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
+    if failed.is_empty() { Ok(()) } else { bail!("{}", failed.join("\n")) }
 }
 
 fn cargo(arguments: &[&str]) -> Result<()> {

@@ -77,11 +77,13 @@ impl Core {
         let links = || self.links.iter().flat_map(|links| links.cables().map(|(link, _)| links.stats(link)));
         let overflows = links().map(|stats| stats.overflows).sum::<u64>() + self.twins.overflows();
         let links = [
+            ("events_lost", self.recorder.journal.lost()),
             ("link_frames_malformed", links().map(|stats| stats.malformed_frames).sum()),
             ("link_lanes_overflowed", overflows),
             ("peers_ignored", peers.ignored),
             ("peers_refused", peers.refused),
             ("peers_unfinished", peers.unfinished),
+            ("peers_retried", peers.retried),
         ];
         self.recorder.counts().chain(links).map(|(name, count)| (name.to_owned(), count)).collect()
     }

@@ -21,13 +21,17 @@ pub struct Journal {
     file: Option<File>,
     source: String,
     gathered: String,
+    /// Events that could not be written.
+    lost: u64,
+    /// Of these, how many the file does not tell of.
+    untold: u64,
 }
 
 impl Journal {
     /// Appends to an existing file. Where there is none, the laboratory does not want to know.
     pub fn open(path: Option<&Path>, source: &str) -> Self {
         let file = path.and_then(|path| File::options().append(true).open(path).ok());
-        Self { file, source: source.to_owned(), gathered: String::new() }
+        Self { file, source: source.to_owned(), gathered: String::new(), lost: 0, untold: 0 }
     }
 
     /// Gathers one event with its fields.
@@ -57,12 +61,29 @@ impl Journal {
         !self.gathered.is_empty()
     }
 
-    /// Writes what was gathered, in one piece, so that lines of several processes never mix.
+    /// How many events could not be written, as on a full disk.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Writes what was gathered, in one piece, so that lines of several processes never mix. A full disk must not stop a
+    /// fabric: what cannot be written is counted, and told of by the next line that can.
     pub fn flush(&mut self) {
-        let lines = std::mem::take(&mut self.gathered);
+        let mut lines = std::mem::take(&mut self.gathered);
         let Some(file) = self.file.as_mut().filter(|_| !lines.is_empty()) else { return };
-        // A full disk must not stop a fabric; the events are lost, and that is all.
-        let _ = file.write_all(lines.as_bytes());
+        let events = lines.lines().count() as u64;
+        if self.untold > 0 {
+            let (time, source, count) = (Utc::now().rfc3339(3), &self.source, self.untold);
+            let told = serde_json::json!({
+                "time": time, "source": source, "event": "events-lost", "count": count
+            });
+            lines.insert_str(0, &format!("{told}\n"));
+        }
+        if file.write_all(lines.as_bytes()).is_err() {
+            (self.lost, self.untold) = (self.lost + events, self.untold + events);
+            return;
+        }
+        self.untold = 0;
         if file.metadata().is_ok_and(|meta| meta.len() > FILE_BYTES_MAX) {
             let last = format!("{{\"source\":\"{}\",\"event\":\"journal-full\"}}\n", self.source);
             let _ = file.write_all(last.as_bytes());
@@ -95,6 +116,26 @@ mod tests {
             (&line["source"], &line["event"], &line["port"]),
             (&"a7".into(), &"link-up".into(), &3.into())
         );
+    }
+
+    #[test]
+    fn what_a_full_disk_loses_is_counted_and_told_of_later() {
+        let mut journal = Journal::open(Some(Path::new("/dev/full")), "a7");
+        for _ in 0..2 {
+            journal.record("link-up", &[]);
+            journal.record("link-down", &[]);
+            journal.flush();
+        }
+        assert_eq!(journal.lost(), 4);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        journal.file = Some(file.reopen().unwrap());
+        journal.record("link-up", &[]);
+        journal.flush();
+        let text = std::fs::read_to_string(file.path()).unwrap();
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!((&lines[0]["event"], &lines[0]["count"]), (&"events-lost".into(), &4.into()));
+        assert_eq!((lines.len(), &lines[1]["event"]), (2, &"link-up".into()));
+        assert_eq!(journal.lost(), 4);
     }
 
     #[test]

@@ -90,19 +90,34 @@ pub struct DataPathOptions {
     /// count, from LRH to VCRC.
     pub host_limit_mbps: u32,
     /// Depth of the buffer of each input port and lane, in packets of the largest size that the port takes; 0 is what
-    /// the crossbar's [`buffer_blocks`](Crossbar::buffer_blocks) says.
+    /// the crossbar's [`buffer_blocks`](Crossbar::buffer_blocks) says. No deeper than [`Self::buffer_packets_max`].
     pub buffer_packets: u16,
     /// How packets get from a switch's inputs to its outputs.
     pub crossbar: Crossbar,
+    /// Whether switches cut through: a packet may leave before its tail has come in, and passes over a cable when its
+    /// first bit does. Otherwise they store and forward, and it passes when its last bit does. The same in all devices
+    /// that are cabled to each other; means nothing without [`shaped`](Self::shaped).
+    pub cut_through: bool,
 }
 
 /// Depth of a buffer in packets where neither the options nor the crossbar say.
 const BUFFER_PACKETS: u16 = 16;
 
 impl DataPathOptions {
+    /// The deepest buffer that flow control can promise at this MTU, in packets of the largest size: 2048 blocks of 64 bytes
+    /// (IBA 7.9.4.2).
+    pub fn buffer_packets_max(mtu: Mtu) -> u16 {
+        crate::data::CREDIT_MAX / u16::from(crate::data::blocks(crate::port::packet_size_max(mtu)))
+    }
+
     /// The crossbar as it works: without rates there is no time in which it could limit anything.
     pub(crate) fn effective_crossbar(&self) -> Crossbar {
         if self.shaped { self.crossbar } else { Crossbar::UNLIMITED }
+    }
+
+    /// Whether packets cut through: without rates they take no time that could be saved.
+    pub(crate) fn cuts_through(&self) -> bool {
+        self.shaped && self.cut_through
     }
 
     /// Blocks of 64 bytes in the buffer of each input port and lane, where the largest packet takes `largest`. An
@@ -127,7 +142,14 @@ impl DataPathOptions {
 
 impl Default for DataPathOptions {
     fn default() -> Self {
-        Self { shaped: false, dilation: 1, host_limit_mbps: 0, buffer_packets: 0, crossbar: Crossbar::IS4 }
+        Self {
+            shaped: false,
+            dilation: 1,
+            host_limit_mbps: 0,
+            buffer_packets: 0,
+            crossbar: Crossbar::IS4,
+            cut_through: false,
+        }
     }
 }
 

@@ -81,8 +81,19 @@ impl fmt::Display for Crossbar {
         if let Some((name, _)) = Self::PROFILES.iter().find(|(_, profile)| profile == self) {
             return f.write_str(name);
         }
-        let Self { input_packets, bus_percent, output_packets, .. } = self;
-        write!(f, "{input_packets} at once, bus {bus_percent} %, {output_packets} behind")
+        let latency = self.latency_ns;
+        let named =
+            Self::PROFILES.iter().find(|(_, profile)| Self { latency_ns: latency, ..*profile } == *self);
+        if let Some((name, _)) = named {
+            return write!(f, "{name} with {latency} ns");
+        }
+        let Self { input_packets, bus_percent, output_packets, buffer_blocks, host_bus_percent, .. } = self;
+        let queues = if self.output_queues { "a queue for each output" } else { "FIFOs" };
+        write!(
+            f,
+            "{input_packets} packets at once from an input (0 is no limit), bus {bus_percent} %, {output_packets} packets behind it, \
+             {queues}, {buffer_blocks} blocks before it, host bus {host_bus_percent} %, {latency} ns"
+        )
     }
 }
 
@@ -116,6 +127,13 @@ mod tests {
         for (name, profile) in Crossbar::PROFILES {
             assert_eq!((name.parse(), profile.to_string().as_str()), (Ok(profile), name));
         }
+        let slower = Crossbar { latency_ns: 150, ..Crossbar::IS4 };
+        assert_eq!(slower.to_string(), "is4 with 150 ns");
+        let other = Crossbar { bus_percent: 120, ..slower }.to_string();
+        assert!(
+            ["120 %", "150 ns", "200 blocks", "host bus 80 %"].iter().all(|part| other.contains(part)),
+            "{other}"
+        );
         assert_eq!("spectrum".parse::<Crossbar>(), Err(UnknownCrossbar));
         assert_eq!(Crossbar::default(), Crossbar::IS4);
     }

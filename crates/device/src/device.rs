@@ -146,7 +146,7 @@ impl Device {
         self.snapshot_at(self.data.now)
     }
 
-    /// The device at a moment, before which everything that was due has been done. Waits under way count up to it.
+    /// The device at a moment. Waits under way count up to it, or up to what was due before it and has not been done yet.
     pub fn snapshot_at(&self, at: Time) -> Snapshot {
         let first = usize::from(!self.is_switch());
         Snapshot {
@@ -171,6 +171,8 @@ impl Device {
     }
 
     fn snapshot_of(&self, port: &Port, at: Time) -> PortSnapshot {
+        // What is due could end a wait: no counter may fall when it is done.
+        let at = at.min(self.next_due()).max(self.data.now);
         let mut counters = port.counters;
         self.data.add_uncounted(at, usize::from(port.number.0), &mut counters);
         PortSnapshot { counters, ..port_snapshot(port) }

@@ -24,7 +24,8 @@ pub enum Input {
         /// The packet.
         packet: Packet,
     },
-    /// A data packet whose body is a length came in over the cable at `port`.
+    /// A data packet whose body is a length came in over the cable at `port`; its last bit, or its first one where devices
+    /// [cut through](crate::DataPathOptions::cut_through).
     ReceiveData {
         /// The port of arrival.
         port: PortNum,

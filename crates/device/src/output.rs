@@ -15,7 +15,8 @@ pub enum Output {
         /// The packet; its lane is [`Packet::vl`].
         packet: Packet,
     },
-    /// Send a data packet whose body is a length over the cable at `port`; its last bit leaves now.
+    /// Send a data packet whose body is a length over the cable at `port`; its last bit leaves now, or its first bit where
+    /// devices [cut through](crate::DataPathOptions::cut_through).
     TransmitData {
         /// The port of departure.
         port: PortNum,

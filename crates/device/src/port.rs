@@ -165,6 +165,11 @@ pub(crate) struct Fdr10 {
 /// Room for headers and checks beside the payload (IBA 7.7.8).
 const HEADROOM: usize = 126;
 
+/// Size of the largest packet that a port takes with this MTU, in bytes.
+pub(crate) fn packet_size_max(mtu: Mtu) -> usize {
+    (128usize << mtu.code().min(5)) + HEADROOM
+}
+
 impl Port {
     pub(crate) fn new(number: PortNum, guid: Guid, link: LinkParameters, options: &DeviceOptions) -> Self {
         let mut p_keys = vec![PKey(0); usize::from(options.partition_cap.max(32)).next_multiple_of(32)];
@@ -217,9 +222,8 @@ impl Port {
     /// Takes over what the fast path needs from settings that were changed.
     pub(crate) fn settings_changed(&mut self) {
         self.lanes = self.info.operational_vls.lanes();
-        let size = |mtu: Mtu| (128usize << mtu.code().min(5)) + HEADROOM;
-        self.packet_size_max = size(self.info.neighbor_mtu);
-        self.receive_size_max = size(self.info.mtu_cap);
+        self.packet_size_max = packet_size_max(self.info.neighbor_mtu);
+        self.receive_size_max = packet_size_max(self.info.mtu_cap);
     }
 
     /// Where the port goes when it loses its link.

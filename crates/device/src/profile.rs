@@ -16,6 +16,8 @@ pub struct Profile {
     pub about: &'static str,
     /// The switches, their latency included.
     pub crossbar: Crossbar,
+    /// Whether switches cut through; otherwise they store and forward.
+    pub cut_through: bool,
     /// The length of every cable, in metres.
     pub cable_m: u32,
     /// What a message costs a host at each of its ends, in nanoseconds of fabric time.
@@ -31,6 +33,7 @@ impl Profile {
             name: "connectx-ddr",
             about: "the papers' hosts: Sun Fire X2200 M2, ConnectX DDR on PCIe 1.1 x8, InfiniScale switches",
             crossbar: Crossbar::IS4,
+            cut_through: true,
             cable_m: 2,
             message_overhead_ns: 860,
             host_limit_mbps: 12_900,
@@ -39,6 +42,7 @@ impl Profile {
             name: "qdr-2012",
             about: "ConnectX-2 QDR on PCIe 2.0 x8, InfiniScale IV",
             crossbar: Crossbar::IS4,
+            cut_through: true,
             cable_m: 5,
             message_overhead_ns: 625,
             host_limit_mbps: 25_600,
@@ -47,6 +51,7 @@ impl Profile {
             name: "ndr-2024",
             about: "ConnectX-7 NDR on PCIe 5.0 x16, Quantum-2",
             crossbar: Crossbar { latency_ns: 150, ..Crossbar::IS4 },
+            cut_through: true,
             cable_m: 5,
             message_overhead_ns: 285,
             host_limit_mbps: 0,

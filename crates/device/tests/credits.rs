@@ -20,12 +20,15 @@ const fn extended(speed_ext: u8) -> LinkParameters {
 }
 
 /// Data rates in megabits per second.
-const RATES: [(LinkParameters, f64); 5] = [
+const RATES: [(LinkParameters, f64); 8] = [
     (LinkParameters { width: 2, speed: 1, speed_ext: 0 }, 8_000.0),
     (LinkParameters { width: 2, speed: 2, speed_ext: 0 }, 16_000.0),
     (QDR, 32_000.0),
+    (extended(1), 600_000.0 / 11.0),
+    (extended(2), 100_000.0),
     (extended(4), 200_000.0),
     (extended(8), 400_000.0),
+    (extended(16), 800_000.0),
 ];
 
 /// At 1/1 a nanosecond is 2 % of a packet's time on the fastest links.
@@ -41,7 +44,18 @@ struct Found {
 }
 
 /// One host sends to another through a switch without a buffer behind its crossbar.
-fn line(buffer_packets: u16, delay_ns: u64, (link, rate): (LinkParameters, f64)) -> Found {
+fn line(buffer_packets: u16, delay_ns: u64, link: (LinkParameters, f64)) -> Found {
+    let flow = [Flow { from: 1, to: 2, service_level: 0 }];
+    line_of(buffer_packets, delay_ns, link, &flow).pop().expect("a window")
+}
+
+/// The same with these flows, in windows one after the other: one, or with flows both ways four.
+fn line_of(
+    buffer_packets: u16,
+    delay_ns: u64,
+    (link, rate): (LinkParameters, f64),
+    flows: &[Flow],
+) -> Vec<Found> {
     let data = DataPathOptions {
         shaped: true,
         dilation: DILATION as u32,
@@ -63,20 +77,33 @@ fn line(buffer_packets: u16, delay_ns: u64, (link, rate): (LinkParameters, f64))
     let packet_ns = SIZE * 8_000.0 / rate;
     let slowest = (2.0 * packet_ns + 2.0 * delay_ns as f64) / f64::from(buffer_packets);
     let nanos = |packets: f64| Time::from_nanos((packets * packet_ns.max(slowest) * DILATION as f64) as u64);
-    let flow = [Flow { from: 1, to: 2, service_level: 0 }];
-    fabric.run(&flow, nanos(192.0), Time::ZERO);
-    let (before, waited, told) = (fabric.now(), counters(&fabric, 1).0, counters(&fabric, 2));
+    fabric.run(flows, nanos(192.0), Time::ZERO);
     let window = nanos(PACKETS);
-    fabric.run_until(before + window);
-    let (after, now) = (counters(&fabric, 1).0, counters(&fabric, 2));
-    let fabric_ns = (window.as_nanos() / DILATION) as f64;
-    let packets = (now.2 - told.2) as f64;
-    fabric.check();
-    Found {
-        throughput: packets * packet_ns / fabric_ns,
-        waited: (after - waited) as f64 * 4.0 / fabric_ns,
-        flow_packets: (now.1 - told.1) as f64 / packets,
-    }
+    let windows = if flows.len() == 1 { 1 } else { 4 };
+    let found = (0..windows).map(|_| {
+        let (before, waited, told) = (fabric.now(), counters(&fabric, 1).0, counters(&fabric, 2));
+        fabric.run_until(before + window);
+        let (after, now) = (counters(&fabric, 1).0, counters(&fabric, 2));
+        let fabric_ns = (window.as_nanos() / DILATION) as f64;
+        let packets = (now.2 - told.2) as f64;
+        fabric.check();
+        Found {
+            throughput: packets * packet_ns / fabric_ns,
+            waited: (after - waited) as f64 * 4.0 / fabric_ns,
+            flow_packets: (now.1 - told.1) as f64 / packets,
+        }
+    });
+    found.collect()
+}
+
+/// How many flow control packets a host sends for each data packet, at most. A telling is due when what the peer may send
+/// falls below a round trip, a packet that is leaving and one more; from all of the buffer down to there it takes so many
+/// packets.
+fn flow_packets_max(buffer_packets: u16, delay_ns: u64, rate: f64) -> f64 {
+    let round_trip = (2.0 * delay_ns as f64 * rate / 8_000.0 / 64.0).ceil() as u32;
+    let room = u32::from(buffer_packets) * LARGEST;
+    let between = room.saturating_sub(round_trip + 2 * LARGEST) / BLOCKS + 1;
+    1.0 / f64::from(between) + 2.0 / PACKETS
 }
 
 /// XmitWait, flow control packets sent and data packets received of a host.
@@ -106,14 +133,23 @@ fn a_line_is_as_fast_as_immediate_return_makes_it() {
                     found.throughput
                 );
                 assert!((found.waited - (1.0 - wanted)).abs() < near, "{case}: {} waited", found.waited);
-                // A telling is due when what the peer may send falls below a round trip, a packet that is leaving and
-                // one more; from all of the buffer down to there it takes so many packets.
-                let round_trip = (2.0 * delay * rate.1 / 8_000.0 / 64.0).ceil() as u32;
-                let room = u32::from(buffer_packets) * LARGEST;
-                let between = room.saturating_sub(round_trip + 2 * LARGEST) / BLOCKS + 1;
-                let bound = 1.0 / f64::from(between) + 2.0 / PACKETS;
+                let bound = flow_packets_max(buffer_packets, delay_ns, rate.1);
                 assert!(found.flow_packets <= bound, "{case}: {} each, not {bound}", found.flow_packets);
             }
+        }
+    }
+}
+
+/// The counts of blocks go round every 4096 packets of 33 blocks, and nothing changes.
+#[test]
+fn both_ways_for_longer_than_the_counts_of_blocks() {
+    let both = [(1, 2), (2, 1)].map(|(from, to)| Flow { from, to, service_level: 0 });
+    for (buffer_packets, delay_ns) in [(4, 0), (5, 0), (6, 100)] {
+        let bound = flow_packets_max(buffer_packets, delay_ns, RATES[2].1);
+        for (window, found) in line_of(buffer_packets, delay_ns, RATES[2], &both).iter().enumerate() {
+            let case = format!("{buffer_packets} packets, {delay_ns} ns, window {window}");
+            assert!((found.throughput - 1.0).abs() < 1e-3, "{case}: {}", found.throughput);
+            assert!(found.flow_packets <= bound, "{case}: {} each, not {bound}", found.flow_packets);
         }
     }
 }

@@ -411,6 +411,7 @@ proptest! {
         limited: bool,
         buffer_packets in prop_oneof![Just(0u16), Just(1), Just(2), Just(16), any::<u16>()],
         crossbar in crossbar(),
+        cut_through: bool,
         steps in vec(step(), 0..150),
     ) {
         let data = DataPathOptions {
@@ -419,6 +420,7 @@ proptest! {
             host_limit_mbps: if limited { 1000 } else { 0 },
             buffer_packets,
             crossbar,
+            cut_through,
         };
         let mut bench = Bench::new(if is_switch { NodeType::Switch } else { NodeType::Hca }, data);
         let mut waited = Vec::new();

@@ -67,6 +67,50 @@ fn without_a_limit_the_link_is_shared() {
     assert_eq!(fabric.snapshot(0, PortNum(1)).counters.port_xmit_wait, 0);
 }
 
+/// FIFOs for each lane that send one packet at a time, on links as fast as the hosts.
+fn fifo() -> DataPathOptions {
+    DataPathOptions { host_limit_mbps: 0, crossbar: Crossbar::FIFO, ..options() }
+}
+
+/// Two lanes of one input keep step with their outputs: the input lets them take turns.
+#[test]
+fn the_lanes_of_an_input_take_turns() {
+    for outputs in [[2, 3], [3, 2]] {
+        let mut fabric = star(3, &fifo());
+        let flows = [flow(1, outputs[0], 0), flow(1, outputs[1], 1)];
+        for rate in fabric.run(&flows, Time::from_secs(2), Time::from_secs(4)) {
+            close(rate, LINK / 2.0, 0.02);
+        }
+        fabric.check();
+    }
+}
+
+/// Five inputs share an output, whose turn comes to the first of them while that one sends to an output of its own, too.
+/// In step it has its fifth. Out of step one packet of another input goes before each of its own, no more: so it has four
+/// fifths of what each of the four others has, and its own output has what is left of six packets' times, one to wait.
+#[test]
+fn an_input_that_is_busy_does_not_lose_its_turn() {
+    for (shared, own) in [(6, 7), (7, 6)] {
+        for late in 0..5 {
+            let mut fabric = star(7, &fifo());
+            let mut flows = vec![flow(1, shared, 1), flow(1, own, 0)];
+            flows.extend((2..=5).map(|from| flow(from, shared, 1)));
+            // One of another size puts the outputs out of step.
+            fabric.payloads = vec![2048; 6];
+            if let Some(payload) = fabric.payloads.get_mut(late + 1).filter(|_| late > 0) {
+                *payload = 1024;
+            }
+            let rates = fabric.run(&flows, Time::from_secs(2), Time::from_secs(4));
+            fabric.check();
+            let others: f64 = rates[2..].iter().copied().fold(f64::MAX, f64::min);
+            let case = format!("{shared} is shared, {late} sends short packets: {rates:?}");
+            let (share, left) =
+                if late == 0 { (LINK / 5.0, 4.0 / 5.0) } else { (others * 4.0 / 5.0, 4.0 / 6.0) };
+            assert!(rates[0] > 0.98 * share && rates[1] > 0.97 * LINK * left, "{case}");
+        }
+    }
+}
+
 /// A chain of switches with a host each: the nearer to the end, the more a host gets.
 #[test]
 fn the_parking_lot() {
@@ -99,7 +143,11 @@ fn the_parking_lot() {
 
 /// The tree of the papers' experiments: leaves A, B, C with so many hosts each and two links each to one root.
 fn tree(hosts: u16, uplinks: LinkParameters) -> Fabric {
-    let mut fabric = Fabric::new(&options());
+    tree_with(Crossbar::IS4, hosts, uplinks)
+}
+
+fn tree_with(crossbar: Crossbar, hosts: u16, uplinks: LinkParameters) -> Fabric {
+    let mut fabric = Fabric::new(&DataPathOptions { crossbar, ..options() });
     let root = fabric.switch(6);
     for leaf in 0..3u16 {
         let switch = fabric.switch(2 + hosts as u8);
@@ -157,6 +205,10 @@ fn the_lanes_of_vftree() {
     ] {
         let flows = [(1, 5, ac), (3, 5, bc), (6, 5, 0), (2, 3, ab), (4, 1, ab)];
         shares(tree(2, DDR), &flows, &[&wanted[..], &wanted[3..]].concat());
+        if bc < 2 {
+            // With three lanes two outputs take turns at a full link, one of which wants less than a half.
+            shares(tree_with(Crossbar::FIFO, 2, DDR), &flows, &[&wanted[..], &wanted[3..]].concat());
+        }
     }
     let flows = [(1, 9, 0), (6, 9, 0), (10, 9, 0), (8, 11, 0)];
     shares(tree(4, DDR), &flows, &[LIMIT / 3.0, LIMIT / 6.0, LIMIT / 2.0, LIMIT / 6.0]);

@@ -150,7 +150,7 @@ fn invalid(plan: &Plan, recording: &Recording) -> Vec<String> {
     }
     match (recording.driver, recording.late) {
         (Driver::Virtual, _) => {}
-        (Driver::Live, None) => reasons.push("nobody measured how late the processes woke up".to_owned()),
+        (Driver::Live, None) => reasons.push("the lateness of wake-ups was not measured".to_owned()),
         (Driver::Live, Some(late)) if late.p99 > Late::VALID_MAX => {
             let millis = |time: Time| number(time.as_secs_f64() * 1e3, "ms");
             let (p99, most) = (millis(late.p99), millis(Late::VALID_MAX));

@@ -106,7 +106,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What a fault or its mending is, in a few words: `cable A/4 - R/2 is cut`. What hosts are told is none.
+    /// Describes a fault or repair: `cable A/4 - R/2 is cut`. None for commands to hosts.
     pub fn event(&self, action: &Action) -> Option<String> {
         let node = |index: &NodeIndex| self.fabric.node(*index).description.clone();
         let cable = |port: &PortRef| {
@@ -198,9 +198,9 @@ pub struct FlowPlan {
     pub name: String,
     /// The pattern or mix that it belongs to.
     pub group: Option<String>,
-    /// Who sends.
+    /// Senders.
     pub senders: Vec<NodeIndex>,
-    /// Who receives.
+    /// Receivers.
     pub receivers: Vec<NodeIndex>,
     /// How it is carried.
     pub transport: Transport,

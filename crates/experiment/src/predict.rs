@@ -188,7 +188,7 @@ impl<'a> World<'a> {
         Self { plan, senders, deaf, lids: Vec::new(), cache, before: None }
     }
 
-    /// What is predicted of the fabric from one change to the next.
+    /// Predicts for the fabric from one change to the next.
     fn state(&mut self, change: &Change, until: Time) -> PredictedState {
         let told = PredictedState { at: change.at, changes: change.texts.clone(), ..Default::default() };
         let routed = match self.routed(change) {
@@ -201,7 +201,7 @@ impl<'a> World<'a> {
         if self.before.is_none() {
             self.teach(&routed);
         }
-        // Who is gone is asked for again when it is back.
+        // Hosts ask again for paths to a node that has come back.
         self.cache.retain(|(_, to), known| known.taught || routed.lid_of.contains_key(to));
         let tells = self.plan.sm.repath_on_reroute && change.remembers;
         let before = if tells { self.tell(&routed) } else { None };
@@ -341,7 +341,7 @@ fn bit(level: u8) -> u16 {
     1 << (level & 15)
 }
 
-/// Who sends to whom, and when.
+/// Senders, receivers and times.
 fn senders(plan: &Plan) -> Vec<Sender> {
     let sender = |step: &Step| {
         let Action::Host(host, Command::Open(spec)) = &step.action else { return None };

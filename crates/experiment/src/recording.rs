@@ -7,7 +7,7 @@ use weft_topology::NodeIndex;
 
 use crate::{Prediction, RunId};
 
-/// Who ran it.
+/// The driver of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Driver {
@@ -23,7 +23,7 @@ pub enum Driver {
 pub struct Recording {
     /// Which run of its experiment.
     pub run: RunId,
-    /// Who ran it.
+    /// The driver of the run.
     pub driver: Driver,
     /// The engine that really routed, and the lanes that it used: `ftree, 1 lane`.
     pub routed_by: String,

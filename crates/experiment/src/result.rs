@@ -6,8 +6,8 @@ use weft_machine::Time;
 
 use crate::measure::Measured;
 use crate::{
-    Conservation, Driver, ExperimentFile, FileError, FlowPlan, Late, Mark, Plan, Prediction, Recording,
-    RunId, Span, Verdict, What, judge,
+    Conservation, Driver, ExperimentFile, FigureKind, FileError, FlowPlan, Late, Mark, Plan, Prediction,
+    Recording, RunId, Span, Verdict, What, judge,
 };
 
 /// What a report keeps of a run. Series and samples are not in its JSON: the CSV has them.
@@ -15,7 +15,7 @@ use crate::{
 pub struct RunResult {
     /// Which run.
     pub run: RunId,
-    /// Who ran it.
+    /// The driver of the run.
     pub driver: Driver,
     /// What routed.
     pub routed_by: String,
@@ -33,6 +33,8 @@ pub struct RunResult {
     pub gains: Vec<Option<f64>>,
     /// What each figure of bars measures in this run.
     pub bars: Vec<Option<f64>>,
+    /// For each figure of windows: from the beginning to every sample, seconds and Gb/s per host.
+    pub openings: Vec<Vec<(f64, f64)>>,
     /// What happened.
     pub marks: Vec<Mark>,
     /// The balance of packets.
@@ -96,6 +98,10 @@ impl ExperimentFile {
             let what = What::PerHost { flows: figure.flows.clone(), window: figure.window.clone() };
             measured.value(&what)
         });
+        let openings = self.plain().figures.iter().map(|figure| match figure.kind {
+            FigureKind::Windows => measured.opening(&figure.flows),
+            FigureKind::Throughput | FigureKind::Total | FigureKind::Bars => Vec::new(),
+        });
         let waits = |port: usize| {
             plan.windows.iter().map(|span| measured.wait(port, span.from, span.to)).collect::<Vec<_>>()
         };
@@ -113,6 +119,7 @@ impl ExperimentFile {
                 .collect(),
             gains,
             bars: bars.collect(),
+            openings: openings.collect(),
             marks: recording.marks.clone(),
             conservation: recording.conservation.clone(),
             late: recording.late,

@@ -44,7 +44,7 @@ pub struct Finding {
 pub struct Verdict {
     /// Which run.
     pub run: RunId,
-    /// Who ran it.
+    /// The driver of the run.
     pub driver: Driver,
     /// Why the run is no result, whatever its numbers say: it ended early, or woke up too late. Empty is a result.
     pub invalid: Vec<String>,
@@ -58,7 +58,7 @@ impl Verdict {
         self.invalid.is_empty() && self.findings.iter().all(|finding| finding.outcome != Outcome::Failed)
     }
 
-    /// What is wrong, a line each.
+    /// All failures, a line each.
     pub fn failures(&self) -> impl Iterator<Item = String> + '_ {
         let failed = self.findings.iter().filter(|finding| finding.outcome == Outcome::Failed);
         let failed = failed.map(|finding| format!("{}: {}", finding.name, finding.reason));

@@ -53,6 +53,20 @@ fn said(from: &str, to: &str) -> String {
     }
 }
 
+/// Flow control promises 2048 blocks at most (IBA 7.9.4.2); a packet of MTU 256, 2048 and 4096 takes 6, 34 and 66 with the
+/// largest headers.
+#[test]
+fn buffers_are_as_deep_as_can_be_promised() {
+    for (mtu, most) in [(256, 341), (2048, 60), (4096, 31)] {
+        let rates =
+            |packets: u32| said("lanes = 2", &format!("lanes = 2\nmtu = {mtu}\nbuffer_packets = {packets}"));
+        assert_eq!(rates(most), "nothing");
+        let error = rates(most + 1);
+        let wanted = format!("a whole number from 1 to {most}, not {}", most + 1);
+        assert!(error.contains(&wanted) && error.contains("2048 blocks of 64 bytes"), "{error}");
+    }
+}
+
 #[test]
 fn the_good_file_is_good() {
     assert_eq!(said("a test", "another"), "nothing");

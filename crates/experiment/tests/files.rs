@@ -46,7 +46,7 @@ fn experiment_one_resolves() {
     let (off, on) = (plan(&file, 0), plan(&file, 1));
     assert_eq!(off.pm, None);
     let pm = on.pm.clone().expect("it is on");
-    assert_eq!((pm.threshold, pm.dilation, pm.repath), (2_500_000, 1000, true));
+    assert_eq!((pm.threshold, pm.dilation, pm.repath), (24_200_000, 1000, true));
     assert_eq!(on.flows.len(), 4);
     assert_eq!(on.setup.len(), 4);
     let starts: Vec<u64> = on.steps.iter().map(|step| step.at.as_millis()).collect();
@@ -55,6 +55,27 @@ fn experiment_one_resolves() {
     // Two lanes for traffic and one for management make an OperationalVLs of four.
     assert_eq!(on.management.map(|own| (own.sl, own.lane)), Some((15, 3)));
     assert_eq!(on.sm.max_op_vls.lanes(), 4);
+}
+
+/// A profile of the command line is as if the file named it: it replaces the file's own, and yields to the file's numbers.
+#[test]
+fn a_profile_is_the_files_or_the_command_lines() {
+    let text = "title = 'x'\nduration = 1\n[fabric]\ngenerate = 'ring'\nswitches = 3\nhosts_per_switch = 1\n";
+    let ndr = weft_device::Profile::find("ndr-2024").expect("a profile");
+    let with = |rates: &str| {
+        let text = format!("{text}{rates}");
+        ExperimentFile::parse_with_profile("x.toml", &text, ndr).expect("a file").plain().rates.clone()
+    };
+    let plain = ExperimentFile::parse("x.toml", text).expect("a file").plain().rates.clone();
+    assert_eq!((plain.profile, plain.cut_through, plain.cable_m), (None, false, 0));
+    for rates in ["", "[rates]\n", "[rates]\nprofile = 'qdr-2012'\n"] {
+        let rates = with(rates);
+        assert_eq!(rates.profile.as_deref(), Some("ndr-2024"));
+        assert_eq!((rates.cut_through, rates.cable_m, rates.message_overhead_ns), (true, 5, 285));
+        assert_eq!((rates.crossbar, rates.host_limit_mbps), (ndr.crossbar, 0));
+    }
+    let own = with("[rates]\ncut_through = false\nswitch_latency_ns = 7\nhost_limit_gbps = 50\n");
+    assert_eq!((own.cut_through, own.crossbar.latency_ns, own.host_limit_mbps), (false, 7, 50_000));
 }
 
 /// The file says which crossbar switches have, the command line overrides it, and explicit depths and limits override the
@@ -73,6 +94,9 @@ fn a_crossbar_is_the_files_or_the_command_lines() {
     let text = "title = 'x'\nduration = 1\n[fabric]\ngenerate = 'ring'\nswitches = 3\nhosts_per_switch = 1\n[rates]\n";
     let parse = |line: &str| ExperimentFile::parse("x.toml", &format!("{text}{line}\n"));
     assert_eq!(data(&parse("buffer_packets = 4").expect("a file")).buffer_packets, 4);
+    let rates = "profile = 'qdr-2012'\ncable_m = 3\ncut_through = false";
+    let named = parse(rates).expect("a file").plain().rates.clone();
+    assert_eq!((named.cable_m, named.message_overhead_ns, named.cut_through), (3, 625, false));
     let error = parse("crossbar = 'spectrum'").expect_err("no such crossbar").to_string();
     assert!(error.contains("unknown crossbar: is4, fifo or unlimited"), "{error}");
 }

@@ -250,7 +250,7 @@ fn what_is_wrong_fails_and_says_why() {
             &["packets injected = delivered + in flight + dropped: no balance was taken"],
         ),
         (|of| of.ended = Time::from_secs(20), &["the run ended at 20 s of 40 s"]),
-        (|of| of.driver = Driver::Live, &["nobody measured how late the processes woke up"]),
+        (|of| of.driver = Driver::Live, &["the lateness of wake-ups was not measured"]),
         (|of| of.failure = Some("the manager fell".to_owned()), &["the run failed: the manager fell"]),
     ] {
         let failures = failures(change);
@@ -294,6 +294,30 @@ fn live_and_virtual_runs_are_compared() {
         failures.iter().any(|why| why.contains("2-3 in `alone` is 11.") && why.contains("in virtual time")),
         "{failures:?}"
     );
+}
+
+/// A port that waits 19.4 % of the time in virtual time may wait 10 % of the time more or less live.
+#[test]
+fn live_and_virtual_waits_are_compared() {
+    let file = file(FILE);
+    let on = plan(&file, 1);
+    let disagreements = |share: f64| {
+        let mut live = with(&on);
+        (live.driver, live.late) = (Driver::Live, Some(Late::default()));
+        for port in live.samples.iter_mut().flat_map(|sample| &mut sample.ports) {
+            port.xmit_wait = (port.xmit_wait as f64 * share) as u64;
+        }
+        let results = [results(&file), vec![file.result(&on, &live).expect("a result")]].concat();
+        let failures = Report::new(&file, &results).failures;
+        failures.into_iter().filter(|why| why.contains("in virtual time")).collect::<Vec<_>>()
+    };
+    for share in [0.5, 1.0, 1.5] {
+        assert_eq!(disagreements(share), Vec::<String>::new(), "{share}");
+    }
+    for share in [0.0, 0.45, 1.55, 5.0] {
+        let found = disagreements(share);
+        assert!(!found.is_empty() && found.iter().all(|why| why.contains("C/1 waits")), "{share}: {found:?}");
+    }
 }
 
 /// Two flows that exchange their shares are not the same twice, unless the file says that chance decides it.

@@ -102,7 +102,7 @@ fn min_hop_closes_the_circle_and_lash_does_not() {
 }
 
 #[test]
-fn the_mesh_needs_one_lane_and_the_ring_two() {
+fn the_mesh_needs_one_lane_and_the_ring_more() {
     for name in ["lash.toml", "unasked.toml"] {
         let plan = &plans(name)[0];
         let mesh = ways(plan, &plan.fabric, None);

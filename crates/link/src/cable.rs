@@ -142,6 +142,8 @@ pub struct PeerStats {
     pub ignored: u64,
     /// Handshakes that peers began and neither finished in time nor were refused in.
     pub unfinished: u64,
+    /// Handshakes whose dialler was asked to prove its address first, because half of the places were taken.
+    pub retried: u64,
 }
 
 /// What a link has done since the agent began.

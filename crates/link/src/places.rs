@@ -1,5 +1,6 @@
 //! Places for handshakes that peers have begun. Every neighbour has its own, so that strangers who knock without end
-//! keep no cable from coming up.
+//! keep no cable from coming up. Half of all places are kept for peers that have proved their address (QUIC's Retry):
+//! whoever sends packets in a neighbour's name cannot take them.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -35,8 +36,9 @@ pub(crate) enum Place {
 }
 
 impl Room {
-    fn take(&self) -> bool {
-        let free = self.taken.get() < self.max;
+    fn take(&self, validated: bool) -> bool {
+        let max = if validated { self.max } else { self.max / 2 };
+        let free = self.taken.get() < max;
         self.taken.set(self.taken.get() + usize::from(free));
         free
     }
@@ -52,13 +54,13 @@ impl Places {
         Self { neighbours, shared }
     }
 
-    /// A place for a peer at this address: its own, or else one of those for everybody.
-    pub(crate) fn take(&self, address: SocketAddr) -> Option<Place> {
+    /// A place for a peer at this address, which it may have proved: its own, or else one of those for everybody.
+    pub(crate) fn take(&self, address: SocketAddr, validated: bool) -> Option<Place> {
         let address = canonical(address);
-        if self.neighbours.get(&address).is_some_and(Room::take) {
+        if self.neighbours.get(&address).is_some_and(|room| room.take(validated)) {
             return Some(Place::Neighbour(address));
         }
-        self.shared.take().then_some(Place::Shared)
+        self.shared.take(validated).then_some(Place::Shared)
     }
 
     pub(crate) fn give_back(&self, place: Place) {
@@ -94,13 +96,18 @@ mod tests {
         let (near, dialled, stranger) = ("127.0.0.1:1000", "127.0.0.1:2000", "127.0.0.1:3000");
         let cables = [cable(1, 3, near), cable(2, 3, near), cable(3, 9, dialled)];
         let places = Places::new(&cables);
-        let take = |at: &str| places.take(at.parse().unwrap());
+        let claims = |at: &str| places.take(at.parse().unwrap(), false);
+        let take = |at: &str| places.take(at.parse().unwrap(), true);
         let shared = 2 * 3 + 16;
+        assert!((0..shared / 2).all(|_| claims(stranger) == Some(Place::Shared)));
+        assert_eq!(claims(stranger), None, "the other half is for those who prove their address");
+        (0..shared / 2).for_each(|_| places.give_back(Place::Shared));
         assert!((0..shared).all(|_| take(stranger) == Some(Place::Shared)));
         assert_eq!((take(stranger), take(dialled)), (None, None), "whom we dial does not knock");
         let place = Place::Neighbour(near.parse().unwrap());
         let own = Some(place);
-        assert!((0..2).all(|_| take(near) == own) && (0..2).all(|_| take("[::ffff:127.0.0.1]:1000") == own));
+        assert!((0..2).all(|_| claims(near) == own) && claims(near).is_none());
+        assert!((0..2).all(|_| take("[::ffff:127.0.0.1]:1000") == own));
         assert_eq!(take(near), None);
         places.give_back(Place::Shared);
         assert_eq!((take(near), take(near)), (Some(Place::Shared), None), "as everybody else");

@@ -25,6 +25,11 @@
 //! the host takes; it is below the threshold only when they have ended. PortXmitWait counts a port that has something to
 //! send and sends nothing, whatever the lane, so this needs no lane of its own.
 //!
+//! Several hot spots share the slow lane, and there one may fill all buffers: packets for another wait behind its own, and the
+//! other's port falls silent while its senders offer as much as before. So a hot spot whose port is below the threshold ends
+//! only in a sweep in which no other hot spot is above it or no host contributes; back on the fast lane its packets would
+//! block everybody.
+//!
 //! A port of which nothing is known in this sweep, or only the least that it waited, is neither below nor above the
 //! threshold unless that least is above it; nothing changes then.
 
@@ -101,14 +106,17 @@ impl Detector {
         &self.hot
     }
 
-    /// The first half of algorithm 1: marks and clears hot spots.
-    pub(crate) fn judge(&mut self, sweep: u64, facing: &[Facing]) -> Vec<Finding> {
+    /// The first half of algorithm 1: marks and clears hot spots. `held` says whether any host contributes in this sweep, so
+    /// that packets may be held up on the slow lane.
+    pub(crate) fn judge(&mut self, sweep: u64, facing: &[Facing], held: bool) -> Vec<Finding> {
         let mut findings = self.leave_out(facing);
         let threshold = self.limits.threshold;
+        let blocks = held && facing.iter().any(|port| self.is_above(port));
         for port in facing {
             let Some((congestion, exact)) = port.congestion else { continue };
             let is_hot = self.hot.contains_key(&port.host);
-            let counts = if is_hot { exact && congestion < threshold } else { congestion > threshold };
+            let is_quiet = exact && congestion < threshold;
+            let counts = if is_hot { is_quiet && !blocks } else { congestion > threshold };
             if !counts {
                 // Neither does a port that is not known to be below the threshold end a streak of being above it.
                 if exact || congestion > threshold {
@@ -133,6 +141,12 @@ impl Detector {
             }
         }
         findings
+    }
+
+    /// Whether this port leads to a hot spot and is above the threshold.
+    fn is_above(&self, port: &Facing) -> bool {
+        let above = port.congestion.is_some_and(|(congestion, _)| congestion > self.limits.threshold);
+        above && self.hot.contains_key(&port.host)
     }
 
     /// Hot spots that are not in the fabric any more, or have another LID.

@@ -222,7 +222,9 @@ impl PerformanceManager {
         let number = self.sweep.counts.sweeps;
         self.outputs.push_back(Output::Event(ended));
         let facing = self.facing(number);
-        for finding in self.detector.judge(number, &facing) {
+        let mut sources = self.fabric.ports.iter().filter_map(|port| self.source(port, number));
+        let held = sources.any(|source| self.detector.contributes(&source));
+        for finding in self.detector.judge(number, &facing, held) {
             let event = match finding {
                 Finding::Began { host, lid, congestion } => {
                     self.counts.hot_spots += 1;

@@ -1,10 +1,8 @@
 //! End nodes that serve management alone, as aggregation nodes inside of switches do.
 
+use weft_topology::generate::AGGREGATION_NODE;
 use weft_topology::{Fabric, Node, NodeIndex};
 use weft_wire::{Guid, NodeType};
-
-/// How the description of a SHArP aggregation node begins.
-const AGGREGATION_NODE: &str = "Mellanox Technologies Aggregation Node";
 
 /// The end nodes to which hosts talk, as they talk to switches, but which do not talk to each other. They may sit at
 /// any switch, roots of trees included, and must be reached, but no rule of a tree is broken for them or by them.

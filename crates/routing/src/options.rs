@@ -31,8 +31,8 @@ pub struct EngineOptions {
     /// The nodes that serve management alone besides those that [`crate::ManagementNodes`] recognises, by port or node
     /// GUID.
     pub management_nodes: Vec<Guid>,
-    /// What the engine `file` takes.
-    pub saved: Option<SavedRouting>,
+    /// What the engine `file` takes: the first that fits the fabric. One alone is taken as it is.
+    pub saved: Vec<SavedRouting>,
     /// How many hops towards the leaves an I/O node's path may take before it goes up.
     pub max_reverse_hops: u8,
     /// In which order hosts are routed, by port or node GUID; those not named follow in the usual order.
@@ -46,6 +46,8 @@ pub struct EngineOptions {
     pub vm_weights: BTreeMap<Lid, u32>,
     /// The share of isolation in the combined objective, in thousandths; the rest is the weights'.
     pub isolation_share: u32,
+    /// Whether `pftree-ext` keeps to the letter of its source, which sets no limit to the switches that a partition takes.
+    pub literal: bool,
 }
 
 /// The weight of all virtual machines of a host together, where none is given.
@@ -60,13 +62,14 @@ impl Default for EngineOptions {
             compute_nodes: Vec::new(),
             io_nodes: Vec::new(),
             management_nodes: Vec::new(),
-            saved: None,
+            saved: Vec::new(),
             max_reverse_hops: 0,
             order: Vec::new(),
             partitions: None,
             weights: BTreeMap::new(),
             vm_weights: BTreeMap::new(),
             isolation_share: 500,
+            literal: false,
         }
     }
 }

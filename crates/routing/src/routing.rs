@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weft_topology::NodeIndex;
 
+use crate::engines::SAVED_TABLES;
 use crate::lanes::{LaneMap, ServiceLevels};
 use crate::tables::Routes;
 
@@ -65,6 +66,12 @@ impl EngineReport {
     pub fn brief(&self) -> String {
         let lanes = if self.lanes == 1 { "lane" } else { "lanes" };
         format!("{}, {} {lanes}", self.engine, self.lanes)
+    }
+
+    /// Whether there may be no way between some switches: paths up and then down lead from host to host, and saved tables
+    /// wherever they do.
+    pub fn spares_switches(&self) -> bool {
+        self.ranks.is_some() || self.engine == SAVED_TABLES
     }
 
     /// What the engine says of paths of hosts that go up after they went down, because cables are missing.

@@ -9,16 +9,15 @@ use trees::{deadlocks, path};
 use weft_routing::{
     Chain, EngineOptions, Expectations, Lids, ManagementNodes, Refusal, Routing, Verdict, verify_routing,
 };
-use weft_topology::generate::{Damage, GenerateOptions, degraded, pgft, xgft};
-use weft_topology::{Fabric, FabricBuilder, LinkRate, Node, NodeIndex, PortRef};
-use weft_wire::{Guid, NodeType, PortNum};
+use weft_topology::generate::{
+    AGGREGATION_NODE, Damage, GenerateOptions, degraded, pgft, torus, with_node_at_every_switch, xgft,
+};
+use weft_topology::{Fabric, NodeIndex, PortRef};
+use weft_wire::{Guid, PortNum};
 
 /// The engines that see a fat-tree.
 const TREES: [&str; 7] =
     ["ftree", "vftree", "vswitch-ftree", "pftree", "pftree-ext", "pftree-wt", "pftree-combined"];
-
-/// How switches of Mellanox describe the aggregation node inside of them.
-const AGGREGATION: &str = "Mellanox Technologies Aggregation Node";
 
 fn lids(fabric: &Fabric) -> Lids {
     Lids::in_guid_order(fabric, 0).unwrap()
@@ -75,29 +74,6 @@ fn turns_of_management_packets_close_no_circle_by_another_reckoning() {
     assert!(mended >= 15, "{mended} of 30");
 }
 
-/// The fabric with an HCA of one port more at every switch, as every site with SHArP has.
-fn with_a_node_at_every_switch(fabric: &Fabric, description: &str) -> Fabric {
-    let mut builder = FabricBuilder::new();
-    for node in fabric.nodes() {
-        let mut node = node.clone();
-        node.ports.iter_mut().for_each(|port| port.peer = None);
-        builder.add_node(node).unwrap();
-    }
-    for cable in fabric.cables() {
-        builder.connect(cable.a, cable.b).unwrap();
-    }
-    for (index, node) in fabric.switches() {
-        let cabled = |port: &u8| fabric.peer(PortRef::new(index, PortNum(*port))).is_some();
-        let free = (1..=node.port_count()).rev().find(|port| !cabled(port)).expect("a free port");
-        let mut agg =
-            Node::new(NodeType::Hca, Guid(node.guid.0 | 0x0010_0000_0000_0000), 1, LinkRate::default());
-        agg.description = description.to_owned();
-        let agg = builder.add_node(agg).unwrap();
-        builder.connect(PortRef::new(agg, PortNum(1)), PortRef::new(index, PortNum(free))).unwrap();
-    }
-    builder.build()
-}
-
 /// Shapes of real clusters: two spines with six cables to each leaf; a director of switch chips, whole and smaller.
 fn clusters(description: &str) -> Vec<Fabric> {
     let radix = |radix| GenerateOptions { radix: Some(radix), ..GenerateOptions::default() };
@@ -106,7 +82,7 @@ fn clusters(description: &str) -> Vec<Fabric> {
         pgft(&[6, 3, 4], &[1, 3, 2], &[1, 1, 2], &radix(20)),
         xgft(&[6, 6, 4], &[1, 3, 3], &radix(20)),
     ];
-    shapes.map(|shape| with_a_node_at_every_switch(&shape.unwrap(), description)).into()
+    shapes.map(|shape| with_node_at_every_switch(&shape.unwrap(), description).unwrap()).into()
 }
 
 fn end_ports(fabric: &Fabric, of: impl Fn(NodeIndex) -> bool) -> Vec<PortRef> {
@@ -115,7 +91,7 @@ fn end_ports(fabric: &Fabric, of: impl Fn(NodeIndex) -> bool) -> Vec<PortRef> {
 
 #[test]
 fn every_tree_engine_serves_clusters_with_aggregation_nodes_at_every_switch() {
-    for fabric in clusters(AGGREGATION) {
+    for fabric in clusters(AGGREGATION_NODE) {
         let (management, lids) = (ManagementNodes::new(&fabric, &[]), lids(&fabric));
         assert_eq!(management.count(), fabric.counts().switches);
         let hosts = end_ports(&fabric, |index| !management.contains(index));
@@ -163,11 +139,39 @@ fn nodes_that_an_operator_names_are_served_as_aggregation_nodes_are() {
     }
 }
 
+/// Balance is what it is without such nodes: hosts that share links do not make room for them.
+#[test]
+fn nodes_that_serve_management_do_not_count_as_hosts_where_links_are_balanced() {
+    let options = GenerateOptions { radix: Some(20), ..GenerateOptions::default() };
+    for whole in [pgft(&[6, 3, 4], &[1, 3, 2], &[1, 1, 2], &options), torus(&[3, 4], 3, &options)] {
+        let whole = whole.unwrap();
+        for description in [AGGREGATION_NODE, "storage controller"] {
+            let fabric = with_node_at_every_switch(&whole, description).unwrap();
+            let named = fabric.nodes().iter().filter(|node| node.description == description);
+            let management_nodes = named.map(|node| node.guid).collect();
+            let options = EngineOptions { management_nodes, ..EngineOptions::default() };
+            for engine in ["minhop", "updn"] {
+                let plain = alone(engine, &whole, &EngineOptions::default()).unwrap();
+                let routing = alone(engine, &fabric, &options).unwrap();
+                let (plain_lids, lids) = (lids(&whole), lids(&fabric));
+                for (switch, node) in whole.switches() {
+                    for (host, _) in whole.hosts() {
+                        let port = PortRef::new(host, PortNum(1));
+                        let expected = plain.routes.port(switch, plain_lids.of(port).unwrap().base);
+                        let found = routing.routes.port(switch, lids.of(port).unwrap().base);
+                        assert_eq!(found, expected, "{engine}: {} to {}", node.id, whole.node(host).id);
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_director_of_switch_chips_with_aggregation_nodes_is_a_tree() {
     let options = GenerateOptions { radix: Some(40), ..GenerateOptions::default() };
     let director = xgft(&[18, 9, 8], &[1, 9, 4], &options).unwrap();
-    let fabric = with_a_node_at_every_switch(&director, AGGREGATION);
+    let fabric = with_node_at_every_switch(&director, AGGREGATION_NODE).unwrap();
     let counts = fabric.counts();
     assert_eq!((counts.switches, counts.hosts), (180, 1296 + 180));
     let routing = alone("ftree", &fabric, &EngineOptions::default()).unwrap();

@@ -27,7 +27,7 @@ fn saved(fabric: &Fabric, lids: &Lids) -> (Routing, SavedRouting) {
 }
 
 fn by_file(fabric: &Fabric, lids: &Lids, saved: SavedRouting) -> Routing {
-    let options = EngineOptions { saved: Some(saved), ..EngineOptions::default() };
+    let options = EngineOptions { saved: vec![saved], ..EngineOptions::default() };
     "file,no_fallback".parse::<Chain>().unwrap().route(fabric, lids, &options).unwrap()
 }
 
@@ -86,13 +86,35 @@ fn what_no_longer_serves_is_passed_over() {
     let cut = PortRef::new(fabric.find("switch-0").unwrap(), weft_wire::PortNum(2));
     let cables = fabric.cables().filter(|cable| cable.a != cut && cable.b != cut).collect::<Vec<_>>();
     let broken = fabric.part(|_| true, cables).unwrap();
-    let options = EngineOptions { saved: Some(saved), ..EngineOptions::default() };
+    let options = EngineOptions { saved: vec![saved], ..EngineOptions::default() };
     let routing = "file".parse::<Chain>().unwrap().route(&broken, &lids, &options).unwrap();
     assert_ne!(routing.report.engine, "file");
     assert!(routing.report.fallbacks[0].starts_with("file: its tables do not bring every packet home: "));
     let none = "file,no_fallback".parse::<Chain>().unwrap();
     let refusals = none.route(&fabric, &lids, &EngineOptions::default()).unwrap_err();
     assert_eq!(refusals[0].to_string(), "file: no saved tables are given");
+}
+
+#[test]
+fn of_several_the_first_that_fits_is_taken() {
+    let whole = ring(6, 1, &GenerateOptions::default()).unwrap();
+    let lids = Lids::in_guid_order(&whole, 0).unwrap();
+    let cut = PortRef::new(whole.find("switch-0").unwrap(), weft_wire::PortNum(2));
+    let without = |gone: &dyn Fn(PortRef) -> bool| {
+        let cables = whole.cables().filter(|cable| !gone(cable.a) && !gone(cable.b)).collect::<Vec<_>>();
+        whole.part(|_| true, cables).unwrap()
+    };
+    let broken = without(&|port| port == cut);
+    let both = [saved(&whole, &lids).1, saved(&broken, &lids).1];
+    let options = EngineOptions { saved: both.to_vec(), ..EngineOptions::default() };
+    let file: Chain = "file,no_fallback".parse().unwrap();
+    for (fabric, note) in [(&whole, "saved routing 1 of 2"), (&broken, "saved routing 2 of 2")] {
+        let routing = file.route(fabric, &lids, &options).unwrap();
+        assert_eq!(routing.report.notes, [format!("{note} fits the fabric")]);
+    }
+    let apart = without(&|port| port.node == cut.node && port.port.0 < 4);
+    let refusals = file.route(&apart, &lids, &options).unwrap_err();
+    assert_eq!(refusals[0].to_string(), "file: none of 2 saved routings fits the fabric");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
-use weft_routing::{ForwardingTable, Lids, Routes, verify};
+use weft_routing::{EngineReport, ForwardingTable, Lids, Routes, verify};
 use weft_topology::{Fabric, FabricBuilder, NodeIndex, PortRef};
 use weft_wire::{Lid, PortNum, PortState};
 
@@ -105,10 +105,9 @@ impl Simulation {
         }
     }
 
-    /// Whether the routing may have no way between some switches: up/down routing has none, and no data needs one.
-    /// Min-hop leaves out none.
+    /// Whether the routing may have no way between some switches. No data needs one.
     pub(crate) fn spares_switches(&self) -> bool {
-        self.routing().is_some_and(|routing| routing.engine != "minhop")
+        self.routing().is_some_and(EngineReport::spares_switches)
     }
 
     /// The nodes that links lead to from the manager's port. HCAs pass nothing on.

@@ -19,8 +19,12 @@ fn tree() -> Fabric {
 
 /// A fabric whose links are trained and that nobody manages yet; its manager will protect it.
 fn unmanaged(fabric: &Fabric, level: u8) -> Simulation {
+    unmanaged_by(fabric, OURS, level)
+}
+
+fn unmanaged_by(fabric: &Fabric, m_key: MKey, level: u8) -> Simulation {
     let mut options = SimOptions { with_sm: false, ..SimOptions::default() };
-    (options.sm.m_key, options.sm.m_key_protection, options.sm.m_key_lease_s) = (OURS, level, 60);
+    (options.sm.m_key, options.sm.m_key_protection, options.sm.m_key_lease_s) = (m_key, level, 60);
     let trained = options.sm_start + options.training + options.training_jitter;
     let mut simulation = Simulation::new(fabric, options, 1);
     simulation.run_until(trained);
@@ -99,19 +103,22 @@ fn a_key_that_is_shown_is_taken_over() {
     }
 }
 
-/// A device that hides another key is left alone, and everything else comes up.
+/// A device that hides another key is left alone, and everything else comes up. A manager without a key, to which a hidden
+/// key looks like its own, knows it too.
 #[test]
 fn a_key_that_is_hidden_stops_nothing_else() {
     let fabric = tree();
     let (_, host) = far(&fabric);
-    for level in 1..4 {
-        let mut simulation = unmanaged(&fabric, 1);
+    for (ours, level) in [OURS, MKey(0)].into_iter().flat_map(|ours| (1..4).map(move |level| (ours, level))) {
+        let mut simulation = unmanaged_by(&fabric, ours, u8::from(ours != MKey(0)));
         keep(&mut simulation, host, level, 0);
         start(&mut simulation);
         simulation.run_until(simulation.now() + Time::from_secs(40));
         let last = simulation.summaries().last().expect("sweeps end").1.clone();
         assert!(!last.complete, "level {level}");
         assert!(last.took < Time::from_secs(5), "level {level}: {}", last.took);
+        // From level 2 on it does not even say that it has a key.
+        assert_eq!(last.ports_refused > 0, level == 1, "{ours:?}, level {level}: {last:?}");
         for (node, _) in fabric.hosts().filter(|(node, _)| *node != host) {
             let port = simulation.device(node).unwrap().port_snapshot(PortNum(1)).unwrap();
             assert_eq!(

@@ -16,6 +16,8 @@ const DILATION: u64 = 1000;
 /// HPCC's latency is that of 8 bytes; a packet of them has 34.
 const MESSAGE: u32 = 8;
 const PACKET_BITS: f64 = (8.0 + 26.0) * 8.0;
+/// LRH and BTH, which a switch that cuts through waits for.
+const HEADER_BITS: f64 = 20.0 * 8.0;
 
 fn tree() -> Fabric {
     parse("dftree-1", include_str!("../../../topologies/dftree-1.topo")).unwrap()
@@ -27,6 +29,7 @@ fn options(profile: &Profile) -> SimOptions {
     options.device.data.dilation = DILATION as u32;
     options.device.data.host_limit_mbps = profile.host_limit_mbps;
     options.device.data.crossbar = profile.crossbar;
+    options.device.data.cut_through = profile.cut_through;
     if profile.host_limit_mbps == 0 {
         options.device.data.crossbar.host_bus_percent = 0;
     }
@@ -79,12 +82,18 @@ fn closed_form(profile: &Profile, switches: u32, link_gbps: f64) -> f64 {
     2.0 * f64::from(profile.message_overhead_ns)
         + links * f64::from(profile.cable_m * CABLE_NS_PER_M)
         + f64::from(switches) * f64::from(profile.crossbar.latency_ns)
-        + PACKET_BITS * (links / link_gbps + 1.0 / bus)
+        + if profile.cut_through {
+            (PACKET_BITS + f64::from(switches) * HEADER_BITS) / link_gbps
+        } else {
+            PACKET_BITS * links / link_gbps
+        }
+        + PACKET_BITS / bus
 }
 
 #[test]
 fn a_ping_pong_takes_what_hosts_cables_and_links_take() {
-    for profile in &Profile::ALL {
+    let stored = Profile::ALL.map(|profile| Profile { cut_through: false, ..profile });
+    for profile in Profile::ALL.iter().chain(&stored) {
         for (pair, switches) in [((2, 1), 1), ((2, 4), 3)] {
             let (least, mean) = ping_pong(options(profile), pair);
             let form = closed_form(profile, switches, 16.0);
@@ -104,6 +113,25 @@ fn the_papers_hosts_take_as_long_as_the_papers_say() {
     for pair in [(2, 1), (2, 4)] {
         let micros = ping_pong(options(profile), pair).0 / 1000.0;
         assert!((2.0 * 0.9..2.2 * 1.1).contains(&micros), "{pair:?}: {micros}");
+    }
+}
+
+/// Alone of all that a ping-pong has, a switch's latency counts once for each switch.
+#[test]
+fn a_switchs_latency_counts_at_each_switch() {
+    for cut_through in [false, true] {
+        for (pair, switches) in [((2, 1), 1.0), ((2, 4), 3.0)] {
+            let least = |latency_ns| {
+                let crossbar = weft_device::Crossbar { latency_ns, ..Profile::ALL[0].crossbar };
+                ping_pong(options(&Profile { crossbar, cut_through, ..Profile::ALL[0] }), pair).0
+            };
+            let none = least(0);
+            for latency_ns in [50, 200, 1000] {
+                let more = least(latency_ns) - none;
+                let wanted = switches * f64::from(latency_ns);
+                assert!((more - wanted).abs() < 1.0, "{switches} switches: {more} for {wanted}");
+            }
+        }
     }
 }
 

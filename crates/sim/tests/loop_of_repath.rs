@@ -28,7 +28,7 @@ fn options() -> SimOptions {
     options.sm.management_lane = true;
     options.host.dilation = DILATION;
     options.pm.dilation = DILATION;
-    options.pm.threshold = 2_500_000;
+    options.pm.threshold = 24_200_000;
     options.pm_start = Time::from_secs(1);
     options
 }

@@ -10,6 +10,8 @@ use weft_wire::{
     AttributeId, Guid, Lid, NodeType, PortNum, PortState, ServiceLevel, SmState, TrapNumber, VirtualLane,
 };
 
+use crate::{Instructed, Instruction};
+
 /// The steps of a heavy sweep, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Phase {
@@ -421,7 +423,7 @@ pub enum Event {
         /// The port GUID of the manager that is in charge, or is taken for it; 0 is not known.
         master: Guid,
     },
-    /// A manager was asked to take over and refused; the SM_Keys may differ.
+    /// A manager was asked to take over and refused.
     HandoverRefused {
         /// The port that it is behind.
         guid: Guid,
@@ -439,6 +441,17 @@ pub enum Event {
         priority: u8,
         /// Its state.
         state: SmState,
+        /// Whether it shows this manager's SM_Key.
+        is_trusted: bool,
+    },
+    /// Another manager was told what the operator wants of it.
+    Instructed {
+        /// The port that it is behind.
+        guid: Guid,
+        /// What it was told.
+        instruction: Instruction,
+        /// What became of it.
+        outcome: Instructed,
     },
     /// The manager's own port has no link; it waits.
     OwnPortDown,

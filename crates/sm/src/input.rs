@@ -1,6 +1,8 @@
 use serde::{Deserialize, Serialize};
 use weft_wire::{AddressedMad, Guid, PortNum};
 
+use crate::Instruction;
+
 /// What happens to the subnet manager.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(clippy::large_enum_variant)] // Most inputs are MADs; boxing them would cost more than it saves.
@@ -33,5 +35,15 @@ pub enum Input {
     Resweep {
         /// Discover everything anew, rather than only look for changes.
         heavy: bool,
+    },
+    /// The operator wants another manager commanded, which only the master can do. [`Event::Instructed`] says what
+    /// became of it.
+    ///
+    /// [`Event::Instructed`]: crate::Event::Instructed
+    Instruct {
+        /// The port that the other manager is behind.
+        guid: Guid,
+        /// What it is to do.
+        instruction: Instruction,
     },
 }

@@ -81,6 +81,7 @@ mod sweep;
 mod traps;
 
 pub use congestion::CongestionOptions;
+pub use election::{Instructed, Instruction};
 pub use event::{Event, Phase, PhaseTime, Reason, SmpCounts, Summary, SweepKind};
 pub use input::Input;
 pub use manager::SubnetManager;

@@ -26,9 +26,7 @@ use crate::sa::{Administrator, ReadTables};
 use crate::subnet::Subnet;
 use crate::sweep::Sweep;
 use crate::traps::{self, TrapLog};
-use crate::{
-    Activity, ElectionCounts, Event, GuidToLid, Input, Options, Output, Phase, Progress, Reason, SaCounts,
-};
+use crate::{Activity, Event, GuidToLid, Input, Options, Output, Phase, Progress, Reason, SaCounts};
 
 /// The subnet manager.
 ///
@@ -86,6 +84,8 @@ pub struct SubnetManager {
     /// Sweeps in a row that were not complete.
     pub(crate) incomplete: u32,
     pub(crate) own_port_down: bool,
+    /// Its own port did not answer the last sweep, which has been said.
+    pub(crate) own_port_silent: bool,
     pub(crate) is_up: bool,
     pub(crate) audit: Audit,
     pub(crate) progress: Progress,
@@ -185,6 +185,7 @@ impl SubnetManager {
             resweeps: 0,
             incomplete: 0,
             own_port_down: false,
+            own_port_silent: false,
             is_up: false,
             audit: Audit::default(),
             progress: Progress::default(),
@@ -236,11 +237,6 @@ impl SubnetManager {
     /// The path records from the port with this GUID to every other, without asking for them: for studies too large to ask.
     pub fn paths_from(&self, from: Guid) -> Vec<PathRecord> {
         self.sa.paths_from(from)
-    }
-
-    /// What the election has taken.
-    pub fn election_counts(&self) -> ElectionCounts {
-        self.election.counts
     }
 
     /// What subnet administration has done.
@@ -299,14 +295,14 @@ impl SubnetManager {
         if self.election.state.sweeps() { self.agenda.due(now) } else { None }
     }
 
-    /// Reading tables for subnet administration waits for every sweep that is due; it begins anew afterwards.
+    /// Reading tables for subnet administration gives way to a sweep that is due.
     fn tables_give_way(&mut self, now: Time) -> bool {
         let Doing::Tables(read) = &self.doing else { return false };
-        let gives_way = self.agenda.next(now).is_some_and(|at| at <= now);
-        if gives_way {
-            self.pipe.abandon(now, read.as_ref());
+        if self.agenda.next(now).is_none_or(|at| at > now) {
+            return false;
         }
-        gives_way
+        self.pipe.abandon(now, read.as_ref());
+        true
     }
 
     /// Moves what the step and the pipe have to say into the outputs.
@@ -364,7 +360,7 @@ impl SubnetManager {
             self.ignored += 1;
             return;
         };
-        self.outputs.extend(traps::repress(received, self.options.m_key).map(Output::Send));
+        self.send_all(traps::repress(received, self.options.m_key));
         let calls_for_sweep = [trap::LINK_STATE_CHANGE, trap::LOCAL_CHANGES].contains(&trap.number);
         let news = new && calls_for_sweep;
         if new {
@@ -447,6 +443,7 @@ impl SubnetManager {
         self.election.reset(now, None);
         self.traps.clear();
         (self.is_up, self.own_port_down, self.resweeps, self.incomplete) = (false, false, 0, 0);
+        self.own_port_silent = false;
     }
 }
 
@@ -466,6 +463,7 @@ impl Machine for SubnetManager {
             Input::Receive(mad) => self.receive(now, &mad),
             Input::PortChanged { up } => self.port_changed(now, up),
             Input::Resweep { heavy } => self.resweep(now, heavy),
+            Input::Instruct { guid, instruction } => self.instruct(now, guid, instruction),
         }
         self.run(now);
     }

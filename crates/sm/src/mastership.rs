@@ -3,26 +3,32 @@
 use std::collections::BTreeSet;
 
 use weft_machine::Time;
-use weft_wire::{AddressedMad, Guid, Mad, Method, SmInfo, SmKey, SmState, status};
+use weft_wire::{AddressedMad, Guid, Mad, Method, SmInfo, status};
 
 use crate::discover::Discover;
-use crate::election::{Action, Control, Election, Found, Rank, Signal, State, answer_to, next};
+use crate::election::{
+    Action, Control, Election, Found, Handed, Outcome, Peer, Signal, State, answer_to, next,
+};
 use crate::manager::{Doing, SubnetManager};
-use crate::{Event, ManagerStatus, Output, Reason};
+use crate::{ElectionCounts, Event, Instructed, Instruction, ManagerStatus, Output, Reason};
 
-/// How soon to look again at a manager that was still looking around.
-const LOOK_AGAIN: Time = Time::from_secs(1);
+/// How soon a sweep shows where a command has led another manager.
+const LOOK_AT_COMMANDED: Time = Time::from_secs(1);
 
 impl SubnetManager {
-    /// Counts what this manager has done, for others to see that it works.
+    /// Counts what this manager has sent, for others to see that it works (IBA 14.2.5.13).
     fn act_count(&self) -> u32 {
-        let counts = &self.election.counts;
-        (self.pipe.stats().sent + counts.polls + counts.answered) as u32
+        (self.pipe.stats().sent as u32).wrapping_add(self.election.acts)
     }
 
     /// Whether it is MASTER (IBA 14.4.1).
     pub fn is_in_charge(&self) -> bool {
         self.election.state.is_in_charge()
+    }
+
+    /// What the election has taken.
+    pub fn election_counts(&self) -> ElectionCounts {
+        self.election.counts
     }
 
     /// How this manager is among others, and who they are.
@@ -31,13 +37,14 @@ impl SubnetManager {
         let state = self.election.state.shown();
         let (guid, priority) = (own.port_guid, self.options.priority & 0xf);
         let lid = self.own_lid;
-        let own = ManagerStatus { guid, lid, priority, state, is_self: true };
+        let own = ManagerStatus { guid, lid, priority, state, is_self: true, is_trusted: true };
         let others = self.election.peers.iter().map(|peer| ManagerStatus {
             guid: peer.guid,
             lid: peer.lid,
             priority: peer.priority,
             state: peer.state,
             is_self: false,
+            is_trusted: peer.is_trusted(&self.options),
         });
         std::iter::once(own).chain(others).collect()
     }
@@ -45,12 +52,8 @@ impl SubnetManager {
     /// What a discovery says of other managers. True: this one configures the subnet now.
     pub(crate) fn contend(&mut self, now: Time, discover: &mut Discover) -> bool {
         let peers = std::mem::take(&mut discover.managers);
-        for peer in &peers {
-            let known = self.election.peers.iter().find(|known| known.guid == peer.guid);
-            if known.is_none_or(|known| (known.priority, known.state) != (peer.priority, peer.state)) {
-                self.say(Event::OtherSm { guid: peer.guid, priority: peer.priority, state: peer.state });
-            }
-        }
+        let before = self.election.peers.clone();
+        self.note_changes(&before, &peers);
         let (found, target) = self.election.judge(now, peers, &self.options);
         self.election.target = target;
         let configures = self.signal(now, Signal::Found(found)) == Some(Action::Configure);
@@ -63,6 +66,16 @@ impl SubnetManager {
             self.look_again = true;
         }
         configures
+    }
+
+    /// Says which managers have come or changed.
+    fn note_changes(&mut self, before: &[Peer], after: &[Peer]) {
+        let said = |peer: &Peer| (peer.guid, peer.priority, peer.state, peer.sm_key);
+        for peer in after.iter().filter(|peer| before.iter().all(|known| said(known) != said(peer))) {
+            let is_trusted = peer.is_trusted(&self.options);
+            let (guid, priority, state) = (peer.guid, peer.priority, peer.state);
+            self.say(Event::OtherSm { guid, priority, state, is_trusted });
+        }
     }
 
     /// Something has happened to the state. What is to be done is done, and told.
@@ -138,12 +151,18 @@ impl SubnetManager {
         self.sa.resign(now);
     }
 
-    fn send_all(&mut self, mads: impl IntoIterator<Item = AddressedMad>) {
-        self.outputs.extend(mads.into_iter().map(Output::Send));
+    pub(crate) fn send_all(&mut self, mads: impl IntoIterator<Item = AddressedMad>) {
+        for mad in mads {
+            self.election.acts = self.election.acts.wrapping_add(1);
+            self.outputs.push_back(Output::Send(mad));
+        }
     }
 
     /// Asks what is due, and sees to what nobody answered.
     pub(crate) fn elect(&mut self, now: Time) {
+        let (request, outcome) = self.election.expire_instruction(now, &self.options);
+        self.send_all(request);
+        self.note_instructed(now, outcome);
         while self.election.poll_timeout().is_some_and(|at| at <= now) {
             let (request, signal) = self.election.expire(now, &self.options, self.act_count());
             self.send_all(request);
@@ -155,10 +174,18 @@ impl SubnetManager {
 
     /// An answer to a question of the election.
     pub(crate) fn elected(&mut self, now: Time, answer: &Mad) {
-        match self.election.answered(now, answer, &self.options) {
+        let outcome = self.election.instructed(answer);
+        if outcome.is_some() {
+            return self.note_instructed(now, outcome);
+        }
+        let before = self.election.peers.clone();
+        let signal = self.election.answered(now, answer, &self.options);
+        let after = self.election.peers.clone();
+        self.note_changes(&before, &after);
+        match signal {
             Some(signal) => {
-                if matches!(signal, Signal::Handed(_)) {
-                    self.note_refusal(signal);
+                if let (Signal::Handed(Handed::Refused), Some(peer)) = (signal, self.election.target) {
+                    self.say(Event::HandoverRefused { guid: peer.guid });
                 }
                 self.signal(now, signal);
             }
@@ -167,29 +194,35 @@ impl SubnetManager {
         }
     }
 
-    fn note_refusal(&mut self, signal: Signal) {
-        use crate::election::Handed;
-        if let (Signal::Handed(Handed::Refused | Handed::RefusedByMaster), Some(peer)) =
-            (signal, self.election.target)
-        {
-            self.say(Event::HandoverRefused { guid: peer.guid });
+    /// The operator wants another manager told what to do.
+    pub(crate) fn instruct(&mut self, now: Time, guid: Guid, instruction: Instruction) {
+        let act_count = self.act_count();
+        match self.election.instruct(now, (guid, instruction), &self.options, act_count) {
+            Ok(request) => self.send_all([request]),
+            Err(outcome) => self.note_instructed(now, Some((guid, instruction, outcome))),
         }
     }
 
-    /// Another manager asks who this is. It is shown the key when it has shown it (IBA 14.4.1).
+    fn note_instructed(&mut self, now: Time, outcome: Option<Outcome>) {
+        let Some((guid, instruction, outcome)) = outcome else { return };
+        self.say(Event::Instructed { guid, instruction, outcome });
+        if outcome == Instructed::Accepted {
+            // Where that has led, a sweep will show.
+            self.agenda.heavy(now + LOOK_AT_COMMANDED, Reason::Managers);
+        }
+    }
+
+    /// Another manager asks who this is.
     pub(crate) fn introduce(&mut self, now: Time, asked: &AddressedMad) {
         if self.own.is_none() {
             return;
         }
         self.election.counts.answered += 1;
         let shown = SmInfo::decode(asked.mad.smp_attribute());
-        let key = if shown.sm_key == self.options.sm_key { shown.sm_key } else { SmKey::default() };
+        let key = Election::key_for(&asked.mad, &shown, &self.options);
         let info = self.election.info(&self.options, self.act_count(), key);
         self.send_all([answer_to(asked, &info, status::OK)]);
-        let their = Rank { priority: shown.priority, guid: shown.guid };
-        let own = Rank { priority: info.priority, guid: info.guid };
-        // A master waits for this one to hand over, which does not know of it yet.
-        let waits = shown.sm_state == SmState::Master && shown.guid != Guid(0) && their.beats(own);
+        let waits = self.election.heeds(now, &shown, &self.options);
         // One that came meanwhile may have cleared a change of a switch before it knew who is in charge.
         let is_new = self.election.meets(shown.guid);
         if !(waits || is_new) || self.election.state != State::Master {
@@ -211,7 +244,8 @@ impl SubnetManager {
         let shown = SmInfo::decode(asked.mad.smp_attribute());
         let control = Control::from_modifier(asked.mad.attribute_modifier());
         let control = control.filter(|control| control.may_come_from(shown.sm_state));
-        let trusted = control.is_some_and(|control| self.election.trusts(control, &shown, &self.options));
+        let trusted =
+            control.is_some_and(|control| self.election.trusts(control, &asked.mad, &shown, &self.options));
         if control.is_some() && !trusted {
             self.election.counts.key_mismatches += 1;
             self.say(Event::SmKeyMismatch { guid: shown.guid });
@@ -225,7 +259,7 @@ impl SubnetManager {
         let before = self.election.state;
         let legal = control.filter(|control| next(before, Signal::Control(*control)).is_some());
         let code = if legal.is_some() { status::OK } else { status::BAD_VALUE };
-        let key = if shown.sm_key == self.options.sm_key { shown.sm_key } else { SmKey::default() };
+        let key = Election::key_for(&asked.mad, &shown, &self.options);
         let info = self.election.info(&self.options, self.act_count(), key);
         self.send_all([answer_to(asked, &info, code)]);
         let Some(control) = legal else { return };
@@ -234,13 +268,18 @@ impl SubnetManager {
             let acknowledgement = self.election.acknowledge(shown.guid, &self.options, self.act_count());
             self.send_all(acknowledgement);
         }
+        if control == Control::Standby {
+            self.election.follow(shown.guid);
+        }
         self.signal(now, Signal::Control(control));
     }
 
     /// Another heavy sweep soon, where a manager was found that was still looking around.
     pub(crate) fn look_again_at_managers(&mut self, now: Time) {
-        if std::mem::take(&mut self.look_again) {
-            self.agenda.heavy(now + LOOK_AGAIN, Reason::Managers);
+        if std::mem::take(&mut self.look_again)
+            && let Some(delay) = self.election.look_delay(self.interval())
+        {
+            self.agenda.heavy(now + delay, Reason::Managers);
         }
     }
 

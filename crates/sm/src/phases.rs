@@ -137,6 +137,7 @@ impl SubnetManager {
         }
         let mut subnet = discover.finish();
         if own_port_up == Some(true) || on_switch {
+            self.own_port_silent = false;
             if std::mem::take(&mut self.own_port_down) {
                 self.say(Event::OwnPortUp);
             }
@@ -153,8 +154,12 @@ impl SubnetManager {
         }
         self.enter(now, None);
         self.is_up = false;
+        self.own_port_silent &= own_port_up.is_none();
         if own_port_up.is_none() {
-            self.say(Event::OwnPortSilent);
+            if !std::mem::replace(&mut self.own_port_silent, true) {
+                self.say(Event::OwnPortSilent);
+            }
+            self.incomplete = self.incomplete.saturating_add(1);
             let delay = self.retry_delay();
             return self.agenda.heavy(now + delay, Reason::Incomplete);
         }
@@ -409,7 +414,7 @@ impl SubnetManager {
     }
 
     /// The sweep interval, or what stands for it where there are no light sweeps.
-    fn interval(&self) -> Time {
+    pub(crate) fn interval(&self) -> Time {
         let interval = Time::from_millis(self.options.sweep_interval_ms);
         if interval == Time::ZERO { INTERVAL_DEFAULT } else { interval }
     }

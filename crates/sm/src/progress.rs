@@ -41,6 +41,8 @@ pub struct ManagerStatus {
     pub state: SmState,
     /// Whether it is the manager that says so.
     pub is_self: bool,
+    /// Whether it shows this manager's SM_Key. Mastership is neither handed to one that does not, nor awaited from it.
+    pub is_trusted: bool,
 }
 
 /// What the election has taken.

@@ -202,7 +202,7 @@ impl Machine for Survey {
                     self.pipe.receive(now, &mad, step);
                 }
             }
-            Input::PortChanged { .. } | Input::Resweep { .. } => {}
+            Input::PortChanged { .. } | Input::Resweep { .. } | Input::Instruct { .. } => {}
         }
         self.run(now);
     }

@@ -146,6 +146,8 @@ impl FabricBuilder {
         self.ports += node.ports.len();
         self.fabric.by_guid.insert(node.guid, index);
         self.fabric.by_id.insert(node.id.clone(), index);
+        let described = self.fabric.by_description.entry(node.description.clone());
+        described.and_modify(|first| *first = None).or_insert(Some(index));
         self.fabric.nodes.push(node);
         Ok(index)
     }

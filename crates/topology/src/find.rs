@@ -42,13 +42,12 @@ impl Fabric {
         {
             return Ok(index);
         }
-        let named: Vec<NodeIndex> =
-            self.iter().filter(|(_, node)| node.description == name).map(|(index, _)| index).collect();
-        match named.as_slice() {
-            [] => Err(FindError::NotFound(name.to_owned())),
-            [index] => Ok(*index),
-            _ => {
-                let candidates = named.iter().map(|index| self.node(*index).id.clone()).collect();
+        match self.by_description.get(name) {
+            None => Err(FindError::NotFound(name.to_owned())),
+            Some(Some(index)) => Ok(*index),
+            Some(None) => {
+                let named = self.nodes.iter().filter(|node| node.description == name);
+                let candidates = named.map(|node| node.id.clone()).collect();
                 Err(FindError::Ambiguous { name: name.to_owned(), candidates })
             }
         }
@@ -58,7 +57,8 @@ impl Fabric {
     /// have the description too, or where a terminal would not print it, or a file holds it [escaped](Printable).
     pub fn label(&self, index: NodeIndex) -> String {
         let node = self.node(index);
-        let finds = self.find(&node.description) == Ok(index);
+        let unique = self.by_description.get(&node.description) == Some(&Some(index));
+        let finds = unique && self.find(&node.description) == Ok(index);
         let escaped = |c: char| is_unprintable(c) || c == '\\';
         let name = if finds && !node.description.contains(escaped) { &node.description } else { &node.id };
         Printable(name).to_string()

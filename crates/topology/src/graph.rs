@@ -84,6 +84,9 @@ pub struct Fabric {
     pub(crate) by_guid: BTreeMap<Guid, NodeIndex>,
     #[serde(skip)]
     pub(crate) by_id: BTreeMap<String, NodeIndex>,
+    /// `None` where several nodes share a description.
+    #[serde(skip)]
+    pub(crate) by_description: BTreeMap<String, Option<NodeIndex>>,
 }
 
 /// One cable; its first end is that of the lower (GUID, port).

@@ -303,12 +303,10 @@ fn directors_are_clos_networks_that_edges_share() {
     let shape = Directors {
         lines: vec![30, 23],
         spines: 18,
-        inside: 1,
-        line_hosts: 0,
         edges: 85,
         edge_hosts: 19,
         uplinks: 9,
-        trunks: 0,
+        ..Directors::default()
     };
     let fabric = director(&shape, &radix(36)).unwrap();
     let counts = fabric.counts();
@@ -333,10 +331,8 @@ fn trunks_join_directors_with_hosts_on_their_line_chips() {
         spines: 2,
         inside: 3,
         line_hosts: 5,
-        edges: 0,
-        edge_hosts: 0,
-        uplinks: 0,
         trunks: 4,
+        ..Directors::default()
     };
     let fabric = director(&shape, &ANY).unwrap();
     let counts = fabric.counts();

@@ -28,7 +28,7 @@ pub(crate) use events::{EventsArgs, Since};
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};
 pub(crate) use keys::KeyArgs;
 pub(crate) use lanes::{LaneArgs, PartEnforce};
-pub(crate) use managers::ElectionArgs;
+pub(crate) use managers::{ElectionArgs, OtherManager, SmCommand, SmVerb};
 pub(crate) use pm::{MeteredProcessArgs, MetricsArgs, PmArgs, TopArgs};
 pub(crate) use routes::{CompareArgs, ComputeArgs, RoutesVerb, RoutingArgs, VerifyArgs};
 pub(crate) use run::RunArgs;
@@ -112,8 +112,9 @@ pub(crate) enum Verb {
     /// Run one agent (used by `up`)
     #[command(hide = true)]
     Agent(MeteredProcessArgs),
-    /// Run the subnet manager alone, on a fabric that ibsim emulates
-    Sm(Box<SmProcessArgs>),
+    /// Command other subnet managers, or run one alone on a fabric that ibsim emulates
+    #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+    Sm(Box<SmCommand>),
     /// Run the performance manager (used by `up`)
     #[command(hide = true)]
     Pm(MeteredProcessArgs),

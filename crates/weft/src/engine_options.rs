@@ -32,17 +32,19 @@ impl Told {
         note("io_nodes", args.io_nodes.is_some());
         note("max_reverse_hops", args.max_reverse_hops.is_some());
         note("order", args.order.is_some());
-        note("lfts", args.lfts.is_some());
-        note("lid_matrix", args.lid_matrix.is_some());
-        note("sl2vl", args.sl2vl.is_some());
-        note("psl", args.psl.is_some());
+        note("lfts", !args.lfts.is_empty());
+        note("lid_matrix", !args.lid_matrix.is_empty());
+        note("sl2vl", !args.sl2vl.is_empty());
+        note("psl", !args.psl.is_empty());
         note("partitions", args.partitions.is_some());
         note("weights", args.weights.is_some() || args.received.is_some());
         note("vm_weights", args.vm_weights.is_some());
         note("isolation_share", args.isolation_share.is_some());
+        note("literal", args.literal);
         options.lanes = args.lanes.unwrap_or(options.lanes);
         options.max_reverse_hops = args.max_reverse_hops.unwrap_or(options.max_reverse_hops);
         options.isolation_share = args.isolation_share.unwrap_or(options.isolation_share);
+        options.literal = args.literal;
         for (path, list) in [
             (&args.roots, &mut options.roots),
             (&args.compute_nodes, &mut options.compute_nodes),
@@ -87,7 +89,7 @@ impl Told {
     /// The engines of a list, if one of them reads each option that the user gave.
     pub(crate) fn chain(&self, list: &str) -> anyhow::Result<Chain> {
         let chain = list.parse::<Chain>().map_err(|error| bad_chain(&error))?;
-        if self.options.saved.is_none() && chain.engines().any(|engine| engine.name == "file") {
+        if self.options.saved.is_empty() && chain.engines().any(|engine| engine.name == "file") {
             return Err(Failure::bad_input("the engine file reads tables, and none are given")
                 .hint("name them with --lfts FILE, as OpenSM writes opensm-lfts.dump")
                 .into());
@@ -97,36 +99,52 @@ impl Told {
     }
 }
 
-/// What the engine `file` takes.
-fn saved_routing(args: &EngineArgs) -> anyhow::Result<Option<SavedRouting>> {
-    let Some(lfts) = &args.lfts else { return Ok(None) };
-    let mut saved = parsed(lfts, SavedRouting::parse_lfts)?;
-    if let Some(path) = &args.lid_matrix {
-        saved = parsed(path, |file, text| saved.with_lid_matrix(file, text))?;
+/// What the engine `file` takes. Each file that belongs to tables stands at their place, or there are none of its kind.
+fn saved_routing(args: &EngineArgs) -> anyhow::Result<Vec<SavedRouting>> {
+    let tables = args.lfts.len();
+    for (option, files) in [("lid-matrix", &args.lid_matrix), ("sl2vl", &args.sl2vl), ("psl", &args.psl)] {
+        if !files.is_empty() && files.len() != tables {
+            let given = files.len();
+            return Err(Failure::bad_input(format!("{tables} times --lfts, and {given} times --{option}"))
+                .hint(format!("name a --{option} file for each --lfts file, in the same order, or none"))
+                .into());
+        }
     }
-    if let Some(path) = &args.sl2vl {
-        saved = parsed(path, |file, text| saved.with_sl2vl(file, text))?;
+    let mut all = Vec::new();
+    for (nth, lfts) in args.lfts.iter().enumerate() {
+        let mut saved = parsed(lfts, SavedRouting::parse_lfts)?;
+        if let Some(path) = args.lid_matrix.get(nth) {
+            saved = parsed(path, |file, text| saved.with_lid_matrix(file, text))?;
+        }
+        if let Some(path) = args.sl2vl.get(nth) {
+            saved = parsed(path, |file, text| saved.with_sl2vl(file, text))?;
+        }
+        if let Some(path) = args.psl.get(nth) {
+            saved = parsed(path, |file, text| saved.with_psl(file, text))?;
+        }
+        all.push(saved);
     }
-    if let Some(path) = &args.psl {
-        saved = parsed(path, |file, text| saved.with_psl(file, text))?;
-    }
-    Ok(Some(saved))
+    Ok(all)
 }
 
-/// The nodes that serve management alone, of a list or of a file that has one on each line. A description stands for
-/// all nodes that have it. Without a fabric there are no names but GUIDs.
+/// The nodes that serve management alone, of a list with commas or of a file that has one on each line, where `#`
+/// at its beginning makes a line a comment. A description stands for all nodes that have it. Without a fabric there are no names but GUIDs.
 pub(crate) fn management_nodes(list: &str, fabric: Option<&Fabric>) -> anyhow::Result<Vec<Guid>> {
     let path = Path::new(list);
-    let lines = match path.is_file() {
-        true => parsed(path, |_, text| Ok::<_, String>(text.replace('\n', ",")))?,
-        false => list.to_owned(),
+    let owned = |name: &str| name.trim().to_owned();
+    let mut names: Vec<String> = match path.is_file() {
+        true => parsed(path, |_, text| {
+            Ok::<_, String>(text.lines().map(owned).filter(|line| !line.starts_with('#')).collect())
+        })?,
+        false => list.split(',').map(owned).collect(),
     };
+    names.retain(|name| !name.is_empty());
     let mut guids = Vec::new();
-    for name in lines.split(',').map(str::trim).filter(|name| !name.is_empty() && !name.starts_with('#')) {
+    for name in &names {
         let guid = name.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()).map(Guid);
         let known = |node: &&Node| {
             let by_guid = |guid| node.guid == guid || node.end_ports().any(|(_, port)| port.guid == guid);
-            !node.is_switch() && guid.map_or(node.description == name || node.id == name, by_guid)
+            !node.is_switch() && guid.map_or(node.description == *name || node.id == *name, by_guid)
         };
         let found: Vec<Guid> = match fabric {
             Some(fabric) => fabric.nodes().iter().filter(known).map(|node| node.guid).collect(),

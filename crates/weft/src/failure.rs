@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use rustix::process::{Resource, getrlimit};
+
 /// An error with advice and an exit code. Everything else that goes wrong is exit code 1 without advice.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -44,20 +46,28 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     crate::output::say_labelled("error:", "31", &format!("{error:#}"));
     let failure = error.chain().find_map(|cause| cause.downcast_ref::<Failure>());
     let own = failure.and_then(|failure| failure.hint.as_deref());
-    if let Some(hint) = own.or_else(|| open_files(error)) {
-        crate::output::say_labelled("hint:", "36", hint);
+    if let Some(hint) = own.map(str::to_owned).or_else(|| open_files(error)) {
+        crate::output::say_labelled("hint:", "36", &hint);
     }
     ExitCode::from(failure.map_or(1, |failure| failure.code))
 }
 
+/// Files that `up` has open besides one for each agent: sockets, locks, signals, and what starting a process takes.
+const OPEN_FILES: u32 = 40;
+
 /// What to do where the limit of open files was met.
-fn open_files(error: &anyhow::Error) -> Option<&'static str> {
+fn open_files(error: &anyhow::Error) -> Option<String> {
     let limit = rustix::io::Errno::MFILE;
     let met = |cause: &(dyn std::error::Error + 'static)| {
         let code = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
         code == Some(limit.raw_os_error()) || cause.downcast_ref() == Some(&limit)
     };
-    let hint =
-        "raise the limit of open files, as in `ulimit -n 4096`, or run several devices per agent with --pack";
-    error.chain().any(met).then_some(hint)
+    let hint = || {
+        let most = getrlimit(Resource::Nofile).current.map_or_else(String::new, |most| format!(" of {most}"));
+        format!(
+            "raise the limit{most} open files, as in `ulimit -n 4096`; `up` needs some {OPEN_FILES} and one for each \
+             agent, of which --pack makes fewer"
+        )
+    };
+    error.chain().any(met).then(hint)
 }

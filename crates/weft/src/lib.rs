@@ -52,7 +52,7 @@ pub fn pm_main() -> ExitCode {
 
 /// `weft-sm`
 pub fn sm_main() -> ExitCode {
-    process_main(verbs::sm)
+    process_main(verbs::run_sm)
 }
 
 fn process_main<A: clap::Args>(run: fn(&A) -> anyhow::Result<()>) -> ExitCode {

@@ -47,7 +47,9 @@ pub(crate) fn name_guids(value: &mut Value) {
         Value::Object(fields) => {
             for (field, value) in fields {
                 match value.as_u64() {
-                    Some(guid) if field.ends_with("guid") => *value = Guid(guid).to_string().into(),
+                    Some(guid) if field.ends_with("guid") || field == "master" => {
+                        *value = Guid(guid).to_string().into();
+                    }
                     _ => name_guids(value),
                 }
             }

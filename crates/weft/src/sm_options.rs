@@ -21,6 +21,9 @@ pub(crate) fn sm_options(args: &SmArgs, fabric: Option<&Fabric>, qos: bool) -> a
     let mut told = Told::load(fabric, &args.routing)?;
     // They are written into ports, whatever the engine makes of them.
     told.serves_otherwise("partitions");
+    if let Some(warning) = short_lease(args) {
+        crate::output::say(&warning);
+    }
     let options = Options {
         engines: told.chain(&args.engine)?,
         routing: told.options,
@@ -48,6 +51,17 @@ pub(crate) fn sm_options(args: &SmArgs, fabric: Option<&Fabric>, qos: bool) -> a
         ..Options::default()
     };
     lane_options(&args.lanes, options)
+}
+
+/// What to say of a lease that ends before the manager has shown the key again.
+fn short_lease(args: &SmArgs) -> Option<String> {
+    let (lease, interval) = (args.keys.m_key_lease, args.sweep_interval_ms);
+    let ends = args.keys.m_key.0 != 0 && lease > 0 && (interval == 0 || u64::from(lease) * 1000 <= interval);
+    ends.then(|| {
+        let sweeps = if interval == 0 { "no light sweeps (--sweep-interval-ms 0)" } else { "the time between light sweeps" };
+        let than = if interval == 0 { "with" } else { "is not longer than" };
+        format!("warning: --m-key-lease {lease} s {than} {sweeps}: after one wrong M_Key ports drop their protection")
+    })
 }
 
 fn congestion_options(args: &CongestionArgs) -> anyhow::Result<CongestionOptions> {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use common::{Home, signal, text};
 use rustix::process::Signal;
 use serde_json::Value;
+use weft_topology::generate::{AGGREGATION_NODE, GenerateOptions, with_node_at_every_switch, xgft};
 
 #[test]
 fn no_packet_is_sent_where_the_tables_are_proved_broken() {
@@ -76,4 +77,27 @@ fn a_sweep_that_does_not_come_is_told_as_due() {
     let sm = home.processes().into_iter().find(|(name, _)| name == "sm").unwrap();
     signal(sm.1, Signal::HUP);
     home.weft(&["check"]).succeeds();
+}
+
+/// Up/down routing has no way from one spine to an end node of the other, and no host needs one.
+#[test]
+fn a_tree_with_management_nodes_at_every_switch_is_whole() {
+    let home = Home::new();
+    let options = GenerateOptions { radix: Some(8), ..GenerateOptions::default() };
+    let tree = xgft(&[2, 2], &[1, 2], &options).unwrap();
+    for (description, named) in [(AGGREGATION_NODE, &[][..]), ("counter", &["--management-nodes", "counter"])]
+    {
+        let fabric = with_node_at_every_switch(&tree, description).unwrap();
+        let file = home.write("managed.topo", &fabric.write_ibnetdiscover());
+        for engine in ["updn", "ftree", "minhop", "dfsssp"] {
+            let engine = format!("{engine},no_fallback");
+            let up = ["up", text(&file), "--pack", "all", "--engine", &engine];
+            home.weft(&[&up[..], named].concat()).succeeds();
+            let report = home.json(&["check", "--json"]);
+            // 4 hosts among themselves, and with 4 management nodes both ways.
+            assert_eq!(report["packets"], 4 * 3 + 2 * 4 * 4, "{engine}: {report:#}");
+            assert_eq!(report["ok"], true, "{engine}: {report:#}");
+            home.weft(&["down"]).succeeds();
+        }
+    }
 }

@@ -87,6 +87,7 @@ fn what_makes_no_sense_is_said_before_anything_starts() {
     up(&["--max-op-vls", "3"]).fails(2, "1, 2, 4, 8 or 15");
     up(&["--hoq-lifetime", "32"]).fails(2, "0..=31");
     up(&["--vl-stall-count", "0"]).fails(2, "1..=7");
+    up(&["--standby", "1", "--priority", "0"]).fails(2, "hint: use --priority 1 or higher with --standby");
     up(&["--part-enforce", "some"]).fails(2, "possible values: both, in, out, off");
     home.weft(&["sim", file, "--engine", "best"]).fails(2, "no engine is called `best`");
     assert!(home.is_empty());
@@ -105,8 +106,9 @@ fn a_fabric_that_no_engine_routes_does_not_come_up() {
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
     assert!(home.weft(&["down"]).succeeds().stderr.contains("no laboratory is running"));
 
-    home.weft(&[&up[..], &["--keep"]].concat())
+    home.weft(&[&up[..], &["--keep", "--standby", "1"]].concat())
         .fails(1, "hint: the laboratory runs on: `weft status` tells more");
+    assert!(home.processes().iter().any(|(name, _)| name == "sm-2"), "the standby is kept too");
     let status = home.json(&["status", "--json"]);
     let reason = status["sm"]["not_routed"].as_str().unwrap_or_default();
     assert!(reason.starts_with("ftree: ") && status["sm"]["subnet_up"] == false, "{status}");

@@ -158,7 +158,7 @@ fn followed_events_begin_now_or_where_the_user_says() {
             && up(&run(&home, &["events", "--since", "2020-01-01"]))
     );
     assert_eq!(run(&home, &["events", "--since", "2999-01-01T00:00:00Z"]), "");
-    home.weft(&["events", "--since", "yesterday"]).fails(2, "`yesterday` is none of `30s`");
+    home.weft(&["events", "--since", "yesterday"]).fails(2, "invalid time `yesterday`; use `30s`");
     let mut child =
         home.command(&["events", "--follow"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut ready = String::new();

@@ -6,50 +6,14 @@ mod common;
 
 use std::path::Path;
 
+use common::two_into_one::two_into_one;
 use common::{Home, Running, text, wait_until};
 use rustix::process::Signal;
 
 /// Many runs of two hosts that send to a third.
 fn experiment(home: &Home, runs: u32, duration: u32) -> std::path::PathBuf {
-    let topology = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../topologies/dftree-1.topo");
-    let seeds: Vec<String> = (1..=runs).map(|seed| seed.to_string()).collect();
-    let file = format!(
-        r#"
-title = "Two into one"
-source = "a test"
-duration = {duration}
-seeds = [{}]
-
-[fabric]
-topology = "{}"
-
-[rates]
-lanes = 2
-
-[engine]
-chain = "ftree,no_fallback"
-
-[flow.1-5]
-from = "host-1"
-to = "host-5"
-
-[flow.6-5]
-from = "host-6"
-to = "host-5"
-
-[window]
-steady = [2, {duration}]
-
-[[expect]]
-flow = "1-5"
-window = "steady"
-at_least = 1
-model = "closed form: two flows share 12.9"
-"#,
-        seeds.join(", "),
-        topology.display()
-    );
-    home.write("two.toml", &file)
+    let bound = "at_least = 1\nmodel = \"closed form: two flows share 12.9\"";
+    home.write("two.toml", &two_into_one(duration, 1..=runs, bound))
 }
 
 /// How many recordings are whole in the folder of reports.
@@ -94,6 +58,9 @@ fn an_interrupted_series_keeps_what_has_ended_and_goes_on() {
     let whole = file.with_file_name("whole");
     home.weft(&["run", text(&file), "--virtual", "--report", text(&whole)]).succeeds();
     assert_eq!(files(&report), files(&whole));
+    // A run of one seed made again leaves the recordings of the others.
+    home.weft(&[&arguments[..], &["--seed", "1"]].concat()).succeeds();
+    assert_eq!(recordings(&report), 40);
     // Another experiment of the same name is another: nothing is taken from before.
     experiment(&home, 40, 5);
     let changed = home.weft(&[&arguments[..], &["--resume", "--seed", "1", "--seed", "2"]].concat());

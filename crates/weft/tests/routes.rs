@@ -320,6 +320,7 @@ fn what_the_user_gives_wrongly_is_said() {
     with("dfsssp", &["--lanes", "16"]).fails(2, "16 is not in 1..=15");
     with("minhop", &["--lmc", "8"]).fails(2, "8 is not in 0..=7");
     with("pftree-combined", &["--isolation-share", "1.5"]).fails(2, "a share is a number from 0 to 1");
+    with("pftree", &["--literal"]).fails(2, "--literal means nothing to pftree");
     with("updn", &["--roots", "nowhere"]).fails(2, "error: cannot read nowhere: ");
     home.write("roots", "0x1\n");
     with("updn", &["--roots", "roots"]).fails(2, "roots: 0x0000000000000001 is nobody's GUID");

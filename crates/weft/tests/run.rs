@@ -2,11 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[path = "common/two_into_one.rs"]
+mod two_into_one;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
 use tempfile::TempDir;
+use two_into_one::two_into_one;
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -42,7 +46,12 @@ impl Run {
 
 /// Runs an experiment of the repository in virtual time: everything is as its file expects. What its report says.
 fn simulated(stem: &str) -> Value {
-    let run = Run::of(&repository().join(format!("experiments/{stem}.toml")), &["--virtual"]);
+    simulated_with(stem, &[])
+}
+
+fn simulated_with(stem: &str, more: &[&str]) -> Value {
+    let run =
+        Run::of(&repository().join(format!("experiments/{stem}.toml")), &[&["--virtual"], more].concat());
     assert!(run.output.status.success(), "{}", run.said());
     let report = run.json(stem);
     assert_eq!(report["failures"], Value::Array(Vec::new()));
@@ -99,6 +108,34 @@ experiments! {
     static_rate = "static-rate";
 }
 
+/// With one FIFO for each lane of an input, and one packet at a time, lanes and outputs take turns at each input: the closed
+/// forms hold.
+#[test]
+fn inputs_that_send_one_packet_at_a_time() {
+    let fifo = ["--crossbar", "fifo"];
+    for stem in ["dftree-1", "dftree-2", "dftree-3"] {
+        drop(simulated_with(stem, &fifo));
+    }
+    let lanes = ["1", "2, by hand", "2, vFtree", "3, vFtree"].map(|lanes| format!("lanes={lanes}"));
+    let only = lanes.iter().flat_map(|lanes| ["--only", lanes.as_str()]);
+    drop(simulated_with("vftree-4b", &fifo.into_iter().chain(only).collect::<Vec<&str>>()));
+}
+
+/// Link 5 is full, and all that it brings goes to two hosts, which take turns: 8 Gb/s each, of which 1-9 and 6-9 have a half
+/// each, and 10-9 has what they leave of host 9.
+#[test]
+fn two_outputs_take_turns_at_an_input_that_has_no_time_to_spare() {
+    let file = repository().join("experiments/vftree-4b.toml");
+    let run = Run::of(&file, &["--virtual", "--crossbar", "fifo", "--only", "lanes=4, by hand"]);
+    let report = run.json("vftree-4b");
+    let flows = report["runs"][0]["flows"].as_array().unwrap();
+    for (name, wanted) in [("1-9", 4.0), ("6-9", 4.0), ("10-9", 12.9 - 8.0), ("8-11", 8.0)] {
+        let flow = flows.iter().find(|flow| flow["name"] == name).unwrap();
+        let found = flow["gbps"][0].as_f64().unwrap();
+        assert!((found / wanted - 1.0).abs() < 0.02, "{name}: {found} for {wanted}");
+    }
+}
+
 #[test]
 fn lash_and_hosts_that_are_told() {
     predicted("lash", 6.0 * 12.9);
@@ -114,52 +151,15 @@ fn host_that_does_not_ask() {
     predicted("unasked", 6.0 * 12.9);
 }
 
-/// Two hosts send to a third, for as short as can be measured.
-fn two_into_one(expected: &str) -> String {
-    let topology = repository().join("topologies/dftree-1.topo");
-    format!(
-        r#"
-title = "Two into one"
-source = "a test"
-duration = 6
-
-[fabric]
-topology = "{}"
-
-[rates]
-lanes = 2
-
-[engine]
-chain = "ftree,no_fallback"
-
-[flow.1-5]
-from = "host-1"
-to = "host-5"
-
-[flow.6-5]
-from = "host-6"
-to = "host-5"
-
-[window]
-steady = [2, 6]
-
-[record]
-ports = ["C/1"]
-
-[[expect]]
-flow = "1-5"
-window = "steady"
-{expected}
-"#,
-        topology.display()
-    )
+fn bounded(bound: &str) -> String {
+    two_into_one(6, [1], bound)
 }
 
 #[test]
 fn what_is_not_as_expected_is_named_and_fails() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("two.toml");
-    std::fs::write(&file, two_into_one("at_least = 12\nmodel = \"regression\"")).unwrap();
+    std::fs::write(&file, bounded("at_least = 12\nmodel = \"regression\"")).unwrap();
     let run = Run::of(&file, &["--virtual"]);
     assert_eq!(run.output.status.code(), Some(1), "{}", run.said());
     assert!(
@@ -173,36 +173,94 @@ fn what_is_not_as_expected_is_named_and_fails() {
 fn a_wrong_file_is_told_with_line_and_column() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("two.toml");
-    std::fs::write(&file, two_into_one("at_leest = 12")).unwrap();
+    std::fs::write(&file, bounded("at_leest = 12")).unwrap();
     let run = Run::of(&file, &["--virtual"]);
     assert_eq!(run.output.status.code(), Some(2), "{}", run.said());
     let said = run.said();
     assert!(said.contains("two.toml:") && said.contains("at_leest") && said.contains("at_least"), "{said}");
 }
 
-/// The only test here with real processes: the shares, order and balance of a live run. One that woke up too late is no
+/// `weft run --both`, again where processes woke up too late, which is no result.
+fn live(file: &Path, more: &[&str]) -> Run {
+    let mut said = String::new();
+    for _ in 0..5 {
+        let run = Run::of(file, &[&["--both"], more].concat());
+        if run.output.status.success() {
+            return run;
+        }
+        said = run.said();
+        assert!(said.contains("wake-ups was later than"), "{said}");
+    }
+    panic!("five runs in a row woke up too late: {said}");
+}
+
+/// In a ring that has stopped each port has packets, and never credit: PortXmitWait counts all of the time, live and in virtual
+/// time. Its tick is 4 ns of fabric time, and a live window ends when its answers come.
+#[test]
+fn blocked_ports_wait_all_of_the_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ring.toml");
+    let text = std::fs::read_to_string(repository().join("experiments/deadlock.toml")).unwrap();
+    let text = text.split("[[expect]]").next().unwrap();
+    let text = text.replace("duration = 20", "duration = 10").replace("[12, 20]", "[6, 10]");
+    std::fs::write(&file, text).unwrap();
+    // However late a process wakes up, a blocked port waits.
+    let run = Run::of(&file, &["--both", "--only", "engine.chain=minhop"]);
+    assert!(run.output.status.success() || run.said().contains("wake-ups was later than"), "{}", run.said());
+    let report = run.json("ring");
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 2);
+    for run in runs {
+        let ports = run["ports"].as_array().unwrap();
+        assert_eq!(ports.len(), 7);
+        for port in ports {
+            let wait = port["wait"][0].as_f64().unwrap();
+            // A live sample is as late as a wake-up: 40 ms of the window's 4 s are 1 %.
+            let most = if run["driver"] == "live" { 101.0 } else { 100.0 };
+            assert!((99.0..=most).contains(&wait), "{} {port}", run["driver"]);
+        }
+    }
+}
+
+/// A window of 8 packets on cables of 4 km, which take 20 µs of fabric time: two of them to a host of the same leaf, four to
+/// another one, and as many back. What processes add makes a live flow slower, never faster; without cables both have 12.9 Gb/s.
+#[test]
+fn long_cables_slow_a_window_live_and_in_virtual_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("long.toml");
+    let rates =
+        "[rates]\ncable_m = 4000\ncut_through = true\nbuffer_packets = 16\n[hosts]\nwindow_packets = 8\n";
+    let text = bounded("at_least = 0.1\nmodel = \"regression\"");
+    let text = text.replace("[rates]\n", rates).replace("lanes = 2\n", "");
+    let text = text.replace("1-5", "1-2").replacen("to = \"host-5\"", "to = \"host-2\"", 1);
+    let text = text.replace("6-5", "6-3").replacen("to = \"host-5\"", "to = \"host-3\"", 1);
+    std::fs::write(&file, text).unwrap();
+    // Wake-ups of some milliseconds are little beside round trips of 80 and 160.
+    let run = Run::of(&file, &["--both"]);
+    assert_ne!(run.output.status.code(), Some(2), "{}", run.said());
+    let report = run.json("long");
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 2);
+    for run in runs {
+        for (name, cables) in [("1-2", 4.0), ("6-3", 8.0)] {
+            let flow = run["flows"].as_array().unwrap().iter().find(|flow| flow["name"] == name).unwrap();
+            let gbps = flow["gbps"][0].as_f64().unwrap();
+            let most = 8.0 * 2074.0 * 8.0 / (cables * 20_000.0);
+            let least = if run["driver"] == "live" { 0.7 } else { 0.94 };
+            assert!((least * most..most).contains(&gbps), "{} {name}: {gbps} of {most}", run["driver"]);
+        }
+    }
+}
+
+/// Real processes: the shares, order and balance of a live run. One that woke up too late is no
 /// result, and is made again.
 #[test]
 fn live_processes_share_a_link_as_the_simulation_does() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("two.toml");
-    std::fs::write(&file, two_into_one("value = 6.45\nmodel = \"closed form: 12.9 / 2\"")).unwrap();
-    let mut said = String::new();
-    for _ in 0..5 {
-        let run = Run::of(&file, &["--both"]);
-        said = run.said();
-        if run.output.status.success() {
-            let report = run.json("two");
-            let drivers: Vec<&str> = report["runs"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|run| run["driver"].as_str().unwrap())
-                .collect();
-            assert_eq!(drivers, ["live", "virtual"]);
-            return;
-        }
-        assert!(said.contains("wake-ups was later than"), "{said}");
-    }
-    panic!("five runs in a row woke up too late: {said}");
+    std::fs::write(&file, bounded("value = 6.45\nmodel = \"closed form: 12.9 / 2\"")).unwrap();
+    let report = live(&file, &[]).json("two");
+    let drivers: Vec<&str> =
+        report["runs"].as_array().unwrap().iter().map(|run| run["driver"].as_str().unwrap()).collect();
+    assert_eq!(drivers, ["live", "virtual"]);
 }

@@ -12,7 +12,7 @@ use common::Home;
 #[test]
 fn every_kind_is_generated_and_read_back() {
     let home = Home::new();
-    let kinds: [(&[&str], &str); 14] = [
+    let kinds: [(&[&str], &str); 16] = [
         (&["xgft", "--children", "2,4", "--parents", "1,2"], "6 8 0 16 1"),
         (&["pgft", "--children", "2,2", "--parents", "1,2", "--parallel", "1,2"], "4 4 0 12 1"),
         (&["rlft", "--radix", "4", "--levels", "2"], "6 8 0 16 1"),
@@ -29,6 +29,8 @@ fn every_kind_is_generated_and_read_back() {
         (&["ring", "--switches", "5", "--radix", "8"], "5 5 0 10 1"),
         (&["hypercube", "--dimension", "3"], "8 8 0 20 1"),
         (&["dragonfly", "--routers", "2", "--global", "1", "--hosts", "1"], "6 6 0 12 1"),
+        (&["director", "--lines", "3,2", "--spines", "2", "--inside", "2", "--trunks", "4"], "9 5 0 29 1"),
+        (&["director", "--lines", "2", "--spines", "1", "--hosts", "0", "--edges", "2"], "5 0 0 2 3"),
         (&["random", "--switches", "4", "--hosts", "6", "--cables", "3", "--seed", "7"], "4 6 0 12 1"),
     ];
     for (arguments, counts) in kinds {
@@ -48,6 +50,10 @@ fn a_missing_parameter_is_named() {
     let home = Home::new();
     home.weft(&["topo", "gen", "ring"]).fails(2, "a fabric of kind ring needs --switches");
     home.weft(&["topo", "gen", "ring", "--switches", "300", "--radix", "2"]).fails(2, "radix of 2");
+    let managed = ["topo", "gen", "ring", "--switches", "3", "--aggregation-nodes"];
+    let text = home.weft(&[&managed[..], &["--radix", "4", "-o", "-"]].concat()).succeeds().stdout.clone();
+    assert_eq!(text.matches("# \"Mellanox Technologies Aggregation Node\"").count(), 3 * 2, "{text}");
+    home.weft(&managed).fails(2, "hint: leave ports free for the aggregation nodes with --radix");
     home.weft(&["topo", "gen", "kary", "--arity", "2", "--levels", "2", "--hosts", "5"])
         .fails(2, "the number of hosts of this tree must be 0 to 4, not 5");
 }

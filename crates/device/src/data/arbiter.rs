@@ -21,7 +21,7 @@ pub(crate) struct Arbiter {
 }
 
 /// One table, its entries in turn.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Turns {
     /// The lanes in it.
     lanes: u16,
@@ -100,6 +100,14 @@ impl Arbiter {
             return (self.low.pick(&self.entries[1], ready), false);
         }
         (self.high.pick(&self.entries[0], ready), true)
+    }
+
+    /// The lane that [`Self::pick`] would choose.
+    pub(crate) fn would_pick(&mut self, ready: u16) -> u8 {
+        let (high, low) = (self.high, self.low);
+        let (lane, _) = self.pick(ready);
+        (self.high, self.low) = (high, low);
+        lane
     }
 
     /// What was picked is sent, and has so many blocks.

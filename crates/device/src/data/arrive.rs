@@ -156,13 +156,16 @@ impl Device {
         }
         if own {
             // Of data packets a switch's port 0 is no receiver.
-            let Body::Whole(packet) = body else {
+            let body @ Body::Whole(_) = body else {
                 self.discard(port, DropReason::NoReceiver);
                 return Err(DropReason::NoReceiver);
             };
-            self.data.account[usize::from(heading.vl.0 & 0xf)].to_own += 1;
+            if self.data.cut_through.is_some() {
+                self.data.comes_in(at, port, Held::new(body, queue, 0, blocks));
+                return Ok(());
+            }
             self.release(queue, u16::from(blocks));
-            self.receive_gmp(at, port, &packet);
+            self.give(at, port, heading.vl.0 & 0xf, body);
             return Ok(());
         }
         let way = self.route_data(port, heading)?;
@@ -196,6 +199,10 @@ impl Device {
             }
         }
         let held = Held::new(body, home, way.output, blocks);
+        if self.data.cut_through.is_some() && home != NO_QUEUE {
+            let (port, _) = self.data.place_of(home);
+            return self.data.comes_in(at, PortNum(port), held);
+        }
         self.enqueue(at, usize::from(queue), (held, heading.size as u16, way.lane));
     }
 
@@ -336,6 +343,9 @@ impl Device {
                     self.data.pool.get_mut(sending).queue = NO_QUEUE;
                 }
             }
+        }
+        while let Some(place) = self.data.take_coming(port) {
+            self.drop_held(place, DropReason::LinkLost, port);
         }
         self.stop_drain(port);
     }

@@ -155,8 +155,8 @@ impl Device {
         let sent = sum(told.fctbs, 0);
         let lost = queue.received != sent;
         queue.received = sent;
-        if told.op != OP_INIT && self.data.out_lanes[index].sent == 0 {
-            // Nothing was sent, so nothing can be free again: it is the answer to the beginning.
+        if told.op != OP_INIT && !self.data.out_lanes[index].used {
+            // Nothing was sent (the count of blocks alone does not say so, it goes round), so nothing can be free again: it is the answer to the beginning.
             let reach = &mut self.data.reach[usize::from(port.0)];
             let took = at.saturating_sub(reach.begun);
             if reach.round_trip.is_none_or(|known| known < took) {

@@ -6,6 +6,7 @@
 //!    └─ blocks are free as soon as the packet begins to cross                  └─ always leaves: it has its credit
 //! ```
 //!
+//! * An output that passes over the packet whose turn it is, because that packet's input is busy, claims the input ([`turns`](super::turns)).
 //! * An input sends a packet for the time that it takes at `bus` times the input's own rate; meanwhile it counts against
 //!   `input_packets`. An output takes the next packet when the last one has crossed at `bus` times the output's rate, and
 //!   when there is room behind the crossbar.
@@ -24,6 +25,7 @@ use weft_wire::DataRate;
 
 use super::buffer::{NIL, NO_QUEUE, difference};
 use super::output::Phase;
+use super::turns::Turns;
 use super::{DataPath, NEVER};
 use crate::Device;
 use crate::crossbar::Crossbar;
@@ -43,18 +45,18 @@ const _: () = assert!(size_of::<InputSide>() == 64);
 
 /// Time for each byte, in 65536ths of a nanosecond of machine time.
 #[derive(Clone, Copy, Debug, Default)]
-struct Speed(u64);
+pub(super) struct Speed(u64);
 
 impl Speed {
     /// `percent` of a rate; no rate takes no time.
-    fn new(rate: DataRate, percent: u16, dilation: u32) -> Self {
+    pub(super) fn new(rate: DataRate, percent: u16, dilation: u32) -> Self {
         let rate = u128::from(rate.elevenths()) * u128::from(percent.max(100));
         let whole = (11 * 8_000 * 100 * u128::from(dilation)) << 16;
         Self(whole.checked_div(rate).map_or(0, |time| u64::try_from(time).unwrap_or(u64::MAX)))
     }
 
     #[inline]
-    fn time(self, size: u16) -> Time {
+    pub(super) fn time(self, size: u16) -> Time {
         Time::from_nanos((u64::from(size) * self.0) >> 16)
     }
 }
@@ -77,6 +79,7 @@ pub(super) struct Crossing {
     /// By port; none without a limit.
     inputs: Box<[InputSide]>,
     input_packets: usize,
+    pub(super) turns: Turns,
     /// By port; none without a buffer.
     pub(super) behind: Box<[Behind]>,
     output_packets: u8,
@@ -99,6 +102,7 @@ impl Crossing {
             Behind { last: NIL, count: 0, departs: NEVER, crossed: Time::ZERO, speed: Speed::default() };
         Self {
             inputs: vec![input; inputs].into(),
+            turns: Turns::new(inputs),
             behind: vec![empty; behind].into(),
             input_packets,
             output_packets: crossbar.output_packets,
@@ -122,10 +126,13 @@ impl Crossing {
         }
     }
 
-    /// Whether an input may send one more packet.
+    /// Whether an input may send one more packet, to this output.
     #[inline]
-    fn may_send(&self, at: Time, input: u8) -> bool {
-        self.inputs[usize::from(input)].ends[..self.input_packets].iter().any(|end| *end <= at)
+    fn may_send(&self, at: Time, input: u8, output: u8) -> bool {
+        let ends = &self.inputs[usize::from(input)].ends[..self.input_packets];
+        ends.iter().any(|end| *end <= at)
+            && (self.turns.is_unclaimed(input)
+                || self.turns.allow(input, output, ends.iter().filter(|end| **end <= at).count()))
     }
 
     /// An input begins to send a packet.
@@ -140,52 +147,68 @@ impl Crossing {
 }
 
 impl DataPath {
-    /// Of the lanes in `ready` those in whose line there is a head that its input may send; an output with none of them
-    /// is started when the first such input may.
-    pub(super) fn sendable(&mut self, at: Time, output: u8, ready: u16) -> u16 {
-        let mut sendable = 0;
-        for lane in lanes_in(ready) {
-            if self.first_sendable(at, output, lane) != NIL {
+    /// Of the lanes in `ready` those that may have their turn now: in their lines is a head that its input may send. With
+    /// the queue of that head, if there is one such lane alone. An output with none is started when the first input may.
+    #[inline]
+    pub(super) fn sendable(&mut self, at: Time, output: u8, ready: u16) -> (u16, u32) {
+        let (mut sendable, mut passed_over, mut sole) = (0, self.crossing.turns.has_claim(output), NIL);
+        let mut left = ready;
+        while left != 0 {
+            let lane = left.trailing_zeros() as u8;
+            let queue = self.first_sendable(at, output, lane);
+            passed_over |= queue != self.out_lanes[self.index(output, lane)].first;
+            if queue != NIL {
+                sole = if sendable == 0 { queue } else { NIL };
                 sendable |= 1 << lane;
             }
+            left &= left - 1;
         }
-        if sendable == 0 {
-            self.wait_for_inputs(at, output, ready);
+        if passed_over {
+            return self.claim_turn(at, output, (ready, sendable, sole));
         }
-        sendable
+        (sendable, sole)
     }
 
-    /// The first queue in a line whose input may send and for whose head there is credit; NIL when there is none.
+    /// The first queue in a line whose input may send and for whose head there is credit; NIL when there is none. Where the
+    /// input of the first in line is busy, others leave it the credit that it needs.
     #[inline]
     pub(super) fn first_sendable(&self, at: Time, output: u8, lane: u8) -> u32 {
         let out_lane = &self.out_lanes[self.index(output, lane)];
-        let mut queue = out_lane.first;
+        let (mut queue, mut kept) = (out_lane.first, 0);
         while queue != NIL {
             let waits = &self.queues[queue as usize];
-            if self.crossing.may_send(at, waits.input) && out_lane.credit() >= u16::from(waits.head_blocks) {
+            let needed = u16::from(waits.head_blocks) + kept;
+            if self.crossing.may_send(at, waits.input, output) && out_lane.credit() >= needed {
                 break;
+            }
+            if kept == 0 {
+                kept = needed;
             }
             queue = waits.next;
         }
         queue
     }
 
-    fn wait_for_inputs(&mut self, at: Time, output: u8, ready: u16) {
+    pub(super) fn wait_for_inputs(&mut self, at: Time, output: u8, ready: u16) {
         for lane in lanes_in(ready) {
             let mut queue = self.out_lanes[self.index(output, lane)].first;
             while queue != NIL {
                 let waits = &self.queues[queue as usize];
                 let next = waits.next;
                 let number = usize::from(waits.input);
-                if self.crossing.may_send(at, waits.input) {
+                if self.crossing.may_send(at, waits.input, output) {
                     // It waits for credit.
                     queue = next;
                     continue;
                 }
                 let side = &mut self.crossing.inputs[number];
                 side.blocked[usize::from(output / 64)] |= 1 << (output % 64);
-                let ends = side.ends[..self.crossing.input_packets].iter().min().copied();
-                self.deadlines.set(self.outs.len() + number, ends.unwrap_or(NEVER));
+                // What is free already is another output's turn, which ends with a call of `wake_blocked`. An end that comes
+                // at this moment may not have been seen to yet.
+                let ends = side.ends[..self.crossing.input_packets].iter().filter(|end| **end > at).min();
+                let place = self.outs.len() + number;
+                let earliest = ends.copied().unwrap_or(NEVER).min(self.deadlines.of(place));
+                self.deadlines.set(place, earliest);
                 queue = next;
             }
         }
@@ -194,6 +217,11 @@ impl DataPath {
     /// An input may send again: outputs that wait for it may have something to send.
     pub(super) fn input_due(&mut self, input: usize) {
         self.deadlines.clear(self.outs.len() + input);
+        self.wake_blocked(input);
+    }
+
+    /// Outputs that wait for an input look again.
+    pub(super) fn wake_blocked(&mut self, input: usize) {
         let blocked = std::mem::take(&mut self.crossing.inputs[input].blocked);
         for (word, mut outputs) in (0_u8..).zip(blocked) {
             while outputs != 0 {
@@ -206,8 +234,14 @@ impl DataPath {
     /// Blocks of a lane that have been sent: those of packets behind the crossbar have not, though they have their credit.
     pub(super) fn really_sent(&self, output: u8, lane: u8) -> u16 {
         let sent = self.out_lanes[self.index(output, lane)].sent;
-        let of_lane = self.behind(output).map(|at| self.pool.get(at)).filter(|held| held.lane() == lane);
+        let of_lane =
+            self.unsent_behind(output).map(|at| self.pool.get(at)).filter(|held| held.lane() == lane);
         of_lane.fold(sent, |sent, held| difference(sent, u16::from(held.blocks)))
+    }
+
+    /// The packets behind the crossbar of an output that have not been sent: one that cuts through is sent as it begins.
+    pub(super) fn unsent_behind(&self, output: u8) -> impl Iterator<Item = u32> {
+        self.behind(output).skip(usize::from(self.cut_through.is_some()))
     }
 
     /// The packets behind the crossbar of an output.
@@ -221,7 +255,7 @@ impl DataPath {
         })
     }
 
-    /// The first packet behind the crossbar begins to leave.
+    /// The wire is that of the first packet behind the crossbar.
     fn start_wire(&mut self, at: Time, output: u8, place: u32) {
         let (size, lane) = {
             let held = self.pool.get(place);
@@ -231,6 +265,7 @@ impl DataPath {
         let index = self.index(output, lane);
         self.out_lanes[index].wait.end(at);
         let out = &mut self.outs[usize::from(output)];
+        out.wait.end(at);
         (out.sending, out.sending_lane) = (place, lane);
         let took = out.pace.take(usize::from(size), self.dilation);
         let behind = &mut self.crossing.behind[usize::from(output)];
@@ -288,11 +323,12 @@ impl Device {
             data.credit_changed(at, output, lane);
             let out = &mut data.outs[usize::from(output)];
             if out.phase == Phase::Idle {
-                data.start_wire(at, output, place);
+                self.begin_wire(at, output, place);
             } else {
                 data.pool.get_mut(last).next = place;
                 out.phase = if full { Phase::Sending } else { Phase::Open };
             }
+            let data = &mut self.data;
             let out = &data.outs[usize::from(output)];
             if out.wanted >> lane & 1 != 0 && out.makes_wait(lane) {
                 data.out_lanes[index].wait.begin(at);
@@ -304,6 +340,16 @@ impl Device {
             self.head_changed(at, queue);
         }
         self.set_behind_deadline(at, output);
+    }
+
+    /// The first packet behind the crossbar begins to leave.
+    #[inline]
+    fn begin_wire(&mut self, at: Time, output: u8, place: u32) {
+        self.data.start_wire(at, output, place);
+        if self.data.cut_through.is_some() {
+            let lane = self.data.outs[usize::from(output)].sending_lane;
+            self.announce(at, output, lane, place);
+        }
     }
 
     /// When the output next has something to do: a packet has left, or the bus is free and somebody may cross.
@@ -327,10 +373,10 @@ impl Device {
             let next = if behind.count == 0 { NIL } else { data.pool.get(place).next };
             (out.phase, out.sending) = (Phase::Idle, NIL);
             self.depart(at, output, lane, place);
-            let data = &mut self.data;
             if next != NIL {
-                data.start_wire(at, output, next);
+                self.begin_wire(at, output, next);
             }
+            let data = &mut self.data;
             let out = &data.outs[usize::from(output)];
             if out.wanted >> lane & 1 != 0 && (next == NIL || out.sending_lane != lane) {
                 let index = data.index(output, lane);

@@ -48,6 +48,11 @@ impl Deadlines {
         self.earliest
     }
 
+    /// A place's moment.
+    pub(crate) fn of(&self, place: usize) -> Time {
+        self.lines[self.last_level as usize + place / WIDTH].0[place % WIDTH]
+    }
+
     /// The place whose moment has come by `now`, and that moment; of several the earliest, of equal ones the first.
     #[inline]
     pub(crate) fn due(&self, now: Time) -> Option<(usize, Time)> {

@@ -23,15 +23,21 @@ impl Device {
     /// Packets on their way out do not arrive: the link is gone.
     pub(super) fn abort_output(&mut self, at: Time, output: u8) {
         let mut leaving = self.data.empty_behind(output);
+        let announced = self.data.cut_through.is_some();
         let out = &mut self.data.outs[usize::from(output)];
-        let place = std::mem::replace(&mut out.sending, NIL);
+        let sending = std::mem::replace(&mut out.sending, NIL);
         out.phase = Phase::Idle;
         out.gate_end = at;
         self.data.deadlines.clear(usize::from(output));
-        if place != NIL && leaving.is_empty() {
-            leaving.push(place);
+        if sending != NIL && leaving.is_empty() {
+            leaving.push(sending);
         }
         for place in leaving {
+            if announced && place == sending {
+                // The cable has it already.
+                self.tail_has_left(output, place);
+                continue;
+            }
             self.count_departure(output, DropReason::OutputInactive);
             self.drop_held(place, DropReason::OutputInactive, output);
         }

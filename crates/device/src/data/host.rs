@@ -47,6 +47,11 @@ impl Own {
 }
 
 impl DataPath {
+    /// Whether the host behind a port takes packets no faster than at a rate of its own.
+    pub(super) fn is_limited(&self, port: u8) -> bool {
+        self.drains[usize::from(port)].limited
+    }
+
     /// A port has other partition keys.
     pub(crate) fn keys_changed(&mut self, port: usize) {
         if let Some(drain) = self.drains.get_mut(port) {
@@ -96,21 +101,31 @@ impl Device {
             return Err(DropReason::BadPKey);
         }
         let lane = heading.vl().0;
-        if !self.data.drains[usize::from(port.0)].limited {
+        if self.data.cut_through.is_some() {
+            self.data.comes_in(at, port, Held::new(body, queue, port.0, blocks));
+            return Ok(());
+        }
+        if !self.data.is_limited(port.0) {
             self.give(at, port, lane, body);
             self.release(queue, u16::from(blocks));
             return Ok(());
         }
         let held = Held::new(body, queue, port.0, blocks);
-        let data = &mut self.data;
-        data.account[usize::from(lane)].held += 1;
-        let place = data.pool.put(held, at);
-        data.queues[usize::from(queue)].push(&mut data.pool, place);
-        data.drains[usize::from(port.0)].waiting |= 1 << lane;
-        if data.drains[usize::from(port.0)].busy == NIL {
-            self.start_drain(at, port.0);
-        }
+        self.data.account[usize::from(lane)].held += 1;
+        let place = self.data.pool.put(held, at);
+        self.wait_for_host(at, port.0, usize::from(queue), place);
         Ok(())
+    }
+
+    /// A packet waits in its queue for the host to take it.
+    pub(super) fn wait_for_host(&mut self, at: Time, port: u8, queue: usize, place: u32) {
+        let data = &mut self.data;
+        let lane = data.pool.get(place).lane();
+        data.queues[queue].push(&mut data.pool, place);
+        data.drains[usize::from(port)].waiting |= 1 << lane;
+        if data.drains[usize::from(port)].busy == NIL {
+            self.start_drain(at, port);
+        }
     }
 
     /// Whether an HCA's port has a partition's key.
@@ -185,7 +200,7 @@ impl Device {
     }
 
     /// Gives a packet to the host, or to the device's own agents and the programs.
-    fn give(&mut self, at: Time, port: PortNum, lane: u8, body: Body) {
+    pub(super) fn give(&mut self, at: Time, port: PortNum, lane: u8, body: Body) {
         let account = &mut self.data.account[usize::from(lane)];
         match body {
             Body::Data(packet) => {

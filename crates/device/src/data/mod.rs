@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Heads that want the same output and lane stand in line in the order in which they became heads, which is round robin
-//! over the inputs. A packet is stored, then forwarded. How many packets an input sends at once, and what lies behind the
+//! over the inputs. A packet is stored, then forwarded, unless it cuts through ([`cut_through`]). How many packets an input sends at once, and what lies behind the
 //! crossbar, are settings ([`crossbar`], [`Crossbar`](crate::Crossbar)). Without a buffer there a packet keeps its blocks
 //! until its last bit has left, and the one behind it is the head as soon as it has begun to leave. Everything that has its
 //! moment is done at that moment, in order of time, however late the driver is.
@@ -21,15 +21,18 @@ mod buffer;
 mod counting;
 mod credit;
 mod crossbar;
+mod cut_through;
 mod deadlines;
 mod discard;
 mod host;
 mod lifetime;
+mod line;
 mod mark;
 mod output;
 mod pace;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod virtual_queues;
 mod wait;
 
@@ -38,14 +41,15 @@ use weft_wire::{DataRate, PortNum};
 
 pub use account::{BufferAccount, DataAccount, LaneAccount};
 pub(crate) use arrive::{Heading, KeyHeading, WrongKey};
-pub(crate) use buffer::{Body, Uncounted};
+pub(crate) use buffer::{Body, CREDIT_MAX, Uncounted, blocks};
 
 use crate::port::Port;
 use crate::{Device, DeviceOptions};
 use arbiter::Arbiter;
-use buffer::{CREDIT_MAX, Held, NIL, Pool, Queue, blocks};
+use buffer::{Held, NIL, Pool, Queue};
 use credit::Reach;
 use crossbar::Crossing;
+use cut_through::CutThrough;
 use deadlines::Deadlines;
 use host::{Drain, Own};
 use output::{Checks, Out, OutLane};
@@ -71,7 +75,8 @@ pub(crate) struct DataPath {
     /// When a trap is to be sent again.
     pub(crate) traps: Time,
     /// When each port's packet has left, then when each port's packet has reached the host; in a switch with limited
-    /// inputs, when an input may send again that somebody waits for.
+    /// inputs, when an input may send again that somebody waits for. Where packets cut through, when each port's next
+    /// packet joins its queue.
     deadlines: Deadlines,
     outs: Box<[Out]>,
     /// By port and lane those of what comes in, then those of what the host sends, then those for one output each.
@@ -93,6 +98,8 @@ pub(crate) struct DataPath {
     pool: Pool,
     crossing: Crossing,
     virtual_queues: Option<VirtualQueues>,
+    /// What has begun to come in; none where packets are stored and forwarded.
+    cut_through: Option<Box<CutThrough>>,
     /// Nanoseconds of machine time in one of fabric time.
     dilation: u32,
     drains: Box<[Drain]>,
@@ -125,10 +132,18 @@ impl DataPath {
         let buffer = data.buffer_blocks(largest).min(CREDIT_MAX);
         // What lies between an adapter's host and its link is no crossbar.
         let crossbar = if is_switch { data.effective_crossbar() } else { crate::Crossbar::UNLIMITED };
-        let crossing = Crossing::new(&crossbar, count, data.dilation.max(1));
+        let mut crossing = Crossing::new(&crossbar, count, data.dilation.max(1));
         let virtual_queues = crossbar.output_queues.then(|| VirtualQueues::new(count << shift, count));
         let inputs = if crossing.limits_inputs() { count } else { 0 };
         let (banks, hosts) = if is_switch { (1, 0) } else { (2, count) };
+        let deadlines = count * banks + inputs;
+        // Where packets cut through, the switch's latency is over before they stand in line.
+        let cut_through = data
+            .cuts_through()
+            .then(|| Box::new(CutThrough::new(count, std::mem::take(&mut crossing.latency), deadlines)));
+        let mut pool = Pool::new();
+        pool.keep_arrivals(cut_through.is_some(), Time::ZERO);
+        let coming = if cut_through.is_some() { count } else { 0 };
         let out = |port: &Port| Out::new(Arbiter::new(&port.vl_arbitration, 0, port.lanes));
         Self {
             now: Time::ZERO,
@@ -141,17 +156,18 @@ impl DataPath {
             host_base: count << shift,
             buffer,
             reach: vec![Reach::default(); count].into(),
-            pool: Pool::new(),
+            pool,
             queues: (0..(count << shift) * banks)
                 .map(|at| Queue::of((at >> shift) as u8, is_switch))
                 .collect(),
             crossing,
             virtual_queues,
+            cut_through,
             outs: ports.iter().map(out).collect(),
             out_lanes: vec![OutLane::default(); count << shift].into(),
             drains: vec![Drain::new(data); hosts].into(),
             gates: vec![Pace::default(); hosts].into(),
-            deadlines: Deadlines::new(count * banks + inputs),
+            deadlines: Deadlines::new(deadlines + coming),
             expiry: NEVER,
             seldom: NEVER,
             traps: NEVER,
@@ -175,11 +191,18 @@ impl DataPath {
     fn held(&self) -> impl Iterator<Item = &Held> {
         let waiting = self.queues.iter().flat_map(|queue| queue.places(&self.pool));
         let direct = self.crossing.behind.is_empty();
+        // What cuts through is on the cable as soon as it begins to leave.
+        let direct = direct && self.cut_through.is_none();
         let leaving = self.outs.iter().map(|out| out.sending).filter(move |_| direct);
-        let behind = (0..self.outs.len()).flat_map(|output| self.behind(output as u8));
+        let behind = (0..self.outs.len()).flat_map(|output| self.unsent_behind(output as u8));
         let leaving = leaving.chain(behind);
         let draining = self.drains.iter().map(|drain| drain.busy);
-        waiting.chain(leaving).chain(draining).filter(|&at| at != NIL).map(|at| self.pool.get(at))
+        waiting
+            .chain(leaving)
+            .chain(draining)
+            .chain(self.coming())
+            .filter(|&at| at != NIL)
+            .map(|at| self.pool.get(at))
     }
 }
 
@@ -219,7 +242,9 @@ impl Device {
         }
         if let Some((place, _)) = self.data.deadlines.due(due) {
             let ports = self.data.outs.len();
-            if place < ports {
+            if let Some(port) = self.data.coming_at(place) {
+                self.has_come(due, port);
+            } else if place < ports {
                 self.output_due(due, place as u8);
             } else if self.data.host {
                 self.drained(due, place - ports);
@@ -255,6 +280,9 @@ impl Device {
         let out = &mut data.outs[usize::from(port.0)];
         out.pace = Pace::new(rate);
         data.crossing.link_up(usize::from(port.0), rate, data.dilation);
+        if let Some(cut_through) = &mut data.cut_through {
+            cut_through.link_up(usize::from(port.0), rate, data.dilation);
+        }
         let limit = if data.host { data.options.host_limit(rate) } else { DataRate::INSTANT };
         if let Some(gate) = data.gates.get_mut(usize::from(port.0)) {
             *gate = Pace::new(limit);
@@ -295,7 +323,9 @@ impl Device {
             out.head_life = lifetime::span(settings.info.hoq_life, dilation);
             out.stall_count = settings.info.vl_stall_count;
             self.data.switch_life = lifetime::span(switch.info.life_time_value, dilation);
-            let keep = self.data.switch_life != u64::MAX || self.data.crossing.latency > Time::ZERO;
+            let keep = self.data.switch_life != u64::MAX
+                || self.data.crossing.latency > Time::ZERO
+                || self.data.cut_through.is_some();
             self.data.pool.keep_arrivals(keep, at);
             // Heads that wait already have other ends now.
             let held = self.data.queues.iter().any(|queue| queue.head != NIL);

@@ -1,7 +1,7 @@
 //! The ports' departing sides: who stands in line for which lane, which lane has its turn, and when a packet has left.
 
 use weft_machine::Time;
-use weft_wire::PortNum;
+use weft_wire::{PortNum, ServiceLevel};
 
 use super::arbiter::Arbiter;
 use super::buffer::{Body, Held, NIL, NO_QUEUE, Uncounted, difference, sum};
@@ -80,9 +80,11 @@ pub(super) struct Checks {
 pub(super) struct OutLane {
     /// The line: queues whose heads want this lane of this port, chained by [`Queue::next`](super::Queue::next).
     pub(super) first: u32,
-    last: u32,
+    pub(super) last: u32,
     /// Blocks of the first in line.
-    first_blocks: u8,
+    pub(super) first_blocks: u8,
+    /// Whether data was ever sent since the link began.
+    pub(super) used: bool,
     /// Heads dropped in a row because they waited for too long.
     pub(super) stalls: u8,
     /// Blocks sent since the link began (FCTBS).
@@ -106,6 +108,7 @@ impl Default for OutLane {
             first: NIL,
             last: NIL,
             first_blocks: 0,
+            used: false,
             stalls: 0,
             sent: 0,
             limit: 0,
@@ -130,10 +133,11 @@ impl OutLane {
     pub(super) fn take_credit(&mut self, blocks: u8) {
         debug_assert!(self.credit() >= u16::from(blocks), "credit is never negative");
         self.sent = sum(self.sent, u16::from(blocks));
+        self.used = true;
     }
 
     pub(super) fn reset_credit(&mut self) {
-        (self.sent, self.limit, self.stalls) = (0, 0, 0);
+        (self.sent, self.limit, self.stalls, self.used) = (0, 0, 0, false);
         self.stalled_until = Time::ZERO;
     }
 }
@@ -172,105 +176,8 @@ impl Out {
 
     /// Whether it takes a packet.
     #[inline]
-    fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Idle | Phase::Open)
-    }
-}
-
-impl DataPath {
-    /// Puts a queue into the line that its head belongs to.
-    #[inline]
-    fn stand_in_line(&mut self, at: Time, queue: u32, (output, lane, blocks): (u8, u8, u8)) {
-        let index = self.index(output, lane);
-        let (out, out_lane) = (&mut self.outs[usize::from(output)], &mut self.out_lanes[index]);
-        self.queues[queue as usize].next = NIL;
-        if out_lane.first != NIL {
-            self.queues[out_lane.last as usize].next = queue;
-            out_lane.last = queue;
-            if out.ready >> lane & 1 != 0 && self.crossing.limits_inputs() && out.is_open() {
-                // Those before it may be of inputs that send as much as they may.
-                self.todo.push(output);
-            }
-            return;
-        }
-        (out_lane.first, out_lane.last) = (queue, queue);
-        out_lane.first_blocks = blocks;
-        out.wanted |= 1 << lane;
-        if out.makes_wait(lane) {
-            out_lane.wait.begin(at);
-        }
-        if out_lane.credit() >= u16::from(blocks) {
-            out.ready |= 1 << lane;
-            if out.is_open() {
-                self.todo.push(output);
-            }
-            return;
-        }
-        out.starved |= 1 << lane;
-        if out.phase == Phase::Idle && out.ready == 0 {
-            out.wait.begin(at);
-        }
-    }
-
-    /// Takes the first out of a line and returns its queue.
-    #[inline]
-    pub(super) fn leave_line(&mut self, at: Time, output: u8, lane: u8) -> u32 {
-        let index = self.index(output, lane);
-        let out_lane = &mut self.out_lanes[index];
-        let queue = out_lane.first;
-        out_lane.first = self.queues[queue as usize].next;
-        if out_lane.first == NIL {
-            out_lane.last = NIL;
-            out_lane.wait.end(at);
-            let out = &mut self.outs[usize::from(output)];
-            out.wanted &= !(1 << lane);
-            out.ready &= !(1 << lane);
-        } else {
-            out_lane.first_blocks = self.queues[out_lane.first as usize].head_blocks;
-        }
-        queue
-    }
-
-    /// Takes a queue out of the middle of its line.
-    pub(super) fn quit_line(&mut self, at: Time, queue: u32, output: u8, lane: u8) {
-        let index = self.index(output, lane);
-        if self.out_lanes[index].first == queue {
-            self.leave_line(at, output, lane);
-            self.credit_changed(at, output, lane);
-            return;
-        }
-        let mut before = self.out_lanes[index].first;
-        while before != NIL {
-            let next = self.queues[before as usize].next;
-            if next == queue {
-                self.queues[before as usize].next = self.queues[queue as usize].next;
-                if self.out_lanes[index].last == queue {
-                    self.out_lanes[index].last = before;
-                }
-                return;
-            }
-            before = next;
-        }
-        debug_assert!(false, "a queue with a head stands in line");
-    }
-
-    /// Looks again whether the first in line may go.
-    #[inline]
-    pub(super) fn credit_changed(&mut self, at: Time, output: u8, lane: u8) {
-        let index = self.index(output, lane);
-        let (out, out_lane) = (&mut self.outs[usize::from(output)], &mut self.out_lanes[index]);
-        if out_lane.first != NIL && out_lane.credit() >= u16::from(out_lane.first_blocks) {
-            out.ready |= 1 << lane;
-            if out.is_open() {
-                self.todo.push(output);
-            }
-            return;
-        }
-        out.starved |= u16::from(out_lane.first != NIL) << lane;
-        out.ready &= !(1 << lane);
-        if out.phase == Phase::Idle && out.wanted == 0 {
-            out.wait.end(at);
-        }
     }
 }
 
@@ -280,10 +187,12 @@ impl DataPath {
     #[inline]
     pub(super) fn take_turn(&mut self, at: Time, output: u8) -> Option<(u32, u32, u8)> {
         let limits = self.crossing.limits_inputs();
-        let mut ready = self.outs[usize::from(output)].ready;
+        let (mut ready, mut sole) = (self.outs[usize::from(output)].ready, NIL);
         if limits {
-            ready = self.sendable(at, output, ready);
+            (ready, sole) = self.sendable(at, output, ready);
             if ready == 0 {
+                // There is credit: it waits for inputs.
+                self.outs[usize::from(output)].wait.end(at);
                 return None;
             }
         }
@@ -293,7 +202,11 @@ impl DataPath {
         let index = self.index(output, lane);
         self.out_lanes[index].wait.end(at);
         let first = self.out_lanes[index].first;
-        let queue = if limits { self.first_sendable(at, output, lane) } else { first };
+        let queue = match (limits, sole) {
+            (false, _) => first,
+            (true, NIL) => self.first_sendable(at, output, lane),
+            (true, sole) => sole,
+        };
         if queue == first {
             self.leave_line(at, output, lane);
         } else {
@@ -314,6 +227,7 @@ impl DataPath {
         self.outs[usize::from(output)].arbiter.sent(blocks, high);
         if limits {
             self.crossing.engage(at, input, size);
+            self.claim_met(output, input);
         }
         Some((queue, place, lane))
     }
@@ -323,12 +237,19 @@ impl Device {
     /// Puts a packet into a queue of the crossbar.
     #[inline(always)]
     pub(super) fn enqueue(&mut self, at: Time, queue: usize, (held, size, lane): (Held, u16, u8)) {
+        let output = held.output;
+        self.data.account[usize::from(lane & 0xf)].held += 1;
+        let place = self.data.pool.put(held, at);
+        self.join(at, queue, place, (output, size, lane));
+    }
+
+    /// A packet that is held joins a queue of the crossbar.
+    #[inline(always)]
+    pub(super) fn join(&mut self, at: Time, queue: usize, place: u32, (output, size, lane): (u8, u16, u8)) {
         let data = &mut self.data;
-        let index = data.index(held.output, lane);
-        let queue = data.queue_for(queue, held.output);
+        let index = data.index(output, lane);
+        let queue = data.queue_for(queue, output);
         data.out_lanes[index].waiting += u64::from(size);
-        data.account[usize::from(lane & 0xf)].held += 1;
-        let place = data.pool.put(held, at);
         if data.queues[queue].push(&mut data.pool, place) {
             self.head_changed(at, queue as u32);
         }
@@ -392,7 +313,13 @@ impl Device {
             if took > Time::ZERO {
                 (out.phase, out.sending, out.sending_lane) = (Phase::Sending, place, lane);
                 data.deadlines.set(usize::from(output), at + took);
+                if data.cut_through.is_some() {
+                    self.announce(at, output, lane, place);
+                }
                 return self.head_changed(at, queue);
+            }
+            if data.cut_through.is_some() {
+                self.announce(at, output, lane, place);
             }
             self.depart(at, output, lane, place);
             let out = &self.data.outs[usize::from(output)];
@@ -441,6 +368,7 @@ impl Device {
         let data = &mut self.data;
         let out = &mut data.outs[usize::from(output)];
         out.phase = Phase::Gated;
+        out.wait.end(at);
         data.deadlines.set(usize::from(output), out.gate_end);
         let mut wanted = out.wanted;
         while wanted != 0 {
@@ -451,13 +379,34 @@ impl Device {
     }
 
     /// The last bit of a packet has left: its blocks are free, and the peer's are taken.
+    #[inline]
     pub(super) fn depart(&mut self, at: Time, output: u8, lane: u8, place: u32) {
-        let data = &mut self.data;
-        let (home, blocks, size) = {
-            let held = data.pool.get(place);
-            (held.queue, held.blocks, held.size())
+        if self.data.cut_through.is_some() {
+            return self.tail_has_left(output, place);
+        }
+        let (home, blocks) = {
+            let held = self.data.pool.get(place);
+            (held.queue, held.blocks)
         };
-        let body = data.pool.take(place);
+        let body = self.data.pool.take(place);
+        let sent = self.put_on_cable(at, output, lane, blocks, body);
+        if let (true, Some(service_level)) = (self.data.host, sent) {
+            self.has_injected(output, service_level);
+        }
+        self.release(home, u16::from(blocks));
+    }
+
+    /// Gives a packet to the cable, and takes the peer's blocks. The service level of one that the host sent.
+    #[inline]
+    pub(super) fn put_on_cable(
+        &mut self,
+        at: Time,
+        output: u8,
+        lane: u8,
+        blocks: u8,
+        body: Body,
+    ) -> Option<ServiceLevel> {
+        let data = &mut self.data;
         let index = data.index(output, lane);
         if data.crossing.behind.is_empty() {
             data.out_lanes[index].take_credit(blocks);
@@ -466,7 +415,7 @@ impl Device {
         let account = &mut data.account[usize::from(lane)];
         account.held -= 1;
         account.transmitted += 1;
-        let words = u32::from(size - 2) / 4;
+        let words = u32::from(body.size() - 2) / 4;
         let port = PortNum(output);
         match body {
             Body::Data(packet) => {
@@ -477,9 +426,7 @@ impl Device {
                 }
                 let service_level = packet.service_level;
                 self.outputs.push_back(Output::TransmitData { port, packet });
-                if self.data.host {
-                    self.outputs.push_back(Output::Injected { port, service_level, packets: 1 });
-                }
+                return Some(service_level);
             }
             Body::Whole(packet) => {
                 let counters = &mut self.ports[usize::from(output)].counters;
@@ -488,6 +435,11 @@ impl Device {
             }
             Body::None => debug_assert!(false, "what leaves is a packet"),
         }
-        self.release(home, u16::from(blocks));
+        None
+    }
+
+    /// A packet of the host has left.
+    pub(super) fn has_injected(&mut self, port: u8, service_level: ServiceLevel) {
+        self.outputs.push_back(Output::Injected { port: PortNum(port), service_level, packets: 1 });
     }
 }

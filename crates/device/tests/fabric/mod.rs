@@ -56,6 +56,8 @@ pub(crate) struct Fabric {
     sequence: Vec<u64>,
     expected: Vec<u64>,
     accepted: u64,
+    /// When a host last took a packet.
+    accepted_at: Time,
 }
 
 fn set(attribute_id: AttributeId, modifier: u32, data: &[u8]) -> AddressedMad {
@@ -90,6 +92,7 @@ impl Fabric {
             sequence: Vec::new(),
             expected: Vec::new(),
             accepted: 0,
+            accepted_at: Time::ZERO,
         }
     }
 
@@ -202,6 +205,7 @@ impl Fabric {
                     self.expected[flow] += 1;
                     self.arrived[flow] += packet.size() as u64;
                     self.accepted += 1;
+                    self.accepted_at = self.now;
                 }
                 Output::Injected { packets, service_level, .. } => {
                     assert_eq!(packets, 1);
@@ -279,6 +283,17 @@ impl Fabric {
         let fabric_nanos = measured.as_nanos() as f64 / f64::from(self.options.data.dilation);
         let rate = |(now, before): (&u64, &u64)| (now - before) as f64 * 8_000.0 / fabric_nanos;
         self.arrived.iter().zip(&before).map(rate).collect()
+    }
+
+    /// One packet with so many bytes of body in an idle fabric: how long it takes from its host to the other.
+    pub(crate) fn latency(&mut self, flow: Flow, payload: u16) -> Time {
+        (self.flows, self.payloads) = (vec![flow], vec![payload]);
+        (self.arrived, self.sequence, self.expected) = (vec![0], vec![0], vec![0]);
+        let (begun, accepted) = (self.now, self.accepted);
+        self.inject(0);
+        self.settle();
+        assert_eq!(self.accepted, accepted + 1, "it arrives");
+        self.accepted_at - begun
     }
 
     /// Stops the flows and waits until everything has arrived.

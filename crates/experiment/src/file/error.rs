@@ -1,4 +1,4 @@
-//! What is wrong with a file, and where.
+//! Errors in a file, with their place.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,9 +12,9 @@ pub struct FileError {
     pub line: usize,
     /// The column, from 1, in characters.
     pub column: usize,
-    /// What is wrong, in one sentence.
+    /// The error, in one sentence.
     pub message: String,
-    /// What is allowed, or how to mend it; may be empty.
+    /// Allowed values, or the cure; may be empty.
     pub allowed: String,
 }
 

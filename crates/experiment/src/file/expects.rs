@@ -63,13 +63,7 @@ impl Known<'_> {
             let (bound, basis) = model(&mut table)?;
             let paper = paper(&mut table)?;
             let name = table.text("name")?.unwrap_or_else(|| format!("gain: {}", named(&what)));
-            let (from, to) = (self.when(&mut table, "base")?, self.when(&mut table, "with")?);
-            if from.is_empty() || to.is_empty() {
-                let wrong = Wrong::new(table.at, "a gain compares two variants: `with` against `base`");
-                return Err(
-                    wrong.allowed("as in `base = { pm.mode = \"off\" }`, `with = { pm.mode = \"on\" }`")
-                );
-            }
+            let (from, to) = self.compared(&mut table)?;
             table.finish()?;
             all.push(Gain { name, what, from, to, bound, basis, paper });
         }
@@ -79,21 +73,46 @@ impl Known<'_> {
     pub(crate) fn figures(&self, top: &mut Table<'_>) -> Result<Vec<Figure>, Wrong> {
         let mut all = Vec::new();
         for mut table in top.list("figure")? {
-            let bars = table.word("kind", &["throughput", "bars"])? == Some(1);
-            let kind = if bars { FigureKind::Bars } else { FigureKind::Throughput };
-            let flows = self.flows(&mut table, "flows")?;
-            let window = if bars { self.window(&mut table)? } else { String::new() };
-            let (side, groups) = if bars {
-                (self.axis(&mut table, "bars")?, self.axis(&mut table, "groups")?)
-            } else {
-                (String::new(), String::new())
+            let kind = match table.word("kind", &["throughput", "total", "bars", "windows"])? {
+                Some(1) => FigureKind::Total,
+                Some(2) => FigureKind::Bars,
+                Some(3) => FigureKind::Windows,
+                _ => FigureKind::Throughput,
             };
-            let title = table.text("title")?.unwrap_or_default();
-            let when = self.when(&mut table, "when")?;
+            let mut figure = Figure {
+                title: table.text("title")?.unwrap_or_default(),
+                flows: self.flows(&mut table, "flows")?,
+                when: self.when(&mut table, "when")?,
+                ..Figure::of_kind(kind)
+            };
+            match kind {
+                FigureKind::Throughput => {}
+                FigureKind::Total => figure.lines = self.axis(&mut table, "lines")?,
+                FigureKind::Bars => {
+                    figure.window = self.window(&mut table)?;
+                    figure.bars = self.axis(&mut table, "bars")?;
+                    figure.groups = self.axis(&mut table, "groups")?;
+                }
+                FigureKind::Windows => {
+                    figure.lines = self.axis(&mut table, "lines")?;
+                    figure.compared = self.compared(&mut table)?;
+                    figure.paper = table.quantity("paper", "percent", VALUE_MAX)?;
+                }
+            }
             table.finish()?;
-            all.push(Figure { title, kind, flows, window, bars: side, groups, when });
+            all.push(figure);
         }
         Ok(all)
+    }
+
+    /// `base` and `with`: the variants that are compared.
+    fn compared(&self, table: &mut Table<'_>) -> Result<(When, When), Wrong> {
+        let compared = (self.when(table, "base")?, self.when(table, "with")?);
+        if compared.0.is_empty() || compared.1.is_empty() {
+            let wrong = Wrong::new(table.at, "a gain compares two variants: `with` against `base`");
+            return Err(wrong.allowed("as in `base = { pm.mode = \"off\" }`, `with = { pm.mode = \"on\" }`"));
+        }
+        Ok(compared)
     }
 
     fn what(&self, table: &mut Table<'_>) -> Result<What, Wrong> {

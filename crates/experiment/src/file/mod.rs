@@ -18,7 +18,7 @@ pub(crate) use reader::{Role, Table};
 
 use tree::{Entry, Kind, lay};
 use variants::Axis;
-use weft_device::Crossbar;
+use weft_device::{Crossbar, Profile};
 use weft_machine::Time;
 
 use crate::{Experiment, RunId, Span};
@@ -61,8 +61,21 @@ impl ExperimentFile {
         Self::read(name, text).map_err(|wrong| wrong.into_error(name, text))
     }
 
+    /// The same with the constants of a generation of hardware, where the file does not give a number of its own; instead of
+    /// the profile that the file names.
+    pub fn parse_with_profile(name: &str, text: &str, profile: &Profile) -> Result<Self, FileError> {
+        let read = tree::parse(text).and_then(|mut base| {
+            lay(&mut base, &tree::texts("rates", &[("profile", profile.name)]));
+            Self::read_tree(name, text, base)
+        });
+        read.map_err(|wrong| wrong.into_error(name, text))
+    }
+
     fn read(name: &str, text: &str) -> Result<Self, Wrong> {
-        let mut base = tree::parse(text)?;
+        Self::read_tree(name, text, tree::parse(text)?)
+    }
+
+    fn read_tree(name: &str, text: &str, mut base: Vec<Entry>) -> Result<Self, Wrong> {
         let axes = variants::take(&mut base)?;
         let mut combinations = variants::combinations(&axes, RUNS_MAX)?;
         let plain = read_choice(&base, &axes)?.experiment;

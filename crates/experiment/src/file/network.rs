@@ -1,6 +1,6 @@
 //! `[fabric]`, `[rates]`, `[engine]`, `[sm]`, `[pm]`, `[congestion]` and `[hosts]`.
 
-use weft_device::{Crossbar, Profile};
+use weft_device::{Crossbar, DataPathOptions, Profile};
 use weft_machine::Time;
 use weft_routing::{Chain, Engine};
 use weft_sm::CongestionOptions;
@@ -18,8 +18,9 @@ const LANES_MAX: i64 = 15;
 const HOST_LIMIT_GBPS: f64 = 12.9;
 /// Longer ones are none that a credit loop would serve.
 const CABLE_M_MAX: i64 = 100_000;
-/// XmitWait ticks of 4 ns in 1 % of a second.
-const THRESHOLD_TICKS: u64 = 2_500_000;
+/// Half of what a port waits that leads from a DDR link to a host at its limit, in ticks of 4 ns per second:
+/// (1 - 12.9 / 16) / 2 = 9.7 % of the time.
+const THRESHOLD_TICKS: u64 = 24_200_000;
 
 pub(super) fn fabric(top: &mut Table<'_>) -> Result<FabricSpec, Wrong> {
     const KINDS: [&str; 4] = ["xgft", "ring", "mesh", "torus"];
@@ -100,7 +101,10 @@ pub(super) fn rates(top: &mut Table<'_>) -> Result<Rates, Wrong> {
             mtus[found.ok_or_else(|| wrong_kind(value, "mtu", "256, 512, 1024, 2048 or 4096 bytes"))?]
         }
     };
-    let buffer_packets = table.number("buffer_packets", 1..=1000)?;
+    let deepest = DataPathOptions::buffer_packets_max(mtu);
+    let buffer_packets = table.number("buffer_packets", 1..=i64::from(deepest)).map_err(|wrong| {
+        wrong.allowed(format!("2048 blocks of 64 bytes is the deepest buffer, {deepest} packets at this MTU"))
+    })?;
     let mut crossbar = match table.get("crossbar") {
         None => profile.map_or_else(Crossbar::default, |profile| profile.crossbar),
         Some(value) => as_text(value, "crossbar")?
@@ -108,6 +112,7 @@ pub(super) fn rates(top: &mut Table<'_>) -> Result<Rates, Wrong> {
             .map_err(|error| Wrong::new(value.at, format!("`crossbar`: {error}")))?,
     };
     crossbar.latency_ns = table.number("switch_latency_ns", 0..=60_000)?.unwrap_or(crossbar.latency_ns);
+    let cut_through = table.flag("cut_through", profile.is_some_and(|profile| profile.cut_through))?;
     let lanes = table.number("lanes", 1..=LANES_MAX)?.unwrap_or(1);
     let usual = profile.map_or((0, 0), |profile| (profile.cable_m, profile.message_overhead_ns));
     let cable_m = table.number("cable_m", 0..=CABLE_M_MAX)?.unwrap_or(usual.0);
@@ -120,6 +125,7 @@ pub(super) fn rates(top: &mut Table<'_>) -> Result<Rates, Wrong> {
         mtu,
         buffer_packets,
         crossbar,
+        cut_through,
         lanes,
         profile: profile.map(|profile| profile.name.to_owned()),
         cable_m,
@@ -172,13 +178,19 @@ pub(super) fn engine(top: &mut Table<'_>) -> Result<EngineSpec, Wrong> {
         io_nodes: table.names_of("io_nodes", Role::Host)?,
         order: table.names_of("order", Role::Host)?,
         management_nodes: table.names_of("management_nodes", Role::Host)?,
-        lfts: table.name_of("lfts", Role::Topology)?,
-        lid_matrix: table.name_of("lid_matrix", Role::Topology)?,
-        sl2vl: table.name_of("sl2vl", Role::Topology)?,
-        psl: table.name_of("psl", Role::Topology)?,
+        lfts: table.names_of("lfts", Role::Topology)?,
+        lid_matrix: table.names_of("lid_matrix", Role::Topology)?,
+        sl2vl: table.names_of("sl2vl", Role::Topology)?,
+        psl: table.names_of("psl", Role::Topology)?,
         chain,
     };
     check_engine(&mut table, &spec)?;
+    for (key, files) in [("lid_matrix", &spec.lid_matrix), ("sl2vl", &spec.sl2vl), ("psl", &spec.psl)] {
+        if !files.is_empty() && files.len() != spec.lfts.len() {
+            let wrong = Wrong::new(table.at, format!("`{key}` and `lfts` name different numbers of files"));
+            return Err(wrong.allowed("a file for each of `lfts`, in the same order, or none"));
+        }
+    }
     table.finish()?;
     Ok(spec)
 }
@@ -191,10 +203,10 @@ fn check_engine(table: &mut Table<'_>, spec: &EngineSpec) -> Result<(), Wrong> {
         ("max_reverse_hops", spec.max_reverse_hops.is_some()),
         ("io_nodes", !spec.io_nodes.is_empty()),
         ("order", !spec.order.is_empty()),
-        ("lfts", spec.lfts.is_some()),
-        ("lid_matrix", spec.lid_matrix.is_some()),
-        ("sl2vl", spec.sl2vl.is_some()),
-        ("psl", spec.psl.is_some()),
+        ("lfts", !spec.lfts.is_empty()),
+        ("lid_matrix", !spec.lid_matrix.is_empty()),
+        ("sl2vl", !spec.sl2vl.is_empty()),
+        ("psl", !spec.psl.is_empty()),
     ];
     let Ok(chain) = spec.chain.parse::<Chain>() else { return Ok(()) };
     for (option, _) in given.into_iter().filter(|(_, given)| *given) {

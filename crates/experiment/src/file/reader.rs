@@ -102,7 +102,7 @@ impl<'a> Table<'a> {
         self.entries
     }
 
-    /// Fails at the first key that nobody asked for.
+    /// Fails at the first unknown key.
     pub(crate) fn finish(self) -> Result<(), Wrong> {
         match self.entries.iter().find(|entry| !self.known.contains(&entry.key.as_str())) {
             None => Ok(()),

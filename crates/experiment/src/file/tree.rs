@@ -86,6 +86,14 @@ fn table(table: DeTable<'_>) -> Result<Vec<Entry>, Wrong> {
     Ok(entries)
 }
 
+/// A table of texts that stands in no file.
+pub(crate) fn texts(name: &str, texts: &[(&str, &str)]) -> Vec<Entry> {
+    let at = At::default();
+    let entry = |key: &str, kind| Entry { key: key.to_owned(), at, value: Value { at, kind } };
+    let texts = texts.iter().map(|(key, text)| entry(key, Kind::Text((*text).to_owned())));
+    vec![entry(name, Kind::Table(texts.collect()))]
+}
+
 fn value(spanned: Spanned<DeValue<'_>>) -> Result<Value, Wrong> {
     let at = At::from(spanned.span());
     let kind = match spanned.into_inner() {

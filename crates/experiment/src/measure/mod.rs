@@ -1,4 +1,4 @@
-//! What is measured in a recording.
+//! Measurements on a recording.
 
 mod beff;
 
@@ -18,14 +18,11 @@ pub(crate) struct Measured<'a> {
 }
 
 impl<'a> Measured<'a> {
-    /// What is measured, in its unit; none where it did not happen or cannot be told.
+    /// Measures `what`, in its unit; none if it did not happen or is unknown.
     pub(crate) fn value(&self, what: &What) -> Option<f64> {
         match what {
             What::Throughput { flows, window } => self.throughput(flows, window),
-            What::PerHost { flows, window } => {
-                let hosts = self.plan.fabric.hosts().count().max(1);
-                self.throughput(flows, window).map(|all| all / hosts as f64)
-            }
+            What::PerHost { flows, window } => self.throughput(flows, window).map(|all| all / self.hosts()),
             What::Ratio { flow, to, window } => {
                 let one = self.throughput(std::slice::from_ref(flow), window)?;
                 let other = self.throughput(std::slice::from_ref(to), window)?;
@@ -54,6 +51,20 @@ impl<'a> Measured<'a> {
             }
             What::Beff { name, value } => self.beff(name, *value),
         }
+    }
+
+    fn hosts(&self) -> f64 {
+        self.plan.fabric.hosts().count().max(1) as f64
+    }
+
+    /// Throughput per host from the beginning to every sample, in seconds and Gb/s.
+    pub(crate) fn opening(&self, flows: &[String]) -> Vec<(f64, f64)> {
+        let flows: Vec<&FlowPlan> = self.flows(flows).collect();
+        let until = |at: Time| {
+            let all: f64 = flows.iter().map(|flow| self.rate(flow, Time::ZERO, at)).sum::<Option<f64>>()?;
+            Some((at.as_secs_f64(), all / self.hosts()))
+        };
+        self.recording.samples.iter().filter_map(|sample| until(sample.at)).collect()
     }
 
     /// Machine time in nanoseconds as microseconds of fabric time.

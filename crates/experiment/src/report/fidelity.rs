@@ -12,11 +12,11 @@ use crate::{Driver, Finding, Paper};
 /// A printed figure and the measured one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FidelityRow {
-    /// What is measured.
+    /// The measured quantity.
     pub what: String,
     /// In which variant; empty where the line names it itself.
     pub variant: String,
-    /// Who ran it.
+    /// The driver of the run.
     pub driver: Driver,
     /// The unit of both.
     pub unit: &'static str,

@@ -1,5 +1,7 @@
 //! The figures of a report.
 
+use std::collections::BTreeMap;
+
 use crate::judge::fits;
 use crate::measure::mean;
 use crate::svg::{BarGroup, Bars, Line, Lines, Tick};
@@ -35,10 +37,7 @@ fn drawn(
     flows: &[String],
     title: &str,
 ) -> String {
-    let is_meant = |name: &str, group: Option<&str>| {
-        flows.is_empty() || flows.iter().any(|flow| flow == name || Some(flow.as_str()) == group)
-    };
-    let meant = run.flows.iter().filter(|flow| is_meant(&flow.name, flow.group.as_deref()));
+    let meant = meant(run, flows);
     let line = |flow: &crate::FlowResult| Line { name: flow.name.clone(), points: flow.series.clone() };
     let title = if title.is_empty() { &file.plain().title } else { title };
     let figure = Lines {
@@ -51,6 +50,55 @@ fn drawn(
     figure.svg()
 }
 
+/// The flows of a run that a figure names; all where it names none.
+fn meant<'a>(run: &'a RunResult, flows: &'a [String]) -> impl Iterator<Item = &'a crate::FlowResult> {
+    let is_meant = |flow: &&crate::FlowResult| {
+        flows.is_empty() || flows.iter().any(|name| *name == flow.name || Some(name) == flow.group.as_ref())
+    };
+    run.flows.iter().filter(is_meant)
+}
+
+/// The throughput of all flows together over time, for each driver that has runs: of each choice the first seed's, with the
+/// plan's faults.
+pub(super) fn total(
+    file: &ExperimentFile,
+    nth: usize,
+    figure: &Figure,
+    runs: &[RunResult],
+) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for (driver, word) in [(Driver::Live, "live"), (Driver::Virtual, "virtual")] {
+        let of = |label: &String| {
+            let fitting = |run: &&RunResult| {
+                run.driver == driver && fits(&figure.when, &run.run) && chosen(run, &figure.lines, label)
+            };
+            runs.iter().find(fitting).map(|run| (label.clone(), run))
+        };
+        let found: Vec<_> = labels(file, &figure.lines).iter().filter_map(of).collect();
+        let Some((_, first)) = found.first() else { continue };
+        let line = |(label, run): &(String, &RunResult)| {
+            // Samples are at the same moments in all flows; one that begins later has none before.
+            let mut sums: BTreeMap<u64, f64> = BTreeMap::new();
+            for (at, value) in meant(run, &figure.flows).flat_map(|flow| &flow.series) {
+                *sums.entry((at * 1e9).round() as u64).or_default() += value;
+            }
+            let name = if figure.lines.is_empty() { "all flows" } else { label };
+            let points = sums.into_iter().map(|(nanos, value)| (nanos as f64 / 1e9, value)).collect();
+            Line { name: name.to_owned(), points }
+        };
+        let faults = first.marks.iter().filter(|mark| mark.kind == MarkKind::Fault);
+        let lines = Lines {
+            title: title(file, figure),
+            unit: "Gb/s".to_owned(),
+            seconds: first.duration.as_secs_f64(),
+            lines: found.iter().map(line).collect(),
+            marks: faults.map(tick).collect(),
+        };
+        all.push((format!("total-{}-{word}.svg", nth + 1), lines.svg()));
+    }
+    all
+}
+
 fn tick(mark: &Mark) -> Tick {
     Tick { at: mark.at.as_secs_f64(), text: mark.text.clone(), fault: mark.kind == MarkKind::Fault }
 }
@@ -60,18 +108,25 @@ pub(super) fn title(file: &ExperimentFile, figure: &Figure) -> String {
     if figure.title.is_empty() { file.plain().title.clone() } else { figure.title.clone() }
 }
 
-/// A figure of bars for each driver that has runs.
+/// The choices of an axis; one without a name where there is no axis.
+pub(super) fn labels(file: &ExperimentFile, axis: &str) -> Vec<String> {
+    let found = file.axes().into_iter().find(|(name, _)| name == axis);
+    found.map_or_else(|| vec![String::new()], |(_, labels)| labels)
+}
+
+/// Whether a run has this choice of an axis, if there is one.
+pub(super) fn chosen(run: &RunResult, axis: &str, label: &str) -> bool {
+    axis.is_empty() || run.run.choices.iter().any(|(name, is)| name == axis && is == label)
+}
+
+/// A figure of bars for each driver that has runs, by the file's name.
 pub(super) fn bars(
     file: &ExperimentFile,
     nth: usize,
     figure: &Figure,
     runs: &[RunResult],
-) -> Vec<(&'static str, String)> {
-    let labels = |axis: &str| {
-        let found = file.axes().into_iter().find(|(name, _)| name == axis);
-        found.map_or_else(|| vec![String::new()], |(_, labels)| labels)
-    };
-    let (names, groups) = (labels(&figure.bars), labels(&figure.groups));
+) -> Vec<(String, String)> {
+    let (names, groups) = (labels(file, &figure.bars), labels(file, &figure.groups));
     let mut all = Vec::new();
     for (driver, word) in [(Driver::Live, "live"), (Driver::Virtual, "virtual")] {
         let meant: Vec<&RunResult> =
@@ -79,9 +134,6 @@ pub(super) fn bars(
         if meant.is_empty() {
             continue;
         }
-        let chosen = |run: &RunResult, axis: &str, label: &str| {
-            axis.is_empty() || run.run.choices.iter().any(|(name, is)| name == axis && is == label)
-        };
         let value = |group: &String, name: &String| {
             let fitting = meant
                 .iter()
@@ -105,7 +157,7 @@ pub(super) fn bars(
             names: names.iter().map(named).collect(),
             groups: groups.iter().map(group).collect(),
         };
-        all.push((word, bars.svg()));
+        all.push((format!("bars-{}-{word}.svg", nth + 1), bars.svg()));
     }
     all
 }

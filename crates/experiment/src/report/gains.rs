@@ -9,7 +9,7 @@ use crate::{Driver, Experiment, Finding, Gain, RunId, RunResult, When};
 /// A gain, for one choice of the axes that it does not name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GainFinding {
-    /// Who ran it.
+    /// The driver of the runs.
     pub driver: Driver,
     /// The mean over seeds in the variant compared with.
     pub base: Option<f64>,

@@ -75,6 +75,15 @@ impl Page<'_> {
         table.row(&["a host moves at most, in each direction".to_owned(), limit]);
         table.row(&["MTU and buffers".to_owned(), mtu]);
         table.row(&["crossbar".to_owned(), rates.crossbar.to_string()]);
+        table.row(&["switch latency".to_owned(), format!("{} ns", rates.crossbar.latency_ns)]);
+        table.row(&["cables".to_owned(), format!("{} m", rates.cable_m)]);
+        table.row(&["overhead of a message".to_owned(), format!("{} ns", rates.message_overhead_ns)]);
+        if let Some(profile) = &rates.profile {
+            table.row(&["profile of hardware".to_owned(), profile.clone()]);
+        }
+        if rates.cut_through {
+            table.row(&["switches".to_owned(), "virtual cut-through".to_owned()]);
+        }
         table.row(&["lanes of traffic".to_owned(), rates.lanes.to_string()]);
         let own = if plain.sm.management_lane { "a lane of its own" } else { "the lanes of traffic" };
         table.row(&["management uses".to_owned(), own.to_owned()]);

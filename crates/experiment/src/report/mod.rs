@@ -8,6 +8,7 @@ mod index;
 mod markdown;
 mod prediction;
 mod table;
+mod windows;
 
 use std::collections::BTreeMap;
 
@@ -89,12 +90,17 @@ impl Report {
         }
         let mut figures = Vec::new();
         for (nth, figure) in file.plain().figures.iter().enumerate() {
-            if figure.kind == FigureKind::Bars {
-                for (driver, svg) in figures::bars(file, nth, figure, runs) {
-                    let name = format!("bars-{}-{driver}.svg", nth + 1);
+            let drawn = match figure.kind {
+                FigureKind::Throughput => Vec::new(),
+                FigureKind::Total => figures::total(file, nth, figure, runs),
+                FigureKind::Bars => figures::bars(file, nth, figure, runs),
+                FigureKind::Windows => windows::figure(file, nth, figure, runs),
+            };
+            for (name, text) in drawn {
+                if name.ends_with(".svg") {
                     figures.push((figures::title(file, figure), name.clone()));
-                    files.insert(name, svg);
                 }
+                files.insert(name, text);
             }
         }
         for variant in &variants {

@@ -86,7 +86,7 @@ impl Flows<'_> {
     }
 }
 
-/// Pairs for ping-pong: all, or so many by chance, in order.
+/// Pairs for ping-pong in order: all, or a random selection.
 fn pairs(hosts: &[NodeIndex], most: Option<u32>, random: &mut Random) -> Vec<(NodeIndex, NodeIndex)> {
     let with_later = |(nth, a): (usize, &NodeIndex)| {
         let a = *a;

@@ -43,6 +43,7 @@ pub(super) fn device(experiment: &Experiment) -> DeviceOptions {
     data.host_limit_mbps = rates.host_limit_mbps;
     data.buffer_packets = rates.buffer_packets.unwrap_or(0);
     data.crossbar = rates.crossbar;
+    data.cut_through = rates.cut_through;
     if rates.host_limit_mbps == 0 {
         // A limit of 0 says that hosts have none, whatever the crossbar's profile says.
         data.crossbar.host_bus_percent = 0;
@@ -159,28 +160,31 @@ fn saved_routing(
     names: &Names<'_>,
     experiment: &Experiment,
     (own, load): (&str, &mut Loader<'_>),
-) -> Result<Option<SavedRouting>, Wrong> {
+) -> Result<Vec<SavedRouting>, Wrong> {
     let told = &experiment.engine;
     let mut text = |path: &str| {
         load(path, own).map_err(|error| {
             names.choice.wrong(Role::Topology, path, format!("`{path}` cannot be read: {error}"))
         })
     };
-    let Some(lfts) = &told.lfts else { return Ok(None) };
-    let mut saved = SavedRouting::parse_lfts(lfts, &text(lfts)?).map_err(wrong_file(names, lfts))?;
-    if let Some(path) = &told.lid_matrix {
-        saved = saved.with_lid_matrix(path, &text(path)?).map_err(wrong_file(names, path))?;
+    let mut all = Vec::new();
+    for (nth, lfts) in told.lfts.iter().enumerate() {
+        let mut saved = SavedRouting::parse_lfts(lfts, &text(lfts)?).map_err(wrong_file(names, lfts))?;
+        if let Some(path) = told.lid_matrix.get(nth) {
+            saved = saved.with_lid_matrix(path, &text(path)?).map_err(wrong_file(names, path))?;
+        }
+        if let Some(path) = told.sl2vl.get(nth) {
+            saved = saved.with_sl2vl(path, &text(path)?).map_err(wrong_file(names, path))?;
+        }
+        if let Some(path) = told.psl.get(nth) {
+            saved = saved.with_psl(path, &text(path)?).map_err(wrong_file(names, path))?;
+        }
+        all.push(saved);
     }
-    if let Some(path) = &told.sl2vl {
-        saved = saved.with_sl2vl(path, &text(path)?).map_err(wrong_file(names, path))?;
-    }
-    if let Some(path) = &told.psl {
-        saved = saved.with_psl(path, &text(path)?).map_err(wrong_file(names, path))?;
-    }
-    Ok(Some(saved))
+    Ok(all)
 }
 
-/// What is wrong with a file of saved tables, told where the experiment names it.
+/// Reports an error in a file of saved tables at the place where the experiment names it.
 fn wrong_file<'n>(names: &'n Names<'_>, path: &'n str) -> impl FnOnce(FileError) -> Wrong + 'n {
     move |error| names.choice.wrong(Role::Topology, path, error.to_string())
 }

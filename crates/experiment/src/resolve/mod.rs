@@ -154,7 +154,7 @@ fn oracle(names: &Names<'_>, experiment: &Experiment) -> Result<Option<Oracle>, 
     Ok(Some(Oracle { hot_spots, slow_sl: experiment.pm.slow_sl }))
 }
 
-/// The smallest code that stands for so many lanes.
+/// The smallest code for at least this number of lanes.
 fn lanes_code(lanes: u8) -> VlCap {
     match lanes {
         0 | 1 => VlCap::Vl0,
@@ -165,7 +165,7 @@ fn lanes_code(lanes: u8) -> VlCap {
     }
 }
 
-/// Bytes of body per second of machine time that are so many Gb/s of whole packets in fabric time.
+/// Converts Gb/s of whole packets in fabric time to bytes of body per second of machine time.
 fn body_rate(gbps: f64, dilation: u32, body: u16, overhead: u64) -> u64 {
     let whole = gbps * 1e9 / 8.0 / f64::from(dilation.max(1));
     let share = f64::from(body) / (f64::from(body) + overhead as f64);

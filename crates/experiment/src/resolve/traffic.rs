@@ -16,7 +16,7 @@ use crate::{
 /// The most flows of a run.
 const FLOWS_MAX: usize = 20_000;
 
-/// What is being made of a file's traffic.
+/// Flows being built from a file's traffic.
 pub(super) struct Flows<'a> {
     pub(super) names: &'a Names<'a>,
     pub(super) experiment: &'a Experiment,

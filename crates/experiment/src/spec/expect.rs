@@ -1,4 +1,4 @@
-//! What is expected of a run, what the papers print, and what a report shows.
+//! Expectations of a run, the papers' numbers, and the figures of a report.
 
 use serde::Serialize;
 use weft_machine::Time;
@@ -11,7 +11,7 @@ pub type When = Vec<(String, Vec<String>)>;
 pub struct Expect {
     /// What the line says; made from the rest where the file says nothing.
     pub name: String,
-    /// What is measured.
+    /// The measured quantity.
     pub what: What,
     /// What the model says it must be; none only shows it.
     pub bound: Option<Bound>,
@@ -94,7 +94,7 @@ pub enum What {
         after: Time,
         /// The window whose throughput is the measure.
         window: String,
-        /// So many percent of it.
+        /// Percent of it.
         percent: f64,
     },
     /// Packets sent again, of all flows.
@@ -197,7 +197,7 @@ impl BeffValue {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// This, within so many percent of it.
+    /// This value, within a tolerance in percent.
     Within {
         /// The value.
         value: f64,
@@ -254,7 +254,7 @@ impl Paper {
 pub struct Gain {
     /// What the line says.
     pub name: String,
-    /// What is measured.
+    /// The measured quantity.
     pub what: What,
     /// The variant compared with.
     pub from: When,
@@ -283,8 +283,32 @@ pub struct Figure {
     pub bars: String,
     /// The axis whose choices are groups of bars; may be empty.
     pub groups: String,
+    /// The axis whose choices are lines, of totals and windows; may be empty.
+    pub lines: String,
+    /// The variants that are compared, of windows: the one compared with, and the other.
+    pub compared: (When, When),
+    /// What the paper prints, of windows, in percent.
+    pub paper: Option<f64>,
     /// Only these variants.
     pub when: When,
+}
+
+impl Figure {
+    /// A figure of everything, without a title.
+    pub(crate) fn of_kind(kind: FigureKind) -> Self {
+        Self {
+            kind,
+            title: String::new(),
+            flows: Vec::new(),
+            window: String::new(),
+            bars: String::new(),
+            groups: String::new(),
+            lines: String::new(),
+            compared: (When::new(), When::new()),
+            paper: None,
+            when: When::new(),
+        }
+    }
 }
 
 /// What a figure draws.
@@ -295,4 +319,8 @@ pub enum FigureKind {
     Throughput,
     /// Mean throughput per host, a bar for each variant.
     Bars,
+    /// The throughput of all flows together over time, a line for each variant.
+    Total,
+    /// What one variant gains over another in throughput per host, over the length of the window that begins with the run.
+    Windows,
 }

@@ -35,7 +35,7 @@ pub struct Experiment {
     pub fabric: FabricSpec,
     /// How fast and how deep everything is.
     pub rates: Rates,
-    /// Who routes.
+    /// Routing engines and their options.
     pub engine: EngineSpec,
     /// What the subnet manager is told besides.
     pub sm: SmSpec,
@@ -49,7 +49,7 @@ pub struct Experiment {
     pub attach: Attach,
     /// How long it runs.
     pub duration: Time,
-    /// What is left out at the beginning of every steady window that the report makes by itself.
+    /// Time left out at the beginning of each steady window that the report adds.
     pub warm_up: Time,
     /// Named spans of time, in the order of the file.
     pub windows: Vec<Span>,
@@ -63,7 +63,7 @@ pub struct Experiment {
     pub mixes: Vec<MixSpec>,
     /// Latency and bandwidth tests in the way of b_eff.
     pub beffs: Vec<BeffSpec>,
-    /// What is broken and mended.
+    /// Faults and repairs.
     pub faults: Vec<FaultSpec>,
     /// From one sample to the next.
     pub sample_interval: Time,
@@ -71,9 +71,9 @@ pub struct Experiment {
     pub ports: Vec<String>,
     /// Cables with names: by name, one of their ends.
     pub links: BTreeMap<String, String>,
-    /// What is expected, with the papers' numbers.
+    /// Expectations, with the papers' numbers.
     pub expects: Vec<Expect>,
-    /// What is expected of one variant against another.
+    /// Expected gains of one variant over another.
     pub gains: Vec<Gain>,
     /// The figures of the report.
     pub figures: Vec<Figure>,

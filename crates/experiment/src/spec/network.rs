@@ -79,6 +79,8 @@ pub struct Rates {
     pub buffer_packets: Option<u16>,
     /// How packets get from a switch's inputs to its outputs.
     pub crossbar: Crossbar,
+    /// Whether switches cut through; otherwise they store and forward.
+    pub cut_through: bool,
     /// Data lanes that traffic may use, the slow lane included and management's not.
     pub lanes: u8,
     /// The generation of hardware whose constants hold where the file says nothing else, by [`weft_device::Profile`]'s name.
@@ -104,7 +106,7 @@ impl Rates {
     }
 }
 
-/// Who routes.
+/// The routing engines and their options.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EngineSpec {
     /// Engines in the order in which they are tried, as `weft up --engine` takes them.
@@ -119,14 +121,15 @@ pub struct EngineSpec {
     pub io_nodes: Vec<String>,
     /// The order in which hosts are routed, by name.
     pub order: Vec<String>,
-    /// Saved tables for the engine `file`, as OpenSM writes them, relative to the experiment's file.
-    pub lfts: Option<String>,
-    /// Hops that belong to those tables.
-    pub lid_matrix: Option<String>,
+    /// Saved tables for the engine `file`, as OpenSM writes them, relative to the experiment's file: the first that fit the
+    /// fabric are used.
+    pub lfts: Vec<String>,
+    /// Hops that belong to those tables: none, or a file for each.
+    pub lid_matrix: Vec<String>,
     /// Lanes that belong to those tables.
-    pub sl2vl: Option<String>,
+    pub sl2vl: Vec<String>,
     /// Service levels that belong to those tables, as ibdmchk reads them.
-    pub psl: Option<String>,
+    pub psl: Vec<String>,
     /// The nodes that serve management alone, by name, besides those that are recognised.
     pub management_nodes: Vec<String>,
 }

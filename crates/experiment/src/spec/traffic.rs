@@ -22,7 +22,7 @@ pub struct Span {
 pub enum Paths {
     /// Path records of subnet administration.
     Asked,
-    /// Nobody: service level 0 for ever.
+    /// No path records: service level 0 for ever.
     Unasked,
     /// The runner puts them into the hosts' caches, with what path records would say: for studies too large to ask.
     Learnt,
@@ -60,7 +60,7 @@ pub struct FlowEntry {
     pub to: String,
     /// Stream or ping-pong.
     pub work: Work,
-    /// It ends after so many bytes of body.
+    /// Bytes of body after which it ends.
     pub bytes_max: Option<u64>,
     /// The service level that it is given by hand, whatever path records say.
     pub sl: Option<u8>,
@@ -76,7 +76,7 @@ pub struct FlowEntry {
 pub struct PatternSpec {
     /// What it is called.
     pub name: String,
-    /// Who sends to whom.
+    /// Senders and receivers.
     #[serde(serialize_with = "displayed")]
     pub pattern: Traffic,
     /// Its ranks in order, by host name; all hosts where this is empty.
@@ -100,7 +100,7 @@ pub struct MixSpec {
     pub hosts: Vec<String>,
     /// Hot spots by name. The hosts are cut into as many groups of equal size, in order, and each group has its own.
     pub hot_spots: Vec<String>,
-    /// So many of 1000 packets go to the hot spot.
+    /// Packets of 1000 that go to the hot spot.
     pub hot_permille: u16,
     /// The rest. The transport is datagrams.
     pub options: FlowOptions,

@@ -72,6 +72,17 @@ impl Canvas {
         );
     }
 
+    /// An area in the colour of the nth line, through which others can be seen.
+    pub(super) fn band(&mut self, corners: &[(f64, f64)], nth: usize) {
+        let corners: Vec<String> = corners.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let (colour, _) = look(nth);
+        let _ = writeln!(
+            self.body,
+            "<polygon points=\"{}\" fill=\"{colour}\" fill-opacity=\"0.18\"/>",
+            corners.join(" ")
+        );
+    }
+
     /// A bar with what it stands for, which a viewer shows when it is pointed at.
     pub(super) fn bar(&mut self, x: f64, width: f64, top: f64, nth: usize, says: &str) {
         let (colour, _) = look(nth);
@@ -141,7 +152,7 @@ pub(super) fn height_of(value: f64, most: f64) -> f64 {
     BOTTOM - (BOTTOM - TOP) * (value / most).clamp(0.0, 1.0)
 }
 
-/// A round step that divides a range into no more than so many parts.
+/// A round step that divides a range into at most `parts` parts.
 pub(super) fn step(range: f64, parts: u32) -> f64 {
     let rough = (range / f64::from(parts)).max(1e-9);
     let power = 10f64.powf(rough.log10().floor());

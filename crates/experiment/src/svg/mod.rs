@@ -3,6 +3,8 @@
 mod bars;
 mod canvas;
 mod lines;
+mod windows;
 
 pub use bars::{BarGroup, Bars};
 pub use lines::{Line, Lines, Tick};
+pub use windows::{WindowLine, WindowPoint, Windows};

@@ -273,7 +273,7 @@ impl Stack {
             return None;
         };
         // What was counted for this lane goes there, even when new packets take another one.
-        let address = self.paths.get(taken.path).and_then(super::paths::Path::address);
+        let address = self.paths.address(taken.path);
         let address = Address { service_level: level, ..address.unwrap_or_default() };
         let waits = mix.waits(level);
         let packet = sender.emit_to(now, address, taken.sequence);
@@ -311,7 +311,7 @@ impl Stack {
         if let Target::Mix(mix) = &mut sender.target {
             // Packets take no time here, and so there are no gaps.
             let taken = mix.take(now, level)?;
-            let address = self.paths.get(taken.path)?.address()?;
+            let address = self.paths.address(taken.path)?;
             sender.offer();
             return Some(sender.emit_to(now, address, taken.sequence));
         }

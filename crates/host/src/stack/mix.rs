@@ -26,8 +26,6 @@ struct Target {
     path: u32,
     /// Packets that went there: the next one's number.
     sequence: u64,
-    /// When the next one may go; 0 where the way there is no slower than the port.
-    not_before: Time,
 }
 
 /// A packet of a mix.
@@ -43,6 +41,8 @@ pub(super) struct Taken {
 pub(super) struct Mix {
     random: Random,
     targets: Vec<Target>,
+    /// When the next packet may go to each target; 0, as behind the end, where the way is no slower than the port.
+    not_before: Vec<Time>,
     /// The first so many are equally likely; a hot spot that is none of them stands behind.
     others: u32,
     hot: Option<u32>,
@@ -74,7 +74,7 @@ impl Mix {
         for guid in others.iter().filter(|guid| **guid != own) {
             let path = paths.want(*guid, source)?;
             known.entry(path).or_insert_with(|| {
-                targets.push(Target { path, sequence: 0, not_before: Time::ZERO });
+                targets.push(Target { path, sequence: 0 });
                 targets.len() as u32 - 1
             });
         }
@@ -85,14 +85,27 @@ impl Mix {
         };
         let hot = hot_path.map(|path| {
             *known.entry(path).or_insert_with(|| {
-                targets.push(Target { path, sequence: 0, not_before: Time::ZERO });
+                targets.push(Target { path, sequence: 0 });
                 targets.len() as u32 - 1
             })
         });
         let random = Random::new(seed);
         let (resolved, head, shed, backlog, held, first) = (0, None, 0, Vec::new(), 0, 0);
-        let mix =
-            Self { random, targets, others, hot, hot_permille, resolved, head, backlog, held, first, shed };
+        let not_before = Vec::new();
+        let mix = Self {
+            random,
+            targets,
+            not_before,
+            others,
+            hot,
+            hot_permille,
+            resolved,
+            head,
+            backlog,
+            held,
+            first,
+            shed,
+        };
         Some(mix).filter(|mix| !mix.targets.is_empty())
     }
 
@@ -145,7 +158,7 @@ impl Mix {
 
     fn level(&self, target: u32, paths: &Paths) -> ServiceLevel {
         let target = self.targets.get(target as usize);
-        let address = target.and_then(|target| paths.get(target.path)?.address());
+        let address = target.and_then(|target| paths.address(target.path));
         address.unwrap_or_default().service_level
     }
 
@@ -165,8 +178,8 @@ impl Mix {
         let target = self.draw();
         let level = self.level(target, paths);
         let Some(waiting) = self.backlog.get_mut(usize::from(level.0)) else { return (None, false) };
-        let targets = &self.targets;
-        let is_spaced = |at: u32| targets.get(at as usize).is_some_and(|to| to.not_before > Time::ZERO);
+        let times = &self.not_before;
+        let is_spaced = |at: u32| times.get(at as usize).is_some_and(|at| *at > Time::ZERO);
         if is_spaced(target) {
             let alike = waiting.iter().filter(|other| **other == target).count();
             let spaced = waiting.iter().filter(|other| is_spaced(**other)).count();
@@ -215,8 +228,8 @@ impl Mix {
     pub(super) fn take(&mut self, now: Time, level: ServiceLevel) -> Option<Taken> {
         let target = match self.backlog.get_mut(usize::from(level.0)) {
             Some(waiting) => {
-                let targets = &self.targets;
-                let due = |place: &u32| targets.get(*place as usize).is_none_or(|to| to.not_before <= now);
+                let times = &self.not_before;
+                let due = |place: &u32| times.get(*place as usize).is_none_or(|at| *at <= now);
                 match waiting.front() {
                     Some(first) if due(first) => waiting.pop_front(),
                     _ => waiting.iter().position(due).and_then(|at| waiting.remove(at)),
@@ -225,7 +238,7 @@ impl Mix {
             None => self.head.take(),
         }?;
         self.first = (u32::from(level.0) + 1) & 15;
-        let Target { path, sequence, .. } = self.targets.get_mut(target as usize)?;
+        let Target { path, sequence } = self.targets.get_mut(target as usize)?;
         *sequence += 1;
         Some(Taken { target, path: *path, sequence: *sequence - 1 })
     }
@@ -233,16 +246,18 @@ impl Mix {
     /// When the next packet on a service level may go, where none may now.
     pub(super) fn due(&self, level: ServiceLevel) -> Option<Time> {
         let waiting = self.backlog.get(usize::from(level.0))?;
-        waiting.iter().filter_map(|place| self.targets.get(*place as usize)).map(|to| to.not_before).min()
+        let time = |place: &u32| self.not_before.get(*place as usize).copied().unwrap_or_default();
+        waiting.iter().map(time).min()
     }
 
     /// The packet has gone, and leaves a gap behind it as long as this.
     pub(super) fn space(&mut self, now: Time, taken: Taken, packet_time: Time) {
-        if let Some(target) = self.targets.get_mut(taken.target as usize) {
-            target.not_before = match packet_time {
-                Time::ZERO => Time::ZERO,
-                time => next_at(target.not_before, now, time),
-            };
+        let place = taken.target as usize;
+        if packet_time > Time::ZERO && self.not_before.len() <= place {
+            self.not_before.resize(place + 1, Time::ZERO);
+        }
+        if let Some(time) = self.not_before.get_mut(place) {
+            *time = if packet_time == Time::ZERO { Time::ZERO } else { next_at(*time, now, packet_time) };
         }
     }
 }

@@ -14,8 +14,10 @@ use super::{Failure, TransferId, ending, turned_over};
 pub struct InboxLimits {
     /// Messages being received.
     pub transfers: usize,
-    /// Messages being received from one LID.
+    /// Messages being received from one port.
     pub of_one: usize,
+    /// Ports have 2^lmc LIDs each.
+    pub lmc: u8,
     /// Bytes of one message.
     pub message_bytes: usize,
     /// Bytes of all messages being received.
@@ -37,6 +39,7 @@ impl Default for InboxLimits {
         Self {
             transfers: 256,
             of_one: usize::MAX,
+            lmc: 0,
             message_bytes: 32 << 20,
             bytes: 64 << 20,
             window: 64,
@@ -55,7 +58,7 @@ pub struct InboxStats {
     pub received: u64,
     /// Messages refused for want of room.
     pub refused: u64,
-    /// Of these, because too many were coming from the same LID.
+    /// Of these, because too many were coming from the same port.
     pub refused_of_one: u64,
     /// Messages that broke the protocol.
     pub wrong: u64,
@@ -196,11 +199,10 @@ impl Inbox {
         self.advance(now, id, mad)
     }
 
-    /// How many messages are being received from the LID of this one.
+    /// How many messages are being received from the port of this one.
     fn receiving_from(&self, id: &TransferId) -> usize {
-        let of_lid =
-            self.transfers.range(TransferId::first_of(id.lid)..).take_while(|(at, _)| at.lid == id.lid);
-        of_lid.filter(|(_, (transfer, _))| matches!(transfer, Transfer::Receiving(_))).count()
+        let of_port = self.transfers.range(TransferId::of_port(id.lid, self.limits.lmc));
+        of_port.filter(|(_, (transfer, _))| matches!(transfer, Transfer::Receiving(_))).count()
     }
 
     fn begin(&mut self, now: Time, id: TransferId, mad: &AddressedMad, window_last: u32) {

@@ -86,6 +86,14 @@ pub struct TransferId {
 }
 
 impl TransferId {
+    /// The transfers with the port that has this LID, as bounds: an LMC gives a port 2^lmc LIDs that differ in their
+    /// last `lmc` bits, 7 at most (IBA 7.11.1).
+    fn of_port(lid: Lid, lmc: u8) -> std::ops::Range<Self> {
+        let count = 1_u16 << lmc.min(7);
+        let first = lid.0 & !(count - 1);
+        Self::first_of(Lid(first))..Self::first_of(Lid(first.saturating_add(count)))
+    }
+
     /// Not greater than any transfer with this LID.
     fn first_of(lid: Lid) -> Self {
         let (class, method) = (MgmtClass::from_code(0), Method::from_code(0));

@@ -130,11 +130,10 @@ impl Outbox {
         self.transfers.len()
     }
 
-    /// The messages on their way to a LID, and their bytes.
-    pub fn to_lid(&self, lid: Lid) -> impl Iterator<Item = (&TransferId, usize)> {
-        let of_lid =
-            self.transfers.range(TransferId::first_of(lid)..).take_while(move |(id, _)| id.lid == lid);
-        of_lid.map(|(id, transfer)| (id, transfer.sender.bytes()))
+    /// The messages on their way to the port with this LID, and their bytes. Ports have 2^`lmc` LIDs each.
+    pub fn to_port(&self, lid: Lid, lmc: u8) -> impl Iterator<Item = (&TransferId, usize)> {
+        let of_port = self.transfers.range(TransferId::of_port(lid, lmc));
+        of_port.map(|(id, transfer)| (id, transfer.sender.bytes()))
     }
 
     /// Whether nothing is on its way.

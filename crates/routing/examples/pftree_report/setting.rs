@@ -56,6 +56,25 @@ impl Topology {
     }
 }
 
+/// What routes, and how the victims are isolated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Router {
+    pub(crate) engine: &'static str,
+    pub(crate) victims: Isolation,
+    /// Whether the engine keeps to the printed algorithm.
+    pub(crate) literal: bool,
+}
+
+pub(crate) const FTREE: Router = Router { engine: "ftree", victims: Isolation::Def, literal: false };
+pub(crate) const PFTREE: Router = Router { engine: "pftree", ..FTREE };
+pub(crate) const PFTREE_WT: Router = Router { engine: "pftree-wt", ..FTREE };
+pub(crate) const PFTREE_EXT: Router =
+    Router { engine: "pftree-ext", victims: Isolation::Phy, literal: false };
+pub(crate) const LITERAL: Router = Router { literal: true, ..PFTREE_EXT };
+
+/// Stands where the printed algorithm never ends.
+pub(crate) const ENDLESS: &str = "never ends";
+
 /// A fabric with victims.
 #[derive(Debug)]
 pub(crate) struct Scene {
@@ -91,8 +110,9 @@ impl Scene {
         port.map(|port| port.guid).unwrap_or_default()
     }
 
-    /// Routes with the victims isolated as told; the receivers weigh 100, the others 1.
-    pub(crate) fn route(&self, engine: &str, isolation: Isolation, receivers: &[Lid]) -> Routing {
+    /// Routes with the victims isolated as told; the receivers weigh 100, the others 1. `None` where the printed
+    /// algorithm never ends.
+    pub(crate) fn route(&self, router: &Router, receivers: &[Lid]) -> Option<Routing> {
         let member = |lid: &Lid| Member { guid: self.guid(*lid), full: true };
         let partition = |pkey: u16, isolation, part: &[Lid]| Partition {
             name: format!("partition-{pkey}"),
@@ -101,15 +121,20 @@ impl Scene {
             isolation,
         };
         let list =
-            vec![partition(1, isolation, &self.parts[0]), partition(2, Isolation::Def, &self.parts[1])];
+            vec![partition(1, router.victims, &self.parts[0]), partition(2, Isolation::Def, &self.parts[1])];
         let options = EngineOptions {
             partitions: Some(Partitions { list, strictness: Strictness::Strict }),
             weights: receivers.iter().map(|lid| (self.guid(*lid), 100)).collect(),
+            literal: router.literal,
             ..EngineOptions::default()
         };
-        let engine = Engine::by_name(engine).expect("the engine is there");
+        let engine = Engine::by_name(router.engine).expect("the engine is there");
         let input = Input { fabric: &self.fabric, lids: &self.lids, options: &options };
-        engine.route(&input).expect("a whole tree is served")
+        match engine.route(&input) {
+            Ok(routing) => Some(routing),
+            Err(refusal) if router.literal && refusal.reason.contains("never ends") => None,
+            Err(refusal) => panic!("a whole tree is served: {refusal}"),
+        }
     }
 
     pub(crate) fn paths<'a>(&'a self, routing: &'a Routing) -> Paths<'a> {
@@ -147,8 +172,16 @@ impl Range {
         if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
     }
 
+    /// The mean with so many digits, or that the algorithm never ends.
+    pub(crate) fn show(&self, digits: usize) -> String {
+        if self.count == 0 { ENDLESS.to_owned() } else { format!("{:.digits$}", self.mean()) }
+    }
+
     /// `1 / 2.4 / 5`
     pub(crate) fn three(&self) -> String {
+        if self.count == 0 {
+            return ENDLESS.to_owned();
+        }
         format!("{:.0} / {:.1} / {:.0}", self.least.unwrap_or(0.0), self.mean(), self.greatest)
     }
 }

@@ -14,12 +14,26 @@ pub(crate) const ENGINE: Engine = Engine {
 };
 
 fn file(input: &Input<'_>) -> Result<Routing, Refusal> {
-    let Some(saved) = &input.options.saved else {
-        return Err(Refusal { engine: ENGINE.name, reason: "no saved tables are given".to_owned() });
+    let refusal = |reason: String| Refusal { engine: ENGINE.name, reason };
+    let (all, mut nth) = (input.options.saved.len(), 0);
+    let restored = match input.options.saved.as_slice() {
+        [] => return Err(refusal("no saved tables are given".to_owned())),
+        // What does not fit here is said in notes, and the proof refuses what hosts would miss.
+        [saved] => saved.restore(input.fabric, input.lids),
+        several => {
+            let mut restored = several.iter().map(|saved| saved.restore(input.fabric, input.lids));
+            let found = restored.find(|restored| {
+                nth += 1;
+                restored.unusable == 0
+            });
+            found.ok_or_else(|| refusal(format!("none of {all} saved routings fits the fabric")))?
+        }
     };
-    let restored = saved.restore(input.fabric, input.lids);
     let id = |at: usize| input.fabric.node(restored.without_table[at]).id.as_str();
     let mut notes = Vec::new();
+    if all > 1 {
+        notes.push(format!("saved routing {nth} of {all} fits the fabric"));
+    }
     if !restored.without_table.is_empty() {
         notes.push(format!("{} switches have no saved table, {} first", restored.without_table.len(), id(0)));
     }

@@ -22,6 +22,9 @@ pub use chain::{Chain, ChainError};
 pub use minhop::minhop;
 pub use pftree::{WEIGHTS, learn_weights};
 
+/// The engine that takes tables as they were saved.
+pub(crate) const SAVED_TABLES: &str = file::ENGINE.name;
+
 /// What an engine works from.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {

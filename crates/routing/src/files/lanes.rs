@@ -16,7 +16,27 @@ const COLUMNS: &str = "#in out : 0  1  2  3  4  5  6  7  8  9  10 11 12 13 14 15
 /// What stands before and after the rows of an end port.
 const RULE: &str = "#--------------------------------------------------------";
 /// How headings begin.
-pub(super) const KINDS: [&str; 3] = ["Switch ", "Channel Adapter ", "Router "];
+const KINDS: [&str; 3] = ["Switch ", "Channel Adapter ", "Router "];
+
+/// The GUID of a heading, and the word that it stands in.
+pub(super) fn heading<'a>(line: &mut Line<'a>) -> Result<Option<(Word<'a>, Guid)>, FileError> {
+    let Some(kind) = KINDS.iter().find(|kind| line.text().starts_with(**kind)) else { return Ok(None) };
+    line.skip_past(kind);
+    let word = line.word("a GUID")?;
+    let guid = word.without(",").unwrap_or(word).guid()?;
+    Ok(Some((word, guid)))
+}
+
+/// The rest of a row, from the colon on.
+pub(super) fn lane_row(mut line: Line<'_>) -> Result<LaneRow, FileError> {
+    line.literal(":")?;
+    let mut row = LaneRow::default();
+    for lane in &mut row {
+        *lane = VirtualLane(line.word("a lane for each level")?.number("a lane", 0, 15)? as u8);
+    }
+    line.end()?;
+    Ok(row)
+}
 
 /// By node, input port and output port.
 type Rows = BTreeMap<(NodeIndex, PortNum, PortNum), LaneRow>;
@@ -31,10 +51,7 @@ pub fn parse_sl2vl(file: &str, text: &str, fabric: &Fabric) -> Result<LaneMap, F
         if line.text().starts_with('#') {
             continue;
         }
-        if let Some(kind) = KINDS.iter().find(|kind| line.text().starts_with(**kind)) {
-            line.skip_past(kind);
-            let word = line.word("a GUID")?;
-            let guid = word.without(",").unwrap_or(word).guid()?;
+        if let Some((word, guid)) = heading(&mut line)? {
             let port = ports.get(&guid).ok_or_else(|| word.error(FileProblem::UnknownGuid(guid)))?;
             current = Some(*port);
             // Then come the LID and the description.
@@ -44,12 +61,7 @@ pub fn parse_sl2vl(file: &str, text: &str, fabric: &Fabric) -> Result<LaneMap, F
         let owner = current.ok_or_else(|| input.error(FileProblem::NoHeading))?;
         let (entry, exit) = (port(fabric, owner.node, input)?, line.word("an output port")?);
         let exit_port = port(fabric, owner.node, exit)?;
-        line.literal(":")?;
-        let mut row = LaneRow::default();
-        for lane in &mut row {
-            *lane = VirtualLane(line.word("a lane for each level")?.number("a lane", 0, 15)? as u8);
-        }
-        line.end()?;
+        let row = lane_row(line)?;
         // An HCA's port stands there as port 0.
         let exit_port = if fabric.node(owner.node).is_switch() { exit_port } else { owner.port };
         if rows.insert((owner.node, entry, exit_port), row).is_some() {

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use weft_topology::{Fabric, NodeIndex};
-use weft_wire::{Guid, Lid, PortNum, VirtualLane};
+use weft_topology::{Fabric, NodeIndex, PortRef};
+use weft_wire::{Guid, Lid, PortNum};
 
 use super::error::{FileError, FileProblem};
-use super::lanes::{KINDS, lane_map};
+use super::lanes::{self, lane_map};
 use super::levels::{self, Row};
 use super::scan::{self, hexadecimal};
 use super::tables::{LFTS_HEADING, is_for_people};
 use super::{dump::NO_PATH, matrix};
 use crate::lanes::{LaneMap, LaneRow, ServiceLevels};
-use crate::lids::Lids;
+use crate::lids::{Lids, PortLids};
 use crate::tables::{ForwardingTable, Routes};
 
 /// What OpenSM's engine `file` reads, and levels, which it does not: `opensm-lfts.dump`, `opensm-lid-matrix.dump`,
@@ -69,6 +69,8 @@ pub struct Restored {
     pub without_table: Vec<NodeIndex>,
     /// How many entries of tables lead by more hops than the hops that were saved.
     pub longer: u64,
+    /// How many entries are missing or lead to a port without a cable. 0 means that the tables fit the fabric.
+    pub unusable: usize,
 }
 
 impl SavedRouting {
@@ -154,24 +156,15 @@ impl SavedRouting {
             if line.text().starts_with('#') {
                 continue;
             }
-            if let Some(kind) = KINDS.iter().find(|kind| line.text().starts_with(**kind)) {
-                line.skip_past(kind);
-                let word = line.word("a GUID")?;
-                current = Some(word.without(",").unwrap_or(word).guid()?);
+            if let Some((_, guid)) = lanes::heading(&mut line)? {
+                current = Some(guid);
                 continue;
             }
             let word = line.word("an input port")?;
             let port = current.ok_or_else(|| word.error(FileProblem::NoHeading))?;
             let entry = PortNum(word.number("a port", 0, 254)? as u8);
             let exit = PortNum(line.word("an output port")?.number("a port", 0, 254)? as u8);
-            line.literal(":")?;
-            let mut row = LaneRow::default();
-            for lane in &mut row {
-                let word = line.word("a lane for each level")?;
-                *lane = VirtualLane(word.number("a lane", 0, 15)? as u8);
-            }
-            line.end()?;
-            self.lanes.push(SavedLanes { port, entry, exit, row });
+            self.lanes.push(SavedLanes { port, entry, exit, row: lanes::lane_row(line)? });
         }
         Ok(self)
     }
@@ -209,6 +202,7 @@ impl SavedRouting {
             }
             restored.routes.tables[index.index()] = table;
         }
+        restored.unusable = unusable(fabric, lids, &restored.routes);
         restored.without_table.sort_by_key(|index| fabric.node(*index).guid);
         if !self.lanes.is_empty() {
             restored.lanes = self.lane_map(fabric);
@@ -285,4 +279,17 @@ impl SavedRouting {
         }
         levels::levels(lids, &by_node, &by_lid)
     }
+}
+
+/// How many entries are missing or lead to a port without a cable.
+fn unusable(fabric: &Fabric, lids: &Lids, routes: &Routes) -> usize {
+    let leads = |switch: NodeIndex, port: PortNum| {
+        port == PortNum::ZERO || fabric.peer(PortRef::new(switch, port)).is_some()
+    };
+    let of_switch = |switch: NodeIndex| {
+        let table = &routes.tables[switch.index()];
+        let all = lids.iter().flat_map(PortLids::iter);
+        all.filter(|lid| !leads(switch, table.port(*lid))).count()
+    };
+    fabric.switches().map(|(switch, _)| of_switch(switch)).sum()
 }

@@ -2,10 +2,12 @@
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
+use weft_wire::Lid;
+
 use crate::closer::BATCH;
 use crate::switches::SwitchGraph;
 
-use super::plan::{Destination, STILL};
+use super::plan::Destination;
 
 /// What each way of a switch carries.
 pub(super) struct Balance {
@@ -47,6 +49,8 @@ pub(super) struct Candidates {
     senders: Vec<u16>,
     /// By LID: the way chosen.
     chosen: Vec<u32>,
+    /// By LID: the way that it has, and how many hosts send to it by that. Empty where it has none yet.
+    earlier: Vec<(u32, u16)>,
     /// By end port: how many LIDs it has.
     groups: Vec<usize>,
     /// The number of the first LID.
@@ -65,21 +69,40 @@ impl Candidates {
         self.number = destination.number;
         (self.run, self.hosts) = (run, hosts);
         self.senders.clear();
-        self.alike = true;
-        for count in &arrived[destination.lids()] {
-            let senders = count.load(Ordering::Relaxed);
-            if senders != 0 {
-                count.store(0, Ordering::Relaxed);
-                self.alike = false;
-            }
-            self.senders.push(hosts + senders);
-        }
+        self.senders.extend(arrived[destination.lids()].iter().map(|count| hosts + take(count)));
+        self.alike = self.senders.iter().all(|senders| *senders == hosts);
+        self.earlier.clear();
         self.groups.clear();
         if destination.count > destination.ports.len() {
             self.groups.extend(destination.ports.iter().map(|(_, lids)| 1 << lids.lmc));
         }
         self.chosen.clear();
         self.chosen.resize(destination.count, NONE);
+    }
+
+    /// Tells which way each LID has, and how many hosts from elsewhere came for it then; the counts of these are taken.
+    pub(super) fn reconsider(
+        &mut self,
+        destination: &Destination,
+        arrived: &[AtomicU16],
+        way_of: impl Fn(Lid) -> Option<usize>,
+    ) {
+        let counts = &arrived[destination.lids()];
+        self.earlier.extend(destination.numbered_lids().zip(counts).map(|((_, lid), count)| {
+            let way = way_of(lid).map_or(NONE, |way| way as u32);
+            (way, self.hosts + take(count))
+        }));
+    }
+
+    /// The ways that LIDs had before this choice, and how many hosts sent by them, by the place of the LID.
+    pub(super) fn earlier(&self) -> impl Iterator<Item = (usize, usize, u16)> {
+        let known = self.earlier.iter().enumerate().filter(|(_, (way, _))| *way != NONE);
+        known.map(|(place, (way, senders))| (place, *way as usize, *senders))
+    }
+
+    /// Whether others send by this switch, which has hosts.
+    pub(super) fn pass_hosts(&self) -> bool {
+        self.hosts > 0 && !self.alike
     }
 
     /// The way chosen for the LID at `place`.
@@ -112,6 +135,15 @@ impl Candidates {
         let all = (start..).zip(after).chain((0..).zip(before));
         all.min_by_key(|(_, carried)| load(**carried)).map_or(0, |(place, _)| place)
     }
+}
+
+/// What a count is, which is 0 from then on.
+pub(super) fn take(count: &AtomicU16) -> u16 {
+    let taken = count.load(Ordering::Relaxed);
+    if taken != 0 {
+        count.store(0, Ordering::Relaxed);
+    }
+    taken
 }
 
 impl Balance {
@@ -157,14 +189,22 @@ impl Balance {
         }
     }
 
-    /// Chooses a way for each LID of a destination, the one at `place` of the batch.
+    /// Chooses a way for each LID of a destination, the one at `place` of the batch. What LIDs that had a way added to
+    /// its load is taken off first.
     pub(super) fn assign(&mut self, candidates: &mut Candidates, sets: &[[u64; BATCH]], place: usize) {
         candidates.collect(sets, place);
+        for (_, way, senders) in candidates.earlier() {
+            self.loads[way] -= u64::from(senders) * PAIR + LID;
+        }
         match candidates.ways.as_slice() {
             [] => {}
             [way] => {
-                let arrived = candidates.senders.iter().map(|senders| u64::from(senders - candidates.hosts));
-                self.loads[*way as usize] += arrived.sum::<u64>() * PAIR;
+                // What hosts here send by it is expected beforehand, but not twice.
+                let (expected, lid) =
+                    if candidates.earlier.is_empty() { (candidates.hosts, 0) } else { (0, LID) };
+                let added =
+                    candidates.senders.iter().map(|senders| u64::from(senders - expected) * PAIR + lid);
+                self.loads[*way as usize] += added.sum::<u64>();
                 candidates.chosen.fill(*way);
             }
             _ => {
@@ -191,9 +231,7 @@ impl Balance {
             return;
         }
         let mut senders = candidates.senders.first().map_or(0, |senders| u64::from(*senders));
-        if self.stride == STILL {
-            senders = 0;
-        } else if !candidates.alike {
+        if !candidates.alike || !candidates.earlier.is_empty() {
             for place in 0..candidates.chosen.len() {
                 if candidates.senders[place] > 0 {
                     self.assign_one(candidates, place);
@@ -204,15 +242,17 @@ impl Balance {
         self.in_turn(candidates, senders);
     }
 
-    /// With which candidate the order begins for the LID at a place.
+    /// With which candidate the order begins for the LID at a place: with the way that it has, if any.
     fn start(&self, candidates: &Candidates, place: usize) -> usize {
-        (candidates.number + place) / self.stride % candidates.ways.len()
+        let earlier = candidates.earlier.get(place);
+        let kept = earlier.and_then(|(way, _)| candidates.ways.iter().position(|other| other == way));
+        kept.unwrap_or_else(|| (candidates.number + place) / self.stride % candidates.ways.len())
     }
 
     fn assign_one(&self, candidates: &mut Candidates, place: usize) -> usize {
-        let senders = if self.stride == STILL { 0 } else { candidates.senders[place] };
+        let senders = candidates.senders[place];
         let best = candidates.least(self.start(candidates, place), senders);
-        candidates.loads[best] += u64::from(candidates.senders[place]) * PAIR + LID;
+        candidates.loads[best] += u64::from(senders) * PAIR + LID;
         candidates.chosen[place] = candidates.ways[best];
         best
     }
@@ -221,8 +261,7 @@ impl Balance {
     ///
     /// Each goes to the candidate that is its first in order as long as no other has less by more than one of them; else
     /// to one with the least. For what a switch does not send, as it delivers that, must not set it apart from others
-    /// that send alike. There is no such margin where the order is still or all lead to one neighbour, whose cables others
-    /// cannot tell apart,
+    /// that send alike. There is no such margin where all lead to one neighbour, as others cannot tell its cables apart,
     /// nor as long as some way has nothing at all and too few LIDs follow to reach it in turn.
     fn in_turn(&self, candidates: &mut Candidates, senders: u64) {
         let neighbour = |way: u32| self.first_way[way as usize];
@@ -230,11 +269,10 @@ impl Balance {
             candidates.ways.iter().all(|way| neighbour(*way) == neighbour(candidates.ways[0]));
         let count = candidates.ways.len();
         let few_left = candidates.run < count;
-        let still = self.stride == STILL;
         let mut next = self.start(candidates, 0);
         let Candidates { ways, loads, chosen, .. } = candidates;
         let carried = |load: u64| if senders > 0 { load / PAIR } else { load % PAIR };
-        let margin = if one_neighbour || still { 0 } else { senders.max(1) };
+        let margin = if one_neighbour { 0 } else { senders.max(1) };
         let (mut least, mut at_least) = (0, 0);
         for chosen in chosen.iter_mut().filter(|way| **way == NONE) {
             if at_least == 0 {
@@ -250,7 +288,7 @@ impl Balance {
             at_least -= usize::from(carried(loads[place]) == least);
             *chosen = ways[place];
             loads[place] += senders * PAIR + LID;
-            next = if still || next + 1 == count { 0 } else { next + 1 };
+            next = if next + 1 == count { 0 } else { next + 1 };
         }
     }
 

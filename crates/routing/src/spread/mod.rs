@@ -11,10 +11,11 @@ use weft_topology::Fabric;
 
 use crate::closer::{BATCH, Search};
 use crate::lids::Lids;
+use crate::management::ManagementNodes;
 use crate::switches::SwitchGraph;
 use crate::tables::{ForwardingTable, Routes};
 
-use balance::{Balance, Candidates};
+use balance::{Balance, Candidates, take};
 use layers::Layers;
 use plan::{Batch, Plan};
 
@@ -37,52 +38,60 @@ const SHARED: usize = 64;
 /// the digit of the LID's number that belongs to the switch, in a mixed radix: see [`Plan::strides`]. So all switches
 /// alike send a LID the same way, and in a tree every host gets a root of its own, as long as there are enough.
 ///
+/// That is not enough where switches with hosts pass on what others send: how much comes later is not known yet when
+/// a switch chooses. There the LIDs of hosts are routed twice, and each is taken out and chosen for again while all
+/// others are known.
+///
 /// Those switches are served first that have most hosts, among equals that with the host of the lowest LID, each with
-/// all its hosts at once; then come the LIDs of the switches themselves. So the tables are a function of ways and LIDs,
+/// all its hosts at once; then come the LIDs of the switches themselves and of nodes that serve management alone. So the tables are a function of ways and LIDs,
 /// and neither the order of the nodes in memory nor the number of threads matters. What no way leads to has no route.
 pub(crate) fn spread<S: Search>(
     fabric: &Fabric,
     lids: &Lids,
     graph: &SwitchGraph,
+    management: &ManagementNodes,
     search: impl Fn() -> S,
 ) -> Routes {
-    let plan = Plan::new(fabric, lids, graph);
-    let batches: Vec<Batch<'_>> = plan.batches().collect();
-    let mut searches: Vec<(S, Layers)> =
-        (0..batches.len().min(BATCHES_HELD)).map(|_| (search(), Layers::default())).collect();
-    let mut switches: Vec<Switch> = (0..graph.len() as u32)
-        .into_par_iter()
-        .map(|at| Switch {
-            table: ForwardingTable::new(lids.top()),
-            balance: Balance::new(graph, at, plan.strides[at as usize]),
-            ways: Vec::new(),
-        })
-        .collect();
-    let mut arrivals = Arrivals::default();
-    for held in batches.chunks(BATCHES_HELD) {
-        searches.par_iter_mut().zip(held).for_each(|((search, layers), batch)| {
-            search.search(graph, &batch.switches());
-            layers.find(graph, search.leading(), &batch.switches());
-        });
-        for ((search, layers), batch) in searches.iter().zip(held) {
-            arrivals.fit(graph.len(), batch.width);
-            let numbered = (0..graph.len() as u32).into_par_iter().zip(&mut switches);
-            numbered.for_each(|(at, switch)| {
-                search.ways_of(graph, at, &mut switch.ways);
-                let leading = &search.leading()[graph.row(at)];
-                switch.balance.expect(leading, batch.destinations, plan.hosts[at as usize]);
-            });
-            let site = Site { graph, plan: &plan, batch, arrivals: &arrivals };
-            for layer in layers.farthest_first() {
-                site.assign(layer, &mut switches);
-            }
-        }
+    let plan = Plan::new(fabric, lids, graph, management);
+    let [of_hosts, of_switches] = plan.batches();
+    let held = of_hosts.len().max(of_switches.len()).min(BATCHES_HELD);
+    let switches = (0..graph.len() as u32).into_par_iter().map(|at| Switch {
+        table: ForwardingTable::new(lids.top()),
+        balance: Balance::new(graph, at, plan.strides[at as usize]),
+        ways: Vec::new(),
+        passes_hosts: false,
+    });
+    let mut spread = Spread {
+        graph,
+        plan: &plan,
+        searches: (0..held).map(|_| (search(), Layers::default())).collect(),
+        switches: switches.collect(),
+        arrivals: Arrivals::default(),
+        earlier: None,
+    };
+    spread.route(&of_hosts);
+    if spread.switches.iter().any(|switch| switch.passes_hosts) {
+        spread.earlier = Some(Arrivals::default());
+        spread.route(&of_hosts);
+        spread.earlier = None;
     }
+    spread.route(&of_switches);
     let mut routes = Routes { tables: vec![ForwardingTable::default(); fabric.nodes().len()] };
-    for (node, switch) in graph.nodes.iter().zip(switches) {
+    for (node, switch) in graph.nodes.iter().zip(spread.switches) {
         routes.tables[node.index()] = switch.table;
     }
     routes
+}
+
+/// A fabric that is being routed.
+struct Spread<'a, S> {
+    graph: &'a SwitchGraph,
+    plan: &'a Plan,
+    searches: Vec<(S, Layers)>,
+    switches: Vec<Switch>,
+    arrivals: Arrivals,
+    /// What arrived by the tables that there are, where LIDs are routed again.
+    earlier: Option<Arrivals>,
 }
 
 /// What is kept for a switch.
@@ -91,6 +100,38 @@ struct Switch {
     balance: Balance,
     /// Of the batch at hand, by 64 ways, then by destination: which of them lead there.
     ways: Vec<[u64; BATCH]>,
+    /// Whether it has hosts and others send by it.
+    passes_hosts: bool,
+}
+
+impl<S: Search> Spread<'_, S> {
+    fn route(&mut self, batches: &[Batch<'_>]) {
+        let graph = self.graph;
+        for held in batches.chunks(BATCHES_HELD) {
+            self.searches.par_iter_mut().zip(held).for_each(|((search, layers), batch)| {
+                search.search(graph, &batch.switches());
+                layers.find(graph, search.leading(), &batch.switches());
+            });
+            for ((search, layers), batch) in self.searches.iter().zip(held) {
+                self.arrivals.fit(graph.len(), batch.width);
+                self.earlier.iter_mut().for_each(|earlier| earlier.fit(graph.len(), batch.width));
+                let is_first = self.earlier.is_none();
+                let numbered = (0..graph.len() as u32).into_par_iter().zip(&mut self.switches);
+                numbered.for_each(|(at, switch)| {
+                    search.ways_of(graph, at, &mut switch.ways);
+                    if is_first {
+                        let leading = &search.leading()[graph.row(at)];
+                        switch.balance.expect(leading, batch.destinations, self.plan.hosts[at as usize]);
+                    }
+                });
+                let (arrivals, earlier) = (&self.arrivals, self.earlier.as_ref());
+                let site = Site { graph, plan: self.plan, batch, arrivals, earlier };
+                for layer in layers.farthest_first() {
+                    site.assign(layer, &mut self.switches);
+                }
+            }
+        }
+    }
 }
 
 /// How many hosts send to each LID of a batch through each switch, without the hosts on it.
@@ -116,7 +157,9 @@ impl Arrivals {
     // A layer's counts are read when all layers before it are done; `rayon` puts that in order. Sums do not depend on
     // the order of their terms.
     fn add(&self, switch: u32, lid: usize, senders: u16) {
-        self.senders[switch as usize * self.width + lid].fetch_add(senders, Ordering::Relaxed);
+        if senders > 0 {
+            self.senders[switch as usize * self.width + lid].fetch_add(senders, Ordering::Relaxed);
+        }
     }
 }
 
@@ -126,6 +169,7 @@ struct Site<'a> {
     plan: &'a Plan,
     batch: &'a Batch<'a>,
     arrivals: &'a Arrivals,
+    earlier: Option<&'a Arrivals>,
 }
 
 impl Site<'_> {
@@ -152,7 +196,6 @@ impl Site<'_> {
 
     fn assign_at(&self, at: u32, mut bits: u64, switch: &mut Switch, candidates: &mut Candidates) {
         let hosts = self.plan.hosts[at as usize];
-        let arrived = self.arrivals.of(at);
         let ways = self.graph.ways(at);
         while bits != 0 {
             let place = bits.trailing_zeros() as usize;
@@ -160,21 +203,29 @@ impl Site<'_> {
             let destination = &self.batch.destinations[place];
             if destination.switch == at {
                 destination.deliver(&mut switch.table);
-                arrived[destination.lids()].iter().for_each(|count| count.store(0, Ordering::Relaxed));
+                for counts in self.earlier.into_iter().chain([self.arrivals]) {
+                    counts.of(at)[destination.lids()].iter().for_each(|count| _ = take(count));
+                }
                 continue;
             }
             let run = self.plan.run(at, destination.number);
-            candidates.begin(destination, run, hosts, arrived);
+            candidates.begin(destination, run, hosts, self.arrivals.of(at));
+            if let Some(earlier) = self.earlier {
+                let port_of = |lid| switch.table.port(lid);
+                let way_of = |lid| ways.binary_search_by_key(&port_of(lid), |way| way.port).ok();
+                candidates.reconsider(destination, earlier.of(at), way_of);
+                for (place, way, senders) in candidates.earlier() {
+                    earlier.add(ways[way].to, destination.first + place, senders);
+                }
+            }
+            switch.passes_hosts |= candidates.pass_hosts();
             switch.balance.assign(candidates, &switch.ways, place);
             let entries = switch.table.entries_mut();
             for (number, lid) in destination.numbered_lids() {
                 let offset = number - destination.first;
                 let Some(way) = candidates.chosen(offset) else { break };
                 entries[usize::from(lid.0)] = ways[way].port;
-                let senders = candidates.senders(offset);
-                if senders > 0 {
-                    self.arrivals.add(ways[way].to, number, senders);
-                }
+                self.arrivals.add(ways[way].to, number, candidates.senders(offset));
             }
         }
     }

@@ -8,6 +8,7 @@ use weft_wire::{Lid, PortNum};
 
 use crate::closer::BATCH;
 use crate::lids::{Lids, PortLids};
+use crate::management::ManagementNodes;
 use crate::switches::{SwitchGraph, UNREACHED};
 use crate::tables::ForwardingTable;
 
@@ -49,12 +50,16 @@ pub(super) struct Batch<'a> {
 }
 
 impl Plan {
-    pub(super) fn new(fabric: &Fabric, lids: &Lids, graph: &SwitchGraph) -> Self {
-        let mut destinations = destinations(fabric, lids, graph);
+    pub(super) fn new(
+        fabric: &Fabric,
+        lids: &Lids,
+        graph: &SwitchGraph,
+        management: &ManagementNodes,
+    ) -> Self {
+        let (mut destinations, others) = destinations(fabric, lids, graph, management);
+        let host_destinations = destinations.len();
+        destinations.extend(others);
         let mut number = 0;
-        let is_of_hosts =
-            |one: &Destination| one.ports.first().is_some_and(|(port, _)| *port != PortNum::ZERO);
-        let host_destinations = destinations.partition_point(is_of_hosts);
         let (of_hosts, of_switches) = destinations.split_at_mut(host_destinations);
         for batch in of_hosts.chunks_mut(BATCH).chain(of_switches.chunks_mut(BATCH)) {
             let start = number;
@@ -73,13 +78,11 @@ impl Plan {
         Self { destinations, host_lids, host_destinations, own, hosts, strides }
     }
 
-    pub(super) fn batches(&self) -> impl Iterator<Item = Batch<'_>> {
-        // Apart, as within a batch those far away come first, and the LIDs of switches are to come after those of hosts.
+    /// The batches of LIDs of hosts, and those of switches. They are apart, as within a batch those far away come first, and
+    /// the LIDs of switches are to come after those of hosts.
+    pub(super) fn batches(&self) -> [Vec<Batch<'_>>; 2] {
         let (of_hosts, of_switches) = self.destinations.split_at(self.host_destinations);
-        of_hosts.chunks(BATCH).chain(of_switches.chunks(BATCH)).map(|destinations| {
-            let width = destinations.iter().map(|destination| destination.count).sum();
-            Batch { destinations, width }
-        })
+        [of_hosts, of_switches].map(|destinations| destinations.chunks(BATCH).map(Batch::new).collect())
     }
 }
 
@@ -95,7 +98,12 @@ impl Plan {
     }
 }
 
-impl Batch<'_> {
+impl<'a> Batch<'a> {
+    fn new(destinations: &'a [Destination]) -> Self {
+        let width = destinations.iter().map(|destination| destination.count).sum();
+        Self { destinations, width }
+    }
+
     pub(super) fn switches(&self) -> Vec<u32> {
         self.destinations.iter().map(|destination| destination.switch).collect()
     }
@@ -122,16 +130,21 @@ impl Destination {
     }
 }
 
-/// Switches with their hosts, those with most hosts first, then by the hosts' lowest LID; then the switches' own LIDs.
-/// Hosts come first because their traffic is what balance is for, and large groups because small ones even out what
-/// these leave.
-fn destinations(fabric: &Fabric, lids: &Lids, graph: &SwitchGraph) -> Vec<Destination> {
+/// Switches with their hosts, those with most hosts first, then by the hosts' lowest LID; and the LIDs of switches and of
+/// nodes that serve management alone. Hosts come first because their traffic is what balance is for, and large groups
+/// because small ones even out what these leave.
+fn destinations(
+    fabric: &Fabric,
+    lids: &Lids,
+    graph: &SwitchGraph,
+    management: &ManagementNodes,
+) -> (Vec<Destination>, Vec<Destination>) {
     let new = |switch| Destination { switch, ports: Vec::new(), number: 0, first: 0, count: 0 };
     let (mut of_hosts, mut of_switches): (Vec<Destination>, Vec<Destination>) = (Vec::new(), Vec::new());
     let mut place_of = vec![usize::MAX; graph.len()];
     for lids in lids.iter() {
         let Some((switch, port)) = graph.attachment(fabric, lids.port) else { continue };
-        let destination = if port == PortNum::ZERO {
+        let destination = if port == PortNum::ZERO || management.contains(lids.port.node) {
             of_switches.push(new(switch));
             of_switches.last_mut()
         } else {
@@ -147,15 +160,10 @@ fn destinations(fabric: &Fabric, lids: &Lids, graph: &SwitchGraph) -> Vec<Destin
         destination.ports.push((port, lids));
     }
     of_hosts.sort_by_key(|destination| Reverse(destination.ports.len()));
-    of_hosts.append(&mut of_switches);
-    of_hosts
+    (of_hosts, of_switches)
 }
 
-/// The stride of switches whose order never turns, and which count LIDs, not pairs.
-pub(super) const STILL: usize = usize::MAX;
-
-/// See [`Plan::strides`]. What is below a switch is nearer to hosts. The order of a switch with hosts turns only where all
-/// its neighbours are above it: the LIDs that others send by it come in no rhythm.
+/// See [`Plan::strides`]. What is below a switch is nearer to hosts.
 fn strides(graph: &SwitchGraph, hosts: &[u16]) -> Vec<usize> {
     let all = 0..graph.len() as u32;
     let leaves: Vec<u32> = all.clone().filter(|switch| hosts[*switch as usize] > 0).collect();
@@ -175,12 +183,7 @@ fn strides(graph: &SwitchGraph, hosts: &[u16]) -> Vec<usize> {
     for switch in order {
         let below = graph.ways(switch).iter().map(|way| way.to).filter(|to| height(*to) < height(switch));
         let stride = below.map(|to| choices[to as usize].saturating_mul(strides[to as usize])).max();
-        let is_beside = |to: u32| height(to) == 0;
-        strides[switch as usize] = match stride {
-            Some(stride) => stride,
-            None if graph.ways(switch).iter().any(|way| is_beside(way.to)) => STILL,
-            None => 1,
-        };
+        strides[switch as usize] = stride.unwrap_or(1);
     }
     strides
 }

@@ -33,9 +33,7 @@ fn tuple(fabric: &Fabric, tree: &Tree, name: &str) -> String {
 fn without(fabric: &Fabric, gone: impl Fn(&str, &str) -> bool) -> Fabric {
     let mut builder = FabricBuilder::new();
     for node in fabric.nodes() {
-        let mut node = node.clone();
-        node.ports.iter_mut().for_each(|port| port.peer = None);
-        builder.add_node(node).unwrap();
+        builder.add_node(node.clone()).unwrap();
     }
     for cable in fabric.cables() {
         let name = |end: weft_topology::PortRef| fabric.node(end.node).description.as_str();

@@ -9,12 +9,12 @@ use weft_routing::quality::{
 };
 use weft_routing::{EngineOptions, Isolation, Lids, Member, Partition, Strictness, verify};
 use weft_topology::generate::{GenerateOptions, pgft};
-use weft_topology::{Fabric, parse};
+use weft_topology::{Fabric, NodeIndex, parse};
 use weft_wire::{Guid, PortNum};
 
 use crate::common::{
-    TOPOLOGIES, assert_sound, carried, generator, hosts_by_leaf, is_kept, options, partition, port_guid,
-    random_partitions, rebuilt, route, seed, tree, try_route, two_ranks, victims, without_cables,
+    Carried, TOPOLOGIES, assert_sound, carried, generator, hosts_by_leaf, is_kept, options, partition,
+    port_guid, random_partitions, rebuilt, route, seed, tree, try_route, two_ranks, victims, without_cables,
 };
 
 #[test]
@@ -33,14 +33,9 @@ fn a_victim_with_links_of_its_own_meets_nobody_on_the_papers_topologies() {
             assert!(is_kept(&links, &list[0]), "{children:?}");
             assert_eq!(routing.report.lanes, 1, "nothing is shared");
             // The victim has as many roots as is its share of the hosts, and the others have the rest.
-            let used = |pkey: u16| -> BTreeSet<_> {
-                let with = links.iter().filter(|(_, users)| users.contains_key(&pkey));
-                let nodes = with.map(|(link, _)| link.node);
-                nodes.filter(|node| fabric.node(*node).description.starts_with("switch-2-")).collect()
-            };
             let fair = children[0] as usize / roots;
-            assert_eq!(used(1).len(), (count / leaves).div_ceil(fair), "{children:?}");
-            assert_eq!(used(1).len() + used(2).len(), roots, "{children:?}");
+            let used = [1, 2].map(|pkey| roots_of(&fabric, &links, pkey));
+            assert_eq!(used, [(count / leaves).div_ceil(fair), roots - used[0]], "{children:?}");
 
             let without =
                 list.iter().map(|partition| Partition { isolation: Isolation::Def, ..partition.clone() });
@@ -51,6 +46,37 @@ fn a_victim_with_links_of_its_own_meets_nobody_on_the_papers_topologies() {
         }
     }
     assert_eq!(mixed_without_policies, 9, "pftree alone mixes them where links do not divide evenly");
+}
+
+/// How many roots the links of a partition begin or end at.
+fn roots_of(fabric: &Fabric, links: &Carried, pkey: u16) -> usize {
+    let with = links.iter().filter(|(_, users)| users.contains_key(&pkey));
+    let is_root = |node: &NodeIndex| fabric.node(*node).description.starts_with("switch-2-");
+    with.map(|(link, _)| link.node).filter(is_root).collect::<BTreeSet<_>>().len()
+}
+
+/// Algorithm 3 as printed takes a root for each victim of a leaf, and has no end where none is left for the others.
+#[test]
+fn the_printed_algorithm_takes_as_many_roots_as_a_leaf_has_victims() {
+    let mut random = generator(seed());
+    for (children, parents, count) in TOPOLOGIES {
+        let fabric = tree(&children, &parents);
+        let (leaves, roots) = (children[1] as usize, parents[1] as usize);
+        let list = victims(&fabric, count, Isolation::Phy, &mut random);
+        let options = EngineOptions { literal: true, ..options(list.clone(), Strictness::Strict) };
+        if count / leaves == roots {
+            let lids = Lids::in_guid_order(&fabric, 0).expect("enough");
+            let refusal = try_route("pftree-ext", &fabric, &lids, &options).expect_err("no root is left");
+            let says = "algorithm 3 as printed never ends at ";
+            assert!(refusal.reason.starts_with(says), "{children:?}: {refusal}");
+            continue;
+        }
+        let (lids, routing) = route("pftree-ext", &fabric, &options);
+        let links = carried(&fabric, &lids, &routing, &list);
+        assert!(is_kept(&links, &list[0]), "{children:?}");
+        let used = [1, 2].map(|pkey| roots_of(&fabric, &links, pkey));
+        assert_eq!(used, [count / leaves, roots - count / leaves], "{children:?}");
+    }
 }
 
 /// The delays of a pattern among the members of the first partition: while the second is silent, and while all of

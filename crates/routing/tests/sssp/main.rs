@@ -282,16 +282,7 @@ fn the_production_cluster_needs_one_lane() {
 /// Breaking circles costs no balance: director switches whose edges share some line chips, and such with trunks.
 #[test]
 fn director_switches_lose_no_balance_to_lanes() {
-    let none = Directors {
-        lines: Vec::new(),
-        spines: 1,
-        inside: 1,
-        line_hosts: 0,
-        edges: 0,
-        edge_hosts: 0,
-        uplinks: 0,
-        trunks: 0,
-    };
+    let none = Directors::default();
     let trunks =
         Directors { lines: vec![6, 6], spines: 3, inside: 2, line_hosts: 6, trunks: 12, ..none.clone() };
     let edges =

@@ -51,18 +51,33 @@ fn halves(simulation: &Simulation) -> BTreeMap<PortRef, (Lid, Targets)> {
     senders.iter().map(target).collect()
 }
 
+/// How switches forward.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Switches {
+    pub(crate) crossbar: Crossbar,
+    pub(crate) cut_through: bool,
+}
+
+impl From<Crossbar> for Switches {
+    fn from(crossbar: Crossbar) -> Self {
+        Self { crossbar, cut_through: false }
+    }
+}
+
 /// What each sender's packets get of a link's data rate, measured over `packets` times of a packet after a fifth of that.
 pub(crate) fn delivered(
     fabric: &Fabric,
-    crossbar: Crossbar,
+    switches: impl Into<Switches>,
     pattern: Pattern,
     packets: u64,
     seed: u64,
 ) -> f64 {
+    let Switches { crossbar, cut_through } = switches.into();
     let mut options = SimOptions::default();
     options.device.data.shaped = true;
     options.device.data.dilation = DILATION;
     options.device.data.crossbar = crossbar;
+    options.device.data.cut_through = cut_through;
     options.device.vl_cap = VlCap::Vl0;
     options.device.mtu_cap = Mtu::Bytes2048;
     options.sm.mtu_max = Mtu::Bytes2048;

@@ -7,11 +7,13 @@ use crate::pipe::PortAt;
 use crate::{Event, Options};
 
 impl Discover {
-    /// Whether an end port has an M_Key of somebody else: one that it shows, or one that it hides.
+    /// Whether an end port may have an M_Key of somebody else: one that it shows, or one that it hides, for which 0
+    /// with protection bits stands (IBA 14.2.4). Whether the port takes a Set tells a hidden key from a key 0.
     pub(super) fn is_foreign(&self, at: PortAt, info: &PortInfo) -> bool {
         let is_end = self.node(at.node).is_some_and(|node| !node.is_switch() || at.port == PortNum::ZERO);
-        let foreign = |options: &Options| {
-            info.m_key != options.m_key && (info.m_key != MKey(0) || info.m_key_protect_bits != 0)
+        let foreign = |options: &Options| match info.m_key {
+            MKey(0) => info.m_key_protect_bits != 0,
+            shown => shown != options.m_key,
         };
         is_end && self.settings.claim.as_ref().is_some_and(foreign)
     }

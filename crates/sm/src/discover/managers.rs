@@ -30,9 +30,9 @@ impl Discover {
         let guid_fits = info.guid != Guid(0) && info.guid != self.settings.own_guid;
         let (Some(path), true) = (self.route(Key::SmInfo(at)), guid_fits) else { return };
         let lid = self.port(at).and_then(|port| port.info).map_or(Lid(0), |info| info.lid);
-        let SmInfo { guid, priority, sm_state: state, .. } = *info;
+        let SmInfo { guid, priority, sm_state: state, sm_key, .. } = *info;
         if self.managers.iter().all(|known| known.guid != guid) && self.managers.len() < MANAGERS_MAX {
-            self.managers.push(Peer { guid, lid, path, priority, state });
+            self.managers.push(Peer { guid, lid, path, priority, state, sm_key });
             self.managers.sort_by_key(|peer| peer.guid);
         }
     }

@@ -4,22 +4,28 @@
 //!  SMInfo of a discovery ─▶ Found  ┐                ┌▶ sweep, configure, take over, resign (`mastership.rs`)
 //!  answers to polls      ─▶ Polled ├─▶ state::next ─┼▶ Get(SMInfo) each poll
 //!  Set(SMInfo)           ─▶ Control┘                └▶ Set(SMInfo): HANDOVER, ACKNOWLEDGE
+//!  the operator ───────────────────────────────────────▶ Set(SMInfo): DISABLE, STANDBY, DISCOVER
 //! ```
 //!
-//! One question is under way at a time. Its transaction ids end in 0xffff, which no request of a sweep has, as no window
-//! is that wide.
+//! One question and one instruction are under way at a time. Their transaction ids end in 0xffff, which no request of a
+//! sweep has in a window of fewer than 65536.
 
+mod instruct;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::Time;
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
 use weft_wire::{
-    AddressedMad, AttributeId, DirectedSmp, Guid, Lid, Mad, Method, SmInfo, SmKey, SmState, Smp,
+    AddressedMad, AttributeId, DirectedSmp, Guid, Lid, MKey, Mad, Method, SmInfo, SmKey, SmState, Smp,
     TransactionId, status,
 };
 
+pub(crate) use instruct::Outcome;
+pub use instruct::{Instructed, Instruction};
 pub(crate) use state::{Action, Control, Found, Handed, Polled, Rank, Signal, State, next};
 
 use crate::{ElectionCounts, Options};
@@ -29,6 +35,9 @@ const OWN_IDS: u64 = 0xffff;
 
 /// The most managers that have asked and were not found which are remembered; more are not looked for.
 const STRANGERS_MAX: usize = 64;
+
+/// How soon to look again at a manager that was still looking around.
+const LOOK_AGAIN: Time = Time::from_secs(1);
 
 /// The most managers that refused to take over which are remembered.
 const REFUSERS_MAX: usize = 64;
@@ -42,9 +51,16 @@ pub(crate) struct Peer {
     pub(crate) path: DirectedPath,
     pub(crate) priority: u8,
     pub(crate) state: SmState,
+    /// The key that it has shown; 0 where it hides it.
+    pub(crate) sm_key: SmKey,
 }
 
 impl Peer {
+    /// Whether it shows this manager's SM_Key. No mastership is handed to one that does not, nor waited for.
+    pub(crate) fn is_trusted(&self, options: &Options) -> bool {
+        options.sm_key == SmKey(0) || self.sm_key == options.sm_key
+    }
+
     pub(crate) fn rank(&self) -> Rank {
         Rank { priority: self.priority, guid: self.guid }
     }
@@ -60,25 +76,41 @@ struct Question {
     retries: u32,
 }
 
+impl Question {
+    /// The same once more, if it may be asked again.
+    fn again(self, now: Time, options: &Options) -> Option<Self> {
+        let deadline = now + Time::from_millis(options.timeout_ms.max(1));
+        (self.retries > 0).then(|| Self { deadline, retries: self.retries - 1, ..self })
+    }
+}
+
 /// This manager among others.
 #[derive(Debug)]
 pub(crate) struct Election {
     pub(crate) state: State,
     /// This manager's port; `None` while it has none.
     guid: Option<Guid>,
-    /// Who was found by the last discovery, in order of GUIDs.
+    /// The managers that the last discovery found, in order of GUIDs, as they were last heard of.
     pub(crate) peers: Vec<Peer>,
-    /// Who is polled or handed over to.
+    /// The one that is polled or handed over to.
     pub(crate) target: Option<Peer>,
     question: Option<Question>,
+    /// What the operator wants another manager told.
+    pending: Option<instruct::Pending>,
     next_poll: Option<Time>,
-    /// Polls in a row that nobody answered.
+    /// Polls in a row that no master answered.
     missed: u32,
-    /// Who refused to take over or did not answer, and when to try again.
+    /// Looks in a row at managers that were looking around themselves.
+    looks: u32,
+    /// Until then, managers that wait for this one start no further sweep.
+    heeds_after: Time,
+    /// Those that refused to take over or did not answer, and when to try again.
     refusers: BTreeMap<Guid, Time>,
     /// Managers that have asked and that no discovery has found.
     strangers: BTreeSet<Guid>,
     ids: u64,
+    /// How many messages were sent besides those of sweeps.
+    pub(crate) acts: u32,
     pub(crate) counts: ElectionCounts,
 }
 
@@ -90,19 +122,23 @@ impl Election {
             peers: Vec::new(),
             target: None,
             question: None,
+            pending: None,
             next_poll: None,
             missed: 0,
+            looks: 0,
+            heeds_after: Time::ZERO,
             refusers: BTreeMap::new(),
             strangers: BTreeSet::new(),
             ids: 0,
+            acts: 0,
             counts: ElectionCounts::default(),
         }
     }
 
     /// Begins again behind this port, or behind none.
     pub(crate) fn reset(&mut self, now: Time, guid: Option<Guid>) {
-        let (counts, ids) = (self.counts, now.as_nanos() ^ self.ids);
-        *self = Self { guid, counts, ids, ..Self::new() };
+        let (counts, acts, ids) = (self.counts, self.acts, now.as_nanos() ^ self.ids);
+        *self = Self { guid, counts, acts, ids, ..Self::new() };
     }
 
     fn rank(&self, options: &Options) -> Rank {
@@ -114,21 +150,26 @@ impl Election {
         let own = self.rank(options);
         self.refusers.retain(|guid, until| *until > now && peers.iter().any(|peer| peer.guid == *guid));
         self.peers = peers;
+        if !self.is_unsettled() {
+            self.looks = 0;
+        }
         self.strangers.retain(|guid| self.peers.iter().all(|peer| peer.guid != *guid));
         let highest = |wanted: &dyn Fn(&Peer) -> bool| {
             let mut those = self.peers.iter().filter(|peer| wanted(peer));
             let first = those.next()?;
             Some(*those.fold(first, |best, peer| if peer.rank().beats(best.rank()) { peer } else { best }))
         };
-        let in_state = |state: SmState| highest(&|peer| peer.state == state);
+        // A subnet that has a master is left to it, even if that one cannot be negotiated with.
+        let yields = !self.state.is_in_charge();
+        let master = highest(&|peer| peer.state == SmState::Master && (yields || peer.is_trusted(options)));
         let higher = |state: SmState| {
-            highest(&|peer| peer.state == state && peer.rank().beats(own))
-                .filter(|peer| !self.state.is_in_charge() || !self.refusers.contains_key(&peer.guid))
+            highest(&|peer| peer.state == state && peer.is_trusted(options) && peer.rank().beats(own))
+                .filter(|peer| yields || !self.refusers.contains_key(&peer.guid))
         };
         let kinds = [
             (Found::HigherMaster, higher(SmState::Master)),
-            (Found::HigherStandby, higher(SmState::Standby).filter(|_| self.state.is_in_charge())),
-            (Found::LowerMaster, in_state(SmState::Master)),
+            (Found::HigherStandby, higher(SmState::Standby).filter(|_| !yields)),
+            (Found::LowerMaster, master),
             (Found::HigherStandby, higher(SmState::Standby)),
             (Found::HigherDiscovering, higher(SmState::Discovering)),
         ];
@@ -143,6 +184,38 @@ impl Election {
             && self.state.is_in_charge()
             && self.strangers.len() < STRANGERS_MAX
             && self.strangers.insert(guid)
+    }
+
+    /// Whether a manager that asks waits for this one without its knowing: a master of higher rank for its HANDOVER, or a
+    /// standby of higher rank that a discovery has found before it had settled. No more than one such in a polling
+    /// interval starts a sweep, whatever a program claims to be.
+    pub(crate) fn heeds(&mut self, now: Time, shown: &SmInfo, options: &Options) -> bool {
+        let rank = Rank { priority: shown.priority, guid: shown.guid };
+        let known = self.peers.iter().find(|peer| peer.guid == shown.guid);
+        let waits = match shown.sm_state {
+            SmState::Master => known.is_none_or(|peer| peer.is_trusted(options)),
+            SmState::Standby => {
+                known.is_some_and(|peer| peer.is_trusted(options) && peer.state == SmState::Discovering)
+            }
+            _ => false,
+        };
+        let heeded = waits
+            && shown.guid != Guid(0)
+            && self.state == State::Master
+            && rank.beats(self.rank(options))
+            && now >= self.heeds_after;
+        if heeded {
+            self.heeds_after = now + options.polling();
+        }
+        heeded
+    }
+
+    /// How long to wait before looking again at managers that look around themselves: twice as long each time. Beyond
+    /// `most` there is no further look, for one that has settled asks of its own accord.
+    pub(crate) fn look_delay(&mut self, most: Time) -> Option<Time> {
+        let delay = Time::from_nanos(LOOK_AGAIN.as_nanos() << self.looks.min(16));
+        self.looks = self.looks.saturating_add(1);
+        (delay < most).then_some(delay)
     }
 
     /// Whether a manager was found that is still looking around: it is to be looked at again.
@@ -160,7 +233,7 @@ impl Election {
         (self.question, self.next_poll) = (None, None);
     }
 
-    /// What every message of this manager says of it. The key is for those that have shown it.
+    /// What every message of this manager says of it. The key is for those that [`Election::key_for`] names.
     pub(crate) fn info(&self, options: &Options, act_count: u32, sm_key: SmKey) -> SmInfo {
         let Rank { priority, guid } = self.rank(options);
         SmInfo { guid, sm_key, act_count, priority, sm_state: self.state.shown() }
@@ -200,12 +273,17 @@ impl Election {
         self.ids << 16 | OWN_IDS
     }
 
-    fn ask(&mut self, now: Time, mut request: AddressedMad, timeout_ms: u64, retries: u32) -> AddressedMad {
+    fn ask(&mut self, now: Time, request: AddressedMad, timeout_ms: u64, retries: u32) -> AddressedMad {
+        let question = self.question(now, request, timeout_ms, retries);
+        self.question = Some(question);
+        question.request
+    }
+
+    fn question(&mut self, now: Time, mut request: AddressedMad, timeout_ms: u64, retries: u32) -> Question {
         let id = self.next_id();
         Smp::transaction_id.set(&mut request.mad.0, TransactionId(id));
         let deadline = now + Time::from_millis(timeout_ms.max(1));
-        self.question = Some(Question { id, request, deadline, retries });
-        request
+        Question { id, request, deadline, retries }
     }
 
     /// Lets time pass: what is to be sent now, and what has become of a question that nobody answered.
@@ -216,12 +294,10 @@ impl Election {
         act_count: u32,
     ) -> (Option<AddressedMad>, Option<Signal>) {
         if let Some(question) = self.question.filter(|question| question.deadline <= now) {
-            if question.retries > 0 {
-                let deadline = now + Time::from_millis(options.timeout_ms.max(1));
-                self.question = Some(Question { deadline, retries: question.retries - 1, ..question });
+            self.question = question.again(now, options);
+            if self.question.is_some() {
                 return (Some(question.request), None);
             }
-            self.question = None;
             if self.state == State::Yielding {
                 self.refused(now, options);
                 return (None, Some(Signal::Handed(Handed::Unheard)));
@@ -245,10 +321,11 @@ impl Election {
 
     /// When it next wants to be woken.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        match &self.question {
+        let asked = match &self.question {
             Some(question) => Some(question.deadline),
             None => self.next_poll.filter(|_| self.state.polls()),
-        }
+        };
+        asked.into_iter().chain(self.instruction_deadline()).min()
     }
 
     /// Whether an answer is to a question of this kind, whoever asked it.
@@ -272,20 +349,26 @@ impl Election {
             }
             self.refused(now, options);
             self.counts.handovers_refused += 1;
-            let to_master = target.state == SmState::Master;
-            return Some(Signal::Handed(if to_master { Handed::RefusedByMaster } else { Handed::Refused }));
+            return Some(Signal::Handed(Handed::Refused));
         }
-        self.missed = 0;
         let info = SmInfo::decode(answer.smp_attribute());
-        let higher = Rank { priority: info.priority, guid: info.guid }.beats(self.rank(options));
-        let is_waited_for = match info.sm_state {
-            SmState::Master => true,
-            SmState::Standby | SmState::Discovering => higher && self.state == State::Standby,
+        let SmInfo { priority, sm_state: state, sm_key, .. } = info;
+        let peer = Peer { priority, state, sm_key, ..target };
+        if let Some(known) = self.peers.iter_mut().find(|known| known.guid == info.guid && fine) {
+            (known.priority, known.state, known.sm_key) = (priority, state, sm_key);
+        }
+        // One that was to become the master may never do so while another one does.
+        self.missed = if state == SmState::Master { 0 } else { self.missed + 1 };
+        let trusted_and_higher = peer.is_trusted(options) && peer.rank().beats(self.rank(options));
+        let is_waited_for = match state {
+            SmState::Master => self.state == State::Standby || peer.is_trusted(options),
+            SmState::Standby | SmState::Discovering => trusted_and_higher && self.state == State::Standby,
             _ => false,
         };
-        let alive = fine && info.guid == target.guid && is_waited_for;
+        let in_time = self.missed <= options.polling_retries;
+        let alive = fine && info.guid == target.guid && is_waited_for && in_time;
         if alive {
-            self.target = Some(Peer { priority: info.priority, state: info.sm_state, ..target });
+            self.target = Some(peer);
         }
         Some(Signal::Polled(if alive { Polled::Alive } else { Polled::Resigned }))
     }
@@ -301,15 +384,29 @@ impl Election {
     }
 
     /// Whether a Set(SMInfo) may be obeyed: it shows our key. OpenSM shows none when it hands over to a manager that is no
-    /// master, so the one that is polled as the master needs none for that.
-    pub(crate) fn trusts(&self, control: Control, info: &SmInfo, options: &Options) -> bool {
-        let polled = self.target.is_some_and(|peer| peer.guid == info.guid && peer.state == SmState::Master);
+    /// master, so the one that is polled as the master, and has shown the key, needs none for that.
+    pub(crate) fn trusts(&self, control: Control, asked: &Mad, info: &SmInfo, options: &Options) -> bool {
+        let is_master = |peer: Peer| peer.guid == info.guid && peer.state == SmState::Master;
+        let polled = self.target.is_some_and(|peer| is_master(peer) && peer.is_trusted(options));
         info.sm_key == options.sm_key
             || info.sm_key == SmKey(0)
                 && control == Control::Handover
                 && self.state == State::Standby
                 && polled
+                && shows_m_key(asked, options)
     }
+
+    /// The SM_Key in an answer. It is for managers (IBA 14.2.5.13), which show it or the M_Key; where the M_Key is none,
+    /// or no secret, everybody shows that. OpenSM takes no notice of a manager that hides its key from it.
+    pub(crate) fn key_for(asked: &Mad, shown: &SmInfo, options: &Options) -> SmKey {
+        let open = options.m_key_protection == 0 || shows_m_key(asked, options);
+        if open || shown.sm_key == options.sm_key { options.sm_key } else { SmKey(0) }
+    }
+}
+
+/// Whether a request shows the M_Key, if there is one.
+fn shows_m_key(asked: &Mad, options: &Options) -> bool {
+    options.m_key == MKey(0) || Smp::m_key.get(&asked.0) == options.m_key
 }
 
 /// The answer to another manager's request, by the way that it came.

@@ -157,9 +157,7 @@ impl Control {
 pub(crate) enum Handed {
     /// The other has accepted.
     Accepted,
-    /// A master refuses it: its SM_Key is another.
-    RefusedByMaster,
-    /// Somebody else refuses it.
+    /// The other refuses.
     Refused,
     /// Nobody answers.
     Unheard,
@@ -260,8 +258,7 @@ fn handed_over(state: State, handed: Handed) -> Option<(State, Action)> {
         return None;
     }
     Some(match handed {
-        // Two masters that share no key would write over each other for ever: the lower one gives way.
-        Handed::Accepted | Handed::RefusedByMaster => (State::Standby, Action::Resign),
+        Handed::Accepted => (State::Standby, Action::Resign),
         Handed::Refused | Handed::Unheard => (State::Master, Action::Sweep),
     })
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!  trap ──▶ who wants it? ──▶ Report ──▶ ReportResp
 //!                               │ again after the timeout, as often as SMPs
-//!                               └──▶ given up; so many in a row end the subscription
+//!                               └──▶ given up; four in a row end the subscription
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -22,14 +22,14 @@ use crate::Options;
 /// The most subscriptions, of which each host has four, and the most of one subscriber.
 const SUBSCRIPTIONS_MAX: usize = 1 << 18;
 const SUBSCRIPTIONS_OF_ONE_MAX: usize = 64;
-/// So many Reports in a row that nobody answered end a subscription.
+/// Unanswered Reports in a row that end a subscription.
 const UNANSWERED_MAX: u32 = 4;
-/// Reports in flight, and those of one subscription, so that who does not answer does not keep others waiting.
+/// Reports in flight, and those to one subscriber: a silent one must not keep others waiting.
 const WINDOW: u32 = 16;
 const WINDOW_OF_ONE: u32 = 4;
 /// Reports waiting.
 const QUEUE_MAX: usize = 1 << 16;
-/// Reports of one subscription that wait. Beyond that none has more than half of what is left.
+/// Reports to one subscriber that wait. Beyond that each may have half of what is left.
 const QUEUE_OF_ONE_MAX: usize = 1 << 12;
 
 /// Who has subscribed to what.
@@ -42,13 +42,16 @@ pub(super) struct Subscriptions {
     next_id: u64,
     /// Reports that wait for the window, in all.
     queued: usize,
-    /// Subscriptions with Reports that may be sent, by their ids, in turn. One that has ended is passed over.
-    ready: VecDeque<u64>,
+    /// Subscribers with Reports that wait or are in flight.
+    subscribers: BTreeMap<Guid, Subscriber>,
+    /// Those with Reports that may be sent, in turn. One that has none any more is passed over.
+    ready: VecDeque<Guid>,
     /// Reports for which the queue had no room.
     dropped: u64,
-    /// Of these, those of which the subscription had too many.
+    /// Of these, those of which the subscriber had too many.
     dropped_of_one: u64,
-    reports: Transactions<u64>,
+    /// By subscriber and the subscription's id.
+    reports: Transactions<(Guid, u64)>,
 }
 
 #[derive(Clone, Debug)]
@@ -57,21 +60,26 @@ struct Subscription {
     info: InformInfo,
     /// Where Reports go, the way that the request came from.
     to: AddressedMad,
-    /// Reports in a row that nobody answered.
+    /// Unanswered Reports in a row.
     unanswered: u32,
-    /// Reports that wait for the window.
-    queue: VecDeque<AddressedMad>,
+}
+
+/// A port with subscriptions, as far as Reports are on their way there.
+#[derive(Clone, Debug, Default)]
+struct Subscriber {
+    /// Reports that wait for the window, with the ids of their subscriptions.
+    queue: VecDeque<(u64, AddressedMad)>,
     in_flight: u32,
     /// Whether it is in the list of those whose turn it is.
     ready: bool,
 }
 
-impl Subscription {
+impl Subscriber {
     /// Gets in line, if it has Reports that may be sent.
-    fn take_turn(&mut self, line: &mut VecDeque<u64>) {
+    fn take_turn(&mut self, guid: Guid, line: &mut VecDeque<Guid>) {
         if !self.ready && !self.queue.is_empty() && self.in_flight < WINDOW_OF_ONE {
             self.ready = true;
-            line.push_back(self.id);
+            line.push_back(guid);
         }
     }
 }
@@ -84,6 +92,7 @@ impl Subscriptions {
             by_id: BTreeMap::new(),
             next_id: 0,
             queued: 0,
+            subscribers: BTreeMap::new(),
             ready: VecDeque::new(),
             dropped: 0,
             dropped_of_one: 0,
@@ -128,18 +137,18 @@ impl Subscriptions {
             (0..).zip(&taken).find(|(free, taken)| free != *taken).map_or(taken.len() as u16, |(n, _)| n);
         let (id, key) = (self.next_id, (subscriber, number));
         self.next_id += 1;
-        self.list.insert(
-            key,
-            Subscription { id, info, to, unanswered: 0, queue: VecDeque::new(), in_flight: 0, ready: false },
-        );
+        self.list.insert(key, Subscription { id, info, to, unanswered: 0 });
         self.by_id.insert(id, key);
         Ok(())
     }
 
     fn end(&mut self, key: (Guid, u16)) {
-        if let Some(ended) = self.list.remove(&key) {
-            self.by_id.remove(&ended.id);
-            self.queued -= ended.queue.len();
+        let Some(ended) = self.list.remove(&key) else { return };
+        self.by_id.remove(&ended.id);
+        if let Some(subscriber) = self.subscribers.get_mut(&key.0) {
+            let before = subscriber.queue.len();
+            subscriber.queue.retain(|(id, _)| *id != ended.id);
+            self.queued -= before - subscriber.queue.len();
         }
     }
 
@@ -158,7 +167,8 @@ impl Subscriptions {
     pub(super) fn retain(&mut self, view: &View) {
         self.list.retain(|(guid, _), _| view.by_guid(*guid).is_some());
         self.by_id.retain(|_, key| self.list.contains_key(key));
-        self.queued = self.list.values().map(|known| known.queue.len()).sum();
+        self.subscribers.retain(|guid, _| view.by_guid(*guid).is_some());
+        self.queued = self.subscribers.values().map(|subscriber| subscriber.queue.len()).sum();
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -172,15 +182,17 @@ impl Subscriptions {
         notice.issuer_gid = view.by_lid(notice.issuer_lid).map_or(Gid::default(), |end| view.gid(end.guid));
         let mut told = Told::default();
         let (first, last) = only.map_or((Guid(0), Guid(u64::MAX)), |only| (only, only));
-        for ((guid, _), known) in self.list.range_mut((first, 0)..=(last, u16::MAX)) {
+        for ((guid, _), known) in self.list.range((first, 0)..=(last, u16::MAX)) {
             if !wants(&known.info, &notice) {
                 continue;
             }
-            let (left, waiting) = (QUEUE_MAX - self.queued, known.queue.len());
+            let waiting = self.subscribers.get(guid).map_or(0, |subscriber| subscriber.queue.len());
+            let left = QUEUE_MAX - self.queued;
             if left > 0 && (waiting == 0 || waiting < QUEUE_OF_ONE_MAX.min(left)) {
-                known.queue.push_back(report(&known.to, &notice));
+                let subscriber = self.subscribers.entry(*guid).or_default();
+                subscriber.queue.push_back((known.id, report(&known.to, &notice)));
                 self.queued += 1;
-                known.take_turn(&mut self.ready);
+                subscriber.take_turn(*guid, &mut self.ready);
                 told.ports.insert(*guid);
             } else {
                 told.dropped += 1;
@@ -194,22 +206,32 @@ impl Subscriptions {
     /// Takes a ReportResp. False when nobody waits for it.
     pub(super) fn answered(&mut self, now: Time, answer: &AddressedMad) -> bool {
         let Some(done) = self.reports.handle_response(now, answer) else { return false };
-        if let Some(known) = self.by_id.get(&done.key).and_then(|key| self.list.get_mut(key)) {
+        let (subscriber, id) = done.key;
+        if let Some(known) = self.by_id.get(&id).and_then(|key| self.list.get_mut(key)) {
             known.unanswered = 0;
-            known.in_flight = known.in_flight.saturating_sub(1);
-            known.take_turn(&mut self.ready);
         }
+        self.landed(subscriber);
         true
+    }
+
+    /// A Report is in flight no more.
+    fn landed(&mut self, guid: Guid) {
+        let Some(subscriber) = self.subscribers.get_mut(&guid) else { return };
+        subscriber.in_flight = subscriber.in_flight.saturating_sub(1);
+        subscriber.take_turn(guid, &mut self.ready);
+        if subscriber.in_flight == 0 && subscriber.queue.is_empty() {
+            self.subscribers.remove(&guid);
+        }
     }
 
     /// Lets time pass.
     pub(super) fn expire(&mut self, now: Time) {
         while let Some(failed) = self.reports.poll_failed(now) {
-            let Some(key) = self.by_id.get(&failed.key).copied() else { continue };
+            let (subscriber, id) = failed.key;
+            self.landed(subscriber);
+            let Some(key) = self.by_id.get(&id).copied() else { continue };
             let Some(known) = self.list.get_mut(&key) else { continue };
             known.unanswered += 1;
-            known.in_flight = known.in_flight.saturating_sub(1);
-            known.take_turn(&mut self.ready);
             if known.unanswered >= UNANSWERED_MAX {
                 self.end(key);
             }
@@ -224,15 +246,19 @@ impl Subscriptions {
             if !self.reports.has_room(now) {
                 return None;
             }
-            let id = self.ready.pop_front()?;
-            let Some(known) = self.by_id.get(&id).and_then(|key| self.list.get_mut(key)) else { continue };
-            known.ready = false;
-            let Some(report) = known.queue.pop_front() else { continue };
+            let guid = self.ready.pop_front()?;
+            let Some(subscriber) = self.subscribers.get_mut(&guid) else { continue };
+            subscriber.ready = false;
+            let Some((id, report)) = subscriber.queue.pop_front() else {
+                // Its subscription has ended meanwhile.
+                self.subscribers.retain(|other, subscriber| *other != guid || subscriber.in_flight > 0);
+                continue;
+            };
             self.queued -= 1;
-            known.in_flight += 1;
-            known.take_turn(&mut self.ready);
+            subscriber.in_flight += 1;
+            subscriber.take_turn(guid, &mut self.ready);
             // There was room.
-            let _ = self.reports.offer(id, report);
+            let _ = self.reports.offer((guid, id), report);
         }
     }
 
@@ -244,15 +270,13 @@ impl Subscriptions {
     pub(super) fn clear(&mut self) {
         self.list.clear();
         self.by_id.clear();
+        self.subscribers.clear();
         self.ready.clear();
         self.queued = 0;
     }
 
     pub(super) fn abandon(&mut self, now: Time) {
-        for known in self.list.values_mut() {
-            known.queue.clear();
-            (known.in_flight, known.ready) = (0, false);
-        }
+        self.subscribers.clear();
         self.ready.clear();
         self.queued = 0;
         self.reports.abandon();
@@ -263,7 +287,7 @@ impl Subscriptions {
         self.reports.stats()
     }
 
-    /// Reports that were dropped because their subscription had too many waiting.
+    /// Reports that were dropped because their subscriber had too many waiting.
     pub(super) fn dropped_of_one(&self) -> u64 {
         self.dropped_of_one
     }

@@ -51,7 +51,7 @@ pub(crate) use tables::ReadTables;
 const BYTES_MAX: usize = 32 << 20;
 /// Requests that wait for tables to be read.
 const WAITING_MAX: usize = 64;
-/// Of these, those of one host. Beyond that nobody has more than half of what is left.
+/// Of these, those of one host. Beyond that each may have half of what is left.
 const WAITING_OF_ONE_MAX: usize = 8;
 
 /// What is to be done with a request.
@@ -102,7 +102,7 @@ impl Administrator {
             tables: Tables::default(),
             services: Services::default(),
             subscriptions: Subscriptions::new(options),
-            transfers: Transfers::default(),
+            transfers: Transfers::new(options.lmc),
             waiting: VecDeque::new(),
             outbox: VecDeque::new(),
             events: Vec::new(),
@@ -292,7 +292,9 @@ impl Administrator {
             Verdict::Refused(status) => self.refuse(request, status),
             Verdict::Read(kind) => {
                 let left = WAITING_MAX - self.waiting.len();
-                let of_one = self.waiting.iter().filter(|(other, _)| other.lid == request.lid).count();
+                let port = |lid: Lid| lid.0 >> self.options.lmc;
+                let same_port = |other: &AddressedMad| port(other.lid) == port(request.lid);
+                let of_one = self.waiting.iter().filter(|(other, _)| same_port(other)).count();
                 if left == 0 || of_one > 0 && of_one >= WAITING_OF_ONE_MAX.min(left) {
                     self.counts.requester_waiting += u64::from(left > 0);
                     return self.refuse(request, status::BUSY);

@@ -9,8 +9,8 @@ use super::BYTES_MAX;
 /// The most tables at once, and the most bytes of all of them.
 const TRANSFERS_MAX: usize = 256;
 const ALL_BYTES_MAX: usize = 4 * BYTES_MAX;
-/// The most tables of one host, and of one program there. Beyond that nobody has more than half of what is left, so that
-/// others always find room.
+/// The most tables of one host, and of one program there. Beyond that each may have half of what is left, so that others
+/// always find room.
 const OF_ONE_HOST_MAX: usize = 32;
 const OF_ONE_PROGRAM_MAX: usize = 16;
 /// The most requests of one host that are arriving.
@@ -41,14 +41,16 @@ pub(super) enum Heard {
 #[derive(Debug)]
 pub(super) struct Transfers {
     endpoint: Endpoint,
+    /// Ports have 2^lmc LIDs each.
+    lmc: u8,
     /// Tables not sent because their requester had too many under way.
     of_one: u64,
     /// The same of requests in segments, before the port was lost last.
     segments_of_one: u64,
 }
 
-impl Default for Transfers {
-    fn default() -> Self {
+impl Transfers {
+    pub(super) fn new(lmc: u8) -> Self {
         let outbox = OutboxLimits {
             transfers: TRANSFERS_MAX,
             message_bytes: BYTES_MAX + HEAD,
@@ -58,15 +60,14 @@ impl Default for Transfers {
         let inbox = InboxLimits {
             transfers: REQUESTS_MAX,
             of_one: REQUESTS_OF_ONE_MAX,
+            lmc,
             message_bytes: REQUEST_BYTES_MAX,
             bytes: REQUESTS_MAX * REQUEST_BYTES_MAX,
             ..InboxLimits::default()
         };
-        Self { endpoint: Endpoint::new(outbox, inbox), of_one: 0, segments_of_one: 0 }
+        Self { endpoint: Endpoint::new(outbox, inbox), lmc, of_one: 0, segments_of_one: 0 }
     }
-}
 
-impl Transfers {
     /// Begins to send a table behind the headers of this answer. False: too much is under way.
     pub(super) fn send(&mut self, now: Time, answer: &AddressedMad, records: &[u8]) -> bool {
         if !self.has_room(answer, HEAD + records.len()) {
@@ -89,7 +90,7 @@ impl Transfers {
         let outbox = &self.endpoint.outbox;
         let program = program(answer.remote_qp, answer.mad.transaction_id());
         let (mut of_host, mut of_program, mut held) = (0, 0, 0);
-        for (id, bytes) in outbox.to_lid(answer.lid) {
+        for (id, bytes) in outbox.to_port(answer.lid, self.lmc) {
             of_host += 1;
             of_program += usize::from(self::program(id.qp, id.transaction_id) == program);
             held += bytes;
@@ -176,7 +177,7 @@ impl Transfers {
     pub(super) fn abandon(&mut self) -> u64 {
         let failed = self.failed() + self.endpoint.outbox.len() as u64;
         let (of_one, segments_of_one) = (self.of_one, self.segments_of_one());
-        *self = Self { of_one, segments_of_one, ..Self::default() };
+        *self = Self { of_one, segments_of_one, ..Self::new(self.lmc) };
         failed
     }
 }

@@ -24,6 +24,22 @@ pub struct Directors {
     pub trunks: u32,
 }
 
+impl Default for Directors {
+    /// One spine chip per chassis, one cable to each line chip, and nothing else.
+    fn default() -> Self {
+        Self {
+            lines: Vec::new(),
+            spines: 1,
+            inside: 1,
+            line_hosts: 0,
+            edges: 0,
+            edge_hosts: 0,
+            uplinks: 0,
+            trunks: 0,
+        }
+    }
+}
+
 /// Chassis of director switches, joined by trunks between their line chips, by edge switches, or by both.
 ///
 /// Line chips form a ring that takes one of each chassis in turn. The edge switches are spread over this ring, and each
@@ -44,6 +60,7 @@ pub fn director(parameters: &Directors, options: &GenerateOptions) -> Result<Fab
     in_range("the number of edge switches", u64::from(edges), 0, 49_151)?;
     let all: u64 = parameters.lines.iter().map(|lines| u64::from(*lines)).sum();
     in_range("the number of line chips of an edge switch", u64::from(uplinks), 0, all)?;
+    in_range("the number of trunks between two chassis", u64::from(trunks), 0, 254 * 254)?;
     let plan = Plan::new(parameters);
     let hosts = all * u64::from(line_hosts) + u64::from(edges) * u64::from(edge_hosts);
     let switches = all + chassis * u64::from(spines) + u64::from(edges);

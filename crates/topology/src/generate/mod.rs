@@ -3,6 +3,7 @@
 //! Names and GUIDs are deterministic: the same parameters give the same fabric to the byte. Switches come before
 //! hosts; on a switch, the ports to hosts and lower levels come before the others.
 
+mod aggregation;
 mod degraded;
 mod director;
 mod dragonfly;
@@ -10,6 +11,7 @@ mod grid;
 mod random;
 mod tree;
 
+pub use aggregation::{AGGREGATION_NODE, with_node_at_every_switch};
 pub use degraded::{Damage, degraded};
 pub use director::{Directors, director};
 pub use dragonfly::dragonfly;

@@ -33,21 +33,21 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "FILE|LIST")]
     pub(crate) management_nodes: Option<String>,
 
-    /// Saved tables for the engine `file`, as opensm-lfts.dump
+    /// Saved tables for the engine `file`, as opensm-lfts.dump. Given several times, the first that fit the fabric are used
     #[arg(long, value_name = "FILE")]
-    pub(crate) lfts: Option<PathBuf>,
+    pub(crate) lfts: Vec<PathBuf>,
 
     /// Hops that belong to the tables of --lfts, as opensm-lid-matrix.dump: longer ways are counted
     #[arg(long, value_name = "FILE", requires = "lfts")]
-    pub(crate) lid_matrix: Option<PathBuf>,
+    pub(crate) lid_matrix: Vec<PathBuf>,
 
     /// Lanes that belong to the tables of --lfts, as opensm-sl2vl.dump; by default level n takes lane n
     #[arg(long, value_name = "FILE", requires = "lfts")]
-    pub(crate) sl2vl: Option<PathBuf>,
+    pub(crate) sl2vl: Vec<PathBuf>,
 
     /// Service levels that belong to the tables of --lfts, as ibdmchk.psl; by default all pairs use level 0
     #[arg(long, value_name = "FILE", requires = "lfts")]
-    pub(crate) psl: Option<PathBuf>,
+    pub(crate) psl: Vec<PathBuf>,
 
     /// How many hops towards the leaves an I/O node's path may take before it goes up
     #[arg(long, value_name = "COUNT")]
@@ -76,6 +76,10 @@ pub(crate) struct EngineArgs {
     /// The share of isolation where it is weighed against weights, 0 to 1; the rest is the weights'
     #[arg(long, value_name = "SHARE", value_parser = thousandths)]
     pub(crate) isolation_share: Option<u32>,
+
+    /// Choose switches by the printed algorithm, which lets an isolated partition take all of them
+    #[arg(long)]
+    pub(crate) literal: bool,
 }
 
 /// A share from 0 to 1, in thousandths.

@@ -38,8 +38,11 @@ impl FromStr for Since {
         if text == "start" {
             return Ok(Self::Start);
         }
-        let wrong =
-            || format!("`{text}` is none of `30s`, `5m`, `2h`, `500ms`, `2026-01-31T12:00:00Z` and `start`");
+        let wrong = || {
+            format!(
+                "invalid time `{text}`; use `30s`, `5m`, `2h`, `500ms`, `2026-01-31T12:00:00Z` or `start`"
+            )
+        };
         // Each digit where the form has one, as far as the text goes.
         let time = text.strip_suffix('Z').unwrap_or(text);
         let form = "0000-00-00T00:00:00.000000000";

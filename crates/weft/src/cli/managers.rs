@@ -1,6 +1,8 @@
 //! The arguments about several subnet managers, named as OpenSM's options.
 
-use clap::Args;
+use clap::{Args, Subcommand};
+
+use super::SmProcessArgs;
 
 /// How a subnet manager is elected among several.
 #[derive(Debug, Clone, Args)]
@@ -14,7 +16,36 @@ pub(crate) struct ElectionArgs {
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
     pub(crate) polling_ms: u64,
 
-    /// Unanswered polls in a row that a standby manager puts up with; it takes over after one more
+    /// Unanswered polls in a row that a standby manager tolerates; after one more it takes over
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub(crate) polling_retries: u32,
+}
+
+/// `sm`
+#[derive(Debug, Args)]
+pub(crate) struct SmCommand {
+    /// What to have the master tell another manager
+    #[command(subcommand)]
+    pub(crate) verb: Option<SmVerb>,
+    /// The process's own arguments
+    #[command(flatten)]
+    pub(crate) process: SmProcessArgs,
+}
+
+/// What the master tells another manager (IBA 14.4.1).
+#[derive(Debug, Subcommand)]
+pub(crate) enum SmVerb {
+    /// Silence a standby manager: it becomes NOT-ACTIVE and takes nothing over
+    Disable(OtherManager),
+    /// Have a manager that is NOT-ACTIVE stand by again
+    Standby(OtherManager),
+    /// Have a standby manager discover the subnet; it stands by again when it has found the master
+    Discover(OtherManager),
+}
+
+/// Which manager.
+#[derive(Debug, Args)]
+pub(crate) struct OtherManager {
+    /// Manager as `weft status` lists it (`sm-2`), its port GUID, or its node
+    pub(crate) manager: String,
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use weft_device::Crossbar;
+use weft_device::{Crossbar, Profile};
 
 /// `run`
 #[derive(Debug, Args)]
@@ -44,6 +44,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "PROFILE")]
     pub(crate) crossbar: Option<Crossbar>,
 
+    /// Generation of hardware whose constants hold where the files give no number: connectx-ddr, qdr-2012 or ndr-2024
+    #[arg(long, value_name = "NAME", value_parser = profile)]
+    pub(crate) profile: Option<&'static Profile>,
+
     /// Concurrent runs in virtual time [default: number of cores]
     #[arg(long, value_name = "COUNT", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1024))]
     pub(crate) jobs: Option<usize>,
@@ -51,6 +55,11 @@ pub(crate) struct RunArgs {
     /// Print the summary as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+fn profile(name: &str) -> Result<&'static Profile, String> {
+    let known = Profile::ALL.map(|profile| profile.name).join(", ");
+    Profile::find(name).ok_or_else(|| format!("unknown profile: {known}"))
 }
 
 /// `AXIS=CHOICE`

@@ -58,6 +58,9 @@ pub(crate) enum GenKind {
     Hypercube,
     /// Dragonfly of groups of `--routers` switches with `--global` cables each; `--groups` of them or as many as fit
     Dragonfly,
+    /// Chassis of director switches: `--lines` per chassis under `--spines` each with `--inside` cables, joined by
+    /// `--trunks` or by `--edges` switches with `--uplinks`
+    Director,
     /// Irregular: `--switches`, `--hosts`, further `--cables` and `--parallel` ones, from `--seed`
     Random,
 }
@@ -103,10 +106,34 @@ pub(crate) struct GenArgs {
     /// Global cables per switch (dragonfly)
     #[arg(long)]
     pub(crate) global: Option<u32>,
+    /// Line chips of each chassis (director), such as 9,9,6
+    #[arg(long, value_delimiter = ',', value_name = "L1,L2,…")]
+    pub(crate) lines: Vec<u32>,
+    /// Spine chips per chassis (director)
+    #[arg(long)]
+    pub(crate) spines: Option<u32>,
+    /// Cables between a line chip and a spine chip (director) [default: 1]
+    #[arg(long)]
+    pub(crate) inside: Option<u32>,
+    /// Cables between every two chassis (director) [default: 0]
+    #[arg(long)]
+    pub(crate) trunks: Option<u32>,
+    /// Edge switches outside of the chassis (director) [default: 0]
+    #[arg(long)]
+    pub(crate) edges: Option<u32>,
+    /// Hosts per edge switch (director) [default: 0]
+    #[arg(long)]
+    pub(crate) edge_hosts: Option<u32>,
+    /// Line chips that each edge switch is cabled to (director) [default: 0]
+    #[arg(long)]
+    pub(crate) uplinks: Option<u32>,
+    /// Add a SHArP aggregation node at every switch; each needs a free port (--radix)
+    #[arg(long)]
+    pub(crate) aggregation_nodes: bool,
     /// Ports per switch [default: as many as the fabric needs]
     #[arg(long)]
     pub(crate) radix: Option<u8>,
-    /// Hosts per switch, 1 by default; for trees, hosts in all, spread evenly over the leaves, as many as fit by
+    /// Hosts per switch, or per line chip of a director, 1 by default; for trees, hosts in all, spread evenly over the leaves, as many as fit by
     /// default; for random fabrics, hosts in all
     #[arg(long)]
     pub(crate) hosts: Option<u32>,

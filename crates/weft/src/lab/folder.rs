@@ -9,6 +9,7 @@
 //!           sockets/NAME  where programs attach
 //!           logs/NAME     standard error of each process
 //!           launch.sock   the launcher, while it runs
+//!           sm.sock sm-2.sock …   where subnet managers take orders
 //!           m-key         the M_Key that SMPs must show: mode 0600
 //!           sm.json pm.json ibsim.json status.json pm-status.json events.jsonl guid2lid
 //!           sm-2.json status-2.json guid2lid-2 …  of subnet managers that stand by
@@ -176,6 +177,7 @@ pub(crate) struct SmFiles {
     pub(crate) config: PathBuf,
     pub(crate) status: PathBuf,
     pub(crate) guid2lid: PathBuf,
+    pub(crate) orders: PathBuf,
 }
 
 /// The folder of one laboratory.
@@ -243,6 +245,7 @@ impl LabFolder {
             config: self.path.join(format!("{name}.json")),
             status: self.path.join(format!("status{number}.json")),
             guid2lid: self.path.join(format!("guid2lid{number}")),
+            orders: self.path.join(format!("{name}.sock")),
         }
     }
 

@@ -145,7 +145,8 @@ impl<'a> Launcher<'a> {
     pub(crate) fn start_standbys(&mut self) -> anyhow::Result<()> {
         for (name, _) in self.record.subnet_managers().skip(1) {
             let config = self.lab.sm_files(&name).config;
-            drop(restart::start(self.lab, SM, &config, &name)?);
+            let started = restart::start(self.lab, SM, &config, &name)?;
+            self.children.push((name, started.child));
         }
         Ok(())
     }
@@ -292,8 +293,6 @@ impl<'a> Launcher<'a> {
                     let tokens: Vec<u64> = self.ready.values().copied().collect();
                     tokens.into_iter().for_each(|token| self.reporters.go(token));
                     self.links_changed();
-                } else if self.phases.finished(Phase::AgentsStarted).is_some() {
-                    self.reporters.go(token); // Restarted meanwhile.
                 }
             }
             ToLauncher::Links { agent, up, total } => {
@@ -352,15 +351,16 @@ impl<'a> Launcher<'a> {
     fn give_up(&mut self, failure: Failure) -> anyhow::Error {
         self.gave_up = true;
         let hint = match self.goal.keep {
-            true => "the laboratory runs on: `weft status` tells more, `weft down` ends it",
-            false => "nothing is left running; --keep keeps the laboratory",
+            Some(true) => "the laboratory runs on: `weft status` tells more, `weft down` ends it",
+            Some(false) => "nothing is left running; --keep keeps the laboratory",
+            None => "nothing is left running",
         };
         failure.hint(hint).into()
     }
 
     /// Whether the laboratory is to run on although the goal is out of reach.
     pub(crate) fn is_kept(&self) -> bool {
-        self.goal.keep && self.gave_up
+        self.goal.keep == Some(true) && self.gave_up
     }
 
     fn take_subnet_up(&mut self, report: SubnetUp) {
@@ -453,10 +453,9 @@ impl<'a> Launcher<'a> {
             names += &format!(" and {} more", missing.len() - 3);
         }
         let waiting = if names.is_empty() { String::new() } else { format!("; waiting for {names}") };
-        Failure::new(format!(
-            "no progress for {seconds} s (--patience): {} {done} of {total}{waiting}",
-            phase.name()
-        ))
+        let option = if self.goal.keep.is_some() { " (--patience)" } else { "" };
+        let phase = phase.name();
+        Failure::new(format!("no progress for {seconds} s{option}: {phase} {done} of {total}{waiting}"))
     }
 
     fn watch(&self, fd: impl std::os::fd::AsFd, token: u64) -> anyhow::Result<()> {

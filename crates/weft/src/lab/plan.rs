@@ -300,6 +300,7 @@ fn write_sm(
         launch: None,
         status: Some(files.status),
         events: Some(lab.place(Place::Events)),
+        orders: Some(files.orders),
         metrics: record.metrics_of(name),
     };
     // The file that the user names is the first manager's: who stands by learns the LIDs from the ports.
@@ -332,6 +333,7 @@ fn write_pm(
         launch: None,
         status: Some(lab.place(Place::PmStatus)),
         events: Some(lab.place(Place::Events)),
+        orders: None,
         metrics: record.metrics_of(PM),
     };
     let config = PmConfig { seat, options: wanted.options.clone() };
@@ -365,7 +367,7 @@ pub(crate) fn run_agent(
         serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))?;
     config.launch_socket = launch.or(config.launch_socket);
     config.metrics = metrics_port.map(manager::loopback).or(config.metrics);
-    let _kept = ports::keep_port(Transport::Udp, config.bind.port().into());
+    let _kept = ports::keep_port(Transport::Udp, config.bind.port().into()).ok().flatten();
     Ok(weft_agent::run(&config)?)
 }
 

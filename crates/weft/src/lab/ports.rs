@@ -1,16 +1,23 @@
 //! Ports for a laboratory's links (UDP) and its metrics (TCP): blocks of the range below Linux's ephemeral one.
 
 use std::fmt;
+use std::io;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::ops::Range;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+use anyhow::Context as _;
+use rustix::io::Errno;
 
 use crate::failure::Failure;
 use crate::lab::{Base, LabRecord};
 
 /// Ports that weft uses by itself. Linux hands out ephemeral ports from 32768 up.
 const RANGE: std::ops::RangeInclusive<u32> = 20_000..=32_767;
+
+/// What fails where the system, and not a port, is in the way.
+const LOOKING: &str = "cannot look for free ports";
 
 /// Ports are claimed this many at a time.
 const UNIT: u32 = 32;
@@ -41,11 +48,13 @@ impl Transport {
         }
     }
 
-    fn can_be_bound(self, port: u16) -> bool {
-        match self {
-            Self::Udp => UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok(),
-            Self::Tcp => TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok(),
-        }
+    fn can_be_bound(self, port: u16) -> io::Result<bool> {
+        let at = (Ipv4Addr::LOCALHOST, port);
+        let bound = match self {
+            Self::Udp => unless_busy(UdpSocket::bind(at))?.is_some(),
+            Self::Tcp => unless_busy(TcpListener::bind(at))?.is_some(),
+        };
+        Ok(bound)
     }
 }
 
@@ -102,7 +111,8 @@ fn claim_pinned(
             .hint(format!("leave the port of {option} out, or `weft down --lab {name}` first"))
             .into());
     }
-    block.claim(transport, block.first..block.end).map_err(|busy| {
+    let claimed = block.claim(transport, block.first..block.end).context(LOOKING)?;
+    claimed.map_err(|busy| {
         Failure::new(format!("{transport} port {busy} is in use by another program"))
             .hint(format!("leave the port of {option} out to use a block that is free"))
             .into()
@@ -116,10 +126,13 @@ fn claim_free(others: &[(Block, String)], transport: Transport, count: u32) -> a
         let block = Block::new(first, count);
         match others.iter().find(|(other, _)| other.overlaps(&block)) {
             Some((other, _)) => first = other.end,
-            None => match block.claim(transport, block.units().start * UNIT..block.units().end * UNIT) {
-                Ok(claim) => return Ok(claim),
-                Err(busy) => first = busy + 1,
-            },
+            None => {
+                let units = block.units().start * UNIT..block.units().end * UNIT;
+                match block.claim(transport, units).context(LOOKING)? {
+                    Ok(claim) => return Ok(claim),
+                    Err(busy) => first = busy + 1,
+                }
+            }
         }
     }
     Err(Failure::new(format!("no {count} {transport} ports in a row are free between {start} and {last}"))
@@ -147,36 +160,49 @@ impl Block {
     }
 
     /// Claims the block if each port can be bound and no agent keeps one of the ports `unkept`; otherwise names a
-    /// port that cannot be had.
-    fn claim(&self, transport: Transport, unkept: Range<u32>) -> Result<Claim, u32> {
-        let mut units = Vec::new();
+    /// port that cannot be had. An error is one of the system's and says nothing about ports.
+    fn claim(&self, transport: Transport, unkept: Range<u32>) -> io::Result<Result<Claim, u32>> {
+        let mut claimed = Vec::new();
         for unit in self.units() {
-            let claimed = bind_abstract(&format!("weft-{}-ports-{}", transport.lower(), unit * UNIT));
-            units.push(claimed.ok_or((unit * UNIT + UNIT - 1).max(self.first))?);
-        }
-        if let Some(kept) = unkept.rev().find(|port| keep_port(transport, *port).is_none()) {
-            return Err(kept.max(self.first));
-        }
-        for port in self.first..self.end {
-            let number = u16::try_from(port).map_err(|_| port)?;
-            if !transport.can_be_bound(number) {
-                return Err(port);
+            match bind_abstract(&format!("weft-{}-ports-{}", transport.lower(), unit * UNIT))? {
+                Some(unit) => claimed.push(unit),
+                None => return Ok(Err((unit * UNIT + UNIT - 1).max(self.first))),
             }
         }
-        let first = u16::try_from(self.first).map_err(|_| self.first)?;
-        Ok(Claim { first, _units: units })
+        for port in unkept.rev() {
+            if keep_port(transport, port)?.is_none() {
+                return Ok(Err(port.max(self.first)));
+            }
+        }
+        for port in self.first..self.end {
+            let Ok(number) = u16::try_from(port) else { return Ok(Err(port)) };
+            if !transport.can_be_bound(number)? {
+                return Ok(Err(port));
+            }
+        }
+        let first = u16::try_from(self.first).map_err(|_| self.first);
+        Ok(first.map(|first| Claim { first, _units: claimed }))
     }
 }
 
 /// Keeps an agent's port, and with it its neighbours' ports, from being chosen for another laboratory, also while
 /// a neighbour is dead. `None` when somebody keeps it already.
-pub(crate) fn keep_port(transport: Transport, port: u32) -> Option<UnixDatagram> {
+pub(crate) fn keep_port(transport: Transport, port: u32) -> io::Result<Option<UnixDatagram>> {
     bind_abstract(&format!("weft-{}-port-{port}", transport.lower()))
 }
 
 /// An abstract name is known to the whole machine, needs no file, and goes with its process.
-fn bind_abstract(name: &str) -> Option<UnixDatagram> {
-    UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name).ok()?).ok()
+fn bind_abstract(name: &str) -> io::Result<Option<UnixDatagram>> {
+    unless_busy(UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?))
+}
+
+/// A socket; `None` where the address cannot be had. That too few files may be open is no fault of the address.
+fn unless_busy<T>(bound: io::Result<T>) -> io::Result<Option<T>> {
+    let limits = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
+    match bound {
+        Err(error) if limits.contains(&error.raw_os_error()) => Err(error),
+        bound => Ok(bound.ok()),
+    }
 }
 
 fn blocks_of_others(base: &Base, transport: Transport) -> anyhow::Result<Vec<(Block, String)>> {

@@ -157,8 +157,9 @@ fn last_words_in(log: &str) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 mod tests {
-    use super::last_words_in;
+    use super::{Command, Stdio, last_words, last_words_in};
 
     #[test]
     fn a_panic_is_told_by_its_message() {
@@ -177,6 +178,28 @@ mod tests {
         );
         let told = last_words_in(&log);
         assert!(told.starts_with("panicked: assertion `left == right` failed left: 1 right: 2 ("), "{told}");
+    }
+
+    /// Panics where the next test asks for it.
+    #[test]
+    fn panics_if_told() {
+        assert!(std::env::var_os(PANIC).is_none(), "no way back");
+    }
+
+    const PANIC: &str = "WEFT_TEST_PANIC";
+
+    #[test]
+    fn a_process_that_panics_is_told_of_by_its_own_words() {
+        for backtrace in ["0", "1"] {
+            let log = tempfile::NamedTempFile::new().unwrap();
+            let mut child = Command::new(std::env::current_exe().unwrap());
+            child.args(["--exact", "lab::process::tests::panics_if_told", "--nocapture"]);
+            child.env(PANIC, "1").env("RUST_BACKTRACE", backtrace).stdout(Stdio::null());
+            let status = child.stderr(log.reopen().unwrap()).status().unwrap();
+            assert!(!status.success(), "{status}");
+            let said = last_words(log.path());
+            assert!(said.starts_with("panicked: no way back (") && said.contains("process.rs:"), "{said}");
+        }
     }
 
     #[test]

@@ -32,9 +32,17 @@ impl Drop for LaunchSocket {
     }
 }
 
-/// Starts a process and returns when it has reported that it is ready: its line to this process. One that does not
-/// is killed.
-pub(crate) fn start(lab: &LabFolder, verb: &str, config: &Path, name: &str) -> anyhow::Result<UnixStream> {
+/// A process that has reported that it is ready.
+#[derive(Debug)]
+pub(crate) struct Started {
+    /// Its line to this process.
+    pub(crate) line: UnixStream,
+    /// The process. Where this one goes on for long, it must wait for its end.
+    pub(crate) child: Child,
+}
+
+/// Starts a process and returns when it has reported that it is ready. One that does not is killed.
+pub(crate) fn start(lab: &LabFolder, verb: &str, config: &Path, name: &str) -> anyhow::Result<Started> {
     let path = lab.path().join(format!("launch-{}.sock", std::process::id()));
     let _ = std::fs::remove_file(&path); // Of an earlier process with the same number.
     let listener =
@@ -42,13 +50,15 @@ pub(crate) fn start(lab: &LabFolder, verb: &str, config: &Path, name: &str) -> a
     let socket = LaunchSocket { path, listener };
     let log = lab.log(name);
     let mut child = spawn(verb, config, &socket.path, &log)?;
-    let reported = await_report(&socket, &mut child, name, &log);
-    if reported.is_err() {
-        // What does not report in time must not go on behind the back of whoever was told that it failed.
-        let _ = child.kill();
-        let _ = child.wait();
+    match await_report(&socket, &mut child, name, &log) {
+        Ok(line) => Ok(Started { line, child }),
+        Err(error) => {
+            // What does not report in time must not go on behind the back of whoever was told that it failed.
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(error)
+        }
     }
-    reported
 }
 
 /// Waits until the process has reported that it is ready, and gives it the word.
@@ -64,7 +74,7 @@ fn await_report(
     let ended = |child: &mut Child| {
         let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
         let last = last_words(log);
-        Failure::new(format!("{name} ended with {status}: {last}")).hint(see(log))
+        Failure::new(format!("{name} ended with {status}: {last}"))
     };
     let mut stream = loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -75,7 +85,7 @@ fn await_report(
                 if !fds[1].revents().is_empty() {
                     return Err(ended(child).into());
                 }
-                return Err(Failure::new(format!("{name} does not report")).hint(see(log)).into());
+                return Err(silent(name, log).into());
             }
         }
         let (stream, _) = socket.listener.accept().context("cannot accept the report")?;
@@ -89,13 +99,13 @@ fn await_report(
         match decoder.next_message::<ToLauncher>()? {
             Some(ToLauncher::Ready { .. }) => break,
             Some(ToLauncher::Failed { reason, .. }) => {
-                return Err(Failure::new(format!("{name} failed: {reason}")).hint(see(log)).into());
+                return Err(Failure::new(format!("{name} failed: {reason}")).into());
             }
             Some(_) => {}
             None => {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if !readable(&stream, Some(left))? {
-                    return Err(Failure::new(format!("{name} does not report")).hint(see(log)).into());
+                    return Err(silent(name, log).into());
                 }
                 let mut bytes = [0; 1024];
                 match stream.read(&mut bytes).context("cannot read the report")? {
@@ -109,6 +119,8 @@ fn await_report(
     Ok(stream)
 }
 
-fn see(log: &Path) -> String {
-    format!("see {}", log.display())
+/// The log itself may go with the laboratory, so the message holds its end.
+fn silent(name: &str, log: &Path) -> Failure {
+    let (seconds, last) = (PATIENCE.as_secs(), last_words(log));
+    Failure::new(format!("{name} does not report within {seconds} s; the last line of its log: {last}"))
 }

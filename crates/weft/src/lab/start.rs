@@ -22,8 +22,8 @@ pub(crate) struct Goal {
     pub(crate) cable_ends: u64,
     /// Give up when nothing has moved for this long.
     pub(crate) patience: Duration,
-    /// Whether a laboratory that does not come up runs on.
-    pub(crate) keep: bool,
+    /// Whether a laboratory that does not come up runs on; `None` where the verb has no such option.
+    pub(crate) keep: Option<bool>,
 }
 
 /// Starts a laboratory and gives its launcher to `then` when it is up. The laboratory ends with the launcher, unless
@@ -59,6 +59,10 @@ pub(crate) fn with<T>(
     if let Err(error) = launcher.bring_up() {
         if launcher.is_kept() {
             launcher.phases().end();
+            // With all managers that were asked for: one of them may be what is looked into.
+            if let Err(error) = launcher.start_standbys() {
+                crate::output::say(&format!("error: {error:#}"));
+            }
             launcher.release();
         }
         return Err(error);
@@ -120,5 +124,5 @@ pub(crate) fn goal(fabric: &Fabric, sm_at: Option<NodeIndex>, patience: Duration
         pieces.iter().filter(|other| Some(*other) == piece).count() as u64
     });
     let cable_ends = fabric.cables().count() as u64 * 2;
-    Goal { nodes, cable_ends, patience, keep: false }
+    Goal { nodes, cable_ends, patience, keep: None }
 }

@@ -10,6 +10,7 @@
 mod attachment;
 mod eager;
 mod launcher;
+pub(crate) mod orders;
 mod process;
 pub(crate) mod status_file;
 
@@ -26,6 +27,7 @@ use weft_wire::{AddressedMad, Guid, PortNum, Registration};
 
 pub(crate) use attachment::Place;
 pub(crate) use launcher::LauncherLine;
+pub(crate) use orders::Order;
 pub(crate) use process::Process;
 pub(crate) use status_file::StatusFile;
 
@@ -42,6 +44,9 @@ pub(crate) struct Seat {
     pub(crate) status: Option<PathBuf>,
     /// Where it says what happened.
     pub(crate) events: Option<PathBuf>,
+    /// Where it takes the operator's orders.
+    #[serde(default)]
+    pub(crate) orders: Option<PathBuf>,
     /// Where it serves `/metrics`.
     #[serde(default)]
     pub(crate) metrics: Option<SocketAddr>,
@@ -82,6 +87,8 @@ pub(crate) enum News {
     },
     /// The operator sent SIGHUP.
     Hangup,
+    /// The operator has an order; its outcome is to be sent there.
+    Order(Order, PathBuf),
     /// It is to stop.
     Stop,
 }

@@ -12,6 +12,7 @@ use weft_umad::lock::ProcessLock;
 
 use super::attachment::Attachment;
 use super::eager::Eagerness;
+use super::orders::Orders;
 use super::{LauncherLine, Manager, News, Seat};
 use crate::failure::Failure;
 use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
@@ -26,6 +27,7 @@ pub(crate) struct Process<M: Manager> {
     stop: Signals,
     hangup: Signals,
     launcher: LauncherLine,
+    orders: Option<Orders>,
     desk: Option<Desk<M::Figures>>,
 }
 
@@ -39,7 +41,8 @@ impl<M: Manager> Process<M> {
         let desk = seat.metrics.map(serve_metrics::<M>).transpose().inspect_err(|error| {
             launcher.send(&ToLauncher::Failed { agent: M::NAME.to_owned(), reason: error.to_string() });
         })?;
-        Ok(Self { seat: seat.clone(), _lock: lock, stop, hangup, launcher, desk })
+        let orders = seat.orders.as_deref().map(Orders::listen).transpose()?;
+        Ok(Self { seat: seat.clone(), _lock: lock, stop, hangup, launcher, orders, desk })
     }
 
     /// Runs the manager until a signal asks it to end, or it is done.
@@ -83,6 +86,7 @@ struct Ready {
     hangup: bool,
     launcher: bool,
     client: bool,
+    orders: bool,
     desk: bool,
 }
 
@@ -125,6 +129,11 @@ impl<M: Manager> Loop<M> {
             }
             if ready.hangup && self.process.hangup.arrived() {
                 self.tell(News::Hangup);
+            }
+            if ready.orders {
+                while let Some((order, from)) = self.process.orders.as_ref().and_then(Orders::next) {
+                    self.tell(News::Order(order, from));
+                }
             }
             if ready.launcher {
                 self.process.launcher.read_ready();
@@ -253,6 +262,11 @@ impl<M: Manager> Loop<M> {
         ];
         let launcher = self.process.launcher.fd();
         let (mut launcher_at, mut client_at, mut desk_at) = (usize::MAX, usize::MAX, usize::MAX);
+        let mut orders_at = usize::MAX;
+        if let Some(orders) = &self.process.orders {
+            orders_at = fds.len();
+            fds.push(PollFd::new(orders, PollFlags::IN));
+        }
         if let Some(launcher) = &launcher {
             launcher_at = fds.len();
             fds.push(PollFd::new(launcher, PollFlags::IN));
@@ -272,6 +286,7 @@ impl<M: Manager> Loop<M> {
             hangup: ready(1),
             launcher: ready(launcher_at),
             client: ready(client_at),
+            orders: ready(orders_at),
             desk: ready(desk_at),
         })
     }

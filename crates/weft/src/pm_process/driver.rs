@@ -101,6 +101,7 @@ impl Manager for Driver {
             News::PortChanged { up } => Input::PortChanged { up },
             News::Hangup => Input::Refresh,
             News::Stop => Input::Withdraw,
+            News::Order(..) => return None,
         })
     }
 

@@ -1,6 +1,6 @@
 //! The subnet manager's machine, and what comes of its events.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use weft_agent::Journal;
@@ -17,8 +17,9 @@ use super::{ManagerLine, SmConfig, SmStatus};
 use crate::lab::folder;
 use crate::lab::journal::record_event;
 use crate::lab::launch::SM;
+use crate::manager::orders::tell_outcome;
 use crate::manager::status_file::bytes;
-use crate::manager::{LauncherLine, Manager, News, StatusFile, TurnEnd};
+use crate::manager::{LauncherLine, Manager, News, Order, StatusFile, TurnEnd};
 
 /// How often a launcher is told at most.
 const REPORT_INTERVAL: Duration = Duration::from_millis(20);
@@ -42,6 +43,8 @@ pub(super) struct Driver {
     reported: Instant,
     /// What it was started for is done.
     done: bool,
+    /// Who gave the last order.
+    asker: Option<PathBuf>,
 }
 
 impl Manager for Driver {
@@ -66,6 +69,7 @@ impl Manager for Driver {
                 (self.status.attached, self.status.subnet_up, self.status_changed) = (false, false, true);
                 self.journal.record("detached", &[]);
             }
+            News::Order(_, from) => self.asker = Some(from.clone()),
             _ => {}
         }
     }
@@ -77,6 +81,7 @@ impl Manager for Driver {
             News::Mad(mad) => Input::Receive(mad),
             News::PortChanged { up } => Input::PortChanged { up },
             News::Hangup => Input::Resweep { heavy: true },
+            News::Order(Order { guid, instruction }, _) => Input::Instruct { guid, instruction },
             News::Stop => return None,
         })
     }
@@ -131,6 +136,7 @@ impl Driver {
             progress: Progress::default(),
             reported: now,
             done: false,
+            asker: None,
             config,
         }
     }
@@ -149,6 +155,11 @@ impl Driver {
         } else {
             tracing::info!(?event, "event");
             record_event(&mut self.journal, event);
+        }
+        if let Event::Instructed { outcome, .. } = event
+            && let Some(asker) = self.asker.take()
+        {
+            tell_outcome(&asker, *outcome);
         }
         if let Event::RouteFailed { message } = event {
             let progress = self.machine.progress();
@@ -216,8 +227,11 @@ impl Driver {
     }
 
     /// Writes what changed since last time.
-    fn write_down(&mut self) {
+    pub(super) fn write_down(&mut self) {
         self.journal.flush();
+        if self.journal.lost() != self.status.events_lost {
+            (self.status.events_lost, self.status_changed) = (self.journal.lost(), true);
+        }
         let limits = Limited::of(&self.machine.sa_counts());
         if limits != self.status.limited {
             (self.status.limited, self.status_changed) = (limits, true);

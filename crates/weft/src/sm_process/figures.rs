@@ -181,6 +181,14 @@ impl SmFigures {
         .count(&[("result", "answered")], sa.answered)
         .count(&[("result", "refused")], sa.refused)
         .count(&[("result", "busy")], sa.busy);
+        page.counter(
+            "weft_sm_sa_limited_total",
+            "What was refused because one requester or subscriber had too many, by what it had too many of",
+        )
+        .count(&[("limit", "tables")], sa.requester_tables)
+        .count(&[("limit", "waiting")], sa.requester_waiting)
+        .count(&[("limit", "segments")], sa.requester_segments)
+        .count(&[("limit", "reports")], sa.subscriber_reports);
         for (name, help, value) in [
             (
                 "weft_sm_sa_mads_ignored_total",

@@ -61,6 +61,7 @@ impl SmConfig {
                 launch: None,
                 status: None,
                 events: None,
+                orders: None,
                 metrics: args.metrics_port.map(loopback),
             },
             name: first_name(),
@@ -93,7 +94,10 @@ pub(crate) fn in_charge(folder: &LabFolder, record: &LabRecord) -> String {
 pub(crate) fn run(config: SmConfig) -> anyhow::Result<()> {
     let process = Process::begin(&config.seat)?;
     let known = config.guid2lid.as_deref().map(load_guid2lid).transpose()?.unwrap_or_default();
-    process.run(driver::Driver::new(config, &known))
+    let mut driver = driver::Driver::new(config, &known);
+    // Before it reports that it is ready: what an earlier process said of itself does not hold any more.
+    driver.write_down();
+    process.run(driver)
 }
 
 /// LIDs kept from an earlier run. A file that makes no sense is an error: guessing would renumber a fabric.

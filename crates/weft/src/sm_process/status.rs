@@ -23,12 +23,15 @@ pub(crate) struct ManagerLine {
     pub(crate) state: String,
     /// Whether it is the manager that says so.
     pub(crate) is_self: bool,
+    /// Whether it shows the SM_Key of the manager that says so.
+    pub(crate) is_trusted: bool,
 }
 
 impl ManagerLine {
     pub(super) fn of(manager: &ManagerStatus) -> Self {
-        let ManagerStatus { guid, lid, priority, state, is_self } = *manager;
-        Self { guid: guid.to_string(), lid: lid.0, priority, state: state_name(state).to_owned(), is_self }
+        let ManagerStatus { guid, lid, priority, state, is_self, is_trusted } = *manager;
+        let (guid, state) = (guid.to_string(), state_name(state).to_owned());
+        Self { guid, lid: lid.0, priority, state, is_self, is_trusted }
     }
 }
 
@@ -112,6 +115,9 @@ pub(crate) struct SmStatus {
     /// What subnet administration did not do because of a limit.
     #[serde(default)]
     pub(crate) limited: Limited,
+    /// Events that could not be written to the laboratory's file.
+    #[serde(default)]
+    pub(crate) events_lost: u64,
     /// What the last heavy sweep came to.
     pub(crate) last: Option<Summary>,
     /// How the subnet is routed.
@@ -144,7 +150,7 @@ impl SmStatus {
         let limited = &self.limited;
         for (count, what) in [
             (key_mismatches, "commands of managers that did not show the SM_Key"),
-            (handovers_refused, "handovers that another manager refused; the SM_Keys may differ"),
+            (handovers_refused, "handovers that another manager refused"),
             (limited.busy, "requests to subnet administration answered BUSY"),
             (limited.requester_tables, "of these, of requesters with too many tables under way"),
             (limited.requester_waiting, "of these, of requesters with too many waiting"),
@@ -189,7 +195,10 @@ impl SmStatus {
                     (self.subnet_up, self.phase) = (false, None);
                 }
             }
-            Event::OtherSm { .. } | Event::HandoverRefused { .. } | Event::SmKeyMismatch { .. } => {}
+            Event::Instructed { .. }
+            | Event::OtherSm { .. }
+            | Event::HandoverRefused { .. }
+            | Event::SmKeyMismatch { .. } => {}
             Event::ManagementLane { lane } => {
                 let shared = || "none: a link has no second lane".to_owned();
                 self.management_lane = Some(lane.map_or_else(shared, |lane| lane.to_string()));
@@ -268,7 +277,14 @@ impl fmt::Display for SmStatus {
         for (port, description) in &self.locked {
             writeln!(f, "keeps another M_Key: {description} ({port})")?;
         }
+        for manager in self.managers.iter().filter(|manager| !manager.is_trusted) {
+            let ManagerLine { guid, state, .. } = manager;
+            writeln!(f, "not trusted: the manager {guid} ({state}) shows another SM_Key, see --sm-key")?;
+        }
         self.write_limits(f)?;
+        if self.events_lost > 0 {
+            writeln!(f, "events: {} could not be written, as on a full disk", self.events_lost)?;
+        }
         if let Some(lane) = &self.management_lane {
             writeln!(f, "management lane: {lane}")?;
         }

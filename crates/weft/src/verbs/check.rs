@@ -2,18 +2,17 @@
 
 mod due;
 mod packets;
+mod tables;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use weft_routing::{
-    Cycle, Engine, EngineReport, Expectations, Input, Lids, PortLids, Routing, Verdict, verify_routing,
-};
+use weft_routing::{Cycle, ManagementNodes};
 use weft_sm::Surveyed;
 use weft_topology::{NodeIndex, NodeType, PortRef};
-use weft_wire::{Guid, Lid, PortNum, PortState};
+use weft_wire::{Guid, PortState};
 
 use super::{Lab, trace};
 use crate::cli::CheckArgs;
@@ -22,7 +21,6 @@ use crate::lab::LabFolder;
 use crate::lab::process::Holder;
 use crate::live::{Session, survey_with};
 use crate::output::{Ticker, print, print_json};
-use crate::sm_process::{SmConfig, SmStatus, in_charge};
 
 /// Seconds that a check may take, and one with `--all`.
 const LIMITS: (u32, u32) = (60, 600);
@@ -80,6 +78,12 @@ struct Sample {
     of: usize,
 }
 
+/// The fabric as it was read, and which of its hosts serve management alone.
+struct Read {
+    live: Surveyed,
+    management: ManagementNodes,
+}
+
 /// When a check has to end, and who hears how it gets on.
 struct Clock {
     until: Instant,
@@ -117,23 +121,22 @@ fn settled(lab: &Lab, args: &CheckArgs, clock: &mut Clock) -> anyhow::Result<Rep
     let patience = (Instant::now() + Duration::from_secs(args.wait.into())).min(clock.until);
     loop {
         // What is swept while the fabric is read may be read as it was before.
-        let (before, owed) = (due::Sweeps::of(lab)?, due::owed(lab)?);
-        let (mut report, live) = look(lab, clock)?;
-        let due =
-            |live: &Surveyed| Ok::<_, anyhow::Error>(due::due(lab, before, live)?.or_else(|| owed.clone()));
-        let mut why = if report.problems.is_empty() { None } else { due(&live)? };
+        let before = due::Moment::of(lab)?;
+        let (mut report, read) = look(lab, clock)?;
+        let due = || due::due(lab, before.as_ref(), &read.live);
+        let mut why = if report.problems.is_empty() { None } else { due()? };
         // While a sweep is due packets would only find what is known.
         if why.is_none() || Instant::now() >= patience {
-            packets::packets(lab, &live, args, clock, &mut report);
+            packets::packets(lab, &read, args, clock, &mut report);
         }
         if why.is_none() && !report.problems.is_empty() {
-            why = due(&live)?;
+            why = due()?;
         }
         if let Some(why) = why {
             clock.ticker.tell(|| format!("waiting for a sweep: {why}"));
             if Instant::now() < patience {
                 // After the last moment it looks once more: a sweep that began before may have been enough.
-                due::wait_for_sweep(lab, before, patience)?;
+                due::wait_for_sweep(lab, before.as_ref().map(|before| before.sweeps), patience)?;
                 continue;
             }
             report.notes.push(format!("a sweep is due: {why}; --wait waits longer"));
@@ -145,7 +148,7 @@ fn settled(lab: &Lab, args: &CheckArgs, clock: &mut Clock) -> anyhow::Result<Rep
 }
 
 /// Reads the fabric and judges what was read.
-fn look(lab: &Lab, clock: &mut Clock) -> anyhow::Result<(Report, Surveyed)> {
+fn look(lab: &Lab, clock: &mut Clock) -> anyhow::Result<(Report, Read)> {
     let mut report = Report::default();
     let mut session = attach_anywhere(lab, clock)?;
     report.attached_to = name(lab, session.attached().node);
@@ -163,12 +166,8 @@ fn look(lab: &Lab, clock: &mut Clock) -> anyhow::Result<(Report, Surveyed)> {
     unanswered(lab, &live, &mut report);
     against_cabling(lab, &live, &mut report);
     subnet_up(&live, &mut report);
-    let routing = routed_by_weft(lab)?;
-    let excused = leaves_out_switches(lab, routing.as_ref());
-    let spared = if excused { between_switches(&live, &mut report) } else { BTreeSet::new() };
-    complete_tables(&live, &spared, &mut report);
-    tables(lab, &live, &spared, routing.as_ref(), &mut report);
-    Ok((report, live))
+    let management = tables::judge(lab, &live, &mut report)?;
+    Ok((report, Read { live, management }))
 }
 
 /// Attaches where the subnet manager sits, or else at the first host that lives.
@@ -229,7 +228,7 @@ fn against_cabling(lab: &Lab, live: &Surveyed, report: &mut Report) {
     }
 }
 
-/// Whom the survey asked in vain.
+/// Ports that did not answer the survey.
 fn unanswered(lab: &Lab, live: &Surveyed, report: &mut Report) {
     for port in &live.silent {
         report.problems.push(silence(lab, live, *port));
@@ -239,7 +238,7 @@ fn unanswered(lab: &Lab, live: &Surveyed, report: &mut Report) {
     }
 }
 
-/// What is known of a port with a link behind which nobody answers.
+/// Why the port behind a link may not answer.
 fn silence(lab: &Lab, live: &Surveyed, port: PortRef) -> String {
     let node = live.fabric.node(port.node);
     let here = format!("`{}` port {} has a link", lab.label(node.guid, &node.description), port.port);
@@ -253,7 +252,7 @@ fn silence(lab: &Lab, live: &Surveyed, port: PortRef) -> String {
     let why = match Holder::of(&lab.folder.agent_lock(agent)) {
         Ok(None) => format!("its agent {agent} is not running and the link has not noticed yet"),
         Ok(Some(_)) => format!("its agent {agent} runs, so it is stopped, overloaded or wants another M_Key"),
-        Err(error) => format!("nobody can tell whether its agent {agent} runs: {error:#}"),
+        Err(error) => format!("whether its agent {agent} runs is unknown: {error:#}"),
     };
     format!("{here}, but {there}: {why}")
 }
@@ -287,135 +286,6 @@ fn subnet_up(live: &Surveyed, report: &mut Report) {
         }
     }
     report.lids = owners.len();
-}
-
-/// What weft's own subnet manager says of its routing; `None` without one, and before it has routed.
-fn routed_by_weft(lab: &Lab) -> anyhow::Result<Option<EngineReport>> {
-    if lab.record.sm.is_none() {
-        return Ok(None);
-    }
-    let name = in_charge(&lab.folder, &lab.record);
-    Ok(SmStatus::load(&lab.folder.sm_files(&name).status)?.and_then(|status| status.routing))
-}
-
-/// Whether ways between switches may be left out: unless weft's own subnet manager has routed by an engine that
-/// leaves out none.
-fn leaves_out_switches(lab: &Lab, routing: Option<&EngineReport>) -> bool {
-    lab.record.sm.is_none() || routing.is_some_and(|routing| routing.engine != "minhop")
-}
-
-/// LIDs of switches that some switch has no way to, told as a note. Up/down routing leaves them out where the way
-/// would go down and up again; traffic of hosts never needs them.
-fn between_switches(live: &Surveyed, report: &mut Report) -> BTreeSet<Lid> {
-    let Ok(lids) = &live.lids else { return BTreeSet::new() };
-    let of_switches = lids.iter().filter(|lids| live.fabric.node(lids.port.node).is_switch());
-    let lacking =
-        |lid: Lid| live.fabric.switches().any(|(node, _)| live.routes.port(node, lid) == PortNum::NONE);
-    let spared: BTreeSet<Lid> = of_switches.flat_map(PortLids::iter).filter(|lid| lacking(*lid)).collect();
-    if !spared.is_empty() {
-        let count = spared.len();
-        report.notes.push(format!("{count} LIDs of switches are out of reach for some other switch"));
-    }
-    spared
-}
-
-/// Every switch knows the way to every LID.
-fn complete_tables(live: &Surveyed, spared: &BTreeSet<Lid>, report: &mut Report) {
-    let Ok(lids) = &live.lids else { return };
-    for (index, _) in live.fabric.switches() {
-        let all = lids.iter().flat_map(|lids| lids.iter().map(move |lid| (lid, lids.port)));
-        let missing =
-            all.filter(|(lid, _)| live.routes.port(index, *lid) == PortNum::NONE && !spared.contains(lid));
-        let missing: Vec<(Lid, PortRef)> = missing.collect();
-        if let Some((first, port)) = missing.first() {
-            let (name, owner) = (live.fabric.label(index), live.fabric.label(port.node));
-            report.problems.push(format!(
-                "the table of `{name}` lacks {} LIDs, such as {first} (`{owner}` port {})",
-                missing.len(),
-                port.port,
-            ));
-        }
-    }
-}
-
-/// The routing that weft's own subnet manager has in force, where it uses several lanes: its engine makes it once more
-/// from what was read. `None` where that gives other tables than those in the switches.
-fn in_force(lab: &Lab, live: &Surveyed, by_weft: Option<&EngineReport>) -> Option<Routing> {
-    let by_weft = by_weft.filter(|routing| routing.lanes > 1)?;
-    let config =
-        SmConfig::load(&lab.folder.sm_files(&in_charge(&lab.folder, &lab.record)).config, None).ok()?;
-    let lids = live.lids.as_ref().ok()?;
-    let cabled = live
-        .fabric
-        .iter()
-        .flat_map(|(index, node)| node.cabled_ports().map(move |(port, _)| PortRef::new(index, port)));
-    let links =
-        cabled.filter_map(|port| live.port_info(port)).map(|info| info.operational_vls.lanes()).min()?;
-    // Management's own lane is not the routing's.
-    let management = config.options.management_lane && links > 1;
-    let mut options = config.options.routing;
-    options.lanes = options.lanes.min(links - u8::from(management));
-    let input = Input { fabric: &live.fabric, lids, options: &options };
-    let routing = Engine::by_name(&by_weft.engine)?.route(&input).ok()?;
-    let mut all = lids.iter().flat_map(PortLids::iter);
-    let same = |lid: Lid| {
-        let mut switches = live.fabric.switches();
-        switches.all(|(node, _)| routing.routes.port(node, lid) == live.routes.port(node, lid))
-    };
-    all.all(same).then_some(routing)
-}
-
-/// Every way to every LID, by the tables, and what may deadlock.
-fn tables(
-    lab: &Lab,
-    live: &Surveyed,
-    spared: &BTreeSet<Lid>,
-    by_weft: Option<&EngineReport>,
-    report: &mut Report,
-) {
-    let lids = match &live.lids {
-        Ok(lids) => lids,
-        Err(error) => return report.problems.push(error.to_string()),
-    };
-    let mut followed = Lids::new();
-    for lids in lids.iter().filter(|lids| !spared.contains(&lids.base)) {
-        if let Err(error) = followed.insert(lids.port, lids.base, lids.lmc) {
-            return report.problems.push(error.to_string());
-        }
-    }
-    let known = in_force(lab, live, by_weft);
-    let by_lane = known.is_some();
-    let routing = known.unwrap_or_else(|| Routing::on_one_lane("as found", live.routes.clone()));
-    let verdict = verify_routing(&live.fabric, &followed, &routing, &Expectations::default());
-    deadlock(&verdict, by_weft, by_lane, report);
-    let verified = verdict.reach;
-    report.table_pairs = verified.pairs;
-    report.detours = verified.detours;
-    report.problems.extend(verified.counter_examples.iter().map(|example| format!("tables: {example}")));
-    let unlisted = verified.failures.saturating_sub(verified.counter_examples.len() as u64);
-    if unlisted > 0 {
-        report.problems.push(format!("tables: {unlisted} more pairs of switch and LID do not arrive"));
-    }
-}
-
-/// A circle is a problem only where it was promised that there is none.
-fn deadlock(verdict: &Verdict, by_weft: Option<&EngineReport>, by_lane: bool, report: &mut Report) {
-    if verdict.lanes.is_empty() {
-        return;
-    }
-    let lanes = by_weft.map(|routing| routing.lanes);
-    let cycle = verdict.cycles.first().cloned();
-    if let Some(cycle) = &cycle {
-        let engine = by_weft.and_then(|routing| Engine::by_name(&routing.engine));
-        if (by_lane || lanes == Some(1)) && engine.is_some_and(|engine| engine.deadlock_free) {
-            report.problems.push(format!("deadlock is possible: {cycle}"));
-        } else {
-            report.notes.push(format!("deadlock is possible if all packets take one lane: {cycle}"));
-        }
-    }
-    let channels = verdict.lanes.iter().map(|lane| lane.channels).sum();
-    let dependencies = verdict.lanes.iter().map(|lane| lane.dependencies).sum();
-    report.deadlock = Some(Deadlock { channels, dependencies, lanes, by_lane, cycle });
 }
 
 fn text(report: &Report) -> String {

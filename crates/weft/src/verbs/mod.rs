@@ -13,6 +13,7 @@ mod routes;
 mod run;
 mod shell;
 mod sim;
+mod sm;
 mod status;
 mod sysfs;
 mod top;
@@ -64,7 +65,10 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             output::print(&String::from_utf8_lossy(&script))?;
         }
         Verb::Agent(args) => agent(&args)?,
-        Verb::Sm(args) => sm(&args)?,
+        Verb::Sm(args) => match &args.verb {
+            Some(verb) => sm::run(&lab()?, verb)?,
+            None => run_sm(&args.process)?,
+        },
         Verb::Pm(args) => pm(&args)?,
         Verb::Ibsim(args) => ibsim(&args)?,
         Verb::BenchEcho => bench::echo()?,
@@ -87,7 +91,7 @@ pub(crate) fn pm(args: &MeteredProcessArgs) -> anyhow::Result<()> {
 }
 
 /// Runs the subnet manager.
-pub(crate) fn sm(args: &SmProcessArgs) -> anyhow::Result<()> {
+pub(crate) fn run_sm(args: &SmProcessArgs) -> anyhow::Result<()> {
     detach(args.detached);
     sm_process::run(match (&args.config, &args.ibsim) {
         (Some(path), _) => SmConfig::load(path, args.launch.clone())?,

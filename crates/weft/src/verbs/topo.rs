@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde::Serialize;
-use weft_topology::generate::{self, GenerateOptions, RandomFabric};
+use weft_topology::generate::{
+    self, AGGREGATION_NODE, Directors, GenerateOptions, RandomFabric, with_node_at_every_switch,
+};
 use weft_topology::{Counts, Fabric};
 
 use crate::cli::{GenArgs, GenKind, TopoVerb};
@@ -24,10 +26,17 @@ pub(super) fn run(verb: &TopoVerb) -> anyhow::Result<ExitCode> {
 }
 
 fn make(args: &GenArgs) -> anyhow::Result<()> {
-    let fabric = generate(args)?;
+    let mut fabric = generate(args)?;
+    if args.aggregation_nodes {
+        fabric = with_node_at_every_switch(&fabric, AGGREGATION_NODE).map_err(|error| {
+            Failure::bad_input(error.to_string())
+                .hint("leave ports free for the aggregation nodes with --radix")
+        })?;
+    }
     let text = fabric.write_ibnetdiscover();
     match &args.output {
         None => print(&text),
+        Some(path) if path.as_os_str() == "-" => print(&text),
         Some(path) => {
             std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
             let Counts { switches, hosts, cables, .. } = fabric.counts();
@@ -81,6 +90,10 @@ fn generate(args: &GenArgs) -> anyhow::Result<Fabric> {
             let (routers, global) = (needed(args.routers, "routers")?, needed(args.global, "global")?);
             generate::dragonfly(routers, hosts, global, args.groups, &options)
         }
+        GenKind::Director => {
+            listed(&args.lines, "lines")?;
+            generate::director(&directors(args, needed(args.spines, "spines")?), &options)
+        }
         GenKind::Random => {
             let parameters = RandomFabric {
                 switches: needed(args.switches, "switches")?,
@@ -92,6 +105,20 @@ fn generate(args: &GenArgs) -> anyhow::Result<Fabric> {
         }
     };
     made.map_err(|error| Failure::bad_input(error.to_string()).into())
+}
+
+fn directors(args: &GenArgs, spines: u32) -> Directors {
+    let default = Directors::default();
+    Directors {
+        lines: args.lines.clone(),
+        spines,
+        inside: args.inside.unwrap_or(default.inside),
+        line_hosts: args.hosts.unwrap_or(1),
+        edges: args.edges.unwrap_or(default.edges),
+        edge_hosts: args.edge_hosts.unwrap_or(default.edge_hosts),
+        uplinks: args.uplinks.unwrap_or(default.uplinks),
+        trunks: args.trunks.unwrap_or(default.trunks),
+    }
 }
 
 fn check(file: &Path, json: bool) -> anyhow::Result<()> {

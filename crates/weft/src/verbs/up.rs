@@ -36,9 +36,12 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
     }
     let wanted = Wanted::by_up(&fabric, (sm_at, pm_at), standbys, args)?;
     let mut goal = goal(&fabric, sm_at.map(|place| place.node), Duration::from_secs(args.patience));
-    goal.keep = args.keep;
+    goal.keep = Some(args.keep);
     start::with(name.unwrap_or(DEFAULT_NAME), &wanted, goal, begun, |mut launcher| {
-        launcher.start_standbys()?;
+        match launcher.start_standbys() {
+            Err(error) if args.keep => crate::output::say(&format!("error: {error:#}")),
+            started => started?,
+        }
         summarise_and_stay(&mut launcher, &fabric, sm_at.map(|place| place.node), args)?;
         if !args.foreground {
             launcher.release();
@@ -96,6 +99,11 @@ fn standby_places(
     pm_at: Option<PortRef>,
     args: &UpArgs,
 ) -> anyhow::Result<Vec<PortRef>> {
+    if args.standby > 0 && args.sm.election.priority == Some(0) {
+        return Err(Failure::bad_input("--priority 0 leaves no lower priority for the standby managers")
+            .hint("use --priority 1 or higher with --standby")
+            .into());
+    }
     let pieces = fabric.components();
     let piece = |node: NodeIndex| pieces.get(node.index());
     let with_sm = |node: NodeIndex| sm_at.is_some_and(|sm| node != sm.node && piece(node) == piece(sm.node));

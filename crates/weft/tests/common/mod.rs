@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 #![allow(dead_code, reason = "not every test file needs all of it")]
 
+pub(crate) mod capturing;
+pub(crate) mod two_into_one;
+
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};

@@ -157,3 +157,54 @@ fn a_sample_sees_a_wait_under_way() {
     let result = weft_wire::PortSamplesResult::decode(mad.0[PERF_DATA].first_chunk().unwrap());
     assert_eq!((result.sample_status, result.counter[0]), (weft_wire::SampleStatus::Done, 25));
 }
+
+/// A switch whose input 1 sends to port 3 on lane 0 for the time of a packet, one packet at a time.
+fn busy_input() -> Bench {
+    let mut bench = data_switch(4, DataPathOptions { crossbar: Crossbar::FIFO, ..shaped() });
+    own_lanes(&mut bench);
+    bench.credit(PortNum(3), 0, 0, 2048);
+    arrive(&mut bench, 1, packet(1, 3, 0));
+    bench
+}
+
+#[test]
+fn a_wait_ends_when_credit_comes_though_the_input_is_busy() {
+    let mut bench = busy_input();
+    let zero = bench.now;
+    arrive(&mut bench, 1, packet(1, 2, 1));
+    pass(&mut bench, zero + nanos(40_000));
+    bench.credit(TWO, 1, 0, BLOCKS);
+    pass(&mut bench, zero + nanos(TOOK + 40_000));
+    assert_eq!(counters(&bench, 2).port_xmit_wait, 10);
+    // The lane waits until its packet goes.
+    assert_eq!(u64::from(lane_waits(&mut bench, 2)[1]), TOOK / 4_000);
+}
+
+#[test]
+fn a_wait_begins_when_the_next_in_line_needs_more_credit() {
+    let mut bench = busy_input();
+    let zero = bench.now;
+    bench.credit(TWO, 1, 0, 5);
+    arrive(&mut bench, 1, DataPacket { payload: 256, ..packet(1, 2, 1) });
+    arrive(&mut bench, 4, packet(4, 2, 1));
+    pass(&mut bench, zero + nanos(40_000));
+    assert_eq!(counters(&bench, 2).port_xmit_wait, 0);
+    bench.input(Input::LinkDown { port: ONE });
+    pass(&mut bench, zero + nanos(80_000));
+    assert_eq!(counters(&bench, 2).port_xmit_wait, 10);
+}
+
+/// Whoever reads the counters may come before what was due: what they say then is never taken back.
+#[test]
+fn a_wait_that_ended_before_the_reader_came_is_not_counted_on() {
+    let mut bench = data_switch(3, shaped());
+    assert_eq!(bench.set_port_info(2, |info| info.hoq_life = 4), 0);
+    let zero = bench.now;
+    arrive(&mut bench, 1, packet(1, 2, 0));
+    let (ends, late) = (nanos((4_096 << 4) * 1000), nanos(3_000_000));
+    let seen = |bench: &Bench, at| bench.device.port_snapshot_at(TWO, at).unwrap().counters.port_xmit_wait;
+    let early = seen(&bench, zero + ends + late);
+    assert_eq!(early, ends.as_nanos() / 4_000);
+    pass(&mut bench, zero + ends + late);
+    assert_eq!(seen(&bench, zero + ends + late), early);
+}

@@ -6,6 +6,7 @@ mod steps;
 mod ways;
 
 use super::{Engine, Input, Refusal};
+use crate::management::ManagementNodes;
 use crate::routing::Routing;
 use crate::spread::spread;
 use crate::switches::SwitchGraph;
@@ -36,10 +37,11 @@ pub(crate) const ENGINE: Engine = Engine {
 /// A fabric whose switches are no whole grid; the reason names a switch that does not fit, or those between which a
 /// switch or a cable is missing.
 fn dor(input: &Input<'_>) -> Result<Routing, Refusal> {
-    let Input { fabric, lids, .. } = *input;
+    let Input { fabric, lids, options } = *input;
     let graph = SwitchGraph::new(fabric);
+    let management = ManagementNodes::new(fabric, &options.management_nodes);
     let grid = Grid::of(fabric, &graph).map_err(|reason| Refusal { engine: ENGINE.name, reason })?;
-    let routes = spread(fabric, lids, &graph, || DimensionOrder::new(&graph, &grid));
+    let routes = spread(fabric, lids, &graph, &management, || DimensionOrder::new(&graph, &grid));
     let mut routing = Routing::on_one_lane(ENGINE.name, routes);
     if !grid.sides.is_empty() {
         routing.report.notes.push(format!("the grid is {}", grid.shape()));

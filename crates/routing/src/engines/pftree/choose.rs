@@ -20,7 +20,13 @@ pub(super) struct Objective {
     pub(super) policies: bool,
     /// How much the isolation counts, in thousandths; the rest is the weights' share (Zahid 2016, equation 2).
     pub(super) share: u32,
+    /// Whether a cable down is chosen by algorithm 3 as it is printed, which may find none.
+    pub(super) literal: bool,
 }
+
+/// Algorithm 3 as printed has no port for a destination: all switches above are marked with stricter partitions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NoPort;
 
 /// What has been routed so far.
 #[derive(Debug)]
@@ -53,6 +59,8 @@ type WtRank = (u64, Reverse<Option<u32>>);
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     cable: usize,
+    /// The switch that it leads up to, and how near that comes to a root.
+    upper: u32,
     top: u32,
     ext: ExtRank,
     wt: WtRank,
@@ -90,11 +98,11 @@ impl<'a> Chooser<'a> {
     /// those, to a switch that is marked with the partition, by most of its nodes; among those the highest GUID.
     /// pFTree-Ext passes over switches that another partition reserves, where there are others: a partition with
     /// links of its own takes a switch that nobody uses, and no more of them than its share, so that the others
-    /// find some.
+    /// find some. It does otherwise where it is told to keep to the letter: see [`Self::as_printed`].
     ///
     /// The combined objective gives every cable a rank in both orders and takes the least sum of the ranks by
     /// share.
-    pub(super) fn down(&self, state: &State, at: u32, tenant: Option<u32>) -> Option<usize> {
+    pub(super) fn down(&self, state: &State, at: u32, tenant: Option<u32>) -> Result<Option<usize>, NoPort> {
         let own = tenant.map(|tenant| (tenant, self.isolation(tenant)));
         let opens = own.is_none_or(|own| self.may_open(state, at, own));
         let mut candidates: Vec<Candidate> = Vec::new();
@@ -104,6 +112,7 @@ impl<'a> Chooser<'a> {
                 let ext = self.ext_rank(state, at, group, cable, own, opens);
                 candidates.push(Candidate {
                     cable,
+                    upper: group.upper,
                     top: self.shape.top[group.upper as usize],
                     ext,
                     wt: (state.weight[2 * cable], Reverse(mark)),
@@ -112,8 +121,11 @@ impl<'a> Chooser<'a> {
             }
         }
         // A switch from which no root can be reached serves only what is below it.
-        let top = candidates.iter().map(|candidate| candidate.top).min()?;
+        let Some(top) = candidates.iter().map(|candidate| candidate.top).min() else { return Ok(None) };
         candidates.retain(|candidate| candidate.top == top);
+        if let Some((_, isolation)) = own.filter(|_| self.objective.literal) {
+            return self.as_printed(state, candidates, isolation).map(Some);
+        }
         let best = match self.objective.share {
             SHARE_ALL => candidates.iter().min_by_key(|candidate| (candidate.ext, candidate.tie)),
             0 => candidates.iter().min_by_key(|candidate| (candidate.wt, candidate.tie)),
@@ -128,7 +140,28 @@ impl<'a> Chooser<'a> {
                 candidates.iter().min_by_key(sum)
             }
         };
-        best.map(|candidate| candidate.cable)
+        Ok(best.map(|candidate| candidate.cable))
+    }
+
+    /// Algorithm 3 as it is printed: among the cables with the least load one to a switch through which most nodes of the
+    /// partition are routed down already; if there is none, the first of all cables, those with less load first, to a
+    /// switch through which no node of a stricter partition is. It has no end where there is none either. So partitions
+    /// with links of their own leave to others what they have no nodes for, be it nothing.
+    fn as_printed(
+        &self,
+        state: &State,
+        mut candidates: Vec<Candidate>,
+        isolation: Isolation,
+    ) -> Result<usize, NoPort> {
+        let load = |candidate: &Candidate| state.count[2 * candidate.cable];
+        candidates.sort_by_key(|candidate| (load(candidate), candidate.tie));
+        let least = candidates.first().map(load);
+        let marked = |candidate: &&Candidate| candidate.wt.1.0.is_some_and(|nodes| nodes > 0);
+        let own = candidates.iter().take_while(|candidate| Some(load(candidate)) == least).filter(marked);
+        let stricter = self.strict(isolation as usize);
+        let is_free = |candidate: &&Candidate| !state.marks.routes_down(candidate.upper, stricter.clone());
+        let best = own.min_by_key(|candidate| candidate.wt.1).or_else(|| candidates.iter().find(is_free));
+        best.map(|candidate| candidate.cable).ok_or(NoPort)
     }
 
     fn isolation(&self, tenant: u32) -> Isolation {

@@ -36,15 +36,18 @@ pub(crate) const PFTREE: Engine = Engine {
     about: "fat-tree routing that keeps partitions apart",
     options: &["partitions", "lanes", "roots", "compute_nodes", "io_nodes"],
     deadlock_free: true,
-    run: |input| run(input, "pftree", Objective { policies: false, share: SHARE_ALL }),
+    run: |input| run(input, "pftree", Objective { policies: false, share: SHARE_ALL, literal: false }),
 };
 
 pub(crate) const PFTREE_EXT: Engine = Engine {
     name: "pftree-ext",
     about: "pftree with an isolation policy per partition",
-    options: &["partitions", "lanes", "roots", "compute_nodes", "io_nodes"],
+    options: &["partitions", "literal", "lanes", "roots", "compute_nodes", "io_nodes"],
     deadlock_free: true,
-    run: |input| run(input, "pftree-ext", Objective { policies: true, share: SHARE_ALL }),
+    run: |input| {
+        let literal = input.options.literal;
+        run(input, "pftree-ext", Objective { policies: true, share: SHARE_ALL, literal })
+    },
 };
 
 pub(crate) const PFTREE_WT: Engine = Engine {
@@ -52,7 +55,7 @@ pub(crate) const PFTREE_WT: Engine = Engine {
     about: "pftree balanced by the weights of hosts",
     options: &["partitions", "weights", "lanes", "roots", "compute_nodes", "io_nodes"],
     deadlock_free: true,
-    run: |input| run(input, "pftree-wt", Objective { policies: false, share: 0 }),
+    run: |input| run(input, "pftree-wt", Objective { policies: false, share: 0, literal: false }),
 };
 
 pub(crate) const PFTREE_COMBINED: Engine = Engine {
@@ -62,7 +65,7 @@ pub(crate) const PFTREE_COMBINED: Engine = Engine {
     deadlock_free: true,
     run: |input| {
         let share = input.options.isolation_share;
-        run(input, "pftree-combined", Objective { policies: share > 0, share })
+        run(input, "pftree-combined", Objective { policies: share > 0, share, literal: false })
     },
 };
 

@@ -2,7 +2,7 @@
 
 use weft_wire::Lid;
 
-use super::choose::{Chooser, Objective, State};
+use super::choose::{Chooser, NoPort, Objective, State};
 use super::order::{Guest, order};
 use super::tenants::{Membership, Tenants};
 use super::traffic::{Marks, Users};
@@ -204,7 +204,7 @@ impl<'a> Router<'a> {
         is_switch: bool,
     ) -> Result<(), String> {
         self.next.fill(NO_LINK);
-        self.descend(tenant, weight);
+        self.descend(tenant, weight).map_err(|(at, NoPort)| self.no_port(at, lid))?;
         self.ascend(tenant, weight);
         self.go_down(tenant);
         self.go_up(lid, tenant, weight);
@@ -241,16 +241,24 @@ impl<'a> Router<'a> {
         Ok(())
     }
 
+    fn no_port(&self, at: u32, lid: Lid) -> String {
+        format!(
+            "algorithm 3 as printed never ends at {} for LID {lid}: stricter partitions have all switches above; \
+             without --literal one is left to the others",
+            self.name(at)
+        )
+    }
+
     fn name(&self, at: u32) -> &str {
         &self.input.fabric.node(self.tree.node(at)).id
     }
 
     /// Chooses the main path: from a root down to the target (algorithm 3).
-    fn descend(&mut self, tenant: Option<u32>, weight: u64) {
+    fn descend(&mut self, tenant: Option<u32>, weight: u64) -> Result<(), (u32, NoPort)> {
         let mut at = self.reach.target;
         self.main.clear();
         self.main.push(at);
-        while let Some(cable) = self.chooser.down(&self.state, at, tenant) {
+        while let Some(cable) = self.chooser.down(&self.state, at, tenant).map_err(|no_port| (at, no_port))? {
             let link = 2 * cable as Link;
             self.state.add(link, weight);
             at = self.shape.ends[cable].1;
@@ -261,6 +269,7 @@ impl<'a> Router<'a> {
                 self.state.marks.add(at, tenant, isolation, 1);
             }
         }
+        Ok(())
     }
 
     /// Sends everybody below the main path up to it, where that takes the fewest cables (algorithm 4).

@@ -84,6 +84,11 @@ impl Marks {
         self.counts[switch as usize].get(&tenant).copied()
     }
 
+    /// Whether a node of one of these partitions is routed down through a switch.
+    pub(super) fn routes_down(&self, switch: u32, tenants: std::ops::Range<u32>) -> bool {
+        self.counts[switch as usize].range(tenants).any(|(_, nodes)| *nodes > 0)
+    }
+
     /// Whether a switch is marked with any partition.
     pub(super) fn any(&self, switch: u32) -> bool {
         self.strict[switch as usize] != [0; 3]

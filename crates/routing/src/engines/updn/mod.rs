@@ -48,7 +48,7 @@ fn updn(input: &Input<'_>) -> Result<Routing, Refusal> {
         true => roots::find(&site),
         false => roots::order(&site, given(input, &site)?),
     };
-    let routes = spread(fabric, lids, &graph, || UpDown::new(&graph, &order.orientation));
+    let routes = spread(fabric, lids, &graph, &management, || UpDown::new(&graph, &order.orientation));
     let mut routing = Routing::on_one_lane("updn", routes);
     let mut ranks = Ranks(vec![None; fabric.nodes().len()]);
     for (node, rank) in graph.nodes.iter().zip(order.ranks()) {

@@ -37,7 +37,6 @@ fn table() -> Vec<Row> {
         (control(Control::Standby), [none, none, none, none, none, standby]),
         (control(Control::Discover), [none, look, none, none, none, none]),
         (H(Handed::Accepted), [none, none, none, none, to(Standby, Resign), none]),
-        (H(Handed::RefusedByMaster), [none, none, none, none, to(Standby, Resign), none]),
         (H(Handed::Refused), [none, none, none, none, sweep, none]),
         (H(Handed::Unheard), [none, none, none, none, sweep, none]),
         (Command, [look, look, sweep, to(Awaiting, Sweep), to(Yielding, Nothing), look]),
@@ -68,9 +67,7 @@ fn the_table_has_every_signal_once() {
         .into_iter()
         .chain([Polled::Alive, Polled::Gone, Polled::Resigned].map(Signal::Polled))
         .chain(controls.map(Signal::Control))
-        .chain(
-            [Handed::Accepted, Handed::RefusedByMaster, Handed::Refused, Handed::Unheard].map(Signal::Handed),
-        )
+        .chain([Handed::Accepted, Handed::Refused, Handed::Unheard].map(Signal::Handed))
         .chain([Signal::Attached, Signal::Command])
         .collect();
     let rows: Vec<Signal> = table().into_iter().map(|(signal, _)| signal).collect();

@@ -49,27 +49,53 @@ impl Sweeps {
     }
 }
 
-/// Why a sweep is due after a reading that began when `before` held; `None` if none is.
-pub(super) fn due(lab: &Lab, before: Option<Sweeps>, live: &Surveyed) -> anyhow::Result<Option<String>> {
-    let Some(now) = Sweeps::of(lab)? else { return Ok(None) };
-    if before != Some(now) || now.under_way {
+/// What is known of sweeps and faults at one moment.
+pub(super) struct Moment {
+    pub(super) sweeps: Sweeps,
+    /// The end of the file of events.
+    events: String,
+}
+
+impl Moment {
+    /// `None` where no subnet manager of weft runs.
+    pub(super) fn of(lab: &Lab) -> anyhow::Result<Option<Self>> {
+        let Some(sweeps) = Sweeps::of(lab)? else { return Ok(None) };
+        Ok(Some(Self { sweeps, events: recent_events(&lab.folder)? }))
+    }
+
+    /// The fault that the subnet manager has not swept yet.
+    fn owed(&self) -> Option<String> {
+        let fault = unswept_fault_in(&self.events)?;
+        Some(format!("the subnet manager has not swept since `weft fault {fault}`"))
+    }
+}
+
+/// Why a sweep is due after a reading that began at `before`; `None` if none is.
+pub(super) fn due(lab: &Lab, before: Option<&Moment>, live: &Surveyed) -> anyhow::Result<Option<String>> {
+    let owed_before = || before.and_then(Moment::owed);
+    let Some(now) = Moment::of(lab)? else { return Ok(owed_before()) };
+    if before.map(|before| before.sweeps) != Some(now.sweeps) || now.sweeps.under_way {
         return Ok(Some("the subnet manager sweeps".to_owned()));
     }
-    if let Some(why) = owed(lab)? {
-        return Ok(Some(why));
+    let why = now.owed().or_else(|| missing_after_restart(lab, &now, live));
+    Ok(why.or_else(|| waiting_port(live)).or_else(owed_before))
+}
+
+/// A device that runs and is not in the fabric after a restart: the one restarted, or one behind it, as links come up
+/// one by one.
+fn missing_after_restart(lab: &Lab, now: &Moment, live: &Surveyed) -> Option<String> {
+    if !restarted_last_in(&now.events) {
+        return None;
     }
-    if restarted_last_in(&recent_events(&lab.folder)?) {
-        // The device itself, or those behind it, whose links come up one by one.
-        let runs =
-            |name: &str| lock::holder(&lab.folder.agent_lock(name)).is_ok_and(|holder| holder.is_some());
-        let running = lab.record.agents.iter().filter(|agent| runs(&agent.name));
-        let mut missing = running
-            .flat_map(|agent| &agent.devices)
-            .filter(|device| live.fabric.by_guid(device.guid).is_none());
-        if let Some(device) = missing.next() {
-            return Ok(Some(format!("`{}` runs and is not in the fabric after a restart", device.label)));
-        }
-    }
+    let runs = |name: &str| lock::holder(&lab.folder.agent_lock(name)).is_ok_and(|holder| holder.is_some());
+    let running = lab.record.agents.iter().filter(|agent| runs(&agent.name));
+    let mut missing =
+        running.flat_map(|agent| &agent.devices).filter(|device| live.fabric.by_guid(device.guid).is_none());
+    missing.next().map(|device| format!("`{}` runs and is not in the fabric after a restart", device.label))
+}
+
+/// A port with a link that waits for activation.
+fn waiting_port(live: &Surveyed) -> Option<String> {
     let waits = |port: PortRef| {
         let state = live.port_info(port).map(|info| info.port_state);
         matches!(state, Some(PortState::Initialize | PortState::Armed)).then(|| {
@@ -81,16 +107,7 @@ pub(super) fn due(lab: &Lab, before: Option<Sweeps>, live: &Surveyed) -> anyhow:
         .fabric
         .iter()
         .flat_map(|(index, node)| node.cabled_ports().map(move |(port, _)| PortRef::new(index, port)));
-    Ok(ports.filter_map(waits).next())
-}
-
-/// The fault that the subnet manager has not swept yet, where one runs.
-pub(super) fn owed(lab: &Lab) -> anyhow::Result<Option<String>> {
-    if Sweeps::of(lab)?.is_none() {
-        return Ok(None);
-    }
-    let fault = unswept_fault(&lab.folder)?;
-    Ok(fault.map(|fault| format!("the subnet manager has not swept since `weft fault {fault}`")))
+    ports.filter_map(waits).next()
 }
 
 /// Waits until the subnet manager has swept since `before` held and sweeps no more, or until `until`.
@@ -107,12 +124,6 @@ pub(super) fn wait_for_sweep(lab: &Lab, before: Option<Sweeps>, until: Instant) 
         }
         changes.wait(left)?;
     }
-}
-
-/// The last fault after which no heavy sweep has begun and ended, as the command that made it. After a restart the sweep
-/// must begin once the first link is up again: an earlier one has only seen the device go.
-fn unswept_fault(lab: &LabFolder) -> anyhow::Result<Option<String>> {
-    Ok(unswept_fault_in(&recent_events(lab)?))
 }
 
 /// Whether the last fault was a restart.
@@ -137,6 +148,8 @@ fn recent_events(lab: &LabFolder) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&end).into_owned())
 }
 
+/// The last fault after which no heavy sweep has begun and ended, as the command that made it. After a restart the sweep
+/// must begin once the first link is up again: an earlier one has only seen the device go.
 fn unswept_fault_in(events: &str) -> Option<String> {
     let (mut fault, mut begun, mut restarted) = (None, false, false);
     for line in events.lines() {
@@ -151,7 +164,9 @@ fn unswept_fault_in(events: &str) -> Option<String> {
             }
             (_, "link-up") if restarted => (begun, restarted) = (false, false),
             (source, "sweep-started") if is_sm(source) && text("kind") == "Heavy" => begun = true,
-            (source, "subnet-up") if is_sm(source) && begun && !restarted => fault = None,
+            (source, "subnet-up" | "sweep-incomplete") if is_sm(source) && begun && !restarted => {
+                fault = None;
+            }
             _ => {}
         }
     }
@@ -194,6 +209,7 @@ mod tests {
     const HEAVY: &str = r#"{"source":"sm","event":"sweep-started","kind":"Heavy"}"#;
     const LIGHT: &str = r#"{"source":"sm","event":"sweep-started","kind":"Light"}"#;
     const UP: &str = r#"{"source":"sm","event":"subnet-up","complete":true}"#;
+    const INCOMPLETE: &str = r#"{"source":"sm-2","event":"sweep-incomplete","silent":1}"#;
     const KILL: &str = r#"{"source":"fault","event":"fault","fault":"kill","target":"a0001"}"#;
     const OF_PM: &str = r#"{"source":"fault","event":"fault","fault":"kill","target":"pm"}"#;
 
@@ -224,6 +240,8 @@ mod tests {
             (&[FAULT, LINK, HEAVY, UP], false),
             (&[FAULT, LINK, HEAVY, LINK, UP], false),
             (&[KILL, HEAVY, UP], false),
+            (&[KILL, HEAVY, INCOMPLETE], false),
+            (&[FAULT, LINK, INCOMPLETE], true),
             (&[FAULT, LINK, HEAVY, UP, FAULT], true),
             (&["half a lin", OF_PM, HEAVY, UP, OF_PM], false),
         ] {

@@ -13,7 +13,7 @@ use weft_sm::Surveyed;
 use weft_topology::PortRef;
 use weft_wire::{AttributeId, Guid, Lid, NodeInfo};
 
-use super::{Clock, Report, Sample};
+use super::{Clock, Read, Report, Sample};
 use crate::cli::CheckArgs;
 use crate::live::{Session, limits};
 use crate::verbs::Lab;
@@ -36,6 +36,14 @@ struct Host {
     node: Guid,
     port: PortRef,
     lid: Lid,
+    /// For management alone: such nodes need not reach each other.
+    management: bool,
+}
+
+impl Host {
+    fn talks_to(&self, other: &Self) -> bool {
+        self.node != other.node && !(self.management && other.management)
+    }
 }
 
 /// What came of one host's packets.
@@ -47,15 +55,15 @@ struct Sent {
 }
 
 /// A LID-routed packet along each path, and its answer back. No packet goes where the tables are proved broken.
-pub(super) fn packets(lab: &Lab, live: &Surveyed, args: &CheckArgs, clock: &mut Clock, report: &mut Report) {
-    let hosts = hosts(live);
+pub(super) fn packets(lab: &Lab, read: &Read, args: &CheckArgs, clock: &mut Clock, report: &mut Report) {
+    let hosts = hosts(read);
     let pairs = hosts.len() * hosts.len().saturating_sub(1);
     let sampled = !args.all && hosts.len() > SMALL_HOSTS_MAX && (args.sample as usize) < pairs;
     if sampled {
         report.sampled = Some(Sample { seed: args.seed, of: pairs });
     }
     let mut chosen = if sampled { sample(&hosts, args) } else { every_pair(&hosts) };
-    report.packets_withheld = withhold(live, &hosts, &mut chosen);
+    report.packets_withheld = withhold(&read.live, &hosts, &mut chosen);
     let chosen: Vec<(usize, Vec<usize>)> = chosen.into_iter().collect();
     let all: usize = chosen.iter().map(|(_, targets)| targets.len()).sum();
     let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -96,7 +104,8 @@ pub(super) fn packets(lab: &Lab, live: &Surveyed, args: &CheckArgs, clock: &mut 
     }
 }
 
-fn hosts(live: &Surveyed) -> Vec<Host> {
+fn hosts(read: &Read) -> Vec<Host> {
+    let live = &read.live;
     let hosts = live.fabric.hosts().flat_map(|(index, node)| {
         node.end_ports().map(move |(port, end)| (node, PortRef::new(index, port), end))
     });
@@ -107,13 +116,14 @@ fn hosts(live: &Surveyed) -> Vec<Host> {
             node: node.guid,
             port,
             lid: end.lid,
+            management: read.management.contains(port.node),
         })
         .collect()
 }
 
 fn every_pair(hosts: &[Host]) -> BTreeMap<usize, Vec<usize>> {
     let others =
-        |source: usize| (0..hosts.len()).filter(|target| hosts[*target].node != hosts[source].node).collect();
+        |source: usize| (0..hosts.len()).filter(|target| hosts[source].talks_to(&hosts[*target])).collect();
     (0..hosts.len()).map(|source| (source, others(source))).collect()
 }
 
@@ -126,7 +136,7 @@ fn sample(hosts: &[Host], args: &CheckArgs) -> BTreeMap<usize, Vec<usize>> {
     // More draws than pairs wanted, because some come twice; bounded in any case.
     for _ in 0..wanted.saturating_mul(4) {
         let (source, target) = (draw(hosts.len()), draw(hosts.len()));
-        if hosts[source].node != hosts[target].node {
+        if hosts[source].talks_to(&hosts[target]) {
             pairs.insert((source, target));
         }
         if pairs.len() >= wanted {

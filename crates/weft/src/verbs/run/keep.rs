@@ -46,12 +46,13 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Makes the folders and tries whether they can be written, before hours of runs depend on it. Recordings of an
-    /// earlier series go unless it is resumed.
+    /// Makes the folders and tries whether they can be written, before hours of runs depend on it. Earlier recordings
+    /// of these jobs go unless they are resumed; those of other variants and seeds stay.
     pub(super) fn open(
         folder: Option<&Path>,
         resume: bool,
         files: &[ExperimentFile],
+        jobs: &[Job],
     ) -> anyhow::Result<Self> {
         let store = Self { folder: folder.map(Path::to_owned), resume };
         let mut stems: Vec<String> = files.iter().map(stem).collect();
@@ -61,14 +62,14 @@ impl Store {
                 .hint("give each a --report folder of its own")
                 .into());
         }
-        for stem in &stems {
-            let Some(runs) = store.runs(stem) else { break };
+        for (index, file) in files.iter().enumerate() {
+            let Some(runs) = store.runs(&stem(file)) else { break };
             let prepare = || {
                 std::fs::create_dir_all(&runs)?;
-                for entry in std::fs::read_dir(&runs)? {
-                    let path = entry?.path();
-                    if !resume && path.extension().is_some_and(|extension| extension == "json") {
-                        std::fs::remove_file(path)?;
+                for job in jobs.iter().filter(|job| job.file == index && !resume) {
+                    match std::fs::remove_file(runs.join(name(job))) {
+                        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                        _ => {}
                     }
                 }
                 let probe = runs.join("probe");

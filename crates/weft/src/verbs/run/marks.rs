@@ -134,7 +134,7 @@ fn of_line(fabric: &Fabric, at: Time, line: &str) -> Option<Mark> {
     };
     let (port, hot_spot) = (guid("port_guid"), guid("hot_spot_guid"));
     let (kind, words) = match (text("source"), text("event")) {
-        ("sm", "subnet-up") => (MarkKind::Rerouted, REROUTED.to_owned()),
+        ("sm", "subnet-up" | "sweep-incomplete") => (MarkKind::Rerouted, REROUTED.to_owned()),
         ("sm", "repath") if matches!(number("kind"), 0 | 1) => {
             let lids = (number("slid") as u16, number("dlid") as u16);
             let kind = RepathKind(number("kind") as u8);

@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use weft_device::Crossbar;
 use weft_experiment::{Driver, ExperimentFile, Plan, Recording, RunId, RunResult};
 use weft_machine::Time;
 
@@ -70,7 +69,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     crate::lab::process::raise_file_limit();
     let files = read_all(args)?;
     let jobs = jobs(args, &files)?;
-    let store = Store::open(args.report.as_deref(), args.resume, &files)?;
+    let store = Store::open(args.report.as_deref(), args.resume, &files, &jobs)?;
     let mut shelves = Shelves::new(args.report.as_deref(), &files, &jobs);
     let progress = progress(jobs.len() as u64);
     let runs = Runs { files: &files, store: &store, progress: &progress, stop: AtomicBool::new(false) };
@@ -91,7 +90,7 @@ fn end_interrupted(args: &RunArgs, runs: &Runs<'_>, shelves: &mut Shelves<'_>) -
         crate::failure::report(&error);
     }
     let (ended, wanted) = shelves.count();
-    let rest = if args.report.is_some() { "; --resume makes the rest" } else { "" };
+    let rest = if args.report.is_some() { "; continue with --resume" } else { "" };
     say(&format!("interrupted: {ended} of {wanted} runs have ended{rest}"));
     std::process::exit(INTERRUPTED)
 }
@@ -183,16 +182,19 @@ fn read_all(args: &RunArgs) -> anyhow::Result<Vec<ExperimentFile>> {
         }
         paths.append(&mut found);
     }
-    paths.iter().map(|path| read(path, args.crossbar)).collect()
+    paths.iter().map(|path| read(path, args)).collect()
 }
 
-fn read(path: &Path, crossbar: Option<Crossbar>) -> anyhow::Result<ExperimentFile> {
+fn read(path: &Path, args: &RunArgs) -> anyhow::Result<ExperimentFile> {
     let name = path.display().to_string();
     let text = crate::input::read_to_string(path)
         .map_err(|error| Failure::bad_input(format!("cannot read {name}: {error}")))?;
-    let mut file =
-        ExperimentFile::parse(&name, &text).map_err(|error| Failure::bad_input(error.to_string()))?;
-    if let Some(crossbar) = crossbar {
+    let file = match args.profile {
+        Some(profile) => ExperimentFile::parse_with_profile(&name, &text, profile),
+        None => ExperimentFile::parse(&name, &text),
+    };
+    let mut file = file.map_err(|error| Failure::bad_input(error.to_string()))?;
+    if let Some(crossbar) = args.crossbar {
         file = file.with_crossbar(crossbar);
     }
     file.check(&mut load).map_err(|error| Failure::bad_input(error.to_string()))?;

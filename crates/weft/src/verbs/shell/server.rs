@@ -8,7 +8,8 @@ use crate::cli::IbsimPace;
 use crate::ibsim_process::{IbsimConfig, Listen};
 use crate::lab::launch::IBSIM;
 use crate::lab::process::Holder;
-use crate::lab::{Place, folder, plan, restart};
+use crate::lab::restart::{self, Started};
+use crate::lab::{Place, folder, plan};
 
 /// The name of the laboratory's own server, or of one that is started now and ends with this process, which becomes
 /// the program, and with the processes that it leaves behind.
@@ -29,7 +30,7 @@ pub(super) fn name(lab: &Lab) -> anyhow::Result<String> {
     folder::write(&config.lock, b"")?;
     let path = lab.folder.path().join(format!("{process}.json"));
     folder::write(&path, &serde_json::to_vec_pretty(&config)?)?;
-    let line = restart::start(&lab.folder, IBSIM, &path, &process)?;
+    let Started { line, .. } = restart::start(&lab.folder, IBSIM, &path, &process)?;
     // The line stays open as long as anybody of the program lives, and when it closes the server ends.
     fcntl_setfd(&line, FdFlags::empty()).context("cannot hand the server on to the program")?;
     std::mem::forget(line);

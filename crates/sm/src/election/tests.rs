@@ -1,0 +1,93 @@
+use weft_mgmt::DirectedPath;
+
+use super::*;
+
+const OTHER: Guid = Guid(1);
+
+fn peer(state: SmState) -> Peer {
+    Peer { guid: OTHER, lid: Lid(1), path: DirectedPath::HERE, priority: 9, state, sm_key: SmKey(1) }
+}
+
+fn options() -> Options {
+    Options { sm_key: SmKey(1), polling_ms: 1000, polling_retries: 2, ..Options::default() }
+}
+
+fn election(state: State, peers: &[Peer]) -> Election {
+    let mut election = Election { state, guid: Some(Guid(5)), ..Election::new() };
+    election.judge(Time::ZERO, peers.to_vec(), &options());
+    election
+}
+
+#[test]
+fn a_manager_that_looks_around_for_ever_is_looked_at_ever_less_and_then_no_more() {
+    let stuck = peer(SmState::Discovering);
+    let mut election = election(State::Master, &[stuck]);
+    let most = Time::from_secs(10);
+    let mut look = |peer| {
+        election.judge(Time::ZERO, vec![peer], &options());
+        election.look_delay(most)
+    };
+    let looks: Vec<Option<Time>> = (0..6).map(|_| look(stuck)).collect();
+    let seconds = |seconds| Some(Time::from_secs(seconds));
+    assert_eq!(looks, [seconds(1), seconds(2), seconds(4), seconds(8), None, None]);
+    assert_eq!(look(peer(SmState::Standby)), seconds(1), "it has settled");
+}
+
+#[test]
+fn one_that_waits_for_a_handover_starts_one_sweep_in_a_polling_interval() {
+    let claim = |sm_state| SmInfo { guid: OTHER, sm_key: SmKey(1), act_count: 0, priority: 9, sm_state };
+    let (master, standby) = (claim(SmState::Master), claim(SmState::Standby));
+    let mut stranger = election(State::Master, &[]);
+    let heeded: Vec<u64> = (0..3000)
+        .step_by(10)
+        .filter(|ms| stranger.heeds(Time::from_millis(*ms), &master, &options()))
+        .collect();
+    assert_eq!(heeded, [0, 1000, 2000]);
+    assert!(
+        !election(State::Standby, &[]).heeds(Time::ZERO, &master, &options()),
+        "it has nothing to hand over"
+    );
+    let lower = SmInfo { priority: 0, guid: Guid(6), ..master };
+    assert!(!election(State::Master, &[]).heeds(Time::ZERO, &lower, &options()));
+    let foreign = Peer { sm_key: SmKey(2), ..peer(SmState::Master) };
+    assert!(!election(State::Master, &[foreign]).heeds(Time::ZERO, &master, &options()));
+    // A standby is no news unless a discovery has found it before it had settled.
+    for (found, heeded) in
+        [(None, false), (Some(SmState::Standby), false), (Some(SmState::Discovering), true)]
+    {
+        let peers: Vec<Peer> = found.map(peer).into_iter().collect();
+        assert_eq!(
+            election(State::Master, &peers).heeds(Time::ZERO, &standby, &options()),
+            heeded,
+            "{found:?}"
+        );
+    }
+}
+
+/// What a poll hears changes what is known of the other, and one that was to take over and does not is waited for no
+/// longer than one that is silent.
+#[test]
+fn polls_tell_what_has_become_of_the_other() {
+    let options = options();
+    let mut election = election(State::Standby, &[peer(SmState::Master)]);
+    election.target = Some(peer(SmState::Master));
+    election.begin_polls(Time::ZERO);
+    let mut now = Time::ZERO;
+    let mut poll = |election: &mut Election, sm_state| {
+        now += options.polling();
+        let (asked, _) = election.expire(now, &options, 0);
+        let mut answer = asked.expect("a poll").mad;
+        let info = SmInfo { guid: OTHER, sm_key: SmKey(1), act_count: 0, priority: 10, sm_state };
+        answer.set_smp_data(&info.encode());
+        Smp::method.set(&mut answer.0, Method::GetResp);
+        election.answered(now, &answer, &options)
+    };
+    let polled = |polled| Some(Signal::Polled(polled));
+    assert_eq!(poll(&mut election, SmState::Master), polled(Polled::Alive));
+    assert_eq!((election.peers[0].priority, election.peers[0].state), (10, SmState::Master));
+    for _ in 0..2 {
+        assert_eq!(poll(&mut election, SmState::Standby), polled(Polled::Alive));
+        assert_eq!(election.peers[0].state, SmState::Standby);
+    }
+    assert_eq!(poll(&mut election, SmState::Standby), polled(Polled::Resigned));
+}

@@ -1,0 +1,156 @@
+//! The tables as they were read: whether they bring every packet home, and what may deadlock.
+
+use weft_routing::{
+    Engine, EngineReport, Expectations, Input, Lids, ManagementNodes, PortLids, Routing, Verdict,
+    verify_routing,
+};
+use weft_sm::{Options, Surveyed};
+use weft_topology::{NodeIndex, PortRef};
+use weft_wire::{Lid, PortNum};
+
+use super::{Deadlock, Report};
+use crate::sm_process::{SmConfig, SmStatus, in_charge};
+use crate::verbs::Lab;
+
+/// What weft's own subnet manager says of itself; nothing where another manager is in charge.
+#[derive(Default)]
+struct ByWeft {
+    /// Its routing, once it has routed.
+    routing: Option<EngineReport>,
+    options: Option<Options>,
+    /// Whether the engine may leave out ways that no host's traffic takes.
+    spares: bool,
+}
+
+impl ByWeft {
+    fn of(lab: &Lab) -> anyhow::Result<Self> {
+        if lab.record.sm.is_none() {
+            return Ok(Self { spares: true, ..Self::default() });
+        }
+        let files = lab.folder.sm_files(&in_charge(&lab.folder, &lab.record));
+        let routing = SmStatus::load(&files.status)?.and_then(|status| status.routing);
+        let options = SmConfig::load(&files.config, None).ok().map(|config| config.options);
+        let spares = routing.as_ref().is_some_and(|routing| routing.engine != "minhop");
+        Ok(Self { routing, options, spares })
+    }
+}
+
+/// Follows every way to every LID by the tables, and says which hosts serve management alone.
+pub(super) fn judge(lab: &Lab, live: &Surveyed, report: &mut Report) -> anyhow::Result<ManagementNodes> {
+    let by_weft = ByWeft::of(lab)?;
+    let named = by_weft.options.as_ref().map_or(&[][..], |options| &options.routing.management_nodes);
+    let management = ManagementNodes::new(&live.fabric, named);
+    let lids = match &live.lids {
+        Ok(lids) => lids,
+        Err(error) => {
+            report.problems.push(error.to_string());
+            return Ok(management);
+        }
+    };
+    let known = in_force(live, lids, &by_weft);
+    let by_lane = known.is_some();
+    let routing = known.unwrap_or_else(|| Routing::on_one_lane("as found", live.routes.clone()));
+    let expected = Expectations { management_nodes: named, ..Expectations::default() };
+    let verdict = verify_routing(&live.fabric, lids, &routing, &expected);
+    deadlock(&verdict, by_weft.routing.as_ref(), by_lane, report);
+    let needed = |switch: NodeIndex, owner: NodeIndex| {
+        let is_host = |node: NodeIndex| !live.fabric.node(node).is_switch() && !management.contains(node);
+        let has_hosts =
+            |node: NodeIndex| live.fabric.node(node).cabled_ports().any(|(_, peer)| is_host(peer.node));
+        !by_weft.spares || is_host(owner) || has_hosts(switch)
+    };
+    complete_tables(live, lids, needed, report);
+    reach(&verdict, by_weft.spares, report);
+    Ok(management)
+}
+
+/// Every switch knows the way to every LID that it is needed for.
+fn complete_tables(
+    live: &Surveyed,
+    lids: &Lids,
+    needed: impl Fn(NodeIndex, NodeIndex) -> bool,
+    report: &mut Report,
+) {
+    for (index, _) in live.fabric.switches() {
+        let all = lids.iter().flat_map(|lids| lids.iter().map(move |lid| (lid, lids.port)));
+        let lacks = |lid: Lid| live.routes.port(index, lid) == PortNum::NONE;
+        let missing = all.filter(|(lid, port)| lacks(*lid) && needed(index, port.node));
+        let missing: Vec<(Lid, PortRef)> = missing.collect();
+        if let Some((first, port)) = missing.first() {
+            let (name, owner) = (live.fabric.label(index), live.fabric.label(port.node));
+            report.problems.push(format!(
+                "the table of `{name}` lacks {} LIDs, such as {first} (`{owner}` port {})",
+                missing.len(),
+                port.port,
+            ));
+        }
+    }
+}
+
+/// What arrives. Up/down routing leaves out ways that would go down and up again; where `spares` holds, those that no
+/// host's traffic takes are noted and no problem.
+fn reach(verdict: &Verdict, spares: bool, report: &mut Report) {
+    let reach = &verdict.reach;
+    let spared = if spares { reach.between_switches } else { 0 };
+    report.table_pairs = reach.pairs - spared;
+    report.detours = reach.detours;
+    if spared > 0 {
+        report.notes.push(format!(
+            "{spared} pairs of a switch without hosts and the LID of a switch or a management node have no route; \
+             no host's traffic needs one"
+        ));
+    }
+    // Failures that hosts notice come first among the examples.
+    let failures = reach.failures - spared;
+    let shown = reach.counter_examples.iter().take(usize::try_from(failures).unwrap_or(usize::MAX));
+    report.problems.extend(shown.map(|example| format!("tables: {example}")));
+    let unlisted = failures.saturating_sub(reach.counter_examples.len() as u64);
+    if unlisted > 0 {
+        report.problems.push(format!("tables: {unlisted} more pairs of switch and LID do not arrive"));
+    }
+}
+
+/// The routing that weft's own subnet manager has in force, where it uses several lanes: its engine makes it once more
+/// from what was read. `None` where that gives other tables than those in the switches.
+fn in_force(live: &Surveyed, lids: &Lids, by_weft: &ByWeft) -> Option<Routing> {
+    let engine = by_weft.routing.as_ref().filter(|routing| routing.lanes > 1)?;
+    let given = by_weft.options.as_ref()?;
+    let cabled = live
+        .fabric
+        .iter()
+        .flat_map(|(index, node)| node.cabled_ports().map(move |(port, _)| PortRef::new(index, port)));
+    let links =
+        cabled.filter_map(|port| live.port_info(port)).map(|info| info.operational_vls.lanes()).min()?;
+    // Management's own lane is not the routing's.
+    let management = given.management_lane && links > 1;
+    let mut options = given.routing.clone();
+    options.lanes = options.lanes.min(links - u8::from(management));
+    let input = Input { fabric: &live.fabric, lids, options: &options };
+    let routing = Engine::by_name(&engine.engine)?.route(&input).ok()?;
+    let mut all = lids.iter().flat_map(PortLids::iter);
+    let same = |lid: Lid| {
+        let mut switches = live.fabric.switches();
+        switches.all(|(node, _)| routing.routes.port(node, lid) == live.routes.port(node, lid))
+    };
+    all.all(same).then_some(routing)
+}
+
+/// A circle is a problem only where it was promised that there is none.
+fn deadlock(verdict: &Verdict, by_weft: Option<&EngineReport>, by_lane: bool, report: &mut Report) {
+    if verdict.lanes.is_empty() {
+        return;
+    }
+    let lanes = by_weft.map(|routing| routing.lanes);
+    let cycle = verdict.cycles.first().cloned();
+    if let Some(cycle) = &cycle {
+        let engine = by_weft.and_then(|routing| Engine::by_name(&routing.engine));
+        if (by_lane || lanes == Some(1)) && engine.is_some_and(|engine| engine.deadlock_free) {
+            report.problems.push(format!("deadlock is possible: {cycle}"));
+        } else {
+            report.notes.push(format!("deadlock is possible if all packets take one lane: {cycle}"));
+        }
+    }
+    let channels = verdict.lanes.iter().map(|lane| lane.channels).sum();
+    let dependencies = verdict.lanes.iter().map(|lane| lane.dependencies).sum();
+    report.deadlock = Some(Deadlock { channels, dependencies, lanes, by_lane, cycle });
+}

@@ -1,0 +1,93 @@
+//! `weft sm disable`, `standby` and `discover`: the master tells another manager what the operator wants of it.
+
+use std::time::Duration;
+
+use weft_sm::{Instructed, Instruction};
+use weft_wire::{Guid, PortNum};
+
+use super::Lab;
+use crate::cli::{OtherManager, SmVerb};
+use crate::failure::Failure;
+use crate::lab::LabFolder;
+use crate::manager::orders::{Order, Orders};
+use crate::sm_process::in_charge;
+
+/// Longer than a master waits for another manager's answer, unless its options say otherwise.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(super) fn run(folder: &LabFolder, verb: &SmVerb) -> anyhow::Result<()> {
+    let lab = Lab::load(folder)?;
+    let (instruction, OtherManager { manager }) = match verb {
+        SmVerb::Disable(manager) => (Instruction::Disable, manager),
+        SmVerb::Standby(manager) => (Instruction::Standby, manager),
+        SmVerb::Discover(manager) => (Instruction::Discover, manager),
+    };
+    if lab.record.sm.is_none() {
+        return Err(Failure::new("this laboratory has no subnet manager of weft's")
+            .hint("with another one, `sminfo -s 3 LID MODIFIER` sends Set(SMInfo)")
+            .into());
+    }
+    let guid = port_guid(&lab, manager)?;
+    let master = in_charge(folder, &lab.record);
+    if *manager == master {
+        return Err(Failure::bad_input(format!("{master} is the master, which commands the others"))
+            .hint("`weft fault kill` ends it")
+            .into());
+    }
+    let own = Orders::listen(&folder.path().join(format!("order-{}.sock", std::process::id())))?;
+    let outcome = own.give(&folder.sm_files(&master).orders, Order { guid, instruction }, PATIENCE)?;
+    if let Some(failure) = refusal(outcome, manager, &master) {
+        return Err(failure.into());
+    }
+    crate::output::say(&format!("{manager} obeys {}", name(instruction)));
+    Ok(())
+}
+
+fn name(instruction: Instruction) -> &'static str {
+    match instruction {
+        Instruction::Disable => "DISABLE",
+        Instruction::Standby => "STANDBY",
+        Instruction::Discover => "DISCOVER",
+    }
+}
+
+/// Why nothing came of it; `None` if the other manager obeys.
+fn refusal(outcome: Instructed, manager: &str, master: &str) -> Option<Failure> {
+    let states = "`weft status` lists the managers and their states";
+    Some(match outcome {
+        Instructed::Accepted => return None,
+        Instructed::Refused => Failure::new(format!("{manager} refuses: the command does not fit its state"))
+            .hint(
+                "disable and discover are for managers that stand by, standby for those that are not active",
+            ),
+        Instructed::Unanswered => Failure::new(format!("{manager} does not answer {master}")).hint(states),
+        Instructed::Unknown => Failure::new(format!("{master} knows no manager {manager}"))
+            .hint("one that has just begun is known after the next sweep; `weft status` lists the managers"),
+        Instructed::Untrusted => Failure::new(format!("{manager} shows another SM_Key than {master}"))
+            .hint("--sm-key gives managers the same key"),
+        Instructed::NotMaster => Failure::new(format!("{master} is not the master")).hint(states),
+        Instructed::Busy => Failure::new(format!("{master} waits for the answer to another command")),
+    })
+}
+
+/// The port of a manager that is named by its process, its port GUID or its node.
+fn port_guid(lab: &Lab, manager: &str) -> anyhow::Result<Guid> {
+    let place = lab.record.subnet_managers().find(|(name, _)| name == manager);
+    let place = place.map(|(_, place)| (place.node, place.port));
+    let known =
+        |guid: Guid| lab.fabric.iter().any(|(_, node)| node.end_ports().any(|(_, port)| port.guid == guid));
+    if let Some(guid) = manager.parse().ok().filter(|guid| place.is_none() && known(*guid)) {
+        return Ok(guid);
+    }
+    let node = match place {
+        Some((node, _)) => lab.fabric.by_guid(node).unwrap_or_default(),
+        None => lab.find(manager)?,
+    };
+    let mut ports = lab.fabric.node(node).end_ports();
+    let port = match place {
+        Some((_, port)) => ports.find(|(number, _)| *number == port),
+        None => ports.find(|(number, end)| *number == PortNum::ZERO || end.peer.is_some()),
+    };
+    let port = port.map(|(_, port)| port.guid);
+    Ok(port.ok_or_else(|| Failure::bad_input(format!("`{manager}` has no cabled port")))?)
+}
