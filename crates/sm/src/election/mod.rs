@@ -42,6 +42,9 @@ const LOOK_AGAIN: Time = Time::from_secs(1);
 /// The most managers that refused to take over which are remembered.
 const REFUSERS_MAX: usize = 64;
 
+/// After so many refusals the time until a manager is asked again grows no more: 64 polling intervals.
+const REFUSALS_MAX: u32 = 6;
+
 /// Another manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
@@ -84,6 +87,15 @@ impl Question {
     }
 }
 
+/// What a manager that did not take over is spared.
+#[derive(Clone, Copy, Debug, Default)]
+struct Refusal {
+    /// Until then it is not asked again.
+    until: Time,
+    /// How often it has refused.
+    times: u32,
+}
+
 /// This manager among others.
 #[derive(Debug)]
 pub(crate) struct Election {
@@ -104,8 +116,8 @@ pub(crate) struct Election {
     looks: u32,
     /// Until then, managers that wait for this one start no further sweep.
     heeds_after: Time,
-    /// Those that refused to take over or did not answer, and when to try again.
-    refusers: BTreeMap<Guid, Time>,
+    /// Managers in STANDBY that refused to take over or did not answer.
+    refusers: BTreeMap<Guid, Refusal>,
     /// Managers that have asked and that no discovery has found.
     strangers: BTreeSet<Guid>,
     ids: u64,
@@ -148,7 +160,8 @@ impl Election {
     /// What a discovery says, and whom it is about.
     pub(crate) fn judge(&mut self, now: Time, peers: Vec<Peer>, options: &Options) -> (Found, Option<Peer>) {
         let own = self.rank(options);
-        self.refusers.retain(|guid, until| *until > now && peers.iter().any(|peer| peer.guid == *guid));
+        let stands_by = |guid| peers.iter().any(|peer| peer.guid == guid && peer.state == SmState::Standby);
+        self.refusers.retain(|guid, _| stands_by(*guid));
         self.peers = peers;
         if !self.is_unsettled() {
             self.looks = 0;
@@ -163,8 +176,9 @@ impl Election {
         let yields = !self.state.is_in_charge();
         let master = highest(&|peer| peer.state == SmState::Master && (yields || peer.is_trusted(options)));
         let higher = |state: SmState| {
-            highest(&|peer| peer.state == state && peer.is_trusted(options) && peer.rank().beats(own))
-                .filter(|peer| yields || !self.refusers.contains_key(&peer.guid))
+            highest(&|peer| peer.state == state && peer.is_trusted(options) && peer.rank().beats(own)).filter(
+                |peer| yields || self.refusers.get(&peer.guid).is_none_or(|refusal| refusal.until <= now),
+            )
         };
         let kinds = [
             (Found::HigherMaster, higher(SmState::Master)),
@@ -186,24 +200,21 @@ impl Election {
             && self.strangers.insert(guid)
     }
 
-    /// Whether a manager that asks waits for this one without its knowing: a master of higher rank for its HANDOVER, or a
-    /// standby of higher rank that a discovery has found before it had settled. No more than one such in a polling
-    /// interval starts a sweep, whatever a program claims to be.
+    /// Whether a manager that asks is not as this one knows it: a master of higher rank, which waits for a HANDOVER; a
+    /// standby that a discovery has found before it had settled; one of higher rank that did not take over and may be
+    /// asked again. No more than one such in a polling interval starts a sweep, whatever a program claims to be.
     pub(crate) fn heeds(&mut self, now: Time, shown: &SmInfo, options: &Options) -> bool {
-        let rank = Rank { priority: shown.priority, guid: shown.guid };
+        let is_higher = Rank { priority: shown.priority, guid: shown.guid }.beats(self.rank(options));
         let known = self.peers.iter().find(|peer| peer.guid == shown.guid);
         let waits = match shown.sm_state {
-            SmState::Master => known.is_none_or(|peer| peer.is_trusted(options)),
-            SmState::Standby => {
-                known.is_some_and(|peer| peer.is_trusted(options) && peer.state == SmState::Discovering)
-            }
+            SmState::Master => is_higher && known.is_none_or(|peer| peer.is_trusted(options)),
+            SmState::Standby => known.is_some_and(|peer| {
+                let refused = self.refusers.get(&peer.guid).is_some_and(|refusal| refusal.until <= now);
+                peer.is_trusted(options) && (peer.state == SmState::Discovering || is_higher && refused)
+            }),
             _ => false,
         };
-        let heeded = waits
-            && shown.guid != Guid(0)
-            && self.state == State::Master
-            && rank.beats(self.rank(options))
-            && now >= self.heeds_after;
+        let heeded = waits && shown.guid != Guid(0) && self.state == State::Master && now >= self.heeds_after;
         if heeded {
             self.heeds_after = now + options.polling();
         }
@@ -373,13 +384,14 @@ impl Election {
         Some(Signal::Polled(if alive { Polled::Alive } else { Polled::Resigned }))
     }
 
-    /// Does not try the target again for a while: a subnet must not go without a manager because of one that does not
-    /// want to be it.
+    /// Does not try the target again for a while, twice as long each time: a subnet must not go without a manager because
+    /// of one that does not want to be it.
     fn refused(&mut self, now: Time, options: &Options) {
-        if let Some(target) = self.target
-            && self.refusers.len() < REFUSERS_MAX
-        {
-            self.refusers.insert(target.guid, now + options.polling());
+        let Some(target) = self.target else { return };
+        let Refusal { times, .. } = self.refusers.get(&target.guid).copied().unwrap_or_default();
+        if times > 0 || self.refusers.len() < REFUSERS_MAX {
+            let long = Time::from_nanos(options.polling().as_nanos() << times.min(REFUSALS_MAX));
+            self.refusers.insert(target.guid, Refusal { until: now + long, times: times + 1 });
         }
     }
 

@@ -62,6 +62,45 @@ fn one_that_waits_for_a_handover_starts_one_sweep_in_a_polling_interval() {
             "{found:?}"
         );
     }
+    // Nobody waits for one of lower rank, but it is to be known as it is.
+    let (below, known) =
+        (SmInfo { priority: 0, ..standby }, Peer { priority: 0, ..peer(SmState::Discovering) });
+    assert!(Rank { priority: 15, guid: Guid(5) }.beats(known.rank()));
+    let high = Options { priority: 15, ..options() };
+    assert!(election(State::Master, &[known]).heeds(Time::ZERO, &below, &high));
+}
+
+/// A HANDOVER that was lost, or refused, is not the last one: the standby's polls call for the next, ever more rarely.
+#[test]
+fn who_did_not_take_over_is_asked_again_ever_more_rarely() {
+    let options = options();
+    let standby = peer(SmState::Standby);
+    let shown =
+        SmInfo { guid: OTHER, sm_key: SmKey(1), act_count: 0, priority: 9, sm_state: SmState::Standby };
+    let mut election = election(State::Master, &[]);
+    let (mut now, mut asked, mut heeded) = (Time::ZERO, Vec::new(), false);
+    while now < Time::from_secs(40) {
+        let (found, target) = election.judge(now, vec![standby], &options);
+        if found == Found::HigherStandby {
+            (election.state, election.target) = (State::Yielding, target);
+            asked.push(now.as_nanos() / 1_000_000_000);
+            election.refused(now, &options);
+            election.state = State::Master;
+        } else {
+            assert!(!heeded, "a sweep for nothing at {now}");
+        }
+        while now < Time::from_secs(40) {
+            now += Time::from_millis(100);
+            heeded = election.heeds(now, &shown, &options);
+            if heeded {
+                break;
+            }
+        }
+    }
+    assert_eq!(asked, [0, 1, 3, 7, 15, 31]);
+    // One that has begun anew is asked at once.
+    election.judge(now, vec![peer(SmState::Discovering)], &options);
+    assert_eq!(election.judge(now, vec![standby], &options).0, Found::HigherStandby);
 }
 
 /// What a poll hears changes what is known of the other, and one that was to take over and does not is waited for no
