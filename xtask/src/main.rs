@@ -50,7 +50,6 @@ fn ci() -> Result<()> {
 fn long(out: &str) -> Result<()> {
     let out = std::path::absolute(out).with_context(|| format!("cannot find {out}"))?;
     let out = out.to_str().context("the folder's name must be UTF-8")?;
-    cargo(&["build", "--release", "--locked", "-p", "weft"])?;
     let run = |arguments: &[&str]| cargo(&[&["run", "--release", "--locked"], arguments].concat());
     let parts = [
         run(&["-p", "weft", "--", "run", "experiments/", "--all", "--virtual", "--resume", "--report", out]),

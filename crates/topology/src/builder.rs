@@ -252,6 +252,15 @@ impl Fabric {
         keeps: impl Fn(NodeIndex) -> bool,
         cables: impl IntoIterator<Item = Cable>,
     ) -> Result<Self, BuildError> {
+        Ok(self.builder(keeps, cables)?.build())
+    }
+
+    /// The same, to which more can be added.
+    pub(crate) fn builder(
+        &self,
+        keeps: impl Fn(NodeIndex) -> bool,
+        cables: impl IntoIterator<Item = Cable>,
+    ) -> Result<FabricBuilder, BuildError> {
         let mut builder = FabricBuilder::new();
         let mut place = vec![None; self.nodes().len()];
         for (index, node) in self.iter().filter(|(index, _)| keeps(*index)) {
@@ -263,6 +272,6 @@ impl Fabric {
                 builder.connect(a, b)?;
             }
         }
-        Ok(builder.build())
+        Ok(builder)
     }
 }

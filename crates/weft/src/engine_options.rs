@@ -5,7 +5,9 @@ use std::fmt::Display;
 use std::path::Path;
 
 use weft_routing::files::partitions::PartitionsFile;
-use weft_routing::files::{SavedRouting, parse_counters, parse_guids, parse_vm_weights, parse_weights};
+use weft_routing::files::{
+    SavedFiles, SavedRouting, parse_counters, parse_guids, parse_vm_weights, parse_weights,
+};
 use weft_routing::{Chain, ChainError, EngineOptions, Partitions, WEIGHT_OF_A_HOST, WEIGHTS, learn_weights};
 use weft_topology::{Fabric, Node};
 use weft_wire::Guid;
@@ -101,30 +103,15 @@ impl Told {
 
 /// What the engine `file` takes. Each file that belongs to tables stands at their place, or there are none of its kind.
 fn saved_routing(args: &EngineArgs) -> anyhow::Result<Vec<SavedRouting>> {
-    let tables = args.lfts.len();
-    for (option, files) in [("lid-matrix", &args.lid_matrix), ("sl2vl", &args.sl2vl), ("psl", &args.psl)] {
-        if !files.is_empty() && files.len() != tables {
-            let given = files.len();
-            return Err(Failure::bad_input(format!("{tables} times --lfts, and {given} times --{option}"))
-                .hint(format!("name a --{option} file for each --lfts file, in the same order, or none"))
-                .into());
-        }
+    let EngineArgs { lfts, lid_matrix, sl2vl, psl, .. } = args;
+    let files = SavedFiles { lfts, lid_matrix, sl2vl, psl };
+    if let Some((option, given)) = files.uneven() {
+        let (tables, option) = (lfts.len(), option.replace('_', "-"));
+        return Err(Failure::bad_input(format!("{tables} times --lfts, and {given} times --{option}"))
+            .hint(format!("name a --{option} file for each --lfts file, in the same order, or none"))
+            .into());
     }
-    let mut all = Vec::new();
-    for (nth, lfts) in args.lfts.iter().enumerate() {
-        let mut saved = parsed(lfts, SavedRouting::parse_lfts)?;
-        if let Some(path) = args.lid_matrix.get(nth) {
-            saved = parsed(path, |file, text| saved.with_lid_matrix(file, text))?;
-        }
-        if let Some(path) = args.sl2vl.get(nth) {
-            saved = parsed(path, |file, text| saved.with_sl2vl(file, text))?;
-        }
-        if let Some(path) = args.psl.get(nth) {
-            saved = parsed(path, |file, text| saved.with_psl(file, text))?;
-        }
-        all.push(saved);
-    }
-    Ok(all)
+    files.read(|path, saved, add| parsed(path, |file, text| add(saved, file, text)))
 }
 
 /// The nodes that serve management alone, of a list with commas or of a file that has one on each line, where `#`

@@ -46,7 +46,7 @@ fn the_master_disables_others_has_them_stand_by_and_discover() {
     for verb in ["disable", "discover"] {
         home.weft(&["sm", verb, "sm-2"]).fails(1, "sm-2 refuses");
     }
-    // It takes nothing over: nobody is master.
+    // It takes nothing over: there is no master.
     home.weft(&["fault", "kill", "sm"]).succeeds();
     home.weft(&["sm", "standby", "sm-2"]).fails(1, "does not answer");
     assert!(home.weft(&["status"]).stdout.contains("not-active"));

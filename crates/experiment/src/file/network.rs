@@ -185,11 +185,9 @@ pub(super) fn engine(top: &mut Table<'_>) -> Result<EngineSpec, Wrong> {
         chain,
     };
     check_engine(&mut table, &spec)?;
-    for (key, files) in [("lid_matrix", &spec.lid_matrix), ("sl2vl", &spec.sl2vl), ("psl", &spec.psl)] {
-        if !files.is_empty() && files.len() != spec.lfts.len() {
-            let wrong = Wrong::new(table.at, format!("`{key}` and `lfts` name different numbers of files"));
-            return Err(wrong.allowed("a file for each of `lfts`, in the same order, or none"));
-        }
+    if let Some((key, _)) = spec.saved().uneven() {
+        let wrong = Wrong::new(table.at, format!("`{key}` and `lfts` name different numbers of files"));
+        return Err(wrong.allowed("a file for each of `lfts`, in the same order, or none"));
     }
     table.finish()?;
     Ok(spec)

@@ -17,6 +17,11 @@ pub(crate) struct Measured<'a> {
     pub(crate) recording: &'a Recording,
 }
 
+/// Whether a list of names means a flow, by its name or by its group's; an empty list means all.
+pub(crate) fn is_named(names: &[String], flow: &str, group: Option<&str>) -> bool {
+    names.is_empty() || names.iter().any(|name| name == flow || Some(name.as_str()) == group)
+}
+
 impl<'a> Measured<'a> {
     /// Measures `what`, in its unit; none if it did not happen or is unknown.
     pub(crate) fn value(&self, what: &What) -> Option<f64> {
@@ -82,10 +87,7 @@ impl<'a> Measured<'a> {
 
     /// The flows that a list of names means; an empty list means all.
     pub(crate) fn flows(&self, names: &[String]) -> impl Iterator<Item = &'a FlowPlan> {
-        let is_meant = move |flow: &&FlowPlan| {
-            names.is_empty()
-                || names.iter().any(|name| flow.name == *name || flow.group.as_deref() == Some(name))
-        };
+        let is_meant = move |flow: &&FlowPlan| is_named(names, &flow.name, flow.group.as_deref());
         self.plan.flows.iter().filter(is_meant).collect::<Vec<_>>().into_iter()
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::judge::fits;
-use crate::measure::mean;
+use crate::measure::{is_named, mean};
 use crate::svg::{BarGroup, Bars, Line, Lines, Tick};
 use crate::{Driver, ExperimentFile, Figure, FigureKind, Mark, MarkKind, RunResult};
 
@@ -52,10 +52,7 @@ fn drawn(
 
 /// The flows of a run that a figure names; all where it names none.
 fn meant<'a>(run: &'a RunResult, flows: &'a [String]) -> impl Iterator<Item = &'a crate::FlowResult> {
-    let is_meant = |flow: &&crate::FlowResult| {
-        flows.is_empty() || flows.iter().any(|name| *name == flow.name || Some(name) == flow.group.as_ref())
-    };
-    run.flows.iter().filter(is_meant)
+    run.flows.iter().filter(|flow| is_named(flows, &flow.name, flow.group.as_deref()))
 }
 
 /// The throughput of all flows together over time, for each driver that has runs: of each choice the first seed's, with the

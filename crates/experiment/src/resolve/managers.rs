@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use weft_device::DeviceOptions;
 use weft_host::stack::StackOptions;
 use weft_machine::Time;
-use weft_routing::files::{FileError, SavedRouting};
+use weft_routing::files::SavedRouting;
 use weft_routing::{Chain, EngineOptions};
 use weft_sm::{CongestionOptions, VlWeight};
 use weft_topology::{Loader, NodeIndex, PortRef};
@@ -161,32 +161,12 @@ fn saved_routing(
     experiment: &Experiment,
     (own, load): (&str, &mut Loader<'_>),
 ) -> Result<Vec<SavedRouting>, Wrong> {
-    let told = &experiment.engine;
-    let mut text = |path: &str| {
-        load(path, own).map_err(|error| {
-            names.choice.wrong(Role::Topology, path, format!("`{path}` cannot be read: {error}"))
-        })
-    };
-    let mut all = Vec::new();
-    for (nth, lfts) in told.lfts.iter().enumerate() {
-        let mut saved = SavedRouting::parse_lfts(lfts, &text(lfts)?).map_err(wrong_file(names, lfts))?;
-        if let Some(path) = told.lid_matrix.get(nth) {
-            saved = saved.with_lid_matrix(path, &text(path)?).map_err(wrong_file(names, path))?;
-        }
-        if let Some(path) = told.sl2vl.get(nth) {
-            saved = saved.with_sl2vl(path, &text(path)?).map_err(wrong_file(names, path))?;
-        }
-        if let Some(path) = told.psl.get(nth) {
-            saved = saved.with_psl(path, &text(path)?).map_err(wrong_file(names, path))?;
-        }
-        all.push(saved);
-    }
-    Ok(all)
-}
-
-/// Reports an error in a file of saved tables at the place where the experiment names it.
-fn wrong_file<'n>(names: &'n Names<'_>, path: &'n str) -> impl FnOnce(FileError) -> Wrong + 'n {
-    move |error| names.choice.wrong(Role::Topology, path, error.to_string())
+    let wrong = |path: &str, error: String| names.choice.wrong(Role::Topology, path, error);
+    experiment.engine.saved().read(|path, saved, add| {
+        let text =
+            load(path, own).map_err(|error| wrong(path, format!("`{path}` cannot be read: {error}")))?;
+        add(saved, path, &text).map_err(|error| wrong(path, error.to_string()))
+    })
 }
 
 pub(super) fn pm(experiment: &Experiment) -> Option<weft_pm::Options> {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use weft_device::Crossbar;
 use weft_machine::Time;
+use weft_routing::files::SavedFiles;
 use weft_wire::Mtu;
 
 /// Where the cabling comes from.
@@ -132,6 +133,14 @@ pub struct EngineSpec {
     pub psl: Vec<String>,
     /// The nodes that serve management alone, by name, besides those that are recognised.
     pub management_nodes: Vec<String>,
+}
+
+impl EngineSpec {
+    /// The files of saved tables.
+    pub(crate) fn saved(&self) -> SavedFiles<'_, String> {
+        let Self { lfts, lid_matrix, sl2vl, psl, .. } = self;
+        SavedFiles { lfts, lid_matrix, sl2vl, psl }
+    }
 }
 
 /// What the subnet manager is told besides.

@@ -3,7 +3,7 @@
 use weft_wire::{Guid, NodeType, PortNum};
 
 use super::GenerateError;
-use crate::{Fabric, FabricBuilder, LinkRate, Node, PortRef};
+use crate::{Fabric, LinkRate, Node, PortRef};
 
 /// How the descriptions of SHArP's aggregation nodes begin.
 pub const AGGREGATION_NODE: &str = "Mellanox Technologies Aggregation Node";
@@ -18,15 +18,7 @@ const INSIDE: u64 = 0x0010_0000_0000_0000;
 ///
 /// A switch without a free port.
 pub fn with_node_at_every_switch(fabric: &Fabric, description: &str) -> Result<Fabric, GenerateError> {
-    let mut builder = FabricBuilder::new();
-    for node in fabric.nodes() {
-        let mut node = node.clone();
-        node.ports.iter_mut().for_each(|port| port.peer = None);
-        builder.add_node(node)?;
-    }
-    for cable in fabric.cables() {
-        builder.connect(cable.a, cable.b)?;
-    }
+    let mut builder = fabric.builder(|_| true, fabric.cables())?;
     for (index, node) in fabric.switches() {
         let is_free = |port: &u8| fabric.peer(PortRef::new(index, PortNum(*port))).is_none();
         let free = (1..=node.port_count()).rev().find(is_free).ok_or(GenerateError::Radix {

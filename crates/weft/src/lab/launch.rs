@@ -14,7 +14,7 @@ use super::reporters::{Caller, Reporters};
 use super::signals::{Interrupted, Signals};
 use super::start::Goal;
 use super::{process, record::LabRecord, restart, teardown};
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 
 const LISTENER: u64 = 0;
 const INTERRUPT: u64 = 1;
@@ -141,8 +141,19 @@ impl<'a> Launcher<'a> {
         Ok(())
     }
 
-    /// Starts the subnet managers that stand by. The first one is in charge already.
+    /// Starts the subnet managers that stand by. The first one is in charge already. Where the laboratory is to be kept, one
+    /// that does not start is reported and is no error: it may be what is looked into.
     pub(crate) fn start_standbys(&mut self) -> anyhow::Result<()> {
+        match self.start_all_standbys() {
+            Err(error) if self.goal.keep == Some(true) => {
+                failure::report(&error);
+                Ok(())
+            }
+            started => started,
+        }
+    }
+
+    fn start_all_standbys(&mut self) -> anyhow::Result<()> {
         for (name, _) in self.record.subnet_managers().skip(1) {
             let config = self.lab.sm_files(&name).config;
             let started = restart::start(self.lab, SM, &config, &name)?;

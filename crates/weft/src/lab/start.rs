@@ -59,10 +59,7 @@ pub(crate) fn with<T>(
     if let Err(error) = launcher.bring_up() {
         if launcher.is_kept() {
             launcher.phases().end();
-            // With all managers that were asked for: one of them may be what is looked into.
-            if let Err(error) = launcher.start_standbys() {
-                crate::output::say(&format!("error: {error:#}"));
-            }
+            launcher.start_standbys()?;
             launcher.release();
         }
         return Err(error);

@@ -38,10 +38,7 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
     let mut goal = goal(&fabric, sm_at.map(|place| place.node), Duration::from_secs(args.patience));
     goal.keep = Some(args.keep);
     start::with(name.unwrap_or(DEFAULT_NAME), &wanted, goal, begun, |mut launcher| {
-        match launcher.start_standbys() {
-            Err(error) if args.keep => crate::output::say(&format!("error: {error:#}")),
-            started => started?,
-        }
+        launcher.start_standbys()?;
         summarise_and_stay(&mut launcher, &fabric, sm_at.map(|place| place.node), args)?;
         if !args.foreground {
             launcher.release();

@@ -30,7 +30,7 @@ impl ByWeft {
         let files = lab.folder.sm_files(&in_charge(&lab.folder, &lab.record));
         let routing = SmStatus::load(&files.status)?.and_then(|status| status.routing);
         let options = SmConfig::load(&files.config, None).ok().map(|config| config.options);
-        let spares = routing.as_ref().is_some_and(|routing| routing.engine != "minhop");
+        let spares = routing.as_ref().is_some_and(EngineReport::spares_switches);
         Ok(Self { routing, options, spares })
     }
 }
