@@ -203,6 +203,9 @@ fn nodes_that_serve_management_alone_are_named() {
         home.weft(&[&ftree[..], &["--management-nodes", list]].concat()).succeeds();
         home.weft(&["routes", "verify", "tree.topo", "out", "--management-nodes", list]).succeeds();
     }
+    let compare = ["routes", "compare", "tree.topo", "--engines", "minhop", "--runs", "3", "--json"];
+    let pairs = |more: &[&str]| home.json(&[&compare[..], more].concat())["rows"][0]["pairs"].as_u64();
+    assert_eq!((pairs(&[]), pairs(&["--management-nodes", "counter"])), (Some(5 * 4), Some(4 * 3)));
     home.weft(&[&ftree[..], &["--management-nodes", "nobody"]].concat())
         .fails(2, "no host or router is called `nobody`");
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use weft_routing::quality::{
     Comparison, Participants, PatternError, SimulateOptions, Traffic, compare, hosts, members,
 };
-use weft_routing::{Chain, Engine, EngineReport, Routing};
+use weft_routing::{Chain, Engine, EngineReport, ManagementNodes, Routing};
 use weft_wire::Lid;
 
 use super::compute::refused;
@@ -83,7 +83,7 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<()> {
 
 /// Who sends and receives: all hosts or a partition's, in two groups where two patterns run against each other.
 fn participants(args: &CompareArgs, inputs: &Inputs, traffic: Traffic) -> anyhow::Result<Participants> {
-    let lids: Vec<Lid> = match &args.partition {
+    let mut lids: Vec<Lid> = match &args.partition {
         None => hosts(&inputs.fabric, &inputs.lids),
         Some(name) => {
             let list = inputs.told.options.partitions.iter().flat_map(|partitions| &partitions.list);
@@ -96,6 +96,8 @@ fn participants(args: &CompareArgs, inputs: &Inputs, traffic: Traffic) -> anyhow
             members(&inputs.fabric, &inputs.lids, partition)
         }
     };
+    let management = ManagementNodes::new(&inputs.fabric, &inputs.told.options.management_nodes);
+    lids.retain(|lid| inputs.lids.owner(*lid).is_none_or(|port| !management.contains(port.node)));
     if lids.len() < 2 {
         return Err(Failure::bad_input("traffic takes two hosts at least").into());
     }
