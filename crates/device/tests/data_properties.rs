@@ -3,7 +3,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use weft_device::{
-    ClientId, Crossbar, DataPathOptions, Device, DeviceConfig, DeviceOptions, Input, Output, PortConfig,
+    ClientId, Crossbar, DataPathOptions, Device, DeviceConfig, DeviceOptions, DropReason, Input, Output,
+    PortConfig,
 };
 use weft_machine::{Machine, Time};
 use weft_wire::{
@@ -103,6 +104,20 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0u8..9, 0u8..5).prop_map(|(lid, port)| Step::Route { lid, port }),
         12 => (0u32..2_000_000).prop_map(Step::Pass),
         1 => Just(Step::Refuse),
+    ]
+}
+
+/// Packets in a crowd: many, of all lanes, to ports that have credit for few of them, and links that go and return.
+fn crowded_step() -> impl Strategy<Value = Step> {
+    let port = || 1u8..=PORTS;
+    prop_oneof![
+        40 => (port(), packet()).prop_map(|(port, packet)| Step::Arrive { port, packet, greedy: false }),
+        20 => (port(), 0u8..8, 0u16..130).prop_map(|(port, lane, more)| Step::Credit { port, lane, more }),
+        20 => (0u32..20_000).prop_map(Step::Pass),
+        1 => port().prop_map(Step::Down),
+        3 => port().prop_map(Step::Up),
+        1 => any::<[u8; 8]>().prop_map(|bytes| Step::Lanes { table: SlToVlTable::decode(&bytes) }),
+        1 => (1u8..9, 1u8..=PORTS).prop_map(|(lid, port)| Step::Route { lid, port }),
     ]
 }
 
@@ -440,5 +455,42 @@ proptest! {
         prop_assert_eq!(account.total().held, 0, "what is held leaves: {:?}", account);
         prop_assert!(account.buffers.iter().all(|buffer| buffer.occupied == 0 && buffer.waiting_bytes == 0));
         prop_assert_eq!(bench.left, bench.injected, "the host is told of each packet once");
+    }
+    /// Where inputs send few packets at once, outputs claim them in turns ([`Crossbar::input_packets`]). Nothing has a lifetime
+    /// here, so what a claim that is never met keeps waiting would stay.
+    #[test]
+    fn no_claim_on_an_input_lasts_for_ever(
+        input_packets in 1..4u8,
+        output_packets in 0..3u8,
+        buffer_packets in prop_oneof![Just(2u16), Just(4), Just(16)],
+        cut_through: bool,
+        steps in vec(crowded_step(), 50..400),
+    ) {
+        let crossbar = Crossbar { input_packets, output_packets, ..Crossbar::FIFO };
+        let dilation = 100;
+        let data =
+            DataPathOptions { shaped: true, dilation, buffer_packets, crossbar, cut_through, host_limit_mbps: 0 };
+        let mut bench = Bench::new(NodeType::Switch, data);
+        let info = SwitchInfo { linear_fdb_top: 63, life_time_value: 20, ..SwitchInfo::default() };
+        bench.ask(AttributeId::SwitchInfo, 0, &info.encode());
+        for port in 1..=PORTS {
+            bench.set_port(port, |info| info.hoq_life = 20);
+        }
+        let mut down = [false; PORTS as usize + 1];
+        for step in &steps {
+            match step {
+                Step::Down(port) => down[usize::from(*port)] = true,
+                // A link that begins again loses what waits for it.
+                Step::Up(port) if !std::mem::take(&mut down[usize::from(*port)]) => continue,
+                _ => {}
+            }
+            bench.step(step);
+        }
+        bench.finish();
+        let account = bench.device.data_account();
+        prop_assert_eq!(account.total().held, 0, "what is held leaves: {:?}", account);
+        for reason in [DropReason::HeadLifetime, DropReason::SwitchLifetime] {
+            prop_assert_eq!(account.total().dropped_for(reason), 0);
+        }
     }
 }
