@@ -313,13 +313,12 @@ impl Device {
             if took > Time::ZERO {
                 (out.phase, out.sending, out.sending_lane) = (Phase::Sending, place, lane);
                 data.deadlines.set(usize::from(output), at + took);
-                if data.cut_through.is_some() {
-                    self.announce(at, output, lane, place);
-                }
-                return self.head_changed(at, queue);
             }
             if data.cut_through.is_some() {
                 self.announce(at, output, lane, place);
+            }
+            if took > Time::ZERO {
+                return self.head_changed(at, queue);
             }
             self.depart(at, output, lane, place);
             let out = &self.data.outs[usize::from(output)];
