@@ -104,10 +104,7 @@ impl DataPath {
             self.wait_for_inputs(at, output, ready);
             return (0, NIL);
         }
-        let own = self.crossing.turns.0[usize::from(output)];
-        let first = self.out_lanes[self.index(output, own.lane)].first;
-        let claims = own.claimed != NONE && ready >> own.lane & 1 != 0;
-        if claims && self.queues[first as usize].input == own.claimed {
+        if let Some((own, first)) = self.standing_claim(output, ready) {
             let next = self.first_sendable(at, output, own.lane);
             if next == first {
                 return (1 << own.lane, first);
@@ -126,16 +123,23 @@ impl DataPath {
         (sendable, sole)
     }
 
+    /// An output's claim that still waits, and the first queue of its lane: the lane is one of `ready`, and that queue is the
+    /// claimed input's.
+    fn standing_claim(&self, output: u8, ready: u16) -> Option<(Turn, u32)> {
+        let own = self.crossing.turns.0[usize::from(output)];
+        if own.claimed == NONE || ready >> own.lane & 1 == 0 {
+            return None;
+        }
+        let first = self.out_lanes[self.index(output, own.lane)].first;
+        (self.queues[first as usize].input == own.claimed).then_some((own, first))
+    }
+
     /// Claims the input of the packet whose turn it would be, unless another claim still waits.
     fn claim_first(&mut self, at: Time, output: u8, ready: u16) {
-        let own = self.crossing.turns.0[usize::from(output)];
-        if own.claimed != NONE {
-            let first = self.out_lanes[self.index(output, own.lane)].first;
-            if ready >> own.lane & 1 != 0 && self.queues[first as usize].input == own.claimed {
-                return;
-            }
-            self.release_claim(output);
+        if self.standing_claim(output, ready).is_some() {
+            return;
         }
+        self.release_claim(output);
         let lane = self.outs[usize::from(output)].arbiter.would_pick(ready);
         let first = self.out_lanes[self.index(output, lane)].first;
         if self.first_sendable(at, output, lane) != first {
