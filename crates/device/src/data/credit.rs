@@ -8,8 +8,9 @@
 //! **When the peer could need it.** Let `remaining` be what the peer was told and has not used, as the receiver sees it. A
 //! telling takes the link's delay to arrive, and what the peer has sent meanwhile takes as long to be seen. So a peer that
 //! sends at the rate of its link has at least `remaining` less a round trip's blocks when it hears. As long as `remaining`
-//! is no less than the blocks of a round trip, of the packets that may have left the peer's arbitration and not its port, and of
-//! one packet more, the peer never waits for what it has not been told. Below that it is told of all room at once, so it
+//! is no less than the blocks of a round trip, of the packets that may have left the peer's arbitration and not its port (the one
+//! on the wire among them), and of one packet more, by which it would be told next, the peer never waits for what it has not been
+//! told. Packets are as large as the link's MTU allows. Below that it is told of all room at once, so it
 //! sends exactly as if it were told of each block. The round trip is that of the first telling and its answer; while it is
 //! not known the peer is told of everything. Without rates there is no time to lose, and half of a buffer is the limit.
 
@@ -81,11 +82,12 @@ impl Device {
         let low = if !data.options.shaped {
             u64::from((data.buffer / 2).max(largest.into()))
         } else if let Some(round_trip) = reach.round_trip {
-            let crossbar = &data.options.crossbar;
             let rate = DataRate::of_link(&settings.info, settings.fdr10.active);
-            let latency = Time::from_nanos(u64::from(crossbar.latency_ns) * u64::from(data.dilation));
-            let ahead = blocks_in(round_trip + latency, rate, data.dilation);
-            ahead + usual * u64::from(1 + crossbar.output_packets) + u64::from(largest)
+            // Behind a crossbar without a buffer there is the packet on the wire.
+            let left_arbitration = u64::from(data.options.crossbar.output_packets.max(1));
+            let ahead = blocks_in(round_trip, rate, data.dilation) + usual * (left_arbitration + 1);
+            // What is larger than the link's MTU, should the peer send it, is not to wait for ever.
+            ahead.max(largest.into())
         } else {
             u64::MAX
         };
