@@ -21,6 +21,13 @@ pub(crate) enum Frame {
     Credit(FlowControl),
 }
 
+impl Frame {
+    /// Whether it is on lane 15, whose packets take real time.
+    fn is_management(&self) -> bool {
+        matches!(self, Self::Packet(packet) if packet.vl() == VirtualLane::MANAGEMENT)
+    }
+}
+
 impl Core {
     /// A cable to another agent has something to tell.
     pub(crate) fn link_event(&mut self, event: LinkEvent) {
@@ -78,7 +85,7 @@ impl Core {
             self.tap_frame(place, Direction::Received, &frame);
         }
         let delay = self.wiring.jack(place.device, place.port).delay;
-        if delay > Time::ZERO && !matches!(frame, Frame::Packet(_)) {
+        if delay > Time::ZERO && !frame.is_management() {
             return self.hold_back(now, delay, place, frame);
         }
         self.frame_arrives(now, place, frame);

@@ -104,7 +104,8 @@ pub(crate) struct Place {
 pub(crate) struct Cabling {
     pub(crate) cables: Vec<Cable>,
     pub(crate) ways: Vec<Way>,
-    /// How long each cable takes; empty where all take the same.
+    /// How long the data lanes of most cables take, and those of each; the latter empty where all take the same.
+    pub(crate) usual_delay: Time,
     pub(crate) delays: Vec<Time>,
     /// What did not arrive.
     pub(crate) missed: Missed,
@@ -122,7 +123,8 @@ impl Cabling {
         let nothing = Place { end: NOWHERE, host: NOWHERE };
         let places = vec![nothing; starts[starts.len() - 1] as usize];
         let (cables, ways, missed) = (Vec::new(), Vec::new(), Missed::default());
-        let mut cabling = Self { cables, ways, delays: Vec::new(), missed, starts, places };
+        let mut cabling =
+            Self { cables, ways, usual_delay: Time::ZERO, delays: Vec::new(), missed, starts, places };
         for cable in fabric.cables() {
             let ends = [cable.a, cable.b];
             for end in ends {
@@ -139,6 +141,7 @@ impl Cabling {
 
     /// Gives some cables another delay than the rest.
     pub(crate) fn with_delays(mut self, usual: Time, others: &[(PortRef, Time)]) -> Self {
+        self.usual_delay = usual;
         if others.is_empty() {
             return self;
         }

@@ -33,7 +33,9 @@ pub struct SimOptions {
     pub host: StackOptions,
     /// How long a packet takes over a cable.
     pub link_delay: Time,
-    /// Cables on which it takes another time, by one of their ends.
+    /// The same on the data lanes, where cables have a length: that is fabric time, and management takes real time.
+    pub data_link_delay: Option<Time>,
+    /// Cables on whose data lanes it takes another time, by one of their ends.
     pub link_delays: Vec<(PortRef, Time)>,
     /// How much longer at most a packet of lane 15 takes; such packets may overtake each other.
     pub link_jitter: Time,
@@ -89,6 +91,7 @@ impl Default for SimOptions {
             hosts: false,
             host: StackOptions::default(),
             link_delay: Time::from_micros(1),
+            data_link_delay: None,
             link_delays: Vec::new(),
             link_jitter: Time::ZERO,
             training: Time::from_millis(1),

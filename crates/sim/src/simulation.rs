@@ -151,7 +151,8 @@ impl Simulation {
             now: Time::ZERO,
             queue: Queue::new(),
             random: Pcg64::seed_from_u64(seed),
-            cabling: Cabling::new(fabric).with_delays(options.link_delay, &options.link_delays),
+            cabling: Cabling::new(fabric)
+                .with_delays(options.data_link_delay.unwrap_or(options.link_delay), &options.link_delays),
             flights: Flights::new(),
             management: Slab::new(),
             mads: Slab::new(),

@@ -8,7 +8,7 @@ use weft_host::traffic::{
     Command, Destination, FlowId, FlowSpec, Latency, MoveBy, PathSource, Transport, Work,
 };
 use weft_machine::Time;
-use weft_sim::{SimOptions, Simulation};
+use weft_sim::{SimOptions, Simulation, bring_up};
 use weft_topology::{Fabric, PortRef, parse};
 use weft_wire::PortNum;
 
@@ -35,7 +35,7 @@ fn options(profile: &Profile) -> SimOptions {
     }
     options.host.dilation = DILATION as u32;
     options.host.message_overhead_ns = profile.message_overhead_ns;
-    options.link_delay = machine(profile.cable_m * CABLE_NS_PER_M);
+    options.data_link_delay = Some(machine(profile.cable_m * CABLE_NS_PER_M));
     options
 }
 
@@ -148,4 +148,14 @@ fn a_long_cable_takes_longer_both_ways() {
     let elsewhere = PortRef::new(fabric.find("host-6").unwrap(), PortNum(1));
     let elsewhere = SimOptions { link_delays: vec![(elsewhere, machine(5_000))], ..options(&profile) };
     assert_eq!(ping_pong(elsewhere, (2, 4)).0, short.0, "a cable that is not on the way");
+}
+
+/// Lengths are of fabric time. Management's packets take real time, so a fabric comes up at the same moment.
+#[test]
+fn management_takes_no_longer_over_a_long_cable() {
+    let up_at = |data_link_delay| {
+        let options = SimOptions { data_link_delay, ..SimOptions::default() };
+        bring_up(&tree(), options, 1, Time::from_secs(300)).unwrap().up_at
+    };
+    assert_eq!(up_at(Some(Time::from_millis(50))), up_at(None));
 }

@@ -52,11 +52,13 @@ impl Simulation {
     pub(super) fn transmit(&mut self, from: PortRef, packet: Packet) {
         let Some(way) = self.cabling.way_from(from) else { return self.transmit_dropped(from) };
         self.statistics.packets += 1;
-        let mut at = self.now + self.cable_delay(way);
         let is_management = packet.vl() == VirtualLane::MANAGEMENT;
-        if is_management {
-            at += below(&mut self.random, self.options.link_jitter);
-        }
+        // Lengths are of fabric time, and management's packets take real time.
+        let mut at = if is_management {
+            self.now + self.options.link_delay + below(&mut self.random, self.options.link_jitter)
+        } else {
+            self.now + self.cable_delay(way)
+        };
         let rule = self.rule.as_mut().filter(|rule| is_management || rule.judges_data());
         let verdict = rule.map_or(Verdict::Pass, |r| r.judge(self.now, from, &packet, &mut self.random));
         let Some(delay) = self.delay_of(verdict) else {
@@ -78,7 +80,7 @@ impl Simulation {
 
     #[inline]
     fn cable_delay(&self, way: u32) -> Time {
-        self.cabling.delays.get(way as usize / 2).copied().unwrap_or(self.options.link_delay)
+        self.cabling.delays.get(way as usize / 2).copied().unwrap_or(self.cabling.usual_delay)
     }
 
     /// What a verdict adds to a packet's way; nothing when it is lost.
@@ -109,7 +111,7 @@ impl Simulation {
         let at = at.max(over.last_arrival);
         over.last_arrival = at;
         self.flights.put_last(&mut over.flying, flying);
-        if at == self.now + self.options.link_delay {
+        if at == self.now + self.cabling.usual_delay {
             self.queue.push_in_turn(at, Happening::Arrive(way));
         } else {
             self.queue.push(at, Happening::Arrive(way));

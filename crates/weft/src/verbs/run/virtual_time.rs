@@ -42,7 +42,7 @@ impl<'a> Virtual<'a> {
             hosts: true,
             host: plan.stack.clone(),
             // A cable without a length keeps the order of events that cables have.
-            link_delay: if plan.cable_delay == Time::ZERO { plain.link_delay } else { plan.cable_delay },
+            data_link_delay: (plan.cable_delay > Time::ZERO).then_some(plan.cable_delay),
             link_delays: plan.cable_delays.clone(),
             ..plain
         };
