@@ -1,6 +1,7 @@
 //! LIDs spread evenly over the ways that lead to their switches.
 
 mod balance;
+mod candidates;
 mod layers;
 mod plan;
 
@@ -12,10 +13,11 @@ use weft_topology::Fabric;
 use crate::closer::{BATCH, Search};
 use crate::lids::Lids;
 use crate::management::ManagementNodes;
-use crate::switches::SwitchGraph;
+use crate::switches::{SwitchGraph, Way};
 use crate::tables::{ForwardingTable, Routes};
 
-use balance::{Balance, Candidates, take};
+use balance::Balance;
+use candidates::{Candidates, take};
 use layers::Layers;
 use plan::{Batch, Plan};
 
@@ -57,7 +59,7 @@ pub(crate) fn spread<S: Search>(
     let held = of_hosts.len().max(of_switches.len()).min(BATCHES_HELD);
     let switches = (0..graph.len() as u32).into_par_iter().map(|at| Switch {
         table: ForwardingTable::new(lids.top()),
-        balance: Balance::new(graph, at, plan.strides[at as usize]),
+        balance: Balance::new(graph, at),
         ways: Vec::new(),
         passes_hosts: false,
     });
@@ -195,38 +197,34 @@ impl Site<'_> {
     }
 
     fn assign_at(&self, at: u32, mut bits: u64, switch: &mut Switch, candidates: &mut Candidates) {
-        let hosts = self.plan.hosts[at as usize];
-        let ways = self.graph.ways(at);
+        let (hosts, ways) = (self.plan.hosts[at as usize], self.graph.ways(at));
+        let arrived = self.arrivals.of(at);
+        let entries = switch.table.entries_mut();
         while bits != 0 {
             let place = bits.trailing_zeros() as usize;
             bits &= bits - 1;
             let destination = &self.batch.destinations[place];
             if destination.switch == at {
-                destination.deliver(&mut switch.table);
+                destination.deliver(entries);
                 for counts in self.earlier.into_iter().chain([self.arrivals]) {
-                    counts.of(at)[destination.lids()].iter().for_each(|count| _ = take(count));
+                    counts.of(at)[destination.numbers()].iter().for_each(|count| _ = take(count));
                 }
                 continue;
             }
-            let run = self.plan.run(at, destination.number);
-            candidates.begin(destination, run, hosts, self.arrivals.of(at));
+            switch.balance.hold(candidates, ways, &switch.ways, place);
+            candidates.begin(destination, hosts, arrived);
             if let Some(earlier) = self.earlier {
-                let port_of = |lid| switch.table.port(lid);
-                let way_of = |lid| ways.binary_search_by_key(&port_of(lid), |way| way.port).ok();
-                candidates.reconsider(destination, earlier.of(at), way_of);
-                for (place, way, senders) in candidates.earlier() {
-                    earlier.add(ways[way].to, destination.first + place, senders);
-                }
+                let left = |way: Way, number, senders| earlier.add(way.to, number, senders);
+                candidates.reconsider(destination, earlier.of(at), entries, left);
             }
             switch.passes_hosts |= candidates.pass_hosts();
-            switch.balance.assign(candidates, &switch.ways, place);
-            let entries = switch.table.entries_mut();
-            for (number, lid) in destination.numbered_lids() {
-                let offset = number - destination.first;
-                let Some(way) = candidates.chosen(offset) else { break };
-                entries[usize::from(lid.0)] = ways[way].port;
-                self.arrivals.add(ways[way].to, number, candidates.senders(offset));
+            candidates.assign(destination, self.plan.turn(at, destination.number));
+            let numbered = destination.numbers().zip(&destination.lids);
+            for ((number, lid), (way, senders)) in numbered.zip(candidates.chosen()) {
+                entries[usize::from(lid.0)] = way.port;
+                self.arrivals.add(way.to, number, senders);
             }
         }
+        switch.balance.settle(candidates);
     }
 }

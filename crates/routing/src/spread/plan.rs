@@ -10,7 +10,8 @@ use crate::closer::BATCH;
 use crate::lids::{Lids, PortLids};
 use crate::management::ManagementNodes;
 use crate::switches::{SwitchGraph, UNREACHED};
-use crate::tables::ForwardingTable;
+
+use super::candidates::Turn;
 
 /// The order of destinations, and what is known of switches beforehand.
 pub(super) struct Plan {
@@ -26,7 +27,7 @@ pub(super) struct Plan {
     /// By switch: by what the number of a LID is divided for the digit that belongs to the switch. It is the product of
     /// the numbers of neighbours that the switches below it had to choose from on the way up: in a tree, of those LIDs
     /// that get here by everybody's choice, the next one has a number that is greater by this.
-    pub(super) strides: Vec<usize>,
+    strides: Vec<u32>,
 }
 
 /// A switch, and the end ports that it delivers to.
@@ -38,8 +39,8 @@ pub(super) struct Destination {
     pub(super) number: usize,
     /// The same among those of its batch.
     pub(super) first: usize,
-    /// How many LIDs there are.
-    pub(super) count: usize,
+    /// The LIDs.
+    pub(super) lids: Vec<Lid>,
 }
 
 /// Destinations that are searched for at once.
@@ -65,15 +66,16 @@ impl Plan {
             let start = number;
             for destination in batch {
                 (destination.number, destination.first) = (number, number - start);
-                number += destination.count;
+                number += destination.lids.len();
             }
         }
         let (mut hosts, mut own) = (vec![0; graph.len()], vec![0..0; graph.len()]);
         for destination in of_hosts.iter() {
             hosts[destination.switch as usize] = destination.ports.len() as u16;
-            own[destination.switch as usize] = destination.number..destination.number + destination.count;
+            own[destination.switch as usize] =
+                destination.number..destination.number + destination.lids.len();
         }
-        let host_lids = of_hosts.last().map_or(0, |last| last.number + last.count);
+        let host_lids = of_hosts.last().map_or(0, |last| last.number + last.lids.len());
         let strides = strides(graph, &hosts);
         Self { destinations, host_lids, host_destinations, own, hosts, strides }
     }
@@ -87,9 +89,14 @@ impl Plan {
 }
 
 impl Plan {
+    /// What the switch is like for the destination whose first LID has that number.
+    pub(super) fn turn(&self, switch: u32, number: usize) -> Turn {
+        Turn { stride: self.strides[switch as usize], run: self.run(switch, number) }
+    }
+
     /// The longest run of LIDs of hosts, from that of a number on, that a switch routes without a gap: only its own
     /// are not routed.
-    pub(super) fn run(&self, switch: u32, number: usize) -> usize {
+    fn run(&self, switch: u32, number: usize) -> usize {
         let own = &self.own[switch as usize];
         match number < own.start {
             true => (own.start - number).max(self.host_lids - own.end),
@@ -100,7 +107,7 @@ impl Plan {
 
 impl<'a> Batch<'a> {
     fn new(destinations: &'a [Destination]) -> Self {
-        let width = destinations.iter().map(|destination| destination.count).sum();
+        let width = destinations.iter().map(|destination| destination.lids.len()).sum();
         Self { destinations, width }
     }
 
@@ -111,20 +118,15 @@ impl<'a> Batch<'a> {
 
 impl Destination {
     /// Where its LIDs are among those of its batch.
-    pub(super) fn lids(&self) -> Range<usize> {
-        self.first..self.first + self.count
-    }
-
-    /// Its LIDs with their numbers in the batch.
-    pub(super) fn numbered_lids(&self) -> impl Iterator<Item = (usize, Lid)> + '_ {
-        (self.first..).zip(self.ports.iter().flat_map(|(_, lids)| lids.iter()))
+    pub(super) fn numbers(&self) -> Range<usize> {
+        self.first..self.first + self.lids.len()
     }
 
     /// What its switch does for the end ports on it.
-    pub(super) fn deliver(&self, table: &mut ForwardingTable) {
+    pub(super) fn deliver(&self, entries: &mut [PortNum]) {
         for (port, lids) in &self.ports {
             for lid in lids.iter() {
-                table.set(lid, *port);
+                entries[usize::from(lid.0)] = *port;
             }
         }
     }
@@ -139,7 +141,7 @@ fn destinations(
     graph: &SwitchGraph,
     management: &ManagementNodes,
 ) -> (Vec<Destination>, Vec<Destination>) {
-    let new = |switch| Destination { switch, ports: Vec::new(), number: 0, first: 0, count: 0 };
+    let new = |switch| Destination { switch, ports: Vec::new(), number: 0, first: 0, lids: Vec::new() };
     let (mut of_hosts, mut of_switches): (Vec<Destination>, Vec<Destination>) = (Vec::new(), Vec::new());
     let mut place_of = vec![usize::MAX; graph.len()];
     for lids in lids.iter() {
@@ -156,7 +158,7 @@ fn destinations(
             of_hosts.get_mut(*place)
         };
         let Some(destination) = destination else { continue };
-        destination.count += lids.iter().count();
+        destination.lids.extend(lids.iter());
         destination.ports.push((port, lids));
     }
     of_hosts.sort_by_key(|destination| Reverse(destination.ports.len()));
@@ -164,12 +166,12 @@ fn destinations(
 }
 
 /// See [`Plan::strides`]. What is below a switch is nearer to hosts.
-fn strides(graph: &SwitchGraph, hosts: &[u16]) -> Vec<usize> {
+fn strides(graph: &SwitchGraph, hosts: &[u16]) -> Vec<u32> {
     let all = 0..graph.len() as u32;
     let leaves: Vec<u32> = all.clone().filter(|switch| hosts[*switch as usize] > 0).collect();
     let heights = graph.hops_from(&leaves, |_| true);
     let height = |switch: u32| heights[switch as usize];
-    let mut choices = vec![0; graph.len()];
+    let mut choices = vec![0u32; graph.len()];
     let mut order: Vec<u32> = all.filter(|switch| height(*switch) != UNREACHED).collect();
     order.sort_by_key(|switch| height(*switch));
     for switch in &order {
@@ -177,7 +179,7 @@ fn strides(graph: &SwitchGraph, hosts: &[u16]) -> Vec<usize> {
         let mut above: Vec<u32> = above.collect();
         above.sort_unstable();
         above.dedup();
-        choices[*switch as usize] = above.len();
+        choices[*switch as usize] = above.len() as u32;
     }
     let mut strides = vec![1; graph.len()];
     for switch in order {
