@@ -6,6 +6,33 @@ use crate::switches::{SwitchGraph, Way};
 use super::candidates::{Candidates, LID, PAIR};
 use super::plan::Destination;
 
+/// Up to how many ways of a switch are looked at one by one.
+const FEW: usize = 8;
+
+/// Where the ways of a switch lead in a batch.
+#[derive(Clone, Copy)]
+pub(super) struct Leading<'a> {
+    /// By way: to which destinations it leads.
+    pub(super) row: &'a [u64],
+    /// By 64 ways, then by destination: which of them lead there. Empty where they are few.
+    pub(super) sets: &'a [[u64; BATCH]],
+}
+
+impl Leading<'_> {
+    /// Whether a switch has so few ways that it needs no sets.
+    pub(super) fn are_few(ways: &[Way]) -> bool {
+        ways.len() <= FEW
+    }
+
+    /// Which of 64 ways lead to the destination at `place`.
+    fn set(&self, chunk: usize, place: usize) -> u64 {
+        match self.sets.get(chunk) {
+            Some(sets) => sets[place],
+            None => self.row.iter().rev().fold(0, |set, bits| set << 1 | (bits >> place & 1)),
+        }
+    }
+}
+
 /// What each way of a switch carries.
 pub(super) struct Balance {
     /// In pairs and LIDs. Of those that [`Candidates`] hold, these have it.
@@ -63,17 +90,18 @@ impl Balance {
         &mut self,
         candidates: &mut Candidates,
         ways: &[Way],
-        sets: &[[u64; BATCH]],
+        leading: Leading<'_>,
         place: usize,
     ) {
-        let same = |(held, set): (&u64, &[u64; BATCH])| *held == set[place];
-        if candidates.held.len() == sets.len() && candidates.held.iter().zip(sets).all(same) {
+        let chunks = ways.len().div_ceil(BATCH);
+        let mut sets = candidates.held.iter().enumerate();
+        if candidates.held.len() == chunks && sets.all(|(chunk, held)| *held == leading.set(chunk, place)) {
             return;
         }
         self.settle(candidates);
         let numbers = &mut candidates.numbers;
-        for (chunk, set) in sets.iter().enumerate() {
-            let mut bits = set[place];
+        for chunk in 0..chunks {
+            let mut bits = leading.set(chunk, place);
             candidates.held.push(bits);
             while bits != 0 {
                 numbers.push((chunk * BATCH) as u32 + bits.trailing_zeros());

@@ -16,7 +16,7 @@ use crate::management::ManagementNodes;
 use crate::switches::{SwitchGraph, Way};
 use crate::tables::{ForwardingTable, Routes};
 
-use balance::Balance;
+use balance::{Balance, Leading};
 use candidates::{Candidates, take};
 use layers::Layers;
 use plan::{Batch, Plan};
@@ -57,9 +57,11 @@ pub(crate) fn spread<S: Search>(
     let plan = Plan::new(fabric, lids, graph, management);
     let [of_hosts, of_switches] = plan.batches();
     let held = of_hosts.len().max(of_switches.len()).min(BATCHES_HELD);
-    let switches = (0..graph.len() as u32).into_par_iter().map(|at| Switch {
+    // One after the other, so that what is looked at in turn is close together, and not between the tables.
+    let balances: Vec<Balance> = (0..graph.len() as u32).map(|at| Balance::new(graph, at)).collect();
+    let switches = balances.into_par_iter().map(|balance| Switch {
         table: ForwardingTable::new(lids.top()),
-        balance: Balance::new(graph, at),
+        balance,
         ways: Vec::new(),
         passes_hosts: false,
     });
@@ -100,7 +102,7 @@ struct Spread<'a, S> {
 struct Switch {
     table: ForwardingTable,
     balance: Balance,
-    /// Of the batch at hand, by 64 ways, then by destination: which of them lead there.
+    /// Of the batch at hand, by 64 ways, then by destination: which of them lead there. Empty where they are few.
     ways: Vec<[u64; BATCH]>,
     /// Whether it has hosts and others send by it.
     passes_hosts: bool,
@@ -120,14 +122,17 @@ impl<S: Search> Spread<'_, S> {
                 let is_first = self.earlier.is_none();
                 let numbered = (0..graph.len() as u32).into_par_iter().zip(&mut self.switches);
                 numbered.for_each(|(at, switch)| {
-                    search.ways_of(graph, at, &mut switch.ways);
+                    let leading = &search.leading()[graph.row(at)];
+                    if !Leading::are_few(graph.ways(at)) {
+                        search.ways_of(graph, at, &mut switch.ways);
+                    }
                     if is_first {
-                        let leading = &search.leading()[graph.row(at)];
                         switch.balance.expect(leading, batch.destinations, self.plan.hosts[at as usize]);
                     }
                 });
                 let (arrivals, earlier) = (&self.arrivals, self.earlier.as_ref());
-                let site = Site { graph, plan: self.plan, batch, arrivals, earlier };
+                let site =
+                    Site { graph, plan: self.plan, batch, leading: search.leading(), arrivals, earlier };
                 for layer in layers.farthest_first() {
                     site.assign(layer, &mut self.switches);
                 }
@@ -170,6 +175,8 @@ struct Site<'a> {
     graph: &'a SwitchGraph,
     plan: &'a Plan,
     batch: &'a Batch<'a>,
+    /// By way: to which destinations it leads.
+    leading: &'a [u64],
     arrivals: &'a Arrivals,
     earlier: Option<&'a Arrivals>,
 }
@@ -199,6 +206,7 @@ impl Site<'_> {
     fn assign_at(&self, at: u32, mut bits: u64, switch: &mut Switch, candidates: &mut Candidates) {
         let (hosts, ways) = (self.plan.hosts[at as usize], self.graph.ways(at));
         let arrived = self.arrivals.of(at);
+        let leading = Leading { row: &self.leading[self.graph.row(at)], sets: &switch.ways };
         let entries = switch.table.entries_mut();
         while bits != 0 {
             let place = bits.trailing_zeros() as usize;
@@ -211,7 +219,7 @@ impl Site<'_> {
                 }
                 continue;
             }
-            switch.balance.hold(candidates, ways, &switch.ways, place);
+            switch.balance.hold(candidates, ways, leading, place);
             candidates.begin(destination, hosts, arrived);
             if let Some(earlier) = self.earlier {
                 let left = |way: Way, number, senders| earlier.add(way.to, number, senders);
