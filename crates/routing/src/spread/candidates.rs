@@ -123,13 +123,13 @@ impl Candidates {
         &mut self,
         destination: &Destination,
         arrived: &[AtomicU16],
-        ports: &[PortNum],
+        row: &[PortNum],
         left: impl Fn(Way, usize, u16),
     ) {
         let counts = &arrived[destination.numbers()];
-        for ((lid, count), number) in destination.lids.iter().zip(counts).zip(destination.numbers()) {
-            let (port, senders) = (ports[usize::from(lid.0)], self.hosts + take(count));
-            let place = self.ways.iter().position(|way| way.port == port);
+        for (number, count) in destination.numbers().zip(counts) {
+            let senders = self.hosts + take(count);
+            let place = self.ways.iter().position(|way| way.port == row[number]);
             if let Some(place) = place {
                 self.loads[place] -= u64::from(senders) * PAIR + LID;
                 left(self.ways[place], number, senders);
@@ -201,7 +201,11 @@ impl Candidates {
     fn start(&self, place: usize, turn: Turn) -> usize {
         match self.earlier.get(place) {
             Some((kept, _)) if *kept != NONE => *kept as usize,
-            _ => ((self.number + place as u32) / turn.stride % self.ways.len() as u32) as usize,
+            _ => {
+                let number = self.number + place as u32;
+                let digit = if turn.stride == 1 { number } else { number / turn.stride };
+                (digit % self.ways.len() as u32) as usize
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use rayon::prelude::*;
 use weft_topology::Fabric;
+use weft_wire::PortNum;
 
 use crate::closer::{BATCH, Search};
 use crate::lids::Lids;
@@ -62,6 +63,7 @@ pub(crate) fn spread<S: Search>(
     let switches = balances.into_par_iter().map(|balance| Switch {
         table: ForwardingTable::new(lids.top()),
         balance,
+        row: Vec::new(),
         ways: Vec::new(),
         passes_hosts: false,
     });
@@ -102,6 +104,9 @@ struct Spread<'a, S> {
 struct Switch {
     table: ForwardingTable,
     balance: Balance,
+    /// By LID of the batch at hand: by which port it is sent. A switch has its turn many times in a batch, and tables are
+    /// far apart.
+    row: Vec<PortNum>,
     /// Of the batch at hand, by 64 ways, then by destination: which of them lead there. Empty where they are few.
     ways: Vec<[u64; BATCH]>,
     /// Whether it has hosts and others send by it.
@@ -126,8 +131,12 @@ impl<S: Search> Spread<'_, S> {
                     if !Leading::are_few(graph.ways(at)) {
                         search.ways_of(graph, at, &mut switch.ways);
                     }
+                    switch.row.clear();
+                    switch.row.resize(batch.width, PortNum::NONE);
                     if is_first {
                         switch.balance.expect(leading, batch.destinations, self.plan.hosts[at as usize]);
+                    } else {
+                        batch.read(switch.table.entries_mut(), &mut switch.row);
                     }
                 });
                 let (arrivals, earlier) = (&self.arrivals, self.earlier.as_ref());
@@ -136,6 +145,9 @@ impl<S: Search> Spread<'_, S> {
                 for layer in layers.farthest_first() {
                     site.assign(layer, &mut self.switches);
                 }
+                self.switches.par_iter_mut().for_each(|switch| {
+                    batch.write(&switch.row, switch.table.entries_mut());
+                });
             }
         }
     }
@@ -207,13 +219,12 @@ impl Site<'_> {
         let (hosts, ways) = (self.plan.hosts[at as usize], self.graph.ways(at));
         let arrived = self.arrivals.of(at);
         let leading = Leading { row: &self.leading[self.graph.row(at)], sets: &switch.ways };
-        let entries = switch.table.entries_mut();
         while bits != 0 {
             let place = bits.trailing_zeros() as usize;
             bits &= bits - 1;
             let destination = &self.batch.destinations[place];
             if destination.switch == at {
-                destination.deliver(entries);
+                destination.deliver(&mut switch.row);
                 for counts in self.earlier.into_iter().chain([self.arrivals]) {
                     counts.of(at)[destination.numbers()].iter().for_each(|count| _ = take(count));
                 }
@@ -223,13 +234,13 @@ impl Site<'_> {
             candidates.begin(destination, hosts, arrived);
             if let Some(earlier) = self.earlier {
                 let left = |way: Way, number, senders| earlier.add(way.to, number, senders);
-                candidates.reconsider(destination, earlier.of(at), entries, left);
+                candidates.reconsider(destination, earlier.of(at), &switch.row, left);
             }
             switch.passes_hosts |= candidates.pass_hosts();
             candidates.assign(destination, self.plan.turn(at, destination.number));
-            let numbered = destination.numbers().zip(&destination.lids);
-            for ((number, lid), (way, senders)) in numbered.zip(candidates.chosen()) {
-                entries[usize::from(lid.0)] = way.port;
+            let row = &mut switch.row[destination.numbers()];
+            for ((number, port), (way, senders)) in destination.numbers().zip(row).zip(candidates.chosen()) {
+                *port = way.port;
                 self.arrivals.add(way.to, number, senders);
             }
         }

@@ -48,6 +48,7 @@ pub(super) struct Batch<'a> {
     pub(super) destinations: &'a [Destination],
     /// How many LIDs there are.
     pub(super) width: usize,
+    runs: Vec<Run>,
 }
 
 impl Plan {
@@ -108,12 +109,45 @@ impl Plan {
 impl<'a> Batch<'a> {
     fn new(destinations: &'a [Destination]) -> Self {
         let width = destinations.iter().map(|destination| destination.lids.len()).sum();
-        Self { destinations, width }
+        Self { destinations, width, runs: runs(destinations) }
     }
 
     pub(super) fn switches(&self) -> Vec<u32> {
         self.destinations.iter().map(|destination| destination.switch).collect()
     }
+
+    /// Copies what a table has into a row of the batch.
+    pub(super) fn read(&self, entries: &[PortNum], row: &mut [PortNum]) {
+        for Run { first, lids } in &self.runs {
+            row[*first..first + lids.len()].copy_from_slice(&entries[lids.clone()]);
+        }
+    }
+
+    /// Copies a row of the batch into a table.
+    pub(super) fn write(&self, row: &[PortNum], entries: &mut [PortNum]) {
+        for Run { first, lids } in &self.runs {
+            entries[lids.clone()].copy_from_slice(&row[*first..first + lids.len()]);
+        }
+    }
+}
+
+/// LIDs that follow each other in the batch and in tables.
+struct Run {
+    /// The place of the first in the batch.
+    first: usize,
+    lids: Range<usize>,
+}
+
+fn runs(destinations: &[Destination]) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    let lids = destinations.iter().flat_map(|destination| &destination.lids);
+    for (first, lid) in lids.map(|lid| usize::from(lid.0)).enumerate() {
+        match runs.last_mut() {
+            Some(run) if run.lids.end == lid => run.lids.end += 1,
+            _ => runs.push(Run { first, lids: lid..lid + 1 }),
+        }
+    }
+    runs
 }
 
 impl Destination {
@@ -122,12 +156,13 @@ impl Destination {
         self.first..self.first + self.lids.len()
     }
 
-    /// What its switch does for the end ports on it.
-    pub(super) fn deliver(&self, entries: &mut [PortNum]) {
+    /// What its switch does for the end ports on it, by LID of the batch.
+    pub(super) fn deliver(&self, row: &mut [PortNum]) {
+        let mut number = self.first;
         for (port, lids) in &self.ports {
-            for lid in lids.iter() {
-                entries[usize::from(lid.0)] = *port;
-            }
+            let next = number + (1 << lids.lmc);
+            row[number..next].fill(*port);
+            number = next;
         }
     }
 }
