@@ -36,6 +36,8 @@ pub(crate) struct Closer {
     next: Vec<u64>,
     /// By switch: from which destinations it has been reached.
     seen: Vec<u64>,
+    /// All destinations.
+    all: u64,
     /// By way: to which destinations it leads a hop closer.
     closer: Vec<u64>,
 }
@@ -47,6 +49,7 @@ impl Closer {
             frontier: switches.clone(),
             next: switches.clone(),
             seen: switches,
+            all: 0,
             closer: vec![0; graph.way_count()],
         }
     }
@@ -55,6 +58,10 @@ impl Closer {
     fn step(&mut self, graph: &SwitchGraph) -> bool {
         let mut any = 0;
         for switch in 0..graph.len() {
+            if self.seen[switch] == self.all {
+                self.next[switch] = 0;
+                continue;
+            }
             let ways = graph.ways(switch as u32);
             let reached = ways.iter().fold(0, |reached, way| reached | self.frontier[way.to as usize]);
             let new = reached & !self.seen[switch];
@@ -79,6 +86,7 @@ impl Search for Closer {
         for (bit, destination) in destinations.iter().take(BATCH).enumerate() {
             self.frontier[*destination as usize] |= 1 << bit;
         }
+        self.all = self.frontier.iter().fold(0, |all, bits| all | bits);
         self.seen.copy_from_slice(&self.frontier);
         while self.step(graph) {
             std::mem::swap(&mut self.frontier, &mut self.next);

@@ -30,6 +30,7 @@ impl Layers {
         }
         self.entries
             .extend((0..).zip(&self.frontier).filter(|(_, bits)| **bits != 0).map(|(at, bits)| (at, *bits)));
+        let all = self.frontier.iter().fold(0, |all, bits| all | bits);
         let mut start = 0;
         while start < self.entries.len() {
             let layer = start..self.entries.len();
@@ -37,7 +38,7 @@ impl Layers {
             for (switch, bits) in &self.entries[layer.clone()] {
                 self.seen[*switch as usize] |= bits;
             }
-            for at in 0..graph.len() as u32 {
+            for at in (0..graph.len() as u32).filter(|at| self.seen[*at as usize] != all) {
                 let row = graph.row(at);
                 let arrived = (graph.ways(at).iter().zip(&leading[row]))
                     .fold(0, |arrived, (way, leading)| arrived | (self.frontier[way.to as usize] & leading));

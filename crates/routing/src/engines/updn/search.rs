@@ -58,6 +58,8 @@ pub(super) struct UpDown<'a> {
     /// By switch: the hops to all destinations together.
     pub(super) hops: Vec<u64>,
     leading: Vec<u64>,
+    /// All destinations.
+    all: u64,
     /// The first phase, step by step: which switches were reached, from which destinations.
     arrivals: Vec<(u32, u64)>,
     /// Where in `arrivals` each step ends.
@@ -77,6 +79,7 @@ impl<'a> UpDown<'a> {
             seen: switches.clone(),
             hops: switches,
             leading: vec![0; graph.way_count()],
+            all: 0,
             arrivals: Vec::new(),
             steps: Vec::new(),
         }
@@ -107,6 +110,10 @@ impl<'a> UpDown<'a> {
     fn step_down(&mut self, graph: &SwitchGraph) -> bool {
         let mut any = 0;
         for switch in 0..graph.len() {
+            if self.down[switch] == self.all {
+                self.next[switch] = 0;
+                continue;
+            }
             let row = graph.row(switch as u32);
             let (ways, up) = (graph.ways(switch as u32), &self.orientation.up[row.clone()]);
             let ways =
@@ -151,6 +158,10 @@ impl<'a> UpDown<'a> {
     fn step_up(&mut self, graph: &SwitchGraph, hops: u64) -> bool {
         let mut any = 0;
         for switch in 0..graph.len() {
+            if self.seen[switch] == self.all {
+                self.next[switch] = 0;
+                continue;
+            }
             let row = graph.row(switch as u32);
             let (ways, up) = (graph.ways(switch as u32), &self.orientation.up[row.clone()]);
             let ways = ways.iter().zip(up).map(|(way, up)| (self.frontier[way.to as usize] & up, up));
@@ -184,6 +195,7 @@ impl Search for UpDown<'_> {
         for (bit, destination) in destinations.iter().take(BATCH).enumerate() {
             self.frontier[*destination as usize] |= 1 << bit;
         }
+        self.all = self.frontier.iter().fold(0, |all, bits| all | bits);
         self.down.copy_from_slice(&self.frontier);
         self.search_down(graph);
         self.search_up(graph);
