@@ -75,16 +75,24 @@ impl Deadlines {
         let (mut line, mut at, mut time) = (self.last_level as usize + place / WIDTH, place % WIDTH, time);
         loop {
             let times = &mut self.lines[line];
-            if std::mem::replace(&mut times.0[at], time) == time {
+            let before = std::mem::replace(&mut times.0[at], time);
+            if before == time {
                 // Nothing changes further up either.
                 return;
             }
-            time = times.earliest();
-            if line == 0 {
+            let above = line.checked_sub(1).map(|line| (line / WIDTH, line % WIDTH));
+            let earliest = above.map_or(self.earliest, |(line, at)| self.lines[line].0[at]);
+            if time > earliest {
+                if before > earliest {
+                    return;
+                }
+                time = self.lines[line].earliest();
+            }
+            let Some(above) = above else {
                 self.earliest = time;
                 return;
-            }
-            (line, at) = ((line - 1) / WIDTH, (line - 1) % WIDTH);
+            };
+            (line, at) = above;
         }
     }
 
