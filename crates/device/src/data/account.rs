@@ -155,8 +155,8 @@ impl super::DataPath {
             },
             promised: difference(queue.told, queue.received),
             credit: out.credit(),
-            sent: self.really_sent(port as u8, lane),
-            waiting_bytes: out.waiting,
+            sent: out.really_sent(),
+            waiting_bytes: out.waiting.into(),
             own_packets: own.map_or(0, |queue| queue.len),
         }
     }

@@ -67,7 +67,7 @@ impl Device {
     pub(super) fn tell_credit(&mut self, port: u8, lane: u8, op: u8) {
         let data = &mut self.data;
         let index = data.index(port, lane);
-        let sent = data.really_sent(port, lane);
+        let sent = data.out_lanes[index].really_sent();
         let flow_control = data.queues[index].tell(data.buffer, sent, op, lane);
         self.outputs.push_back(Output::Credit { port: PortNum(port), flow_control });
     }

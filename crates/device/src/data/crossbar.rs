@@ -23,7 +23,7 @@
 use weft_machine::Time;
 use weft_wire::DataRate;
 
-use super::buffer::{NIL, NO_QUEUE, difference};
+use super::buffer::{NIL, NO_QUEUE};
 use super::output::Phase;
 use super::turns::Turns;
 use super::{DataPath, NEVER};
@@ -231,14 +231,6 @@ impl DataPath {
         }
     }
 
-    /// Blocks of a lane that have been sent: those of packets behind the crossbar have not, though they have their credit.
-    pub(super) fn really_sent(&self, output: u8, lane: u8) -> u16 {
-        let sent = self.out_lanes[self.index(output, lane)].sent;
-        let of_lane =
-            self.unsent_behind(output).map(|at| self.pool.get(at)).filter(|held| held.lane() == lane);
-        of_lane.fold(sent, |sent, held| difference(sent, u16::from(held.blocks)))
-    }
-
     /// The packets behind the crossbar of an output that have not been sent: one that cuts through is sent as it begins.
     pub(super) fn unsent_behind(&self, output: u8) -> impl Iterator<Item = u32> {
         self.behind(output).skip(usize::from(self.cut_through.is_some()))
@@ -320,6 +312,7 @@ impl Device {
             let full = behind.count >= data.crossing.output_packets;
             let index = data.index(output, lane);
             data.out_lanes[index].take_credit(blocks);
+            data.out_lanes[index].unsent += u16::from(blocks);
             data.credit_changed(at, output, lane);
             let out = &mut data.outs[usize::from(output)];
             if out.phase == Phase::Idle {

@@ -14,7 +14,7 @@ impl DataPath {
         if !self.host {
             let held = self.pool.get(place);
             let index = self.index(held.output, held.lane());
-            self.out_lanes[index].waiting -= u64::from(held.size());
+            self.out_lanes[index].waiting -= u32::from(held.size());
         }
     }
 }
@@ -67,7 +67,7 @@ impl Device {
         let Some(place) = data.pop_queue(queue) else { return };
         let held = data.pool.get(place);
         let index = data.index(held.output, held.lane());
-        data.out_lanes[index].waiting -= u64::from(held.size());
+        data.out_lanes[index].waiting -= u32::from(held.size());
         let output = held.output;
         self.count_departure(output, reason);
         self.drop_held(place, reason, output);

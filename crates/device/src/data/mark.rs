@@ -101,7 +101,7 @@ impl DataPath {
         let out_lane = &self.out_lanes[index];
         let held = self.pool.get_mut(place);
         // Of a small buffer a sixteenth is less than a packet; one that nobody waits behind is no congestion.
-        if out_lane.waiting <= port.above.max(held.size().into()) {
+        if u64::from(out_lane.waiting) <= port.above.max(held.size().into()) {
             self.outs[usize::from(output)].starved &= !(1 << lane);
             return;
         }

@@ -87,12 +87,14 @@ pub(super) struct OutLane {
     pub(super) used: bool,
     /// Heads dropped in a row because they waited for too long.
     pub(super) stalls: u8,
-    /// Blocks sent since the link began (FCTBS).
+    /// Blocks that are sent or sure to be, since the link began, and those of them that are still behind the crossbar (FCTBS is
+    /// without these).
     pub(super) sent: u16,
+    pub(super) unsent: u16,
     /// The peer's limit (FCCL).
     pub(super) limit: u16,
     /// Bytes in this device's buffers that are to leave by this lane of this port.
-    pub(super) waiting: u64,
+    pub(super) waiting: u32,
     /// Somebody stands in line, and nothing of this lane is being sent.
     pub(super) wait: Wait,
     pub(super) stalled_until: Time,
@@ -111,6 +113,7 @@ impl Default for OutLane {
             used: false,
             stalls: 0,
             sent: 0,
+            unsent: 0,
             limit: 0,
             waiting: 0,
             wait: Wait::default(),
@@ -136,8 +139,14 @@ impl OutLane {
         self.used = true;
     }
 
+    /// Blocks that have been sent: those of packets behind the crossbar have not, though they have their credit.
+    #[inline]
+    pub(super) fn really_sent(&self) -> u16 {
+        difference(self.sent, self.unsent)
+    }
+
     pub(super) fn reset_credit(&mut self) {
-        (self.sent, self.limit, self.stalls, self.used) = (0, 0, 0, false);
+        (self.sent, self.unsent, self.limit, self.stalls, self.used) = (0, 0, 0, 0, false);
         self.stalled_until = Time::ZERO;
     }
 }
@@ -222,7 +231,7 @@ impl DataPath {
         };
         self.mark(at, output, lane, place);
         let out_lane = &mut self.out_lanes[index];
-        out_lane.waiting -= u64::from(size);
+        out_lane.waiting -= u32::from(size);
         out_lane.stalls = 0;
         self.outs[usize::from(output)].arbiter.sent(blocks, high);
         if limits {
@@ -249,7 +258,7 @@ impl Device {
         let data = &mut self.data;
         let index = data.index(output, lane);
         let queue = data.queue_for(queue, output);
-        data.out_lanes[index].waiting += u64::from(size);
+        data.out_lanes[index].waiting += u32::from(size);
         if data.queues[queue].push(&mut data.pool, place) {
             self.head_changed(at, queue as u32);
         }
@@ -410,6 +419,8 @@ impl Device {
         if data.crossing.behind.is_empty() {
             data.out_lanes[index].take_credit(blocks);
             data.credit_changed(at, output, lane);
+        } else {
+            data.out_lanes[index].unsent -= u16::from(blocks);
         }
         let account = &mut data.account[usize::from(lane)];
         account.held -= 1;
