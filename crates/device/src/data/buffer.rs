@@ -200,6 +200,8 @@ pub(crate) struct Queue {
     pub(crate) input: u8,
     /// In a queue for one output: which one.
     pub(crate) output: u8,
+    /// A peer that may send fewer blocks than this hears of all room; 0 while there is no peer.
+    pub(crate) low: u16,
     pub(crate) uncounted: Uncounted,
     /// Flow control packets sent that have not been counted yet.
     pub(crate) flow_sent: u64,
@@ -238,6 +240,7 @@ impl Queue {
             op_code: 0,
             input: 0,
             output: 0,
+            low: 0,
             uncounted: Uncounted::default(),
             flow_sent: 0,
         }

@@ -32,8 +32,6 @@ pub(super) struct Reach {
     begun: Time,
     /// From there to the answer; the longest, of all lanes.
     round_trip: Option<Time>,
-    /// A peer that may send fewer blocks than this hears of all room.
-    low: u16,
 }
 
 impl Reach {
@@ -78,8 +76,10 @@ impl Device {
         let data = &mut self.data;
         let largest = blocks(settings.receive_size_max);
         let usual = u64::from(blocks(settings.packet_size_max).min(largest));
-        let reach = &mut data.reach[usize::from(port)];
-        let low = if !data.options.shaped {
+        let reach = &data.reach[usize::from(port)];
+        let low = if !data.outs[usize::from(port)].checks.up {
+            0
+        } else if !data.options.shaped {
             u64::from((data.buffer / 2).max(largest.into()))
         } else if let Some(round_trip) = reach.round_trip {
             let rate = DataRate::of_link(&settings.info, settings.fdr10.active);
@@ -91,7 +91,11 @@ impl Device {
         } else {
             u64::MAX
         };
-        reach.low = u16::try_from(low).unwrap_or(u16::MAX);
+        let low = u16::try_from(low).unwrap_or(u16::MAX);
+        for lane in 0..data.lanes {
+            let index = data.index(port, lane);
+            data.queues[index].low = low;
+        }
     }
 
     /// Tells the peer of a buffer if it could soon need to know of room that it does not know of.
@@ -99,12 +103,9 @@ impl Device {
     pub(super) fn tell_if_low(&mut self, queue: u16) {
         let data = &self.data;
         let buffer = &data.queues[usize::from(queue)];
-        let (port, lane) = data.place_of(queue);
         let remaining = buffer.remaining();
-        if remaining < data.reach[usize::from(port)].low
-            && data.buffer.saturating_sub(buffer.occupied) > remaining
-            && data.outs[usize::from(port)].checks.up
-        {
+        if remaining < buffer.low && data.buffer.saturating_sub(buffer.occupied) > remaining {
+            let (port, lane) = data.place_of(queue);
             self.tell_credit(port, lane, OP_NORMAL);
         }
     }

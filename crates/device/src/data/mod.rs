@@ -93,7 +93,7 @@ pub(crate) struct DataPath {
     host: bool,
     /// Size of each buffer, in blocks.
     buffer: u16,
-    /// By port: how far ahead of its credit the peer must be told.
+    /// By port: what it depends on how far ahead of its credit the peer must be told.
     reach: Box<[Reach]>,
     pool: Pool,
     crossing: Crossing,
@@ -300,6 +300,7 @@ impl Device {
         let at = self.data.now;
         let out = &mut self.data.outs[usize::from(port.0)];
         (out.active, out.checks.up) = (false, false);
+        self.reach_changed(port.0);
         // The host knows before it hears that there is room for more.
         self.tell_host(port, false);
         self.abort_output(at, port.0);
