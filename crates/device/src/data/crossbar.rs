@@ -61,17 +61,24 @@ impl Speed {
     }
 }
 
-/// The buffer behind the crossbar of one output. Its packets are a chain through the pool that begins with the one on the
-/// wire.
+/// The buffer behind the crossbar of one output, in one line of the cache. Its packets are a chain through the pool that begins
+/// with the one on the wire.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(super) struct Behind {
+    /// The packet that crossed last, and what is to be known of it when it begins to leave.
     last: u32,
+    last_size: u16,
+    last_lane: u8,
+    last_soonest: Time,
     count: u8,
     /// When the packet on the wire has left, and when the last one has crossed.
     departs: Time,
     crossed: Time,
     speed: Speed,
 }
+
+const _: () = assert!(size_of::<Behind>() == 64);
 
 /// The limits of a crossbar, and where its packets are.
 #[derive(Debug, Default)]
@@ -98,8 +105,16 @@ impl Crossing {
             speed: Speed::default(),
             blocked: [0; 4],
         };
-        let empty =
-            Behind { last: NIL, count: 0, departs: NEVER, crossed: Time::ZERO, speed: Speed::default() };
+        let empty = Behind {
+            last: NIL,
+            last_size: 0,
+            last_lane: 0,
+            last_soonest: Time::ZERO,
+            count: 0,
+            departs: NEVER,
+            crossed: Time::ZERO,
+            speed: Speed::default(),
+        };
         Self {
             inputs: vec![input; inputs].into(),
             turns: Turns::new(inputs),
@@ -249,11 +264,13 @@ impl DataPath {
 
     /// The wire is that of the first packet behind the crossbar.
     fn start_wire(&mut self, at: Time, output: u8, place: u32) {
-        let (size, lane) = {
+        let behind = &self.crossing.behind[usize::from(output)];
+        let (size, lane, soonest) = if place == behind.last {
+            (behind.last_size, behind.last_lane, behind.last_soonest)
+        } else {
             let held = self.pool.get(place);
-            (held.size(), held.lane())
+            (held.size(), held.lane(), self.pool.arrived(place) + self.crossing.latency)
         };
-        let soonest = self.pool.arrived(place) + self.crossing.latency;
         let index = self.index(output, lane);
         self.out_lanes[index].wait.end(at);
         let out = &mut self.outs[usize::from(output)];
@@ -305,9 +322,11 @@ impl Device {
                 held.next = NIL;
                 (held.size(), held.blocks, std::mem::replace(&mut held.queue, NO_QUEUE))
             };
+            let soonest = data.pool.arrived(place) + data.crossing.latency;
             let behind = &mut data.crossing.behind[usize::from(output)];
             behind.crossed = at + behind.speed.time(size);
             behind.count += 1;
+            (behind.last_size, behind.last_lane, behind.last_soonest) = (size, lane, soonest);
             let last = std::mem::replace(&mut behind.last, place);
             let full = behind.count >= data.crossing.output_packets;
             let index = data.index(output, lane);
