@@ -25,22 +25,27 @@ const LEAST_SPAN: Time = Time::from_micros(1);
 /// How long a flow waits behind a packet that was refused, where packets take no time.
 const REFUSED_PAUSE: Time = Time::from_millis(1);
 
-/// What waits for the adapter on one service level.
+/// What waits for the adapter on one service level. What every packet needs is in front, in one line of the cache.
 #[derive(Debug, Default)]
+#[repr(C, align(64))]
 pub(super) struct Lane {
     /// Packets in the adapter.
     in_adapter: u16,
+    /// There may be acknowledgements or replies.
+    answers: bool,
+    not_before: Time,
+    timer_at: Option<Time>,
+    /// Senders that can send, in turn.
+    senders: VecDeque<u32>,
     /// Receivers that have an acknowledgement to send.
     acknowledgements: VecDeque<u32>,
     /// Whole packets that answer others and that nobody misses.
     replies: VecDeque<DataPacket>,
-    /// Senders that can send, in turn.
-    senders: VecDeque<u32>,
     /// Congestion control of all the service level's flows.
     pub(super) throttle: Throttle,
-    not_before: Time,
-    timer_at: Option<Time>,
 }
+
+const _: () = assert!(std::mem::offset_of!(Lane, acknowledgements) == 64);
 
 impl Lane {
     #[cfg(test)]
@@ -87,7 +92,9 @@ impl Stack {
         let bit = 1 << (level.0 & 15);
         if receiver.queued & bit == 0 {
             receiver.queued |= bit;
-            self.lanes[usize::from(level.0 & 15)].acknowledgements.push_back(place);
+            let lane = &mut self.lanes[usize::from(level.0 & 15)];
+            lane.acknowledgements.push_back(place);
+            lane.answers = true;
         }
         self.pump(now, level);
     }
@@ -100,6 +107,7 @@ impl Stack {
             return;
         }
         lane.replies.push_back(packet);
+        lane.answers = true;
         self.pump(now, packet.service_level);
     }
 
@@ -218,6 +226,9 @@ impl Stack {
 
     /// The next acknowledgement or other reply.
     fn next_reply(&mut self, at: usize) -> Option<DataPacket> {
+        if !self.lanes[at].answers {
+            return None;
+        }
         while let Some(place) = self.lanes[at].acknowledgements.pop_front() {
             let Some(receiver) = self.flows.receiver(place) else { continue };
             receiver.queued &= !(1 << at);
@@ -228,7 +239,9 @@ impl Stack {
                 return Some(DataPacket { dest_qp: super::flow::queue_pair(flow), ..packet });
             }
         }
-        self.lanes[at].replies.pop_front()
+        let lane = &mut self.lanes[at];
+        lane.answers = lane.replies.len() > 1;
+        lane.replies.pop_front()
     }
 
     /// The next packet of the flow whose turn it is.

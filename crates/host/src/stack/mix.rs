@@ -36,27 +36,28 @@ pub(super) struct Taken {
     pub(super) sequence: u64,
 }
 
-/// The ports that a flow sends to.
+/// The ports that a flow sends to. What every packet needs is in front.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct Mix {
-    random: Random,
     targets: Vec<Target>,
-    /// When the next packet may go to each target; 0, as behind the end, where the way is no slower than the port.
-    not_before: Vec<Time>,
-    /// The first so many are equally likely; a hot spot that is none of them stands behind.
-    others: u32,
-    hot: Option<u32>,
-    hot_permille: u16,
-    /// Targets up to here have a path.
-    resolved: usize,
-    /// The packet in hand, without a rate.
-    head: Option<u32>,
     /// Packets that wait, by service level, with a rate. Otherwise there are no service levels here.
     backlog: Vec<VecDeque<u32>>,
     /// The service levels on which packets wait for their time, bit by bit.
     pub(super) held: u16,
+    hot_permille: u16,
     /// The service level that is first when several may send: the one behind the last that did.
     first: u32,
+    /// The first so many are equally likely; a hot spot that is none of them stands behind.
+    others: u32,
+    hot: Option<u32>,
+    random: Random,
+    /// When the next packet may go to each target; 0, as behind the end, where the way is no slower than the port.
+    not_before: Vec<Time>,
+    /// Targets up to here have a path.
+    resolved: usize,
+    /// The packet in hand, without a rate.
+    head: Option<u32>,
     /// Packets thrown away.
     pub(super) shed: u64,
 }

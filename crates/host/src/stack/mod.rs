@@ -180,28 +180,32 @@ pub struct StackCounts {
     pub packets_refused: u64,
 }
 
-/// The host.
+/// The host. What every packet needs is in front, in as few lines of the cache as it fits in: a fabric has hundreds of hosts.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Stack {
-    options: StackOptions,
-    rules: Rules,
-    facts: PortFacts,
-    heeds_repath: bool,
-    paths: Paths,
-    sa: SaClient,
-    subscriptions: Subscriptions,
-    /// Whether something is to be asked for.
-    asks_due: bool,
-    /// When to ask again for what was not there.
-    retry_at: Option<Time>,
-    flows: Flows,
-    lanes: [Lane; 16],
     /// Lanes that senders have joined and that nobody has looked at since, bit by bit.
     pump_later: u16,
+    /// Whether something is to be asked for.
+    asks_due: bool,
+    heeds_repath: bool,
+    /// Whether subnet administration is asked nothing, and when that wants attention.
+    sa_is_idle: bool,
+    sa_due: Option<Time>,
+    /// When to ask again for what was not there.
+    retry_at: Option<Time>,
     timers: Timers,
-    counts: StackCounts,
     injects: VecDeque<DataPacket>,
     outputs: VecDeque<Output>,
+    flows: Flows,
+    rules: Rules,
+    options: StackOptions,
+    facts: PortFacts,
+    paths: Paths,
+    lanes: [Lane; 16],
+    sa: SaClient,
+    subscriptions: Subscriptions,
+    counts: StackCounts,
 }
 
 impl Stack {
@@ -225,6 +229,8 @@ impl Stack {
             paths: Paths::default(),
             subscriptions: Subscriptions::default(),
             asks_due: false,
+            sa_is_idle: true,
+            sa_due: None,
             retry_at: None,
             flows: Flows::default(),
             lanes: Default::default(),
@@ -268,6 +274,11 @@ impl Stack {
     fn refuse(&mut self, reason: String) {
         self.counts.refused += 1;
         self.outputs.push_back(Output::Event(Event::Refused { reason }));
+    }
+
+    /// Subnet administration may have been asked, or have answered.
+    fn sa_changed(&mut self) {
+        (self.sa_is_idle, self.sa_due) = (self.sa.is_idle(), self.sa.poll_timeout());
     }
 
     /// A timer has come to its time.
@@ -322,6 +333,7 @@ impl Machine for Stack {
     type Output = Output;
 
     fn handle_input(&mut self, now: Time, input: Input) {
+        let is_traffic = matches!(input, Input::Accept(_) | Input::Injected { .. } | Input::Refused { .. });
         match input {
             Input::Accept(packet) => self.accept(now, &packet),
             Input::Injected { service_level, packets } => self.make_room(now, service_level, packets),
@@ -333,7 +345,10 @@ impl Machine for Stack {
         self.settle(now);
         if self.asks_due {
             self.ask(now);
+        } else if is_traffic {
+            return;
         }
+        self.sa_changed();
     }
 
     fn handle_timeout(&mut self, now: Time) {
@@ -356,7 +371,8 @@ impl Machine for Stack {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        let times = [self.timers.next(), self.sa.poll_timeout(), self.retry_at];
+        debug_assert_eq!(self.sa_due, self.sa.poll_timeout(), "known here too");
+        let times = [self.timers.next(), self.sa_due, self.retry_at];
         times.into_iter().flatten().min()
     }
 }

@@ -143,7 +143,8 @@ impl Stack {
 
     /// Questions that nobody answers, and those that it is time to ask again.
     pub(super) fn pass_time(&mut self, now: Time) {
-        if self.sa.is_idle() && self.retry_at.is_none() && !self.asks_due {
+        debug_assert_eq!(self.sa_is_idle, self.sa.is_idle(), "known here too");
+        if self.sa_is_idle && self.retry_at.is_none() && !self.asks_due {
             return;
         }
         while let Some(question) = self.sa.poll_failed(now) {
@@ -165,6 +166,7 @@ impl Stack {
             self.ask(now);
         }
         self.send_questions(now);
+        self.sa_changed();
     }
 
     /// What the manager reports.

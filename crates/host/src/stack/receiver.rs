@@ -40,11 +40,19 @@ struct Source {
     missing: u64,
 }
 
+/// What every datagram needs is in front.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct Receiver {
     pub(super) transport: Transport,
     pub(super) work: Work,
     pub(super) message_bytes: u32,
+    /// Datagrams, by their senders' LIDs.
+    by_source: Vec<Source>,
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) missing: u64,
+    pub(super) latency: Latency,
     /// The PSN that is next.
     expected: u32,
     /// Whether the next one has been asked for; once is enough until it comes.
@@ -64,15 +72,9 @@ pub(super) struct Receiver {
     pub(super) migrated: bool,
     /// The number in the body that is next.
     sequence: u64,
-    /// Datagrams, by their senders' LIDs.
-    by_source: Vec<Source>,
-    pub(super) packets: u64,
-    pub(super) bytes: u64,
     pub(super) repeated: u64,
     pub(super) out_of_order: u64,
-    pub(super) missing: u64,
     pub(super) disorder: u64,
-    pub(super) latency: Latency,
 }
 
 impl Receiver {

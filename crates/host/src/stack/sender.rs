@@ -105,48 +105,50 @@ impl Pace {
     }
 }
 
+/// What every packet needs is in front, in as few lines of the cache as it fits in.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct Sender {
+    pub(super) target: Target,
+    pub(super) not_before: Time,
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
     pub(super) flow: FlowId,
     pub(super) transport: Transport,
     pub(super) work: Work,
-    pub(super) source: PathSource,
-    pub(super) move_by: MoveBy,
-    pub(super) target: Target,
-    pub(super) phase: Phase,
+    /// The service levels in whose rings it stands, bit by bit.
+    pub(super) queued: u16,
     pub(super) address: Address,
-    pub(super) moving: Moving,
-    /// The state of path migration that packets tell (IBA 17.2.8.1.1).
-    pub(super) migrated: bool,
-    pub(super) geometry: Geometry,
-    pub(super) unacknowledged: u64,
-    next: u64,
-    pub(super) fresh: u64,
-    /// A packet that begins a message; so does every `geometry.packets`-th after it.
-    base: u64,
     /// The place of `next` in its message.
     at: u32,
+    pub(super) geometry: Geometry,
+    pub(super) last_fresh_at: Time,
+    /// When to take it that nothing will be acknowledged any more.
+    pub(super) deadline: Option<Time>,
+    /// For when timers are set.
+    pub(super) wake_at: Option<Time>,
+    pub(super) phase: Phase,
+    next: u64,
+    pub(super) fresh: u64,
+    pub(super) unacknowledged: u64,
     /// What the work, the end of the flow and Stop allow.
     pub(super) allowed: u64,
     end: u64,
     pub(super) stop: u64,
     pub(super) pace: Option<Pace>,
+    pub(super) moving: Moving,
+    pub(super) expiry_at: Option<Time>,
+    pub(super) message_at: Time,
+    pub(super) source: PathSource,
+    pub(super) move_by: MoveBy,
+    /// The state of path migration that packets tell (IBA 17.2.8.1.1).
+    pub(super) migrated: bool,
     /// Whether the rate was asked for.
     pub(super) is_rated: bool,
-    /// When to take it that nothing will be acknowledged any more.
-    pub(super) deadline: Option<Time>,
     pub(super) attempts_left: u32,
+    /// A packet that begins a message; so does every `geometry.packets`-th after it.
+    base: u64,
     pub(super) throttle: Throttle,
-    pub(super) not_before: Time,
-    /// The service levels in whose rings it stands, bit by bit.
-    pub(super) queued: u16,
-    /// For when timers are set.
-    pub(super) wake_at: Option<Time>,
-    pub(super) expiry_at: Option<Time>,
-    pub(super) last_fresh_at: Time,
-    pub(super) message_at: Time,
-    pub(super) packets: u64,
-    pub(super) bytes: u64,
     pub(super) repeated: u64,
     pub(super) timeouts: u64,
     pub(super) notifications: u64,
