@@ -83,5 +83,5 @@ fn route_dor(bencher: Bencher<'_, '_>, name: &str) {
 fn follow(bencher: Bencher<'_, '_>, name: &str) {
     let (fabric, lids) = fabric(name);
     let routes = minhop(&fabric, &lids);
-    bencher.bench_local(|| verify(black_box(&fabric), black_box(&lids), black_box(&routes)));
+    bencher.bench_local(|| verify(black_box(&fabric), black_box(&lids), black_box(&routes), &[]));
 }

@@ -21,7 +21,7 @@
 //! let fabric = xgft(&[2, 2], &[1, 2], &GenerateOptions::default()).unwrap();
 //! let lids = Lids::in_guid_order(&fabric, 0).unwrap();
 //! let routes = minhop(&fabric, &lids);
-//! assert!(verify(&fabric, &lids, &routes).is_minimal());
+//! assert!(verify(&fabric, &lids, &routes, &[]).is_minimal());
 //!
 //! let (first, last) = (fabric.find("host-0").unwrap(), fabric.find("host-3").unwrap());
 //! let end_port = |node| weft_topology::PortRef::new(node, weft_wire::PortNum(1));

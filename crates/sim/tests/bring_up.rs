@@ -5,7 +5,7 @@ use std::process::Command;
 
 use weft_machine::Time;
 use weft_sim::{Fault, RandomLoss, Rule, SimOptions, Simulation, TraceMode, Verdict, bring_up};
-use weft_topology::generate::{GenerateOptions, RandomFabric, random, xgft};
+use weft_topology::generate::{GenerateOptions, RandomFabric, random, with_node_at_every_switch, xgft};
 use weft_topology::{Fabric, PortRef};
 use weft_wire::{AttributeId, Method, Packet, PortNum};
 
@@ -323,4 +323,20 @@ fn the_same_seed_gives_the_same_trace() {
     let printed = String::from_utf8_lossy(&child.stderr).into_owned();
     let wanted = format!("trace {:016x} {}", first.trace().hash(), first.trace().count());
     assert!(printed.contains(&wanted), "in another process: {wanted}, not {printed}");
+}
+
+/// Nodes that are named as management's alone need no ways up and then down, and no check expects any.
+#[test]
+fn a_tree_with_nodes_that_serve_management_alone_comes_up() {
+    let fabric = with_node_at_every_switch(&tree(), "counter").expect("free ports");
+    let counters = fabric.nodes().iter().filter(|node| node.description == "counter");
+    let mut options = SimOptions::default();
+    options.sm.engines = "ftree,no_fallback".parse().expect("an engine");
+    assert!(
+        bring_up(&fabric, options.clone(), 1, Time::from_secs(20)).is_err(),
+        "no tree with hosts at spines"
+    );
+    options.sm.routing.management_nodes = counters.map(|node| node.guid).collect();
+    let up = bring_up(&fabric, options, 1, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((up.summary.switches, up.summary.hosts), (6, 16 + 6));
 }

@@ -52,7 +52,7 @@ fn it_sees_the_fabric_as_the_manager_left_it() {
     let (found, events) = survey(&mut world.fake, true);
     assert_eq!(events, []);
     assert_eq!(diff(&found.fabric, &world.fake.fabric), []);
-    let report = verify(&found.fabric, found.lids.as_ref().unwrap(), &found.routes);
+    let report = verify(&found.fabric, found.lids.as_ref().unwrap(), &found.routes, &[]);
     assert!(report.is_minimal(), "{report:?}");
     assert_eq!(found.lids.as_ref().unwrap().len(), 18);
     for cable in found.fabric.cables() {

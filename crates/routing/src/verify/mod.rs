@@ -84,9 +84,10 @@ impl Default for Expectations<'_> {
 
 /// Follows every LID from every switch: does it arrive wherever cables connect, and by how many cables?
 ///
-/// A host sends first to its switch, so what holds from all switches holds from all hosts.
-pub fn verify(fabric: &Fabric, lids: &Lids, routes: &Routes) -> Report {
-    let ground = Ground::new(fabric, lids, &[]);
+/// A host sends first to its switch, so what holds from all switches holds from all hosts. `management_nodes` are those that
+/// serve management alone besides those that are recognised, by port or node GUID.
+pub fn verify(fabric: &Fabric, lids: &Lids, routes: &Routes, management_nodes: &[Guid]) -> Report {
+    let ground = Ground::new(fabric, lids, management_nodes);
     Pass { ground: &ground, routes, ups: None, flows: None }.run().0
 }
 

@@ -11,7 +11,7 @@ use crate::common::{assert_sound, carried, options, partition, port_guid, route,
 /// By root, the hosts that all other leaves reach over it.
 fn over(fabric: &Fabric, engine: &str, options: &EngineOptions) -> BTreeMap<String, String> {
     let (lids, routing) = route(engine, fabric, options);
-    let report = verify(fabric, &lids, &routing.routes);
+    let report = verify(fabric, &lids, &routing.routes, &[]);
     assert!(report.is_minimal(), "{report}");
     assert_sound(fabric, &lids, &routing, options, true);
     let mut over: BTreeMap<String, String> = BTreeMap::new();

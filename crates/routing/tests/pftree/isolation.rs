@@ -146,7 +146,7 @@ fn partitions_that_begin_on_different_leaves_find_switches_of_their_own() {
     for partition in &list {
         assert!(is_kept(&links, partition), "{}", partition.name);
     }
-    assert!(verify(&fabric, &lids, &routing.routes).is_sound());
+    assert!(verify(&fabric, &lids, &routing.routes, &[]).is_sound());
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn check(fabric: &Fabric, engine: &str, options: &EngineOptions, whole: bool, co
             return false;
         }
     };
-    let report = verify(fabric, &lids, &routing.routes);
+    let report = verify(fabric, &lids, &routing.routes, &[]);
     assert!(report.is_sound(), "{context}: {report}");
     let list = &options.partitions.as_ref().expect("given").list;
     let links = carried(fabric, &lids, &routing, list);
@@ -349,7 +349,7 @@ fn pieces_hosts_with_two_ports_and_routers_are_served() {
     ];
     for engine in ["pftree", "pftree-ext", "pftree-wt", "pftree-combined"] {
         let (lids, routing) = route(engine, &fabric, &options(list.clone(), Strictness::Strict));
-        let report = verify(&fabric, &lids, &routing.routes);
+        let report = verify(&fabric, &lids, &routing.routes, &[]);
         assert!(report.is_minimal(), "{engine}: {report}");
         assert!(report.disconnected > 0);
     }
@@ -359,7 +359,7 @@ fn pieces_hosts_with_two_ports_and_routers_are_served() {
 fn without_partitions_all_are_one() {
     let fabric = tree(&[4, 4], &[1, 4]);
     let (lids, routing) = route("pftree", &fabric, &EngineOptions::default());
-    assert!(verify(&fabric, &lids, &routing.routes).is_minimal());
+    assert!(verify(&fabric, &lids, &routing.routes, &[]).is_minimal());
     // A root for every host of a leaf.
     let leaves = hosts_by_leaf(&fabric);
     for hosts in &leaves {
@@ -387,7 +387,7 @@ fn all_lids_of_a_port_stay_with_its_partition() {
     let lids = Lids::in_guid_order(&fabric, 2).expect("enough");
     let routing =
         try_route("pftree-ext", &fabric, &lids, &options).unwrap_or_else(|refusal| panic!("{refusal}"));
-    assert!(verify(&fabric, &lids, &routing.routes).is_minimal());
+    assert!(verify(&fabric, &lids, &routing.routes, &[]).is_minimal());
     assert_sound(&fabric, &lids, &routing, &options, true);
     // The LIDs of a port of the others go over several roots.
     let (leaf, _) = fabric.switches().next().expect("a leaf");

@@ -37,7 +37,7 @@ fn loads(routes: &Routes, switch: NodeIndex, lids: impl Iterator<Item = Lid>) ->
 fn every_uplink_of_the_648_host_tree_carries_as_many_destinations() {
     let fabric = rlft(36, 2, &options()).unwrap();
     let (lids, routes) = routed(&fabric, 0);
-    let report = verify(&fabric, &lids, &routes);
+    let report = verify(&fabric, &lids, &routes, &[]);
     assert!(report.is_minimal(), "{report}");
     assert_eq!((report.pairs, report.disconnected), (702 * 54, 0));
     // From a leaf: 19 LIDs on it, 18 above it, 665 beyond. From a root: 18 on it is itself, 683 below.
@@ -123,7 +123,7 @@ fn the_lids_of_one_port_take_different_neighbours_first_and_different_cables_the
     let fabric = parse("lmc", text).unwrap();
     let a = fabric.find("a").unwrap();
     let (lids, routes) = routed(&fabric, 2);
-    assert!(verify(&fabric, &lids, &routes).is_minimal());
+    assert!(verify(&fabric, &lids, &routes, &[]).is_minimal());
     let of_h2 = lids.of(end(&fabric, "h2", 1)).unwrap();
     let ports: Vec<u8> = of_h2.iter().map(|lid| routes.port(a, lid).0).collect();
     assert_eq!(ports.len(), 4);
@@ -143,7 +143,7 @@ fn pieces_without_cables_between_them_have_no_routes_to_each_other() {
     assert_eq!(routes.port(a, lid("b", 0)), PortNum::NONE);
     assert_eq!(routes.port(a, lid("h1", 1)), PortNum(1));
     assert_eq!(routes.port(a, lid("a", 0)), PortNum::ZERO);
-    let report = verify(&fabric, &lids, &routes);
+    let report = verify(&fabric, &lids, &routes, &[]);
     assert!(report.is_minimal(), "{report}");
     assert_eq!((report.pairs, report.disconnected), (4, 4));
     let error = trace(&fabric, &lids, &routes, end(&fabric, "h1", 1), lid("h2", 1)).unwrap_err();
@@ -165,7 +165,7 @@ fn an_hca_with_two_ports_carries_nothing_for_others() {
     assert_eq!(routes.port(a, lid("two", 2)), PortNum::NONE);
     assert_eq!(routes.port(b, lid("two", 2)), PortNum(1));
     assert_eq!(routes.port(a, lid("h2", 1)), PortNum::NONE);
-    assert!(verify(&fabric, &lids, &routes).is_minimal());
+    assert!(verify(&fabric, &lids, &routes, &[]).is_minimal());
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_switch_cabled_to_itself_does_not_route_by_that_cable() {
     let a = fabric.find("a").unwrap();
     let ports: Vec<PortNum> = routes.table(a).unwrap().routes().map(|(_, port)| port).collect();
     assert!(!ports.contains(&PortNum(1)) && !ports.contains(&PortNum(2)), "{ports:?}");
-    assert!(verify(&fabric, &lids, &routes).is_minimal());
+    assert!(verify(&fabric, &lids, &routes, &[]).is_minimal());
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn two_hosts_back_to_back_and_a_lone_host_need_no_switch() {
     let (lids, routes) = routed(&fabric, 0);
     assert_eq!(lids.len(), 2, "a port without a cable gets no LID");
     assert!(routes.tables.iter().all(weft_routing::ForwardingTable::is_empty));
-    let report = verify(&fabric, &lids, &routes);
+    let report = verify(&fabric, &lids, &routes, &[]);
     assert_eq!((report.pairs, report.unattached, report.is_sound()), (0, 2, true));
     let lid = lids.of(end(&fabric, "y", 1)).unwrap().base;
     let path = trace(&fabric, &lids, &routes, end(&fabric, "x", 1), lid).unwrap();
@@ -199,7 +199,7 @@ fn the_production_cluster_is_routed_with_its_own_lids() {
     let lids = Lids::from_fabric(&fabric).unwrap();
     assert_eq!(lids.len(), 100);
     let routes = minhop(&fabric, &lids);
-    let report = verify(&fabric, &lids, &routes);
+    let report = verify(&fabric, &lids, &routes, &[]);
     assert!(report.is_minimal(), "{report}");
     assert_eq!((report.pairs, report.disconnected), (11 * 100, 0));
 }
@@ -234,7 +234,7 @@ proptest! {
             return Err(TestCaseError::reject("more cables than ports"));
         };
         let (lids, routes) = routed(&fabric, lmc);
-        let report = verify(&fabric, &lids, &routes);
+        let report = verify(&fabric, &lids, &routes, &[]);
         prop_assert!(report.is_minimal(), "seed {}: {}", seed, report);
         for (from, _) in fabric.switches() {
             let hops = petgraph_hops(&fabric, from);
@@ -300,7 +300,7 @@ proptest! {
 fn a_torus_is_routed_minimally() {
     let fabric = torus(&[4, 4, 3], 2, &options()).unwrap();
     let (lids, routes) = routed(&fabric, 1);
-    let report = verify(&fabric, &lids, &routes);
+    let report = verify(&fabric, &lids, &routes, &[]);
     assert!(report.is_minimal(), "{report}");
     assert_eq!(report.hops.len() - 1, 2 + 2 + 1);
 }

@@ -47,7 +47,7 @@ fn seeds(count: u64) -> impl Iterator<Item = u64> {
 fn check(name: &str, fabric: &Fabric, lmc: u8) -> Routing {
     let lids = Lids::in_guid_order(fabric, lmc).expect("there are enough LIDs");
     let routing = route("dfsssp", fabric, &lids);
-    let report = verify(fabric, &lids, &routing.routes);
+    let report = verify(fabric, &lids, &routing.routes, &[]);
     assert!(report.is_minimal(), "{name}: {report}");
     assert_eq!(oracle::deadlocked_lane(fabric, &lids, &routing), None, "{name}");
     let all: Vec<Lid> = lids.iter().flat_map(weft_routing::PortLids::iter).collect();

@@ -67,7 +67,7 @@ fn compare_reach(Scenario { fabric, lids, .. }: &Scenario, routing: &Routing, al
     assert_eq!(first_idle as u64, (expected.failures - expected.between_switches).min(16));
     assert_eq!(examples.len() as u64, expected.failures.min(16));
     assert_eq!(*found, Report { counter_examples: examples, ..expected });
-    assert_eq!(*found, verify(fabric, lids, &routing.routes));
+    assert_eq!(*found, verify(fabric, lids, &routing.routes, &[]));
 }
 
 /// Drops and asymmetries.

@@ -37,7 +37,7 @@ fn a_loop() {
     let lid = lid_of(&fabric, &lids, 2);
     set(&fabric, &mut routes, "switch-0", lid, 2);
     set(&fabric, &mut routes, "switch-1", lid, 3);
-    let report = verify(&fabric, &lids, &routes);
+    let report = verify(&fabric, &lids, &routes, &[]);
     assert_eq!((report.failures, report.is_sound()), (2, false));
     assert_eq!(report.counter_examples.len(), 2);
     let ids: Vec<&str> =
@@ -55,7 +55,7 @@ fn a_missing_entry_breaks_all_that_comes_by() {
     let (fabric, lids, mut routes) = fabric();
     let lid = lid_of(&fabric, &lids, 2);
     set(&fabric, &mut routes, "switch-2", lid, 255);
-    let report = verify(&fabric, &lids, &routes);
+    let report = verify(&fabric, &lids, &routes, &[]);
     assert_eq!(report.failures, 3);
     let (problem, path) = problem(&fabric, &lids, &routes, 0, lid);
     assert_eq!(problem, TraceProblem::NoRoute);
@@ -72,7 +72,7 @@ fn a_port_without_a_cable_a_wrong_host_and_a_wrong_switch() {
         let mut broken = routes.clone();
         set(&fabric, &mut broken, "switch-0", lid, port);
         assert_eq!(problem(&fabric, &lids, &broken, 0, lid).0, expected, "port {port}");
-        let report = verify(&fabric, &lids, &broken);
+        let report = verify(&fabric, &lids, &broken, &[]);
         assert_eq!(report.failures, 1, "port {port}");
         assert_eq!(report.counter_examples[0].problem, expected);
     }
@@ -83,7 +83,7 @@ fn a_detour_arrives_and_is_counted() {
     let (fabric, lids, mut routes) = fabric();
     let lid = lid_of(&fabric, &lids, 2);
     set(&fabric, &mut routes, "switch-0", lid, 2);
-    let report = verify(&fabric, &lids, &routes);
+    let report = verify(&fabric, &lids, &routes, &[]);
     assert!(report.is_sound() && !report.is_minimal());
     assert_eq!((report.detours, report.hops.as_slice()), (1, &[6, 11, 1][..]));
 }
@@ -118,7 +118,7 @@ fn counter_examples_are_bounded() {
     for table in &mut routes.tables {
         *table = ForwardingTable::default();
     }
-    let report = verify(&fabric, &lids, &routes);
+    let report = verify(&fabric, &lids, &routes, &[]);
     assert_eq!((report.failures, report.counter_examples.len()), (18, 16));
 }
 

@@ -227,7 +227,7 @@ fn packets_get_lost_where_neither_routing_loses_any() {
         for (switch, port) in [(from, towards(from, by)), (by, towards(by, goal)), (past, PortNum(255))] {
             routing.routes.tables[switch.index()].set(lid, port);
         }
-        let reach = weft_routing::verify(&fabric, &lids, &routing.routes);
+        let reach = weft_routing::verify(&fabric, &lids, &routing.routes, &[]);
         assert_eq!((reach.failures, reach.serves_hosts()), (1, true), "{reach}");
         routing
     };

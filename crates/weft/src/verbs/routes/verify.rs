@@ -97,7 +97,7 @@ impl Verified {
         expectations: &Expectations<'_>,
     ) -> Self {
         let transition = |old: Routing| {
-            let reach = verify(fabric, lids, &old.routes);
+            let reach = verify(fabric, lids, &old.routes, expectations.management_nodes);
             (reach, verify_transition(fabric, lids, &old, new, expectations.lanes))
         };
         Self {
