@@ -27,7 +27,8 @@ use crate::conservation::PastDevices;
 use crate::flight::Flights;
 use crate::happening::{Happening, MadUnderWay, ManagementPacket, Rare, Slab};
 use crate::queue::Queue;
-use crate::{Fault, Load, Rule, SimOptions, ToHost, Trace, device_config};
+use crate::{Fault, Kept, Load, Rule, SimOptions, ToHost, Trace, device_config};
+use hosts::EVENTS_MAX;
 use managers::{PmProcess, SmProcess};
 use programs::{Attachment, SM, STANDBYS_MAX};
 
@@ -119,7 +120,7 @@ pub struct Simulation {
     performance_manager: PmProcess,
     /// By the program's number, less those that are none.
     hosts: Vec<Option<Stack>>,
-    host_events: Vec<(Time, PortRef, weft_host::stack::Event)>,
+    host_events: Kept<(Time, PortRef, weft_host::stack::Event), EVENTS_MAX>,
     /// What the device in hand has for its hosts, and they for it.
     for_hosts: VecDeque<(PortRef, ToHost)>,
     injections: VecDeque<Input>,
@@ -161,7 +162,7 @@ impl Simulation {
             subnet_managers: std::iter::repeat_with(SmProcess::default).take(1 + STANDBYS_MAX).collect(),
             performance_manager: PmProcess::default(),
             hosts: Vec::new(),
-            host_events: Vec::new(),
+            host_events: Kept::default(),
             for_hosts: VecDeque::new(),
             injections: VecDeque::new(),
             load: None,

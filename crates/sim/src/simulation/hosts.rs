@@ -11,10 +11,10 @@ use super::Simulation;
 use super::programs::{Attachment, HOSTS, Told};
 use crate::cable::NOWHERE;
 use crate::happening::Rare;
-use crate::{Load, ToHost};
+use crate::{Kept, Load, ToHost};
 
 /// Events that are kept of all hosts; the oldest go first.
-const EVENTS_MAX: usize = 1 << 16;
+pub(super) const EVENTS_MAX: usize = 1 << 16;
 
 impl Simulation {
     /// Gives every cabled HCA port a number for its host.
@@ -96,7 +96,7 @@ impl Simulation {
     }
 
     /// What hosts have said, and when.
-    pub fn host_events(&self) -> &[(Time, PortRef, stack::Event)] {
+    pub fn host_events(&self) -> &Kept<(Time, PortRef, stack::Event), EVENTS_MAX> {
         &self.host_events
     }
 
@@ -179,9 +179,6 @@ impl Simulation {
         if self.trace.is_on() {
             let place = self.fabric.port_name(port);
             self.trace.line(self.now, "host", format_args!("{place:<24}"), format_args!("{event:?}"));
-        }
-        if self.host_events.len() == EVENTS_MAX {
-            self.host_events.drain(..EVENTS_MAX / 2);
         }
         self.host_events.push((self.now, port, event));
     }

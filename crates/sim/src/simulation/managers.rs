@@ -8,6 +8,7 @@ use weft_topology::PortRef;
 
 use super::Simulation;
 use super::programs::{PM, SM, STANDBY, Told};
+use crate::Kept;
 
 /// The subnet manager, when its process runs.
 #[derive(Debug, Default)]
@@ -16,9 +17,9 @@ pub(super) struct SmProcess {
     /// What its `guid2lid` file has in it.
     pub(super) persisted: GuidToLid,
     /// What it has said of each heavy sweep, the last one last.
-    summaries: Vec<(Time, Summary)>,
+    summaries: Kept<(Time, Summary), SUMMARIES_MAX>,
     /// What it has told hosts of their paths, the last notice last.
-    repaths: Vec<(Time, Event)>,
+    repaths: Kept<(Time, Event), REPATHS_MAX>,
     /// What it has said of the last routing.
     routing: Option<EngineReport>,
     /// Light sweeps that found nothing since the last disturbance.
@@ -32,16 +33,16 @@ pub(super) struct SmProcess {
 pub(super) struct PmProcess {
     pub(super) machine: Option<PerformanceManager>,
     /// What it has said, the last one last.
-    events: Vec<(Time, weft_pm::Event)>,
+    events: Kept<(Time, weft_pm::Event), PM_EVENTS_MAX>,
 }
 
 /// Summaries that are kept.
 const SUMMARIES_MAX: usize = 1024;
 
-/// Repath notices that are kept; later ones are not.
+/// Repath notices that are kept.
 const REPATHS_MAX: usize = 1 << 14;
 
-/// Events that are kept of the performance manager; the oldest go first.
+/// Events that are kept of the performance manager.
 const PM_EVENTS_MAX: usize = 1 << 16;
 
 /// Where a subnet manager is in the list of them.
@@ -79,12 +80,12 @@ impl Simulation {
     }
 
     /// What the subnet manager said of its heavy sweeps, and when.
-    pub fn summaries(&self) -> &[(Time, Summary)] {
+    pub fn summaries(&self) -> &Kept<(Time, Summary), SUMMARIES_MAX> {
         &self.sm_process(self.foremost()).summaries
     }
 
     /// What the subnet manager has told hosts of their paths ([`Event::Repath`]), and when.
-    pub fn repaths(&self) -> &[(Time, Event)] {
+    pub fn repaths(&self) -> &Kept<(Time, Event), REPATHS_MAX> {
         &self.sm_process(self.foremost()).repaths
     }
 
@@ -162,7 +163,7 @@ impl Simulation {
     }
 
     /// What the performance manager said, and when.
-    pub fn pm_events(&self) -> &[(Time, weft_pm::Event)] {
+    pub fn pm_events(&self) -> &Kept<(Time, weft_pm::Event), PM_EVENTS_MAX> {
         &self.performance_manager.events
     }
 
@@ -265,18 +266,9 @@ impl Simulation {
             Event::SweepStarted { kind: weft_sm::SweepKind::Light, .. } => {}
             Event::SubnetUp(summary) | Event::SweepIncomplete(summary) => {
                 self.disturb();
-                let summaries = &mut self.sm_process_mut(program).summaries;
-                if summaries.len() == SUMMARIES_MAX {
-                    summaries.remove(0);
-                }
-                summaries.push((now, summary));
+                self.sm_process_mut(program).summaries.push((now, summary));
             }
-            Event::Repath { .. } => {
-                let repaths = &mut self.sm_process_mut(program).repaths;
-                if repaths.len() < REPATHS_MAX {
-                    repaths.push((now, event));
-                }
-            }
+            Event::Repath { .. } => self.sm_process_mut(program).repaths.push((now, event)),
             Event::Routed(report) => {
                 self.disturb();
                 let process = self.sm_process_mut(program);
@@ -301,10 +293,6 @@ impl Simulation {
             let place = format_args!("{:<24}", "pm");
             self.trace.line(self.now, "pm", place, format_args!("{event:?}"));
         }
-        let events = &mut self.performance_manager.events;
-        if events.len() == PM_EVENTS_MAX {
-            events.drain(..PM_EVENTS_MAX / 2);
-        }
-        events.push((self.now, event));
+        self.performance_manager.events.push((self.now, event));
     }
 }

@@ -84,7 +84,7 @@ impl<'a> Virtual<'a> {
     /// How many summaries, events and repaths there are.
     fn told(&self) -> (usize, usize, usize) {
         let simulation = &self.simulation;
-        (simulation.summaries().len(), simulation.pm_events().len(), simulation.repaths().len())
+        (simulation.summaries().count(), simulation.pm_events().count(), simulation.repaths().count())
     }
 
     /// The LID of a port.
@@ -166,7 +166,10 @@ impl Stage for Virtual<'_> {
 
     fn marks(&mut self) -> anyhow::Result<Vec<Mark>> {
         let (summaries, events, repaths) = self.told;
-        let mut new: Vec<Mark> = self.simulation.summaries()[summaries..]
+        let mut new: Vec<Mark> = self
+            .simulation
+            .summaries()
+            .since(summaries)
             .iter()
             .map(|(at, _)| Mark {
                 at: self.since(*at),
@@ -174,9 +177,9 @@ impl Stage for Virtual<'_> {
                 text: marks::REROUTED.into(),
             })
             .collect();
-        let told = self.simulation.pm_events()[events..].iter();
+        let told = self.simulation.pm_events().since(events).iter();
         new.extend(told.filter_map(|(at, event)| marks::of_pm(&self.plan.fabric, self.since(*at), event)));
-        let told = self.simulation.repaths()[repaths..].iter();
+        let told = self.simulation.repaths().since(repaths).iter();
         new.extend(told.filter_map(|(at, event)| marks::of_sm(self.since(*at), event)));
         self.told = self.told();
         Ok(new)
