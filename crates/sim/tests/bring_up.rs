@@ -328,7 +328,9 @@ fn the_same_seed_gives_the_same_trace() {
 /// Nodes that are named as management's alone need no ways up and then down, and no check expects any.
 #[test]
 fn a_tree_with_nodes_that_serve_management_alone_comes_up() {
-    let fabric = with_node_at_every_switch(&tree(), "counter").expect("free ports");
+    let tree = xgft(&[4, 4], &[1, 2], &GenerateOptions { radix: Some(8), ..GenerateOptions::default() })
+        .expect("a tree");
+    let fabric = with_node_at_every_switch(&tree, "counter").expect("free ports");
     let counters = fabric.nodes().iter().filter(|node| node.description == "counter");
     let mut options = SimOptions::default();
     options.sm.engines = "ftree,no_fallback".parse().expect("an engine");
