@@ -2,7 +2,7 @@
 
 use divan::{Bencher, black_box};
 use weft_machine::Time;
-use weft_mgmt::{DirectedPath, Limits, Request, SmpRoute, Transactions};
+use weft_mgmt::{DirectedPath, Limits, Request, SmpRoute, Transactions, Window};
 use weft_wire::{AttributeId, Method, PortNum, Smp};
 
 fn main() {
@@ -12,7 +12,7 @@ fn main() {
 /// By how many are in flight: wide windows must not cost more.
 #[divan::bench(args = [1, 4, 64, 1024])]
 fn transaction(bencher: Bencher<'_, '_>, window: u32) {
-    let mut transactions = Transactions::new(Limits { window, ..Limits::default() });
+    let mut transactions = Transactions::new(Limits { window: Window::Fixed(window), ..Limits::default() });
     let path = DirectedPath::new(&[PortNum(1), PortNum(17), PortNum(3)]).expect("three hops");
     let request = Request::get(AttributeId::PortInfo, 7).by(&SmpRoute::Directed(path));
     let mut flying = std::collections::VecDeque::new();

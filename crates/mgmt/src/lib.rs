@@ -31,8 +31,10 @@ mod request;
 pub mod rmpp;
 mod stats;
 mod transactions;
+mod window;
 
 pub use path::{DirectedPath, PathError};
 pub use request::{Request, SmpRoute, congestion, perf, subnet_administration};
 pub use stats::{Rtt, Stats};
-pub use transactions::{Completed, Failed, Limits, Refused, Transactions, WINDOW_MAX};
+pub use transactions::{Completed, Failed, Limits, Refused, Transactions};
+pub use window::{BadWindow, WINDOW_MAX, Window, WindowReason};

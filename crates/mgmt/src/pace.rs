@@ -2,6 +2,8 @@
 
 use weft_machine::Time;
 
+use crate::window::{Answer, Auto, Window, WindowReason};
+
 /// How many answers let one more request into the network after the pace was slowed.
 const ANSWERS_PER_STEP: u32 = 32;
 
@@ -19,6 +21,8 @@ const SETTLES_AFTER: u64 = 16;
 pub(crate) struct Pace {
     window: u32,
     open: u32,
+    /// What sets the window, where it adapts.
+    auto: Option<Auto>,
     /// Answers since it was opened or closed last.
     answers: u32,
     /// How long an attempt counts.
@@ -26,9 +30,23 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    pub(crate) fn new(window: u32, timeout: Time) -> Self {
+    pub(crate) fn new(window: Window, timeout: Time) -> Self {
         let settle = Time::from_nanos(timeout.as_nanos() / SETTLES_AFTER);
-        Self { window, open: window, answers: 0, settle }
+        let auto = matches!(window, Window::Auto(_)).then(|| Auto::new(window.most(), timeout));
+        let window = auto.map_or(window.most(), |auto| auto.window);
+        Self { window, open: window, auto, answers: 0, settle }
+    }
+
+    /// How wide the window is, and why.
+    pub(crate) fn window(&self) -> (u32, WindowReason) {
+        (self.window, self.auto.map_or(WindowReason::Fixed, |auto| auto.reason))
+    }
+
+    /// Nothing was in flight for a while.
+    pub(crate) fn rest(&mut self) {
+        if let Some(auto) = &mut self.auto {
+            auto.rest();
+        }
     }
 
     /// How many attempts may be in the network.
@@ -45,7 +63,15 @@ impl Pace {
         (self.open, self.answers) = (1, 0);
     }
 
-    pub(crate) fn answered(&mut self) {
+    pub(crate) fn answered(&mut self, now: Time, answer: Answer) {
+        if let Some(auto) = &mut self.auto
+            && auto.answered(now, answer)
+        {
+            // What was open all the way stays so.
+            let is_open = self.open >= self.window;
+            self.window = auto.window;
+            self.open = if is_open { self.window } else { self.open.min(self.window) };
+        }
         if self.open < self.window {
             self.answers += 1;
             if self.answers >= ANSWERS_PER_STEP {
@@ -60,15 +86,19 @@ impl Pace {
 mod tests {
     use super::*;
 
+    fn answer() -> Answer {
+        Answer { rtt: Time::ZERO, work: 1, attempts: 1, is_limited: true, oldest: None }
+    }
+
     #[test]
     fn a_time_out_closes_the_window_and_answers_open_it_again() {
-        let mut pace = Pace::new(3, Time::from_millis(200));
+        let mut pace = Pace::new(Window::Fixed(3), Time::from_millis(200));
         assert_eq!((pace.open(), pace.is_slowed(), pace.settle), (3, false, Time::from_micros(12_500)));
         pace.timed_out();
         assert_eq!((pace.open(), pace.is_slowed()), (1, true));
         let opened: Vec<u32> = (0..100)
             .map(|_| {
-                pace.answered();
+                pace.answered(Time::ZERO, answer());
                 pace.open()
             })
             .collect();
@@ -78,9 +108,9 @@ mod tests {
 
     #[test]
     fn one_at_a_time_is_always_possible() {
-        let mut pace = Pace::new(1, Time::ZERO);
+        let mut pace = Pace::new(Window::Fixed(1), Time::ZERO);
         pace.timed_out();
-        pace.answered();
+        pace.answered(Time::ZERO, answer());
         assert_eq!((pace.open(), pace.is_slowed()), (1, false));
     }
 }

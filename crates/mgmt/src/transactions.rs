@@ -8,9 +8,7 @@ use weft_wire::{AddressedMad, DirectedSmp, INITIAL_PATH, MgmtClass, Smp, Transac
 
 use crate::Stats;
 use crate::pace::Pace;
-
-/// The widest window: 2 to the 16.
-pub const WINDOW_MAX: u32 = 1 << 16;
+use crate::window::{Answer, WINDOW_MAX, Window, WindowReason};
 
 /// How many requests a slot can tell apart.
 const TURNS: u32 = u32::MAX / WINDOW_MAX;
@@ -21,8 +19,8 @@ const NOWHERE: u32 = u32::MAX;
 /// How a manager paces its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// How many requests may be in flight; brought into 1 to [`WINDOW_MAX`].
-    pub window: u32,
+    /// How many requests may be in flight.
+    pub window: Window,
     /// How long to wait for the answer of one attempt.
     pub timeout: Time,
     /// How many more attempts follow the first.
@@ -34,7 +32,7 @@ pub struct Limits {
 impl Default for Limits {
     /// The window, timeout and retries that subnet managers have always used: 4, 200 ms and 3.
     fn default() -> Self {
-        Self { window: 4, timeout: Time::from_millis(200), retries: 3, queue: 1 << 20 }
+        Self { window: Window::Fixed(4), timeout: Time::from_millis(200), retries: 3, queue: 1 << 20 }
     }
 }
 
@@ -93,6 +91,10 @@ pub struct Transactions<K> {
     /// How many do.
     fresh: u32,
     first_turn: u32,
+    /// Whether the last attempt was the last that the window allowed.
+    is_full: bool,
+    /// When the last answer came.
+    answered_at: Time,
     stats: Stats,
 }
 
@@ -120,9 +122,8 @@ struct Waiting<K> {
 impl<K> Transactions<K> {
     /// No requests yet.
     pub fn new(limits: Limits) -> Self {
-        let window = limits.window.clamp(1, WINDOW_MAX);
         Self {
-            limits: Limits { window, ..limits },
+            limits,
             queue: VecDeque::new(),
             slots: Vec::new(),
             free: Vec::new(),
@@ -130,10 +131,12 @@ impl<K> Transactions<K> {
             oldest: NOWHERE,
             youngest: NOWHERE,
             in_flight: 0,
-            pace: Pace::new(window, limits.timeout),
+            pace: Pace::new(limits.window, limits.timeout),
             first_fresh: NOWHERE,
             fresh: 0,
             first_turn: 0,
+            is_full: false,
+            answered_at: Time::ZERO,
             stats: Stats::default(),
         }
     }
@@ -152,7 +155,7 @@ impl<K> Transactions<K> {
     /// Whether a request that is offered now would go onto the wire at once.
     pub fn has_room(&mut self, now: Time) -> bool {
         self.settle(now);
-        let room = self.in_flight < self.limits.window && self.fresh < self.pace.open();
+        let room = self.in_flight < self.window().0 && self.fresh < self.pace.open();
         room && self.first_to_resend().is_none()
     }
 
@@ -168,7 +171,7 @@ impl<K> Transactions<K> {
             self.stats.retries += 1;
             return self.transmit(now, at);
         }
-        if self.in_flight >= self.limits.window {
+        if self.in_flight >= self.window().0 {
             return None;
         }
         let (key, mut request) = self.queue.pop_front()?;
@@ -180,6 +183,9 @@ impl<K> Transactions<K> {
         slot.turn = slot.turn.wrapping_add(1) % TURNS;
         let id = slot.turn * WINDOW_MAX + at;
         Smp::transaction_id.set(&mut request.mad.0, TransactionId(u64::from(id)));
+        if self.in_flight == 0 && now > self.answered_at {
+            self.pace.rest();
+        }
         let (before, after) = (NOWHERE, NOWHERE);
         let (listed, fresh) = (false, false);
         slot.waiting = Some(Waiting { key, request, attempts: 0, sent: now, listed, fresh, before, after });
@@ -202,8 +208,11 @@ impl<K> Transactions<K> {
         self.unlist(at);
         let waiting = self.release(at)?;
         self.stats.completed += 1;
-        self.pace.answered();
         let rtt = now.saturating_sub(waiting.sent);
+        let oldest = self.sent(self.first_fresh);
+        let (work, attempts) = (work_of(&waiting.request), waiting.attempts);
+        self.pace.answered(now, Answer { rtt, work, attempts, is_limited: self.is_full, oldest });
+        self.answered_at = now;
         if waiting.attempts == 1 {
             self.stats.rtt.record(rtt);
         }
@@ -282,6 +291,11 @@ impl<K> Transactions<K> {
         self.in_flight
     }
 
+    /// How many requests may be in flight now, and why so many.
+    pub fn window(&self) -> (u32, WindowReason) {
+        self.pace.window()
+    }
+
     /// The counts so far.
     pub fn stats(&self) -> &Stats {
         &self.stats
@@ -341,6 +355,7 @@ impl<K> Transactions<K> {
         }
         self.youngest = at;
         self.stats.sent += 1;
+        self.is_full = self.in_flight >= self.window().0 || self.fresh >= self.pace.open();
         Some(request)
     }
 
@@ -379,6 +394,14 @@ impl<K> Transactions<K> {
         self.free.push(at);
         self.in_flight -= 1;
         Some(waiting)
+    }
+}
+
+/// What a request takes: nodes that look at it by directed route, each of which has the work of one.
+fn work_of(request: &AddressedMad) -> u32 {
+    match request.mad.class() {
+        MgmtClass::SubnDirected => 1 + u32::from(DirectedSmp::hop_count.get(&request.mad.0)),
+        _ => 1,
     }
 }
 

@@ -6,8 +6,10 @@ use weft_wire::{AttributeId, Lid, Method, MgmtClass};
 use super::*;
 use crate::{Request, SmpRoute};
 
+const ANSWER: Answer = Answer { rtt: Time::ZERO, work: 1, attempts: 1, is_limited: true, oldest: None };
+
 fn limits(window: u32, retries: u32) -> Limits {
-    Limits { window, retries, timeout: Time::from_nanos(100), queue: 8 }
+    Limits { window: Window::Fixed(window), retries, timeout: Time::from_nanos(100), queue: 8 }
 }
 
 fn request(modifier: u32) -> AddressedMad {
@@ -176,7 +178,8 @@ fn what_is_abandoned_is_never_answered() {
 #[test]
 fn what_was_lost_together_is_not_sent_together_again() {
     let (window, timeout) = (32, Time::from_millis(200));
-    let mut t = Transactions::new(Limits { window, timeout, retries: 3, queue: 1 << 10 });
+    let mut t =
+        Transactions::new(Limits { window: Window::Fixed(window), timeout, retries: 3, queue: 1 << 10 });
     for key in 0..1000 {
         t.offer(key, request(key)).unwrap();
     }
@@ -206,7 +209,7 @@ fn what_was_lost_together_is_not_sent_together_again() {
 #[test]
 fn the_dead_hold_nobody_up() {
     let timeout = Time::from_millis(200);
-    let mut t = Transactions::new(Limits { window: 4, timeout, retries: 1, queue: 8 });
+    let mut t = Transactions::new(Limits { window: Window::Fixed(4), timeout, retries: 1, queue: 8 });
     t.offer(0, request(0)).unwrap();
     let dead = t.poll_transmit(Time::ZERO).unwrap();
     assert_eq!(t.poll_failed(timeout), None);
@@ -265,7 +268,7 @@ impl Model {
         }
         let (key, attempts) = match self.resend.pop_front() {
             Some(again) => again,
-            None if self.flying.len() < self.limits.window as usize => (self.queue.pop_front()?, 0),
+            None if self.flying.len() < self.limits.window.most() as usize => (self.queue.pop_front()?, 0),
             None => return None,
         };
         self.flying.push((key, now, attempts + 1));
@@ -274,7 +277,7 @@ impl Model {
 
     fn answer(&mut self, key: u32, now: Time) -> Option<(u32, Time, u32)> {
         let answered = self.take(key, now)?;
-        self.pace.answered();
+        self.pace.answered(now, ANSWER);
         Some(answered)
     }
 
@@ -323,7 +326,7 @@ proptest! {
         let limits = limits(window, retries);
         let mut t = Transactions::new(limits);
         let (queue, flying, resend) = (VecDeque::new(), Vec::new(), VecDeque::new());
-        let pace = Pace::new(window, limits.timeout);
+        let pace = Pace::new(Window::Fixed(window), limits.timeout);
         let mut model = Model { limits, queue, flying, resend, pace };
         let (mut now, mut next_key, mut wire) = (Time::ZERO, 0u32, Vec::new());
         for step in steps {
