@@ -25,7 +25,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::Time;
-use weft_mgmt::{Limits, Stats, Transactions};
+use weft_mgmt::{Limits, Stats, Transactions, Window};
 use weft_wire::{AddressedMad, AttributeId, Guid, Lid, MgmtClass, ServiceLevel, status};
 
 use crate::learn::OwnPort;
@@ -127,7 +127,7 @@ pub(crate) struct Moves {
 impl Moves {
     pub(crate) fn new(options: &Options) -> Self {
         let limits = Limits {
-            window: WINDOW,
+            window: Window::Fixed(WINDOW),
             timeout: options.sa_timeout,
             retries: options.retries,
             queue: ENTRIES_MAX + 1,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
-use weft_mgmt::Limits;
+use weft_mgmt::{Limits, Window};
 use weft_wire::{MKey, ServiceLevel};
 
 /// The shortest interval: nobody is swept without end.
@@ -92,7 +92,12 @@ impl Options {
 
     /// How counters are asked for.
     pub(crate) fn limits(&self) -> Limits {
-        Limits { window: self.window, timeout: self.timeout, retries: self.retries, ..Limits::default() }
+        Limits {
+            window: Window::Fixed(self.window),
+            timeout: self.timeout,
+            retries: self.retries,
+            ..Limits::default()
+        }
     }
 
     /// The utilisation limit in millionths.

@@ -14,6 +14,7 @@ mod support;
 
 use weft_device::Crossbar;
 use weft_machine::Time;
+use weft_mgmt::Window;
 use weft_sim::{SimOptions, Simulation};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_wire::{Mtu, VlCap};
@@ -53,7 +54,7 @@ fn main() {
     }
     options.device.vl_cap = if argument(2, 1) > 1 { VlCap::Vl0To7 } else { VlCap::Vl0 };
     options.sm.mtu_max = Mtu::Bytes2048;
-    options.sm.max_wire_smps = 64;
+    options.sm.max_wire_smps = Window::Fixed(64);
     let begun = worked();
     let mut simulation = Simulation::new(&fabric, options, 1);
     simulation.run_until_quiet(Time::from_secs(600)).expect("it comes up");

@@ -3,6 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use weft_machine::Time;
+use weft_mgmt::Window;
 use weft_topology::generate::GenerateError;
 use weft_topology::{Cable, Fabric, NodeIndex, PortRef};
 
@@ -52,14 +53,15 @@ impl Schedule {
             ..SimOptions::default()
         };
         options.sm.sweep_interval_ms = 2_000;
-        options.sm.max_wire_smps = random.random_range(1..33);
+        let window: u16 = random.random_range(1..33);
+        options.sm.max_wire_smps = if seed % 4 == 3 { Window::AUTO } else { Window::Fixed(window.into()) };
         if random.random_bool(0.3) {
             options.sm.smp_routing = weft_sm::SmpRouting::Lid;
         }
         if random.random_bool(0.4) {
             options.device.smp_processing = Time::from_nanos(random.random_range(0..20_000));
             // Most often less than the manager has in flight.
-            options.device.vl15_buffer_packets = random.random_range(1..=options.sm.max_wire_smps as u16);
+            options.device.vl15_buffer_packets = random.random_range(1..=window);
         }
         let loss = RandomLoss {
             until: FAULTS_UNTIL,

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::Command;
 
 use weft_machine::Time;
+use weft_mgmt::Window;
 use weft_sim::{Fault, RandomLoss, Rule, SimOptions, Simulation, TraceMode, Verdict, bring_up};
 use weft_topology::generate::{GenerateOptions, RandomFabric, random, with_node_at_every_switch, xgft};
 use weft_topology::{Fabric, PortRef};
@@ -125,7 +126,7 @@ fn the_order_of_answers_decides_nothing() {
     };
     for seed in 1..6 {
         let mut options = SimOptions { link_jitter: Time::from_micros(50), ..SimOptions::default() };
-        options.sm.max_wire_smps = 1 << seed;
+        options.sm.max_wire_smps = Window::Fixed(1 << seed);
         let mut simulation = Simulation::new(&tree(), options, seed);
         quiet(&mut simulation);
         assert_eq!(told(&simulation), first, "seed {seed}");

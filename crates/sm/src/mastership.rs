@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use weft_machine::Time;
+use weft_mgmt::WindowReason;
 use weft_wire::{AddressedMad, Guid, Mad, Method, SmInfo, status};
 
 use crate::discover::Discover;
@@ -19,6 +20,11 @@ impl SubnetManager {
     /// Counts what this manager has sent, for others to see that it works (IBA 14.2.5.13).
     fn act_count(&self) -> u32 {
         (self.pipe.stats().sent as u32).wrapping_add(self.election.acts)
+    }
+
+    /// How many SMPs may be outstanding now, and why so many.
+    pub fn window(&self) -> (u32, WindowReason) {
+        self.pipe.window()
     }
 
     /// Whether it is MASTER (IBA 14.4.1).

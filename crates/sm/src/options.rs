@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
-use weft_mgmt::Limits;
+use weft_mgmt::{Limits, Window};
 use weft_routing::{Chain, EngineOptions};
 use weft_wire::{
     GidPrefix, Guid, MKey, Mtu, PortNum, ServiceLevel, SmKey, VirtualLane, VlArbitrationEntry, VlCap,
@@ -52,8 +52,8 @@ pub struct VlWeight {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// How many SMPs may be in flight.
-    pub max_wire_smps: u32,
+    /// How many SMPs may be in flight. OpenSM has 4; this manager finds out how many are of use.
+    pub max_wire_smps: Window,
     /// How long to wait for an answer.
     pub timeout_ms: u64,
     /// How many more attempts follow the first.
@@ -160,7 +160,7 @@ impl Default for Options {
     fn default() -> Self {
         let sl2vl = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7];
         Self {
-            max_wire_smps: 4,
+            max_wire_smps: Window::AUTO,
             timeout_ms: 200,
             retries: 3,
             smp_routing: SmpRouting::Directed,

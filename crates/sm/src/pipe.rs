@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 
 use weft_machine::Time;
-use weft_mgmt::{DirectedPath, Limits, Request, SmpRoute, Stats, Transactions};
+use weft_mgmt::{DirectedPath, Limits, Request, SmpRoute, Stats, Transactions, WindowReason};
 use weft_wire::{AddressedMad, AttributeId, Guid, MKey, Mad, Method, MgmtClass, PortNum, Smp};
 
 use crate::SmpCounts;
@@ -172,6 +172,11 @@ impl Pipe {
     /// The same, showing this key.
     pub(crate) fn with_m_key(self, m_key: MKey) -> Self {
         Self { m_key, ..self }
+    }
+
+    /// How many SMPs may be outstanding now, and why so many.
+    pub(crate) fn window(&self) -> (u32, WindowReason) {
+        self.transactions.window()
     }
 
     /// Fills the window from the step. True when the step has nothing more to ask and nothing in flight.

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use fake::{Fake, World};
 use weft_machine::Time;
+use weft_mgmt::Window;
 use weft_sm::{Event, GuidToLid, Input, Options, SmpRouting};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Fabric, PortRef};
@@ -157,7 +158,7 @@ fn ports_that_differ_are_told_after_the_common_mapping() {
     let mut fake = Fake::new(fabric, own);
     let hosts: Vec<_> = fake.fabric.hosts().map(|(index, _)| index).collect();
     hosts.iter().step_by(6).for_each(|host| fake.devices[host.index()].ports[1].vl_cap = VlCap::Vl0);
-    let options = Options { max_wire_smps: 64, ..Options::default() };
+    let options = Options { max_wire_smps: Window::Fixed(64), ..Options::default() };
     let mut world = World::new(fake, options, &GuidToLid::default());
     let told = Rc::new(RefCell::new(BTreeMap::new()));
     let telling = Rc::clone(&told);

@@ -19,6 +19,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use weft_mgmt::Window;
 
 pub(crate) use bench::{BenchSmpArgs, BenchUpArgs, BenchVerb};
 pub(crate) use capture::{CaptureArgs, Ring};
@@ -273,9 +274,9 @@ pub(crate) struct SmArgs {
     #[arg(long, value_name = "NODE")]
     pub(crate) sm_at: Option<String>,
 
-    /// Maximum outstanding SMPs
-    #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    pub(crate) max_wire_smps: u32,
+    /// Maximum outstanding SMPs, 1 to 65536; auto: as many as make answers come faster
+    #[arg(long, value_name = "COUNT|auto", default_value_t = Window::AUTO)]
+    pub(crate) max_wire_smps: Window,
 
     /// Timeout of an SMP in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=600_000))]

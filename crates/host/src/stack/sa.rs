@@ -44,7 +44,7 @@ pub(super) struct SaClient {
 impl SaClient {
     pub(super) fn new(options: &StackOptions) -> Self {
         let (timeout, retries) = (options.sa_timeout, options.sa_retries);
-        let limits = Limits { window: WINDOW, timeout, retries, queue: QUEUE_MAX };
+        let limits = Limits { window: Window::Fixed(WINDOW), timeout, retries, queue: QUEUE_MAX };
         Self { transactions: Transactions::new(limits), level: options.management_sl }
     }
 

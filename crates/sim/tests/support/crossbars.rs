@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use weft_device::Crossbar;
 use weft_machine::Time;
+use weft_mgmt::Window;
 use weft_sim::{SimOptions, Simulation};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Fabric, LinkRate, NodeIndex, PortRef};
@@ -81,7 +82,7 @@ pub(crate) fn delivered(
     options.device.vl_cap = VlCap::Vl0;
     options.device.mtu_cap = Mtu::Bytes2048;
     options.sm.mtu_max = Mtu::Bytes2048;
-    options.sm.max_wire_smps = 64;
+    options.sm.max_wire_smps = Window::Fixed(64);
     let mut simulation = Simulation::new(fabric, options, seed);
     simulation.run_until_quiet(Time::from_secs(600)).expect("it comes up");
     let targets = match pattern {

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weft_machine::Time;
-use weft_mgmt::{Limits, Transactions};
+use weft_mgmt::{Limits, Transactions, Window};
 use weft_wire::{
     AddressedMad, AttributeId, Details, Gid, Guid, InformInfo, InformInfoRecord, Lid, Mad, Method, MgmtClass,
     Notice, SA_CLASS_VERSION, SaMad, sa_status,
@@ -86,7 +86,7 @@ impl Subscriber {
 
 impl Subscriptions {
     pub(super) fn new(options: &Options) -> Self {
-        let limits = Limits { window: WINDOW, queue: WINDOW as usize, ..options.limits() };
+        let limits = Limits { window: Window::Fixed(WINDOW), queue: WINDOW as usize, ..options.limits() };
         Self {
             list: BTreeMap::new(),
             by_id: BTreeMap::new(),

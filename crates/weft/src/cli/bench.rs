@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use weft_mgmt::Window;
 
 use super::Pack;
 
@@ -24,8 +25,8 @@ pub(crate) struct BenchUpArgs {
     #[arg(long, value_name = "N|all", default_value = "1")]
     pub(crate) pack: Pack,
     /// Maximum outstanding SMPs
-    #[arg(long, value_name = "COUNT")]
-    pub(crate) max_wire_smps: Option<u32>,
+    #[arg(long, value_name = "COUNT|auto")]
+    pub(crate) max_wire_smps: Option<Window>,
     /// Number of laboratories, one after the other
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) runs: u32,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use weft_machine::Time;
-use weft_mgmt::{Limits, Transactions};
+use weft_mgmt::{Limits, Transactions, Window};
 use weft_umad::{Attached, Client, ClientError, ServerMessage};
 use weft_wire::{AddressedMad, Guid, MKey, PortNum, Smp};
 
@@ -16,7 +16,7 @@ const ATTACH_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How these programs pace their requests.
 pub(crate) fn limits(window: u32) -> Limits {
-    Limits { window, ..Limits::default() }
+    Limits { window: Window::Fixed(window), ..Limits::default() }
 }
 
 /// An attachment.

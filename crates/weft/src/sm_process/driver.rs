@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use weft_agent::Journal;
 use weft_machine::Time;
 use weft_metrics::Page;
+use weft_mgmt::Window;
 use weft_routing::EngineReport;
 use weft_sm::{Activity, Event, GuidToLid, Input, Output, Phase, SubnetManager, Summary, SweepKind};
 use weft_umad::launch::{PhaseEnd, Progress, SubnetUp, ToLauncher};
@@ -239,6 +240,7 @@ impl Driver {
         if self.status_changed {
             self.status.managers = self.machine.managers().iter().map(ManagerLine::of).collect();
             self.status.election = self.machine.election_counts();
+            self.status.window = Some(self.machine.window().into());
         }
         let status = &self.status;
         let written = self.status_file.write(self.status_changed, || bytes(status));
@@ -249,13 +251,12 @@ impl Driver {
 /// What the machine is told: a window that the attachment bears.
 fn options(config: &SmConfig) -> weft_sm::Options {
     let mut options = config.options.clone();
-    if let Some(max) = config.seat.attach.window_max().filter(|max| *max < options.max_wire_smps) {
-        tracing::warn!(
-            wanted = options.max_wire_smps,
-            max,
-            "the window is narrowed: more answers would get lost"
-        );
-        options.max_wire_smps = max;
+    if let Some(max) = config.seat.attach.window_max() {
+        let narrowed = options.max_wire_smps.narrowed(max);
+        if matches!(options.max_wire_smps, Window::Fixed(wanted) if wanted > max) {
+            tracing::warn!(wanted = %options.max_wire_smps, max, "the window is narrowed: more answers would get lost");
+        }
+        options.max_wire_smps = narrowed;
     }
     options
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use weft_mgmt::WindowReason;
 use weft_routing::EngineReport;
 use weft_sm::{ElectionCounts, Event, ManagerStatus, Phase, SaCounts, Summary, SweepKind};
 use weft_wire::{Printable, SmState};
@@ -112,6 +113,9 @@ pub(crate) struct SmStatus {
     /// What the election has taken.
     #[serde(default)]
     pub(crate) election: ElectionCounts,
+    /// How many SMPs it may have outstanding.
+    #[serde(default)]
+    pub(crate) window: Option<WindowLine>,
     /// What subnet administration did not do because of a limit.
     #[serde(default)]
     pub(crate) limited: Limited,
@@ -126,6 +130,21 @@ pub(crate) struct SmStatus {
     /// Why the last sweep could not route it, if it could not; then the tables are those from before.
     #[serde(default)]
     pub(crate) not_routed: Option<String>,
+}
+
+/// The window of SMPs.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct WindowLine {
+    /// Outstanding SMPs at most, now.
+    pub(crate) most: u32,
+    /// Why so many.
+    pub(crate) reason: WindowReason,
+}
+
+impl From<(u32, WindowReason)> for WindowLine {
+    fn from((most, reason): (u32, WindowReason)) -> Self {
+        Self { most, reason }
+    }
 }
 
 impl SmStatus {
@@ -276,6 +295,9 @@ impl fmt::Display for SmStatus {
         }
         for (port, description) in &self.locked {
             writeln!(f, "keeps another M_Key: {description} ({port})")?;
+        }
+        if let Some(window) = &self.window {
+            writeln!(f, "outstanding SMPs: {}, {}", window.most, window.reason.text())?;
         }
         for manager in self.managers.iter().filter(|manager| !manager.is_trusted) {
             let ManagerLine { guid, state, .. } = manager;
