@@ -7,6 +7,7 @@ mod marks;
 mod perform;
 mod virtual_time;
 
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -136,7 +137,15 @@ fn make(
             let send = send.clone();
             scope.spawn(move |_| {
                 let stopped = runs.stop.load(Ordering::Relaxed);
-                let result = if stopped { Ok(None) } else { runs.one(job).map(|run| Some(Box::new(run))) };
+                // Whoever waits for this run hears of its end, whatever that is.
+                let one = || std::panic::catch_unwind(AssertUnwindSafe(|| runs.one(job)));
+                let panicked = |_| {
+                    Err(anyhow::anyhow!("{}: this run ended in a panic, which is a fault of weft", job.run))
+                };
+                let result = match stopped {
+                    true => Ok(None),
+                    false => one().unwrap_or_else(panicked).map(|run| Some(Box::new(run))),
+                };
                 // Nobody listens any more when the program ends.
                 let _ = send.send(News::Ended(nth, result));
             });
