@@ -101,7 +101,7 @@ impl WindowReason {
     /// A sentence for people.
     pub fn text(self) -> &'static str {
         match self {
-            Self::Fixed => "set by --max-wire-smps",
+            Self::Fixed => "as --max-wire-smps says",
             Self::Growing => "growing: answers come faster the wider it is",
             Self::NoFaster => "answers came no faster when it was wider",
             Self::Loss => "requests were lost when it was wider",

@@ -3,7 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use weft_machine::Time;
-use weft_mgmt::Window;
+use weft_sm::Window;
 use weft_topology::generate::GenerateError;
 use weft_topology::{Cable, Fabric, NodeIndex, PortRef};
 

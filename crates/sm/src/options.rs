@@ -52,7 +52,7 @@ pub struct VlWeight {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// How many SMPs may be in flight. OpenSM has 4; this manager finds out how many are of use.
+    /// How many SMPs may be in flight.
     pub max_wire_smps: Window,
     /// How long to wait for an answer.
     pub timeout_ms: u64,
@@ -160,7 +160,7 @@ impl Default for Options {
     fn default() -> Self {
         let sl2vl = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7];
         Self {
-            max_wire_smps: Window::AUTO,
+            max_wire_smps: Window::Fixed(4),
             timeout_ms: 200,
             retries: 3,
             smp_routing: SmpRouting::Directed,

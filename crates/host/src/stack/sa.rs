@@ -8,7 +8,7 @@
 //! ```
 
 use weft_machine::Time;
-use weft_mgmt::{Limits, Transactions, subnet_administration};
+use weft_mgmt::{Limits, Transactions, Window, subnet_administration};
 use weft_wire::{
     AddressedMad, AttributeId, Gid, Guid, InformInfo, Mad, Method, NodeInfo, NodeRecord, Notice, PathRecord,
     PortFacts, QpNum, SaMad, SaRecord, ServiceLevel, TrapNumber,

@@ -133,7 +133,7 @@ pub(crate) struct SmStatus {
 }
 
 /// The window of SMPs.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WindowLine {
     /// Outstanding SMPs at most, now.
     pub(crate) most: u32,
@@ -247,6 +247,23 @@ pub(crate) fn routing_lines(routing: &EngineReport) -> impl Iterator<Item = Stri
     std::iter::once(by).chain(told.map(|sentence| format!("routing: {sentence}")))
 }
 
+/// What the last heavy sweep left out of service.
+fn write_missing(last: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (count, what) in [
+        (last.ports_silent, "ports have a link, but nobody answers behind them"),
+        (last.ports_refused, "ports did not become Active"),
+        (last.ports_left_out, "ports lead to nodes that are not part of the subnet"),
+        (last.ports_without_lid, "ports have no LID"),
+        (last.unanswered, "requests were not answered"),
+        (last.refused, "requests were answered with an error"),
+    ] {
+        if count > 0 {
+            writeln!(f, "missing: {count} {what}")?;
+        }
+    }
+    Ok(())
+}
+
 impl fmt::Display for SmStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match (self.attached, self.subnet_up, self.phase) {
@@ -277,18 +294,7 @@ impl fmt::Display for SmStatus {
                 last.retries,
                 last.smps.set_lft
             )?;
-            for (count, what) in [
-                (last.ports_silent, "ports have a link, but nobody answers behind them"),
-                (last.ports_refused, "ports did not become Active"),
-                (last.ports_left_out, "ports lead to nodes that are not part of the subnet"),
-                (last.ports_without_lid, "ports have no LID"),
-                (last.unanswered, "requests were not answered"),
-                (last.refused, "requests were answered with an error"),
-            ] {
-                if count > 0 {
-                    writeln!(f, "missing: {count} {what}")?;
-                }
-            }
+            write_missing(last, f)?;
         }
         if self.own_port_silent {
             writeln!(f, "own port: it answers no SMP; it may keep another M_Key, see --m-key")?;
