@@ -201,16 +201,16 @@ impl Election {
     }
 
     /// Whether a manager that asks is not as this one knows it: a master of higher rank, which waits for a HANDOVER; a
-    /// standby that a discovery has found before it had settled; one of higher rank that did not take over and may be
-    /// asked again. No more than one such in a polling interval starts a sweep, whatever a program claims to be.
+    /// standby of higher rank, unless it did not take over just now; one that a discovery has found before it had settled.
+    /// No more than one such in a polling interval starts a sweep, whatever a program claims to be.
     pub(crate) fn heeds(&mut self, now: Time, shown: &SmInfo, options: &Options) -> bool {
         let is_higher = Rank { priority: shown.priority, guid: shown.guid }.beats(self.rank(options));
         let known = self.peers.iter().find(|peer| peer.guid == shown.guid);
         let waits = match shown.sm_state {
             SmState::Master => is_higher && known.is_none_or(|peer| peer.is_trusted(options)),
-            SmState::Standby => known.is_some_and(|peer| {
-                let refused = self.refusers.get(&peer.guid).is_some_and(|refusal| refusal.until <= now);
-                peer.is_trusted(options) && (peer.state == SmState::Discovering || is_higher && refused)
+            SmState::Standby => known.map_or(is_higher, |peer| {
+                let spared = self.refusers.get(&peer.guid).is_some_and(|refusal| refusal.until > now);
+                peer.is_trusted(options) && (peer.state == SmState::Discovering || is_higher && !spared)
             }),
             _ => false,
         };
