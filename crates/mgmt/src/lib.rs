@@ -37,4 +37,4 @@ pub use path::{DirectedPath, PathError};
 pub use request::{Request, SmpRoute, congestion, perf, subnet_administration};
 pub use stats::{Rtt, Stats};
 pub use transactions::{Completed, Failed, Limits, Refused, Transactions};
-pub use window::{BadWindow, WINDOW_MAX, Window, WindowReason};
+pub use window::{BadWindow, WINDOW_MAX, Window, WindowReason, WindowState};

@@ -2,7 +2,7 @@
 
 use weft_machine::Time;
 
-use crate::window::{Answer, Auto, Window, WindowReason};
+use crate::window::{Answer, Auto, Window, WindowReason, WindowState};
 
 /// How many answers let one more request into the network after the pace was slowed.
 const ANSWERS_PER_STEP: u32 = 32;
@@ -33,13 +33,19 @@ impl Pace {
     pub(crate) fn new(window: Window, timeout: Time) -> Self {
         let settle = Time::from_nanos(timeout.as_nanos() / SETTLES_AFTER);
         let auto = matches!(window, Window::Auto(_)).then(|| Auto::new(window.most(), timeout));
-        let window = auto.map_or(window.most(), |auto| auto.window);
+        let window = auto.as_ref().map_or(window.most(), |auto| auto.window);
         Self { window, open: window, auto, answers: 0, settle }
     }
 
-    /// How wide the window is, and why.
-    pub(crate) fn window(&self) -> (u32, WindowReason) {
-        (self.window, self.auto.map_or(WindowReason::Fixed, |auto| auto.reason))
+    /// How wide the window is.
+    pub(crate) fn window(&self) -> u32 {
+        self.window
+    }
+
+    /// The same, and why.
+    pub(crate) fn state(&self) -> WindowState {
+        let reason = self.auto.as_ref().map_or(WindowReason::Fixed, |auto| auto.reason);
+        WindowState { most: self.window, reason }
     }
 
     /// Nothing was in flight for a while.

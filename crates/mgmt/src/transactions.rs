@@ -8,7 +8,7 @@ use weft_wire::{AddressedMad, DirectedSmp, INITIAL_PATH, MgmtClass, Smp, Transac
 
 use crate::Stats;
 use crate::pace::Pace;
-use crate::window::{Answer, WINDOW_MAX, Window, WindowReason};
+use crate::window::{Answer, WINDOW_MAX, Window, WindowState};
 
 /// How many requests a slot can tell apart.
 const TURNS: u32 = u32::MAX / WINDOW_MAX;
@@ -155,7 +155,7 @@ impl<K> Transactions<K> {
     /// Whether a request that is offered now would go onto the wire at once.
     pub fn has_room(&mut self, now: Time) -> bool {
         self.settle(now);
-        let room = self.in_flight < self.window().0 && self.fresh < self.pace.open();
+        let room = self.in_flight < self.pace.window() && self.fresh < self.pace.open();
         room && self.first_to_resend().is_none()
     }
 
@@ -171,7 +171,7 @@ impl<K> Transactions<K> {
             self.stats.retries += 1;
             return self.transmit(now, at);
         }
-        if self.in_flight >= self.window().0 {
+        if self.in_flight >= self.pace.window() {
             return None;
         }
         let (key, mut request) = self.queue.pop_front()?;
@@ -291,9 +291,9 @@ impl<K> Transactions<K> {
         self.in_flight
     }
 
-    /// How many requests may be in flight now, and why so many.
-    pub fn window(&self) -> (u32, WindowReason) {
-        self.pace.window()
+    /// How many requests may be in flight now, and the reason.
+    pub fn window(&self) -> WindowState {
+        self.pace.state()
     }
 
     /// The counts so far.
@@ -355,7 +355,7 @@ impl<K> Transactions<K> {
         }
         self.youngest = at;
         self.stats.sent += 1;
-        self.is_full = self.in_flight >= self.window().0 || self.fresh >= self.pace.open();
+        self.is_full = self.in_flight >= self.pace.window() || self.fresh >= self.pace.open();
         Some(request)
     }
 

@@ -19,9 +19,9 @@ const AUTO_MAX: u32 = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Window {
-    /// So many; brought into 1 to [`WINDOW_MAX`].
+    /// This number; brought into 1 to [`WINDOW_MAX`].
     Fixed(u32),
-    /// It adapts, up to so many.
+    /// It adapts, up to this number.
     Auto(u32),
 }
 
@@ -111,6 +111,15 @@ impl WindowReason {
     }
 }
 
+/// How wide a window is now, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowState {
+    /// The most requests in flight.
+    pub most: u32,
+    /// Why it is not wider.
+    pub reason: WindowReason,
+}
+
 /// The least answers by which a rate is judged.
 const EPOCH_MIN: u32 = 32;
 
@@ -130,7 +139,7 @@ const HOLD: (u32, u32) = (4, 64);
 /// The same after a loss.
 const HOLD_LOSS: (u32, u32) = (64, 4096);
 
-/// A wait for an answer of so many times the longest that was seen is taken for a loss, long before the time-out.
+/// A request that has waited for this multiple of the longest round trip is taken for lost, long before the time-out.
 const SUSPECT: u64 = 4;
 
 /// One answer, as a window that adapts sees it.

@@ -90,7 +90,7 @@ pub use output::Output;
 pub use progress::{Activity, ElectionCounts, ManagerStatus, Progress};
 pub use sa::SaCounts;
 pub use survey::{Survey, SurveyOutput, Surveyed};
-pub use weft_mgmt::{Window, WindowReason};
+pub use weft_mgmt::{Window, WindowState};
 pub use weft_routing::files::GuidToLid;
 
 use weft_wire::{Method, MgmtClass, Registration, SA_CLASS_VERSION};

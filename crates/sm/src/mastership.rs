@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use weft_machine::Time;
-use weft_mgmt::WindowReason;
+use weft_mgmt::WindowState;
 use weft_wire::{AddressedMad, Guid, Mad, Method, SmInfo, status};
 
 use crate::discover::Discover;
@@ -22,8 +22,8 @@ impl SubnetManager {
         (self.pipe.stats().sent as u32).wrapping_add(self.election.acts)
     }
 
-    /// How many SMPs may be outstanding now, and why so many.
-    pub fn window(&self) -> (u32, WindowReason) {
+    /// How many SMPs may be outstanding now, and the reason.
+    pub fn window(&self) -> WindowState {
         self.pipe.window()
     }
 

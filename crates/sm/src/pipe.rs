@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 
 use weft_machine::Time;
-use weft_mgmt::{DirectedPath, Limits, Request, SmpRoute, Stats, Transactions, WindowReason};
+use weft_mgmt::{DirectedPath, Limits, Request, SmpRoute, Stats, Transactions, WindowState};
 use weft_wire::{AddressedMad, AttributeId, Guid, MKey, Mad, Method, MgmtClass, PortNum, Smp};
 
 use crate::SmpCounts;
@@ -174,8 +174,8 @@ impl Pipe {
         Self { m_key, ..self }
     }
 
-    /// How many SMPs may be outstanding now, and why so many.
-    pub(crate) fn window(&self) -> (u32, WindowReason) {
+    /// How many SMPs may be outstanding now, and the reason.
+    pub(crate) fn window(&self) -> WindowState {
         self.transactions.window()
     }
 

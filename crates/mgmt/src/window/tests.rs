@@ -22,7 +22,7 @@ struct Network {
 #[derive(Debug)]
 struct Outcome {
     took: Time,
-    window: (u32, WindowReason),
+    window: WindowState,
     stats: Stats,
 }
 
@@ -80,7 +80,7 @@ fn a_delay_alone_is_filled_as_far_as_it_may_be() {
     for most in [64, 1024] {
         let network = Network { delay: micros(100), service: Time::ZERO, buffer: usize::MAX };
         let found = network.run(Window::Auto(most), 100_000);
-        assert_eq!(found.window, (most, WindowReason::Most), "{found:?}");
+        assert_eq!(found.window, WindowState { most, reason: WindowReason::Most }, "{found:?}");
         assert_eq!((found.stats.timeouts, found.stats.in_flight_max), (0, most));
     }
 }
@@ -95,8 +95,8 @@ fn a_busy_node_is_kept_busy_and_no_more() {
         let found = network.run(Window::AUTO, requests);
         let best = (delay + service).div_ceil(service);
         let case = format!("{delay} µs and {service} µs: {:?}", found.window);
-        assert!(u64::from(found.window.0) >= best.min(1024) || found.window.0 >= 4, "{case}");
-        assert!(u64::from(found.window.0) * 2 <= best.max(4) * 5, "{case}");
+        assert!(u64::from(found.window.most) >= best.min(1024) || found.window.most >= 4, "{case}");
+        assert!(u64::from(found.window.most) * 2 <= best.max(4) * 5, "{case}");
         let floor = micros(service * u64::from(requests));
         assert!(found.took.as_nanos() * 100 <= floor.as_nanos() * 106, "{case}: {} for {floor}", found.took);
         assert_eq!(found.stats.timeouts, 0, "{case}");

@@ -240,7 +240,7 @@ impl Driver {
         if self.status_changed {
             self.status.managers = self.machine.managers().iter().map(ManagerLine::of).collect();
             self.status.election = self.machine.election_counts();
-            self.status.window = Some(self.machine.window().into());
+            self.status.window = Some(self.machine.window());
         }
         let status = &self.status;
         let written = self.status_file.write(self.status_changed, || bytes(status));

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use weft_mgmt::WindowReason;
+use weft_mgmt::WindowState;
 use weft_routing::EngineReport;
 use weft_sm::{ElectionCounts, Event, ManagerStatus, Phase, SaCounts, Summary, SweepKind};
 use weft_wire::{Printable, SmState};
@@ -115,7 +115,7 @@ pub(crate) struct SmStatus {
     pub(crate) election: ElectionCounts,
     /// How many SMPs it may have outstanding.
     #[serde(default)]
-    pub(crate) window: Option<WindowLine>,
+    pub(crate) window: Option<WindowState>,
     /// What subnet administration did not do because of a limit.
     #[serde(default)]
     pub(crate) limited: Limited,
@@ -130,21 +130,6 @@ pub(crate) struct SmStatus {
     /// Why the last sweep could not route it, if it could not; then the tables are those from before.
     #[serde(default)]
     pub(crate) not_routed: Option<String>,
-}
-
-/// The window of SMPs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct WindowLine {
-    /// Outstanding SMPs at most, now.
-    pub(crate) most: u32,
-    /// Why so many.
-    pub(crate) reason: WindowReason,
-}
-
-impl From<(u32, WindowReason)> for WindowLine {
-    fn from((most, reason): (u32, WindowReason)) -> Self {
-        Self { most, reason }
-    }
 }
 
 impl SmStatus {
@@ -167,7 +152,7 @@ impl SmStatus {
     fn write_limits(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ElectionCounts { key_mismatches, handovers_refused, .. } = self.election;
         let limited = &self.limited;
-        for (count, what) in [
+        let counts = [
             (key_mismatches, "commands of managers that did not show the SM_Key"),
             (handovers_refused, "handovers that another manager refused"),
             (limited.busy, "requests to subnet administration answered BUSY"),
@@ -176,12 +161,8 @@ impl SmStatus {
             (limited.requester_segments, "requests in segments not taken, of requesters with too many"),
             (limited.reports, "Reports dropped because too many were waiting"),
             (limited.subscriber_reports, "of these, of subscribers with too many waiting"),
-        ] {
-            if count > 0 {
-                writeln!(f, "limits: {count} {what}")?;
-            }
-        }
-        Ok(())
+        ];
+        write_counts(f, "limits", counts)
     }
 
     /// Takes an event; whether that changed what there is to say.
@@ -247,21 +228,29 @@ pub(crate) fn routing_lines(routing: &EngineReport) -> impl Iterator<Item = Stri
     std::iter::once(by).chain(told.map(|sentence| format!("routing: {sentence}")))
 }
 
+/// Writes a line for each count that is not 0.
+fn write_counts<C: Into<u64>>(
+    f: &mut fmt::Formatter<'_>,
+    label: &str,
+    counts: impl IntoIterator<Item = (C, &'static str)>,
+) -> fmt::Result {
+    let counts = counts.into_iter().map(|(count, what)| (count.into(), what));
+    counts
+        .filter(|(count, _)| *count > 0)
+        .try_for_each(|(count, what)| writeln!(f, "{label}: {count} {what}"))
+}
+
 /// What the last heavy sweep left out of service.
 fn write_missing(last: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    for (count, what) in [
+    let counts = [
         (last.ports_silent, "ports have a link, but nobody answers behind them"),
         (last.ports_refused, "ports did not become Active"),
         (last.ports_left_out, "ports lead to nodes that are not part of the subnet"),
         (last.ports_without_lid, "ports have no LID"),
         (last.unanswered, "requests were not answered"),
         (last.refused, "requests were answered with an error"),
-    ] {
-        if count > 0 {
-            writeln!(f, "missing: {count} {what}")?;
-        }
-    }
-    Ok(())
+    ];
+    write_counts(f, "missing", counts)
 }
 
 impl fmt::Display for SmStatus {
