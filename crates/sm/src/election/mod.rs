@@ -42,7 +42,7 @@ const LOOK_AGAIN: Time = Time::from_secs(1);
 /// The most managers that refused to take over which are remembered.
 const REFUSERS_MAX: usize = 64;
 
-/// After so many refusals the time until a manager is asked again grows no more: 64 polling intervals.
+/// The number of refusals after which the time until a manager is asked again stops growing: 64 polling intervals.
 const REFUSALS_MAX: u32 = 6;
 
 /// Another manager.
@@ -176,9 +176,8 @@ impl Election {
         let yields = !self.state.is_in_charge();
         let master = highest(&|peer| peer.state == SmState::Master && (yields || peer.is_trusted(options)));
         let higher = |state: SmState| {
-            highest(&|peer| peer.state == state && peer.is_trusted(options) && peer.rank().beats(own)).filter(
-                |peer| yields || self.refusers.get(&peer.guid).is_none_or(|refusal| refusal.until <= now),
-            )
+            highest(&|peer| peer.state == state && peer.is_trusted(options) && peer.rank().beats(own))
+                .filter(|peer| yields || !self.is_spared(now, peer))
         };
         let kinds = [
             (Found::HigherMaster, higher(SmState::Master)),
@@ -209,8 +208,8 @@ impl Election {
         let waits = match shown.sm_state {
             SmState::Master => is_higher && known.is_none_or(|peer| peer.is_trusted(options)),
             SmState::Standby => known.map_or(is_higher, |peer| {
-                let spared = self.refusers.get(&peer.guid).is_some_and(|refusal| refusal.until > now);
-                peer.is_trusted(options) && (peer.state == SmState::Discovering || is_higher && !spared)
+                let may_take_over = is_higher && !self.is_spared(now, peer);
+                peer.is_trusted(options) && (peer.state == SmState::Discovering || may_take_over)
             }),
             _ => false,
         };
@@ -393,6 +392,11 @@ impl Election {
             let long = Time::from_nanos(options.polling().as_nanos() << times.min(REFUSALS_MAX));
             self.refusers.insert(target.guid, Refusal { until: now + long, times: times + 1 });
         }
+    }
+
+    /// Whether a manager did not take over just now, and is not asked again yet.
+    fn is_spared(&self, now: Time, peer: &Peer) -> bool {
+        self.refusers.get(&peer.guid).is_some_and(|refusal| refusal.until > now)
     }
 
     /// Whether a Set(SMInfo) may be obeyed: it shows our key. OpenSM shows none when it hands over to a manager that is no

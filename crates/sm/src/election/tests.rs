@@ -62,7 +62,7 @@ fn one_that_waits_for_a_handover_starts_one_sweep_in_a_polling_interval() {
         !election(State::Master, &[settled]).heeds(Time::ZERO, &waiting, &options()),
         "it is as it should be"
     );
-    // Nobody waits for one of lower rank, but it is to be known as it is.
+    // One of lower rank takes nothing over, but is to be known as it is.
     let (below, known) =
         (SmInfo { priority: 0, ..standby }, Peer { priority: 0, ..peer(SmState::Discovering) });
     assert!(Rank { priority: 15, guid: Guid(5) }.beats(known.rank()));
@@ -98,7 +98,7 @@ fn who_did_not_take_over_is_asked_again_ever_more_rarely() {
         }
     }
     assert_eq!(asked, [0, 1, 3, 7, 15, 31]);
-    // One that has begun anew is asked at once.
+    // One that has started again is asked at once.
     election.judge(now, vec![peer(SmState::Discovering)], &options);
     assert_eq!(election.judge(now, vec![standby], &options).0, Found::HigherStandby);
 }
