@@ -63,7 +63,7 @@ mod tests {
             assert!(kept.len() <= 4 && kept.last() == Some(&number));
         }
         assert_eq!(heard, (0..49).collect::<Vec<_>>());
-        // Whoever has not listened for long misses what has gone, and a number that was never reached is no error.
+        // A listener that comes late misses the entries that have gone; a number that was never reached is no error.
         assert_eq!((kept.since(0), kept.since(51)), (&[46, 47, 48, 49][..], &[][..]));
         assert_eq!(kept.count(), 50);
     }

@@ -137,15 +137,8 @@ fn make(
             let send = send.clone();
             scope.spawn(move |_| {
                 let stopped = runs.stop.load(Ordering::Relaxed);
-                // Whoever waits for this run hears of its end, whatever that is.
-                let one = || std::panic::catch_unwind(AssertUnwindSafe(|| runs.one(job)));
-                let panicked = |_| {
-                    Err(anyhow::anyhow!("{}: this run ended in a panic, which is a fault of weft", job.run))
-                };
-                let result = match stopped {
-                    true => Ok(None),
-                    false => one().unwrap_or_else(panicked).map(|run| Some(Box::new(run))),
-                };
+                let result =
+                    if stopped { Ok(None) } else { runs.one_or_panic(job).map(|run| Some(Box::new(run))) };
                 // Nobody listens any more when the program ends.
                 let _ = send.send(News::Ended(nth, result));
             });
@@ -268,6 +261,15 @@ fn progress(total: u64) -> ProgressBar {
 }
 
 impl Runs<'_> {
+    /// The same as [`Runs::one`], where a panic is an error: the series waits for the end of every run.
+    fn one_or_panic(&self, job: &Job) -> anyhow::Result<RunResult> {
+        let made = std::panic::catch_unwind(AssertUnwindSafe(|| self.one(job)));
+        let name = self.files[job.file].name();
+        made.unwrap_or_else(|_| {
+            Err(anyhow::anyhow!("{name} ({}) ended in a panic, a fault of weft", job.run))
+        })
+    }
+
     /// Makes one run, or takes it from an earlier series; its recording is kept before this returns.
     fn one(&self, job: &Job) -> anyhow::Result<RunResult> {
         let file = &self.files[job.file];
