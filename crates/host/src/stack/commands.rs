@@ -175,7 +175,7 @@ impl Stack {
                 sender.address = address.unwrap_or(sender.address);
                 address.is_some()
             }
-            Target::Mix(mix) => mix.unresolved(&self.paths).is_none(),
+            Target::Mix(mix) => mix.resolve(&self.paths),
             Target::Peer => false,
         };
         if !ready {
@@ -210,14 +210,14 @@ impl Stack {
         let address = self.paths.get(path).and_then(super::paths::Path::address);
         for place in self.flows.all() {
             let Some(sender) = self.flows.sender(place) else { continue };
+            if let (Target::Mix(mix), Some(address)) = (&mut sender.target, address)
+                && mix.path_changed(path, address)
+            {
+                self.enqueue(now, place, address.service_level);
+                continue;
+            }
             match &mut sender.target {
                 _ if sender.phase == Phase::Path => self.begin(now, place),
-                Target::Mix(mix) if mix.is_open_loop() => {
-                    let level = address.unwrap_or_default().service_level;
-                    if mix.resort(path, level) {
-                        self.enqueue(now, place, level);
-                    }
-                }
                 Target::One(own) if *own == path => {
                     let (Some(address), level) = (address, sender.address.service_level) else { continue };
                     sender.move_to(now, address);

@@ -124,7 +124,7 @@ impl Stack {
             Readiness::At(at) => self.set_wake(place, at),
             Readiness::Ready(level) => {
                 if let Target::Mix(mix) = &mut sender.target {
-                    let level = mix.head(&self.paths);
+                    let level = mix.head();
                     self.enqueue(now, place, level);
                 } else {
                     self.enqueue(now, place, level);
@@ -185,7 +185,7 @@ impl Stack {
             }
             sender.offer();
             let Target::Mix(mix) = &mut sender.target else { break };
-            let (level, behind) = mix.offer(&self.paths);
+            let (level, behind) = mix.offer();
             touched |= level.map_or(0, |level| 1 << (level.0 & 15));
             waits = behind;
         }
@@ -286,8 +286,7 @@ impl Stack {
             return None;
         };
         // What was counted for this lane goes there, even when new packets take another one.
-        let address = self.paths.address(taken.path);
-        let address = Address { service_level: level, ..address.unwrap_or_default() };
+        let address = Address { service_level: level, ..taken.address };
         let waits = mix.waits(level);
         let packet = sender.emit_to(now, address, taken.sequence);
         let time = packet_time(packet.size(), address.rate, &self.facts, self.options.dilation);
@@ -307,7 +306,7 @@ impl Stack {
         let sender = self.flows.sender(place)?;
         let mut ready = sender.readiness(now, &rules);
         if let (Readiness::Ready(_), Target::Mix(mix)) = (ready, &mut sender.target) {
-            ready = Readiness::Ready(mix.head(&self.paths));
+            ready = Readiness::Ready(mix.head());
         }
         match ready {
             Readiness::Ready(now_on) if now_on == level => {}
@@ -324,9 +323,8 @@ impl Stack {
         if let Target::Mix(mix) = &mut sender.target {
             // Packets take no time here, and so there are no gaps.
             let taken = mix.take(now, level)?;
-            let address = self.paths.address(taken.path)?;
             sender.offer();
-            return Some(sender.emit_to(now, address, taken.sequence));
+            return Some(sender.emit_to(now, taken.address, taken.sequence));
         }
         let (packet, rate) = (sender.emit(now, &rules), sender.address.rate);
         let time = packet_time(packet.size(), rate, &self.facts, self.options.dilation);
@@ -355,7 +353,7 @@ impl Stack {
             Readiness::At(at) => self.set_wake(place, at),
             Readiness::Ready(mut level) => {
                 if let Target::Mix(mix) = &mut sender.target {
-                    level = mix.head(&self.paths);
+                    level = mix.head();
                 }
                 self.join(place, level);
             }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use weft_machine::{Random, Time};
 use weft_wire::{Guid, ServiceLevel};
 
-use super::paths::Paths;
+use super::paths::{Address, Path, Paths};
 use super::static_rate::next_at;
 use crate::traffic::PathSource;
 
@@ -21,9 +21,12 @@ const BACKLOG_MAX: usize = 64;
 const SPACED_MAX: usize = 4;
 const SPACED_ALL_MAX: usize = BACKLOG_MAX / 2;
 
-#[derive(Clone, Copy, Debug)]
+/// What a packet to one of the ports needs, side by side: among hundreds of hosts with hundreds of targets each, every
+/// line of the cache that a packet touches is fetched from memory.
+#[derive(Clone, Copy, Debug, Default)]
 struct Target {
-    path: u32,
+    /// Where its path leads.
+    address: Address,
     /// Packets that went there: the next one's number.
     sequence: u64,
 }
@@ -32,7 +35,7 @@ struct Target {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
     target: u32,
-    pub(super) path: u32,
+    pub(super) address: Address,
     pub(super) sequence: u64,
 }
 
@@ -41,6 +44,8 @@ pub(super) struct Taken {
 #[repr(C, align(64))]
 pub(super) struct Mix {
     targets: Vec<Target>,
+    /// The service level of each, apart, because packets that come into being ask for nothing else.
+    levels: Vec<ServiceLevel>,
     /// Packets that wait, by service level, with a rate. Otherwise there are no service levels here.
     backlog: Vec<VecDeque<u32>>,
     /// The service levels on which packets wait for their time, bit by bit.
@@ -54,7 +59,9 @@ pub(super) struct Mix {
     random: Random,
     /// When the next packet may go to each target; 0, as behind the end, where the way is no slower than the port.
     not_before: Vec<Time>,
-    /// Targets up to here have a path.
+    /// The path to each target.
+    paths: Vec<u32>,
+    /// Targets up to here have an address.
     resolved: usize,
     /// The packet in hand, without a rate.
     head: Option<u32>,
@@ -71,62 +78,64 @@ impl Mix {
         source: PathSource,
         (own, paths): (Guid, &mut Paths),
     ) -> Option<Self> {
-        let (mut targets, mut known) = (Vec::new(), BTreeMap::new());
+        let (mut list, mut known) = (Vec::new(), BTreeMap::new());
+        let mut target_of = |path: u32, list: &mut Vec<u32>| {
+            *known.entry(path).or_insert_with(|| {
+                list.push(path);
+                list.len() as u32 - 1
+            })
+        };
         for guid in others.iter().filter(|guid| **guid != own) {
-            let path = paths.want(*guid, source)?;
-            known.entry(path).or_insert_with(|| {
-                targets.push(Target { path, sequence: 0 });
-                targets.len() as u32 - 1
-            });
+            target_of(paths.want(*guid, source)?, &mut list);
         }
-        let others = targets.len() as u32;
-        let hot_path = match hot_spot.filter(|guid| *guid != own) {
-            Some(guid) => Some(paths.want(guid, source)?),
+        let others = list.len() as u32;
+        let hot = match hot_spot.filter(|guid| *guid != own) {
+            Some(guid) => Some(target_of(paths.want(guid, source)?, &mut list)),
             None => None,
         };
-        let hot = hot_path.map(|path| {
-            *known.entry(path).or_insert_with(|| {
-                targets.push(Target { path, sequence: 0 });
-                targets.len() as u32 - 1
-            })
-        });
-        let random = Random::new(seed);
-        let (resolved, head, shed, backlog, held, first) = (0, None, 0, Vec::new(), 0, 0);
-        let not_before = Vec::new();
         let mix = Self {
-            random,
-            targets,
-            not_before,
+            random: Random::new(seed),
+            targets: vec![Target::default(); list.len()],
+            levels: vec![ServiceLevel::default(); list.len()],
+            not_before: Vec::new(),
             others,
             hot,
             hot_permille,
-            resolved,
-            head,
-            backlog,
-            held,
-            first,
-            shed,
+            paths: list,
+            resolved: 0,
+            head: None,
+            backlog: Vec::new(),
+            held: 0,
+            first: 0,
+            shed: 0,
         };
         Some(mix).filter(|mix| !mix.targets.is_empty())
     }
 
-    /// The first target without a path, if there is one. Each is passed once.
-    pub(super) fn unresolved(&mut self, paths: &Paths) -> Option<u32> {
-        while let Some(target) = self.targets.get(self.resolved) {
-            if paths.get(target.path).is_none_or(|path| path.fresh_address().is_none()) {
-                return Some(target.path);
-            }
+    /// Takes the addresses of further targets. Whether all have one. Each is looked for once; what becomes of it later,
+    /// [`Mix::path_changed`] hears.
+    pub(super) fn resolve(&mut self, paths: &Paths) -> bool {
+        while let Some(path) = self.paths.get(self.resolved) {
+            let Some(address) = paths.get(*path).and_then(Path::fresh_address) else { return false };
+            self.set_address(self.resolved, address);
             self.resolved += 1;
         }
-        None
+        true
+    }
+
+    fn set_address(&mut self, target: usize, address: Address) {
+        if let (Some(target), Some(level)) = (self.targets.get_mut(target), self.levels.get_mut(target)) {
+            target.address = address;
+            *level = address.service_level;
+        }
     }
 
     /// Sends to others from now on; ports that were sent to already go on with their numbers.
     pub(super) fn go_on_as(&mut self, mut new: Self) {
         let known: BTreeMap<u32, u64> =
-            self.targets.iter().map(|target| (target.path, target.sequence)).collect();
-        for target in &mut new.targets {
-            target.sequence = known.get(&target.path).copied().unwrap_or(0);
+            self.paths.iter().copied().zip(self.targets.iter().map(|target| target.sequence)).collect();
+        for (target, path) in new.targets.iter_mut().zip(&new.paths) {
+            target.sequence = known.get(path).copied().unwrap_or(0);
         }
         new.shed = self.shed + self.backlog.iter().map(|waiting| waiting.len() as u64).sum::<u64>();
         *self = new;
@@ -134,7 +143,7 @@ impl Mix {
 
     /// The path that was found missing last.
     pub(super) fn unresolved_now(&self) -> Option<u32> {
-        self.targets.get(self.resolved).map(|target| target.path)
+        self.paths.get(self.resolved).copied()
     }
 
     /// From now on packets come into being at a rate.
@@ -157,27 +166,25 @@ impl Mix {
         }
     }
 
-    fn level(&self, target: u32, paths: &Paths) -> ServiceLevel {
-        let target = self.targets.get(target as usize);
-        let address = target.and_then(|target| paths.address(target.path));
-        address.unwrap_or_default().service_level
+    fn level(&self, target: u32) -> ServiceLevel {
+        self.levels.get(target as usize).copied().unwrap_or_default()
     }
 
     /// The service level of the packet in hand.
-    pub(super) fn head(&mut self, paths: &Paths) -> ServiceLevel {
+    pub(super) fn head(&mut self) -> ServiceLevel {
         let head = match self.head {
             Some(head) => head,
             None => self.draw(),
         };
         self.head = Some(head);
-        self.level(head, paths)
+        self.level(head)
     }
 
     /// A packet comes into being: its service level, unless it is thrown away, and whether others waited there, and not
     /// for their time alone.
-    pub(super) fn offer(&mut self, paths: &Paths) -> (Option<ServiceLevel>, bool) {
+    pub(super) fn offer(&mut self) -> (Option<ServiceLevel>, bool) {
         let target = self.draw();
-        let level = self.level(target, paths);
+        let level = self.level(target);
         let Some(waiting) = self.backlog.get_mut(usize::from(level.0)) else { return (None, false) };
         let times = &self.not_before;
         let is_spaced = |at: u32| times.get(at as usize).is_some_and(|at| *at > Time::ZERO);
@@ -202,16 +209,21 @@ impl Mix {
         ServiceLevel(((of.rotate_right(self.first).trailing_zeros() + self.first) & 15) as u8)
     }
 
-    /// A path has another service level: what waits for it goes there, behind those who wait there already. Whether
-    /// anything has.
-    pub(super) fn resort(&mut self, path: u32, to: ServiceLevel) -> bool {
-        let of_path = |target: u32| self.targets.get(target as usize).is_some_and(|known| known.path == path);
+    /// A path leads elsewhere: what waits for it goes to its service level, behind the packets that wait there already.
+    /// Whether anything has.
+    pub(super) fn path_changed(&mut self, path: u32, address: Address) -> bool {
+        let Some(target) = self.paths.iter().position(|known| *known == path) else { return false };
+        self.set_address(target, address);
+        self.resort(target as u32, address.service_level)
+    }
+
+    fn resort(&mut self, target: u32, to: ServiceLevel) -> bool {
         let mut moved: VecDeque<u32> = VecDeque::new();
         for (_, waiting) in
             self.backlog.iter_mut().enumerate().filter(|(level, _)| *level != usize::from(to.0))
         {
-            moved.extend(waiting.iter().filter(|target| of_path(**target)));
-            waiting.retain(|target| !of_path(*target));
+            moved.extend(waiting.iter().filter(|other| **other == target));
+            waiting.retain(|other| *other != target);
         }
         let Some(waiting) = self.backlog.get_mut(usize::from(to.0)) else { return false };
         let room = BACKLOG_MAX.saturating_sub(waiting.len()).min(moved.len());
@@ -239,9 +251,9 @@ impl Mix {
             None => self.head.take(),
         }?;
         self.first = (u32::from(level.0) + 1) & 15;
-        let Target { path, sequence } = self.targets.get_mut(target as usize)?;
+        let Target { address, sequence } = self.targets.get_mut(target as usize)?;
         *sequence += 1;
-        Some(Taken { target, path: *path, sequence: *sequence - 1 })
+        Some(Taken { target, address: *address, sequence: *sequence - 1 })
     }
 
     /// When the next packet on a service level may go, where none may now.
@@ -265,6 +277,8 @@ impl Mix {
 
 #[cfg(test)]
 mod tests {
+    use weft_wire::Lid;
+
     use super::*;
 
     #[test]
@@ -273,20 +287,23 @@ mod tests {
         let others = [Guid(4), Guid(5)];
         let mut mix = Mix::new((None, 0), &others, 7, PathSource::PathRecord, (own, &mut paths)).unwrap();
         mix.open_loop();
-        let (stays, moves) = (mix.targets[0].path, mix.targets[1].path);
+        let at = |dlid, service_level| Address { dlid: Lid(dlid), service_level, ..Address::unasked() };
+        let [stays, moves] = [mix.paths[0], mix.paths[1]];
+        mix.path_changed(stays, at(1, ServiceLevel(0)));
         mix.backlog[0].extend([1, 0, 1, 0]);
         mix.backlog[2].extend([0; BACKLOG_MAX - 1]);
         // Of two there is room for one.
-        assert!(mix.resort(moves, ServiceLevel(2)));
+        assert!(mix.path_changed(moves, at(2, ServiceLevel(2))));
         assert_eq!((mix.backlog[0].len(), mix.backlog[2].len(), mix.shed), (2, BACKLOG_MAX, 1));
         assert_eq!(
             [0, 2].map(|level| mix
                 .take(Time::ZERO, ServiceLevel(level))
-                .map(|taken| (taken.path, taken.sequence))),
-            [Some((stays, 0)), Some((stays, 1))]
+                .map(|taken| (taken.address.dlid, taken.sequence))),
+            [Some((Lid(1), 0)), Some((Lid(1), 1))]
         );
         assert_eq!(mix.backlog[2].back(), Some(&1));
-        assert!(!mix.resort(moves, ServiceLevel(2)), "it is there already");
+        assert!(!mix.path_changed(moves, at(2, ServiceLevel(2))), "it is there already");
+        assert!(mix.offer().0.is_some_and(|level| [0, 2].contains(&level.0)), "levels follow too");
     }
 
     #[test]
@@ -298,9 +315,9 @@ mod tests {
         assert_eq!(mix.targets.len(), 8);
         let mut counts = BTreeMap::new();
         for _ in 0..80_000 {
-            mix.head(&paths);
+            mix.head();
             let taken = mix.take(Time::ZERO, ServiceLevel(0)).unwrap();
-            *counts.entry(paths.get(taken.path).unwrap().to).or_insert(0u32) += 1;
+            *counts.entry(paths.get(mix.paths[taken.target as usize]).unwrap().to).or_insert(0u32) += 1;
         }
         assert_eq!(counts.get(&own), None);
         // 30 % and an eighth of the rest; four standard deviations are under 600.

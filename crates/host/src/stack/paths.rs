@@ -81,8 +81,6 @@ impl Path {
 #[derive(Debug, Default)]
 pub(super) struct Paths {
     list: Vec<Path>,
-    /// Where each path leads now, as [`Path::address`] has it: all that a packet needs, in few lines of the cache.
-    addresses: Vec<Option<Address>>,
     /// By port and whether no path record is asked for.
     places: BTreeMap<(Guid, bool), u32>,
     hot_spots: BTreeMap<Lid, ServiceLevel>,
@@ -97,22 +95,6 @@ impl Paths {
 
     pub(super) fn get_mut(&mut self, place: u32) -> Option<&mut Path> {
         self.list.get_mut(place as usize)
-    }
-
-    /// Where the packets of a path go now.
-    #[inline]
-    pub(super) fn address(&self, place: u32) -> Option<Address> {
-        let address = self.addresses.get(place as usize).copied().flatten();
-        debug_assert_eq!(address, self.get(place).and_then(Path::address), "known here too");
-        address
-    }
-
-    /// A path leads elsewhere.
-    fn address_changed(&mut self, place: u32) {
-        let address = self.get(place).and_then(Path::address);
-        if let Some(known) = self.addresses.get_mut(place as usize) {
-            *known = address;
-        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -144,7 +126,6 @@ impl Paths {
         let place = self.list.len() as u32;
         let (state, taught) = (State::Wanted, false);
         self.list.push(Path { to, source, state, record: None, slow: None, taught, problem: None });
-        self.addresses.push(None);
         self.places.insert(key, place);
         Some(place)
     }
@@ -179,7 +160,6 @@ impl Paths {
                 path.record = Some(Address { dlid: address.dlid, ..Address::unasked() });
             }
         }
-        self.address_changed(place);
     }
 
     /// What is taught for a port, if it is: software that does not ask knows its LID from there.
@@ -280,7 +260,6 @@ impl Paths {
             let Some(path) = self.list.get_mut(*place as usize) else { continue };
             path.record = path.record.map(|record| Address { dlid, ..record });
             path.slow = slow.filter(|_| path.source == PathSource::PathRecord);
-            self.address_changed(*place);
         }
         places
     }
@@ -295,7 +274,6 @@ impl Paths {
             how(path);
             places.push(place as u32);
         }
-        places.iter().for_each(|place| self.address_changed(*place));
         places
     }
 }
