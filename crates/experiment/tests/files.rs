@@ -46,7 +46,8 @@ fn experiment_one_resolves() {
     let (off, on) = (plan(&file, 0), plan(&file, 1));
     assert_eq!(off.pm, None);
     let pm = on.pm.clone().expect("it is on");
-    assert_eq!((pm.threshold, pm.dilation, pm.repath), (24_200_000, 1000, true));
+    assert_eq!((pm.threshold, pm.further_threshold), (24_200_000, 43_560_000));
+    assert_eq!((pm.dilation, pm.repath), (1000, true));
     assert_eq!(on.flows.len(), 4);
     assert_eq!(on.setup.len(), 4);
     let starts: Vec<u64> = on.steps.iter().map(|step| step.at.as_millis()).collect();

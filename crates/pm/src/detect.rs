@@ -25,10 +25,17 @@
 //! the host takes; it is below the threshold only when they have ended. PortXmitWait counts a port that has something to
 //! send and sends nothing, whatever the lane, so this needs no lane of its own.
 //!
+//! A host that takes all it can from senders with a fair share is none, but its port waits as well, and the longer, the more
+//! the fabric carries: at 12 Gb/s in the mean, links of 16 and hosts of 12.9, every third port is above half of what a hot
+//! spot's waits (docs/experiments.md). While no host has been told of anything, nobody hears of them, because nobody sends less
+//! than the limit. Told of them, a host whose share falls for a moment would move its ordinary packets to the slow lane too,
+//! behind those for real hot spots, and there its share stays low: it never gets back. So beside known hot spots a port
+//! becomes one only above a higher threshold, near what a hot spot's waits.
+//!
 //! Several hot spots share the slow lane, and there one may fill all buffers: packets for another wait behind its own, and the
-//! other's port falls silent while its senders offer as much as before. So a hot spot whose port is below the threshold ends
-//! only in a sweep in which no other hot spot is above it or no host contributes; back on the fast lane its packets would
-//! block everybody.
+//! other's port does not wait any more while its senders offer as much as before. So while another hot spot is above the
+//! threshold, one whose port is below it ends only in a sweep in which no host contributes and that port carries more than the
+//! limit; back on the fast lane its packets would block everybody.
 //!
 //! A port of which nothing is known in this sweep, or only the least that it waited, is neither below nor above the
 //! threshold unless that least is above it; nothing changes then.
@@ -45,6 +52,8 @@ pub(crate) struct Facing {
     pub(crate) lid: Lid,
     /// Ticks per second of fabric time, and whether that is all; `None` when it was not read.
     pub(crate) congestion: Option<(u64, bool)>,
+    /// Millionths of the link's rate; `None` when it is not known.
+    pub(crate) utilisation_ppm: Option<u32>,
 }
 
 /// A host's own port, in this sweep.
@@ -79,6 +88,8 @@ pub(crate) enum Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) threshold: u64,
+    /// Beside other hot spots; never below the threshold.
+    pub(crate) further: u64,
     pub(crate) utilisation_ppm: u32,
     /// Sweeps in a row to become a hot spot, and to be none any more.
     pub(crate) hysteresis: (u32, u32),
@@ -87,6 +98,9 @@ pub(crate) struct Limits {
 /// Below this share of its link, in millionths, a host's port sends acknowledgements and management at most. Acknowledging
 /// every fourth packet of 2048 bytes takes 0.4 %. Windows hide few senders at a time: those of many fill all buffers.
 const IDLE_PPM: u32 = 5000;
+
+/// Sweeps in a row above the further threshold: what comes by chance to a host does not last.
+const FURTHER_SWEEPS: u32 = 3;
 
 /// The hot spots, and who is on the way to becoming one or to being none any more.
 #[derive(Debug)]
@@ -106,27 +120,28 @@ impl Detector {
         &self.hot
     }
 
-    /// The first half of algorithm 1: marks and clears hot spots. `held` says whether any host contributes in this sweep, so
-    /// that packets may be held up on the slow lane.
-    pub(crate) fn judge(&mut self, sweep: u64, facing: &[Facing], held: bool) -> Vec<Finding> {
+    /// The first half of algorithm 1: marks and clears hot spots. `suffers` says whether any host contributes in this sweep.
+    pub(crate) fn judge(&mut self, sweep: u64, facing: &[Facing], suffers: bool) -> Vec<Finding> {
         let mut findings = self.leave_out(facing);
         let threshold = self.limits.threshold;
-        let blocks = held && facing.iter().any(|port| self.is_above(port));
+        let (begins_above, begins_after) = self.to_begin();
+        let blocked = facing.iter().any(|port| self.is_above(port));
         for port in facing {
             let Some((congestion, exact)) = port.congestion else { continue };
             let is_hot = self.hot.contains_key(&port.host);
             let is_quiet = exact && congestion < threshold;
-            let counts = if is_hot { is_quiet && !blocks } else { congestion > threshold };
+            let is_held = blocked && (suffers || self.carries_little(port));
+            let counts = if is_hot { is_quiet && !is_held } else { congestion > begins_above };
             if !counts {
-                // Neither does a port that is not known to be below the threshold end a streak of being above it.
-                if exact || congestion > threshold {
+                // A port that is not known to be below the threshold does not end a streak of being above it.
+                if exact || congestion > begins_above {
                     self.streaks.remove(&port.host);
                 }
                 continue;
             }
             let streak = self.streaks.entry(port.host).or_default();
             *streak += 1;
-            let needed = if is_hot { self.limits.hysteresis.1 } else { self.limits.hysteresis.0 };
+            let needed = if is_hot { self.limits.hysteresis.1 } else { begins_after };
             if *streak < needed {
                 continue;
             }
@@ -141,6 +156,20 @@ impl Detector {
             }
         }
         findings
+    }
+
+    /// The ticks that begin a hot spot, and for how many sweeps in a row.
+    fn to_begin(&self) -> (u64, u32) {
+        let Limits { threshold, further, hysteresis: (sweeps, _), .. } = self.limits;
+        match self.hot.is_empty() || further == threshold {
+            true => (threshold, sweeps),
+            false => (further, sweeps.max(FURTHER_SWEEPS)),
+        }
+    }
+
+    /// Whether packets for this port may be held up elsewhere, as far as its counters tell.
+    fn carries_little(&self, port: &Facing) -> bool {
+        port.utilisation_ppm.is_none_or(|share| share <= self.limits.utilisation_ppm)
     }
 
     /// Whether this port leads to a hot spot and is above the threshold.

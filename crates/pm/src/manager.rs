@@ -50,6 +50,7 @@ impl PerformanceManager {
         let options = options.sound();
         let limits = detect::Limits {
             threshold: options.threshold,
+            further: options.further_threshold.max(options.threshold),
             utilisation_ppm: options.utilisation_limit_ppm(),
             hysteresis: options.hysteresis,
         };
@@ -223,8 +224,8 @@ impl PerformanceManager {
         self.outputs.push_back(Output::Event(ended));
         let facing = self.facing(number);
         let mut sources = self.fabric.ports.iter().filter_map(|port| self.source(port, number));
-        let held = sources.any(|source| self.detector.contributes(&source));
-        for finding in self.detector.judge(number, &facing, held) {
+        let suffers = sources.any(|source| self.detector.contributes(&source));
+        for finding in self.detector.judge(number, &facing, suffers) {
             let event = match finding {
                 Finding::Began { host, lid, congestion } => {
                     self.counts.hot_spots += 1;
@@ -250,7 +251,8 @@ impl PerformanceManager {
             let host = self.fabric.host_behind(port)?;
             let Rate { value, exact, .. } = port.state.congestion;
             let congestion = (port.state.congestion.sweep == sweep).then_some((value, exact));
-            Some(Facing { host: host.guid, lid: host.lid, congestion })
+            let utilisation_ppm = known_utilisation_ppm(port, sweep);
+            Some(Facing { host: host.guid, lid: host.lid, congestion, utilisation_ppm })
         };
         self.fabric.ports.iter().filter_map(leads).collect()
     }
@@ -286,8 +288,7 @@ impl PerformanceManager {
     fn source(&self, port: &Port, sweep: u64) -> Option<Source> {
         let state = &port.state;
         let congestion = (state.congestion.sweep == sweep).then_some(state.congestion.value);
-        let known = state.xmit.sweep == sweep && state.xmit.exact;
-        let utilisation_ppm = known.then(|| utilisation_ppm(port));
+        let utilisation_ppm = known_utilisation_ppm(port, sweep);
         let source = Source { host: port.guid, lid: port.lid, congestion, utilisation_ppm };
         self.fabric.is_hca(port).then_some(source)
     }
@@ -458,4 +459,10 @@ impl Machine for PerformanceManager {
         let sweeping = sweeping.into_iter().flatten().min().filter(|_| self.attached && self.ready);
         [learn, sweeping].into_iter().flatten().min()
     }
+}
+
+/// What a port sent in this sweep, in millionths of its rate.
+fn known_utilisation_ppm(port: &Port, sweep: u64) -> Option<u32> {
+    let sent = port.state.xmit;
+    (sent.sweep == sweep && sent.exact).then(|| utilisation_ppm(port))
 }

@@ -29,6 +29,7 @@ fn options() -> SimOptions {
     options.host.dilation = DILATION;
     options.pm.dilation = DILATION;
     options.pm.threshold = 24_200_000;
+    options.pm.further_threshold = 43_560_000;
     options.pm_start = Time::from_secs(1);
     options
 }

@@ -65,6 +65,7 @@ fn options(Setting(buffer, largest, _, window): Setting, crossbar: Crossbar) -> 
     options.host.window_packets = window;
     options.pm.dilation = DILATION;
     options.pm.threshold = 24_200_000;
+    options.pm.further_threshold = 43_560_000;
     options.pm_start = Time::from_secs(1);
     options
 }

@@ -21,6 +21,7 @@ const CABLE_M_MAX: i64 = 100_000;
 /// Half of what a port waits that leads from a DDR link to a host at its limit, in ticks of 4 ns per second:
 /// (1 - 12.9 / 16) / 2 = 9.7 % of the time.
 const THRESHOLD_TICKS: u64 = 24_200_000;
+const TICKS_MAX: i64 = 250_000_000;
 
 pub(super) fn fabric(top: &mut Table<'_>) -> Result<FabricSpec, Wrong> {
     const KINDS: [&str; 4] = ["xgft", "ring", "mesh", "torus"];
@@ -287,10 +288,13 @@ pub(super) fn pm(top: &mut Table<'_>, rates: &Rates) -> Result<(PmSpec, Option<S
         }
     };
     let slow_sl = table.number("slow_sl", 0..=15)?;
+    let threshold = table.number("threshold_ticks", 0..=TICKS_MAX)?.unwrap_or(THRESHOLD_TICKS);
+    let further = table.number("further_threshold_ticks", 0..=TICKS_MAX)?;
     let spec = PmSpec {
         mode,
         interval: table.seconds("interval")?.unwrap_or(Time::from_secs(2)),
-        threshold: table.number("threshold_ticks", 0..=250_000_000)?.unwrap_or(THRESHOLD_TICKS),
+        threshold,
+        further_threshold: further.unwrap_or(threshold.saturating_mul(9) / 5),
         utilisation_limit: table.quantity("utilisation_limit", "one (a share)", 1.0)?.unwrap_or(0.5),
         slow_sl: slow_sl.unwrap_or(rates.lanes.saturating_sub(1).max(1)),
         hysteresis,

@@ -104,13 +104,14 @@ impl Page<'_> {
             PmMode::On => "on",
             PmMode::Oracle => "an oracle",
         };
-        let (share, limit) = (pm.threshold as f64 * 4e-9 * 100.0, pm.utilisation_limit * 100.0);
+        let share = |ticks: u64| number(ticks as f64 * 4e-9 * 100.0, "");
         format!(
-            "{mode}; every {}, congested above {} ticks per second of fabric time ({} % of the time), low utilisation below {} %",
+            "{mode}; every {}, congested above {} ticks per second of fabric time ({} % of the time; {} % beside other hot spots), low utilisation below {} %",
             number(pm.interval.as_secs_f64(), "s"),
             pm.threshold,
-            number(share, ""),
-            number(limit, "")
+            share(pm.threshold),
+            share(pm.further_threshold.max(pm.threshold)),
+            number(pm.utilisation_limit * 100.0, "")
         )
     }
 

@@ -175,6 +175,7 @@ pub(super) fn pm(experiment: &Experiment) -> Option<weft_pm::Options> {
         interval: told.interval,
         dilation: experiment.rates.dilation,
         threshold: told.threshold,
+        further_threshold: told.further_threshold,
         utilisation_limit: told.utilisation_limit,
         repath: told.mode == PmMode::On,
         slow_sl: ServiceLevel(told.slow_sl),

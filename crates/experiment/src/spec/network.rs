@@ -184,6 +184,9 @@ pub struct PmSpec {
     pub interval: Time,
     /// XmitWait ticks (4 ns) per second of fabric time above which a port is congested. 2 500 000 is 1 % of the time.
     pub threshold: u64,
+    /// The same for a port that is to become a hot spot beside others. Where a file says nothing, 1.8 times the threshold:
+    /// nine tenths of what a hot spot's port waits, where the threshold is half of it.
+    pub further_threshold: u64,
     /// A congested host below this share of its link's rate contributes or suffers.
     pub utilisation_limit: f64,
     /// The slow lane's service level.

@@ -10,7 +10,7 @@ const HOT: u64 = 48_500_000;
 const THRESHOLDS: [u64; 2] = [24_200_000, 100_000];
 
 fn limits(threshold: u64) -> Limits {
-    Limits { threshold, utilisation_ppm: 500_000, hysteresis: (1, 1) }
+    Limits { threshold, further: threshold, utilisation_ppm: 500_000, hysteresis: (1, 1) }
 }
 
 fn host(number: u16) -> (Guid, Lid) {
@@ -19,7 +19,12 @@ fn host(number: u16) -> (Guid, Lid) {
 
 fn facing(number: u16, ticks: u64) -> Facing {
     let (host, lid) = host(number);
-    Facing { host, lid, congestion: Some((ticks, true)) }
+    Facing { host, lid, congestion: Some((ticks, true)), utilisation_ppm: Some(200_000) }
+}
+
+/// A port that does not wait and carries so many Gb/s.
+fn carries(number: u16, gigabits: f64) -> Facing {
+    Facing { utilisation_ppm: Some((gigabits / LINK * 1e6) as u32), ..facing(number, 0) }
 }
 
 /// A host that sends so many Gb/s and waits the rest of the time in which it could send 12.9.
@@ -129,10 +134,42 @@ fn a_silent_hot_spot_stays_one_while_another_may_block_the_slow_lane() {
         .collect();
     assert_eq!(lids, [Lid(5), Lid(6), Lid(7)]);
     assert_eq!(detector.hot_spots().len(), 1);
-    // Experiment III: host 7 takes as much as it can from one sender alone, and no host contributes any more.
+    // Experiment III: host 7 takes as much as it can from one sender alone, and host 5's rest comes without a wait.
     assert_eq!(detector.judge(10, &[facing(5, HOT), facing(7, HOT)], true).len(), 1);
-    let ended = detector.judge(11, &[facing(5, 0), facing(7, HOT)], false);
+    assert_eq!(detector.judge(11, &[carries(5, 8.0), facing(7, HOT)], false), []);
+    assert_eq!(
+        detector.judge(11, &[carries(5, 10.0), facing(7, HOT)], true),
+        [],
+        "hosts are on the way to the slow lane"
+    );
+    let ended = detector.judge(12, &[carries(5, 10.0), facing(7, HOT)], false);
     assert_eq!(ended, [Finding::Ended { host: host(5).0, lid: Lid(5) }]);
+}
+
+#[test]
+fn beside_a_hot_spot_another_must_wait_nearly_as_long_and_for_three_sweeps() {
+    let further = HOT / 10 * 9;
+    let mut detector = Detector::new(Limits { further, ..limits(THRESHOLDS[0]) });
+    let busy = |number| facing(number, HOT / 10 * 7);
+    // At first one threshold and one sweep are enough for all ports.
+    assert_eq!(detector.judge(1, &[facing(5, HOT), busy(6)], true).len(), 2);
+    let (host, lid) = host(9);
+    for (sweep, ninth, begins) in [
+        (2, HOT, false),
+        (3, HOT, false),
+        (4, further, false),
+        (5, HOT, false),
+        (6, HOT, false),
+        (7, HOT, true),
+    ] {
+        let found = detector.judge(sweep, &[facing(5, HOT), busy(6), busy(7), facing(9, ninth)], true);
+        let began = Finding::Began { host, lid, congestion: HOT };
+        assert_eq!(found, begins.then_some(began).into_iter().collect::<Vec<_>>(), "sweep {sweep}");
+    }
+    // It ends below the lower one, as the others do.
+    assert_eq!(detector.judge(8, &[busy(5), busy(6), busy(9)], false), []);
+    assert_eq!(detector.judge(9, &[facing(5, 0), facing(6, 0), facing(9, 0)], false).len(), 3);
+    assert_eq!(detector.judge(10, &[busy(7)], false).len(), 1, "it is the first again");
 }
 
 #[test]

@@ -32,6 +32,10 @@ pub(crate) struct PmArgs {
     #[arg(long, value_name = "TICKS", default_value_t = 100_000, requires = "pm")]
     pub(crate) pm_threshold: u64,
 
+    /// The same for a port that is to become a hot spot beside others; not below --pm-threshold
+    #[arg(long, value_name = "TICKS", default_value_t = 0, hide_default_value = true, requires = "pm")]
+    pub(crate) pm_further_threshold: u64,
+
     /// Share of its link's rate, 0 to 1, below which a congested host is a contributor or a victim
     #[arg(long, value_name = "SHARE", default_value_t = 0.5, requires = "pm", value_parser = share)]
     pub(crate) pm_utilisation_limit: f64,
@@ -65,6 +69,7 @@ impl PmArgs {
             window: self.pm_window,
             dilation,
             threshold: self.pm_threshold,
+            further_threshold: self.pm_further_threshold,
             utilisation_limit: self.pm_utilisation_limit,
             repath: self.pm_repath,
             slow_sl: ServiceLevel(self.slow_sl),
