@@ -1,6 +1,6 @@
 //! Places for handshakes that peers have begun. Every neighbour has its own, so that strangers who knock without end
 //! keep no cable from coming up. Half of all places are kept for peers that have proved their address (QUIC's Retry):
-//! whoever sends packets in a neighbour's name cannot take them.
+//! a stranger that sends packets in a neighbour's name cannot take them.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

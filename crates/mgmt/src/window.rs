@@ -126,7 +126,7 @@ const EPOCH_MIN: u32 = 32;
 /// Windows of answers by which a rate is judged.
 const EPOCH_WINDOWS: u32 = 4;
 
-/// A window that is half as wide again must bring so much more: 8 %. What depends on nothing but the round trip brings 50 %.
+/// The least gain that a window half as wide again must bring: 8 %. What depends on nothing but the round trip brings 50 %.
 const FASTER_PERCENT: u64 = 108;
 
 /// The part of the time-out after which an answer is late.

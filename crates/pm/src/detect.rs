@@ -25,12 +25,11 @@
 //! the host takes; it is below the threshold only when they have ended. PortXmitWait counts a port that has something to
 //! send and sends nothing, whatever the lane, so this needs no lane of its own.
 //!
-//! A host that takes all it can from senders with a fair share is none, but its port waits as well, and the longer, the more
-//! the fabric carries: at 12 Gb/s in the mean, links of 16 and hosts of 12.9, every third port is above half of what a hot
-//! spot's waits (docs/experiments.md). While no host has been told of anything, nobody hears of them, because nobody sends less
-//! than the limit. Told of them, a host whose share falls for a moment would move its ordinary packets to the slow lane too,
-//! behind those for real hot spots, and there its share stays low: it never gets back. So beside known hot spots a port
-//! becomes one only above a higher threshold, near what a hot spot's waits.
+//! A busy host's port waits too, and the longer, the more the fabric carries: at 12 Gb/s in the mean, with links of 16 and hosts
+//! of 12.9, every third port is above half of what a hot spot's waits (docs/experiments.md). Taken for hot spots, such hosts do no
+//! harm while all senders have more than the limit. But as soon as the share of one falls for a moment, it is told of them all; its
+//! ordinary packets then queue on the slow lane behind those for real hot spots, and its share never recovers. So beside known hot
+//! spots another begins only above a higher threshold, near what a hot spot's port waits, and only in several sweeps in a row.
 //!
 //! Several hot spots share the slow lane, and there one may fill all buffers: packets for another wait behind its own, and the
 //! other's port does not wait any more while its senders offer as much as before. So while another hot spot is above the

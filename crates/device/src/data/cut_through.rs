@@ -79,7 +79,7 @@ impl DataPath {
         self.account[usize::from(held.lane() & 0xf)].held += 1;
         let coming = &mut cut.ports[number];
         let before = coming.last;
-        // Packets on a cable follow each other, unless somebody delayed one of them.
+        // Packets on a cable follow each other, unless one of them was delayed.
         let joins = if coming.first == NIL { at + wait } else { self.pool.arrived(before).max(at + wait) };
         let place = self.pool.put(held, joins);
         coming.last = place;

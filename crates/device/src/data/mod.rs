@@ -75,7 +75,7 @@ pub(crate) struct DataPath {
     /// When a trap is to be sent again.
     pub(crate) traps: Time,
     /// When each port's packet has left, then when each port's packet has reached the host; in a switch with limited
-    /// inputs, when an input may send again that somebody waits for. Where packets cut through, when each port's next
+    /// inputs, when an awaited input may send again. Where packets cut through, when each port's next
     /// packet joins its queue.
     deadlines: Deadlines,
     outs: Box<[Out]>,

@@ -53,7 +53,7 @@ pub(super) struct Mix {
     hot_permille: u16,
     /// The service level that is first when several may send: the one behind the last that did.
     first: u32,
-    /// The first so many are equally likely; a hot spot that is none of them stands behind.
+    /// The number of equally likely targets, which are in front; a hot spot that is none of them stands behind.
     others: u32,
     hot: Option<u32>,
     random: Random,

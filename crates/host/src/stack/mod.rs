@@ -184,7 +184,7 @@ pub struct StackCounts {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Stack {
-    /// Lanes that senders have joined and that nobody has looked at since, bit by bit.
+    /// Lanes that senders have joined and that were not looked at since, bit by bit.
     pump_later: u16,
     /// Whether something is to be asked for.
     asks_due: bool,

@@ -22,7 +22,7 @@ fn facing(number: u16, ticks: u64) -> Facing {
     Facing { host, lid, congestion: Some((ticks, true)), utilisation_ppm: Some(200_000) }
 }
 
-/// A port that does not wait and carries so many Gb/s.
+/// A port that does not wait and carries this rate in Gb/s.
 fn carries(number: u16, gigabits: f64) -> Facing {
     Facing { utilisation_ppm: Some((gigabits / LINK * 1e6) as u32), ..facing(number, 0) }
 }

@@ -172,7 +172,7 @@ impl Range {
         if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
     }
 
-    /// The mean with so many digits, or that the algorithm never ends.
+    /// The mean with this number of digits, or that the algorithm never ends.
     pub(crate) fn show(&self, digits: usize) -> String {
         if self.count == 0 { ENDLESS.to_owned() } else { format!("{:.digits$}", self.mean()) }
     }

@@ -7,7 +7,7 @@ use crate::pipe::PortAt;
 use crate::{Event, Options};
 
 impl Discover {
-    /// Whether an end port may have an M_Key of somebody else: one that it shows, or one that it hides, for which 0
+    /// Whether an end port may have another manager's M_Key: one that it shows, or one that it hides, for which 0
     /// with protection bits stands (IBA 14.2.4). Whether the port takes a Set tells a hidden key from a key 0.
     pub(super) fn is_foreign(&self, at: PortAt, info: &PortInfo) -> bool {
         let is_end = self.node(at.node).is_some_and(|node| !node.is_switch() || at.port == PortNum::ZERO);

@@ -94,7 +94,7 @@ impl Election {
         Ok(question.request)
     }
 
-    /// Lets time pass for an instruction: it is sent again, or nobody has answered it.
+    /// Lets time pass for an instruction: it is sent again, or remains unanswered.
     pub(crate) fn expire_instruction(
         &mut self,
         now: Time,

@@ -53,7 +53,7 @@ pub(crate) fn start(lab: &LabFolder, verb: &str, config: &Path, name: &str) -> a
     match await_report(&socket, &mut child, name, &log) {
         Ok(line) => Ok(Started { line, child }),
         Err(error) => {
-            // What does not report in time must not go on behind the back of whoever was told that it failed.
+            // What does not report in time must not go on after its caller was told that it failed.
             let _ = child.kill();
             let _ = child.wait();
             Err(error)

@@ -61,7 +61,7 @@ impl Orders {
     /// Gives an order to the manager that listens at `to`, and waits for its outcome.
     ///
     /// # Errors
-    /// When nobody listens there, or says nothing within `patience`.
+    /// When no process listens there, or none answers within `patience`.
     pub(crate) fn give(&self, to: &Path, order: Order, patience: Duration) -> anyhow::Result<Instructed> {
         let silent =
             || Failure::new("the subnet manager does not answer").hint("`weft status` tells how it is");
@@ -76,11 +76,11 @@ impl Orders {
     }
 }
 
-/// Tells the outcome to whoever gave the order. One that has gone does not want to know.
+/// Tells the outcome to the client that gave the order, if it is still there.
 pub(crate) fn tell_outcome(to: &Path, outcome: Instructed) {
     let send = || UnixDatagram::unbound()?.send_to(&serde_json::to_vec(&outcome)?, to);
     if let Err(error) = send() {
-        tracing::warn!(%error, "nobody hears the outcome of an order");
+        tracing::warn!(%error, "the client of an order has gone; its outcome is dropped");
     }
 }
 

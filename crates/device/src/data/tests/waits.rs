@@ -194,7 +194,7 @@ fn a_wait_begins_when_the_next_in_line_needs_more_credit() {
     assert_eq!(counters(&bench, 2).port_xmit_wait, 10);
 }
 
-/// Whoever reads the counters may come before what was due: what they say then is never taken back.
+/// A reader of the counters may come before what was due; what they say then is never taken back.
 #[test]
 fn a_wait_that_ended_before_the_reader_came_is_not_counted_on() {
     let mut bench = data_switch(3, shaped());
