@@ -8,7 +8,7 @@
 //! cables, on director switches, and on FABRICS (50) random irregular fabrics and as many degraded trees of each sort,
 //! each from its number as the seed; or only on those whose KIND has this text in its name. Prints a line for each
 //! engine and fabric, then means. Ends with 1 when an engine of ours leaves out a pair, leaves a cable idle where
-//! OpenSM's uses all, needs more lanes, has less bandwidth on the mean by more than 1 %, or, with dfsssp, a busier link by 10 %.
+//! OpenSM's uses all, takes more lanes and gives no more bandwidth, has less bandwidth on the mean by more than 1 %, or, with dfsssp, a busier link by 10 %.
 
 #![allow(clippy::print_stdout, reason = "this is what it is for")]
 

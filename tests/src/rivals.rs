@@ -42,8 +42,8 @@ pub struct Rivals {
 }
 
 impl Rivals {
-    /// What ours may be on no fabric: without a way for some pair, on more lanes than OpenSM's, or with cables idle
-    /// where none of OpenSM's is.
+    /// What ours may be on no fabric: without a way for some pair, on more lanes than OpenSM's without more bandwidth, or
+    /// with cables idle where none of OpenSM's is.
     pub fn faults(&self) -> Vec<String> {
         let [theirs, ours] = self.rows();
         let mut faults = Vec::new();
@@ -54,8 +54,9 @@ impl Rivals {
         if our_least == 0.0 && their_least > 0.0 {
             faults.push("cables are idle, and none of OpenSM's is".to_owned());
         }
-        if ours.lanes > theirs.lanes && !self.opensm_deadlocks {
-            faults.push(format!("{} lanes instead of {}", ours.lanes, theirs.lanes));
+        let gains = ours.bandwidth.mean > theirs.bandwidth.mean * (1.0 + TOLERANCE);
+        if ours.lanes > theirs.lanes && !gains && !self.opensm_deadlocks {
+            faults.push(format!("{} lanes instead of {}, for nothing", ours.lanes, theirs.lanes));
         }
         faults
     }

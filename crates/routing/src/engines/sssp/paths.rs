@@ -51,18 +51,22 @@ pub(super) struct Unevenness {
     squares: u128,
     /// The greatest weight.
     heaviest: u32,
+    /// Ways that no path takes.
+    idle: u32,
 }
 
 impl Unevenness {
     fn of(weights: &[u32]) -> Self {
         let squares = weights.iter().map(|weight| u128::from(*weight).pow(2)).sum();
-        Self { squares, heaviest: weights.iter().copied().max().unwrap_or(0) }
+        let idle = weights.iter().filter(|weight| **weight == 0).count() as u32;
+        Self { squares, heaviest: weights.iter().copied().max().unwrap_or(0), idle }
     }
 
     /// Whether it is less than another, or hardly more.
     pub(super) fn is_near(self, other: Self) -> bool {
         self.squares <= other.squares + other.squares / 128
             && self.heaviest <= other.heaviest + other.heaviest / 32
+            && self.idle <= other.idle
     }
 }
 
