@@ -101,3 +101,26 @@ fn a_crossbar_is_the_files_or_the_command_lines() {
     let error = parse("crossbar = 'spectrum'").expect_err("no such crossbar").to_string();
     assert!(error.contains("unknown crossbar: is4, fifo or unlimited"), "{error}");
 }
+
+#[test]
+fn a_mix_leaves_out_whom_it_excepts() {
+    let ring = "title = 'x'\nduration = 1\n[fabric]\ngenerate = 'ring'\nswitches = 4\nhosts_per_switch = 1\n";
+    let outcome = |mix: &str| {
+        let file =
+            ExperimentFile::parse("x.toml", &format!("{ring}[mix.all]\nhot_spots = ['host-2']\n{mix}"))?;
+        file.plan(&file.runs()[0], &mut load)
+    };
+    let hosts = |mix: &str| {
+        let flow = &outcome(mix).expect("a plan").flows[0];
+        assert_eq!(flow.senders, flow.receivers);
+        flow.senders.len()
+    };
+    assert_eq!((hosts(""), hosts("except = ['host-0']"), hosts("except = ['host-1', 'host-0']")), (4, 3, 2));
+    let refused = |mix: &str| outcome(mix).expect_err("it is refused").to_string();
+    assert!(refused("except = ['host-9']").contains("host-9"));
+    assert!(
+        refused("except = ['host-2']")
+            .contains("the hot spot `host-2` is not among the hosts of the mix `all`")
+    );
+    assert!(refused("except = ['host-0', 'host-1', 'host-3']").contains("fewer than 2 hosts"));
+}

@@ -217,6 +217,7 @@ fn mix(
     defaults: &FlowOptions,
 ) -> Result<MixSpec, Wrong> {
     let hosts = table.names_of("hosts", Role::Host)?;
+    let except = table.names_of("except", Role::Host)?;
     let hot_spots = table.names_of("hot_spots", Role::Host)?;
     let percent = table.quantity("hot_percent", "percent", 100.0)?.unwrap_or(5.0);
     let transport = table.get("transport");
@@ -228,7 +229,7 @@ fn mix(
     }
     options.transport = Transport::UnreliableDatagram;
     options.message_bytes = u32::from(options.packet_bytes);
-    Ok(MixSpec { name, hosts, hot_spots, hot_permille: (percent * 10.0).round() as u16, options })
+    Ok(MixSpec { name, hosts, except, hot_spots, hot_permille: (percent * 10.0).round() as u16, options })
 }
 
 fn beff(

@@ -230,7 +230,9 @@ impl<'a> Flows<'a> {
     /// One flow of many senders and receivers; each group of hosts has a hot spot of its own.
     fn mix(&mut self, spec: &MixSpec) -> Result<(), Wrong> {
         let listed = self.names.hosts(&spec.hosts)?;
-        let hosts = if spec.hosts.is_empty() { self.names.all_hosts() } else { listed };
+        let mut hosts = if spec.hosts.is_empty() { self.names.all_hosts() } else { listed };
+        let except = self.names.hosts(&spec.except)?;
+        hosts.retain(|host| !except.contains(host));
         let hot_spots = self.names.hosts(&spec.hot_spots)?;
         let outside = hot_spots.iter().position(|hot| !hosts.contains(hot));
         if let Some(name) = outside.and_then(|nth| spec.hot_spots.get(nth)) {

@@ -98,6 +98,8 @@ pub struct MixSpec {
     pub name: String,
     /// Senders and destinations, by host name; all hosts where this is empty.
     pub hosts: Vec<String>,
+    /// Those of them that take no part after all.
+    pub except: Vec<String>,
     /// Hot spots by name. The hosts are cut into as many groups of equal size, in order, and each group has its own.
     pub hot_spots: Vec<String>,
     /// Packets of 1000 that go to the hot spot.
