@@ -23,7 +23,7 @@
 //!
 //! A hot spot's port keeps waiting when its flows have moved to the slow lane, because there they still bring more than
 //! the host takes; it is below the threshold only when they have ended. PortXmitWait counts a port that has something to
-//! send and sends nothing, whatever the lane, so this needs no lane of its own.
+//! send and sends nothing, whatever the lane.
 //!
 //! A busy host's port waits too, and the longer, the more the fabric carries: at 12 Gb/s in the mean, with links of 16 and hosts
 //! of 12.9, every third port is above half of what a hot spot's waits (docs/experiments.md). Taken for hot spots, such hosts do no
@@ -32,9 +32,9 @@
 //! spots another begins only above a higher threshold, near what a hot spot's port waits, and only in several sweeps in a row.
 //!
 //! Several hot spots share the slow lane, and there one may fill all buffers: packets for another wait behind its own, and the
-//! other's port does not wait any more while its senders offer as much as before. So while another hot spot is above the
-//! threshold, one whose port is below it ends only in a sweep in which no host contributes and that port carries more than the
-//! limit; back on the fast lane its packets would block everybody.
+//! other's port does not wait any more while its senders offer as much as before; back on the fast lane its packets would block
+//! everybody. So none ends while another's port waits on the slow lane (PortVLXmitWait, read of hot spots' ports alone). A wait on
+//! other lanes holds nobody up there: a host that takes all it can from one sender with a fair share, who was told of nothing.
 //!
 //! A port of which nothing is known in this sweep, or only the least that it waited, is neither below nor above the
 //! threshold unless that least is above it; nothing changes then.
@@ -51,8 +51,8 @@ pub(crate) struct Facing {
     pub(crate) lid: Lid,
     /// Ticks per second of fabric time, and whether that is all; `None` when it was not read.
     pub(crate) congestion: Option<(u64, bool)>,
-    /// Millionths of the link's rate; `None` when it is not known.
-    pub(crate) utilisation_ppm: Option<u32>,
+    /// The same of the slow lane alone; `None` where it is not known, or only the least.
+    pub(crate) slow_wait: Option<u64>,
 }
 
 /// A host's own port, in this sweep.
@@ -119,18 +119,17 @@ impl Detector {
         &self.hot
     }
 
-    /// The first half of algorithm 1: marks and clears hot spots. `suffers` says whether any host contributes in this sweep.
-    pub(crate) fn judge(&mut self, sweep: u64, facing: &[Facing], suffers: bool) -> Vec<Finding> {
+    /// The first half of algorithm 1: marks and clears hot spots.
+    pub(crate) fn judge(&mut self, sweep: u64, facing: &[Facing]) -> Vec<Finding> {
         let mut findings = self.leave_out(facing);
         let threshold = self.limits.threshold;
         let (begins_above, begins_after) = self.to_begin();
-        let blocked = facing.iter().any(|port| self.is_above(port));
+        let is_blocked = facing.iter().any(|port| self.blocks(port));
         for port in facing {
             let Some((congestion, exact)) = port.congestion else { continue };
             let is_hot = self.hot.contains_key(&port.host);
             let is_quiet = exact && congestion < threshold;
-            let is_held = blocked && (suffers || self.carries_little(port));
-            let counts = if is_hot { is_quiet && !is_held } else { congestion > begins_above };
+            let counts = if is_hot { is_quiet && !is_blocked } else { congestion > begins_above };
             if !counts {
                 // A port that is not known to be below the threshold does not end a streak of being above it.
                 if exact || congestion > begins_above {
@@ -166,15 +165,12 @@ impl Detector {
         }
     }
 
-    /// Whether packets for this port may be held up elsewhere, as far as its counters tell.
-    fn carries_little(&self, port: &Facing) -> bool {
-        port.utilisation_ppm.is_none_or(|share| share <= self.limits.utilisation_ppm)
-    }
-
-    /// Whether this port leads to a hot spot and is above the threshold.
-    fn is_above(&self, port: &Facing) -> bool {
-        let above = port.congestion.is_some_and(|(congestion, _)| congestion > self.limits.threshold);
-        above && self.hot.contains_key(&port.host)
+    /// Whether packets for this port may hold up others on the slow lane: it leads to a hot spot, waits, and is not known to
+    /// wait on other lanes alone.
+    fn blocks(&self, port: &Facing) -> bool {
+        let threshold = self.limits.threshold;
+        let waits = port.congestion.is_some_and(|(congestion, _)| congestion > threshold);
+        waits && port.slow_wait.is_none_or(|wait| wait > threshold) && self.hot.contains_key(&port.host)
     }
 
     /// Hot spots that are not in the fabric any more, or have another LID.

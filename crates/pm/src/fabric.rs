@@ -56,6 +56,10 @@ pub(crate) struct State {
     pub(crate) refused: u8,
     /// Ticks per second of fabric time, in which sweep that was found, and whether it is not only the least.
     pub(crate) congestion: Rate,
+    /// The same of the slow lane alone, where lanes are read.
+    pub(crate) slow_wait: Rate,
+    /// It leads to a hot spot, so lanes are read in any case.
+    pub(crate) is_hot: bool,
     /// Bytes sent per second of fabric time.
     pub(crate) xmit: Rate,
     /// Bytes received per second of fabric time.

@@ -223,9 +223,7 @@ impl PerformanceManager {
         let number = self.sweep.counts.sweeps;
         self.outputs.push_back(Output::Event(ended));
         let facing = self.facing(number);
-        let mut sources = self.fabric.ports.iter().filter_map(|port| self.source(port, number));
-        let suffers = sources.any(|source| self.detector.contributes(&source));
-        for finding in self.detector.judge(number, &facing, suffers) {
+        for finding in self.detector.judge(number, &facing) {
             let event = match finding {
                 Finding::Began { host, lid, congestion } => {
                     self.counts.hot_spots += 1;
@@ -241,8 +239,21 @@ impl PerformanceManager {
         if self.options.repath && !self.withdrawn {
             self.tell(now, number);
         }
+        self.watch_hot_spots();
         self.moves.ask(now);
         self.take_fabric();
+    }
+
+    /// Has the lanes of hot spots' ports read from the next sweep on.
+    fn watch_hot_spots(&mut self) {
+        let leads = |port: &Port| {
+            let host = self.fabric.host_behind(port);
+            host.is_some_and(|host| self.detector.hot_spots().contains_key(&host.guid))
+        };
+        let hot: Vec<bool> = self.fabric.ports.iter().map(leads).collect();
+        for (port, is_hot) in self.fabric.ports.iter_mut().zip(hot) {
+            port.state.is_hot = is_hot;
+        }
     }
 
     /// The switches' ports towards hosts.
@@ -251,8 +262,9 @@ impl PerformanceManager {
             let host = self.fabric.host_behind(port)?;
             let Rate { value, exact, .. } = port.state.congestion;
             let congestion = (port.state.congestion.sweep == sweep).then_some((value, exact));
-            let utilisation_ppm = known_utilisation_ppm(port, sweep);
-            Some(Facing { host: host.guid, lid: host.lid, congestion, utilisation_ppm })
+            let slow = port.state.slow_wait;
+            let slow_wait = (slow.sweep == sweep && slow.exact).then_some(slow.value);
+            Some(Facing { host: host.guid, lid: host.lid, congestion, slow_wait })
         };
         self.fabric.ports.iter().filter_map(leads).collect()
     }
@@ -288,7 +300,8 @@ impl PerformanceManager {
     fn source(&self, port: &Port, sweep: u64) -> Option<Source> {
         let state = &port.state;
         let congestion = (state.congestion.sweep == sweep).then_some(state.congestion.value);
-        let utilisation_ppm = known_utilisation_ppm(port, sweep);
+        let known = state.xmit.sweep == sweep && state.xmit.exact;
+        let utilisation_ppm = known.then(|| utilisation_ppm(port));
         let source = Source { host: port.guid, lid: port.lid, congestion, utilisation_ppm };
         self.fabric.is_hca(port).then_some(source)
     }
@@ -459,10 +472,4 @@ impl Machine for PerformanceManager {
         let sweeping = sweeping.into_iter().flatten().min().filter(|_| self.attached && self.ready);
         [learn, sweeping].into_iter().flatten().min()
     }
-}
-
-/// What a port sent in this sweep, in millionths of its rate.
-fn known_utilisation_ppm(port: &Port, sweep: u64) -> Option<u32> {
-    let sent = port.state.xmit;
-    (sent.sweep == sweep && sent.exact).then(|| utilisation_ppm(port))
 }

@@ -70,6 +70,8 @@ pub(crate) struct Sweep {
     interval: Time,
     dilation: u32,
     lanes: bool,
+    /// Of hot spots' ports its wait is read in any case. Its number is its service level's.
+    slow_lane: u8,
     errors: bool,
     reset: bool,
     service_level: ServiceLevel,
@@ -95,6 +97,7 @@ impl Sweep {
             interval: options.interval,
             dilation: options.dilation,
             lanes: options.lanes,
+            slow_lane: options.slow_sl.0,
             errors: options.errors,
             reset: options.reset,
             service_level: ServiceLevel(0),
@@ -183,7 +186,9 @@ impl Sweep {
         }
         let running = self.running.as_mut()?;
         while let Some(&port) = fabric.order.get(running.at) {
-            let node = fabric.ports.get(port as usize).and_then(|port| fabric.node_of(port));
+            let known = fabric.ports.get(port as usize);
+            let is_hot = known.is_some_and(|port| port.state.is_hot);
+            let node = known.and_then(|port| fabric.node_of(port));
             let Some(node) = node.filter(|node| !node.silent) else {
                 running.unanswered += 1;
                 (running.at, running.step) = (running.at + 1, 0);
@@ -193,7 +198,7 @@ impl Sweep {
             let what = match running.step {
                 1 if !node.no_extended => What::Extended,
                 2 => What::Basic,
-                3 if self.lanes && !node.no_lanes => What::Lanes,
+                3 if (self.lanes || is_hot) && !node.no_lanes => What::Lanes,
                 4 if self.errors && !node.no_errors => What::Errors,
                 1..=4 => continue,
                 _ => {
@@ -285,8 +290,10 @@ impl Sweep {
                 reading
             }
             What::Lanes => {
-                let first = state.lanes_at.replace(read).is_none();
-                state.lanes.read(bytes, first)
+                let before = state.lanes_at.replace(read);
+                let reading = state.lanes.read(bytes, before.is_none());
+                scale.slow_lane(state, state.lanes.rise(self.slow_lane), before, read);
+                reading
             }
             What::Errors => {
                 let first = state.errors_at.replace(read).is_none();
@@ -385,6 +392,13 @@ impl Scale {
         let Some(before) = before else { return };
         let congestion = rates::congestion(rise.count, read.saturating_sub(before), self.dilation);
         self.set(&mut state.congestion, congestion, rise);
+    }
+
+    /// The same of the slow lane.
+    fn slow_lane(self, state: &mut State, rise: Rise, before: Option<Time>, read: Time) {
+        let Some(before) = before else { return };
+        let wait = rates::congestion(rise.count, read.saturating_sub(before), self.dilation);
+        self.set(&mut state.slow_wait, wait, rise);
     }
 
     /// Equation 2.

@@ -228,6 +228,11 @@ impl LaneWaits {
         self.lanes.map(|lane| lane.total)
     }
 
+    /// By how much a lane's counter rose at the last reading.
+    pub(crate) fn rise(&self, lane: u8) -> Rise {
+        self.lanes[usize::from(lane & 15)].rise
+    }
+
     /// Takes an answer with PortVLXmitWaitCounters.
     pub(crate) fn read(&mut self, mad: &[u8; 256], first: bool) -> Reading {
         let mut reading = Reading::default();

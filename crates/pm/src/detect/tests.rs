@@ -19,12 +19,12 @@ fn host(number: u16) -> (Guid, Lid) {
 
 fn facing(number: u16, ticks: u64) -> Facing {
     let (host, lid) = host(number);
-    Facing { host, lid, congestion: Some((ticks, true)), utilisation_ppm: Some(200_000) }
+    Facing { host, lid, congestion: Some((ticks, true)), slow_wait: None }
 }
 
-/// A port that does not wait and carries this rate in Gb/s.
-fn carries(number: u16, gigabits: f64) -> Facing {
-    Facing { utilisation_ppm: Some((gigabits / LINK * 1e6) as u32), ..facing(number, 0) }
+/// A port that waits, and so long on the slow lane.
+fn slow(number: u16, ticks: u64, slow: u64) -> Facing {
+    Facing { slow_wait: Some(slow), ..facing(number, ticks) }
 }
 
 /// A host that sends so many Gb/s and waits the rest of the time in which it could send 12.9.
@@ -97,35 +97,35 @@ fn a_sender_that_its_window_stops_is_told_when_the_hot_spot_lasts() {
 #[test]
 fn a_port_exactly_at_the_threshold_changes_nothing() {
     let mut detector = Detector::new(limits(100));
-    assert_eq!(detector.judge(1, &[facing(5, 100)], true), []);
+    assert_eq!(detector.judge(1, &[facing(5, 100)]), []);
     let (host, lid) = host(5);
-    assert_eq!(detector.judge(2, &[facing(5, 101)], true), [Finding::Began { host, lid, congestion: 101 }]);
-    assert_eq!(detector.judge(3, &[facing(5, 100)], true), []);
+    assert_eq!(detector.judge(2, &[facing(5, 101)]), [Finding::Began { host, lid, congestion: 101 }]);
+    assert_eq!(detector.judge(3, &[facing(5, 100)]), []);
     assert_eq!(detector.hot_spots()[&host], HotSpot { lid, since: 2 });
-    assert_eq!(detector.judge(4, &[facing(5, 99)], true), [Finding::Ended { host, lid }]);
+    assert_eq!(detector.judge(4, &[facing(5, 99)]), [Finding::Ended { host, lid }]);
     assert!(detector.hot_spots().is_empty());
 }
 
 #[test]
 fn a_hot_spot_stays_one_as_long_as_its_slow_lane_waits() {
     let mut detector = Detector::new(limits(THRESHOLDS[0]));
-    assert_eq!(detector.judge(1, &[facing(5, HOT), facing(3, 0)], true).len(), 1);
+    assert_eq!(detector.judge(1, &[facing(5, HOT), facing(3, 0)]).len(), 1);
     for sweep in 2..200 {
-        assert_eq!(detector.judge(sweep, &[facing(5, HOT), facing(3, 0)], true), []);
+        assert_eq!(detector.judge(sweep, &[facing(5, HOT), facing(3, 0)]), []);
     }
-    assert_eq!(detector.judge(200, &[facing(5, 0), facing(3, 0)], true).len(), 1);
+    assert_eq!(detector.judge(200, &[facing(5, 0), facing(3, 0)]).len(), 1);
 }
 
 /// Oversubscribed trees of 648 hosts: host 5's packets fill the slow lane, and 6, whose senders offer as much, gets none.
 #[test]
-fn a_silent_hot_spot_stays_one_while_another_may_block_the_slow_lane() {
+fn a_quiet_hot_spot_stays_one_while_another_may_block_the_slow_lane() {
     let mut detector = Detector::new(limits(THRESHOLDS[0]));
-    assert_eq!(detector.judge(1, &[facing(5, HOT), facing(6, HOT)], true).len(), 2);
+    assert_eq!(detector.judge(1, &[facing(5, HOT), facing(6, HOT)]).len(), 2);
     for sweep in 2..9 {
-        assert_eq!(detector.judge(sweep, &[facing(5, HOT), facing(6, 0)], true), []);
+        assert_eq!(detector.judge(sweep, &[facing(5, HOT), facing(6, 0)]), []);
     }
     // Another port above the threshold has begun just now: its packets are not on the slow lane yet.
-    let ended = detector.judge(9, &[facing(5, 0), facing(6, 0), facing(7, HOT)], true);
+    let ended = detector.judge(9, &[facing(5, 0), facing(6, 0), facing(7, HOT)]);
     let lids: Vec<Lid> = ended
         .iter()
         .map(|finding| match finding {
@@ -134,15 +134,13 @@ fn a_silent_hot_spot_stays_one_while_another_may_block_the_slow_lane() {
         .collect();
     assert_eq!(lids, [Lid(5), Lid(6), Lid(7)]);
     assert_eq!(detector.hot_spots().len(), 1);
-    // Experiment III: host 7 takes as much as it can from one sender alone, and host 5's rest comes without a wait.
-    assert_eq!(detector.judge(10, &[facing(5, HOT), facing(7, HOT)], true).len(), 1);
-    assert_eq!(detector.judge(11, &[carries(5, 8.0), facing(7, HOT)], false), []);
-    assert_eq!(
-        detector.judge(11, &[carries(5, 10.0), facing(7, HOT)], true),
-        [],
-        "hosts are on the way to the slow lane"
-    );
-    let ended = detector.judge(12, &[carries(5, 10.0), facing(7, HOT)], false);
+    // Experiment III: host 7 takes as much as it can from one sender alone, who was told of nothing.
+    assert_eq!(detector.judge(10, &[facing(5, HOT), facing(7, HOT)]).len(), 1);
+    // As long as host 7's port may wait on the slow lane, host 5's packets may wait there behind it.
+    for port in [facing(7, HOT), slow(7, HOT, HOT), slow(7, HOT, THRESHOLDS[0] + 1)] {
+        assert_eq!(detector.judge(11, &[facing(5, 0), port]), []);
+    }
+    let ended = detector.judge(12, &[facing(5, 0), slow(7, HOT, THRESHOLDS[0])]);
     assert_eq!(ended, [Finding::Ended { host: host(5).0, lid: Lid(5) }]);
 }
 
@@ -152,7 +150,7 @@ fn beside_a_hot_spot_another_must_wait_nearly_as_long_and_for_three_sweeps() {
     let mut detector = Detector::new(Limits { further, ..limits(THRESHOLDS[0]) });
     let busy = |number| facing(number, HOT / 10 * 7);
     // At first one threshold and one sweep are enough for all ports.
-    assert_eq!(detector.judge(1, &[facing(5, HOT), busy(6)], true).len(), 2);
+    assert_eq!(detector.judge(1, &[facing(5, HOT), busy(6)]).len(), 2);
     let (host, lid) = host(9);
     for (sweep, ninth, begins) in [
         (2, HOT, false),
@@ -162,14 +160,14 @@ fn beside_a_hot_spot_another_must_wait_nearly_as_long_and_for_three_sweeps() {
         (6, HOT, false),
         (7, HOT, true),
     ] {
-        let found = detector.judge(sweep, &[facing(5, HOT), busy(6), busy(7), facing(9, ninth)], true);
+        let found = detector.judge(sweep, &[facing(5, HOT), busy(6), busy(7), facing(9, ninth)]);
         let began = Finding::Began { host, lid, congestion: HOT };
         assert_eq!(found, begins.then_some(began).into_iter().collect::<Vec<_>>(), "sweep {sweep}");
     }
     // It ends below the lower one, as the others do.
-    assert_eq!(detector.judge(8, &[busy(5), busy(6), busy(9)], false), []);
-    assert_eq!(detector.judge(9, &[facing(5, 0), facing(6, 0), facing(9, 0)], false).len(), 3);
-    assert_eq!(detector.judge(10, &[busy(7)], false).len(), 1, "it is the first again");
+    assert_eq!(detector.judge(8, &[busy(5), busy(6), busy(9)]), []);
+    assert_eq!(detector.judge(9, &[facing(5, 0), facing(6, 0), facing(9, 0)]).len(), 3);
+    assert_eq!(detector.judge(10, &[busy(7)]).len(), 1, "it is the first again");
 }
 
 #[test]
@@ -178,7 +176,7 @@ fn hysteresis_counts_sweeps_in_a_row() {
     let found: Vec<usize> = [101, 101, 99, 101, 101, 101, 99, 101, 99, 99, 99]
         .into_iter()
         .zip(1..)
-        .map(|(ticks, sweep)| detector.judge(sweep, &[facing(5, ticks)], true).len())
+        .map(|(ticks, sweep)| detector.judge(sweep, &[facing(5, ticks)]).len())
         .collect();
     assert_eq!(found, [0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0]);
 }
@@ -187,21 +185,21 @@ fn hysteresis_counts_sweeps_in_a_row() {
 fn the_least_that_a_port_waited_can_begin_a_hot_spot_and_never_end_one() {
     let mut detector = Detector::new(limits(100));
     let least = |ticks| Facing { congestion: Some((ticks, false)), ..facing(5, 0) };
-    assert_eq!(detector.judge(1, &[least(50)], true), []);
-    assert_eq!(detector.judge(2, &[least(101)], true).len(), 1);
-    assert_eq!(detector.judge(3, &[least(0)], true), []);
-    assert_eq!(detector.judge(4, &[Facing { congestion: None, ..facing(5, 0) }], true), []);
+    assert_eq!(detector.judge(1, &[least(50)]), []);
+    assert_eq!(detector.judge(2, &[least(101)]).len(), 1);
+    assert_eq!(detector.judge(3, &[least(0)]), []);
+    assert_eq!(detector.judge(4, &[Facing { congestion: None, ..facing(5, 0) }]), []);
     assert_eq!(detector.hot_spots().len(), 1);
-    assert_eq!(detector.judge(5, &[facing(5, 0)], true).len(), 1);
+    assert_eq!(detector.judge(5, &[facing(5, 0)]).len(), 1);
 }
 
 #[test]
 fn a_hot_spot_that_has_left_or_has_another_lid_has_ended() {
     let (guid, lid) = host(5);
     let mut detector = Detector::new(limits(100));
-    detector.judge(1, &[facing(5, 500)], true);
+    detector.judge(1, &[facing(5, 500)]);
     let moved = Facing { lid: Lid(77), ..facing(5, 500) };
     let began = Finding::Began { host: guid, lid: Lid(77), congestion: 500 };
-    assert_eq!(detector.judge(2, &[moved], true), [Finding::Ended { host: guid, lid }, began]);
-    assert_eq!(detector.judge(3, &[], true), [Finding::Ended { host: guid, lid: Lid(77) }]);
+    assert_eq!(detector.judge(2, &[moved]), [Finding::Ended { host: guid, lid }, began]);
+    assert_eq!(detector.judge(3, &[]), [Finding::Ended { host: guid, lid: Lid(77) }]);
 }
