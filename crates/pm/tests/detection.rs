@@ -404,3 +404,41 @@ fn hosts_are_told_anew_when_the_subnet_manager_restarts() {
     fake.run_until(seconds(64));
     assert_eq!(sorted(fake.notices(trap::REPATH)[8..].to_vec()), TOLD);
 }
+
+/// Packets for a hot spot may stand behind another's on the slow lane, and then its port is quiet. Lanes are read of hot spots'
+/// ports though the manager sweeps no others.
+#[test]
+fn a_quiet_hot_spot_ends_when_no_other_waits_on_the_slow_lane() {
+    let mut fake = started(options());
+    begin(&mut fake);
+    let wait_on_lane = |fake: &mut Fake, lane: usize, ticks| {
+        let now = fake.now;
+        fake.port(3, 4).lane_waits[lane].set_rate(now, ticks);
+    };
+    let hot = |fake: &Fake| {
+        let snapshot = fake.manager.snapshot(fake.now);
+        let mut lids: Vec<u16> = snapshot.hot_spots.iter().map(|spot| spot.lid.0).collect();
+        lids.sort_unstable();
+        lids
+    };
+    fake.traffic(3, 4, 48_500, words(12.9));
+    wait_on_lane(&mut fake, 1, 48_500);
+    fake.run_until(seconds(17));
+    assert_eq!(hot(&fake), [14, 15]);
+    fake.traffic(4, 3, 0, words(9.0));
+    fake.run_until(seconds(60));
+    assert_eq!(hot(&fake), [14, 15], "host 15's packets may wait behind host 14's");
+    // The other port waits as much, on another lane.
+    wait_on_lane(&mut fake, 1, 100);
+    wait_on_lane(&mut fake, 0, 48_500);
+    fake.run_until(seconds(64));
+    assert_eq!(hot(&fake), [14]);
+    // And a lane's counter that stopped says nothing.
+    fake.traffic(4, 3, 48_500, words(12.9));
+    fake.run_until(seconds(70));
+    assert_eq!(hot(&fake), [14, 15]);
+    wait_on_lane(&mut fake, 1, 10_000_000);
+    fake.traffic(4, 3, 0, words(9.0));
+    fake.run_until(seconds(90));
+    assert_eq!(hot(&fake), [14, 15]);
+}
