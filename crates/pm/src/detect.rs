@@ -33,8 +33,8 @@
 //!
 //! Several hot spots share the slow lane, and there one may fill all buffers: packets for another wait behind its own, and the
 //! other's port does not wait any more while its senders offer as much as before; back on the fast lane its packets would block
-//! everybody. So none ends while another's port waits on the slow lane (PortVLXmitWait, read of hot spots' ports alone). A wait on
-//! other lanes holds nobody up there: a host that takes all it can from one sender with a fair share, who was told of nothing.
+//! everybody. So none ends while another's port waits on the slow lane (PortVLXmitWait, read of hot spots' ports alone). A port that
+//! waits on other lanes alone holds up no packet there: its host takes all it can from a sender with a fair share, which was not told.
 //!
 //! A port of which nothing is known in this sweep, or only the least that it waited, is neither below nor above the
 //! threshold unless that least is above it; nothing changes then.

@@ -30,9 +30,9 @@ pub struct Options {
     /// Ticks per second of fabric time above which a port is congested. The paper's is 100 000, which is 0.04 % of the
     /// time; 2 500 000 is 1 %.
     pub threshold: u64,
-    /// The same for a port that is to become a hot spot beside others, if it is higher. Hosts that have been told of hot
-    /// spots leave the links to the others, which then carry so much that ordinary hosts' ports wait nearly as long as a
-    /// hot spot's.
+    /// The same for a port that is to become a hot spot beside others, if it is higher, and then in three sweeps in a row.
+    /// Hosts that have been told of hot spots leave the links to the others, which then carry so much that ordinary hosts'
+    /// ports wait nearly as long as a hot spot's.
     pub further_threshold: u64,
     /// A congested host below this share of its link's rate takes part in a hot spot or suffers from one.
     pub utilisation_limit: f64,

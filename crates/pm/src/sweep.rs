@@ -285,14 +285,14 @@ impl Sweep {
                 let data_before = if no_extended { state.extended_at.replace(read) } else { None };
                 let data = no_extended.then_some(data_before.is_none());
                 let reading = state.counters.read_basic(bytes, before.is_none(), data);
-                scale.wait(state, reading.wait, before, read);
+                scale.wait(&mut state.congestion, reading.wait, before, read);
                 scale.traffic(state, &reading, data_before, read);
                 reading
             }
             What::Lanes => {
                 let before = state.lanes_at.replace(read);
                 let reading = state.lanes.read(bytes, before.is_none());
-                scale.slow_lane(state, state.lanes.rise(self.slow_lane), before, read);
+                scale.wait(&mut state.slow_wait, state.lanes.rise(self.slow_lane), before, read);
                 reading
             }
             What::Errors => {
@@ -387,18 +387,11 @@ struct Scale {
 }
 
 impl Scale {
-    /// Equation 1.
-    fn wait(self, state: &mut State, rise: Rise, before: Option<Time>, read: Time) {
+    /// Equation 1, of a port or of one of its lanes.
+    fn wait(self, rate: &mut Rate, rise: Rise, before: Option<Time>, read: Time) {
         let Some(before) = before else { return };
         let congestion = rates::congestion(rise.count, read.saturating_sub(before), self.dilation);
-        self.set(&mut state.congestion, congestion, rise);
-    }
-
-    /// The same of the slow lane.
-    fn slow_lane(self, state: &mut State, rise: Rise, before: Option<Time>, read: Time) {
-        let Some(before) = before else { return };
-        let wait = rates::congestion(rise.count, read.saturating_sub(before), self.dilation);
-        self.set(&mut state.slow_wait, wait, rise);
+        self.set(rate, congestion, rise);
     }
 
     /// Equation 2.

@@ -285,7 +285,7 @@ impl Fabric {
         self.arrived.iter().zip(&before).map(rate).collect()
     }
 
-    /// One packet with `body` bytes in an idle fabric: how long it takes from its host to the other.
+    /// One packet with `payload` bytes of body in an idle fabric: how long it takes from its host to the other.
     pub(crate) fn latency(&mut self, flow: Flow, payload: u16) -> Time {
         (self.flows, self.payloads) = (vec![flow], vec![payload]);
         (self.arrived, self.sequence, self.expected) = (vec![0], vec![0], vec![0]);

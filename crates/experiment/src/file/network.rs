@@ -21,6 +21,7 @@ const CABLE_M_MAX: i64 = 100_000;
 /// Half of what a port waits that leads from a DDR link to a host at its limit, in ticks of 4 ns per second:
 /// (1 - 12.9 / 16) / 2 = 9.7 % of the time.
 const THRESHOLD_TICKS: u64 = 24_200_000;
+/// Ticks of 4 ns in a second.
 const TICKS_MAX: i64 = 250_000_000;
 
 pub(super) fn fabric(top: &mut Table<'_>) -> Result<FabricSpec, Wrong> {

@@ -32,7 +32,7 @@ pub(crate) struct PmArgs {
     #[arg(long, value_name = "TICKS", default_value_t = 100_000, requires = "pm")]
     pub(crate) pm_threshold: u64,
 
-    /// The same for a port that is to become a hot spot beside others; not below --pm-threshold
+    /// The same, in three sweeps in a row, for a port that is to become a hot spot beside others [default: --pm-threshold in one sweep]
     #[arg(long, value_name = "TICKS", default_value_t = 0, hide_default_value = true, requires = "pm")]
     pub(crate) pm_further_threshold: u64,
 
