@@ -147,6 +147,30 @@ fn what_is_put_in_is_measured() {
 }
 
 #[test]
+fn a_host_that_takes_no_part_does_not_count() {
+    let text = r#"
+title = "a mix without its manager's host"
+duration = 4
+[fabric]
+topology = "tree.topo"
+[mix.all]
+except = ["host-6"]
+[window]
+all = [1, 4]
+[[expect]]
+what = "per_host"
+window = "all"
+at_least = 1
+model = "regression"
+"#;
+    let file = file(text);
+    let plan = plan(&file, 0);
+    let result = file.result(&plan, &recording(&plan, |_, _| 10.0)).unwrap_or_else(|error| panic!("{error}"));
+    let measured = result.verdict.findings[0].measured.expect("there are samples");
+    assert!((measured - 10.0 / 5.0).abs() < 0.01, "{measured} Gb/s for each of five hosts");
+}
+
+#[test]
 fn the_report_says_it() {
     let file = file(FILE);
     let report = Report::new(&file, &results(&file));

@@ -2,6 +2,8 @@
 
 mod beff;
 
+use std::collections::BTreeSet;
+
 use weft_host::traffic::{FlowId, FlowReport};
 use weft_machine::Time;
 
@@ -27,7 +29,9 @@ impl<'a> Measured<'a> {
     pub(crate) fn value(&self, what: &What) -> Option<f64> {
         match what {
             What::Throughput { flows, window } => self.throughput(flows, window),
-            What::PerHost { flows, window } => self.throughput(flows, window).map(|all| all / self.hosts()),
+            What::PerHost { flows, window } => {
+                self.throughput(flows, window).map(|all| all / self.hosts(flows))
+            }
             What::Ratio { flow, to, window } => {
                 let one = self.throughput(std::slice::from_ref(flow), window)?;
                 let other = self.throughput(std::slice::from_ref(to), window)?;
@@ -58,16 +62,19 @@ impl<'a> Measured<'a> {
         }
     }
 
-    fn hosts(&self) -> f64 {
-        self.plan.fabric.hosts().count().max(1) as f64
+    /// How many hosts send or receive one of the flows.
+    fn hosts(&self, flows: &[String]) -> f64 {
+        let ends = self.flows(flows).flat_map(|flow| flow.senders.iter().chain(&flow.receivers));
+        ends.collect::<BTreeSet<_>>().len().max(1) as f64
     }
 
     /// Throughput per host from the beginning to every sample, in seconds and Gb/s.
     pub(crate) fn opening(&self, flows: &[String]) -> Vec<(f64, f64)> {
+        let hosts = self.hosts(flows);
         let flows: Vec<&FlowPlan> = self.flows(flows).collect();
         let until = |at: Time| {
             let all: f64 = flows.iter().map(|flow| self.rate(flow, Time::ZERO, at)).sum::<Option<f64>>()?;
-            Some((at.as_secs_f64(), all / self.hosts()))
+            Some((at.as_secs_f64(), all / hosts))
         };
         self.recording.samples.iter().filter_map(|sample| until(sample.at)).collect()
     }

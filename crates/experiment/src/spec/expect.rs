@@ -34,7 +34,7 @@ pub enum What {
         /// The window.
         window: String,
     },
-    /// The same per host of the fabric.
+    /// The same per host that sends or receives one of the flows.
     PerHost {
         /// The flows.
         flows: Vec<String>,
