@@ -78,6 +78,7 @@ impl Core {
         let overflows = links().map(|stats| stats.overflows).sum::<u64>() + self.twins.overflows();
         let links = [
             ("events_lost", self.recorder.journal.lost()),
+            ("link_peers_asked", links().map(|stats| stats.asked).sum()),
             ("link_frames_malformed", links().map(|stats| stats.malformed_frames).sum()),
             ("link_lanes_overflowed", overflows),
             ("peers_ignored", peers.ignored),

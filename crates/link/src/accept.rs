@@ -45,7 +45,7 @@ fn turn_away(inner: &Inner, incoming: Incoming, validated: bool) {
 
 async fn accept(inner: Rc<Inner>, incoming: Incoming, place: Place) {
     let address = incoming.remote_address();
-    let patience = Duration::from_millis(inner.config.link_timeout_ms);
+    let patience = Duration::from_millis(inner.config.handshake_timeout_ms);
     let outcome = timeout(patience, handshake(&inner, address, incoming)).await;
     inner.places.give_back(place);
     match outcome {

@@ -169,6 +169,8 @@ pub struct Stats {
     pub refused: u64,
     /// Attempts to dial.
     pub dials: u64,
+    /// Times the peer was asked whether it lives.
+    pub asked: u64,
     /// Times the link came up.
     pub ups: u64,
     /// Times the link went down.

@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 use weft_wire::LinkParameters;
 
 use crate::cable::CableEnd;
+use crate::process::ProcessId;
 use crate::reason::RefusalReason;
 
 /// The version of the link protocol spoken here.
-pub(crate) const VERSION: u16 = 2;
+pub(crate) const VERSION: u16 = 3;
 
 /// No control frame's body is longer.
 pub(crate) const BODY_BYTES_MAX: usize = 512;
@@ -36,6 +37,8 @@ pub(crate) struct Hello {
     pub(crate) incarnation: u64,
     /// What the port enables; both ends take the best that both have.
     pub(crate) parameters: LinkParameters,
+    /// The process, where its kernel tells.
+    pub(crate) process: Option<ProcessId>,
 }
 
 /// Why no control frame came.
@@ -133,6 +136,7 @@ mod tests {
             to: end(3, 4),
             incarnation: 5,
             parameters: LinkParameters::default(),
+            process: None,
         })
     }
 
@@ -147,8 +151,8 @@ mod tests {
     #[test]
     fn the_bytes_of_a_hello_stay_what_they_are() {
         let frame = encode(&hello());
-        // Version, length; then: hello, "x", end 1:2, end 3:4, incarnation 5, three empty masks.
-        assert_eq!(frame, [2, 0, 11, 0, 0, 1, b'x', 1, 2, 3, 4, 5, 0, 0, 0]);
+        // Version, length; then: hello, "x", end 1:2, end 3:4, incarnation 5, three empty masks, no process.
+        assert_eq!(frame, [3, 0, 12, 0, 0, 1, b'x', 1, 2, 3, 4, 5, 0, 0, 0, 0]);
         let recorded = include_bytes!("../../../fuzz/corpus/link/hello");
         assert!(matches!(decode_body(&recorded[4..]), Ok(Control::Hello(_))));
     }
@@ -175,6 +179,6 @@ mod tests {
     #[test]
     fn headers_are_bounded() {
         assert_eq!(decode_header([1, 0, 0, 0]), Err(RefusalReason::Version(1)));
-        assert_eq!(decode_header([2, 0, 255, 255]), Err(RefusalReason::Oversized(65535)));
+        assert_eq!(decode_header([3, 0, 255, 255]), Err(RefusalReason::Oversized(65535)));
     }
 }

@@ -1,14 +1,16 @@
 //! The dialling end of a cable.
 
+use std::net::{SocketAddr, UdpSocket};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use quinn::{Connection, ConnectionError};
+use quinn::{Connecting, Connection, ConnectionError};
 use tokio::time::timeout;
 use weft_machine::Random;
 
 use crate::cable::LinkIndex;
 use crate::codec::{self, Control, ControlError, Hello};
+use crate::gate::{PLACE_KEPT, Pass};
 use crate::identity::node_name;
 use crate::links::Inner;
 use crate::reason::RefusalReason;
@@ -19,11 +21,13 @@ const BACK_OFF_MAX_MS: u64 = 1000;
 const BACK_OFF_CUT_MAX_MS: u64 = 250;
 /// A link that lived this long is dialled again without delay.
 const STABLE: Duration = Duration::from_secs(1);
+/// How long a peer has to answer at all; twice as long after each time that it did not, four times at most. QUIC repeats
+/// itself after 1 and 3 s.
+const FIRST_ANSWER: Duration = Duration::from_secs(5);
 
 /// Dials a cable for as long as the agent lives.
 pub(crate) async fn dial_forever(inner: Rc<Inner>, link: LinkIndex) {
     let slot = inner.slot(link);
-    let patience = Duration::from_millis(inner.config.link_timeout_ms);
     let mut failures = 0;
     loop {
         while !slot.enabled.get() && !inner.stopped.get() {
@@ -32,22 +36,21 @@ pub(crate) async fn dial_forever(inner: Rc<Inner>, link: LinkIndex) {
         if inner.stopped.get() {
             return;
         }
-        slot.count(|stats| stats.dials += 1);
         let mut back_off_max_ms = BACK_OFF_MAX_MS;
-        match timeout(patience, dial(&inner, link)).await {
-            Ok(Ok((connection, peer))) => {
+        match attempt(&inner, link, failures).await {
+            Ok((connection, peer)) => {
                 let began = Instant::now();
                 inner.carry(link, connection, peer).await;
                 failures = if began.elapsed() < STABLE { failures + 1 } else { 0 };
             }
-            Ok(Err(ControlError::Refused(reason))) => {
+            Err(ControlError::Refused(reason)) => {
                 failures += 1;
                 if reason.is_cut() {
                     back_off_max_ms = BACK_OFF_CUT_MAX_MS;
                 }
                 inner.tell_refused(Some(link), slot.cable.remote_addr, reason);
             }
-            Ok(Err(ControlError::Connection(_))) | Err(_) => failures += 1,
+            Err(ControlError::Connection(_)) => failures += 1,
         }
         if failures > 0 {
             let delay = back_off(failures, back_off_max_ms, inner.config.jitter_seed ^ link.0 as u64);
@@ -57,16 +60,84 @@ pub(crate) async fn dial_forever(inner: Rc<Inner>, link: LinkIndex) {
     }
 }
 
+/// Dials once, if somebody listens and when the gate lets it in. Nobody is dialled again before the patience with the
+/// attempt before has ended: on a busy machine a second handshake would only make both late.
+async fn attempt(
+    inner: &Rc<Inner>,
+    link: LinkIndex,
+    failures: u32,
+) -> Result<(Connection, Hello), ControlError> {
+    let pass = inner.gate.enter().await;
+    let slot = inner.slot(link);
+    slot.count(|stats| stats.dials += 1);
+    // The first time it is likely that somebody does: a laboratory begins to dial when all listen.
+    if slot.stats().dials > 1 && nobody_listens(slot.cable.remote_addr) {
+        return Err(ControlError::Connection(ConnectionError::Reset));
+    }
+    let patience = Duration::from_millis(inner.config.handshake_timeout_ms);
+    let in_time = timeout(patience, dial(inner, link, pass, failures)).await;
+    in_time.unwrap_or(Err(ControlError::Connection(ConnectionError::TimedOut)))
+}
+
+/// Whether the system says at once that nothing is bound to an address, which it does within a machine: QUIC would repeat
+/// itself in vain for as long as its patience lasts. The byte is nothing to QUIC.
+fn nobody_listens(address: SocketAddr) -> bool {
+    let local: SocketAddr = match address {
+        SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
+        SocketAddr::V6(_) => ([0; 16], 0).into(),
+    };
+    let ask = || {
+        let socket = UdpSocket::bind(local)?;
+        socket.set_nonblocking(true)?;
+        socket.connect(address)?;
+        socket.send(&[0])?;
+        socket.take_error()
+    };
+    matches!(ask(), Ok(Some(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused)
+}
+
+/// Waits for a peer's first answer, in a place among the handshakes at first and then without one.
+async fn answer(
+    inner: &Inner,
+    connecting: &mut Connecting,
+    pass: Pass,
+    failures: u32,
+) -> Result<Option<Pass>, ConnectionError> {
+    // To be awaited once: it may not be asked for again.
+    let mut answered = std::pin::pin!(connecting.handshake_data());
+    if let Ok(answered) = timeout(PLACE_KEPT, &mut answered).await {
+        return answered.map(|_| Some(pass));
+    }
+    // A peer that has not answered before may be gone, which says nothing of the machine.
+    if failures == 0 {
+        inner.gate.learn(PLACE_KEPT);
+    }
+    drop(pass);
+    let patience = FIRST_ANSWER * (1 << failures.min(2));
+    let answered = timeout(patience.saturating_sub(PLACE_KEPT), answered).await;
+    answered.unwrap_or(Err(ConnectionError::TimedOut)).map(|_| None)
+}
+
 /// One attempt, up to the moment when both hellos have passed.
-async fn dial(inner: &Rc<Inner>, link: LinkIndex) -> Result<(Connection, Hello), ControlError> {
+async fn dial(
+    inner: &Rc<Inner>,
+    link: LinkIndex,
+    pass: Pass,
+    failures: u32,
+) -> Result<(Connection, Hello), ControlError> {
     let cable = inner.slot(link).cable;
     let name = node_name(cable.remote.guid);
-    let connecting = inner
+    let began = Instant::now();
+    let mut connecting = inner
         .endpoint
         .connect_with(inner.client.clone(), cable.remote_addr, &name)
         .map_err(|_| ControlError::Connection(ConnectionError::LocallyClosed))?;
+    let _pass = answer(inner, &mut connecting, pass, failures).await.map_err(meaning)?;
     let connection = connecting.await.map_err(meaning)?;
     let result = exchange(inner, link, &connection).await;
+    if result.is_ok() {
+        inner.gate.learn(began.elapsed());
+    }
     if let Err(ControlError::Refused(reason)) = &result {
         connection.close(reason.close_code().var_int(), reason.to_string().as_bytes());
     }

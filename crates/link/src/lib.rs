@@ -26,10 +26,14 @@ mod codec;
 mod dial;
 #[doc(hidden)]
 pub mod fuzz;
+mod gate;
 mod identity;
 mod lanes;
 mod links;
+mod live;
+mod liveness;
 mod places;
+mod process;
 mod reactor;
 mod reason;
 mod session;

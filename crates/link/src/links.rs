@@ -1,12 +1,12 @@
 //! All the links of one agent: the state of each, and what the agent may ask of them.
 
 use std::cell::{Cell, Ref, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use quinn::{ClientConfig, Connection, Endpoint, SendDatagramError};
+use quinn::{ClientConfig, Endpoint};
 use tokio::sync::Notify;
 use weft_wire::{DataPacket, FlowControl, LinkParameters, VirtualLane};
 
@@ -14,21 +14,27 @@ use crate::cable::{
     Cable, CableEnd, DropReason, Handler, LinkEvent, LinkIndex, PeerStats, SendOutcome, Stats,
 };
 use crate::codec::Hello;
+use crate::gate::Gate;
 use crate::identity::Identity;
-use crate::lanes::{self, Frame, LaneQueue, PACKET_BYTES_MAX};
+use crate::lanes::Frame;
+use crate::live::Live;
 use crate::places::Places;
+use crate::process::Processes;
 use crate::reason::{CloseCode, DownReason};
 use crate::transport::{self, BindError};
-use crate::{accept, dial};
+use crate::{accept, dial, liveness};
 
 /// How an agent's links behave.
 #[derive(Clone, Debug)]
 pub struct LinkConfig {
     /// The laboratory's name; peers of another are refused.
     pub lab: String,
-    /// How long a link may be silent before it is down. Both ends of a cable must agree. A peer that dies without a
-    /// word is noticed when between a half and the whole of this has passed.
+    /// How long a link may be silent before it is down. Both ends of a cable should agree. A peer that dies without a
+    /// word is noticed when between four fifths and the whole of this has passed, or at once where the kernel tells of
+    /// its process.
     pub link_timeout_ms: u64,
+    /// How long a handshake may take. A peer that is busy is not asked anew before.
+    pub handshake_timeout_ms: u64,
     /// A number that no other process of this agent has had, such as its start time.
     pub incarnation: u64,
     /// What the jitter of the back-off is drawn from.
@@ -50,6 +56,7 @@ impl LinkConfig {
         Self {
             lab: lab.to_owned(),
             link_timeout_ms: 2000,
+            handshake_timeout_ms: 30_000,
             incarnation,
             jitter_seed: incarnation,
             vl15_queue_packets: 1024,
@@ -84,7 +91,7 @@ impl Links {
                 return Err(BindError::DuplicateCable(cable.local, cable.remote));
             }
         }
-        let (endpoint, client) = transport::open(address, identity, &config)?;
+        let (endpoint, client) = transport::open(address, identity, &config, cables.len())?;
         let places = Places::new(&cables);
         let slots = cables.into_iter().map(Slot::new).collect();
         let inner = Rc::new(Inner {
@@ -97,9 +104,12 @@ impl Links {
             dialling: Cell::new(false),
             stopped: Cell::new(false),
             places,
+            gate: Gate::new(),
+            processes: Processes::new(),
             peers: Cell::default(),
         });
         tokio::task::spawn_local(accept::accept_forever(inner.clone()));
+        tokio::task::spawn_local(liveness::watch(inner.clone()));
         Ok(Self { inner })
     }
 
@@ -135,9 +145,19 @@ impl Links {
         self.inner.slots.iter().filter(|slot| slot.live.borrow().is_some()).count()
     }
 
+    /// How many cables this agent dials that are not up.
+    pub fn to_dial_count(&self) -> usize {
+        self.inner.slots.iter().filter(|slot| slot.cable.dials() && slot.live.borrow().is_none()).count()
+    }
+
     /// What a link has done so far.
     pub fn stats(&self, link: LinkIndex) -> Stats {
-        self.inner.slots.get(link.0).map(|slot| slot.stats.get()).unwrap_or_default()
+        self.inner.slots.get(link.0).map(Slot::stats).unwrap_or_default()
+    }
+
+    /// How many peers are processes of this machine, whose end the kernel tells.
+    pub fn processes_watched(&self) -> usize {
+        self.inner.processes.count()
     }
 
     /// What became of peers that knocked, on whatever link or none.
@@ -246,6 +266,10 @@ pub(crate) struct Inner {
     pub(crate) stopped: Cell<bool>,
     /// Handshakes that peers have begun and not finished.
     pub(crate) places: Places,
+    /// Handshakes that this agent has begun and not finished.
+    pub(crate) gate: Rc<Gate>,
+    /// Peers of this machine.
+    pub(crate) processes: Processes,
     peers: Cell<PeerStats>,
 }
 
@@ -277,6 +301,7 @@ impl Inner {
             to: slot.cable.remote,
             incarnation: self.config.incarnation,
             parameters: slot.parameters.get(),
+            process: self.processes.own().cloned(),
         }
     }
 }
@@ -314,6 +339,10 @@ impl Slot {
         }
     }
 
+    pub(crate) fn stats(&self) -> Stats {
+        self.stats.get()
+    }
+
     pub(crate) fn count(&self, change: impl FnOnce(&mut Stats)) {
         let mut stats = self.stats.get();
         change(&mut stats);
@@ -338,10 +367,10 @@ impl Slot {
     }
 
     /// Installs a new connection and returns its generation.
-    pub(crate) fn install(&self, connection: Connection, peer_incarnation: u64) -> u64 {
+    pub(crate) fn install(&self, live: Live) -> u64 {
         self.closing.take();
         self.generation.set(self.generation.get() + 1);
-        self.live.replace(Some(Live::new(connection, peer_incarnation)));
+        self.live.replace(Some(live));
         self.told_up.set(true);
         self.count(|stats| stats.ups += 1);
         self.generation.get()
@@ -363,105 +392,5 @@ impl Slot {
 
     pub(crate) fn generation(&self) -> u64 {
         self.generation.get()
-    }
-}
-
-/// A connection that carries a link.
-pub(crate) struct Live {
-    connection: Connection,
-    pub(crate) peer_incarnation: u64,
-    /// Management packets that found QUIC's buffer full.
-    backlog: Rc<RefCell<VecDeque<Bytes>>>,
-    lanes: RefCell<BTreeMap<u8, Rc<LaneQueue>>>,
-    /// The lanes that the peer has opened, one bit each.
-    lanes_read: Cell<u16>,
-}
-
-impl Live {
-    fn new(connection: Connection, peer_incarnation: u64) -> Self {
-        Self {
-            connection,
-            peer_incarnation,
-            backlog: Rc::default(),
-            lanes: RefCell::default(),
-            lanes_read: Cell::new(0),
-        }
-    }
-
-    fn send_datagram(&self, packet: Bytes, config: &LinkConfig) -> SendOutcome {
-        let mut backlog = self.backlog.borrow_mut();
-        // QUIC would make room by dropping the oldest unseen, so it is asked first.
-        if backlog.is_empty() && self.connection.datagram_send_buffer_space() >= packet.len() {
-            return match self.connection.send_datagram(packet) {
-                Ok(()) => SendOutcome::Sent,
-                Err(SendDatagramError::TooLarge) => SendOutcome::Dropped(DropReason::TooLong),
-                Err(_) => SendOutcome::Dropped(DropReason::LinkDown),
-            };
-        }
-        if self.connection.max_datagram_size().is_none_or(|bytes| packet.len() > bytes) {
-            return SendOutcome::Dropped(DropReason::TooLong);
-        }
-        if backlog.len() >= config.vl15_queue_packets {
-            return SendOutcome::Dropped(DropReason::QueueFull);
-        }
-        backlog.push_back(packet);
-        if backlog.len() == 1 {
-            tokio::task::spawn_local(drain(self.connection.clone(), self.backlog.clone()));
-        }
-        SendOutcome::Queued
-    }
-
-    fn send(&self, lane: VirtualLane, frame: Frame, config: &LinkConfig) -> SendOutcome {
-        match frame {
-            Frame::Packet(packet) if lane == VirtualLane::MANAGEMENT => self.send_datagram(packet, config),
-            frame => self.send_on_lane(lane, &frame, config),
-        }
-    }
-
-    fn send_on_lane(&self, lane: VirtualLane, frame: &Frame, config: &LinkConfig) -> SendOutcome {
-        if lane.0 >= lanes::LANES {
-            return SendOutcome::Dropped(DropReason::NoSuchLane);
-        }
-        if matches!(frame, Frame::Packet(packet) if packet.len() > PACKET_BYTES_MAX) {
-            return SendOutcome::Dropped(DropReason::TooLong);
-        }
-        let mut lanes = self.lanes.borrow_mut();
-        let queue = lanes.entry(lane.0).or_insert_with(|| {
-            let queue = Rc::new(LaneQueue::new(lane.0));
-            tokio::task::spawn_local(lanes::write(self.connection.clone(), queue.clone()));
-            queue
-        });
-        match queue.push(frame, config.lane_queue_frames) {
-            true => SendOutcome::Queued,
-            false => SendOutcome::Dropped(DropReason::QueueFull),
-        }
-    }
-
-    /// Marks a lane as being read; a lane has one stream.
-    pub(crate) fn claim_lane(&self, lane: VirtualLane) -> bool {
-        let bit = 1u16 << (lane.0 & 15);
-        let read = self.lanes_read.get();
-        self.lanes_read.set(read | bit);
-        read & bit == 0
-    }
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        self.lanes.borrow().values().for_each(|queue| queue.close());
-    }
-}
-
-/// Sends the backlog as QUIC finds room. The packet in hand stays at the front until it is gone, so that
-/// later ones queue behind it.
-async fn drain(connection: Connection, backlog: Rc<RefCell<VecDeque<Bytes>>>) {
-    loop {
-        let Some(packet) = backlog.borrow().front().cloned() else { return };
-        let sent = connection.send_datagram_wait(packet).await;
-        let mut backlog = backlog.borrow_mut();
-        backlog.pop_front();
-        if sent.is_err() {
-            backlog.clear();
-        }
     }
 }

@@ -18,6 +18,7 @@ pub(crate) enum CloseCode {
     Refused = 4,
     Overrun = 5,
     Overflow = 6,
+    Silent = 7,
 }
 
 impl CloseCode {
@@ -39,8 +40,10 @@ pub enum DownReason {
     Shutdown,
     /// The other agent stopped in order.
     PeerShutdown,
-    /// Nothing was heard for the liveness time.
+    /// Nothing was heard for the link timeout, or the other agent's process did not run for so long.
     Silent,
+    /// The other agent's process has ended without a word.
+    PeerDied,
     /// The other agent answers that it knows nothing of this connection: it was restarted.
     Reset,
     /// A newer process of the other agent has dialled.
@@ -91,6 +94,7 @@ impl fmt::Display for DownReason {
             Self::Shutdown => f.write_str("this agent is stopping"),
             Self::PeerShutdown => f.write_str("the other agent stopped"),
             Self::Silent => f.write_str("nothing heard for the link timeout"),
+            Self::PeerDied => f.write_str("the other agent's process has ended"),
             Self::Reset => f.write_str("the other agent was restarted"),
             Self::NewIncarnation => f.write_str("a new process of the other agent has dialled"),
             Self::SecondConnection => f.write_str("replaced by a second connection"),

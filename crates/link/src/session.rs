@@ -10,6 +10,7 @@ use crate::cable::{LinkEvent, LinkIndex};
 use crate::codec::Hello;
 use crate::lanes::{self, Frame};
 use crate::links::Inner;
+use crate::live::Live;
 use crate::reason::{CloseCode, DownReason, RefusalReason};
 
 impl Inner {
@@ -22,7 +23,8 @@ impl Inner {
             connection.close(CloseCode::Cut.var_int(), b"cut");
             return;
         }
-        let generation = slot.install(connection.clone(), peer.incarnation);
+        let process = self.processes.watch(self, peer.process.as_ref());
+        let generation = slot.install(Live::new(connection.clone(), peer.incarnation, process));
         self.emit(LinkEvent::Up { link, peer: peer.parameters });
         let streams = spawn_local(self.clone().accept_lanes(link, generation, connection.clone()));
         let error = self.read_datagrams(link, generation, &connection).await;
@@ -56,6 +58,8 @@ impl Inner {
     ) -> ConnectionError {
         loop {
             match connection.read_datagram().await {
+                // A question whether we live: its acknowledgement is the answer.
+                Ok(packet) if packet.is_empty() => {}
                 Ok(packet) => {
                     self.deliver(link, generation, VirtualLane::MANAGEMENT, Frame::Packet(packet));
                 }

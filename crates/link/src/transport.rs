@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use quinn::congestion::{Controller, ControllerFactory};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
@@ -19,6 +19,7 @@ use quinn::{
 };
 use quinn_proto::HashedConnectionIdGenerator;
 use ring::hmac;
+use rustix::net::sockopt;
 
 use crate::identity::{Identity, IdentityError};
 use crate::links::LinkConfig;
@@ -32,21 +33,15 @@ const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 const DATAGRAM_RECEIVE_BYTES: usize = 1 << 20;
 /// A certificate that names hundreds of packed devices is tens of kilobytes.
 const CRYPTO_BUFFER_BYTES: usize = 256 << 10;
+/// A first flight with its certificate, as the kernel counts what it keeps.
+const ROOM_PER_CABLE_BYTES: usize = 4 << 10;
+/// As much as 1024 cables ask for.
+const ROOM_MAX_BYTES: usize = 4 << 20;
+/// Whether a peer lives is found out elsewhere ([`crate::liveness`]), and far sooner than by QUIC's idle timeout. It is here
+/// because a quiet connection has a timer far away with it, to which its alarm is put off instead of waking the agent.
+const IDLE_LINK_TIMEOUTS: u64 = 100;
 /// Beyond 32 bits quinn does not pace.
 const WINDOW_BYTES: u64 = 1 << 40;
-
-// Liveness, in sixteenths of the link timeout. QUIC's idle timer begins anew with whatever is heard and with the
-// first packet sent after that, though not with the second (RFC 9000, section 10.1). So both ends send by themselves
-// when they have heard nothing for a keepalive: then a peer that died is noticed at the latest a keepalive and an
-// idle timeout after its last word, whatever else is sent to it. What is left of the sixteen is for timers that are
-// rounded up.
-
-/// A link without traffic is kept alive by its dialler: one side's pings are heard by both.
-const DIALLER_KEEPALIVE: u64 = 4;
-/// The accepting end asks only when the dialler's ping is overdue.
-const ACCEPTOR_KEEPALIVE: u64 = 5;
-/// QUIC's own idle timeout.
-const IDLE: u64 = 10;
 
 /// Why an agent's endpoint could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -79,12 +74,14 @@ pub(crate) fn open(
     address: SocketAddr,
     identity: &Identity,
     config: &LinkConfig,
+    cables: usize,
 ) -> Result<(Endpoint, ClientConfig), BindError> {
     let (client_tls, server_tls) = tls(identity)?;
     let mut client = ClientConfig::new(Arc::new(client_tls));
-    client.transport_config(Arc::new(transport(config, DIALLER_KEEPALIVE)));
+    let transport = Arc::new(transport(config));
+    client.transport_config(transport.clone());
     let mut server = ServerConfig::with_crypto(Arc::new(server_tls));
-    server.transport_config(Arc::new(transport(config, ACCEPTOR_KEEPALIVE))).migration(false);
+    server.transport_config(transport).migration(false);
 
     let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &identity.derived_key("weft stateless reset")?);
     let [a, b, c, d, e, f, g, h, ..] = identity.derived_key("weft connection id")?;
@@ -94,9 +91,20 @@ pub(crate) fn open(
 
     let socket_error = |source| BindError::Socket { address, source };
     let socket = UdpSocket::bind(address).map_err(socket_error)?;
+    make_room(&socket, cables);
     let reactor = Reactor::start().map_err(socket_error)?;
     let endpoint = Endpoint::new(endpoint, Some(server), socket, Arc::new(reactor)).map_err(socket_error)?;
     Ok((endpoint, client))
+}
+
+/// Room for the first packets of all peers at once. What the system does not give, QUIC's repeating makes up for.
+fn make_room(socket: &UdpSocket, cables: usize) {
+    let wanted = (cables * ROOM_PER_CABLE_BYTES).min(ROOM_MAX_BYTES);
+    // The kernel doubles what is asked for, and tells the double.
+    if sockopt::socket_recv_buffer_size(socket).is_ok_and(|has| has < 2 * wanted) {
+        let _ = sockopt::set_socket_recv_buffer_size_force(socket, wanted)
+            .or_else(|_| sockopt::set_socket_recv_buffer_size(socket, wanted));
+    }
 }
 
 fn tls(identity: &Identity) -> Result<(QuicClientConfig, QuicServerConfig), BindError> {
@@ -130,17 +138,16 @@ fn tls(identity: &Identity) -> Result<(QuicClientConfig, QuicServerConfig), Bind
     Ok((QuicClientConfig::try_from(client).expect(holds), QuicServerConfig::try_from(server).expect(holds)))
 }
 
-/// `keepalive` in sixteenths of the link timeout.
-fn transport(config: &LinkConfig, keepalive: u64) -> TransportConfig {
-    let part_ms = |sixteenths| config.link_timeout_ms.saturating_mul(sixteenths) / 16;
-    let idle = IdleTimeout::from(VarInt::from_u32(u32::try_from(part_ms(IDLE)).unwrap_or(u32::MAX)));
+fn transport(config: &LinkConfig) -> TransportConfig {
+    let idle_ms = config.link_timeout_ms.saturating_mul(IDLE_LINK_TIMEOUTS);
+    let idle = IdleTimeout::from(VarInt::from_u32(u32::try_from(idle_ms).unwrap_or(u32::MAX)));
     // An acknowledgement for every tenth packet: most traffic is requests and replies, which carry theirs along.
     let mut acks = AckFrequencyConfig::default();
     acks.ack_eliciting_threshold(VarInt::from_u32(10));
     let mut transport = TransportConfig::default();
     transport
         .max_idle_timeout(Some(idle))
-        .keep_alive_interval(Some(Duration::from_millis(part_ms(keepalive))))
+        .keep_alive_interval(None)
         .max_concurrent_bidi_streams(VarInt::from_u32(1))
         .max_concurrent_uni_streams(VarInt::from_u32(LANE_STREAMS))
         .stream_receive_window(VarInt::from_u32(STREAM_WINDOW_BYTES))

@@ -149,11 +149,11 @@ fn malformed_hellos_are_refused() {
         );
         let identity = authority.issue(&[LOW]).unwrap();
         let hellos: [(&[u8], RefusalReason); 5] = [
-            (&[2, 0, 255, 255, 0], RefusalReason::Oversized(65535)),
+            (&[3, 0, 255, 255, 0], RefusalReason::Oversized(65535)),
             (&[7, 0, 1, 0, 0], RefusalReason::Version(7)),
-            (&[2, 0, 3, 0, 9, 9, 9], RefusalReason::Malformed),
-            (&[2, 0, 1, 0, 1], RefusalReason::Malformed), // Ready, and no hello before it
-            (&[2, 0], RefusalReason::Malformed),          // and then the stream ends
+            (&[3, 0, 3, 0, 9, 9, 9], RefusalReason::Malformed),
+            (&[3, 0, 1, 0, 1], RefusalReason::Malformed), // Ready, and no hello before it
+            (&[3, 0], RefusalReason::Malformed),          // and then the stream ends
         ];
         for (bytes, reason) in hellos {
             let (_endpoint, connection) = intruder(&identity, at).await;
@@ -174,7 +174,7 @@ fn a_peer_that_connects_and_says_nothing_is_dropped() {
         let authority = Authority::new("test").unwrap();
         let at = free_address();
         let mut quick = config(1);
-        quick.link_timeout_ms = 200;
+        quick.handshake_timeout_ms = 200;
         let cables = vec![cable(HIGH, LOW, free_address())];
         let mut high = Agent::start(at, &authority.issue(&[HIGH]).unwrap(), quick, cables);
         let (_endpoint, connection) = intruder(&authority.issue(&[LOW]).unwrap(), at).await;
@@ -196,7 +196,7 @@ fn too_many_peers_that_say_nothing_are_ignored_and_counted() {
         let authority = Authority::new("test").unwrap();
         let at = free_address();
         let mut patient = config(1);
-        patient.link_timeout_ms = 60_000;
+        patient.handshake_timeout_ms = 60_000;
         let cables = vec![cable(HIGH, LOW, free_address())];
         let high = Agent::start(at, &authority.issue(&[HIGH]).unwrap(), patient, cables);
         let identity = authority.issue(&[LOW]).unwrap();
@@ -246,7 +246,7 @@ fn the_neighbour_is_let_in(from: impl FnOnce(std::net::SocketAddr) -> UdpSocket)
         let authority = Authority::new("test").unwrap();
         let (low_at, at) = (free_address(), free_address());
         let mut patient = config(1);
-        patient.link_timeout_ms = 600_000;
+        patient.handshake_timeout_ms = 600_000;
         let identity = authority.issue(&[HIGH]).unwrap();
         let mut high = Agent::start(at, &identity, patient.clone(), vec![cable(HIGH, LOW, low_at)]);
         let identity = authority.issue(&[LOW]).unwrap();
@@ -322,7 +322,7 @@ fn a_lane_stream_that_is_none_closes_the_link() {
             let (mut send, mut receive) = connection.open_bi().await.unwrap();
             send.write_all(&hello).await.unwrap();
             receive.read_exact(&mut [0; 4]).await.unwrap();
-            send.write_all(&[2, 0, 1, 0, 1]).await.unwrap();
+            send.write_all(&[3, 0, 1, 0, 1]).await.unwrap();
             high.events.up().await;
             let mut stream = connection.open_uni().await.unwrap();
             stream.write_all(bytes).await.unwrap();

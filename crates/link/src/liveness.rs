@@ -1,0 +1,144 @@
+//! How an agent knows that its peers live, with one look at all of its links every fifth of the link timeout.
+//!
+//! Where the peer is a process of this machine the kernel tells ([`crate::process`]) and nothing is sent. Elsewhere
+//! silence tells, and so that there is none, the dialler says something after a fifth of the timeout in which it has heard
+//! nothing; its peer acknowledges, and asks by itself only when the dialler is late. A peer is gone when nothing was heard
+//! at four looks in a row: between four and five fifths after its last word. QUIC's own keepalives and idle timer are not
+//! used: they cost a timer, a wake-up of their own and two packets for each link, however many links there are.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use quinn::ConnectionStats;
+
+use crate::links::{Inner, Slot};
+use crate::live::Live;
+use crate::process::ProcessId;
+use crate::reason::{CloseCode, DownReason};
+
+/// Looks in the time of a link timeout.
+const LOOKS: u32 = 5;
+/// Looks in a row without a word from the peer, or at which its process had not run, after which it is gone.
+const SILENT: u32 = LOOKS - 1;
+/// Such looks after which the dialler asks.
+const DIALLER_ASKS: u32 = 1;
+/// Such looks after which the acceptor asks: the dialler is late.
+const ACCEPTOR_ASKS: u32 = 2;
+/// Where the kernel tells of the peer, questions are rarer by so much. They find that the path to it is broken.
+const RARELY: u32 = 16;
+
+/// What is to be done about a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finding {
+    Nothing,
+    /// The peer is to be asked for a sign of life.
+    Ask,
+    /// The peer is gone.
+    Gone,
+}
+
+/// What to do after so many looks in a row without a word.
+fn judge(unheard: u32, dials: bool, watched: bool) -> Finding {
+    let rarely = if watched { RARELY } else { 1 };
+    let asks = if dials { DIALLER_ASKS } else { ACCEPTOR_ASKS } * rarely;
+    if unheard >= SILENT * rarely {
+        Finding::Gone
+    } else if unheard >= asks && (unheard - asks).is_multiple_of(rarely) {
+        Finding::Ask
+    } else {
+        Finding::Nothing
+    }
+}
+
+impl Live {
+    /// Looks whether anything was heard since the last look.
+    fn look(&self, dials: bool) -> Finding {
+        let heard = heard(&self.connection.stats());
+        let same = self.heard.replace(heard) == heard;
+        self.unheard.set(if same { self.unheard.get() + 1 } else { 0 });
+        if self.process.as_ref().is_some_and(|process| process.stood() >= SILENT) {
+            return Finding::Gone;
+        }
+        judge(self.unheard.get(), dials, self.process.is_some())
+    }
+}
+
+impl Slot {
+    /// Says something that the peer acknowledges. If packets wait to go out, those are enough.
+    fn ask(&self) {
+        let live = self.live();
+        let Some(live) = live.as_ref().filter(|live| live.connection.datagram_send_buffer_space() > 0) else {
+            return;
+        };
+        // A connection that has ended is its reader's business.
+        let _ = live.connection.send_datagram(Bytes::new());
+        self.count(|stats| stats.asked += 1);
+    }
+}
+
+/// How many frames have come that only the peer can have sent: what fails decryption does not count.
+fn heard(stats: &ConnectionStats) -> u64 {
+    let frames = &stats.frame_rx;
+    frames.acks + frames.datagram + frames.stream + frames.ping + u64::from(frames.handshake_done)
+}
+
+/// Looks at all links for as long as the agent lives.
+pub(crate) async fn watch(inner: Rc<Inner>) {
+    let pause = Duration::from_millis(inner.config.link_timeout_ms) / LOOKS;
+    while !inner.stopped.get() {
+        tokio::time::sleep(pause).await;
+        inner.look();
+    }
+}
+
+impl Inner {
+    fn look(&self) {
+        self.processes.look();
+        for slot in &self.slots {
+            let finding = slot.live().as_ref().map(|live| live.look(slot.cable.dials()));
+            match finding {
+                Some(Finding::Gone) => slot.close(CloseCode::Silent, DownReason::Silent),
+                Some(Finding::Ask) => slot.ask(),
+                Some(Finding::Nothing) | None => {}
+            }
+        }
+    }
+
+    /// A process of this machine has ended, and all links to it with it.
+    pub(crate) fn process_ended(&self, id: &ProcessId) {
+        for slot in &self.slots {
+            let is_its = |live: &Live| live.process.as_ref().is_some_and(|process| process.id == *id);
+            if slot.live().as_ref().is_some_and(is_its) {
+                slot.close(CloseCode::Silent, DownReason::PeerDied);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks from the first without a word on.
+    fn findings(dials: bool, watched: bool) -> Vec<(u32, Finding)> {
+        let all = (1..=64).map(|unheard| (unheard, judge(unheard, dials, watched)));
+        all.filter(|(_, finding)| *finding != Finding::Nothing)
+            .take_while(|(_, f)| *f != Finding::Gone)
+            .collect()
+    }
+
+    #[test]
+    fn the_dialler_asks_at_once_the_acceptor_later_and_both_before_they_give_up() {
+        assert_eq!(findings(true, false), [(1, Finding::Ask), (2, Finding::Ask), (3, Finding::Ask)]);
+        assert_eq!(findings(false, false), [(2, Finding::Ask), (3, Finding::Ask)]);
+        assert_eq!(judge(4, true, false), Finding::Gone);
+    }
+
+    #[test]
+    fn a_watched_peer_is_asked_rarely() {
+        assert_eq!(findings(true, true), [(16, Finding::Ask), (32, Finding::Ask), (48, Finding::Ask)]);
+        assert_eq!(findings(false, true), [(32, Finding::Ask), (48, Finding::Ask)]);
+        assert_eq!(judge(64, false, true), Finding::Gone);
+    }
+}

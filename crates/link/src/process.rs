@@ -1,0 +1,206 @@
+//! Agents of the same machine as the kernel knows them: one that ends is known at once, and without asking (a pidfd), one
+//! that runs is known by its own clock. A peer may be watched so where it shares this process's boot, PID namespace
+//! and network namespace; in other places its pid means another process, or a path to it may break while it lives.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::rc::{Rc, Weak};
+
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_getcpuclockid};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use serde::{Deserialize, Serialize};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::task::{AbortHandle, spawn_local};
+
+use crate::links::Inner;
+
+/// Where a pid means the same process to all, and an address the same socket.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct Space {
+    /// The kernel's boot id.
+    boot: String,
+    pid_namespace: u64,
+    network_namespace: u64,
+}
+
+/// A process that no other has been or will be.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct ProcessId {
+    space: Space,
+    pid: u32,
+    /// In the kernel's ticks since boot: pids are given again.
+    started: u64,
+}
+
+impl ProcessId {
+    /// This process; none where the kernel does not tell.
+    pub(crate) fn own() -> Option<Self> {
+        let namespace = |name: &str| fs::metadata(format!("/proc/self/ns/{name}")).map(|found| found.ino());
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let space = Space {
+            boot: boot.trim().to_owned(),
+            pid_namespace: namespace("pid").ok()?,
+            network_namespace: namespace("net").ok()?,
+        };
+        let pid = std::process::id();
+        Some(Self { space, pid, started: started(pid)? })
+    }
+
+    /// The clock that tells how long it has run.
+    fn clock(&self) -> io::Result<ClockId> {
+        let pid = i32::try_from(self.pid).map_err(io::Error::other)?;
+        Ok(clock_getcpuclockid(nix::unistd::Pid::from_raw(pid))?)
+    }
+}
+
+/// When a process began (proc_pid_stat(5), field 22). Its name, field 2, may hold anything.
+fn started(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, behind_name) = stat.rsplit_once(')')?;
+    behind_name.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// Another process of this machine, for as long as a link leads to it.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) id: ProcessId,
+    clock: ClockId,
+    /// How long it had run at the last look.
+    ran: Cell<Option<TimeSpec>>,
+    /// Looks in a row at which it had not run.
+    stood: Cell<u32>,
+    end: AbortHandle,
+}
+
+impl Process {
+    /// Looks whether it has run since the last look; gives how many times in a row it has not.
+    fn look(&self) -> u32 {
+        let ran = self.clock.now().ok();
+        let same = self.ran.replace(ran) == ran;
+        self.stood.set(if same { self.stood.get() + 1 } else { 0 });
+        self.stood.get()
+    }
+
+    /// Looks in a row at which it had not run.
+    pub(crate) fn stood(&self) -> u32 {
+        self.stood.get()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end.abort();
+    }
+}
+
+/// The processes that an agent's links lead to.
+#[derive(Debug)]
+pub(crate) struct Processes {
+    own: Option<ProcessId>,
+    watched: RefCell<BTreeMap<ProcessId, Weak<Process>>>,
+}
+
+impl Processes {
+    pub(crate) fn new() -> Self {
+        Self { own: ProcessId::own(), watched: RefCell::default() }
+    }
+
+    /// What a hello says of this process.
+    pub(crate) fn own(&self) -> Option<&ProcessId> {
+        self.own.as_ref()
+    }
+
+    /// How many are watched.
+    pub(crate) fn count(&self) -> usize {
+        self.watched.borrow().values().filter(|process| process.strong_count() > 0).count()
+    }
+
+    /// Watches the process that a peer says it is; none where the kernel cannot tell of it.
+    pub(crate) fn watch(&self, inner: &Rc<Inner>, id: Option<&ProcessId>) -> Option<Rc<Process>> {
+        let (own, id) = (self.own.as_ref()?, id?);
+        // Two agents in one process would end together.
+        if own.space != id.space || own.pid == id.pid {
+            return None;
+        }
+        if let Some(process) = self.watched.borrow().get(id).and_then(Weak::upgrade) {
+            return Some(process);
+        }
+        let pidfd = open(id).ok()?;
+        let clock = id.clock().ok()?;
+        let ran = Cell::new(Some(clock.now().ok()?));
+        let task = spawn_local(tell_end(Rc::downgrade(inner), id.clone(), pidfd));
+        let process =
+            Rc::new(Process { id: id.clone(), clock, ran, stood: Cell::new(0), end: task.abort_handle() });
+        self.watched.borrow_mut().insert(id.clone(), Rc::downgrade(&process));
+        Some(process)
+    }
+
+    /// Looks whether each has run since the last look, and forgets those to which no link leads any more.
+    pub(crate) fn look(&self) {
+        self.watched.borrow_mut().retain(|_, process| {
+            process.upgrade().is_some_and(|process| {
+                process.look();
+                true
+            })
+        });
+    }
+}
+
+/// The descriptor first, then the proof that its pid is still the peer's: so it was when the descriptor was made.
+fn open(id: &ProcessId) -> io::Result<AsyncFd<OwnedFd>> {
+    let gone = || io::Error::from(io::ErrorKind::NotFound);
+    let pid = i32::try_from(id.pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
+    let pidfd = pidfd_open(pid, PidfdFlags::NONBLOCK)?;
+    if started(id.pid) != Some(id.started) {
+        return Err(gone());
+    }
+    // What the deprecation warns of cannot happen to an `OwnedFd`, which nobody else can close; the replacement is
+    // `unsafe`, which weft does not use.
+    #[expect(deprecated, reason = "see above")]
+    AsyncFd::with_interest(pidfd, Interest::READABLE)
+}
+
+/// Takes the links to a process down when it has ended.
+async fn tell_end(inner: Weak<Inner>, id: ProcessId, pidfd: AsyncFd<OwnedFd>) {
+    if pidfd.readable().await.is_err() {
+        return;
+    }
+    // An agent that ended in order has said so, and its words lie in the socket: they are read first.
+    for _ in 0..TURNS_FOR_LAST_WORDS {
+        tokio::task::yield_now().await;
+    }
+    if let Some(inner) = inner.upgrade() {
+        inner.process_ended(&id);
+    }
+}
+
+/// Turns of the runtime's queue in which what lies in the socket reaches its connection's task.
+const TURNS_FOR_LAST_WORDS: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_known_by_its_start_too() {
+        let own = ProcessId::own().unwrap();
+        assert_eq!(Some(own.clone()), ProcessId::own());
+        assert!(own.clock().unwrap().now().is_ok() && own.started > 0);
+        assert_eq!(started(u32::MAX), None);
+    }
+
+    #[tokio::test]
+    async fn a_pid_that_is_anothers_by_now_is_not_watched() {
+        let own = ProcessId::own().unwrap();
+        assert!(open(&own).is_ok());
+        let error = open(&ProcessId { started: own.started + 1, ..own.clone() }).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(open(&ProcessId { pid: u32::MAX, ..own }).is_err());
+    }
+}
