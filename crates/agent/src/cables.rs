@@ -28,6 +28,17 @@ impl Frame {
     }
 }
 
+/// How far an agent's links are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinkCounts {
+    /// Ports of its devices whose link stands.
+    pub(crate) up: usize,
+    /// Cabled ports of its devices.
+    pub(crate) total: usize,
+    /// Cables that it has to dial and that do not stand.
+    pub(crate) to_dial: usize,
+}
+
 impl Core {
     /// A cable to another agent has something to tell.
     pub(crate) fn link_event(&mut self, event: LinkEvent) {
@@ -212,9 +223,13 @@ impl Core {
         }
     }
 
-    /// How many cabled ports have a link, and how many there are.
-    pub(crate) fn link_counts(&self) -> (usize, usize) {
+    /// How many cabled ports have a link, how many there are, and how many cables there are still to be dialled.
+    pub(crate) fn link_counts(&self) -> LinkCounts {
         let outside = self.links.as_ref().map_or(0, Links::up_count);
-        (outside + 2 * self.twins.up_count(), self.wiring.cabled_count())
+        LinkCounts {
+            up: outside + 2 * self.twins.up_count(),
+            total: self.wiring.cabled_count(),
+            to_dial: self.links.as_ref().map_or(0, Links::to_dial_count),
+        }
     }
 }

@@ -11,6 +11,7 @@ use tracing::debug;
 use weft_umad::launch::{FromLauncher, LineDecoder, ToLauncher, line};
 
 use crate::agent::Agent;
+use crate::cables::LinkCounts;
 use crate::core::Core;
 
 /// Changes within this time are told as one.
@@ -61,19 +62,22 @@ async fn report(agent: &Rc<Agent>, mut stream: UnixStream) {
     let (name, signals) = agent.with_core(|core| (core.name.clone(), core.signals.clone()));
     let mut told = None;
     loop {
-        let (up, total) = agent.with_core(|core| core.link_counts());
-        if told != Some((up, total)) {
-            told = Some((up, total));
+        let counts = agent.with_core(|core| core.link_counts());
+        if told != Some(counts) {
+            told = Some(counts);
             let count = |number| u32::try_from(number).unwrap_or(u32::MAX);
-            let links = ToLauncher::Links { agent: name.clone(), up: count(up), total: count(total) };
+            let LinkCounts { up, total, to_dial } = counts;
+            let (up, total, to_dial) = (count(up), count(total), count(to_dial));
+            let links = ToLauncher::Links { agent: name.clone(), up, total, to_dial };
             if stream.write_all(line(&links).as_bytes()).await.is_err() {
                 return;
             }
         }
         signals.links.notified().await;
-        // The last link of all is news at once; the others are told together.
-        let (up, total) = agent.with_core(|core| core.link_counts());
-        if up != total {
+        // That all links stand, or all that are dialled here, is news at once; the others are told together.
+        let now = agent.with_core(|core| core.link_counts());
+        let has_dialled = now.to_dial == 0 && told.is_some_and(|told| told.to_dial > 0);
+        if now.up != now.total && !has_dialled {
             tokio::time::sleep(GATHER).await;
         }
     }

@@ -10,6 +10,7 @@ use weft_link::{Links, Stats as LinkStats};
 use weft_metrics::{NoAnswer, Page};
 
 use crate::agent::Agent;
+use crate::cables::LinkCounts;
 use crate::core::Core;
 
 /// Serves `/metrics` until dropped.
@@ -50,7 +51,7 @@ impl Core {
         let buckets = self.lateness.coarse().map(|(bound, count)| (bound.as_secs_f64(), count));
         let (count, sum) = (self.lateness.count(), self.lateness.sum().as_secs_f64());
         page.histogram("weft_agent_wake_up_lateness_seconds", help).spread(&[], buckets, count, sum);
-        let (up, total) = self.link_counts();
+        let LinkCounts { up, total, .. } = self.link_counts();
         for (name, help, value) in [
             ("weft_agent_devices", "Devices that the agent runs", self.devices.len()),
             ("weft_agent_links_up", "Ends of cables here that have a link", up),

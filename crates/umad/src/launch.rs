@@ -28,6 +28,8 @@ pub enum ToLauncher {
         up: u32,
         /// Cabled ports of its devices.
         total: u32,
+        /// Cables that it has to dial and that do not stand yet.
+        to_dial: u32,
     },
     /// The subnet manager got further.
     Progress(Progress),
@@ -53,7 +55,7 @@ pub enum ToLauncher {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum FromLauncher {
-    /// All agents listen: dial.
+    /// All agents listen, and it is this one's turn: dial.
     Go,
 }
 

@@ -140,7 +140,7 @@ fn bytes_after_the_message_are_an_error() {
 fn launch_messages_are_lines() {
     let messages = vec![
         ToLauncher::Ready { agent: "a1".into(), pid: 5 },
-        ToLauncher::Links { agent: "a1".into(), up: 1, total: 2 },
+        ToLauncher::Links { agent: "a1".into(), up: 1, total: 2, to_dial: 0 },
         ToLauncher::Progress(Progress { nodes: 3, ..Progress::default() }),
         ToLauncher::SubnetUp(SubnetUp { smps: 10, ..SubnetUp::default() }),
         ToLauncher::Failed { agent: "sm".into(), reason: "line\nbreak".into() },

@@ -197,9 +197,9 @@ pub(crate) struct UpArgs {
     #[arg(long)]
     pub(crate) foreground: bool,
 
-    /// Milliseconds of silence after which a link is down; half of it at the earliest
-    #[arg(long, value_name = "MS", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(100..=600_000))]
-    pub(crate) link_timeout_ms: u64,
+    /// Milliseconds of silence after which a link is down [default: 2000, more with more than 160 cables]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(100..=600_000))]
+    pub(crate) link_timeout_ms: Option<u64>,
 
     /// First UDP port, one per agent [default: the first free block]
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1024..))]

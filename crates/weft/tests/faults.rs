@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{Events, Home, text};
+use common::{Events, Home, signal, text};
+use rustix::process::Signal;
 use serde_json::Value;
 
 /// What `weft ps` says of the process that runs this device.
@@ -58,6 +59,48 @@ fn subnet_up(events: &mut Events) {
     events.wait_for("SUBNET UP of the whole tree", |event| {
         is(event, "subnet-up") && whole(event) && event["complete"] == true
     });
+}
+
+#[test]
+fn a_killed_neighbour_is_known_by_its_process_long_before_its_silence_would_tell() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--no-sm", "--link-timeout-ms", "600000"]).succeeds();
+    let mut events = home.events();
+    home.weft(&["fault", "kill", "host-0"]).succeeds();
+    let down = events.wait_for("the end of its link", |event| is(event, "link-down"));
+    assert_eq!(
+        (&down["node"], &down["reason"]),
+        (&"switch-1-0".into(), &"the other agent's process has ended".into())
+    );
+    home.weft(&["fault", "restart", "host-0"]).succeeds();
+    events.wait_for("its link, from the other end", |event| {
+        is(event, "link-up") && event["node"] == "switch-1-0"
+    });
+}
+
+#[test]
+fn a_frozen_neighbour_is_noticed_and_comes_back_and_idle_ones_are_not_asked() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--no-sm", "--link-timeout-ms", "1500"]).succeeds();
+    assert!(home.weft(&["ps"]).succeeds().stdout.contains("within 1.5 s"));
+    let mut events = home.events();
+    let frozen = u32::try_from(process_of(&home, "host-0")["pid"].as_u64().unwrap()).unwrap();
+    signal(frozen, Signal::STOP);
+    let down = events.wait_for("the end of its link", |event| is(event, "link-down"));
+    signal(frozen, Signal::CONT);
+    assert_eq!(
+        (&down["node"], &down["reason"]),
+        (&"switch-1-0".into(), &"nothing heard for the link timeout".into())
+    );
+    events.wait_for("its link, from the other end", |event| {
+        is(event, "link-up") && event["node"] == "switch-1-0"
+    });
+    let all = home.json(&["ps", "--json"]);
+    for process in all.as_array().unwrap() {
+        assert_eq!(process["counts"]["link_peers_asked"], 0, "the kernel tells of this peer: {process}");
+    }
 }
 
 /// How often the blocks of each switch's linear forwarding table were set, as the switches count it.

@@ -1,5 +1,7 @@
 //! The launcher's loop: starts the processes, listens to what they report, ends when the fabric is up.
 
+mod stuck;
+
 use std::collections::BTreeMap;
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -8,6 +10,7 @@ use anyhow::Context;
 use rustix::event::epoll;
 use weft_umad::launch::{SubnetUp, ToLauncher};
 
+use super::admission::Admission;
 use super::folder::{LabFolder, Place};
 use super::progress::{Count, Phase, Phases};
 use super::reporters::{Caller, Reporters};
@@ -30,6 +33,9 @@ pub(crate) const PM: &str = "pm";
 /// The name of the server of ibsim's protocol among the processes.
 pub(crate) const IBSIM: &str = "ibsim";
 
+/// When nothing has come of those that dial for so long, others may.
+const STALL: Duration = Duration::from_millis(500);
+
 /// As many as taking a laboratory down opens at once, with room to spare.
 const SPARE_DESCRIPTORS: usize = 8;
 
@@ -45,6 +51,7 @@ pub(crate) struct Launcher<'a> {
     child_ended: Signals,
     children: Vec<(String, Child)>,
     ready: BTreeMap<String, u64>,
+    admission: Admission,
     links: BTreeMap<String, Count>,
     /// Whether the server of ibsim's protocol serves, or none is wanted.
     ibsim_ready: bool,
@@ -87,6 +94,7 @@ impl<'a> Launcher<'a> {
             child_ended,
             children: Vec::new(),
             ready: BTreeMap::new(),
+            admission: Admission::new(std::thread::available_parallelism().map_or(1, usize::from)),
             links: BTreeMap::new(),
             ibsim_ready: record.ibsim.is_none(),
             pm_ready: record.pm.is_none(),
@@ -135,10 +143,22 @@ impl<'a> Launcher<'a> {
             if left.is_zero() {
                 return Err(self.give_up(self.stuck()));
             }
-            self.turn(Some(left))?;
+            let moved = self.phases.moved();
+            self.turn(Some(if self.admission.is_waiting() { left.min(STALL) } else { left }))?;
+            if self.admission.is_waiting() && moved.elapsed() >= STALL && moved == self.phases.moved() {
+                self.admission.stalled();
+                self.admit();
+            }
         }
         self.came_up = true;
         Ok(())
+    }
+
+    /// Gives the word to those whose turn it is.
+    fn admit(&mut self) {
+        while let Some(token) = self.admission.next() {
+            self.reporters.go(token);
+        }
     }
 
     /// Starts the subnet managers that stand by. The first one is in charge already. Where the laboratory is to be kept, one
@@ -301,12 +321,16 @@ impl<'a> Launcher<'a> {
                 self.phases.set(Phase::AgentsStarted, Count { done, total });
                 if done == total && self.phases.finished(Phase::AgentsStarted).is_none() {
                     self.phases.finish(Phase::AgentsStarted, self.phases.elapsed());
-                    let tokens: Vec<u64> = self.ready.values().copied().collect();
-                    tokens.into_iter().for_each(|token| self.reporters.go(token));
+                    self.admission.line_up(self.ready.clone());
+                    self.admit();
                     self.links_changed();
                 }
             }
-            ToLauncher::Links { agent, up, total } => {
+            ToLauncher::Links { agent, up, total, to_dial } => {
+                if to_dial == 0 {
+                    self.admission.done(&agent);
+                    self.admit();
+                }
                 self.links.insert(agent, Count { done: up.into(), total: total.into() });
                 self.links_changed();
             }
@@ -417,56 +441,6 @@ impl<'a> Launcher<'a> {
             }
             _ => Ok(()),
         }
-    }
-
-    fn who(&self, name: &str) -> String {
-        if name == SM {
-            return "the subnet manager".into();
-        }
-        if name == PM {
-            return "the performance manager".into();
-        }
-        if name == IBSIM {
-            return "the server for ibsim's programs".into();
-        }
-        let agent = self.record.agents.iter().find(|agent| agent.name == name);
-        match agent.and_then(|agent| agent.devices.first()) {
-            Some(device) => format!("the agent {name} (`{}`)", device.label),
-            None => format!("the agent {name}"),
-        }
-    }
-
-    /// Says what has not come.
-    fn stuck(&self) -> Failure {
-        let seconds = self.goal.patience.as_secs();
-        let unfinished = Phase::ALL.into_iter().find(|phase| self.phases.finished(*phase).is_none());
-        let phase = unfinished.unwrap_or(Phase::PortsActive);
-        let Count { done, total } = self.phases.count(phase);
-        let missing: Vec<String> = match phase {
-            Phase::AgentsStarted => {
-                let silent = |name: &&str| !self.ready.contains_key(*name);
-                self.record
-                    .agents
-                    .iter()
-                    .map(|agent| agent.name.as_str())
-                    .filter(silent)
-                    .map(|name| self.who(name))
-                    .collect()
-            }
-            Phase::LinksUp => {
-                let lacking = self.links.iter().filter(|(_, count)| count.done < count.total);
-                lacking.map(|(name, _)| self.who(name)).collect()
-            }
-            _ => Vec::new(),
-        };
-        let mut names = missing.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
-        if missing.len() > 3 {
-            names += &format!(" and {} more", missing.len() - 3);
-        }
-        let waiting = if names.is_empty() { String::new() } else { format!("; waiting for {names}") };
-        let option = if self.goal.keep.is_some() { " (--patience)" } else { "" };
-        let phase = phase.name();
-        Failure::new(format!("no progress for {seconds} s{option}: {phase} {done} of {total}{waiting}"))
     }
 
     fn watch(&self, fd: impl std::os::fd::AsFd, token: u64) -> anyhow::Result<()> {

@@ -1,5 +1,6 @@
 //! One running fabric on this machine: its folder, its processes, its start and its end.
 
+mod admission;
 pub(crate) mod folder;
 pub(crate) mod journal;
 pub(crate) mod launch;
@@ -12,6 +13,7 @@ mod reporters;
 pub(crate) mod restart;
 pub(crate) mod scrape;
 pub(crate) mod signals;
+mod silence;
 pub(crate) mod start;
 pub(crate) mod teardown;
 

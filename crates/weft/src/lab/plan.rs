@@ -17,6 +17,7 @@ use super::folder::{self, Base, LabFolder, Place};
 use super::launch::{PM, SM};
 use super::ports::{self, Claim, Transport};
 use super::record::{AgentRecord, DeviceRecord, LabRecord, MANAGER_PORTS, PmPlace, SmPlace};
+use super::silence;
 use crate::cli::{DeviceArgs, IbsimPace, Pack, SmpRouting, UpArgs};
 use crate::failure::Failure;
 use crate::ibsim_process::{IbsimConfig, Listen};
@@ -51,8 +52,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) pack: Pack,
     /// The first of the UDP ports.
     pub(crate) udp_port: Option<u16>,
-    /// The link timeout of all agents.
-    pub(crate) link_timeout_ms: u64,
+    /// The link timeout of all agents; by the number of their cables without it.
+    pub(crate) link_timeout_ms: Option<u64>,
     /// Where programs under ibsim's library find it.
     pub(crate) ibsim: Option<(Listen, IbsimPace)>,
 }
@@ -167,7 +168,9 @@ pub(crate) fn write(
         metrics,
         ibsim: wanted.ibsim.as_ref().map(|(listen, _)| listen.clone()),
         udp_ports: (first, count),
-        link_timeout_ms: wanted.link_timeout_ms,
+        link_timeout_ms: wanted
+            .link_timeout_ms
+            .unwrap_or_else(|| silence::link_timeout_ms(fabric, per_agent)),
     };
     record.store(unfinished)?;
     unfinished.keep_m_key(wanted.m_key)?;
@@ -231,7 +234,7 @@ fn write_agents(
             cables,
             bind: agent.address,
             identity: authority.issue(&guids).context("cannot issue a certificate")?,
-            link_timeout_ms: wanted.link_timeout_ms,
+            link_timeout_ms: record.link_timeout_ms,
             hosts: wanted.hosts.clone(),
             attach_socket: lab.agent_socket(&agent.name),
             lock_file: lab.agent_lock(&agent.name),

@@ -168,7 +168,7 @@ mod tests {
     }
 
     fn links(agent: &str) -> String {
-        launch::line(&ToLauncher::Links { agent: agent.into(), up: 1, total: 2 })
+        launch::line(&ToLauncher::Links { agent: agent.into(), up: 1, total: 2, to_dial: 0 })
     }
 
     #[test]

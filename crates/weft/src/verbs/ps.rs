@@ -9,6 +9,7 @@ use weft_umad::{AgentStatus, Client, ControlReply, ControlRequest, lock};
 
 use super::Lab;
 use crate::lab::launch::{IBSIM, PM, SM};
+use crate::lab::record::{AgentRecord, DeviceRecord};
 use crate::lab::{LabFolder, Place};
 use crate::output::{Table, print, print_json};
 
@@ -25,6 +26,9 @@ struct Process {
     /// Where it serves `/metrics`.
     metrics: Option<std::net::SocketAddr>,
     devices: Vec<Device>,
+    /// How long a peer that is frozen or on another machine may be silent. One of this machine that ends is noticed at
+    /// once.
+    link_timeout_ms: Option<u64>,
     /// What the agent counted, if it answers.
     counts: Option<BTreeMap<String, u64>>,
 }
@@ -42,42 +46,9 @@ struct Device {
 
 pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let lab = Lab::load(folder)?;
-    let mut processes = Vec::new();
-    let sms = lab.record.subnet_managers().map(|(name, _)| (folder.sm_files(&name).lock, name, SM));
-    let others =
-        [(lab.record.pm.is_some(), Place::PmLock, PM), (lab.record.ibsim.is_some(), Place::IbsimLock, IBSIM)];
-    let others = others.into_iter().filter(|(started, ..)| *started);
-    let others = others.map(|(_, lock, kind)| (folder.place(lock), kind.to_owned(), kind));
-    for (lock, process, kind) in sms.chain(others) {
-        let pid = holder(&lock)?;
-        let (address, devices, counts) = (None, Vec::new(), None);
-        let (state, metrics) = (state(pid), lab.record.metrics_of(&process));
-        processes.push(Process { process, pid, state, kind, address, metrics, devices, counts });
-    }
+    let mut processes = managers(folder, &lab)?;
     for agent in &lab.record.agents {
-        let pid = holder(&folder.agent_lock(&agent.name))?;
-        let status = pid.and_then(|_| ask(&folder.agent_socket(&agent.name)));
-        let told = |guid| status.iter().flat_map(|status| &status.devices).find(|told| told.node == guid);
-        let devices: Vec<Device> = agent
-            .devices
-            .iter()
-            .map(|device| Device {
-                id: device.id.clone(),
-                guid: device.guid,
-                description: device.description.clone(),
-                label: device.label.clone(),
-                lft_writes: told(device.guid).map(|told| told.lft_writes),
-            })
-            .collect();
-        let kind = match agent.devices.as_slice() {
-            [device] if device.switch => "switch",
-            [_] => "hca",
-            _ => "packed",
-        };
-        let (process, address) = (agent.name.clone(), Some(agent.address));
-        let counts = status.map(|status| status.counts);
-        let (state, metrics) = (state(pid), lab.record.metrics_of(&process));
-        processes.push(Process { process, pid, state, kind, address, metrics, devices, counts });
+        processes.push(agent_process(folder, &lab, agent)?);
     }
     if json {
         return print_json(&processes);
@@ -101,7 +72,62 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
             description,
         ]);
     }
-    print(&table.to_string())
+    let seconds = lab.record.link_timeout_ms as f64 / 1e3;
+    let silence = "an agent that is killed here is noticed at once, one that is frozen or elsewhere within";
+    print(&format!("{table}\n{silence} {seconds:.1} s\n"))
+}
+
+/// Subnet managers, performance manager and server for ibsim's programs.
+fn managers(folder: &LabFolder, lab: &Lab) -> anyhow::Result<Vec<Process>> {
+    let sms = lab.record.subnet_managers().map(|(name, _)| (folder.sm_files(&name).lock, name, SM));
+    let others =
+        [(lab.record.pm.is_some(), Place::PmLock, PM), (lab.record.ibsim.is_some(), Place::IbsimLock, IBSIM)];
+    let others = others.into_iter().filter(|(started, ..)| *started);
+    let others = others.map(|(_, lock, kind)| (folder.place(lock), kind.to_owned(), kind));
+    let manager = |(lock, process, kind): (std::path::PathBuf, String, &'static str)| {
+        let pid = holder(&lock)?;
+        Ok(Process {
+            pid,
+            state: state(pid),
+            kind,
+            address: None,
+            metrics: lab.record.metrics_of(&process),
+            devices: Vec::new(),
+            link_timeout_ms: None,
+            counts: None,
+            process,
+        })
+    };
+    sms.chain(others).map(manager).collect()
+}
+
+fn agent_process(folder: &LabFolder, lab: &Lab, agent: &AgentRecord) -> anyhow::Result<Process> {
+    let pid = holder(&folder.agent_lock(&agent.name))?;
+    let status = pid.and_then(|_| ask(&folder.agent_socket(&agent.name)));
+    let told = |guid| status.iter().flat_map(|status| &status.devices).find(|told| told.node == guid);
+    let device = |device: &DeviceRecord| Device {
+        id: device.id.clone(),
+        guid: device.guid,
+        description: device.description.clone(),
+        label: device.label.clone(),
+        lft_writes: told(device.guid).map(|told| told.lft_writes),
+    };
+    let kind = match agent.devices.as_slice() {
+        [device] if device.switch => "switch",
+        [_] => "hca",
+        _ => "packed",
+    };
+    Ok(Process {
+        process: agent.name.clone(),
+        pid,
+        state: state(pid),
+        kind,
+        address: Some(agent.address),
+        metrics: lab.record.metrics_of(&agent.name),
+        devices: agent.devices.iter().map(device).collect(),
+        link_timeout_ms: Some(lab.record.link_timeout_ms),
+        counts: status.map(|status| status.counts),
+    })
 }
 
 /// What an agent tells of itself.

@@ -313,7 +313,7 @@ fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
         cables: (plan.cable_delay, plan.cable_delays.clone()),
         pack: Pack::Devices(1),
         udp_port: None,
-        link_timeout_ms: LINK_TIMEOUT_MS,
+        link_timeout_ms: Some(LINK_TIMEOUT_MS),
         ibsim: None,
     };
     let name = format!("run-{}", std::process::id());

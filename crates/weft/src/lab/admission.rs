@@ -1,0 +1,76 @@
+//! Which agents dial, while a laboratory comes up: a few for each core at a time. All at once would make every handshake
+//! wait for all others, and those that are given up and begun anew would make that worse.
+
+use std::collections::{BTreeSet, VecDeque};
+
+/// Agents for each core: so many that an agent finds several packets whenever it runs, and so few that a handshake is
+/// answered within three seconds.
+const PER_CORE: usize = 512;
+
+/// The agents that wait for the word to dial, and those that have it and are not done.
+#[derive(Debug)]
+pub(super) struct Admission {
+    limit: usize,
+    waiting: VecDeque<(String, u64)>,
+    inside: BTreeSet<String>,
+}
+
+impl Admission {
+    /// Nobody waits yet.
+    pub(super) fn new(cores: usize) -> Self {
+        Self { limit: cores.max(1) * PER_CORE, waiting: VecDeque::new(), inside: BTreeSet::new() }
+    }
+
+    /// These wait from now on, with the tokens of their connections.
+    pub(super) fn line_up(&mut self, agents: impl IntoIterator<Item = (String, u64)>) {
+        self.waiting.extend(agents);
+    }
+
+    /// Whether anybody waits.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// The next that may dial, if there is room.
+    pub(super) fn next(&mut self) -> Option<u64> {
+        if self.inside.len() >= self.limit {
+            return None;
+        }
+        let (agent, token) = self.waiting.pop_front()?;
+        self.inside.insert(agent);
+        Some(token)
+    }
+
+    /// All that an agent dials stands.
+    pub(super) fn done(&mut self, agent: &str) {
+        self.inside.remove(agent);
+    }
+
+    /// Those inside have not got further for long. Their places are for others: a peer may be dead.
+    pub(super) fn stalled(&mut self) {
+        self.inside.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_are_inside_as_may_be_and_no_stall_keeps_others_out() {
+        let mut admission = Admission::new(2);
+        let limit = 2 * PER_CORE as u64;
+        admission.line_up((0..2 * limit + 8).map(|nth| (format!("a{nth}"), nth)));
+        let all = |admission: &mut Admission| std::iter::from_fn(|| admission.next()).collect::<Vec<_>>();
+        assert_eq!(all(&mut admission), (0..limit).collect::<Vec<_>>());
+        admission.done("a3");
+        admission.done("a3");
+        admission.done(&format!("a{}", limit + 5));
+        assert_eq!(all(&mut admission), [limit], "only who is inside leaves a place");
+        admission.stalled();
+        assert_eq!(all(&mut admission).len(), limit as usize);
+        admission.stalled();
+        assert_eq!(all(&mut admission).len(), 7);
+        assert!(!admission.is_waiting());
+    }
+}
