@@ -75,10 +75,12 @@ impl Core {
     pub(crate) fn counts(&self) -> BTreeMap<String, u64> {
         let peers = self.links.as_ref().map(Links::peer_stats).unwrap_or_default();
         let links = || self.links.iter().flat_map(|links| links.cables().map(|(link, _)| links.stats(link)));
+        let watched = self.links.as_ref().map_or(0, Links::processes_watched);
         let overflows = links().map(|stats| stats.overflows).sum::<u64>() + self.twins.overflows();
         let links = [
             ("events_lost", self.recorder.journal.lost()),
             ("link_peers_asked", links().map(|stats| stats.asked).sum()),
+            ("link_peers_watched", watched as u64),
             ("link_frames_malformed", links().map(|stats| stats.malformed_frames).sum()),
             ("link_lanes_overflowed", overflows),
             ("peers_ignored", peers.ignored),

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 const BEGIN: u32 = 16;
 /// Never more: what fits into a socket's buffer of the usual size.
 const MAX: u32 = 64;
-/// A handshake takes half a millisecond of both ends; one that takes longer than this has met a long queue.
+/// A handshake takes half a millisecond of both ends; one that takes so long has met a long queue.
 const QUICK: Duration = Duration::from_secs(1);
 /// One that has not been answered by then leaves its place to others: its peer may be gone, and it is not to keep them waiting.
 pub(crate) const PLACE_KEPT: Duration = Duration::from_secs(1);
@@ -57,7 +57,7 @@ impl Gate {
     /// A handshake has ended after so long. The limit rises by one when as many as it is have been quick.
     pub(crate) fn learn(&self, took: Duration) {
         let limit = self.limit.get();
-        if took > QUICK {
+        if took >= QUICK {
             self.quick.set(0);
             self.limit.set((limit / 2).max(1));
             return;
@@ -118,8 +118,8 @@ mod tests {
         assert_eq!(gate.limit.get(), MAX);
         gate.learn(QUICK * 2);
         assert_eq!(gate.limit.get(), MAX / 2);
-        (0..20).for_each(|_| gate.learn(QUICK * 2));
-        assert_eq!(gate.limit.get(), 1);
+        (0..20).for_each(|_| gate.learn(PLACE_KEPT));
+        assert_eq!(gate.limit.get(), 1, "one that had to leave its place was not quick");
         quick(1);
         assert_eq!(gate.limit.get(), 2);
     }

@@ -101,6 +101,12 @@ fn a_frozen_neighbour_is_noticed_and_comes_back_and_idle_ones_are_not_asked() {
     for process in all.as_array().unwrap() {
         assert_eq!(process["counts"]["link_peers_asked"], 0, "the kernel tells of this peer: {process}");
     }
+    let watched = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|process| process["counts"]["link_peers_watched"].as_u64().unwrap());
+    assert_eq!(watched.sum::<u64>(), 2 * 8, "each cable has two neighbours");
 }
 
 /// How often the blocks of each switch's linear forwarding table were set, as the switches count it.
