@@ -6,7 +6,10 @@ use std::time::Duration;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+
+use crate::reactor::watch;
 
 /// One timerfd. It keeps microseconds where the runtime's own timers keep milliseconds, and setting it does not
 /// wake the runtime.
@@ -20,11 +23,7 @@ impl Alarm {
     pub fn new() -> std::io::Result<Self> {
         let timer =
             timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
-        // What the deprecation warns of cannot happen to an `OwnedFd`, which nobody else can close; the
-        // replacement is `unsafe`, which weft does not use.
-        #[expect(deprecated, reason = "see above")]
-        let timer = AsyncFd::new(timer)?;
-        Ok(Self { timer })
+        Ok(Self { timer: watch(timer, Interest::READABLE)? })
     }
 
     /// Rings once after `delay`, and not at any moment set before.

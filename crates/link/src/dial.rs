@@ -60,8 +60,8 @@ pub(crate) async fn dial_forever(inner: Rc<Inner>, link: LinkIndex) {
     }
 }
 
-/// Dials once, if somebody listens and when the gate lets it in. Nobody is dialled again before the patience with the
-/// attempt before has ended: on a busy machine a second handshake would only make both late.
+/// Dials once, when the gate lets it in and if the peer's port is open. A peer is dialled again only when the attempt
+/// before has run out of time: on a busy machine a second handshake would only make both late.
 async fn attempt(
     inner: &Rc<Inner>,
     link: LinkIndex,
@@ -70,8 +70,8 @@ async fn attempt(
     let pass = inner.gate.enter().await;
     let slot = inner.slot(link);
     slot.count(|stats| stats.dials += 1);
-    // The first time it is likely that somebody does: a laboratory begins to dial when all listen.
-    if slot.stats().dials > 1 && nobody_listens(slot.cable.remote_addr) {
+    // Not asked the first time: a laboratory begins to dial when all its agents listen.
+    if slot.stats().dials > 1 && is_closed(slot.cable.remote_addr) {
         return Err(ControlError::Connection(ConnectionError::Reset));
     }
     let patience = Duration::from_millis(inner.config.handshake_timeout_ms);
@@ -79,9 +79,9 @@ async fn attempt(
     in_time.unwrap_or(Err(ControlError::Connection(ConnectionError::TimedOut)))
 }
 
-/// Whether the system says at once that nothing is bound to an address, which it does within a machine: QUIC would repeat
-/// itself in vain for as long as its patience lasts. The byte is nothing to QUIC.
-fn nobody_listens(address: SocketAddr) -> bool {
+/// Whether the system says at once that no socket is bound to an address, as it does within a machine. QUIC would repeat
+/// its first packet in vain until the handshake times out; it drops the one byte that is sent here.
+fn is_closed(address: SocketAddr) -> bool {
     let local: SocketAddr = match address {
         SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
         SocketAddr::V6(_) => ([0; 16], 0).into(),

@@ -47,7 +47,7 @@ impl Gate {
         while self.inside.get() >= self.limit.get() {
             let (call, called) = oneshot::channel();
             self.waiting.borrow_mut().push_back(call);
-            // An error means that the gate was dropped, and then nobody is inside.
+            // It cannot fail: the sender waits in this gate, which lives as long as this call.
             let _ = called.await;
         }
         self.inside.set(self.inside.get() + 1);
@@ -86,15 +86,21 @@ impl Drop for Pass {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::{Pin, pin};
+    use std::task::{Context, Poll, Waker};
+
     use super::*;
 
-    fn enter(gate: &Rc<Gate>) -> Option<Pass> {
-        let mut enter = std::pin::pin!(gate.enter());
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        match enter.as_mut().poll(&mut context) {
-            std::task::Poll::Ready(pass) => Some(pass),
-            std::task::Poll::Pending => None,
+    /// What a future gives when it is polled once.
+    fn poll<T>(future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+        match future.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(value) => Some(value),
+            Poll::Pending => None,
         }
+    }
+
+    fn enter(gate: &Rc<Gate>) -> Option<Pass> {
+        poll(pin!(gate.enter()))
     }
 
     #[test]
@@ -131,19 +137,10 @@ mod tests {
         let first = gate.enter().await;
         let gone = tokio::time::timeout(Duration::from_millis(1), gate.enter()).await;
         assert!(gone.is_err());
-        let waits = gate.enter();
-        tokio::pin!(waits);
-        assert!(futures_poll(waits.as_mut()).is_none());
+        let mut waits = pin!(gate.enter());
+        assert!(poll(waits.as_mut()).is_none());
         drop(first);
         drop(waits.await);
         assert_eq!(gate.inside.get(), 0);
-    }
-
-    fn futures_poll<T>(future: std::pin::Pin<&mut impl Future<Output = T>>) -> Option<T> {
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        match future.poll(&mut context) {
-            std::task::Poll::Ready(value) => Some(value),
-            std::task::Poll::Pending => None,
-        }
     }
 }

@@ -33,7 +33,7 @@ pub struct LinkConfig {
     /// word is noticed when between four fifths and the whole of this has passed, or at once where the kernel tells of
     /// its process.
     pub link_timeout_ms: u64,
-    /// How long a handshake may take. A peer that is busy is not asked anew before.
+    /// How long a handshake may take. A busy peer is dialled again only after it.
     pub handshake_timeout_ms: u64,
     /// A number that no other process of this agent has had, such as its start time.
     pub incarnation: u64,

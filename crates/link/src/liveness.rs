@@ -38,7 +38,7 @@ pub(crate) enum Finding {
     Gone,
 }
 
-/// What to do after so many looks in a row without a word.
+/// What to do after a number of looks in a row without a word.
 fn judge(unheard: u32, dials: bool, watched: bool) -> Finding {
     let rarely = if watched { RARELY } else { 1 };
     let asks = if dials { DIALLER_ASKS } else { ACCEPTOR_ASKS } * rarely;

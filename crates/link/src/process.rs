@@ -19,6 +19,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::task::{AbortHandle, spawn_local};
 
 use crate::links::Inner;
+use crate::reactor::watch;
 
 /// Where a pid means the same process to all, and an address the same socket.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -160,10 +161,7 @@ fn open(id: &ProcessId) -> io::Result<AsyncFd<OwnedFd>> {
     if started(id.pid) != Some(id.started) {
         return Err(gone());
     }
-    // What the deprecation warns of cannot happen to an `OwnedFd`, which nobody else can close; the replacement is
-    // `unsafe`, which weft does not use.
-    #[expect(deprecated, reason = "see above")]
-    AsyncFd::with_interest(pidfd, Interest::READABLE)
+    watch(pidfd, Interest::READABLE)
 }
 
 /// Takes the links to a process down when it has ended.

@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -32,11 +33,12 @@ impl Socket {
     }
 }
 
-fn watch(socket: UdpSocket, interest: Interest) -> io::Result<AsyncFd<UdpSocket>> {
-    // A std socket owns its descriptor and keeps it open, which is what the deprecation is about; the replacement
-    // is `unsafe`, which weft does not use.
+/// Watches a socket or another descriptor that its type owns and keeps open, as those of std do.
+pub(crate) fn watch<T: AsRawFd>(owned: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+    // That it might be closed meanwhile is what the deprecation is about; the replacement is `unsafe`, which weft does
+    // not use.
     #[expect(deprecated, reason = "see above")]
-    AsyncFd::with_interest(socket, interest)
+    AsyncFd::with_interest(owned, interest)
 }
 
 impl AsyncUdpSocket for Socket {

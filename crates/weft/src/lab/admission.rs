@@ -1,10 +1,10 @@
 //! Which agents dial, while a laboratory comes up: a few for each core at a time. All at once would make every handshake
-//! wait for all others, and those that are given up and begun anew would make that worse.
+//! wait for all others, and those that time out and are begun again would make that worse.
 
 use std::collections::{BTreeSet, VecDeque};
 
-/// Agents for each core: so many that an agent finds several packets whenever it runs, and so few that a handshake is
-/// answered within three seconds.
+/// Agents for each core: enough that an agent finds several packets whenever it runs, and not more than lets a handshake
+/// be answered within three seconds.
 const PER_CORE: usize = 512;
 
 /// The agents that wait for the word to dial, and those that have it and are not done.
@@ -16,7 +16,7 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// Nobody waits yet.
+    /// An empty line.
     pub(super) fn new(cores: usize) -> Self {
         Self { limit: cores.max(1) * PER_CORE, waiting: VecDeque::new(), inside: BTreeSet::new() }
     }
@@ -26,7 +26,7 @@ impl Admission {
         self.waiting.extend(agents);
     }
 
-    /// Whether anybody waits.
+    /// Whether any agent waits.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }

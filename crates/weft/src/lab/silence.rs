@@ -1,15 +1,15 @@
 //! How long a peer may be silent before its links are down, where the user does not say.
 
+use weft_agent::LINK_TIMEOUT_MS;
 use weft_topology::{Fabric, NodeIndex};
 
-/// With so many cables between agents, or fewer, it is two seconds.
+/// Up to this number of cables between agents, an agent's own default holds.
 const FEW_CABLES: f64 = 160.0;
-const SHORTEST_MS: f64 = 2000.0;
 /// Signs of life grow with the number of cables, and seldomer ones keep what they cost in bounds: with 1296 cables a peer
 /// has 3.7 s, with 35 000 it has 9.5 s.
 const GROWTH: f64 = 0.29;
 
-/// The link timeout of a laboratory whose agents run so many devices each.
+/// The link timeout of a laboratory, by the number of cables between its agents of `per_agent` devices each.
 pub(crate) fn link_timeout_ms(fabric: &Fabric, per_agent: usize) -> u64 {
     let agent = |node: NodeIndex| node.index() / per_agent.max(1);
     let between = fabric.cables().filter(|cable| agent(cable.a.node) != agent(cable.b.node));
@@ -17,7 +17,7 @@ pub(crate) fn link_timeout_ms(fabric: &Fabric, per_agent: usize) -> u64 {
 }
 
 fn of_cables(between_agents: usize) -> u64 {
-    (SHORTEST_MS * (between_agents as f64 / FEW_CABLES).max(1.0).powf(GROWTH)).round() as u64
+    (LINK_TIMEOUT_MS as f64 * (between_agents as f64 / FEW_CABLES).max(1.0).powf(GROWTH)).round() as u64
 }
 
 #[cfg(test)]
