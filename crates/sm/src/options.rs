@@ -160,7 +160,7 @@ impl Default for Options {
     fn default() -> Self {
         let sl2vl = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7];
         Self {
-            max_wire_smps: Window::Fixed(4),
+            max_wire_smps: Window::AUTO,
             timeout_ms: 200,
             retries: 3,
             smp_routing: SmpRouting::Directed,

@@ -275,7 +275,7 @@ pub(crate) struct SmArgs {
     pub(crate) sm_at: Option<String>,
 
     /// Maximum outstanding SMPs, 1 to 65536; auto: as many as make answers come faster
-    #[arg(long, value_name = "COUNT|auto", default_value_t = Window::Fixed(4))]
+    #[arg(long, value_name = "COUNT|auto", default_value_t = Window::AUTO)]
     pub(crate) max_wire_smps: Window,
 
     /// Timeout of an SMP in milliseconds
