@@ -13,7 +13,7 @@ pub use ibsim::{control as ibsim_control, data as ibsim_data};
 pub use mads::{mad_layer, rmpp};
 pub use routes::routes;
 
-use weft_device::{Device, DeviceConfig, DeviceOptions, Input, Output, PortConfig};
+use weft_device::{Device, DeviceConfig, DeviceOptions, Frame, Input, Output, PortConfig};
 use weft_machine::{Machine, Time};
 use weft_sm::GuidToLid;
 use weft_wire::{
@@ -192,7 +192,8 @@ pub fn device(bytes: &[u8]) {
         let dlid = if address[1] & 1 == 0 { Lid::PERMISSIVE } else { Lid(u16::from(address[2])) };
         let route = MadRoute { vl: VirtualLane(address[3] & 15), ..MadRoute::smp(dlid, Lid::PERMISSIVE) };
         let packet = Packet::from_mad(&route, &padded);
-        device.handle_input(now, Input::Receive { port: PortNum(address[0] % 6), packet });
+        device
+            .handle_input(now, Input::Arrive { port: PortNum(address[0] % 6), frame: Frame::Packet(packet) });
         while device.poll_output().is_some() {}
         device.handle_timeout(now);
         while device.poll_output().is_some() {}
@@ -220,7 +221,9 @@ pub fn gmp(bytes: &[u8]) {
         now += Time::from_secs(1);
         device.handle_input(now, input);
         let answered = std::iter::from_fn(|| device.poll_output());
-        let answered = answered.filter(|output| matches!(output, Output::Transmit { .. })).count();
+        let answered = answered
+            .filter(|output| matches!(output, Output::Transmit { frame: Frame::Packet(_), .. }))
+            .count();
         device.handle_timeout(now);
         while device.poll_output().is_some() {}
         answered
@@ -245,7 +248,11 @@ pub fn gmp(bytes: &[u8]) {
         DirectedSmp::dr_dlid.set(&mut mad.0, Lid::PERMISSIVE);
         mad.set_smp_data(&info.encode());
         let packet = Packet::from_mad(&MadRoute::smp(Lid::PERMISSIVE, Lid::PERMISSIVE), &mad);
-        assert_eq!(feed(&mut device, Input::Receive { port, packet }), 1, "a good Set is answered");
+        assert_eq!(
+            feed(&mut device, Input::Arrive { port, frame: Frame::Packet(packet) }),
+            1,
+            "a good Set is answered"
+        );
     }
     let gsi = QpNum::GSI;
     let to_host = MadRoute { dest_qp: gsi, src_qp: gsi, q_key: QKey::GSI, ..MadRoute::smp(Lid(5), Lid(9)) };
@@ -258,9 +265,9 @@ pub fn gmp(bytes: &[u8]) {
         // The neighbour has room for every answer.
         let (vl, fctbs, fccl) = (VirtualLane(0), said % 4096, heard.wrapping_add(1024) % 4096);
         let flow_control = FlowControl { op: 0, fctbs, vl, fccl };
-        assert_eq!(feed(&mut device, Input::Credit { port, flow_control }), 0);
+        assert_eq!(feed(&mut device, Input::Arrive { port, frame: Frame::Credit(flow_control) }), 0);
         said = said.wrapping_add(MAD_BLOCKS);
-        let answered = feed(&mut device, Input::Receive { port, packet });
+        let answered = feed(&mut device, Input::Arrive { port, frame: Frame::Packet(packet) });
         assert_eq!(answered, usize::from(asks), "{mad:?}");
         heard = heard.wrapping_add(MAD_BLOCKS * u16::from(asks));
     }

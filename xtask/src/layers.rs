@@ -31,11 +31,16 @@ const ROOMS: &[Room] = &[
     Room { name: "device", uses: &["wire", "machine"], pure: Some(PURE) },
     Room { name: "mgmt", uses: &["wire", "machine"], pure: Some(PURE) },
     Room { name: "host", uses: &["wire", "machine", "mgmt"], pure: Some(PURE) },
+    Room {
+        name: "node",
+        uses: &["wire", "machine", "device", "host"],
+        pure: Some(&["serde", "thiserror", "bincode", "crc32fast"]),
+    },
     Room { name: "sm", uses: &["wire", "machine", "mgmt", "topology", "routing"], pure: Some(PURE) },
     Room { name: "pm", uses: &["wire", "machine", "mgmt", "topology"], pure: Some(PURE) },
     Room {
         name: "sim",
-        uses: &["wire", "machine", "topology", "routing", "device", "mgmt", "host", "sm", "pm"],
+        uses: &["wire", "machine", "topology", "routing", "device", "mgmt", "host", "node", "sm", "pm"],
         pure: Some(&["serde", "rand", "rand_pcg"]),
     },
     Room {
@@ -49,7 +54,7 @@ const ROOMS: &[Room] = &[
     Room { name: "metrics", uses: &[], pure: None },
     Room {
         name: "agent",
-        uses: &["wire", "machine", "device", "host", "link", "umad", "metrics"],
+        uses: &["wire", "machine", "device", "host", "node", "link", "umad", "metrics"],
         pure: None,
     },
     Room {

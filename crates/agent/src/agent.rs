@@ -23,7 +23,6 @@ use crate::launcher;
 use crate::metrics;
 use crate::record::Recorder;
 use crate::user;
-use crate::wiring::Wiring;
 
 /// Programs connected at the same time.
 const PROGRAMS_MAX: usize = 1024;
@@ -152,10 +151,8 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     let _lock = ProcessLock::take(&config.lock_file)?;
     let signals = Rc::new(Signals::default());
     let alarm = Rc::new(Alarm::new()?);
-    let (wiring, twins, cables) = Wiring::lay(config);
     let recorder = Recorder::new(Journal::open(config.events_file.as_deref(), &config.name));
-    let shared = (signals.clone(), alarm.clone());
-    let core = Core::new(config, (wiring, twins), recorder, shared);
+    let (core, cables) = Core::new(config, recorder, signals.clone(), alarm.clone());
     let agent = Rc::new(Agent { core: RefCell::new(core) });
     let listener = listen(&config.attach_socket)?;
     let user_socket = socket_path(&config.attach_socket);
@@ -166,7 +163,6 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     agent.with_core(|core| {
         core.links = Some(links.clone());
         core.recorder.agent("agent-started");
-        core.attach_hosts();
     });
     let scraped = metrics.map(|listener| spawn_local(metrics::serve(agent.clone(), listener)));
     let tasks = vec![
@@ -261,7 +257,7 @@ async fn accept_programs(agent: Rc<Agent>, listener: UnixListener) {
 
 async fn ring(agent: Rc<Agent>, alarm: Rc<Alarm>) {
     while alarm.ring().await.is_ok() {
-        agent.with_core(Core::wake_devices);
+        agent.with_core(Core::wake);
     }
 }
 

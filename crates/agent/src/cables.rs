@@ -1,32 +1,15 @@
 //! What crosses the agent's cables, and what is plugged in.
 
+use std::fmt::Display;
+
 use bytes::Bytes;
-use weft_device::Input;
-use weft_link::{CableEnd, DownReason, DropReason, LinkEvent, Links, SendOutcome, TwinEvent};
-use weft_machine::Time;
-use weft_wire::{DataPacket, FlowControl, LinkParameters, Packet, PortNum, VirtualLane};
+use weft_device::Unsent;
+use weft_link::{CableEnd, DownReason, LinkEvent, Links, SendOutcome};
+use weft_node::{Frame, Input, PortId};
+use weft_wire::{LinkParameters, Packet, VirtualLane};
 
 use crate::core::Core;
 use crate::tap::Direction;
-use crate::wiring::{Attachment, Place};
-
-/// What crosses a cable within the agent.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Frame {
-    /// A packet with all its bytes.
-    Packet(Packet),
-    /// A packet whose body is a length.
-    Data(DataPacket),
-    /// What the sender's end of a lane has room for.
-    Credit(FlowControl),
-}
-
-impl Frame {
-    /// Whether it is on lane 15, whose packets take real time.
-    fn is_management(&self) -> bool {
-        matches!(self, Self::Packet(packet) if packet.vl() == VirtualLane::MANAGEMENT)
-    }
-}
 
 /// How far an agent's links are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +25,6 @@ pub(crate) struct LinkCounts {
 impl Core {
     /// A cable to another agent has something to tell.
     pub(crate) fn link_event(&mut self, event: LinkEvent) {
-        let now = self.now();
         let link = match &event {
             LinkEvent::Up { link, .. }
             | LinkEvent::Down { link, .. }
@@ -51,175 +33,130 @@ impl Core {
             | LinkEvent::Credit { link, .. } => Some(*link),
             LinkEvent::Refused { link, .. } => *link,
         };
-        let place = link.and_then(|link| self.wiring.link_place(link));
-        match (event, place) {
-            (LinkEvent::Received { lane, packet, .. }, Some(place)) => {
-                self.bytes_came(now, place, lane, packet);
+        let at = link.and_then(|link| self.wiring.of_link(link));
+        match (event, at) {
+            (LinkEvent::Received { lane, packet, .. }, Some(at)) => self.bytes_came(at, lane, packet),
+            (LinkEvent::ReceivedData { packet, .. }, Some(at)) => self.frame_came(at, Frame::Data(packet)),
+            (LinkEvent::Credit { flow_control, .. }, Some(at)) => {
+                self.frame_came(at, Frame::Credit(flow_control));
             }
-            (LinkEvent::ReceivedData { packet, .. }, Some(place)) => {
-                self.frame_came(now, place, Frame::Data(packet));
+            (LinkEvent::Up { peer, .. }, Some(at)) => {
+                self.link_came_up(at);
+                self.feed(Input::LinkUp { at, peer });
             }
-            (LinkEvent::Credit { flow_control, .. }, Some(place)) => {
-                self.frame_came(now, place, Frame::Credit(flow_control));
+            (LinkEvent::Down { reason, .. }, Some(at)) => {
+                if reason == DownReason::Shutdown {
+                    // The agent's end is told once, not once for every link.
+                    self.recorder.count("link_down");
+                    self.signals.links.notify_one();
+                } else {
+                    self.link_went_down(at, &reason);
+                }
+                self.feed(Input::LinkDown { at });
             }
-            (LinkEvent::Up { peer, .. }, Some(place)) => self.link_up(now, place, peer),
-            (LinkEvent::Down { reason, .. }, Some(place)) => self.link_down(now, place, &reason),
-            (LinkEvent::Refused { address, reason, .. }, place) => {
-                let at = place.and_then(|place| Some((&self.devices.get(place.device)?.who, place.port)));
-                self.recorder.refused(at, link, address, &reason);
+            (LinkEvent::Refused { address, reason, .. }, at) => {
+                let who = at.and_then(|at| Some((&self.names.of(at.device)?.who, at.port)));
+                self.recorder.refused(who, link, address, &reason);
             }
             (_, None) => {}
         }
     }
 
     /// A packet's bytes, not looked at yet.
-    fn bytes_came(&mut self, now: Time, place: Place, lane: VirtualLane, bytes: Bytes) {
+    fn bytes_came(&mut self, at: PortId, lane: VirtualLane, bytes: Bytes) {
         // A copy for the tap, if there is one; the packet itself is taken apart.
         let tapped = self.taps.is_active().then(|| bytes.clone());
-        let error = |physical| (Input::ReceiveError { port: place.port, physical }, Direction::Damaged);
+        let damaged = |physical| (Input::Damaged { at, physical }, Direction::Damaged);
         let (input, direction) = match Packet::parse(Vec::from(bytes)) {
             Ok(packet) if packet.vl() == lane => {
-                (Input::Receive { port: place.port, packet }, Direction::Received)
+                (Input::Arrived { at, frame: Frame::Packet(packet) }, Direction::Received)
             }
-            Ok(_) => error(false),
-            Err(refusal) => error(refusal.is_physical()),
+            Ok(_) => damaged(false),
+            Err(refusal) => damaged(refusal.is_physical()),
         };
         if let Some(bytes) = tapped {
-            self.tap(place, direction, &bytes);
+            self.tap(at, direction, &bytes);
         }
-        self.feed(place.device, now, input);
+        self.feed(input);
     }
 
     #[inline]
-    fn frame_came(&mut self, now: Time, place: Place, frame: Frame) {
+    fn frame_came(&mut self, at: PortId, frame: Frame) {
         if self.taps.is_active() {
-            self.tap_frame(place, Direction::Received, &frame);
+            self.tap_frame(at, Direction::Received, &frame);
         }
-        let delay = self.wiring.jack(place.device, place.port).delay;
-        if delay > Time::ZERO && !frame.is_management() {
-            return self.hold_back(now, delay, place, frame);
-        }
-        self.frame_arrives(now, place, frame);
+        self.feed(Input::Arrived { at, frame });
     }
 
-    #[inline]
-    pub(crate) fn frame_arrives(&mut self, now: Time, place: Place, frame: Frame) {
-        let port = place.port;
-        let input = match frame {
-            Frame::Packet(packet) => Input::Receive { port, packet },
-            Frame::Data(packet) => Input::ReceiveData { port, packet },
-            Frame::Credit(flow_control) => Input::Credit { port, flow_control },
-        };
-        self.feed(place.device, now, input);
-    }
-
-    #[inline]
-    pub(crate) fn twin_event(&mut self, now: Time, event: TwinEvent<Frame>) {
-        let (TwinEvent::Received { end, .. } | TwinEvent::Up { end, .. } | TwinEvent::Down { end, .. }) =
-            event;
-        let Some(place) = self.wiring.twin_place(end) else { return };
-        match event {
-            TwinEvent::Received { packet, .. } => self.frame_came(now, place, packet),
-            TwinEvent::Up { peer, .. } => self.link_up(now, place, peer),
-            TwinEvent::Down { reason, .. } => self.link_down(now, place, &reason),
+    /// The link at a port stands.
+    pub(crate) fn link_came_up(&mut self, at: PortId) {
+        let peer = self.peer(at);
+        if let Some(named) = self.names.of(at.device) {
+            self.recorder.link_up(&named.who, at.port, peer);
         }
-    }
-
-    fn link_up(&mut self, now: Time, place: Place, peer: LinkParameters) {
-        let jack = self.wiring.jack(place.device, place.port);
-        self.recorder.link_up(&self.devices[place.device].who, place.port, jack.peer);
         self.signals.links.notify_one();
-        self.feed(place.device, now, Input::LinkUp { port: place.port, peer });
     }
 
-    fn link_down(&mut self, now: Time, place: Place, reason: &DownReason) {
-        let jack = self.wiring.jack(place.device, place.port);
-        self.recorder.link_down(&self.devices[place.device].who, place.port, jack.peer, reason);
+    /// The link at a port is gone.
+    pub(crate) fn link_went_down(&mut self, at: PortId, why: &impl Display) {
+        let peer = self.peer(at);
+        if let Some(named) = self.names.of(at.device) {
+            self.recorder.link_down(&named.who, at.port, peer, why);
+        }
         self.signals.links.notify_one();
-        self.held.forget(place);
-        self.feed(place.device, now, Input::LinkDown { port: place.port });
     }
 
-    /// Hands a frame to the cable at a port and shows it to those who listen, if it went.
+    /// The port at the other end of the cable at a port.
+    pub(crate) fn peer(&self, at: PortId) -> Option<CableEnd> {
+        self.wiring.at(at).map(|cabled| cabled.peer)
+    }
+
+    /// Hands a frame to the cable at a port and shows it to those who listen, if it went; tells what did not.
     #[inline]
-    pub(crate) fn transmit(&mut self, device: usize, port: PortNum, frame: Frame) -> SendOutcome {
-        if self.taps.is_active() {
-            return self.transmit_tapped(Place { device, port }, frame);
-        }
-        self.hand_over(device, port, frame)
+    pub(crate) fn transmit(&mut self, at: PortId, frame: Frame) -> Option<Unsent> {
+        let unsent = frame.unsent();
+        let outcome =
+            if self.taps.is_active() { self.transmit_tapped(at, frame) } else { self.hand_over(at, frame) };
+        // Without a link nobody counts credits.
+        if matches!(outcome, Some(SendOutcome::Sent | SendOutcome::Queued)) { None } else { unsent }
     }
 
     #[inline]
-    pub(crate) fn hand_over(&mut self, device: usize, port: PortNum, frame: Frame) -> SendOutcome {
-        match (self.wiring.jack(device, port).attachment, &self.links) {
-            (Attachment::Twin(end), _) => match frame {
-                Frame::Packet(packet) if packet.vl() == VirtualLane::MANAGEMENT => {
-                    self.twins.send(end, Frame::Packet(packet))
-                }
-                frame => self.twins.send_kept(end, frame),
-            },
-            (Attachment::Link(link), Some(links)) => match frame {
-                Frame::Packet(packet) => {
-                    let lane = packet.vl();
-                    links.send(link, lane, Bytes::from(packet.into_bytes()))
-                }
-                Frame::Data(packet) => links.send_data(link, packet),
-                Frame::Credit(flow_control) => links.send_credit(link, flow_control),
-            },
-            _ => SendOutcome::Dropped(DropReason::LinkDown),
-        }
+    pub(crate) fn hand_over(&mut self, at: PortId, frame: Frame) -> Option<SendOutcome> {
+        let (links, link) = (self.links.as_ref()?, self.wiring.at(at)?.link?);
+        Some(match frame {
+            Frame::Packet(packet) => {
+                let lane = packet.vl();
+                links.send(link, lane, Bytes::from(packet.into_bytes()))
+            }
+            Frame::Data(packet) => links.send_data(link, packet),
+            Frame::Credit(flow_control) => links.send_credit(link, flow_control),
+        })
     }
 
     /// The other end of the cable at a port has sent more than its credit: it is disconnected.
-    pub(crate) fn disconnect(&mut self, place: Place) {
+    pub(crate) fn overrun(&mut self, at: PortId, lane: VirtualLane) {
         self.recorder.count("credit_overruns");
-        match (self.wiring.jack(place.device, place.port).attachment, &self.links) {
-            (Attachment::Twin(end), _) => self.twins.overrun(end),
-            (Attachment::Link(link), Some(links)) => links.overrun(link),
-            _ => {}
+        if let Some(named) = self.names.of(at.device) {
+            self.recorder.overrun(&named.who, at.port, lane);
+        }
+        if let (Some(links), Some(link)) = (&self.links, self.wiring.at(at).and_then(|cabled| cabled.link)) {
+            links.overrun(link);
         }
     }
 
-    pub(crate) fn set_link(&mut self, place: Place, enabled: bool, parameters: LinkParameters) {
-        let Some(jack) = self.wiring.jack_mut(place) else { return };
-        jack.enabled = enabled;
-        match (jack.attachment, &self.links) {
-            (Attachment::Link(link), Some(links)) => links.set_parameters(link, parameters),
-            (Attachment::Twin(end), _) => self.twins.set_parameters(end, parameters),
-            _ => {}
-        }
-        self.apply_jack(place);
-    }
-
-    /// Plugs a cable in or out at one of the agent's ports.
-    pub(crate) fn set_cable(&mut self, end: CableEnd, plugged: bool) -> Result<(), String> {
-        let device =
-            self.by_guid.get(&end.guid).copied().ok_or_else(|| format!("node {} is not here", end.guid))?;
-        let place = Place { device, port: end.port };
-        match self.wiring.jack_mut(place) {
-            Some(jack) if jack.attachment != Attachment::None => jack.plugged = plugged,
-            _ => return Err(format!("no cable at {end}")),
-        }
-        self.apply_jack(place);
-        Ok(())
-    }
-
-    /// A link may be up when its cable is plugged in and its port allows it.
-    fn apply_jack(&mut self, place: Place) {
-        let jack = self.wiring.jack(place.device, place.port);
-        let enabled = jack.plugged && jack.enabled;
-        match (jack.attachment, &self.links) {
-            (Attachment::Link(link), Some(links)) => links.set_enabled(link, enabled),
-            (Attachment::Twin(end), _) => self.twins.set_enabled(end, enabled),
-            _ => {}
+    pub(crate) fn set_link(&mut self, at: PortId, enabled: bool, parameters: LinkParameters) {
+        if let (Some(links), Some(link)) = (&self.links, self.wiring.at(at).and_then(|cabled| cabled.link)) {
+            links.set_parameters(link, parameters);
+            links.set_enabled(link, enabled);
         }
     }
 
-    /// Lets the cables come up.
-    pub(crate) fn start_dialling(&mut self) {
-        self.twins.start();
-        if let Some(links) = &self.links {
-            links.start_dialling();
+    /// Whether the link at a port is up.
+    pub(crate) fn is_link_up(&self, at: PortId) -> bool {
+        match self.wiring.at(at).and_then(|cabled| cabled.link) {
+            Some(link) => self.links.as_ref().is_some_and(|links| links.is_up(link)),
+            None => self.node.is_link_up(at),
         }
     }
 
@@ -227,7 +164,7 @@ impl Core {
     pub(crate) fn link_counts(&self) -> LinkCounts {
         let outside = self.links.as_ref().map_or(0, Links::up_count);
         LinkCounts {
-            up: outside + 2 * self.twins.up_count(),
+            up: outside + 2 * self.node.inner_links_up(),
             total: self.wiring.cabled_count(),
             to_dial: self.links.as_ref().map_or(0, Links::to_dial_count),
         }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
-use weft_device::ClientId;
+use weft_node::Client;
 use weft_umad::{ClientMessage, Decoder, FrameError, ServerMessage, encode_into};
 
 use crate::agent::Agent;
@@ -27,7 +27,7 @@ pub(crate) struct Program {
     /// Signalled when the socket takes no more, or the connection is to end.
     blocked: Notify,
     /// The attachment, once it stands.
-    attached: Cell<Option<ClientId>>,
+    attached: Cell<Option<Client>>,
 }
 
 #[derive(Debug, Default)]
@@ -75,11 +75,11 @@ impl Program {
     }
 
     /// Which attachment this is.
-    pub(crate) fn attached(&self) -> Option<ClientId> {
+    pub(crate) fn attached(&self) -> Option<Client> {
         self.attached.get()
     }
 
-    pub(crate) fn set_attached(&self, client: Option<ClientId>) {
+    pub(crate) fn set_attached(&self, client: Option<Client>) {
         self.attached.set(client);
     }
 
@@ -210,7 +210,7 @@ pub(crate) async fn serve(agent: Rc<Agent>, stream: UnixStream) {
                 let reason = error.to_string();
                 agent.with_core(|core| {
                     core.recorder.count("program_frames_malformed");
-                    core.answer(&program, &ServerMessage::Refused { reason });
+                    core.say(&program, &ServerMessage::Refused { reason });
                 });
                 break;
             }
@@ -247,8 +247,9 @@ fn take_messages(
                     core.program_attaches(program, node, port, registrations);
                 }
                 ClientMessage::Control { request, body } => {
-                    let body = core.control(program, &body);
-                    core.answer(program, &ServerMessage::Reply { request, body });
+                    if let Some(body) = core.control(program, request, &body) {
+                        core.say(program, &ServerMessage::Reply { request, body });
+                    }
                     if !program.has_room() {
                         core.recorder.count("programs_paused");
                         return Ok(Taken::Some);

@@ -4,60 +4,73 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use weft_device::{DataAccount, DropReason, PortSnapshot};
-use weft_link::{CableEnd, Links};
+use weft_link::Links;
+use weft_node::{DeviceId, PortId, Request};
 use weft_umad::{
     AgentStatus, ControlReply, ControlRequest, DeviceAccount, DeviceStatus, LaneAccount, PortEnd, PortStatus,
     PortTotals, Tap,
 };
 use weft_wire::{Guid, VirtualLane};
 
+use crate::asked::Asker;
 use crate::client::Program;
-use crate::core::{Core, Hosted};
+use crate::core::Core;
 use crate::lateness::Histogram;
 use crate::tap::Tapped;
-use crate::wiring::{Attachment, Jack};
 
 impl Core {
-    /// Answers one question.
-    pub(crate) fn control(&mut self, program: &Rc<Program>, request: &ControlRequest) -> ControlReply {
-        match request {
+    /// Answers one question; what the node decides is answered when it has.
+    pub(crate) fn control(
+        &mut self,
+        program: &Rc<Program>,
+        number: u32,
+        request: &ControlRequest,
+    ) -> Option<ControlReply> {
+        let asks = (program, number);
+        Some(match request {
             ControlRequest::Status => ControlReply::Status(self.status()),
             ControlRequest::Ports => ControlReply::Ports(self.ports()),
-            ControlRequest::SetCable { node, port, up } => {
-                match self.set_cable(CableEnd { guid: *node, port: *port }, *up) {
-                    Ok(()) => ControlReply::Done,
-                    Err(reason) => ControlReply::Failed { reason },
-                }
+            ControlRequest::SetCable { node, port, up: plugged } => {
+                let Some(device) = self.names.find(*node) else {
+                    return Some(ControlReply::Failed { reason: format!("node {node} is not here") });
+                };
+                let (at, plugged) = (PortId::new(device, *port), *plugged);
+                self.ask(Asker::Control(program.clone(), number), Request::Plug { at, plugged });
+                return None;
             }
             ControlRequest::Capture(tap) => match self.capture(program, tap) {
                 Ok(()) => ControlReply::Done,
                 Err(reason) => ControlReply::Failed { reason },
             },
-            ControlRequest::EndCapture => match self.taps.forget(program) {
+            ControlRequest::EndCapture => match self.stop_capture(program) {
                 Some(totals) => ControlReply::CaptureEnded(totals),
                 None => ControlReply::Failed { reason: "this connection captures nothing".into() },
             },
-            ControlRequest::Host { node, port, command } => match self.host_command(*node, *port, command) {
-                Ok(()) => ControlReply::Done,
-                Err(reason) => ControlReply::Failed { reason },
-            },
+            ControlRequest::Host { node, port, command } => {
+                let refused = self.host_command(asks, (*node, *port), command).err()?;
+                ControlReply::Failed { reason: refused }
+            }
             ControlRequest::Flows => ControlReply::Flows(self.host_flows()),
             ControlRequest::Account => ControlReply::Account(self.accounts()),
             ControlRequest::ResetLateness => {
-                self.lateness = Histogram::new();
+                self.waking.lateness = Histogram::new();
                 ControlReply::Done
             }
             ControlRequest::Shutdown => {
                 self.signals.stop.notify_one();
                 ControlReply::Done
             }
-        }
+        })
     }
 
     fn capture(&mut self, program: &Rc<Program>, tap: &Tap) -> Result<(), String> {
-        let tapped = Tapped::find(tap, &self.wiring, |end| self.by_guid.get(&end.node).copied())?;
+        let tapped = Tapped::find(tap, |end| {
+            let at = PortId::new(self.names.find(end.node)?, end.port);
+            self.node.device(at.device)?.link_parameters(at.port).map(|_| at)
+        })?;
         self.taps.listen(program, tapped)?;
         self.recorder.count("captures");
+        self.ask(Asker::Agent, Request::Watch(true));
         Ok(())
     }
 
@@ -66,9 +79,9 @@ impl Core {
             agent: self.name.clone(),
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            devices: self.by_guid.values().map(|device| self.device_status(*device)).collect(),
+            devices: self.names.iter().filter_map(|(_, device)| self.device_status(device)).collect(),
             counts: self.counts(),
-            lateness: self.lateness.summary(),
+            lateness: self.waking.lateness.summary(),
         }
     }
 
@@ -76,7 +89,7 @@ impl Core {
         let peers = self.links.as_ref().map(Links::peer_stats).unwrap_or_default();
         let links = || self.links.iter().flat_map(|links| links.cables().map(|(link, _)| links.stats(link)));
         let watched = self.links.as_ref().map_or(0, Links::processes_watched);
-        let overflows = links().map(|stats| stats.overflows).sum::<u64>() + self.twins.overflows();
+        let overflows = links().map(|stats| stats.overflows).sum::<u64>() + self.node.inner_overflows();
         let links = [
             ("events_lost", self.recorder.journal.lost()),
             ("link_peers_asked", links().map(|stats| stats.asked).sum()),
@@ -91,54 +104,54 @@ impl Core {
         self.recorder.counts().chain(links).map(|(name, count)| (name.to_owned(), count)).collect()
     }
 
-    fn device_status(&self, device: usize) -> DeviceStatus {
-        let snapshot = self.devices[device].machine.snapshot_at(self.now());
+    fn device_status(&self, device: DeviceId) -> Option<DeviceStatus> {
+        let snapshot = self.node.device(device)?.snapshot_at(self.now());
         let ports = snapshot.ports.iter().filter(|port| port.port.0 != 0).count();
-        let up = self.wiring.cabled(device).filter(|jack| self.is_up(jack)).count();
-        DeviceStatus {
+        let ends = snapshot.ports.iter().map(|port| PortId::new(device, port.port));
+        let cabled: Vec<PortId> = ends.filter(|at| self.wiring.at(*at).is_some()).collect();
+        let up = cabled.iter().filter(|at| self.is_link_up(**at)).count();
+        Some(DeviceStatus {
             node: snapshot.guid,
             description: snapshot.description,
             node_type: snapshot.kind,
             ports: u8::try_from(ports).unwrap_or(u8::MAX),
             links_up: count(up),
-            links_total: count(self.wiring.cabled(device).count()),
-            clients: count(self.program_count(device)),
+            links_total: count(cabled.len()),
+            clients: count(self.node.clients(device).count()),
             lft_writes: snapshot.statistics.lft_writes,
-        }
+        })
     }
 
     fn accounts(&self) -> Vec<DeviceAccount> {
-        let devices = self.by_guid.iter();
-        devices.map(|(node, device)| account(*node, &self.devices[*device].machine.data_account())).collect()
+        let devices = self.names.iter();
+        let accounts =
+            devices.filter_map(|(guid, id)| Some(account(guid, &self.node.device(id)?.data_account())));
+        accounts.collect()
     }
 
     fn ports(&self) -> Vec<PortStatus> {
         let mut ports = Vec::new();
-        for device in self.by_guid.values() {
-            let hosted = &self.devices[*device];
-            let snapshot = hosted.machine.snapshot_at(self.now());
-            let statuses = snapshot.ports.iter().map(|port| {
-                let jack = self.wiring.jack(*device, port.port);
-                self.port_status(hosted, port, &jack)
-            });
-            ports.extend(statuses);
+        for (_, id) in self.names.iter() {
+            let Some(device) = self.node.device(id) else { continue };
+            let snapshot = device.snapshot_at(self.now());
+            ports
+                .extend(snapshot.ports.iter().map(|port| self.port_status(PortId::new(id, port.port), port)));
         }
         ports
     }
 
-    fn port_status(&self, hosted: &Hosted, port: &PortSnapshot, jack: &Jack) -> PortStatus {
+    fn port_status(&self, at: PortId, port: &PortSnapshot) -> PortStatus {
         let counters = &port.counters;
-        let peers_refused = match (jack.attachment, &self.links) {
-            (Attachment::Link(link), Some(links)) => links.stats(link).refused,
-            _ => 0,
-        };
+        let link = self.wiring.at(at).and_then(|cabled| cabled.link);
+        let peers_refused =
+            self.links.as_ref().zip(link).map_or(0, |(links, link)| links.stats(link).refused);
         PortStatus {
-            end: PortEnd { node: hosted.who.guid, port: port.port },
-            peer: jack.peer.map(|peer| PortEnd { node: peer.guid, port: peer.port }),
+            end: self.names.end(at),
+            peer: self.peer(at).map(|peer| PortEnd { node: peer.guid, port: peer.port }),
             state: port.state,
             phys_state: port.physical,
-            link_up: self.is_up(jack),
-            plugged: jack.plugged,
+            link_up: self.is_link_up(at),
+            plugged: self.node.is_plugged(at),
             lid: port.lid,
             width_active: port.link_width_active,
             speed_active: port.link_speed_active,
@@ -167,14 +180,6 @@ impl Core {
                 xmit_wait: counters.port_xmit_wait,
                 peers_refused,
             },
-        }
-    }
-
-    fn is_up(&self, jack: &Jack) -> bool {
-        match (jack.attachment, &self.links) {
-            (Attachment::Link(link), Some(links)) => links.is_up(link),
-            (Attachment::Twin(end), _) => self.twins.is_up(end),
-            _ => false,
         }
     }
 }

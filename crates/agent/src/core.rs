@@ -1,49 +1,42 @@
-//! The loop's body: inputs to the devices, outputs to links, programs and the record.
+//! The loop's body: inputs to the node, outputs to links, programs and the record.
 //!
 //! ```text
-//!   link events ──┐                       ┌─▶ links.send / twins.send
-//!   programs    ──┼─▶ device machines ────┼─▶ programs
-//!   alarm       ──┤   (feed, then drain)  ├─▶ record
-//!   twins.poll  ──┘       ▲     │         └─▶ cables plugged and unplugged
-//!                         └──── hosts
+//!   link events ──┐                        ┌─▶ links
+//!   programs    ──┼─▶ Node (feed, drain) ──┼─▶ programs
+//!   alarm       ──┘                        └─▶ record
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use weft_device::{ClientId, Device, DeviceConfig, Event, Input, Output};
-use weft_host::{mad, stack};
-use weft_link::{Alarm, Links, SendOutcome, Twins};
+use weft_device::DeviceConfig;
+use weft_link::{Alarm, Cable, Links};
 use weft_machine::{Machine, Time};
-use weft_umad::user_mad::CaAttributes;
-use weft_umad::{Attached, ServerMessage};
-use weft_wire::{AddressedMad, Guid, PortNum, Registration};
+use weft_node::{Input, NewDevice, Node, NodeOptions, Output, Request, ToHost};
+use weft_wire::{NodeType, PortNum};
 
-use crate::cables::Frame;
-use crate::client::{Program, Queued};
-use crate::clock::{Clock, Deadlines};
+use crate::asked::{Asked, Asker};
+use crate::clock::Clock;
 use crate::config::AgentConfig;
-use crate::held::Held;
-use crate::hosts::Hosts;
 use crate::lateness::Histogram;
-use crate::record::{Recorder, Who};
+use crate::names::{Named, Names};
+use crate::programs::Programs;
+use crate::record::Recorder;
 use crate::tap::Taps;
-use crate::user::{IssmFiles, OpenPorts, ca_attributes};
-use crate::wiring::{Place, Wiring};
+use crate::user::{IssmFiles, Lines};
+use crate::wiring::Wiring;
 
-/// In-process packets handled before the reactor has its turn again.
-const TURN_PACKETS: usize = 256;
-/// In-process packets handled at one reading of the clock.
-const CLOCK_PACKETS: usize = 16;
-/// What a device wants done before others have their turn: a device and its host could go on for ever.
-const DRAIN_OUTPUTS: usize = 4096;
+/// Steps of the node at one reading of the clock.
+const CLOCK_STEPS: u32 = 16;
+/// Readings of the clock before the reactor has its turn again.
+const TURN_READINGS: u32 = 16;
 
 /// What the agent's tasks wait for.
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
-    /// In-process packets wait.
+    /// The node has come to no end.
     pub(crate) work: Notify,
     /// A link came up or went down.
     pub(crate) links: Notify,
@@ -55,366 +48,203 @@ pub(crate) struct Signals {
     pub(crate) stop: Notify,
 }
 
-/// A device and what the agent needs to know of it.
-pub(crate) struct Hosted {
-    pub(crate) machine: Device,
-    pub(crate) who: Who,
-    /// What programs of libibumad are told of it.
-    pub(crate) ca: CaAttributes,
-    /// By port number; a switch's port 0 has its node's.
-    port_guids: Vec<Guid>,
-}
-
-impl Hosted {
-    fn new(config: &DeviceConfig) -> Self {
-        let ports = config.ports.iter().map(|port| port.guid);
-        Self {
-            machine: Device::new(config).with_incarnation(crate::agent::incarnation()),
-            who: Who { guid: config.guid, description: config.description.clone() },
-            ca: ca_attributes(config),
-            port_guids: std::iter::once(config.guid).chain(ports).collect(),
-        }
-    }
-}
-
-/// Devices, cables and programs of an agent.
-pub(crate) struct Core {
-    pub(crate) name: String,
-    pub(crate) devices: Vec<Hosted>,
-    pub(crate) by_guid: BTreeMap<Guid, usize>,
-    pub(crate) wiring: Wiring,
-    pub(crate) links: Option<Links>,
-    pub(crate) twins: Twins<Frame>,
-    pub(crate) recorder: Recorder,
-    pub(crate) signals: Rc<Signals>,
-    pub(crate) taps: Taps,
+/// When the node wants to be woken.
+pub(crate) struct Waking {
     clock: Clock,
-    /// Of the devices, and behind them of the hosts.
-    deadlines: Deadlines,
-    pub(crate) lateness: Histogram,
-    pub(crate) hosts: Hosts,
-    /// What is still on its way over cables that have a length.
-    pub(crate) held: Held,
-    /// Devices with something left to be done.
-    undrained: Vec<usize>,
     alarm: Rc<Alarm>,
     armed: Option<Time>,
-    programs: BTreeMap<ClientId, (Rc<Program>, usize)>,
-    next_client: u16,
-    /// Programs with something to be written.
-    to_flush: Vec<Rc<Program>>,
-    /// Programs of libibumad.
-    pub(crate) open_ports: OpenPorts,
+    pub(crate) lateness: Histogram,
+}
+
+/// The node of an agent, and what is around it.
+pub(crate) struct Core {
+    pub(crate) name: String,
+    pub(crate) node: Node,
+    pub(crate) names: Names,
+    pub(crate) wiring: Wiring,
+    pub(crate) links: Option<Links>,
+    pub(crate) asked: Asked,
+    pub(crate) programs: Programs,
+    pub(crate) lines: Lines,
     pub(crate) issm: IssmFiles,
+    /// How many flows the hosts have at most.
+    pub(crate) flows: usize,
+    pub(crate) recorder: Recorder,
+    pub(crate) taps: Taps,
+    pub(crate) signals: Rc<Signals>,
+    pub(crate) waking: Waking,
+    /// What the node's outputs caused; fed when it has been drained.
+    next_inputs: VecDeque<Input>,
 }
 
 impl Core {
+    /// The devices and cables of a checked configuration; also returns the cables that leave the agent.
     pub(crate) fn new(
         config: &AgentConfig,
-        (wiring, twins): (Wiring, Twins<Frame>),
         recorder: Recorder,
-        (signals, alarm): (Rc<Signals>, Rc<Alarm>),
-    ) -> Self {
-        let devices = &config.devices;
-        let hosts = Hosts::new(config);
-        let by_guid = devices.iter().enumerate().map(|(index, device)| (device.guid, index)).collect();
-        Self {
+        signals: Rc<Signals>,
+        alarm: Rc<Alarm>,
+    ) -> (Self, Vec<Cable>) {
+        let options = NodeOptions { steps_max: CLOCK_STEPS, notes_lateness: true };
+        let waking = Waking { clock: Clock::start(), alarm, armed: None, lateness: Histogram::new() };
+        let mut core = Self {
             name: config.name.clone(),
-            devices: devices.iter().map(Hosted::new).collect(),
-            by_guid,
-            wiring,
+            node: Node::new(options),
+            names: Names::default(),
+            wiring: Wiring::default(),
             links: None,
-            twins,
-            recorder,
-            signals,
-            taps: Taps::new(),
-            clock: Clock::start(),
-            deadlines: Deadlines::new(devices.len() + hosts.count()),
-            held: Held::default(),
-            lateness: Histogram::new(),
-            hosts,
-            undrained: Vec::new(),
-            alarm,
-            armed: None,
-            programs: BTreeMap::new(),
-            next_client: 1,
-            to_flush: Vec::new(),
-            open_ports: OpenPorts::default(),
+            asked: Asked::default(),
+            programs: Programs::default(),
+            lines: Lines::default(),
             issm: IssmFiles::new(&config.attach_socket),
+            flows: 0,
+            recorder,
+            taps: Taps::new(),
+            signals,
+            waking,
+            next_inputs: VecDeque::new(),
+        };
+        for device in &config.devices {
+            core.add_device(config, device);
+        }
+        let (wiring, requests, cables) = Wiring::lay(config, &core.names);
+        core.wiring = wiring;
+        for request in requests {
+            core.ask(Asker::Agent, request);
+        }
+        if core.taps.is_active() {
+            core.ask(Asker::Agent, Request::Watch(true));
+        }
+        (core, cables)
+    }
+
+    fn add_device(&mut self, config: &AgentConfig, device: &DeviceConfig) {
+        let ports = u8::try_from(device.ports.len()).unwrap_or(u8::MAX);
+        let has_hosts = config.hosts.is_some() && device.kind != NodeType::Switch;
+        let new = NewDevice {
+            config: device.clone(),
+            incarnation: crate::agent::incarnation(),
+            hosts: (1..=ports).filter(|_| has_hosts).map(PortNum).collect(),
+            stack: config.hosts.clone(),
+        };
+        self.ask(Asker::Device(Box::new(Named::new(device))), Request::AddDevice(new));
+    }
+
+    /// Lets the cables come up.
+    pub(crate) fn start_dialling(&mut self) {
+        self.ask(Asker::Agent, Request::Begin);
+        if let Some(links) = &self.links {
+            links.start_dialling();
         }
     }
 
-    /// What comes at the end of everything the agent does: in-process packets, writes, the alarm.
+    pub(crate) fn now(&self) -> Time {
+        self.waking.clock.now()
+    }
+
+    /// Gives the node one input and does what it then wants done.
+    #[inline]
+    pub(crate) fn feed(&mut self, input: Input) {
+        self.feed_at(self.now(), input);
+    }
+
+    #[inline]
+    pub(crate) fn feed_at(&mut self, now: Time, input: Input) {
+        self.node.handle_input(now, input);
+        self.drain(now);
+    }
+
+    #[inline]
+    fn drain(&mut self, now: Time) {
+        loop {
+            while let Some(output) = self.node.poll_output() {
+                self.output(output);
+            }
+            let Some(input) = self.next_inputs.pop_front() else { return };
+            self.node.handle_input(now, input);
+        }
+    }
+
+    /// What comes at the end of everything the agent does: the rest of the node's work, writes, the alarm.
     pub(crate) fn finish_turn(&mut self) {
-        for batch in 0..TURN_PACKETS / CLOCK_PACKETS {
-            if self.twins.is_idle() {
+        for _ in 0..TURN_READINGS {
+            if !self.node.is_unfinished() {
                 break;
             }
-            let now = self.clock.now();
-            for _ in 0..CLOCK_PACKETS {
-                let Some(event) = self.twins.poll() else { break };
-                self.twin_event(now, event);
-            }
-            debug_assert!(batch < TURN_PACKETS);
+            self.feed(Input::Continue);
         }
-        for device in std::mem::take(&mut self.undrained) {
-            self.drain(device, self.clock.now());
-        }
-        if !self.twins.is_idle() || !self.undrained.is_empty() {
+        if self.node.is_unfinished() {
             self.signals.work.notify_one();
         }
-        for program in self.to_flush.drain(..) {
-            program.flush();
+        for late in self.node.take_lateness() {
+            self.waking.lateness.record(late);
         }
-        for line in self.open_ports.to_flush.drain(..) {
-            line.flush();
-        }
+        self.programs.flush();
+        self.lines.flush();
         self.arm();
         if self.recorder.journal.has_gathered() {
             self.signals.journal.notify_one();
         }
     }
 
-    /// Sets the alarm when something wants to be woken earlier than it would ring.
+    /// Sets the alarm when the node wants to be woken earlier than it would ring.
     fn arm(&mut self) {
-        let wanted = [self.deadlines.earliest(), self.open_ports.earliest(), self.held.earliest()];
-        let Some(earliest) = wanted.into_iter().flatten().min() else { return };
-        if self.armed.is_none_or(|armed| earliest < armed) {
-            self.armed = Some(earliest);
-            let delay = earliest.saturating_sub(self.clock.now());
-            self.alarm.set(Duration::from_nanos(delay.as_nanos()));
+        let Some(earliest) = self.node.poll_timeout() else { return };
+        let waking = &mut self.waking;
+        if waking.armed.is_none_or(|armed| earliest < armed) {
+            waking.armed = Some(earliest);
+            let delay = earliest.saturating_sub(waking.clock.now());
+            waking.alarm.set(Duration::from_nanos(delay.as_nanos()));
         }
     }
 
     /// The alarm rang.
-    pub(crate) fn wake_devices(&mut self) {
-        self.armed = None;
-        let now = self.clock.now();
-        self.release(now);
-        while let Some((index, deadline)) = self.deadlines.due(now) {
-            self.lateness.record(now.saturating_sub(deadline));
-            match index.checked_sub(self.devices.len()) {
-                Some(host) => self.wake_host(now, host),
-                None => {
-                    self.devices[index].machine.handle_timeout(now);
-                    self.drain(index, now);
-                }
-            }
-        }
-        self.wake_layers(now);
-    }
-
-    /// Notes when a machine wants to be woken, and how late it was that its last wish was met with an input.
-    #[inline]
-    pub(crate) fn set_deadline(&mut self, machine: usize, deadline: Option<Time>, now: Time) {
-        let replaced = self.deadlines.set(machine, deadline);
-        if let Some(met) = replaced.filter(|met| *met <= now) {
-            self.lateness.record(now.saturating_sub(met));
-        }
-    }
-
-    pub(crate) fn now(&self) -> Time {
-        self.clock.now()
-    }
-
-    /// Gives a device one input now and does what it then wants done.
-    pub(crate) fn input(&mut self, device: usize, input: Input) {
-        self.feed(device, self.clock.now(), input);
-    }
-
-    /// Gives a device one input and does what it then wants done.
-    #[inline]
-    pub(crate) fn feed(&mut self, device: usize, now: Time, input: Input) {
-        self.devices[device].machine.handle_input(now, input);
-        self.drain(device, now);
+    pub(crate) fn wake(&mut self) {
+        self.waking.armed = None;
+        let now = self.now();
+        self.node.handle_timeout(now);
+        self.drain(now);
     }
 
     #[inline]
-    pub(crate) fn drain(&mut self, device: usize, now: Time) {
-        for done in 0.. {
-            if done == DRAIN_OUTPUTS {
-                self.undrained.push(device);
-                break;
-            }
-            let Some(output) = self.devices[device].machine.poll_output() else { break };
-            self.output(device, now, output);
-        }
-        let deadline = self.devices[device].machine.poll_timeout();
-        self.set_deadline(device, deadline, now);
-    }
-
-    #[inline]
-    fn output(&mut self, device: usize, now: Time, output: Output) {
+    fn output(&mut self, output: Output) {
         match output {
-            Output::Transmit { port, packet } => self.send(device, now, port, Frame::Packet(packet)),
-            Output::TransmitData { port, packet } => self.send(device, now, port, Frame::Data(packet)),
-            Output::Credit { port, flow_control } => {
-                // Without a link nobody counts credits.
-                let _ = self.transmit(device, port, Frame::Credit(flow_control));
+            Output::Transmit { at, frame } => {
+                let unsent = self.transmit(at, frame);
+                self.next_inputs.extend(unsent.map(|unsent| Input::Unsent { at, unsent }));
             }
-            Output::Accept { port, packet } => {
-                self.port_host_hears(now, device, port, stack::Input::Accept(packet));
-            }
-            Output::Injected { port, service_level, packets } => {
-                self.port_host_hears(now, device, port, stack::Input::Injected { service_level, packets });
-            }
-            Output::Refused { port, dest_qp } => {
-                self.port_host_hears(now, device, port, stack::Input::Refused { dest_qp });
-            }
-            Output::HostPort { port, facts } => {
-                self.port_host_hears(now, device, port, stack::Input::Port(*facts));
-            }
-            Output::Deliver { client, mad } => self.deliver_mad(now, device, client, *mad),
-            Output::Registered { client, key, outcome } => {
-                let claimed = mad::Input::Claimed { agent: mad::AgentId(key), granted: outcome.is_ok() };
-                self.layer_hears(now, client, device, claimed);
-            }
-            Output::PortChanged { client, up } => {
-                self.deliver(client, &ServerMessage::PortChanged { up });
-            }
-            Output::SetLink { port, enabled, parameters } => {
-                self.set_link(Place { device, port }, enabled, parameters);
-            }
-            Output::Event(event) => self.device_event(device, &event),
-        }
-    }
-
-    #[inline]
-    fn send(&mut self, device: usize, now: Time, port: PortNum, frame: Frame) {
-        if let SendOutcome::Dropped(_) = self.transmit(device, port, frame) {
-            self.devices[device].machine.handle_input(now, Input::TransmitDropped { port });
-        }
-    }
-
-    fn deliver_mad(&mut self, now: Time, device: usize, client: ClientId, mad: AddressedMad) {
-        if let Some(host) = self.hosts.of_client(client) {
-            self.host_hears(now, host, stack::Input::Receive(mad));
-        } else if self.open_ports.has(client) {
-            self.layer_hears(now, client, device, mad::Input::Receive(mad));
-        } else {
-            self.deliver(client, &ServerMessage::Receive(mad));
-        }
-    }
-
-    fn device_event(&mut self, device: usize, event: &Event) {
-        let hosted = &self.devices[device];
-        self.recorder.device(&hosted.who, event);
-        match event {
-            Event::CreditOverrun { port, .. } => {
-                let port = *port;
-                self.disconnect(Place { device, port });
-            }
-            Event::ClientAttached { client, port } => {
-                let port_guid =
-                    hosted.port_guids.get(usize::from(port.0)).copied().unwrap_or(hosted.who.guid);
-                let node = hosted.who.guid;
-                let attached = Attached { client: client.0, node, port_guid, port: *port };
-                self.deliver(*client, &ServerMessage::Attached(attached));
-            }
-            Event::ClientRefused { client, .. } if self.open_ports.has(*client) => self.user_refused(*client),
-            Event::ClientRefused { client, .. } if self.hosts.of_client(*client).is_some() => {
-                self.hosts.of_client(*client).into_iter().for_each(|host| self.host_refused(host));
-            }
-            Event::ClientRefused { client, reason } => {
-                let reason = format!("{reason:?}");
-                self.deliver(*client, &ServerMessage::Refused { reason });
-                if let Some((program, _)) = self.programs.remove(client) {
-                    program.set_attached(None);
-                    program.close();
+            Output::Deliver { client, mad } => self.programs_hear(client, *mad),
+            Output::DeliverThroughLayer { client, reading } => self.user_reads(client, &reading),
+            Output::Event { device, event } => {
+                if let Some(named) = self.names.of(device) {
+                    self.recorder.device(&named.who, &event);
                 }
             }
+            Output::Crossed { at, received, frame } => self.tap_crossing(at, received, &frame),
+            Output::LinkUp { at } => self.link_came_up(at),
+            Output::LinkDown { at, cause } => self.link_went_down(at, &cause),
+            Output::SetLink { at, enabled, parameters } => self.set_link(at, enabled, parameters),
+            Output::Overrun { at, lane } => self.overrun(at, lane),
+            Output::Answer { id, outcome } => self.answered(id, outcome),
+            other => self.rare_output(&other),
+        }
+    }
+
+    fn rare_output(&mut self, output: &Output) {
+        match output {
+            Output::PortChanged { client, up } => self.port_changed(*client, *up),
+            Output::Detached { client } => {
+                self.program_detached(*client);
+                self.user_detached(*client);
+            }
+            Output::SendRefused { client, agent, reason } => {
+                tracing::debug!(client = %client.number, %agent, %reason, "a program's send was refused");
+                self.recorder.count("umad_sends_refused");
+            }
+            Output::ToHost { what: ToHost::Accept(_), .. } => self.recorder.count("packets_without_host"),
+            Output::HostRefused { .. } => self.recorder.count("hosts_refused"),
+            Output::CableFull { .. } => self.recorder.count("cable_frames_dropped"),
             _ => {}
         }
-    }
-
-    fn deliver(&mut self, client: ClientId, message: &ServerMessage) {
-        if let Some((program, _)) = self.programs.get(&client) {
-            match program.queue(message) {
-                Queued::ToBeNoted => self.to_flush.push(program.clone()),
-                Queued::Dropped => self.recorder.count("program_mads_dropped"),
-                Queued::No => {}
-            }
-        }
-    }
-
-    /// Says something to a program, attached or not.
-    pub(crate) fn answer(&mut self, program: &Rc<Program>, message: &ServerMessage) {
-        if program.queue(message) == Queued::ToBeNoted {
-            self.to_flush.push(program.clone());
-        }
-    }
-
-    fn refuse(&mut self, program: &Rc<Program>, reason: String) {
-        self.answer(program, &ServerMessage::Refused { reason });
-        program.close();
-    }
-
-    /// A program wants to be attached to a port.
-    pub(crate) fn program_attaches(
-        &mut self,
-        program: &Rc<Program>,
-        node: Guid,
-        port: PortNum,
-        registrations: Vec<Registration>,
-    ) {
-        if program.attached().is_some() {
-            return self.refuse(program, "this connection is attached already".into());
-        }
-        let Some(device) = self.by_guid.get(&node).copied() else {
-            return self.refuse(program, format!("node {node} is not here"));
-        };
-        let Some(client) = self.free_client() else {
-            return self.refuse(program, "too many programs are attached".into());
-        };
-        program.set_attached(Some(client));
-        self.programs.insert(client, (program.clone(), device));
-        let now = self.clock.now();
-        self.feed(device, now, Input::Attach { client, port, registrations });
-    }
-
-    /// A number that no attachment has, and that has not been given away for as long as possible: answers to
-    /// a program that is gone must not reach another.
-    pub(crate) fn free_client(&mut self) -> Option<ClientId> {
-        for _ in 0..=u16::MAX {
-            let client = ClientId(self.next_client);
-            self.next_client = self.next_client.wrapping_add(1).max(1);
-            // The last number is the device's own.
-            let taken = self.programs.contains_key(&client)
-                || self.open_ports.has(client)
-                || self.issm.has(client)
-                || self.hosts.of_client(client).is_some();
-            if client.0 != u16::MAX && !taken {
-                return Some(client);
-            }
-        }
-        None
-    }
-
-    /// A program sends a MAD through its port.
-    pub(crate) fn program_sends(&mut self, program: &Rc<Program>, mad: AddressedMad) {
-        let attachment = program.attached().and_then(|client| Some((client, self.programs.get(&client)?.1)));
-        let Some((client, device)) = attachment else {
-            return self.refuse(program, "this connection is not attached to a port".into());
-        };
-        let now = self.clock.now();
-        self.feed(device, now, Input::Send { client, mad: Box::new(mad) });
-    }
-
-    /// A program's connection has ended.
-    pub(crate) fn program_gone(&mut self, program: &Rc<Program>) {
-        self.taps.forget(program);
-        if let Some(client) = program.attached()
-            && let Some((_, device)) = self.programs.remove(&client)
-        {
-            program.set_attached(None);
-            let now = self.clock.now();
-            self.feed(device, now, Input::Detach { client });
-        }
-    }
-
-    /// Programs attached to a device.
-    pub(crate) fn program_count(&self, device: usize) -> usize {
-        let programs = self.programs.values().filter(|(_, at)| *at == device).count();
-        programs + self.open_ports.count(device)
     }
 }

@@ -7,26 +7,28 @@
 //! ```text
 //!   launcher ◀─ Ready, Links ─┐
 //!            ── Go ──────────▶│ agent ═ QUIC, one connection per cable ═ other agents
-//!   programs ── Attach, Send ▶│   └─ devices, cables between them, hosts behind adapters
+//!   programs ── Attach, Send ▶│   └─ Node: devices, cables between them, hosts behind adapters
 //!            ◀─ Receive ──────┘
 //! ```
 //!
 //! [`run`] is a process's whole life; [`serve`] is the same inside a runtime that is there already.
 
 mod agent;
+mod asked;
 mod cables;
 mod client;
 mod clock;
 mod config;
 mod control;
 mod core;
-mod held;
 mod hosts;
 mod journal;
 mod lateness;
 mod launcher;
 mod log;
 mod metrics;
+mod names;
+mod programs;
 mod record;
 mod socket;
 mod tap;

@@ -29,10 +29,11 @@ impl Core {
         self.add_own(&mut page);
         self.add_links(&mut page);
         let snapshots: Vec<(u32, Snapshot)> = self
-            .by_guid
-            .values()
-            .map(|device| {
-                (self.program_count(*device) as u32, self.devices[*device].machine.snapshot_at(self.now()))
+            .names
+            .iter()
+            .filter_map(|(_, id)| {
+                let programs = self.node.clients(id).count() as u32;
+                Some((programs, self.node.device(id)?.snapshot_at(self.now())))
             })
             .collect();
         add_devices(&mut page, &snapshots);
@@ -48,12 +49,13 @@ impl Core {
         }
         let help =
             "How late machines got what they wanted at a moment; a stall counts for each millisecond of it";
-        let buckets = self.lateness.coarse().map(|(bound, count)| (bound.as_secs_f64(), count));
-        let (count, sum) = (self.lateness.count(), self.lateness.sum().as_secs_f64());
+        let buckets = self.waking.lateness.coarse().map(|(bound, count)| (bound.as_secs_f64(), count));
+        let lateness = &self.waking.lateness;
+        let (count, sum) = (lateness.count(), lateness.sum().as_secs_f64());
         page.histogram("weft_agent_wake_up_lateness_seconds", help).spread(&[], buckets, count, sum);
         let LinkCounts { up, total, .. } = self.link_counts();
         for (name, help, value) in [
-            ("weft_agent_devices", "Devices that the agent runs", self.devices.len()),
+            ("weft_agent_devices", "Devices that the agent runs", self.names.len()),
             ("weft_agent_links_up", "Ends of cables here that have a link", up),
             ("weft_agent_cable_ends", "Ends of cables here", total),
         ] {
@@ -64,9 +66,9 @@ impl Core {
     /// The data lanes on which something has moved: what became of it, and how full their buffers are.
     fn add_lanes(&self, page: &mut Page) {
         let accounts: Vec<(String, DataAccount)> = self
-            .by_guid
+            .names
             .iter()
-            .map(|(guid, device)| (guid.to_string(), self.devices[*device].machine.data_account()))
+            .filter_map(|(guid, id)| Some((guid.to_string(), self.node.device(id)?.data_account())))
             .collect();
         let help = "Packets on the data lanes of the device, by the way that they came or went";
         let mut packets = page.counter("weft_agent_lane_packets_total", help);
@@ -104,10 +106,9 @@ impl Core {
             .iter()
             .flat_map(Links::cables)
             .filter_map(|(link, _)| {
-                let place = self.wiring.link_place(link)?;
-                let guid = self.devices.get(place.device)?.who.guid;
+                let end = self.names.end(self.wiring.of_link(link)?);
                 let stats = self.links.as_ref()?.stats(link);
-                Some((guid.to_string(), place.port.to_string(), stats))
+                Some((end.node.to_string(), end.port.to_string(), stats))
             })
             .collect();
         for (name, help, read) in LINK_COUNTERS {

@@ -4,14 +4,14 @@
 //! counted, and logged where somebody raised the level.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::net::SocketAddr;
 
 use serde_json::Value;
 use tracing::{debug, info, trace, warn};
 use weft_device::Event;
-use weft_host::stack;
-use weft_link::{CableEnd, DownReason, LinkIndex, RefusalReason};
-use weft_wire::{Guid, PortNum, PortState, Printable};
+use weft_link::{CableEnd, LinkIndex, RefusalReason};
+use weft_wire::{Guid, PortNum, PortState, Printable, VirtualLane};
 
 use crate::journal::Journal;
 
@@ -144,18 +144,6 @@ impl Recorder {
                     self.line("m-key-violation", who, Some(*port), &[("count", count.into())]);
                 }
             }
-            Event::CreditOverrun { port, lane } => {
-                warn!(%node, %port, %lane, "the other end of a cable sent more than its credit");
-                self.line("credit-overrun", who, Some(*port), &[("lane", lane.0.into())]);
-            }
-            Event::ClientAttached { client, port } => {
-                debug!(%node, %client, %port, "program attached");
-                self.count("client_attached");
-            }
-            Event::ClientRefused { client, reason } => {
-                info!(%node, %client, ?reason, "program not attached");
-                self.count("client_refused");
-            }
             Event::ClientDetached { client } => {
                 debug!(%node, %client, "program detached");
                 self.count("client_detached");
@@ -167,13 +155,11 @@ impl Recorder {
         }
     }
 
-    /// A host's event.
-    pub(crate) fn host(&mut self, who: &Who, port: PortNum, event: &stack::Event) {
-        debug!(node = %Printable(&who.description), %port, ?event, "host event");
-        self.count(match event {
-            stack::Event::Refused { .. } => "host_commands_refused",
-            _ => "host_events",
-        });
+    /// The other end of a cable sent more than its credit.
+    pub(crate) fn overrun(&mut self, who: &Who, port: PortNum, lane: VirtualLane) {
+        let node = Printable(&who.description);
+        warn!(%node, %port, %lane, "the other end of a cable sent more than its credit");
+        self.line("credit-overrun", who, Some(port), &[("lane", lane.0.into())]);
     }
 
     /// A link came up.
@@ -184,12 +170,8 @@ impl Recorder {
     }
 
     /// A link went down.
-    pub(crate) fn link_down(&mut self, who: &Who, port: PortNum, peer: Option<CableEnd>, why: &DownReason) {
+    pub(crate) fn link_down(&mut self, who: &Who, port: PortNum, peer: Option<CableEnd>, why: &impl Display) {
         self.count("link_down");
-        if *why == DownReason::Shutdown {
-            // The agent's end is told once, not once for every link.
-            return;
-        }
         info!(node = %Printable(&who.description), %port, reason = %why, "link down");
         let fields = [("peer", peer_text(peer)), ("reason", why.to_string().into())];
         self.line("link-down", who, Some(port), &fields);

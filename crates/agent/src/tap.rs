@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use weft_link::SendOutcome;
+use weft_node::{Frame, PortId, Request};
 use weft_umad::{CaptureTotals, Captured, PortEnd, ServerMessage, Tap};
 use weft_wire::{Packet, Printable};
 
-use crate::cables::Frame;
+use crate::asked::Asker;
 use crate::client::Program;
 use crate::core::Core;
 use crate::record::Who;
 use crate::utc::Utc;
-use crate::wiring::{Place, Wiring};
 
 /// Programs that may capture at the same time. Each may have [`Program::queue_captured`]'s bound waiting.
 const LISTENERS_MAX: usize = 32;
@@ -56,18 +56,16 @@ struct Listener {
 enum At {
     /// Every port, what it sends.
     Everything,
-    /// By device and port number; whether what is received is wanted too.
-    Ports(BTreeMap<(usize, u8), bool>),
+    /// Whether what is received is wanted too.
+    Ports(BTreeMap<PortId, bool>),
 }
 
 impl At {
-    fn wants(&self, place: Place, direction: Direction) -> bool {
+    fn wants(&self, at: PortId, direction: Direction) -> bool {
         let sent = direction == Direction::Sent;
         match self {
             Self::Everything => sent,
-            Self::Ports(ports) => {
-                ports.get(&(place.device, place.port.0)).is_some_and(|received| sent || *received)
-            }
+            Self::Ports(ports) => ports.get(&at).is_some_and(|received| sent || *received),
         }
     }
 }
@@ -107,22 +105,22 @@ impl Taps {
     }
 
     /// Whether anybody wants the packets that cross there.
-    pub(crate) fn wants(&self, place: Place, direction: Direction) -> bool {
-        self.logged || self.listeners.iter().any(|listener| listener.at.wants(place, direction))
+    pub(crate) fn wants(&self, at: PortId, direction: Direction) -> bool {
+        self.logged || self.listeners.iter().any(|listener| listener.at.wants(at, direction))
     }
 
     /// Tells a packet to those who want it; whether something waits to be written from now on.
-    pub(crate) fn take(&mut self, place: Place, who: &Who, direction: Direction, packet: &[u8]) -> bool {
+    pub(crate) fn take(&mut self, at: PortId, who: &Who, direction: Direction, packet: &[u8]) -> bool {
         if self.logged {
-            log(place, who, direction, packet);
+            log(at, who, direction, packet);
         }
         let mut wanting =
-            self.listeners.iter_mut().filter(|listener| listener.at.wants(place, direction)).peekable();
+            self.listeners.iter_mut().filter(|listener| listener.at.wants(at, direction)).peekable();
         if wanting.peek().is_none() {
             return false;
         }
         let mut message = ServerMessage::Captured(Captured {
-            end: PortEnd { node: who.guid, port: place.port },
+            end: PortEnd { node: who.guid, port: at.port },
             sent: direction == Direction::Sent,
             damaged: direction == Direction::Damaged,
             // All agents of a machine read the same clock.
@@ -153,28 +151,43 @@ impl Taps {
 
 impl Core {
     /// Hands a frame to its cable and shows it to those who listen, if it went.
-    pub(crate) fn transmit_tapped(&mut self, place: Place, frame: Frame) -> SendOutcome {
-        let bytes = self.taps.wants(place, Direction::Sent).then(|| bytes(&frame)).flatten();
-        let outcome = self.hand_over(place.device, place.port, frame);
-        if let (Some(bytes), SendOutcome::Sent | SendOutcome::Queued) = (bytes, outcome) {
-            self.tap(place, Direction::Sent, &bytes);
+    pub(crate) fn transmit_tapped(&mut self, at: PortId, frame: Frame) -> Option<SendOutcome> {
+        let bytes = self.taps.wants(at, Direction::Sent).then(|| bytes(&frame)).flatten();
+        let outcome = self.hand_over(at, frame);
+        if let (Some(bytes), Some(SendOutcome::Sent | SendOutcome::Queued)) = (bytes, outcome) {
+            self.tap(at, Direction::Sent, &bytes);
         }
         outcome
     }
 
+    /// Shows a frame that crosses a cable within the agent.
+    pub(crate) fn tap_crossing(&mut self, at: PortId, received: bool, frame: &Frame) {
+        let direction = if received { Direction::Received } else { Direction::Sent };
+        self.tap_frame(at, direction, frame);
+    }
+
+    /// A program has heard enough, or is gone.
+    pub(crate) fn stop_capture(&mut self, program: &Rc<Program>) -> Option<CaptureTotals> {
+        let totals = self.taps.forget(program)?;
+        if !self.taps.is_active() {
+            self.ask(Asker::Agent, Request::Watch(false));
+        }
+        Some(totals)
+    }
+
     /// Shows a frame that crosses a cable to those who listen.
-    pub(crate) fn tap_frame(&mut self, place: Place, direction: Direction, frame: &Frame) {
-        if self.taps.wants(place, direction)
+    pub(crate) fn tap_frame(&mut self, at: PortId, direction: Direction, frame: &Frame) {
+        if self.taps.wants(at, direction)
             && let Some(bytes) = bytes(frame)
         {
-            self.tap(place, direction, &bytes);
+            self.tap(at, direction, &bytes);
         }
     }
 
     /// Shows a packet that crosses a cable to those who listen.
-    pub(crate) fn tap(&mut self, place: Place, direction: Direction, packet: &[u8]) {
-        let Some(hosted) = self.devices.get(place.device) else { return };
-        if self.taps.take(place, &hosted.who, direction, packet) {
+    pub(crate) fn tap(&mut self, at: PortId, direction: Direction, packet: &[u8]) {
+        let Some(named) = self.names.of(at.device) else { return };
+        if self.taps.take(at, &named.who, direction, packet) {
             self.signals.captured.notify_one();
         }
     }
@@ -195,26 +208,21 @@ pub(crate) struct Tapped(At);
 
 impl Tapped {
     /// Finds the ports; says which one is not here.
-    pub(crate) fn find(
-        tap: &Tap,
-        wiring: &Wiring,
-        by_guid: impl Fn(PortEnd) -> Option<usize>,
-    ) -> Result<Self, String> {
+    pub(crate) fn find(tap: &Tap, find: impl Fn(PortEnd) -> Option<PortId>) -> Result<Self, String> {
         let Tap::Ports(wanted) = tap else { return Ok(Self(At::Everything)) };
         let mut ports = BTreeMap::new();
         for port in wanted {
-            let device = by_guid(port.end).filter(|device| wiring.has_port(*device, port.end.port));
-            let Some(device) = device else {
+            let Some(at) = find(port.end) else {
                 return Err(format!("port {} of node {} is not here", port.end.port, port.end.node));
             };
-            ports.insert((device, port.end.port.0), port.received);
+            ports.insert(at, port.received);
         }
         Ok(Self(At::Ports(ports)))
     }
 }
 
-fn log(place: Place, who: &Who, direction: Direction, packet: &[u8]) {
-    let (node, port) = (Printable(&who.description), place.port);
+fn log(at: PortId, who: &Who, direction: Direction, packet: &[u8]) {
+    let (node, port) = (Printable(&who.description), at.port);
     let mad = Packet::parse(packet.to_vec()).ok().and_then(|packet| packet.mad());
     if let Some(mad) = mad {
         let (tid, name) = (mad.transaction_id(), mad.name());

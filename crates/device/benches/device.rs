@@ -2,7 +2,7 @@
 
 use divan::counter::ItemsCount;
 use weft_device::{
-    ClientId, DataPathOptions, Device, DeviceConfig, DeviceOptions, Input, Output, PortConfig,
+    ClientId, DataPathOptions, Device, DeviceConfig, DeviceOptions, Frame, Input, Output, PortConfig,
 };
 use weft_machine::{Machine, Time};
 use weft_wire::{
@@ -36,7 +36,9 @@ fn smp(method: Method, attribute_id: AttributeId, data: &[u8], path: &[u8]) -> M
 }
 
 fn drain(device: &mut Device) -> usize {
-    std::iter::from_fn(|| device.poll_output()).filter(|o| matches!(o, Output::Transmit { .. })).count()
+    std::iter::from_fn(|| device.poll_output())
+        .filter(|o| matches!(o, Output::Transmit { frame: Frame::Packet(_), .. }))
+        .count()
 }
 
 /// A 36-port switch that sends LIDs 1 to 63 out of port 2.
@@ -82,7 +84,10 @@ fn run(bencher: divan::Bencher<'_, '_>, packet: &Packet) {
         .bench_local_values(|(mut device, packets)| {
             let mut sent = 0;
             for packet in packets {
-                device.handle_input(Time::ZERO, Input::Receive { port: PortNum(1), packet });
+                device.handle_input(
+                    Time::ZERO,
+                    Input::Arrive { port: PortNum(1), frame: Frame::Packet(packet) },
+                );
                 sent += drain(&mut device);
             }
             assert_eq!(sent, PACKETS);
@@ -139,7 +144,7 @@ fn data_switch() -> Device {
 
 fn credit(device: &mut Device, now: Time, port: u8, fccl: u16) {
     let flow_control = FlowControl { op: 0, fctbs: 0, vl: VirtualLane(0), fccl: fccl % 4096 };
-    device.handle_input(now, Input::Credit { port: PortNum(port), flow_control });
+    device.handle_input(now, Input::Arrive { port: PortNum(port), frame: Frame::Credit(flow_control) });
 }
 
 /// Data packets through a switch whose 36 ports are all busy: each packet comes in, waits, leaves at its moment, and its
@@ -153,7 +158,7 @@ fn saturated_switch_hop(bencher: divan::Bencher<'_, '_>) {
             for port in 1..=36 {
                 device.handle_input(
                     Time::ZERO,
-                    Input::ReceiveData { port: PortNum(port), packet: hop(port, depth) },
+                    Input::Arrive { port: PortNum(port), frame: Frame::Data(hop(port, depth)) },
                 );
             }
         }
@@ -167,7 +172,7 @@ fn saturated_switch_hop(bencher: divan::Bencher<'_, '_>) {
                 let now = device.poll_timeout().expect("a packet is on its way out");
                 device.handle_timeout(now);
                 while let Some(output) = device.poll_output() {
-                    let Output::TransmitData { port, packet } = output else { continue };
+                    let Output::Transmit { port, frame: Frame::Data(packet) } = output else { continue };
                     packets += 1;
                     let at = usize::from(port.0);
                     // What leaves at the other end makes room for the next one.
@@ -176,8 +181,8 @@ fn saturated_switch_hop(bencher: divan::Bencher<'_, '_>) {
                     let vl = VirtualLane(0);
                     let fccl = (sent[at] + 1056) % 4096;
                     let flow_control = FlowControl { op: 0, fctbs: received[at], vl, fccl };
-                    device.handle_input(now, Input::Credit { port, flow_control });
-                    let next = Input::ReceiveData { port: PortNum(from), packet: hop(from, packets) };
+                    device.handle_input(now, Input::Arrive { port, frame: Frame::Credit(flow_control) });
+                    let next = Input::Arrive { port: PortNum(from), frame: Frame::Data(hop(from, packets)) };
                     received[usize::from(from)] = (received[usize::from(from)] + BLOCKS) % 4096;
                     device.handle_input(now, next);
                 }

@@ -192,13 +192,13 @@ impl Device {
         self.clients.attached.remove(&client);
         if let Some(reason) = self.refusal(client, port, &registrations) {
             self.is_sm_changed(now);
-            return self.emit(Event::ClientRefused { client, reason });
+            return self.outputs.push_back(Output::Attached { client, port, outcome: Err(reason) });
         }
         let claim = |registration| Claim { key: None, registration };
         let claims = registrations.into_iter().map(claim).collect();
         let (says_sm, upper_bits) = (false, UpperBits::default());
         self.clients.attached.insert(client, Client { port, claims, says_sm, upper_bits });
-        self.emit(Event::ClientAttached { client, port });
+        self.outputs.push_back(Output::Attached { client, port, outcome: Ok(()) });
         self.is_sm_changed(now);
     }
 

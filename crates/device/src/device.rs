@@ -1,7 +1,5 @@
 //! The machine: what comes in is told apart here and handed to the file that knows it.
 
-use std::collections::VecDeque;
-
 use weft_machine::{Machine, Time};
 use weft_wire::{
     DataPacket, Guid, Lid, LinkParameters, NodeDescription, NodeType, Packet, PortNum, SwitchInfo,
@@ -12,12 +10,15 @@ use crate::attach::Clients;
 use crate::congestion::Congestion;
 use crate::counters::is_multicast;
 use crate::data::{Body, DataPath, Heading, NEVER};
+use crate::outputs::Outputs;
 use crate::pma::Sampler;
 use crate::port::{Port, Stimulus, capability_mask, capability_mask2};
 use crate::switch::{SlToVl, Switch};
 use crate::trap::Traps;
 use crate::vl15::Vl15;
-use crate::{DeviceConfig, DropReason, Event, Input, Output, PortSnapshot, Snapshot, Statistics};
+use crate::{
+    DeviceConfig, DropReason, Event, Frame, Input, Output, PortSnapshot, Snapshot, Statistics, Unsent,
+};
 
 /// The most physical ports that a node can have: 255 stands for "no route" and "all ports".
 const PORTS_MAX: usize = 254;
@@ -27,10 +28,7 @@ const PORTS_MAX: usize = 254;
 #[repr(C)]
 pub struct Device {
     pub(crate) data: DataPath,
-    /// Bounded by what one input causes, since the driver drains it after each.
-    pub(crate) outputs: VecDeque<Output>,
-    /// The packet that the driver took last, should it not be able to send it.
-    last_taken: Option<Taken>,
+    pub(crate) outputs: Outputs,
     pub(crate) switch: Option<Switch>,
     pub(crate) sl_to_vl: SlToVl,
     pub(crate) statistics: Statistics,
@@ -54,15 +52,6 @@ pub struct Device {
     pub(crate) asked_of_link: Option<(PortNum, Stimulus)>,
     /// What a host says of its processors.
     pub(crate) processors: String,
-}
-
-/// What is to be known of a packet that could not be sent.
-#[derive(Clone, Copy, Debug)]
-struct Taken {
-    port: PortNum,
-    vl: VirtualLane,
-    words: u32,
-    multicast: bool,
 }
 
 impl Device {
@@ -118,8 +107,7 @@ impl Device {
             asked_of_link: None,
             processors: options.processors.clone(),
             statistics: Statistics::default(),
-            outputs: VecDeque::new(),
-            last_taken: None,
+            outputs: Outputs::default(),
         };
         for port in 0..device.ports.len() {
             device.data_settings_changed(PortNum(port as u8));
@@ -191,7 +179,7 @@ impl Device {
     /// Exchanges the memory of the outputs, of which there are none. Whoever drives many devices can lend the same to each
     /// of them in turn, which stays in the processor's cache.
     #[inline]
-    pub fn exchange_outputs(&mut self, memory: &mut VecDeque<Output>) {
+    pub fn exchange_outputs(&mut self, memory: &mut Outputs) {
         debug_assert!(self.outputs.is_empty() && memory.is_empty(), "outputs are taken first");
         std::mem::swap(&mut self.outputs, memory);
     }
@@ -250,7 +238,7 @@ impl Device {
             DropReason::TooLong
         } else {
             output.counters.sent(packet.words(), is_multicast(packet.dlid()));
-            self.outputs.push_back(Output::Transmit { port, packet });
+            self.outputs.push_back(Output::Transmit { port, frame: Frame::Packet(packet) });
             return true;
         };
         self.count_departure(port.0, refused);
@@ -293,16 +281,16 @@ impl Device {
         self.arrive(now, port, Body::Data(packet), &heading);
     }
 
-    /// The driver could not send the packet that it took last.
-    fn transmit_dropped(&mut self, port: PortNum) {
-        let Some(taken) = self.last_taken.take().filter(|taken| taken.port == port) else { return };
+    /// The driver could not send a packet that it took.
+    fn transmit_dropped(&mut self, port: PortNum, unsent: Unsent) {
         let number = usize::from(port.0);
-        if number < self.ports.len() {
-            self.count_all(number..number + 1);
-            self.ports[number].counters.not_sent(taken.words, taken.multicast);
-            self.discard(port, DropReason::TransmitDropped);
-            self.data_not_sent(port, taken.vl, taken.words);
+        if port == PortNum::ZERO || number >= self.ports.len() {
+            return self.discard(port, DropReason::NoSuchPort);
         }
+        self.count_all(number..number + 1);
+        self.ports[number].counters.not_sent(unsent.words, unsent.multicast);
+        self.discard(port, DropReason::TransmitDropped);
+        self.data_not_sent(port, unsent.lane, unsent.words);
     }
 }
 
@@ -313,14 +301,16 @@ impl Machine for Device {
     fn handle_input(&mut self, now: Time, input: Input) {
         self.catch_up(now);
         match input {
-            Input::ReceiveData { port, packet } => self.receive_data(now, port, packet),
-            Input::Credit { port, flow_control } => self.credit(now, port, flow_control),
+            Input::Arrive { port, frame: Frame::Data(packet) } => self.receive_data(now, port, packet),
+            Input::Arrive { port, frame: Frame::Credit(flow_control) } => {
+                self.credit(now, port, flow_control);
+            }
             Input::Inject { port, packet } => self.inject(now, port, packet),
             Input::Congestion { port, event } => self.log_congestion(now, port, event),
-            Input::Receive { port, packet } => self.receive(now, port, packet),
+            Input::Arrive { port, frame: Frame::Packet(packet) } => self.receive(now, port, packet),
             Input::LinkUp { port, peer } => self.link_up(now, port, peer),
             Input::LinkDown { port } => self.link_down(now, port),
-            Input::TransmitDropped { port } => self.transmit_dropped(port),
+            Input::TransmitDropped { port, unsent } => self.transmit_dropped(port, unsent),
             Input::ReceiveError { port, physical: true } => self.receive_error(port, DropReason::BadPacket),
             Input::ReceiveError { port, physical: false } => self.receive_error(port, DropReason::Malformed),
             Input::Attach { client, port, registrations } => self.attach(now, client, port, registrations),
@@ -344,20 +334,7 @@ impl Machine for Device {
 
     #[inline]
     fn poll_output(&mut self) -> Option<Output> {
-        // As often as not there is nothing, which is soon said.
-        let output = self.outputs.pop_front()?;
-        match &output {
-            Output::TransmitData { port, packet } => {
-                let (words, multicast) = (packet.words(), is_multicast(packet.dlid));
-                self.last_taken = Some(Taken { port: *port, vl: packet.vl, words, multicast });
-            }
-            Output::Transmit { port, packet } => {
-                let (words, multicast) = (packet.words(), is_multicast(packet.dlid()));
-                self.last_taken = Some(Taken { port: *port, vl: packet.vl(), words, multicast });
-            }
-            _ => {}
-        }
-        Some(output)
+        self.outputs.pop_front()
     }
 
     fn poll_timeout(&self) -> Option<Time> {

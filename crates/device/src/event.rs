@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use weft_wire::{AttributeId, Lid, Method, MgmtClass, PortNum, PortState, TrapNumber, VirtualLane};
+use weft_wire::{AttributeId, Lid, Method, MgmtClass, PortNum, PortState, TrapNumber};
 
 use crate::ClientId;
 
@@ -46,13 +46,6 @@ pub enum Event {
         /// Why.
         reason: DropReason,
     },
-    /// The other end of a cable has sent what it had no credit for: the link is to be taken down.
-    CreditOverrun {
-        /// Which port.
-        port: PortNum,
-        /// On which lane.
-        lane: VirtualLane,
-    },
     /// A trap was sent.
     TrapSent {
         /// Which trap.
@@ -78,20 +71,6 @@ pub enum Event {
         method: Method,
         /// On what.
         attribute_id: AttributeId,
-    },
-    /// A program is attached.
-    ClientAttached {
-        /// Which one.
-        client: ClientId,
-        /// To which port.
-        port: PortNum,
-    },
-    /// A program could not be attached.
-    ClientRefused {
-        /// Which one.
-        client: ClientId,
-        /// Why.
-        reason: RefusalReason,
     },
     /// A program is gone.
     ClientDetached {

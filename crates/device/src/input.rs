@@ -1,7 +1,10 @@
 use serde::{Deserialize, Serialize};
 use weft_wire::{
-    AddressedMad, CongestionEvent, DataPacket, FlowControl, LinkParameters, Packet, PortNum, Registration,
+    AddressedMad, CongestionEvent, DataPacket, LinkParameters, Packet, PortNum, Registration, VirtualLane,
 };
+
+use crate::Frame;
+use crate::counters::is_multicast;
 
 /// A management program attached to a port; the driver gives each attachment a number of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -14,30 +17,39 @@ impl std::fmt::Display for ClientId {
     }
 }
 
+/// What a device has to know of a packet that did not leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unsent {
+    /// Its lane.
+    pub lane: VirtualLane,
+    /// Its length in words of four bytes, as PortXmitData counts.
+    pub words: u32,
+    /// Whether it was for a multicast group.
+    pub multicast: bool,
+}
+
+impl From<&Packet> for Unsent {
+    fn from(packet: &Packet) -> Self {
+        Self { lane: packet.vl(), words: packet.words(), multicast: is_multicast(packet.dlid()) }
+    }
+}
+
+impl From<&DataPacket> for Unsent {
+    fn from(packet: &DataPacket) -> Self {
+        Self { lane: packet.vl, words: packet.words(), multicast: is_multicast(packet.dlid) }
+    }
+}
+
 /// What happens to a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Input {
-    /// A packet came in over the cable at `port`.
-    Receive {
-        /// The port of arrival.
-        port: PortNum,
-        /// The packet.
-        packet: Packet,
-    },
-    /// A data packet whose body is a length came in over the cable at `port`; its last bit, or its first one where devices
+    /// Something came in over the cable at `port`: its last bit, or its first one where devices
     /// [cut through](crate::DataPathOptions::cut_through).
-    ReceiveData {
+    Arrive {
         /// The port of arrival.
         port: PortNum,
-        /// The packet.
-        packet: DataPacket,
-    },
-    /// The other end of the cable at `port` tells of its buffer.
-    Credit {
-        /// The port of arrival.
-        port: PortNum,
-        /// What it tells.
-        flow_control: FlowControl,
+        /// What came.
+        frame: Frame,
     },
     /// The host behind an HCA's `port` gives the adapter a packet to send. The adapter puts the port's LID, the
     /// lane, and the port's own key of the packet's partition into it. It is taken whatever waits already: the host counts what it has given and what has left
@@ -68,11 +80,13 @@ pub enum Input {
         /// Which port.
         port: PortNum,
     },
-    /// The driver could not send the packet of the [`Output::Transmit`](crate::Output::Transmit) that it has just
-    /// taken. It says so at once, before any other input.
+    /// The driver could not send the packet of an [`Output::Transmit`](crate::Output::Transmit): it did not leave and is
+    /// counted as a drop.
     TransmitDropped {
         /// Which port.
         port: PortNum,
+        /// What the packet was like.
+        unsent: Unsent,
     },
     /// The bytes that came in at `port` are no packet, or belong to no lane.
     ReceiveError {

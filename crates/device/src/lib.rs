@@ -40,7 +40,7 @@
 //! hca.handle_input(Time::ZERO, Input::LinkUp { port: PortNum(1), peer: link });
 //! while let Some(output) = hca.poll_output() {
 //!     // What happened, what its host is to know, and room for the neighbour's packets.
-//!     assert!(matches!(output, Output::Event(_) | Output::HostPort { .. } | Output::Credit { .. }));
+//!     assert!(matches!(output, Output::Event(_) | Output::HostPort { .. } | Output::Transmit { frame: Frame::Credit(_), .. }));
 //! }
 //! assert_eq!(hca.port_snapshot(PortNum(1)).unwrap().state, PortState::Initialize);
 //! ```
@@ -53,6 +53,7 @@ mod crossbar;
 mod data;
 mod device;
 mod event;
+mod frame;
 mod gmp;
 mod host_services;
 mod input;
@@ -60,6 +61,7 @@ mod inspect;
 mod lane_counters;
 mod link_state;
 mod output;
+mod outputs;
 mod pma;
 mod port;
 mod profile;
@@ -79,7 +81,9 @@ pub use crossbar::{Crossbar, UnknownCrossbar};
 pub use data::{BufferAccount, DataAccount, LaneAccount};
 pub use device::Device;
 pub use event::{DropReason, Event, RefusalReason};
-pub use input::{ClientId, Input};
+pub use frame::Frame;
+pub use input::{ClientId, Input, Unsent};
 pub use output::Output;
+pub use outputs::Outputs;
 pub use profile::{CABLE_NS_PER_M, Profile};
 pub use snapshot::{PortSnapshot, Snapshot, Statistics};

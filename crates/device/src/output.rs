@@ -1,35 +1,20 @@
 use serde::{Deserialize, Serialize};
 use weft_wire::{
-    AddressedMad, DataPacket, FlowControl, LinkParameters, Packet, PortFacts, PortNum, QpNum, ServiceLevel,
+    AddressedMad, DataPacket, LinkParameters, PortFacts, PortNum, QpNum, ServiceLevel, VirtualLane,
 };
 
-use crate::{ClientId, Event, RefusalReason};
+use crate::{ClientId, Event, Frame, RefusalReason};
 
 /// What a device wants done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Output {
-    /// Send a packet over the cable at `port`.
+    /// Send something over the cable at `port`, in order with what is sent over the same lane; its last bit leaves now, or
+    /// its first one where devices [cut through](crate::DataPathOptions::cut_through).
     Transmit {
         /// The port of departure.
         port: PortNum,
-        /// The packet; its lane is [`Packet::vl`].
-        packet: Packet,
-    },
-    /// Send a data packet whose body is a length over the cable at `port`; its last bit leaves now, or its first bit where
-    /// devices [cut through](crate::DataPathOptions::cut_through).
-    TransmitData {
-        /// The port of departure.
-        port: PortNum,
-        /// The packet.
-        packet: DataPacket,
-    },
-    /// Tell the other end of the cable at `port` of this end's buffer. In order with the lane's packets, and not to be
-    /// lost while the link is up.
-    Credit {
-        /// The port of departure.
-        port: PortNum,
-        /// What to tell.
-        flow_control: FlowControl,
+        /// What is sent. Flow control must not be lost while the link is up.
+        frame: Frame,
     },
     /// A packet of the host behind an HCA's `port` has left the adapter, or was dropped by it: there is room for another
     /// one ([`Input::Inject`](crate::Input::Inject)).
@@ -70,6 +55,15 @@ pub enum Output {
         /// The MAD.
         mad: Box<AddressedMad>,
     },
+    /// A program's attachment ([`Input::Attach`](crate::Input::Attach)) stands, or does not.
+    Attached {
+        /// Which one.
+        client: ClientId,
+        /// The port.
+        port: PortNum,
+        /// Whether it stands, and why not.
+        outcome: Result<(), RefusalReason>,
+    },
     /// A program's registration ([`Input::Register`](crate::Input::Register)) stands, or does not.
     Registered {
         /// Which one.
@@ -97,6 +91,14 @@ pub enum Output {
         enabled: bool,
         /// What the next hello is to say.
         parameters: LinkParameters,
+    },
+    /// The other end of the cable at `port` has sent more than its credit: the driver breaks the link, which then begins
+    /// again with the first credits.
+    Overrun {
+        /// Which port.
+        port: PortNum,
+        /// On which lane.
+        lane: VirtualLane,
     },
     /// Something worth counting or logging happened.
     Event(Event),

@@ -9,7 +9,7 @@ use weft_wire::{
     QKey, QpNum, Registration, ServiceLevel, SwitchInfo, TransactionId, VirtualLane,
 };
 
-use crate::{ClientId, Device, DeviceConfig, DeviceOptions, Event, Input, Output, PortConfig};
+use crate::{ClientId, Device, DeviceConfig, DeviceOptions, Event, Frame, Input, Output, PortConfig};
 
 pub(crate) const LINK: LinkParameters = LinkParameters { width: 0b11, speed: 0b111, speed_ext: 0b1 };
 pub(crate) const ONE: PortNum = PortNum(1);
@@ -107,7 +107,7 @@ impl Bench {
     }
 
     pub(crate) fn receive(&mut self, port: PortNum, packet: Packet) -> Vec<Output> {
-        self.input(Input::Receive { port, packet })
+        self.input(Input::Arrive { port, frame: Frame::Packet(packet) })
     }
 
     /// The link comes up, with a peer that has room for as much as can be said, on every lane.
@@ -124,7 +124,7 @@ impl Bench {
     /// The peer says what it has sent, and how much may have been sent to it.
     pub(crate) fn credit(&mut self, port: PortNum, lane: u8, fctbs: u16, fccl: u16) -> Vec<Output> {
         let flow_control = FlowControl { op: 0, fctbs, vl: VirtualLane(lane), fccl };
-        self.input(Input::Credit { port, flow_control })
+        self.input(Input::Arrive { port, frame: Frame::Credit(flow_control) })
     }
 
     pub(crate) fn state(&self, port: PortNum) -> PortState {
@@ -226,14 +226,17 @@ impl Network {
         while let Some((device, input)) = waiting.pop_front() {
             for output in self.benches[device].input(input) {
                 match output {
-                    Output::Transmit { port, packet } => {
+                    Output::Transmit { port, frame: Frame::Packet(packet) } => {
                         if let Some(&(device, port)) = self.cables.get(&(device, port)) {
-                            waiting.push_back((device, Input::Receive { port, packet }));
+                            waiting.push_back((device, Input::Arrive { port, frame: Frame::Packet(packet) }));
                         }
                     }
-                    Output::Credit { port, flow_control } => {
+                    Output::Transmit { port, frame: Frame::Credit(flow_control) } => {
                         if let Some(&(device, port)) = self.cables.get(&(device, port)) {
-                            waiting.push_back((device, Input::Credit { port, flow_control }));
+                            waiting.push_back((
+                                device,
+                                Input::Arrive { port, frame: Frame::Credit(flow_control) },
+                            ));
                         }
                     }
                     Output::Deliver { client, mad } => self.delivered.push((device, client, *mad)),
@@ -247,7 +250,7 @@ impl Network {
 /// The only packet among the outputs.
 pub(crate) fn transmitted(outputs: &[Output]) -> Option<(PortNum, Packet)> {
     let mut packets = outputs.iter().filter_map(|output| match output {
-        Output::Transmit { port, packet } => Some((*port, packet.clone())),
+        Output::Transmit { port, frame: Frame::Packet(packet) } => Some((*port, packet.clone())),
         _ => None,
     });
     let first = packets.next();

@@ -3,8 +3,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use weft_device::{
-    ClientId, Crossbar, DataPathOptions, Device, DeviceConfig, DeviceOptions, DropReason, Input, Output,
-    PortConfig,
+    ClientId, Crossbar, DataPathOptions, Device, DeviceConfig, DeviceOptions, DropReason, Frame, Input,
+    Output, PortConfig, Unsent,
 };
 use weft_machine::{Machine, Time};
 use weft_wire::{
@@ -146,6 +146,8 @@ struct Bench {
     promised: [[u16; 16]; 6],
     /// The same of what the device has sent.
     received: [[u16; 16]; 6],
+    /// The last packet that left port 1 over this link.
+    last_sent: Option<Unsent>,
     injected: u64,
     left: u64,
 }
@@ -188,6 +190,7 @@ impl Bench {
             sent: Default::default(),
             promised: Default::default(),
             received: Default::default(),
+            last_sent: None,
             injected: 0,
             left: 0,
         };
@@ -235,6 +238,7 @@ impl Bench {
         if let Input::LinkUp { port, .. } | Input::LinkDown { port } = &input {
             let at = usize::from(port.0);
             (self.sent[at], self.promised[at], self.received[at]) = Default::default();
+            self.last_sent = None;
         }
         self.device.handle_input(self.now, input);
         self.drain();
@@ -246,21 +250,17 @@ impl Bench {
             outputs += 1;
             assert!(outputs < 20_000, "one input causes so much");
             match output {
-                Output::Credit { port, flow_control } => {
+                Output::Transmit { port, frame: Frame::Credit(flow_control) } => {
                     let (at, lane) = (usize::from(port.0), usize::from(flow_control.vl.0));
                     assert_eq!(flow_control.fctbs, self.received[at][lane], "it says what it has sent");
                     self.promised[at][lane] = flow_control.fccl;
                 }
-                Output::TransmitData { port, packet } => {
-                    let at = usize::from(port.0);
-                    let blocks = packet.size().div_ceil(64) as u16;
-                    let received = &mut self.received[at][usize::from(packet.vl.0)];
+                Output::Transmit { port, frame } if !frame.is_management() => {
+                    let (at, unsent) = (usize::from(port.0), frame.unsent().expect("a packet"));
+                    self.last_sent = (at == 1).then_some(unsent).or(self.last_sent);
+                    let blocks = (unsent.words as usize * 4 + 2).div_ceil(64) as u16;
+                    let received = &mut self.received[at][usize::from(unsent.lane.0)];
                     *received = (*received + blocks) % 4096;
-                }
-                Output::Transmit { port, packet } if packet.vl() != VirtualLane::MANAGEMENT => {
-                    let at = usize::from(port.0);
-                    let received = &mut self.received[at][usize::from(packet.vl().0)];
-                    *received = (*received + packet.bytes().len().div_ceil(64) as u16) % 4096;
                 }
                 Output::Injected { packets, .. } => self.left += u64::from(packets),
                 _ => {}
@@ -292,7 +292,7 @@ impl Bench {
         let fccl = received.wrapping_add(more) % 4096;
         let fctbs = self.sent[usize::from(port)][usize::from(lane)];
         let flow_control = FlowControl { op: 0, fctbs, vl: VirtualLane(lane), fccl };
-        self.feed(Input::Credit { port: PortNum(port), flow_control });
+        self.feed(Input::Arrive { port: PortNum(port), frame: Frame::Credit(flow_control) });
     }
 
     /// Sends it a packet of so many bytes, if there is credit for it or nobody cares.
@@ -311,7 +311,7 @@ impl Bench {
         match step.clone() {
             Step::Arrive { port, packet, greedy } => {
                 if self.pays(port, packet.vl.0, packet.size(), greedy) {
-                    self.feed(Input::ReceiveData { port: PortNum(port), packet });
+                    self.feed(Input::Arrive { port: PortNum(port), frame: Frame::Data(packet) });
                 }
             }
             Step::Gmp { port, level, dlid } => {
@@ -327,7 +327,7 @@ impl Bench {
                 (mad.0[0], mad.0[1], mad.0[2], mad.0[3]) = (1, 4, 1, 1);
                 let packet = Packet::from_mad(&route, &mad);
                 if self.pays(port, level % 8, packet.bytes().len(), false) {
-                    self.feed(Input::Receive { port: PortNum(port), packet });
+                    self.feed(Input::Arrive { port: PortNum(port), frame: Frame::Packet(packet) });
                 }
             }
             Step::Inject { packet } => {
@@ -360,7 +360,8 @@ impl Bench {
             }
             Step::Pass(nanos) => self.pass(nanos),
             Step::Refuse => {
-                self.device.handle_input(self.now, Input::TransmitDropped { port: PortNum(1) });
+                let Some(unsent) = self.last_sent.take() else { return };
+                self.device.handle_input(self.now, Input::TransmitDropped { port: PortNum(1), unsent });
                 // The cable did carry it: the two ends disagree from here on, as when a packet is lost.
                 self.drain_after_refusal();
             }

@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use weft_device::{ClientId, Device, DeviceConfig, DeviceOptions, Input, Output, PortConfig};
+use weft_device::{ClientId, Device, DeviceConfig, DeviceOptions, Frame, Input, Output, PortConfig, Unsent};
 use weft_machine::{Machine, Time};
 use weft_wire::{
     AddressedMad, AttributeId, DirectedSmp, Guid, Lid, LinkParameters, Mad, MadRoute, Method, MethodMask,
@@ -11,6 +11,7 @@ use weft_wire::{
 
 const LINK: LinkParameters = LinkParameters { width: 3, speed: 7, speed_ext: 1 };
 const PORTS: u8 = 3;
+const NOTHING: Unsent = Unsent { lane: VirtualLane(0), words: 0, multicast: false };
 
 fn device(kind: NodeType, processing: Time) -> Device {
     let port = |number: u8| PortConfig { guid: Guid(0x10 + u64::from(number)), link: LINK };
@@ -102,13 +103,14 @@ fn input() -> impl Strategy<Value = Option<Input>> {
         Registration::new(MgmtClass::from_code(class), 1, methods)
     });
     prop_oneof![
-        10 => (port(), packet()).prop_map(|(port, packet)| packet.map(|packet| Input::Receive { port, packet })),
+        10 => (port(), packet()).prop_map(|(port, packet)| packet.map(|packet| Input::Arrive { port, frame: Frame::Packet(packet) })),
         1 => (port(), any::<[u8; 3]>()).prop_map(|(port, [width, speed, speed_ext])| {
             Some(Input::LinkUp { port, peer: LinkParameters { width, speed, speed_ext } })
         }),
         1 => port().prop_map(|port| Some(Input::LinkUp { port, peer: LINK })),
         1 => port().prop_map(|port| Some(Input::LinkDown { port })),
-        1 => port().prop_map(|port| Some(Input::TransmitDropped { port })),
+        // What was not sent is put in when it is known.
+        1 => port().prop_map(|port| Some(Input::TransmitDropped { port, unsent: NOTHING })),
         1 => (port(), any::<bool>()).prop_map(|(port, physical)| Some(Input::ReceiveError { port, physical })),
         1 => (client(), port(), vec(registration, 0..3)).prop_map(|(client, port, registrations)| {
             Some(Input::Attach { client, port, registrations })
@@ -135,17 +137,23 @@ proptest! {
         let mut now = Time::from_secs(1);
         let (mut sent, mut words) = (0u64, 0u64);
         let mut refused = 0u64;
-        for input in inputs.into_iter().flatten() {
+        let mut taken = None;
+        for mut input in inputs.into_iter().flatten() {
             let dropping = matches!(input, Input::TransmitDropped { .. });
+            if let Input::TransmitDropped { port, unsent } = &mut input {
+                let Some(last) = taken.take() else { continue };
+                (*port, *unsent) = last;
+            }
             now += Time::from_micros(1);
             let before = device.snapshot();
             for output in feed(&mut device, now, input) {
-                if let Output::Transmit { port, packet } = output {
+                if let Output::Transmit { port, frame: Frame::Packet(packet) } = output {
                     prop_assert!((1..=PORTS).contains(&port.0));
                     let copy = Packet::parse(packet.bytes().to_vec());
                     prop_assert_eq!(copy.as_ref(), Ok(&packet), "what leaves is a right packet");
                     sent += 1;
                     words += u64::from(packet.words());
+                    taken = Some((port, Unsent::from(&packet)));
                 }
             }
             if dropping {
@@ -160,7 +168,7 @@ proptest! {
             if device.poll_timeout().is_some_and(|due| due <= now) {
                 device.handle_timeout(now);
                 while let Some(output) = device.poll_output() {
-                    if let Output::Transmit { packet, .. } = output {
+                    if let Output::Transmit { frame: Frame::Packet(packet), .. } = output {
                         sent += 1;
                         words += u64::from(packet.words());
                     }

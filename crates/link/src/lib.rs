@@ -1,4 +1,4 @@
-//! One cable over QUIC: handshake, lanes, liveness; and its in-process twin.
+//! One cable over QUIC: handshake, lanes, liveness.
 //!
 //! ```text
 //!   agent A                                              agent B
@@ -12,9 +12,8 @@
 //!
 //! [`Links`] holds an agent's end of all its cables to other agents: one UDP socket, one QUIC connection per
 //! cable. A lane's stream carries packets, packets whose body is a length, and the lane's flow control, all in order.
-//! Events go to a [`Handler`] that is called from the reading task itself. [`Twins`] is the same for cables
-//! whose two ends live in one process. Nothing here knows what a packet means: it is handed over, in order where
-//! its lane is ordered, or dropped and counted.
+//! Events go to a [`Handler`] that is called from the reading task itself. Nothing here knows what a packet means: it is
+//! handed over, in order where its lane is ordered, or dropped and counted.
 //!
 //! A link that was up always goes down before it comes up again, however short the gap: a second connection or a
 //! new incarnation of the peer is `Down`, then `Up`.
@@ -38,7 +37,6 @@ mod reactor;
 mod reason;
 mod session;
 mod transport;
-mod twin;
 
 pub use alarm::Alarm;
 pub use cable::{Cable, CableEnd, DropReason, Handler, LinkEvent, LinkIndex, PeerStats, SendOutcome, Stats};
@@ -46,4 +44,3 @@ pub use identity::{Authority, Identity, IdentityError, node_name};
 pub use links::{LinkConfig, Links};
 pub use reason::{DownReason, RefusalReason};
 pub use transport::BindError;
-pub use twin::{TwinEvent, TwinIndex, Twins};

@@ -1,9 +1,9 @@
 //! A program at a node that asks subnet administration, through its host's MAD layer and over the data lanes like
 //! everybody.
 
-use weft_device::{ClientId, Input};
-use weft_host::mad::{self, AgentId, AgentRequest, MadLayer};
-use weft_machine::Machine;
+use weft_host::mad::{self, AgentId, AgentRequest};
+use weft_machine::Time;
+use weft_node::{Input, Message, Request, RequestId};
 use weft_topology::NodeIndex;
 use weft_wire::{
     AddressedMad, Mad, MethodMask, MgmtClass, Oui, QpNum, RMPP_VERSION, SA_CLASS_VERSION, SaMad,
@@ -12,8 +12,8 @@ use weft_wire::{
 
 use crate::Simulation;
 
-/// The program that asks.
-const ASKER: ClientId = ClientId(0xfff1);
+/// Its registration; nobody waits for the answer, which comes at once.
+const REGISTER: RequestId = RequestId(u64::MAX);
 
 /// How long it waits before it asks again, and how often it does.
 const PATIENCE_MS: u32 = 10_000;
@@ -52,42 +52,20 @@ impl Simulation {
             methods: MethodMask::default(),
             rmpp_version: RMPP_VERSION,
         };
-        let mut layer = MadLayer::default();
-        layer.handle_input(self.now(), mad::Input::Register { request: 0, registration });
         let address = mad::Address::from(&AddressedMad::gmp(manager, ServiceLevel(0), mad));
-        let (agent, timeout_ms, retries, data) = (AgentId(0), PATIENCE_MS, RETRIES, mad.0.to_vec());
-        layer.handle_input(self.now(), mad::Input::Send { agent, address, timeout_ms, retries, data });
-        self.feed(node, Input::Attach { client: ASKER, port, registrations: Vec::new() });
-        let answer = self.exchange(node, &mut layer);
-        self.feed(node, Input::Detach { client: ASKER });
-        answer
-    }
-
-    /// Drives the host's MAD layer until it delivers something.
-    fn exchange(&mut self, node: NodeIndex, layer: &mut MadLayer) -> Option<SaAnswer> {
-        loop {
-            while let Some(output) = layer.poll_output() {
-                match output {
-                    mad::Output::Transmit(mad) => {
-                        self.feed(node, Input::Send { client: ASKER, mad: Box::new(mad) });
-                    }
-                    mad::Output::Deliver { status, data, .. } => {
-                        return (status == 0).then(|| SaAnswer::from_message(&data)).flatten();
-                    }
-                    _ => {}
-                }
-            }
-            let due = layer.poll_timeout()?;
-            if !self.step(due) {
-                self.run_until(due);
-            }
-            layer.handle_timeout(self.now());
-            for (at, client, mad) in std::mem::take(&mut self.delivered) {
-                if (at, client) == (node, ASKER) {
-                    layer.handle_input(self.now(), mad::Input::Receive(mad));
-                }
-            }
-        }
+        let client = self.attach_checker(node, port, true)?;
+        let register = Box::new(Request::Register { client, registration });
+        self.feed(node, Input::Request { id: REGISTER, request: register });
+        let data = mad.0.to_vec();
+        let (agent, timeout_ms, retries) = (AgentId(0), PATIENCE_MS, RETRIES);
+        let message = Box::new(Message { agent, address, timeout_ms, retries, data });
+        self.readings.clear();
+        self.feed(node, Input::SendThroughLayer { client, message });
+        let limit = self.now() + Time::from_millis(u64::from(PATIENCE_MS * (RETRIES + 2)));
+        while self.readings.is_empty() && self.node(node).is_some() && self.step(limit) {}
+        self.feed(node, Input::Detach { client });
+        let (_, reading) = std::mem::take(&mut self.readings).into_iter().find(|(at, _)| *at == node)?;
+        if reading.status == 0 { SaAnswer::from_message(&reading.data) } else { None }
     }
 }
 

@@ -89,15 +89,6 @@ impl Way {
 /// Nothing is there.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
-/// What is at a port.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    /// Twice the number of the cable, and which of its ends it is; also the number of the way that leads here.
-    pub(crate) end: u32,
-    /// The program that is the host behind the port.
-    pub(crate) host: u32,
-}
-
 /// Which cable is in each port, and the ways over all of them: a cable's ways follow each other, and lead to its first
 /// end and to its second.
 #[derive(Debug)]
@@ -111,7 +102,8 @@ pub(crate) struct Cabling {
     pub(crate) missed: Missed,
     /// Where each node's ports begin in `places`.
     starts: Vec<u32>,
-    places: Vec<Place>,
+    /// Twice the number of the cable in each port, and which of its ends it is; also the number of the way that leads here.
+    places: Vec<u32>,
 }
 
 impl Cabling {
@@ -120,8 +112,7 @@ impl Cabling {
         for node in fabric.nodes() {
             starts.push(starts[starts.len() - 1] + node.ports.len() as u32);
         }
-        let nothing = Place { end: NOWHERE, host: NOWHERE };
-        let places = vec![nothing; starts[starts.len() - 1] as usize];
+        let places = vec![NOWHERE; starts[starts.len() - 1] as usize];
         let (cables, ways, missed) = (Vec::new(), Vec::new(), Missed::default());
         let mut cabling =
             Self { cables, ways, usual_delay: Time::ZERO, delays: Vec::new(), missed, starts, places };
@@ -131,7 +122,7 @@ impl Cabling {
                 let number = cabling.ways.len() as u32;
                 cabling.ways.push(Way::new(end));
                 if let Some(place) = cabling.place_mut(end) {
-                    place.end = number;
+                    *place = number;
                 }
             }
             cabling.cables.push(Cable::new(ends, ends.map(|end| initial_parameters(fabric, end))));
@@ -155,25 +146,20 @@ impl Cabling {
     }
 
     #[inline]
-    pub(crate) fn place(&self, port: PortRef) -> Option<&Place> {
+    fn place(&self, port: PortRef) -> Option<u32> {
         let (start, end) = (*self.starts.get(port.node.index())?, *self.starts.get(port.node.index() + 1)?);
-        self.places[start as usize..end as usize].get(usize::from(port.port.0))
+        self.places[start as usize..end as usize].get(usize::from(port.port.0)).copied()
     }
 
-    pub(crate) fn place_mut(&mut self, port: PortRef) -> Option<&mut Place> {
+    fn place_mut(&mut self, port: PortRef) -> Option<&mut u32> {
         let (start, end) = (*self.starts.get(port.node.index())?, *self.starts.get(port.node.index() + 1)?);
         self.places[start as usize..end as usize].get_mut(usize::from(port.port.0))
-    }
-
-    /// All places of a node.
-    pub(crate) fn places(&self, node: weft_topology::NodeIndex) -> &[Place] {
-        &self.places[self.starts[node.index()] as usize..self.starts[node.index() + 1] as usize]
     }
 
     /// The way that leads out of a port, if it has a link.
     #[inline]
     pub(crate) fn way_from(&self, port: PortRef) -> Option<u32> {
-        let end = self.place(port)?.end;
+        let end = self.place(port)?;
         self.ways.get((end ^ 1) as usize).filter(|way| way.up && end != NOWHERE)?;
         Some(end ^ 1)
     }
@@ -199,14 +185,15 @@ impl Cabling {
 
     /// The cable in a port, and which of its ends that is.
     pub(crate) fn find(&self, port: PortRef) -> Option<(usize, usize)> {
-        let end = self.place(port)?.end;
+        let end = self.place(port)?;
         (end != NOWHERE).then_some((end as usize / 2, end as usize % 2))
     }
 
     /// All cables of a node.
     pub(crate) fn of_node(&self, node: weft_topology::NodeIndex) -> Vec<usize> {
-        let ends = self.places(node).iter().map(|place| place.end).filter(|&end| end != NOWHERE);
-        let mut cables: Vec<usize> = ends.map(|end| end as usize / 2).collect();
+        let places = &self.places[self.starts[node.index()] as usize..self.starts[node.index() + 1] as usize];
+        let ends = places.iter().filter(|&&end| end != NOWHERE);
+        let mut cables: Vec<usize> = ends.map(|&end| end as usize / 2).collect();
         // A switch may be cabled to itself.
         cables.sort_unstable();
         cables.dedup();

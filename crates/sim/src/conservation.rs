@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 use weft_device::{BufferAccount, DataAccount, LaneAccount};
+use weft_node::Frame;
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{PortNum, VirtualLane};
 
 use crate::cable::Way;
-use crate::flight::Flying;
 use crate::{Simulation, Violation};
 
 /// Data lanes, and one more place for what has no lane.
@@ -127,7 +127,7 @@ impl Simulation {
             accounts.push(account);
         }
         for (way, number) in self.cabling.ways.iter().zip(0..) {
-            for lane in self.flights.iter(way.flying).filter_map(Flying::packet_lane) {
+            for lane in self.flights.iter(way.flying).filter_map(Frame::packet_lane) {
                 lanes[usize::from(lane.0 & 0xf)].in_flight += 1;
             }
             self.check_credit(way, number, &accounts, &mut violations);
@@ -213,10 +213,10 @@ impl Drop for Simulation {
 }
 
 /// Blocks of a lane's credit that something under way takes.
-fn blocks_on(flying: &Flying, lane: VirtualLane) -> usize {
+fn blocks_on(flying: &Frame, lane: VirtualLane) -> usize {
     match flying {
-        Flying::Data(packet) if packet.vl == lane => packet.size().div_ceil(BLOCK),
-        Flying::Whole(packet) if packet.vl() == lane => packet.bytes().len().div_ceil(BLOCK),
+        Frame::Data(packet) if packet.vl == lane => packet.size().div_ceil(BLOCK),
+        Frame::Packet(packet) if packet.vl() == lane => packet.bytes().len().div_ceil(BLOCK),
         _ => 0,
     }
 }

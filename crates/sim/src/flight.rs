@@ -1,31 +1,9 @@
 //! What is under way on data lanes. All of it lies in one list whose places are used again at once, so that it stays in
 //! the processor's cache: what is under way is little compared with what waits in devices.
 
-use weft_wire::{DataPacket, FlowControl, Packet, VirtualLane};
+use weft_node::Frame;
 
 use crate::cable::{Flock, NOWHERE};
-
-/// What is under way on the data lanes of one direction of a cable.
-#[derive(Clone, Debug)]
-pub(crate) enum Flying {
-    /// A packet whose body is a length.
-    Data(DataPacket),
-    /// A flow control packet.
-    Credit(FlowControl),
-    /// A packet with all its bytes.
-    Whole(Packet),
-}
-
-impl Flying {
-    /// A packet's lane; flow control is none.
-    pub(crate) fn packet_lane(&self) -> Option<VirtualLane> {
-        match self {
-            Self::Data(packet) => Some(packet.vl),
-            Self::Whole(packet) => Some(packet.vl()),
-            Self::Credit(_) => None,
-        }
-    }
-}
 
 /// All that is under way.
 #[derive(Debug)]
@@ -36,7 +14,7 @@ pub(crate) struct Flights {
 
 #[derive(Debug)]
 struct Flight {
-    what: Option<Flying>,
+    what: Option<Frame>,
     next: u32,
 }
 
@@ -47,7 +25,7 @@ impl Flights {
 
     /// Puts something behind what is under way already.
     #[inline]
-    pub(crate) fn put_last(&mut self, flock: &mut Flock, what: Flying) {
+    pub(crate) fn put_last(&mut self, flock: &mut Flock, what: Frame) {
         let flight = Flight { what: Some(what), next: NOWHERE };
         let at = self.free;
         let at = if let Some(place) = self.places.get_mut(at as usize) {
@@ -67,7 +45,7 @@ impl Flights {
 
     /// Takes what arrives next.
     #[inline]
-    pub(crate) fn take_first(&mut self, flock: &mut Flock) -> Option<Flying> {
+    pub(crate) fn take_first(&mut self, flock: &mut Flock) -> Option<Frame> {
         let at = flock.first;
         let place = self.places.get_mut(at as usize)?;
         let what = place.what.take();
@@ -80,7 +58,7 @@ impl Flights {
     }
 
     /// What is under way there, in the order of arrival.
-    pub(crate) fn iter(&self, flock: Flock) -> impl Iterator<Item = &Flying> {
+    pub(crate) fn iter(&self, flock: Flock) -> impl Iterator<Item = &Frame> {
         let mut at = flock.first;
         std::iter::from_fn(move || {
             let place = self.places.get(at as usize)?;
@@ -92,15 +70,17 @@ impl Flights {
 
 #[cfg(test)]
 mod tests {
+    use weft_wire::FlowControl;
+
     use super::*;
 
-    fn credit(fccl: u16) -> Flying {
-        Flying::Credit(FlowControl { fccl, ..FlowControl::default() })
+    fn credit(fccl: u16) -> Frame {
+        Frame::Credit(FlowControl { fccl, ..FlowControl::default() })
     }
 
-    fn number(flying: &Flying) -> u16 {
+    fn number(flying: &Frame) -> u16 {
         match flying {
-            Flying::Credit(flow_control) => flow_control.fccl,
+            Frame::Credit(flow_control) => flow_control.fccl,
             _ => u16::MAX,
         }
     }

@@ -14,8 +14,8 @@ pub(crate) enum Happening {
     Arrive(u32),
     /// A packet of lane 15 reaches the end of a cable.
     ArriveManagement(u32),
-    /// A device wants to be woken.
-    WakeDevice(NodeIndex),
+    /// A node wants to be woken.
+    WakeNode(NodeIndex),
     /// A program wants to be woken.
     WakeProgram(u32),
     /// A MAD is on its way between a program and its device.
@@ -56,8 +56,10 @@ pub(crate) enum Rare {
     PortTo { program: u32, incarnation: u64, up: bool },
     /// A fault.
     Fault(Fault),
-    /// A host hears late what its adapter has for it.
-    ToHost(PortRef, ToHost),
+    /// A load hears late what an adapter has for it.
+    ToLoad(PortRef, ToHost),
+    /// A node that had come to no end goes on.
+    GoOn(NodeIndex),
     /// A host is told to do something.
     Command(PortRef, Box<Command>),
 }

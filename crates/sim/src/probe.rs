@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use weft_device::{ClientId, Input};
 use weft_machine::Time;
+use weft_node::{Client, Input};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{
     AddressedMad, AttributeId, DirectedSmp, Lid, LinearForwardingTable, Mad, MadHeader, Method, MgmtClass,
@@ -12,9 +12,6 @@ use weft_wire::{
 
 use crate::simulation::PORT_ZERO;
 use crate::{Simulation, Violation};
-
-/// The program that probes are sent from, at every host.
-const PROBE: ClientId = ClientId(0xfff0);
 
 /// How long an answer may take, and how long one that does not come is waited for.
 const PATIENCE: Time = Time::from_millis(100);
@@ -37,13 +34,13 @@ impl Simulation {
             if !targets.values().any(|&target| target == from) {
                 continue;
             }
-            self.feed(node, Input::Attach { client: PROBE, port, registrations: Vec::new() });
+            let Some(client) = self.attach_checker(node, port, false) else { continue };
             for &lid in targets.keys() {
                 let mad = Box::new(AddressedMad::gmp(lid, ServiceLevel(0), request(lid)));
-                self.feed(node, Input::Send { client: PROBE, mad });
+                self.feed(node, Input::Send { client, mad });
             }
-            let answered = self.wait_for_answers(node, targets.len());
-            self.feed(node, Input::Detach { client: PROBE });
+            let answered = self.wait_for_answers(node, client, targets.len());
+            self.feed(node, Input::Detach { client });
             arrived += answered.len() as u64;
             for (&lid, &to) in targets.iter().filter(|(lid, _)| !answered.contains(lid)) {
                 let is_switch = |port: PortRef| self.fabric.node(port.node).is_switch();
@@ -62,15 +59,15 @@ impl Simulation {
     /// This lets time pass.
     pub fn ask(&mut self, node: NodeIndex, mad: AddressedMad) -> Option<AddressedMad> {
         let port = self.program_port(node)?;
-        self.feed(node, Input::Attach { client: PROBE, port, registrations: Vec::new() });
+        let client = self.attach_checker(node, port, false)?;
         // What is asked may change something.
         self.disturb();
-        self.feed(node, Input::Send { client: PROBE, mad: Box::new(mad) });
+        self.feed(node, Input::Send { client, mad: Box::new(mad) });
         let limit = self.now() + PATIENCE;
         while self.delivered.is_empty() && self.step(limit) {}
-        self.feed(node, Input::Detach { client: PROBE });
+        self.feed(node, Input::Detach { client });
         let delivered = std::mem::take(&mut self.delivered);
-        delivered.into_iter().find(|(at, client, _)| *at == node && *client == PROBE).map(|(_, _, mad)| mad)
+        delivered.into_iter().find(|(at, to, _)| *at == node && *to == client).map(|(_, _, mad)| mad)
     }
 
     fn end_port_lids(&self) -> BTreeMap<Lid, PortRef> {
@@ -79,13 +76,13 @@ impl Simulation {
     }
 
     /// The LIDs that have answered.
-    fn wait_for_answers(&mut self, node: NodeIndex, wanted: usize) -> Vec<Lid> {
+    fn wait_for_answers(&mut self, node: NodeIndex, client: Client, wanted: usize) -> Vec<Lid> {
         let limit = self.now() + PATIENCE;
         while self.delivered.len() < wanted && self.step(limit) {}
         let delivered = std::mem::take(&mut self.delivered);
-        let right = delivered.into_iter().filter(|(at, client, mad)| {
+        let right = delivered.into_iter().filter(|(at, to, mad)| {
             let id = TransactionId(u64::from(mad.lid.0));
-            *at == node && *client == PROBE && mad.mad.transaction_id() == id && mad.mad.status() == 0
+            *at == node && *to == client && mad.mad.transaction_id() == id && mad.mad.status() == 0
         });
         right.map(|(_, _, mad)| mad.lid).collect()
     }
@@ -118,7 +115,7 @@ impl Simulation {
             });
             table.ports[lid.offset()] = port;
         }
-        self.feed(node, Input::Attach { client: PROBE, port: PORT_ZERO, registrations: Vec::new() });
+        let Some(client) = self.attach_checker(node, PORT_ZERO, false) else { return };
         for (block, table) in blocks {
             let mut mad = Mad::default();
             mad.set_header(&MadHeader {
@@ -134,9 +131,9 @@ impl Simulation {
             DirectedSmp::dr_dlid.set(&mut mad.0, Lid::PERMISSIVE);
             mad.set_smp_data(&table.encode());
             let mad = Box::new(AddressedMad::smp(Lid::PERMISSIVE, mad));
-            self.feed(node, Input::Send { client: PROBE, mad });
+            self.feed(node, Input::Send { client, mad });
         }
-        self.feed(node, Input::Detach { client: PROBE });
+        self.feed(node, Input::Detach { client });
         self.delivered.clear();
     }
 }

@@ -15,9 +15,9 @@ use std::fmt;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use serde::Serialize;
-use weft_device::{ClientId, Device, Event as DeviceEvent, Input, Output};
-use weft_host::stack::Stack;
+use weft_device::{Device, Event as DeviceEvent, Unsent};
 use weft_machine::Time;
+use weft_node::{Client, Desk, DeviceId, Node, PortId, Reading};
 use weft_sm::GuidToLid;
 use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::{AddressedMad, DataPacket, PortNum};
@@ -27,17 +27,25 @@ use crate::conservation::PastDevices;
 use crate::flight::Flights;
 use crate::happening::{Happening, MadUnderWay, ManagementPacket, Rare, Slab};
 use crate::queue::Queue;
-use crate::{Fault, Kept, Load, Rule, SimOptions, ToHost, Trace, device_config};
-use hosts::EVENTS_MAX;
+use crate::{Fault, Kept, Load, Rule, SimOptions, ToHost, Trace};
+use hosts::REFUSALS_MAX;
 use managers::{PmProcess, SmProcess};
 use programs::{Attachment, SM, STANDBYS_MAX};
 
-/// A device, or the place where one was.
+/// A node, or the place where one was.
 #[derive(Debug)]
 struct Slot {
-    device: Option<Device>,
+    node: Option<Node>,
     /// How often it was switched on again.
     incarnation: u64,
+}
+
+/// Each node of the simulator holds one device.
+const DEVICE: DeviceId = DeviceId(0);
+
+/// A port as its node names it.
+fn at(port: PortNum) -> PortId {
+    PortId::new(DEVICE, port)
 }
 
 /// No wake-up is under way.
@@ -62,7 +70,7 @@ pub struct SimStatistics {
     pub cut_off: u64,
     /// Packets sent without credit; each ends its link, which then begins anew.
     pub credit_overruns: u64,
-    /// What hosts heard later, because they and their device had come to no end at one moment.
+    /// How often a node had come to no end at one moment, and went on later.
     pub host_pauses: u64,
     /// How often an end was told that its link had gone.
     pub link_losses: u64,
@@ -101,10 +109,10 @@ pub struct Simulation {
     queue: Queue<Happening>,
     random: Pcg64,
     slots: Vec<Slot>,
-    /// When the wake-up of each device is under way.
+    /// When the wake-up of each node is under way.
     wakes: Vec<Time>,
-    /// The memory that each device has for its outputs while it is in hand.
-    outputs: VecDeque<Output>,
+    /// The memory that each node has while it is in hand.
+    desk: Option<Box<Desk>>,
     pub(crate) cabling: Cabling,
     /// What is under way on data lanes.
     pub(crate) flights: Flights,
@@ -118,17 +126,23 @@ pub struct Simulation {
     /// The first one, and those beside it.
     subnet_managers: Vec<SmProcess>,
     performance_manager: PmProcess,
-    /// By the program's number, less those that are none.
-    hosts: Vec<Option<Stack>>,
-    host_events: Kept<(Time, PortRef, weft_host::stack::Event), EVENTS_MAX>,
-    /// What the device in hand has for its hosts, and they for it.
-    for_hosts: VecDeque<(PortRef, ToHost)>,
-    injections: VecDeque<Input>,
+    /// Commands that hosts refused, and why.
+    refusals: Kept<(Time, PortRef, String), REFUSALS_MAX>,
+    /// What the node in hand has for hosts that a load stands in for.
+    for_load: VecDeque<(PortRef, ToHost)>,
+    /// Packets of the node in hand that found no link.
+    unsent: VecDeque<(PortNum, Unsent)>,
+    /// The checkers' program at the node in hand, once it is attached.
+    checker: Option<Client>,
     load: Option<Box<dyn Load>>,
+    /// Packets that a load gives the adapter in hand, and through which port.
     loaded: VecDeque<DataPacket>,
+    loaded_port: PortNum,
     rule: Option<Box<dyn Rule>>,
+    /// What checkers' MAD layers gave them to read.
+    pub(crate) readings: Vec<(NodeIndex, Reading)>,
     /// MADs delivered to programs other than those above.
-    pub(crate) delivered: Vec<(NodeIndex, ClientId, AddressedMad)>,
+    pub(crate) delivered: Vec<(NodeIndex, Client, AddressedMad)>,
     /// What devices had counted that have lost their power.
     pub(crate) past: PastDevices,
     faults_pending: usize,
@@ -140,14 +154,11 @@ pub struct Simulation {
 impl Simulation {
     /// A fabric whose devices are switched on at time zero. The seed decides every delay and chance.
     pub fn new(fabric: &Fabric, options: SimOptions, seed: u64) -> Self {
-        let slots = fabric.iter().map(|(index, _)| {
-            let device = Device::new(&device_config(fabric, index, &options.device));
-            Slot { device: Some(device), incarnation: 0 }
-        });
+        let slots = fabric.iter().map(|_| Slot { node: None, incarnation: 0 });
         let mut simulation = Self {
             slots: slots.collect(),
             wakes: vec![ASLEEP; fabric.nodes().len()],
-            outputs: VecDeque::new(),
+            desk: None,
             fabric: fabric.clone(),
             now: Time::ZERO,
             queue: Queue::new(),
@@ -161,13 +172,15 @@ impl Simulation {
             attachments: attachments(fabric, &options),
             subnet_managers: std::iter::repeat_with(SmProcess::default).take(1 + STANDBYS_MAX).collect(),
             performance_manager: PmProcess::default(),
-            hosts: Vec::new(),
-            host_events: Kept::default(),
-            for_hosts: VecDeque::new(),
-            injections: VecDeque::new(),
+            refusals: Kept::default(),
+            for_load: VecDeque::new(),
+            unsent: VecDeque::new(),
+            checker: None,
             load: None,
             loaded: VecDeque::new(),
+            loaded_port: PORT_ZERO,
             rule: None,
+            readings: Vec::new(),
             delivered: Vec::new(),
             past: PastDevices::default(),
             faults_pending: 0,
@@ -176,6 +189,9 @@ impl Simulation {
             trace: Trace::new(options.trace),
             options,
         };
+        for node in 0..simulation.slots.len() as u32 {
+            simulation.begin_node(NodeIndex(node));
+        }
         for cable in 0..simulation.cabling.cables.len() {
             simulation.update_link(cable);
         }
@@ -184,12 +200,6 @@ impl Simulation {
     }
 
     fn begin_programs(&mut self) {
-        if self.options.hosts {
-            self.number_hosts();
-            for node in 0..self.slots.len() as u32 {
-                self.start_hosts(NodeIndex(node));
-            }
-        }
         if self.options.with_sm {
             self.start_sm(SM, &GuidToLid::default(), self.options.sm_start);
             self.start_standbys();
@@ -214,9 +224,19 @@ impl Simulation {
         &self.fabric
     }
 
-    /// A device, if it is on.
+    /// A node, if it is on.
+    pub fn node(&self, node: NodeIndex) -> Option<&Node> {
+        self.slots.get(node.index())?.node.as_ref()
+    }
+
+    /// A node's device, if it is on.
+    #[inline]
     pub fn device(&self, node: NodeIndex) -> Option<&Device> {
-        self.slots.get(node.index())?.device.as_ref()
+        self.node(node)?.device(DEVICE)
+    }
+
+    fn devices(&self) -> impl Iterator<Item = &Device> {
+        self.slots.iter().filter_map(|slot| slot.node.as_ref()?.device(DEVICE))
     }
 
     /// How much there was to do.
@@ -247,18 +267,18 @@ impl Simulation {
 
     /// LFT blocks written in all switches that are on.
     pub fn lft_writes(&self) -> u64 {
-        self.slots.iter().filter_map(|slot| slot.device.as_ref()).map(|d| d.statistics().lft_writes).sum()
+        self.devices().map(|device| device.statistics().lft_writes).sum()
     }
 
     /// SMPs that found the buffers full of devices that are on.
     pub fn vl15_dropped(&self) -> u64 {
         let full = |device: &Device| device.statistics().dropped(weft_device::DropReason::Vl15Full);
-        self.slots.iter().filter_map(|slot| slot.device.as_ref()).map(full).sum()
+        self.devices().map(full).sum()
     }
 
     /// LIDs changed in all devices that are on.
     pub fn lid_changes(&self) -> u64 {
-        self.slots.iter().filter_map(|slot| slot.device.as_ref()).map(|d| d.statistics().lid_changes).sum()
+        self.devices().map(|device| device.statistics().lid_changes).sum()
     }
 
     /// Lets everything happen until `limit`.
@@ -299,7 +319,7 @@ impl Simulation {
         self.statistics.happenings += 1;
         match happening {
             Happening::Arrive(way) => self.arrive(way),
-            Happening::WakeDevice(node) => self.wake_device(node),
+            Happening::WakeNode(node) => self.wake_node(node),
             Happening::WakeProgram(program) => self.wake_program(program),
             Happening::ArriveManagement(number) => self.arrive_management(number),
             Happening::Mad(number) => self.mad_arrives(number),
@@ -321,10 +341,11 @@ impl Simulation {
                 self.faults_pending -= 1;
                 self.apply(fault);
             }
-            Some(Rare::ToHost(port, what)) => {
-                self.give_host(port, what);
-                self.settle(port.node);
+            Some(Rare::ToLoad(port, what)) => {
+                self.for_load.push_back((port, what));
+                self.go_on(port.node);
             }
+            Some(Rare::GoOn(node)) => self.feed(node, weft_node::Input::Continue),
             Some(Rare::Command(port, command)) => {
                 self.command(port, *command);
             }
@@ -345,10 +366,6 @@ impl Simulation {
                 | DeviceEvent::LinkMismatch { .. }
         ) {
             self.disturb();
-        }
-        if let DeviceEvent::CreditOverrun { port, .. } = event {
-            self.statistics.credit_overruns += 1;
-            self.begin_anew(PortRef::new(node, port));
         }
         if self.trace.is_on() {
             let id = &self.fabric.node(node).id;

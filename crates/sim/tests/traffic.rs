@@ -67,7 +67,7 @@ impl Anywhere {
 impl Load for Anywhere {
     fn hear(&mut self, _: Time, port: PortRef, what: ToHost, inject: &mut VecDeque<DataPacket>) {
         match what {
-            ToHost::Injected(_, packets) => (0..packets).for_each(|_| self.next(port, inject)),
+            ToHost::Injected { packets, .. } => (0..packets).for_each(|_| self.next(port, inject)),
             ToHost::Facts(facts) => {
                 let was = self.active.insert(port, facts.active);
                 if facts.lid != Lid(0) {

@@ -1,6 +1,7 @@
 //! What a program is told of adapters and ports.
 
 use weft_device::DeviceConfig;
+use weft_node::PortId;
 use weft_umad::user_mad::{CaAttributes, PortAttributes};
 use weft_wire::{Guid, NodeType, PathRate, PortInfo, PortNum};
 
@@ -25,14 +26,14 @@ pub(crate) fn ca_attributes(config: &DeviceConfig) -> CaAttributes {
 
 impl Core {
     /// The device, if the node is here and has such a port for programs.
-    pub(super) fn user_place(&self, node: Guid, port: PortNum) -> Option<usize> {
-        let device = *self.by_guid.get(&node)?;
-        let ca = &self.devices[device].ca;
-        (ca.first_port..=ca.last_port).contains(&port).then_some(device)
+    pub(super) fn user_place(&self, node: Guid, port: PortNum) -> Option<PortId> {
+        let device = self.names.find(node)?;
+        let ca = &self.names.of(device)?.ca;
+        (ca.first_port..=ca.last_port).contains(&port).then_some(PortId::new(device, port))
     }
 
     pub(super) fn port_attributes(&self, node: Guid, port: PortNum) -> Option<PortAttributes> {
-        let machine = &self.devices[self.user_place(node, port)?].machine;
+        let machine = self.node.device(self.user_place(node, port)?.device)?;
         let info = machine.own_port_info(port)?;
         Some(PortAttributes {
             port,

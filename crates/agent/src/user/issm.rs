@@ -18,11 +18,12 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::task::JoinHandle;
-use weft_device::{ClientId, Input};
+use weft_node::{Answer, Client, Input, Refusal, Request as NodeRequest};
 use weft_umad::user_mad::{Reply, Request};
 use weft_wire::{Guid, PortNum};
 
 use crate::agent::Agent;
+use crate::asked::Asker;
 use crate::core::Core;
 use crate::socket::watch;
 
@@ -43,7 +44,7 @@ pub(crate) struct IssmFiles {
 struct IssmFile {
     path: PathBuf,
     /// The attachment that stands for whoever holds it open.
-    manager: Option<(ClientId, usize)>,
+    manager: Option<Client>,
     task: JoinHandle<()>,
 }
 
@@ -63,10 +64,6 @@ impl IssmFiles {
     /// The files go with the agent.
     pub(crate) fn clear(&mut self) {
         self.files.clear();
-    }
-
-    pub(crate) fn has(&self, client: ClientId) -> bool {
-        self.files.values().any(|file| file.manager.is_some_and(|(manager, _)| manager == client))
     }
 }
 
@@ -148,24 +145,27 @@ fn is_held(writer: &OwnedFd) -> bool {
 impl Core {
     fn issm_changed(&mut self, place: (Guid, PortNum), held: bool) {
         let (node, port) = place;
-        let Some(device) = self.user_place(node, port) else { return };
-        let manager = self.issm.files.get(&place).and_then(|file| file.manager);
-        match (manager, held) {
+        let Some(at) = self.user_place(node, port) else { return };
+        let Some(file) = self.issm.files.get_mut(&place) else { return };
+        match (file.manager, held) {
             (None, true) => {
-                let Some(client) = self.free_client() else { return };
-                if let Some(file) = self.issm.files.get_mut(&place) {
-                    file.manager = Some((client, device));
-                }
-                self.input(device, Input::Attach { client, port, registrations: Vec::new() });
-                self.input(device, Input::SetSm { client, is_sm: true });
+                let request = NodeRequest::Attach { at, registrations: Vec::new(), is_sm: true };
+                self.ask(Asker::Issm(node, port), request);
             }
-            (Some((client, device)), false) => {
-                if let Some(file) = self.issm.files.get_mut(&place) {
-                    file.manager = None;
-                }
-                self.input(device, Input::Detach { client });
+            (Some(client), false) => {
+                file.manager = None;
+                self.feed(Input::Detach { client });
             }
             _ => {}
+        }
+    }
+
+    /// The attachment that stands for whoever holds the file of a port open.
+    pub(crate) fn issm_attached(&mut self, place: (Guid, PortNum), outcome: &Result<Answer, Refusal>) {
+        let Ok(Answer::Client(client)) = *outcome else { return };
+        match self.issm.files.get_mut(&place) {
+            Some(file) => file.manager = Some(client),
+            None => self.feed(Input::Detach { client }),
         }
     }
 }

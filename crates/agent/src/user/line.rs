@@ -9,7 +9,7 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown, shutdown};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
-use weft_device::ClientId;
+use weft_node::Client;
 use weft_umad::user_mad::{Datagram, Incoming, REQUEST_BYTES_MAX, receive};
 
 use crate::client::Queued;
@@ -33,7 +33,7 @@ pub(crate) struct Line {
     /// Signalled when the socket takes no more.
     blocked: Notify,
     /// The open port that the connection is.
-    open: Cell<Option<ClientId>>,
+    open: Cell<Option<Client>>,
 }
 
 #[derive(Debug, Default)]
@@ -58,11 +58,11 @@ impl Line {
     }
 
     /// Which open port this is.
-    pub(super) fn open(&self) -> Option<ClientId> {
+    pub(super) fn open(&self) -> Option<Client> {
         self.open.get()
     }
 
-    pub(super) fn set_open(&self, client: Option<ClientId>) {
+    pub(super) fn set_open(&self, client: Option<Client>) {
         self.open.set(client);
     }
 
@@ -130,6 +130,11 @@ impl Line {
                 Err(_) => return self.hang_up(outgoing),
             }
         }
+    }
+
+    /// Ends the connection from this side.
+    pub(super) fn end(&self) {
+        self.hang_up(&mut self.outgoing.borrow_mut());
     }
 
     /// Nothing more goes either way. Reading tells so too, and ends the connection.

@@ -16,5 +16,6 @@ mod serve;
 
 pub(crate) use facts::ca_attributes;
 pub(crate) use issm::IssmFiles;
-pub(crate) use ports::OpenPorts;
+pub(crate) use line::Line;
+pub(crate) use ports::{Lines, errno};
 pub(crate) use serve::{accept, listen};

@@ -1,17 +1,17 @@
-//! Open ports: between a connection and the device stands a MAD layer, as the kernel's does.
+//! Open ports: between a connection and the device stands a MAD layer of the node, as the kernel's does.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use weft_device::{ClientId, Input};
-use weft_host::mad::{self, Address, AgentId, AgentRequest, Limits, MadLayer};
-use weft_machine::{Machine, Time};
+use weft_host::mad::{Address, AgentId, AgentRequest};
+use weft_node::{Answer, Client, Input, Message, PortId, Reading, Refusal, Request as NodeRequest};
 use weft_umad::user_mad::{
     AgentRegistration, DATA_BYTES_MAX, Datagram, Reply, Request, Token, UserMad, UserMadAddress,
 };
-use weft_wire::{Guid, MadHeader, MethodMask, MgmtClass, Oui, PortNum, QpNum};
+use weft_wire::{Guid, MethodMask, MgmtClass, Oui, PortNum, QpNum};
 
 use super::line::Line;
+use crate::asked::Asker;
 use crate::client::Queued;
 use crate::core::Core;
 
@@ -25,118 +25,90 @@ const USER_RMPP: u32 = 1;
 
 /// All open ports of the agent's devices.
 #[derive(Debug, Default)]
-pub(crate) struct OpenPorts {
-    ports: BTreeMap<ClientId, OpenPort>,
-    by_token: BTreeMap<Token, ClientId>,
-    /// When each MAD layer wants to be woken.
-    deadlines: BTreeSet<(Time, ClientId)>,
+pub(crate) struct Lines {
+    open: BTreeMap<Client, (Rc<Line>, Token)>,
+    by_token: BTreeMap<Token, Client>,
     /// Lines with something to be written.
-    pub(crate) to_flush: Vec<Rc<Line>>,
+    to_flush: Vec<Rc<Line>>,
 }
 
-#[derive(Debug)]
-struct OpenPort {
-    device: usize,
-    token: Token,
-    line: Rc<Line>,
-    layer: MadLayer,
-    deadline: Option<Time>,
-    /// The answer to a registration, until it is sent.
-    registered: Option<Result<AgentId, u32>>,
-    /// Why the send that was just fed is not done.
-    send_refused: Option<u32>,
+impl Lines {
+    /// Writes what waits.
+    pub(crate) fn flush(&mut self) {
+        self.to_flush.drain(..).for_each(|line| line.flush());
+    }
 }
 
-impl OpenPorts {
-    pub(crate) fn has(&self, client: ClientId) -> bool {
-        self.ports.contains_key(&client)
-    }
-
-    /// How many there are at a device.
-    pub(crate) fn count(&self, device: usize) -> usize {
-        self.ports.values().filter(|port| port.device == device).count()
-    }
-
-    /// The earliest deadline.
-    pub(crate) fn earliest(&self) -> Option<Time> {
-        self.deadlines.first().map(|(at, _)| *at)
-    }
-
-    /// Notes when a layer wants to be woken.
-    fn schedule(&mut self, client: ClientId) {
-        let Some(port) = self.ports.get_mut(&client) else { return };
-        let wanted = port.layer.poll_timeout();
-        let before = std::mem::replace(&mut port.deadline, wanted);
-        if before != wanted {
-            before.inspect(|at| {
-                self.deadlines.remove(&(*at, client));
-            });
-            self.deadlines.extend(wanted.map(|at| (at, client)));
-        }
+/// The number that Linux gives to programs.
+pub(crate) fn errno(refusal: &Refusal) -> u32 {
+    match refusal {
+        Refusal::Register(reason) => reason.errno().unsigned_abs(),
+        Refusal::Attach(_) => EMFILE,
+        Refusal::NoSuchDevice(_) | Refusal::NoSuchClient => ENODEV,
+        _ => EINVAL,
     }
 }
 
 impl Core {
-    /// Answers a question or command of a program; that for the issm file is answered elsewhere.
-    pub(super) fn user_request(&mut self, line: &Rc<Line>, request: &Request) -> Reply {
+    /// Answers a question or command of a program, at once or when the node has; that for the issm file is answered
+    /// elsewhere.
+    pub(super) fn user_request(&mut self, line: &Rc<Line>, request: &Request) -> Option<Reply> {
         match request {
             Request::Open { token, node, port } => self.user_opens(line, *token, *node, *port),
-            Request::Ca { node } => match self.by_guid.get(node) {
-                Some(device) => Reply::Ca(self.devices[*device].ca.clone()),
-                None => Reply::Failed(ENODEV),
-            },
-            Request::Port { node, port } => {
-                self.port_attributes(*node, *port).map_or(Reply::Failed(ENODEV), Reply::Port)
+            Request::Ca { node } => {
+                let named = self.names.find(*node).and_then(|device| self.names.of(device));
+                Some(named.map_or(Reply::Failed(ENODEV), |named| Reply::Ca(named.ca.clone())))
             }
-            Request::Register { token, registration } => self.user_registers(*token, registration),
+            Request::Port { node, port } => {
+                Some(self.port_attributes(*node, *port).map_or(Reply::Failed(ENODEV), Reply::Port))
+            }
+            Request::Register { token, registration } => self.user_registers(line, *token, registration),
             Request::Unregister { token, agent_id } => {
-                let Some(client) = self.open_ports.by_token.get(token).copied() else {
-                    return Reply::Failed(ENODEV);
+                let Some(client) = self.lines.by_token.get(token).copied() else {
+                    return Some(Reply::Failed(ENODEV));
                 };
-                self.layer_input(client, mad::Input::Unregister { agent: AgentId(*agent_id) });
+                let request = NodeRequest::Unregister { client, agent: AgentId(*agent_id) };
+                self.ask(Asker::Registration(line.clone()), request);
+                None
+            }
+            Request::Issm { .. } => Some(Reply::Failed(EINVAL)),
+        }
+    }
+
+    fn user_opens(&mut self, line: &Rc<Line>, token: Token, node: Guid, port: PortNum) -> Option<Reply> {
+        if line.open().is_some() || self.lines.by_token.contains_key(&token) {
+            return Some(Reply::Failed(EINVAL));
+        }
+        let Some(at) = self.user_place(node, port) else { return Some(Reply::Failed(ENODEV)) };
+        let request = NodeRequest::Open { at: PortId::new(at.device, port), message_bytes: DATA_BYTES_MAX };
+        self.ask(Asker::Open(line.clone(), token), request);
+        None
+    }
+
+    /// The node has attached a program, or has no room for it.
+    pub(crate) fn user_opened(&mut self, line: &Rc<Line>, token: Token, outcome: &Result<Answer, Refusal>) {
+        let reply = match *outcome {
+            Ok(Answer::Client(client)) => {
+                self.recorder.count("client_attached");
+                self.lines.open.insert(client, (line.clone(), token));
+                self.lines.by_token.insert(token, client);
+                line.set_open(Some(client));
                 Reply::Done
             }
-            Request::Issm { .. } => Reply::Failed(EINVAL),
-        }
-    }
-
-    fn user_opens(&mut self, line: &Rc<Line>, token: Token, node: Guid, port: PortNum) -> Reply {
-        if line.open().is_some() || self.open_ports.by_token.contains_key(&token) {
-            return Reply::Failed(EINVAL);
-        }
-        let Some(device) = self.user_place(node, port) else { return Reply::Failed(ENODEV) };
-        let Some(client) = self.free_client() else { return Reply::Failed(EMFILE) };
-        let limits = Limits { message_bytes: DATA_BYTES_MAX, ..Limits::default() };
-        let opened = OpenPort {
-            device,
-            token,
-            line: line.clone(),
-            layer: MadLayer::new(limits),
-            deadline: None,
-            registered: None,
-            send_refused: None,
+            _ => {
+                self.recorder.count("client_refused");
+                Reply::Failed(EMFILE)
+            }
         };
-        self.open_ports.ports.insert(client, opened);
-        self.input(device, Input::Attach { client, port, registrations: Vec::new() });
-        if !self.open_ports.has(client) {
-            return Reply::Failed(EMFILE);
-        }
-        self.open_ports.by_token.insert(token, client);
-        line.set_open(Some(client));
-        Reply::Done
+        self.user_answer(line, &reply);
     }
 
-    /// The device has no room for it.
-    pub(crate) fn user_refused(&mut self, client: ClientId) {
-        self.open_ports.ports.remove(&client);
-    }
-
-    fn user_registers(&mut self, token: Token, wanted: &AgentRegistration) -> Reply {
+    fn user_registers(&mut self, line: &Rc<Line>, token: Token, wanted: &AgentRegistration) -> Option<Reply> {
         if wanted.flags & !USER_RMPP != 0 {
-            return Reply::Failed(EINVAL);
+            return Some(Reply::Failed(EINVAL));
         }
-        let Some(client) = self.open_ports.by_token.get(&token).copied() else {
-            return Reply::Failed(ENODEV);
+        let Some(client) = self.lines.by_token.get(&token).copied() else {
+            return Some(Reply::Failed(ENODEV));
         };
         let class = MgmtClass::from_code(wanted.class);
         let registration = AgentRequest {
@@ -148,13 +120,8 @@ impl Core {
             // Who does RMPP of its own wants segments as they come.
             rmpp_version: if wanted.flags & USER_RMPP == 0 { wanted.rmpp_version } else { 0 },
         };
-        self.layer_input(client, mad::Input::Register { request: 0, registration });
-        let answered = self.open_ports.ports.get_mut(&client).and_then(|port| port.registered.take());
-        match answered {
-            Some(Ok(agent)) => Reply::Registered { agent_id: agent.0 },
-            Some(Err(error)) => Reply::Failed(error),
-            None => Reply::Failed(EINVAL),
-        }
+        self.ask(Asker::Registration(line.clone()), NodeRequest::Register { client, registration });
+        None
     }
 
     /// A program sends a MAD, or a message for RMPP to take apart.
@@ -169,103 +136,33 @@ impl Core {
             pkey_index: to.pkey_index,
         };
         let (agent, timeout_ms, retries) = (AgentId(header.agent_id), header.timeout_ms, header.retries);
-        let begins: Vec<u8> = data.iter().take(MadHeader::SIZE).copied().collect();
-        self.layer_input(client, mad::Input::Send { agent, address, timeout_ms, retries, data });
-        let refused = self.open_ports.ports.get_mut(&client).and_then(|port| port.send_refused.take());
-        if let Some(status) = refused.filter(|_| timeout_ms > 0) {
-            // Who waits for an answer is told at once that there will be none, as by a time-out.
-            self.user_delivers(client, agent, status, &address, &begins);
-        }
+        let message = Box::new(Message { agent, address, timeout_ms, retries, data });
+        self.feed(Input::SendThroughLayer { client, message });
     }
 
     /// A connection has ended, and everything that it had goes.
     pub(super) fn user_gone(&mut self, line: &Rc<Line>) {
         let Some(client) = line.open() else { return };
         line.set_open(None);
-        let Some(port) = self.open_ports.ports.remove(&client) else { return };
-        self.open_ports.by_token.remove(&port.token);
-        port.deadline.inspect(|at| {
-            self.open_ports.deadlines.remove(&(*at, client));
-        });
-        self.input(port.device, Input::Detach { client });
-    }
-
-    /// MAD layers whose time has come.
-    pub(crate) fn wake_layers(&mut self, now: Time) {
-        while let Some((at, client)) = self.open_ports.deadlines.first().copied().filter(|(at, _)| *at <= now)
-        {
-            self.open_ports.deadlines.remove(&(at, client));
-            let Some(port) = self.open_ports.ports.get_mut(&client) else { continue };
-            port.deadline = None;
-            let device = port.device;
-            port.layer.handle_timeout(now);
-            self.layer_outputs(now, client, device);
-            self.drain(device, now);
+        if let Some((_, token)) = self.lines.open.remove(&client) {
+            self.lines.by_token.remove(&token);
+            self.feed(Input::Detach { client });
         }
     }
 
-    fn layer_input(&mut self, client: ClientId, input: mad::Input) {
-        let now = self.now();
-        let Some(port) = self.open_ports.ports.get_mut(&client) else { return };
-        let device = port.device;
-        port.layer.handle_input(now, input);
-        self.layer_outputs(now, client, device);
-        self.drain(device, now);
-    }
-
-    /// What a device has for an open port, or says to it. Whoever calls is draining the device.
-    pub(crate) fn layer_hears(&mut self, now: Time, client: ClientId, device: usize, input: mad::Input) {
-        if let Some(port) = self.open_ports.ports.get_mut(&client) {
-            port.layer.handle_input(now, input);
-            self.layer_outputs(now, client, device);
+    /// The device of an open port is gone: the connection ends.
+    pub(crate) fn user_detached(&mut self, client: Client) {
+        if let Some((line, token)) = self.lines.open.remove(&client) {
+            self.lines.by_token.remove(&token);
+            line.set_open(None);
+            line.end();
         }
     }
 
-    /// Does what a MAD layer wants. The device is fed, not drained.
-    fn layer_outputs(&mut self, now: Time, client: ClientId, device: usize) {
-        while let Some(output) =
-            self.open_ports.ports.get_mut(&client).and_then(|port| port.layer.poll_output())
-        {
-            let input = match output {
-                mad::Output::Transmit(mad) => Input::Send { client, mad: Box::new(mad) },
-                mad::Output::Claim { agent, registration } => {
-                    Input::Register { client, key: agent.0, registration }
-                }
-                mad::Output::Release { agent } => Input::Unregister { client, key: agent.0 },
-                mad::Output::Deliver { agent, status, address, data } => {
-                    self.user_delivers(client, agent, status, &address, &data);
-                    continue;
-                }
-                mad::Output::Registered { agent, .. } => {
-                    self.note_registered(client, Ok(agent));
-                    continue;
-                }
-                mad::Output::Refused { reason, .. } => {
-                    self.note_registered(client, Err(reason.errno().unsigned_abs()));
-                    continue;
-                }
-                mad::Output::SendRefused { agent, reason } => {
-                    tracing::debug!(%client, %agent, %reason, "a program's send was refused");
-                    self.recorder.count("umad_sends_refused");
-                    if let Some(port) = self.open_ports.ports.get_mut(&client) {
-                        port.send_refused = Some(reason.errno().unsigned_abs());
-                    }
-                    continue;
-                }
-            };
-            self.devices[device].machine.handle_input(now, input);
-        }
-        self.open_ports.schedule(client);
-    }
-
-    fn note_registered(&mut self, client: ClientId, outcome: Result<AgentId, u32>) {
-        if let Some(port) = self.open_ports.ports.get_mut(&client) {
-            port.registered = Some(outcome);
-        }
-    }
-
-    fn user_delivers(&mut self, client: ClientId, agent: AgentId, status: u32, from: &Address, data: &[u8]) {
-        let Some(line) = self.open_ports.ports.get(&client).map(|port| port.line.clone()) else { return };
+    /// A MAD layer has something for its program.
+    pub(crate) fn user_reads(&mut self, client: Client, reading: &Reading) {
+        let Some((line, _)) = self.lines.open.get(&client) else { return };
+        let (line, from) = (line.clone(), reading.address);
         let address = UserMadAddress {
             qpn: from.qp,
             qkey: from.qkey,
@@ -274,9 +171,10 @@ impl Core {
             pkey_index: from.pkey_index,
             ..UserMadAddress::default()
         };
-        let length = u32::try_from(UserMad::SIZE + data.len()).unwrap_or(u32::MAX);
-        let header = UserMad { agent_id: agent.0, status, length, address, ..UserMad::default() };
-        match Datagram::mad(&header.encode(), data) {
+        let length = u32::try_from(UserMad::SIZE + reading.data.len()).unwrap_or(u32::MAX);
+        let (agent_id, status) = (reading.agent.0, reading.status);
+        let header = UserMad { agent_id, status, length, address, ..UserMad::default() };
+        match Datagram::mad(&header.encode(), &reading.data) {
             Ok(datagram) => self.user_queue(&line, datagram, true),
             Err(_) => self.recorder.count("umad_mads_dropped"),
         }
@@ -285,7 +183,7 @@ impl Core {
     /// Gathers something for a program.
     pub(super) fn user_queue(&mut self, line: &Rc<Line>, datagram: Datagram, is_mad: bool) {
         match line.queue(datagram, is_mad) {
-            Queued::ToBeNoted => self.open_ports.to_flush.push(line.clone()),
+            Queued::ToBeNoted => self.lines.to_flush.push(line.clone()),
             Queued::Dropped => self.recorder.count("umad_mads_dropped"),
             Queued::No => {}
         }

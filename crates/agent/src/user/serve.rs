@@ -140,8 +140,9 @@ fn take(
                 return Next::GoOn;
             }
             Ok(FromClient::Request(request)) => {
-                let reply = core.user_request(line, &request);
-                core.user_answer(line, &reply);
+                if let Some(reply) = core.user_request(line, &request) {
+                    core.user_answer(line, &reply);
+                }
             }
             Ok(FromClient::Mad { .. }) | Err(_) => {
                 core.recorder.count("umad_messages_malformed");
@@ -153,7 +154,7 @@ fn take(
 }
 
 impl Core {
-    fn user_answer(&mut self, line: &Rc<Line>, reply: &Reply) {
+    pub(crate) fn user_answer(&mut self, line: &Rc<Line>, reply: &Reply) {
         self.user_queue(line, Datagram::from(reply.encode()), false);
     }
 }

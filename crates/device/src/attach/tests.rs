@@ -106,11 +106,10 @@ fn a_registration_belongs_to_one_program() {
     let registrations = vec![Registration::new(MgmtClass::SubnLid, 1, [Method::Trap])];
     let refused = |bench: &mut Bench, client, port| {
         let registrations = registrations.clone();
-        events(&bench.input(Input::Attach { client, port, registrations })).into_iter().find_map(|event| {
-            match event {
-                Event::ClientRefused { reason, .. } => Some(reason),
-                _ => None,
-            }
+        bench.input(Input::Attach { client, port, registrations }).into_iter().find_map(|output| match output
+        {
+            Output::Attached { outcome, .. } => outcome.err(),
+            _ => None,
         })
     };
     let taken = RefusalReason::Taken { class: MgmtClass::SubnLid, class_version: 1, method: Method::Trap };
@@ -128,9 +127,8 @@ fn no_more_programs_than_stated() {
     let mut bench = Bench::new(&config);
     for id in 0..3 {
         let attach = Input::Attach { client: ClientId(id), port: ONE, registrations: Vec::new() };
-        let event = events(&bench.input(attach))[0];
-        let refused = Event::ClientRefused { client: ClientId(id), reason: RefusalReason::TooMany };
-        assert_eq!(event == refused, id == 2);
+        let outcome = if id == 2 { Err(RefusalReason::TooMany) } else { Ok(()) };
+        assert_eq!(bench.input(attach)[0], Output::Attached { client: ClientId(id), port: ONE, outcome });
     }
 }
 

@@ -1,12 +1,13 @@
 //! The account of a device's data lanes: what came in is what went out, is held, or was dropped.
 
+use serde::Serialize;
 use weft_wire::{PortNum, VirtualLane};
 
 use crate::data::buffer::difference;
 use crate::{Device, DropReason};
 
 /// Packets on data lanes since the device was switched on, and what its buffers hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DataAccount {
     /// By lane. The last one, 15, has what was given to the device for a service level without a lane.
     pub lanes: Vec<LaneAccount>,
@@ -16,7 +17,7 @@ pub struct DataAccount {
 
 /// Packets on one data lane, counted in one line of the cache. A packet that a switch moves to another lane is counted on
 /// the one that it is on.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[repr(C, align(64))]
 pub struct LaneAccount {
     /// Came in over a cable.
@@ -40,7 +41,7 @@ pub struct LaneAccount {
 }
 
 /// One lane of one port: its buffer as a receiver, and its credit as a sender.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BufferAccount {
     /// Which port.
     pub port: PortNum,

@@ -19,7 +19,7 @@ use weft_wire::{DataRate, FlowControl, PortNum};
 
 use super::buffer::{NO_QUEUE, Queue, blocks, difference, sum};
 use super::{CREDIT_MAX, DataPath};
-use crate::{Device, DropReason, Event, Output};
+use crate::{Device, DropReason, Frame, Output};
 
 /// What a flow control packet is sent as: while all is normal, and when a link begins.
 const OP_NORMAL: u8 = 0;
@@ -67,7 +67,7 @@ impl Device {
         let index = data.index(port, lane);
         let sent = data.out_lanes[index].really_sent();
         let flow_control = data.queues[index].tell(data.buffer, sent, op, lane);
-        self.outputs.push_back(Output::Credit { port: PortNum(port), flow_control });
+        self.outputs.push_back(Output::Transmit { port: PortNum(port), frame: Frame::Credit(flow_control) });
     }
 
     /// How far ahead the peer of a port must be told, from all that it depends on.
@@ -139,7 +139,7 @@ impl Device {
         counters.port_rcv_errors += 1;
         counters.port_buffer_overrun_errors += 1;
         counters.excessive_buffer_overrun_errors += 1;
-        self.emit(Event::CreditOverrun { port, lane: weft_wire::VirtualLane(lane) });
+        self.outputs.push_back(Output::Overrun { port, lane: weft_wire::VirtualLane(lane) });
         self.discard(port, DropReason::BufferOverrun);
         false
     }
@@ -189,7 +189,7 @@ impl Device {
             return;
         }
         let account = &mut self.data.account[usize::from(vl.0)];
-        account.transmitted -= 1;
+        account.transmitted = account.transmitted.saturating_sub(1);
         account.drop(DropReason::TransmitDropped);
         if !self.ports[usize::from(port.0)].state.is_up() {
             return;

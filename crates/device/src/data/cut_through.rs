@@ -5,7 +5,7 @@
 //!                                                  └─ header in, no underrun, switch latency
 //! ```
 //!
-//! * A packet comes out of a device ([`Output::TransmitData`](crate::Output::TransmitData)) when its *first* bit leaves, and
+//! * A packet comes out of a device ([`Output::Transmit`](crate::Output::Transmit)) when its *first* bit leaves, and
 //!   so comes in at the next one when its first bit arrives. Both ends know the link's rate, so the receiver knows when
 //!   the header and the tail are in.
 //! * A packet joins its queue when a switch could begin to send it: its header is in, and it can be sent without a gap, so

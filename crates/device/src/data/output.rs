@@ -9,7 +9,7 @@ use super::pace::Pace;
 use super::wait::Wait;
 use super::{CREDIT_MAX, DataPath};
 use crate::counters::is_multicast;
-use crate::{Device, Output};
+use crate::{Device, Frame, Output};
 
 /// What a port is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -435,13 +435,13 @@ impl Device {
                     data.out_lanes[index].uncounted.count(words);
                 }
                 let service_level = packet.service_level;
-                self.outputs.push_back(Output::TransmitData { port, packet });
+                self.outputs.push_back(Output::Transmit { port, frame: Frame::Data(packet) });
                 return Some(service_level);
             }
             Body::Whole(packet) => {
                 let counters = &mut self.ports[usize::from(output)].counters;
                 counters.sent(words, is_multicast(packet.dlid()));
-                self.outputs.push_back(Output::Transmit { port, packet });
+                self.outputs.push_back(Output::Transmit { port, frame: Frame::Packet(packet) });
             }
             Body::None => debug_assert!(false, "what leaves is a packet"),
         }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::Frame;
 use crate::testing::*;
 use weft_wire::{AttributeId, Method, PortCounters, Registration};
 
@@ -42,7 +43,7 @@ fn keys_are_checked_and_counted() {
     let mut ask = |p_key, q_key, dest_qp| {
         let packet = Packet::from_mad(&route(p_key, q_key, dest_qp), &request);
         let outputs = bench.receive(ONE, packet);
-        let on_data = |o: &Output| matches!(o, Output::Transmit { packet, .. } if packet.vl().0 < 15);
+        let on_data = |o: &Output| matches!(o, Output::Transmit { frame: Frame::Packet(packet), .. } if packet.vl().0 < 15);
         assert_eq!(outputs.iter().any(on_data), drop_reason(&outputs).is_none());
         drop_reason(&outputs)
     };

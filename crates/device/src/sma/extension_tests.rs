@@ -1,7 +1,7 @@
 //! PortInfo's capabilities, PortInfoExtended, MlnxExtPortInfo, NodeDescription and GUIDInfo as they are set.
 
 use crate::testing::*;
-use crate::{Input, Output};
+use crate::{Frame, Input, Output};
 use weft_wire::{
     AttributeId, Guid, GuidInfo, Lid, LinkParameters, LinkSpeedExt2, Method, MlnxExtPortInfo,
     NodeDescription, NodeType, PhysState, PortInfo, PortInfoExtended, PortState, capability, capability2,
@@ -132,7 +132,10 @@ fn a_description_is_set_and_told_of() {
         let mad = smp(Method::Set, AttributeId::NodeDescription, 0, &NodeDescription::new(text).encode());
         let packet = weft_wire::Packet::from_mad(&weft_wire::MadRoute::smp(Lid(7), Lid(3)), &mad);
         let outputs = bench.receive(ONE, packet);
-        outputs.iter().filter(|output| matches!(output, Output::Transmit { .. })).count()
+        outputs
+            .iter()
+            .filter(|output| matches!(output, Output::Transmit { frame: Frame::Packet(_), .. }))
+            .count()
     };
     assert_eq!(set("once more"), 2, "the trap and the answer");
     assert_eq!(set("once more"), 1, "it says the same as before");

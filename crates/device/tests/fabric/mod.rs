@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use weft_device::{
-    ClientId, DataPathOptions, Device, DeviceConfig, DeviceOptions, Event, Input, Output, PortConfig,
+    ClientId, DataPathOptions, Device, DeviceConfig, DeviceOptions, Event, Frame, Input, Output, PortConfig,
     PortSnapshot,
 };
 use weft_machine::{Machine, Time};
@@ -187,17 +187,29 @@ impl Fabric {
     fn drain(&mut self, node: usize) {
         while let Some(output) = self.devices[node].poll_output() {
             match output {
-                Output::TransmitData { port, packet } => {
+                Output::Transmit { port, frame: Frame::Data(packet) } => {
                     let (node, port) = self.cables[&(node, port)];
-                    self.push(self.now + self.delay, node, Input::ReceiveData { port, packet });
+                    self.push(
+                        self.now + self.delay,
+                        node,
+                        Input::Arrive { port, frame: Frame::Data(packet) },
+                    );
                 }
-                Output::Transmit { port, packet } => {
+                Output::Transmit { port, frame: Frame::Packet(packet) } => {
                     let (node, port) = self.cables[&(node, port)];
-                    self.push(self.now + self.delay, node, Input::Receive { port, packet });
+                    self.push(
+                        self.now + self.delay,
+                        node,
+                        Input::Arrive { port, frame: Frame::Packet(packet) },
+                    );
                 }
-                Output::Credit { port, flow_control } => {
+                Output::Transmit { port, frame: Frame::Credit(flow_control) } => {
                     let (node, port) = self.cables[&(node, port)];
-                    self.push(self.now + self.delay, node, Input::Credit { port, flow_control });
+                    self.push(
+                        self.now + self.delay,
+                        node,
+                        Input::Arrive { port, frame: Frame::Credit(flow_control) },
+                    );
                 }
                 Output::Accept { packet, .. } => {
                     let flow = packet.dest_qp.0 as usize;
@@ -212,7 +224,7 @@ impl Fabric {
                     self.inject_again(node, service_level);
                 }
                 Output::Event(Event::Dropped { port, reason }) => panic!("node {node} port {port}: {reason}"),
-                Output::Event(Event::CreditOverrun { .. }) => panic!("node {node}: overrun"),
+                Output::Overrun { .. } => panic!("node {node}: overrun"),
                 _ => {}
             }
         }
@@ -309,9 +321,11 @@ impl Fabric {
         for account in &accounts {
             assert!(account.is_sound(), "{account:?}");
         }
-        let flying =
-            self.queue.values().filter(|(_, input)| matches!(input, Input::ReceiveData { .. })).count()
-                as u64;
+        let flying = self
+            .queue
+            .values()
+            .filter(|(_, input)| matches!(input, Input::Arrive { frame: Frame::Data(_), .. }))
+            .count() as u64;
         let sum =
             |of: fn(&weft_device::LaneAccount) -> u64| accounts.iter().map(|a| of(&a.total())).sum::<u64>();
         assert_eq!(sum(|lane| lane.transmitted), sum(|lane| lane.received) + flying);

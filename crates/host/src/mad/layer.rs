@@ -7,7 +7,8 @@ use weft_mgmt::rmpp::{
     Endpoint, Failure, Finished, InboxLimits, OfferError, OutboxLimits, Received, Timing, TransferId,
 };
 use weft_wire::{
-    AddressedMad, MAD_SIZE, Method, RMPP_END, RMPP_VERSION, RmppHeader, RmppType, Smp, TransactionId,
+    AddressedMad, MAD_SIZE, MadHeader, Method, RMPP_END, RMPP_VERSION, RmppHeader, RmppType, Smp,
+    TransactionId,
 };
 
 use super::agents::{Agent, Agents};
@@ -121,11 +122,19 @@ impl MadLayer {
     }
 
     fn send(&mut self, now: Time, agent: AgentId, sending: Sending) {
+        let (address, waits) = (sending.address, sending.timeout_ms > 0);
+        let header: [u8; MadHeader::SIZE] =
+            std::array::from_fn(|at| sending.data.get(at).copied().unwrap_or_default());
         match self.accept(now, agent, sending) {
             Ok(()) => self.stats.sends += 1,
             Err(reason) => {
                 self.stats.sends_refused += 1;
                 self.outputs.push_back(Output::SendRefused { agent, reason });
+                if waits {
+                    // A program that waits for an answer is told at once that there will be none, as by a timeout.
+                    let (status, data) = (reason.errno().unsigned_abs(), header.to_vec());
+                    self.outputs.push_back(Output::Deliver { agent, status, address, data });
+                }
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use weft_mgmt::rmpp::{InboxStats, OutboxStats};
 use weft_wire::{
     AddressedMad, Lid, Mad, MethodMask, MgmtClass, Oui, QKey, QpNum, Registration, ServiceLevel,
@@ -11,7 +12,7 @@ use weft_wire::{
 pub const TIMED_OUT: u32 = 110;
 
 /// A registration of one layer, as in `ib_user_mad`'s `id`: 0 to [`Limits::agents`] - 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AgentId(pub u32);
 
 impl fmt::Display for AgentId {
@@ -21,7 +22,7 @@ impl fmt::Display for AgentId {
 }
 
 /// What a program wants to register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentRequest {
     /// The queue pair it sends from: 0 for the two classes of SMPs, 1 for every other.
     pub qp: QpNum,
@@ -38,7 +39,7 @@ pub struct AgentRequest {
 }
 
 /// The other end of what is sent or received.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Address {
     /// The peer's LID; permissive on a purely directed route.
     pub lid: Lid,
@@ -157,14 +158,14 @@ pub enum Output {
     Deliver {
         /// Through which registration.
         agent: AgentId,
-        /// 0, or [`TIMED_OUT`] with what the program had sent.
+        /// 0, or a number of Linux with what the program had sent: [`TIMED_OUT`], or why it was not sent.
         status: u32,
         /// From whom; of a timed-out send, to whom.
         address: Address,
-        /// 256 bytes, a message put together from segments, or the 24 bytes of a timed-out send's header.
+        /// 256 bytes, a message put together from segments, or the 24 bytes of the header of what was sent in vain.
         data: Vec<u8>,
     },
-    /// What was asked by the [`Input::Send`] that was just fed is not done.
+    /// What was asked by an [`Input::Send`] is not done. A program that waits for an answer gets its header back, too.
     SendRefused {
         /// As which registration.
         agent: AgentId,
@@ -174,7 +175,7 @@ pub enum Output {
 }
 
 /// Why a registration was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[non_exhaustive]
 pub enum RegisterError {
     /// There are [`Limits::agents`] already.
@@ -218,7 +219,7 @@ impl fmt::Display for RegisterError {
 }
 
 /// Why a send was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[non_exhaustive]
 pub enum SendError {
     /// There is no such registration.

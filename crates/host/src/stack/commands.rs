@@ -14,29 +14,17 @@ use super::timers::Timer;
 use crate::traffic::{Command, Destination, FlowId, FlowSpec, LearntPath, Transport, Work};
 
 impl Stack {
-    pub(super) fn obey(&mut self, now: Time, command: Command) {
+    /// Does what is asked, or says why it cannot be done.
+    pub(super) fn obey(&mut self, now: Time, command: Command) -> Result<(), String> {
         match command {
             Command::Open(spec) => {
                 let flow = spec.flow.0;
-                if let Err(reason) = self.open(now, &spec) {
-                    self.refuse(format!("flow {flow} is not opened: {reason}"));
-                }
+                self.open(now, &spec).map_err(|reason| format!("flow {flow} is not opened: {reason}"))
             }
-            Command::Expect { flow, transport, work, message_bytes, .. } => {
-                if let Err(reason) = self.expect(now, flow, transport, work, message_bytes) {
-                    self.refuse(format!("flow {} is not expected: {reason}", flow.0));
-                }
-            }
-            Command::Stop(flow) => {
-                let place = self.flows.find(flow);
-                match place.and_then(|place| self.flows.sender(place)) {
-                    Some(sender) if sender.is_reliable() => {
-                        sender.stop = sender.stop.min(sender.message_end().max(sender.fresh));
-                    }
-                    Some(sender) => sender.stop = sender.stop.min(sender.fresh),
-                    None => self.refuse(format!("flow {} is not stopped: it is not open here", flow.0)),
-                }
-            }
+            Command::Expect { flow, transport, work, message_bytes, .. } => self
+                .expect(now, flow, transport, work, message_bytes)
+                .map_err(|reason| format!("flow {} is not expected: {reason}", flow.0)),
+            Command::Stop(flow) => self.stop(flow),
             Command::Close(flow) => self.close(flow),
             Command::LearnPaths(paths) => {
                 for path in paths {
@@ -46,9 +34,25 @@ impl Stack {
                         self.path_changed(now, place);
                     }
                 }
+                Ok(())
             }
-            Command::HeedRepath(heeds) => self.heeds_repath = heeds,
+            Command::HeedRepath(heeds) => {
+                self.heeds_repath = heeds;
+                Ok(())
+            }
         }
+    }
+
+    fn stop(&mut self, flow: FlowId) -> Result<(), String> {
+        let place = self.flows.find(flow);
+        match place.and_then(|place| self.flows.sender(place)) {
+            Some(sender) if sender.is_reliable() => {
+                sender.stop = sender.stop.min(sender.message_end().max(sender.fresh));
+            }
+            Some(sender) => sender.stop = sender.stop.min(sender.fresh),
+            None => return Err(format!("flow {} is not stopped: it is not open here", flow.0)),
+        }
+        Ok(())
     }
 
     /// Begins a flow, or goes on with one that was stopped, is done or ended in error.
@@ -154,14 +158,14 @@ impl Stack {
         Ok(())
     }
 
-    fn close(&mut self, flow: FlowId) {
+    fn close(&mut self, flow: FlowId) -> Result<(), String> {
         let Some(place) = self.flows.find(flow) else {
-            self.refuse(format!("flow {} is not closed: there is none", flow.0));
-            return;
+            return Err(format!("flow {} is not closed: there is none", flow.0));
         };
         self.dequeue(place);
         self.forget_acknowledgements(place);
         self.flows.close(flow);
+        Ok(())
     }
 
     /// Begins to send, when there is a path.

@@ -136,19 +136,8 @@ pub enum Output {
     Inject(DataPacket),
     /// Tell the port's agent, which keeps the log of congestion control.
     Congestion(CongestionEvent),
-    /// Something worth counting or logging.
-    Event(Event),
-}
-
-/// What a host says.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum Event {
-    /// A command could not be carried out.
-    Refused {
-        /// Why, for a human.
-        reason: String,
-    },
+    /// The answer to [`Input::Command`], one for each: it is carried out or under way, or why it cannot be.
+    Obeyed(Result<(), String>),
 }
 
 /// What a host has counted since it began.
@@ -271,9 +260,10 @@ impl Stack {
         [self.flows.len(), self.timers.len(), self.lanes.iter().map(Lane::held).sum()]
     }
 
-    fn refuse(&mut self, reason: String) {
-        self.counts.refused += 1;
-        self.outputs.push_back(Output::Event(Event::Refused { reason }));
+    fn command(&mut self, now: Time, command: Command) {
+        let outcome = self.obey(now, command);
+        self.counts.refused += u64::from(outcome.is_err());
+        self.outputs.push_back(Output::Obeyed(outcome));
     }
 
     /// Subnet administration may have been asked, or have answered.
@@ -340,7 +330,7 @@ impl Machine for Stack {
             Input::Refused { dest_qp } => self.hold_back(now, dest_qp),
             Input::Port(facts) => self.learn_port(now, facts),
             Input::Receive(mad) => self.receive(now, &mad),
-            Input::Command(command) => self.obey(now, command),
+            Input::Command(command) => self.command(now, command),
         }
         self.settle(now);
         if self.asks_due {

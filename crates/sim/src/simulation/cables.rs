@@ -1,56 +1,70 @@
 //! Packets on their way over cables.
 
-use weft_device::Input;
-use weft_machine::{Machine, Time};
+use weft_machine::Time;
+use weft_node::{Frame, Input};
 use weft_topology::PortRef;
 use weft_wire::{DataPacket, FlowControl, Packet, VirtualLane};
 
-use super::Simulation;
+use super::{Simulation, at};
 use crate::Verdict;
 use crate::cable::Link;
-use crate::flight::Flying;
 use crate::happening::{Happening, ManagementPacket};
 use crate::rule::below;
 use crate::trace::Fnv;
 
 impl Simulation {
-    /// A packet whose body is a length goes into a cable.
+    /// A frame goes into a cable, if there is a link.
     #[inline]
-    pub(super) fn transmit_data(&mut self, from: PortRef, packet: DataPacket) {
-        let Some(way) = self.cabling.way_from(from) else { return self.transmit_dropped(from) };
+    pub(super) fn transmit(&mut self, from: PortRef, frame: Frame) {
+        let Some(way) = self.cabling.way_from(from) else {
+            self.unsent.extend(frame.unsent().map(|unsent| (from.port, unsent)));
+            return;
+        };
+        let at = match &frame {
+            Frame::Data(packet) => self.data_arrives_at(from, way, packet),
+            Frame::Credit(flow_control) => Some(self.credit_arrives_at(from, way, *flow_control)),
+            Frame::Packet(_) => None,
+        };
+        match (at, frame) {
+            (_, Frame::Packet(packet)) => self.transmit_whole(from, way, packet),
+            (Some(at), frame) => self.fly(way, at, frame),
+            (None, _) => {}
+        }
+    }
+
+    /// When a packet whose body is a length comes out of its cable, unless a rule loses it.
+    #[inline]
+    fn data_arrives_at(&mut self, from: PortRef, way: u32, packet: &DataPacket) -> Option<Time> {
         self.statistics.packets += 1;
         self.statistics.data_packets += 1;
         let mut at = self.now + self.cable_delay(way);
         if let Some(rule) = self.rule.as_mut().filter(|rule| rule.judges_data()) {
-            let verdict = rule.judge_data(self.now, from, &packet, &mut self.random);
-            match self.delay_of(verdict) {
-                Some(delay) => at += delay,
-                None => {
-                    self.cabling.lose(packet.vl);
-                    return self.trace_data("lost", from, &packet);
-                }
-            }
+            let verdict = rule.judge_data(self.now, from, packet, &mut self.random);
+            let Some(delay) = self.delay_of(verdict) else {
+                self.cabling.lose(packet.vl);
+                self.trace_data("lost", from, packet);
+                return None;
+            };
+            at += delay;
         }
-        self.trace_data("sent", from, &packet);
-        self.fly(way, at, Flying::Data(packet));
+        self.trace_data("sent", from, packet);
+        Some(at)
     }
 
-    /// A flow control packet goes into a cable. Rules do not judge it, but it comes behind what is late.
+    /// When flow control comes out of its cable. Rules do not judge it, but it comes behind what is late.
     #[inline]
-    pub(super) fn transmit_credit(&mut self, from: PortRef, flow_control: FlowControl) {
-        let Some(way) = self.cabling.way_from(from) else { return };
+    fn credit_arrives_at(&mut self, from: PortRef, way: u32, flow_control: FlowControl) -> Time {
         self.statistics.credits += 1;
         if self.trace.is_on() {
             let id = &self.fabric.node(from.node).id;
             let place = format_args!("{id:<20} {:>3}", from.port);
             self.trace.line(self.now, "credit", place, format_args!("{flow_control:?}"));
         }
-        self.fly(way, self.now + self.cable_delay(way), Flying::Credit(flow_control));
+        self.now + self.cable_delay(way)
     }
 
     /// A packet with all its bytes goes into a cable.
-    pub(super) fn transmit(&mut self, from: PortRef, packet: Packet) {
-        let Some(way) = self.cabling.way_from(from) else { return self.transmit_dropped(from) };
+    fn transmit_whole(&mut self, from: PortRef, way: u32, packet: Packet) {
         self.statistics.packets += 1;
         let is_management = packet.vl() == VirtualLane::MANAGEMENT;
         // Lengths are of fabric time, and management's packets take real time.
@@ -74,7 +88,7 @@ impl Simulation {
             let number = self.management.put(ManagementPacket { way, incarnation, packet });
             self.queue.push(at, Happening::ArriveManagement(number));
         } else {
-            self.fly(way, at, Flying::Whole(packet));
+            self.fly(way, at, Frame::Packet(packet));
         }
     }
 
@@ -98,15 +112,8 @@ impl Simulation {
         }
     }
 
-    /// The device is told before it is asked for its next output, as it demands.
-    fn transmit_dropped(&mut self, from: PortRef) {
-        if let Some(device) = self.slots.get_mut(from.node.index()).and_then(|slot| slot.device.as_mut()) {
-            device.handle_input(self.now, Input::TransmitDropped { port: from.port });
-        }
-    }
-
     #[inline]
-    fn fly(&mut self, way: u32, at: Time, flying: Flying) {
+    fn fly(&mut self, way: u32, at: Time, flying: Frame) {
         let over = &mut self.cabling.ways[way as usize];
         let at = at.max(over.last_arrival);
         over.last_arrival = at;
@@ -127,13 +134,9 @@ impl Simulation {
             return;
         }
         let PortRef { node, port } = way.to;
-        let input = match self.flights.take_first(&mut way.flying) {
-            Some(Flying::Data(packet)) => Input::ReceiveData { port, packet },
-            Some(Flying::Credit(flow_control)) => Input::Credit { port, flow_control },
-            Some(Flying::Whole(packet)) => Input::Receive { port, packet },
-            None => return,
-        };
-        self.feed(node, input);
+        if let Some(frame) = self.flights.take_first(&mut way.flying) {
+            self.feed(node, Input::Arrived { at: at(port), frame });
+        }
     }
 
     pub(super) fn arrive_management(&mut self, number: u32) {
@@ -146,7 +149,7 @@ impl Simulation {
             return;
         }
         let PortRef { node, port } = self.cabling.ways[way as usize].to;
-        self.feed(node, Input::Receive { port, packet });
+        self.feed(node, Input::Arrived { at: at(port), frame: Frame::Packet(packet) });
     }
 
     fn trace_packet(&mut self, kind: &str, at: PortRef, packet: &Packet) {

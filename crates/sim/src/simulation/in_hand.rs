@@ -1,126 +1,171 @@
-//! One device in hand: it is given something, and what it and its hosts then want is done.
+//! One node in hand: it is given something, and what it then wants is done.
 
-use weft_device::{Device, Input, Output};
 use weft_machine::{Machine, Time};
+use weft_node::{Answer, Input, Output, Refusal, RequestId};
 use weft_topology::{NodeIndex, PortRef};
 
-use super::{ASLEEP, Simulation};
-use crate::ToHost;
+use super::programs::Asked;
+use super::{ASLEEP, Simulation, at};
 use crate::happening::{Happening, Rare};
 
 /// Who gives an adapter the next packet at the same moment whenever it refuses one would never come to an end: after
-/// so many exchanges it hears the rest a while later. Hosts do not; a [`Load`](crate::Load) can.
+/// this number of exchanges the node goes on a while later. Hosts do not; a [`Load`](crate::Load) can.
 const ROUNDS_MAX: u32 = 4096;
-const HOST_PAUSE: Time = Time::from_millis(1);
+const PAUSE: Time = Time::from_millis(1);
 
 impl Simulation {
-    /// Feeds a device and does what it wants.
-    pub(crate) fn feed(&mut self, node: NodeIndex, input: Input) {
-        self.take_in_hand(node, |device, now| device.handle_input(now, input));
+    /// Feeds a node and does what it wants.
+    #[inline]
+    pub(crate) fn feed(&mut self, index: NodeIndex, input: Input) {
+        let Some(node) = self.slots.get_mut(index.index()).and_then(|slot| slot.node.as_mut()) else {
+            return;
+        };
+        node.exchange_desk(&mut self.desk);
+        node.handle_input(self.now, input);
+        self.was_fed(index);
     }
 
-    pub(super) fn wake_device(&mut self, node: NodeIndex) {
-        let Some(wake) = self.wakes.get_mut(node.index()) else { return };
+    pub(super) fn wake_node(&mut self, index: NodeIndex) {
+        let Some(wake) = self.wakes.get_mut(index.index()) else { return };
         // Of several wake-ups that were asked for only the earliest is meant.
         if *wake != self.now {
             return;
         }
         *wake = ASLEEP;
-        self.take_in_hand(node, Device::handle_timeout);
+        let Some(node) = self.slots.get_mut(index.index()).and_then(|slot| slot.node.as_mut()) else {
+            return;
+        };
+        node.exchange_desk(&mut self.desk);
+        node.handle_timeout(self.now);
+        self.was_fed(index);
     }
 
-    /// Does what a device and its hosts want.
-    pub(super) fn settle(&mut self, node: NodeIndex) {
-        self.take_in_hand(node, |_, _| ());
+    /// Lets a load answer, and does what the node then wants.
+    pub(super) fn go_on(&mut self, index: NodeIndex) {
+        let Some(node) = self.slots.get_mut(index.index()).and_then(|slot| slot.node.as_mut()) else {
+            return;
+        };
+        node.exchange_desk(&mut self.desk);
+        self.was_fed(index);
     }
 
-    /// Lends a device, if it is on, the memory for its outputs, does something with it, and then what is wanted of that.
+    /// Does what the node wants that was lent the desk, and takes the desk back.
     #[inline]
-    fn take_in_hand(&mut self, node: NodeIndex, act: impl FnOnce(&mut Device, Time)) {
-        let Some(slot) = self.slots.get_mut(node.index()) else { return };
-        let Some(device) = &mut slot.device else { return self.settle_in_hand(node) };
-        device.exchange_outputs(&mut self.outputs);
-        act(device, self.now);
+    fn was_fed(&mut self, index: NodeIndex) {
+        let Some(node) = &mut self.slots[index.index()].node else { return };
         // A packet that joins a queue, which most do, is all that happens.
-        if device.wants_nothing() && self.injections.is_empty() && self.for_hosts.is_empty() {
-            device.exchange_outputs(&mut self.outputs);
-            return self.set_wake(node);
+        if node.is_at_rest() && self.for_load.is_empty() {
+            node.exchange_desk(&mut self.desk);
+            return self.set_wake(index);
         }
-        self.settle_in_hand(node);
+        self.settle(index);
+        let Some(node) = &mut self.slots[index.index()].node else { return };
+        node.exchange_desk(&mut self.desk);
+        if node.is_unfinished() {
+            self.pause(index);
+        }
+        self.set_wake(index);
     }
 
-    /// Does what the device in hand wants, feeds its hosts and does what they want, until nobody wants anything any more.
-    fn settle_in_hand(&mut self, node: NodeIndex) {
+    /// The node is woken when it wants to be.
+    #[inline]
+    fn set_wake(&mut self, index: NodeIndex) {
+        let Some(node) = &self.slots[index.index()].node else { return };
+        let wake = &mut self.wakes[index.index()];
+        if let Some(due) = node.poll_timeout().map(|due| due.max(self.now)).filter(|due| due < wake) {
+            *wake = due;
+            self.queue.push(due, Happening::WakeNode(index));
+        }
+    }
+
+    fn pause(&mut self, node: NodeIndex) {
+        self.statistics.host_pauses += 1;
+        self.push_rare(self.now + PAUSE, Rare::GoOn(node));
+    }
+
+    /// Does what the node in hand wants, and lets a load answer it, until neither wants anything any more.
+    #[inline]
+    fn settle(&mut self, node: NodeIndex) {
         let mut rounds = 0;
         loop {
-            rounds += 1;
-            self.drain(node);
-            if let Some(injection) = self.injections.pop_front() {
-                if let Some(device) = &mut self.slots[node.index()].device {
-                    device.handle_input(self.now, injection);
-                }
-            } else if let Some((port, what)) = self.for_hosts.pop_front() {
-                if rounds < ROUNDS_MAX {
-                    self.give_host(port, what);
-                } else {
-                    self.statistics.host_pauses += 1;
-                    self.push_rare(self.now + HOST_PAUSE, Rare::ToHost(port, what));
-                }
-            } else {
-                break;
+            while let Some(output) = self.next_output(node) {
+                self.output(node, output);
             }
-        }
-        let Some(device) = &mut self.slots[node.index()].device else { return };
-        device.exchange_outputs(&mut self.outputs);
-        self.set_wake(node);
-    }
-
-    /// The device is woken when it wants to be.
-    #[inline]
-    fn set_wake(&mut self, node: NodeIndex) {
-        let Some(device) = &self.slots[node.index()].device else { return };
-        let wake = &mut self.wakes[node.index()];
-        if let Some(due) = device.poll_timeout().map(|due| due.max(self.now)).filter(|due| due < wake) {
-            *wake = due;
-            self.queue.push(due, Happening::WakeDevice(node));
-        }
-    }
-
-    fn drain(&mut self, node: NodeIndex) {
-        while let Some(output) = self.next_output(node) {
-            match output {
-                Output::TransmitData { port, packet } => self.transmit_data(PortRef::new(node, port), packet),
-                Output::Credit { port, flow_control } => {
-                    self.transmit_credit(PortRef::new(node, port), flow_control);
+            let input = if let Some((port, unsent)) = self.unsent.pop_front() {
+                Input::Unsent { at: at(port), unsent }
+            } else if let Some(packet) = self.loaded.pop_front() {
+                Input::Inject { at: at(self.loaded_port), packet }
+            } else if let Some((port, what)) = self.for_load.pop_front() {
+                rounds += 1;
+                if rounds < ROUNDS_MAX {
+                    self.load_hears(port, what);
+                } else {
+                    self.push_rare(self.now + PAUSE, Rare::ToLoad(port, what));
+                    self.statistics.host_pauses += 1;
                 }
-                Output::Injected { port, service_level, packets } => {
-                    self.for_hosts
-                        .push_back((PortRef::new(node, port), ToHost::Injected(service_level, packets)));
-                }
-                Output::Refused { port, dest_qp } => {
-                    self.for_hosts.push_back((PortRef::new(node, port), ToHost::Refused(dest_qp)));
-                }
-                Output::Accept { port, packet } => {
-                    self.for_hosts.push_back((PortRef::new(node, port), ToHost::Accept(packet)));
-                }
-                Output::HostPort { port, facts } => {
-                    self.for_hosts.push_back((PortRef::new(node, port), ToHost::Facts(facts)));
-                }
-                Output::Transmit { port, packet } => self.transmit(PortRef::new(node, port), packet),
-                Output::Deliver { client, mad } => self.deliver(node, client, mad),
-                // The simulator's programs register for nothing after attaching.
-                Output::Registered { .. } => {}
-                Output::PortChanged { client, up } => self.port_changed(node, client, up),
-                Output::SetLink { port, enabled, parameters } => {
-                    self.set_link(PortRef::new(node, port), enabled, parameters);
-                }
-                Output::Event(event) => self.device_event(node, event),
+                continue;
+            } else {
+                return;
+            };
+            if let Some(node) = &mut self.slots[node.index()].node {
+                node.handle_input(self.now, input);
             }
         }
     }
 
     #[inline]
     fn next_output(&mut self, node: NodeIndex) -> Option<Output> {
-        self.slots.get_mut(node.index())?.device.as_mut()?.poll_output()
+        self.slots.get_mut(node.index())?.node.as_mut()?.poll_output()
+    }
+
+    #[inline]
+    fn output(&mut self, node: NodeIndex, output: Output) {
+        match output {
+            Output::Transmit { at, frame } => self.transmit(PortRef::new(node, at.port), frame),
+            Output::ToHost { at, what } => {
+                if self.load.is_some() {
+                    self.for_load.push_back((PortRef::new(node, at.port), what));
+                }
+            }
+            rare => self.rare_output(node, rare),
+        }
+    }
+
+    #[inline(never)]
+    fn rare_output(&mut self, node: NodeIndex, output: Output) {
+        match output {
+            Output::Transmit { .. } | Output::ToHost { .. } => {}
+            Output::Deliver { client, mad } => self.deliver(node, client, mad),
+            Output::PortChanged { client, up } => self.port_changed(node, client, up),
+            Output::SetLink { at, enabled, parameters } => {
+                self.set_link(PortRef::new(node, at.port), enabled, parameters);
+            }
+            Output::Overrun { at, .. } => {
+                self.statistics.credit_overruns += 1;
+                self.begin_anew(PortRef::new(node, at.port));
+            }
+            Output::Event { event, .. } => self.device_event(node, event),
+            Output::Answer { id, outcome } => self.answered(node, id, outcome),
+            Output::DeliverThroughLayer { reading, .. } => self.readings.push((node, *reading)),
+            // A node of one device has no cables of its own, and its programs end with it.
+            Output::SendRefused { .. }
+            | Output::HostRefused { .. }
+            | Output::Detached { .. }
+            | Output::Crossed { .. }
+            | Output::LinkUp { .. }
+            | Output::LinkDown { .. }
+            | Output::CableFull { .. } => {}
+        }
+    }
+
+    fn answered(&mut self, node: NodeIndex, id: RequestId, outcome: Result<Answer, Refusal>) {
+        match (Asked::of(id), outcome) {
+            (Asked::Program(program), Ok(Answer::Client(client))) => self.attached(program, client),
+            (Asked::Checker, Ok(Answer::Client(client))) => self.checker = Some(client),
+            (Asked::Command(port), Err(refusal)) => {
+                self.refused(PortRef::new(node, port), refusal.to_string());
+            }
+            _ => {}
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! Links: when they train, when they go, and when the two ends come to know of it.
 
-use weft_device::Input;
 use weft_machine::Time;
+use weft_node::Input;
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Lid, LinkParameters, PortNum};
 
-use super::Simulation;
+use super::{Simulation, at};
 use crate::cable::{Link, initial_parameters};
 use crate::happening::Rare;
 use crate::rule::below;
@@ -93,8 +93,8 @@ impl Simulation {
         self.disturb();
         for side in 0..2 {
             self.trace_link("up", ends[side]);
-            let port = ends[side].port;
-            self.tell_link(index, side, Input::LinkUp { port, peer: parameters[1 - side] });
+            let at = at(ends[side].port);
+            self.tell_link(index, side, Input::LinkUp { at, peer: parameters[1 - side] });
         }
     }
 
@@ -138,7 +138,7 @@ impl Simulation {
         if self.device(node).is_some() {
             self.disturb();
             self.trace_link("down", PortRef::new(node, port));
-            self.tell_link(index, side, Input::LinkDown { port });
+            self.tell_link(index, side, Input::LinkDown { at: at(port) });
         }
     }
 

@@ -1,11 +1,11 @@
 //! What goes wrong and is put right: cables, devices and the managers' processes.
 
-use weft_device::Device;
+use weft_node::{Input, NewDevice, Node, NodeOptions, Request};
 use weft_sm::GuidToLid;
 use weft_topology::NodeIndex;
 
-use super::programs::{SM, STANDBY};
-use super::{ASLEEP, Simulation};
+use super::programs::{Asked, SM, STANDBY};
+use super::{ASLEEP, DEVICE, Simulation};
 use crate::{Fault, device_config};
 
 impl Simulation {
@@ -48,8 +48,10 @@ impl Simulation {
 
     fn kill(&mut self, node: NodeIndex) {
         let Some(slot) = self.slots.get_mut(node.index()) else { return };
-        let Some(device) = slot.device.take() else { return };
-        self.past.bury(&device.data_account());
+        let Some(device) = slot.node.take() else { return };
+        if let Some(device) = device.device(DEVICE) {
+            self.past.bury(&device.data_account());
+        }
         self.wakes[node.index()] = ASLEEP;
         for cable in self.cabling.of_node(node) {
             self.reset_end(cable, node);
@@ -61,11 +63,22 @@ impl Simulation {
     fn switch_on(&mut self, node: NodeIndex) {
         let Some(slot) = self.slots.get_mut(node.index()) else { return };
         slot.incarnation += 1;
-        let config = device_config(&self.fabric, node, &self.options.device);
-        slot.device = Some(Device::new(&config).with_incarnation(slot.incarnation));
+        self.begin_node(node);
         for cable in self.cabling.of_node(node) {
             self.update_link(cable);
         }
         self.reattach_programs(node);
+    }
+
+    /// A node begins, with its device and the hosts behind its ports.
+    pub(super) fn begin_node(&mut self, node: NodeIndex) {
+        let hosts = self.host_ports(node);
+        let stack = (!hosts.is_empty()).then(|| self.options.host.clone());
+        let config = device_config(&self.fabric, node, &self.options.device);
+        let Some(slot) = self.slots.get_mut(node.index()) else { return };
+        slot.node = Some(Node::new(NodeOptions::default()));
+        let new = NewDevice { config, incarnation: slot.incarnation, hosts, stack };
+        let request = Box::new(Request::AddDevice(new));
+        self.feed(node, Input::Request { id: Asked::Nobody.id(), request });
     }
 }

@@ -1,30 +1,59 @@
-//! The programs of a fabric: subnet manager, performance manager, hosts. What they have in common: each is attached to
-//! a port, sends and receives MADs there that take a while on their way, and loses its attachment with the device.
+//! The programs of a fabric: subnet managers and performance manager. What they have in common: each is attached to
+//! a port, sends and receives MADs there that take a while on their way, and loses its attachment with the node.
 
-use weft_device::{ClientId, Input};
 use weft_machine::{Machine, Time};
+use weft_node::{Client, Input, Request, RequestId};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{AddressedMad, PortNum, Registration};
 
-use super::{PORT_ZERO, Simulation};
+use super::{PORT_ZERO, Simulation, at};
 use crate::happening::{Happening, MadUnderWay, Rare};
 
-/// The numbers of the programs; hosts have those from [`HOSTS`] on.
+/// The numbers of the programs.
 pub(super) const SM: u32 = 0;
 pub(super) const PM: u32 = 1;
 pub(super) const STANDBY: u32 = 2;
-pub(super) const HOSTS: u32 = STANDBY + STANDBYS_MAX as u32;
+const PROGRAMS: u32 = STANDBY + STANDBYS_MAX as u32;
 
 /// The most subnet managers beside the first one.
 pub(super) const STANDBYS_MAX: usize = 4;
 
 /// All managers, by their numbers.
-const MANAGERS: std::ops::Range<u32> = SM..HOSTS;
+const MANAGERS: std::ops::Range<u32> = SM..PROGRAMS;
 
-/// Attachments of a manager have numbers of its own range, each a new one, so that a late answer to one that has ended is
-/// nobody's. Hosts have one number for each port, since their device ends with them. Numbers beyond are the checkers'.
-const MANAGER_CLIENTS: u16 = 0x2400;
-const HOST_CLIENTS: u16 = HOSTS as u16 * MANAGER_CLIENTS;
+/// Who asked a node for something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// A program, to be attached.
+    Program(u32),
+    /// A checker, to be attached.
+    Checker,
+    /// Whoever commands the host behind a port.
+    Command(PortNum),
+    /// Nobody who wants to know.
+    Nobody,
+}
+
+impl Asked {
+    pub(super) fn id(self) -> RequestId {
+        RequestId(match self {
+            Self::Program(program) => program.into(),
+            Self::Checker => PROGRAMS.into(),
+            Self::Command(port) => 0x100 + u64::from(port.0),
+            Self::Nobody => u64::MAX,
+        })
+    }
+
+    pub(super) fn of(id: RequestId) -> Self {
+        let small = u32::try_from(id.0).unwrap_or(u32::MAX);
+        match small {
+            PROGRAMS => Self::Checker,
+            program if program < PROGRAMS => Self::Program(program),
+            port if (0x100..0x200).contains(&port) => Self::Command(PortNum((port - 0x100) as u8)),
+            _ => Self::Nobody,
+        }
+    }
+}
 
 /// A program's place at a device.
 #[derive(Clone, Debug)]
@@ -33,22 +62,14 @@ pub(super) struct Attachment {
     pub(super) port: PortRef,
     /// Counts attachments, so that what is under way from before does not arrive after.
     pub(super) incarnation: u64,
-    attached: bool,
+    /// Its name at the node, as long as it is attached.
+    client: Option<Client>,
     wake: Option<Time>,
 }
 
 impl Attachment {
     pub(super) fn new(port: PortRef) -> Self {
-        Self { port, incarnation: 0, attached: false, wake: None }
-    }
-
-    /// The number of this attachment at its device.
-    fn client(&self, program: u32) -> ClientId {
-        let count = (self.incarnation % u64::from(MANAGER_CLIENTS)) as u16;
-        match program {
-            HOSTS.. => ClientId(HOST_CLIENTS + u16::from(self.port.port.0)),
-            manager => ClientId(manager as u16 * MANAGER_CLIENTS + count),
-        }
+        Self { port, incarnation: 0, client: None, wake: None }
     }
 }
 
@@ -66,14 +87,12 @@ pub(super) enum Told<'a> {
 }
 
 impl Simulation {
-    /// The program that an attachment at a device is of; checkers' are nobody's.
-    fn program_of(&self, node: NodeIndex, client: ClientId) -> Option<u32> {
-        if client.0 < HOST_CLIENTS {
-            return Some(u32::from(client.0 / MANAGER_CLIENTS));
-        }
-        let port = PortNum(u8::try_from(client.0 - HOST_CLIENTS).ok()?);
-        let host = self.cabling.place(PortRef::new(node, port))?.host;
-        self.attachments.get(host as usize).map(|_| host)
+    /// The program that is attached to a node under this name; checkers' are nobody's.
+    fn program_of(&self, node: NodeIndex, client: Client) -> Option<u32> {
+        MANAGERS.clone().find(|&program| {
+            let attachment = &self.attachments[program as usize];
+            attachment.port.node == node && attachment.client == Some(client)
+        })
     }
 
     /// The process of a program begins and attaches itself at some time.
@@ -89,9 +108,9 @@ impl Simulation {
     pub(super) fn end_program(&mut self, program: u32) {
         let attachment = &mut self.attachments[program as usize];
         attachment.wake = None;
-        let (client, node) = (attachment.client(program), attachment.port.node);
         attachment.incarnation += 1;
-        if std::mem::take(&mut attachment.attached) {
+        let node = attachment.port.node;
+        if let Some(client) = attachment.client.take() {
             self.feed(node, Input::Detach { client });
         }
     }
@@ -99,14 +118,30 @@ impl Simulation {
     pub(super) fn attach_program(&mut self, program: u32, incarnation: u64) {
         let attachment = &self.attachments[program as usize];
         let PortRef { node, port } = attachment.port;
-        if incarnation != attachment.incarnation || self.device(node).is_none() {
+        if incarnation != attachment.incarnation || self.node(node).is_none() {
             return;
         }
-        let client = attachment.client(program);
-        self.attachments[program as usize].attached = true;
         let registrations = self.registrations(program);
-        self.feed(node, Input::Attach { client, port, registrations });
+        let request = Box::new(Request::Attach { at: at(port), registrations, is_sm: false });
+        self.feed(node, Input::Request { id: Asked::Program(program).id(), request });
+    }
+
+    /// A node has taken a program in.
+    pub(super) fn attached(&mut self, program: u32, client: Client) {
+        self.attachments[program as usize].client = Some(client);
         self.tell_program(program, Told::Attached);
+    }
+
+    /// Attaches a checker's program, through a MAD layer if it wants one.
+    pub(crate) fn attach_checker(&mut self, node: NodeIndex, port: PortNum, layer: bool) -> Option<Client> {
+        let at = at(port);
+        let request = if layer {
+            Request::Open { at, message_bytes: 1 << 20 }
+        } else {
+            Request::Attach { at, registrations: Vec::new(), is_sm: false }
+        };
+        self.feed(node, Input::Request { id: Asked::Checker.id(), request: Box::new(request) });
+        self.checker.take()
     }
 
     fn is_switch(&self, node: NodeIndex) -> bool {
@@ -120,50 +155,41 @@ impl Simulation {
                 Vec::new()
             }
             PM => weft_pm::registrations(),
-            SM | STANDBY..HOSTS => weft_sm::registrations(),
-            _ => weft_host::stack::Stack::registrations(),
+            _ => weft_sm::registrations(),
         }
     }
 
-    /// The device is gone that programs were attached to. Managers live on, hosts go with it.
+    /// The node is gone that programs were attached to. They live on.
     pub(super) fn detach_programs(&mut self, node: NodeIndex) {
         for program in MANAGERS {
             let attachment = &mut self.attachments[program as usize];
             if attachment.port.node == node {
                 attachment.incarnation += 1;
-                if std::mem::take(&mut attachment.attached) {
+                if attachment.client.take().is_some() {
                     self.tell_program(program, Told::Detached);
                 }
             }
         }
-        for host in self.hosts_of(node) {
-            let attachment = &mut self.attachments[host as usize];
-            attachment.incarnation += 1;
-            (attachment.attached, attachment.wake) = (false, None);
-            self.end_host(host);
-        }
     }
 
-    /// A device has been switched on. Managers find it after a while, hosts begin with it.
+    /// A node has been switched on. Programs find it after a while.
     pub(super) fn reattach_programs(&mut self, node: NodeIndex) {
         for program in MANAGERS {
             if self.attachments[program as usize].port.node == node && self.runs(program) {
                 self.start_program(program, self.now + self.options.attach_delay);
             }
         }
-        self.start_hosts(node);
     }
 
     fn runs(&self, program: u32) -> bool {
         match program {
-            SM | STANDBY..HOSTS => self.sm_process(program).machine.is_some(),
             PM => self.performance_manager.machine.is_some(),
-            _ => self.host(program).is_some(),
+            _ => self.sm_process(program).machine.is_some(),
         }
     }
 
     /// A MAD for a program, or for a checker.
-    pub(super) fn deliver(&mut self, node: NodeIndex, client: ClientId, mad: Box<AddressedMad>) {
+    pub(super) fn deliver(&mut self, node: NodeIndex, client: Client, mad: Box<AddressedMad>) {
         let Some(program) = self.program_of(node, client) else {
             return self.delivered.push((node, client, *mad));
         };
@@ -187,16 +213,18 @@ impl Simulation {
             return;
         }
         if to_device {
-            let client = attachment.client(program);
-            self.feed(attachment.port.node, Input::Send { client, mad });
+            let node = attachment.port.node;
+            if let Some(client) = attachment.client {
+                self.feed(node, Input::Send { client, mad });
+            }
         } else {
             self.tell_program(program, Told::Receive(&mad));
         }
     }
 
-    /// A program's port has a link or has none any more; checkers do not care, and hosts hear of it in more words.
-    pub(super) fn port_changed(&mut self, node: NodeIndex, client: ClientId, up: bool) {
-        if let Some(program) = self.program_of(node, client).filter(|&program| program < HOSTS) {
+    /// A program's port has a link or has none any more; checkers do not care.
+    pub(super) fn port_changed(&mut self, node: NodeIndex, client: Client, up: bool) {
+        if let Some(program) = self.program_of(node, client) {
             let incarnation = self.attachments[program as usize].incarnation;
             let at = self.now + self.options.attach_delay;
             self.push_rare(at, Rare::PortTo { program, incarnation, up });
@@ -211,9 +239,8 @@ impl Simulation {
 
     pub(super) fn tell_program(&mut self, program: u32, told: Told<'_>) {
         match program {
-            SM | STANDBY..HOSTS => self.tell_sm(program, told),
             PM => self.tell_pm(told),
-            _ => self.tell_host(program, told),
+            _ => self.tell_sm(program, told),
         }
     }
 
@@ -224,20 +251,19 @@ impl Simulation {
         }
         attachment.wake = None;
         match program {
-            SM | STANDBY..HOSTS => {
-                let now = self.now;
-                if let Some(machine) = &mut self.sm_process_mut(program).machine {
-                    machine.handle_timeout(now);
-                    self.drain_sm(program);
-                }
-            }
             PM => {
                 if let Some(machine) = &mut self.performance_manager.machine {
                     machine.handle_timeout(self.now);
                     self.drain_pm();
                 }
             }
-            _ => self.wake_host(program),
+            _ => {
+                let now = self.now;
+                if let Some(machine) = &mut self.sm_process_mut(program).machine {
+                    machine.handle_timeout(now);
+                    self.drain_sm(program);
+                }
+            }
         }
     }
 

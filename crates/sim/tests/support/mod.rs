@@ -105,7 +105,7 @@ impl Saturate {
 impl Load for Saturate {
     fn hear(&mut self, _: Time, port: PortRef, what: ToHost, inject: &mut VecDeque<DataPacket>) {
         match what {
-            ToHost::Injected(_, packets) => {
+            ToHost::Injected { packets, .. } => {
                 for _ in 0..packets {
                     inject.extend(self.next(port));
                 }

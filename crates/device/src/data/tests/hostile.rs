@@ -3,7 +3,7 @@
 use weft_machine::Time;
 
 use super::*;
-use crate::{Event, LaneAccount};
+use crate::{Frame, LaneAccount};
 
 /// Xorshift64* (Vigna, 2016).
 struct Dice(u64);
@@ -22,8 +22,7 @@ impl Dice {
 }
 
 fn overruns(outputs: &[Output]) -> usize {
-    let overrun = |event: &&Event| matches!(event, Event::CreditOverrun { .. });
-    events(outputs).iter().filter(overrun).count()
+    outputs.iter().filter(|output| matches!(output, Output::Overrun { .. })).count()
 }
 
 fn small() -> DataPathOptions {
@@ -112,8 +111,8 @@ fn besiege(mut bench: Bench, ports: u64, seed: u64) -> usize {
     for _ in 0..4000 {
         let port = PortNum(dice.below(ports + 2) as u8);
         let outputs = match dice.below(40) {
-            0..20 => bench.input(Input::ReceiveData { port, packet: wild_packet(&mut dice) }),
-            20..36 => bench.input(Input::Credit { port, flow_control: wild_credit(&mut dice) }),
+            0..20 => bench.input(Input::Arrive { port, frame: Frame::Data(wild_packet(&mut dice)) }),
+            20..36 => bench.input(Input::Arrive { port, frame: Frame::Credit(wild_credit(&mut dice)) }),
             36 if dice.one_in(20) => bench.input(Input::LinkDown { port }),
             36 | 37 if (1..=ports).contains(&port.0.into()) => bench.link_up(port),
             _ => {

@@ -1,5 +1,6 @@
 //! Partition keys at hosts and at switches: what is dropped, counted, and told the subnet manager.
 
+use crate::Frame;
 use weft_wire::{AttributeId, Details, Method, Notice, PKeyTable, Smp, trap};
 
 use super::*;
@@ -13,7 +14,7 @@ fn foreign(slid: u16, dlid: u16) -> DataPacket {
 /// The notices that were sent.
 fn traps(outputs: &[Output]) -> Vec<Details> {
     let trap = |output: &Output| match output {
-        Output::Transmit { packet, .. } if packet.vl() == VirtualLane::MANAGEMENT => {
+        Output::Transmit { frame: Frame::Packet(packet), .. } if packet.vl() == VirtualLane::MANAGEMENT => {
             packet.mad().filter(|mad| Smp::method.get(&mad.0) == Method::Trap)
         }
         _ => None,

@@ -1,4 +1,5 @@
 use super::*;
+use crate::Frame;
 use weft_wire::{SwitchCongestionSetting, SwitchPortCongestion};
 
 /// A switch of three ports that marks like this.
@@ -14,7 +15,7 @@ fn marking(setting: SwitchCongestionSetting, third: SwitchPortCongestion) -> Ben
 /// Port 3 may send that much from now on.
 fn allow(bench: &mut Bench, fccl: u16) -> Vec<Output> {
     let flow_control = FlowControl { op: 0, fctbs: 0, vl: VirtualLane(0), fccl };
-    bench.input(Input::Credit { port: PortNum(3), flow_control })
+    bench.input(Input::Arrive { port: PortNum(3), frame: Frame::Credit(flow_control) })
 }
 
 /// Which of six packets to port 3 are marked: those that wait while there is credit, or before there is any.

@@ -16,7 +16,7 @@ use weft_wire::{
 };
 
 use crate::testing::*;
-use crate::{Crossbar, DataPathOptions, DropReason, Input, Output};
+use crate::{Crossbar, DataPathOptions, DropReason, Frame, Input, Output};
 
 const PAYLOAD: u16 = 2048;
 /// From LRH to VCRC.
@@ -85,7 +85,7 @@ fn data_hca(data: DataPathOptions) -> Bench {
 
 fn credits(outputs: &[Output]) -> Vec<(PortNum, FlowControl)> {
     let credit = |output: &Output| match output {
-        Output::Credit { port, flow_control } => Some((*port, *flow_control)),
+        Output::Transmit { port, frame: Frame::Credit(flow_control) } => Some((*port, *flow_control)),
         _ => None,
     };
     outputs.iter().filter_map(credit).collect()
@@ -93,7 +93,7 @@ fn credits(outputs: &[Output]) -> Vec<(PortNum, FlowControl)> {
 
 fn sent(outputs: &[Output]) -> Vec<(PortNum, DataPacket)> {
     let data = |output: &Output| match output {
-        Output::TransmitData { port, packet } => Some((*port, *packet)),
+        Output::Transmit { port, frame: Frame::Data(packet) } => Some((*port, *packet)),
         _ => None,
     };
     outputs.iter().filter_map(data).collect()
@@ -108,7 +108,7 @@ fn injected(outputs: &[Output]) -> usize {
 }
 
 fn arrive(bench: &mut Bench, port: u8, packet: DataPacket) -> Vec<Output> {
-    bench.input(Input::ReceiveData { port: PortNum(port), packet })
+    bench.input(Input::Arrive { port: PortNum(port), frame: Frame::Data(packet) })
 }
 
 /// The slids of what was sent, which tell the packets apart.
@@ -152,7 +152,7 @@ fn an_end_that_was_not_up_yet_hears_of_the_other_when_it_is() {
     let mut bench = switch(2);
     bench.input(Input::LinkUp { port: ONE, peer: LINK });
     let begins = FlowControl { op: 1, fctbs: 0, vl: VirtualLane(3), fccl: 99 };
-    let answer = credits(&bench.input(Input::Credit { port: ONE, flow_control: begins }));
+    let answer = credits(&bench.input(Input::Arrive { port: ONE, frame: Frame::Credit(begins) }));
     assert_eq!(answer.len(), 1);
     assert_eq!((answer[0].1.op, answer[0].1.vl, answer[0].1.fccl), (0, VirtualLane(3), 16 * 66));
     assert!(credits(&bench.credit(ONE, 3, 0, 120)).is_empty(), "what is told in answer is not answered");

@@ -119,6 +119,11 @@ fn only_transmit(outputs: &[Output]) -> Mad {
 fn refused(outputs: &[Output]) -> SendError {
     match outputs {
         [Output::SendRefused { reason, .. }] => *reason,
+        // A program that waits for an answer gets its header back.
+        [Output::SendRefused { reason, .. }, Output::Deliver { status, data, .. }] => {
+            assert_eq!((*status, data.len()), (reason.errno().unsigned_abs(), MadHeader::SIZE));
+            *reason
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -10,7 +10,7 @@ use weft_wire::{
     RepathKind, SA_CLASS_VERSION, SA_DATA_SIZE, SaMad, SaRecord, ServiceLevel, TrapNumber, sa_status, trap,
 };
 
-use crate::stack::{Event, Input, Output, Stack, StackOptions};
+use crate::stack::{Input, Output, Stack, StackOptions};
 use crate::traffic::{Command, FlowReport};
 
 pub(super) const SM_LID: Lid = Lid(99);
@@ -187,7 +187,7 @@ impl Network {
                 Output::Inject(packet) => self.carry(host, packet),
                 Output::Send(mad) => self.administer(host, &mad),
                 Output::Congestion(event) => self.congestion.push((host, event)),
-                Output::Event(Event::Refused { reason }) => self.refusals.push(reason),
+                Output::Obeyed(outcome) => self.refusals.extend(outcome.err()),
             }
         }
         let wanted = self.hosts[host].poll_timeout().map(|at| at.max(self.now));

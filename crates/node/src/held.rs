@@ -1,16 +1,14 @@
-//! What is still on its way over cables that have a length: the data lanes' packets and credits, held back where they come
-//! out of QUIC, so that a laboratory's cables take the time that virtual time's take.
+//! What is still on its way over cables that have a length: the data lanes' packets and credits, held back where they
+//! arrive, so that a laboratory's cables take the time that virtual time's take.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use weft_machine::Time;
 
-use crate::cables::Frame;
-use crate::core::Core;
-use crate::wiring::Place;
+use crate::{Frame, PortId};
 
-/// The most that is held back: more than the credit of all ports of a large switch. What is more is lost and counted.
+/// The most that is held back: more than the credit of all ports of a large switch. What is more is lost and told.
 const HELD_MAX: usize = 1 << 20;
 
 /// Everything that is held back, the earliest first and in the order in which it came.
@@ -24,7 +22,7 @@ pub(crate) struct Held {
 struct Late {
     at: Time,
     number: u64,
-    place: Place,
+    port: PortId,
     frame: Frame,
 }
 
@@ -35,39 +33,29 @@ impl Held {
     }
 
     /// A port's link is gone, and takes with it what was under way to it.
-    pub(crate) fn forget(&mut self, place: Place) {
-        self.heap.retain(|late| late.place != place);
+    pub(crate) fn forget(&mut self, port: PortId) -> Vec<Frame> {
+        if self.heap.iter().all(|late| late.port != port) {
+            return Vec::new();
+        }
+        let (gone, kept): (Vec<_>, Vec<_>) = self.heap.drain().partition(|late| late.port == port);
+        self.heap = kept.into();
+        gone.into_iter().map(|late| late.frame).collect()
     }
 
     /// Takes in what arrives at a moment; `false` when there is no room.
-    fn put(&mut self, at: Time, place: Place, frame: Frame) -> bool {
+    pub(crate) fn put(&mut self, at: Time, port: PortId, frame: Frame) -> bool {
         if self.heap.len() >= HELD_MAX {
             return false;
         }
         self.count += 1;
-        self.heap.push(Late { at, number: self.count, place, frame });
+        self.heap.push(Late { at, number: self.count, port, frame });
         true
     }
 
-    fn due(&mut self, now: Time) -> Option<(Place, Frame)> {
+    /// What arrives next, if it does so by now.
+    pub(crate) fn due(&mut self, now: Time) -> Option<(PortId, Frame)> {
         self.earliest().filter(|at| *at <= now)?;
-        self.heap.pop().map(|late| (late.place, late.frame))
-    }
-}
-
-impl Core {
-    /// Something has come out of a cable that is longer than QUIC knows.
-    pub(crate) fn hold_back(&mut self, now: Time, delay: Time, place: Place, frame: Frame) {
-        if !self.held.put(now + delay, place, frame) {
-            self.recorder.count("cable_frames_dropped");
-        }
-    }
-
-    /// Lets arrive what is due.
-    pub(crate) fn release(&mut self, now: Time) {
-        while let Some((place, frame)) = self.held.due(now) {
-            self.frame_arrives(now, place, frame);
-        }
+        self.heap.pop().map(|late| (late.port, late.frame))
     }
 }
 
@@ -97,6 +85,7 @@ mod tests {
     use weft_wire::{FlowControl, PortNum};
 
     use super::*;
+    use crate::DeviceId;
 
     fn credit(fccl: u16) -> Frame {
         Frame::Credit(FlowControl { fccl, ..FlowControl::default() })
@@ -104,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_cable_keeps_its_order_and_a_lost_link_takes_its_own() {
-        let [short, long] = [1, 2].map(|port| Place { device: 0, port: PortNum(port) });
+        let [short, long] = [1, 2].map(|port| PortId::new(DeviceId(0), PortNum(port)));
         let at = Time::from_micros;
         let mut held = Held::default();
         for (when, place, fccl) in
@@ -116,7 +105,7 @@ mod tests {
         assert_eq!(held.due(at(9)), None);
         let mut came: Vec<_> = std::iter::from_fn(|| held.due(at(10))).collect();
         assert_eq!(came, [(short, credit(2)), (short, credit(3))]);
-        held.forget(short);
+        assert_eq!(held.forget(short), [credit(5)]);
         came = std::iter::from_fn(|| held.due(at(100))).collect();
         assert_eq!(came, [(long, credit(1)), (long, credit(4))]);
     }

@@ -1,0 +1,104 @@
+//! What the world calls the devices of the node.
+
+use std::collections::BTreeMap;
+
+use weft_device::DeviceConfig;
+use weft_link::CableEnd;
+use weft_node::{DeviceId, PortId, Refusal};
+use weft_umad::PortEnd;
+use weft_umad::user_mad::CaAttributes;
+use weft_wire::{Guid, PortNum};
+
+use crate::record::Who;
+use crate::user::ca_attributes;
+
+/// A device as programs and journals know it.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub(crate) who: Who,
+    /// What programs of libibumad are told of it.
+    pub(crate) ca: CaAttributes,
+    /// By port number; a switch's port 0 has its node's.
+    port_guids: Vec<Guid>,
+}
+
+impl Named {
+    pub(crate) fn new(config: &DeviceConfig) -> Self {
+        let ports = config.ports.iter().map(|port| port.guid);
+        Self {
+            who: Who { guid: config.guid, description: config.description.clone() },
+            ca: ca_attributes(config),
+            port_guids: std::iter::once(config.guid).chain(ports).collect(),
+        }
+    }
+
+    pub(crate) fn port_guid(&self, port: PortNum) -> Guid {
+        self.port_guids.get(usize::from(port.0)).copied().unwrap_or(self.who.guid)
+    }
+}
+
+/// All devices' names.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    /// By device; a node gives its devices consecutive numbers.
+    named: Vec<Option<Named>>,
+    by_guid: BTreeMap<Guid, DeviceId>,
+}
+
+impl Names {
+    pub(crate) fn add(&mut self, id: DeviceId, named: Named) {
+        self.by_guid.insert(named.who.guid, id);
+        let place = id.0 as usize;
+        if self.named.len() <= place {
+            self.named.resize_with(place + 1, || None);
+        }
+        self.named[place] = Some(named);
+    }
+
+    #[inline]
+    pub(crate) fn of(&self, id: DeviceId) -> Option<&Named> {
+        self.named.get(id.0 as usize)?.as_ref()
+    }
+
+    pub(crate) fn find(&self, guid: Guid) -> Option<DeviceId> {
+        self.by_guid.get(&guid).copied()
+    }
+
+    /// In order of GUIDs.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Guid, DeviceId)> {
+        self.by_guid.iter().map(|(guid, id)| (*guid, *id))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_guid.len()
+    }
+
+    /// A port as messages name it.
+    pub(crate) fn end(&self, at: PortId) -> PortEnd {
+        let node = self.of(at.device).map_or(Guid(0), |named| named.who.guid);
+        PortEnd { node, port: at.port }
+    }
+
+    /// A port as cables name it.
+    pub(crate) fn cable_end(&self, at: PortId) -> CableEnd {
+        let PortEnd { node, port } = self.end(at);
+        CableEnd { guid: node, port }
+    }
+
+    /// A refusal in the words of whoever asked, who knows no device by its number here.
+    pub(crate) fn explain(&self, refusal: &Refusal) -> String {
+        let end = |at: PortId| self.end(at);
+        match refusal {
+            Refusal::NoHost(at) => {
+                format!("there is no host behind port {} of node {}", at.port, end(*at).node)
+            }
+            Refusal::HostNotAttached(at) => {
+                format!("the host behind port {} of node {} could not be attached", at.port, end(*at).node)
+            }
+            Refusal::NotCabled(at) | Refusal::NoSuchPort(at) => {
+                format!("no cable at {}", self.cable_end(*at))
+            }
+            other => other.to_string(),
+        }
+    }
+}

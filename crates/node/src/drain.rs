@@ -1,0 +1,274 @@
+//! The one order in which all that an input causes is done.
+
+use weft_device as device;
+use weft_machine::{Machine, Time};
+
+use crate::cables::Crossing;
+use crate::devices::Plugged;
+use crate::timers::Owner;
+use crate::{DeviceId, Frame, Node, Output, PortId, ToHost};
+
+/// A host that gives its adapter the next packet at the same moment whenever it refuses one would never come to an end:
+/// after this number of exchanges it hears the rest with [`Input::Continue`](crate::Input::Continue).
+const ROUNDS_MAX: u32 = 4096;
+
+impl Node {
+    /// Lends a device the desk's memory: it is in hand until it has nothing more to say. Whether it is on.
+    #[inline]
+    pub(crate) fn take_up(&mut self, id: DeviceId) -> bool {
+        debug_assert!(self.hand.is_none(), "one device at a time");
+        let Some(slot) = self.devices.get_mut(id) else { return false };
+        slot.device.exchange_outputs(&mut self.desk.get_or_insert_default().device_outputs);
+        (self.hand, self.rounds) = (Some(id), 0);
+        true
+    }
+
+    /// Feeds a device. Its outputs are taken by the drain.
+    #[inline(always)]
+    pub(crate) fn feed(&mut self, id: DeviceId, input: device::Input) {
+        let Some(slot) = self.devices.get_mut(id) else { return };
+        let desk = self.desk.get_or_insert_default();
+        slot.device.exchange_outputs(&mut desk.device_outputs);
+        slot.device.handle_input(self.now, input);
+        self.was_fed(id);
+    }
+
+    fn wake_device(&mut self, id: DeviceId) {
+        let Some(slot) = self.devices.get_mut(id) else { return };
+        let desk = self.desk.get_or_insert_default();
+        slot.device.exchange_outputs(&mut desk.device_outputs);
+        slot.device.handle_timeout(self.now);
+        self.was_fed(id);
+    }
+
+    /// The device that was just fed is in hand if it wants something. A packet that joins a queue, which most do, is all
+    /// that happens.
+    #[inline]
+    fn was_fed(&mut self, id: DeviceId) {
+        let Some(slot) = self.devices.get_mut(id) else { return };
+        if slot.device.wants_nothing() {
+            self.put_down(id);
+        } else {
+            (self.hand, self.rounds) = (Some(id), 0);
+        }
+    }
+
+    /// The device in hand has nothing more to say, and nothing is left for it or its hosts.
+    #[inline]
+    fn put_down(&mut self, id: DeviceId) {
+        let (Some(slot), Some(desk)) = (self.devices.get_mut(id), &mut self.desk) else { return };
+        slot.device.exchange_outputs(&mut desk.device_outputs);
+        self.hand = None;
+        let (timer, moment) = (slot.timer, slot.device.poll_timeout());
+        self.set_timer(timer, moment);
+    }
+
+    /// A frame reaches a port, or the beginning of a cable that takes a while.
+    #[inline(always)]
+    pub(crate) fn arrives(&mut self, at: PortId, frame: Frame) {
+        if self.is_wired {
+            return self.arrives_over_cable(at, frame);
+        }
+        self.feed(at.device, device::Input::Arrive { port: at.port, frame });
+    }
+
+    fn arrives_over_cable(&mut self, at: PortId, frame: Frame) {
+        let Some(slot) = self.devices.get(at.device) else { return };
+        let delay = slot.jack(at.port).delay;
+        if delay > Time::ZERO && !frame.is_management() {
+            return self.hold_back(at, delay, frame);
+        }
+        self.feed(at.device, device::Input::Arrive { port: at.port, frame });
+    }
+
+    fn hold_back(&mut self, at: PortId, delay: Time, frame: Frame) {
+        if !self.held.put(self.now + delay, at, frame) {
+            return self.say(Output::CableFull { at });
+        }
+        self.set_held_timer();
+    }
+
+    pub(crate) fn set_held_timer(&mut self) {
+        let timer = *self.held_timer.get_or_insert_with(|| self.timers.add(Owner::Held));
+        let moment = self.held.earliest();
+        self.set_timer(timer, moment);
+    }
+
+    /// The link at a port is gone, and what was on its way over a long cable with it.
+    pub(crate) fn link_goes(&mut self, at: PortId) {
+        for frame in self.held.forget(at) {
+            self.cables.lose(&frame);
+        }
+        self.feed(at.device, device::Input::LinkDown { port: at.port });
+    }
+
+    /// Something happens at an end of a cable between two ports of the node.
+    fn crosses(&mut self, crossing: Crossing) {
+        match crossing {
+            Crossing::Arrived { at, frame } => {
+                if self.is_watching {
+                    self.say(Output::Crossed { at, received: true, frame: Box::new(frame.clone()) });
+                }
+                self.arrives(at, frame);
+            }
+            Crossing::Up { at, peer } => {
+                self.say(Output::LinkUp { at });
+                self.feed(at.device, device::Input::LinkUp { port: at.port, peer });
+            }
+            Crossing::Down { at, cause } => {
+                self.say(Output::LinkDown { at, cause });
+                self.link_goes(at);
+            }
+        }
+    }
+
+    /// Begins with what is next when no device is in hand; whether there is anything that may begin.
+    pub(crate) fn begin_next(&mut self) -> bool {
+        if self.steps == 0 {
+            return false;
+        }
+        if self.is_waking {
+            if let Some((owner, at)) = self.timers.due(self.now) {
+                self.steps -= 1;
+                if self.options.notes_lateness {
+                    self.late.push(self.now.saturating_sub(at));
+                }
+                self.fire(owner);
+                return true;
+            }
+            self.is_waking = false;
+        }
+        if !self.may_go_on {
+            return false;
+        }
+        if let Some((at, what)) = self.later.pop_front() {
+            if self.take_up(at.device) {
+                self.desk().for_hosts.push_back((at.port, what));
+            }
+        } else if let Some(crossing) = self.cables.poll() {
+            self.crosses(crossing);
+        } else {
+            self.may_go_on = false;
+            return false;
+        }
+        self.steps -= 1;
+        true
+    }
+
+    pub(crate) fn fire(&mut self, owner: Owner) {
+        match owner {
+            Owner::Free => {}
+            Owner::Device(id) => self.wake_device(id),
+            Owner::Host(at) => {
+                if self.take_up(at.device) {
+                    self.wake_host(at);
+                }
+            }
+            Owner::Layer(client) => {
+                if self.take_up(client.device) {
+                    self.wake_layer(client);
+                }
+            }
+            Owner::Held => {
+                if let Some((at, frame)) = self.held.due(self.now) {
+                    self.set_held_timer();
+                    self.feed(at.device, device::Input::Arrive { port: at.port, frame });
+                }
+            }
+        }
+    }
+
+    /// The next thing that the device in hand wants, or that is left for it; an output if that leaves the node.
+    #[inline(always)]
+    pub(crate) fn go_on(&mut self, id: DeviceId) -> Option<Output> {
+        let (Some(slot), Some(desk)) = (self.devices.get_mut(id), &mut self.desk) else {
+            self.hand = None;
+            return None;
+        };
+        if let Some(output) = slot.device.poll_output() {
+            return self.translate(id, output);
+        }
+        if let Some(injection) = desk.injections.pop_front() {
+            slot.device.handle_input(self.now, injection);
+        } else if let Some((port, what)) = desk.for_hosts.pop_front() {
+            self.rounds += 1;
+            let at = PortId::new(id, port);
+            if self.rounds < ROUNDS_MAX {
+                self.give_host(at, what);
+            } else {
+                self.later.push_back((at, what));
+                self.may_go_on = true;
+            }
+        } else {
+            self.put_down(id);
+        }
+        None
+    }
+
+    /// What becomes of a device's output: it leaves the node, or goes to where it belongs within it.
+    #[inline(always)]
+    fn translate(&mut self, device: DeviceId, output: device::Output) -> Option<Output> {
+        use device::Output as From;
+        let at = |port| PortId::new(device, port);
+        match output {
+            From::Transmit { port, frame } => self.transmit(at(port), frame),
+            From::Injected { port, service_level, packets } => {
+                self.for_host(at(port), ToHost::Injected { service_level, packets })
+            }
+            From::Accept { port, packet } => self.for_host(at(port), ToHost::Accept(packet)),
+            rare => self.translate_rare(device, rare),
+        }
+    }
+
+    #[inline(never)]
+    fn translate_rare(&mut self, device: DeviceId, output: device::Output) -> Option<Output> {
+        use device::Output as From;
+        let at = |port| PortId::new(device, port);
+        match output {
+            From::Transmit { .. } | From::Injected { .. } | From::Accept { .. } => None,
+            From::Refused { port, dest_qp } => self.for_host(at(port), ToHost::Refused(dest_qp)),
+            From::HostPort { port, facts } => self.for_host(at(port), ToHost::Facts(facts)),
+            From::Deliver { client, mad } => self.deliver(device, client, mad),
+            From::Attached { client, port, outcome } => self.attached(at(port), client, outcome),
+            From::Registered { client, key, outcome } => {
+                self.claimed(device, client, key, outcome.is_ok());
+                None
+            }
+            From::PortChanged { client, up } => self.port_changed(device, client, up),
+            From::SetLink { port, enabled, parameters } => self.set_link(at(port), enabled, parameters),
+            From::Overrun { port, lane } => self.overrun(at(port), lane),
+            From::Event(event) => Some(Output::Event { device, event }),
+        }
+    }
+
+    #[inline(always)]
+    fn transmit(&mut self, at: PortId, frame: Frame) -> Option<Output> {
+        if self.is_wired { self.transmit_over_cable(at, frame) } else { Some(Output::Transmit { at, frame }) }
+    }
+
+    fn transmit_over_cable(&mut self, at: PortId, frame: Frame) -> Option<Output> {
+        let jack = self.devices.get(at.device)?.jack(at.port);
+        let Plugged::Inside(end) = jack.cable else { return Some(Output::Transmit { at, frame }) };
+        self.may_go_on = true;
+        let shown = self.is_watching.then(|| Box::new(frame.clone()));
+        match self.cables.send(end, frame) {
+            Ok(()) => shown.map(|frame| Output::Crossed { at, received: false, frame }),
+            Err(frame) => {
+                if let Some(unsent) = frame.unsent() {
+                    self.desk()
+                        .injections
+                        .push_back(device::Input::TransmitDropped { port: at.port, unsent });
+                }
+                None
+            }
+        }
+    }
+
+    fn overrun(&mut self, at: PortId, lane: weft_wire::VirtualLane) -> Option<Output> {
+        if let Plugged::Inside(end) = self.devices.get(at.device)?.jack(at.port).cable {
+            self.cables.overrun(end);
+            self.may_go_on = true;
+        }
+        Some(Output::Overrun { at, lane })
+    }
+}

@@ -1,0 +1,42 @@
+//! What one agent holds, as one machine: devices, the hosts and MAD layers on them, and the cables between them.
+//!
+//! ```text
+//!                       ┌──────────────────────── Node ───────────────────────┐
+//!   Arrived, LinkUp ───▶│ device ◀──cable──▶ device ◀──cable──▶ device        │───▶ Transmit, SetLink
+//!   Send, Attach ──────▶│   ▲ ▲                ▲                  ▲           │───▶ Deliver, Answer
+//!   Command ───────────▶│ stack MAD layer    stack              stack         │───▶ Event
+//!                       └─────────────────────────────────────────────────────┘
+//! ```
+//!
+//! A [`Node`] is fed one [`Input`] and drained of [`Output`]s, like every machine. Devices, hosts, programs and cables
+//! come and go by [`Request`]s while it runs; each has a name that is never given twice, and each request has one
+//! answer with the id that the driver chose.
+//!
+//! **One drain order.** What an input causes is done in this order: the outputs of the device that it went to; what its
+//! hosts gave it meanwhile; what it has for its hosts, one by one with all that follows; then the oldest frame on a cable
+//! between the node's ports, with all that follows; then the timers that are due. No device is fed while its outputs are
+//! taken. A drain is bounded ([`NodeOptions::steps_max`]): when [`Node::is_unfinished`] says so, the driver feeds
+//! [`Input::Continue`], which is an input like others and is recorded. So the same inputs at the same times give the same
+//! outputs, whichever driver gave them.
+
+mod cables;
+mod clients;
+mod desk;
+mod devices;
+mod drain;
+mod held;
+mod hosts;
+mod id;
+mod input;
+mod node;
+mod output;
+pub mod recording;
+mod requests;
+mod timers;
+
+pub use desk::Desk;
+pub use id::{Client, DeviceId, PortId, RequestId};
+pub use input::{Input, Message, NewDevice, Request};
+pub use node::{Node, NodeOptions};
+pub use output::{Answer, LinkLoss, Output, Reading, Refusal, ToHost};
+pub use weft_device::Frame;

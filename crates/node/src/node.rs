@@ -1,0 +1,265 @@
+//! The machine: inputs to the machine that they are for, and the one order in which all that follows is done.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use weft_device::{self as device, Device};
+use weft_machine::{Machine, Time};
+
+use crate::cables::Cables;
+use crate::clients::Clients;
+use crate::devices::{Devices, Plugged};
+use crate::held::Held;
+use crate::timers::{TimerId, Timers};
+use crate::{Desk, DeviceId, Input, Output, PortId, RequestId, ToHost};
+
+/// How a node works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeOptions {
+    /// Frames between the node's ports, and timers, that one drain handles at most.
+    pub steps_max: u32,
+    /// Whether the node notes how late its timers were, for [`Node::take_lateness`].
+    pub notes_lateness: bool,
+}
+
+impl Default for NodeOptions {
+    fn default() -> Self {
+        Self { steps_max: 4096, notes_lateness: false }
+    }
+}
+
+/// What one agent holds; see the [crate](crate). What every packet needs is in front.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Node {
+    pub(crate) desk: Option<Box<Desk>>,
+    pub(crate) now: Time,
+    /// The device that is being drained.
+    pub(crate) hand: Option<DeviceId>,
+    /// Whether timers that are due are to be seen to.
+    pub(crate) is_waking: bool,
+    /// Whether an answer, a cable between the node's ports, or what hosts hear later, may have something left.
+    pub(crate) may_go_on: bool,
+    /// Whether the node was ever told of a cable, so that ports have to be looked up.
+    pub(crate) is_wired: bool,
+    /// Whether there was ever a host, so that ports have to be looked up.
+    pub(crate) has_hosts: bool,
+    pub(crate) is_watching: bool,
+    /// Exchanges of the device in hand with its hosts.
+    pub(crate) rounds: u32,
+    /// What this drain may still begin.
+    pub(crate) steps: u32,
+    pub(crate) timers: Timers,
+    pub(crate) devices: Devices,
+    pub(crate) cables: Cables,
+    pub(crate) clients: Clients,
+    pub(crate) held: Held,
+    pub(crate) held_timer: Option<TimerId>,
+    /// What hosts hear when the drain goes on.
+    pub(crate) later: VecDeque<(PortId, ToHost)>,
+    pub(crate) late: Vec<Time>,
+    pub(crate) options: NodeOptions,
+}
+
+impl Node {
+    /// A node that holds nothing.
+    pub fn new(options: NodeOptions) -> Self {
+        Self {
+            desk: None,
+            now: Time::ZERO,
+            hand: None,
+            is_waking: false,
+            may_go_on: false,
+            is_wired: false,
+            has_hosts: false,
+            is_watching: false,
+            rounds: 0,
+            steps: 0,
+            timers: Timers::new(),
+            devices: Devices::default(),
+            cables: Cables::default(),
+            clients: Clients::default(),
+            held: Held::default(),
+            held_timer: None,
+            later: VecDeque::new(),
+            late: Vec::new(),
+            options,
+        }
+    }
+
+    /// A device that is on.
+    #[inline]
+    pub fn device(&self, id: DeviceId) -> Option<&Device> {
+        self.devices.get(id).map(|slot| &slot.device)
+    }
+
+    /// All devices that are on, in the order in which they were added.
+    pub fn devices(&self) -> impl Iterator<Item = (DeviceId, &Device)> {
+        self.devices.iter().map(|(id, slot)| (id, &slot.device))
+    }
+
+    /// Whether the last drain ended at its bound: [`Input::Continue`] goes on with it.
+    #[inline]
+    pub fn is_unfinished(&self) -> bool {
+        (self.may_go_on && (!self.later.is_empty() || !self.cables.is_idle()))
+            || (self.is_waking && self.is_due())
+    }
+
+    /// Lends the node a desk, or takes it back. Only between a drain and the next input.
+    #[inline]
+    pub fn exchange_desk(&mut self, desk: &mut Option<Box<Desk>>) {
+        debug_assert!(self.desk.as_ref().is_none_or(|desk| desk.is_empty()), "outputs are taken first");
+        std::mem::swap(&mut self.desk, desk);
+    }
+
+    /// How late its timers were since the last call: each one that fired, or whose machine was fed at its moment or after.
+    pub fn take_lateness(&mut self) -> impl Iterator<Item = Time> + '_ {
+        self.late.drain(..)
+    }
+
+    /// Whether the link of the cable between two ports of the node is up, seen from one of them.
+    pub fn is_link_up(&self, at: PortId) -> bool {
+        let jack = self.devices.get(at.device).map(|slot| slot.jack(at.port));
+        jack.is_some_and(|jack| matches!(jack.cable, Plugged::Inside(end) if self.cables.is_up(end)))
+    }
+
+    /// The other end of the cable in a port, if both are ports of the node.
+    pub fn peer(&self, at: PortId) -> Option<PortId> {
+        match self.devices.get(at.device)?.jack(at.port).cable {
+            Plugged::Inside(end) => Some(self.cables.peer(end)),
+            _ => None,
+        }
+    }
+
+    /// Whether the operator has left the cable in a port.
+    pub fn is_plugged(&self, at: PortId) -> bool {
+        self.devices.get(at.device).is_some_and(|slot| slot.jack(at.port).plugged)
+    }
+
+    /// Cables between ports of the node whose link is up.
+    pub fn inner_links_up(&self) -> usize {
+        self.cables.up_count()
+    }
+
+    /// How often a cable between ports of the node went down because what must not be lost found no room.
+    pub fn inner_overflows(&self) -> u64 {
+        self.cables.overflows()
+    }
+
+    /// Packets that cables between ports of the node took with them when they went down, by lane.
+    pub fn lost_on_cables(&self) -> [u64; 16] {
+        self.cables.lost()
+    }
+
+    pub(crate) fn desk(&mut self) -> &mut Desk {
+        self.desk.get_or_insert_default()
+    }
+
+    pub(crate) fn say(&mut self, output: Output) {
+        self.may_go_on = true;
+        self.desk().ready.push_back(output);
+    }
+
+    /// Whether nothing is left to be taken or done.
+    #[inline]
+    pub fn is_at_rest(&self) -> bool {
+        self.hand.is_none() && !self.is_waking && !self.may_go_on
+    }
+
+    fn is_due(&self) -> bool {
+        self.timers.earliest().is_some_and(|at| at <= self.now)
+    }
+
+    /// Sets a machine's timer, and notes how late it was that its last wish was met.
+    #[inline]
+    pub(crate) fn set_timer(&mut self, timer: TimerId, moment: Option<Time>) {
+        if let Some(met) = self.timers.revise(self.now, timer, moment)
+            && self.options.notes_lateness
+        {
+            self.late.push(self.now.saturating_sub(met));
+        }
+    }
+
+    /// What does not happen with every packet.
+    fn handle_other(&mut self, input: Input) {
+        match input {
+            Input::Arrived { .. } | Input::Continue => {}
+            Input::Inject { at, packet } => {
+                self.feed(at.device, device::Input::Inject { port: at.port, packet });
+            }
+            Input::Unsent { at, unsent } => {
+                self.feed(at.device, device::Input::TransmitDropped { port: at.port, unsent });
+            }
+            Input::Damaged { at, physical } => {
+                self.feed(at.device, device::Input::ReceiveError { port: at.port, physical });
+            }
+            Input::LinkUp { at, peer } => self.feed(at.device, device::Input::LinkUp { port: at.port, peer }),
+            Input::LinkDown { at } => self.link_goes(at),
+            Input::Send { client, mad } => self.client_sends(client, mad),
+            Input::SendThroughLayer { client, message } => self.layer_sends(client, *message),
+            Input::Detach { client } => self.detach(client),
+            Input::Request { id, request } => {
+                // Cables may have come, gone, or come up.
+                self.may_go_on = true;
+                self.request(id, *request);
+            }
+        }
+    }
+
+    fn request(&mut self, id: RequestId, request: crate::Request) {
+        match self.carry_out(id, request) {
+            Ok(Some(answer)) => self.say(Output::Answer { id, outcome: Ok(answer) }),
+            Err(refusal) => self.say(Output::Answer { id, outcome: Err(refusal) }),
+            Ok(None) => {}
+        }
+    }
+}
+
+impl Machine for Node {
+    type Input = Input;
+    type Output = Output;
+
+    #[inline(always)]
+    fn handle_input(&mut self, now: Time, input: Input) {
+        (self.now, self.steps) = (now, self.options.steps_max);
+        match input {
+            Input::Arrived { at, frame } => self.arrives(at, frame),
+            other => self.handle_other(other),
+        }
+    }
+
+    #[inline]
+    fn handle_timeout(&mut self, now: Time) {
+        (self.now, self.steps) = (now, self.options.steps_max);
+        if let Some((owner, at)) = self.timers.due(now) {
+            self.is_waking = self.timers.has_others() && self.is_due();
+            if self.options.notes_lateness {
+                self.late.push(now.saturating_sub(at));
+            }
+            self.fire(owner);
+        }
+    }
+
+    #[inline(always)]
+    fn poll_output(&mut self) -> Option<Output> {
+        loop {
+            if self.may_go_on
+                && let Some(output) = self.desk.as_mut().and_then(|desk| desk.ready.pop_front())
+            {
+                return Some(output);
+            }
+            if let Some(id) = self.hand {
+                if let Some(output) = self.go_on(id) {
+                    return Some(output);
+                }
+            } else if self.is_at_rest() || !self.begin_next() {
+                return None;
+            }
+        }
+    }
+
+    #[inline]
+    fn poll_timeout(&self) -> Option<Time> {
+        self.timers.earliest()
+    }
+}
