@@ -67,6 +67,7 @@ const ROOMS: &[Room] = &[
             "device",
             "mgmt",
             "host",
+            "node",
             "sm",
             "pm",
             "sim",

@@ -172,6 +172,8 @@ fn configs(folder: &std::path::Path) -> Vec<AgentConfig> {
             attach_socket: folder.join(format!("attach{index}")),
             lock_file,
             events_file: None,
+            record_file: None,
+            record_bytes_max: weft_agent::RECORD_BYTES_MAX,
             launch_socket: None,
             metrics: None,
         }

@@ -189,6 +189,9 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
         core.recorder.agent("agent-stopped");
         core.recorder.journal.flush();
         core.taps.flush();
+        if let Some(recording) = &mut core.recording {
+            recording.end();
+        }
     });
     // The lock is still held, so the socket is this process's own.
     let _ = std::fs::remove_file(&config.attach_socket);

@@ -10,6 +10,9 @@ use weft_host::stack::StackOptions;
 use weft_link::{CableEnd, Identity};
 use weft_wire::Guid;
 
+/// A recording grows to this, unless something else is said: some minutes of a busy agent.
+pub const RECORD_BYTES_MAX: u64 = 1 << 30;
+
 /// The liveness time of links when nothing else is said.
 pub const LINK_TIMEOUT_MS: u64 = 2000;
 
@@ -43,12 +46,22 @@ pub struct AgentConfig {
     /// An existing file to which the agent appends events, one JSON object per line; none are written without it.
     #[serde(default)]
     pub events_file: Option<PathBuf>,
+    /// The file in which the agent records what its node is fed; nothing is recorded without it.
+    #[serde(default)]
+    pub record_file: Option<PathBuf>,
+    /// How far that file may grow.
+    #[serde(default = "record_bytes_max")]
+    pub record_bytes_max: u64,
     /// The launcher's socket. When it is absent or closes, the agent goes on alone.
     #[serde(default)]
     pub launch_socket: Option<PathBuf>,
     /// Where it serves `/metrics` for Prometheus; nowhere without it.
     #[serde(default)]
     pub metrics: Option<SocketAddr>,
+}
+
+fn record_bytes_max() -> u64 {
+    RECORD_BYTES_MAX
 }
 
 fn link_timeout_ms() -> u64 {

@@ -24,6 +24,7 @@ use crate::lateness::Histogram;
 use crate::names::{Named, Names};
 use crate::programs::Programs;
 use crate::record::Recorder;
+use crate::recording::Recording;
 use crate::tap::Taps;
 use crate::user::{IssmFiles, Lines};
 use crate::wiring::Wiring;
@@ -73,6 +74,7 @@ pub(crate) struct Core {
     pub(crate) taps: Taps,
     pub(crate) signals: Rc<Signals>,
     pub(crate) waking: Waking,
+    pub(crate) recording: Option<Box<Recording>>,
     /// What the node's outputs caused; fed when it has been drained.
     next_inputs: VecDeque<Input>,
 }
@@ -102,6 +104,7 @@ impl Core {
             taps: Taps::new(),
             signals,
             waking,
+            recording: begin_recording(config, options),
             next_inputs: VecDeque::new(),
         };
         for device in &config.devices {
@@ -150,18 +153,34 @@ impl Core {
 
     #[inline]
     pub(crate) fn feed_at(&mut self, now: Time, input: Input) {
-        self.node.handle_input(now, input);
+        self.hand_in(now, input);
         self.drain(now);
+    }
+
+    /// Gives the node an input when it has been drained.
+    pub(crate) fn feed_next(&mut self, input: Input) {
+        self.next_inputs.push_back(input);
+    }
+
+    #[inline]
+    fn hand_in(&mut self, now: Time, input: Input) {
+        if let Some(recording) = &mut self.recording {
+            recording.fed(now, &input);
+        }
+        self.node.handle_input(now, input);
     }
 
     #[inline]
     fn drain(&mut self, now: Time) {
         loop {
             while let Some(output) = self.node.poll_output() {
+                if let Some(recording) = &mut self.recording {
+                    recording.said(&output);
+                }
                 self.output(output);
             }
             let Some(input) = self.next_inputs.pop_front() else { return };
-            self.node.handle_input(now, input);
+            self.hand_in(now, input);
         }
     }
 
@@ -202,6 +221,9 @@ impl Core {
     pub(crate) fn wake(&mut self) {
         self.waking.armed = None;
         let now = self.now();
+        if let Some(recording) = &mut self.recording {
+            recording.woken(now);
+        }
         self.node.handle_timeout(now);
         self.drain(now);
     }
@@ -245,6 +267,18 @@ impl Core {
             Output::HostRefused { .. } => self.recorder.count("hosts_refused"),
             Output::CableFull { .. } => self.recorder.count("cable_frames_dropped"),
             _ => {}
+        }
+    }
+}
+
+/// A recording that cannot be made is said and does not keep an agent from running.
+fn begin_recording(config: &AgentConfig, options: NodeOptions) -> Option<Box<Recording>> {
+    let path = config.record_file.as_deref()?;
+    match Recording::begin(path, config.record_bytes_max, &config.name, options) {
+        Ok(recording) => Some(Box::new(recording)),
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "nothing is recorded");
+            None
         }
     }
 }

@@ -30,6 +30,7 @@ mod metrics;
 mod names;
 mod programs;
 mod record;
+mod recording;
 mod socket;
 mod tap;
 mod user;
@@ -37,7 +38,7 @@ mod utc;
 mod wiring;
 
 pub use agent::{AgentError, run, serve};
-pub use config::{AgentConfig, CableConfig, ConfigError, LINK_TIMEOUT_MS};
+pub use config::{AgentConfig, CableConfig, ConfigError, LINK_TIMEOUT_MS, RECORD_BYTES_MAX};
 pub use journal::Journal;
 pub use log::log_to_stderr;
 pub use utc::Utc;

@@ -89,6 +89,10 @@ pub(crate) enum Verb {
     Shell(ShellArgs),
     /// Write a node's HCA as the kernel shows it under /sys
     Sysfs(SysfsArgs),
+    /// Restart a node's agent and record what it is fed, for `replay`
+    Record(RecordArgs),
+    /// Feed a node what was recorded, and stop at the first output that differs
+    Replay(ReplayArgs),
     /// Run experiments from files, on processes or in virtual time, and write reports
     Run(RunArgs),
     /// Break and repair nodes and cables
@@ -192,6 +196,10 @@ pub(crate) struct UpArgs {
     /// Standby subnet managers, at hosts of their own, one priority below the first; they take over when it dies
     #[arg(long, value_name = "COUNT", default_value_t = 0, conflicts_with = "no_sm", value_parser = clap::value_parser!(u8).range(0..=8))]
     pub(crate) standby: u8,
+
+    /// Record what every agent is fed, for `weft replay`: one file per agent in this folder
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "recordings")]
+    pub(crate) record: Option<PathBuf>,
 
     /// Stay in the foreground; take the laboratory down when interrupted
     #[arg(long)]
@@ -370,6 +378,29 @@ pub(crate) struct CheckArgs {
     /// Maximum wait in seconds for a sweep of the subnet manager that is due, 0 for none
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub(crate) wait: u32,
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `record`
+#[derive(Debug, Args)]
+pub(crate) struct RecordArgs {
+    /// Description, GUID or id of a node
+    pub(crate) node: String,
+    /// Folder for the recording
+    #[arg(long, value_name = "DIR", default_value = "recordings")]
+    pub(crate) out: PathBuf,
+    /// Restart the agent without recording
+    #[arg(long, conflicts_with = "out")]
+    pub(crate) off: bool,
+}
+
+/// `replay`
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// Recording of an agent
+    pub(crate) file: PathBuf,
     /// Print JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,

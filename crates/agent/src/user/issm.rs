@@ -165,7 +165,7 @@ impl Core {
         let Ok(Answer::Client(client)) = *outcome else { return };
         match self.issm.files.get_mut(&place) {
             Some(file) => file.manager = Some(client),
-            None => self.feed(Input::Detach { client }),
+            None => self.feed_next(Input::Detach { client }),
         }
     }
 }

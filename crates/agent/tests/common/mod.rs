@@ -100,6 +100,8 @@ impl Fabric {
                 attach_socket: folder.path().join(format!("attach{index}")),
                 lock_file,
                 events_file: Some(folder.path().join("events")),
+                record_file: None,
+                record_bytes_max: weft_agent::RECORD_BYTES_MAX,
                 launch_socket: None,
             }
         });

@@ -25,6 +25,7 @@ use crate::manager::{self, Seat};
 use crate::pm_process::PmConfig;
 use crate::sm_options::sm_options;
 use crate::sm_process::SmConfig;
+use crate::verbs::replay::recording_of;
 
 /// A laboratory as it is wanted.
 pub(crate) struct Wanted<'a> {
@@ -54,6 +55,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) udp_port: Option<u16>,
     /// The link timeout of all agents; by the number of their cables without it.
     pub(crate) link_timeout_ms: Option<u64>,
+    /// The folder in which every agent records what it is fed.
+    pub(crate) record: Option<PathBuf>,
     /// Where programs under ibsim's library find it.
     pub(crate) ibsim: Option<(Listen, IbsimPace)>,
 }
@@ -114,6 +117,7 @@ impl<'a> Wanted<'a> {
             pack: args.pack,
             udp_port: args.udp_port,
             link_timeout_ms: args.link_timeout_ms,
+            record: args.record.clone(),
             ibsim: args.ibsim.listen().map(|listen| (listen, args.ibsim.pace.clone())),
         })
     }
@@ -239,6 +243,8 @@ fn write_agents(
             attach_socket: lab.agent_socket(&agent.name),
             lock_file: lab.agent_lock(&agent.name),
             events_file: Some(lab.place(Place::Events)),
+            record_file: wanted.record.as_deref().map(|to| recording_of(to, &agent.name)).transpose()?,
+            record_bytes_max: weft_agent::RECORD_BYTES_MAX,
             launch_socket: None,
             metrics: record.metrics_of(&agent.name),
         };

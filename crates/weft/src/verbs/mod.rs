@@ -9,6 +9,7 @@ mod fault;
 mod links;
 mod metrics;
 mod ps;
+pub(crate) mod replay;
 mod routes;
 mod run;
 mod shell;
@@ -52,6 +53,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Capture(args) => capture::run(&lab()?, &args)?,
         Verb::Shell(args) => shell::run(&lab()?, &args)?,
         Verb::Sysfs(args) => sysfs::run(&lab()?, &args)?,
+        Verb::Record(args) => replay::record(&lab()?, &args)?,
+        Verb::Replay(args) => return replay::run(&args),
         Verb::Fault(verb) => fault::run(&lab()?, &verb)?,
         Verb::Run(args) => return run::run(&args),
         Verb::Topo(verb) => return topo::run(&verb),

@@ -314,6 +314,7 @@ fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
         pack: Pack::Devices(1),
         udp_port: None,
         link_timeout_ms: Some(LINK_TIMEOUT_MS),
+        record: None,
         ibsim: None,
     };
     let name = format!("run-{}", std::process::id());

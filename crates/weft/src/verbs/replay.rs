@@ -1,0 +1,108 @@
+//! `weft record` and `weft replay`: what an agent's node was fed, written down and fed again.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use serde_json::json;
+use weft_agent::AgentConfig;
+use weft_node::recording::{Recording, Replayed, replay};
+
+use super::Lab;
+use super::fault;
+use crate::cli::{RecordArgs, ReplayArgs};
+use crate::failure::Failure;
+use crate::lab::LabFolder;
+use crate::output;
+
+/// How much of a difference is shown.
+const SHOWN_MAX: usize = 2000;
+
+/// Restarts a node's agent, which then records what it is fed.
+pub(super) fn record(folder: &LabFolder, args: &RecordArgs) -> anyhow::Result<()> {
+    let lab = Lab::load(folder)?;
+    let guid = lab.fabric.node(lab.find(&args.node)?).guid;
+    let Some((agent, _)) = lab.record.device(guid) else { anyhow::bail!("no agent runs `{}`", args.node) };
+    let path = lab.folder.agent_config(&agent.name);
+    let text = crate::input::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut config: AgentConfig =
+        serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))?;
+    config.record_file = (!args.off).then(|| recording_of(&args.out, &agent.name)).transpose()?;
+    let text = serde_json::to_string(&config)?;
+    crate::lab::folder::write(&path, weft_wire::printable_json(&text).as_bytes())?;
+    fault::start_named(&lab, &args.node)?;
+    if let Some(file) = &config.record_file {
+        output::say(&format!("{} is recorded to {}", agent.name, file.display()));
+    }
+    Ok(())
+}
+
+/// The file in which an agent records; the folder is made if it is not there.
+pub(crate) fn recording_of(folder: &Path, agent: &str) -> anyhow::Result<PathBuf> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let folder = std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()))?;
+    Ok(folder.join(format!("{agent}.rec")))
+}
+
+/// Feeds a node what was recorded.
+pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
+    let bytes = std::fs::read(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
+    let say = |error| Failure::bad_input(format!("{}: {error}", args.file.display()));
+    let mut recording = Recording::open(&bytes).map_err(say)?;
+    let name = recording.heading.name.clone();
+    let replayed = replay(&mut recording).map_err(say)?;
+    if args.json {
+        output::print_json(&in_json(&name, &replayed))?;
+    } else {
+        output::print(&in_words(&name, &replayed))?;
+    }
+    Ok(if replayed.difference.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn in_words(name: &str, replayed: &Replayed) -> String {
+    let Replayed { inputs, outputs, has_end, difference } = replayed;
+    let mut text = format!("{name}: {inputs} inputs, {outputs} outputs as recorded\n");
+    if let Some(difference) = difference {
+        let input = difference.input.as_ref().map_or("a timeout".to_owned(), |input| format!("{input:?}"));
+        let output = difference.output.as_ref().map_or("nothing".to_owned(), |output| format!("{output:?}"));
+        text += &format!(
+            "output {} of {} after input {} at {} differs\ninput: {}\nnow: {}\n",
+            difference.output_number,
+            difference.recorded,
+            difference.input_number,
+            difference.now,
+            shortened(&input),
+            shortened(&output),
+        );
+    } else if !has_end {
+        text += "the recording was cut off: its process was killed or still runs\n";
+    }
+    text
+}
+
+fn in_json(name: &str, replayed: &Replayed) -> serde_json::Value {
+    let difference = replayed.difference.as_ref().map(|difference| {
+        json!({
+            "input": difference.input_number,
+            "now_ns": difference.now.as_nanos(),
+            "output": difference.output_number,
+            "outputs_recorded": difference.recorded,
+            "fed": difference.input.as_ref().map(|input| shortened(&format!("{input:?}"))),
+            "said": difference.output.as_ref().map(|output| shortened(&format!("{output:?}"))),
+        })
+    });
+    json!({
+        "agent": name,
+        "inputs": replayed.inputs,
+        "outputs": replayed.outputs,
+        "complete": replayed.has_end,
+        "difference": difference,
+    })
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
