@@ -36,10 +36,14 @@ pub(super) struct Chooser<'a> {
     pub(super) room: Room,
 }
 
+/// The hops of switches whose packets have not been followed.
+const UNKNOWN: u32 = NEVER - 1;
+
 /// Room to work in, for one LID: all by switch.
 #[derive(Debug, Default)]
 pub(super) struct Room {
-    order: Order,
+    /// How many channels its packets take; [`NEVER`] where they do not arrive.
+    hops: Vec<u32>,
     /// Where its packets go; [`LOST`] while that is open.
     exits: Vec<u32>,
     /// Where they went.
@@ -51,6 +55,7 @@ pub(super) struct Room {
     /// The fewest cables by which it may come to be reached.
     best: Vec<u32>,
     heap: BinaryHeap<Reverse<(u32, u32)>>,
+    path: Vec<u32>,
     members: Vec<u32>,
     /// The lanes by which its own end ports send.
     lanes: Vec<u16>,
@@ -152,9 +157,10 @@ impl Chooser<'_> {
     /// Frees the rows of switches that no traffic to a LID passes, for others to come by, and says which those are.
     fn free_idle(&mut self, end: &End) -> Vec<u32> {
         let room = &mut self.room;
-        let mut traffic = room.lanes.clone();
-        for switch in &room.order.switches {
-            let exit = room.old[*switch as usize];
+        let (mut order, mut traffic) = (Order::default(), room.lanes.clone());
+        order.sort(self.ground, Exits::of(&room.exits));
+        for switch in &order.switches {
+            let exit = room.exits[*switch as usize];
             if is_channel(exit) {
                 traffic[self.ground.to[exit as usize] as usize] |= traffic[*switch as usize];
             }
@@ -164,7 +170,7 @@ impl Chooser<'_> {
         let idle: Vec<u32> = (0..self.ground.len() as u32).filter(is_idle).collect();
         for at in &idle {
             let place = *at as usize;
-            (room.lost[place], room.exits[place], room.order.hops[place]) = (true, LOST, NEVER);
+            (room.lost[place], room.exits[place], room.hops[place]) = (true, LOST, NEVER);
             // They are to find ways that those can take who need them.
             room.lanes[place] = needed;
         }
@@ -205,36 +211,30 @@ impl Chooser<'_> {
         routes.port(self.ground.graph.nodes[gone.switch as usize], lid) == gone.port
     }
 
-    /// Finds the switches whose packets used what is gone.
+    /// Finds the switches whose packets used what is gone, and how those of all others go.
     fn begin(&mut self, exits: &[u32], gone: &[Gone]) {
         let (ground, room) = (self.ground, &mut self.room);
         room.exits.clear();
         room.exits.extend_from_slice(exits);
-        room.order.sort(ground, Exits::of(exits));
-        room.order.count(ground, exits);
         room.old.clone_from(&room.exits);
+        room.hops.clear();
+        room.hops.resize(exits.len(), UNKNOWN);
         room.lost.clear();
         room.lost.resize(exits.len(), false);
+        room.shapes.clear();
+        room.shapes.resize(exits.len(), Shape::Turns);
         for gone in gone {
             room.old[gone.switch as usize] = gone.channel;
             room.lost[gone.switch as usize] = true;
         }
+        for switch in 0..exits.len() as u32 {
+            room.walk(switch, ground, self.ups.as_deref());
+        }
+        let lost = (0..).zip(&room.lost).filter(|(_, lost)| **lost).map(|(at, _): (u32, _)| at);
         room.members.clear();
-        room.shapes.clear();
-        room.shapes.resize(exits.len(), Shape::Turns);
-        for switch in room.order.switches.iter().rev() {
-            let at = *switch as usize;
-            let exit = exits[at];
-            let next = is_channel(exit).then(|| ground.to[exit as usize] as usize);
-            room.lost[at] |= next.is_some_and(|next| room.lost[next]);
-            if room.lost[at] {
-                room.exits[at] = LOST;
-                room.members.push(*switch);
-            } else if exit == ARRIVES {
-                room.shapes[at] = Shape::Falls;
-            } else if let (Some(next), Some(ups)) = (next, &self.ups) {
-                room.shapes[at] = room.shapes[next].before(ups[exit as usize]);
-            }
+        room.members.extend(lost);
+        for at in &room.members {
+            room.exits[*at as usize] = LOST;
         }
     }
 
@@ -269,7 +269,7 @@ impl Chooser<'_> {
     }
 
     fn is_open(&self, switch: u32) -> bool {
-        self.room.order.hops[switch as usize] == NEVER
+        self.room.hops[switch as usize] == NEVER
     }
 
     /// Puts a switch in line with the fewest hops that are more than these.
@@ -281,7 +281,7 @@ impl Chooser<'_> {
 
     /// The channels by which a switch could send now, with the hops from the other end.
     fn ways(&self, switch: u32, shapes: Shapes) -> impl Iterator<Item = (u32, u32)> {
-        let hops = &self.room.order.hops;
+        let hops = &self.room.hops;
         let exits = self.ground.exits(switch).iter().copied().filter(|exit| is_channel(*exit));
         let far = exits.map(|channel| (channel, hops[self.ground.to[channel as usize] as usize]));
         far.filter(move |(channel, hops)| *hops != NEVER && self.may(*channel, shapes))
@@ -345,7 +345,7 @@ impl Chooser<'_> {
     fn take(&mut self, switch: u32, hops: u32, channel: u32) {
         let (at, next) = (switch as usize, self.ground.to[channel as usize] as usize);
         self.room.exits[at] = channel;
-        self.room.order.hops[at] = hops;
+        self.room.hops[at] = hops;
         if let Some(ups) = &self.ups {
             self.room.shapes[at] = self.room.shapes[next].before(ups[channel as usize]);
         }
@@ -357,7 +357,7 @@ impl Chooser<'_> {
             let next = self.ground.to[*channel as usize];
             let entry = self.ground.entry[*channel as usize];
             let back = self.ground.exits(next).get(usize::from(entry.0)).copied().unwrap_or(LOST);
-            let open = self.room.lost[next as usize] && self.room.order.hops[next as usize] == NEVER;
+            let open = self.room.lost[next as usize] && self.room.hops[next as usize] == NEVER;
             if open && hops < self.room.best[next as usize] && is_channel(back) && self.may(back, shapes) {
                 self.room.best[next as usize] = hops;
                 self.room.heap.push(Reverse((hops, next)));
@@ -389,6 +389,34 @@ fn shift(ground: &Ground<'_>, loads: &mut Loads, switch: u32, (exits, onto): (&[
         let channel = exits[at as usize];
         loads.shift(channel, pairs, onto);
         at = ground.to[channel as usize];
+    }
+}
+
+impl Room {
+    /// Follows the packets of a switch as far as that has not been done.
+    fn walk(&mut self, from: u32, ground: &Ground<'_>, ups: Option<&[bool]>) {
+        let mut at = from;
+        while self.hops[at as usize] == UNKNOWN {
+            // Who comes by here again has gone round in a circle.
+            self.hops[at as usize] = NEVER;
+            match self.exits[at as usize] {
+                ARRIVES => (self.hops[at as usize], self.shapes[at as usize]) = (0, Shape::Falls),
+                LOST => {}
+                channel => {
+                    self.path.push(at);
+                    at = ground.to[channel as usize];
+                }
+            }
+        }
+        while let Some(before) = self.path.pop() {
+            let channel = self.exits[before as usize];
+            let (here, next) = (before as usize, ground.to[channel as usize] as usize);
+            self.lost[here] |= self.lost[next];
+            if self.hops[next] != NEVER {
+                self.hops[here] = self.hops[next] + 1;
+                self.shapes[here] = self.shapes[next].before(ups.is_some_and(|ups| ups[channel as usize]));
+            }
+        }
     }
 }
 
