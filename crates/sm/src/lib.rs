@@ -72,6 +72,7 @@ mod phases;
 mod pipe;
 mod program;
 mod progress;
+mod repair;
 mod route;
 mod sa;
 mod settings;
