@@ -198,7 +198,7 @@ impl SubnetManager {
 
     /// Tables are written after cables were cut: nothing else has changed. Gives the step back where more is to be done.
     pub(crate) fn repaired(&mut self, now: Time, program: Program) -> Option<Program> {
-        let touched = self.repairs.touched.as_ref()?;
+        let Some(touched) = &self.repairs.touched else { return Some(program) };
         let came_up = |at: &u32| {
             let ports = program.subnet.node(*at).map(|node| &node.ports).into_iter().flatten();
             ports.skip(1).any(|port| port.is_up() && port.state() != PortState::Active)
