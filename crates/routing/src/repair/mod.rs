@@ -170,7 +170,8 @@ impl Proven {
         }
         let ground = ground().without(&gone);
         let ends = some_of(&ground, &touched);
-        self.books.prove(&ground, &self.routing, self.lanes, &ends)?;
+        let proof = self.books.prove(&ground, &self.routing, self.lanes, &ends);
+        self.confirm(proof)?;
         Ok(merged(moved))
     }
 
@@ -196,8 +197,14 @@ impl Proven {
             }
         }
         self.books.weigh(&ground, &self.routing, &ends, true);
-        self.books.prove(&ground, &self.routing, self.lanes, &ends)?;
+        let proof = self.books.prove(&ground, &self.routing, self.lanes, &ends);
+        self.confirm(proof)?;
         Ok(rows)
+    }
+
+    /// A circle may be one of waits that are no more: then everything is verified.
+    fn confirm(&mut self, proof: Result<(), Unrepaired>) -> Result<(), Unrepaired> {
+        if proof == Err(Unrepaired::Circle) { self.verify() } else { proof }
     }
 
     /// Verifies everything, and forgets the waits of paths that are no more.
