@@ -249,3 +249,6 @@ fn merged(mut rows: Vec<Row>) -> Vec<Row> {
     let merged = rows.chunk_by(same).filter_map(last);
     merged.filter(|row| row.before.port != row.after).collect()
 }
+
+#[cfg(test)]
+mod tests;
