@@ -1,4 +1,5 @@
-//! From LIDs and cabling to forwarding tables. A pure function: the same fabric gets the same tables again.
+//! From LIDs and cabling to forwarding tables. A pure function: the same fabric gets the same tables again, but for those
+//! that stand and are as good.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
