@@ -7,7 +7,11 @@
 //! The fabric is the tree of 11 664 hosts and 1620 switches with 36 ports; the cables are between leaves and the switches
 //! above them, drawn by the seed.
 
-#![allow(clippy::print_stdout, reason = "this is what it is for")]
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "an example measures time and prints what it finds"
+)]
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -15,7 +19,7 @@ use std::time::Instant;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use weft_routing::quality::{Directions, Paths, hosts, survey};
-use weft_routing::{BLOCK_ENTRIES, Chain, EngineOptions, Ends, Lids, Proven, Row, Routing};
+use weft_routing::{BLOCK_ENTRIES, Chain, Ends, EngineOptions, Lids, Proven, Routing, Row};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Cable, Fabric};
 
@@ -24,7 +28,8 @@ fn main() {
     let engine = arguments.next().unwrap_or_else(|| "ftree".to_owned());
     let mut number = |default: u64| arguments.next().map_or(default, |text| text.parse().expect("a number"));
     let (cuts, seed) = (number(5), number(1));
-    let fabric = xgft(&[18, 18, 36], &[1, 18, 18], &GenerateOptions::default()).expect("the parameters are sound");
+    let fabric =
+        xgft(&[18, 18, 36], &[1, 18, 18], &GenerateOptions::default()).expect("the parameters are sound");
     let lids = Lids::in_guid_order(&fabric, 0).expect("there are enough LIDs");
     let chain: Chain = engine.parse().expect("an engine");
     let options = EngineOptions::default();
@@ -43,7 +48,12 @@ fn main() {
         gone.push(cable);
         let (took, rows) = timed(|| proven.cut(&[ends]));
         let rows = rows.expect("it can be repaired");
-        println!("cut {}: {took:.1} ms, {} rows, {} blocks", fabric.port_name(cable.a), rows.len(), blocks(&rows));
+        println!(
+            "cut {}: {took:.1} ms, {} rows, {} blocks",
+            fabric.port_name(cable.a),
+            rows.len(),
+            blocks(&rows)
+        );
     }
     let left = fabric.part(|_| true, fabric.cables().filter(|cable| !gone.contains(cable))).expect("a part");
     balance("repaired", &left, &lids, proven.routing());
@@ -66,7 +76,8 @@ fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
 /// Whether a cable joins two switches of which one has hosts.
 fn is_leaf_cable(fabric: &Fabric, cable: &Cable) -> bool {
     let [a, b] = [cable.a, cable.b].map(|end| fabric.node(end.node));
-    let has_hosts = |node: &weft_topology::Node| node.cabled_ports().any(|(_, peer)| !fabric.node(peer.node).is_switch());
+    let has_hosts =
+        |node: &weft_topology::Node| node.cabled_ports().any(|(_, peer)| !fabric.node(peer.node).is_switch());
     a.is_switch() && b.is_switch() && (has_hosts(a) || has_hosts(b))
 }
 
@@ -78,6 +89,10 @@ fn blocks(rows: &[Row]) -> usize {
 fn balance(name: &str, fabric: &Fabric, lids: &Lids, routing: &Routing) {
     let paths = Paths::new(fabric, lids, &routing.routes);
     let all = hosts(fabric, lids);
-    let found = survey(&paths, &all, &all).expect("hosts have LIDs").balance(&Directions::new(&paths, None)).flows.all;
+    let found = survey(&paths, &all, &all)
+        .expect("hosts have LIDs")
+        .balance(&Directions::new(&paths, None))
+        .flows
+        .all;
     println!("{name}, pairs on a link: {found}");
 }

@@ -10,8 +10,8 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use weft_routing::quality::{Directions, Paths, hosts, survey};
 use weft_routing::{
-    Chain, EngineOptions, Ends, Expectations, Lids, Proven, Routes, Routing, Row, Unrepaired, Verdict,
-    trace, verify_routing,
+    Chain, Ends, EngineOptions, Expectations, Lids, Proven, Routes, Routing, Row, Unrepaired, Verdict, trace,
+    verify_routing,
 };
 use weft_topology::generate::{GenerateOptions, RandomFabric, hypercube, mesh, random, torus, xgft};
 use weft_topology::{Cable, Fabric, PortRef};
@@ -74,7 +74,8 @@ impl Trial {
 
     /// A cable between switches without which the fabric stays in one piece.
     fn any_cable(&self, rng: &mut Pcg64Mcg) -> Option<Cable> {
-        let between = |cable: &Cable| [cable.a, cable.b].iter().all(|end| self.whole.node(end.node).is_switch());
+        let between =
+            |cable: &Cable| [cable.a, cable.b].iter().all(|end| self.whole.node(end.node).is_switch());
         let cables: Vec<Cable> =
             self.whole.cables().filter(|cable| between(cable) && !self.gone.contains(cable)).collect();
         let cable = *cables.get(rng.random_range(0..cables.len().max(1)))?;
@@ -103,13 +104,20 @@ fn check_rows(before: &Routes, after: &Routes, lids: &Lids, rows: &[Row]) -> Res
 
 /// Rows stay whose paths did not use the cable, but for those that carried nothing: the way of a switch without hosts to a
 /// switch.
-fn check_touched(trial: &Trial, whole: &Fabric, before: &Routes, cable: Cable, rows: &[Row]) -> Result<(), String> {
+fn check_touched(
+    trial: &Trial,
+    whole: &Fabric,
+    before: &Routes,
+    cable: Cable,
+    rows: &[Row],
+) -> Result<(), String> {
     for row in rows {
         let from = PortRef::new(row.before.node, PortNum::ZERO);
         let Ok(path) = trace(whole, &trial.lids, before, from, row.lid) else { continue };
         let uses = path.hops.iter().any(|hop| [cable.a, cable.b].contains(&PortRef::new(hop.node, hop.exit)));
         let owner = trial.lids.owner(row.lid).expect("a row is for a LID");
-        let has_hosts = |node| whole.node(node).cabled_ports().any(|(_, peer)| !whole.node(peer.node).is_switch());
+        let has_hosts =
+            |node| whole.node(node).cabled_ports().any(|(_, peer)| !whole.node(peer.node).is_switch());
         let is_idle = whole.node(owner.node).is_switch() && !has_hosts(row.before.node);
         if !uses && !is_idle {
             return Err(format!("{row:?} did not use the cable: {path}"));
@@ -126,7 +134,12 @@ fn burden(fabric: &Fabric, lids: &Lids, routing: &Routing) -> (f64, f64) {
     (found.balance(&Directions::new(&paths, None)).flows.all.max, found.hops_mean())
 }
 
-fn cut(trial: &mut Trial, proven: &mut Option<Proven>, cable: Cable, totals: &mut Totals) -> Result<(), String> {
+fn cut(
+    trial: &mut Trial,
+    proven: &mut Option<Proven>,
+    cable: Cable,
+    totals: &mut Totals,
+) -> Result<(), String> {
     let standing = proven.as_mut().expect("something stands");
     let free = trial.verdict(standing.routing()).is_deadlock_free();
     let (whole, before) = (trial.left(), standing.routing().routes.clone());
@@ -227,7 +240,8 @@ fn cuts_are_repaired_as_the_verifier_wants_it() {
 #[test]
 fn on_trees_the_balance_is_that_of_a_full_computation() {
     let mut judged = BTreeSet::new();
-    for (kind, engine) in [(0, "ftree"), (0, "minhop"), (0, "updn"), (1, "ftree"), (1, "minhop"), (1, "updn")] {
+    for (kind, engine) in [(0, "ftree"), (0, "minhop"), (0, "updn"), (1, "ftree"), (1, "minhop"), (1, "updn")]
+    {
         for seed in 0..10 {
             let mut rng = Pcg64Mcg::seed_from_u64(seed);
             let whole = fabric(kind, 0);

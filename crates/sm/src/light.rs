@@ -229,7 +229,8 @@ impl Check {
 
     /// Takes down a port of a switch that went down or came up.
     fn can_repair(&mut self, at: PortAt, now: PortInfo) -> bool {
-        let forwards = at.port != PortNum::ZERO && self.subnet.node(at.node).is_some_and(FoundNode::is_switch);
+        let forwards =
+            at.port != PortNum::ZERO && self.subnet.node(at.node).is_some_and(FoundNode::is_switch);
         let port = self.subnet.port(at).map(|port| (port.is_up(), port.peer.is_some()));
         let (Some(changes), true) = (&mut self.changes, forwards) else { return false };
         match port {

@@ -92,8 +92,6 @@ pub struct SubnetManager {
     pub(crate) progress: Progress,
     pub(crate) traps: TrapLog,
     pub(crate) repairs: Repairs,
-    /// The tables that stand are not to be kept in this sweep.
-    pub(crate) afresh: bool,
     pub(crate) sa: Administrator,
     pub(crate) ignored: u64,
     pub(crate) outputs: VecDeque<Output>,
@@ -195,7 +193,6 @@ impl SubnetManager {
             progress: Progress::default(),
             traps: TrapLog::default(),
             repairs: Repairs::default(),
-            afresh: false,
             sa: Administrator::new(&options),
             options,
             ignored: 0,
@@ -248,11 +245,6 @@ impl SubnetManager {
     /// What subnet administration has done.
     pub fn sa_counts(&self) -> SaCounts {
         self.sa.counts()
-    }
-
-    /// Whether anything is to be read back that may have changed since it was written.
-    pub(crate) fn is_in_doubt(&self) -> bool {
-        self.options.audit_smps > 0 && !(self.pipe.doubts.is_empty() && self.audit.is_round())
     }
 
     pub(crate) fn say(&mut self, event: Event) {

@@ -40,7 +40,7 @@ impl SubnetManager {
         self.pipe.counts = SmpCounts::default();
         self.sweep = Sweep::begin(now, self.pipe.stats().retries);
         self.repairs.touched = None;
-        self.afresh = matches!(reason, Reason::Command | Reason::Unbalanced);
+        self.repairs.afresh = matches!(reason, Reason::Command | Reason::Unbalanced);
         self.say(Event::SweepStarted { kind: SweepKind::Heavy, reason });
         self.enter(now, Some(Phase::Discover));
         let before = self.standing.take().map(|subnet| Cabling::of(&subnet, gone)).unwrap_or_default();
@@ -276,10 +276,11 @@ impl SubnetManager {
 
     /// Computes tables, and says by which engine. Where none serves the subnet, all stays as it is.
     fn route(&mut self, subnet: &mut Subnet, held: &[Held]) {
+        let afresh = self.repairs.afresh;
         self.repairs.begin(None);
         match route(subnet, &self.options) {
             Ok(mut routed) => {
-                if let Some(standing) = standing(subnet, held, &routed).filter(|_| !self.afresh) {
+                if let Some(standing) = standing(subnet, held, &routed).filter(|_| !afresh) {
                     routed.keep(&subnet.fabric, standing);
                 }
                 self.say(Event::Routed(routed.routing.report.clone()));
@@ -392,8 +393,8 @@ impl SubnetManager {
         if let (None, Some(changes)) = (found, check.changes.take().filter(|changes| !changes.is_empty())) {
             let reason = trap.unwrap_or(Reason::StateChange { guid: changes.guid(&check.subnet) });
             match self.repair(now, check.subnet, &changes, reason) {
-                Ok(()) => return,
-                Err(subnet) => (check.subnet, found) = (subnet, Some(reason)),
+                None => return,
+                Some(subnet) => (check.subnet, found) = (subnet, Some(reason)),
             }
         }
         self.progress.ports_silent = silent_ports(&check.subnet).count() as u32;

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::Time;
-use weft_routing::{BLOCK_ENTRIES, EngineOptions, Ends, Proven, Row, Routing, Unrepaired};
+use weft_routing::{BLOCK_ENTRIES, Ends, EngineOptions, Proven, Routing, Row, Unrepaired};
 use weft_wire::{Guid, NodeInfo, PortInfo, PortState};
 
 use crate::held::{Held, Memory, remember};
@@ -54,6 +54,8 @@ pub(crate) struct Repairs {
     unproven: Option<(Routing, EngineOptions)>,
     /// The nodes that the repair under way has to do with.
     pub(crate) touched: Option<BTreeSet<u32>>,
+    /// The sweep under way does not keep the tables that stand.
+    pub(crate) afresh: bool,
 }
 
 impl Repairs {
@@ -91,7 +93,8 @@ impl Changes {
         let is_switch = |at: PortAt| subnet.node(at.node).is_some_and(FoundNode::is_switch);
         let mut gone = BTreeSet::new();
         for at in self.gone.keys() {
-            let peer = subnet.port(*at)?.peer.filter(|peer| is_switch(*peer) && !self.back.contains_key(peer))?;
+            let peer =
+                subnet.port(*at)?.peer.filter(|peer| is_switch(*peer) && !self.back.contains_key(peer))?;
             gone.insert(ordered(*at, peer));
         }
         let far = |at: &PortAt| {
@@ -164,9 +167,9 @@ impl SubnetManager {
         mut subnet: Subnet,
         changes: &Changes,
         reason: Reason,
-    ) -> Result<(), Subnet> {
-        let Some(mut proven) = self.repairs.proven.take() else { return Err(subnet) };
-        let Some(plan) = Plan::new(changes, &subnet, &mut proven) else { return Err(subnet) };
+    ) -> Option<Subnet> {
+        let Some(mut proven) = self.repairs.proven.take() else { return Some(subnet) };
+        let Some(plan) = Plan::new(changes, &subnet, &mut proven) else { return Some(subnet) };
         self.sweeps += 1;
         self.sweep = Sweep::begin(now, self.pipe.stats().retries);
         self.say(Event::SweepStarted { kind: SweepKind::Repair, reason });
@@ -178,7 +181,7 @@ impl SubnetManager {
             subnet.reconnect(*a, *b, &changes.back);
         }
         if !subnet.find_paths() {
-            return Err(subnet);
+            return Some(subnet);
         }
         self.repairs.touched = Some(plan.touched());
         let memory = std::mem::take(&mut self.memory);
@@ -193,7 +196,7 @@ impl SubnetManager {
         self.repairs.proven = Some(proven);
         self.progress.total = program.total() as u64;
         self.doing = Doing::Program(Box::new(program));
-        Ok(())
+        None
     }
 
     /// Tables are written after cables were cut: nothing else has changed. Gives the step back where more is to be done.

@@ -142,9 +142,8 @@ impl Chooser<'_> {
     /// Finds ways in a tree that go up again after they went down, and all turn at one switch, so that hardly any of them
     /// wait for each other.
     fn turn_at_hub(&mut self, end: &End) {
-        let is_hub = |at: &u32| {
-            self.ground.has_hosts[*at as usize] && *at != end.switch && !self.is_open(*at)
-        };
+        let is_hub =
+            |at: &u32| self.ground.has_hosts[*at as usize] && *at != end.switch && !self.is_open(*at);
         if self.ups.is_some()
             && let Some(hub) = (0..self.ground.len() as u32).find(is_hub)
         {

@@ -47,7 +47,8 @@ pub fn keeps(
 
 impl Burden {
     fn is_within(&self, other: &Self, more_percent: u64) -> bool {
-        let within = |load: u64, other: u64| load.saturating_mul(100) <= other.saturating_mul(100 + more_percent);
+        let within =
+            |load: u64, other: u64| load.saturating_mul(100) <= other.saturating_mul(100 + more_percent);
         within(self.busiest, other.busiest) && within(self.total, other.total)
     }
 }

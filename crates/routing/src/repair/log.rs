@@ -50,7 +50,8 @@ impl Log {
         let mut back = Vec::new();
         for rows in undone.rows.chunk_by(|a, b| a.lid == b.lid) {
             let lid = rows[0].lid;
-            let later = self.cuts.iter().skip(place).position(|cut| cut.moves(lid)).map(|later| place + later);
+            let later =
+                self.cuts.iter().skip(place).position(|cut| cut.moves(lid)).map(|later| place + later);
             let needed = || self.cuts.iter().position(|cut| rows.iter().any(|row| cut.is_end(row.before)));
             match later.or_else(needed) {
                 Some(later) => self.cuts[later].absorb(rows),

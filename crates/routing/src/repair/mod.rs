@@ -163,7 +163,8 @@ impl Proven {
         for cable in cables {
             gone.extend([cable.0, cable.1]);
             let ground = ground().without(&gone);
-            let rows = self.books.choose(&ground, (&mut self.routing, self.ranks.as_ref()), self.lanes, *cable)?;
+            let rows =
+                self.books.choose(&ground, (&mut self.routing, self.ranks.as_ref()), self.lanes, *cable)?;
             touched.extend(rows.1);
             moved.extend(rows.0.iter().copied());
             self.log.push(*cable, rows.0);

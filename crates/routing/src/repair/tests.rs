@@ -23,7 +23,8 @@ fn spoil(seed: u64) -> Option<(bool, bool)> {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     let fabric = fabric(seed);
     let lids = Lids::in_guid_order(&fabric, 0).expect("enough LIDs");
-    let (options, chain) = (EngineOptions::default(), "updn,dfsssp,no_fallback".parse::<Chain>().expect("a chain"));
+    let (options, chain) =
+        (EngineOptions::default(), "updn,dfsssp,no_fallback".parse::<Chain>().expect("a chain"));
     let routing = chain.route(&fabric, &lids, &options).ok()?;
     let mut proven = Proven::new(fabric, lids, routing, &options).ok()?;
     let ground = Ground::new(&proven.fabric, &proven.lids, &[]);
