@@ -125,6 +125,7 @@ impl Chooser<'_> {
         let shapes = if self.ups.is_some() { Shapes::Kept } else { Shapes::Any };
         self.settle(end, shapes);
         if self.room.members.iter().any(|at| self.is_open(*at)) {
+            self.walk_all();
             let idle = if self.lacks(end) { self.free_idle(end) } else { Vec::new() };
             self.turn_at_hub(end);
             if !self.lacks(end) {
@@ -226,14 +227,30 @@ impl Chooser<'_> {
             room.old[gone.switch as usize] = gone.channel;
             room.lost[gone.switch as usize] = true;
         }
-        for switch in 0..exits.len() as u32 {
-            room.walk(switch, ground, self.ups.as_deref());
+        match gone {
+            [gone] if is_lone(ground, exits, gone.switch) => {
+                // Most that used the way up from a leaf: only its own neighbours matter.
+                room.walk(ground.to[gone.channel as usize], ground, self.ups.as_deref());
+                for channel in ground.exits(gone.switch).iter().filter(|exit| is_channel(**exit)) {
+                    room.walk(ground.to[*channel as usize], ground, self.ups.as_deref());
+                }
+                room.hops[gone.switch as usize] = NEVER;
+            }
+            _ => self.walk_all(),
         }
+        let room = &mut self.room;
         let lost = (0..).zip(&room.lost).filter(|(_, lost)| **lost).map(|(at, _): (u32, _)| at);
         room.members.clear();
         room.members.extend(lost);
         for at in &room.members {
             room.exits[*at as usize] = LOST;
+        }
+    }
+
+    /// Follows the packets of all switches that have not been followed.
+    fn walk_all(&mut self) {
+        for switch in 0..self.ground.len() as u32 {
+            self.room.walk(switch, self.ground, self.ups.as_deref());
         }
     }
 
@@ -379,6 +396,15 @@ impl Chooser<'_> {
             }
         }
     }
+}
+
+/// Whether no other switch sends by this one.
+fn is_lone(ground: &Ground<'_>, exits: &[u32], switch: u32) -> bool {
+    let mut channels = ground.exits(switch).iter().filter(|exit| is_channel(**exit));
+    channels.all(|channel| {
+        let next = exits[ground.to[*channel as usize] as usize];
+        !is_channel(next) || ground.to[next as usize] != switch
+    })
 }
 
 /// Adds what the hosts on a switch send to all channels of their path, or takes it away.
