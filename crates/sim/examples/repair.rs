@@ -63,8 +63,7 @@ fn sweep(simulation: &mut Simulation, what: &str) {
 
 fn is_leaf_cable(fabric: &Fabric, cable: &Cable) -> bool {
     let [a, b] = [cable.a, cable.b].map(|end| fabric.node(end.node));
-    let has_hosts = |node: &weft_topology::Node| {
-        node.cabled_ports().any(|(_, peer)| !fabric.node(peer.node).is_switch())
-    };
+    let has_hosts =
+        |node: &weft_topology::Node| node.cabled_ports().any(|(_, peer)| !fabric.node(peer.node).is_switch());
     a.is_switch() && b.is_switch() && (has_hosts(a) || has_hosts(b))
 }
