@@ -15,6 +15,13 @@ pub struct Partitions {
     pub strictness: Strictness,
 }
 
+impl Partitions {
+    /// Whether any partition has a policy of its own.
+    pub fn isolates(&self) -> bool {
+        self.list.iter().any(|partition| partition.isolation != Isolation::Def)
+    }
+}
+
 /// One partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partition {

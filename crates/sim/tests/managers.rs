@@ -103,7 +103,8 @@ fn settle(schedule: &Schedule, simulation: &mut Simulation) -> Result<(), String
     simulation.check().map_err(all)?;
     let afresh = simulation.told_afresh(schedule.seed, PATIENCE);
     let afresh = afresh.map_err(|error| format!("a fresh start: {error}"))?;
-    if simulation.told() != afresh {
+    // Tables depend on history; that they hold has been checked.
+    if simulation.told().lids != afresh.lids {
         return Err(format!("not a fresh start: {:?}\n  {:?}", simulation.told().lids, afresh.lids));
     }
     simulation.probe().map_err(all).map(|_| ())

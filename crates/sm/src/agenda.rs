@@ -18,6 +18,8 @@ pub(crate) struct Agenda {
     /// Nodes that sent traps.
     look: Option<(Time, Reason, BTreeSet<u32>)>,
     light: Option<(Time, Reason)>,
+    /// When to prove what is routed.
+    prove: Option<Time>,
 }
 
 /// What to do now.
@@ -26,6 +28,7 @@ pub(crate) enum Due {
     Heavy(Reason),
     Look(Reason, BTreeSet<u32>),
     Light(Reason),
+    Prove,
 }
 
 impl Agenda {
@@ -53,6 +56,16 @@ impl Agenda {
         self.light = Some((at, reason));
     }
 
+    /// A proof of what is routed.
+    pub(crate) fn prove(&mut self, at: Time) {
+        self.prove = Some(at);
+    }
+
+    /// Whether a proof is to come.
+    pub(crate) fn will_prove(&self) -> bool {
+        self.prove.is_some()
+    }
+
     /// Takes what is due. A heavy sweep does for everything else.
     pub(crate) fn due(&mut self, now: Time) -> Option<Due> {
         if let Some((at, reason)) = self.heavy
@@ -64,6 +77,10 @@ impl Agenda {
         if let Some(reason) = self.owed.pop_front() {
             return Some(Due::Heavy(reason));
         }
+        // What is to be repaired has to be proved before.
+        if self.prove.take_if(|at| *at <= now).is_some() {
+            return Some(Due::Prove);
+        }
         if self.look.as_ref().is_some_and(|(at, ..)| *at <= now) {
             return self.look.take().map(|(_, reason, nodes)| Due::Look(reason, nodes));
         }
@@ -72,7 +89,7 @@ impl Agenda {
 
     /// A heavy sweep begins: what it does for is taken off.
     pub(crate) fn sweep_begins(&mut self) {
-        (self.heavy, self.look, self.light) = (None, None, None);
+        (self.heavy, self.look, self.light, self.prove) = (None, None, None, None);
     }
 
     pub(crate) fn next(&self, now: Time) -> Option<Time> {
@@ -80,7 +97,7 @@ impl Agenda {
         let owed = self.owed.front().map(|_| now);
         let look = self.look.as_ref().map(|(at, ..)| *at);
         let light = self.light.map(|(at, _)| at);
-        [heavy, owed, look, light].into_iter().flatten().min()
+        [heavy, owed, look, light, self.prove].into_iter().flatten().min()
     }
 
     pub(crate) fn clear(&mut self) {

@@ -13,6 +13,7 @@ use weft_wire::{Guid, PortNum};
 use crate::Options;
 use crate::doubts::LATE_MAX;
 use crate::held::{Held, Memory};
+use crate::manager::SubnetManager;
 use crate::pipe::{Key, PortAt};
 use crate::settings::Lanes;
 use crate::subnet::{FoundNode, Subnet};
@@ -80,6 +81,13 @@ impl Audit {
     /// The part has been read.
     pub(crate) fn finished(&mut self) {
         self.next = self.end;
+    }
+}
+
+impl SubnetManager {
+    /// Whether anything is to be read back that may have changed since it was written.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.options.audit_smps > 0 && !(self.pipe.doubts.is_empty() && self.audit.is_round())
     }
 }
 

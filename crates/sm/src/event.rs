@@ -58,6 +58,8 @@ pub enum SweepKind {
     Heavy,
     /// Asks switches whether anything changed.
     Light,
+    /// Routes and writes what a cable that went or came back touches, and no more.
+    Repair,
 }
 
 /// Why a sweep began.
@@ -99,6 +101,8 @@ pub enum Reason {
     Managers,
     /// The sweep before was not complete: something did not answer or refused.
     Incomplete,
+    /// What repairs have left burdens cables more than it has to, or does not hold.
+    Unbalanced,
 }
 
 /// How many SMPs were sent of each kind in one sweep, retries not counted.

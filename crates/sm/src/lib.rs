@@ -16,11 +16,12 @@
 //! | Verify | `light.rs` | switches | has anything changed meanwhile? |
 //!
 //! Between sweeps `light.rs` looks for changes, when it is time and when a trap comes (`traps.rs`), and reads back a
-//! part of what was written (`audit.rs`, `doubts.rs`). Every SMP passes
+//! part of what was written (`audit.rs`, `doubts.rs`). A cable between switches that goes or comes back is repaired
+//! (`repair.rs`); any other change leads to a heavy sweep. Every SMP passes
 //! through one window (`pipe.rs`). [`Survey`] reads a fabric by the same discovery without writing anything.
 //!
-//! **Invariant:** LIDs and tables follow from the cabling, the options and the LIDs on file or in the ports, never from
-//! the order in which answers came. **Invariant:** nothing is written that the device is known to hold, so a restarted
+//! **Invariant:** LIDs follow from the cabling, the options and the LIDs on file or in the ports, and tables from those and
+//! from the tables that stand, never from the order in which answers came. **Invariant:** nothing is written that the device is known to hold, so a restarted
 //! manager reads everything and writes nothing but ClientReregister, by which hosts learn to subscribe again.
 //! **Invariant:** no MAD makes the manager panic, and none makes it work without end: nodes, ports, hops, and sweeps that
 //! follow each other at once are bounded.
@@ -72,6 +73,7 @@ mod phases;
 mod pipe;
 mod program;
 mod progress;
+mod repair;
 mod route;
 mod sa;
 mod settings;

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use weft_machine::Time;
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
 use weft_wire::{
-    AttributeId, Guid, Lid, LinearForwardingTable, Mad, PortInfo, PortNum, SlToVlTable, SwitchInfo,
+    AttributeId, Guid, Lid, LinearForwardingTable, Mad, NodeInfo, PortInfo, PortNum, SlToVlTable, SwitchInfo,
     VirtualLane, VlArbitrationTable, capability, status,
 };
 
@@ -24,6 +24,7 @@ use crate::discover::clear_change;
 use crate::held::{LftBlock, Memory};
 use crate::partitions::p_key_modifier;
 use crate::pipe::{Ask, Key, PortAt, Step, VlBlock};
+use crate::repair::Changes;
 use crate::settings::{Wanted, sl_to_vl_modifier, vl_arbitration_modifier};
 use crate::subnet::{FoundNode, Subnet, is_up};
 use crate::{Options, Reason, SmpRouting};
@@ -47,6 +48,8 @@ pub(crate) struct Check {
     pub(crate) gone: Option<PortAt>,
     /// Why a heavy sweep is needed; the check ends with it.
     pub(crate) found: Option<Reason>,
+    /// What a repair may do for, where one is possible. The look goes on, so that all of it is found.
+    pub(crate) changes: Option<Changes>,
 }
 
 impl Check {
@@ -63,7 +66,13 @@ impl Check {
             differs: None,
             gone: None,
             found: None,
+            changes: None,
         }
+    }
+
+    /// The same, which takes down what can be repaired.
+    pub(crate) fn for_repair(self, can: bool) -> Self {
+        Self { changes: can.then(Changes::default), ..self }
     }
 
     /// After a heavy sweep: has any switch noticed something meanwhile?
@@ -213,9 +222,40 @@ impl Check {
             }
         } else if own {
             self.found = Some(Reason::OwnPort);
-        } else {
+        } else if now.lid != lid || !self.can_repair(at, now) {
             self.changed(at.node);
         }
+    }
+
+    /// Takes down a port of a switch that went down or came up.
+    fn can_repair(&mut self, at: PortAt, now: PortInfo) -> bool {
+        let forwards =
+            at.port != PortNum::ZERO && self.subnet.node(at.node).is_some_and(FoundNode::is_switch);
+        let port = self.subnet.port(at).map(|port| (port.is_up(), port.peer.is_some()));
+        let (Some(changes), true) = (&mut self.changes, forwards) else { return false };
+        match port {
+            Some((_, true)) if !is_up(&now) => {
+                changes.gone.insert(at, now);
+                true
+            }
+            Some((false, false)) if is_up(&now) => {
+                if changes.back.insert(at, now).is_none() {
+                    self.todo.push_back(Key::NodeInfo(Some(at)));
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Somebody answers behind a port.
+    fn found_behind(&mut self, from: PortAt, info: NodeInfo) {
+        let Some(changes) = self.changes.as_mut().filter(|changes| changes.back.contains_key(&from)) else {
+            self.found = Some(Reason::Answer { guid: self.guid(from.node), port: from.port });
+            return;
+        };
+        changes.behind.insert(from, info);
+        self.todo.extend(changes.unread_end(&self.subnet, &info).map(Key::PortInfo));
     }
 }
 
@@ -296,7 +336,7 @@ impl Step for Check {
                 self.looked_at_arbitration(at, block, answer.smp_attribute());
             }
             Key::NodeInfo(Some(from)) if fine => {
-                self.found = Some(Reason::Answer { guid: self.guid(from.node), port: from.port });
+                self.found_behind(from, NodeInfo::decode(answer.smp_attribute()));
             }
             // What cannot be looked into is taken as changed.
             Key::SwitchInfo(at) | Key::ClearChange(at) => self.changed(at),

@@ -22,6 +22,7 @@ use crate::light::Check;
 use crate::partitions::Keys;
 use crate::pipe::{Pipe, Step};
 use crate::program::Program;
+use crate::repair::Repairs;
 use crate::sa::{Administrator, ReadTables};
 use crate::subnet::Subnet;
 use crate::sweep::Sweep;
@@ -90,6 +91,7 @@ pub struct SubnetManager {
     pub(crate) audit: Audit,
     pub(crate) progress: Progress,
     pub(crate) traps: TrapLog,
+    pub(crate) repairs: Repairs,
     pub(crate) sa: Administrator,
     pub(crate) ignored: u64,
     pub(crate) outputs: VecDeque<Output>,
@@ -190,6 +192,7 @@ impl SubnetManager {
             audit: Audit::default(),
             progress: Progress::default(),
             traps: TrapLog::default(),
+            repairs: Repairs::default(),
             sa: Administrator::new(&options),
             options,
             ignored: 0,
@@ -228,7 +231,7 @@ impl SubnetManager {
             total: self.pipe.asked.max(self.progress.total),
             smps_sent: stats.sent,
             smps_retried: stats.retries,
-            audit_pending: self.is_in_doubt(),
+            audit_pending: self.is_in_doubt() || self.agenda.will_prove(),
             mads_ignored: self.ignored + stats.unmatched + self.sa.counts().ignored,
             ..self.progress
         }
@@ -242,11 +245,6 @@ impl SubnetManager {
     /// What subnet administration has done.
     pub fn sa_counts(&self) -> SaCounts {
         self.sa.counts()
-    }
-
-    /// Whether anything is to be read back that may have changed since it was written.
-    pub(crate) fn is_in_doubt(&self) -> bool {
-        self.options.audit_smps > 0 && !(self.pipe.doubts.is_empty() && self.audit.is_round())
     }
 
     pub(crate) fn say(&mut self, event: Event) {
@@ -322,6 +320,7 @@ impl SubnetManager {
             Due::Heavy(reason) => self.start_heavy(now, reason),
             Due::Light(reason) => self.start_light(now, reason),
             Due::Look(reason, nodes) => self.start_look(reason, nodes),
+            Due::Prove => self.prove(now),
         }
     }
 
@@ -377,7 +376,7 @@ impl SubnetManager {
             self.agenda.owe(reason);
         } else if trap.number != trap::LINK_STATE_CHANGE {
             self.agenda.heavy(now + delay, reason);
-        } else if !self.doing.will_verify() {
+        } else if !self.doing.will_verify() || self.repairs.touched.is_some() {
             match node {
                 Some(node) => self.agenda.look(now + delay, reason, node),
                 None => self.agenda.heavy(now + delay, reason),
@@ -440,6 +439,7 @@ impl SubnetManager {
         // While nobody looked, anything may have been written by anybody.
         self.memory.clear();
         self.agenda.clear();
+        self.repairs.begin(None);
         self.election.reset(now, None);
         self.traps.clear();
         (self.is_up, self.own_port_down, self.resweeps, self.incomplete) = (false, false, 0, 0);

@@ -152,6 +152,7 @@ impl SubnetManager {
         }
         (self.doing, self.standing) = (Doing::Idle, None);
         self.memory.clear();
+        self.repairs.begin(None);
         self.traps.clear();
         self.reregistered = BTreeSet::new();
         self.sa.resign(now);

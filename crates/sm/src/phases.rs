@@ -3,20 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::Time;
-use weft_routing::Routes;
+use weft_routing::{BLOCK_ENTRIES, ForwardingTable, PortLids, Routes};
 use weft_wire::{Guid, NodeType, PortInfo, VirtualLane, capability};
 
 use crate::activate::Activate;
 use crate::congestion::Regulate;
 use crate::discover::{Cabling, Discover, Settings};
-use crate::held::remember;
+use crate::held::{Held, remember};
 use crate::learn::Learn;
 use crate::light::{Check, silent_ports};
 use crate::manager::{Doing, SubnetManager};
 use crate::partitions::left_over;
 use crate::pipe::PortAt;
 use crate::program::Program;
-use crate::route::{adopt_lids, give_lids, management_lane, route};
+use crate::route::{Routed, adopt_lids, give_lids, management_lane, route};
 use crate::sa::{Myself, ReadTables};
 use crate::subnet::{Subnet, is_up};
 use crate::sweep::{Sweep, ports_active};
@@ -39,6 +39,8 @@ impl SubnetManager {
         self.traps.clear();
         self.pipe.counts = SmpCounts::default();
         self.sweep = Sweep::begin(now, self.pipe.stats().retries);
+        self.repairs.touched = None;
+        self.repairs.afresh = matches!(reason, Reason::Command | Reason::Unbalanced);
         self.say(Event::SweepStarted { kind: SweepKind::Heavy, reason });
         self.enter(now, Some(Phase::Discover));
         let before = self.standing.take().map(|subnet| Cabling::of(&subnet, gone)).unwrap_or_default();
@@ -53,7 +55,8 @@ impl SubnetManager {
         if !self.own_port_down {
             self.say(Event::SweepStarted { kind: SweepKind::Light, reason });
         }
-        let mut check = Check::light(subnet, &self.options);
+        self.pipe.counts = SmpCounts::default();
+        let mut check = Check::light(subnet, &self.options).for_repair(self.repairs.can());
         if !self.own_port_down {
             check = self.read_back(now, check);
         }
@@ -87,7 +90,8 @@ impl SubnetManager {
 
     pub(crate) fn start_look(&mut self, reason: Reason, nodes: BTreeSet<u32>) {
         let Some(subnet) = self.standing.take() else { return };
-        let check = Check::look(subnet, &self.options, nodes.into_iter());
+        self.pipe.counts = SmpCounts::default();
+        let check = Check::look(subnet, &self.options, nodes.into_iter()).for_repair(self.repairs.can());
         self.doing = Doing::Look(Box::new(check), reason);
     }
 
@@ -259,9 +263,11 @@ impl SubnetManager {
             self.persist();
         }
         self.enter(now, Some(Phase::Route));
-        let routes = self.route(&mut subnet);
+        self.route(&mut subnet, &held);
         self.enter(now, Some(Phase::Program));
-        let program = Program::new(subnet, held, &routes, &self.options);
+        let nothing = Routes::default();
+        let routes = self.repairs.routing().map_or(&nothing, |routing| &routing.routes);
+        let program = Program::new(subnet, held, routes, &self.options);
         self.sm_lid = program.sm_lid();
         self.own_lid = self.sm_lid;
         self.progress.total = program.total() as u64;
@@ -269,30 +275,34 @@ impl SubnetManager {
     }
 
     /// Computes tables, and says by which engine. Where none serves the subnet, all stays as it is.
-    fn route(&mut self, subnet: &mut Subnet) -> Routes {
-        let routes = match route(subnet, &self.options) {
+    fn route(&mut self, subnet: &mut Subnet, held: &[Held]) {
+        let afresh = self.repairs.afresh;
+        self.repairs.begin(None);
+        match route(subnet, &self.options) {
             Ok(mut routed) => {
+                if let Some(standing) = standing(subnet, held, &routed).filter(|_| !afresh) {
+                    routed.keep(&subnet.fabric, standing);
+                }
                 self.say(Event::Routed(routed.routing.report.clone()));
                 self.options.sl2vl = routed.sl2vl().unwrap_or(self.sl2vl_given);
                 self.options.sl2vl_of_ports = routed.sl2vl_of_ports(subnet);
-                self.levels = routed.take_levels();
+                self.levels = routed.levels();
                 self.lids = routed.lids;
-                routed.routing.routes
+                self.repairs.begin(Some((routed.routing, routed.told)));
             }
             Err(message) => {
                 self.sweep.unrouted = true;
                 self.say(Event::RouteFailed { message });
-                Routes::default()
             }
-        };
+        }
         self.progress.lids = self.lids.len() as u32;
         subnet.levels = self.levels.clone();
-        routes
     }
 
     fn programmed(&mut self, now: Time, program: Program) {
         self.sweep.unanswered += program.unanswered;
         self.sweep.refused += program.refused;
+        let Some(program) = self.repaired(now, program) else { return };
         self.enter(now, Some(Phase::Activate));
         self.held = program.held;
         let activate = Activate::new(program.subnet, self.sm_lid, &self.options);
@@ -325,7 +335,11 @@ impl SubnetManager {
 
     fn verify(&mut self, now: Time, subnet: Subnet) {
         self.enter(now, Some(Phase::Verify));
-        self.doing = Doing::Verify(Box::new(Check::verify(subnet, &self.options)));
+        let check = match self.repairs.touched.take() {
+            Some(nodes) => Check::look(subnet, &self.options, nodes.into_iter()),
+            None => Check::verify(subnet, &self.options),
+        };
+        self.doing = Doing::Verify(Box::new(check));
     }
 
     fn verified(&mut self, now: Time, check: Check) {
@@ -347,7 +361,7 @@ impl SubnetManager {
     }
 
     /// A heavy sweep is over.
-    fn settle(&mut self, now: Time, subnet: Subnet, settled: bool) {
+    pub(crate) fn settle(&mut self, now: Time, subnet: Subnet, settled: bool) {
         let retries = self.pipe.stats().retries;
         let mut summary = self.sweep.summary(now, &subnet, self.pipe.counts, retries);
         summary.sweeps = self.sweeps;
@@ -370,11 +384,19 @@ impl SubnetManager {
             self.plan_light(now);
         }
         self.look_again_at_managers(now);
+        self.plan_proof(now);
         self.say(if summary.complete { Event::SubnetUp(summary) } else { Event::SweepIncomplete(summary) });
     }
 
-    fn looked(&mut self, now: Time, check: Check, trap: Option<Reason>) {
-        let (found, gone, own_port_down) = (check.verdict(), check.gone, self.own_port_down);
+    fn looked(&mut self, now: Time, mut check: Check, trap: Option<Reason>) {
+        let (mut found, gone, own_port_down) = (check.verdict(), check.gone, self.own_port_down);
+        if let (None, Some(changes)) = (found, check.changes.take().filter(|changes| !changes.is_empty())) {
+            let reason = trap.unwrap_or(Reason::StateChange { guid: changes.guid(&check.subnet) });
+            match self.repair(now, check.subnet, &changes, reason) {
+                None => return,
+                Some(subnet) => (check.subnet, found) = (subnet, Some(reason)),
+            }
+        }
         self.progress.ports_silent = silent_ports(&check.subnet).count() as u32;
         if self.is_up {
             self.publish(now, &check.subnet);
@@ -418,6 +440,21 @@ impl SubnetManager {
         let interval = Time::from_millis(self.options.sweep_interval_ms);
         if interval == Time::ZERO { INTERVAL_DEFAULT } else { interval }
     }
+}
+
+/// The tables that the switches hold, if all are known: for the LIDs that there are, since others have no route.
+fn standing(subnet: &Subnet, held: &[Held], routed: &Routed) -> Option<Routes> {
+    let top = routed.lids.top();
+    let mut routes = Routes { tables: vec![ForwardingTable::default(); subnet.nodes.len()] };
+    for (node, _) in subnet.switches() {
+        let (table, held) = (routes.tables.get_mut(node as usize)?, held.get(node as usize)?);
+        *table = ForwardingTable::new(top);
+        for lid in routed.lids.iter().flat_map(PortLids::iter) {
+            let block = held.lft_block(lid.0 / BLOCK_ENTRIES as u16)?;
+            table.set(lid, block[usize::from(lid.0) % BLOCK_ENTRIES]);
+        }
+    }
+    Some(routes)
 }
 
 /// The ports of hosts that can be told to subscribe again.

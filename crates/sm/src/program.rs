@@ -10,7 +10,7 @@
 //!
 //! After this step packets find their way by LID, so everything that follows may go by LID.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
 use weft_routing::Routes;
@@ -64,7 +64,43 @@ pub(crate) struct Program {
 }
 
 impl Program {
+    /// Everything that differs.
     pub(crate) fn new(subnet: Subnet, held: Vec<Held>, routes: &Routes, options: &Options) -> Self {
+        let mut program = Self::nothing(subnet, held, options);
+        program.plan_ports();
+        program.plan_p_keys();
+        program.plan_forwarding(routes);
+        program.plan_sl_to_vl();
+        program.plan_arbitration();
+        program.leave_locked();
+        program.exceptions_from = program.plan.len();
+        program.plan.append(&mut program.exceptions);
+        program
+    }
+
+    /// These blocks of forwarding tables, by node and number, as far as they differ.
+    pub(crate) fn of_blocks(
+        subnet: Subnet,
+        held: Vec<Held>,
+        routes: &Routes,
+        (blocks, options): (&BTreeSet<(u32, u16)>, &Options),
+    ) -> Self {
+        let mut program = Self::nothing(subnet, held, options);
+        for (node, block) in blocks {
+            let Some(table) = routes.table(NodeIndex(*node)) else { continue };
+            let Some(held) = program.held.get_mut(*node as usize) else { continue };
+            let ports = table.block(*block);
+            if held.lft_block(*block) != Some(&ports) {
+                held.set_lft_block(*block, Some(ports));
+                program.plan.push(Write::Lft { node: *node, block: *block });
+            }
+        }
+        program.leave_locked();
+        program.exceptions_from = program.plan.len();
+        program
+    }
+
+    fn nothing(subnet: Subnet, held: Vec<Held>, options: &Options) -> Self {
         let own = subnet.own;
         let own_lid = own.and_then(|own| {
             let is_switch = subnet.node(own.node)?.is_switch();
@@ -72,7 +108,7 @@ impl Program {
             subnet.port(end)?.lid
         });
         let sm_lid = own_lid.map_or(Lid(0), |lids| lids.min);
-        let mut program = Self {
+        Self {
             subnet,
             held,
             options: options.clone(),
@@ -85,16 +121,7 @@ impl Program {
             unanswered: 0,
             refused: 0,
             events: Vec::new(),
-        };
-        program.plan_ports();
-        program.plan_p_keys();
-        program.plan_forwarding(routes);
-        program.plan_sl_to_vl();
-        program.plan_arbitration();
-        program.leave_locked();
-        program.exceptions_from = program.plan.len();
-        program.plan.append(&mut program.exceptions);
-        program
+        }
     }
 
     /// Plans nothing for ports that would not take it.

@@ -1,10 +1,11 @@
-//! From LIDs and cabling to forwarding tables. A pure function: the same fabric gets the same tables again.
+//! From LIDs and cabling to forwarding tables. A pure function: the same fabric gets the same tables again, but for those
+//! that stand and are as good.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weft_routing::files::{GuidToLid, LidRange};
-use weft_routing::{EngineOptions, LaneRow, Lids, Refusal, Routing, ServiceLevels};
+use weft_routing::{EngineOptions, LaneRow, Lids, Refusal, Routes, Routing, ServiceLevels};
 use weft_topology::{Fabric, NodeIndex, PortRef};
 
 use crate::assign::{Claim, adopt, assign};
@@ -68,12 +69,28 @@ pub(crate) fn adopt_lids(subnet: &Subnet, known: &mut GuidToLid, options: &Optio
 pub(crate) struct Routed {
     pub(crate) lids: Lids,
     pub(crate) routing: Routing,
+    /// What the engine was told.
+    pub(crate) told: EngineOptions,
 }
 
 impl Routed {
-    /// Takes out the service level of every pair; `None` where one lane does, so that every level is as good as another.
-    pub(crate) fn take_levels(&mut self) -> Option<Arc<ServiceLevels>> {
-        (self.routing.report.lanes > 1).then(|| Arc::new(std::mem::take(&mut self.routing.levels)))
+    /// Puts the tables that stand in the place of the engine's own, if they are as good; says whether it did.
+    pub(crate) fn keep(&mut self, fabric: &Fabric, standing: Routes) -> bool {
+        if standing == self.routing.routes {
+            return true;
+        }
+        let kept = weft_routing::keeps(fabric, &self.lids, &self.routing, standing, &self.told);
+        let keeps = kept.is_some();
+        if let Some(kept) = kept {
+            self.routing = kept;
+            self.routing.report.notes.push(KEPT.to_owned());
+        }
+        keeps
+    }
+
+    /// The service level of every pair; `None` where one lane does, so that every level is as good as another.
+    pub(crate) fn levels(&self) -> Option<Arc<ServiceLevels>> {
+        (self.routing.report.lanes > 1).then(|| Arc::new(self.routing.levels.clone()))
     }
 
     /// The mapping of service levels that the routing needs; `None` where any will do.
@@ -103,6 +120,7 @@ pub(crate) fn route(subnet: &Subnet, options: &Options) -> Result<Routed, String
         lids.insert(port, range.min, range.lmc()).map_err(|error| error.to_string())?;
     }
     let lanes = subnet.management.unwrap_or_else(|| lanes(subnet, options));
+    let told = options.told(lanes);
     let routing = options.route(&subnet.fabric, &lids, lanes)?;
     if subnet.management.is_some() && routing.levels.highest() == MANAGEMENT_LEVEL {
         let engine = &routing.report.engine;
@@ -113,7 +131,7 @@ pub(crate) fn route(subnet: &Subnet, options: &Options) -> Result<Routed, String
         let port = subnet.fabric.port_name(PortRef::new(node, exit));
         return Err(format!("{engine}: lanes out of {port} differ by input port, and no port is told that"));
     }
-    Ok(Routed { lids, routing })
+    Ok(Routed { lids, routing, told })
 }
 
 /// A port out of which packets of one level take several lanes, depending on where they came in.
@@ -124,11 +142,19 @@ fn differs_by_entry(routing: &Routing) -> Option<(NodeIndex, PortNum)> {
     by_exit.into_iter().find(|(exit, row)| **first.entry(*exit).or_insert(row) != **row).map(|(exit, _)| exit)
 }
 
+/// What a routing's report says of tables that were not replaced.
+const KEPT: &str = "the tables that stand are as good and were kept";
+
 impl Options {
+    /// What engines are told where links have so many data lanes besides management's.
+    fn told(&self, lanes: u8) -> EngineOptions {
+        EngineOptions { lanes: self.routing.lanes.min(lanes), ..self.routing.clone() }
+    }
+
     /// The routing of a fabric whose links all have so many data lanes besides management's: by the first engine that
     /// serves it. An error says, in a sentence for each, why none does.
     pub fn route(&self, fabric: &Fabric, lids: &Lids, lanes: u8) -> Result<Routing, String> {
-        let engines = EngineOptions { lanes: self.routing.lanes.min(lanes), ..self.routing.clone() };
+        let engines = self.told(lanes);
         let said =
             |refusals: Vec<Refusal>| refusals.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         self.engines.route(fabric, lids, &engines).map_err(said)

@@ -216,12 +216,37 @@ impl Subnet {
         }
     }
 
-    /// Shortest directed routes, first ports first: discovery came by whichever route answered first.
-    fn find_paths(&mut self) {
-        let Some(own) = self.own else { return };
+    /// Takes a cable out. `now` has what ports say that have noticed; an end that has not is taken for down too.
+    pub(crate) fn disconnect(&mut self, a: PortAt, b: PortAt, now: &BTreeMap<PortAt, PortInfo>) {
+        for at in [a, b] {
+            let Some(port) = self.port_mut(at) else { continue };
+            port.peer = None;
+            port.info = now.get(&at).copied().or(port.info.map(|info| PortInfo {
+                port_state: PortState::Down,
+                port_physical_state: PhysState::Polling,
+                ..info
+            }));
+        }
+        self.fabric.disconnect(graph_port(a));
+    }
+
+    /// Puts a cable back.
+    pub(crate) fn reconnect(&mut self, a: PortAt, b: PortAt, now: &BTreeMap<PortAt, PortInfo>) {
+        for (at, peer) in [(a, b), (b, a)] {
+            let Some(port) = self.port_mut(at) else { continue };
+            (port.peer, port.info, port.silent) = (Some(peer), now.get(&at).copied().or(port.info), false);
+        }
+        let rate = now.get(&a).map(LinkRate::active).unwrap_or_default();
+        self.fabric.reconnect(graph_port(a), graph_port(b), rate);
+    }
+
+    /// Shortest directed routes, first ports first: discovery came by whichever route answered first. Says whether they lead
+    /// to all nodes.
+    pub(crate) fn find_paths(&mut self) -> bool {
+        let Some(own) = self.own else { return false };
         let mut seen = vec![false; self.nodes.len()];
         let mut todo = VecDeque::new();
-        let Some(first) = self.nodes.get_mut(own.node as usize) else { return };
+        let Some(first) = self.nodes.get_mut(own.node as usize) else { return false };
         first.path = DirectedPath::HERE;
         let from_switch = first.is_switch();
         if let Some(port) = first.port_mut(own.port) {
@@ -240,6 +265,7 @@ impl Subnet {
                 self.step_to(PortAt { node: at, port: PortNum(port) }, path, &mut seen, &mut todo);
             }
         }
+        seen.into_iter().all(|seen| seen)
     }
 
     fn step_to(&mut self, from: PortAt, path: DirectedPath, seen: &mut [bool], todo: &mut VecDeque<u32>) {

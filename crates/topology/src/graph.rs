@@ -76,7 +76,8 @@ pub struct Port {
     pub lmc: u8,
 }
 
-/// A cabling. Immutable: a [`FabricBuilder`](crate::FabricBuilder) makes it, and both ends of each cable agree.
+/// A cabling. A [`FabricBuilder`](crate::FabricBuilder) makes it, only its own cables come and go later, and both ends of
+/// each cable agree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Fabric {
     pub(crate) nodes: Vec<Node>,
@@ -219,6 +220,30 @@ impl Fabric {
     /// The other end of the cable in `port`.
     pub fn peer(&self, port: PortRef) -> Option<PortRef> {
         self.port(port)?.peer
+    }
+
+    /// Takes out the cable in `port`, as when a link goes down. Nothing where there is none.
+    pub fn disconnect(&mut self, port: PortRef) {
+        let Some(peer) = self.peer(port) else { return };
+        for end in [port, peer] {
+            self.end_mut(end).into_iter().for_each(|port| port.peer = None);
+        }
+    }
+
+    /// Puts back a cable that [`Self::disconnect`] took out, at this rate. Nothing where a port has another cable.
+    pub fn reconnect(&mut self, a: PortRef, b: PortRef, rate: LinkRate) {
+        let free = |end| self.port(end).is_some_and(|port| port.peer.is_none());
+        if a == b || !free(a) || !free(b) {
+            return;
+        }
+        for (here, there) in [(a, b), (b, a)] {
+            let port = self.end_mut(here).into_iter();
+            port.for_each(|port| (port.peer, port.link) = (Some(there), rate));
+        }
+    }
+
+    fn end_mut(&mut self, port: PortRef) -> Option<&mut Port> {
+        self.nodes.get_mut(port.node.index())?.ports.get_mut(usize::from(port.port.0))
     }
 
     /// The node with this NodeGUID.

@@ -9,7 +9,7 @@ use weft_topology::Fabric;
 use super::{ENGINES, Engine, Input, Refusal, in_pool, lash, minhop, sssp, updn};
 use crate::lids::Lids;
 use crate::options::EngineOptions;
-use crate::partitions::{Isolation, Partitions, Strictness};
+use crate::partitions::Strictness;
 use crate::routing::Routing;
 use crate::verify::{Cycle, Expectations, IsolationReport, verify_routing};
 
@@ -174,10 +174,7 @@ fn proven(
     input: &Input<'_>,
     mut routing: Routing,
 ) -> Result<(Routing, Option<Cycle>), Refusal> {
-    let has_policy = |partitions: &&Partitions| {
-        partitions.list.iter().any(|partition| partition.isolation != Isolation::Def)
-    };
-    let partitions = input.options.partitions.as_ref().filter(has_policy);
+    let partitions = input.options.partitions.as_ref().filter(|partitions| partitions.isolates());
     let expected = Expectations {
         lanes: input.options.lanes,
         partitions,
@@ -268,7 +265,7 @@ mod tests {
     use weft_wire::{Lid, PortNum};
 
     use super::*;
-    use crate::partitions::{Member, Partition};
+    use crate::partitions::{Isolation, Member, Partition, Partitions};
 
     #[test]
     fn a_list_is_what_it_was_read_from() {

@@ -86,7 +86,25 @@ pub static ENGINES: [Engine; 14] = [
     file::ENGINE,
 ];
 
+/// Engines whose promises are about each path by itself and its lane, so that some paths can be replaced
+/// ([`crate::Proven`]). Of the others, `dor` promises an order of dimensions, `vswitch` and the `pftree` family weigh what
+/// they promise over all paths, and `file` takes tables as they are.
+static REPAIRABLE: [&Engine; 7] = [
+    &minhop::ENGINE,
+    &updn::ENGINE,
+    &ftree::ENGINE,
+    &lash::ENGINE,
+    &sssp::SSSP,
+    &sssp::DFSSSP,
+    &vftree::ENGINE,
+];
+
 impl Engine {
+    /// Whether some of its paths can be replaced while it keeps what it promises of the others.
+    pub fn is_repairable(&self) -> bool {
+        REPAIRABLE.contains(&self)
+    }
+
     /// The engine of this name.
     pub fn by_name(name: &str) -> Option<&'static Self> {
         ENGINES.iter().find(|engine| engine.name == name)

@@ -6,11 +6,11 @@ use crate::tables::{ForwardingTable, Routes};
 use super::ground::{ARRIVES, End, Ground, LOST};
 
 /// Further than any switch: not connected.
-pub(super) const UNREACHED: u16 = u16::MAX;
+pub(crate) const UNREACHED: u16 = u16::MAX;
 
 /// Room for the entries for up to [`BATCH`] LIDs.
 #[derive(Debug, Default)]
-pub(super) struct Block {
+pub(crate) struct Block {
     /// By LID, then by switch: the exit, which is a channel, [`ARRIVES`] or [`LOST`].
     exits: Vec<u32>,
     /// By destination switch, then by switch: the least number of channels to it.
@@ -25,7 +25,7 @@ pub(super) struct Block {
 
 impl Block {
     /// Reads the entries for the LIDs of `ends`.
-    pub(super) fn read(&mut self, ground: &Ground<'_>, routes: &Routes, ends: &[End]) {
+    pub(crate) fn read(&mut self, ground: &Ground<'_>, routes: &Routes, ends: &[End]) {
         self.switches = ground.len();
         self.exits.clear();
         self.exits.resize(ends.len() * self.switches, LOST);
@@ -45,13 +45,13 @@ impl Block {
     }
 
     /// By switch: where the entry for the LID at this place leads.
-    pub(super) fn exits(&self, place: usize) -> &[u32] {
+    pub(crate) fn exits(&self, place: usize) -> &[u32] {
         &self.exits[place * self.switches..(place + 1) * self.switches]
     }
 
     /// Finds the least numbers of channels to the switches of `ends`, of which there are up to [`BATCH`]: breadth first
     /// from all at once, one bit for each.
-    pub(super) fn measure(&mut self, ground: &Ground<'_>, ends: &[End]) {
+    pub(crate) fn measure(&mut self, ground: &Ground<'_>, ends: &[End]) {
         debug_assert!(ends.len() <= BATCH);
         let mut targets: Vec<u32> = ends.iter().map(|end| end.switch).collect();
         targets.sort_unstable();
@@ -94,7 +94,7 @@ impl Block {
     }
 
     /// By switch: the least number of channels to the LID at this place, or [`UNREACHED`].
-    pub(super) fn least(&self, place: usize) -> &[u16] {
+    pub(crate) fn least(&self, place: usize) -> &[u16] {
         let slot = self.slots[place];
         &self.least[slot * self.switches..(slot + 1) * self.switches]
     }

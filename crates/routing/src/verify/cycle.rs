@@ -9,7 +9,7 @@ use crate::closer::BATCH;
 
 /// The nodes of a shortest cycle in order; of the shortest ones, that through the lowest node. `None` where there is
 /// no cycle.
-pub(super) fn shortest_cycle(graph: &impl Digraph) -> Option<Vec<u32>> {
+pub(crate) fn shortest_cycle(graph: &impl Digraph) -> Option<Vec<u32>> {
     let core = Core::of(graph)?;
     let bound = AtomicU32::new(u32::MAX);
     let starts: Vec<u32> = (0..core.nodes.len() as u32).collect();
@@ -122,27 +122,32 @@ impl Digraph for Core {
 }
 
 /// The nodes that are on a cycle or can be reached from one, in order: those that taking away nodes to which nothing
-/// leads does not take away (Kahn 1962).
+/// leads does not take away.
 fn behind_cycles(graph: &impl Digraph) -> Vec<u32> {
+    in_order(graph).err().unwrap_or_default()
+}
+
+/// All nodes, each before those that it leads to (Kahn 1962), or else those that are behind cycles.
+pub(crate) fn in_order(graph: &impl Digraph) -> Result<Vec<u32>, Vec<u32>> {
     let nodes = graph.len() as u32;
     let mut waiting = vec![0u32; nodes as usize];
     for node in 0..nodes {
         graph.for_each(node, |next| waiting[next as usize] += 1);
     }
     let mut queue: Vec<u32> = (0..nodes).filter(|node| waiting[*node as usize] == 0).collect();
-    let mut served = queue.len();
-    while let Some(node) = queue.pop() {
+    let mut served = 0;
+    while let Some(node) = queue.get(served).copied() {
+        served += 1;
         graph.for_each(node, |next| {
             waiting[next as usize] -= 1;
             if waiting[next as usize] == 0 {
                 queue.push(next);
-                served += 1;
             }
         });
     }
     match served == nodes as usize {
-        true => Vec::new(),
-        false => (0..nodes).filter(|node| waiting[*node as usize] > 0).collect(),
+        true => Ok(queue),
+        false => Err((0..nodes).filter(|node| waiting[*node as usize] > 0).collect()),
     }
 }
 

@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 use weft_wire::VirtualLane;
 
+use super::cycle::in_order;
 use super::flow::Sink;
 use super::ground::Ground;
 
 /// A graph of nodes that are numbered from 0.
-pub(super) trait Digraph: Sync {
+pub(crate) trait Digraph: Sync {
     fn len(&self) -> usize;
     /// Tells every node that `node` leads to, in order.
     fn for_each(&self, node: u32, tell: impl FnMut(u32));
@@ -17,8 +18,14 @@ pub(super) trait Digraph: Sync {
 /// Which lanes of which channels are waited for by packets in which others. Many threads may add to it at once:
 /// nothing is ever taken out, so the order does not matter.
 #[derive(Debug)]
-pub(super) struct Dependencies<'a> {
-    pub(super) ground: &'a Ground<'a>,
+pub(crate) struct Dependencies<'a> {
+    pub(crate) ground: &'a Ground<'a>,
+    edges: Edges,
+}
+
+/// The same without the fabric, to be kept.
+#[derive(Debug, Default)]
+pub(crate) struct Edges {
     /// By channel: where its entries begin, one for each channel that leaves the switch that it leads to.
     first: Vec<usize>,
     /// How many lanes an entry tells apart to begin with: 1 where no packet changes lanes, so that those it ends on are
@@ -32,7 +39,7 @@ pub(super) struct Dependencies<'a> {
 
 impl<'a> Dependencies<'a> {
     /// An empty graph for lanes below `lane_count`.
-    pub(super) fn new(ground: &'a Ground<'a>, changing: bool, lane_count: usize) -> Self {
+    pub(crate) fn new(ground: &'a Ground<'a>, changing: bool, lane_count: usize) -> Self {
         let planes = if changing { lane_count.max(1) } else { 1 };
         let mut first = Vec::with_capacity(ground.to.len());
         let mut entries = 0;
@@ -41,27 +48,65 @@ impl<'a> Dependencies<'a> {
             entries += ground.graph.ways(*to).len();
         }
         let zeros = |count| std::iter::repeat_with(AtomicU16::default).take(count).collect();
-        Self { ground, first, planes, lanes: zeros(entries * planes), carried: zeros(ground.to.len()) }
+        let edges = Edges { first, planes, lanes: zeros(entries * planes), carried: zeros(ground.to.len()) };
+        Self { ground, edges }
+    }
+
+    /// A graph that was kept, on the fabric that it is of.
+    pub(crate) fn on(ground: &'a Ground<'a>, edges: Edges) -> Self {
+        debug_assert_eq!(edges.first.len(), ground.to.len(), "the graph of another fabric");
+        Self { ground, edges }
+    }
+
+    /// The graph, to be kept.
+    pub(crate) fn into_edges(self) -> Edges {
+        self.edges
     }
 
     /// Whether packets may change lanes.
-    pub(super) fn changing(&self) -> bool {
-        self.planes > 1
+    pub(crate) fn changing(&self) -> bool {
+        self.edges.planes > 1
+    }
+
+    /// The lanes that carry packets.
+    pub(crate) fn used(&self) -> impl Iterator<Item = usize> + use<> {
+        let used = self.edges.carried.iter().fold(0, |used, lanes| used | lanes.load(Relaxed));
+        (0..16).filter(move |lane| used & 1 << lane != 0)
+    }
+
+    /// Where no packet changes lanes: the channels of a lane, each before those that its packets want. `None` where they
+    /// wait for each other in a circle.
+    pub(crate) fn in_order(&self, lane: usize) -> Option<Vec<u32>> {
+        in_order(&OneLane(self, lane)).ok()
+    }
+
+    /// Whether packets in `held` may want `wanted`, where no packet changes lanes.
+    pub(crate) fn has(&self, held: u32, wanted: u32, lane: usize) -> bool {
+        let entry = self.edges.first[held as usize] + self.ground.place(wanted);
+        self.edges.lanes[entry].load(Relaxed) & 1 << lane != 0
+    }
+
+    /// All that packets in a channel may want, where no packet changes lanes.
+    pub(crate) fn wanted(&self, channel: u32, lane: usize) -> impl Iterator<Item = u32> {
+        let ways = self.ground.graph.row(self.ground.to[channel as usize]);
+        let entries = &self.edges.lanes[self.edges.first[channel as usize]..];
+        let on_lane = move |entry: &&AtomicU16| entry.load(Relaxed) & 1 << lane != 0;
+        ways.zip(entries).filter(move |(_, entry)| on_lane(entry)).map(|(next, _)| next as u32)
     }
 
     /// The lanes on which a channel carries packets.
-    pub(super) fn carried(&self, channel: u32) -> u16 {
-        self.carried[channel as usize].load(Relaxed)
+    pub(crate) fn carried(&self, channel: u32) -> u16 {
+        self.edges.carried[channel as usize].load(Relaxed)
     }
 
     /// Tells every channel that packets in `channel` on a lane may want, with the lanes there.
     fn each(&self, channel: u32, lane: usize, mut tell: impl FnMut(u32, u16)) {
         let ways = self.ground.graph.row(self.ground.to[channel as usize]);
-        let first = self.first[channel as usize];
+        let first = self.edges.first[channel as usize];
         let plane = if self.changing() { lane } else { 0 };
         let only = if self.changing() { u16::MAX } else { 1 << lane };
         for (place, next) in ways.enumerate() {
-            let lanes = self.lanes[(first + place) * self.planes + plane].load(Relaxed) & only;
+            let lanes = self.edges.lanes[(first + place) * self.edges.planes + plane].load(Relaxed) & only;
             if lanes != 0 {
                 tell(next as u32, lanes);
             }
@@ -69,7 +114,7 @@ impl<'a> Dependencies<'a> {
     }
 
     /// How many channels carry packets on a lane, and how many other channels those want, each counted.
-    pub(super) fn count(&self, lane: usize) -> (usize, usize) {
+    pub(crate) fn count(&self, lane: usize) -> (usize, usize) {
         let on_lane = |channel: &u32| self.carried(*channel) & 1 << lane != 0;
         let (mut channels, mut wanted) = (0, 0);
         for channel in (0..self.ground.to.len() as u32).filter(on_lane) {
@@ -89,18 +134,18 @@ fn add(lanes: &AtomicU16, more: u16) {
 
 impl Sink for &Dependencies<'_> {
     fn carry(&mut self, channel: u32, lanes: u16) {
-        add(&self.carried[channel as usize], lanes);
+        add(&self.edges.carried[channel as usize], lanes);
     }
 
     fn depend(&mut self, first: u32, held: u16, second: u32, wanted: u16) {
-        let entry = self.first[first as usize] + self.ground.place(second);
+        let entry = self.edges.first[first as usize] + self.ground.place(second);
         if !self.changing() {
-            add(&self.lanes[entry], wanted);
+            add(&self.edges.lanes[entry], wanted);
             return;
         }
         let mut held = held;
         while held != 0 {
-            add(&self.lanes[entry * self.planes + held.trailing_zeros() as usize], wanted);
+            add(&self.edges.lanes[entry * self.edges.planes + held.trailing_zeros() as usize], wanted);
             held &= held - 1;
         }
     }
@@ -108,7 +153,7 @@ impl Sink for &Dependencies<'_> {
 
 /// The channels of one lane, where no packet changes lanes. A node is a channel.
 #[derive(Debug)]
-pub(super) struct OneLane<'a>(pub(super) &'a Dependencies<'a>, pub(super) usize);
+pub(crate) struct OneLane<'a>(pub(super) &'a Dependencies<'a>, pub(super) usize);
 
 impl Digraph for OneLane<'_> {
     fn len(&self) -> usize {
@@ -122,26 +167,26 @@ impl Digraph for OneLane<'_> {
 
 /// The channels of all lanes. A node is a channel and a lane.
 #[derive(Debug)]
-pub(super) struct AllLanes<'a>(pub(super) &'a Dependencies<'a>);
+pub(crate) struct AllLanes<'a>(pub(super) &'a Dependencies<'a>);
 
 impl AllLanes<'_> {
     /// The channel and the lane of a node.
-    pub(super) fn place(&self, node: u32) -> (u32, VirtualLane) {
-        let planes = self.0.planes as u32;
+    pub(crate) fn place(&self, node: u32) -> (u32, VirtualLane) {
+        let planes = self.0.edges.planes as u32;
         (node / planes, VirtualLane((node % planes) as u8))
     }
 }
 
 impl Digraph for AllLanes<'_> {
     fn len(&self) -> usize {
-        self.0.ground.to.len() * self.0.planes
+        self.0.ground.to.len() * self.0.edges.planes
     }
 
     fn for_each(&self, node: u32, mut tell: impl FnMut(u32)) {
         let (channel, lane) = self.place(node);
         self.0.each(channel, usize::from(lane.0), |next, mut lanes| {
             while lanes != 0 {
-                tell(next * self.0.planes as u32 + lanes.trailing_zeros());
+                tell(next * self.0.edges.planes as u32 + lanes.trailing_zeros());
                 lanes &= lanes - 1;
             }
         });

@@ -9,7 +9,7 @@ use super::sources::{Part, Sources};
 use crate::lanes::SERVICE_LEVELS;
 
 /// Who wants to know about channels and lanes.
-pub(super) trait Sink {
+pub(crate) trait Sink {
     /// A channel carries packets, on these lanes.
     fn carry(&mut self, channel: u32, lanes: u16);
     /// Packets that hold `first` on any of `held` may want `second` on any of `wanted`.
@@ -18,7 +18,7 @@ pub(super) trait Sink {
 
 /// Follows the packets for one LID where no packet changes lanes: `lanes` has, by switch, the lanes by which its own
 /// end ports send, and afterwards those of all that comes by.
-pub(super) fn flow(
+pub(crate) fn flow(
     ground: &Ground<'_>,
     order: &Order,
     exits: Exits<'_>,
@@ -46,17 +46,17 @@ pub(super) fn flow(
 
 /// One LID and what decides where its packets go.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Journey<'a> {
-    pub(super) ground: &'a Ground<'a>,
-    pub(super) rows: &'a Rows,
-    pub(super) part: &'a Part,
-    pub(super) order: &'a Order,
-    pub(super) exits: Exits<'a>,
+pub(crate) struct Journey<'a> {
+    pub(crate) ground: &'a Ground<'a>,
+    pub(crate) rows: &'a Rows,
+    pub(crate) part: &'a Part,
+    pub(crate) order: &'a Order,
+    pub(crate) exits: Exits<'a>,
 }
 
 /// Follows the packets for one LID where lanes may change on the way.
 #[derive(Debug, Default)]
-pub(super) struct Spread {
+pub(crate) struct Spread {
     /// By switch and table: what is on the channel that it sends by.
     held: Vec<Held>,
 }
@@ -97,7 +97,7 @@ fn bits_of(mut set: u16) -> impl Iterator<Item = usize> {
 
 impl Spread {
     /// Follows what all `sources` send.
-    pub(super) fn run(&mut self, journey: &Journey<'_>, sources: &Sources<'_>, sink: &mut impl Sink) {
+    pub(crate) fn run(&mut self, journey: &Journey<'_>, sources: &Sources<'_>, sink: &mut impl Sink) {
         self.held.clear();
         self.held.resize(journey.ground.len() * journey.exits.tables(), Held::default());
         for switch in 0..journey.ground.len() as u32 {

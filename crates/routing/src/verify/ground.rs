@@ -9,54 +9,54 @@ use crate::routing::Ranks;
 use crate::switches::SwitchGraph;
 
 /// Where an entry leads: nowhere that a packet for this LID should go.
-pub(super) const LOST: u32 = u32::MAX;
+pub(crate) const LOST: u32 = u32::MAX;
 /// Where an entry leads: to the end port that has the LID.
-pub(super) const ARRIVES: u32 = u32::MAX - 1;
+pub(crate) const ARRIVES: u32 = u32::MAX - 1;
 
 /// Whether an entry leads to another switch; then it is the number of a channel.
-pub(super) fn is_channel(exit: u32) -> bool {
+pub(crate) fn is_channel(exit: u32) -> bool {
     exit < ARRIVES
 }
 
 /// A LID and the switch that serves it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct End {
-    pub(super) lid: Lid,
-    pub(super) port: PortRef,
-    pub(super) switch: u32,
+pub(crate) struct End {
+    pub(crate) lid: Lid,
+    pub(crate) port: PortRef,
+    pub(crate) switch: u32,
     /// The port by which the switch delivers to it; 0 for the switch's own.
-    pub(super) at: PortNum,
+    pub(crate) at: PortNum,
     /// Whether data comes from there and goes there: it is neither a switch's nor for management alone.
-    pub(super) host: bool,
+    pub(crate) host: bool,
 }
 
 /// The fabric, laid out for following many packets. A channel is one direction of a cable between two switches; its
 /// number is that of the way in the [`SwitchGraph`].
 #[derive(Debug)]
-pub(super) struct Ground<'a> {
-    pub(super) fabric: &'a Fabric,
-    pub(super) lids: &'a Lids,
-    pub(super) graph: SwitchGraph,
+pub(crate) struct Ground<'a> {
+    pub(crate) fabric: &'a Fabric,
+    pub(crate) lids: &'a Lids,
+    pub(crate) graph: SwitchGraph,
     /// By switch: where its ports begin in `exits`.
     first_exit: Vec<u32>,
     /// By switch and port: the channel that begins there, or [`LOST`].
     exits: Vec<u32>,
     /// By channel: the switch that it leaves, and by which port.
-    pub(super) from: Vec<(u32, PortNum)>,
+    pub(crate) from: Vec<(u32, PortNum)>,
     /// By channel: the switch that it leads to.
-    pub(super) to: Vec<u32>,
+    pub(crate) to: Vec<u32>,
     /// By channel: the port by which it comes in there.
-    pub(super) entry: Vec<PortNum>,
+    pub(crate) entry: Vec<PortNum>,
     /// Every LID that a switch serves, in order.
-    pub(super) ends: Vec<End>,
+    pub(crate) ends: Vec<End>,
     /// How many LIDs no switch serves.
-    pub(super) unattached: u64,
+    pub(crate) unattached: u64,
     /// By switch: whether some host is on it.
-    pub(super) has_hosts: Vec<bool>,
+    pub(crate) has_hosts: Vec<bool>,
 }
 
 impl<'a> Ground<'a> {
-    pub(super) fn new(fabric: &'a Fabric, lids: &'a Lids, management: &[Guid]) -> Self {
+    pub(crate) fn new(fabric: &'a Fabric, lids: &'a Lids, management: &[Guid]) -> Self {
         let management = ManagementNodes::new(fabric, management);
         let graph = SwitchGraph::new(fabric);
         let mut ground = Self {
@@ -103,24 +103,41 @@ impl<'a> Ground<'a> {
         self.first_exit.push(self.exits.len() as u32);
     }
 
+    /// The same without some cables: channels keep their numbers, and no table leads by those of `cut`.
+    pub(crate) fn without(mut self, cut: &[PortRef]) -> Self {
+        for port in cut {
+            let Some(switch) = self.graph.number(port.node) else { continue };
+            let place = self.first_exit[switch as usize] as usize + usize::from(port.port.0);
+            self.exits.get_mut(place).into_iter().for_each(|exit| *exit = LOST);
+        }
+        self
+    }
+
+    /// The channel that begins at a port of a switch, whether it is there still or not.
+    pub(crate) fn channel(&self, switch: u32, port: PortNum) -> Option<u32> {
+        let row = self.graph.row(switch);
+        let place = self.graph.ways(switch).binary_search_by_key(&port, |way| way.port).ok()?;
+        Some((row.start + place) as u32)
+    }
+
     /// How many switches there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.graph.len()
     }
 
     /// By port of a switch: the channel that begins there, or [`LOST`].
-    pub(super) fn exits(&self, switch: u32) -> &[u32] {
+    pub(crate) fn exits(&self, switch: u32) -> &[u32] {
         &self.exits[self.first_exit[switch as usize] as usize..self.first_exit[switch as usize + 1] as usize]
     }
 
     /// The place of a channel among those that leave the same switch.
-    pub(super) fn place(&self, channel: u32) -> usize {
+    pub(crate) fn place(&self, channel: u32) -> usize {
         channel as usize - self.graph.row(self.from[channel as usize].0).start
     }
 
     /// By channel: whether it leads up, towards the roots. Of two switches of one rank the one with the lower GUID is
     /// above the other; what has no rank is below all that have one.
-    pub(super) fn ups(&self, ranks: &Ranks) -> Vec<bool> {
+    pub(crate) fn ups(&self, ranks: &Ranks) -> Vec<bool> {
         let height = |switch: u32| {
             let node = self.graph.nodes[switch as usize];
             (ranks.of(node).unwrap_or(u32::MAX), self.fabric.node(node).guid)
@@ -129,7 +146,7 @@ impl<'a> Ground<'a> {
     }
 
     /// `S-a[3] -> [7]S-b`, for people.
-    pub(super) fn channel_name(&self, channel: u32) -> String {
+    pub(crate) fn channel_name(&self, channel: u32) -> String {
         let (from, exit) = self.from[channel as usize];
         let (to, entry) = (self.to[channel as usize], self.entry[channel as usize]);
         let id = |switch: u32| &self.fabric.node(self.graph.nodes[switch as usize]).id;

@@ -14,20 +14,21 @@
 //! switches do ([`ManagementNodes`](crate::ManagementNodes)). A port's packets to itself count too: they
 //! leave their switch only where that does not deliver, and that is a failure anyway.
 
-mod block;
-mod cycle;
+pub(crate) mod block;
+pub(crate) mod cycle;
 mod deadlock;
-mod dependencies;
+pub(crate) mod dependencies;
 mod drops;
-mod flow;
-mod ground;
+pub(crate) mod flow;
+pub(crate) mod ground;
 mod isolation;
 mod legality;
-mod order;
-mod reach;
+pub(crate) mod loads;
+pub(crate) mod order;
+pub(crate) mod reach;
 mod report;
-mod rows;
-mod sources;
+pub(crate) mod rows;
+pub(crate) mod sources;
 mod streams;
 mod symmetry;
 mod transition;
@@ -107,7 +108,7 @@ pub fn verify_routing(
     let sources = Sources::new(&ground, &rows, &levels, &parts);
     let dependencies = Dependencies::new(&ground, rows.constant().is_none(), rows.lane_count());
     let ups = routing.ranks.as_ref().filter(|_| expectations.tree).map(|ranks| ground.ups(ranks));
-    let flows = reach::Flows { rows: &rows, sources: &sources, dependencies: &dependencies };
+    let flows = reach::Flows { rows: &rows, sources: &sources, dependencies: &dependencies, loads: None };
     let pass = Pass { ground: &ground, routes: &routing.routes, ups: ups.as_deref(), flows: Some(flows) };
     let (reach, turns) = pass.run();
     let tables = [&routing.routes];

@@ -4,24 +4,24 @@ use super::ground::{ARRIVES, Ground, LOST, is_channel};
 
 /// The exits for one LID, by switch: of one table, or of two that switches may mix.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Exits<'a> {
-    pub(super) first: &'a [u32],
-    pub(super) second: Option<&'a [u32]>,
+pub(crate) struct Exits<'a> {
+    pub(crate) first: &'a [u32],
+    pub(crate) second: Option<&'a [u32]>,
 }
 
 impl<'a> Exits<'a> {
     /// Those of one table.
-    pub(super) fn of(first: &'a [u32]) -> Self {
+    pub(crate) fn of(first: &'a [u32]) -> Self {
         Self { first, second: None }
     }
 
     /// How many tables there are.
-    pub(super) fn tables(&self) -> usize {
+    pub(crate) fn tables(&self) -> usize {
         1 + usize::from(self.second.is_some())
     }
 
     /// The channels by which a switch may send, each once, with the number of the first table that says so.
-    pub(super) fn channels(&self, switch: u32) -> impl Iterator<Item = (usize, u32)> + use<> {
+    pub(crate) fn channels(&self, switch: u32) -> impl Iterator<Item = (usize, u32)> + use<> {
         let first = self.first[switch as usize];
         let second = self.second.map(|second| second[switch as usize]).filter(|second| *second != first);
         let channel =
@@ -31,22 +31,22 @@ impl<'a> Exits<'a> {
 }
 
 /// The hops of packets that do not arrive.
-pub(super) const NEVER: u32 = u32::MAX;
+pub(crate) const NEVER: u32 = u32::MAX;
 
 /// The switches in order.
 #[derive(Debug, Default)]
-pub(super) struct Order {
+pub(crate) struct Order {
     /// By switch: how many channels to it have not been served.
     waiting: Vec<u32>,
     /// Every switch that is neither on a loop nor behind one, each before those that it sends to.
-    pub(super) switches: Vec<u32>,
+    pub(crate) switches: Vec<u32>,
     /// By switch: how many channels its packets take.
-    pub(super) hops: Vec<u32>,
+    pub(crate) hops: Vec<u32>,
 }
 
 impl Order {
     /// Puts the switches in order (Kahn 1962).
-    pub(super) fn sort(&mut self, ground: &Ground<'_>, exits: Exits<'_>) {
+    pub(crate) fn sort(&mut self, ground: &Ground<'_>, exits: Exits<'_>) {
         let switches = ground.len() as u32;
         self.waiting.clear();
         self.waiting.resize(switches as usize, 0);
@@ -71,13 +71,13 @@ impl Order {
     }
 
     /// Whether packets can go round in a loop.
-    pub(super) fn has_loop(&self) -> bool {
+    pub(crate) fn has_loop(&self) -> bool {
         self.switches.len() < self.waiting.len()
     }
 
     /// Lets every switch send on what it has, in order; those on loops and behind them until `pass` tells of no switch
     /// any more that what it sent was new to the next.
-    pub(super) fn settle(&self, mut pass: impl FnMut(u32) -> bool) {
+    pub(crate) fn settle(&self, mut pass: impl FnMut(u32) -> bool) {
         for switch in &self.switches {
             pass(*switch);
         }
@@ -98,7 +98,7 @@ impl Order {
     }
 
     /// Counts the hops by one table; after [`Self::sort`].
-    pub(super) fn count(&mut self, ground: &Ground<'_>, exits: &[u32]) {
+    pub(crate) fn count(&mut self, ground: &Ground<'_>, exits: &[u32]) {
         self.hops.clear();
         self.hops.resize(exits.len(), NEVER);
         for switch in self.switches.iter().rev() {

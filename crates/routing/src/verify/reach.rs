@@ -13,6 +13,7 @@ use super::dependencies::Dependencies;
 use super::flow::{Journey, Spread, flow};
 use super::ground::{End, Ground};
 use super::legality::{Turns, Up};
+use super::loads::Loads;
 use super::order::{Exits, NEVER, Order};
 use super::report::{COUNTER_EXAMPLES_MAX, Report};
 use super::rows::Rows;
@@ -20,29 +21,34 @@ use super::sources::{Part, Sent, Sources};
 
 /// What the pass is about.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pass<'a> {
-    pub(super) ground: &'a Ground<'a>,
-    pub(super) routes: &'a Routes,
+pub(crate) struct Pass<'a> {
+    pub(crate) ground: &'a Ground<'a>,
+    pub(crate) routes: &'a Routes,
     /// By channel: whether it leads up, where that matters.
-    pub(super) ups: Option<&'a [bool]>,
+    pub(crate) ups: Option<&'a [bool]>,
     /// Who sends by which lanes, where that matters.
-    pub(super) flows: Option<Flows<'a>>,
+    pub(crate) flows: Option<Flows<'a>>,
 }
 
 /// Who sends by which lanes, and where to write down which channels wait for which.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Flows<'a> {
-    pub(super) rows: &'a Rows,
-    pub(super) sources: &'a Sources<'a>,
-    pub(super) dependencies: &'a Dependencies<'a>,
+pub(crate) struct Flows<'a> {
+    pub(crate) rows: &'a Rows,
+    pub(crate) sources: &'a Sources<'a>,
+    pub(crate) dependencies: &'a Dependencies<'a>,
+    /// By channel: how many pairs of hosts use it, where that is wanted.
+    pub(crate) loads: Option<&'a Loads>,
 }
 
 impl Pass<'_> {
     /// Follows everything.
-    pub(super) fn run(&self) -> (Report, Turns) {
-        let found: Vec<Found> = self
-            .ground
-            .ends
+    pub(crate) fn run(&self) -> (Report, Turns) {
+        self.run_to(&self.ground.ends)
+    }
+
+    /// Follows some LIDs.
+    pub(crate) fn run_to(&self, ends: &[End]) -> (Report, Turns) {
+        let found: Vec<Found> = ends
             .par_chunks(BATCH)
             .map_init(Worker::default, |worker, ends| worker.block(self, ends))
             .collect();
@@ -77,6 +83,7 @@ struct Worker {
     lanes: Vec<u16>,
     spread: Spread,
     up: Up,
+    senders: Vec<u64>,
 }
 
 impl Worker {
@@ -102,6 +109,9 @@ impl Worker {
                 let (rows, exits) = (flows.rows, Exits::of(exits));
                 let journey = Journey { ground, rows, part, order: &self.order, exits };
                 self.spread.run(&journey, flows.sources, &mut &*flows.dependencies);
+            }
+            if let Some(loads) = pass.flows.and_then(|flows| flows.loads).filter(|_| part.0.host) {
+                loads.weigh(ground, &self.order, (exits, true), &mut self.senders);
             }
             self.tally(pass, place, &part.0, &mut found);
             if let Some(ups) = pass.ups {

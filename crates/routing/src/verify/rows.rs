@@ -10,12 +10,12 @@ use crate::lanes::{LaneMap, LaneRow, SERVICE_LEVELS};
 use super::ground::{End, Ground};
 
 /// By level: a bit for each lane that it may take; none where such packets are dropped.
-pub(super) type Bits = [u16; SERVICE_LEVELS];
+pub(crate) type Bits = [u16; SERVICE_LEVELS];
 
 /// The mapping tables of all ports, each different row once. When tables are being changed, a row has the lanes before
 /// and after.
 #[derive(Debug)]
-pub(super) struct Rows {
+pub(crate) struct Rows {
     rows: Vec<Bits>,
     /// By row: the levels that have a lane.
     open: Vec<u16>,
@@ -29,7 +29,7 @@ pub(super) struct Rows {
 
 impl Rows {
     /// The rows of one map, or of all those that may be in force at the same time, on this many data lanes.
-    pub(super) fn new(ground: &Ground<'_>, maps: &[&LaneMap], lanes: u8) -> Self {
+    pub(crate) fn new(ground: &Ground<'_>, maps: &[&LaneMap], lanes: u8) -> Self {
         let bits_of = |row_of: &dyn Fn(&LaneMap) -> LaneRow| -> Bits {
             let mut bits = [0; SERVICE_LEVELS];
             for map in maps {
@@ -104,22 +104,22 @@ impl Rows {
     }
 
     /// The lanes by which a switch sends on what came in by `entry`.
-    pub(super) fn bits(&self, switch: u32, entry: PortNum, exit: PortNum) -> &Bits {
+    pub(crate) fn bits(&self, switch: u32, entry: PortNum, exit: PortNum) -> &Bits {
         &self.rows[self.row(switch, entry, exit)]
     }
 
     /// The levels that a switch sends on at all. What is for the switch itself needs no lane.
-    pub(super) fn open(&self, switch: u32, entry: PortNum, exit: PortNum) -> u16 {
+    pub(crate) fn open(&self, switch: u32, entry: PortNum, exit: PortNum) -> u16 {
         if exit == PortNum::ZERO { u16::MAX } else { self.open[self.row(switch, entry, exit)] }
     }
 
     /// The levels that every place sends on.
-    pub(super) fn open_everywhere(&self) -> u16 {
+    pub(crate) fn open_everywhere(&self) -> u16 {
         self.open.iter().fold(u16::MAX, |all, open| all & open)
     }
 
     /// The levels that an end port sends at all. A switch's own packets take lanes only where they leave it.
-    pub(super) fn sends(&self, end: &End) -> u16 {
+    pub(crate) fn sends(&self, end: &End) -> u16 {
         match end.at {
             PortNum::ZERO => u16::MAX,
             _ => self.open[self.sending.get(&end.port).map_or(0, |row| *row as usize)],
@@ -127,7 +127,7 @@ impl Rows {
     }
 
     /// The lowest input port of a switch from which packets go on as from this one.
-    pub(super) fn kind(&self, switch: u32, entry: PortNum) -> PortNum {
+    pub(crate) fn kind(&self, switch: u32, entry: PortNum) -> PortNum {
         let kinds = self.kinds[switch as usize].as_deref();
         PortNum(kinds.and_then(|kinds| kinds.get(usize::from(entry.0)).copied()).unwrap_or(0))
     }
@@ -135,20 +135,20 @@ impl Rows {
     /// Whether what is found with every packet on level 0 holds whatever the levels are. If no packet changes lanes,
     /// levels only spread the same paths over several lanes, which closes no circle; a circle stays one if all
     /// levels take the same lane.
-    pub(super) fn levels_do_not_matter(&self, is_free: bool) -> bool {
+    pub(crate) fn levels_do_not_matter(&self, is_free: bool) -> bool {
         self.constant()
             .is_some_and(|bits| is_free || bits.iter().all(|lanes| *lanes == bits[0] || *lanes == 0))
     }
 
     /// The lanes of all levels, if every place has the same and each level at most one: then no packet ever changes
     /// lanes.
-    pub(super) fn constant(&self) -> Option<&Bits> {
+    pub(crate) fn constant(&self) -> Option<&Bits> {
         let all = &self.rows[0];
         (self.rows.len() == 1 && all.iter().all(|lanes| lanes.count_ones() <= 1)).then_some(all)
     }
 
     /// One more than the highest lane in use.
-    pub(super) fn lane_count(&self) -> usize {
+    pub(crate) fn lane_count(&self) -> usize {
         let all = self.rows.iter().flatten().fold(0, |all, lanes| all | lanes);
         16 - all.leading_zeros() as usize
     }

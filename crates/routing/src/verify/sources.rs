@@ -7,10 +7,10 @@ use super::rows::{Bits, Rows};
 
 /// LIDs on one switch that nobody can tell apart by the lanes that their packets take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Group {
-    pub(super) switch: u32,
+pub(crate) struct Group {
+    pub(crate) switch: u32,
     /// The port by which they come in, or a lower one from which packets go on alike.
-    pub(super) entry: u8,
+    pub(crate) entry: u8,
     /// The levels that they can send.
     sends: u16,
     /// By routing: the source class.
@@ -21,7 +21,7 @@ pub(super) struct Group {
 
 /// What of a destination decides who sends to it and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Target {
+pub(crate) struct Target {
     /// By routing: the destination class.
     classes: [Option<u16>; 2],
     host: bool,
@@ -29,11 +29,11 @@ pub(super) struct Target {
 }
 
 /// A LID that takes part, and whether it is a full member of the partition in question.
-pub(super) type Part = (End, bool);
+pub(crate) type Part = (End, bool);
 
 /// All who send, by switch, under one routing or two that are in force at the same time.
 #[derive(Debug)]
-pub(super) struct Sources<'a> {
+pub(crate) struct Sources<'a> {
     levels: &'a [&'a ServiceLevels],
     groups: Vec<Group>,
     /// By switch: where its groups begin.
@@ -41,7 +41,7 @@ pub(super) struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         ground: &Ground<'_>,
         rows: &Rows,
         levels: &'a [&'a ServiceLevels],
@@ -70,23 +70,23 @@ impl<'a> Sources<'a> {
         Self { levels, groups, first }
     }
 
-    pub(super) fn target(&self, (end, full): &Part) -> Target {
+    pub(crate) fn target(&self, (end, full): &Part) -> Target {
         let classes = classes(self.levels, |levels| levels.destination_class(end.lid));
         Target { classes, host: end.host, full: *full }
     }
 
     /// Those on one switch.
-    pub(super) fn on(&self, switch: u32) -> &[Group] {
+    pub(crate) fn on(&self, switch: u32) -> &[Group] {
         &self.groups[self.first[switch as usize] as usize..self.first[switch as usize + 1] as usize]
     }
 
     /// Whether a group sends to a target: one of them is a host, and one a full member.
-    pub(super) fn talk(group: &Group, target: &Target) -> bool {
+    pub(crate) fn talk(group: &Group, target: &Target) -> bool {
         (group.host || target.host) && (group.full || target.full)
     }
 
     /// The levels by which a group sends to a target, as bits; none where they do not talk.
-    pub(super) fn levels(&self, group: &Group, target: &Target) -> u16 {
+    pub(crate) fn levels(&self, group: &Group, target: &Target) -> u16 {
         if !Self::talk(group, target) {
             return 0;
         }
@@ -104,7 +104,7 @@ fn classes(levels: &[&ServiceLevels], class: impl Fn(&ServiceLevels) -> Option<u
 
 /// For a block of destinations: by which lanes each switch's own end ports send, where no packet changes lanes.
 #[derive(Debug, Default)]
-pub(super) struct Sent {
+pub(crate) struct Sent {
     /// By slot, then by switch.
     lanes: Vec<u16>,
     /// By destination: its slot. Those that everybody sends to alike share one.
@@ -113,7 +113,7 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    pub(super) fn find(&mut self, ground: &Ground<'_>, sources: &Sources<'_>, bits: &Bits, parts: &[Part]) {
+    pub(crate) fn find(&mut self, ground: &Ground<'_>, sources: &Sources<'_>, bits: &Bits, parts: &[Part]) {
         let mut targets: Vec<Target> = parts.iter().map(|part| sources.target(part)).collect();
         self.slots.clear();
         let all = targets.clone();
@@ -135,7 +135,7 @@ impl Sent {
     }
 
     /// By switch: the lanes by which its end ports send to the destination at this place.
-    pub(super) fn lanes(&self, place: usize) -> &[u16] {
+    pub(crate) fn lanes(&self, place: usize) -> &[u16] {
         let slot = self.slots[place];
         &self.lanes[slot * self.switches..(slot + 1) * self.switches]
     }

@@ -168,7 +168,7 @@ impl SmStatus {
     /// Takes an event; whether that changed what there is to say.
     pub(super) fn take(&mut self, event: &Event) -> bool {
         match event {
-            Event::SweepStarted { kind: SweepKind::Heavy, .. } => {
+            Event::SweepStarted { kind: SweepKind::Heavy | SweepKind::Repair, .. } => {
                 self.heavy_sweeps += 1;
                 self.subnet_up = false;
                 self.locked.clear();

@@ -1,0 +1,54 @@
+//! Whether tables that stand are as good as those that an engine makes.
+
+use weft_topology::Fabric;
+
+use super::prove::{Burden, burden};
+use super::repairs;
+use crate::lids::Lids;
+use crate::options::EngineOptions;
+use crate::routing::Routing;
+use crate::tables::Routes;
+use crate::verify::{Expectations, verify_routing};
+
+/// How much more the busiest channel may carry, and all channels together, in percent.
+const MORE_PERCENT: u64 = 1;
+
+/// The routing of an engine with the tables that stand instead of its own, if they keep all that it promises, and burden
+/// cables no more than its own do, within 1 %. So a manager that finds the tables that another one has repaired leaves
+/// them alone. `None` where the engine's own tables are to be written.
+pub fn keeps(
+    fabric: &Fabric,
+    lids: &Lids,
+    fresh: &Routing,
+    standing: Routes,
+    options: &EngineOptions,
+) -> Option<Routing> {
+    repairs(fresh, options).ok()?;
+    let standing = Routing {
+        routes: standing,
+        levels: fresh.levels.clone(),
+        lanes: fresh.lanes.clone(),
+        ranks: fresh.ranks.clone(),
+        report: fresh.report.clone(),
+    };
+    let expected = Expectations {
+        lanes: options.lanes,
+        tree: fresh.ranks.is_some() && fresh.report.turns().is_none(),
+        management_nodes: &options.management_nodes,
+        ..Expectations::default()
+    };
+    let burden = |routing: &Routing| burden(fabric, lids, routing, options);
+    let (new, old) = (burden(fresh)?, burden(&standing)?);
+    let is_fine = old.is_free >= new.is_free
+        && old.is_within(&new, MORE_PERCENT)
+        && verify_routing(fabric, lids, &standing, &expected).is_sound();
+    is_fine.then_some(standing)
+}
+
+impl Burden {
+    fn is_within(&self, other: &Self, more_percent: u64) -> bool {
+        let within =
+            |load: u64, other: u64| load.saturating_mul(100) <= other.saturating_mul(100 + more_percent);
+        within(self.busiest, other.busiest) && within(self.total, other.total)
+    }
+}

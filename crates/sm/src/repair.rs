@@ -1,0 +1,246 @@
+//! After a link change: only what it touches is asked, computed, proved and written.
+//!
+//! ```text
+//! trap ─▶ Look: ports that changed ─▶ cables gone ─▶ new rows, proved ─▶ LFT blocks that differ
+//!           │                     └─▶ cables back: NodeInfo of both ends ─▶ rows as before ─▶ Program ▶ Activate
+//!           └── a host, a new cable, another far end, too many cables, no proof ─▶ a full sweep
+//! ```
+//!
+//! The proof is about the paths that are new. All of them are verified again when everything has been written; the tables
+//! are also compared with those that the engine would make then, and replaced if they burden cables more than those.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_machine::Time;
+use weft_routing::{BLOCK_ENTRIES, Ends, EngineOptions, Proven, Routing, Row, Unrepaired};
+use weft_wire::{Guid, NodeInfo, PortInfo, PortState};
+
+use crate::held::{Held, Memory, remember};
+use crate::learn::Learn;
+use crate::manager::{Doing, SubnetManager};
+use crate::pipe::PortAt;
+use crate::program::Program;
+use crate::route::route;
+use crate::subnet::{FoundNode, Subnet, graph_port};
+use crate::sweep::{Sweep, ports_active};
+use crate::{Event, Phase, Reason, SweepKind};
+
+/// With more cables than this at once a full sweep is as quick.
+const CABLES_MAX: usize = 8;
+
+/// How long after a sweep its routing is proved: what it has to say goes out first.
+const PROVE_DELAY: Time = Time::from_millis(1);
+
+/// Two ends of a cable, the lower one first.
+type Cable = (PortAt, PortAt);
+
+/// What a look has found, as far as a repair can do with it.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    /// Ports that went down, with what they say now.
+    pub(crate) gone: BTreeMap<PortAt, PortInfo>,
+    /// Ports that came up, with what they say now.
+    pub(crate) back: BTreeMap<PortAt, PortInfo>,
+    /// Over ports that came up: who is there.
+    pub(crate) behind: BTreeMap<PortAt, NodeInfo>,
+}
+
+/// What repairs need between sweeps.
+#[derive(Debug, Default)]
+pub(crate) struct Repairs {
+    /// The routing in force, once it is proved.
+    proven: Option<Box<Proven>>,
+    /// The routing in force that is yet to be proved, and with what options it was made.
+    unproven: Option<(Routing, EngineOptions)>,
+    /// The nodes that the repair under way has to do with.
+    pub(crate) touched: Option<BTreeSet<u32>>,
+    /// The sweep under way does not keep the tables that stand.
+    pub(crate) afresh: bool,
+}
+
+impl Repairs {
+    /// Another routing is in force.
+    pub(crate) fn begin(&mut self, routing: Option<(Routing, EngineOptions)>) {
+        *self = Self { unproven: routing, ..Self::default() };
+    }
+
+    /// Whether anything can be repaired now.
+    pub(crate) fn can(&self) -> bool {
+        self.proven.is_some()
+    }
+
+    /// The routing in force.
+    pub(crate) fn routing(&self) -> Option<&Routing> {
+        let proven = self.proven.as_deref().map(Proven::routing);
+        proven.or(self.unproven.as_ref().map(|(routing, _)| routing))
+    }
+}
+
+impl Changes {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.gone.is_empty() && self.back.is_empty()
+    }
+
+    /// The first node that says so.
+    pub(crate) fn guid(&self, subnet: &Subnet) -> Guid {
+        let first = self.gone.keys().chain(self.back.keys()).next();
+        first.and_then(|at| subnet.node(at.node)).map_or(Guid(0), FoundNode::guid)
+    }
+
+    /// The cables that are gone and those that are back; `None` where it is not as simple as that.
+    fn cables(&self, subnet: &Subnet) -> Option<(Vec<Cable>, Vec<Cable>)> {
+        let ordered = |a: PortAt, b: PortAt| if a < b { (a, b) } else { (b, a) };
+        let is_switch = |at: PortAt| subnet.node(at.node).is_some_and(FoundNode::is_switch);
+        let mut gone = BTreeSet::new();
+        for at in self.gone.keys() {
+            let peer =
+                subnet.port(*at)?.peer.filter(|peer| is_switch(*peer) && !self.back.contains_key(peer))?;
+            gone.insert(ordered(*at, peer));
+        }
+        let far = |at: &PortAt| {
+            let info = self.behind.get(at)?;
+            let node = *subnet.by_guid.get(&info.node_guid)?;
+            let same = subnet.node(node)?.info;
+            let is_same = (same.node_type, same.num_ports) == (info.node_type, info.num_ports);
+            is_same.then_some(PortAt { node, port: info.local_port_num })
+        };
+        let mut back = BTreeSet::new();
+        for at in self.back.keys() {
+            let peer = far(at).filter(|peer| is_switch(*peer) && far(peer) == Some(*at))?;
+            back.insert(ordered(*at, peer));
+        }
+        let count = gone.len() + back.len();
+        ((1..=CABLES_MAX).contains(&count)).then(|| (gone.into_iter().collect(), back.into_iter().collect()))
+    }
+
+    /// The far end of a port that came up, where that is known but has not been looked at.
+    pub(crate) fn unread_end(&self, subnet: &Subnet, info: &NodeInfo) -> Option<PortAt> {
+        let node = *subnet.by_guid.get(&info.node_guid)?;
+        let at = PortAt { node, port: info.local_port_num };
+        (!self.back.contains_key(&at)).then_some(at)
+    }
+}
+
+/// What every node holds, in the order of the subnet.
+fn in_order(subnet: &Subnet, mut memory: Memory) -> Vec<Held> {
+    subnet.nodes.iter().map(|node| memory.remove(&node.guid()).unwrap_or_default()).collect()
+}
+
+fn ends(cables: &[Cable]) -> Vec<Ends> {
+    cables.iter().map(|(a, b)| (graph_port(*a), graph_port(*b))).collect()
+}
+
+/// A repair that is computed.
+struct Plan {
+    gone: Vec<Cable>,
+    back: Vec<Cable>,
+    /// The blocks that have rows which are new.
+    blocks: BTreeSet<(u32, u16)>,
+}
+
+impl Plan {
+    fn new(changes: &Changes, subnet: &Subnet, proven: &mut Proven) -> Option<Self> {
+        let (gone, back) = changes.cables(subnet)?;
+        let rows = Self::rows(proven, &ends(&gone), &ends(&back)).ok()?;
+        let block = |row: &Row| (row.before.node.0, row.lid.0 / BLOCK_ENTRIES as u16);
+        Some(Self { gone, back, blocks: rows.iter().map(block).collect() })
+    }
+
+    fn rows(proven: &mut Proven, gone: &[Ends], back: &[Ends]) -> Result<Vec<Row>, Unrepaired> {
+        let mut rows = if gone.is_empty() { Vec::new() } else { proven.cut(gone)? };
+        if !back.is_empty() {
+            rows.extend(proven.restore(back)?);
+        }
+        Ok(rows)
+    }
+
+    fn touched(&self) -> BTreeSet<u32> {
+        self.gone.iter().chain(&self.back).flat_map(|(a, b)| [a.node, b.node]).collect()
+    }
+}
+
+impl SubnetManager {
+    /// Repairs what a look has found, if that can be done; gives the subnet back if not.
+    pub(crate) fn repair(
+        &mut self,
+        now: Time,
+        mut subnet: Subnet,
+        changes: &Changes,
+        reason: Reason,
+    ) -> Option<Subnet> {
+        let Some(mut proven) = self.repairs.proven.take() else { return Some(subnet) };
+        let Some(plan) = Plan::new(changes, &subnet, &mut proven) else { return Some(subnet) };
+        self.sweeps += 1;
+        self.sweep = Sweep::begin(now, self.pipe.stats().retries);
+        self.say(Event::SweepStarted { kind: SweepKind::Repair, reason });
+        self.enter(now, Some(Phase::Route));
+        for (a, b) in &plan.gone {
+            subnet.disconnect(*a, *b, &changes.gone);
+        }
+        for (a, b) in &plan.back {
+            subnet.reconnect(*a, *b, &changes.back);
+        }
+        if !subnet.find_paths() {
+            return Some(subnet);
+        }
+        self.repairs.touched = Some(plan.touched());
+        let memory = std::mem::take(&mut self.memory);
+        self.enter(now, Some(Phase::Program));
+        let program = if plan.back.is_empty() {
+            let held = in_order(&subnet, memory);
+            Program::of_blocks(subnet, held, &proven.routing().routes, (&plan.blocks, &self.options))
+        } else {
+            let Learn { subnet, held, .. } = Learn::new(subnet, memory, &self.options);
+            Program::new(subnet, held, &proven.routing().routes, &self.options)
+        };
+        self.repairs.proven = Some(proven);
+        self.progress.total = program.total() as u64;
+        self.doing = Doing::Program(Box::new(program));
+        None
+    }
+
+    /// Tables are written after cables were cut: nothing else has changed. Gives the step back where more is to be done.
+    pub(crate) fn repaired(&mut self, now: Time, program: Program) -> Option<Program> {
+        let Some(touched) = &self.repairs.touched else { return Some(program) };
+        let came_up = |at: &u32| {
+            let ports = program.subnet.node(*at).map(|node| &node.ports).into_iter().flatten();
+            ports.skip(1).any(|port| port.is_up() && port.state() != PortState::Active)
+        };
+        if touched.iter().any(came_up) {
+            return Some(program);
+        }
+        self.repairs.touched = None;
+        self.enter(now, None);
+        self.progress.ports_active = ports_active(&program.subnet);
+        self.memory = remember(&program.subnet, program.held);
+        self.settle(now, program.subnet, true);
+        None
+    }
+
+    /// Proves the routing in force some time after the sweep that has just ended.
+    pub(crate) fn plan_proof(&mut self, now: Time) {
+        if self.repairs.proven.is_some() || self.repairs.unproven.is_some() {
+            self.agenda.prove(now + PROVE_DELAY);
+        }
+    }
+
+    /// Verifies everything: what a full sweep has routed, so that it can be repaired, or what repairs have left.
+    pub(crate) fn prove(&mut self, now: Time) {
+        let Some(subnet) = &self.standing else { return };
+        if let Some((routing, options)) = self.repairs.unproven.take() {
+            let (fabric, lids) = (subnet.fabric.clone(), self.lids.clone());
+            let proven = Proven::new(fabric, lids, routing, &options);
+            self.repairs.proven = proven.ok().map(Box::new);
+            return;
+        }
+        let Some(proven) = &mut self.repairs.proven else { return };
+        let is_sound = proven.verify().is_ok();
+        let routes = &proven.routing().routes;
+        let is_fine = is_sound
+            && route(subnet, &self.options).is_ok_and(|mut fresh| fresh.keep(&subnet.fabric, routes.clone()));
+        if !is_fine {
+            self.repairs.begin(None);
+            self.agenda.heavy(now, Reason::Unbalanced);
+        }
+    }
+}
