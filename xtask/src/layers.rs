@@ -48,9 +48,10 @@ const ROOMS: &[Room] = &[
     Room { name: "umad", uses: &["wire", "host"], pure: None },
     Room { name: "umad-preload", uses: &["wire", "umad"], pure: None },
     Room { name: "metrics", uses: &[], pure: None },
+    Room { name: "process", uses: &["wire", "control", "metrics"], pure: None },
     Room {
         name: "agent",
-        uses: &["wire", "machine", "device", "host", "link", "umad", "metrics"],
+        uses: &["wire", "machine", "device", "host", "link", "umad", "metrics", "process"],
         pure: None,
     },
     Room {
@@ -71,6 +72,7 @@ const ROOMS: &[Room] = &[
             "link",
             "umad",
             "metrics",
+            "process",
             "agent",
         ],
         pure: None,

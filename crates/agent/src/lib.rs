@@ -22,20 +22,16 @@ mod control;
 mod core;
 mod held;
 mod hosts;
-mod journal;
 mod lateness;
 mod launcher;
-mod log;
 mod metrics;
 mod record;
 mod socket;
 mod tap;
 mod user;
-mod utc;
 mod wiring;
+
+use weft_process::{journal, log};
 
 pub use agent::{AgentError, run, serve};
 pub use config::{AgentConfig, CableConfig, ConfigError, LINK_TIMEOUT_MS};
-pub use journal::Journal;
-pub use log::log_to_stderr;
-pub use utc::Utc;

@@ -42,6 +42,17 @@ pub enum NodeKind {
     Other,
 }
 
+impl From<weft_wire::NodeType> for NodeKind {
+    fn from(node_type: weft_wire::NodeType) -> Self {
+        match node_type {
+            weft_wire::NodeType::Hca => Self::Hca,
+            weft_wire::NodeType::Switch => Self::Switch,
+            weft_wire::NodeType::Router => Self::Router,
+            _ => Self::Other,
+        }
+    }
+}
+
 /// A port's logical state (PortInfo:PortState).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -59,6 +70,19 @@ pub enum PortState {
     ActiveDefer,
     /// A code that no state has.
     Other,
+}
+
+impl From<weft_wire::PortState> for PortState {
+    fn from(state: weft_wire::PortState) -> Self {
+        match state {
+            weft_wire::PortState::Down => Self::Down,
+            weft_wire::PortState::Initialize => Self::Initialize,
+            weft_wire::PortState::Armed => Self::Armed,
+            weft_wire::PortState::Active => Self::Active,
+            weft_wire::PortState::ActiveDefer => Self::ActiveDefer,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// A port's physical state (PortInfo:PortPhysicalState).
@@ -80,6 +104,20 @@ pub enum PhysState {
     ErrorRecovery,
     /// A code that no state has.
     Other,
+}
+
+impl From<weft_wire::PhysState> for PhysState {
+    fn from(state: weft_wire::PhysState) -> Self {
+        match state {
+            weft_wire::PhysState::Sleep => Self::Sleep,
+            weft_wire::PhysState::Polling => Self::Polling,
+            weft_wire::PhysState::Disabled => Self::Disabled,
+            weft_wire::PhysState::Training => Self::Training,
+            weft_wire::PhysState::LinkUp => Self::LinkUp,
+            weft_wire::PhysState::ErrorRecovery => Self::ErrorRecovery,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// How an agent is.

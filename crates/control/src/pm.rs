@@ -10,6 +10,8 @@ use crate::agent::{NodeKind, PortEnd};
 /// How a performance manager is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PmStatus {
+    /// How old this is, in milliseconds: more than 0 when the manager is too busy to say how it is now.
+    pub age_ms: u64,
     /// Whether it is attached to its port.
     pub attached: bool,
     /// Whether the fabric is known and swept.

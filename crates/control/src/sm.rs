@@ -70,6 +70,18 @@ pub enum SmState {
     Unknown,
 }
 
+impl From<weft_wire::SmState> for SmState {
+    fn from(state: weft_wire::SmState) -> Self {
+        match state {
+            weft_wire::SmState::NotActive => Self::NotActive,
+            weft_wire::SmState::Discovering => Self::Discovering,
+            weft_wire::SmState::Standby => Self::Standby,
+            weft_wire::SmState::Master => Self::Master,
+            _ => Self::Unknown,
+        }
+    }
+}
+
 impl SmState {
     /// Its name in JSON, which is also its name for people.
     pub const fn name(self) -> &'static str {
@@ -320,6 +332,8 @@ pub struct Summary {
 /// How a subnet manager is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SmStatus {
+    /// How old this is, in milliseconds: more than 0 when the manager is too busy to say how it is now.
+    pub age_ms: u64,
     /// Whether it is attached to its port.
     pub attached: bool,
     /// The phase of the sweep under way.

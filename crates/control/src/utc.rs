@@ -8,23 +8,55 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A moment in UTC, to the millisecond; in JSON it is RFC 3339: `"2026-11-20T13:29:55.012Z"`.
+/// A moment in UTC; in JSON it is RFC 3339: `"2026-11-20T13:29:55.012345678Z"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Utc {
-    /// Milliseconds since 1970-01-01.
-    pub millis: u64,
+    /// Nanoseconds since 1970-01-01.
+    nanos: u64,
 }
 
-/// The shape of [`Utc`] in JSON: a digit stands for any digit.
-const FORM: &str = "0000-00-00T00:00:00.000Z";
+const NANOS: u64 = 1_000_000_000;
 
-impl fmt::Display for Utc {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (seconds, millis) = (self.millis / 1000, self.millis % 1000);
+/// The shape of [`Utc`] in JSON: a digit stands for any digit.
+const FORM: &str = "0000-00-00T00:00:00.000000000Z";
+
+impl Utc {
+    /// From nanoseconds since 1970-01-01.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self { nanos }
+    }
+
+    /// Nanoseconds since 1970-01-01.
+    pub const fn as_nanos(self) -> u64 {
+        self.nanos
+    }
+
+    /// RFC 3339 with this many digits behind the second, at least one and at most nine.
+    pub fn rfc3339(self, digits: usize) -> String {
+        let [year, month, day, hour, minute, second] = self.parts();
+        let mut fraction = format!("{:09}", self.nanos % NANOS);
+        fraction.truncate(digits.max(1));
+        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction}Z")
+    }
+
+    /// Year to second in fourteen digits, for the names of files.
+    pub fn digits(self) -> String {
+        let [year, month, day, hour, minute, second] = self.parts();
+        format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}")
+    }
+
+    fn parts(self) -> [u64; 6] {
+        let seconds = self.nanos / NANOS;
         let (year, month, day) = date(seconds / 86_400);
         let second = seconds % 86_400;
-        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+        [year, month, day, second / 3600, second / 60 % 60, second % 60]
+    }
+}
+
+/// To the millisecond.
+impl fmt::Display for Utc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.rfc3339(3))
     }
 }
 
@@ -32,7 +64,7 @@ impl FromStr for Utc {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let invalid = || format!("invalid time `{text}`; use the form 2026-11-20T13:29:55.012Z");
+        let invalid = || format!("invalid time `{text}`; use the form 2026-11-20T13:29:55.012345678Z");
         let fits = |(c, form): (u8, u8)| if form == b'0' { c.is_ascii_digit() } else { c == form };
         if text.len() != FORM.len() || !text.bytes().zip(FORM.bytes()).all(fits) {
             return Err(invalid());
@@ -45,7 +77,8 @@ impl FromStr for Utc {
             return Err(invalid());
         }
         let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second;
-        Ok(Self { millis: seconds * 1000 + number(20..23) })
+        let nanos = seconds.checked_mul(NANOS).and_then(|whole| whole.checked_add(number(20..29)));
+        nanos.map(Self::from_nanos).ok_or_else(invalid)
     }
 }
 
@@ -75,7 +108,7 @@ fn days(year: u64, month: u64, day: u64) -> Option<u64> {
 
 impl Serialize for Utc {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(&self.rfc3339(9))
     }
 }
 
@@ -92,9 +125,9 @@ impl JsonSchema for Utc {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A moment in UTC (RFC 3339, to the millisecond).",
+            "description": "A moment in UTC (RFC 3339, to the nanosecond).",
             "type": "string",
-            "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"
+            "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{9}Z$"
         })
     }
 }
@@ -147,24 +180,29 @@ mod tests {
 
     #[test]
     fn moments_are_written_as_rfc_3339_has_them() {
-        for (millis, text) in [
-            (0, "1970-01-01T00:00:00.000Z"),
-            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
-            (1_795_181_395_012, "2026-11-20T13:29:55.012Z"),
-            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+        for (nanos, text) in [
+            (0, "1970-01-01T00:00:00.000000000Z"),
+            (951_782_400_000_000_000, "2000-02-29T00:00:00.000000000Z"),
+            (1_795_181_395_012_345_678, "2026-11-20T13:29:55.012345678Z"),
+            (4_107_542_400_000_000_000, "2100-03-01T00:00:00.000000000Z"),
         ] {
-            assert_eq!(Utc { millis }.to_string(), text);
-            assert_eq!(text.parse(), Ok(Utc { millis }));
+            assert_eq!(Utc { nanos }.rfc3339(9), text);
+            assert_eq!(text.parse(), Ok(Utc { nanos }));
         }
+        let moment = Utc::from_nanos(1_795_181_395_012_345_678);
+        assert_eq!(moment.to_string(), "2026-11-20T13:29:55.012Z");
+        assert_eq!(moment.digits(), "20261120132955");
         for wrong in [
             "",
             "2026-11-20",
-            "2026-02-29T00:00:00.000Z",
-            "2026-13-01T00:00:00.000Z",
-            "2026-01-00T00:00:00.000Z",
-            "2026-01-01T24:00:00.000Z",
-            "1969-12-31T23:59:59.999Z",
-            "2026-01-01 00:00:00.000Z",
+            "2026-02-29T00:00:00.000000000Z",
+            "2026-13-01T00:00:00.000000000Z",
+            "2026-01-00T00:00:00.000000000Z",
+            "2026-01-01T24:00:00.000000000Z",
+            "1969-12-31T23:59:59.999000000Z",
+            "2026-01-01T00:00:00.000Z",
+            "9999-01-01T00:00:00.000000000Z",
+            "2026-01-01 00:00:00.000000000Z",
         ] {
             assert!(wrong.parse::<Utc>().is_err(), "{wrong}");
         }
@@ -172,14 +210,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_moment_is_read_back(millis in 0..253_402_300_800_000_u64) {
-            let utc = Utc { millis };
-            prop_assert_eq!(utc.to_string().parse(), Ok(utc));
+        fn every_moment_is_read_back(nanos: u64) {
+            let utc = Utc { nanos };
+            prop_assert_eq!(utc.rfc3339(9).parse(), Ok(utc));
         }
 
         #[test]
-        fn later_moments_are_later_texts(a in 0..253_402_300_800_000_u64, b in 0..253_402_300_800_000_u64) {
-            let texts = [Utc { millis: a }, Utc { millis: b }].map(|utc| utc.to_string());
+        fn later_moments_are_later_texts(a: u64, b: u64) {
+            let texts = [Utc { nanos: a }, Utc { nanos: b }].map(|utc| utc.rfc3339(9));
             prop_assert_eq!(a.cmp(&b), texts[0].cmp(&texts[1]));
         }
     }

@@ -132,7 +132,7 @@ fn events() -> Vec<EventKind> {
 
 fn event(kind: EventKind) -> Event {
     Event {
-        time: Utc { millis: 1_795_181_395_012 },
+        time: Utc::from_nanos(1_795_181_395_012_000_000),
         source: "sm".into(),
         incarnation: Incarnation(0x1234_5678_9abc_def0),
         sequence: 41,
@@ -150,7 +150,7 @@ fn answers() -> Vec<Answer> {
         pid: 77,
         incarnation: Incarnation(9),
     };
-    let time = Utc { millis: 7 };
+    let time = Utc::from_nanos(7);
     let hello = Hello { identity, protocols: vec![1], role: Role::Operator, time, monotonic_ns: 5 };
     let manager =
         ManagerLine { guid: GUID, state: SmState::Standby, is_self: true, ..ManagerLine::default() };
@@ -239,7 +239,7 @@ fn an_event_is_flat() {
     assert_eq!(
         serde_json::to_value(event(kind)).unwrap(),
         json!({
-            "time": "2026-11-20T13:29:55.012Z", "source": "sm", "incarnation": "123456789abcdef0", "sequence": 41,
+            "time": "2026-11-20T13:29:55.012000000Z", "source": "sm", "incarnation": "123456789abcdef0", "sequence": 41,
             "monotonic_ns": 1_234_567_890_u64, "area": "sm", "event": "lid-assigned",
             "port_guid": "0x0008f10500108098", "lid": 7, "before": 0
         })
