@@ -181,6 +181,10 @@ fn anybody_who_reaches_the_socket_can_ask_in_json() {
         ("sm", "hello", "\"name\":\"sm\""),
         ("sm", "pm-status", "\"code\":\"not-here\""),
         ("pm", "health", "\"condition\":\"ready\""),
+        ("pm", "log-filter\",\"unknown\":\"field", "\"filter\":\"info\""),
+        ("sm", "set-log-filter\",\"filter\":\"warn,weft_sm=debug", "\"answer\":{\"type\":\"done\"}"),
+        ("sm", "log-filter", "\"filter\":\"warn,weft_sm=debug\""),
+        ("sm", "set-log-filter\",\"filter\":\"weft=loud", "\"code\":\"invalid-request\""),
     ] {
         let socket = home.lab("default").join("control").join(process);
         assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
