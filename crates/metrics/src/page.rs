@@ -58,6 +58,11 @@ impl Page {
         Family { family: &mut self.families[at] }
     }
 
+    /// The page's metrics, those without samples included.
+    pub fn into_families(self) -> Vec<MetricFamily> {
+        self.families
+    }
+
     /// The page in the text format, and behind it what the registry has. A metric without samples is left out.
     pub fn encode(mut self, registry: &Registry) -> String {
         self.families.retain(|family| !family.get_metric().is_empty());
