@@ -4,11 +4,13 @@
 //! kept in `corpus/TARGET/`, so the usual test run covers them too.
 
 mod administration;
+mod control;
 mod ibsim;
 mod mads;
 mod routes;
 
 pub use administration::administration;
+pub use control::control;
 pub use ibsim::{control as ibsim_control, data as ibsim_data};
 pub use mads::{mad_layer, rmpp};
 pub use routes::routes;
@@ -37,6 +39,7 @@ pub type Target = (&'static str, fn(&[u8]));
 /// Every target.
 pub const TARGETS: &[Target] = &[
     ("administration", administration),
+    ("control", control),
     ("decode", decode),
     ("device", device),
     ("gmp", gmp),

@@ -1,10 +1,12 @@
 //! The project's chores: `cargo xtask ci` is everything that must hold before a change lands.
 //!
 //! `layers` and `tidy` can be run alone; both are tests as well, so `cargo nextest run` never misses them.
+//! `schema` writes docs/control.schema.json and the tables of docs/control.md; a test finds them out of date.
 //! `fidelity OUT…` writes docs/fidelity.md from the reports that `weft run --report OUT` wrote. `long OUT` is what takes hours.
 
 mod fidelity;
 mod layers;
+mod schema;
 mod tidy;
 
 use std::path::PathBuf;
@@ -29,8 +31,9 @@ fn run(chore: &str) -> Result<()> {
         "fidelity" => fidelity::write(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         "long" => long(&std::env::args().nth(2).context("name a folder for reports: cargo xtask long OUT")?),
         "layers" => layers::check(),
+        "schema" => schema::write(&root()),
         "tidy" => tidy::check(&root()),
-        other => bail!("no chore {other:?}\nhint: one of ci, fidelity, layers, long, tidy"),
+        other => bail!("no chore {other:?}\nhint: one of ci, fidelity, layers, long, schema, tidy"),
     }
 }
 

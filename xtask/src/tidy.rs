@@ -9,8 +9,20 @@ use anyhow::{Context, Result, bail};
 const LINES_MAX: usize = 500;
 
 /// Crates whose sources may not name the world outside.
-const PURE: &[&str] =
-    &["wire", "machine", "topology", "routing", "device", "mgmt", "host", "sm", "pm", "sim", "experiment"];
+const PURE: &[&str] = &[
+    "wire",
+    "machine",
+    "topology",
+    "routing",
+    "device",
+    "mgmt",
+    "host",
+    "sm",
+    "pm",
+    "sim",
+    "experiment",
+    "control",
+];
 
 /// Paths into the standard library that a pure crate may not use.
 const DOORS: &[&str] =

@@ -22,10 +22,8 @@ mod config;
 mod control;
 mod core;
 mod hosts;
-mod journal;
 mod lateness;
 mod launcher;
-mod log;
 mod metrics;
 mod names;
 mod programs;
@@ -34,11 +32,9 @@ mod recording;
 mod socket;
 mod tap;
 mod user;
-mod utc;
 mod wiring;
+
+use weft_process::{journal, log};
 
 pub use agent::{AgentError, run, serve};
 pub use config::{AgentConfig, CableConfig, ConfigError, LINK_TIMEOUT_MS, RECORD_BYTES_MAX};
-pub use journal::Journal;
-pub use log::log_to_stderr;
-pub use utc::Utc;

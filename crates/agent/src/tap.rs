@@ -15,7 +15,6 @@ use crate::asked::Asker;
 use crate::client::Program;
 use crate::core::Core;
 use crate::record::Who;
-use crate::utc::Utc;
 
 /// Programs that may capture at the same time. Each may have [`Program::queue_captured`]'s bound waiting.
 const LISTENERS_MAX: usize = 32;
@@ -124,7 +123,7 @@ impl Taps {
             sent: direction == Direction::Sent,
             damaged: direction == Direction::Damaged,
             // All agents of a machine read the same clock.
-            time_ns: Utc::now().as_nanos(),
+            time_ns: weft_process::utc_now().as_nanos(),
             lost: 0,
             packet: packet.to_vec(),
         });

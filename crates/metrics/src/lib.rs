@@ -1,19 +1,17 @@
-//! What a process counts, for Prometheus: a [`Page`] of metrics in the text format, and the HTTP server that shows it.
+//! What a process counts, for Prometheus, and the HTTP server that shows it.
 //!
-//! Whoever exports makes its page anew for each scrape from what it has counted anyway, so that nothing is counted
-//! twice and nothing is counted while nobody asks. [`serve`] is for a process with a runtime of its own; a driver that
-//! waits with poll(2) has a [`Desk`], behind which a thread serves.
+//! A process keeps what it counts itself in a [`prometheus::Registry`] of its own, never in the global one. What its
+//! machines have counted anyway becomes a [`Page`] on demand, so that nothing is counted twice and nothing is counted
+//! while nobody asks.
 //!
 //! ```text
-//!   Prometheus ── GET /metrics ──▶ serve ── ask ──▶ Desk (driver's loop)
-//!              ◀── text ── Page ◀── render ◀── answer ──┘
+//!   Prometheus ── GET /metrics ──▶ serve ── page ──▶ Source (the driver)
+//!              ◀── text ── Page, then the registry ◀──┘
 //! ```
 
 mod connection;
-mod desk;
 mod page;
 mod server;
 
-pub use desk::{Desk, open_desk};
 pub use page::{Family, Page};
-pub use server::{CONNECTION_TIME_MAX, CONNECTIONS_MAX, NoAnswer, serve};
+pub use server::{CONNECTION_TIME_MAX, CONNECTIONS_MAX, NoAnswer, Source, serve};

@@ -1,7 +1,7 @@
 //! The page itself: families of samples, written in Prometheus' text format.
 
-use prometheus::TextEncoder;
 use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
+use prometheus::{Registry, TextEncoder};
 
 /// All that a process shows at one scrape, in the order in which it was added.
 #[derive(Debug, Default)]
@@ -58,9 +58,15 @@ impl Page {
         Family { family: &mut self.families[at] }
     }
 
-    /// The page in the text format. A metric without samples is left out.
-    pub fn encode(&mut self) -> String {
+    /// The page's metrics, those without samples included.
+    pub fn into_families(self) -> Vec<MetricFamily> {
+        self.families
+    }
+
+    /// The page in the text format, and behind it what the registry has. A metric without samples is left out.
+    pub fn encode(mut self, registry: &Registry) -> String {
         self.families.retain(|family| !family.get_metric().is_empty());
+        self.families.extend(registry.gather());
         let mut text = String::new();
         // It fails for metrics without a name or samples, and there are none.
         let _ = TextEncoder::new().encode_utf8(&self.families, &mut text);
@@ -121,6 +127,10 @@ impl Family<'_> {
 /// A label's value without characters that a terminal obeys; the format itself escapes line breaks, quotes and
 /// backslashes.
 fn printable(value: &str) -> String {
+    // Nearly all are plain, and a page has a hundred thousand of them.
+    if value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+        return value.to_owned();
+    }
     let mut shown = String::with_capacity(value.len());
     for c in value.chars() {
         match c.is_control() && c != '\n' {
@@ -155,7 +165,7 @@ mod tests {
         let buckets = [(0.001, 2), (0.01, 1)];
         page.histogram("weft_agent_late_seconds", "Late").spread(&[], buckets, 4, 1.25);
         assert_eq!(
-            page.encode(),
+            page.encode(&Registry::new()),
             "# HELP weft_agent_events_total What happened\n\
              # TYPE weft_agent_events_total counter\n\
              weft_agent_events_total{event=\"link \\\"up\\\"\\n\"} 3\n\
@@ -177,13 +187,13 @@ mod tests {
     fn labels_hold_nothing_that_a_terminal_obeys() {
         let mut page = Page::new();
         page.gauge("weft_agent_device_info", "Devices").count(&[("description", "a\x1b[2J\nb\u{9b}1m")], 1);
-        let text = page.encode();
+        let text = page.encode(&Registry::new());
         assert!(text.contains("{description=\"a\\\\u{1b}[2J\\nb\\\\u{9b}1m\"} 1\n"), "{text}");
         assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text}");
     }
 
     #[test]
     fn an_empty_page_is_empty() {
-        assert_eq!(Page::new().encode(), "");
+        assert_eq!(Page::new().encode(&Registry::new()), "");
     }
 }

@@ -1,7 +1,5 @@
-//! The HTTP server: one page, few connections, each for a short while.
+//! The HTTP server: two pages, few connections, each for a short while.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::rc::Rc;
@@ -14,6 +12,7 @@ use hyper::header::{ALLOW, CONTENT_TYPE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
+use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
@@ -32,31 +31,80 @@ const REQUEST_BYTES_MAX: usize = 16 * 1024;
 #[error("the process is too busy to tell how it is")]
 pub struct NoAnswer;
 
-/// What the server itself counts.
-#[derive(Debug, Default)]
-struct Counts {
-    requests: RefCell<BTreeMap<u16, u64>>,
-    turned_away: Cell<u64>,
-    broken: Cell<u64>,
+/// What a process shows over HTTP.
+pub trait Source: 'static {
+    /// What `/metrics` shows besides the registry.
+    fn page(&self) -> impl Future<Output = Result<Page, NoAnswer>>;
+
+    /// Whether `/healthz` says that the process is well.
+    fn is_healthy(&self) -> impl Future<Output = bool> {
+        std::future::ready(true)
+    }
+
+    /// The metrics that the process keeps at all times; they stand behind the page.
+    fn registry(&self) -> Registry {
+        Registry::new()
+    }
 }
 
-/// Serves `/metrics` until dropped. Nothing that arrives ends it or the process.
-///
-/// Needs a [`tokio::task::LocalSet`] or a local runtime.
-pub async fn serve<G, F>(listener: TcpListener, gather: G)
+impl<G, F> Source for G
 where
     G: Fn() -> F + 'static,
-    F: Future<Output = Result<Page, NoAnswer>> + 'static,
+    F: Future<Output = Result<Page, NoAnswer>>,
 {
-    let (gather, counts) = (Rc::new(gather), Rc::new(Counts::default()));
+    fn page(&self) -> impl Future<Output = Result<Page, NoAnswer>> {
+        self()
+    }
+}
+
+/// What the server itself counts.
+#[derive(Debug)]
+struct Counts {
+    requests: IntCounterVec,
+    turned_away: IntCounter,
+    broken: IntCounter,
+}
+
+impl Counts {
+    /// Registered, if no other server has done that.
+    fn new(registry: &Registry) -> Self {
+        let help = "HTTP requests answered before this one, by status";
+        let requests = Opts::new("weft_exporter_requests_total", help);
+        let requests = IntCounterVec::new(requests, &["code"]).expect("the name and the help are fixed");
+        let help = "Connections ended without an answer: too many at once, not HTTP, gone, or too slow";
+        let refused = Opts::new("weft_exporter_connections_refused_total", help);
+        let refused = IntCounterVec::new(refused, &["reason"]).expect("the name and the help are fixed");
+        let of = |reason| refused.with_label_values(&[reason]);
+        let (turned_away, broken) = (of("too_many"), of("broken"));
+        // Two servers with one registry count apart, and the first is shown.
+        let _ = registry.register(Box::new(requests.clone()));
+        let _ = registry.register(Box::new(refused));
+        Self { requests, turned_away, broken }
+    }
+}
+
+/// A source and what is counted of its server.
+struct Served<S> {
+    source: S,
+    registry: Registry,
+    counts: Counts,
+}
+
+/// Serves `/metrics` and `/healthz` until dropped. Nothing that arrives ends it or the process.
+///
+/// Needs a [`tokio::task::LocalSet`] or a local runtime.
+pub async fn serve<S: Source>(listener: TcpListener, source: S) {
+    let registry = source.registry();
+    let counts = Counts::new(&registry);
+    let served = Rc::new(Served { source, registry, counts });
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) if connections.len() < CONNECTIONS_MAX => {
-                    connections.spawn_local(converse(stream, gather.clone(), counts.clone()));
+                    connections.spawn_local(converse(stream, served.clone()));
                 }
-                Ok(_) => bump(&counts.turned_away),
+                Ok(_) => served.counts.turned_away.inc(),
                 // Out of descriptors: the reason may pass, and trying at once again would spin.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             },
@@ -65,50 +113,49 @@ where
     }
 }
 
-async fn converse<G, F>(stream: TcpStream, gather: Rc<G>, counts: Rc<Counts>)
-where
-    G: Fn() -> F + 'static,
-    F: Future<Output = Result<Page, NoAnswer>> + 'static,
-{
-    let own = counts.clone();
+async fn converse<S: Source>(stream: TcpStream, served: Rc<Served<S>>) {
+    let own = served.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        let (gather, counts) = (gather.clone(), counts.clone());
-        async move { Ok::<_, Infallible>(answer(&request, &*gather, &counts).await) }
+        let served = served.clone();
+        async move { Ok::<_, Infallible>(served.answer(&request).await) }
     });
     // One answer per connection: a scraper that keeps it open would take a place from the next one.
     let mut builder = http1::Builder::new();
     builder.keep_alive(false).max_buf_size(REQUEST_BYTES_MAX);
-    let served = builder.serve_connection(Connection(stream), service);
-    match tokio::time::timeout(CONNECTION_TIME_MAX, served).await {
+    let conversation = builder.serve_connection(Connection(stream), service);
+    match tokio::time::timeout(CONNECTION_TIME_MAX, conversation).await {
         Ok(Ok(())) => {}
         // Not HTTP, gone before its time, or too slow.
-        Ok(Err(_)) | Err(_) => bump(&own.broken),
+        Ok(Err(_)) | Err(_) => own.counts.broken.inc(),
     }
 }
 
-async fn answer<G, F>(request: &Request<Incoming>, gather: &G, counts: &Counts) -> Response<Full<Bytes>>
-where
-    G: Fn() -> F,
-    F: Future<Output = Result<Page, NoAnswer>>,
-{
-    let readable = [Method::GET, Method::HEAD].contains(request.method());
-    let response = match request.uri().path() {
-        "/metrics" if readable => match gather().await {
-            Ok(mut page) => {
-                counts.add_to(&mut page);
+impl<S: Source> Served<S> {
+    async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        let readable = [Method::GET, Method::HEAD].contains(request.method());
+        let response = match request.uri().path() {
+            "/metrics" if readable => self.metrics().await,
+            "/healthz" if readable && self.source.is_healthy().await => text(StatusCode::OK, "ok\n"),
+            "/healthz" if readable => text(StatusCode::SERVICE_UNAVAILABLE, "not well\n"),
+            "/metrics" | "/healthz" => {
+                let response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are served\n");
+                with_header(response, ALLOW, "GET, HEAD")
+            }
+            _ => text(StatusCode::NOT_FOUND, "only /metrics and /healthz are here\n"),
+        };
+        self.counts.requests.with_label_values(&[response.status().as_str()]).inc();
+        response
+    }
+
+    async fn metrics(&self) -> Response<Full<Bytes>> {
+        match self.source.page().await {
+            Ok(page) => {
                 let kind = "text/plain; version=0.0.4; charset=utf-8";
-                with_header(text(StatusCode::OK, page.encode()), CONTENT_TYPE, kind)
+                with_header(text(StatusCode::OK, page.encode(&self.registry)), CONTENT_TYPE, kind)
             }
             Err(error) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")),
-        },
-        "/metrics" => {
-            let response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are served\n");
-            with_header(response, ALLOW, "GET, HEAD")
         }
-        _ => text(StatusCode::NOT_FOUND, "nothing is here but /metrics\n"),
-    };
-    *counts.requests.borrow_mut().entry(response.status().as_u16()).or_default() += 1;
-    response
+    }
 }
 
 fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
@@ -124,24 +171,4 @@ fn with_header(
 ) -> Response<Full<Bytes>> {
     response.headers_mut().insert(name, hyper::header::HeaderValue::from_static(value));
     response
-}
-
-impl Counts {
-    fn add_to(&self, page: &mut Page) {
-        let mut requests =
-            page.counter("weft_exporter_requests_total", "HTTP requests answered before this one, by status");
-        for (status, count) in self.requests.borrow().iter() {
-            requests.count(&[("code", &status.to_string())], *count);
-        }
-        let mut connections = page.counter(
-            "weft_exporter_connections_refused_total",
-            "Connections ended without an answer: too many at once, not HTTP, gone, or too slow",
-        );
-        connections.count(&[("reason", "too_many")], self.turned_away.get());
-        connections.count(&[("reason", "broken")], self.broken.get());
-    }
-}
-
-fn bump(count: &Cell<u64>) {
-    count.set(count.get() + 1);
 }

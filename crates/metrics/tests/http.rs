@@ -4,34 +4,60 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::mpsc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use weft_metrics::{CONNECTIONS_MAX, Desk, Page, open_desk};
+use prometheus::{IntCounter, Registry};
+use tokio::runtime::{Builder, LocalOptions};
+use weft_metrics::{CONNECTIONS_MAX, NoAnswer, Page, Source, serve};
 
-/// A page of one number.
-fn render(number: &u64) -> Page {
-    let mut page = Page::new();
-    page.gauge("weft_test_number", "A number").count(&[], *number);
-    page
+/// A source that counts how often it was asked.
+struct Asked {
+    times: AtomicU64,
+    /// Whether it is well and has an answer.
+    well: Arc<AtomicBool>,
+    registry: Registry,
 }
 
-/// A server whose driver counts how often it was asked; it lives until the sender is dropped.
-fn start() -> (SocketAddr, mpsc::Sender<()>) {
+impl Source for Asked {
+    async fn page(&self) -> Result<Page, NoAnswer> {
+        if !self.well.load(Ordering::Relaxed) {
+            return Err(NoAnswer);
+        }
+        let mut page = Page::new();
+        let asked = self.times.fetch_add(1, Ordering::Relaxed) + 1;
+        page.gauge("weft_test_number", "A number").count(&[], asked);
+        Ok(page)
+    }
+
+    async fn is_healthy(&self) -> bool {
+        self.well.load(Ordering::Relaxed)
+    }
+
+    fn registry(&self) -> Registry {
+        self.registry.clone()
+    }
+}
+
+/// A server in a thread of its own, which ends with the test; and whether its source is well.
+fn start() -> (SocketAddr, Arc<AtomicBool>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let mut desk: Desk<u64> = open_desk(listener, render).unwrap();
-    let (alive, ended) = mpsc::channel::<()>();
+    let well = Arc::new(AtomicBool::new(true));
+    let own = IntCounter::new("weft_test_own_total", "Counted by the process").unwrap();
+    own.inc_by(7);
+    let registry = Registry::new();
+    registry.register(Box::new(own)).unwrap();
+    let source = Asked { times: AtomicU64::new(0), well: well.clone(), registry };
     std::thread::spawn(move || {
-        let mut asked = 0;
-        while ended.try_recv() != Err(mpsc::TryRecvError::Disconnected) {
-            std::thread::yield_now();
-            desk.answer(|| {
-                asked += 1;
-                asked
-            });
-        }
+        let runtime =
+            Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
+        runtime.block_on(async {
+            listener.set_nonblocking(true).unwrap();
+            serve(tokio::net::TcpListener::from_std(listener).unwrap(), source).await;
+        });
     });
-    (address, alive)
+    (address, well)
 }
 
 /// Says `request`, and gives all that comes back.
@@ -50,7 +76,7 @@ fn get(address: SocketAddr, path: &str) -> String {
 
 #[test]
 fn a_scrape_is_answered_by_the_driver() {
-    let (address, _alive) = start();
+    let (address, _well) = start();
     for expected in 1..=3 {
         let answer = get(address, "/metrics");
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
@@ -65,7 +91,7 @@ fn a_scrape_is_answered_by_the_driver() {
 
 #[test]
 fn what_is_not_there_and_what_may_not_be_done() {
-    let (address, _alive) = start();
+    let (address, _well) = start();
     let answer = get(address, "/");
     assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n") && answer.contains("/metrics"), "{answer}");
     let posted = ask(address, "POST /metrics HTTP/1.1\r\nHost: weft\r\nContent-Length: 3\r\n\r\nabc");
@@ -79,7 +105,7 @@ fn what_is_not_there_and_what_may_not_be_done() {
 
 #[test]
 fn what_is_no_request_stops_nothing() {
-    let (address, _alive) = start();
+    let (address, _well) = start();
     let long = format!("GET /metrics HTTP/1.1\r\nX: {}\r\n\r\n", "a".repeat(64 * 1024));
     let many = format!("GET /metrics HTTP/1.1\r\n{}\r\n", "X: a\r\n".repeat(500));
     for nonsense in ["\0\u{1}\u{2}\r\n\r\n", "GET\r\n\r\n", &long, &many, "GET /metrics HTTP/9.9\r\n\r\n"] {
@@ -96,7 +122,7 @@ fn what_is_no_request_stops_nothing() {
 
 #[test]
 fn idle_connections_take_no_more_than_their_places() {
-    let (address, _alive) = start();
+    let (address, _well) = start();
     let mut idle: Vec<TcpStream> =
         (0..CONNECTIONS_MAX).map(|_| TcpStream::connect(address).unwrap()).collect();
     // Each is held once the server has accepted it; the one beyond is closed without a word.
@@ -114,10 +140,23 @@ fn idle_connections_take_no_more_than_their_places() {
 }
 
 #[test]
-fn a_driver_that_is_gone_has_no_answer() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(open_desk(listener, render).unwrap());
+fn a_process_without_an_answer_says_so() {
+    let (address, well) = start();
+    let health = get(address, "/healthz");
+    assert!(health.starts_with("HTTP/1.1 200 OK\r\n") && health.ends_with("\r\n\r\nok\n"), "{health}");
+    well.store(false, Ordering::Relaxed);
+    for path in ["/metrics", "/healthz"] {
+        let answer = get(address, path);
+        assert!(answer.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{path}: {answer}");
+    }
+    well.store(true, Ordering::Relaxed);
+    assert!(get(address, "/metrics").starts_with("HTTP/1.1 200 OK\r\n"));
+}
+
+#[test]
+fn the_registry_stands_behind_the_page() {
+    let (address, _well) = start();
     let answer = get(address, "/metrics");
-    assert!(answer.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{answer}");
+    let [page, own] = ["weft_test_number 1", "weft_test_own_total 7"].map(|text| answer.find(text).unwrap());
+    assert!(page < own, "{answer}");
 }

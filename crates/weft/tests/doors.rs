@@ -11,8 +11,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use common::{Home, Running, runs, text, wait_until};
+use common::{Home, Running, runs, text};
 use rustix::process::Signal;
+use serde_json::Value;
 
 #[test]
 fn junk_on_the_launchers_socket_does_not_end_the_laboratory() {
@@ -143,24 +144,59 @@ fn a_file_without_end_is_refused() {
 }
 
 #[test]
-fn a_status_that_cannot_be_written_is_shown_with_its_age() {
+fn a_manager_that_hangs_is_told_from_one_that_is_gone() {
     let home = Home::new();
     let file = home.small_tree();
     home.weft(&["up", text(&file)]).succeeds();
     let status = || home.json(&["status", "--json"]);
-    let sweeps = || status()["sm"]["heavy_sweeps"].as_u64().unwrap();
-    assert_eq!((&status()["sm_stale"], status()["sm_age_s"].as_f64() < Some(5.0)), (&false.into(), true));
-    let before = sweeps();
-    let new = home.lab("default").join("status.json.new");
-    // As on a full disk: everything written there fails with ENOSPC.
-    wait_until("no status is being written", || symlink("/dev/full", &new).is_ok());
-    home.weft(&["fault", "link-down", "switch-2-0:1"]).succeeds();
-    wait_until("the status is stale", || status()["sm_stale"] == true);
-    assert_eq!(sweeps(), before);
+    let now = status();
+    assert_eq!((&now["running"], &now["sm_stale"]), (&true.into(), &false.into()));
+    assert_eq!(now["sm"]["last"]["complete"], true, "{now}");
+    let (_, sm) = home.processes().into_iter().find(|(name, _)| name == "sm").unwrap();
+    common::signal(sm, Signal::STOP);
+    let hung = status();
+    assert_eq!(
+        (&hung["running"], &hung["sm_stale"], &hung["sm"]),
+        (&true.into(), &true.into(), &Value::Null)
+    );
     let shown = home.weft(&["status"]).succeeds().stdout.clone();
-    assert!(shown.contains("has not updated its status; what follows held"), "{shown}");
-    std::fs::remove_file(&new).unwrap();
-    wait_until("the status is right again", || sweeps() > before && status()["sm_stale"] == false);
+    assert!(shown.contains("the subnet manager is running and does not answer (no answer within"), "{shown}");
+    common::signal(sm, Signal::CONT);
+    assert_eq!(status()["sm_stale"], false);
+    home.weft(&["fault", "kill", "sm"]).succeeds();
+    let gone = status();
+    assert_eq!((&gone["running"], &gone["sm"]), (&false.into(), &Value::Null));
+    // What the manager wrote is in force still.
+    home.weft(&["check"]).succeeds();
+}
+
+#[test]
+fn anybody_who_reaches_the_socket_can_ask_in_json() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--pm"]).succeeds();
+    for (process, request, expected) in [
+        ("sm", "sm-status", "\"subnet_up\":true"),
+        ("pm", "pm-status", "\"attached\":true"),
+        ("sm", "hello", "\"name\":\"sm\""),
+        ("sm", "pm-status", "\"code\":\"not-here\""),
+        ("pm", "health", "\"condition\":\"ready\""),
+        ("pm", "log-filter\",\"unknown\":\"field", "\"filter\":\"info\""),
+        ("sm", "set-log-filter\",\"filter\":\"warn,weft_sm=debug", "\"answer\":{\"type\":\"done\"}"),
+        ("sm", "log-filter", "\"filter\":\"warn,weft_sm=debug\""),
+        ("sm", "set-log-filter\",\"filter\":\"weft=loud", "\"code\":\"invalid-request\""),
+    ] {
+        let socket = home.lab("default").join("control").join(process);
+        assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        writeln!(stream, "{{\"v\":1,\"id\":1,\"request\":{{\"type\":\"{request}\"}}}}").unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("{\"v\":1,\"id\":1,") && answer.contains(expected), "{answer}");
+    }
+    home.weft(&["down"]).succeeds();
+    assert!(home.is_empty());
 }
 
 #[test]

@@ -177,7 +177,7 @@ fn the_manager_sees_its_own_switch_die_though_no_trap_can_reach_it() {
 /// Why the heavy sweeps began that the manager told of since the last call.
 fn heavy_sweeps(events: &mut Events) -> Vec<Value> {
     let seen = std::mem::take(&mut events.seen);
-    let heavy = seen.into_iter().filter(|event| is(event, "sweep-started") && event["kind"] == "Heavy");
+    let heavy = seen.into_iter().filter(|event| is(event, "sweep-started") && event["kind"] == "heavy");
     heavy.map(|event| event["reason"].clone()).collect()
 }
 
@@ -196,7 +196,7 @@ fn the_manager_sweeps_as_soon_as_its_own_link_is_back() {
     events.wait_for("the host has a link", |event| is(event, "own-port-up"));
     subnet_up(&mut events);
     let sweeps = heavy_sweeps(&mut events);
-    assert!(sweeps.len() >= 2 && sweeps[..2].iter().all(|reason| reason == "OwnPort"), "{sweeps:?}");
+    assert!(sweeps.len() >= 2 && sweeps[..2].iter().all(|reason| reason == "own-port"), "{sweeps:?}");
     home.weft(&["check"]).succeeds();
 }
 
@@ -213,7 +213,7 @@ fn what_no_trap_reports_the_light_sweep_finds() {
     events.wait_for("the switch is missed", |event| is(event, "node-lost"));
     assert!(!events.seen.iter().any(|event| is(event, "trap-received")), "a trap came through");
     let sweeps = heavy_sweeps(&mut events);
-    assert!(sweeps.iter().all(|reason| reason["Trap"].is_null()) && !sweeps.is_empty(), "{sweeps:?}");
+    assert!(sweeps.iter().all(|reason| reason["trap"].is_null()) && !sweeps.is_empty(), "{sweeps:?}");
     home.weft(&["check"]).succeeds();
     home.weft(&["fault", "restart", "switch-2-0"]).succeeds();
     subnet_up(&mut events);

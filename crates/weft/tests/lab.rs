@@ -343,6 +343,19 @@ fn what_a_crashed_launcher_left_is_cleared_by_the_next_up_and_down() {
 }
 
 #[test]
+fn logs_are_json_lines_where_that_is_wanted() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let up = home.command(&["up", text(&file)]).env("WEFT_LOG_FORMAT", "json").output().unwrap();
+    assert!(up.status.success(), "{up:?}");
+    for process in ["sm", "a0000"] {
+        let log = std::fs::read_to_string(home.lab("default").join("logs").join(process)).unwrap();
+        let line: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+        assert_eq!(line["level"], "INFO", "{process}: {line}");
+    }
+}
+
+#[test]
 fn a_log_level_that_makes_no_sense_is_said_by_every_process() {
     let home = Home::new();
     let file = home.small_tree();
@@ -350,6 +363,6 @@ fn a_log_level_that_makes_no_sense_is_said_by_every_process() {
     assert!(up.status.success(), "{up:?}");
     for process in ["sm", "a0000"] {
         let log = std::fs::read_to_string(home.lab("default").join("logs").join(process)).unwrap();
-        assert!(log.contains("WEFT_LOG makes no sense"), "{process}: {log}");
+        assert!(log.contains("invalid WEFT_LOG"), "{process}: {log}");
     }
 }

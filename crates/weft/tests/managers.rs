@@ -62,8 +62,8 @@ fn the_master_disables_others_has_them_stand_by_and_discover() {
     let state = |wanted: &'static str| {
         move |event: &serde_json::Value| event["source"] == "sm-2" && event["state"] == wanted
     };
-    events.wait_for("sm-2 discovers", state("Discovering"));
-    events.wait_for("sm-2 has found the master", state("Standby"));
+    events.wait_for("sm-2 discovers", state("discovering"));
+    events.wait_for("sm-2 has found the master", state("standby"));
     wait_for(&home, "sm-2", "standby");
     home.weft(&["sm", "disable", "sm"]).fails(2, "sm is the master");
     home.weft(&["sm", "disable", "host-3"]).fails(1, "knows no manager");

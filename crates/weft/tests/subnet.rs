@@ -270,7 +270,7 @@ fn a_hangup_signal_is_a_heavy_sweep() {
     let processes = home.processes();
     let (_, sm) = processes.iter().find(|(name, _)| name == "sm").unwrap();
     common::signal(*sm, rustix::process::Signal::HUP);
-    events.wait_for("a heavy sweep", |event| is(event, "sweep-started") && event["reason"] == "Command");
+    events.wait_for("a heavy sweep", |event| is(event, "sweep-started") && event["reason"] == "command");
     let up = subnet_up(&mut events, 4, 4, 8);
     assert_eq!(up["smps"]["set_lft"], 0, "{up}");
 }

@@ -79,15 +79,15 @@ pub(crate) fn run(path: &Path, launch: Option<&Path>) -> anyhow::Result<()> {
     let config: IbsimConfig =
         serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))?;
     let _lock = ProcessLock::take(&config.lock)?;
-    weft_agent::log_to_stderr();
-    let stop = Signals::watch(&[SIGTERM, SIGINT])?;
+    weft_process::log::log_to_stderr();
+    let mut stop = Signals::watch(&[SIGTERM, SIGINT])?;
     let prepared = driver::Driver::new(&config);
     let mut launcher = LauncherLine::connect(launch);
     let mut driver = prepared.inspect_err(|error| {
         launcher.send(&ToLauncher::Failed { agent: IBSIM.into(), reason: format!("{error:#}") });
     })?;
     launcher.ready(IBSIM);
-    if !launcher.wait_for_go(&stop)? {
+    if !launcher.wait_for_go(&mut stop, Signals::arrived)? {
         return Ok(());
     }
     driver.run(&stop, config.bound.then_some(launcher))

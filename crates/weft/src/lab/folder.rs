@@ -7,12 +7,12 @@
 //!           locks/NAME    one lock per process, see weft_umad::lock
 //!           agents/NAME   one configuration per agent, with its private key: mode 0600
 //!           sockets/NAME  where programs attach
+//!           control/NAME  where a process answers requests, see docs/control.md
 //!           logs/NAME     standard error of each process
 //!           launch.sock   the launcher, while it runs
-//!           sm.sock sm-2.sock …   where subnet managers take orders
 //!           m-key         the M_Key that SMPs must show: mode 0600
-//!           sm.json pm.json ibsim.json status.json pm-status.json events.jsonl guid2lid
-//!           sm-2.json status-2.json guid2lid-2 …  of subnet managers that stand by
+//!           sm.json pm.json ibsim.json events.jsonl guid2lid
+//!           sm-2.json guid2lid-2 …  of subnet managers that stand by
 //!           prometheus.yml  what Prometheus must be told to scrape the laboratory
 //! ```
 
@@ -122,7 +122,7 @@ impl Base {
         folder.remove()?; // Of an earlier process with the same number.
         private_folder(&folder.path)?;
         write(&folder.place(Place::Mark), b"A laboratory of weft; `weft down` removes this folder.\n")?;
-        for path in ["locks", "agents", "sockets", "logs"].map(|part| folder.path.join(part)) {
+        for path in ["locks", "agents", "sockets", "control", "logs"].map(|part| folder.path.join(part)) {
             private_folder(&path)?;
         }
         for lock in [Place::UpLock, Place::DownLock, Place::Events] {
@@ -161,7 +161,6 @@ pub(crate) enum Place {
     DownLock,
     PmLock,
     PmConfig,
-    PmStatus,
     Prometheus,
     IbsimLock,
     IbsimConfig,
@@ -175,9 +174,7 @@ pub(crate) enum Place {
 pub(crate) struct SmFiles {
     pub(crate) lock: PathBuf,
     pub(crate) config: PathBuf,
-    pub(crate) status: PathBuf,
     pub(crate) guid2lid: PathBuf,
-    pub(crate) orders: PathBuf,
 }
 
 /// The folder of one laboratory.
@@ -208,7 +205,6 @@ impl LabFolder {
             Place::DownLock => "down.lock",
             Place::PmLock => "locks/pm",
             Place::PmConfig => "pm.json",
-            Place::PmStatus => "pm-status.json",
             Place::Prometheus => "prometheus.yml",
             Place::IbsimLock => "locks/ibsim",
             Place::IbsimConfig => "ibsim.json",
@@ -243,9 +239,7 @@ impl LabFolder {
         SmFiles {
             lock: self.locks().join(name),
             config: self.path.join(format!("{name}.json")),
-            status: self.path.join(format!("status{number}.json")),
             guid2lid: self.path.join(format!("guid2lid{number}")),
-            orders: self.path.join(format!("{name}.sock")),
         }
     }
 
@@ -267,6 +261,11 @@ impl LabFolder {
     /// Where the sockets of all agents are.
     pub(crate) fn sockets(&self) -> PathBuf {
         self.path.join("sockets")
+    }
+
+    /// Where a process answers requests.
+    pub(crate) fn control(&self, process: &str) -> PathBuf {
+        self.path.join("control").join(process)
     }
 
     /// Where programs attach to an agent.

@@ -2,8 +2,8 @@
 
 mod admission;
 pub(crate) mod folder;
-pub(crate) mod journal;
 pub(crate) mod launch;
+pub(crate) mod managers;
 pub(crate) mod plan;
 mod ports;
 pub(crate) mod process;

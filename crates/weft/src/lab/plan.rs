@@ -307,9 +307,9 @@ fn write_sm(
             port: place.port,
         },
         launch: None,
-        status: Some(files.status),
         events: Some(lab.place(Place::Events)),
-        orders: Some(files.orders),
+        lab: lab.name().to_owned(),
+        control: Some(lab.control(name)),
         metrics: record.metrics_of(name),
     };
     // The file that the user names is the first manager's: who stands by learns the LIDs from the ports.
@@ -340,9 +340,9 @@ fn write_pm(
             port: place.port,
         },
         launch: None,
-        status: Some(lab.place(Place::PmStatus)),
         events: Some(lab.place(Place::Events)),
-        orders: None,
+        lab: lab.name().to_owned(),
+        control: Some(lab.control(PM)),
         metrics: record.metrics_of(PM),
     };
     let config = PmConfig { seat, options: wanted.options.clone() };

@@ -9,7 +9,6 @@ use rustix::event::{PollFd, PollFlags};
 use weft_umad::launch::{self, FromLauncher, LineDecoder, ToLauncher};
 
 use crate::lab::process::poll_for;
-use crate::lab::signals::Signals;
 
 /// Says what happens to whoever launches; says nothing when nobody does.
 #[derive(Debug)]
@@ -36,16 +35,24 @@ impl LauncherLine {
         }
     }
 
-    /// Waits until the launcher says to go on, or is gone; false when a signal says to stop.
-    pub(crate) fn wait_for_go(&mut self, stop: &Signals) -> anyhow::Result<bool> {
+    /// Waits until the launcher says to go on, or is gone; false when `stops` says so of a desk that rings.
+    pub(crate) fn wait_for_go<D: AsFd>(
+        &mut self,
+        desk: &mut D,
+        mut stops: impl FnMut(&mut D) -> bool,
+    ) -> anyhow::Result<bool> {
         let mut decoder = LineDecoder::new();
         while let Some(stream) = &mut self.stream {
-            {
-                let mut fds = [PollFd::new(stream, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
+            let (says, rings) = {
+                let mut fds = [PollFd::new(stream, PollFlags::IN), PollFd::new(&*desk, PollFlags::IN)];
                 poll_for(&mut fds, None)?;
-                if !fds[1].revents().is_empty() {
-                    return Ok(false);
-                }
+                (!fds[0].revents().is_empty(), !fds[1].revents().is_empty())
+            };
+            if rings && stops(desk) {
+                return Ok(false);
+            }
+            if !says {
+                continue;
             }
             let mut bytes = [0; 256];
             match stream.read(&mut bytes) {

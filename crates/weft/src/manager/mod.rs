@@ -1,18 +1,16 @@
 //! What the processes of the subnet manager and of the performance manager have in common: one thread that waits for
-//! the manager's agent, its clock and its signals, and nothing else.
+//! the manager's agent, its clock and its desk, and nothing else.
 //!
 //! ```text
 //!   attachment ──MADs──▶ machine ──MADs──▶ attachment
-//!   clock, SIGHUP ─────▶         ─events─▶ the manager's own driver: files, the launcher
-//!   scrapers ──────────▶ figures
+//!   clock ─────────────▶         ─events─▶ the manager's own driver: control, journal, the launcher
+//!   desk ── signals, requests ──▶ figures
 //! ```
 
 mod attachment;
 mod eager;
 mod launcher;
-pub(crate) mod orders;
 mod process;
-pub(crate) mod status_file;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -21,15 +19,15 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
+use weft_control::{Answer, Error, Request};
 use weft_machine::{Machine, Time};
-use weft_metrics::Page;
+use weft_process::Manned;
 use weft_wire::{AddressedMad, Guid, PortNum, Registration};
 
 pub(crate) use attachment::Place;
 pub(crate) use launcher::LauncherLine;
-pub(crate) use orders::Order;
 pub(crate) use process::Process;
-pub(crate) use status_file::StatusFile;
 
 /// What every manager's process is told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -40,13 +38,12 @@ pub(crate) struct Seat {
     pub(crate) attach: Place,
     /// The launcher's socket.
     pub(crate) launch: Option<PathBuf>,
-    /// Where it says how it is.
-    pub(crate) status: Option<PathBuf>,
-    /// Where it says what happened.
+    /// Where it writes what happened.
     pub(crate) events: Option<PathBuf>,
-    /// Where it takes the operator's orders.
-    #[serde(default)]
-    pub(crate) orders: Option<PathBuf>,
+    /// Its laboratory; empty without one.
+    pub(crate) lab: String,
+    /// Its control socket.
+    pub(crate) control: Option<PathBuf>,
     /// Where it serves `/metrics`.
     #[serde(default)]
     pub(crate) metrics: Option<SocketAddr>,
@@ -87,8 +84,6 @@ pub(crate) enum News {
     },
     /// The operator sent SIGHUP.
     Hangup,
-    /// The operator has an order; its outcome is to be sent there.
-    Order(Order, PathBuf),
     /// It is to stop.
     Stop,
 }
@@ -102,8 +97,11 @@ pub(crate) struct TurnEnd {
     pub(crate) wake_at: Option<Instant>,
 }
 
+/// Where the answer to a request goes.
+pub(crate) type Reply = oneshot::Sender<Result<Answer, Error>>;
+
 /// A manager's machine, and what its driver does with what comes out of it.
-pub(crate) trait Manager {
+pub(crate) trait Manager: Manned {
     /// Its name among the processes.
     const NAME: &'static str;
     /// Whether it is of no use without its registrations. A port has one program for each.
@@ -112,8 +110,6 @@ pub(crate) trait Manager {
     const STOP_PATIENCE: Duration;
     /// The machine.
     type Machine: Machine;
-    /// What it is to show to scrapers.
-    type Figures: Clone + Send + 'static;
 
     /// Which MADs that nobody asked for it wants.
     fn registrations() -> Vec<Registration>;
@@ -123,6 +119,9 @@ pub(crate) trait Manager {
     fn note(&mut self, news: &News);
     /// What the machine is told; `None` when it need not know.
     fn input(news: News) -> Option<<Self::Machine as Machine>::Input>;
+    /// Carries out a request of those that it takes ([`Manned::takes`]), and answers now or later: what the machine is
+    /// told.
+    fn order(&mut self, request: Request, reply: Reply) -> Option<<Self::Machine as Machine>::Input>;
     /// Does what the machine wants done; what is to be sent is returned.
     fn take(
         &mut self,
@@ -131,8 +130,6 @@ pub(crate) trait Manager {
     ) -> Option<AddressedMad>;
     /// Writes down what is new.
     fn end_turn(&mut self, now: Time, launcher: &mut LauncherLine) -> TurnEnd;
-    /// What scrapers are shown now.
+    /// What whoever looks is shown now.
     fn figures(&self, now: Time) -> Self::Figures;
-    /// How it is shown to them.
-    fn render(figures: &Self::Figures) -> Page;
 }

@@ -4,18 +4,20 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
+use weft_control::EventKind;
+use weft_control::event::ProcessEvent;
+use weft_control::process::{Identity, ProcessKind};
 use weft_machine::{Machine, Time};
-use weft_metrics::{Desk, open_desk};
+use weft_process::{Call, Clock, Desk, DeskOptions, EventLog, open_desk};
 use weft_umad::ClientError;
 use weft_umad::launch::ToLauncher;
 use weft_umad::lock::ProcessLock;
 
 use super::attachment::Attachment;
 use super::eager::Eagerness;
-use super::orders::Orders;
 use super::{LauncherLine, Manager, News, Seat};
 use crate::failure::Failure;
-use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
+use crate::lab::process::raise_file_limit;
 
 /// The pause after a failed attachment, doubled each time.
 const BACK_OFF: std::ops::Range<Duration> = Duration::from_millis(20)..Duration::from_secs(2);
@@ -24,40 +26,59 @@ const BACK_OFF: std::ops::Range<Duration> = Duration::from_millis(20)..Duration:
 pub(crate) struct Process<M: Manager> {
     seat: Seat,
     _lock: Option<ProcessLock>,
-    stop: Signals,
-    hangup: Signals,
+    events: EventLog,
     launcher: LauncherLine,
-    orders: Option<Orders>,
-    desk: Option<Desk<M::Figures>>,
+    desk: Desk<M::Figures>,
+    /// Calls that came before the manager began.
+    calls: Vec<Call<M::Figures>>,
 }
 
 impl<M: Manager> Process<M> {
-    /// Takes the lock, the signals and the port for metrics. What is missing, the launcher is told.
-    pub(crate) fn begin(seat: &Seat) -> anyhow::Result<Self> {
+    /// Takes the lock, the signals, the control socket and the port for metrics. What is missing, the launcher is told.
+    pub(crate) fn begin(seat: &Seat, name: &str, kind: ProcessKind) -> anyhow::Result<Self> {
         let lock = seat.lock.as_deref().map(ProcessLock::take).transpose()?;
-        weft_agent::log_to_stderr();
-        let (stop, hangup) = (Signals::watch(&[SIGTERM, SIGINT])?, Signals::watch(&[SIGHUP])?);
-        let mut launcher = LauncherLine::connect(seat.launch.as_deref());
-        let desk = seat.metrics.map(serve_metrics::<M>).transpose().inspect_err(|error| {
+        weft_process::log::log_to_stderr();
+        raise_file_limit();
+        let (clock, mut launcher) = (Clock::start(), LauncherLine::connect(seat.launch.as_deref()));
+        let (version, pid) = (env!("CARGO_PKG_VERSION").to_owned(), std::process::id());
+        let (lab, incarnation) = (seat.lab.clone(), clock.incarnation());
+        let events = EventLog::new(name, clock);
+        events.publish(EventKind::Process(ProcessEvent::Started { kind, version: version.clone(), pid }));
+        let identity = Identity { lab, name: name.to_owned(), kind, version, pid, incarnation };
+        let (control, shown) = (seat.control.clone(), events.clone());
+        let desk = seat.metrics.map(listen).transpose().and_then(|metrics| {
+            let options = DeskOptions { identity, clock, events: shown, control, metrics };
+            Ok(open_desk::<M>(options)?)
+        });
+        let desk = desk.inspect_err(|error| {
             launcher.send(&ToLauncher::Failed { agent: M::NAME.to_owned(), reason: error.to_string() });
         })?;
-        let orders = seat.orders.as_deref().map(Orders::listen).transpose()?;
-        Ok(Self { seat: seat.clone(), _lock: lock, stop, hangup, launcher, orders, desk })
+        Ok(Self { seat: seat.clone(), _lock: lock, events, launcher, desk, calls: Vec::new() })
+    }
+
+    /// What happens to the process, and who wants to hear of it.
+    pub(crate) fn events(&self) -> EventLog {
+        self.events.clone()
     }
 
     /// Runs the manager until a signal asks it to end, or it is done.
     pub(crate) fn run(mut self, manager: M) -> anyhow::Result<()> {
         self.launcher.ready(M::NAME);
-        if self.launcher.wait_for_go(&self.stop)? {
+        self.events.publish(EventKind::Process(ProcessEvent::Ready));
+        let (desk, calls) = (&mut self.desk, &mut self.calls);
+        let goes = self.launcher.wait_for_go(desk, |desk| {
+            desk.take(calls);
+            calls.iter().any(|call| matches!(call, Call::Stop))
+        })?;
+        if goes {
             Loop::new(self, manager).run()?;
         }
         Ok(())
     }
 }
 
-fn serve_metrics<M: Manager>(address: SocketAddr) -> anyhow::Result<Desk<M::Figures>> {
-    let served = TcpListener::bind(address).and_then(|listener| open_desk(listener, M::render));
-    served.map_err(|error| {
+fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).map_err(|error| {
         Failure::new(format!("cannot serve metrics on {address}: {error}"))
             .hint("end the program that has the port, or choose other ports with --metrics")
             .into()
@@ -82,11 +103,8 @@ struct Loop<M: Manager> {
 
 /// What is there to handle.
 struct Ready {
-    stop: bool,
-    hangup: bool,
     launcher: bool,
     client: bool,
-    orders: bool,
     desk: bool,
 }
 
@@ -122,18 +140,8 @@ impl<M: Manager> Loop<M> {
             self.wake_at = end.wake_at.into_iter().chain(self.stop_by).min();
             let ready = self.wait()?;
             self.conversing = ready.client;
-            if ready.stop && self.process.stop.arrived() {
-                tracing::info!("stopping");
-                self.stop_by.get_or_insert(Instant::now() + M::STOP_PATIENCE);
-                self.tell(News::Stop);
-            }
-            if ready.hangup && self.process.hangup.arrived() {
-                self.tell(News::Hangup);
-            }
-            if ready.orders {
-                while let Some((order, from)) = self.process.orders.as_ref().and_then(Orders::next) {
-                    self.tell(News::Order(order, from));
-                }
+            if ready.desk {
+                self.attend()?;
             }
             if ready.launcher {
                 self.process.launcher.read_ready();
@@ -147,14 +155,39 @@ impl<M: Manager> Loop<M> {
             if self.manager.machine().poll_timeout().is_some_and(|due| due <= now) {
                 self.manager.machine().handle_timeout(now);
             }
-            if ready.desk
-                && let Some(desk) = &mut self.process.desk
-                && !desk.answer(|| self.manager.figures(now))
-            {
-                tracing::error!("the thread that serves metrics has ended");
-                self.process.desk = None;
+        }
+    }
+
+    /// Does what has been called for.
+    fn attend(&mut self) -> anyhow::Result<()> {
+        let mut calls = std::mem::take(&mut self.process.calls);
+        anyhow::ensure!(self.process.desk.take(&mut calls), "the thread that serves clients has ended");
+        let mut looks = Vec::new();
+        for call in calls {
+            match call {
+                Call::Stop => {
+                    tracing::info!("stopping");
+                    self.process.events.publish(EventKind::Process(ProcessEvent::Stopping));
+                    self.stop_by.get_or_insert(Instant::now() + M::STOP_PATIENCE);
+                    self.tell(News::Stop);
+                }
+                Call::Hangup => self.tell(News::Hangup),
+                Call::Order(request, reply) => {
+                    let now = self.now();
+                    if let Some(input) = self.manager.order(request, reply) {
+                        self.manager.machine().handle_input(now, input);
+                    }
+                }
+                Call::Figures(reply) => looks.push(reply),
             }
         }
+        if !looks.is_empty() {
+            // What was called for before is to be seen, and one look serves all who ask at once.
+            self.drain_machine();
+            let figures = self.manager.figures(self.now());
+            looks.into_iter().for_each(|reply| drop(reply.send(figures.clone())));
+        }
+        Ok(())
     }
 
     fn now(&self) -> Time {
@@ -256,17 +289,12 @@ impl<M: Manager> Loop<M> {
         let own = attach.into_iter().chain(self.wake_at);
         let own = own.map(|at| at.saturating_duration_since(Instant::now()));
         let timeout = machine.into_iter().chain(own).min();
-        let mut fds = vec![
-            PollFd::new(&self.process.stop, PollFlags::IN),
-            PollFd::new(&self.process.hangup, PollFlags::IN),
-        ];
-        let launcher = self.process.launcher.fd();
-        let (mut launcher_at, mut client_at, mut desk_at) = (usize::MAX, usize::MAX, usize::MAX);
-        let mut orders_at = usize::MAX;
-        if let Some(orders) = &self.process.orders {
-            orders_at = fds.len();
-            fds.push(PollFd::new(orders, PollFlags::IN));
+        if !self.process.calls.is_empty() {
+            return Ok(Ready { launcher: false, client: false, desk: true });
         }
+        let mut fds = vec![PollFd::new(&self.process.desk, PollFlags::IN)];
+        let launcher = self.process.launcher.fd();
+        let (mut launcher_at, mut client_at) = (usize::MAX, usize::MAX);
         if let Some(launcher) = &launcher {
             launcher_at = fds.len();
             fds.push(PollFd::new(launcher, PollFlags::IN));
@@ -275,19 +303,8 @@ impl<M: Manager> Loop<M> {
             client_at = fds.len();
             fds.push(PollFd::new(client, client.interest()));
         }
-        if let Some(desk) = &self.process.desk {
-            desk_at = fds.len();
-            fds.push(PollFd::new(desk, PollFlags::IN));
-        }
         self.eagerness.poll(&mut fds, timeout, self.conversing)?;
         let ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
-        Ok(Ready {
-            stop: ready(0),
-            hangup: ready(1),
-            launcher: ready(launcher_at),
-            client: ready(client_at),
-            orders: ready(orders_at),
-            desk: ready(desk_at),
-        })
+        Ok(Ready { desk: ready(0), launcher: ready(launcher_at), client: ready(client_at) })
     }
 }

@@ -1,19 +1,22 @@
 //! The performance manager's process: the loop of [`crate::manager`] around its machine, and what comes of its events.
 //!
 //! ```text
-//!   PerformanceManager ─snapshot─▶ pm-status.json (`weft top`, `weft status`), /metrics
-//!       (machine)      ──events──▶ events.jsonl
+//!   PerformanceManager ─snapshot─▶ control (`weft top`, `weft status`), /metrics
+//!       (machine)      ──events──▶ control, events.jsonl
 //! ```
 
 mod driver;
 mod page;
+mod translate;
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use weft_control::process::ProcessKind;
 
-pub(crate) use driver::PmStatus;
+use driver::PmFigures;
 
+use crate::lab::launch::PM;
 use crate::manager::{Process, Seat, load_config, loopback};
 
 /// What the performance manager's process is told.
@@ -42,5 +45,7 @@ impl PmConfig {
 
 /// Runs until a signal asks it to end.
 pub(crate) fn run(config: PmConfig) -> anyhow::Result<()> {
-    Process::begin(&config.seat)?.run(driver::Driver::new(config))
+    let process = Process::begin(&config.seat, PM, ProcessKind::Pm)?;
+    let driver = driver::Driver::new(config, process.events());
+    process.run(driver)
 }

@@ -9,7 +9,7 @@ use weft_metrics::Page;
 use weft_pm::{EndSnapshot, ErrorTotals, PortSnapshot, Snapshot, Statistics, Totals};
 use weft_wire::NodeType;
 
-use super::PmStatus;
+use super::PmFigures;
 use crate::lab::launch::PM;
 
 /// Seconds of fabric time in a tick of PortXmitWait.
@@ -19,7 +19,7 @@ const TICK_SECONDS: f64 = 4e-9;
 const LANES_SHOWN: usize = 8;
 
 /// All of it.
-pub(super) fn page(status: &PmStatus) -> Page {
+pub(super) fn page(status: &PmFigures) -> Page {
     let snapshot = &status.snapshot;
     let mut page = Page::of(PM, env!("CARGO_PKG_VERSION"));
     let (switches, hosts): (Vec<_>, Vec<_>) = snapshot.ports.iter().map(Port::new).partition(Port::is_switch);
@@ -300,7 +300,7 @@ fn add_rates(page: &mut Page, ports: &[Port<'_>]) {
     }
 }
 
-fn add_manager(page: &mut Page, status: &PmStatus) {
+fn add_manager(page: &mut Page, status: &PmFigures) {
     let (snapshot, statistics) = (&status.snapshot, &status.snapshot.statistics);
     let contributors: usize = snapshot.hot_spots.iter().map(|spot| spot.contributors.len()).sum();
     for (name, help, value) in [

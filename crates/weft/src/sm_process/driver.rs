@@ -1,26 +1,28 @@
 //! The subnet manager's machine, and what comes of its events.
 
-use std::path::{Path, PathBuf};
+use std::collections::VecDeque;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use weft_agent::Journal;
+use weft_control::event::ProcessEvent;
+use weft_control::sm::{RoutingReport, SmStatus};
+use weft_control::{Answer, Error, EventKind, Request};
 use weft_machine::Time;
 use weft_metrics::Page;
 use weft_mgmt::Window;
-use weft_routing::EngineReport;
-use weft_sm::{Activity, Event, GuidToLid, Input, Output, Phase, SubnetManager, Summary, SweepKind};
+use weft_process::{EventLog, Journal, Manned};
+use weft_sm::{
+    Activity, Event, GuidToLid, Input, Instructed, Instruction, Output, Phase, SubnetManager, Summary,
+    SweepKind,
+};
 use weft_umad::launch::{PhaseEnd, Progress, SubnetUp, ToLauncher};
-use weft_wire::{AddressedMad, Registration};
+use weft_wire::{AddressedMad, Guid, Registration};
 
 use super::figures::{Counted, SmFigures};
-use super::status::{Limited, routing_lines};
-use super::{ManagerLine, SmConfig, SmStatus};
+use super::{SmConfig, status, translate};
 use crate::lab::folder;
-use crate::lab::journal::record_event;
 use crate::lab::launch::SM;
-use crate::manager::orders::tell_outcome;
-use crate::manager::status_file::bytes;
-use crate::manager::{LauncherLine, Manager, News, Order, StatusFile, TurnEnd};
+use crate::manager::{LauncherLine, Manager, News, Reply, TurnEnd};
 
 /// How often a launcher is told at most.
 const REPORT_INTERVAL: Duration = Duration::from_millis(20);
@@ -35,17 +37,34 @@ pub(super) struct Driver {
     config: SmConfig,
     machine: SubnetManager,
     start: Instant,
+    events: EventLog,
     journal: Journal,
     status: SmStatus,
-    status_changed: bool,
-    status_file: StatusFile,
     counted: Counted,
     progress: Progress,
     reported: Instant,
     /// What it was started for is done.
     done: bool,
-    /// Who gave the last order.
-    asker: Option<PathBuf>,
+    /// Orders to other managers that have no outcome yet, oldest first.
+    orders: VecDeque<(Guid, Instruction, Reply)>,
+}
+
+impl Manned for Driver {
+    type Figures = SmFigures;
+
+    fn render(figures: &SmFigures) -> Page {
+        figures.page()
+    }
+
+    fn show(figures: &SmFigures, age: Duration, request: &Request) -> Option<Result<Answer, Error>> {
+        let Request::SmStatus = request else { return None };
+        let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+        Some(Ok(Answer::SmStatus(Box::new(SmStatus { age_ms, ..figures.status.clone() }))))
+    }
+
+    fn takes(request: &Request) -> bool {
+        matches!(request, Request::SmSweep | Request::SmInstruct { .. })
+    }
 }
 
 impl Manager for Driver {
@@ -53,7 +72,6 @@ impl Manager for Driver {
     const NEEDS_REGISTRATIONS: bool = true;
     const STOP_PATIENCE: Duration = Duration::ZERO;
     type Machine = SubnetManager;
-    type Figures = SmFigures;
 
     fn registrations() -> Vec<Registration> {
         weft_sm::registrations()
@@ -65,12 +83,15 @@ impl Manager for Driver {
 
     fn note(&mut self, news: &News) {
         match news {
-            News::Attached { .. } => (self.status.attached, self.status_changed) = (true, true),
-            News::Detached => {
-                (self.status.attached, self.status.subnet_up, self.status_changed) = (false, false, true);
-                self.journal.record("detached", &[]);
+            News::Attached { node_guid, port_guid, .. } => {
+                self.status.attached = true;
+                let (node_guid, port_guid) = ((*node_guid).into(), (*port_guid).into());
+                self.publish(EventKind::Process(ProcessEvent::Attached { node_guid, port_guid }));
             }
-            News::Order(_, from) => self.asker = Some(from.clone()),
+            News::Detached => {
+                (self.status.attached, self.status.subnet_up) = (false, false);
+                self.publish(EventKind::Process(ProcessEvent::Detached));
+            }
             _ => {}
         }
     }
@@ -82,9 +103,24 @@ impl Manager for Driver {
             News::Mad(mad) => Input::Receive(mad),
             News::PortChanged { up } => Input::PortChanged { up },
             News::Hangup => Input::Resweep { heavy: true },
-            News::Order(Order { guid, instruction }, _) => Input::Instruct { guid, instruction },
             News::Stop => return None,
         })
+    }
+
+    fn order(&mut self, request: Request, reply: Reply) -> Option<Input> {
+        match request {
+            Request::SmSweep => {
+                // Who asked may have gone.
+                let _ = reply.send(Ok(Answer::Done));
+                Some(Input::Resweep { heavy: true })
+            }
+            Request::SmInstruct { guid, instruction } => {
+                let (guid, instruction) = (guid.0, translate::instruction(instruction));
+                self.orders.push_back((guid, instruction, reply));
+                Some(Input::Instruct { guid, instruction })
+            }
+            _ => None,
+        }
     }
 
     fn take(&mut self, output: Output, launcher: &mut LauncherLine) -> Option<AddressedMad> {
@@ -101,49 +137,52 @@ impl Manager for Driver {
     }
 
     fn end_turn(&mut self, _now: Time, launcher: &mut LauncherLine) -> TurnEnd {
-        self.write_down();
+        self.journal.flush();
         if self.reported.elapsed() >= REPORT_INTERVAL {
             self.reported = Instant::now();
             self.report(None, launcher);
         }
-        TurnEnd { done: self.done, wake_at: self.status_file.wake_at() }
+        TurnEnd { done: self.done, wake_at: None }
     }
 
     fn figures(&self, _now: Time) -> SmFigures {
+        let status = SmStatus {
+            events_lost: self.journal.lost(),
+            limited: status::limited(&self.machine.sa_counts()),
+            managers: self.machine.managers().iter().map(translate::manager).collect(),
+            election: translate::election(self.machine.election_counts()),
+            window: Some(translate::window(self.machine.window())),
+            ..self.status.clone()
+        };
         SmFigures {
-            status: self.status.clone(),
+            status,
             counted: self.counted.clone(),
             progress: self.machine.progress(),
             sa: self.machine.sa_counts(),
         }
     }
-
-    fn render(figures: &SmFigures) -> Page {
-        figures.page()
-    }
 }
 
 impl Driver {
-    pub(super) fn new(config: SmConfig, known: &GuidToLid) -> Self {
+    pub(super) fn new(config: SmConfig, known: &GuidToLid, events: EventLog) -> Self {
         let now = Instant::now();
         Self {
             machine: SubnetManager::new(options(&config), known),
             start: now,
             journal: Journal::open(config.seat.events.as_deref(), &config.name),
             status: SmStatus::default(),
-            status_changed: true,
-            status_file: StatusFile::new(config.seat.status.clone()),
             counted: Counted::default(),
             progress: Progress::default(),
             reported: now,
             done: false,
-            asker: None,
+            orders: VecDeque::new(),
+            events,
             config,
         }
     }
 
     fn tell(&mut self, event: &Event, launcher: &mut LauncherLine) {
-        self.status_changed |= self.status.take(event);
+        status::take(&mut self.status, event);
         self.counted.take(event);
         let routine = matches!(
             event,
@@ -155,12 +194,10 @@ impl Driver {
             tracing::debug!(?event, "routine");
         } else {
             tracing::info!(?event, "event");
-            record_event(&mut self.journal, event);
+            self.publish(EventKind::Sm(translate::event(event)));
         }
-        if let Event::Instructed { outcome, .. } = event
-            && let Some(asker) = self.asker.take()
-        {
-            tell_outcome(&asker, *outcome);
+        if let Event::Instructed { guid, instruction, outcome } = event {
+            self.ordered((*guid, *instruction), *outcome);
         }
         if let Event::RouteFailed { message } = event {
             let progress = self.machine.progress();
@@ -179,6 +216,25 @@ impl Driver {
             if self.config.announce {
                 self.announce(summary);
             }
+        }
+    }
+
+    fn publish(&mut self, kind: EventKind) {
+        let event = self.events.publish(kind);
+        self.journal.record_typed(&event);
+    }
+
+    /// Tells whoever gave an order what became of it.
+    fn ordered(&mut self, order: (Guid, Instruction), outcome: Instructed) {
+        let is_it = |(guid, instruction, _): &(Guid, Instruction, Reply)| (*guid, *instruction) == order;
+        // The one that came while another was under way is refused at once.
+        let at = match outcome {
+            Instructed::Busy => self.orders.iter().rposition(is_it),
+            _ => self.orders.iter().position(is_it),
+        };
+        if let Some((.., reply)) = at.and_then(|at| self.orders.remove(at)) {
+            // Who asked may have gone.
+            let _ = reply.send(Ok(Answer::SmInstruct { outcome: translate::instructed(outcome) }));
         }
     }
 
@@ -226,26 +282,6 @@ impl Driver {
             launcher.send(&ToLauncher::Progress(news));
         }
     }
-
-    /// Writes what changed since last time.
-    pub(super) fn write_down(&mut self) {
-        self.journal.flush();
-        if self.journal.lost() != self.status.events_lost {
-            (self.status.events_lost, self.status_changed) = (self.journal.lost(), true);
-        }
-        let limits = Limited::of(&self.machine.sa_counts());
-        if limits != self.status.limited {
-            (self.status.limited, self.status_changed) = (limits, true);
-        }
-        if self.status_changed {
-            self.status.managers = self.machine.managers().iter().map(ManagerLine::of).collect();
-            self.status.election = self.machine.election_counts();
-            self.status.window = Some(self.machine.window());
-        }
-        let status = &self.status;
-        let written = self.status_file.write(self.status_changed, || bytes(status));
-        self.status_changed &= !written;
-    }
 }
 
 /// What the machine is told: a window that the attachment bears.
@@ -271,7 +307,7 @@ fn persist(path: &Path, known: &GuidToLid) {
     }
 }
 
-fn subnet_up(summary: &Summary, routing: Option<&EngineReport>) -> SubnetUp {
+fn subnet_up(summary: &Summary, routing: Option<&RoutingReport>) -> SubnetUp {
     // Of a circle of channels the first line will do here; `weft status` has the others.
     let brief = |line: String| -> String {
         let first = line.lines().next().unwrap_or_default().trim_end_matches(':');
@@ -288,6 +324,11 @@ fn subnet_up(summary: &Summary, routing: Option<&EngineReport>) -> SubnetUp {
         hcas: summary.hosts,
         ports_active: summary.ports_active,
         smps: summary.smps.total() + summary.retries,
-        routing: routing.into_iter().flat_map(routing_lines).map(brief).take(ROUTING_LINES_MAX).collect(),
+        routing: routing
+            .into_iter()
+            .flat_map(RoutingReport::lines)
+            .map(brief)
+            .take(ROUTING_LINES_MAX)
+            .collect(),
     }
 }

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use weft_control::sm::SmStatus;
 use weft_machine::Time;
 use weft_metrics::Page;
 use weft_sm::{Event, Phase, Progress, SaCounts, SmpCounts};
-
-use super::SmStatus;
 
 /// The bounds of a phase's duration, in seconds.
 const PHASE_BOUNDS: [f64; 9] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0, 100.0];
@@ -168,7 +167,7 @@ impl SmFigures {
         }
         if let Some(last) = &status.last {
             page.gauge("weft_sm_last_sweep_duration_seconds", "How long the last heavy sweep took")
-                .add(&[], last.took.as_secs_f64());
+                .add(&[], last.took_ns as f64 / 1e9);
         }
     }
 

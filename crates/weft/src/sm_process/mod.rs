@@ -2,24 +2,24 @@
 //!
 //! ```text
 //!   SubnetManager ──LIDs──▶ guid2lid
-//!    (machine)    ─events─▶ events.jsonl, status.json, the launcher, /metrics
+//!    (machine)    ─events─▶ control, events.jsonl, the launcher, /metrics
 //! ```
 
 mod driver;
 mod figures;
 mod status;
+mod translate;
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use weft_control::process::ProcessKind;
 use weft_sm::GuidToLid;
-use weft_umad::lock;
 
-pub(crate) use status::{ManagerLine, SmStatus, routing_lines};
+pub(crate) use translate::{engine_report, routing as routing_report};
 
 use crate::cli::SmProcessArgs;
 use crate::failure::Failure;
-use crate::lab::{LabFolder, LabRecord};
 use crate::manager::{Place, Process, Seat, load_config, loopback};
 
 /// What the subnet manager's process is told.
@@ -59,9 +59,9 @@ impl SmConfig {
                 lock: None,
                 attach: Place::Ibsim { server: server.to_owned(), node },
                 launch: None,
-                status: None,
                 events: None,
-                orders: None,
+                lab: String::new(),
+                control: None,
                 metrics: args.metrics_port.map(loopback),
             },
             name: first_name(),
@@ -79,24 +79,11 @@ fn first_name() -> String {
     crate::lab::launch::SM.to_owned()
 }
 
-/// The subnet manager of a laboratory that is in charge, by its name, or else the first one.
-pub(crate) fn in_charge(folder: &LabFolder, record: &LabRecord) -> String {
-    let is_it = |name: &String| {
-        let files = folder.sm_files(name);
-        let runs = lock::holder(&files.lock).is_ok_and(|holder| holder.is_some());
-        let status = SmStatus::load(&files.status).ok().flatten();
-        runs && status.is_some_and(|status| status.state() == Some("master"))
-    };
-    record.subnet_managers().map(|(name, _)| name).find(is_it).unwrap_or_else(first_name)
-}
-
 /// Runs until a signal asks it to end.
 pub(crate) fn run(config: SmConfig) -> anyhow::Result<()> {
-    let process = Process::begin(&config.seat)?;
+    let process = Process::begin(&config.seat, &config.name, ProcessKind::Sm)?;
     let known = config.guid2lid.as_deref().map(load_guid2lid).transpose()?.unwrap_or_default();
-    let mut driver = driver::Driver::new(config, &known);
-    // Before it reports that it is ready: what an earlier process said of itself does not hold any more.
-    driver.write_down();
+    let driver = driver::Driver::new(config, &known, process.events());
     process.run(driver)
 }
 

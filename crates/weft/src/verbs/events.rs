@@ -8,7 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use anyhow::Context;
 use rustix::fs::inotify;
-use weft_agent::Utc;
+use weft_control::Utc;
+use weft_process::utc_now;
 use weft_wire::{Guid, Printable, printable_json};
 
 use super::Lab;
@@ -66,7 +67,9 @@ impl First {
             Some(Since::Time(time)) => Self::At(time.clone()),
             Some(Since::Ago(ago)) => {
                 let ago = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
-                Self::At(Utc::from_nanos(Utc::now().as_nanos().saturating_sub(ago)).rfc3339(3))
+                let first = Utc::from_nanos(utc_now().as_nanos().saturating_sub(ago)).rfc3339(3);
+                // Without its end it comes before all times of the same millisecond.
+                Self::At(first.trim_end_matches('Z').to_owned())
             }
         }
     }

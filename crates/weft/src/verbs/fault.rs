@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use weft_agent::Journal;
+use weft_control::EventKind;
+use weft_control::event::{Fault, LabEvent};
+use weft_process::{Clock, EventLog, Journal};
 use weft_topology::PortRef;
 use weft_umad::{Client, ClientError, ControlReply, ControlRequest};
 
@@ -105,7 +107,7 @@ fn kill(lab: &Lab, target: &Target) -> anyhow::Result<()> {
         crate::output::say(&format!("{} is not running", target.what()));
         return Ok(());
     };
-    record(lab, "kill", &target.name);
+    record(lab, Fault::Kill, &target.name);
     teardown::kill(vec![holder])?;
     crate::output::say(&format!("killed {}", target.what()));
     Ok(())
@@ -113,10 +115,10 @@ fn kill(lab: &Lab, target: &Target) -> anyhow::Result<()> {
 
 fn start_again(lab: &Lab, target: &Target) -> anyhow::Result<()> {
     if let Some(holder) = Holder::of(&target.lock)? {
-        record(lab, "kill", &target.name);
+        record(lab, Fault::Kill, &target.name);
         teardown::kill(vec![holder])?;
     }
-    record(lab, "restart", &target.name);
+    record(lab, Fault::Restart, &target.name);
     drop(restart::start(&lab.folder, target.verb, &target.config, &target.name)?);
     crate::output::say(&format!("restarted {}", target.what()));
     Ok(())
@@ -125,7 +127,7 @@ fn start_again(lab: &Lab, target: &Target) -> anyhow::Result<()> {
 /// Plugs or unplugs both ends of a cable.
 fn set_cable(lab: &Lab, port: &str, up: bool) -> anyhow::Result<()> {
     let (end, peer) = lab.cable(port)?;
-    record(lab, if up { "link-up" } else { "link-down" }, port);
+    record(lab, if up { Fault::LinkUp } else { Fault::LinkDown }, port);
     let mut reached = 0;
     for end in [end, peer] {
         reached += usize::from(set_end(lab, end, up)?);
@@ -164,7 +166,8 @@ fn set_end(lab: &Lab, end: PortRef, up: bool) -> anyhow::Result<bool> {
     }
 }
 
-fn record(lab: &Lab, fault: &str, target: &str) {
+fn record(lab: &Lab, fault: Fault, target: &str) {
     let mut journal = Journal::open(Some(&lab.folder.place(Place::Events)), "fault");
-    journal.record("fault", &[("fault", fault.into()), ("target", target.into())]);
+    let fault = LabEvent::Fault { fault, target: target.to_owned() };
+    journal.record_typed(&EventLog::new("fault", Clock::start()).publish(EventKind::Lab(fault)));
 }

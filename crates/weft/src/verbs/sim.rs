@@ -12,7 +12,7 @@ use crate::cli::SimArgs;
 use crate::failure::Failure;
 use crate::output::{Table, print, print_json};
 use crate::sm_options::sm_options;
-use crate::sm_process::routing_lines;
+use crate::sm_process::routing_report;
 use crate::topology_file;
 
 #[derive(Serialize)]
@@ -61,7 +61,7 @@ fn text(up: &BringUp) -> String {
         table.row([name, phase.smps.to_string(), time(phase.took)]);
     }
     let summary = &up.summary;
-    let routing: String = routing_lines(&up.routing).map(|line| line + "\n").collect();
+    let routing: String = routing_report(&up.routing).lines().map(|line| line + "\n").collect();
     format!(
         "{table}SUBNET UP after {} ms of virtual time, {} ms of them the subnet manager's, {} SMPs, {} retries\n\
          {routing}{} switches, {} hosts, {} cables, {} ports active, {} LIDs; {} pairs of switch and LID followed\n\

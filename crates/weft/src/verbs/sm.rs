@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use weft_sm::{Instructed, Instruction};
+use weft_control::sm::{Instructed, Instruction};
+use weft_control::{Answer, Request};
+use weft_process::{Client, ClientError};
 use weft_wire::{Guid, PortNum};
 
 use super::Lab;
 use crate::cli::{OtherManager, SmVerb};
 use crate::failure::Failure;
 use crate::lab::LabFolder;
-use crate::manager::orders::{Order, Orders};
-use crate::sm_process::in_charge;
+use crate::lab::launch::SM;
+use crate::lab::managers::{in_charge, subnet_managers};
 
 /// Longer than a master waits for another manager's answer, unless its options say otherwise.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,27 +30,27 @@ pub(super) fn run(folder: &LabFolder, verb: &SmVerb) -> anyhow::Result<()> {
             .into());
     }
     let guid = port_guid(&lab, manager)?;
-    let master = in_charge(folder, &lab.record);
+    let managers = subnet_managers(folder, &lab.record)?;
+    let master = in_charge(&managers).map_or_else(|| SM.to_owned(), |manager| manager.name.clone());
     if *manager == master {
         return Err(Failure::bad_input(format!("{master} is the master, which commands the others"))
             .hint("`weft fault kill` ends it")
             .into());
     }
-    let own = Orders::listen(&folder.path().join(format!("order-{}.sock", std::process::id())))?;
-    let outcome = own.give(&folder.sm_files(&master).orders, Order { guid, instruction }, PATIENCE)?;
+    let silent = |_: ClientError| {
+        Failure::new("the subnet manager does not answer").hint("`weft status` tells how it is")
+    };
+    let request = Request::SmInstruct { guid: guid.into(), instruction };
+    let answer =
+        Client::connect(&folder.control(&master)).and_then(|mut client| client.ask(request, PATIENCE));
+    let Answer::SmInstruct { outcome } = answer.map_err(silent)? else {
+        return Err(ClientError::Unexpected("sm-instruct").into());
+    };
     if let Some(failure) = refusal(outcome, manager, &master) {
         return Err(failure.into());
     }
-    crate::output::say(&format!("{manager} obeys {}", name(instruction)));
+    crate::output::say(&format!("{manager} obeys {}", instruction.name()));
     Ok(())
-}
-
-fn name(instruction: Instruction) -> &'static str {
-    match instruction {
-        Instruction::Disable => "DISABLE",
-        Instruction::Standby => "STANDBY",
-        Instruction::Discover => "DISCOVER",
-    }
 }
 
 /// Why nothing came of it; `None` if the other manager obeys.

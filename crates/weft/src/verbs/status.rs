@@ -3,26 +3,29 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Context;
 use serde::Serialize;
-use weft_umad::lock;
+use weft_control::HexGuid;
+use weft_control::pm::PmStatus;
+use weft_control::sm::{ManagerLine, SmState};
+
+use weft_wire::Lid;
 
 use crate::lab::launch::{PM, SM};
-use crate::lab::{LabFolder, LabRecord, Place};
-use crate::manager::status_file::{STALE_AFTER, age};
+use crate::lab::managers::{SubnetManager, Told, in_charge, performance_manager, subnet_managers};
+use crate::lab::{LabFolder, LabRecord};
 use crate::output::{Table, print, print_json};
-use crate::pm_process::PmStatus;
-use crate::sm_process::{ManagerLine, SmStatus, in_charge};
+
+/// What is older than this is not what a manager that is well would say.
+const STALE_AFTER: Duration = Duration::from_secs(5);
 
 pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let record = LabRecord::load(folder)?;
-    let managers = managers(folder, &record)?;
-    let in_charge = in_charge(folder, &record);
-    let shown = managers.iter().find(|manager| manager.name == in_charge);
-    let running = shown.is_some_and(|manager| manager.running);
-    let status = shown.and_then(|manager| manager.status.as_ref());
-    let age = shown.and_then(|manager| manager.age);
-    let pm = pm_status(folder, &record)?;
+    let managers = subnet_managers(folder, &record)?;
+    let shown = in_charge(&managers);
+    let running = shown.is_some_and(|manager| manager.told.is_running());
+    let status = shown.and_then(|manager| manager.told.status());
+    let age = status.map(|status| Duration::from_millis(status.age_ms));
+    let pm = if record.pm.is_some() { Some(Pm::of(performance_manager(folder)?)) } else { None };
     let list = list(&managers, shown);
     if json {
         let name = folder.name();
@@ -39,46 +42,36 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let process = shown.map_or(SM, |manager| manager.name.as_str());
     let name =
         if process == SM { "the subnet manager".to_owned() } else { format!("the subnet manager {process}") };
-    text += &match (shown, running) {
-        (None, _) => "no subnet manager (--no-sm)\n".to_owned(),
-        (Some(_), false) => {
-            format!("{name} is not running; this is what it said last, {}:\n", ago(age))
-        }
-        (Some(_), true) if is_stale(age) => stale(&name, age, &folder.log(process)),
-        (Some(_), true) => format!("{name} is running\n"),
+    let log = folder.log(process);
+    text += &match shown.map(|manager| &manager.told) {
+        None => "no subnet manager (--no-sm)\n".to_owned(),
+        Some(Told::NotRunning) => format!("{name} is not running\n"),
+        Some(Told::Silent(why)) => silent(&name, why, &log),
+        Some(Told::Status(_)) => running_text(&name, age, &log),
     };
     if let Some(status) = status {
         text += &status.to_string();
     }
     if let Some(pm) = pm {
-        if pm.stale {
-            let age = pm.age_s.map(Duration::from_secs_f64);
-            text += &stale("the performance manager", age, &folder.log(PM));
-        }
-        text += &pm.line();
+        text += &pm.text(&folder.log(PM));
     }
     print(&text)
 }
 
-/// A subnet manager of the laboratory.
-struct Manager {
-    name: String,
-    running: bool,
-    status: Option<SmStatus>,
-    /// How long ago its status held.
-    age: Option<Duration>,
+/// A manager that answers, perhaps with what held a while ago.
+fn running_text(name: &str, age: Option<Duration>, log: &Path) -> String {
+    match age.filter(|_| is_stale(age)) {
+        Some(age) => format!(
+            "{name} is too busy to answer; what follows held {:.1} s ago; see {}\n",
+            age.as_secs_f64(),
+            log.display()
+        ),
+        None => format!("{name} is running\n"),
+    }
 }
 
-fn managers(folder: &LabFolder, record: &LabRecord) -> anyhow::Result<Vec<Manager>> {
-    let managers = record.subnet_managers().map(|(name, _)| {
-        let files = folder.sm_files(&name);
-        let lock = files.lock;
-        let holder =
-            lock::holder(&lock).with_context(|| format!("cannot ask who locks {}", lock.display()))?;
-        let (status, age) = (SmStatus::load(&files.status)?, age(&files.status));
-        Ok(Manager { name, running: holder.is_some(), status, age })
-    });
-    managers.collect()
+fn silent(name: &str, why: &str, log: &Path) -> String {
+    format!("{name} is running and does not answer ({why}); see {}\n", log.display())
 }
 
 /// A line of the list of managers: the laboratory's own, and those of others that its managers have met.
@@ -87,24 +80,37 @@ struct Row {
     /// The process; none of the laboratory's for others.
     process: Option<String>,
     running: bool,
-    #[serde(flatten)]
-    line: ManagerLine,
+    guid: HexGuid,
+    lid: Lid,
+    priority: u8,
+    state: String,
+    is_self: bool,
+    is_trusted: bool,
 }
 
-fn list(managers: &[Manager], shown: Option<&Manager>) -> Vec<Row> {
+impl Row {
+    fn new(process: Option<String>, running: bool, line: &ManagerLine, state: &str) -> Self {
+        let ManagerLine { guid, lid, priority, is_self, is_trusted, .. } = *line;
+        Self { process, running, guid, lid, priority, state: state.to_owned(), is_self, is_trusted }
+    }
+}
+
+fn list(managers: &[SubnetManager], shown: Option<&SubnetManager>) -> Vec<Row> {
     let own = managers.iter().map(|manager| {
-        let mut lines = manager.status.iter().flat_map(|status| &status.managers);
-        let mut line = lines.rfind(|line| line.is_self).cloned().unwrap_or_default();
-        if !manager.running || line.state.is_empty() {
-            line.state = if manager.running { "waiting" } else { "not running" }.to_owned();
-        }
-        Row { process: Some(manager.name.clone()), running: manager.running, line }
+        let mut lines = manager.told.status().into_iter().flat_map(|status| &status.managers);
+        let line = lines.rfind(|line| line.is_self).cloned().unwrap_or_default();
+        let state = match (&manager.told, line.state) {
+            (Told::NotRunning, _) => "not running",
+            (_, SmState::Unknown) => "waiting",
+            (_, state) => state.name(),
+        };
+        Row::new(Some(manager.name.clone()), manager.told.is_running(), &line, state)
     });
     let mut rows: Vec<Row> = own.collect();
-    let met = shown.filter(|manager| manager.running).and_then(|manager| manager.status.as_ref()).into_iter();
+    let met = shown.and_then(|manager| manager.told.status()).into_iter();
     for line in met.flat_map(|status| &status.managers) {
-        if rows.iter().all(|row| row.line.guid != line.guid) {
-            rows.push(Row { process: None, running: true, line: line.clone() });
+        if rows.iter().all(|row| row.guid != line.guid) {
+            rows.push(Row::new(None, true, line, line.state.name()));
         }
     }
     rows
@@ -112,13 +118,13 @@ fn list(managers: &[Manager], shown: Option<&Manager>) -> Vec<Row> {
 
 fn table(rows: &[Row]) -> String {
     let mut table = Table::new(&["manager", "state", "priority", "GUID", "LID"]);
-    for Row { process, line, .. } in rows {
-        let lid = if line.lid == 0 { "-".to_owned() } else { line.lid.to_string() };
+    for Row { process, state, priority, guid, lid, .. } in rows {
+        let lid = if lid.0 == 0 { "-".to_owned() } else { lid.to_string() };
         table.row([
             process.clone().unwrap_or_else(|| "another".to_owned()),
-            line.state.clone(),
-            line.priority.to_string(),
-            line.guid.clone(),
+            state.clone(),
+            priority.to_string(),
+            guid.to_string(),
             lid,
         ]);
     }
@@ -131,7 +137,7 @@ struct Pm {
     running: bool,
     /// How long ago what follows held.
     age_s: Option<f64>,
-    /// It runs and does not say how it is.
+    /// It runs, and does not say how it is now.
     stale: bool,
     attached: bool,
     ready: bool,
@@ -141,51 +147,54 @@ struct Pm {
     silent_nodes: u64,
     ports: u64,
     hot_spots: usize,
+    /// Why it does not answer.
+    #[serde(skip)]
+    silent: Option<String>,
 }
 
-fn pm_status(folder: &LabFolder, record: &LabRecord) -> anyhow::Result<Option<Pm>> {
-    if record.pm.is_none() {
-        return Ok(None);
-    }
-    let lock = folder.place(Place::PmLock);
-    let holder = lock::holder(&lock).with_context(|| format!("cannot ask who locks {}", lock.display()))?;
-    let path = folder.place(Place::PmStatus);
-    let (status, age) = (PmStatus::load(&path)?, age(&path));
-    let snapshot = status.as_ref().map(|status| &status.snapshot);
-    let statistics = snapshot.map(|snapshot| snapshot.statistics).unwrap_or_default();
-    Ok(Some(Pm {
-        running: holder.is_some(),
-        age_s: age.map(|age| age.as_secs_f64()),
-        stale: holder.is_some() && is_stale(age),
-        attached: status.as_ref().is_some_and(|status| status.attached),
-        ready: snapshot.is_some_and(|snapshot| snapshot.ready),
-        sweeps: statistics.sweeps,
-        sweep_took_s: statistics.sweep_last.as_secs_f64(),
-        nodes: statistics.nodes,
-        silent_nodes: statistics.silent_nodes,
-        ports: statistics.ports,
-        hot_spots: snapshot.map_or(0, |snapshot| snapshot.hot_spots.len()),
-    }))
-}
-
-/// Whether a manager that runs would have said more since.
+/// Whether a manager that is well would have said more since.
 fn is_stale(age: Option<Duration>) -> bool {
-    age.is_some_and(|age| age > STALE_AFTER)
-}
-
-fn stale(manager: &str, age: Option<Duration>, log: &Path) -> String {
-    let log = log.display();
-    format!("{manager} runs but has not updated its status; what follows held {}; see {log}\n", ago(age))
-}
-
-fn ago(age: Option<Duration>) -> String {
-    age.map_or_else(|| "at an unknown time".to_owned(), |age| format!("{:.1} s ago", age.as_secs_f64()))
+    age.is_none_or(|age| age > STALE_AFTER)
 }
 
 impl Pm {
+    fn of(told: Told<PmStatus>) -> Self {
+        let status = told.status();
+        let age = status.map(|status| Duration::from_millis(status.age_ms));
+        let statistics = status.map(|status| status.statistics).unwrap_or_default();
+        let mut pm = Self {
+            running: told.is_running(),
+            age_s: age.map(|age| age.as_secs_f64()),
+            stale: told.is_running() && is_stale(age),
+            attached: status.is_some_and(|status| status.attached),
+            ready: status.is_some_and(|status| status.ready),
+            sweeps: statistics.sweeps,
+            sweep_took_s: statistics.sweep_last_ns as f64 / 1e9,
+            nodes: statistics.nodes,
+            silent_nodes: statistics.silent_nodes,
+            ports: statistics.ports,
+            hot_spots: status.map_or(0, |status| status.hot_spots.len()),
+            silent: None,
+        };
+        if let Told::Silent(why) = told {
+            pm.silent = Some(why);
+        }
+        pm
+    }
+
+    fn text(&self, log: &Path) -> String {
+        let name = "the performance manager";
+        if let Some(why) = &self.silent {
+            return silent(name, why, log);
+        }
+        let age = self.age_s.map(Duration::from_secs_f64);
+        let busy = if self.stale { running_text(name, age, log) } else { String::new() };
+        busy + &self.line()
+    }
+
     fn line(&self) -> String {
         let state = match (self.running, self.attached, self.ready) {
-            (false, ..) => "not running",
+            (false, ..) => return "performance manager: not running\n".to_owned(),
             (_, false, _) => "waiting for its agent",
             (_, _, false) => "learning the fabric",
             _ => "sweeping",

@@ -6,7 +6,8 @@ use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use weft_agent::Utc;
+use weft_control::Utc;
+use weft_process::utc_now;
 use weft_umad::Captured;
 use weft_wire::{PACKET_SIZE_MAX, erf};
 
@@ -118,7 +119,7 @@ impl RingFiles {
         let bytes = record.len() as u64;
         let writer = match &mut self.writer {
             Some(writer) if self.bytes + bytes <= self.ring.bytes => writer,
-            _ => self.turn(Utc::now())?,
+            _ => self.turn(utc_now())?,
         };
         let result = writer.write_all(record);
         self.bytes += bytes;

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use weft_agent::Utc;
+use weft_process::utc_now;
 use weft_umad::Captured;
 use weft_wire::Guid;
 
@@ -47,7 +47,7 @@ pub(super) fn run(folder: &LabFolder, args: &CaptureArgs) -> anyhow::Result<()> 
     let (ports, agents) = (count_of(ports, "port"), count_of(agents, "agent"));
     say(&format!("capturing at {ports} of {agents}; press Ctrl-C to end"));
     loop {
-        let now = Utc::now().as_nanos();
+        let now = utc_now().as_nanos();
         while let Some(packet) = merge.pop(now).filter(|_| !sink.is_full()) {
             sink.take(&packet)?;
         }

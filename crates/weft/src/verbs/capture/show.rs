@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use weft_agent::Utc;
+use weft_control::Utc;
 use weft_umad::Captured;
 use weft_wire::{
     DirectedSmp, Guid, Lid, Mad, MgmtClass, Packet, QpNum, ServiceLevel, VirtualLane, printable_json,

@@ -5,21 +5,22 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::os::fd::OwnedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use rustix::fs::inotify;
 use serde_json::Value;
+use weft_control::event::SmEvent;
+use weft_control::sm::{RoutingReport, SmStatus};
+use weft_control::{Event, EventKind, Since};
+use weft_process::Client;
 use weft_sm::Surveyed;
 use weft_topology::PortRef;
 use weft_umad::lock;
 use weft_wire::PortState;
 
 use crate::lab::launch::{IBSIM, PM, SM};
-use crate::lab::process::readable;
+use crate::lab::managers::{in_charge, listen, subnet_managers};
 use crate::lab::{LabFolder, Place};
-use crate::sm_process::{SmStatus, in_charge};
 use crate::verbs::Lab;
 
 /// The end of the file of events in which the last fault is looked for.
@@ -37,15 +38,12 @@ pub(super) struct Sweeps {
 impl Sweeps {
     /// `None` where no subnet manager of weft runs. One that has said nothing yet has not swept.
     pub(super) fn of(lab: &Lab) -> anyhow::Result<Option<Self>> {
-        let files = lab.folder.sm_files(&in_charge(&lab.folder, &lab.record));
-        let running = lock::holder(&files.lock).is_ok_and(|holder| holder.is_some());
-        if lab.record.sm.is_none() || !running {
+        let managers = subnet_managers(&lab.folder, &lab.record)?;
+        let Some(manager) = in_charge(&managers).filter(|manager| manager.told.is_running()) else {
             return Ok(None);
-        }
-        let status = SmStatus::load(&files.status)?;
-        let told =
-            status.map(|status| Self { begun: status.heavy_sweeps, under_way: status.phase.is_some() });
-        Ok(Some(told.unwrap_or(Self { begun: 0, under_way: false })))
+        };
+        let told = |status: &SmStatus| Self { begun: status.heavy_sweeps, under_way: status.phase.is_some() };
+        Ok(Some(manager.told.status().map_or(Self { begun: 0, under_way: false }, told)))
     }
 }
 
@@ -112,7 +110,7 @@ fn waiting_port(live: &Surveyed) -> Option<String> {
 
 /// Waits until the subnet manager has swept since `before` held and sweeps no more, or until `until`.
 pub(super) fn wait_for_sweep(lab: &Lab, before: Option<Sweeps>, until: Instant) -> anyhow::Result<()> {
-    let changes = Changes::of(&lab.folder)?;
+    let mut ears = Ears::of(lab);
     loop {
         let Some(now) = Sweeps::of(lab)? else { return Ok(()) };
         if before != Some(now) && !now.under_way {
@@ -122,7 +120,7 @@ pub(super) fn wait_for_sweep(lab: &Lab, before: Option<Sweeps>, until: Instant) 
         if left.is_zero() {
             return Ok(());
         }
-        changes.wait(left)?;
+        ears.wait(left);
     }
 }
 
@@ -163,7 +161,7 @@ fn unswept_fault_in(events: &str) -> Option<String> {
                 (fault, begun) = (Some(format!("{} {}", text("fault"), text("target"))), false);
             }
             (_, "link-up") if restarted => (begun, restarted) = (false, false),
-            (source, "sweep-started") if is_sm(source) && text("kind") == "Heavy" => begun = true,
+            (source, "sweep-started") if is_sm(source) && text("kind") == "heavy" => begun = true,
             (source, "subnet-up" | "sweep-incomplete") if is_sm(source) && begun && !restarted => {
                 fault = None;
             }
@@ -178,26 +176,47 @@ fn is_sm(source: &str) -> bool {
     source.strip_prefix(SM).is_some_and(|number| number.is_empty() || number.starts_with('-'))
 }
 
-/// Tells when a file of the laboratory's folder is written or replaced.
-struct Changes(OwnedFd);
+/// How long to wait for news of one manager before the next is listened to.
+const TURN: Duration = Duration::from_millis(20);
 
-impl Changes {
-    fn of(lab: &LabFolder) -> anyhow::Result<Self> {
-        let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
-        let inotify = inotify::init(flags).context("cannot watch files")?;
-        let what = inotify::WatchFlags::MOVED_TO | inotify::WatchFlags::DELETE_SELF;
-        inotify::add_watch(&inotify, lab.path(), what)
-            .with_context(|| format!("cannot watch {}", lab.path().display()))?;
-        Ok(Self(inotify))
+/// Connections to the subnet managers, which tell of sweeps.
+struct Ears(Vec<Client>);
+
+impl Ears {
+    fn of(lab: &Lab) -> Self {
+        let kinds = ["sweep-started", "subnet-up", "sweep-incomplete", "route-failed", "sm-state"];
+        let managers = lab.record.subnet_managers();
+        // A manager that does not run tells of no sweep.
+        Self(managers.filter_map(|(name, _)| listen(&lab.folder, &name, Since::Now, &kinds).ok()).collect())
     }
 
-    fn wait(&self, left: std::time::Duration) -> anyhow::Result<()> {
-        if readable(&self.0, Some(left))? {
-            // What changed is read from the files themselves.
-            let _ = rustix::io::read(&self.0, &mut [0_u8; 4096]);
+    /// Waits for news, no longer than this; a manager that ends is news.
+    fn wait(&mut self, left: Duration) {
+        let until = Instant::now() + left;
+        while Instant::now() < until && !self.0.is_empty() {
+            for at in 0..self.0.len() {
+                match self.0[at].next_event(TURN.min(until.saturating_duration_since(Instant::now()))) {
+                    Ok(None) => {}
+                    Ok(Some(_)) => return,
+                    Err(_) => {
+                        self.0.remove(at);
+                        return;
+                    }
+                }
+            }
         }
-        Ok(())
     }
+}
+
+/// How the tables that are in the switches came to be, by the last event of a subnet manager that says so.
+pub(super) fn last_routed(lab: &LabFolder) -> anyhow::Result<Option<RoutingReport>> {
+    let path = lab.place(Place::Events);
+    let text = crate::input::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let routed = |line: &[u8]| match serde_json::from_slice::<Event>(line).ok()?.kind {
+        EventKind::Sm(SmEvent::Routed(report)) => Some(report),
+        _ => None,
+    };
+    Ok(text.rsplit(|byte| *byte == b'\n').find_map(routed))
 }
 
 #[cfg(test)]
@@ -206,8 +225,8 @@ mod tests {
 
     const FAULT: &str = r#"{"source":"fault","event":"fault","fault":"restart","target":"a0001"}"#;
     const LINK: &str = r#"{"source":"a0002","event":"link-up","port":1}"#;
-    const HEAVY: &str = r#"{"source":"sm","event":"sweep-started","kind":"Heavy"}"#;
-    const LIGHT: &str = r#"{"source":"sm","event":"sweep-started","kind":"Light"}"#;
+    const HEAVY: &str = r#"{"source":"sm","event":"sweep-started","kind":"heavy"}"#;
+    const LIGHT: &str = r#"{"source":"sm","event":"sweep-started","kind":"light"}"#;
     const UP: &str = r#"{"source":"sm","event":"subnet-up","complete":true}"#;
     const INCOMPLETE: &str = r#"{"source":"sm-2","event":"sweep-incomplete","silent":1}"#;
     const KILL: &str = r#"{"source":"fault","event":"fault","fault":"kill","target":"a0001"}"#;

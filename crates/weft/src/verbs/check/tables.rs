@@ -8,8 +8,11 @@ use weft_sm::{Options, Surveyed};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Lid, PortNum};
 
+use super::due;
 use super::{Deadlock, Report};
-use crate::sm_process::{SmConfig, SmStatus, in_charge};
+use crate::lab::launch::SM;
+use crate::lab::managers::{in_charge, subnet_managers};
+use crate::sm_process::{SmConfig, engine_report};
 use crate::verbs::Lab;
 
 /// What weft's own subnet manager says of itself; nothing where another manager is in charge.
@@ -27,8 +30,15 @@ impl ByWeft {
         if lab.record.sm.is_none() {
             return Ok(Self { spares: true, ..Self::default() });
         }
-        let files = lab.folder.sm_files(&in_charge(&lab.folder, &lab.record));
-        let routing = SmStatus::load(&files.status)?.and_then(|status| status.routing);
+        let managers = subnet_managers(&lab.folder, &lab.record)?;
+        let manager = in_charge(&managers);
+        let name = manager.map_or(SM, |manager| &manager.name);
+        let routing = match manager.and_then(|manager| manager.told.status()) {
+            Some(status) => status.routing.as_ref().map(engine_report),
+            // The tables of a manager that has ended are in the switches still.
+            None => due::last_routed(&lab.folder)?.as_ref().map(engine_report),
+        };
+        let files = lab.folder.sm_files(name);
         let options = SmConfig::load(&files.config, None).ok().map(|config| config.options);
         let spares = routing.as_ref().is_some_and(EngineReport::spares_switches);
         Ok(Self { routing, options, spares })

@@ -12,11 +12,12 @@ use weft_umad::{Client, ClientError, ControlReply, ControlRequest, PortStatus};
 use weft_wire::{Guid, Lid};
 
 use super::balance;
-use super::marks::JournalReader;
+use super::marks::Listener;
 use super::perform::{Stage, given_levels, has_port};
 use crate::failure::Failure;
 use crate::lab::launch::{Launcher, PM, SM};
-use crate::sm_process::SmStatus;
+use crate::lab::managers::{in_charge, subnet_managers};
+use crate::sm_process::engine_report;
 use crate::verbs::{Lab, fault};
 
 /// How long an agent has to answer.
@@ -36,16 +37,16 @@ pub(super) struct Live<'a, 'l> {
     launcher: &'a mut Launcher<'l>,
     lab: Lab,
     clients: BTreeMap<String, Client>,
-    journal: JournalReader,
+    listener: Listener,
     began: Instant,
 }
 
 impl<'a, 'l> Live<'a, 'l> {
     /// On a laboratory that is up. The plan's clock has not begun.
     pub(super) fn new(plan: &'a Plan, launcher: &'a mut Launcher<'l>, lab: Lab) -> anyhow::Result<Self> {
-        let journal = JournalReader::open(&lab.folder)?;
+        let listener = Listener::new(lab.folder.clone());
         let (clients, began) = (BTreeMap::new(), Instant::now());
-        Ok(Self { plan, launcher, lab, clients, journal, began })
+        Ok(Self { plan, launcher, lab, clients, listener, began })
     }
 
     /// Waits until the performance manager knows the fabric, tells the hosts what they are to know, and begins the plan's
@@ -53,7 +54,7 @@ impl<'a, 'l> Live<'a, 'l> {
     pub(super) fn begin(&mut self) -> anyhow::Result<()> {
         let plan = self.plan;
         let deadline = Instant::now() + LEARN_PATIENCE;
-        while plan.pm.is_some() && !self.journal.has_learned()? {
+        while plan.pm.is_some() && !self.listener.has_learned()? {
             if Instant::now() > deadline {
                 return Err(Failure::new("the performance manager does not learn the fabric")
                     .hint("its log is kept with `weft up --pm` and tells why")
@@ -68,7 +69,7 @@ impl<'a, 'l> Live<'a, 'l> {
         for agent in self.lab.record.agents.clone() {
             self.ask(&agent.name, &ControlRequest::ResetLateness)?;
         }
-        self.journal.skip()?;
+        self.listener.skip()?;
         self.began = Instant::now();
         Ok(())
     }
@@ -245,12 +246,14 @@ impl Stage for Live<'_, '_> {
 
     fn marks(&mut self) -> anyhow::Result<Vec<Mark>> {
         let now = self.since();
-        self.journal.marks(now, &self.plan.fabric)
+        self.listener.marks(now, &self.plan.fabric)
     }
 
     fn routed_by(&mut self) -> anyhow::Result<String> {
-        let status = SmStatus::load(&self.lab.folder.sm_files(SM).status)?;
-        Ok(status.and_then(|status| status.routing).map(|report| report.brief()).unwrap_or_default())
+        let managers = subnet_managers(&self.lab.folder, &self.lab.record)?;
+        let status = in_charge(&managers).and_then(|manager| manager.told.status());
+        let routing = status.and_then(|status| status.routing.as_ref());
+        Ok(routing.map(|report| engine_report(report).brief()).unwrap_or_default())
     }
 
     fn close(&mut self) -> anyhow::Result<(Conservation, Option<Late>)> {

@@ -1,20 +1,20 @@
-//! What happened in a run, in a few words: from events of the managers' machines, and from their lines in a
-//! laboratory's file of events.
+//! What happened in a run, in a few words: from events of the managers' machines, and from those that the managers of a
+//! laboratory tell.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::time::Duration;
 
-use anyhow::Context;
-use serde_json::Value;
+use weft_control::event::{PmEvent, RepathUse, SmEvent};
+use weft_control::{EventKind, Incarnation, Since};
 use weft_experiment::{Mark, MarkKind};
 use weft_machine::Time;
-use weft_pm::Event;
-use weft_sm::Event as SmEvent;
+use weft_process::{Client, ClientError};
 use weft_topology::Fabric;
 use weft_wire::{Guid, RepathKind};
 
 use super::perform::has_port;
-use crate::lab::{LabFolder, Place};
+use crate::lab::LabFolder;
+use crate::lab::launch::{PM, SM};
+use crate::lab::managers::listen;
 
 /// What is said of a heavy sweep that has ended.
 pub(super) const REROUTED: &str = "the subnet manager has swept and written what changed";
@@ -37,7 +37,8 @@ fn moved(fabric: &Fabric, hot_spot: Guid, port: Guid, begins: bool) -> String {
 }
 
 /// What the performance manager says, as far as a report shows it.
-pub(super) fn of_pm(fabric: &Fabric, at: Time, event: &Event) -> Option<Mark> {
+pub(super) fn of_pm(fabric: &Fabric, at: Time, event: &weft_pm::Event) -> Option<Mark> {
+    use weft_pm::Event;
     let (kind, text) = match event {
         Event::HotSpot { port, .. } => (MarkKind::HotSpot, hot(fabric, *port, true)),
         Event::HotSpotEnded { port, .. } => (MarkKind::HotSpotEnded, hot(fabric, *port, false)),
@@ -56,8 +57,8 @@ pub(super) fn of_pm(fabric: &Fabric, at: Time, event: &Event) -> Option<Mark> {
 }
 
 /// What the subnet manager tells hosts of its own accord. Hot spots are the performance manager's to tell of.
-pub(super) fn of_sm(at: Time, event: &SmEvent) -> Option<Mark> {
-    let SmEvent::Repath { kind, service_level, slid, dlid, told, .. } = event else { return None };
+pub(super) fn of_sm(at: Time, event: &weft_sm::Event) -> Option<Mark> {
+    let weft_sm::Event::Repath { kind, service_level, slid, dlid, told, .. } = event else { return None };
     if ![RepathKind::WILDCARD, RepathKind::PATH].contains(&RepathKind(*kind)) {
         return None;
     }
@@ -75,77 +76,126 @@ fn repath_text(kind: RepathKind, (slid, dlid): (u16, u16), level: u8, told: u32)
     }
 }
 
-/// Reads a laboratory's file of events as it grows.
-pub(super) struct JournalReader {
-    file: File,
-    /// A line that has not ended yet.
-    rest: String,
+/// What of the managers' events a report may show.
+const SM_KINDS: [&str; 3] = ["subnet-up", "sweep-incomplete", "repath"];
+const PM_KINDS: [&str; 5] = ["learned", "hot-spot", "hot-spot-ended", "repathed", "unpathed"];
+
+/// Listens to the managers of a laboratory, through their ends and restarts.
+pub(super) struct Listener {
+    lab: LabFolder,
+    sm: Ear,
+    pm: Ear,
 }
 
-impl JournalReader {
-    /// From the beginning of the file.
-    pub(super) fn open(lab: &LabFolder) -> anyhow::Result<Self> {
-        let path = lab.place(Place::Events);
-        let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        Ok(Self { file, rest: String::new() })
+impl Listener {
+    /// Hears what the managers remember, from their beginning.
+    pub(super) fn new(lab: LabFolder) -> Self {
+        Self { lab, sm: Ear::new(SM, &SM_KINDS), pm: Ear::new(PM, &PM_KINDS) }
     }
 
-    /// Leaves out what is there.
+    /// Leaves out what has happened so far.
     pub(super) fn skip(&mut self) -> anyhow::Result<()> {
-        self.rest.clear();
-        self.file.seek(SeekFrom::End(0)).map(drop).context("cannot read the laboratory's events")
-    }
-
-    /// The whole lines that have come since the last call.
-    fn lines(&mut self) -> anyhow::Result<String> {
-        let mut bytes = Vec::new();
-        self.file.read_to_end(&mut bytes).context("cannot read the laboratory's events")?;
-        self.rest.push_str(&String::from_utf8_lossy(&bytes));
-        let whole = self.rest.rfind('\n').map_or(0, |end| end + 1);
-        Ok(self.rest.drain(..whole).collect())
+        self.events().map(drop)
     }
 
     /// Whether the performance manager has said that it knows the fabric, since the last call.
     pub(super) fn has_learned(&mut self) -> anyhow::Result<bool> {
-        let lines = self.lines()?;
-        let learned = |line: &str| {
-            let value: Value = serde_json::from_str(line).unwrap_or_default();
-            value.get("source").and_then(Value::as_str) == Some("pm")
-                && value.get("event").and_then(Value::as_str) == Some("learned")
-        };
-        Ok(lines.lines().any(learned))
+        let learned =
+            |event: &weft_control::Event| matches!(event.kind, EventKind::Pm(PmEvent::Learned { .. }));
+        Ok(self.events()?.iter().any(learned))
     }
 
-    /// What has come since the last call, told of this moment.
+    /// What has happened since the last call, told of this moment.
     pub(super) fn marks(&mut self, now: Time, fabric: &Fabric) -> anyhow::Result<Vec<Mark>> {
-        let lines = self.lines()?;
-        Ok(lines.lines().filter_map(|line| of_line(fabric, now, line)).collect())
+        Ok(self.events()?.iter().filter_map(|event| of_event(fabric, now, &event.kind)).collect())
+    }
+
+    /// The events since the last call, the subnet manager's first.
+    fn events(&mut self) -> anyhow::Result<Vec<weft_control::Event>> {
+        let mut events = self.sm.hear(&self.lab)?;
+        events.extend(self.pm.hear(&self.lab)?);
+        Ok(events)
     }
 }
 
-/// One line of the file, as far as a report shows it.
-fn of_line(fabric: &Fabric, at: Time, line: &str) -> Option<Mark> {
-    let value: Value = serde_json::from_str(line).ok()?;
-    let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
-    let number = |name: &str| value.get(name).and_then(Value::as_u64).unwrap_or_default();
-    let guid = |name: &str| {
-        let digits = text(name).trim_start_matches("0x");
-        Guid(u64::from_str_radix(digits, 16).unwrap_or_default())
-    };
-    let (port, hot_spot) = (guid("port_guid"), guid("hot_spot_guid"));
-    let (kind, words) = match (text("source"), text("event")) {
-        ("sm", "subnet-up" | "sweep-incomplete") => (MarkKind::Rerouted, REROUTED.to_owned()),
-        ("sm", "repath") if matches!(number("kind"), 0 | 1) => {
-            let lids = (number("slid") as u16, number("dlid") as u16);
-            let kind = RepathKind(number("kind") as u8);
-            let (level, told) = (number("service_level") as u8, number("told") as u32);
-            (MarkKind::Repath, repath_text(kind, lids, level, told))
+/// One manager's events.
+struct Ear {
+    process: &'static str,
+    kinds: &'static [&'static str],
+    client: Option<Client>,
+    /// The last that was heard.
+    last: Option<(Incarnation, u64)>,
+}
+
+impl Ear {
+    fn new(process: &'static str, kinds: &'static [&'static str]) -> Self {
+        Self { process, kinds, client: None, last: None }
+    }
+
+    /// What is there to hear. A manager that does not run says nothing.
+    fn hear(&mut self, lab: &LabFolder) -> anyhow::Result<Vec<weft_control::Event>> {
+        let mut heard = Vec::new();
+        // Twice, because what a manager said before it ended is heard, and what its next life says as well.
+        for _ in 0..2 {
+            self.connect(lab)?;
+            let Some(client) = &mut self.client else { return Ok(heard) };
+            loop {
+                match client.next_event(Duration::ZERO) {
+                    Ok(Some(event)) => {
+                        self.last = Some((event.incarnation, event.sequence));
+                        heard.push(event);
+                    }
+                    Ok(None) => return Ok(heard),
+                    Err(ClientError::Io(_) | ClientError::Closed) => break,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            self.client = None;
         }
-        ("pm", "hot-spot") => (MarkKind::HotSpot, hot(fabric, port, true)),
-        ("pm", "hot-spot-ended") => (MarkKind::HotSpotEnded, hot(fabric, port, false)),
-        ("pm", "repathed") => (MarkKind::Repath, moved(fabric, hot_spot, port, true)),
-        ("pm", "unpathed") => (MarkKind::Repath, moved(fabric, hot_spot, port, false)),
+        Ok(heard)
+    }
+
+    fn connect(&mut self, lab: &LabFolder) -> anyhow::Result<()> {
+        if self.client.is_none() {
+            let after = |(incarnation, sequence)| Since::After { incarnation, sequence };
+            let from = self.last.map_or(Since::Start, after);
+            match listen(lab, self.process, from, self.kinds) {
+                Ok(client) => self.client = Some(client),
+                Err(ClientError::Connect { .. } | ClientError::Io(_) | ClientError::Closed) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One event of a manager, as far as a report shows it.
+fn of_event(fabric: &Fabric, at: Time, event: &EventKind) -> Option<Mark> {
+    let (kind, text) = match event {
+        EventKind::Sm(SmEvent::SubnetUp(_) | SmEvent::SweepIncomplete(_)) => {
+            (MarkKind::Rerouted, REROUTED.to_owned())
+        }
+        EventKind::Sm(SmEvent::Repath { kind, service_level, slid, dlid, told, .. }) => {
+            let kind = match kind {
+                RepathUse::Wildcard => RepathKind::WILDCARD,
+                RepathUse::Path => RepathKind::PATH,
+                RepathUse::HotSpot | RepathUse::Lid | RepathUse::Other => return None,
+            };
+            (MarkKind::Repath, repath_text(kind, (slid.0, dlid.0), service_level.0, *told))
+        }
+        EventKind::Pm(PmEvent::HotSpot { port_guid, .. }) => {
+            (MarkKind::HotSpot, hot(fabric, port_guid.0, true))
+        }
+        EventKind::Pm(PmEvent::HotSpotEnded { port_guid, .. }) => {
+            (MarkKind::HotSpotEnded, hot(fabric, port_guid.0, false))
+        }
+        EventKind::Pm(PmEvent::Repathed { hot_spot_guid, port_guid, .. }) => {
+            (MarkKind::Repath, moved(fabric, hot_spot_guid.0, port_guid.0, true))
+        }
+        EventKind::Pm(PmEvent::Unpathed { hot_spot_guid, port_guid, .. }) => {
+            (MarkKind::Repath, moved(fabric, hot_spot_guid.0, port_guid.0, false))
+        }
         _ => return None,
     };
-    Some(Mark { at, kind, text: words })
+    Some(Mark { at, kind, text })
 }

@@ -2,43 +2,43 @@
 
 use std::collections::BTreeMap;
 
-use weft_machine::Time;
-use weft_pm::{PortSnapshot, Snapshot};
-use weft_wire::{Guid, PortNum};
+use weft_control::agent::PortEnd;
+use weft_control::pm::PmPort;
 
 use super::picture::TICK_SECONDS;
 
 /// The ticks of each lane at one moment.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Reading {
-    at: Time,
-    waits: [u64; 16],
+    at_ns: u64,
+    waits: Vec<u64>,
 }
 
 /// The last two readings of every port.
 #[derive(Debug, Default)]
-pub(super) struct Lanes(BTreeMap<(Guid, PortNum), (Option<Reading>, Reading)>);
+pub(super) struct Lanes(BTreeMap<PortEnd, (Option<Reading>, Reading)>);
 
 impl Lanes {
     /// Takes what the performance manager says; ports that it has not read anew stay as they are.
-    pub(super) fn note(&mut self, snapshot: &Snapshot) {
-        for port in &snapshot.ports {
-            let Some(at) = port.read_at else { continue };
-            let now = Reading { at, waits: port.lane_waits };
-            let (before, last) = self.0.entry(place(port)).or_insert((None, now));
-            if last.at != now.at {
-                // A manager that was started afresh has a clock that begins anew.
-                *before = (last.at < now.at).then_some(*last);
-                *last = now;
+    pub(super) fn note(&mut self, ports: &[PmPort]) {
+        for port in ports {
+            let Some(at_ns) = port.read_at_ns else { continue };
+            let now = Reading { at_ns, waits: port.lane_waits.clone() };
+            let (before, last) = self.0.entry(port.end.end()).or_insert_with(|| (None, now.clone()));
+            if last.at_ns != now.at_ns {
+                // A manager that was started afresh has a clock that begins again.
+                let goes_on = last.at_ns < now.at_ns;
+                let earlier = std::mem::replace(last, now);
+                *before = goes_on.then_some(earlier);
             }
         }
     }
 
     /// The share of the time that each lane waited between the last two readings.
-    pub(super) fn shares(&self, port: &PortSnapshot, dilation: u32) -> Option<Vec<f64>> {
-        let (before, last) = self.0.get(&place(port))?;
+    pub(super) fn shares(&self, port: &PmPort, dilation: u32) -> Option<Vec<f64>> {
+        let (before, last) = self.0.get(&port.end.end())?;
         let before = before.as_ref()?;
-        let seconds = last.at.saturating_sub(before.at).as_secs_f64();
+        let seconds = last.at_ns.saturating_sub(before.at_ns) as f64 / 1e9;
         let share = |(now, before): (&u64, &u64)| {
             let ticks = now.saturating_sub(*before) as f64;
             // Lanes are read a moment later than what `at` is of, so it may come out a little above 1.
@@ -46,8 +46,4 @@ impl Lanes {
         };
         Some(last.waits.iter().zip(&before.waits).map(share).collect())
     }
-}
-
-fn place(port: &PortSnapshot) -> (Guid, PortNum) {
-    (port.end.node_guid, port.end.port)
 }

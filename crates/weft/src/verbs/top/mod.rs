@@ -7,19 +7,18 @@ mod screen;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
-use weft_umad::lock;
+use weft_control::pm::PmStatus;
 
 use super::Lab;
 use crate::cli::TopArgs;
 use crate::failure::Failure;
+use crate::lab::managers::{Told, performance_manager, performance_ports};
 use crate::lab::process::readable;
 use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
-use crate::lab::{LabFolder, LabRecord, Place};
+use crate::lab::{LabFolder, LabRecord};
 use crate::output::{print, print_json};
-use crate::pm_process::PmStatus;
 use lanes::Lanes;
-use picture::Picture;
+use picture::{Picture, Sight};
 use screen::Screen;
 
 /// How often is looked whether a sweep has ended.
@@ -51,7 +50,7 @@ pub(super) fn run(lab: &LabFolder, args: &TopArgs) -> anyhow::Result<()> {
                 let room = rows.saturating_sub(picture.heading().lines().count() + 2);
                 picture.to_text(args.rows.unwrap_or(room).min(room))
             }
-            None => "the performance manager has not said anything yet\n".to_owned(),
+            None => "the performance manager does not answer\n".to_owned(),
         };
         screen.draw(&text, columns, rows)?;
         if readable(&stop, Some(Duration::from_millis(args.every)))? {
@@ -68,19 +67,23 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// What there is to see now; `None` when the performance manager has not said anything yet.
+    /// What there is to see now; `None` when the performance manager does not answer.
     fn look(&mut self) -> anyhow::Result<Option<Picture>> {
-        let lock = self.lab.place(Place::PmLock);
-        let holder =
-            lock::holder(&lock).with_context(|| format!("cannot ask who locks {}", lock.display()))?;
-        let Some(mut now) = PmStatus::load(&self.lab.place(Place::PmStatus))? else { return Ok(None) };
-        for port in &mut now.snapshot.ports {
+        let told = performance_manager(self.lab)?;
+        let running = told.is_running();
+        let (now, ports) = match told {
+            Told::Silent(_) => return Ok(None),
+            Told::NotRunning => (PmStatus::default(), Vec::new()),
+            Told::Status(now) => (now, performance_ports(self.lab)?),
+        };
+        let mut ports = ports;
+        for port in &mut ports {
             for end in std::iter::once(&mut port.end).chain(&mut port.peer) {
-                end.name = self.known.label(end.node_guid, &end.name);
+                end.name = self.known.label(end.node_guid.0, &end.name);
             }
         }
-        self.lanes.note(&now.snapshot);
-        Ok(Some(Picture::new(self.lab.name(), holder.is_some(), &now, &self.lanes)))
+        self.lanes.note(&ports);
+        Ok(Some(Picture::new(self.lab.name(), running, &now, &Sight { ports: &ports, lanes: &self.lanes })))
     }
 
     /// One picture; when lanes are swept, of two sweeps.
@@ -92,7 +95,7 @@ impl Watch<'_> {
             match looked {
                 Some(picture) if is_late || !picture.running || picture.has_lanes() => return Ok(picture),
                 None if is_late => {
-                    return Err(Failure::new("the performance manager has not said anything yet")
+                    return Err(Failure::new("the performance manager does not answer")
                         .hint("`weft ps` tells whether it runs, its file under logs in the laboratory's folder why not")
                         .into());
                 }

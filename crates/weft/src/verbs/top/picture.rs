@@ -4,12 +4,13 @@ use std::cmp::Reverse;
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use weft_pm::{EndSnapshot, PortSnapshot, Totals};
-use weft_wire::{Guid, Lid, NodeType};
+use weft_control::HexGuid;
+use weft_control::agent::NodeKind;
+use weft_control::pm::{PmEnd, PmPort, PmStatus, PmTotals};
+use weft_wire::Lid;
 
 use super::lanes::Lanes;
 use crate::output::Table;
-use crate::pm_process::PmStatus;
 
 /// Seconds of fabric time in a tick of PortXmitWait.
 pub(super) const TICK_SECONDS: f64 = 4e-9;
@@ -40,7 +41,7 @@ pub(super) struct Picture {
 #[derive(Debug, Serialize)]
 struct HotSpot {
     lid: Lid,
-    port_guid: Guid,
+    port_guid: HexGuid,
     host: String,
     since_sweep: u64,
     /// The hosts that are asked to keep to the slow lane towards it.
@@ -51,8 +52,8 @@ struct HotSpot {
 struct Port {
     node: String,
     kind: &'static str,
-    node_guid: Guid,
-    port_guid: Guid,
+    node_guid: HexGuid,
+    port_guid: HexGuid,
     lid: Lid,
     port: u8,
     /// `NODE:PORT` at the other end of the cable.
@@ -67,38 +68,43 @@ struct Port {
     /// The share of the time that each lane waited between the last two sweeps, by lane.
     lanes: Option<Vec<f64>>,
     /// All counts, in the counters' own units.
-    totals: Totals,
+    totals: PmTotals,
     hot_spot: bool,
     contributor: bool,
     silent: bool,
 }
 
+/// The ports, and what is known of their lanes.
+pub(super) struct Sight<'a> {
+    pub(super) ports: &'a [PmPort],
+    pub(super) lanes: &'a Lanes,
+}
+
 impl Picture {
-    /// What the performance manager says, and what is known of lanes.
-    pub(super) fn new(lab: &str, running: bool, now: &PmStatus, lanes: &Lanes) -> Self {
-        let snapshot = &now.snapshot;
-        let name = |guid: Guid| {
-            let port = snapshot.ports.iter().find(|port| port.end.port_guid == guid);
+    /// What the performance manager says.
+    pub(super) fn new(lab: &str, running: bool, now: &PmStatus, sight: &Sight<'_>) -> Self {
+        let name = |guid: HexGuid| {
+            let port = sight.ports.iter().find(|port| port.end.port_guid == guid);
             port.map_or_else(|| guid.to_string(), |port| port.end.name.clone())
         };
-        let mut order: Vec<&PortSnapshot> = snapshot.ports.iter().collect();
+        let mut order: Vec<&PmPort> = sight.ports.iter().collect();
         order.sort_by_key(|port| {
             (Reverse(port.congestion), Reverse(port.xmit_bandwidth), port.end.lid, port.end.port)
         });
         let lanes =
-            |port: &PortSnapshot| now.options.lanes.then(|| lanes.shares(port, snapshot.dilation)).flatten();
+            |port: &PmPort| now.sweeps_lanes.then(|| sight.lanes.shares(port, now.dilation)).flatten();
         Self {
             lab: lab.to_owned(),
             running,
             attached: now.attached,
-            ready: snapshot.ready,
-            sweep: snapshot.statistics.sweeps,
-            sweep_took_s: snapshot.statistics.sweep_last.as_secs_f64(),
-            interval_s: now.options.interval.as_secs_f64(),
-            threshold: now.options.threshold as f64 * TICK_SECONDS,
-            nodes: snapshot.statistics.nodes,
-            silent_nodes: snapshot.statistics.silent_nodes,
-            hot_spots: snapshot
+            ready: now.ready,
+            sweep: now.statistics.sweeps,
+            sweep_took_s: now.statistics.sweep_last_ns as f64 / 1e9,
+            interval_s: now.interval_ns as f64 / 1e9,
+            threshold: now.threshold as f64 * TICK_SECONDS,
+            nodes: now.statistics.nodes,
+            silent_nodes: now.statistics.silent_nodes,
+            hot_spots: now
                 .hot_spots
                 .iter()
                 .map(|spot| HotSpot {
@@ -110,7 +116,7 @@ impl Picture {
                 })
                 .collect(),
             ports: order.into_iter().map(|port| Port::new(port, lanes(port))).collect(),
-            lanes_swept: now.options.lanes,
+            lanes_swept: now.sweeps_lanes,
         }
     }
 
@@ -122,7 +128,7 @@ impl Picture {
     /// What stands above the table.
     pub(super) fn heading(&self) -> String {
         let state = match (self.running, self.attached, self.ready) {
-            (false, ..) => "the performance manager is not running; this is what it saw last",
+            (false, ..) => "the performance manager is not running",
             (_, false, _) => "the performance manager waits for its agent; this is what it saw last",
             (_, _, false) => "the performance manager does not know the fabric yet",
             _ => "the performance manager is running",
@@ -186,13 +192,13 @@ impl Picture {
 }
 
 impl Port {
-    fn new(port: &PortSnapshot, lanes: Option<Vec<f64>>) -> Self {
+    fn new(port: &PmPort, lanes: Option<Vec<f64>>) -> Self {
         let gbps = |bytes: u64| bytes as f64 * 8.0 / 1e9;
         let end = &port.end;
-        let at = |end: &EndSnapshot| format!("{}:{}", end.name, end.port);
+        let at = |end: &PmEnd| format!("{}:{}", end.name, end.port);
         Self {
             node: end.name.clone(),
-            kind: if end.node_type == NodeType::Switch { "switch" } else { "hca" },
+            kind: if end.kind == NodeKind::Switch { "switch" } else { "hca" },
             node_guid: end.node_guid,
             port_guid: end.port_guid,
             lid: end.lid,
@@ -206,7 +212,7 @@ impl Port {
             lanes,
             totals: port.totals,
             hot_spot: port.hot_spot,
-            contributor: port.contributor_since.is_some(),
+            contributor: port.contributor,
             silent: port.silent,
         }
     }
@@ -236,71 +242,59 @@ fn round(percent: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weft_machine::Time;
-    use weft_pm::{HotSpotSnapshot, Options, PerformanceManager, Snapshot};
-    use weft_wire::{PortNum, ServiceLevel};
+    use weft_control::pm::HotSpot;
+    use weft_wire::{Guid, PortNum};
 
     use super::*;
 
-    fn end(name: &str, lid: u16, node_type: NodeType) -> EndSnapshot {
-        let guid = Guid(u64::from(lid));
-        EndSnapshot {
-            name: name.into(),
-            node_type,
-            node_guid: guid,
-            port_guid: guid,
-            lid: Lid(lid),
-            port: PortNum(1),
-        }
+    fn end(name: &str, lid: u16, kind: NodeKind) -> PmEnd {
+        let guid = HexGuid(Guid(u64::from(lid)));
+        PmEnd { name: name.into(), kind, node_guid: guid, port_guid: guid, lid: Lid(lid), port: PortNum(1) }
     }
 
-    fn port(name: &str, lid: u16, congestion: u64, read_at: u64) -> PortSnapshot {
-        PortSnapshot {
-            end: end(name, lid, NodeType::Hca),
-            peer: Some(end("leaf", 9, NodeType::Switch)),
-            rate: Default::default(),
+    fn port(name: &str, lid: u16, congestion: u64, read_at: u64) -> PmPort {
+        PmPort {
+            end: end(name, lid, NodeKind::Hca),
+            peer: Some(end("leaf", 9, NodeKind::Switch)),
             rate_bits: 16_000_000_000,
-            totals: Default::default(),
-            lane_waits: [0; 16],
-            errors: Default::default(),
-            read_at: Some(Time::from_secs(read_at)),
-            silent: false,
-            refuses: false,
+            lane_waits: vec![0; 16],
+            read_at_ns: Some(read_at * 1_000_000_000),
             congestion,
             xmit_bandwidth: 806_250_000,
-            rcv_bandwidth: 0,
             utilisation: 0.403_125,
-            hot_spot: false,
-            contributor_since: None,
+            ..PmPort::default()
         }
     }
 
-    fn status(snapshot: Snapshot) -> PmStatus {
-        let options = Options { lanes: true, dilation: 1000, ..Options::default() };
-        PmStatus { attached: true, options, snapshot }
-    }
+    type Swept = (PmStatus, Vec<PmPort>);
 
-    fn swept(read_at: u64, waits: u64) -> PmStatus {
-        let mut snapshot = PerformanceManager::new(Options::default()).snapshot(Time::ZERO);
+    fn swept(read_at: u64, waits: u64) -> Swept {
         let mut waiting = port("b", 2, 48_500_000, read_at);
         waiting.lane_waits[1] = waits;
-        waiting.contributor_since = Some(Time::ZERO);
-        snapshot.ports = vec![port("a", 1, 0, read_at), waiting];
-        snapshot.hot_spots = vec![HotSpotSnapshot {
+        waiting.contributor = true;
+        let spot = HotSpot {
             lid: Lid(1),
-            port_guid: Guid(1),
+            port_guid: HexGuid(Guid(1)),
             since_sweep: 7,
-            contributors: vec![Guid(2)],
-        }];
-        (snapshot.ready, snapshot.dilation, snapshot.slow_sl) = (true, 1000, ServiceLevel(1));
-        status(snapshot)
+            contributors: vec![HexGuid(Guid(2))],
+        };
+        let status = PmStatus {
+            attached: true,
+            ready: true,
+            sweeps_lanes: true,
+            dilation: 1000,
+            hot_spots: vec![spot],
+            ..PmStatus::default()
+        };
+        (status, vec![port("a", 1, 0, read_at), waiting])
     }
 
     /// What is seen when these sweeps were looked at one after the other.
-    fn seen(sweeps: &[PmStatus]) -> Picture {
+    fn seen(sweeps: &[Swept]) -> Picture {
         let mut lanes = Lanes::default();
-        sweeps.iter().for_each(|sweep| lanes.note(&sweep.snapshot));
-        Picture::new("x", true, sweeps.last().unwrap(), &lanes)
+        sweeps.iter().for_each(|(_, ports)| lanes.note(ports));
+        let (status, ports) = sweeps.last().unwrap();
+        Picture::new("x", true, status, &Sight { ports, lanes: &lanes })
     }
 
     #[test]
@@ -331,9 +325,9 @@ mod tests {
         // The clock of a manager that was started afresh begins anew.
         assert!(!seen(&[swept(7, 5), swept(8, 5), swept(1, 0)]).has_lanes());
         let mut half = swept(2, 5);
-        half.snapshot.ports[0].read_at = Some(Time::from_secs(1));
+        half.1[0].read_at_ns = Some(1_000_000_000);
         assert!(!seen(&[swept(1, 5), half.clone()]).has_lanes(), "a sweep under way");
-        half.snapshot.ports[0].silent = true;
+        half.1[0].silent = true;
         assert!(seen(&[swept(1, 5), half]).has_lanes(), "nobody waits for the silent");
     }
 
@@ -341,8 +335,9 @@ mod tests {
     fn what_is_not_there_is_said() {
         let heading = |running, attached| {
             let mut now = swept(1, 0);
-            now.attached = attached;
-            Picture::new("x", running, &now, &Lanes::default()).heading()
+            now.0.attached = attached;
+            let lanes = Lanes::default();
+            Picture::new("x", running, &now.0, &Sight { ports: &now.1, lanes: &lanes }).heading()
         };
         assert!(heading(false, false).contains("is not running"));
         assert!(heading(true, false).contains("waits for its agent"));

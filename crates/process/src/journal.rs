@@ -5,9 +5,10 @@ use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Map, Value};
+use weft_control::Event;
 use weft_wire::printable_json;
 
-use crate::utc::Utc;
+use crate::utc_now;
 
 /// More than this waits for no further line.
 const GATHERED_BYTES_MAX: usize = 32 * 1024;
@@ -46,10 +47,22 @@ impl Journal {
         if self.file.is_none() {
             return;
         }
-        object.insert("time".into(), Utc::now().rfc3339(3).into());
+        object.insert("time".into(), utc_now().rfc3339(3).into());
         object.insert("source".into(), self.source.clone().into());
         object.insert("event".into(), event.into());
-        self.gathered.push_str(&printable_json(&Value::Object(object).to_string()));
+        self.gather(&Value::Object(object).to_string());
+    }
+
+    /// Gathers one typed event.
+    pub fn record_typed(&mut self, event: &Event) {
+        if self.file.is_some() {
+            let text = serde_json::to_string(event).expect("an event holds nothing that JSON cannot say");
+            self.gather(&text);
+        }
+    }
+
+    fn gather(&mut self, line: &str) {
+        self.gathered.push_str(&printable_json(line));
         self.gathered.push('\n');
         if self.gathered.len() > GATHERED_BYTES_MAX {
             self.flush();
@@ -73,7 +86,7 @@ impl Journal {
         let Some(file) = self.file.as_mut().filter(|_| !lines.is_empty()) else { return };
         let events = lines.lines().count() as u64;
         if self.untold > 0 {
-            let (time, source, count) = (Utc::now().rfc3339(3), &self.source, self.untold);
+            let (time, source, count) = (utc_now().rfc3339(3), &self.source, self.untold);
             let told = serde_json::json!({
                 "time": time, "source": source, "event": "events-lost", "count": count
             });

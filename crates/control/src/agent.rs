@@ -1,0 +1,336 @@
+//! What agents say of their devices, ports and cables.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use weft_wire::{Lid, PortNum, VirtualLane};
+
+use crate::HexGuid;
+
+/// One end of a cable.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+pub struct PortEnd {
+    /// The node.
+    pub node: HexGuid,
+    /// Its port; 0 is a switch's management port.
+    #[schemars(with = "u8")]
+    pub port: PortNum,
+}
+
+impl fmt::Display for PortEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.node, self.port)
+    }
+}
+
+/// What kind of node something is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeKind {
+    /// A channel adapter.
+    Hca,
+    /// A switch.
+    Switch,
+    /// A router.
+    Router,
+    /// Something else.
+    #[default]
+    Other,
+}
+
+impl From<weft_wire::NodeType> for NodeKind {
+    fn from(node_type: weft_wire::NodeType) -> Self {
+        match node_type {
+            weft_wire::NodeType::Hca => Self::Hca,
+            weft_wire::NodeType::Switch => Self::Switch,
+            weft_wire::NodeType::Router => Self::Router,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// A port's logical state (PortInfo:PortState).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PortState {
+    /// No link.
+    #[default]
+    Down,
+    /// Trained; only subnet management passes.
+    Initialize,
+    /// Configured; data may be received.
+    Armed,
+    /// In service.
+    Active,
+    /// In service, with the link away for a moment.
+    ActiveDefer,
+    /// A code that no state has.
+    Other,
+}
+
+impl From<weft_wire::PortState> for PortState {
+    fn from(state: weft_wire::PortState) -> Self {
+        match state {
+            weft_wire::PortState::Down => Self::Down,
+            weft_wire::PortState::Initialize => Self::Initialize,
+            weft_wire::PortState::Armed => Self::Armed,
+            weft_wire::PortState::Active => Self::Active,
+            weft_wire::PortState::ActiveDefer => Self::ActiveDefer,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// A port's physical state (PortInfo:PortPhysicalState).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PhysState {
+    /// Neither driving nor listening.
+    Sleep,
+    /// Looking for a peer.
+    #[default]
+    Polling,
+    /// Switched off by management.
+    Disabled,
+    /// Agreeing on width and speed.
+    Training,
+    /// The link works.
+    LinkUp,
+    /// Training again after errors.
+    ErrorRecovery,
+    /// A code that no state has.
+    Other,
+}
+
+impl From<weft_wire::PhysState> for PhysState {
+    fn from(state: weft_wire::PhysState) -> Self {
+        match state {
+            weft_wire::PhysState::Sleep => Self::Sleep,
+            weft_wire::PhysState::Polling => Self::Polling,
+            weft_wire::PhysState::Disabled => Self::Disabled,
+            weft_wire::PhysState::Training => Self::Training,
+            weft_wire::PhysState::LinkUp => Self::LinkUp,
+            weft_wire::PhysState::ErrorRecovery => Self::ErrorRecovery,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// How an agent is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentStatus {
+    /// How many devices it runs.
+    pub devices: u32,
+    /// Ends of cables here that have a link.
+    pub links_up: u32,
+    /// Ends of cables here.
+    pub cable_ends: u32,
+    /// Cables that it has to dial and that have no link yet.
+    pub to_dial: u32,
+    /// Programs attached to its devices.
+    pub programs: u32,
+    /// What happened, counted since the agent began. What it refused or dropped is listed from the start, other
+    /// events once they have happened.
+    pub counts: BTreeMap<String, u64>,
+    /// How late it does what its devices and hosts want done at a moment, since it began or since `reset-lateness`.
+    pub lateness: Lateness,
+}
+
+/// How late deadlines were met. A stall counts once for each millisecond of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Lateness {
+    /// How many deadlines there were.
+    pub count: u64,
+    /// Half of them were met within this time, in nanoseconds; at most an eighth too much.
+    pub p50_ns: u64,
+    /// 99 of 100 were, in nanoseconds.
+    pub p99_ns: u64,
+    /// The latest, in nanoseconds.
+    pub max_ns: u64,
+}
+
+/// One device of an agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceStatus {
+    /// The node's GUID.
+    pub node: HexGuid,
+    /// The node's description.
+    pub description: String,
+    /// What it is.
+    pub kind: NodeKind,
+    /// External ports.
+    pub ports: u8,
+    /// Its cables that have a link.
+    pub links_up: u32,
+    /// Its ports that have a cable.
+    pub links_total: u32,
+    /// Programs attached to it.
+    pub programs: u32,
+    /// Blocks of its linear forwarding table that were written.
+    pub lft_writes: u64,
+}
+
+/// One port.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PortStatus {
+    /// The port itself.
+    pub end: PortEnd,
+    /// The other end of its cable, if it has one.
+    pub peer: Option<PortEnd>,
+    /// Its logical state.
+    pub state: PortState,
+    /// Its physical state.
+    pub phys_state: PhysState,
+    /// Whether the link to the peer's agent stands.
+    pub link_up: bool,
+    /// Whether this end of the cable is plugged in.
+    pub plugged: bool,
+    /// Its base LID; 0 as long as it has none.
+    #[schemars(with = "u16")]
+    pub lid: Lid,
+    /// LinkWidthActive, as in PortInfo.
+    pub width_active: u8,
+    /// LinkSpeedActive.
+    pub speed_active: u8,
+    /// LinkSpeedExtActive.
+    pub speed_ext_active: u8,
+    /// What it counted.
+    pub totals: PortTotals,
+}
+
+/// A port's counters, in the units of PortCountersExtended (IBA 16.1.4.11).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PortTotals {
+    /// Packets sent.
+    pub xmit_packets: u64,
+    /// Four-byte words sent.
+    pub xmit_words: u64,
+    /// Packets received.
+    pub rcv_packets: u64,
+    /// Four-byte words received.
+    pub rcv_words: u64,
+    /// Of those sent, the ones to one receiver.
+    pub unicast_xmit_packets: u64,
+    /// Of those received, the ones to one receiver.
+    pub unicast_rcv_packets: u64,
+    /// Of those sent, the ones to many receivers.
+    pub multicast_xmit_packets: u64,
+    /// Of those received, the ones to many receivers.
+    pub multicast_rcv_packets: u64,
+    /// Minor link errors.
+    pub symbol_errors: u64,
+    /// Times the link recovered by training again.
+    pub link_error_recovery: u64,
+    /// Times the link went down.
+    pub link_downed: u64,
+    /// Packets that arrived damaged.
+    pub rcv_errors: u64,
+    /// Packets that arrived marked as bad.
+    pub rcv_remote_physical_errors: u64,
+    /// Packets that could not be forwarded.
+    pub rcv_switch_relay_errors: u64,
+    /// Packets that could not be sent.
+    pub xmit_discards: u64,
+    /// Packets not sent because of a constraint.
+    pub xmit_constraint_errors: u64,
+    /// Packets not accepted because of a constraint.
+    pub rcv_constraint_errors: u64,
+    /// Times local errors passed their threshold.
+    pub local_link_integrity_errors: u64,
+    /// Times overruns passed their threshold.
+    pub excessive_buffer_overrun_errors: u64,
+    /// VL 15 packets for which there was no buffer.
+    pub vl15_dropped: u64,
+    /// Ticks of 4 ns of fabric time that data waited without being sent.
+    pub xmit_wait: u64,
+    /// Peers refused because their certificate or hello did not match the cabling.
+    pub peers_refused: u64,
+}
+
+/// The account of a device's data lanes since the device was switched on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceAccount {
+    /// The node.
+    pub node: HexGuid,
+    /// Whether on every lane what came in is what went out, is held, or was dropped; no buffer is over its size; and
+    /// no port has promised more than it has room for.
+    pub sound: bool,
+    /// The lanes that anything ever was on. 15 stands for packets whose service level has no lane.
+    pub lanes: Vec<LaneAccount>,
+}
+
+/// Packets on one data lane of a device. One that a switch moves to another lane is counted on the lane it is on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LaneAccount {
+    /// The lane.
+    #[schemars(with = "u8")]
+    pub lane: VirtualLane,
+    /// Came in over a cable.
+    pub received: u64,
+    /// Came from the host, from an attached program or from the device itself.
+    pub injected: u64,
+    /// Came from another lane of the device.
+    pub moved_in: u64,
+    /// Went to another lane of the device.
+    pub moved_out: u64,
+    /// Went out into a cable.
+    pub transmitted: u64,
+    /// Given to the host.
+    pub to_host: u64,
+    /// Given to the device's own agents and to attached programs.
+    pub to_own: u64,
+    /// Dropped, by reason.
+    pub dropped: BTreeMap<String, u64>,
+    /// In the device's buffers now.
+    pub held: u64,
+}
+
+/// Where an agent is to listen for a capture.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tap {
+    /// At every port, to what it sends: whoever taps all agents of a fabric gets each packet once.
+    Everything,
+    /// At these ports.
+    Ports(Vec<TappedPort>),
+}
+
+/// A port to listen at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TappedPort {
+    /// The port.
+    pub end: PortEnd,
+    /// Whether to listen to what it receives, and not only to what it sends.
+    pub received: bool,
+}
+
+/// A packet that was captured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Captured {
+    /// The port that sent or received it.
+    pub end: PortEnd,
+    /// Whether the port sent it.
+    pub sent: bool,
+    /// The port received it and refuses it: its length, lane or VCRC is wrong.
+    pub damaged: bool,
+    /// When, in nanoseconds since 1970-01-01, UTC, by the clock of the agent's machine.
+    pub time_ns: u64,
+    /// Packets before this one that were not told, because the client read too slowly.
+    pub lost: u32,
+    /// From LRH to VCRC, in hexadecimal digits.
+    #[schemars(regex(pattern = "^([0-9a-f]{2})*$"))]
+    pub packet: String,
+}
+
+/// What became of the packets of a capture.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CaptureTotals {
+    /// Packets told.
+    pub packets: u64,
+    /// Packets not told, because the client read too slowly.
+    pub lost: u64,
+}

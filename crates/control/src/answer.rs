@@ -1,0 +1,81 @@
+//! What a process answers.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::agent::{AgentStatus, CaptureTotals, DeviceAccount, DeviceStatus, PortStatus};
+use crate::pm::{PmPort, PmStatus};
+use crate::process::{Clients, Health, Hello, LogFilter, Subscribed};
+use crate::sm::{Instructed, SmStatus};
+use crate::traffic::HostFlows;
+
+/// An answer. `type` names it in JSON: as the request, or `done` where there is nothing to tell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum Answer {
+    /// It is done, and there is nothing to tell.
+    Done,
+    /// To `hello`.
+    Hello(Hello),
+    /// To `health`.
+    Health(Health),
+    /// To `events`.
+    Subscribed(Subscribed),
+    /// To `metrics`.
+    Metrics {
+        /// Prometheus' text format.
+        text: String,
+    },
+    /// To `log-filter`.
+    LogFilter(LogFilter),
+    /// To `clients`.
+    Clients(Clients),
+    /// To `sm-status`.
+    SmStatus(Box<SmStatus>),
+    /// To `sm-instruct`.
+    SmInstruct {
+        /// What became of it.
+        outcome: Instructed,
+    },
+    /// To `pm-status`.
+    PmStatus(Box<PmStatus>),
+    /// To `pm-ports`.
+    PmPorts {
+        /// The page.
+        ports: Vec<PmPort>,
+        /// Whether more follow.
+        more: bool,
+    },
+    /// To `agent-status`.
+    AgentStatus(AgentStatus),
+    /// To `devices`.
+    Devices {
+        /// The page.
+        devices: Vec<DeviceStatus>,
+        /// Whether more follow.
+        more: bool,
+    },
+    /// To `ports`.
+    Ports {
+        /// The page.
+        ports: Vec<PortStatus>,
+        /// Whether more follow.
+        more: bool,
+    },
+    /// To `flows`.
+    Flows {
+        /// The page.
+        hosts: Vec<HostFlows>,
+        /// Whether more follow.
+        more: bool,
+    },
+    /// To `account`.
+    Account {
+        /// The page.
+        devices: Vec<DeviceAccount>,
+        /// Whether more follow.
+        more: bool,
+    },
+    /// To `cancel` of a capture.
+    CaptureEnded(CaptureTotals),
+}

@@ -1,0 +1,165 @@
+//! Events of an agent.
+
+use weft_wire::{Lid, PortNum, TrapNumber, VirtualLane};
+
+use super::events;
+use crate::HexGuid;
+use crate::agent::{PortEnd, PortState};
+
+events! {
+    /// What happened to an agent, its devices and its links. `guid` and `node` name a device.
+    AgentEvent {
+        /// A port became Active, or ceased to be.
+        PortState = "port-state" {
+            /// The node.
+            guid: HexGuid,
+            /// Its description.
+            node: String,
+            /// The port.
+            #[schemars(with = "u8")]
+            port: PortNum,
+            /// The state before.
+            from: PortState,
+            /// The state now.
+            to: PortState,
+        },
+        /// The ends of a cable have no width or no speed in common.
+        LinkMismatch = "link-mismatch" {
+            /// The node.
+            guid: HexGuid,
+            /// Its description.
+            node: String,
+            /// The port.
+            #[schemars(with = "u8")]
+            port: PortNum,
+        },
+        /// A port was given another LID.
+        LidChanged = "lid-changed" {
+            /// The node.
+            guid: HexGuid,
+            /// Its description.
+            node: String,
+            /// The port.
+            #[schemars(with = "u8")]
+            port: PortNum,
+            /// The LID before.
+            #[schemars(with = "u16")]
+            from: Lid,
+            /// The LID now.
+            #[schemars(with = "u16")]
+            to: Lid,
+        },
+        /// A device sent a trap.
+        TrapSent = "trap-sent" {
+            /// The node.
+            guid: HexGuid,
+            /// Its description.
+            node: String,
+            /// The trap's number.
+            #[schemars(with = "u16")]
+            trap: TrapNumber,
+        },
+        /// A trap was not answered, and is not sent again.
+        TrapAbandoned = "trap-abandoned" {
+            /// The node.
+            guid: HexGuid,
+            /// Its description.
+            node: String,
+            /// The trap's number.
+            #[schemars(with = "u16")]
+            trap: TrapNumber,
+        },
+        /// A request showed another M_Key. The first is told, and every doubling.
+        MKeyViolation = "m-key-violation" {
+            /// The node.
+            guid: HexGuid,
+            /// Its description.
+            node: String,
+            /// The port.
+            #[schemars(with = "u8")]
+            port: PortNum,
+            /// How many there have been.
+            count: u64,
+        },
+        /// The other end of a cable sent more than its credit.
+        CreditOverrun = "credit-overrun" {
+            /// The node.
+            guid: HexGuid,
+            /// Its description.
+            node: String,
+            /// The port.
+            #[schemars(with = "u8")]
+            port: PortNum,
+            /// The lane.
+            #[schemars(with = "u8")]
+            lane: VirtualLane,
+        },
+        /// A link came up.
+        LinkUp = "link-up" {
+            /// The node.
+            guid: HexGuid,
+            /// Its description.
+            node: String,
+            /// The port.
+            #[schemars(with = "u8")]
+            port: PortNum,
+            /// The other end.
+            peer: Option<PortEnd>,
+        },
+        /// A link went down.
+        LinkDown = "link-down" {
+            /// The node.
+            guid: HexGuid,
+            /// Its description.
+            node: String,
+            /// The port.
+            #[schemars(with = "u8")]
+            port: PortNum,
+            /// The other end.
+            peer: Option<PortEnd>,
+            /// Why, for people.
+            reason: String,
+        },
+        /// A peer was refused. Of each peer and reason the first is told, and every doubling.
+        PeerRefused = "peer-refused" {
+            /// Its address.
+            address: String,
+            /// Why, for people.
+            reason: String,
+            /// How often.
+            count: u64,
+            /// The port that it is cabled to, where that is known.
+            end: Option<PortEnd>,
+            /// The description of that port's node.
+            node: Option<String>,
+        },
+        /// A program read too slowly and was sent away.
+        SlowProgram = "slow-program" {
+            /// Messages that were dropped.
+            dropped: u64,
+        },
+        /// The agent's links changed; changes within some milliseconds are told as one.
+        Links = "links" {
+            /// Ends of cables here that have a link.
+            up: u32,
+            /// Ends of cables here.
+            total: u32,
+            /// Cables that the agent has to dial and that have no link yet.
+            to_dial: u32,
+        },
+        /// A device was added to the agent.
+        DeviceAdded = "device-added" {
+            /// The node.
+            guid: HexGuid,
+            /// Its description.
+            node: String,
+        },
+        /// A device was removed from the agent.
+        DeviceRemoved = "device-removed" {
+            /// The node.
+            guid: HexGuid,
+            /// Its description.
+            node: String,
+        },
+    }
+}

@@ -1,0 +1,103 @@
+//! What happens, as typed records; sentences for people are made of them.
+//!
+//! `area` says whose record it is and `event` which one; the fields of the event stand beside. A reader that knows
+//! neither still has the source, the times and the name.
+
+mod agent;
+mod lab;
+mod pm;
+mod process;
+mod sm;
+mod text;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Incarnation, Utc};
+
+pub use agent::AgentEvent;
+pub use lab::{Fault, LabEvent};
+pub use pm::{PmEvent, Question};
+pub use process::ProcessEvent;
+pub use sm::{RepathUse, SmEvent, SweepReason};
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Event {
+    /// When, by the wall clock of the source's machine.
+    pub time: Utc,
+    /// The process that says so, by its name in the laboratory.
+    pub source: String,
+    /// The life of the source.
+    pub incarnation: Incarnation,
+    /// Its number: the source's first event is 0, and each has the next number.
+    pub sequence: u64,
+    /// Nanoseconds since the source began, by a clock that never goes back.
+    pub monotonic_ns: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// What happened, by who tells of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "area", rename_all = "kebab-case")]
+pub enum EventKind {
+    /// To the subnet, as a subnet manager sees it.
+    Sm(SmEvent),
+    /// To the fabric's traffic, as a performance manager sees it.
+    Pm(PmEvent),
+    /// To an agent, its devices and its links.
+    Agent(AgentEvent),
+    /// To any process.
+    Process(ProcessEvent),
+    /// To the laboratory.
+    Lab(LabEvent),
+}
+
+impl EventKind {
+    /// The name in `event`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Sm(event) => event.name(),
+            Self::Pm(event) => event.name(),
+            Self::Agent(event) => event.name(),
+            Self::Process(event) => event.name(),
+            Self::Lab(event) => event.name(),
+        }
+    }
+}
+
+/// Declares an enum of events with their names in JSON.
+macro_rules! events {
+    (
+        $(#[$meta:meta])*
+        $name:ident {
+            $( $(#[$doc:meta])* $variant:ident = $text:literal
+               $( ( $inner:ty ) )?
+               $( { $( $(#[$field_doc:meta])* $field:ident : $kind:ty, )* } )? , )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(tag = "event")]
+        pub enum $name {
+            $(
+                $(#[$doc])*
+                #[serde(rename = $text)]
+                $variant $( ($inner) )? $( { $( $(#[$field_doc])* $field: $kind, )* } )?,
+            )*
+        }
+
+        impl $name {
+            /// The names of all of them in JSON.
+            pub const NAMES: &'static [&'static str] = &[ $( $text, )* ];
+
+            /// Its name in JSON.
+            pub fn name(&self) -> &'static str {
+                match self { $( Self::$variant { .. } => $text, )* }
+            }
+        }
+    };
+}
+use events;

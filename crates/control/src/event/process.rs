@@ -1,0 +1,47 @@
+//! Events that every process has.
+
+use super::events;
+use crate::process::ProcessKind;
+
+events! {
+    /// What happened to a process.
+    ProcessEvent {
+        /// It began.
+        Started = "process-started" {
+            /// What it is.
+            kind: ProcessKind,
+            /// The version of weft that it runs.
+            version: String,
+            /// Its number, as itself sees it.
+            pid: u32,
+        },
+        /// It has its sockets: peers may dial it, programs may attach.
+        Ready = "process-ready",
+        /// It was told to stop, and stops in order.
+        Stopping = "process-stopping",
+        /// It cannot go on.
+        Failed = "process-failed" {
+            /// Why, for people.
+            reason: String,
+        },
+        /// A manager has its port.
+        Attached = "attached" {
+            /// The node.
+            node_guid: crate::HexGuid,
+            /// The port's GUID.
+            port_guid: crate::HexGuid,
+        },
+        /// A manager has lost its port.
+        Detached = "detached",
+        /// What it logs was changed.
+        LogFilterSet = "log-filter-set" {
+            /// Directives as in `WEFT_LOG`.
+            filter: String,
+        },
+        /// Events could not be kept, as on a full disk or because a reader was too slow.
+        EventsLost = "events-lost" {
+            /// How many.
+            count: u64,
+        },
+    }
+}

@@ -1,0 +1,352 @@
+//! Events of a subnet manager.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use weft_wire::{Lid, PortNum, ServiceLevel, TrapNumber, VirtualLane};
+
+use super::events;
+use crate::HexGuid;
+use crate::agent::{NodeKind, PortState};
+use crate::sm::{Instructed, Instruction, Phase, PhaseTime, RoutingReport, SmState, Summary, SweepKind};
+
+/// Why a sweep began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SweepReason {
+    /// The manager was attached.
+    Start,
+    /// The operator wanted it.
+    Command,
+    /// It was time.
+    Interval,
+    /// A trap came.
+    Trap {
+        /// Its number.
+        #[schemars(with = "u16")]
+        number: TrapNumber,
+        /// The sender's LID.
+        #[schemars(with = "u16")]
+        lid: Lid,
+    },
+    /// A switch says that a port changed.
+    StateChange {
+        /// The switch.
+        guid: HexGuid,
+    },
+    /// A switch did not answer.
+    NoAnswer {
+        /// The switch.
+        guid: HexGuid,
+    },
+    /// A node answers that did not answer before.
+    Answer {
+        /// The node in front of it.
+        guid: HexGuid,
+        /// The port that leads to it.
+        #[schemars(with = "u8")]
+        port: PortNum,
+    },
+    /// The manager's own port changed.
+    OwnPort,
+    /// Another manager came, went, or handed over.
+    Managers,
+    /// The sweep before was not complete.
+    Incomplete,
+    /// What repairs have left burdens cables more than it has to, or does not hold.
+    Unbalanced,
+}
+
+/// What hosts are told by a repath or unpath notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RepathUse {
+    /// To ask for all paths again.
+    Wildcard,
+    /// To take another service level on one path.
+    Path,
+    /// To take the slow lane towards a hot spot.
+    HotSpot,
+    /// That a port has another LID.
+    Lid,
+    /// A code that no use has.
+    Other,
+}
+
+events! {
+    /// What happened to the subnet, as a subnet manager sees it.
+    SmEvent {
+        /// A sweep began.
+        SweepStarted = "sweep-started" {
+            /// Heavy or light.
+            kind: SweepKind,
+            /// Why.
+            reason: SweepReason,
+        },
+        /// A phase of a heavy sweep began.
+        PhaseStarted = "phase-started" {
+            /// The phase.
+            phase: Phase,
+        },
+        /// A phase of a heavy sweep ended.
+        PhaseDone = "phase-done"(PhaseTime),
+        /// A light sweep found nothing.
+        Quiet = "quiet",
+        /// A node that was not there before.
+        NodeFound = "node-found" {
+            /// Its GUID.
+            guid: HexGuid,
+            /// What it is.
+            kind: NodeKind,
+            /// Its NodeDescription.
+            description: String,
+        },
+        /// A node that was there before is not found any more.
+        NodeLost = "node-lost" {
+            /// Its GUID.
+            guid: HexGuid,
+            /// What it is.
+            kind: NodeKind,
+            /// Its NodeDescription.
+            description: String,
+        },
+        /// An HCA that was there before cannot be reached any more.
+        HostCutOff = "host-cut-off" {
+            /// Its GUID.
+            guid: HexGuid,
+            /// Its NodeDescription.
+            description: String,
+        },
+        /// A port is given a LID that it did not have.
+        LidAssigned = "lid-assigned" {
+            /// The port's GUID.
+            port_guid: HexGuid,
+            /// Its base LID.
+            #[schemars(with = "u16")]
+            lid: Lid,
+            /// What it had before; 0 is none.
+            #[schemars(with = "u16")]
+            before: Lid,
+        },
+        /// There are more ports than LIDs; this one gets none.
+        LidsExhausted = "lids-exhausted" {
+            /// The port's GUID.
+            port_guid: HexGuid,
+        },
+        /// A trap came, and was repressed.
+        TrapReceived = "trap-received" {
+            /// Its number.
+            #[schemars(with = "u16")]
+            number: TrapNumber,
+            /// The sender's LID.
+            #[schemars(with = "u16")]
+            lid: Lid,
+            /// Whether it is taken as news; repeated traps, and those that call for nothing, are not.
+            news: bool,
+        },
+        /// Hosts were told to subscribe again to what they want to know of.
+        Reregister = "reregister" {
+            /// How many ports that is.
+            ports: u32,
+        },
+        /// A port is in more partitions than its table has places for; the last ones are left out.
+        PartitionsLeftOut = "partitions-left-out" {
+            /// The port's GUID.
+            port_guid: HexGuid,
+            /// How many.
+            partitions: u32,
+        },
+        /// Congestion control is off here, but nodes go on with settings that somebody wrote before.
+        CongestionLeft = "congestion-left" {
+            /// Switches that mark packets.
+            switches: u32,
+            /// Ports of hosts that slow down.
+            hosts: u32,
+        },
+        /// Which lane is management's alone.
+        ManagementLane = "management-lane" {
+            /// The lane; none where management shares the data's.
+            #[schemars(with = "Option<u8>")]
+            lane: Option<VirtualLane>,
+        },
+        /// Subscribers are told to use paths differently.
+        Repath = "repath" {
+            /// 69, or 68 where that has come to an end.
+            #[schemars(with = "u16")]
+            number: TrapNumber,
+            /// The LID of whoever wants it: the manager itself after another routing, or the one that asked.
+            #[schemars(with = "u16")]
+            from: Lid,
+            /// What it is for.
+            kind: RepathUse,
+            /// The service level to use, or to leave.
+            #[schemars(with = "u8")]
+            service_level: ServiceLevel,
+            /// The source, or the old LID.
+            #[schemars(with = "u16")]
+            slid: Lid,
+            /// The destination, or the new LID.
+            #[schemars(with = "u16")]
+            dlid: Lid,
+            /// The port that is told, 0 for all that have subscribed.
+            #[schemars(with = "u16")]
+            target: Lid,
+            /// How many ports that is.
+            told: u32,
+        },
+        /// A heavy sweep has configured the subnet: all of it is in service.
+        SubnetUp = "subnet-up"(Summary),
+        /// A heavy sweep has ended, and not all of the subnet is in service.
+        SweepIncomplete = "sweep-incomplete"(Summary),
+        /// A port did not take on the state that it was told to.
+        PortRefused = "port-refused" {
+            /// The node.
+            guid: HexGuid,
+            /// The port.
+            #[schemars(with = "u8")]
+            port: PortNum,
+            /// What it was told.
+            wanted: PortState,
+            /// What it answered.
+            state: PortState,
+            /// The answer's status.
+            status: u16,
+        },
+        /// A device answered a request with an error.
+        Refused = "refused" {
+            /// The node.
+            guid: HexGuid,
+            /// The attribute, by name.
+            attribute: String,
+            /// The attribute modifier.
+            modifier: u32,
+            /// The answer's status.
+            status: u16,
+        },
+        /// A port keeps an M_Key that this manager does not know, so nothing is written into it.
+        KeyUnknown = "key-unknown" {
+            /// The node.
+            guid: HexGuid,
+            /// The port; 0 is a whole switch.
+            #[schemars(with = "u8")]
+            port: PortNum,
+            /// The node's NodeDescription.
+            description: String,
+        },
+        /// The manager's own port answers nothing. It may keep an M_Key that is not known here, at level 2 or 3.
+        OwnPortSilent = "own-port-silent",
+        /// A request was not answered.
+        Unanswered = "unanswered" {
+            /// The node that was asked, or through which it was asked.
+            guid: HexGuid,
+            /// The attribute, by name.
+            attribute: String,
+            /// The attribute modifier.
+            modifier: u32,
+        },
+        /// A port has a link without an answer behind it.
+        PortSilent = "port-silent" {
+            /// The node.
+            guid: HexGuid,
+            /// The port.
+            #[schemars(with = "u8")]
+            port: PortNum,
+        },
+        /// A second node, or a second port, has the GUID of another; it is left out.
+        DuplicateGuid = "duplicate-guid" {
+            /// The GUID.
+            guid: HexGuid,
+            /// The directed route to the first, as a list of ports.
+            first: Vec<u8>,
+            /// The directed route to the second.
+            second: Vec<u8>,
+        },
+        /// A switch's port leads back into the same port.
+        PortToItself = "port-to-itself" {
+            /// The node.
+            guid: HexGuid,
+            /// The port.
+            #[schemars(with = "u8")]
+            port: PortNum,
+        },
+        /// A device says what cannot be, and is left out or not followed further.
+        Nonsense = "nonsense" {
+            /// The node that says it, or through which it was reached; 0 where not even that is known.
+            guid: HexGuid,
+            /// The attribute, by name.
+            attribute: String,
+        },
+        /// The fabric is larger than the manager allows; the rest is left out.
+        TooLarge = "too-large" {
+            /// The most nodes.
+            nodes_max: u32,
+        },
+        /// This manager's state among others has changed.
+        SmState = "sm-state" {
+            /// What it is now.
+            state: SmState,
+            /// The port of the manager that is in charge, or is taken for it; 0 is not known.
+            master: HexGuid,
+        },
+        /// A manager was asked to take over and refused.
+        HandoverRefused = "handover-refused" {
+            /// The port that it is behind.
+            guid: HexGuid,
+        },
+        /// Another manager commands, but does not show this one's SM_Key; nothing comes of it.
+        SmKeyMismatch = "sm-key-mismatch" {
+            /// The port that it is behind.
+            guid: HexGuid,
+        },
+        /// Another subnet manager is on this subnet, or has changed its state.
+        OtherSm = "other-sm" {
+            /// The port that it is behind.
+            guid: HexGuid,
+            /// Its priority.
+            priority: u8,
+            /// Its state.
+            state: SmState,
+            /// Whether it shows this manager's SM_Key.
+            is_trusted: bool,
+        },
+        /// Another manager was told what the operator wants of it.
+        Instructed = "instructed" {
+            /// The port that it is behind.
+            guid: HexGuid,
+            /// What it was told.
+            instruction: Instruction,
+            /// What became of it.
+            outcome: Instructed,
+        },
+        /// The manager's own port has no link; it waits.
+        OwnPortDown = "own-port-down",
+        /// The manager's own port has a link again.
+        OwnPortUp = "own-port-up",
+        /// Routes were computed.
+        Routed = "routed"(RoutingReport),
+        /// No routes could be computed; the tables stay as they are.
+        RouteFailed = "route-failed" {
+            /// Why.
+            message: String,
+        },
+        /// The fabric kept changing; the manager stops sweeping at once and looks again later.
+        Unsettled = "unsettled" {
+            /// How many sweeps followed each other.
+            sweeps: u32,
+        },
+        /// How far a sweep is, every few milliseconds. Totals are what is known so far and may still grow.
+        Progress = "progress" {
+            /// Nodes discovered.
+            nodes: u32,
+            /// End ports that hold their LID.
+            lids: u32,
+            /// Requests done of those that write tables.
+            tables_done: u32,
+            /// Requests that write tables.
+            tables: u32,
+            /// Ports that are Active.
+            ports_active: u32,
+            /// Ports with a cable.
+            ports: u32,
+        },
+    }
+}

@@ -1,0 +1,301 @@
+//! Sentences for people.
+
+use std::fmt;
+
+use weft_wire::Printable;
+
+use super::{AgentEvent, Event, EventKind, LabEvent, PmEvent, ProcessEvent, SmEvent};
+use crate::sm::Summary;
+
+/// A line: time, source and sentence.
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Padding is for plain text alone.
+        let source = Printable(&self.source).to_string();
+        write!(f, "{} {source:<6} {}", self.time, self.kind)
+    }
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sm(event) => event.fmt(f),
+            Self::Pm(event) => event.fmt(f),
+            Self::Agent(event) => event.fmt(f),
+            Self::Process(event) => event.fmt(f),
+            Self::Lab(event) => event.fmt(f),
+        }
+    }
+}
+
+fn name(text: &str) -> String {
+    format!("`{}`", Printable(text))
+}
+
+fn summary(f: &mut fmt::Formatter<'_>, state: &str, summary: &Summary) -> fmt::Result {
+    let Summary { switches, hosts, lids, ports_active, retries, took_ns, .. } = summary;
+    write!(
+        f,
+        "{state} after {:.3} s: {switches} switches, {hosts} hosts, {lids} LIDs, {ports_active} ports active, {} SMPs, \
+         {retries} retries",
+        *took_ns as f64 / 1e9,
+        summary.smps.total
+    )
+}
+
+impl fmt::Display for SmEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SweepStarted { kind, reason } => {
+                write!(f, "{} sweep: {}", lower(kind), lower(reason))
+            }
+            Self::PhaseStarted { phase } => write!(f, "phase {phase} begins"),
+            Self::PhaseDone(time) => {
+                write!(f, "phase {} took {:.3} s, {} SMPs", time.phase, time.took_ns as f64 / 1e9, time.smps)
+            }
+            Self::Quiet => f.write_str("light sweep: nothing changed"),
+            Self::SubnetUp(of) => summary(f, "SUBNET UP", of),
+            Self::SweepIncomplete(of) => summary(f, "sweep not complete", of),
+            Self::Routed(report) => write!(f, "routed by {}", report.brief()),
+            Self::RouteFailed { message } => write!(f, "routing failed: {}", Printable(message)),
+            Self::Progress { nodes, lids, tables_done, tables, ports_active, ports } => write!(
+                f,
+                "{nodes} nodes, {lids} LIDs, {tables_done} of {tables} tables, {ports_active} of {ports} ports active"
+            ),
+            Self::Unsettled { sweeps } => {
+                write!(f, "the fabric kept changing over {sweeps} sweeps; the next one waits")
+            }
+            other => other.of_nodes(f),
+        }
+    }
+}
+
+impl SmEvent {
+    /// What happened to nodes and ports.
+    fn of_nodes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NodeFound { guid, kind, description } => {
+                write!(f, "found {} {} ({guid})", lower(kind), name(description))
+            }
+            Self::NodeLost { guid, kind, description } => {
+                write!(f, "lost {} {} ({guid})", lower(kind), name(description))
+            }
+            Self::HostCutOff { guid, description } => {
+                write!(f, "host {} ({guid}) is cut off", name(description))
+            }
+            Self::LidAssigned { port_guid, lid, before } if before.0 == 0 => {
+                write!(f, "port {port_guid} gets LID {lid}")
+            }
+            Self::LidAssigned { port_guid, lid, before } => {
+                write!(f, "port {port_guid} gets LID {lid} instead of {before}")
+            }
+            Self::LidsExhausted { port_guid } => {
+                write!(f, "no LID is left for port {port_guid}")
+            }
+            Self::PortRefused { guid, port, wanted, state, status } => write!(
+                f,
+                "{guid} port {port} is {} instead of {} (status {status:#06x})",
+                lower(state),
+                lower(wanted)
+            ),
+            Self::Refused { guid, attribute, modifier, status } => {
+                write!(f, "{guid} refused {attribute} {modifier} with status {status:#06x}")
+            }
+            Self::KeyUnknown { guid, port, description } => {
+                write!(f, "{} ({guid}) port {port} keeps another M_Key", name(description))
+            }
+            Self::Unanswered { guid, attribute, modifier } => {
+                write!(f, "no answer to {attribute} {modifier} from {guid}, or through it")
+            }
+            Self::PortSilent { guid, port } => write!(f, "no answer behind {guid} port {port}"),
+            Self::DuplicateGuid { guid, first, second } => {
+                write!(f, "two nodes or ports have the GUID {guid}, at {first:?} and at {second:?}")
+            }
+            Self::PortToItself { guid, port } => write!(f, "{guid} port {port} leads to itself"),
+            Self::Nonsense { guid, attribute } => write!(f, "{guid} says what cannot be in {attribute}"),
+            Self::TooLarge { nodes_max } => {
+                write!(f, "the fabric has more than {nodes_max} nodes; the rest is left out")
+            }
+            other => other.of_managers(f),
+        }
+    }
+
+    /// What happened between the manager, other managers and subscribers.
+    fn of_managers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TrapReceived { number, lid, news } => {
+                write!(f, "trap {number} from LID {lid}{}", if *news { "" } else { ", which is no news" })
+            }
+            Self::Reregister { ports } => write!(f, "{ports} ports are to subscribe again"),
+            Self::PartitionsLeftOut { port_guid, partitions } => {
+                write!(f, "port {port_guid} has no room for {partitions} of its partitions")
+            }
+            Self::CongestionLeft { switches, hosts } => write!(
+                f,
+                "{switches} switches and {hosts} hosts keep settings of congestion control, which is off here"
+            ),
+            Self::ManagementLane { lane: Some(lane) } => write!(f, "lane {lane} is management's alone"),
+            Self::ManagementLane { lane: None } => f.write_str("management shares the data's lanes"),
+            Self::Repath { kind, service_level, slid, dlid, told, .. } => write!(
+                f,
+                "{told} ports are told of a repath ({}): LID {slid} to {dlid}, service level {service_level}",
+                lower(kind)
+            ),
+            Self::OwnPortSilent => f.write_str("the manager's own port does not answer"),
+            Self::SmState { state, master } => {
+                write!(f, "this manager is {}; the master is at {master}", state.name())
+            }
+            Self::HandoverRefused { guid } => write!(f, "the manager at {guid} refused to take over"),
+            Self::SmKeyMismatch { guid } => {
+                write!(f, "the manager at {guid} commands with another SM_Key; it is ignored")
+            }
+            Self::OtherSm { guid, priority, state, is_trusted } => {
+                let trust = if *is_trusted { "" } else { ", with another SM_Key" };
+                write!(f, "the manager at {guid}, priority {priority}, is {}{trust}", state.name())
+            }
+            Self::Instructed { guid, instruction, outcome } => {
+                write!(f, "the manager at {guid} was told {}: {}", instruction.name(), lower(outcome))
+            }
+            Self::OwnPortDown => f.write_str("the manager's own port has no link"),
+            Self::OwnPortUp => f.write_str("the manager's own port has a link again"),
+            other => f.write_str(other.name()),
+        }
+    }
+}
+
+impl fmt::Display for PmEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let status = |status: &Option<u16>| {
+            status.map_or_else(|| "no answer".to_owned(), |status| format!("status {status:#06x}"))
+        };
+        match self {
+            Self::Learned { nodes, ports } => write!(f, "learned the fabric: {nodes} nodes, {ports} ports"),
+            Self::NotLearned { question, status: told } => {
+                write!(f, "cannot learn {}: {}", lower(question), status(told))
+            }
+            Self::Swept { number, took_ns, unanswered, .. } => {
+                let seconds = *took_ns as f64 / 1e9;
+                write!(f, "sweep {number} took {seconds:.3} s, {unanswered} ports unanswered")
+            }
+            Self::Silent { node_guid } => write!(f, "{node_guid} does not answer"),
+            Self::Answers { node_guid } => write!(f, "{node_guid} answers again"),
+            Self::HotSpot { lid, port_guid, .. } => write!(f, "hot spot: LID {lid} ({port_guid})"),
+            Self::HotSpotEnded { lid, port_guid } => {
+                write!(f, "hot spot no more: LID {lid} ({port_guid})")
+            }
+            Self::Contributor { hot_spot, lid, .. } => write!(f, "LID {lid} contributes to LID {hot_spot}"),
+            Self::Repathed { hot_spot, lid, .. } => {
+                write!(f, "LID {lid} takes the slow lane to LID {hot_spot}")
+            }
+            Self::Unpathed { hot_spot, lid, .. } => {
+                write!(f, "LID {lid} leaves the slow lane to LID {hot_spot}")
+            }
+            Self::NotMoved { hot_spot, lid, status: told } => {
+                write!(f, "LID {lid} was not told of LID {hot_spot}: {}", status(told))
+            }
+            Self::AskedAgain => f.write_str("all hosts were asked to leave slow lanes"),
+            Self::Forgotten => {
+                f.write_str("the subnet manager began again; hosts are told again what they were told")
+            }
+        }
+    }
+}
+
+impl fmt::Display for AgentEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PortState { node, port, from, to, .. } => {
+                write!(f, "{} port {port}: {} to {}", name(node), lower(from), lower(to))
+            }
+            Self::LinkMismatch { node, port, .. } => {
+                write!(
+                    f,
+                    "{} port {port}: the ends of the cable have no width or speed in common",
+                    name(node)
+                )
+            }
+            Self::LidChanged { node, port, from, to, .. } => {
+                write!(f, "{} port {port}: LID {from} becomes {to}", name(node))
+            }
+            Self::TrapSent { node, trap, .. } => write!(f, "{} sends trap {trap}", name(node)),
+            Self::TrapAbandoned { node, trap, .. } => {
+                write!(f, "{} gives up trap {trap}: no answer", name(node))
+            }
+            Self::MKeyViolation { node, port, count, .. } => {
+                write!(f, "{} port {port}: wrong M_Key, {count} so far", name(node))
+            }
+            Self::CreditOverrun { node, port, lane, .. } => {
+                write!(f, "{} port {port}: the peer overran its credit on lane {lane}", name(node))
+            }
+            Self::LinkUp { node, port, peer, .. } => {
+                write!(f, "{} port {port}: link up", name(node))?;
+                peer.iter().try_for_each(|peer| write!(f, " to {peer}"))
+            }
+            Self::LinkDown { node, port, reason, .. } => {
+                write!(f, "{} port {port}: link down, {}", name(node), Printable(reason))
+            }
+            Self::PeerRefused { address, reason, count, .. } => {
+                write!(f, "refused {}: {}, {count} so far", Printable(address), Printable(reason))
+            }
+            Self::SlowProgram { dropped } => {
+                write!(f, "a program read too slowly and was sent away; {dropped} messages dropped")
+            }
+            Self::Links { up, total, to_dial } => {
+                write!(f, "{up} of {total} links up, {to_dial} to dial")
+            }
+            Self::DeviceAdded { node, .. } => write!(f, "{} added", name(node)),
+            Self::DeviceRemoved { node, .. } => write!(f, "{} removed", name(node)),
+        }
+    }
+}
+
+impl fmt::Display for ProcessEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Started { kind, version, pid } => {
+                write!(f, "{} {} began as process {pid}", kind.name(), Printable(version))
+            }
+            Self::Ready => f.write_str("ready"),
+            Self::Stopping => f.write_str("stops"),
+            Self::Failed { reason } => write!(f, "cannot go on: {}", Printable(reason)),
+            Self::Attached { node_guid, .. } => write!(f, "attached at {node_guid}"),
+            Self::Detached => f.write_str("the attachment is gone"),
+            Self::LogFilterSet { filter } => write!(f, "logs `{}`", Printable(filter)),
+            Self::EventsLost { count } => write!(f, "{count} events were lost"),
+        }
+    }
+}
+
+impl fmt::Display for LabEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fault { fault, target } => write!(f, "fault {} {}", fault.name(), Printable(target)),
+            Self::ProcessEnded { process, code: Some(code), .. } => {
+                write!(f, "{} ended with code {code}", Printable(process))
+            }
+            Self::ProcessEnded { process, signal: Some(signal), .. } => {
+                write!(f, "{} was ended by signal {signal}", Printable(process))
+            }
+            Self::ProcessEnded { process, .. } => write!(f, "{} ended", Printable(process)),
+            Self::ProgramAttached { node, pid } => {
+                write!(f, "program {pid} attached at {}", name(node))
+            }
+            Self::ProgramDied { slot } => write!(f, "the program in slot {slot} has died"),
+        }
+    }
+}
+
+/// A value's name as JSON has it, with its fields behind it.
+fn lower(value: &impl serde::Serialize) -> String {
+    fn shown(value: &serde_json::Value) -> String {
+        match value {
+            serde_json::Value::String(text) => text.clone(),
+            serde_json::Value::Object(fields) => {
+                let field = |(name, value): (&String, &serde_json::Value)| format!("{name} {}", shown(value));
+                fields.iter().map(field).collect::<Vec<_>>().join(" ")
+            }
+            other => other.to_string(),
+        }
+    }
+    serde_json::to_value(value).map(|value| shown(&value)).unwrap_or_default()
+}

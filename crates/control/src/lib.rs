@@ -1,0 +1,60 @@
+//! A laboratory's API: typed requests, answers and events, as JSON lines over any stream.
+//!
+//! ```text
+//!   client ── {"v":1,"id":7,"request":{"type":"sm-status"}} ──▶ process
+//!          ◀─ {"v":1,"id":7,"answer":{"type":"sm-status", …}} ─
+//!          ── {"v":1,"id":8,"request":{"type":"events"}} ──▶
+//!          ◀─ {"v":1,"id":8,"answer":{"type":"subscribed", …}} ─
+//!          ◀─ {"v":1,"id":8,"event":{"area":"sm","event":"subnet-up", …}} ─  and so on
+//! ```
+//!
+//! This crate is sans-IO: it knows lines and their meaning, no sockets, no files and no clock. [`LineDecoder`] cuts a
+//! stream into lines of bounded length, [`RequestLine::parse`] tells a request from everything else a client may send,
+//! and [`ReplyLine`] is what goes back. [`Role`] says which requests a client may make. The published schema
+//! (`docs/control.schema.json`) and the tables of `docs/control.md` come from these types ([`schema`]).
+//!
+//! ```
+//! use weft_control::{Request, RequestLine};
+//!
+//! let line = RequestLine { id: 7, request: Request::SmStatus }.to_line();
+//! assert_eq!(line, "{\"v\":1,\"id\":7,\"request\":{\"type\":\"sm-status\"}}\n");
+//! assert_eq!(RequestLine::parse(line.trim_end().as_bytes()).unwrap().request, Request::SmStatus);
+//! ```
+
+pub mod agent;
+mod answer;
+mod error;
+pub mod event;
+mod guid;
+mod line;
+mod message;
+pub mod pm;
+pub mod process;
+mod request;
+mod role;
+pub mod schema;
+pub mod sm;
+pub mod traffic;
+mod utc;
+
+pub use answer::Answer;
+pub use error::{Error, ErrorCode};
+pub use event::{Event, EventKind};
+pub use guid::HexGuid;
+pub use line::{LineDecoder, LineError};
+pub use message::{BadRequest, ReplyBody, ReplyLine, RequestLine};
+pub use request::{EventFilter, Page, Request, Since};
+pub use role::Role;
+pub use utc::{Incarnation, Utc};
+
+/// The version of the protocol. It changes when a line of this version would be misread by the version before.
+pub const VERSION: u32 = 1;
+
+/// The longest request, in bytes without its line end.
+pub const REQUEST_BYTES_MAX: usize = 1 << 20;
+
+/// The longest answer or event, in bytes without its line end.
+pub const REPLY_BYTES_MAX: usize = 16 << 20;
+
+/// The most items in one answer that lists things; a client asks for the next page behind the last item.
+pub const PAGE_ITEMS_MAX: u32 = 4096;

@@ -1,0 +1,244 @@
+//! What a client asks.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use weft_wire::PortNum;
+
+use crate::agent::{PortEnd, Tap};
+use crate::sm::Instruction;
+use crate::traffic::HostCommand;
+use crate::{HexGuid, Incarnation, PAGE_ITEMS_MAX};
+
+/// A request. `type` names it in JSON, and its fields stand beside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum Request {
+    /// Every process: who are you?
+    Hello,
+    /// Every process: are you well?
+    Health,
+    /// Every process: tell what happens. Events follow the answer until `cancel` or the connection's end.
+    Events(EventFilter),
+    /// Every process: end the events or the capture that a request of this connection began.
+    Cancel {
+        /// The id of that request.
+        request: u64,
+    },
+    /// Every process: what you count, in Prometheus' text format.
+    Metrics,
+    /// Every process: what do you log?
+    LogFilter,
+    /// Every process: log this from now on.
+    SetLogFilter {
+        /// A level, or directives as in `WEFT_LOG`: `warn,weft_link=debug`.
+        filter: String,
+    },
+    /// Every process: what have the clients of this API done?
+    Clients,
+    /// Every process: stop in order.
+    Shutdown,
+    /// Subnet manager: how are you?
+    SmStatus,
+    /// Subnet manager: make a heavy sweep now.
+    SmSweep,
+    /// Subnet manager that is master: command another manager.
+    SmInstruct {
+        /// The port of the manager to command.
+        guid: HexGuid,
+        /// What it is to do.
+        instruction: Instruction,
+    },
+    /// Performance manager: how are you?
+    PmStatus,
+    /// Performance manager: what does each port do?
+    PmPorts(Page),
+    /// Performance manager: learn the fabric again now.
+    PmRefresh,
+    /// Agent: how are you?
+    AgentStatus,
+    /// Agent: which devices do you run?
+    Devices(Page),
+    /// Agent: the state and counters of every port.
+    Ports(Page),
+    /// Agent: plug or unplug this end of a cable.
+    SetCable {
+        /// The port at this end.
+        end: PortEnd,
+        /// Whether the cable is to be plugged in.
+        up: bool,
+    },
+    /// Agent: tell of the packets that cross cables here, until `cancel` or the connection's end.
+    Capture {
+        /// Where to listen.
+        tap: Tap,
+    },
+    /// Agent: have the host behind an adapter's port do something.
+    Host {
+        /// The adapter's port.
+        end: PortEnd,
+        /// What to do.
+        command: HostCommand,
+    },
+    /// Agent: what became of the flows of every host?
+    Flows(Page),
+    /// Agent: what became of the packets on data lanes, device by device?
+    Account(Page),
+    /// Agent: begin again to measure how late you are.
+    ResetLateness,
+    /// Agent: dial the peers; whoever starts agents says so once all of them listen.
+    Dial,
+}
+
+impl Request {
+    /// The names of all requests in JSON, in the order of [`Request`].
+    pub const NAMES: [&'static str; 25] = [
+        "hello",
+        "health",
+        "events",
+        "cancel",
+        "metrics",
+        "log-filter",
+        "set-log-filter",
+        "clients",
+        "shutdown",
+        "sm-status",
+        "sm-sweep",
+        "sm-instruct",
+        "pm-status",
+        "pm-ports",
+        "pm-refresh",
+        "agent-status",
+        "devices",
+        "ports",
+        "set-cable",
+        "capture",
+        "host",
+        "flows",
+        "account",
+        "reset-lateness",
+        "dial",
+    ];
+
+    /// Its name in JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Hello => "hello",
+            Self::Health => "health",
+            Self::Events(_) => "events",
+            Self::Cancel { .. } => "cancel",
+            Self::Metrics => "metrics",
+            Self::LogFilter => "log-filter",
+            Self::SetLogFilter { .. } => "set-log-filter",
+            Self::Clients => "clients",
+            Self::Shutdown => "shutdown",
+            Self::SmStatus => "sm-status",
+            Self::SmSweep => "sm-sweep",
+            Self::SmInstruct { .. } => "sm-instruct",
+            Self::PmStatus => "pm-status",
+            Self::PmPorts(_) => "pm-ports",
+            Self::PmRefresh => "pm-refresh",
+            Self::AgentStatus => "agent-status",
+            Self::Devices(_) => "devices",
+            Self::Ports(_) => "ports",
+            Self::SetCable { .. } => "set-cable",
+            Self::Capture { .. } => "capture",
+            Self::Host { .. } => "host",
+            Self::Flows(_) => "flows",
+            Self::Account(_) => "account",
+            Self::ResetLateness => "reset-lateness",
+            Self::Dial => "dial",
+        }
+    }
+}
+
+/// Which events a client wants.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct EventFilter {
+    /// From when on.
+    pub from: Since,
+    /// Only these kinds, by the name in `event`; empty wants all.
+    pub kinds: Vec<String>,
+}
+
+/// The first event that a client wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Since {
+    /// What happens from now on.
+    #[default]
+    Now,
+    /// All that the process remembers.
+    Start,
+    /// What came after this event, if the process is still the same; else all that it remembers.
+    After {
+        /// The incarnation that the event is of.
+        incarnation: Incarnation,
+        /// The event's sequence number.
+        sequence: u64,
+    },
+}
+
+/// A part of a long list. Lists are ordered by GUID and port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Page {
+    /// The last item of the page before; without it the list begins.
+    pub after: Option<PortEnd>,
+    /// How many items at most: 1 to 4096.
+    pub limit: Option<u32>,
+}
+
+impl Page {
+    /// How many items the page may hold.
+    pub fn items_max(&self) -> usize {
+        self.limit.unwrap_or(PAGE_ITEMS_MAX).clamp(1, PAGE_ITEMS_MAX) as usize
+    }
+
+    /// Cuts the page out of an ordered list; also tells whether more follows.
+    pub fn cut<T>(
+        &self,
+        items: impl IntoIterator<Item = T>,
+        end_of: impl Fn(&T) -> PortEnd,
+    ) -> (Vec<T>, bool) {
+        let mut items = items.into_iter().skip_while(|item| Some(end_of(item)) <= self.after).peekable();
+        let page = items.by_ref().take(self.items_max()).collect();
+        (page, items.peek().is_some())
+    }
+}
+
+impl PortEnd {
+    /// A whole node stands in lists as its port 0.
+    pub fn of_node(node: HexGuid) -> Self {
+        Self { node, port: PortNum::ZERO }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_wire::Guid;
+
+    use super::*;
+
+    #[test]
+    fn pages_hold_everything_once() {
+        let end = |node, port| PortEnd { node: HexGuid(Guid(node)), port: PortNum(port) };
+        let all: Vec<PortEnd> = (1..=5).flat_map(|node| (0..3).map(move |port| end(node, port))).collect();
+        for limit in 1..=20 {
+            let (mut seen, mut after) = (Vec::new(), None);
+            loop {
+                let page = Page { after, limit: Some(limit) };
+                let (items, more) = page.cut(all.iter().copied(), |end| *end);
+                assert!(items.len() <= limit as usize);
+                seen.extend(items);
+                after = seen.last().copied();
+                if !more {
+                    break;
+                }
+            }
+            assert_eq!(seen, all, "pages of {limit}");
+        }
+        assert_eq!(Page { after: None, limit: Some(0) }.items_max(), 1);
+        assert_eq!(Page { after: None, limit: Some(u32::MAX) }.items_max(), PAGE_ITEMS_MAX as usize);
+    }
+}

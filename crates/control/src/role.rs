@@ -1,0 +1,62 @@
+//! Who may ask what.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, ErrorCode, Request};
+
+/// What a client may do. A Unix socket of mode 0600 makes its owner an operator; certificates name a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// May look, and changes nothing.
+    Viewer,
+    /// May do everything.
+    Operator,
+}
+
+impl Role {
+    /// The least role that may make a request.
+    pub fn needed_for(request: &Request) -> Self {
+        match request {
+            Request::Hello
+            | Request::Health
+            | Request::Events(_)
+            | Request::Cancel { .. }
+            | Request::Metrics
+            | Request::LogFilter
+            | Request::Clients
+            | Request::SmStatus
+            | Request::PmStatus
+            | Request::PmPorts(_)
+            | Request::AgentStatus
+            | Request::Devices(_)
+            | Request::Ports(_)
+            | Request::Flows(_)
+            | Request::Account(_) => Self::Viewer,
+            // A capture shows what packets hold.
+            Request::Capture { .. }
+            | Request::SetLogFilter { .. }
+            | Request::Shutdown
+            | Request::SmSweep
+            | Request::SmInstruct { .. }
+            | Request::PmRefresh
+            | Request::SetCable { .. }
+            | Request::Host { .. }
+            | Request::ResetLateness
+            | Request::Dial => Self::Operator,
+        }
+    }
+
+    /// Refuses what the role may not do.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Forbidden`].
+    pub fn check(self, request: &Request) -> Result<(), Error> {
+        if self >= Self::needed_for(request) {
+            return Ok(());
+        }
+        let message = format!("a viewer may not ask for `{}`", request.name());
+        Err(Error::new(ErrorCode::Forbidden, message).hint("connect with an operator's identity"))
+    }
+}

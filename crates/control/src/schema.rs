@@ -1,0 +1,135 @@
+//! The published description: a JSON schema, and the tables of `docs/control.md`.
+
+use std::fmt::Write as _;
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Value, json};
+use weft_wire::{Guid, PortNum};
+
+use crate::agent::{PortEnd, Tap};
+use crate::event::{AgentEvent, LabEvent, PmEvent, ProcessEvent, SmEvent};
+use crate::message::WrittenRequest;
+use crate::sm::Instruction;
+use crate::traffic::HostCommand;
+use crate::{Answer, ErrorCode, EventFilter, HexGuid, Page, ReplyLine, Request, Role, VERSION};
+
+/// The schema of all lines: `$defs/RequestLine` to a process, `$defs/ReplyLine` from it.
+pub fn schema() -> Value {
+    let mut generator = SchemaGenerator::default();
+    let request = generator.subschema_for::<WrittenRequest<Request>>().to_value();
+    let reply = generator.subschema_for::<ReplyLine>().to_value();
+    let definitions = generator.take_definitions(true);
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": format!("weft's control protocol, version {VERSION}"),
+        "description": "One JSON object per line. Lines to a process are RequestLine, lines from it ReplyLine.",
+        "anyOf": [request, reply],
+        "$defs": definitions,
+    })
+}
+
+/// The tables of `docs/control.md`, in Markdown.
+pub fn tables() -> String {
+    let mut text = String::from("### Requests\n\n| `type` | role | what | fields |\n|---|---|---|---|\n");
+    let roles = samples().map(|request| (request.name(), Role::needed_for(&request)));
+    for variant in variants::<Request>("type") {
+        let role = roles.iter().find(|(name, _)| *name == variant.name).map(|(_, role)| *role);
+        let role = if role == Some(Role::Operator) { "operator" } else { "viewer" };
+        let _ =
+            writeln!(text, "| `{}` | {role} | {} | {} |", variant.name, variant.description, variant.fields);
+    }
+    text += "\n### Answers\n\n| `type` | what | fields |\n|---|---|---|\n";
+    write_rows::<Answer>(&mut text, "type");
+    text += "\n### Error codes\n\n| `code` | what |\n|---|---|\n";
+    for variant in variants::<ErrorCode>("") {
+        let _ = writeln!(text, "| `{}` | {} |", variant.name, variant.description);
+    }
+    for (area, title) in [
+        ("sm", "Subnet manager"),
+        ("pm", "Performance manager"),
+        ("agent", "Agent"),
+        ("process", "Every process"),
+        ("lab", "Laboratory"),
+    ] {
+        let _ = write!(
+            text,
+            "\n### Events: {title} (`area`: `{area}`)\n\n| `event` | what | fields |\n|---|---|---|\n"
+        );
+        match area {
+            "sm" => write_rows::<SmEvent>(&mut text, "event"),
+            "pm" => write_rows::<PmEvent>(&mut text, "event"),
+            "agent" => write_rows::<AgentEvent>(&mut text, "event"),
+            "process" => write_rows::<ProcessEvent>(&mut text, "event"),
+            _ => write_rows::<LabEvent>(&mut text, "event"),
+        }
+    }
+    text
+}
+
+fn write_rows<T: JsonSchema>(text: &mut String, tag: &str) {
+    for variant in variants::<T>(tag) {
+        let _ = writeln!(text, "| `{}` | {} | {} |", variant.name, variant.description, variant.fields);
+    }
+}
+
+/// A variant of an enum, as its schema has it.
+struct Variant {
+    name: String,
+    description: String,
+    fields: String,
+}
+
+/// The variants of an enum that is tagged by `tag`, or of one without fields, from its schema.
+fn variants<T: JsonSchema>(tag: &str) -> Vec<Variant> {
+    let schema = SchemaGenerator::default().into_root_schema_for::<T>().to_value();
+    let variant = |value: &Value| {
+        let name = value["properties"][tag]["const"].as_str().or_else(|| value["const"].as_str())?;
+        let description = value["description"].as_str().unwrap_or_default().replace('\n', " ");
+        Some(Variant { name: name.to_owned(), description, fields: fields(value, &schema, tag) })
+    };
+    schema["oneOf"].as_array().into_iter().flatten().filter_map(variant).collect()
+}
+
+/// The fields of a variant: its own, and those of the structure that it holds.
+fn fields(variant: &Value, schema: &Value, tag: &str) -> String {
+    let reference = variant["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'));
+    let held = reference.and_then(|pointer| schema.pointer(pointer));
+    let properties = [Some(variant), held].into_iter().flatten();
+    let properties = properties.filter_map(|part| part["properties"].as_object()).flatten();
+    let names = properties.map(|(name, _)| name).filter(|name| *name != tag);
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// One request of each kind, in the order of [`Request::NAMES`].
+pub fn samples() -> [Request; 25] {
+    let guid = HexGuid(Guid(0x0008_f105_0010_8098));
+    let end = PortEnd { node: guid, port: PortNum(1) };
+    let page = Page { after: Some(end), limit: Some(100) };
+    [
+        Request::Hello,
+        Request::Health,
+        Request::Events(EventFilter::default()),
+        Request::Cancel { request: 7 },
+        Request::Metrics,
+        Request::LogFilter,
+        Request::SetLogFilter { filter: "warn,weft_link=debug".into() },
+        Request::Clients,
+        Request::Shutdown,
+        Request::SmStatus,
+        Request::SmSweep,
+        Request::SmInstruct { guid, instruction: Instruction::Disable },
+        Request::PmStatus,
+        Request::PmPorts(page),
+        Request::PmRefresh,
+        Request::AgentStatus,
+        Request::Devices(page),
+        Request::Ports(Page::default()),
+        Request::SetCable { end, up: false },
+        Request::Capture { tap: Tap::Everything },
+        Request::Host { end, command: HostCommand::Stop { flow: 3 } },
+        Request::Flows(page),
+        Request::Account(page),
+        Request::ResetLateness,
+        Request::Dial,
+    ]
+}

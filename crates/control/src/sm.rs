@@ -1,0 +1,493 @@
+//! What subnet managers say of themselves.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use weft_wire::{Lid, Printable};
+
+use crate::HexGuid;
+
+/// The steps of a heavy sweep, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Find all nodes, ports and cables.
+    Discover,
+    /// Read the tables of devices that somebody configured before.
+    Learn,
+    /// Give LIDs.
+    Assign,
+    /// Compute forwarding tables.
+    Route,
+    /// Write the tables that differ.
+    Program,
+    /// Configure ports, make them Armed, then Active.
+    Activate,
+    /// Look whether anything changed meanwhile.
+    Verify,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Discover => "discover",
+            Self::Learn => "learn",
+            Self::Assign => "assign",
+            Self::Route => "route",
+            Self::Program => "program",
+            Self::Activate => "activate",
+            Self::Verify => "verify",
+        })
+    }
+}
+
+/// The kinds of sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SweepKind {
+    /// Discovers everything again.
+    Heavy,
+    /// Asks switches whether anything changed.
+    Light,
+    /// Routes and writes what a cable that went or came back touches, and no more.
+    Repair,
+}
+
+/// A subnet manager's state among others (SMInfo:SMState).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SmState {
+    /// Told to be silent.
+    NotActive,
+    /// Looking for other managers.
+    Discovering,
+    /// Waiting for the master to fail.
+    Standby,
+    /// In charge.
+    Master,
+    /// Not known, or a code that no state has.
+    #[default]
+    Unknown,
+}
+
+impl From<weft_wire::SmState> for SmState {
+    fn from(state: weft_wire::SmState) -> Self {
+        match state {
+            weft_wire::SmState::NotActive => Self::NotActive,
+            weft_wire::SmState::Discovering => Self::Discovering,
+            weft_wire::SmState::Standby => Self::Standby,
+            weft_wire::SmState::Master => Self::Master,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl SmState {
+    /// Its name in JSON, which is also its name for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotActive => "not-active",
+            Self::Discovering => "discovering",
+            Self::Standby => "standby",
+            Self::Master => "master",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// What the master may tell another manager to do (IBA 14.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Instruction {
+    /// STANDBY becomes NOT-ACTIVE: silent until the master says STANDBY.
+    Disable,
+    /// NOT-ACTIVE becomes STANDBY.
+    Standby,
+    /// STANDBY becomes DISCOVERING, and with a master there STANDBY again.
+    Discover,
+}
+
+impl Instruction {
+    /// As the specification writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Disable => "DISABLE",
+            Self::Standby => "STANDBY",
+            Self::Discover => "DISCOVER",
+        }
+    }
+}
+
+/// What became of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Instructed {
+    /// The other manager obeys.
+    Accepted,
+    /// It refuses: the command does not fit its state.
+    Refused,
+    /// It does not answer.
+    Unanswered,
+    /// No manager is behind that port.
+    Unknown,
+    /// It shows another SM_Key; it is told nothing.
+    Untrusted,
+    /// The manager that was to command is not the master.
+    NotMaster,
+    /// Another instruction is under way.
+    Busy,
+}
+
+/// A subnet manager among others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ManagerLine {
+    /// The port that it is behind.
+    pub guid: HexGuid,
+    /// Its LID; 0 is not known.
+    #[schemars(with = "u16")]
+    pub lid: Lid,
+    /// Its priority.
+    pub priority: u8,
+    /// Its state.
+    pub state: SmState,
+    /// Whether it is the manager that says so.
+    pub is_self: bool,
+    /// Whether it shows the SM_Key of the manager that says so.
+    pub is_trusted: bool,
+}
+
+/// What subnet administration did not do because of a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Limited {
+    /// Requests answered BUSY.
+    pub busy: u64,
+    /// Of these, because their requester had too many tables under way.
+    pub requester_tables: u64,
+    /// Of these, because their requester had too many requests waiting for tables.
+    pub requester_waiting: u64,
+    /// Requests in segments that were not taken, because their requester had too many under way.
+    pub requester_segments: u64,
+    /// Reports dropped because too many were waiting.
+    pub reports: u64,
+    /// Of these, because their subscriber had too many waiting.
+    pub subscriber_reports: u64,
+}
+
+/// What the election has taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ElectionCounts {
+    /// Polls of the master, or of one that is to hand over.
+    pub polls: u64,
+    /// Polls without an answer.
+    pub polls_unanswered: u64,
+    /// Requests of other managers that were answered.
+    pub answered: u64,
+    /// HANDOVERs sent.
+    pub handovers_sent: u64,
+    /// HANDOVERs of which the answer was an error.
+    pub handovers_refused: u64,
+    /// HANDOVERs received and obeyed.
+    pub handovers_received: u64,
+    /// Commands without this manager's SM_Key.
+    pub key_mismatches: u64,
+    /// Times it came into charge where another manager had been.
+    pub takeovers: u64,
+}
+
+/// How many SMPs may be outstanding, and why not more.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WindowState {
+    /// The most SMPs outstanding.
+    pub most: u32,
+    /// Why it is not more: `fixed`, `growing`, `no_faster`, `loss`, `delay` or `most`.
+    pub reason: String,
+    /// The reason, for people.
+    pub text: String,
+}
+
+/// What a routing engine did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RoutingReport {
+    /// The engine.
+    pub engine: String,
+    /// How many data lanes its routing uses.
+    pub lanes: u8,
+    /// How many ranks the tree has, of engines that see one.
+    pub ranks: Option<u32>,
+    /// The roots, by node id, of engines that have some.
+    pub roots: Vec<String>,
+    /// What did not go as the engine would have it and what it did instead; engines earlier in a chain that refused.
+    pub fallbacks: Vec<String>,
+    /// What the routing does not keep: policies, and freedom from deadlock.
+    pub unsatisfied: Vec<String>,
+    /// What else is worth knowing.
+    pub notes: Vec<String>,
+}
+
+impl RoutingReport {
+    /// `lash, 2 data lanes`
+    pub fn brief(&self) -> String {
+        let plural = if self.lanes == 1 { "" } else { "s" };
+        format!("{}, {} data lane{plural}", self.engine, self.lanes)
+    }
+
+    /// The engine that routed, why those before it did not, and what its routing does not keep.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        let told = self.fallbacks.iter().chain(&self.unsatisfied);
+        let by = format!("routing: {}", self.brief());
+        std::iter::once(by).chain(told.map(|sentence| format!("routing: {sentence}")))
+    }
+}
+
+/// How many SMPs were sent of each kind in one sweep, retries not counted: Get or Set, and the attribute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SmpCounts {
+    /// Get(NodeInfo).
+    pub get_node_info: u64,
+    /// Get(NodeDescription).
+    pub get_node_description: u64,
+    /// Get(SwitchInfo).
+    pub get_switch_info: u64,
+    /// Get(PortInfo).
+    pub get_port_info: u64,
+    /// Get(LinearForwardingTable).
+    pub get_lft: u64,
+    /// Get(SLtoVLMappingTable).
+    pub get_sl_to_vl: u64,
+    /// Get(VLArbitrationTable).
+    pub get_vl_arbitration: u64,
+    /// Get(P_KeyTable).
+    pub get_p_keys: u64,
+    /// Get(SMInfo).
+    pub get_sm_info: u64,
+    /// Set(SwitchInfo).
+    pub set_switch_info: u64,
+    /// Set(PortInfo).
+    pub set_port_info: u64,
+    /// Set(LinearForwardingTable).
+    pub set_lft: u64,
+    /// Set(SLtoVLMappingTable).
+    pub set_sl_to_vl: u64,
+    /// Set(VLArbitrationTable).
+    pub set_vl_arbitration: u64,
+    /// Set(P_KeyTable).
+    pub set_p_keys: u64,
+    /// All of them.
+    pub total: u64,
+}
+
+/// How long a phase took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseTime {
+    /// Which.
+    pub phase: Phase,
+    /// From its beginning to its end, in nanoseconds.
+    pub took_ns: u64,
+    /// How many SMPs it sent, retries not counted.
+    pub smps: u64,
+}
+
+/// What a heavy sweep came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    /// Switches found.
+    pub switches: u32,
+    /// HCAs found.
+    pub hosts: u32,
+    /// Nodes of other kinds found.
+    pub others: u32,
+    /// Cables found.
+    pub cables: u32,
+    /// Ports with a LID.
+    pub lids: u32,
+    /// Ports that are Active, port 0 of switches not counted.
+    pub ports_active: u32,
+    /// Ports that have a link without an answer behind it.
+    pub ports_silent: u32,
+    /// Ports that did not become Active.
+    pub ports_refused: u32,
+    /// Ports with a link to a node that is not part of the subnet.
+    pub ports_left_out: u32,
+    /// End ports that did not get their LID.
+    pub ports_without_lid: u32,
+    /// Requests without an answer.
+    pub unanswered: u32,
+    /// Requests answered with an error.
+    pub refused: u32,
+    /// SMPs by kind, retries not counted.
+    pub smps: SmpCounts,
+    /// SMPs sent a second time or more.
+    pub retries: u64,
+    /// From the sweep's first SMP to its end, in nanoseconds.
+    pub took_ns: u64,
+    /// The phases, in order.
+    pub phases: Vec<PhaseTime>,
+    /// How many heavy sweeps there have been, this one included.
+    pub sweeps: u64,
+    /// Whether every port with a link is in service and has its LID, every switch has its table, and nothing changed
+    /// meanwhile.
+    pub complete: bool,
+}
+
+/// How a subnet manager is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SmStatus {
+    /// How old this is, in milliseconds: more than 0 when the manager is too busy to say how it is now.
+    pub age_ms: u64,
+    /// Whether it is attached to its port.
+    pub attached: bool,
+    /// The phase of the sweep under way.
+    pub phase: Option<Phase>,
+    /// Whether the last heavy sweep left everything in service.
+    pub subnet_up: bool,
+    /// Heavy sweeps begun.
+    pub heavy_sweeps: u64,
+    /// Light sweeps begun.
+    pub light_sweeps: u64,
+    /// Traps received.
+    pub traps: u64,
+    /// The lane that is management's alone; nothing where none was wanted.
+    pub management_lane: Option<String>,
+    /// Times hosts were told to use paths differently.
+    pub repaths: u64,
+    /// Nodes in the subnet.
+    pub nodes: u64,
+    /// Hosts that were there and cannot be reached any more, by GUID.
+    pub cut_off: BTreeMap<String, String>,
+    /// Ports that keep an M_Key that is not known here, by GUID and port: their descriptions.
+    pub locked: BTreeMap<String, String>,
+    /// The manager's own port answers nothing.
+    pub own_port_silent: bool,
+    /// This manager and the others that it knows of.
+    pub managers: Vec<ManagerLine>,
+    /// What the election has taken.
+    pub election: ElectionCounts,
+    /// How many SMPs it may have outstanding.
+    pub window: Option<WindowState>,
+    /// What subnet administration did not do because of a limit.
+    pub limited: Limited,
+    /// Events that could not be written to the laboratory's file.
+    pub events_lost: u64,
+    /// What the last heavy sweep came to.
+    pub last: Option<Summary>,
+    /// How the subnet is routed.
+    pub routing: Option<RoutingReport>,
+    /// Why the last sweep could not route it, if it could not; then the tables are those from before.
+    pub not_routed: Option<String>,
+}
+
+impl SmStatus {
+    /// Its own state among others.
+    pub fn state(&self) -> Option<SmState> {
+        self.managers.iter().find(|manager| manager.is_self).map(|manager| manager.state)
+    }
+
+    fn write_limits(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ElectionCounts { key_mismatches, handovers_refused, .. } = self.election;
+        let limited = &self.limited;
+        let counts = [
+            (key_mismatches, "commands of managers that did not show the SM_Key"),
+            (handovers_refused, "handovers that another manager refused"),
+            (limited.busy, "requests to subnet administration answered BUSY"),
+            (limited.requester_tables, "of these, of requesters with too many tables under way"),
+            (limited.requester_waiting, "of these, of requesters with too many waiting"),
+            (limited.requester_segments, "requests in segments not taken, of requesters with too many"),
+            (limited.reports, "Reports dropped because too many were waiting"),
+            (limited.subscriber_reports, "of these, of subscribers with too many waiting"),
+        ];
+        write_counts(f, "limits", counts)
+    }
+}
+
+/// Writes a line for each count that is not 0.
+fn write_counts<C: Into<u64>>(
+    f: &mut fmt::Formatter<'_>,
+    label: &str,
+    counts: impl IntoIterator<Item = (C, &'static str)>,
+) -> fmt::Result {
+    let counts = counts.into_iter().map(|(count, what)| (count.into(), what));
+    counts
+        .filter(|(count, _)| *count > 0)
+        .try_for_each(|(count, what)| writeln!(f, "{label}: {count} {what}"))
+}
+
+/// What the last heavy sweep left out of service.
+fn write_missing(last: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let counts = [
+        (last.ports_silent, "ports have a link, but nobody answers behind them"),
+        (last.ports_refused, "ports did not become Active"),
+        (last.ports_left_out, "ports lead to nodes that are not part of the subnet"),
+        (last.ports_without_lid, "ports have no LID"),
+        (last.unanswered, "requests were not answered"),
+        (last.refused, "requests were answered with an error"),
+    ];
+    write_counts(f, "missing", counts)
+}
+
+/// What `weft status` prints.
+impl fmt::Display for SmStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match (self.attached, self.subnet_up, self.phase) {
+            (false, ..) => "waiting for its agent".to_owned(),
+            _ if self.state() == Some(SmState::Standby) => "standby: another manager is in charge".to_owned(),
+            _ if self.state() == Some(SmState::NotActive) => {
+                "not active: the master has disabled it".to_owned()
+            }
+            (_, true, _) => "SUBNET UP".to_owned(),
+            (_, _, Some(phase)) => format!("sweeping, phase {phase}"),
+            (_, _, None) => "not up".to_owned(),
+        };
+        writeln!(f, "state: {state}")?;
+        writeln!(
+            f,
+            "sweeps: {} heavy, {} light; traps: {}; repaths: {}",
+            self.heavy_sweeps, self.light_sweeps, self.traps, self.repaths
+        )?;
+        if let Some(last) = &self.last {
+            write_last(last, f)?;
+        }
+        if self.own_port_silent {
+            writeln!(f, "own port: it answers no SMP; it may keep another M_Key, see --m-key")?;
+        }
+        for (port, description) in &self.locked {
+            writeln!(f, "keeps another M_Key: {description} ({port})")?;
+        }
+        if let Some(window) = &self.window {
+            writeln!(f, "outstanding SMPs: {}, {}", window.most, window.text)?;
+        }
+        for manager in self.managers.iter().filter(|manager| !manager.is_trusted) {
+            let (guid, state) = (manager.guid, manager.state.name());
+            writeln!(f, "not trusted: the manager {guid} ({state}) shows another SM_Key, see --sm-key")?;
+        }
+        self.write_limits(f)?;
+        if self.events_lost > 0 {
+            writeln!(f, "events: {} could not be written, as on a full disk", self.events_lost)?;
+        }
+        if let Some(lane) = &self.management_lane {
+            writeln!(f, "management lane: {lane}")?;
+        }
+        self.routing.iter().flat_map(RoutingReport::lines).try_for_each(|line| writeln!(f, "{line}"))?;
+        if let Some(message) = &self.not_routed {
+            writeln!(f, "routing failed, the tables are those from before: {message}")?;
+        }
+        let mut cut_off = self.cut_off.iter();
+        cut_off.try_for_each(|(guid, host)| writeln!(f, "cut off: `{}` ({guid})", Printable(host)))
+    }
+}
+
+fn write_last(last: &Summary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    writeln!(
+        f,
+        "subnet: {} switches, {} hosts, {} cables, {} LIDs, {} ports active",
+        last.switches, last.hosts, last.cables, last.lids, last.ports_active
+    )?;
+    let seconds = last.took_ns as f64 / 1e9;
+    writeln!(
+        f,
+        "last heavy sweep: {seconds:.3} s, {} SMPs, {} retries, {} LFT writes",
+        last.smps.total, last.retries, last.smps.set_lft
+    )?;
+    write_missing(last, f)
+}

@@ -1,0 +1,320 @@
+//! Real lines against the published schema, by a validator that knows nothing of these types, and lines that are none.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use serde_json::{Value, json};
+use weft_control::agent::{NodeKind, PortEnd, PortState, PortStatus};
+use weft_control::event::{
+    AgentEvent, EventKind, Fault, LabEvent, PmEvent, ProcessEvent, Question, RepathUse, SmEvent, SweepReason,
+};
+use weft_control::pm::{HotSpot, PmPort, PmStatus};
+use weft_control::process::{Clients, Condition, Health, Hello, Identity, ProcessKind, Subscribed};
+use weft_control::schema::{samples, schema};
+use weft_control::sm::{
+    Instructed, ManagerLine, Phase, PhaseTime, RoutingReport, SmState, SmStatus, Summary, SweepKind,
+};
+use weft_control::traffic::{Destination, FlowSpec, HostCommand, MoveBy, PathSource, Transport, Work};
+use weft_control::{
+    Answer, Error, ErrorCode, Event, EventFilter, HexGuid, Incarnation, ReplyBody, ReplyLine, Request,
+    RequestLine, Role, Since, Utc,
+};
+use weft_wire::{Guid, Lid, PortNum, ServiceLevel, TrapNumber, VirtualLane};
+
+const GUID: HexGuid = HexGuid(Guid(0x0008_f105_0010_8098));
+const END: PortEnd = PortEnd { node: GUID, port: PortNum(3) };
+
+/// A validator of one kind of line.
+fn validator(kind: &str) -> jsonschema::Validator {
+    let mut schema = schema();
+    schema.as_object_mut().unwrap().remove("anyOf");
+    schema["$ref"] = format!("#/$defs/{kind}").into();
+    jsonschema::draft202012::new(&schema).unwrap()
+}
+
+fn assert_valid(validator: &jsonschema::Validator, line: &str) {
+    assert!(line.ends_with('\n') && line.matches('\n').count() == 1, "{line:?} is one line");
+    let value: Value = serde_json::from_str(line).unwrap();
+    let wrong: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+    assert!(wrong.is_empty(), "{line}\n{wrong:#?}");
+}
+
+fn requests() -> Vec<Request> {
+    let flow = FlowSpec {
+        flow: 1,
+        to: Destination::Mix { hot_spot: Some(GUID), hot_permille: 500, others: vec![GUID], seed: 7 },
+        transport: Transport::UnreliableDatagram,
+        work: Work::Stream,
+        message_bytes: 4096,
+        packet_bytes: 2048,
+        bytes_per_second: Some(1_000_000),
+        bytes_max: None,
+        paths: PathSource::Unasked,
+        move_by: MoveBy::Drain,
+    };
+    let after = Since::After { incarnation: Incarnation(3), sequence: 4 };
+    let mut requests = samples().to_vec();
+    requests.extend([
+        Request::Host { end: END, command: HostCommand::Open(flow) },
+        Request::Host { end: END, command: HostCommand::HeedRepath(false) },
+        Request::Events(EventFilter { from: after, kinds: vec!["subnet-up".into()] }),
+        Request::Events(EventFilter { from: Since::Start, kinds: Vec::new() }),
+    ]);
+    requests
+}
+
+fn summary() -> Summary {
+    let phase = PhaseTime { phase: Phase::Discover, took_ns: 80_000_000, smps: 500 };
+    Summary { switches: 11, hosts: 89, complete: true, phases: vec![phase], ..Summary::default() }
+}
+
+fn sm_events() -> Vec<SmEvent> {
+    let reason = SweepReason::Trap { number: TrapNumber(128), lid: Lid(7) };
+    vec![
+        SmEvent::SweepStarted { kind: SweepKind::Heavy, reason },
+        SmEvent::SweepStarted { kind: SweepKind::Light, reason: SweepReason::Interval },
+        SmEvent::Quiet,
+        SmEvent::PhaseDone(PhaseTime { phase: Phase::Route, took_ns: 5, smps: 0 }),
+        SmEvent::NodeFound { guid: GUID, kind: NodeKind::Switch, description: "a \"b\"\n\u{1b}c".into() },
+        SmEvent::LidAssigned { port_guid: GUID, lid: Lid(7), before: Lid(0) },
+        SmEvent::ManagementLane { lane: Some(VirtualLane(7)) },
+        SmEvent::ManagementLane { lane: None },
+        SmEvent::Repath {
+            number: TrapNumber(69),
+            from: Lid(1),
+            kind: RepathUse::HotSpot,
+            service_level: ServiceLevel(1),
+            slid: Lid(2),
+            dlid: Lid(3),
+            target: Lid(0),
+            told: 5,
+        },
+        SmEvent::SubnetUp(summary()),
+        SmEvent::PortRefused {
+            guid: GUID,
+            port: PortNum(3),
+            wanted: PortState::Armed,
+            state: PortState::Initialize,
+            status: 0x1c,
+        },
+        SmEvent::DuplicateGuid { guid: GUID, first: vec![1, 2], second: Vec::new() },
+        SmEvent::SmState { state: SmState::Master, master: GUID },
+        SmEvent::Routed(RoutingReport { engine: "ftree".into(), lanes: 1, ..RoutingReport::default() }),
+        SmEvent::RouteFailed { message: "no".into() },
+    ]
+}
+
+fn events() -> Vec<EventKind> {
+    let mut events: Vec<EventKind> = sm_events().into_iter().map(EventKind::Sm).collect();
+    events.extend([
+        EventKind::Pm(PmEvent::Learned { nodes: 3, ports: 4 }),
+        EventKind::Pm(PmEvent::NotLearned { question: Question::OwnPort, status: None }),
+        EventKind::Pm(PmEvent::AskedAgain),
+        EventKind::Agent(AgentEvent::LinkUp {
+            guid: GUID,
+            node: "s".into(),
+            port: PortNum(1),
+            peer: Some(END),
+        }),
+        EventKind::Agent(AgentEvent::PeerRefused {
+            address: "127.0.0.1:7".into(),
+            reason: "no".into(),
+            count: 1,
+            end: None,
+            node: None,
+        }),
+        EventKind::Process(ProcessEvent::Ready),
+        EventKind::Process(ProcessEvent::Started { kind: ProcessKind::Pm, version: "0.1.0".into(), pid: 7 }),
+        EventKind::Lab(LabEvent::Fault { fault: Fault::LinkDown, target: "s:1".into() }),
+        EventKind::Lab(LabEvent::ProcessEnded { process: "a0".into(), code: None, signal: Some(9) }),
+    ]);
+    events
+}
+
+fn event(kind: EventKind) -> Event {
+    Event {
+        time: Utc::from_nanos(1_795_181_395_012_000_000),
+        source: "sm".into(),
+        incarnation: Incarnation(0x1234_5678_9abc_def0),
+        sequence: 41,
+        monotonic_ns: 1_234_567_890,
+        kind,
+    }
+}
+
+fn answers() -> Vec<Answer> {
+    let identity = Identity {
+        lab: "default".into(),
+        name: "sm".into(),
+        kind: ProcessKind::Sm,
+        version: "0.1.0".into(),
+        pid: 77,
+        incarnation: Incarnation(9),
+    };
+    let time = Utc::from_nanos(7);
+    let hello = Hello { identity, protocols: vec![1], role: Role::Operator, time, monotonic_ns: 5 };
+    let manager =
+        ManagerLine { guid: GUID, state: SmState::Standby, is_self: true, ..ManagerLine::default() };
+    let sm = SmStatus {
+        managers: vec![manager],
+        last: Some(summary()),
+        phase: Some(Phase::Verify),
+        ..SmStatus::default()
+    };
+    let spot = HotSpot { lid: Lid(9), port_guid: GUID, since_sweep: 3, contributors: vec![GUID] };
+    let pm = PmStatus { hot_spots: vec![spot], ..PmStatus::default() };
+    let port = PmPort { lane_waits: vec![0; 16], utilisation: 0.25, ..PmPort::default() };
+    let clients = Clients { requests: [("hello".to_owned(), 3)].into_iter().collect(), ..Clients::default() };
+    vec![
+        Answer::Done,
+        Answer::Hello(hello),
+        Answer::Health(Health { condition: Condition::Ready, busy_ms: 0 }),
+        Answer::Subscribed(Subscribed { incarnation: Incarnation(1), next: 0, forgotten: 2 }),
+        Answer::Metrics { text: "# HELP a b\n".into() },
+        Answer::Clients(clients),
+        Answer::SmStatus(Box::new(sm)),
+        Answer::SmInstruct { outcome: Instructed::NotMaster },
+        Answer::PmStatus(Box::new(pm)),
+        Answer::PmPorts { ports: vec![port], more: true },
+        Answer::Ports { ports: vec![PortStatus { peer: Some(END), ..PortStatus::default() }], more: false },
+    ]
+}
+
+#[test]
+fn requests_fit_the_schema_and_are_read_back() {
+    let validator = validator("RequestLine");
+    for (id, request) in (0..).zip(requests()) {
+        let line = RequestLine { id, request };
+        assert_valid(&validator, &line.to_line());
+        assert_eq!(RequestLine::parse(line.to_line().trim_end().as_bytes()), Ok(line));
+    }
+}
+
+#[test]
+fn replies_fit_the_schema_and_are_read_back() {
+    let validator = validator("ReplyLine");
+    let error = Error::new(ErrorCode::NotFound, "no port 99").hint("`weft ps` lists the ports");
+    let mut replies = vec![
+        ReplyLine::new(None, Err(Error::new(ErrorCode::Malformed, "invalid JSON"))),
+        ReplyLine::new(Some(7), Err(error)),
+    ];
+    replies.extend(answers().into_iter().map(|answer| ReplyLine::new(Some(1), Ok(answer))));
+    replies.extend(events().into_iter().map(|kind| ReplyLine::event(2, event(kind))));
+    for reply in replies {
+        let line = reply.to_line();
+        assert_valid(&validator, &line);
+        assert_eq!(ReplyLine::parse(line.trim_end().as_bytes()).unwrap(), reply);
+    }
+}
+
+#[test]
+fn what_does_not_fit_the_schema_is_found() {
+    let [requests, replies] = ["RequestLine", "ReplyLine"].map(validator);
+    for wrong in [
+        json!({ "v": 1, "id": 7 }),
+        json!({ "v": 1, "id": -7, "request": { "type": "hello" } }),
+        json!({ "v": 1, "id": 7, "request": { "type": "make-coffee" } }),
+        json!({ "v": 1, "id": 7, "request": { "type": "cancel" } }),
+        json!({ "v": 1, "id": 7, "request": { "type": "set-cable", "up": true, "end": { "node": 5, "port": 1 } } }),
+    ] {
+        assert!(!requests.is_valid(&wrong), "{wrong}");
+        assert!(RequestLine::parse(wrong.to_string().as_bytes()).is_err(), "{wrong}");
+    }
+    let good = ReplyLine::event(1, event(EventKind::Sm(SmEvent::Quiet))).to_line();
+    let good: Value = serde_json::from_str(&good).unwrap();
+    assert!(replies.is_valid(&good));
+    for (field, wrong) in
+        [("time", json!("yesterday")), ("area", json!("kitchen")), ("event", json!("link-up"))]
+    {
+        let mut value = good.clone();
+        value["event"][field] = wrong;
+        assert!(!replies.is_valid(&value), "{value}");
+    }
+}
+
+/// What every line of an event has, by name: readers that know no kinds rely on it.
+#[test]
+fn an_event_is_flat() {
+    let kind = EventKind::Sm(SmEvent::LidAssigned { port_guid: GUID, lid: Lid(7), before: Lid(0) });
+    assert_eq!(kind.name(), "lid-assigned");
+    assert_eq!(
+        serde_json::to_value(event(kind)).unwrap(),
+        json!({
+            "time": "2026-11-20T13:29:55.012000000Z", "source": "sm", "incarnation": "123456789abcdef0", "sequence": 41,
+            "monotonic_ns": 1_234_567_890_u64, "area": "sm", "event": "lid-assigned",
+            "port_guid": "0x0008f10500108098", "lid": 7, "before": 0
+        })
+    );
+}
+
+#[test]
+fn a_shared_event_makes_the_same_line() {
+    let event = event(EventKind::Pm(PmEvent::Forgotten));
+    let text = serde_json::to_string(&event).unwrap();
+    assert_eq!(ReplyLine::event_line(5, &text), ReplyLine::event(5, event).to_line());
+}
+
+#[test]
+fn sentences_hold_nothing_that_a_terminal_obeys() {
+    for kind in events() {
+        let (name, line) = (kind.name(), event(kind).to_string());
+        assert!(!line.contains(char::is_control), "{line:?}");
+        assert!(line.starts_with("2026-11-20T13:29:55.012Z sm     "), "{line}");
+        assert!(line.len() > 32, "{name} has a sentence: {line}");
+    }
+}
+
+#[test]
+fn lines_that_are_no_requests_are_refused_by_kind() {
+    for (line, code, id) in [
+        (&b"\xff\xfe"[..], ErrorCode::InvalidUtf8, None),
+        (b"{", ErrorCode::Malformed, None),
+        (b"[1]", ErrorCode::Malformed, None),
+        (b"{\"id\":7,\"request\":{\"type\":\"hello\"}}", ErrorCode::Malformed, Some(7)),
+        (b"{\"v\":1,\"request\":{\"type\":\"hello\"}}", ErrorCode::Malformed, None),
+        (b"{\"v\":1,\"id\":7,\"request\":\"hello\"}", ErrorCode::Malformed, Some(7)),
+        (b"{\"v\":2,\"id\":7,\"request\":{\"type\":\"new\"}}", ErrorCode::UnknownVersion, Some(7)),
+        (b"{\"v\":1,\"id\":7,\"request\":{\"type\":\"new\"}}", ErrorCode::UnknownRequest, Some(7)),
+        (b"{\"v\":1,\"id\":7,\"request\":{\"type\":\"cancel\"}}", ErrorCode::InvalidRequest, Some(7)),
+    ] {
+        let bad = RequestLine::parse(line).unwrap_err();
+        assert_eq!((bad.error.code, bad.id), (code, id), "{}", String::from_utf8_lossy(line));
+    }
+    let deep = "[".repeat(100_000);
+    assert_eq!(RequestLine::parse(deep.as_bytes()).unwrap_err().error.code, ErrorCode::Malformed);
+}
+
+#[test]
+fn fields_that_a_later_version_adds_are_left_out() {
+    let line = br#"{"v":1,"id":7,"trace":"x","request":{"type":"hello","lang":"de"}}"#;
+    assert_eq!(RequestLine::parse(line).unwrap().request, Request::Hello);
+}
+
+#[test]
+fn viewers_only_look() {
+    let changes = ["set-log-filter", "shutdown", "sm-sweep", "sm-instruct", "pm-refresh", "set-cable"];
+    let changes = changes.iter().chain(&["capture", "host", "reset-lateness", "dial"]);
+    let changes: Vec<&str> = changes.copied().collect();
+    for request in samples() {
+        assert_eq!(Role::Operator.check(&request), Ok(()));
+        let refused = Role::Viewer.check(&request).is_err();
+        assert_eq!(refused, changes.contains(&request.name()), "{}", request.name());
+        if let Err(error) = Role::Viewer.check(&request) {
+            assert_eq!(error.code, ErrorCode::Forbidden);
+        }
+    }
+}
+
+#[test]
+fn names_are_those_of_json() {
+    for (request, name) in samples().iter().zip(Request::NAMES) {
+        assert_eq!(request.name(), name);
+        assert_eq!(serde_json::to_value(request).unwrap()["type"], name);
+    }
+    for reply in answers() {
+        let ReplyBody::Answer(_) = ReplyLine::new(None, Ok(reply)).body else { panic!("an answer") };
+    }
+    for kind in events() {
+        let name = kind.name();
+        assert_eq!(serde_json::to_value(event(kind)).unwrap()["event"], name);
+    }
+}

@@ -1,0 +1,89 @@
+//! What the server of a process counts, for Prometheus and for whoever asks `clients`.
+
+use std::collections::BTreeMap;
+
+use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+use weft_control::process::Clients;
+
+/// The counters, registered once for a process.
+#[derive(Clone, Debug)]
+pub struct Counts {
+    pub(crate) connected: IntGauge,
+    pub(crate) accepted: IntCounter,
+    pub(crate) turned_away: IntCounter,
+    pub(crate) too_slow: IntCounter,
+    pub(crate) half_lines: IntCounter,
+    pub(crate) requests: IntCounterVec,
+    pub(crate) errors: IntCounterVec,
+    pub(crate) events_told: IntCounter,
+    pub(crate) events_skipped: IntCounter,
+}
+
+impl Counts {
+    /// Registers all of them.
+    ///
+    /// # Panics
+    /// When the registry has them already: a process has one server.
+    pub fn new(registry: &Registry) -> Self {
+        let counter = |name: &str, help: &str| {
+            let counter = IntCounter::new(name, help).expect("the name and the help are fixed");
+            registry.register(Box::new(counter.clone())).expect("a process has one server");
+            counter
+        };
+        let by = |name: &str, help: &str, label: &str| {
+            let counter = IntCounterVec::new(Opts::new(name, help), &[label]).expect("the name is fixed");
+            registry.register(Box::new(counter.clone())).expect("a process has one server");
+            counter
+        };
+        let connected = IntGauge::new("weft_control_clients", "Clients of the control socket now");
+        let connected = connected.expect("the name and the help are fixed");
+        registry.register(Box::new(connected.clone())).expect("a process has one server");
+        Self {
+            connected,
+            accepted: counter("weft_control_clients_accepted_total", "Clients of the control socket"),
+            turned_away: counter(
+                "weft_control_clients_turned_away_total",
+                "Clients turned away: too many at once",
+            ),
+            too_slow: counter(
+                "weft_control_clients_too_slow_total",
+                "Clients disconnected: they did not read",
+            ),
+            half_lines: counter("weft_control_half_lines_total", "Clients that left in the middle of a line"),
+            requests: by("weft_control_requests_total", "Requests, by name", "request"),
+            errors: by("weft_control_errors_total", "Requests that were not carried out, by code", "code"),
+            events_told: counter("weft_control_events_told_total", "Events told to clients"),
+            events_skipped: counter(
+                "weft_control_events_skipped_total",
+                "Events not told: a client read so slowly that they were forgotten",
+            ),
+        }
+    }
+
+    /// All of them, for a client.
+    pub(crate) fn clients(&self) -> Clients {
+        Clients {
+            connected: u64::try_from(self.connected.get()).unwrap_or_default(),
+            accepted: self.accepted.get(),
+            turned_away: self.turned_away.get(),
+            too_slow: self.too_slow.get(),
+            half_lines: self.half_lines.get(),
+            requests: by_label(&self.requests),
+            errors: by_label(&self.errors),
+            events_told: self.events_told.get(),
+            events_skipped: self.events_skipped.get(),
+        }
+    }
+}
+
+/// The values of counters with one label, by its value.
+fn by_label(counters: &IntCounterVec) -> BTreeMap<String, u64> {
+    use prometheus::core::Collector as _;
+    let families = counters.collect();
+    let metrics = families.iter().flat_map(prometheus::proto::MetricFamily::get_metric);
+    let value = |metric: &prometheus::proto::Metric| {
+        let label = metric.get_label().first()?.value().to_owned();
+        Some((label, metric.get_counter().get_value() as u64))
+    };
+    metrics.filter_map(value).collect()
+}

@@ -1,0 +1,35 @@
+//! What every weft process has: a log, events, an identity, a registry of metrics, an orderly stop, and its end of the
+//! control protocol.
+//!
+//! ```text
+//!   clients ── lines ──▶ Server ── requests ──▶ Service (the process's own part)
+//!           ◀─ lines ──    │  └── events ◀───── EventLog ◀── publish ── machine's driver
+//!   Prometheus ─ HTTP ─▶ /metrics, /healthz (only with --metrics)
+//! ```
+//!
+//! A process with a tokio runtime of its own (an agent) serves in it: [`Server::serve`] takes any listener's streams,
+//! [`Server::converse`] any stream with a role. A driver that waits with poll(2) (the managers) has a [`Desk`]: a
+//! thread serves, takes the signals, and rings when something is for the driver.
+//!
+//! [`Client`] is the blocking side, for verbs.
+
+mod client;
+mod clock;
+mod counts;
+mod desk;
+mod events;
+pub mod journal;
+pub mod log;
+mod server;
+mod service;
+mod socket;
+
+pub use client::{Client, ClientError};
+pub use clock::{Clock, utc_now};
+pub use counts::Counts;
+pub use desk::{Call, Desk, DeskOptions, Manned, open_desk};
+pub use events::{EVENT_BYTES_MAX, EVENTS_MAX, EventLog};
+pub use journal::Journal;
+pub use server::{CLIENTS_MAX, Server, WRITE_PATIENCE};
+pub use service::{Service, not_here};
+pub use socket::{Socket, bind};

@@ -1,0 +1,264 @@
+//! The server's end of the control protocol.
+
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::UnixListener;
+use tokio::task::JoinSet;
+use weft_control::event::ProcessEvent;
+use weft_control::process::{Hello, Identity, LogFilter};
+use weft_control::{
+    Answer, Error, ErrorCode, EventKind, LineDecoder, LineError, REPLY_BYTES_MAX, REQUEST_BYTES_MAX,
+    ReplyLine, Request, RequestLine, Role, VERSION,
+};
+
+use crate::events::{Batch, Reader};
+use crate::{Clock, Counts, EventLog, Service, log, utc_now};
+
+/// Clients at the same time; further ones are told so and sent away.
+pub const CLIENTS_MAX: usize = 1024;
+/// A client that has not read a line by then is disconnected.
+pub const WRITE_PATIENCE: Duration = Duration::from_secs(60);
+/// Bytes that are read at once.
+const PIECE: usize = 4096;
+
+/// A process's end of the control protocol.
+///
+/// A client has at most one answer under way, so a client that does not read its answers is not read from any more;
+/// events are read from the [`EventLog`], which forgets. So no client costs more than one line and a place in the log.
+pub struct Server<S> {
+    identity: Identity,
+    clock: Clock,
+    events: EventLog,
+    counts: Counts,
+    service: S,
+}
+
+impl<S: Service + 'static> Server<S> {
+    /// A server that answers for this process.
+    pub fn new(identity: Identity, clock: Clock, events: EventLog, counts: Counts, service: S) -> Self {
+        Self { identity, clock, events, counts, service }
+    }
+
+    /// The process's own part.
+    pub fn service(&self) -> &S {
+        &self.service
+    }
+
+    /// Serves a Unix socket until dropped: whoever reaches it is an operator. Nothing that arrives ends it.
+    ///
+    /// Needs a [`tokio::task::LocalSet`] or a local runtime.
+    pub async fn serve(self: Rc<Self>, listener: UnixListener) {
+        let mut clients = JoinSet::new();
+        loop {
+            tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) if clients.len() < CLIENTS_MAX => {
+                        let server = self.clone();
+                        clients.spawn_local(async move { server.converse(stream, Role::Operator).await });
+                    }
+                    Ok((mut stream, _)) => {
+                        self.counts.turned_away.inc();
+                        let error = Error::new(ErrorCode::TooMany, "too many clients");
+                        let line = ReplyLine::new(None, Err(error)).to_line();
+                        // A fresh socket takes a line; if it does not, its client has gone.
+                        let _ = stream.try_write(line.as_bytes());
+                        let _ = stream.shutdown().await;
+                    }
+                    // Out of descriptors: the reason may pass, and trying at once again would spin.
+                    Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+                },
+                Some(_) = clients.join_next() => {}
+            }
+        }
+    }
+
+    /// Serves one client on any stream, until it leaves or is too slow.
+    pub async fn converse<T: AsyncRead + AsyncWrite + Unpin>(&self, stream: T, role: Role) {
+        self.counts.accepted.inc();
+        self.counts.connected.inc();
+        let mut client = Connection::new(stream, role);
+        let ended = self.attend(&mut client).await;
+        if matches!(ended, Err(Ended::TooSlow)) {
+            self.counts.too_slow.inc();
+        }
+        if client.decoder.unfinished() > 0 {
+            self.counts.half_lines.inc();
+        }
+        self.counts.connected.dec();
+    }
+
+    async fn attend<T: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        client: &mut Connection<T>,
+    ) -> Result<(), Ended> {
+        let mut piece = [0; PIECE];
+        loop {
+            while let Some(line) = client.decoder.next_line() {
+                self.take(client, line).await?;
+            }
+            tokio::select! {
+                read = client.stream.read(&mut piece) => match read? {
+                    0 => return Ok(()),
+                    count => client.decoder.feed(piece.get(..count).unwrap_or_default()),
+                },
+                batch = next(&mut client.reader) => self.tell(client, batch).await?,
+            }
+        }
+    }
+
+    /// Answers one line.
+    async fn take<T: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        client: &mut Connection<T>,
+        line: Result<Vec<u8>, LineError>,
+    ) -> Result<(), Ended> {
+        let parsed = match line {
+            Ok(line) => RequestLine::parse(&line).map_err(|bad| (bad.id, bad.error)),
+            Err(error) => Err((None, Error::new(ErrorCode::LineTooLong, error.to_string()))),
+        };
+        let (id, result) = match parsed {
+            Ok(RequestLine { id, request }) => {
+                self.counts.requests.with_label_values(&[request.name()]).inc();
+                (Some(id), self.answer(client, id, request).await)
+            }
+            Err((id, error)) => {
+                self.count(&error);
+                (id, Err(error))
+            }
+        };
+        let mut line = ReplyLine::new(id, result).to_line();
+        if line.len() > REPLY_BYTES_MAX {
+            let error = Error::new(ErrorCode::AnswerTooLong, "the answer is longer than a line may be")
+                .hint("ask for smaller pages");
+            self.count(&error);
+            line = ReplyLine::new(id, Err(error)).to_line();
+        }
+        client.write(line.as_bytes()).await
+    }
+
+    async fn answer<T>(
+        &self,
+        client: &mut Connection<T>,
+        id: u64,
+        request: Request,
+    ) -> Result<Answer, Error> {
+        let answered = match client.role.check(&request) {
+            Err(error) => Err(error),
+            Ok(()) => self.carry_out(client, id, request).await,
+        };
+        answered.inspect_err(|error| self.count(error))
+    }
+
+    async fn carry_out<T>(
+        &self,
+        client: &mut Connection<T>,
+        id: u64,
+        request: Request,
+    ) -> Result<Answer, Error> {
+        match request {
+            Request::Hello => Ok(Answer::Hello(Hello {
+                identity: self.identity.clone(),
+                protocols: vec![VERSION],
+                role: client.role,
+                time: utc_now(),
+                monotonic_ns: self.clock.monotonic_ns(),
+            })),
+            Request::Health => Ok(Answer::Health(self.service.health().await)),
+            Request::Clients => Ok(Answer::Clients(self.counts.clients())),
+            Request::LogFilter => Ok(Answer::LogFilter(LogFilter { filter: log::current() })),
+            Request::SetLogFilter { filter } => {
+                log::set(&filter)
+                    .map_err(|error| Error::new(ErrorCode::InvalidRequest, format!("`{filter}`: {error}")))?;
+                self.events.publish(EventKind::Process(ProcessEvent::LogFilterSet { filter }));
+                Ok(Answer::Done)
+            }
+            Request::Events(_) if client.reader.is_some() => {
+                let error = Error::new(ErrorCode::TooMany, "this connection is told of events already");
+                Err(error.hint("cancel the first request, or open another connection"))
+            }
+            Request::Events(filter) => {
+                let (reader, subscribed) = self.events.subscribe(&filter);
+                client.reader = Some((id, reader));
+                Ok(Answer::Subscribed(subscribed))
+            }
+            Request::Cancel { request } if client.reader.as_ref().is_some_and(|(id, _)| *id == request) => {
+                client.reader = None;
+                Ok(Answer::Done)
+            }
+            Request::Cancel { request } => {
+                let message = format!("this connection has nothing under way with the id {request}");
+                Err(Error::new(ErrorCode::NotFound, message))
+            }
+            request => self.service.answer(request).await,
+        }
+    }
+
+    /// Tells a client of events.
+    async fn tell<T: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        client: &mut Connection<T>,
+        batch: Batch,
+    ) -> Result<(), Ended> {
+        let Some((id, _)) = client.reader else { return Ok(()) };
+        self.counts.events_skipped.inc_by(batch.skipped);
+        let lines: String = batch.events.iter().map(|event| ReplyLine::event_line(id, event)).collect();
+        client.write(lines.as_bytes()).await?;
+        self.counts.events_told.inc_by(batch.events.len() as u64);
+        Ok(())
+    }
+
+    fn count(&self, error: &Error) {
+        self.counts.errors.with_label_values(&[error.code.name()]).inc();
+    }
+}
+
+/// Why a conversation ended other than by the client's leave.
+enum Ended {
+    TooSlow,
+    Broken,
+}
+
+impl From<io::Error> for Ended {
+    fn from(_: io::Error) -> Self {
+        Self::Broken
+    }
+}
+
+/// One client.
+struct Connection<T> {
+    stream: T,
+    role: Role,
+    decoder: LineDecoder,
+    /// What it is told of, and the id of the request that asked for it.
+    reader: Option<(u64, Reader)>,
+}
+
+impl<T> Connection<T> {
+    fn new(stream: T, role: Role) -> Self {
+        Self { stream, role, decoder: LineDecoder::new(REQUEST_BYTES_MAX), reader: None }
+    }
+}
+
+impl<T: AsyncWrite + Unpin> Connection<T> {
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), Ended> {
+        let write = async {
+            self.stream.write_all(bytes).await?;
+            self.stream.flush().await
+        };
+        match tokio::time::timeout(WRITE_PATIENCE, write).await {
+            Ok(written) => Ok(written?),
+            Err(_) => Err(Ended::TooSlow),
+        }
+    }
+}
+
+/// The next events of a client that wants some.
+async fn next(reader: &mut Option<(u64, Reader)>) -> Batch {
+    match reader {
+        Some((_, reader)) => reader.next().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,133 @@
+//! What the managers of a laboratory say when they are asked.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use weft_control::pm::{PmPort, PmStatus};
+use weft_control::sm::{SmState, SmStatus};
+use weft_control::{Answer, EventFilter, Page, Request, Since};
+use weft_process::{Client, ClientError};
+use weft_umad::lock;
+
+use super::launch::{PM, SM};
+use super::{LabFolder, LabRecord, Place};
+
+/// Longer than a manager's own server waits for a manager that is busy.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// What a manager says of itself.
+#[derive(Clone, Debug)]
+pub(crate) enum Told<T> {
+    /// Its process does not run.
+    NotRunning,
+    /// It runs and does not answer: why.
+    Silent(String),
+    /// How it is.
+    Status(T),
+}
+
+impl<T> Told<T> {
+    /// How it is, if it says so.
+    pub(crate) fn status(&self) -> Option<&T> {
+        match self {
+            Self::Status(status) => Some(status),
+            Self::NotRunning | Self::Silent(_) => None,
+        }
+    }
+
+    /// Whether its process runs.
+    pub(crate) fn is_running(&self) -> bool {
+        !matches!(self, Self::NotRunning)
+    }
+}
+
+/// A subnet manager of the laboratory.
+#[derive(Clone, Debug)]
+pub(crate) struct SubnetManager {
+    /// Its name among the processes.
+    pub(crate) name: String,
+    /// What it says.
+    pub(crate) told: Told<SmStatus>,
+}
+
+/// Asks every subnet manager of the laboratory how it is.
+pub(crate) fn subnet_managers(folder: &LabFolder, record: &LabRecord) -> anyhow::Result<Vec<SubnetManager>> {
+    let managers = record.subnet_managers().map(|(name, _)| {
+        let told =
+            ask(folder, &name, &folder.sm_files(&name).lock, Request::SmStatus, |answer| match answer {
+                Answer::SmStatus(status) => Some(*status),
+                _ => None,
+            })?;
+        Ok(SubnetManager { name, told })
+    });
+    managers.collect()
+}
+
+/// The subnet manager in charge, or else the first one; `None` in a laboratory without any.
+pub(crate) fn in_charge(managers: &[SubnetManager]) -> Option<&SubnetManager> {
+    let is_master = |manager: &&SubnetManager| {
+        manager.told.status().is_some_and(|status| status.state() == Some(SmState::Master))
+    };
+    managers.iter().find(is_master).or_else(|| managers.iter().find(|manager| manager.name == SM))
+}
+
+/// Asks the performance manager how it is.
+pub(crate) fn performance_manager(folder: &LabFolder) -> anyhow::Result<Told<PmStatus>> {
+    ask(folder, PM, &folder.place(Place::PmLock), Request::PmStatus, |answer| match answer {
+        Answer::PmStatus(status) => Some(*status),
+        _ => None,
+    })
+}
+
+/// Asks the performance manager for all ports.
+pub(crate) fn performance_ports(folder: &LabFolder) -> anyhow::Result<Vec<PmPort>> {
+    let mut client = Client::connect(&folder.control(PM))?;
+    let mut all: Vec<PmPort> = Vec::new();
+    loop {
+        let page = Page { after: all.last().map(|port| port.end.end()), limit: None };
+        let Answer::PmPorts { ports, more } = client.ask(Request::PmPorts(page), PATIENCE)? else {
+            return Err(ClientError::Unexpected("pm-ports").into());
+        };
+        let is_last = !more || ports.is_empty();
+        all.extend(ports);
+        if is_last {
+            return Ok(all);
+        }
+    }
+}
+
+/// Has a process tell of these kinds of events from now on.
+pub(crate) fn listen(
+    folder: &LabFolder,
+    process: &str,
+    from: Since,
+    kinds: &[&str],
+) -> Result<Client, ClientError> {
+    let mut client = Client::connect(&folder.control(process))?;
+    let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+    client.ask(Request::Events(EventFilter { from, kinds }), PATIENCE)?;
+    Ok(client)
+}
+
+/// Asks a process that holds `lock` while it lives.
+fn ask<T>(
+    folder: &LabFolder,
+    process: &str,
+    lock: &Path,
+    request: Request,
+    pick: impl FnOnce(Answer) -> Option<T>,
+) -> anyhow::Result<Told<T>> {
+    let holder = lock::holder(lock).with_context(|| format!("cannot ask who locks {}", lock.display()))?;
+    if holder.is_none() {
+        return Ok(Told::NotRunning);
+    }
+    let name = request.name();
+    let answered =
+        Client::connect(&folder.control(process)).and_then(|mut client| client.ask(request, PATIENCE));
+    let told = answered.and_then(|answer| pick(answer).ok_or(ClientError::Unexpected(name)));
+    Ok(match told {
+        Ok(status) => Told::Status(status),
+        Err(error) => Told::Silent(format!("{:#}", anyhow::Error::from(error))),
+    })
+}
