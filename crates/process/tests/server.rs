@@ -112,8 +112,13 @@ impl Process {
 
     fn wait_until(&self, what: &str, mut holds: impl FnMut(&Clients) -> bool) {
         let deadline = Instant::now() + PATIENCE;
-        while !holds(&self.clients()) {
-            assert!(Instant::now() < deadline, "{what}: {:?}", self.clients());
+        loop {
+            // As long as those that have left are not all gone, one more is turned away, or hung up on.
+            let counted = self.client().ask(Request::Clients, PATIENCE);
+            if matches!(&counted, Ok(Answer::Clients(counts)) if holds(counts)) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{what}: {counted:?}");
         }
     }
 }

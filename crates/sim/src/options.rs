@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 use weft_device::DeviceOptions;
 use weft_host::stack::StackOptions;
 use weft_machine::Time;
-use weft_topology::PortRef;
+use weft_topology::{NodeIndex, PortRef};
 use weft_wire::SmKey;
 
 /// What a simulated fabric is like.
@@ -51,6 +51,8 @@ pub struct SimOptions {
     pub sm_start: Time,
     /// What is kept of what happens.
     pub trace: TraceMode,
+    /// The node whose inputs are recorded ([`Simulation::into_recordings`](crate::Simulation::into_recordings)).
+    pub record: Option<NodeIndex>,
 }
 
 /// A subnet manager beside the first one.
@@ -100,6 +102,7 @@ impl Default for SimOptions {
             attach_delay: Time::from_micros(5),
             sm_start: Time::from_millis(10),
             trace: TraceMode::Off,
+            record: None,
         }
     }
 }

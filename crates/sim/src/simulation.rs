@@ -8,6 +8,7 @@ mod links;
 mod managers;
 mod power;
 mod programs;
+mod recording;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -31,6 +32,7 @@ use crate::{Fault, Kept, Load, Rule, SimOptions, ToHost, Trace};
 use hosts::REFUSALS_MAX;
 use managers::{PmProcess, SmProcess};
 use programs::{Attachment, SM, STANDBYS_MAX};
+use recording::Recordings;
 
 /// A node, or the place where one was.
 #[derive(Debug)]
@@ -148,6 +150,7 @@ pub struct Simulation {
     faults_pending: usize,
     disturbed_at: Time,
     statistics: SimStatistics,
+    recordings: Option<Box<Recordings>>,
     trace: Trace,
 }
 
@@ -186,6 +189,9 @@ impl Simulation {
             faults_pending: 0,
             disturbed_at: Time::ZERO,
             statistics: SimStatistics::default(),
+            recordings: options
+                .record
+                .map(|node| Box::new(Recordings::of(node, &fabric.node(node).id.to_string()))),
             trace: Trace::new(options.trace),
             options,
         };

@@ -20,6 +20,9 @@ impl Simulation {
         let Some(node) = self.slots.get_mut(index.index()).and_then(|slot| slot.node.as_mut()) else {
             return;
         };
+        if let Some(recordings) = &mut self.recordings {
+            recordings.fed(index, self.now, &input);
+        }
         node.exchange_desk(&mut self.desk);
         node.handle_input(self.now, input);
         self.was_fed(index);
@@ -35,6 +38,9 @@ impl Simulation {
         let Some(node) = self.slots.get_mut(index.index()).and_then(|slot| slot.node.as_mut()) else {
             return;
         };
+        if let Some(recordings) = &mut self.recordings {
+            recordings.woken(index, self.now);
+        }
         node.exchange_desk(&mut self.desk);
         node.handle_timeout(self.now);
         self.was_fed(index);
@@ -89,6 +95,9 @@ impl Simulation {
         let mut rounds = 0;
         loop {
             while let Some(output) = self.next_output(node) {
+                if let Some(recordings) = &mut self.recordings {
+                    recordings.said(node, &output);
+                }
                 self.output(node, output);
             }
             let input = if let Some((port, unsent)) = self.unsent.pop_front() {
@@ -107,6 +116,9 @@ impl Simulation {
             } else {
                 return;
             };
+            if let Some(recordings) = &mut self.recordings {
+                recordings.fed(node, self.now, &input);
+            }
             if let Some(node) = &mut self.slots[node.index()].node {
                 node.handle_input(self.now, input);
             }

@@ -49,6 +49,9 @@ impl Simulation {
     fn kill(&mut self, node: NodeIndex) {
         let Some(slot) = self.slots.get_mut(node.index()) else { return };
         let Some(device) = slot.node.take() else { return };
+        if let Some(recordings) = &mut self.recordings {
+            recordings.end(node);
+        }
         if let Some(device) = device.device(DEVICE) {
             self.past.bury(&device.data_account());
         }
@@ -76,7 +79,11 @@ impl Simulation {
         let stack = (!hosts.is_empty()).then(|| self.options.host.clone());
         let config = device_config(&self.fabric, node, &self.options.device);
         let Some(slot) = self.slots.get_mut(node.index()) else { return };
-        slot.node = Some(Node::new(NodeOptions::default()));
+        let options = NodeOptions::default();
+        slot.node = Some(Node::new(options));
+        if let Some(recordings) = &mut self.recordings {
+            recordings.begin(node, options);
+        }
         let new = NewDevice { config, incarnation: slot.incarnation, hosts, stack };
         let request = Box::new(Request::AddDevice(new));
         self.feed(node, Input::Request { id: Asked::Nobody.id(), request });
