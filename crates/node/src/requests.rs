@@ -68,7 +68,7 @@ impl Node {
         let cabled: Vec<PortNum> =
             self.devices.get(id).ok_or(Refusal::NoSuchDevice(id))?.cabled().map(|(port, _)| port).collect();
         for port in cabled {
-            self.disconnect(PortId::new(id, port))?;
+            self.take_out(PortId::new(id, port))?;
         }
         self.detach_all(id);
         let Some(slot) = self.devices.remove(id) else { return Ok(None) };
@@ -107,6 +107,14 @@ impl Node {
     }
 
     fn disconnect(&mut self, at: PortId) -> Result<Option<Answer>, Refusal> {
+        if self.take_out(at)? == Plugged::Outside {
+            self.feed(at.device, device::Input::LinkDown { port: at.port });
+        }
+        Ok(Some(Answer::Done))
+    }
+
+    /// Takes a cable out of its ports. The ends of one within the node hear of it with what crosses cables next.
+    fn take_out(&mut self, at: PortId) -> Result<Plugged, Refusal> {
         let slot = self.devices.get(at.device).ok_or(Refusal::NoSuchDevice(at.device))?;
         let jack = slot.jack(at.port);
         let ends = match jack.cable {
@@ -124,10 +132,7 @@ impl Node {
             }
             self.set_jack(end, Jack::of(Plugged::Nothing, Time::ZERO));
         }
-        if jack.cable == Plugged::Outside {
-            self.feed(at.device, device::Input::LinkDown { port: at.port });
-        }
-        Ok(Some(Answer::Done))
+        Ok(jack.cable)
     }
 
     fn plug(&mut self, at: PortId, plugged: bool) -> Result<Option<Answer>, Refusal> {

@@ -5,7 +5,7 @@ mod world;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use weft_host::mad::AgentRequest;
-use weft_machine::Time;
+use weft_machine::{Machine, Time};
 use weft_node::{Answer, Client, DeviceId, LinkLoss, Output, PortId, Refusal, Request, RequestId};
 use weft_wire::{
     AddressedMad, DirectedSmp, Lid, Method, MethodMask, MgmtClass, NodeType, Oui, PortNum, QpNum,
@@ -73,6 +73,23 @@ fn a_removed_device_takes_its_programs_and_cables_with_it() {
     world.connect((switch, 2), (c, 1));
     assert_eq!(delivered(&world.send(asker, get_node_info(3, &[1, 2]))), [(asker, 3)]);
     assert_eq!(world.ask(Request::RemoveDevice(b)).0, Err(Refusal::NoSuchDevice(b)));
+}
+
+/// Cables that leave the node go with their device, all of them at once.
+#[test]
+fn a_device_with_many_cables_to_the_outside_can_be_removed() {
+    let mut world = World::new(4096);
+    let device = world.add(NodeType::Switch);
+    for port in 1..=3 {
+        let at = PortId::new(device, PortNum(port));
+        assert_eq!(world.ask(Request::Lead { at, delay: Time::ZERO }).0, Ok(Answer::Done));
+        world.link_up(at);
+    }
+    let at = PortId::new(device, PortNum(1));
+    assert_eq!(world.ask(Request::Disconnect(at)).0, Ok(Answer::Done));
+    assert!(matches!(world.ask(Request::RemoveDevice(device)).0, Ok(Answer::Removed(_))));
+    assert_eq!(world.node().devices().count(), 0);
+    assert_eq!(world.node().poll_timeout(), None, "no timer is left");
 }
 
 #[test]

@@ -184,6 +184,10 @@ impl World {
         self.feed(Input::Send { client, mad: Box::new(mad) })
     }
 
+    pub(crate) fn link_up(&mut self, at: PortId) -> Vec<Output> {
+        self.feed(Input::LinkUp { at, peer: LINK })
+    }
+
     pub(crate) fn detach(&mut self, client: Client) -> Vec<Output> {
         self.feed(Input::Detach { client })
     }
