@@ -87,9 +87,6 @@ impl Core {
             Asker::Control(program, request) => self.control_answered(&program, request, outcome),
             Asker::Flow(program, request) => {
                 self.flows += usize::from(outcome.is_ok());
-                if outcome.is_err() {
-                    self.recorder.count("host_commands_refused");
-                }
                 self.control_answered(&program, request, outcome);
             }
         }
@@ -98,7 +95,12 @@ impl Core {
     fn control_answered(&mut self, program: &Rc<Program>, request: u32, outcome: Result<Answer, Refusal>) {
         let body = match outcome {
             Ok(_) => ControlReply::Done,
-            Err(refusal) => ControlReply::Failed { reason: self.names.explain(&refusal) },
+            Err(refusal) => {
+                if matches!(refusal, Refusal::Command(_)) {
+                    self.recorder.count("host_commands_refused");
+                }
+                ControlReply::Failed { reason: self.names.explain(&refusal) }
+            }
         };
         self.say(program, &ServerMessage::Reply { request, body });
     }

@@ -39,16 +39,16 @@ impl Recording {
     }
 
     pub(crate) fn fed(&mut self, now: Time, input: &Input) {
+        self.write_if_much();
         if self.file.is_some() {
             self.recorder.fed(now, input);
-            self.write_if_much();
         }
     }
 
     pub(crate) fn woken(&mut self, now: Time) {
+        self.write_if_much();
         if self.file.is_some() {
             self.recorder.woken(now);
-            self.write_if_much();
         }
     }
 

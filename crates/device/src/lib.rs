@@ -6,12 +6,12 @@
 //!
 //! ```text
 //!                        ┌───────────────────────── Device ──────────────────────────┐
-//!  Receive ────▶ checks ─┤ lane 15, for this node ─▶ Vl15 ─▶ SMI ─▶ SMA, or a program├─▶ Transmit, Deliver
+//!  Arrive ─────▶ checks ─┤ lane 15, for this node ─▶ Vl15 ─▶ SMI ─▶ SMA, or a program├─▶ Transmit, Deliver
 //!                counts  │ lane 15, for others ───▶ next hop, or forwarding table    │
-//!  Receive, ───▶ checks ─┤ data, for others ─▶ route ─▶ buffer ─▶ arbitration ─▶ rate├─▶ Transmit, TransmitData
-//!  ReceiveData   counts  │ data, for this node ─▶ keys ─▶ agents, a program, the host│   Deliver, Accept
-//!  Credit ───────────────┼─▶ what may be sent                    blocks become free ─┼─▶ Credit
-//!  Inject ───────────────┼─▶ queue of the lane ─▶ arbitration ─▶ rate and limit ─────┼─▶ TransmitData, Injected
+//!  Arrive ─────▶ checks ─┤ data, for others ─▶ route ─▶ buffer ─▶ arbitration ─▶ rate├─▶ Transmit
+//!                counts  │ data, for this node ─▶ keys ─▶ agents, a program, the host│   Deliver, Accept
+//!  Arrive (credit) ──────┼─▶ what may be sent                    blocks become free ─┼─▶ Transmit (credit)
+//!  Inject ───────────────┼─▶ queue of the lane ─▶ arbitration ─▶ rate and limit ─────┼─▶ Transmit, Injected
 //!  Send ─────────────────┼─▶ SMI, or queue of the lane, or the own agents            │
 //!  LinkUp, LinkDown ─────┼─▶ link state ─▶ PortStateChange, trap 128, credits ───────┼─▶ Event, SetLink, HostPort
 //!                        └───────────────────────────────────────────────────────────┘

@@ -64,8 +64,8 @@ enum Queued {
 }
 
 impl Cables {
-    /// Adds a cable, whose ends say this in their hello, and names its two ends.
-    pub(crate) fn connect(&mut self, ends: [(PortId, LinkParameters); 2]) -> [End; 2] {
+    /// Adds a cable, whose ends say this in their hello and let the link come up or not, and names its two ends.
+    pub(crate) fn connect(&mut self, ends: [(PortId, LinkParameters, bool); 2]) -> [End; 2] {
         let first = self.free.pop().unwrap_or_else(|| {
             let first = self.ends.len() as u32;
             let nothing = |at| EndState {
@@ -77,13 +77,13 @@ impl Cables {
                 life: 0,
                 parameters: LinkParameters::default(),
             };
-            self.ends.extend(ends.map(|(at, _)| nothing(at)));
+            self.ends.extend(ends.map(|(at, ..)| nothing(at)));
             first
         });
-        for ((at, parameters), number) in ends.into_iter().zip(first..) {
+        for ((at, parameters, enabled), number) in ends.into_iter().zip(first..) {
             // The life goes on counting: nothing that was on its way over the cable before may arrive.
             let end = &mut self.ends[number as usize];
-            (end.at, end.parameters, end.peer, end.enabled) = (at, parameters, number ^ 1, true);
+            (end.at, end.parameters, end.peer, end.enabled) = (at, parameters, number ^ 1, enabled);
         }
         if self.begun {
             self.raise(first);

@@ -10,7 +10,7 @@ use weft_wire::{AddressedMad, Registration};
 
 use crate::hosts::{HOST_CLIENTS, host_port};
 use crate::timers::{Owner, TimerId};
-use crate::{Answer, Client, DeviceId, Message, Node, Output, PortId, Reading, Refusal, RequestId};
+use crate::{Answer, Client, DeviceId, Message, Node, Output, PortId, Reading, Refusal, RequestId, ToHost};
 
 /// All programs.
 #[derive(Debug, Default)]
@@ -144,8 +144,7 @@ impl Node {
         mad: Box<AddressedMad>,
     ) -> Option<Output> {
         if let Some(port) = host_port(number) {
-            self.host_hears(PortId::new(device, port), weft_host::stack::Input::Receive(*mad), None);
-            return None;
+            return self.for_host(PortId::new(device, port), ToHost::Receive(mad));
         }
         let client = Client { device, number };
         if self.clients.attached.get(&client)?.layer.is_some() {

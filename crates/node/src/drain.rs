@@ -82,7 +82,8 @@ impl Node {
     }
 
     fn hold_back(&mut self, at: PortId, delay: Time, frame: Frame) {
-        if !self.held.put(self.now + delay, at, frame) {
+        if let Err(frame) = self.held.put(self.now + delay, at, frame) {
+            self.cables.lose(&frame);
             return self.say(Output::CableFull { at });
         }
         self.set_held_timer();
@@ -96,10 +97,19 @@ impl Node {
 
     /// The link at a port is gone, and what was on its way over a long cable with it.
     pub(crate) fn link_goes(&mut self, at: PortId) {
+        self.lose_held(at);
+        self.feed(at.device, device::Input::LinkDown { port: at.port });
+    }
+
+    /// What was on its way to a port over a long cable is lost.
+    pub(crate) fn lose_held(&mut self, at: PortId) {
+        if self.held_timer.is_none() {
+            return;
+        }
         for frame in self.held.forget(at) {
             self.cables.lose(&frame);
         }
-        self.feed(at.device, device::Input::LinkDown { port: at.port });
+        self.set_held_timer();
     }
 
     /// Something happens at an end of a cable between two ports of the node.
@@ -127,8 +137,8 @@ impl Node {
         if self.steps == 0 {
             return false;
         }
-        if self.is_waking {
-            if let Some((owner, at)) = self.timers.due(self.now) {
+        if let Some(woken_at) = self.woken_at {
+            if let Some((owner, at)) = self.timers.due(woken_at) {
                 self.steps -= 1;
                 if self.options.notes_lateness {
                     self.late.push(self.now.saturating_sub(at));
@@ -136,7 +146,7 @@ impl Node {
                 self.fire(owner);
                 return true;
             }
-            self.is_waking = false;
+            self.woken_at = None;
         }
         if !self.may_go_on {
             return false;
@@ -170,8 +180,9 @@ impl Node {
                 }
             }
             Owner::Held => {
-                if let Some((at, frame)) = self.held.due(self.now) {
-                    self.set_held_timer();
+                let due = self.held.due(self.now);
+                self.set_held_timer();
+                if let Some((at, frame)) = due {
                     self.feed(at.device, device::Input::Arrive { port: at.port, frame });
                 }
             }

@@ -42,14 +42,14 @@ impl Held {
         gone.into_iter().map(|late| late.frame).collect()
     }
 
-    /// Takes in what arrives at a moment; `false` when there is no room.
-    pub(crate) fn put(&mut self, at: Time, port: PortId, frame: Frame) -> bool {
+    /// Takes in what arrives at a moment; gives it back when there is no room.
+    pub(crate) fn put(&mut self, at: Time, port: PortId, frame: Frame) -> Result<(), Frame> {
         if self.heap.len() >= HELD_MAX {
-            return false;
+            return Err(frame);
         }
         self.count += 1;
         self.heap.push(Late { at, number: self.count, port, frame });
-        true
+        Ok(())
     }
 
     /// What arrives next, if it does so by now.
@@ -99,7 +99,7 @@ mod tests {
         for (when, place, fccl) in
             [(50, long, 1), (10, short, 2), (10, short, 3), (50, long, 4), (20, short, 5)]
         {
-            assert!(held.put(at(when), place, credit(fccl)));
+            assert_eq!(held.put(at(when), place, credit(fccl)), Ok(()));
         }
         assert_eq!(held.earliest(), Some(at(10)));
         assert_eq!(held.due(at(9)), None);

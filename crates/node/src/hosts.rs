@@ -105,6 +105,7 @@ impl Node {
     #[inline]
     pub(crate) fn give_host(&mut self, at: PortId, what: ToHost) {
         let input = match what {
+            ToHost::Receive(mad) => stack::Input::Receive(*mad),
             ToHost::Accept(packet) => stack::Input::Accept(packet),
             ToHost::Injected { service_level, packets } => stack::Input::Injected { service_level, packets },
             ToHost::Refused(dest_qp) => stack::Input::Refused { dest_qp },

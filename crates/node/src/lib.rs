@@ -13,10 +13,11 @@
 //! answer with the id that the driver chose.
 //!
 //! **One drain order.** What an input causes is done in this order: the outputs of the device that it went to; what its
-//! hosts gave it meanwhile; what it has for its hosts, one by one with all that follows; then the oldest frame on a cable
-//! between the node's ports, with all that follows; then the timers that are due. No device is fed while its outputs are
-//! taken. A drain is bounded ([`NodeOptions::steps_max`]): when [`Node::is_unfinished`] says so, the driver feeds
-//! [`Input::Continue`], which is an input like others and is recorded. So the same inputs at the same times give the same
+//! hosts gave it meanwhile; what it has for its hosts, one by one with all that follows; then, one at a time with all that
+//! follows, the timers that were due when the node was woken, what hosts have yet to hear, and the frames on cables between
+//! the node's ports. No device is fed while its outputs are taken. A drain is bounded ([`NodeOptions::steps_max`]): when
+//! [`Node::is_unfinished`] says so, the driver feeds [`Input::Continue`], which is an input like others and is recorded;
+//! any other input goes on with the rest too. So the same inputs at the same times give the same
 //! outputs, whichever driver gave them.
 
 mod cables;

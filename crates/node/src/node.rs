@@ -16,7 +16,8 @@ use crate::{Desk, DeviceId, Input, Output, PortId, RequestId, ToHost};
 /// How a node works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeOptions {
-    /// Frames between the node's ports, and timers, that one drain handles at most.
+    /// Frames between the node's ports, timers, and things that hosts hear late, that one drain begins at most, beside what
+    /// the input itself begins.
     pub steps_max: u32,
     /// Whether the node notes how late its timers were, for [`Node::take_lateness`].
     pub notes_lateness: bool,
@@ -36,8 +37,8 @@ pub struct Node {
     pub(crate) now: Time,
     /// The device that is being drained.
     pub(crate) hand: Option<DeviceId>,
-    /// Whether timers that are due are to be seen to.
-    pub(crate) is_waking: bool,
+    /// When the node was woken, as long as timers that were due then are left.
+    pub(crate) woken_at: Option<Time>,
     /// Whether an answer, a cable between the node's ports, or what hosts hear later, may have something left.
     pub(crate) may_go_on: bool,
     /// Whether the node was ever told of a cable, so that ports have to be looked up.
@@ -68,7 +69,7 @@ impl Node {
             desk: None,
             now: Time::ZERO,
             hand: None,
-            is_waking: false,
+            woken_at: None,
             may_go_on: false,
             is_wired: false,
             has_hosts: false,
@@ -102,7 +103,7 @@ impl Node {
     #[inline]
     pub fn is_unfinished(&self) -> bool {
         (self.may_go_on && (!self.later.is_empty() || !self.cables.is_idle()))
-            || (self.is_waking && self.is_due())
+            || self.woken_at.is_some_and(|at| self.is_due(at))
     }
 
     /// Lends the node a desk, or takes it back. Only between a drain and the next input.
@@ -163,11 +164,11 @@ impl Node {
     /// Whether nothing is left to be taken or done.
     #[inline]
     pub fn is_at_rest(&self) -> bool {
-        self.hand.is_none() && !self.is_waking && !self.may_go_on
+        self.hand.is_none() && self.woken_at.is_none() && !self.may_go_on
     }
 
-    fn is_due(&self) -> bool {
-        self.timers.earliest().is_some_and(|at| at <= self.now)
+    fn is_due(&self, by: Time) -> bool {
+        self.timers.earliest().is_some_and(|at| at <= by)
     }
 
     /// Sets a machine's timer, and notes how late it was that its last wish was met.
@@ -232,7 +233,7 @@ impl Machine for Node {
     fn handle_timeout(&mut self, now: Time) {
         (self.now, self.steps) = (now, self.options.steps_max);
         if let Some((owner, at)) = self.timers.due(now) {
-            self.is_waking = self.timers.has_others() && self.is_due();
+            self.woken_at = self.timers.has_others().then_some(now);
             if self.options.notes_lateness {
                 self.late.push(now.saturating_sub(at));
             }

@@ -129,6 +129,8 @@ pub enum Output {
 /// What an adapter has for the host behind one of its ports.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum ToHost {
+    /// A MAD for it.
+    Receive(Box<AddressedMad>),
     /// A packet for it.
     Accept(DataPacket),
     /// Packets of its have left.

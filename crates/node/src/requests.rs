@@ -95,13 +95,13 @@ impl Node {
 
     fn connect(&mut self, ends: [PortId; 2], delay: Time) -> Result<Option<Answer>, Refusal> {
         let [a, b] = ends;
-        let both = [(a, self.free_jack(a)?), (b, self.free_jack(b)?)];
+        let enabled = |at: PortId| self.devices.get(at.device).is_some_and(|slot| slot.jack(at.port).enabled);
+        let both = [(a, self.free_jack(a)?, enabled(a)), (b, self.free_jack(b)?, enabled(b))];
         if a == b {
             return Err(Refusal::Cabled(b));
         }
         for (at, end) in ends.into_iter().zip(self.cables.connect(both)) {
             self.set_jack(at, Jack::of(Plugged::Inside(end), delay));
-            self.apply_jack(at);
         }
         Ok(Some(Answer::Done))
     }
@@ -127,9 +127,7 @@ impl Node {
             }
         };
         for end in ends {
-            for frame in self.held.forget(end) {
-                self.cables.lose(&frame);
-            }
+            self.lose_held(end);
             self.set_jack(end, Jack::of(Plugged::Nothing, Time::ZERO));
         }
         Ok(jack.cable)

@@ -75,6 +75,26 @@ fn a_removed_device_takes_its_programs_and_cables_with_it() {
     assert_eq!(world.ask(Request::RemoveDevice(b)).0, Err(Refusal::NoSuchDevice(b)));
 }
 
+/// What is on its way over one long cable arrives, though another's link is lost.
+#[test]
+fn a_lost_link_takes_only_its_own_frames_with_it() {
+    let mut world = World::new(4096);
+    let device = world.add(NodeType::Switch);
+    let delay = Time::from_micros(30);
+    let ends = [1, 2].map(|port| PortId::new(device, PortNum(port)));
+    for at in ends {
+        assert_eq!(world.ask(Request::Lead { at, delay }).0, Ok(Answer::Done));
+    }
+    let first = world.credit_comes(ends[0]);
+    world.pass(Time::from_micros(10));
+    let second = world.credit_comes(ends[1]);
+    assert_eq!(world.node().poll_timeout(), Some(first + delay));
+    world.link_down(ends[0]);
+    assert_eq!(world.node().poll_timeout(), Some(second + delay), "the other one's is still to come");
+    world.pass(delay);
+    assert_eq!(world.node().poll_timeout(), None, "it has come");
+}
+
 /// Cables that leave the node go with their device, all of them at once.
 #[test]
 fn a_device_with_many_cables_to_the_outside_can_be_removed() {

@@ -347,10 +347,11 @@ impl Simulation {
                 self.faults_pending -= 1;
                 self.apply(fault);
             }
-            Some(Rare::ToLoad(port, what)) => {
+            Some(Rare::ToLoad(port, what)) if self.node(port.node).is_some() => {
                 self.for_load.push_back((port, what));
                 self.go_on(port.node);
             }
+            Some(Rare::ToLoad(..)) => {}
             Some(Rare::GoOn(node)) => self.feed(node, weft_node::Input::Continue),
             Some(Rare::Command(port, command)) => {
                 self.command(port, *command);

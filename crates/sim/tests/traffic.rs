@@ -77,7 +77,7 @@ impl Load for Anywhere {
                     (0..3).for_each(|_| self.next(port, inject));
                 }
             }
-            ToHost::Refused(_) => {}
+            ToHost::Refused(_) | ToHost::Receive(_) => {}
             ToHost::Accept(packet) => assert!(self.lids.borrow().contains(&packet.dlid), "{packet:?}"),
         }
     }

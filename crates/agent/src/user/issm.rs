@@ -162,7 +162,11 @@ impl Core {
 
     /// The attachment that stands for whoever holds the file of a port open.
     pub(crate) fn issm_attached(&mut self, place: (Guid, PortNum), outcome: &Result<Answer, Refusal>) {
-        let Ok(Answer::Client(client)) = *outcome else { return };
+        let Ok(Answer::Client(client)) = *outcome else {
+            tracing::info!(node = %place.0, port = %place.1, ?outcome, "no subnet manager can be at the port");
+            return self.recorder.count("client_refused");
+        };
+        self.recorder.count("client_attached");
         match self.issm.files.get_mut(&place) {
             Some(file) => file.manager = Some(client),
             None => self.feed_next(Input::Detach { client }),

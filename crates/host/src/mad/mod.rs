@@ -12,6 +12,7 @@
 //!     │    or Refused{request, reason} │                                        │
 //!     │ Send{agent, ..} ──────────────▶│ Transmit(mad), again after a timeout ─▶│
 //!     │    or SendRefused{agent, ..}   │                                        │
+//!     │    and Deliver{agent, status}  │    to a program that waits for an answer
 //!     │◀── Deliver{agent, status: 0}   │◀────────────────────────── Receive(mad)│
 //!     │◀── Deliver{agent, status: 110} │    when nobody answered                │
 //!     │ Unregister{agent} ────────────▶│ Release{agent} ───────────────────────▶│

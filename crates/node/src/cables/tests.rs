@@ -8,7 +8,7 @@ const B: PortId = PortId::new(DeviceId(1), PortNum(2));
 
 fn cable() -> (Cables, End, End) {
     let mut cables = Cables::default();
-    let [a, b] = cables.connect([(A, LinkParameters::default()), (B, LinkParameters::default())]);
+    let [a, b] = cables.connect([(A, LinkParameters::default(), true), (B, LinkParameters::default(), true)]);
     cables.begin();
     let peer = LinkParameters::default();
     assert_eq!(cables.poll(), Some(Crossing::Up { at: A, peer }));
@@ -121,7 +121,8 @@ fn a_cable_that_is_taken_out_takes_its_frames_with_it_and_leaves_its_place() {
     assert_eq!(cables.send(a, smp()), Ok(()));
     cables.remove(a);
     let c = PortId::new(DeviceId(7), PortNum(1));
-    let [again, _] = cables.connect([(A, LinkParameters::default()), (c, LinkParameters::default())]);
+    let [again, _] =
+        cables.connect([(A, LinkParameters::default(), true), (c, LinkParameters::default(), true)]);
     assert_eq!(again, a, "the place is given to the next cable");
     let seen: Vec<_> = std::iter::from_fn(|| cables.poll()).collect();
     assert!(

@@ -188,6 +188,22 @@ impl World {
         self.feed(Input::LinkUp { at, peer: LINK })
     }
 
+    pub(crate) fn link_down(&mut self, at: PortId) -> Vec<Output> {
+        self.feed(Input::LinkDown { at })
+    }
+
+    /// Flow control comes to a port; when.
+    pub(crate) fn credit_comes(&mut self, at: PortId) -> Time {
+        let flow_control = FlowControl { op: 0, fctbs: 0, vl: VirtualLane(0), fccl: 0 };
+        self.feed(Input::Arrived { at, frame: Frame::Credit(flow_control) });
+        self.now
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&mut self, span: Time) -> Vec<Output> {
+        self.wait(span)
+    }
+
     pub(crate) fn detach(&mut self, client: Client) -> Vec<Output> {
         self.feed(Input::Detach { client })
     }
