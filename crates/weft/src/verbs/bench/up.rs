@@ -109,7 +109,8 @@ fn one(args: &BenchUpArgs, stop: &mut Signals) -> anyhow::Result<Run> {
 
     let status: Value = serde_json::from_str(&weft(&["status", "--json"], &[])?)?;
     let phases = status["sm"]["last"]["phases"].as_array().context("the manager told no phases")?;
-    let sm_ns: u64 = phases.iter().filter_map(|phase| phase["took"].as_u64()).sum();
+    let took = phases.iter().map(|phase| phase["took_ns"].as_u64().context("a phase without its time"));
+    let sm_ns = took.sum::<anyhow::Result<u64>>()?;
     let idle = (args.idle_seconds > 0).then(|| idle(args, &folder, stop)).transpose()?;
     Ok(Run {
         processes: processes(&folder)?.len(),
