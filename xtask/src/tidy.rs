@@ -8,22 +8,6 @@ use anyhow::{Context, Result, bail};
 /// The longest file, not counting a trailing `mod tests`.
 const LINES_MAX: usize = 500;
 
-/// Crates whose sources may not name the world outside.
-const PURE: &[&str] = &[
-    "wire",
-    "machine",
-    "topology",
-    "routing",
-    "device",
-    "mgmt",
-    "host",
-    "sm",
-    "pm",
-    "sim",
-    "experiment",
-    "control",
-];
-
 /// Paths into the standard library that a pure crate may not use.
 const DOORS: &[&str] =
     &["std::net", "std::fs", "std::thread", "std::time", "std::env", "std::process", "std::io"];
@@ -53,7 +37,8 @@ fn breaches_of(name: &str, text: &str) -> Vec<String> {
         breaches.push(format!("{name}: {lines} lines, more than {LINES_MAX}"));
     }
     let is_test = name.ends_with("/tests.rs") || name.contains("/tests/");
-    let pure = !is_test && PURE.iter().any(|room| name.starts_with(&format!("crates/{room}/src/")));
+    let pure =
+        !is_test && crate::layers::pure_rooms().any(|room| name.starts_with(&format!("crates/{room}/src/")));
     for (i, line) in text.lines().enumerate() {
         let code = line.split("//").next().unwrap_or(line);
         for door in DOORS.iter().filter(|door| pure && code.contains(**door)) {

@@ -5,20 +5,20 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::LocalOptions;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinHandle, spawn_local};
 use weft_link::{Alarm, BindError, Cable, Handler, LinkConfig, LinkEvent, Links};
+use weft_process::{Clock, Journal};
 use weft_umad::lock::{LockError, ProcessLock};
 use weft_umad::user_mad::socket_path;
 
 use crate::client;
 use crate::config::{AgentConfig, ConfigError};
 use crate::core::{Core, Signals};
-use crate::journal::Journal;
 use crate::launcher;
 use crate::metrics;
 use crate::record::Recorder;
@@ -102,7 +102,7 @@ impl Handler for Ear {
 /// Logs to standard error what `WEFT_LOG` asks for, `info` without it. A panic in any task ends the process:
 /// half an agent would keep its links up and forward nothing.
 pub fn run(config: &AgentConfig) -> Result<(), AgentError> {
-    crate::log::log_to_stderr();
+    weft_process::log::log_to_stderr();
     end_on_panic();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -152,14 +152,16 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     let signals = Rc::new(Signals::default());
     let alarm = Rc::new(Alarm::new()?);
     let recorder = Recorder::new(Journal::open(config.events_file.as_deref(), &config.name));
-    let (core, cables) = Core::new(config, recorder, signals.clone(), alarm.clone());
+    // No two processes of this agent begin in the same nanosecond: both would have to hold its lock.
+    let clock = Clock::start();
+    let (core, cables) = Core::new(config, recorder, signals.clone(), (clock, alarm.clone()));
     let agent = Rc::new(Agent { core: RefCell::new(core) });
     let listener = listen(&config.attach_socket)?;
     let user_socket = socket_path(&config.attach_socket);
     let users = user::listen(&user_socket)
         .map_err(|source| AgentError::Attach { path: user_socket.clone(), source })?;
     let metrics = listen_for_scrapers(config.metrics)?;
-    let links = open_links(config, cables, &agent)?;
+    let links = open_links(config, clock, cables, &agent)?;
     agent.with_core(|core| {
         core.links = Some(links.clone());
         core.recorder.agent("agent-started");
@@ -208,15 +210,13 @@ impl Drop for Tasks {
     }
 }
 
-/// A number that no process of this agent had before: no two of them start in the same nanosecond, for they would
-/// have to hold its lock both.
-pub(crate) fn incarnation() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn open_links(config: &AgentConfig, cables: Vec<Cable>, agent: &Rc<Agent>) -> Result<Links, BindError> {
-    let mut settings = LinkConfig::new(&config.lab, incarnation());
+fn open_links(
+    config: &AgentConfig,
+    clock: Clock,
+    cables: Vec<Cable>,
+    agent: &Rc<Agent>,
+) -> Result<Links, BindError> {
+    let mut settings = LinkConfig::new(&config.lab, clock.incarnation().0);
     settings.link_timeout_ms = config.link_timeout_ms;
     Links::bind(config.bind, &config.identity, settings, cables, Rc::new(Ear(Rc::downgrade(agent))))
 }

@@ -15,10 +15,10 @@ use weft_device::DeviceConfig;
 use weft_link::{Alarm, Cable, Links};
 use weft_machine::{Machine, Time};
 use weft_node::{Input, NewDevice, Node, NodeOptions, Output, Request, ToHost};
+use weft_process::Clock;
 use weft_wire::{NodeType, PortNum};
 
 use crate::asked::{Asked, Asker};
-use crate::clock::Clock;
 use crate::config::AgentConfig;
 use crate::lateness::Histogram;
 use crate::names::{Named, Names};
@@ -85,10 +85,10 @@ impl Core {
         config: &AgentConfig,
         recorder: Recorder,
         signals: Rc<Signals>,
-        alarm: Rc<Alarm>,
+        (clock, alarm): (Clock, Rc<Alarm>),
     ) -> (Self, Vec<Cable>) {
         let options = NodeOptions { steps_max: CLOCK_STEPS, notes_lateness: true };
-        let waking = Waking { clock: Clock::start(), alarm, armed: None, lateness: Histogram::new() };
+        let waking = Waking { clock, alarm, armed: None, lateness: Histogram::new() };
         let mut core = Self {
             name: config.name.clone(),
             node: Node::new(options),
@@ -126,7 +126,7 @@ impl Core {
         let has_hosts = config.hosts.is_some() && device.kind != NodeType::Switch;
         let new = NewDevice {
             config: device.clone(),
-            incarnation: crate::agent::incarnation(),
+            incarnation: self.waking.clock.incarnation().0,
             hosts: (1..=ports).filter(|_| has_hosts).map(PortNum).collect(),
             stack: config.hosts.clone(),
         };
@@ -142,7 +142,7 @@ impl Core {
     }
 
     pub(crate) fn now(&self) -> Time {
-        self.waking.clock.now()
+        Time::from_nanos(self.waking.clock.monotonic_ns())
     }
 
     /// Gives the node one input and does what it then wants done.
@@ -209,11 +209,10 @@ impl Core {
     /// Sets the alarm when the node wants to be woken earlier than it would ring.
     fn arm(&mut self) {
         let Some(earliest) = self.node.poll_timeout() else { return };
-        let waking = &mut self.waking;
-        if waking.armed.is_none_or(|armed| earliest < armed) {
-            waking.armed = Some(earliest);
-            let delay = earliest.saturating_sub(waking.clock.now());
-            waking.alarm.set(Duration::from_nanos(delay.as_nanos()));
+        if self.waking.armed.is_none_or(|armed| earliest < armed) {
+            self.waking.armed = Some(earliest);
+            let delay = earliest.saturating_sub(self.now());
+            self.waking.alarm.set(Duration::from_nanos(delay.as_nanos()));
         }
     }
 

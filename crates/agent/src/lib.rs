@@ -17,7 +17,6 @@ mod agent;
 mod asked;
 mod cables;
 mod client;
-mod clock;
 mod config;
 mod control;
 mod core;
@@ -33,8 +32,6 @@ mod socket;
 mod tap;
 mod user;
 mod wiring;
-
-use weft_process::{journal, log};
 
 pub use agent::{AgentError, run, serve};
 pub use config::{AgentConfig, CableConfig, ConfigError, LINK_TIMEOUT_MS, RECORD_BYTES_MAX};

@@ -11,9 +11,8 @@ use serde_json::Value;
 use tracing::{debug, info, trace, warn};
 use weft_device::Event;
 use weft_link::{CableEnd, LinkIndex, RefusalReason};
+use weft_process::Journal;
 use weft_wire::{Guid, PortNum, PortState, Printable, VirtualLane};
-
-use crate::journal::Journal;
 
 /// What an operator looks for even when it has not happened.
 const COUNTED_FROM_THE_START: [&str; 10] = [

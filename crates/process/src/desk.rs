@@ -15,11 +15,11 @@ use prometheus::Registry;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
-use weft_control::process::{Condition, Health, Identity};
+use weft_control::process::{Condition, Health, Identity, ProcessKind};
 use weft_control::{Answer, Error, ErrorCode, Request};
 use weft_metrics::{NoAnswer, Page, Source};
 
-use crate::{Clock, Counts, EventLog, Server, Service, Socket};
+use crate::{Clock, Counts, EventLog, Server, Service, Socket, not_here};
 
 /// A driver that has not answered by then is busy: what it said last has to do.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
@@ -115,7 +115,7 @@ pub fn open_desk<M: Manned>(options: DeskOptions) -> io::Result<Desk<M::Figures>
             Ok(runtime) => runtime,
             Err(error) => return drop(started.send(Err(error))),
         };
-        let caller = Caller::<M>::new(far, sender, options.events.clone());
+        let caller = Caller::<M>::new(far, sender, &options);
         runtime.block_on(async {
             match Posts::set_up(options, socket, caller) {
                 Err(error) => drop(started.send(Err(error))),
@@ -193,6 +193,7 @@ struct Caller<M: Manned> {
     bell: UnixStream,
     calls: mpsc::SyncSender<Call<M::Figures>>,
     events: EventLog,
+    kind: ProcessKind,
     registry: Registry,
     last: RefCell<Option<Last<M::Figures>>>,
     /// Since when the driver has owed an answer.
@@ -208,9 +209,10 @@ struct Last<F> {
 }
 
 impl<M: Manned> Caller<M> {
-    fn new(bell: UnixStream, calls: mpsc::SyncSender<Call<M::Figures>>, events: EventLog) -> Self {
+    fn new(bell: UnixStream, calls: mpsc::SyncSender<Call<M::Figures>>, options: &DeskOptions) -> Self {
+        let (events, kind) = (options.events.clone(), options.identity.kind);
         let (last, since) = (RefCell::default(), Cell::new(None));
-        Self { bell, calls, events, registry: Registry::new(), last, since }
+        Self { bell, calls, events, kind, registry: Registry::new(), last, since }
     }
 
     fn call(&self, call: Call<M::Figures>) -> Result<(), Error> {
@@ -276,11 +278,7 @@ impl<M: Manned> Service for Rc<Caller<M>> {
                 if look == Request::Metrics {
                     return Ok(Answer::Metrics { text: M::render(&figures).encode(&self.registry) });
                 }
-                let other = || {
-                    let message = format!("`{}` is not for this kind of process", look.name());
-                    Err(Error::new(ErrorCode::NotHere, message).hint("`hello` tells what a process is"))
-                };
-                M::show(&figures, age, &look).unwrap_or_else(other)
+                M::show(&figures, age, &look).unwrap_or_else(|| Err(not_here(&look, self.kind)))
             }
         }
     }

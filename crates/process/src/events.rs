@@ -66,16 +66,16 @@ impl EventLog {
         Self(Arc::new(Shared { source: source.to_owned(), clock, ring, changed }))
     }
 
-    /// Notes that something happened; also gives it back for other uses.
-    pub fn publish(&self, kind: EventKind) -> Event {
+    /// Notes that something happened; also gives its JSON back for other uses.
+    pub fn publish(&self, kind: EventKind) -> Arc<str> {
         let mut ring = self.ring();
         let event = self.event(ring.next, kind);
         let json = serde_json::to_string(&event).expect("an event holds nothing that JSON cannot say");
-        let json = weft_wire::printable_json(&json).into();
-        ring.push(Remembered { name: event.kind.name(), json });
+        let json: Arc<str> = weft_wire::printable_json(&json).into();
+        ring.push(Remembered { name: event.kind.name(), json: json.clone() });
         drop(ring);
         self.0.changed.notify_waiters();
-        event
+        json
     }
 
     /// How many events there have been.

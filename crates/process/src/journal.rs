@@ -5,7 +5,6 @@ use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use weft_control::Event;
 use weft_wire::printable_json;
 
 use crate::utc_now;
@@ -50,19 +49,15 @@ impl Journal {
         object.insert("time".into(), utc_now().rfc3339(3).into());
         object.insert("source".into(), self.source.clone().into());
         object.insert("event".into(), event.into());
-        self.gather(&Value::Object(object).to_string());
+        self.record_line(&printable_json(&Value::Object(object).to_string()));
     }
 
-    /// Gathers one typed event.
-    pub fn record_typed(&mut self, event: &Event) {
-        if self.file.is_some() {
-            let text = serde_json::to_string(event).expect("an event holds nothing that JSON cannot say");
-            self.gather(&text);
+    /// Gathers one event that is printable JSON already, as [`EventLog::publish`](crate::EventLog::publish) gives it.
+    pub fn record_line(&mut self, line: &str) {
+        if self.file.is_none() {
+            return;
         }
-    }
-
-    fn gather(&mut self, line: &str) {
-        self.gathered.push_str(&printable_json(line));
+        self.gathered.push_str(line);
         self.gathered.push('\n');
         if self.gathered.len() > GATHERED_BYTES_MAX {
             self.flush();

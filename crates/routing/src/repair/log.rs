@@ -38,6 +38,11 @@ impl Log {
         self.cuts.iter().map(|cut| cut.cable)
     }
 
+    /// The ports at both ends of all cables.
+    pub(super) fn ports(&self) -> Vec<PortRef> {
+        self.cables().flat_map(|(a, b)| [a, b]).collect()
+    }
+
     pub(super) fn has(&self, cable: Ends) -> bool {
         self.cables().any(|other| same(other, cable))
     }

@@ -156,7 +156,7 @@ impl Proven {
                 return Err(Unrepaired::Cable(*a));
             }
         }
-        let mut gone: Vec<PortRef> = self.log.cables().flat_map(|(a, b)| [a, b]).collect();
+        let mut gone: Vec<PortRef> = self.log.ports();
         let ground = || Ground::new(&self.fabric, &self.lids, &self.management);
         let (mut touched, mut moved) = (BTreeSet::new(), Vec::new());
         // One after the other, so that each can come back by itself.
@@ -188,7 +188,7 @@ impl Proven {
             rows.extend(self.log.undo(*cable).ok_or(Unrepaired::Cable(cable.0))?);
         }
         let rows = merged(rows);
-        let left: Vec<PortRef> = self.log.cables().flat_map(|(a, b)| [a, b]).collect();
+        let left: Vec<PortRef> = self.log.ports();
         let ground = Ground::new(&self.fabric, &self.lids, &self.management).without(&left);
         let ends = some_of(&ground, &rows.iter().map(|row| row.lid).collect());
         self.books.weigh(&ground, &self.routing, &ends, false);
@@ -214,7 +214,7 @@ impl Proven {
     ///
     /// When the routing does not hold, which no repair should leave behind.
     pub fn verify(&mut self) -> Result<(), Unrepaired> {
-        let left: Vec<PortRef> = self.log.cables().flat_map(|(a, b)| [a, b]).collect();
+        let left: Vec<PortRef> = self.log.ports();
         let ground = Ground::new(&self.fabric, &self.lids, &self.management).without(&left);
         let was_free = self.books.free;
         self.books = Books::of_all(&ground, &self.routing, self.lanes)?;

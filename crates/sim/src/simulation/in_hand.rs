@@ -1,7 +1,7 @@
 //! One node in hand: it is given something, and what it then wants is done.
 
 use weft_machine::{Machine, Time};
-use weft_node::{Answer, Input, Output, Refusal, RequestId};
+use weft_node::{Answer, Input, Node, Output, Refusal, RequestId};
 use weft_topology::{NodeIndex, PortRef};
 
 use super::programs::Asked;
@@ -17,14 +17,12 @@ impl Simulation {
     /// Feeds a node and does what it wants.
     #[inline]
     pub(crate) fn feed(&mut self, index: NodeIndex, input: Input) {
-        let Some(node) = self.slots.get_mut(index.index()).and_then(|slot| slot.node.as_mut()) else {
-            return;
-        };
         if let Some(recordings) = &mut self.recordings {
             recordings.fed(index, self.now, &input);
         }
-        node.exchange_desk(&mut self.desk);
-        node.handle_input(self.now, input);
+        let now = self.now;
+        let Some(node) = self.lend_desk(index) else { return };
+        node.handle_input(now, input);
         self.was_fed(index);
     }
 
@@ -35,24 +33,28 @@ impl Simulation {
             return;
         }
         *wake = ASLEEP;
-        let Some(node) = self.slots.get_mut(index.index()).and_then(|slot| slot.node.as_mut()) else {
-            return;
-        };
         if let Some(recordings) = &mut self.recordings {
             recordings.woken(index, self.now);
         }
-        node.exchange_desk(&mut self.desk);
-        node.handle_timeout(self.now);
+        let now = self.now;
+        let Some(node) = self.lend_desk(index) else { return };
+        node.handle_timeout(now);
         self.was_fed(index);
     }
 
     /// Lets a load answer, and does what the node then wants.
     pub(super) fn go_on(&mut self, index: NodeIndex) {
-        let Some(node) = self.slots.get_mut(index.index()).and_then(|slot| slot.node.as_mut()) else {
-            return;
-        };
+        if self.lend_desk(index).is_some() {
+            self.was_fed(index);
+        }
+    }
+
+    /// A node that is on, with the desk in its hands.
+    #[inline]
+    fn lend_desk(&mut self, index: NodeIndex) -> Option<&mut Node> {
+        let node = self.slots.get_mut(index.index())?.node.as_mut()?;
         node.exchange_desk(&mut self.desk);
-        self.was_fed(index);
+        Some(node)
     }
 
     /// Does what the node wants that was lent the desk, and takes the desk back.

@@ -25,7 +25,6 @@ use crate::manager::{self, Seat};
 use crate::pm_process::PmConfig;
 use crate::sm_options::sm_options;
 use crate::sm_process::SmConfig;
-use crate::verbs::replay::recording_of;
 
 /// A laboratory as it is wanted.
 pub(crate) struct Wanted<'a> {
@@ -248,11 +247,22 @@ fn write_agents(
             launch_socket: None,
             metrics: record.metrics_of(&agent.name),
         };
-        let config = serde_json::to_string(&config)?;
-        folder::write(&unfinished.agent_config(&agent.name), printable_json(&config).as_bytes())?;
+        write_agent(&unfinished.agent_config(&agent.name), &config)?;
         folder::write(&unfinished.agent_lock(&agent.name), b"")?;
     }
     Ok(())
+}
+
+/// Writes what an agent is told.
+pub(crate) fn write_agent(path: &Path, config: &AgentConfig) -> anyhow::Result<()> {
+    folder::write(path, printable_json(&serde_json::to_string(config)?).as_bytes())
+}
+
+/// The file in which an agent records; the folder is made if it is not there.
+pub(crate) fn recording_of(folder: &Path, agent: &str) -> anyhow::Result<PathBuf> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let folder = std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()))?;
+    Ok(folder.join(format!("{agent}.rec")))
 }
 
 /// The most nodes that a certificate names: TLS refuses those of more than 64 KiB.
@@ -371,9 +381,7 @@ pub(crate) fn run_agent(
     launch: Option<PathBuf>,
     metrics_port: Option<u16>,
 ) -> anyhow::Result<()> {
-    let text = crate::input::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut config: AgentConfig =
-        serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))?;
+    let mut config: AgentConfig = manager::load_config(path)?;
     config.launch_socket = launch.or(config.launch_socket);
     config.metrics = metrics_port.map(manager::loopback).or(config.metrics);
     let _kept = ports::keep_port(Transport::Udp, config.bind.port().into()).ok().flatten();

@@ -144,8 +144,7 @@ impl Driver {
     }
 
     fn publish(&mut self, kind: EventKind) {
-        let event = self.events.publish(kind);
-        self.journal.record_typed(&event);
+        self.journal.record_line(&self.events.publish(kind));
     }
 
     fn tell(&mut self, event: &Event) {

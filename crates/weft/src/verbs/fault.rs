@@ -169,5 +169,5 @@ fn set_end(lab: &Lab, end: PortRef, up: bool) -> anyhow::Result<bool> {
 fn record(lab: &Lab, fault: Fault, target: &str) {
     let mut journal = Journal::open(Some(&lab.folder.place(Place::Events)), "fault");
     let fault = LabEvent::Fault { fault, target: target.to_owned() };
-    journal.record_typed(&EventLog::new("fault", Clock::start()).publish(EventKind::Lab(fault)));
+    journal.record_line(&EventLog::new("fault", Clock::start()).publish(EventKind::Lab(fault)));
 }

@@ -9,7 +9,7 @@ mod fault;
 mod links;
 mod metrics;
 mod ps;
-pub(crate) mod replay;
+mod replay;
 mod routes;
 mod run;
 mod shell;

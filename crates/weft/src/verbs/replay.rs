@@ -1,6 +1,5 @@
 //! `weft record` and `weft replay`: what an agent's node was fed, written down and fed again.
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -12,7 +11,8 @@ use super::Lab;
 use super::fault;
 use crate::cli::{RecordArgs, ReplayArgs};
 use crate::failure::Failure;
-use crate::lab::LabFolder;
+use crate::lab::{LabFolder, plan};
+use crate::manager::load_config;
 use crate::output;
 
 /// How much of a difference is shown.
@@ -24,24 +24,14 @@ pub(super) fn record(folder: &LabFolder, args: &RecordArgs) -> anyhow::Result<()
     let guid = lab.fabric.node(lab.find(&args.node)?).guid;
     let Some((agent, _)) = lab.record.device(guid) else { anyhow::bail!("no agent runs `{}`", args.node) };
     let path = lab.folder.agent_config(&agent.name);
-    let text = crate::input::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut config: AgentConfig =
-        serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))?;
-    config.record_file = (!args.off).then(|| recording_of(&args.out, &agent.name)).transpose()?;
-    let text = serde_json::to_string(&config)?;
-    crate::lab::folder::write(&path, weft_wire::printable_json(&text).as_bytes())?;
+    let mut config: AgentConfig = load_config(&path)?;
+    config.record_file = (!args.off).then(|| plan::recording_of(&args.out, &agent.name)).transpose()?;
+    plan::write_agent(&path, &config)?;
     fault::start_named(&lab, &args.node)?;
     if let Some(file) = &config.record_file {
         output::say(&format!("{} is recorded to {}", agent.name, file.display()));
     }
     Ok(())
-}
-
-/// The file in which an agent records; the folder is made if it is not there.
-pub(crate) fn recording_of(folder: &Path, agent: &str) -> anyhow::Result<PathBuf> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let folder = std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()))?;
-    Ok(folder.join(format!("{agent}.rec")))
 }
 
 /// Feeds a node what was recorded.

@@ -8,6 +8,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use rustix::event::{PollFd, PollFlags};
 use serde_json::Value;
 use weft_control::event::SmEvent;
 use weft_control::sm::{RoutingReport, SmStatus};
@@ -20,6 +21,7 @@ use weft_wire::PortState;
 
 use crate::lab::launch::{IBSIM, PM, SM};
 use crate::lab::managers::{in_charge, listen, subnet_managers};
+use crate::lab::process::poll_for;
 use crate::lab::{LabFolder, Place};
 use crate::verbs::Lab;
 
@@ -120,7 +122,7 @@ pub(super) fn wait_for_sweep(lab: &Lab, before: Option<Sweeps>, until: Instant) 
         if left.is_zero() {
             return Ok(());
         }
-        ears.wait(left);
+        ears.wait(lab, left)?;
     }
 }
 
@@ -176,8 +178,8 @@ fn is_sm(source: &str) -> bool {
     source.strip_prefix(SM).is_some_and(|number| number.is_empty() || number.starts_with('-'))
 }
 
-/// How long to wait for news of one manager before the next is listened to.
-const TURN: Duration = Duration::from_millis(20);
+/// How long to wait before managers that could not be listened to are tried again.
+const RETRY: Duration = Duration::from_millis(200);
 
 /// Connections to the subnet managers, which tell of sweeps.
 struct Ears(Vec<Client>);
@@ -191,20 +193,40 @@ impl Ears {
     }
 
     /// Waits for news, no longer than this; a manager that ends is news.
-    fn wait(&mut self, left: Duration) {
-        let until = Instant::now() + left;
-        while Instant::now() < until && !self.0.is_empty() {
-            for at in 0..self.0.len() {
-                match self.0[at].next_event(TURN.min(until.saturating_duration_since(Instant::now()))) {
-                    Ok(None) => {}
-                    Ok(Some(_)) => return,
+    fn wait(&mut self, lab: &Lab, left: Duration) -> anyhow::Result<()> {
+        if self.0.is_empty() {
+            *self = Self::of(lab);
+            if !self.0.is_empty() {
+                // What happened before they were listened to is seen by looking again.
+                return Ok(());
+            }
+        }
+        if self.hear() {
+            return Ok(());
+        }
+        let left = if self.0.is_empty() { left.min(RETRY) } else { left };
+        let mut fds: Vec<_> = self.0.iter().map(|client| PollFd::new(client, PollFlags::IN)).collect();
+        poll_for(&mut fds, Some(left))?;
+        self.hear();
+        Ok(())
+    }
+
+    /// Takes what has been told; whether there was anything.
+    fn hear(&mut self) -> bool {
+        let mut heard = false;
+        self.0.retain_mut(|client| {
+            loop {
+                match client.next_event(Duration::ZERO) {
+                    Ok(None) => return true,
+                    Ok(Some(_)) => heard = true,
                     Err(_) => {
-                        self.0.remove(at);
-                        return;
+                        heard = true;
+                        return false;
                     }
                 }
             }
-        }
+        });
+        heard
     }
 }
 
