@@ -56,7 +56,7 @@ const ROOMS: &[Room] = &[
     Room { name: "process", uses: &["wire", "control", "metrics"], pure: None },
     Room {
         name: "agent",
-        uses: &["wire", "machine", "device", "host", "node", "link", "umad", "metrics", "process"],
+        uses: &["wire", "machine", "device", "host", "node", "control", "link", "umad", "metrics", "process"],
         pure: None,
     },
     Room {

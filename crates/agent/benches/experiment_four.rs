@@ -13,13 +13,13 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use common::traffic::{bring, get, running, set, tell, weights};
-use common::{PATIENCE, Running, device, end, free_address};
+use common::{Running, device, end, free_address};
 use weft_agent::{AgentConfig, CableConfig};
+use weft_control::{Answer, Request};
 use weft_device::DataPathOptions;
 use weft_host::stack::StackOptions;
 use weft_host::traffic::{Command, Destination, FlowId, FlowSpec, LearntPath, Transport, Work};
 use weft_link::{Authority, CableEnd};
-use weft_umad::{ControlReply, ControlRequest};
 use weft_wire::{
     AttributeId, Guid, Lid, LinearForwardingTable, LinkParameters, NodeType, PKey, PathRate, PortInfo,
     PortNum, PortState, ServiceLevel, SwitchInfo,
@@ -75,8 +75,8 @@ fn load(agents: &[Running], what: &str, flows: &[(u64, u64)], first: u32) {
     let told = measure(agents, MEASURED);
     println!("{what}: {told:?}");
     for (flow, from, to) in numbered() {
-        tell(running(agents, from), from, Command::Close(flow));
-        tell(running(agents, to), to, Command::Close(flow));
+        let _ = tell(running(agents, from), from, Command::Close(flow));
+        let _ = tell(running(agents, to), to, Command::Close(flow));
     }
     std::thread::sleep(WARM_UP);
 }
@@ -95,14 +95,15 @@ struct Told {
 
 fn measure(agents: &[Running], window: Duration) -> Told {
     for agent in agents {
-        agent.connect().control(ControlRequest::ResetLateness, PATIENCE).unwrap();
+        agent.ask(Request::ResetLateness);
     }
     let (before, began, used) = (transmitted(agents), Instant::now(), processor_time());
     std::thread::sleep(window);
     let (elapsed, used) = (began.elapsed().as_secs_f64(), processor_time() - used);
     let hops = (transmitted(agents) - before) as f64;
     let lateness: Vec<_> = agents.iter().map(|agent| agent.status().lateness).collect();
-    let worst = |of: fn(&weft_umad::Lateness) -> u64| lateness.iter().map(of).max().unwrap_or(0) / 1000;
+    let worst =
+        |of: fn(&weft_control::agent::Lateness) -> u64| lateness.iter().map(of).max().unwrap_or(0) / 1000;
     Told {
         cores: used.as_secs_f64() / elapsed,
         hops_per_second: hops / elapsed,
@@ -170,6 +171,7 @@ fn configs(folder: &std::path::Path) -> Vec<AgentConfig> {
             link_timeout_ms: 2000,
             hosts: Some(StackOptions { dilation: 1000, ..StackOptions::default() }),
             attach_socket: folder.join(format!("attach{index}")),
+            control_socket: folder.join(format!("control{index}")),
             lock_file,
             events_file: None,
             record_file: None,
@@ -254,6 +256,6 @@ fn stream(agents: &[Running], flow: FlowId, from: Guid, to: Guid) {
         (from, open),
     ];
     for (node, command) in commands {
-        assert_eq!(tell(running(agents, node), node, command), ControlReply::Done);
+        assert_eq!(tell(running(agents, node), node, command), Ok(Answer::Done));
     }
 }

@@ -11,25 +11,25 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::LocalOptions;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinHandle, spawn_local};
+use weft_control::event::ProcessEvent;
+use weft_control::process::{Identity, ProcessKind};
 use weft_link::{Alarm, BindError, Cable, Handler, LinkConfig, LinkEvent, Links};
-use weft_process::{Clock, Journal};
-use weft_umad::lock::{LockError, ProcessLock};
+use weft_process::lock::{LockError, ProcessLock};
+use weft_process::{Clock, Counts, EventLog, Journal, Server};
 use weft_umad::user_mad::socket_path;
 
 use crate::client;
 use crate::config::{AgentConfig, ConfigError};
 use crate::core::{Core, Signals};
 use crate::launcher;
-use crate::metrics;
 use crate::record::Recorder;
+use crate::service::Door;
 use crate::user;
 
 /// Programs connected at the same time.
 const PROGRAMS_MAX: usize = 1024;
-/// Events wait this long to be written together.
+/// Events, and what the node was fed, wait this long to be written together.
 const JOURNAL_GATHER: Duration = Duration::from_millis(20);
-/// Captured packets wait this long: less than a capture waits for those of other agents.
-const CAPTURE_GATHER: Duration = Duration::from_millis(5);
 
 /// As Rust's own programs end when their main thread panics.
 const PANIC_EXIT_CODE: i32 = 101;
@@ -47,9 +47,9 @@ pub enum AgentError {
     /// The UDP port or the identity is unusable.
     #[error("cannot open the agent's links")]
     Bind(#[from] BindError),
-    /// The socket for programs cannot be made.
+    /// A socket for programs or clients cannot be made.
     #[error("cannot listen on {}", path.display())]
-    Attach {
+    Listen {
         /// The socket.
         path: PathBuf,
         /// What the system says.
@@ -151,46 +151,43 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     let _lock = ProcessLock::take(&config.lock_file)?;
     let signals = Rc::new(Signals::default());
     let alarm = Rc::new(Alarm::new()?);
-    let recorder = Recorder::new(Journal::open(config.events_file.as_deref(), &config.name));
     // No two processes of this agent begin in the same nanosecond: both would have to hold its lock.
     let clock = Clock::start();
+    let events = EventLog::new(&config.name, clock);
+    let journal = Journal::open(config.events_file.as_deref(), &config.name);
+    let recorder = Recorder::new(journal, events.clone());
     let (core, cables) = Core::new(config, recorder, signals.clone(), (clock, alarm.clone()));
     let agent = Rc::new(Agent { core: RefCell::new(core) });
     let listener = listen(&config.attach_socket)?;
     let user_socket = socket_path(&config.attach_socket);
     let users = user::listen(&user_socket)
-        .map_err(|source| AgentError::Attach { path: user_socket.clone(), source })?;
-    let metrics = listen_for_scrapers(config.metrics)?;
+        .map_err(|source| AgentError::Listen { path: user_socket.clone(), source })?;
     let links = open_links(config, clock, cables, &agent)?;
-    agent.with_core(|core| {
-        core.links = Some(links.clone());
-        core.recorder.agent("agent-started");
-    });
-    let scraped = metrics.map(|listener| spawn_local(metrics::serve(agent.clone(), listener)));
-    let tasks = vec![
+    agent.with_core(|core| core.links = Some(links.clone()));
+    let doors = open_doors(config, clock, events, &agent)?;
+    let mut tasks = Tasks(vec![
         spawn_local(accept_programs(agent.clone(), listener)),
         spawn_local(user::accept(agent.clone(), users)),
         spawn_local(ring(agent.clone(), alarm)),
         spawn_local(work(agent.clone(), signals.clone())),
-        spawn_local(write_journal(agent.clone(), signals.clone())),
-        spawn_local(write_captures(agent.clone(), signals.clone())),
+        spawn_local(write_gathered(agent.clone(), signals.clone())),
         spawn_local({
             let (agent, path) = (agent.clone(), config.launch_socket.clone());
             async move { launcher::converse(agent, path.as_deref()).await }
         }),
-    ];
-    let tasks = Tasks(tasks.into_iter().chain(scraped).collect());
+    ]);
+    tasks.0.extend(doors);
+    agent.with_core(|core| core.recorder.process(ProcessEvent::Ready));
     tokio::select! {
         () = stop => {}
         () = signals.stop.notified() => {}
     }
+    agent.with_core(|core| core.recorder.process(ProcessEvent::Stopping));
     links.shutdown().await;
     drop(tasks);
     agent.with_core(|core| {
         core.issm.clear();
-        core.recorder.agent("agent-stopped");
-        core.recorder.journal.flush();
-        core.taps.flush();
+        core.write_gathered();
         if let Some(recording) = &mut core.recording {
             recording.end();
         }
@@ -199,6 +196,31 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     let _ = std::fs::remove_file(&config.attach_socket);
     let _ = std::fs::remove_file(&user_socket);
     Ok(())
+}
+
+/// Opens the control socket and, where it is wanted, the port for metrics.
+fn open_doors(
+    config: &AgentConfig,
+    clock: Clock,
+    events: EventLog,
+    agent: &Rc<Agent>,
+) -> Result<Vec<JoinHandle<()>>, AgentError> {
+    let (kind, version, pid) = (ProcessKind::Agent, env!("CARGO_PKG_VERSION").to_owned(), std::process::id());
+    agent.with_core(|core| {
+        core.recorder.process(ProcessEvent::Started { kind, version: version.clone(), pid });
+    });
+    let (lab, name, incarnation) = (config.lab.clone(), config.name.clone(), clock.incarnation());
+    let identity = Identity { lab, name, kind, version, pid, incarnation };
+    let registry = prometheus::Registry::new();
+    let counts = Counts::new(&registry);
+    let door = Door::new(agent.clone(), registry);
+    let metrics = listen_for_scrapers(config.metrics)?;
+    let path = &config.control_socket;
+    let socket =
+        weft_process::bind(path).map_err(|source| AgentError::Listen { path: path.to_owned(), source })?;
+    let server = Rc::new(Server::new(identity, clock, events, counts, door.clone()));
+    let scraped = metrics.map(|listener| spawn_local(weft_metrics::serve(listener, door)));
+    Ok(std::iter::once(spawn_local(server.serve(socket))).chain(scraped).collect())
 }
 
 /// The agent's own tasks; they end with it.
@@ -225,11 +247,11 @@ fn listen(path: &Path) -> Result<UnixListener, AgentError> {
     // What is there is left from a process that was killed: the lock is ours.
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(AgentError::Attach { path: path.to_owned(), source: error });
+            return Err(AgentError::Listen { path: path.to_owned(), source: error });
         }
         _ => {}
     }
-    UnixListener::bind(path).map_err(|source| AgentError::Attach { path: path.to_owned(), source })
+    UnixListener::bind(path).map_err(|source| AgentError::Listen { path: path.to_owned(), source })
 }
 
 fn listen_for_scrapers(address: Option<SocketAddr>) -> Result<Option<TcpListener>, AgentError> {
@@ -273,18 +295,10 @@ async fn work(agent: Rc<Agent>, signals: Rc<Signals>) {
     }
 }
 
-async fn write_journal(agent: Rc<Agent>, signals: Rc<Signals>) {
+async fn write_gathered(agent: Rc<Agent>, signals: Rc<Signals>) {
     loop {
         signals.journal.notified().await;
         tokio::time::sleep(JOURNAL_GATHER).await;
-        agent.with_core(|core| core.recorder.journal.flush());
-    }
-}
-
-async fn write_captures(agent: Rc<Agent>, signals: Rc<Signals>) {
-    loop {
-        signals.captured.notified().await;
-        tokio::time::sleep(CAPTURE_GATHER).await;
-        agent.with_core(|core| core.taps.flush());
+        agent.with_core(Core::write_gathered);
     }
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use weft_node::{Answer, Input, PortId, Refusal, Request, RequestId};
-use weft_umad::user_mad::{Reply, Token};
-use weft_umad::{ControlReply, ServerMessage};
+use weft_umad::user_mad::{self, Token};
 use weft_wire::{Guid, PortNum};
 
 use crate::client::Program;
 use crate::core::Core;
 use crate::names::Named;
+use crate::service::Reply;
 use crate::user::{Line, errno};
 
 /// Who asked, and what for.
@@ -28,10 +28,10 @@ pub(crate) enum Asker {
     Open(Rc<Line>, Token),
     /// A program of libibumad registers, or gives a registration back.
     Registration(Rc<Line>),
-    /// A program asked for something else, with this number of its own.
-    Control(Rc<Program>, u32),
-    /// A program told a host to begin a flow.
-    Flow(Rc<Program>, u32),
+    /// A client of the control protocol.
+    Client(Reply),
+    /// A client told a host to begin a flow.
+    Flow(Reply),
 }
 
 /// All that wait.
@@ -78,30 +78,23 @@ impl Core {
             Asker::Open(line, token) => self.user_opened(&line, token, &outcome),
             Asker::Registration(line) => {
                 let reply = match outcome {
-                    Ok(Answer::Agent(agent)) => Reply::Registered { agent_id: agent.0 },
-                    Ok(_) => Reply::Done,
-                    Err(refusal) => Reply::Failed(errno(&refusal)),
+                    Ok(Answer::Agent(agent)) => user_mad::Reply::Registered { agent_id: agent.0 },
+                    Ok(_) => user_mad::Reply::Done,
+                    Err(refusal) => user_mad::Reply::Failed(errno(&refusal)),
                 };
                 self.user_answer(&line, &reply);
             }
-            Asker::Control(program, request) => self.control_answered(&program, request, outcome),
-            Asker::Flow(program, request) => {
+            Asker::Client(reply) => self.client_answered(reply, outcome),
+            Asker::Flow(reply) => {
                 self.flows += usize::from(outcome.is_ok());
-                self.control_answered(&program, request, outcome);
+                self.client_answered(reply, outcome);
             }
         }
     }
 
-    fn control_answered(&mut self, program: &Rc<Program>, request: u32, outcome: Result<Answer, Refusal>) {
-        let body = match outcome {
-            Ok(_) => ControlReply::Done,
-            Err(refusal) => {
-                if matches!(refusal, Refusal::Command(_)) {
-                    self.recorder.count("host_commands_refused");
-                }
-                ControlReply::Failed { reason: self.names.explain(&refusal) }
-            }
-        };
-        self.say(program, &ServerMessage::Reply { request, body });
+    fn client_answered(&mut self, reply: Reply, outcome: Result<Answer, Refusal>) {
+        let answer = outcome.map(|_| weft_control::Answer::Done).map_err(|refusal| self.refused(&refusal));
+        // A client that has left does not want to know.
+        let _ = reply.send(answer);
     }
 }

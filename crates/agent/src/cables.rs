@@ -40,11 +40,13 @@ impl Core {
             (LinkEvent::Credit { flow_control, .. }, Some(at)) => {
                 self.frame_came(at, Frame::Credit(flow_control));
             }
-            (LinkEvent::Up { peer, .. }, Some(at)) => {
+            (LinkEvent::Up { link, peer }, Some(at)) => {
+                self.wiring.tell_up(link, true);
                 self.link_came_up(at);
                 self.feed(Input::LinkUp { at, peer });
             }
-            (LinkEvent::Down { reason, .. }, Some(at)) => {
+            (LinkEvent::Down { link, reason }, Some(at)) => {
+                self.wiring.tell_up(link, false);
                 if reason == DownReason::Shutdown {
                     // The agent's end is told once, not once for every link.
                     self.recorder.count("link_down");
@@ -155,16 +157,15 @@ impl Core {
     /// Whether the link at a port is up.
     pub(crate) fn is_link_up(&self, at: PortId) -> bool {
         match self.wiring.at(at).and_then(|cabled| cabled.link) {
-            Some(link) => self.links.as_ref().is_some_and(|links| links.is_up(link)),
+            Some(link) => self.wiring.is_up(link),
             None => self.node.is_link_up(at),
         }
     }
 
     /// How many cabled ports have a link, how many there are, and how many cables there are still to be dialled.
     pub(crate) fn link_counts(&self) -> LinkCounts {
-        let outside = self.links.as_ref().map_or(0, Links::up_count);
         LinkCounts {
-            up: outside + 2 * self.node.inner_links_up(),
+            up: self.wiring.up_count() + 2 * self.node.inner_links_up(),
             total: self.wiring.cabled_count(),
             to_dial: self.links.as_ref().map_or(0, Links::to_dial_count),
         }

@@ -7,13 +7,12 @@ use std::rc::Rc;
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
 use weft_node::Client;
-use weft_umad::{ClientMessage, Decoder, FrameError, ServerMessage, encode_into};
+use weft_umad::{ClientMessage, Decoder, FrameError, ServerMessage, VERSION, encode_into};
 
 use crate::agent::Agent;
 use crate::socket::Socket;
 
-/// More than this waits for a program that does not read: further MADs are dropped and counted, and the program is
-/// not asked what else it wants to know. One answer that is longer than this still fits in.
+/// More than this waits for a program that does not read: further MADs are dropped and counted.
 const OUTGOING_BYTES_MAX: usize = 4 << 20;
 /// A program that made the agent drop this many MADs is sent away.
 const DROPS_MAX: u64 = 4096;
@@ -105,18 +104,6 @@ impl Program {
         if std::mem::replace(&mut outgoing.noted, true) { Queued::No } else { Queued::ToBeNoted }
     }
 
-    /// Gathers a captured packet, to be written with the next [`Program::flush`]; false when too much waits already.
-    pub(crate) fn queue_captured(&self, message: &ServerMessage) -> bool {
-        let outgoing = &mut *self.outgoing.borrow_mut();
-        let room = !outgoing.closing && outgoing.waiting() <= OUTGOING_BYTES_MAX;
-        room && encode_into(message, &mut outgoing.bytes).is_ok()
-    }
-
-    /// Whether the program may ask more.
-    fn has_room(&self) -> bool {
-        self.outgoing.borrow().waiting() <= OUTGOING_BYTES_MAX
-    }
-
     /// Ends the connection after what waits.
     pub(crate) fn close(&self) {
         self.outgoing.borrow_mut().closing = true;
@@ -181,39 +168,27 @@ pub(crate) async fn serve(agent: Rc<Agent>, stream: UnixStream) {
     let program = Rc::new(Program::new(socket));
     let mut decoder = Decoder::new();
     let mut buffer = vec![0; READ_BYTES];
-    let mut paused = false;
     while program.over().is_none() {
-        if paused && !program.has_room() {
-            program.unblocked().await;
-            program.flush();
-            continue;
-        }
-        let mut busy = paused;
-        if !paused {
-            tokio::select! {
-                read = program.socket.read(&mut buffer) => {
-                    let Some(bytes) = read.ok().and_then(|n| buffer.get(..n)).filter(|b| !b.is_empty()) else {
-                        break;
-                    };
-                    decoder.feed(bytes);
-                    busy = bytes.len() == READ_BYTES;
-                }
-                () = program.unblocked() => {
-                    program.flush();
-                    continue;
-                }
+        let busy = tokio::select! {
+            read = program.socket.read(&mut buffer) => {
+                let Some(bytes) = read.ok().and_then(|n| buffer.get(..n)).filter(|b| !b.is_empty()) else {
+                    break;
+                };
+                decoder.feed(bytes);
+                bytes.len() == READ_BYTES
             }
-        }
-        match take_messages(&agent, &program, &mut decoder) {
-            Ok(so_far) => paused = so_far == Taken::Some,
-            Err(error) => {
-                let reason = error.to_string();
-                agent.with_core(|core| {
-                    core.recorder.count("program_frames_malformed");
-                    core.say(&program, &ServerMessage::Refused { reason });
-                });
-                break;
+            () = program.unblocked() => {
+                program.flush();
+                continue;
             }
+        };
+        if let Err(error) = take_messages(&agent, &program, &mut decoder) {
+            let reason = error.to_string();
+            agent.with_core(|core| {
+                core.recorder.count("program_frames_malformed");
+                core.say(&program, &ServerMessage::Refused { reason });
+            });
+            break;
         }
         if busy {
             // A program that never stops writing must not keep the links waiting.
@@ -226,37 +201,24 @@ pub(crate) async fn serve(agent: Rc<Agent>, stream: UnixStream) {
     }
 }
 
-/// How much of what a program said was acted upon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Taken {
-    All,
-    /// The answers fill the program's buffer; the rest of its questions wait.
-    Some,
-}
-
 fn take_messages(
     agent: &Rc<Agent>,
     program: &Rc<Program>,
     decoder: &mut Decoder<ClientMessage>,
-) -> Result<Taken, FrameError> {
+) -> Result<(), FrameError> {
     agent.with_core(|core| {
         while let Some(message) = decoder.next_message()? {
             match message {
                 ClientMessage::Send(mad) => core.program_sends(program, mad),
-                ClientMessage::Attach { node, port, registrations } => {
+                ClientMessage::Attach { version: VERSION, node, port, registrations } => {
                     core.program_attaches(program, node, port, registrations);
                 }
-                ClientMessage::Control { request, body } => {
-                    if let Some(body) = core.control(program, request, &body) {
-                        core.say(program, &ServerMessage::Reply { request, body });
-                    }
-                    if !program.has_room() {
-                        core.recorder.count("programs_paused");
-                        return Ok(Taken::Some);
-                    }
-                }
+                ClientMessage::Attach { version, .. } => core.refuse(
+                    program,
+                    format!("version {version} of the protocol is not spoken here, version {VERSION} is"),
+                ),
             }
         }
-        Ok(Taken::All)
+        Ok(())
     })
 }

@@ -41,6 +41,8 @@ pub struct AgentConfig {
     pub hosts: Option<StackOptions>,
     /// The Unix socket where programs attach.
     pub attach_socket: PathBuf,
+    /// The Unix socket where it answers requests of the control protocol.
+    pub control_socket: PathBuf,
     /// An existing file that the agent holds locked as long as it lives.
     pub lock_file: PathBuf,
     /// An existing file to which the agent appends events, one JSON object per line; none are written without it.

@@ -41,10 +41,10 @@ pub(crate) struct Signals {
     pub(crate) work: Notify,
     /// A link came up or went down.
     pub(crate) links: Notify,
-    /// Lines wait to be written.
+    /// Lines of the journal, or what the node was fed, wait to be written.
     pub(crate) journal: Notify,
-    /// Captured packets wait to be written.
-    pub(crate) captured: Notify,
+    /// A client says that the peers listen.
+    pub(crate) dial: Notify,
     /// The agent is to stop.
     pub(crate) stop: Notify,
 }
@@ -201,8 +201,17 @@ impl Core {
         self.programs.flush();
         self.lines.flush();
         self.arm();
-        if self.recorder.journal.has_gathered() {
+        let records = self.recording.as_ref().is_some_and(|recording| recording.has_gathered());
+        if records || self.recorder.journal.has_gathered() {
             self.signals.journal.notify_one();
+        }
+    }
+
+    /// Writes what was gathered.
+    pub(crate) fn write_gathered(&mut self) {
+        self.recorder.journal.flush();
+        if let Some(recording) = &mut self.recording {
+            recording.write();
         }
     }
 

@@ -1,7 +1,7 @@
 //! How late the agent does what a machine wanted done at a moment.
 
+use weft_control::agent::Lateness;
 use weft_machine::Time;
-use weft_umad::Lateness;
 
 /// Each doubling is cut into so many steps, so that what is told is at most an eighth too much.
 const STEPS: usize = 8;

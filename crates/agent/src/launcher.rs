@@ -21,8 +21,12 @@ const GATHER: Duration = Duration::from_millis(10);
 ///
 /// Returns when the launcher has gone; the agent goes on.
 pub(crate) async fn converse(agent: Rc<Agent>, path: Option<&Path>) {
+    let signals = agent.with_core(|core| core.signals.clone());
     let stream = match path {
-        Some(path) => ready(&agent, path).await,
+        Some(path) => tokio::select! {
+            stream = ready(&agent, path) => stream,
+            () = signals.dial.notified() => None,
+        },
         None => None,
     };
     agent.with_core(Core::start_dialling);

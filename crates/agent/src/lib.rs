@@ -16,11 +16,10 @@
 mod agent;
 mod asked;
 mod cables;
+mod capture;
 mod client;
 mod config;
-mod control;
 mod core;
-mod hosts;
 mod lateness;
 mod launcher;
 mod metrics;
@@ -28,8 +27,11 @@ mod names;
 mod programs;
 mod record;
 mod recording;
+mod service;
 mod socket;
+mod status;
 mod tap;
+pub mod traffic;
 mod user;
 mod wiring;
 

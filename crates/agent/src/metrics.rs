@@ -2,25 +2,12 @@
 //!
 //! Counters of ports are not here: the performance manager reads them through MADs, as it would those of a real fabric.
 
-use std::rc::Rc;
-
-use tokio::net::TcpListener;
 use weft_device::{BufferAccount, DataAccount, DropReason, LaneAccount, Snapshot, Statistics};
 use weft_link::{Links, Stats as LinkStats};
-use weft_metrics::{NoAnswer, Page};
+use weft_metrics::Page;
 
-use crate::agent::Agent;
 use crate::cables::LinkCounts;
 use crate::core::Core;
-
-/// Serves `/metrics` until dropped.
-pub(crate) async fn serve(agent: Rc<Agent>, listener: TcpListener) {
-    let gather = move || {
-        let page = agent.with_core(|core| core.metrics());
-        std::future::ready(Ok::<_, NoAnswer>(page))
-    };
-    weft_metrics::serve(listener, gather).await;
-}
 
 impl Core {
     /// All that there is to show.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use weft_control::HexGuid;
+use weft_control::agent::PortEnd;
 use weft_device::DeviceConfig;
 use weft_link::CableEnd;
 use weft_node::{DeviceId, PortId, Refusal};
-use weft_umad::PortEnd;
 use weft_umad::user_mad::CaAttributes;
 use weft_wire::{Guid, PortNum};
 
@@ -76,13 +77,13 @@ impl Names {
     /// A port as messages name it.
     pub(crate) fn end(&self, at: PortId) -> PortEnd {
         let node = self.of(at.device).map_or(Guid(0), |named| named.who.guid);
-        PortEnd { node, port: at.port }
+        PortEnd { node: HexGuid(node), port: at.port }
     }
 
     /// A port as cables name it.
     pub(crate) fn cable_end(&self, at: PortId) -> CableEnd {
         let PortEnd { node, port } = self.end(at);
-        CableEnd { guid: node, port }
+        CableEnd { guid: node.0, port }
     }
 
     /// A refusal in the words of whoever asked, who knows no device by its number here.

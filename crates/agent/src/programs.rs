@@ -36,7 +36,8 @@ impl Core {
         }
     }
 
-    fn refuse(&mut self, program: &Rc<Program>, reason: String) {
+    /// Ends a program's connection and says why.
+    pub(crate) fn refuse(&mut self, program: &Rc<Program>, reason: String) {
         self.say(program, &ServerMessage::Refused { reason });
         program.close();
     }
@@ -111,7 +112,6 @@ impl Core {
 
     /// A program's connection has ended.
     pub(crate) fn program_gone(&mut self, program: &Rc<Program>) {
-        self.stop_capture(program);
         if let Some(client) = program.attached()
             && self.programs.attached.remove(&client).is_some()
         {

@@ -1,26 +1,27 @@
-//! What happens in the agent, said three ways in one place: a log record, a counter, and a line of the journal.
+//! What happens in the agent, said three ways in one place: a log record, a counter, and an event.
 //!
-//! Bringing up a fabric makes thousands of events. What an operator would look for becomes a line; the rest is
-//! counted, and logged where somebody raised the level.
+//! Bringing up a fabric makes thousands of events. What an operator would look for is told to clients and written to the
+//! journal; the rest is counted, and logged at a lower level.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::net::SocketAddr;
 
-use serde_json::Value;
 use tracing::{debug, info, trace, warn};
+use weft_control::agent::PortEnd;
+use weft_control::event::{AgentEvent, ProcessEvent};
+use weft_control::{EventKind, HexGuid};
 use weft_device::Event;
 use weft_link::{CableEnd, LinkIndex, RefusalReason};
-use weft_process::Journal;
+use weft_process::{EventLog, Journal};
 use weft_wire::{Guid, PortNum, PortState, Printable, VirtualLane};
 
 /// What an operator looks for even when it has not happened.
-const COUNTED_FROM_THE_START: [&str; 10] = [
+const COUNTED_FROM_THE_START: [&str; 9] = [
     "credit_overruns",
     "hosts_refused",
     "program_frames_malformed",
     "program_mads_dropped",
-    "programs_paused",
     "programs_turned_away",
     "slow_client",
     "umad_mads_dropped",
@@ -41,10 +42,18 @@ const REFUSALS_MAX: usize = 256;
 /// Who was refused, where and why.
 type Refusal = (Option<LinkIndex>, SocketAddr, String);
 
+impl Who {
+    /// The GUID and the description, as events have them.
+    fn named(&self) -> (HexGuid, String) {
+        (HexGuid(self.guid), self.description.clone())
+    }
+}
+
 /// Takes everything worth telling.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     pub(crate) journal: Journal,
+    events: EventLog,
     counts: BTreeMap<&'static str, u64>,
     refusals: BTreeMap<Refusal, u64>,
     /// Refusals of peers for whom there is no room in the list.
@@ -52,9 +61,9 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new(journal: Journal) -> Self {
+    pub(crate) fn new(journal: Journal, events: EventLog) -> Self {
         let counts = COUNTED_FROM_THE_START.iter().map(|name| (*name, 0)).collect();
-        Self { journal, counts, refusals: BTreeMap::new(), other_refusals: 0 }
+        Self { journal, events, counts, refusals: BTreeMap::new(), other_refusals: 0 }
     }
 
     /// Counts an event that is not worth a line each time.
@@ -67,12 +76,14 @@ impl Recorder {
         self.counts.iter().map(|(event, count)| (*event, *count))
     }
 
-    fn line(&mut self, event: &'static str, who: &Who, port: Option<PortNum>, fields: &[(&str, Value)]) {
-        let mut all =
-            vec![("guid", who.guid.to_string().into()), ("node", Value::from(who.description.clone()))];
-        all.extend(port.map(|port| ("port", port.0.into())));
-        all.extend_from_slice(fields);
-        self.journal.record(event, &all);
+    fn tell(&mut self, event: AgentEvent) {
+        self.journal.record_line(&self.events.publish(EventKind::Agent(event)));
+    }
+
+    /// What happens to the process.
+    pub(crate) fn process(&mut self, event: ProcessEvent) {
+        info!(%event, "agent");
+        self.journal.record_line(&self.events.publish(EventKind::Process(event)));
     }
 
     /// A device's event.
@@ -83,25 +94,23 @@ impl Recorder {
                 debug!(%node, %port, ?from, ?to, "port state changed");
                 self.count("port_state_changed");
                 if *from == PortState::Active || *to == PortState::Active {
-                    let fields = [("from", format!("{from:?}").into()), ("to", format!("{to:?}").into())];
-                    self.line("port-state", who, Some(*port), &fields);
+                    let (guid, node) = who.named();
+                    let (port, from, to) = (*port, (*from).into(), (*to).into());
+                    self.tell(AgentEvent::PortState { guid, node, port, from, to });
                 }
             }
             Event::LinkMismatch { port } => {
                 warn!(%node, %port, "the ends of a cable have no width or no speed in common");
                 self.count("link_mismatch");
-                self.line("link-mismatch", who, Some(*port), &[]);
+                let (guid, node) = who.named();
+                self.tell(AgentEvent::LinkMismatch { guid, node, port: *port });
             }
             Event::LidChanged { port, from, to } => {
                 debug!(%node, %port, %from, %to, "LID changed");
                 self.count("lid_changed");
                 if from.is_unicast() {
-                    self.line(
-                        "lid-changed",
-                        who,
-                        Some(*port),
-                        &[("from", from.0.into()), ("to", to.0.into())],
-                    );
+                    let (guid, node) = who.named();
+                    self.tell(AgentEvent::LidChanged { guid, node, port: *port, from: *from, to: *to });
                 }
             }
             Event::ForwardingTableWritten { block } => {
@@ -116,7 +125,8 @@ impl Recorder {
                 debug!(%node, %trap_number, attempt, "trap sent");
                 self.count("trap_sent");
                 if *attempt == 1 {
-                    self.line("trap-sent", who, None, &[("trap", trap_number.0.into())]);
+                    let (guid, node) = who.named();
+                    self.tell(AgentEvent::TrapSent { guid, node, trap: *trap_number });
                 }
             }
             other => self.rare(who, other),
@@ -133,14 +143,16 @@ impl Recorder {
             Event::TrapAbandoned { trap_number } => {
                 info!(%node, %trap_number, "nobody answered a trap");
                 self.count("trap_abandoned");
-                self.line("trap-abandoned", who, None, &[("trap", trap_number.0.into())]);
+                let (guid, node) = who.named();
+                self.tell(AgentEvent::TrapAbandoned { guid, node, trap: *trap_number });
             }
             Event::MKeyViolation { port, method, attribute_id } => {
                 warn!(%node, %port, ?method, ?attribute_id, "wrong M_Key");
                 self.count("m_key_violation");
                 let count = self.counts.get("m_key_violation").copied().unwrap_or_default();
                 if count.is_power_of_two() {
-                    self.line("m-key-violation", who, Some(*port), &[("count", count.into())]);
+                    let (guid, node) = who.named();
+                    self.tell(AgentEvent::MKeyViolation { guid, node, port: *port, count });
                 }
             }
             Event::ClientDetached { client } => {
@@ -158,22 +170,24 @@ impl Recorder {
     pub(crate) fn overrun(&mut self, who: &Who, port: PortNum, lane: VirtualLane) {
         let node = Printable(&who.description);
         warn!(%node, %port, %lane, "the other end of a cable sent more than its credit");
-        self.line("credit-overrun", who, Some(port), &[("lane", lane.0.into())]);
+        let (guid, node) = who.named();
+        self.tell(AgentEvent::CreditOverrun { guid, node, port, lane });
     }
 
     /// A link came up.
     pub(crate) fn link_up(&mut self, who: &Who, port: PortNum, peer: Option<CableEnd>) {
         debug!(node = %Printable(&who.description), %port, "link up");
         self.count("link_up");
-        self.line("link-up", who, Some(port), &[("peer", peer_text(peer))]);
+        let (guid, node) = who.named();
+        self.tell(AgentEvent::LinkUp { guid, node, port, peer: peer.map(port_end) });
     }
 
     /// A link went down.
     pub(crate) fn link_down(&mut self, who: &Who, port: PortNum, peer: Option<CableEnd>, why: &impl Display) {
         self.count("link_down");
         info!(node = %Printable(&who.description), %port, reason = %why, "link down");
-        let fields = [("peer", peer_text(peer)), ("reason", why.to_string().into())];
-        self.line("link-down", who, Some(port), &fields);
+        let ((guid, node), reason) = (who.named(), why.to_string());
+        self.tell(AgentEvent::LinkDown { guid, node, port, peer: peer.map(port_end), reason });
     }
 
     /// A peer was refused. It will try again for ever, so of each peer and reason only every doubling is told after
@@ -194,41 +208,32 @@ impl Recorder {
             return;
         }
         warn!(%address, reason = %why, count, "peer refused");
-        let mut fields = vec![
-            ("address", Value::from(address.to_string())),
-            ("reason", why.to_string().into()),
-            ("count", count.into()),
-        ];
-        if let Some((who, port)) = at {
-            fields.push(("guid", who.guid.to_string().into()));
-            fields.push(("node", who.description.clone().into()));
-            fields.push(("port", port.0.into()));
-        }
-        self.journal.record("peer-refused", &fields);
+        let (address, reason) = (address.to_string(), why.to_string());
+        let end = at.map(|(who, port)| PortEnd { node: HexGuid(who.guid), port });
+        let node = at.map(|(who, _)| who.description.clone());
+        self.tell(AgentEvent::PeerRefused { address, reason, count, end, node });
     }
 
     /// A program read too slowly and was sent away.
     pub(crate) fn slow_client(&mut self, dropped: u64) {
         warn!(dropped, "a program reads too slowly and was disconnected");
         self.count("slow_client");
-        self.journal.record("slow-program", &[("dropped", dropped.into())]);
-    }
-
-    /// The agent itself began or ended.
-    pub(crate) fn agent(&mut self, event: &'static str) {
-        info!(event, "agent");
-        self.count(event);
-        self.journal.record(event, &[("pid", std::process::id().into())]);
+        self.tell(AgentEvent::SlowProgram { dropped });
     }
 }
 
-fn peer_text(peer: Option<CableEnd>) -> Value {
-    peer.map_or(Value::Null, |peer| peer.to_string().into())
+fn port_end(end: CableEnd) -> PortEnd {
+    PortEnd { node: HexGuid(end.guid), port: end.port }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn recorder(file: Option<&std::path::Path>) -> Recorder {
+        let events = EventLog::new("a0", weft_process::Clock::start());
+        Recorder::new(Journal::open(file, "a0"), events)
+    }
 
     fn address(port: u16) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], port))
@@ -237,7 +242,7 @@ mod tests {
     #[test]
     fn every_stranger_is_told_of_once_and_then_at_doublings() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let mut recorder = Recorder::new(Journal::open(Some(file.path()), "a0"));
+        let mut recorder = recorder(Some(file.path()));
         for _ in 0..5 {
             for port in 1..=5 {
                 recorder.refused(None, None, address(port), &RefusalReason::Malformed);
@@ -255,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_strangers_is_bounded() {
-        let mut recorder = Recorder::new(Journal::open(None, "a0"));
+        let mut recorder = recorder(None);
         for port in 0..10_000 {
             recorder.refused(None, None, address(port), &RefusalReason::Malformed);
         }

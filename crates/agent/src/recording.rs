@@ -67,13 +67,19 @@ impl Recording {
         }
     }
 
+    /// Whether anything waits to be written.
+    pub(crate) fn has_gathered(&self) -> bool {
+        self.file.is_some() && self.recorder.waiting() > 0
+    }
+
     fn write_if_much(&mut self) {
         if self.recorder.waiting() > GATHERED_BYTES {
             self.write();
         }
     }
 
-    fn write(&mut self) {
+    /// Writes what was gathered: a killed agent's recording lacks at most what the last gathering would have written.
+    pub(crate) fn write(&mut self) {
         let bytes = self.recorder.take();
         let Some(file) = &mut self.file else { return };
         let length = bytes.len() as u64;

@@ -22,8 +22,8 @@ pub(crate) struct Cabled {
 pub(crate) struct Wiring {
     /// By device and port number.
     ports: Vec<Vec<Option<Cabled>>>,
-    /// By link index.
-    links: Vec<PortId>,
+    /// By link index, and whether the node was told last that it is up.
+    links: Vec<(PortId, bool)>,
     count: usize,
 }
 
@@ -40,7 +40,7 @@ impl Wiring {
             match (remote_addr, place(remote)) {
                 (Some(remote_addr), _) => {
                     wiring.plug(local, Cabled { link: Some(LinkIndex(cables.len())), peer: remote });
-                    wiring.links.push(local);
+                    wiring.links.push((local, false));
                     let parameters = parameters_at_first(config, local_end);
                     cables.push(Cable { local: local_end, remote, remote_addr, parameters });
                     requests.push(Request::Lead { at: local, delay });
@@ -78,7 +78,24 @@ impl Wiring {
     /// The port that a link is at.
     #[inline]
     pub(crate) fn of_link(&self, link: LinkIndex) -> Option<PortId> {
-        self.links.get(link.0).copied()
+        self.links.get(link.0).map(|(at, _)| *at)
+    }
+
+    /// The node is told that a link came up or went down.
+    pub(crate) fn tell_up(&mut self, link: LinkIndex, up: bool) {
+        if let Some((_, told)) = self.links.get_mut(link.0) {
+            *told = up;
+        }
+    }
+
+    /// Whether the node was told last that a link is up.
+    pub(crate) fn is_up(&self, link: LinkIndex) -> bool {
+        self.links.get(link.0).is_some_and(|(_, up)| *up)
+    }
+
+    /// How many links the node believes to be up.
+    pub(crate) fn up_count(&self) -> usize {
+        self.links.iter().filter(|(_, up)| *up).count()
     }
 
     /// The ports that have a cable.

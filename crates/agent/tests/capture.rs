@@ -12,11 +12,12 @@ use common::traffic::{await_that, in_service, report, running, stream, tell};
 use common::{Fabric, HCA_A, HCA_B, PATIENCE, Running, SWITCH, get, node_at};
 use tokio::runtime::LocalOptions;
 use tokio::sync::{Notify, oneshot};
+use weft_control::agent::{CaptureTotals, Captured, PortEnd, Tap, TappedPort};
+use weft_control::{Answer, HexGuid, ReplyBody, Request};
 use weft_host::traffic::FlowId;
 use weft_link::{Cable, DropReason, Handler, LinkConfig, LinkEvent, LinkIndex, Links, SendOutcome};
-use weft_umad::{
-    CaptureTotals, Captured, Client, ControlReply, ControlRequest, PortEnd, ServerMessage, Tap, TappedPort,
-};
+use weft_process::{Client, ClientError};
+use weft_umad::ServerMessage;
 use weft_wire::{
     AttributeId, Guid, Lid, LinkParameters, Mad, MadRoute, Method, Packet, PortNum, VirtualLane, erf,
 };
@@ -24,7 +25,7 @@ use weft_wire::{
 const DROPPED: SendOutcome = SendOutcome::Dropped(DropReason::LinkDown);
 
 fn at(node: Guid, port: u8) -> PortEnd {
-    PortEnd { node, port: PortNum(port) }
+    PortEnd { node: HexGuid(node), port: PortNum(port) }
 }
 
 fn ports(ends: &[(Guid, u8, bool)]) -> Tap {
@@ -32,22 +33,31 @@ fn ports(ends: &[(Guid, u8, bool)]) -> Tap {
     Tap::Ports(ends.iter().map(port).collect())
 }
 
-/// A connection that captures.
-fn capture(agent: &Running, tap: Tap) -> Client {
-    let mut client = agent.connect();
-    assert_eq!(client.control(ControlRequest::Capture(tap), PATIENCE).unwrap(), ControlReply::Done);
-    client
+/// A connection that captures, and the number of its request.
+fn capture(agent: &Running, tap: Tap) -> (Client, u64) {
+    let mut client = agent.client();
+    let id = begin_capture(&mut client, tap);
+    (client, id)
+}
+
+fn begin_capture(client: &mut Client, tap: Tap) -> u64 {
+    let id = client.post(Request::Capture { tap }).unwrap();
+    let line = client.next_line(PATIENCE).unwrap().unwrap();
+    assert_eq!((line.id, line.body), (Some(id), ReplyBody::Answer(Box::new(Answer::Done))));
+    id
 }
 
 /// Ends a capture; all that it told from the beginning on.
-fn end_capture(client: &mut Client) -> (Vec<Captured>, CaptureTotals) {
-    let number = client.ask(ControlRequest::EndCapture).unwrap();
+fn end_capture((client, capture): &mut (Client, u64)) -> (Vec<Captured>, CaptureTotals) {
+    let number = client.post(Request::Cancel { request: *capture }).unwrap();
     let mut packets = Vec::new();
     loop {
-        match client.recv(PATIENCE).unwrap() {
-            Some(ServerMessage::Captured(captured)) => packets.push(captured),
-            Some(ServerMessage::Reply { request, body: ControlReply::CaptureEnded(totals) }) => {
-                assert_eq!(request, number);
+        let line = client.next_line(PATIENCE).unwrap().unwrap();
+        match line.body {
+            ReplyBody::Captured(captured) => packets.push(*captured),
+            ReplyBody::Answer(answer) => {
+                let Answer::CaptureEnded(totals) = *answer else { panic!("{answer:?}") };
+                assert_eq!(line.id, Some(number));
                 return (packets, totals);
             }
             other => panic!("{other:?}"),
@@ -58,7 +68,7 @@ fn end_capture(client: &mut Client) -> (Vec<Captured>, CaptureTotals) {
 /// Where, which way, and what.
 fn story(packets: &[Captured]) -> Vec<(PortEnd, bool, Method, AttributeId)> {
     let told = packets.iter().map(|captured| {
-        let mad = Packet::parse(captured.packet.clone()).unwrap().mad().unwrap();
+        let mad = Packet::parse(captured.packet.0.clone()).unwrap().mad().unwrap();
         (captured.end, captured.sent, mad.method(), mad.attribute_id())
     });
     told.collect()
@@ -101,7 +111,7 @@ fn one_end_of_a_cable_sees_both_directions() {
 fn taps_everywhere_see_each_packet_once_where_it_was_sent() {
     for fabric in arrangements() {
         let agents = up(&fabric);
-        let mut captures: Vec<Client> = agents.iter().map(|agent| capture(agent, Tap::Everything)).collect();
+        let mut captures: Vec<_> = agents.iter().map(|agent| capture(agent, Tap::Everything)).collect();
         let mut program = agents[0].attach(HCA_A, 1);
         assert_eq!(node_at(&mut program, &[1, 2]), HCA_B);
         let mut packets: Vec<Captured> =
@@ -138,9 +148,7 @@ fn who_does_not_read_loses_packets_and_nobody_else_does() {
     // What was lost before the end is told with the packet behind the gap, and there was no such packet.
     assert_eq!(packets.iter().map(|packet| u64::from(packet.lost)).sum::<u64>(), 0);
     // Now there is room again.
-    let ControlReply::Done = slow.control(ControlRequest::Capture(Tap::Everything), PATIENCE).unwrap() else {
-        panic!()
-    };
+    slow.1 = begin_capture(&mut slow.0, Tap::Everything);
     assert_eq!(node_at(&mut program, &[1]), SWITCH);
     assert_eq!(end_capture(&mut slow).1, CaptureTotals { packets: 2, lost: 0 });
     agents.into_iter().for_each(Running::stop);
@@ -150,16 +158,20 @@ fn who_does_not_read_loses_packets_and_nobody_else_does() {
 fn a_capture_that_makes_no_sense_is_refused() {
     let fabric = Fabric::packed();
     let agents = fabric.start();
-    let mut client = agents[0].connect();
-    let mut refused =
-        |question| matches!(client.control(question, PATIENCE).unwrap(), ControlReply::Failed { .. });
+    let mut client = agents[0].client();
+    let refused = |client: &mut Client, request| match client.ask(request, PATIENCE) {
+        Err(ClientError::Refused(_)) => true,
+        answered => answered.map(|_| false).unwrap(),
+    };
     for nowhere in [(HCA_A, 0), (HCA_A, 2), (SWITCH, 255), (Guid(1), 1)] {
-        assert!(refused(ControlRequest::Capture(ports(&[(nowhere.0, nowhere.1, true)]))), "{nowhere:?}");
+        let tap = ports(&[(nowhere.0, nowhere.1, true)]);
+        assert!(refused(&mut client, Request::Capture { tap }), "{nowhere:?}");
     }
-    assert!(refused(ControlRequest::EndCapture));
-    assert!(!refused(ControlRequest::Capture(Tap::Everything)));
-    assert!(refused(ControlRequest::Capture(Tap::Everything)), "one capture for each connection");
-    assert!(!refused(ControlRequest::EndCapture));
+    assert!(refused(&mut client, Request::Cancel { request: 1 }));
+    let request = begin_capture(&mut client, Tap::Everything);
+    let again = Request::Capture { tap: Tap::Everything };
+    assert!(refused(&mut client, again), "one capture for each connection");
+    assert!(!refused(&mut client, Request::Cancel { request }));
     agents.into_iter().for_each(Running::stop);
 }
 
@@ -169,11 +181,9 @@ fn a_capture_that_just_goes_is_forgotten() {
     let agents = up(&fabric);
     // More than may capture at once.
     for _ in 0..100 {
-        let mut client = agents[0].connect();
+        let mut client = agents[0].client();
         let deadline = std::time::Instant::now() + PATIENCE;
-        while client.control(ControlRequest::Capture(Tap::Everything), PATIENCE).unwrap()
-            != ControlReply::Done
-        {
+        while client.ask(Request::Capture { tap: Tap::Everything }, PATIENCE).is_err() {
             assert!(std::time::Instant::now() < deadline, "those that went still count");
         }
     }
@@ -241,11 +251,12 @@ fn what_a_port_refuses_is_captured_and_marked() {
     let _rogue = rogue_switch(&fabric);
     let mut lengths = Vec::new();
     while lengths.len() < 4 {
-        let Some(ServerMessage::Captured(captured)) = capture.recv(PATIENCE).unwrap() else {
+        let Some(ReplyBody::Captured(captured)) = capture.0.next_line(PATIENCE).unwrap().map(|l| l.body)
+        else {
             panic!("{lengths:?}")
         };
         assert!(captured.damaged && !captured.sent);
-        lengths.push(captured.packet.len());
+        lengths.push(captured.packet.0.len());
     }
     lengths.sort_unstable();
     assert_eq!(lengths, [3, 290, 290, 1000]);
@@ -257,7 +268,7 @@ fn pcap(packets: &[Captured]) -> Vec<u8> {
     let mut file = erf::file_header().to_vec();
     for Captured { time_ns, sent, damaged, lost, packet, .. } in packets {
         let (time_ns, sent, damaged, lost) = (*time_ns, *sent, *damaged, *lost);
-        erf::Record { time_ns, sent, damaged, lost, port: None, packet }.encode_into(&mut file);
+        erf::Record { time_ns, sent, damaged, lost, port: None, packet: &packet.0 }.encode_into(&mut file);
     }
     file
 }
@@ -288,7 +299,7 @@ fn tshark_reads_the_sends_and_acknowledgements_of_a_connection_whose_bodies_neve
     let mut capture = capture(&agents[0], ports(&[(HCA_A, 1, true)]));
     stream(&agents, 1, HCA_A, HCA_B);
     await_that(&agents[0], "packets have gone", || report(&agents[0], HCA_A, 1, true).packets > 300);
-    assert_eq!(tell(&agents[0], HCA_A, weft_host::traffic::Command::Stop(FlowId(1))), ControlReply::Done);
+    assert_eq!(tell(&agents[0], HCA_A, weft_host::traffic::Command::Stop(FlowId(1))), Ok(Answer::Done));
     let came = || report(running(&agents, HCA_B), HCA_B, 1, false).bytes;
     await_that(&agents[0], "all has come", || report(&agents[0], HCA_A, 1, true).bytes == came());
     let (packets, totals) = end_capture(&mut capture);

@@ -10,9 +10,11 @@ use std::time::Instant;
 
 use common::{Fabric, HCA_A, HCA_B, PATIENCE, Running, SWITCH, end, get, node_at};
 use weft_agent::AgentError;
+use weft_control::agent::{PhysState, PortState};
+use weft_control::{Answer, Request};
 use weft_umad::launch::{FromLauncher, ToLauncher, line};
-use weft_umad::{Client, ClientError, ControlReply, ControlRequest, ServerMessage};
-use weft_wire::{AttributeId, Guid, PhysState, PortNum, PortState};
+use weft_umad::{Client, ClientError, ServerMessage};
+use weft_wire::{AttributeId, Guid, PortNum};
 
 /// Every node is where the cabling says, seen from HCA A.
 fn walk(agent: &Running) {
@@ -31,16 +33,15 @@ fn a_program_reaches_every_node_of_three_agents() {
     walk(&agents[0]);
     let port = agents[1].port(end(SWITCH, 1));
     assert_eq!((port.phys_state, port.state), (PhysState::LinkUp, PortState::Initialize));
-    assert_eq!(port.peer.unwrap().node, HCA_A);
+    assert_eq!(port.peer.unwrap().node.0, HCA_A);
     assert!(port.totals.rcv_packets >= 2 && port.totals.rcv_words == port.totals.rcv_packets * 72);
+    let devices = agents[1].devices();
+    assert_eq!((devices[0].links_up, devices[0].links_total, devices[0].ports), (2, 2, 4));
     let status = agents[1].status();
-    assert_eq!(
-        (status.devices[0].links_up, status.devices[0].links_total, status.devices[0].ports),
-        (2, 2, 4)
-    );
+    assert_eq!((status.devices, status.links_up, status.cable_ends, status.to_dial), (1, 2, 2, 0));
     agents.into_iter().for_each(Running::stop);
     assert_eq!(fabric.events("link-up").len(), 4);
-    assert_eq!(fabric.events("agent-stopped").len(), 3);
+    assert_eq!(fabric.events("process-stopping").len(), 3);
 }
 
 #[test]
@@ -54,8 +55,7 @@ fn the_same_fabric_packed_in_one_agent_and_in_two() {
             }
         }
         walk(&agents[0]);
-        let up: u32 =
-            agents.iter().flat_map(|agent| agent.status().devices).map(|device| device.links_up).sum();
+        let up: u32 = agents.iter().flat_map(Running::devices).map(|device| device.links_up).sum();
         assert_eq!(up, 4, "{groups:?}");
         agents.into_iter().for_each(Running::stop);
     }
@@ -103,14 +103,14 @@ fn a_cable_is_unplugged_and_plugged_in_again() {
             agents.iter().find(|agent| agent.config.devices.iter().any(|d| d.guid == SWITCH)).unwrap();
         let at_b = agents.last().unwrap();
         at_b.await_link(end(HCA_B, 1), true);
-        assert_eq!(switch.set_cable(end(SWITCH, 2), false), ControlReply::Done);
+        assert_eq!(switch.set_cable(end(SWITCH, 2), false), Ok(Answer::Done));
         assert!(!switch.port(end(SWITCH, 2)).plugged);
         at_b.await_port(end(HCA_B, 1), |port| !port.link_up && port.state == PortState::Down);
         switch.await_port(end(SWITCH, 2), |port| port.phys_state == PhysState::Polling);
-        assert_eq!(switch.set_cable(end(SWITCH, 2), true), ControlReply::Done);
+        assert_eq!(switch.set_cable(end(SWITCH, 2), true), Ok(Answer::Done));
         at_b.await_port(end(HCA_B, 1), |port| port.link_up && port.state == PortState::Initialize);
         for nowhere in [end(SWITCH, 4), end(SWITCH, 99), end(SWITCH, 0), end(Guid(1), 1)] {
-            assert!(matches!(switch.set_cable(nowhere, false), ControlReply::Failed { .. }), "{nowhere}");
+            assert!(switch.set_cable(nowhere, false).is_err(), "{nowhere}");
         }
         agents.into_iter().for_each(Running::stop);
         assert!(!fabric.events("link-down").is_empty());
@@ -123,10 +123,10 @@ fn a_stopped_agent_says_goodbye_and_leaves_no_socket() {
     let mut agents = fabric.start();
     agents[0].await_link(end(HCA_A, 1), true);
     let switch = agents.remove(1);
-    let socket = switch.config.attach_socket.clone();
-    assert_eq!(switch.connect().control(ControlRequest::Shutdown, PATIENCE).unwrap(), ControlReply::Done);
+    let sockets = [switch.config.attach_socket.clone(), switch.config.control_socket.clone()];
+    assert_eq!(switch.ask(Request::Shutdown), Answer::Done);
     switch.join().unwrap();
-    assert!(!socket.exists());
+    assert!(sockets.iter().all(|socket| !socket.exists()));
     agents[0].await_link(end(HCA_A, 1), false);
     agents.into_iter().for_each(Running::stop);
     let down = fabric.events("link-down");
@@ -152,7 +152,7 @@ fn who_asks_for_what_is_not_there_is_refused() {
     walk(agent);
     // Those that were sent away are forgotten.
     let deadline = Instant::now() + PATIENCE;
-    while agent.status().devices.iter().any(|device| device.clients > 0) {
+    while agent.status().programs > 0 {
         assert!(Instant::now() < deadline, "they are not forgotten");
     }
     agents.into_iter().for_each(Running::stop);
@@ -192,7 +192,7 @@ fn the_launcher_is_told_and_gives_the_word() {
         streams.push((stream, reader));
     }
     // Nobody dials before the word.
-    assert!(agents.iter().all(|agent| agent.status().devices[0].links_up == 0));
+    assert!(agents.iter().all(|agent| agent.status().links_up == 0));
     for (stream, _) in &mut streams {
         stream.write_all(line(&FromLauncher::Go).as_bytes()).unwrap();
     }
@@ -238,6 +238,6 @@ fn what_cannot_start_says_why() {
     assert!(matches!(weft_agent::run(&no_lock), Err(AgentError::Lock(_))));
     let mut no_folder = fabric.agents[0].clone();
     no_folder.attach_socket = fabric.folder.path().join("no such folder").join("socket");
-    assert!(matches!(weft_agent::run(&no_folder), Err(AgentError::Attach { .. })));
+    assert!(matches!(weft_agent::run(&no_folder), Err(AgentError::Listen { .. })));
     assert!(Client::connect(&fabric.agents[0].attach_socket).is_err(), "a socket was left behind");
 }

@@ -9,14 +9,15 @@ use std::rc::Rc;
 use common::traffic::{
     accounts, activate, activate_from, await_that, in_service, lid, report, running, stream, tell,
 };
-use common::{Fabric, HCA_A, HCA_B, HCA_C, PATIENCE, Running, SWITCH, end};
+use common::{Fabric, HCA_A, HCA_B, HCA_C, Running, SWITCH, end, port_end};
 use tokio::runtime::LocalOptions;
 use tokio::sync::mpsc;
+use weft_control::agent::{DeviceAccount, LaneAccount};
+use weft_control::{Answer, ErrorCode, Request};
 use weft_device::DataPathOptions;
 use weft_host::traffic::{Command, FlowId};
 use weft_link::{Cable, DownReason, Handler, LinkConfig, LinkEvent, LinkIndex, Links};
-use weft_umad::{ControlReply, ControlRequest, DeviceAccount, LaneAccount};
-use weft_wire::{DataPacket, Guid, PKey, PortNum, PortState, VirtualLane, opcode};
+use weft_wire::{DataPacket, Guid, PKey, PortState, VirtualLane, opcode};
 
 const SPREAD: &[&[Guid]] = &[&[HCA_A], &[SWITCH], &[HCA_B, HCA_C]];
 const PACKED: &[&[Guid]] = &[&[HCA_A, SWITCH, HCA_B, HCA_C]];
@@ -52,7 +53,7 @@ fn sum(accounts: &[DeviceAccount], what: impl Fn(&LaneAccount) -> u64) -> u64 {
 fn all_arrives(agents: &[Running]) {
     for (node, flow) in [(HCA_A, 1), (HCA_B, 2)] {
         let agent = running(agents, node);
-        assert_eq!(tell(agent, node, Command::Stop(FlowId(flow))), ControlReply::Done);
+        assert_eq!(tell(agent, node, Command::Stop(FlowId(flow))), Ok(Answer::Done));
         let sent = || report(agent, node, flow, true);
         let came = || report(running(agents, HCA_C), HCA_C, flow, false);
         await_that(agent, "all that was sent has come", || sent().bytes == came().bytes);
@@ -77,8 +78,7 @@ fn closes(agents: &[Running]) -> u64 {
 fn bytes_in_time(agents: &[Running], bytes: u64) -> [u64; 2] {
     for _ in 0..WINDOWS_MAX {
         for agent in agents {
-            let done = agent.connect().control(ControlRequest::ResetLateness, PATIENCE).unwrap();
-            assert_eq!(done, ControlReply::Done);
+            assert_eq!(agent.ask(Request::ResetLateness), Answer::Done);
         }
         let before = arrived(agents);
         flows_on(agents, bytes);
@@ -132,10 +132,10 @@ fn flows_survive_a_cable_that_is_cut_and_plugged_in_again() {
         hot_spot(&agents);
         flows_on(&agents, 100_000);
         let (switch, hot) = (running(&agents, SWITCH), running(&agents, HCA_C));
-        assert_eq!(switch.set_cable(end(SWITCH, 3), false), ControlReply::Done);
-        hot.await_port(end(HCA_C, 1), |port| !port.link_up && port.state == PortState::Down);
-        switch.await_port(end(SWITCH, 3), |port| port.state == PortState::Down);
-        assert_eq!(switch.set_cable(end(SWITCH, 3), true), ControlReply::Done);
+        assert_eq!(switch.set_cable(end(SWITCH, 3), false), Ok(Answer::Done));
+        hot.await_port(end(HCA_C, 1), |port| !port.link_up && port.state == PortState::Down.into());
+        switch.await_port(end(SWITCH, 3), |port| port.state == PortState::Down.into());
+        assert_eq!(switch.set_cable(end(SWITCH, 3), true), Ok(Answer::Done));
         hot.await_link(end(HCA_C, 1), true);
         switch.await_link(end(SWITCH, 3), true);
         activate(&agents);
@@ -259,14 +259,14 @@ fn commands_that_no_host_can_carry_out_are_refused_with_a_reason() {
     let agents = fabric.start();
     for (node, port) in [(SWITCH, 1), (HCA_A, 2), (HCA_A, 0), (Guid(1), 1)] {
         let command = Command::Stop(FlowId(1));
-        let request = ControlRequest::Host { node, port: PortNum(port), command };
-        let reply = agents[0].connect().control(request, PATIENCE).unwrap();
-        assert!(matches!(&reply, ControlReply::Failed { reason } if reason.contains("no host")), "{reply:?}");
+        let command = weft_agent::traffic::of_host(&command);
+        let error = agents[0].try_ask(Request::Host { end: port_end(end(node, port)), command }).unwrap_err();
+        assert!(error.code == ErrorCode::NotFound && error.message.contains("no host"), "{error:?}");
     }
     agents.into_iter().for_each(Running::stop);
     let without = Fabric::packed();
     let agents = without.start();
-    assert!(matches!(tell(&agents[0], HCA_A, Command::HeedRepath(true)), ControlReply::Failed { .. }));
+    assert!(tell(&agents[0], HCA_A, Command::HeedRepath(true)).is_err());
     agents.into_iter().for_each(Running::stop);
 }
 
@@ -278,9 +278,9 @@ fn how_late_an_agent_is_can_be_asked_and_begun_anew() {
     await_that(&agents[0], "packets were paced", || agents[0].status().lateness.count > 200);
     let lateness = agents[0].status().lateness;
     assert!(lateness.p50_ns <= lateness.p99_ns && lateness.p99_ns <= lateness.max_ns, "{lateness:?}");
-    assert_eq!(tell(&agents[0], HCA_A, Command::Close(FlowId(1))), ControlReply::Done);
+    assert_eq!(tell(&agents[0], HCA_A, Command::Close(FlowId(1))), Ok(Answer::Done));
     await_that(&agents[0], "the last packet has left", || {
-        agents[0].connect().control(ControlRequest::ResetLateness, PATIENCE).unwrap();
+        agents[0].ask(Request::ResetLateness);
         agents[0].status().lateness.count == 0
     });
     agents.into_iter().for_each(Running::stop);

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weft_wire::{Lid, PortNum, VirtualLane};
 
-use crate::HexGuid;
+use crate::{HexBytes, HexGuid};
 
 /// One end of a cable.
 #[derive(
@@ -85,6 +85,13 @@ impl From<weft_wire::PortState> for PortState {
     }
 }
 
+/// As the specification writes it.
+impl fmt::Display for PortState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
 /// A port's physical state (PortInfo:PortPhysicalState).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -117,6 +124,13 @@ impl From<weft_wire::PhysState> for PhysState {
             weft_wire::PhysState::ErrorRecovery => Self::ErrorRecovery,
             _ => Self::Other,
         }
+    }
+}
+
+/// As the specification writes it.
+impl fmt::Display for PhysState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
     }
 }
 
@@ -322,8 +336,7 @@ pub struct Captured {
     /// Packets before this one that were not told, because the client read too slowly.
     pub lost: u32,
     /// From LRH to VCRC, in hexadecimal digits.
-    #[schemars(regex(pattern = "^([0-9a-f]{2})*$"))]
-    pub packet: String,
+    pub packet: HexBytes,
 }
 
 /// What became of the packets of a capture.

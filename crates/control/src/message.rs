@@ -131,6 +131,11 @@ impl ReplyLine {
         Self { v: VERSION, id: Some(id), body: ReplyBody::Event(Box::new(event)) }
     }
 
+    /// A captured packet.
+    pub fn captured(id: u64, packet: Captured) -> Self {
+        Self { v: VERSION, id: Some(id), body: ReplyBody::Captured(Box::new(packet)) }
+    }
+
     /// The reply as a line with its end.
     pub fn to_line(&self) -> String {
         written(self)

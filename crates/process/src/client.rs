@@ -7,12 +7,15 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weft_control::{
     Answer, Error, Event, LineDecoder, LineError, REPLY_BYTES_MAX, ReplyBody, ReplyLine, Request, RequestLine,
 };
 
-/// Events kept while an answer is awaited; a client that asks much while it listens reads them first.
-const EVENTS_KEPT_MAX: usize = 65_536;
+/// Lines kept while an answer is awaited; a client that asks much while it listens reads them first.
+const SET_ASIDE_MAX: usize = 65_536;
+/// A process that takes no byte for this long is taken for stuck.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a process gave no answer.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +61,8 @@ pub enum ClientError {
 pub struct Client {
     stream: UnixStream,
     decoder: LineDecoder,
-    events: VecDeque<Event>,
+    /// What came while an answer was awaited.
+    set_aside: VecDeque<ReplyLine>,
     next_id: u64,
 }
 
@@ -74,48 +78,71 @@ impl Client {
     /// # Errors
     /// [`ClientError::Connect`] when no process listens there.
     pub fn connect(path: &Path) -> Result<Self, ClientError> {
-        let stream = UnixStream::connect(path)
-            .map_err(|source| ClientError::Connect { path: path.to_owned(), source })?;
-        Ok(Self { stream, decoder: LineDecoder::new(REPLY_BYTES_MAX), events: VecDeque::new(), next_id: 1 })
+        let connected = UnixStream::connect(path).and_then(|stream| {
+            stream.set_nonblocking(true)?;
+            Ok(stream)
+        });
+        let stream = connected.map_err(|source| ClientError::Connect { path: path.to_owned(), source })?;
+        let (decoder, set_aside) = (LineDecoder::new(REPLY_BYTES_MAX), VecDeque::new());
+        Ok(Self { stream, decoder, set_aside, next_id: 1 })
     }
 
-    /// Asks, and waits for the answer. Events that arrive meanwhile are kept for [`Client::next_event`].
+    /// Asks, and waits for the answer. What else arrives meanwhile is kept for [`Client::next_event`] and
+    /// [`Client::next_line`].
     ///
     /// # Errors
     /// The process's own error as [`ClientError::Refused`], or what broke.
     pub fn ask(&mut self, request: Request, patience: Duration) -> Result<Answer, ClientError> {
-        let id = self.next_id;
-        self.next_id += 1;
         let deadline = Instant::now() + patience;
-        self.stream.set_write_timeout(Some(patience))?;
-        let line = RequestLine { id, request }.to_line();
-        self.stream.write_all(line.as_bytes()).map_err(|error| late(error, patience))?;
+        let id = self.post(request)?;
         loop {
-            let reply = self.reply(deadline)?.ok_or(ClientError::TimedOut(patience))?;
+            let reply = self.read_line(deadline)?.ok_or(ClientError::TimedOut(patience))?;
             match reply.body {
                 ReplyBody::Answer(answer) if reply.id == Some(id) => return Ok(*answer),
                 ReplyBody::Error(error) if reply.id.is_none_or(|own| own == id) => return Err(error.into()),
-                ReplyBody::Event(event) => self.events.push_back(*event),
+                ReplyBody::Event(_) | ReplyBody::Captured(_) => self.set_aside.push_back(reply),
                 // Of a request that was given up.
-                _ => {}
+                ReplyBody::Answer(_) | ReplyBody::Error(_) => {}
             }
-            if self.events.len() > EVENTS_KEPT_MAX {
+            if self.set_aside.len() > SET_ASIDE_MAX {
                 return Err(ClientError::TooManyEvents);
             }
         }
     }
 
-    /// The next event, `None` when none came within `patience`.
+    /// Sends a request, and gives its number; [`Client::next_line`] brings the answer.
+    ///
+    /// # Errors
+    /// What broke.
+    pub fn post(&mut self, request: Request) -> Result<u64, ClientError> {
+        let id = self.next_id;
+        self.next_id += 1;
+        let line = RequestLine { id, request }.to_line();
+        let mut rest = line.as_bytes();
+        while !rest.is_empty() {
+            match self.stream.write(rest) {
+                Ok(count) => rest = rest.get(count..).unwrap_or_default(),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if !self.wait_for(PollFlags::OUT, WRITE_TIMEOUT)? {
+                        return Err(ClientError::TimedOut(WRITE_TIMEOUT));
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => return Err(ClientError::Closed),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(id)
+    }
+
+    /// The next event, `None` when none came within `patience`. Other lines are left out.
     ///
     /// # Errors
     /// What broke.
     pub fn next_event(&mut self, patience: Duration) -> Result<Option<Event>, ClientError> {
         let deadline = Instant::now() + patience;
         loop {
-            if let Some(event) = self.events.pop_front() {
-                return Ok(Some(event));
-            }
-            match self.reply(deadline)? {
+            match self.line_until(deadline)? {
                 None => return Ok(None),
                 Some(ReplyLine { body: ReplyBody::Event(event), .. }) => return Ok(Some(*event)),
                 Some(_) => {}
@@ -123,36 +150,55 @@ impl Client {
         }
     }
 
-    /// The next line, `None` when none came before the deadline. What is there already is taken in any case.
-    fn reply(&mut self, deadline: Instant) -> Result<Option<ReplyLine>, ClientError> {
+    /// The next line of any kind, `None` when none came within `patience`.
+    ///
+    /// # Errors
+    /// What broke.
+    pub fn next_line(&mut self, patience: Duration) -> Result<Option<ReplyLine>, ClientError> {
+        self.line_until(Instant::now() + patience)
+    }
+
+    fn line_until(&mut self, deadline: Instant) -> Result<Option<ReplyLine>, ClientError> {
+        match self.set_aside.pop_front() {
+            Some(line) => Ok(Some(line)),
+            None => self.read_line(deadline),
+        }
+    }
+
+    /// The next line that is read, `None` when none came before the deadline. What is there already is taken in any case.
+    fn read_line(&mut self, deadline: Instant) -> Result<Option<ReplyLine>, ClientError> {
         let mut piece = [0; 64 * 1024];
         loop {
             if let Some(line) = self.decoder.next_line() {
                 return Ok(Some(ReplyLine::parse(&line?)?));
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            // A time of zero would wait for ever.
-            self.stream.set_nonblocking(left.is_zero())?;
-            self.stream.set_read_timeout((!left.is_zero()).then_some(left))?;
             match self.stream.read(&mut piece) {
                 Ok(0) => return Err(ClientError::Closed),
                 Ok(count) => self.decoder.feed(piece.get(..count).unwrap_or_default()),
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    self.stream.set_nonblocking(false)?;
-                    return Ok(None);
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() || !self.wait_for(PollFlags::IN, left)? {
+                        return Ok(None);
+                    }
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Err(ClientError::Closed),
                 Err(error) => return Err(error.into()),
             }
-            self.stream.set_nonblocking(false)?;
         }
     }
-}
 
-fn late(error: std::io::Error, patience: Duration) -> ClientError {
-    match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => ClientError::TimedOut(patience),
-        ErrorKind::BrokenPipe => ClientError::Closed,
-        _ => error.into(),
+    /// Waits until the stream is ready; false when `patience` passed first.
+    fn wait_for(&self, flags: PollFlags, patience: Duration) -> std::io::Result<bool> {
+        let timeout = Timespec {
+            tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: patience.subsec_nanos().into(),
+        };
+        match poll(&mut [PollFd::new(&self.stream, flags)], Some(&timeout)) {
+            Ok(ready) => Ok(ready > 0),
+            // The caller looks again, and at its clock.
+            Err(rustix::io::Errno::INTR) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
     }
 }

@@ -19,7 +19,7 @@ use weft_control::process::{Condition, Health, Identity, ProcessKind};
 use weft_control::{Answer, Error, ErrorCode, Request};
 use weft_metrics::{NoAnswer, Page, Source};
 
-use crate::{Clock, Counts, EventLog, Server, Service, Socket, not_here};
+use crate::{Clock, Counts, EventLog, NoCapture, Server, Service, Socket, not_here};
 
 /// A driver that has not answered by then is busy: what it said last has to do.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
@@ -109,7 +109,6 @@ pub fn open_desk<M: Manned>(options: DeskOptions) -> io::Result<Desk<M::Figures>
     far.set_nonblocking(true)?;
     let (sender, calls) = mpsc::sync_channel(CALLS_MAX);
     let (started, outcome) = mpsc::channel();
-    let socket = options.control.as_deref().map(crate::bind).transpose()?;
     std::thread::Builder::new().name("desk".into()).spawn(move || {
         let runtime = match Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) {
             Ok(runtime) => runtime,
@@ -117,7 +116,7 @@ pub fn open_desk<M: Manned>(options: DeskOptions) -> io::Result<Desk<M::Figures>
         };
         let caller = Caller::<M>::new(far, sender, &options);
         runtime.block_on(async {
-            match Posts::set_up(options, socket, caller) {
+            match Posts::set_up(options, caller) {
                 Err(error) => drop(started.send(Err(error))),
                 Ok(posts) => {
                     let _ = started.send(Ok(()));
@@ -135,21 +134,17 @@ pub fn open_desk<M: Manned>(options: DeskOptions) -> io::Result<Desk<M::Figures>
 struct Posts<M: Manned> {
     caller: Rc<Caller<M>>,
     server: Rc<Server<Rc<Caller<M>>>>,
-    control: Option<(Socket, tokio::net::UnixListener)>,
+    control: Option<Socket>,
     metrics: Option<tokio::net::TcpListener>,
     stop: [Signal; 2],
     hangup: Signal,
 }
 
 impl<M: Manned> Posts<M> {
-    fn set_up(options: DeskOptions, socket: Option<Socket>, caller: Caller<M>) -> io::Result<Self> {
-        let DeskOptions { identity, clock, events, metrics, .. } = options;
+    fn set_up(options: DeskOptions, caller: Caller<M>) -> io::Result<Self> {
+        let DeskOptions { identity, clock, events, control, metrics } = options;
         let caller = Rc::new(caller);
         let counts = Counts::new(&caller.registry);
-        let listen = |socket: Socket| {
-            let listener = socket.listener.try_clone()?;
-            Ok::<_, io::Error>((socket, tokio::net::UnixListener::from_std(listener)?))
-        };
         let serve = |listener: TcpListener| {
             listener.set_nonblocking(true)?;
             tokio::net::TcpListener::from_std(listener)
@@ -157,7 +152,7 @@ impl<M: Manned> Posts<M> {
         Ok(Self {
             server: Rc::new(Server::new(identity, clock, events, counts, caller.clone())),
             caller,
-            control: socket.map(listen).transpose()?,
+            control: control.as_deref().map(crate::bind).transpose()?,
             metrics: metrics.map(serve).transpose()?,
             stop: [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?],
             hangup: signal(SignalKind::hangup())?,
@@ -167,11 +162,8 @@ impl<M: Manned> Posts<M> {
     async fn man(self) {
         let Self { caller, server, control, metrics, stop: [mut terminate, mut interrupt], mut hangup } =
             self;
-        if let Some((socket, listener)) = control {
-            tokio::task::spawn_local(async move {
-                let _socket = socket;
-                server.serve(listener).await;
-            });
+        if let Some(socket) = control {
+            tokio::task::spawn_local(server.serve(socket));
         }
         if let Some(listener) = metrics {
             tokio::task::spawn_local(weft_metrics::serve(listener, Shown(caller.clone())));
@@ -258,6 +250,8 @@ fn busy() -> Error {
 }
 
 impl<M: Manned> Service for Rc<Caller<M>> {
+    type Capture = NoCapture;
+
     async fn answer(&self, request: Request) -> Result<Answer, Error> {
         match request {
             Request::Shutdown => self.call(Call::Stop).map(|()| Answer::Done),

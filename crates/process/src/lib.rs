@@ -1,4 +1,4 @@
-//! What every weft process has: a log, events, an identity, a registry of metrics, an orderly stop, and its end of the
+//! What every weft process has: a log, events, an identity, a lock, a registry of metrics, an orderly stop, and its end of the
 //! control protocol.
 //!
 //! ```text
@@ -19,6 +19,7 @@ mod counts;
 mod desk;
 mod events;
 pub mod journal;
+pub mod lock;
 pub mod log;
 mod server;
 mod service;
@@ -31,5 +32,5 @@ pub use desk::{Call, Desk, DeskOptions, Manned, open_desk};
 pub use events::{EVENT_BYTES_MAX, EVENTS_MAX, EventLog};
 pub use journal::Journal;
 pub use server::{CLIENTS_MAX, Server, WRITE_PATIENCE};
-pub use service::{Service, not_here};
+pub use service::{Capture, NoCapture, Service, not_here};
 pub use socket::{Socket, bind};

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::UnixListener;
 use tokio::task::JoinSet;
 use weft_control::event::ProcessEvent;
 use weft_control::process::{Hello, Identity, LogFilter};
@@ -15,7 +14,7 @@ use weft_control::{
 };
 
 use crate::events::{Batch, Reader};
-use crate::{Clock, Counts, EventLog, Service, log, utc_now};
+use crate::{Capture, Clock, Counts, EventLog, Service, Socket, log, not_here, utc_now};
 
 /// Clients at the same time; further ones are told so and sent away.
 pub const CLIENTS_MAX: usize = 1024;
@@ -50,11 +49,11 @@ impl<S: Service + 'static> Server<S> {
     /// Serves a Unix socket until dropped: whoever reaches it is an operator. Nothing that arrives ends it.
     ///
     /// Needs a [`tokio::task::LocalSet`] or a local runtime.
-    pub async fn serve(self: Rc<Self>, listener: UnixListener) {
+    pub async fn serve(self: Rc<Self>, socket: Socket) {
         let mut clients = JoinSet::new();
         loop {
             tokio::select! {
-                accepted = listener.accept() => match accepted {
+                accepted = socket.listener.accept() => match accepted {
                     Ok((stream, _)) if clients.len() < CLIENTS_MAX => {
                         let server = self.clone();
                         clients.spawn_local(async move { server.converse(stream, Role::Operator).await });
@@ -92,7 +91,7 @@ impl<S: Service + 'static> Server<S> {
 
     async fn attend<T: AsyncRead + AsyncWrite + Unpin>(
         &self,
-        client: &mut Connection<T>,
+        client: &mut Connection<T, S::Capture>,
     ) -> Result<(), Ended> {
         let mut piece = [0; PIECE];
         loop {
@@ -105,6 +104,7 @@ impl<S: Service + 'static> Server<S> {
                     count => client.decoder.feed(piece.get(..count).unwrap_or_default()),
                 },
                 batch = next(&mut client.reader) => self.tell(client, batch).await?,
+                () = captured(&mut client.capture) => client.tell_captured().await?,
             }
         }
     }
@@ -112,7 +112,7 @@ impl<S: Service + 'static> Server<S> {
     /// Answers one line.
     async fn take<T: AsyncRead + AsyncWrite + Unpin>(
         &self,
-        client: &mut Connection<T>,
+        client: &mut Connection<T, S::Capture>,
         line: Result<Vec<u8>, LineError>,
     ) -> Result<(), Ended> {
         let parsed = match line {
@@ -122,6 +122,10 @@ impl<S: Service + 'static> Server<S> {
         let (id, result) = match parsed {
             Ok(RequestLine { id, request }) => {
                 self.counts.requests.with_label_values(&[request.name()]).inc();
+                if matches!(request, Request::Cancel { request } if client.captures(request)) {
+                    // What was captured before comes before the totals.
+                    client.tell_captured().await?;
+                }
                 (Some(id), self.answer(client, id, request).await)
             }
             Err((id, error)) => {
@@ -141,7 +145,7 @@ impl<S: Service + 'static> Server<S> {
 
     async fn answer<T>(
         &self,
-        client: &mut Connection<T>,
+        client: &mut Connection<T, S::Capture>,
         id: u64,
         request: Request,
     ) -> Result<Answer, Error> {
@@ -154,7 +158,7 @@ impl<S: Service + 'static> Server<S> {
 
     async fn carry_out<T>(
         &self,
-        client: &mut Connection<T>,
+        client: &mut Connection<T, S::Capture>,
         id: u64,
         request: Request,
     ) -> Result<Answer, Error> {
@@ -188,6 +192,20 @@ impl<S: Service + 'static> Server<S> {
                 client.reader = None;
                 Ok(Answer::Done)
             }
+            Request::Capture { .. } if client.capture.is_some() => {
+                let error = Error::new(ErrorCode::TooMany, "this connection captures already");
+                Err(error.hint("cancel the first request, or open another connection"))
+            }
+            Request::Capture { ref tap } => {
+                let begun = self.service.capture(tap);
+                let capture = begun.unwrap_or_else(|| Err(not_here(&request, self.identity.kind)))?;
+                client.capture = Some((id, capture));
+                Ok(Answer::Done)
+            }
+            Request::Cancel { request } if client.captures(request) => {
+                let totals = client.capture.take().map(|(_, capture)| capture.totals());
+                Ok(Answer::CaptureEnded(totals.unwrap_or_default()))
+            }
             Request::Cancel { request } => {
                 let message = format!("this connection has nothing under way with the id {request}");
                 Err(Error::new(ErrorCode::NotFound, message))
@@ -199,7 +217,7 @@ impl<S: Service + 'static> Server<S> {
     /// Tells a client of events.
     async fn tell<T: AsyncRead + AsyncWrite + Unpin>(
         &self,
-        client: &mut Connection<T>,
+        client: &mut Connection<T, S::Capture>,
         batch: Batch,
     ) -> Result<(), Ended> {
         let Some((id, _)) = client.reader else { return Ok(()) };
@@ -228,21 +246,29 @@ impl From<io::Error> for Ended {
 }
 
 /// One client.
-struct Connection<T> {
+struct Connection<T, C> {
     stream: T,
     role: Role,
     decoder: LineDecoder,
     /// What it is told of, and the id of the request that asked for it.
     reader: Option<(u64, Reader)>,
+    /// The same of packets.
+    capture: Option<(u64, C)>,
 }
 
-impl<T> Connection<T> {
+impl<T, C> Connection<T, C> {
     fn new(stream: T, role: Role) -> Self {
-        Self { stream, role, decoder: LineDecoder::new(REQUEST_BYTES_MAX), reader: None }
+        let decoder = LineDecoder::new(REQUEST_BYTES_MAX);
+        Self { stream, role, decoder, reader: None, capture: None }
+    }
+
+    /// Whether a request of this number captures.
+    fn captures(&self, request: u64) -> bool {
+        self.capture.as_ref().is_some_and(|(id, _)| *id == request)
     }
 }
 
-impl<T: AsyncWrite + Unpin> Connection<T> {
+impl<T: AsyncWrite + Unpin, C: Capture> Connection<T, C> {
     async fn write(&mut self, bytes: &[u8]) -> Result<(), Ended> {
         let write = async {
             self.stream.write_all(bytes).await?;
@@ -253,12 +279,34 @@ impl<T: AsyncWrite + Unpin> Connection<T> {
             Err(_) => Err(Ended::TooSlow),
         }
     }
+
+    /// Tells what has been captured.
+    async fn tell_captured(&mut self) -> Result<(), Ended> {
+        while let Some((id, capture)) = &mut self.capture {
+            let (id, packets) = (*id, capture.take());
+            if packets.is_empty() {
+                break;
+            }
+            let lines: String =
+                packets.into_iter().map(|packet| ReplyLine::captured(id, packet).to_line()).collect();
+            self.write(lines.as_bytes()).await?;
+        }
+        Ok(())
+    }
 }
 
 /// The next events of a client that wants some.
 async fn next(reader: &mut Option<(u64, Reader)>) -> Batch {
     match reader {
         Some((_, reader)) => reader.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until there are packets for a client that captures.
+async fn captured<C: Capture>(capture: &mut Option<(u64, C)>) {
+    match capture {
+        Some((_, capture)) => capture.ready().await,
         None => std::future::pending().await,
     }
 }

@@ -2,18 +2,57 @@
 
 use std::future::Future;
 
+use weft_control::agent::{CaptureTotals, Captured, Tap};
 use weft_control::process::{Condition, Health, ProcessKind};
 use weft_control::{Answer, Error, ErrorCode, Request};
 
 /// A process's own part of the API. The [`crate::Server`] answers `hello`, `events`, `cancel`, `clients` and the log's
 /// requests itself, and has checked the client's role.
 pub trait Service {
+    /// Packets that a client captures; [`NoCapture`] for a process without cables.
+    type Capture: Capture;
+
     /// Carries out one request. Requests of one client come one after the other; those of several may overlap.
     fn answer(&self, request: Request) -> impl Future<Output = Result<Answer, Error>>;
 
     /// How the process is.
     fn health(&self) -> impl Future<Output = Health> {
         std::future::ready(Health { condition: Condition::Ready, busy_ms: 0 })
+    }
+
+    /// Begins to capture; `None` for a process without cables.
+    fn capture(&self, _tap: &Tap) -> Option<Result<Self::Capture, Error>> {
+        None
+    }
+}
+
+/// Packets that cross cables, for one client. Dropping it ends the capture.
+pub trait Capture {
+    /// Waits until there are packets to take.
+    fn ready(&mut self) -> impl Future<Output = ()>;
+
+    /// Takes some packets without waiting; none when there are none.
+    fn take(&mut self) -> Vec<Captured>;
+
+    /// What became of all packets so far.
+    fn totals(&self) -> CaptureTotals;
+}
+
+/// For a process without cables.
+#[derive(Clone, Copy, Debug)]
+pub enum NoCapture {}
+
+impl Capture for NoCapture {
+    async fn ready(&mut self) {
+        match *self {}
+    }
+
+    fn take(&mut self) -> Vec<Captured> {
+        match *self {}
+    }
+
+    fn totals(&self) -> CaptureTotals {
+        match *self {}
     }
 }
 

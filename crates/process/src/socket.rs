@@ -3,8 +3,9 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+
+use tokio::net::UnixListener;
 
 /// A bound control socket; its file goes with it.
 #[derive(Debug)]
@@ -13,22 +14,28 @@ pub struct Socket {
     path: PathBuf,
 }
 
-/// Listens there, for the owner alone. A file that an earlier process left gives way: whoever binds holds the process's
-/// lock, so no other process listens.
+/// Listens there, for the owner alone. The file appears when the socket takes connections: it listens under a name that
+/// begins with a dot first. What an earlier process left gives way: whoever binds holds the process's lock, so no other
+/// process listens.
+///
+/// Needs a tokio runtime.
 ///
 /// # Errors
 /// What the system says.
 pub fn bind(path: &Path) -> io::Result<Socket> {
-    match fs::remove_file(path) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let hidden = path.with_file_name(format!(".{name}"));
+    match fs::remove_file(&hidden) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let listener = UnixListener::bind(path)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    let listener = std::os::unix::net::UnixListener::bind(&hidden)?;
+    fs::set_permissions(&hidden, fs::Permissions::from_mode(0o600))?;
     listener.set_nonblocking(true)?;
     // As many as may be clients can come at once.
     rustix::net::listen(&listener, crate::CLIENTS_MAX as i32)?;
-    Ok(Socket { listener, path: path.to_owned() })
+    fs::rename(&hidden, path)?;
+    Ok(Socket { listener: UnixListener::from_std(listener)?, path: path.to_owned() })
 }
 
 impl Drop for Socket {

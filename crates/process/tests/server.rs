@@ -23,7 +23,7 @@ use weft_control::{
 use weft_metrics::Page;
 use weft_process::{
     CLIENTS_MAX, Call, Client, ClientError, Clock, Counts, Desk, DeskOptions, EVENTS_MAX, EventLog, Manned,
-    Server, Service, open_desk,
+    NoCapture, Server, Service, open_desk,
 };
 
 /// Much longer than anything here takes.
@@ -390,6 +390,8 @@ fn an_instruction_has_its_outcome() {
 struct Mute;
 
 impl Service for Mute {
+    type Capture = NoCapture;
+
     async fn answer(&self, request: Request) -> Result<Answer, Error> {
         Err(weft_process::not_here(&request, ProcessKind::Agent))
     }

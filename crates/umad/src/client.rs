@@ -1,6 +1,5 @@
 //! The blocking side of an attachment.
 
-use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -10,12 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weft_wire::{AddressedMad, Guid, PortNum, Registration};
 
-use crate::{
-    Attached, ClientMessage, ControlReply, ControlRequest, Decoder, FrameError, ServerMessage, encode_into,
-};
-
-/// MADs kept while a [`Client::control`] waits for its reply; older ones are dropped and counted.
-const SET_ASIDE_MAX: usize = 4096;
+use crate::{Attached, ClientMessage, Decoder, FrameError, ServerMessage, VERSION, encode_into};
 
 /// An agent that takes no byte for this long is taken for stuck.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -48,6 +42,9 @@ pub enum ClientError {
     /// No answer in time.
     #[error("no answer from the agent within {} ms", .0.as_millis())]
     TimedOut(Duration),
+    /// The agent did not answer the attachment.
+    #[error("the agent sent something else than an answer")]
+    Unexpected,
     /// A frame was no message.
     #[error("the agent's answer makes no sense")]
     Frame(#[from] FrameError),
@@ -62,9 +59,6 @@ pub struct Client {
     stream: UnixStream,
     decoder: Decoder<ServerMessage>,
     outgoing: Vec<u8>,
-    set_aside: VecDeque<ServerMessage>,
-    next_request: u32,
-    dropped: u64,
 }
 
 impl AsFd for Client {
@@ -81,14 +75,7 @@ impl Client {
             Ok(stream)
         });
         let stream = connected.map_err(|source| ClientError::Connect { path: path.to_owned(), source })?;
-        Ok(Self {
-            stream,
-            decoder: Decoder::new(),
-            outgoing: Vec::new(),
-            set_aside: VecDeque::new(),
-            next_request: 0,
-            dropped: 0,
-        })
+        Ok(Self { stream, decoder: Decoder::new(), outgoing: Vec::new() })
     }
 
     /// Attaches to a port and waits for the agent's word.
@@ -99,12 +86,15 @@ impl Client {
         registrations: Vec<Registration>,
         timeout: Duration,
     ) -> Result<Attached, ClientError> {
-        self.queue(&ClientMessage::Attach { node, port, registrations })?;
+        self.queue(&ClientMessage::Attach { version: VERSION, node, port, registrations })?;
         self.flush()?;
-        self.wait_for(timeout, |message| match message {
-            ServerMessage::Attached(attached) => Some(*attached),
-            _ => None,
-        })
+        match self.recv(timeout)? {
+            Some(ServerMessage::Attached(attached)) => Ok(attached),
+            Some(ServerMessage::Refused { reason }) => Err(ClientError::Refused { reason }),
+            // The agent answers before it sends anything else.
+            Some(_) => Err(ClientError::Unexpected),
+            None => Err(ClientError::TimedOut(timeout)),
+        }
     }
 
     /// Gathers one MAD for the next [`Client::flush`].
@@ -160,71 +150,13 @@ impl Client {
         }
     }
 
-    /// Asks the agent itself and waits for its answer. MADs that arrive meanwhile are kept for `recv`.
-    pub fn control(
-        &mut self,
-        question: ControlRequest,
-        timeout: Duration,
-    ) -> Result<ControlReply, ClientError> {
-        let number = self.ask(question)?;
-        self.wait_for(timeout, |message| match message {
-            ServerMessage::Reply { request, body } if *request == number => Some(body.clone()),
-            _ => None,
-        })
-    }
-
-    /// Asks the agent itself and returns the number that its [`ServerMessage::Reply`] will have.
-    pub fn ask(&mut self, question: ControlRequest) -> Result<u32, ClientError> {
-        let number = self.next_request;
-        self.next_request = self.next_request.wrapping_add(1);
-        self.queue(&ClientMessage::Control { request: number, body: question })?;
-        self.flush()?;
-        Ok(number)
-    }
-
-    /// MADs dropped because too many arrived while a [`Client::control`] waited.
-    pub fn dropped(&self) -> u64 {
-        self.dropped
-    }
-
     fn queue(&mut self, message: &ClientMessage) -> Result<(), ClientError> {
         Ok(encode_into(message, &mut self.outgoing)?)
     }
 
-    /// Waits for the message that `pick` takes; sets the others aside.
-    fn wait_for<T>(
-        &mut self,
-        timeout: Duration,
-        pick: impl Fn(&ServerMessage) -> Option<T>,
-    ) -> Result<T, ClientError> {
-        let deadline = Instant::now() + timeout;
-        let mut others = std::mem::take(&mut self.set_aside);
-        let result = loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            match self.recv(left) {
-                Err(error) => break Err(error),
-                Ok(None) => break Err(ClientError::TimedOut(timeout)),
-                Ok(Some(message)) => match (pick(&message), message) {
-                    (Some(picked), _) => break Ok(picked),
-                    (None, ServerMessage::Refused { reason }) => break Err(ClientError::Refused { reason }),
-                    (None, other) => others.push_back(other),
-                },
-            }
-            if others.len() > SET_ASIDE_MAX {
-                others.pop_front();
-                self.dropped += 1;
-            }
-        };
-        self.set_aside = others;
-        result
-    }
-
     /// The next message that was read already: no system call.
     pub fn buffered(&mut self) -> Result<Option<ServerMessage>, ClientError> {
-        match self.set_aside.pop_front() {
-            Some(message) => Ok(Some(message)),
-            None => Ok(self.decoder.next_message()?),
-        }
+        Ok(self.decoder.next_message()?)
     }
 
     /// Reads once without waiting, for whoever polls the descriptor; then take all that is [`Client::buffered`].

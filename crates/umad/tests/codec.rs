@@ -4,33 +4,11 @@
 
 use proptest::prelude::*;
 use weft_umad::launch::{self, FromLauncher, LineDecoder, LineError, Progress, SubnetUp, ToLauncher};
-use weft_umad::{
-    Attached, CaptureTotals, Captured, ClientMessage, ControlReply, ControlRequest, Decoder, FrameError,
-    Message, PortEnd, PortStatus, PortTotals, ServerMessage, Tap, TappedPort, encode_into,
-};
-use weft_wire::{
-    AddressedMad, Guid, Lid, Mad, Method, MethodMask, MgmtClass, PhysState, PortNum, PortState, Registration,
-};
+use weft_umad::{Attached, ClientMessage, Decoder, FrameError, Message, ServerMessage, VERSION, encode_into};
+use weft_wire::{AddressedMad, Guid, Lid, Mad, Method, MethodMask, MgmtClass, PortNum, Registration};
 
 fn addressed(seed: u8) -> AddressedMad {
     AddressedMad::smp(Lid(u16::from(seed) + 1), Mad([seed; 256]))
-}
-
-fn port_status(index: u32) -> PortStatus {
-    let end = PortEnd { node: Guid(u64::from(index)), port: PortNum(1) };
-    PortStatus {
-        end,
-        peer: Some(end),
-        state: PortState::Active,
-        phys_state: PhysState::LinkUp,
-        link_up: true,
-        plugged: true,
-        lid: Lid(7),
-        width_active: 2,
-        speed_active: 4,
-        speed_ext_active: 0,
-        totals: PortTotals { xmit_packets: u64::MAX, ..PortTotals::default() },
-    }
 }
 
 fn decode_all<M: Message>(bytes: &[u8], piece: usize) -> Result<Vec<M>, FrameError> {
@@ -47,20 +25,9 @@ fn decode_all<M: Message>(bytes: &[u8], piece: usize) -> Result<Vec<M>, FrameErr
 
 fn client_messages() -> Vec<ClientMessage> {
     let registrations = vec![Registration::new(MgmtClass::SubnLid, 1, [Method::Trap, Method::TrapRepress])];
-    let control = |body| ClientMessage::Control { request: 9, body };
     vec![
-        ClientMessage::Attach { node: Guid(u64::MAX), port: PortNum(1), registrations },
+        ClientMessage::Attach { version: VERSION, node: Guid(u64::MAX), port: PortNum(1), registrations },
         ClientMessage::Send(addressed(3)),
-        control(ControlRequest::Status),
-        control(ControlRequest::Ports),
-        control(ControlRequest::SetCable { node: Guid(5), port: PortNum(36), up: false }),
-        control(ControlRequest::Capture(Tap::Everything)),
-        control(ControlRequest::Capture(Tap::Ports(vec![TappedPort {
-            end: PortEnd { node: Guid(5), port: PortNum(36) },
-            received: true,
-        }]))),
-        control(ControlRequest::EndCapture),
-        control(ControlRequest::Shutdown),
     ]
 }
 
@@ -71,20 +38,6 @@ fn server_messages() -> Vec<ServerMessage> {
         ServerMessage::Receive(addressed(200)),
         ServerMessage::Refused { reason: "no such node".into() },
         ServerMessage::PortChanged { up: true },
-        ServerMessage::Reply { request: 1, body: ControlReply::Ports((0..3).map(port_status).collect()) },
-        ServerMessage::Reply { request: 2, body: ControlReply::Done },
-        ServerMessage::Captured(Captured {
-            end: PortEnd { node: Guid(5), port: PortNum(36) },
-            sent: true,
-            damaged: false,
-            time_ns: u64::MAX,
-            lost: 3,
-            packet: (0..=255).collect(),
-        }),
-        ServerMessage::Reply {
-            request: 3,
-            body: ControlReply::CaptureEnded(CaptureTotals { packets: 1, lost: u64::MAX }),
-        },
     ]
 }
 
@@ -104,22 +57,13 @@ fn every_message_survives_any_cut() {
 }
 
 #[test]
-fn a_listing_of_a_packed_fabric_fits_in_a_reply() {
-    let ports: Vec<_> = (0..50_000).map(port_status).collect();
-    let reply = ServerMessage::Reply { request: 0, body: ControlReply::Ports(ports) };
-    let mut bytes = Vec::new();
-    encode_into(&reply, &mut bytes).unwrap();
-    assert_eq!(decode_all::<ServerMessage>(&bytes, 4096).unwrap(), vec![reply]);
-}
-
-#[test]
 fn a_frame_too_long_is_refused_before_its_bytes_come() {
     let mut decoder = Decoder::<ClientMessage>::new();
     decoder.feed(&u32::MAX.to_le_bytes());
     assert!(matches!(decoder.next_message(), Err(FrameError::TooLong { max: 65536, .. })));
 
     let registrations = vec![Registration::new(MgmtClass::SubnLid, 1, MethodMask(u128::MAX)); 10_000];
-    let message = ClientMessage::Attach { node: Guid(1), port: PortNum(1), registrations };
+    let message = ClientMessage::Attach { version: VERSION, node: Guid(1), port: PortNum(1), registrations };
     let mut bytes = vec![1, 2, 3];
     assert!(matches!(encode_into(&message, &mut bytes), Err(FrameError::TooLong { .. })));
     assert_eq!(bytes, [1, 2, 3], "a failed encoding leaves nothing behind");
@@ -128,7 +72,7 @@ fn a_frame_too_long_is_refused_before_its_bytes_come() {
 #[test]
 fn bytes_after_the_message_are_an_error() {
     let mut bytes = Vec::new();
-    encode_into(&ServerMessage::Reply { request: 0, body: ControlReply::Done }, &mut bytes).unwrap();
+    encode_into(&ServerMessage::PortChanged { up: true }, &mut bytes).unwrap();
     bytes.push(0);
     let length = u32::try_from(bytes.len() - 4).unwrap();
     bytes[..4].copy_from_slice(&length.to_le_bytes());

@@ -99,7 +99,7 @@ fn a_shell_has_a_server_for_as_long_as_its_program_lives() {
     let locks = home.lab("default").join("locks");
     let server = std::fs::read_dir(locks).unwrap().map(|lock| lock.unwrap().path());
     let server = server.into_iter().find(|lock| common::text(lock).contains("ibsim-")).unwrap();
-    wait_until("the server ends with its program", || weft_umad::lock::holder(&server).unwrap().is_none());
+    wait_until("the server ends with its program", || weft_process::lock::holder(&server).unwrap().is_none());
 }
 
 #[test]

@@ -11,10 +11,13 @@ use tempfile::TempDir;
 use tokio::runtime::LocalOptions;
 use tokio::sync::oneshot;
 use weft_agent::{AgentConfig, AgentError, CableConfig, serve};
+use weft_control::agent::{AgentStatus, DeviceStatus, PortEnd, PortStatus};
+use weft_control::{Answer, Error, HexGuid, Page, Request as Ask};
 use weft_device::{DeviceConfig, DeviceOptions, PortConfig};
 use weft_link::{Authority, CableEnd};
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
-use weft_umad::{AgentStatus, Client, ControlReply, ControlRequest, PortStatus, ServerMessage};
+use weft_process::ClientError;
+use weft_umad::{Client, ServerMessage};
 use weft_wire::{AddressedMad, AttributeId, Guid, LinkParameters, NodeInfo, NodeType, PortNum};
 
 pub(crate) const HCA_A: Guid = Guid(0xa0);
@@ -98,6 +101,7 @@ impl Fabric {
                 hosts: None,
                 metrics: None,
                 attach_socket: folder.path().join(format!("attach{index}")),
+                control_socket: folder.path().join(format!("control{index}")),
                 lock_file,
                 events_file: Some(folder.path().join("events")),
                 record_file: None,
@@ -207,20 +211,52 @@ impl Running {
         client
     }
 
+    /// A client of the control protocol, as soon as the agent listens.
+    pub(crate) fn client(&self) -> weft_process::Client {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match weft_process::Client::connect(&self.config.control_socket) {
+                Ok(client) => return client,
+                Err(error) if Instant::now() > deadline => panic!("{error:?}"),
+                Err(_) => std::thread::yield_now(),
+            }
+        }
+    }
+
+    /// What the agent answers.
+    pub(crate) fn try_ask(&self, request: Ask) -> Result<Answer, Error> {
+        match self.client().ask(request, PATIENCE) {
+            Err(ClientError::Refused(error)) => Err(error),
+            answered => Ok(answered.unwrap()),
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn ask(&self, request: Ask) -> Answer {
+        self.try_ask(request).unwrap()
+    }
+
     pub(crate) fn status(&self) -> AgentStatus {
-        match self.connect().control(ControlRequest::Status, PATIENCE).unwrap() {
-            ControlReply::Status(status) => status,
+        match self.ask(Ask::AgentStatus) {
+            Answer::AgentStatus(status) => status,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn devices(&self) -> Vec<DeviceStatus> {
+        match self.ask(Ask::Devices(Page::default())) {
+            Answer::Devices { devices, more: false } => devices,
             other => panic!("{other:?}"),
         }
     }
 
     pub(crate) fn port(&self, at: CableEnd) -> PortStatus {
-        let ControlReply::Ports(ports) = self.connect().control(ControlRequest::Ports, PATIENCE).unwrap()
-        else {
-            panic!("no ports")
-        };
-        let found = ports.into_iter().find(|port| port.end.node == at.guid && port.end.port == at.port);
-        found.unwrap()
+        match self.ask(Ask::Ports(Page::default())) {
+            Answer::Ports { ports, more: false } => {
+                ports.into_iter().find(|port| port.end == port_end(at)).unwrap()
+            }
+            other => panic!("{other:?}"),
+        }
     }
 
     /// Waits until a port has a link, or has none.
@@ -239,10 +275,14 @@ impl Running {
         }
     }
 
-    pub(crate) fn set_cable(&self, at: CableEnd, up: bool) -> ControlReply {
-        let request = ControlRequest::SetCable { node: at.guid, port: at.port, up };
-        self.connect().control(request, PATIENCE).unwrap()
+    pub(crate) fn set_cable(&self, at: CableEnd, up: bool) -> Result<Answer, Error> {
+        self.try_ask(Ask::SetCable { end: port_end(at), up })
     }
+}
+
+/// A port as the control protocol names it.
+pub(crate) fn port_end(at: CableEnd) -> PortEnd {
+    PortEnd { node: HexGuid(at.guid), port: at.port }
 }
 
 /// A directed-route Get.

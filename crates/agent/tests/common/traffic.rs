@@ -2,18 +2,21 @@
 
 use std::time::{Duration, Instant};
 
+use weft_agent::traffic as translated;
+use weft_control::agent::DeviceAccount;
+use weft_control::{Answer, Error, Page, Request as Ask};
 use weft_device::DataPathOptions;
 use weft_host::stack::StackOptions;
 use weft_host::traffic::{Command, Destination, FlowId, FlowReport, FlowSpec, LearntPath, Transport, Work};
 use weft_machine::Time;
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
-use weft_umad::{Client, ControlReply, ControlRequest, DeviceAccount};
+use weft_umad::Client;
 use weft_wire::{
     AttributeId, Guid, Lid, LinearForwardingTable, Mtu, PKey, PathRate, PortInfo, PortNum, PortState,
     ServiceLevel, SwitchInfo, VirtualLane, VlArbitrationEntry, VlArbitrationTable,
 };
 
-use super::{Fabric, HCA_A, HCA_B, HCA_C, PATIENCE, Running, SWITCH, ask};
+use super::{Fabric, HCA_A, HCA_B, HCA_C, PATIENCE, Running, SWITCH, ask, end, port_end};
 
 /// No lifetime ends: nothing is dropped for waiting (IBA 14.2.5.4, 14.2.5.6).
 const UNLIMITED: u8 = 20;
@@ -110,10 +113,10 @@ pub(crate) fn activate_from(agents: &[Running], from: Guid, stranger: Option<Gui
         }
     }
     for cable in cables {
-        switch.await_port(cable.local, |port| port.state == PortState::Active);
+        switch.await_port(cable.local, |port| port.state == PortState::Active.into());
         if stranger != Some(cable.remote.guid) {
             let there = running(agents, cable.remote.guid);
-            there.await_port(cable.remote, |port| port.state == PortState::Active);
+            there.await_port(cable.remote, |port| port.state == PortState::Active.into());
         }
     }
 }
@@ -157,9 +160,10 @@ pub(crate) fn set(program: &mut Client, path: &[u8], attribute: AttributeId, mod
 }
 
 /// Tells the host of an adapter to do something.
-pub(crate) fn tell(agent: &Running, node: Guid, command: Command) -> ControlReply {
-    let request = ControlRequest::Host { node, port: PortNum(1), command };
-    agent.connect().control(request, PATIENCE).unwrap()
+#[expect(clippy::needless_pass_by_value, reason = "a command is made for the call")]
+pub(crate) fn tell(agent: &Running, node: Guid, command: Command) -> Result<Answer, Error> {
+    let (end, command) = (port_end(end(node, 1)), translated::of_host(&command));
+    agent.try_ask(Ask::Host { end, command })
 }
 
 /// Begins a flow of a reliable connection between two adapters' hosts.
@@ -171,7 +175,7 @@ pub(crate) fn stream(agents: &[Running], flow: u32, from: Guid, to: Guid) {
         p_key: PKey::DEFAULT_FULL,
         rate: PathRate::default(),
     };
-    let done = ControlReply::Done;
+    let done = Ok(Answer::Done);
     assert_eq!(tell(running(agents, to), to, Command::LearnPaths(vec![path(from)])), done);
     assert_eq!(tell(running(agents, from), from, Command::LearnPaths(vec![path(to)])), done);
     let expect = Command::Expect {
@@ -199,11 +203,12 @@ pub(crate) fn stream(agents: &[Running], flow: u32, from: Guid, to: Guid) {
 
 /// What became of a flow at one end.
 pub(crate) fn report(agent: &Running, node: Guid, flow: u32, sender: bool) -> FlowReport {
-    let ControlReply::Flows(hosts) = agent.connect().control(ControlRequest::Flows, PATIENCE).unwrap() else {
+    let Answer::Flows { hosts, more: false } = agent.ask(Ask::Flows(Page::default())) else {
         panic!("no flows")
     };
-    let host = hosts.into_iter().find(|host| host.end.node == node).unwrap();
-    host.flows.into_iter().find(|report| report.flow == FlowId(flow) && report.sender == sender).unwrap()
+    let host = hosts.into_iter().find(|host| host.end.node.0 == node).unwrap();
+    let told = host.flows.into_iter().find(|report| report.flow == flow && report.sender == sender);
+    translated::report(told.unwrap())
 }
 
 /// Waits until something is so, asking now and then.
@@ -218,9 +223,8 @@ pub(crate) fn await_that(agent: &Running, what: &str, mut so: impl FnMut() -> bo
 
 /// The accounts of all devices.
 pub(crate) fn accounts(agents: &[Running]) -> Vec<DeviceAccount> {
-    let account = |agent: &Running| match agent.connect().control(ControlRequest::Account, PATIENCE).unwrap()
-    {
-        ControlReply::Account(accounts) => accounts,
+    let account = |agent: &Running| match agent.ask(Ask::Account(Page::default())) {
+        Answer::Account { devices, more: false } => devices,
         other => panic!("{other:?}"),
     };
     agents.iter().flat_map(account).collect()

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use weft_process::lock::ProcessLock;
 use weft_umad::launch::ToLauncher;
-use weft_umad::lock::ProcessLock;
 
 use crate::lab::launch::IBSIM;
 use crate::lab::signals::{SIGINT, SIGTERM, Signals};

@@ -4,7 +4,7 @@
 //! BASE/NAME/weft-lab      the mark of a laboratory: made first, removed last
 //!           lab.json      what was started (record.rs)
 //!           topology      a copy of the cabling
-//!           locks/NAME    one lock per process, see weft_umad::lock
+//!           locks/NAME    one lock per process, see weft_process::lock
 //!           agents/NAME   one configuration per agent, with its private key: mode 0600
 //!           sockets/NAME  where programs attach
 //!           control/NAME  where a process answers requests, see docs/control.md

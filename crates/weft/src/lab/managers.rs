@@ -7,8 +7,8 @@ use anyhow::Context;
 use weft_control::pm::{PmPort, PmStatus};
 use weft_control::sm::{SmState, SmStatus};
 use weft_control::{Answer, EventFilter, Page, Request, Since};
+use weft_process::lock;
 use weft_process::{Client, ClientError};
-use weft_umad::lock;
 
 use super::launch::{PM, SM};
 use super::{LabFolder, LabRecord, Place};

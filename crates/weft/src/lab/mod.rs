@@ -1,6 +1,7 @@
 //! One running fabric on this machine: its folder, its processes, its start and its end.
 
 mod admission;
+pub(crate) mod agents;
 pub(crate) mod folder;
 pub(crate) mod launch;
 pub(crate) mod managers;

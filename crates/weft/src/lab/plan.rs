@@ -239,6 +239,7 @@ fn write_agents(
             identity: authority.issue(&guids).context("cannot issue a certificate")?,
             link_timeout_ms: record.link_timeout_ms,
             hosts: wanted.hosts.clone(),
+            control_socket: lab.control(&agent.name),
             attach_socket: lab.agent_socket(&agent.name),
             lock_file: lab.agent_lock(&agent.name),
             events_file: Some(lab.place(Place::Events)),

@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, PidfdFlags, Resource, Signal, getrlimit, pidfd_open, pidfd_send_signal, setrlimit,
 };
-use weft_umad::lock;
+use weft_process::lock;
 
 /// Runs this program again with a hidden verb, its standard error appended to a log file.
 pub(crate) fn spawn(verb: &str, config: &Path, launch: &Path, log: &Path) -> anyhow::Result<Child> {

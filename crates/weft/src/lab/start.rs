@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use weft_process::lock::ProcessLock;
 use weft_topology::{Fabric, NodeIndex};
-use weft_umad::lock::ProcessLock;
 
 use super::launch::Launcher;
 use super::plan::{self, Wanted};

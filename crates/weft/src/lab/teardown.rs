@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rustix::process::{Resource, Signal, getrlimit};
-use weft_umad::lock::{LockError, ProcessLock, holder};
+use weft_process::lock::{LockError, ProcessLock, holder};
 
 use super::folder::{Base, LabFolder, Place, gone};
 use super::process::{Holder, wait_for_end};
@@ -140,7 +140,7 @@ fn holders_at_once() -> usize {
 }
 
 /// Ends processes in order, and kills those that do not end. Returns how many were killed.
-fn stop(holders: Vec<Holder>) -> anyhow::Result<usize> {
+pub(crate) fn stop(holders: Vec<Holder>) -> anyhow::Result<usize> {
     for holder in &holders {
         holder.signal(Signal::TERM)?;
     }

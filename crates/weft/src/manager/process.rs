@@ -8,10 +8,10 @@ use weft_control::EventKind;
 use weft_control::event::ProcessEvent;
 use weft_control::process::{Identity, ProcessKind};
 use weft_machine::{Machine, Time};
+use weft_process::lock::ProcessLock;
 use weft_process::{Call, Clock, Desk, DeskOptions, EventLog, open_desk};
 use weft_umad::ClientError;
 use weft_umad::launch::ToLauncher;
-use weft_umad::lock::ProcessLock;
 
 use super::attachment::Attachment;
 use super::eager::Eagerness;

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use anyhow::Context;
 use rustix::fs::inotify;
 use weft_control::Utc;
+use weft_control::agent::PortEnd;
 use weft_process::utc_now;
 use weft_wire::{Guid, Printable, printable_json};
 
@@ -149,12 +150,22 @@ fn show(line: &[u8], lab: Option<&Lab>, json: bool) -> String {
     let mut take = |name: &str| fields.remove(name).map(plain).unwrap_or_default();
     let (time, who, what) = (take("time"), take("source"), take("event"));
     let mut shown = format!("{time} {who:<6} {what}");
-    // Lists and objects are for programs: `--json` has them.
-    for (name, value) in fields.into_iter().filter(|(_, value)| !value.is_array() && !value.is_object()) {
-        shown.push_str(&format!(" {name}={}", plain(value)));
+    // Lists and objects are for programs, except ports: `--json` has them.
+    for (name, value) in fields {
+        let port = port_label(&value, lab);
+        if let Some(text) = port.or_else(|| (!value.is_array() && !value.is_object()).then(|| plain(value))) {
+            shown.push_str(&format!(" {name}={text}"));
+        }
     }
     shown.push('\n');
     shown
+}
+
+/// A port as the user names it.
+fn port_label(value: &serde_json::Value, lab: Option<&Lab>) -> Option<String> {
+    let end: PortEnd = serde_json::from_value(value.clone()).ok()?;
+    let known = lab.and_then(|lab| Some(lab.fabric.label(lab.fabric.by_guid(end.node.0)?)));
+    Some(known.map_or_else(|| end.to_string(), |node| format!("{node}:{}", end.port)))
 }
 
 fn hexadecimal(text: &str) -> Option<Guid> {

@@ -1,23 +1,20 @@
 //! `weft fault`
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use weft_control::EventKind;
+use weft_control::agent::PortEnd;
 use weft_control::event::{Fault, LabEvent};
-use weft_process::{Clock, EventLog, Journal};
+use weft_control::{EventKind, HexGuid, Request};
+use weft_process::{Client, ClientError, Clock, EventLog, Journal};
 use weft_topology::PortRef;
-use weft_umad::{Client, ClientError, ControlReply, ControlRequest};
 
 use super::Lab;
 use crate::cli::FaultVerb;
 use crate::failure::Failure;
+use crate::lab::agents::PATIENCE;
 use crate::lab::launch::{IBSIM, PM, SM};
 use crate::lab::process::Holder;
 use crate::lab::{LabFolder, Place, restart, teardown};
-
-/// How long an agent has to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
     let lab = Lab::load(folder)?;
@@ -151,18 +148,20 @@ fn set_cable(lab: &Lab, port: &str, up: bool) -> anyhow::Result<()> {
 fn set_end(lab: &Lab, end: PortRef, up: bool) -> anyhow::Result<bool> {
     let node = lab.fabric.node(end.node);
     let Some((agent, _)) = lab.record.device(node.guid) else { return Ok(false) };
-    let mut client = match Client::connect(&lab.folder.agent_socket(&agent.name)) {
+    let mut client = match Client::connect(&lab.folder.control(&agent.name)) {
         Err(ClientError::Connect { .. }) => {
             crate::output::say(&format!("the agent of `{}` is not running", lab.fabric.label(end.node)));
             return Ok(false);
         }
         connected => connected?,
     };
-    match client.control(ControlRequest::SetCable { node: node.guid, port: end.port, up }, PATIENCE)? {
-        ControlReply::Failed { reason } => {
-            Err(Failure::new(format!("`{}` port {}: {reason}", lab.fabric.label(end.node), end.port)).into())
+    let request = Request::SetCable { end: PortEnd { node: HexGuid(node.guid), port: end.port }, up };
+    match client.ask(request, PATIENCE) {
+        Ok(_) => Ok(true),
+        Err(ClientError::Refused(error)) => {
+            Err(Failure::new(format!("`{}` port {}: {error}", lab.fabric.label(end.node), end.port)).into())
         }
-        _ => Ok(true),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -1,18 +1,16 @@
 //! `weft links`
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde::Serialize;
+use weft_control::HexGuid;
+use weft_control::agent::{PortEnd, PortStatus, PortTotals};
 use weft_topology::{Fabric, PortRef};
-use weft_umad::{Client, ControlReply, ControlRequest, PortEnd, PortStatus, PortTotals};
 
 use super::Lab;
-use crate::lab::{LabFolder, LabRecord};
+use crate::lab::LabFolder;
+use crate::lab::agents::read_ports;
 use crate::output::{Table, print, print_json};
-
-/// How long an agent has to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Serialize)]
 struct Link {
@@ -41,7 +39,8 @@ struct End {
 
 pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let lab = Lab::load(folder)?;
-    let ports = read_ports(folder, &lab.record)?;
+    // Agents that are dead say nothing.
+    let ports = read_ports(folder, lab.record.agents.iter().map(|agent| agent.name.as_str()))?.told;
     let links: Vec<Link> = lab
         .fabric
         .cables()
@@ -80,34 +79,12 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     print(&table.to_string())
 }
 
-/// What every agent that answers says of its ports. Agents that are dead are left out.
-pub(crate) fn read_ports(
-    folder: &LabFolder,
-    record: &LabRecord,
-) -> anyhow::Result<BTreeMap<PortEnd, PortStatus>> {
-    let mut ports = BTreeMap::new();
-    for agent in &record.agents {
-        let listed = ports_of(folder, &agent.name).unwrap_or_default();
-        ports.extend(listed.into_iter().map(|port| (port.end, port)));
-    }
-    Ok(ports)
-}
-
-/// What an agent says of its ports.
-pub(super) fn ports_of(folder: &LabFolder, agent: &str) -> anyhow::Result<Vec<PortStatus>> {
-    let mut client = Client::connect(&folder.agent_socket(agent))?;
-    match client.control(ControlRequest::Ports, PATIENCE)? {
-        ControlReply::Ports(ports) => Ok(ports),
-        _ => anyhow::bail!("agent {agent} answers something else"),
-    }
-}
-
 fn status<'a>(
     fabric: &Fabric,
     ports: &'a BTreeMap<PortEnd, PortStatus>,
     port: PortRef,
 ) -> Option<&'a PortStatus> {
-    ports.get(&PortEnd { node: fabric.node(port.node).guid, port: port.port })
+    ports.get(&PortEnd { node: HexGuid(fabric.node(port.node).guid), port: port.port })
 }
 
 fn end(fabric: &Fabric, port: PortRef, status: Option<&PortStatus>) -> End {

@@ -1,20 +1,19 @@
 //! `weft ps`
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
-use weft_umad::{AgentStatus, Client, ControlReply, ControlRequest, lock};
+use weft_control::agent::{AgentStatus, DeviceStatus, PortEnd};
+use weft_control::{Answer, Page, Request};
+use weft_process::lock;
 
 use super::Lab;
+use crate::lab::agents::{ask_agents, further};
 use crate::lab::launch::{IBSIM, PM, SM};
 use crate::lab::record::{AgentRecord, DeviceRecord};
 use crate::lab::{LabFolder, Place};
 use crate::output::{Table, print, print_json};
-
-/// How long an agent has to answer; one that hangs is listed all the same.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Serialize)]
 struct Process {
@@ -47,8 +46,9 @@ struct Device {
 pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let lab = Lab::load(folder)?;
     let mut processes = managers(folder, &lab)?;
+    let told = ask(folder, &lab)?;
     for agent in &lab.record.agents {
-        processes.push(agent_process(folder, &lab, agent)?);
+        processes.push(agent_process(folder, &lab, agent, told.get(agent.name.as_str()))?);
     }
     if json {
         return print_json(&processes);
@@ -101,10 +101,14 @@ fn managers(folder: &LabFolder, lab: &Lab) -> anyhow::Result<Vec<Process>> {
     sms.chain(others).map(manager).collect()
 }
 
-fn agent_process(folder: &LabFolder, lab: &Lab, agent: &AgentRecord) -> anyhow::Result<Process> {
+fn agent_process(
+    folder: &LabFolder,
+    lab: &Lab,
+    agent: &AgentRecord,
+    says: Option<&Told>,
+) -> anyhow::Result<Process> {
     let pid = holder(&folder.agent_lock(&agent.name))?;
-    let status = pid.and_then(|_| ask(&folder.agent_socket(&agent.name)));
-    let told = |guid| status.iter().flat_map(|status| &status.devices).find(|told| told.node == guid);
+    let told = |guid| says.and_then(|says| says.devices.get(&guid));
     let device = |device: &DeviceRecord| Device {
         id: device.id.clone(),
         guid: device.guid,
@@ -126,16 +130,35 @@ fn agent_process(folder: &LabFolder, lab: &Lab, agent: &AgentRecord) -> anyhow::
         metrics: lab.record.metrics_of(&agent.name),
         devices: agent.devices.iter().map(device).collect(),
         link_timeout_ms: Some(lab.record.link_timeout_ms),
-        counts: status.map(|status| status.counts),
+        counts: says.map(|says| says.status.counts.clone()),
     })
 }
 
-/// What an agent tells of itself.
-fn ask(socket: &std::path::Path) -> Option<AgentStatus> {
-    match Client::connect(socket).ok()?.control(ControlRequest::Status, PATIENCE).ok()? {
-        ControlReply::Status(status) => Some(status),
+/// What an agent says of itself.
+#[derive(Default)]
+struct Told {
+    status: AgentStatus,
+    devices: BTreeMap<weft_wire::Guid, DeviceStatus>,
+}
+
+/// Asks all agents how they are. One that hangs is listed all the same.
+fn ask<'a>(folder: &LabFolder, lab: &'a Lab) -> anyhow::Result<BTreeMap<&'a str, Told>> {
+    let mut told: BTreeMap<&str, Told> = BTreeMap::new();
+    let names = lab.record.agents.iter().map(|agent| agent.name.as_str());
+    ask_agents(folder, names, &Request::AgentStatus, |agent, answer| match answer {
+        Answer::AgentStatus(status) => {
+            told.insert(agent, Told { status, ..Told::default() });
+            Some(Request::Devices(Page::default()))
+        }
+        Answer::Devices { devices, more } => {
+            let next = further(devices.last().map(|device| PortEnd::of_node(device.node)), more);
+            let devices = devices.into_iter().map(|device| (device.node.0, device));
+            told.entry(agent).or_default().devices.extend(devices);
+            next.map(Request::Devices)
+        }
         _ => None,
-    }
+    })?;
+    Ok(told)
 }
 
 fn holder(path: &std::path::Path) -> anyhow::Result<Option<i32>> {

@@ -11,7 +11,8 @@ use super::Lab;
 use super::fault;
 use crate::cli::{RecordArgs, ReplayArgs};
 use crate::failure::Failure;
-use crate::lab::{LabFolder, plan};
+use crate::lab::process::Holder;
+use crate::lab::{LabFolder, plan, teardown};
 use crate::manager::load_config;
 use crate::output;
 
@@ -27,6 +28,8 @@ pub(super) fn record(folder: &LabFolder, args: &RecordArgs) -> anyhow::Result<()
     let mut config: AgentConfig = load_config(&path)?;
     config.record_file = (!args.off).then(|| plan::recording_of(&args.out, &agent.name)).transpose()?;
     plan::write_agent(&path, &config)?;
+    // In order, so that a recording under way gets its end mark.
+    teardown::stop(Holder::of(&lab.folder.agent_lock(&agent.name))?.into_iter().collect())?;
     fault::start_named(&lab, &args.node)?;
     if let Some(file) = &config.record_file {
         output::say(&format!("{} is recorded to {}", agent.name, file.display()));

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde::Serialize;
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
+use weft_process::lock;
 use weft_sm::Surveyed;
-use weft_umad::lock;
 use weft_wire::{AddressedMad, AttributeId, Guid, Lid, TransactionId};
 
 use super::{Lab, trace};

@@ -8,7 +8,7 @@ use anyhow::Context;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::Serialize;
-use weft_umad::lock;
+use weft_process::lock;
 
 use crate::lab::LabFolder;
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use weft_control::Utc;
+use weft_control::agent::Captured;
 use weft_process::utc_now;
-use weft_umad::Captured;
 use weft_wire::{PACKET_SIZE_MAX, erf};
 
 use crate::cli::{CaptureArgs, Ring};
@@ -54,13 +54,14 @@ impl CaptureFile {
     /// Appends a packet.
     pub(super) fn write(&mut self, captured: &Captured) -> anyhow::Result<()> {
         // No port takes a longer packet; what else an agent may say does not belong into a file.
-        let packet = captured.packet.get(..PACKET_SIZE_MAX).unwrap_or(&captured.packet);
+        let bytes = &captured.packet.0;
+        let packet = bytes.get(..PACKET_SIZE_MAX).unwrap_or(bytes);
         let record = erf::Record {
             time_ns: captured.time_ns,
             sent: captured.sent,
             damaged: captured.damaged,
             lost: captured.lost,
-            port: self.named.then_some((captured.end.node, captured.end.port)),
+            port: self.named.then_some((captured.end.node.0, captured.end.port)),
             packet,
         };
         self.record.clear();

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
-use weft_umad::Captured;
+use weft_control::agent::Captured;
 
 /// How old a packet is when it is let go.
 const HOLD: Duration = Duration::from_millis(100);
@@ -81,7 +81,8 @@ impl Merge {
 
 #[cfg(test)]
 mod tests {
-    use weft_umad::PortEnd;
+    use weft_control::agent::PortEnd;
+    use weft_control::{HexBytes, HexGuid};
     use weft_wire::{Guid, PortNum};
 
     use super::*;
@@ -89,8 +90,8 @@ mod tests {
     const HOLD_NS: u64 = HOLD.as_nanos() as u64;
 
     fn packet(time_ns: u64) -> Captured {
-        let end = PortEnd { node: Guid(1), port: PortNum(1) };
-        Captured { end, sent: true, damaged: false, time_ns, lost: 0, packet: Vec::new() }
+        let end = PortEnd { node: HexGuid(Guid(1)), port: PortNum(1) };
+        Captured { end, sent: true, damaged: false, time_ns, lost: 0, packet: HexBytes::default() }
     }
 
     fn times(merge: &mut Merge, now_ns: u64) -> Vec<u64> {

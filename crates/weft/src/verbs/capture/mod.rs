@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
+use weft_control::agent::Captured;
 use weft_process::utc_now;
-use weft_umad::Captured;
 use weft_wire::Guid;
 
 use self::file::CaptureFile;
@@ -129,13 +129,13 @@ impl Sink {
             file.write(packet)?;
         }
         if self.show != Show::Nothing {
-            let node = self.names.get(&packet.end.node).map_or("?", String::as_str);
+            let node = self.names.get(&packet.end.node.0).map_or("?", String::as_str);
             let shown = Shown::new(packet, node);
             let line = if self.show == Show::Json { shown.json()? } else { shown.line() };
             self.lines.push_str(&line);
         }
         self.packets += 1;
-        self.bytes += packet.packet.len() as u64;
+        self.bytes += packet.packet.0.len() as u64;
         Ok(())
     }
 

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
+use weft_control::HexGuid;
+use weft_control::agent::{PortEnd, Tap, TappedPort};
 use weft_topology::{Fabric, PortRef};
-use weft_umad::{PortEnd, Tap, TappedPort};
 
 use super::super::Lab;
 use crate::failure::Failure;
@@ -34,7 +35,8 @@ impl Plan {
         }
         let mut taps = BTreeMap::new();
         for tapped in tapped(&lab.fabric, &ports) {
-            let (agent, _) = lab.record.device(tapped.end.node).context("the laboratory has no such node")?;
+            let (agent, _) =
+                lab.record.device(tapped.end.node.0).context("the laboratory has no such node")?;
             taps.entry(agent.name.clone()).or_insert_with(Vec::new).push(tapped);
         }
         if taps.values().any(|ports| ports.len() > PORTS_MAX) {
@@ -60,7 +62,7 @@ fn named(lab: &Lab, name: &str) -> anyhow::Result<Vec<PortRef>> {
 
 /// Each packet is wanted once: what a port receives is only asked for where the port that sends it is not among these.
 fn tapped(fabric: &Fabric, ports: &BTreeSet<PortRef>) -> Vec<TappedPort> {
-    let end = |port: &PortRef| PortEnd { node: fabric.node(port.node).guid, port: port.port };
+    let end = |port: &PortRef| PortEnd { node: HexGuid(fabric.node(port.node).guid), port: port.port };
     let received = |port: &PortRef| fabric.peer(*port).is_none_or(|peer| !ports.contains(&peer));
     ports.iter().map(|port| TappedPort { end: end(port), received: received(port) }).collect()
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use weft_control::Utc;
-use weft_umad::Captured;
+use weft_control::agent::Captured;
 use weft_wire::{
     DirectedSmp, Guid, Lid, Mad, MgmtClass, Packet, QpNum, ServiceLevel, VirtualLane, printable_json,
 };
@@ -69,14 +69,14 @@ fn is_zero(number: &u32) -> bool {
 impl Shown {
     /// Reads a packet that was captured at a port of the node with this name.
     pub(super) fn new(captured: &Captured, node: &str) -> Self {
-        let packet = Packet::parse(captured.packet.clone()).ok();
+        let packet = Packet::parse(captured.packet.0.clone()).ok();
         Self {
             time: Utc::from_nanos(captured.time_ns).rfc3339(9),
             node: node.to_owned(),
-            guid: captured.end.node,
+            guid: captured.end.node.0,
             port: captured.end.port.0,
             direction: if captured.sent { "sent" } else { "received" },
-            bytes: captured.packet.len(),
+            bytes: captured.packet.0.len(),
             lost_before: captured.lost,
             damaged: captured.damaged,
             headers: packet.as_ref().map(headers),

@@ -4,18 +4,18 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
-use weft_umad::lock::holder;
-use weft_umad::{Captured, Client, ClientError, ControlReply, ControlRequest, ServerMessage, Tap};
+use weft_control::agent::{Captured, Tap};
+use weft_control::{Answer, ReplyBody, Request};
+use weft_process::lock::holder;
+use weft_process::{Client, ClientError};
 
 use super::super::count_of;
 use super::plan::Plan;
 use crate::failure::Failure;
+use crate::lab::agents::PATIENCE;
 use crate::lab::process::poll_for;
 use crate::lab::signals::Signals;
 use crate::lab::{LabFolder, Place};
-
-/// How long an agent has to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long all agents together have to tell the last packets.
 const END_PATIENCE: Duration = Duration::from_secs(3);
@@ -47,7 +47,8 @@ struct Source {
 enum State {
     /// There is no agent.
     Absent,
-    Capturing(Client),
+    /// By a request of this number.
+    Capturing(Client, u64),
     /// Asked to tell the last packets.
     Ending(Client),
     Ended,
@@ -68,43 +69,50 @@ impl Source {
             Err(ClientError::Connect { .. }) => return Ok(false),
             connected => connected?,
         };
-        match client.control(ControlRequest::Capture(self.tap.clone()), PATIENCE) {
-            Ok(ControlReply::Done) => {}
-            Ok(ControlReply::Failed { reason }) => {
-                return Err(Failure::new(format!("agent {} does not capture: {reason}", self.agent)).into());
+        let request = client.post(Request::Capture { tap: self.tap.clone() });
+        let answered = request.and_then(|request| {
+            let line = client.next_line(PATIENCE)?.ok_or(ClientError::TimedOut(PATIENCE))?;
+            Ok((request, line.body))
+        });
+        let request = match answered {
+            Ok((request, ReplyBody::Answer(_))) => request,
+            Ok((_, ReplyBody::Error(error))) => {
+                return Err(Failure::new(format!("agent {} does not capture: {error}", self.agent)).into());
             }
             Ok(_) => anyhow::bail!("agent {} answers something else", self.agent),
             // It was just about to end.
             Err(ClientError::Closed | ClientError::Io(_)) => return Ok(false),
             Err(error) => return Err(error.into()),
-        }
-        self.state = State::Capturing(client);
+        };
+        self.state = State::Capturing(client, request);
         self.lost_told = 0;
         Ok(true)
     }
 
     /// Takes what has come.
     fn read(&mut self, take: &mut impl FnMut(Captured)) -> anyhow::Result<Read> {
-        let (State::Capturing(client) | State::Ending(client)) = &mut self.state else {
+        let (State::Capturing(client, _) | State::Ending(client)) = &mut self.state else {
             return Ok(Read::GoesOn);
         };
-        match client.read_ready() {
-            Err(ClientError::Closed | ClientError::Io(_)) => return Ok(Read::Gone),
-            read => read?,
-        }
-        while let Some(message) = client.buffered()? {
-            match message {
-                ServerMessage::Captured(captured) => {
-                    self.lost_told += u64::from(captured.lost);
-                    take(captured);
-                }
-                ServerMessage::Reply { body: ControlReply::CaptureEnded(totals), .. } => {
-                    return Ok(Read::Ended(totals.lost));
-                }
-                _ => {}
+        loop {
+            match client.next_line(Duration::ZERO) {
+                Ok(None) => return Ok(Read::GoesOn),
+                Ok(Some(line)) => match line.body {
+                    ReplyBody::Captured(captured) => {
+                        self.lost_told += u64::from(captured.lost);
+                        take(*captured);
+                    }
+                    ReplyBody::Answer(answer) => {
+                        if let Answer::CaptureEnded(totals) = *answer {
+                            return Ok(Read::Ended(totals.lost));
+                        }
+                    }
+                    ReplyBody::Error(_) | ReplyBody::Event(_) => {}
+                },
+                Err(ClientError::Closed | ClientError::Io(_)) => return Ok(Read::Gone),
+                Err(error) => return Err(error.into()),
             }
         }
-        Ok(Read::GoesOn)
     }
 }
 
@@ -112,7 +120,7 @@ impl Sources {
     /// Begins to capture at all agents that run; none at all is an error.
     pub(super) fn open(lab: &LabFolder, plan: Plan) -> anyhow::Result<Self> {
         let source = |(agent, tap): (String, Tap)| {
-            let socket = lab.agent_socket(&agent);
+            let socket = lab.control(&agent);
             Source { agent, socket, tap, state: State::Absent, lost_told: 0 }
         };
         let sources = plan.taps.into_iter().map(source).collect();
@@ -170,7 +178,7 @@ impl Sources {
     pub(super) fn end(&mut self, mut take: impl FnMut(Captured)) -> anyhow::Result<()> {
         for source in &mut self.sources {
             source.state = match std::mem::replace(&mut source.state, State::Ended) {
-                State::Capturing(mut client) => match client.ask(ControlRequest::EndCapture) {
+                State::Capturing(mut client, request) => match client.post(Request::Cancel { request }) {
                     Ok(_) => State::Ending(client),
                     Err(_) => State::Ended,
                 },
@@ -209,7 +217,7 @@ impl Sources {
     /// The agents from which something can be read, after waiting for it.
     fn ready(&self, signals: Option<&Signals>, timeout: Option<Duration>) -> anyhow::Result<Vec<usize>> {
         let clients = self.sources.iter().enumerate().filter_map(|(index, source)| match &source.state {
-            State::Capturing(client) | State::Ending(client) => Some((index, client)),
+            State::Capturing(client, _) | State::Ending(client) => Some((index, client)),
             _ => None,
         });
         let (indices, mut fds): (Vec<usize>, Vec<PollFd<'_>>) =

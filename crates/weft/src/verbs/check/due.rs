@@ -14,9 +14,9 @@ use weft_control::event::SmEvent;
 use weft_control::sm::{RoutingReport, SmStatus};
 use weft_control::{Event, EventKind, Since};
 use weft_process::Client;
+use weft_process::lock;
 use weft_sm::Surveyed;
 use weft_topology::PortRef;
-use weft_umad::lock;
 use weft_wire::PortState;
 
 use crate::lab::launch::{IBSIM, PM, SM};

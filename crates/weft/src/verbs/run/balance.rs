@@ -2,16 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use weft_control::agent::DeviceAccount;
 use weft_experiment::{Conservation, LaneConservation};
-use weft_umad::{ControlReply, DeviceAccount};
-
-/// What an agent says of its devices.
-pub(super) fn devices(reply: ControlReply) -> Option<Vec<DeviceAccount>> {
-    match reply {
-        ControlReply::Account(devices) => Some(devices),
-        _ => None,
-    }
-}
 
 /// Adds up the devices' accounts. What was transmitted and not received is on a cable; when cables were cut (`took`), it
 /// went with one. A device that was killed forgets what it transmitted (`forgot`): then more is received than anybody
@@ -58,7 +50,7 @@ pub(super) fn of_devices(devices: &[DeviceAccount], took: bool, forgot: bool) ->
 
 #[cfg(test)]
 mod tests {
-    use weft_umad::LaneAccount;
+    use weft_control::agent::LaneAccount;
     use weft_wire::{Guid, VirtualLane};
 
     use super::*;
@@ -72,7 +64,7 @@ mod tests {
             injected,
             ..LaneAccount::default()
         };
-        DeviceAccount { node: Guid(1), sound: true, lanes: vec![account] }
+        DeviceAccount { node: Guid(1).into(), sound: true, lanes: vec![account] }
     }
 
     #[test]

@@ -4,24 +4,25 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use weft_agent::traffic;
+use weft_control::agent::{AgentStatus, PortEnd, PortStatus};
+use weft_control::{Answer, HexGuid, Page, Request};
 use weft_experiment::{Action, Conservation, Driver, Late, Mark, Plan, PortPlace, PortSample};
 use weft_host::traffic::{Command, FlowReport};
 use weft_machine::Time;
+use weft_process::{Client, ClientError};
 use weft_topology::{NodeIndex, PortRef};
-use weft_umad::{Client, ClientError, ControlReply, ControlRequest, PortStatus};
 use weft_wire::{Guid, Lid};
 
 use super::balance;
 use super::marks::Listener;
 use super::perform::{Stage, given_levels, has_port};
 use crate::failure::Failure;
+use crate::lab::agents::{PATIENCE, further};
 use crate::lab::launch::{Launcher, PM, SM};
 use crate::lab::managers::{in_charge, subnet_managers};
 use crate::sm_process::engine_report;
 use crate::verbs::{Lab, fault};
-
-/// How long an agent has to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long the performance manager has to learn the fabric, and how often it is looked whether it has.
 const LEARN_PATIENCE: Duration = Duration::from_secs(20);
@@ -67,7 +68,7 @@ impl<'a, 'l> Live<'a, 'l> {
             self.tell(*node, command)?;
         }
         for agent in self.lab.record.agents.clone() {
-            self.ask(&agent.name, &ControlRequest::ResetLateness)?;
+            self.ask(&agent.name, Request::ResetLateness)?;
         }
         self.listener.skip()?;
         self.began = Instant::now();
@@ -89,36 +90,52 @@ impl<'a, 'l> Live<'a, 'l> {
         let (guid, name) = (host.guid, self.plan.fabric.label(node));
         let port = host.attach_port().with_context(|| format!("`{name}` has no cable"))?;
         let agent = self.agent_of(guid)?;
-        let request = ControlRequest::Host { node: guid, port, command: command.clone() };
-        match self.ask(&agent, &request)? {
-            Some(ControlReply::Failed { reason }) => Err(Failure::new(format!("`{name}`: {reason}")).into()),
-            // A host that is dead does nothing, as the plan may want.
-            _ => Ok(()),
-        }
+        let end = PortEnd { node: HexGuid(guid), port };
+        // A host that is dead does nothing, as the plan may want.
+        let told = self.ask(&agent, Request::Host { end, command: traffic::of_host(command) });
+        told.map(drop).map_err(|error| match error.downcast::<weft_control::Error>() {
+            Ok(refused) => Failure::new(format!("`{name}`: {refused}")).into(),
+            Err(error) => error,
+        })
     }
 
     /// An agent's answer, `None` when it is dead.
-    fn ask(&mut self, agent: &str, request: &ControlRequest) -> anyhow::Result<Option<ControlReply>> {
+    fn ask(&mut self, agent: &str, request: Request) -> anyhow::Result<Option<Answer>> {
         if !self.clients.contains_key(agent) {
-            match Client::connect(&self.lab.folder.agent_socket(agent)) {
+            match Client::connect(&self.lab.folder.control(agent)) {
                 Err(ClientError::Connect { .. }) => return Ok(None),
                 connected => drop(self.clients.insert(agent.to_owned(), connected?)),
             }
         }
         let Some(client) = self.clients.get_mut(agent) else { return Ok(None) };
-        match client.control(request.clone(), PATIENCE) {
+        match client.ask(request, PATIENCE) {
             Err(ClientError::Io(_) | ClientError::Closed) => {
                 self.clients.remove(agent);
                 Ok(None)
             }
+            Err(ClientError::Refused(error)) => Err(error.into()),
             reply => reply.map(Some).with_context(|| format!("the agent {agent} does not answer")),
         }
     }
 
-    /// Every agent's answer, by name; dead ones are left out.
-    fn ask_all(&mut self, request: &ControlRequest) -> anyhow::Result<Vec<ControlReply>> {
+    /// Every agent's list, page by page; dead ones are left out. `take` takes a page and gives its last item, and whether
+    /// more follow.
+    fn list_all(
+        &mut self,
+        request: fn(Page) -> Request,
+        mut take: impl FnMut(Answer) -> (Option<PortEnd>, bool),
+    ) -> anyhow::Result<()> {
         let agents: Vec<String> = self.lab.record.agents.iter().map(|agent| agent.name.clone()).collect();
-        agents.iter().filter_map(|agent| self.ask(agent, request).transpose()).collect()
+        for agent in agents {
+            let mut page = Some(Page::default());
+            while let Some(wanted) = page.take()
+                && let Some(answer) = self.ask(&agent, request(wanted))?
+            {
+                let (last, more) = take(answer);
+                page = further(last, more);
+            }
+        }
+        Ok(())
     }
 
     /// The balance of packets once the hosts have stopped and what is under way has arrived. What keeps standing in
@@ -135,8 +152,12 @@ impl<'a, 'l> Live<'a, 'l> {
         let mut before = None;
         loop {
             // The agents are asked one after the other, and what moves meanwhile is seen twice or not at all.
-            let accounts = self.ask_all(&ControlRequest::Account)?;
-            let devices: Vec<_> = accounts.into_iter().filter_map(balance::devices).flatten().collect();
+            let mut devices = Vec::new();
+            self.list_all(Request::Account, |answer| {
+                let Answer::Account { devices: listed, more } = answer else { return (None, false) };
+                devices.extend(listed);
+                (devices.last().map(|device| PortEnd::of_node(device.node)), more)
+            })?;
             if before.as_ref() == Some(&devices) || Instant::now() > deadline {
                 return Ok(balance::of_devices(&devices, took, forgot));
             }
@@ -148,16 +169,30 @@ impl<'a, 'l> Live<'a, 'l> {
     /// What tells the LID of a port.
     fn lids(&mut self) -> anyhow::Result<impl Fn(Guid) -> Option<Lid>> {
         let mut lids = BTreeMap::new();
-        for reply in self.ask_all(&ControlRequest::Ports)? {
-            let ControlReply::Ports(ports) = reply else { continue };
-            lids.extend(ports.into_iter().map(|port| ((port.end.node, port.end.port), port.lid)));
-        }
+        self.list_all(Request::Ports, |answer| {
+            let Answer::Ports { ports, more } = answer else { return (None, false) };
+            let last = ports.last().map(|port| port.end);
+            lids.extend(ports.into_iter().map(|port| (port.end, port.lid)));
+            (last, more)
+        })?;
         let fabric = self.plan.fabric.clone();
         Ok(move |wanted| {
             let node = fabric.nodes().iter().find(|node| has_port(node, wanted))?;
             let (port, _) = node.external_ports().find(|(_, own)| own.guid == wanted)?;
-            lids.get(&(node.guid, port)).copied()
+            lids.get(&PortEnd { node: HexGuid(node.guid), port }).copied()
         })
+    }
+
+    /// What an agent says of its ports; nothing when it is dead.
+    fn ports_of(&mut self, agent: &str) -> anyhow::Result<Vec<PortStatus>> {
+        let (mut all, mut page) = (Vec::<PortStatus>::new(), Some(Page::default()));
+        while let Some(wanted) = page.take()
+            && let Some(Answer::Ports { ports, more }) = self.ask(agent, Request::Ports(wanted))?
+        {
+            page = further(ports.last().map(|port| port.end), more);
+            all.extend(ports);
+        }
+        Ok(all)
     }
 
     fn set_cable(&mut self, port: PortRef, up: bool) -> anyhow::Result<()> {
@@ -165,13 +200,10 @@ impl<'a, 'l> Live<'a, 'l> {
         for end in [port, peer] {
             let node = self.plan.fabric.node(end.node).guid;
             let agent = self.agent_of(node)?;
-            self.ask(&agent, &ControlRequest::SetCable { node, port: end.port, up })?;
+            let end = PortEnd { node: HexGuid(node), port: end.port };
+            self.ask(&agent, Request::SetCable { end, up })?;
         }
         Ok(())
-    }
-
-    fn node(&self, guid: Guid) -> Option<NodeIndex> {
-        self.plan.fabric.iter().find(|(_, node)| node.guid == guid).map(|(index, _)| index)
     }
 }
 
@@ -202,18 +234,22 @@ impl Stage for Live<'_, '_> {
 
     fn reports(&mut self) -> anyhow::Result<Vec<(NodeIndex, Vec<FlowReport>)>> {
         let mut all = Vec::new();
-        for reply in self.ask_all(&ControlRequest::Flows)? {
-            let now = self.since();
-            let ControlReply::Flows(hosts) = reply else { continue };
+        let (began, fabric) = (self.began, self.plan.fabric.clone());
+        self.list_all(Request::Flows, |answer| {
+            let now = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let Answer::Flows { hosts, more } = answer else { return (None, false) };
+            let last = hosts.last().map(|host| host.end);
             for mut host in hosts {
                 // The agent's clock began when the agent did.
-                let told = Time::from_nanos(host.now_ns);
                 for moved in host.flows.iter_mut().flat_map(|flow| &mut flow.moves) {
-                    moved.at = now.saturating_sub(told.saturating_sub(moved.at));
+                    moved.at_ns = now.saturating_sub(host.now_ns.saturating_sub(moved.at_ns));
                 }
-                all.extend(self.node(host.end.node).map(|node| (node, host.flows)));
+                let node = fabric.by_guid(host.end.node.0);
+                let flows = host.flows.into_iter().map(traffic::report).collect();
+                all.extend(node.map(|node| (node, flows)));
             }
-        }
+            (last, more)
+        })?;
         all.sort_by_key(|(node, _)| *node);
         Ok(all)
     }
@@ -225,15 +261,11 @@ impl Stage for Live<'_, '_> {
             let node = self.plan.fabric.node(place.port.node).guid;
             let agent = self.agent_of(node)?;
             if !agents.contains_key(&agent) {
-                let told = match self.ask(&agent, &ControlRequest::Ports)? {
-                    Some(ControlReply::Ports(told)) => told,
-                    _ => Vec::new(),
-                };
+                let told = self.ports_of(&agent)?;
                 agents.insert(agent.clone(), told);
             }
-            let told = agents.get(&agent).and_then(|told| {
-                told.iter().find(|status| status.end.node == node && status.end.port == place.port.port)
-            });
+            let end = PortEnd { node: HexGuid(node), port: place.port.port };
+            let told = agents.get(&agent).and_then(|told| told.iter().find(|status| status.end == end));
             samples.push(told.map_or_else(PortSample::default, |status| PortSample {
                 xmit_wait: status.totals.xmit_wait,
                 xmit_data: status.totals.xmit_words,
@@ -259,9 +291,9 @@ impl Stage for Live<'_, '_> {
     fn close(&mut self) -> anyhow::Result<(Conservation, Option<Late>)> {
         let conservation = self.balance()?;
         let mut late = Late::default();
-        for reply in self.ask_all(&ControlRequest::Status)? {
-            let ControlReply::Status(status) = reply else { continue };
-            let told = status.lateness;
+        for agent in self.lab.record.agents.clone() {
+            let told = self.ask(&agent.name, Request::AgentStatus)?;
+            let Some(Answer::AgentStatus(AgentStatus { lateness: told, .. })) = told else { continue };
             // The latest agent speaks for the run.
             late.count += told.count;
             late.p50 = late.p50.max(Time::from_nanos(told.p50_ns));

@@ -11,18 +11,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use weft_control::HexGuid;
+use weft_control::agent::{PortEnd, PortTotals};
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
 use weft_topology::NodeIndex;
-use weft_umad::{PortEnd, PortTotals};
 use weft_wire::{
     AttributeId, Gid, Guid, GuidInfo, Mad, MlnxExtPortInfo, NodeDescription, NodeInfo, PKey, PKeyTable,
     PortInfo, PortNum,
 };
 
-use super::{Lab, links, shell};
+use super::{Lab, shell};
 use crate::cli::SysfsArgs;
 use crate::failure::Failure;
 use crate::lab::LabFolder;
+use crate::lab::agents::read_ports;
 use crate::lab::process::readable;
 use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use crate::live::{Session, limits};
@@ -70,7 +72,7 @@ pub(super) fn write(lab: &Lab, node: NodeIndex, sys: &Path) -> anyhow::Result<()
     for (index, number) in numbers.iter().enumerate() {
         let mut session = Session::attach(&lab.folder, &lab.record, node.guid, *number)?;
         let port = Port::ask(&mut session, *number)?;
-        let totals = totals(lab, PortEnd { node: node.guid, port: *number })?;
+        let totals = totals(lab, PortEnd { node: HexGuid(node.guid), port: *number })?;
         if index == 0 {
             tree.node(&port)?;
         }
@@ -82,10 +84,14 @@ pub(super) fn write(lab: &Lab, node: NodeIndex, sys: &Path) -> anyhow::Result<()
 
 /// What a port counted, as its agent says.
 fn totals(lab: &Lab, end: PortEnd) -> anyhow::Result<PortTotals> {
-    let (agent, _) = lab.record.device(end.node).context("the laboratory has no such node")?;
-    let ports = links::ports_of(&lab.folder, &agent.name)?;
-    let port = ports.into_iter().find(|port| port.end == end);
-    Ok(port.with_context(|| format!("agent {} says nothing of port {}", agent.name, end.port))?.totals)
+    let (agent, _) = lab.record.device(end.node.0).context("the laboratory has no such node")?;
+    let name = agent.name.as_str();
+    let mut ports = read_ports(&lab.folder, [name])?;
+    if let Some(error) = ports.silent.remove(name) {
+        return Err(error).with_context(|| format!("agent {name} does not answer"));
+    }
+    let port = ports.told.remove(&end);
+    Ok(port.with_context(|| format!("agent {name} says nothing of port {}", end.port))?.totals)
 }
 
 /// What a port's management says.

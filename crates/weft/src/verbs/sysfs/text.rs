@@ -1,6 +1,6 @@
 //! Numbers as the kernel writes them under /sys/class/infiniband.
 
-use weft_umad::PortTotals;
+use weft_control::agent::PortTotals;
 use weft_wire::{Gid, Guid, LinkSpeed, NodeType, PathRate, PhysState, PortInfo, PortState};
 
 pub(super) fn node_type(kind: NodeType) -> String {

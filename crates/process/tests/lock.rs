@@ -4,7 +4,7 @@
 
 use std::process::{Command, Stdio};
 
-use weft_umad::lock::{LockError, ProcessLock, holder};
+use weft_process::lock::{LockError, ProcessLock, holder};
 
 /// Not a test of its own: the other process of [`a_lock_names_its_holder_and_ends_with_it`].
 #[test]

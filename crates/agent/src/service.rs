@@ -1,0 +1,176 @@
+//! The agent's end of the control protocol: what it shows and does when a client asks.
+
+use std::rc::Rc;
+
+use prometheus::Registry;
+use tokio::sync::oneshot;
+use weft_control::agent::{PortEnd, Tap};
+use weft_control::process::ProcessKind;
+use weft_control::traffic::HostCommand;
+use weft_control::{Answer, Error, ErrorCode, Request};
+use weft_metrics::{NoAnswer, Page, Source};
+use weft_node::{PortId, Refusal, Request as NodeRequest};
+use weft_process::{Service, not_here};
+
+use crate::agent::Agent;
+use crate::asked::Asker;
+use crate::capture::Capture;
+use crate::core::Core;
+use crate::lateness::Histogram;
+use crate::traffic;
+
+/// Where the answer to a request goes.
+pub(crate) type Reply = oneshot::Sender<Result<Answer, Error>>;
+
+/// Flows of all hosts of the agent.
+const FLOWS_MAX: usize = 1 << 15;
+
+/// The agent, for its clients.
+#[derive(Clone)]
+pub(crate) struct Door {
+    agent: Rc<Agent>,
+    registry: Registry,
+}
+
+impl Door {
+    pub(crate) fn new(agent: Rc<Agent>, registry: Registry) -> Self {
+        Self { agent, registry }
+    }
+}
+
+impl Service for Door {
+    type Capture = Capture;
+
+    async fn answer(&self, request: Request) -> Result<Answer, Error> {
+        let (reply, answered) = oneshot::channel();
+        let registry = &self.registry;
+        match self.agent.with_core(|core| core.request(request, reply, registry)) {
+            Some(answer) => answer,
+            // The node answers each request once; without a word it has gone.
+            None => {
+                answered.await.unwrap_or_else(|_| Err(Error::new(ErrorCode::Stopping, "the agent stops")))
+            }
+        }
+    }
+
+    fn capture(&self, tap: &Tap) -> Option<Result<Capture, Error>> {
+        Some(Capture::begin(&self.agent, tap))
+    }
+}
+
+/// What HTTP shows.
+impl Source for Door {
+    async fn page(&self) -> Result<Page, NoAnswer> {
+        Ok(self.agent.with_core(|core| core.metrics()))
+    }
+
+    async fn is_healthy(&self) -> bool {
+        true
+    }
+
+    fn registry(&self) -> Registry {
+        self.registry.clone()
+    }
+}
+
+impl Core {
+    /// Answers a request at once, or `None` when the node is asked: then the answer goes to `reply`.
+    fn request(
+        &mut self,
+        request: Request,
+        reply: Reply,
+        registry: &Registry,
+    ) -> Option<Result<Answer, Error>> {
+        Some(match request {
+            Request::AgentStatus => Ok(Answer::AgentStatus(self.status())),
+            Request::Devices(page) => {
+                let (devices, more) =
+                    page.cut(self.device_statuses(page.after), |device| PortEnd::of_node(device.node));
+                Ok(Answer::Devices { devices, more })
+            }
+            Request::Ports(page) => {
+                let (ports, more) = page.cut(self.ports(page.after), |port| port.end);
+                Ok(Answer::Ports { ports, more })
+            }
+            Request::Flows(page) => {
+                let (hosts, more) = page.cut(self.host_flows(), |host| host.end);
+                Ok(Answer::Flows { hosts, more })
+            }
+            Request::Account(page) => {
+                let (devices, more) =
+                    page.cut(self.accounts(page.after), |device| PortEnd::of_node(device.node));
+                Ok(Answer::Account { devices, more })
+            }
+            Request::Metrics => Ok(Answer::Metrics { text: self.metrics().encode(registry) }),
+            Request::SetCable { end, up: plugged } => match self.port_of(end) {
+                Ok(at) => return self.ask_for(Asker::Client(reply), NodeRequest::Plug { at, plugged }),
+                Err(error) => Err(error),
+            },
+            Request::Host { end, command } => match self.host_request(end, command) {
+                Ok((begins, request)) => {
+                    let asker = if begins { Asker::Flow } else { Asker::Client };
+                    return self.ask_for(asker(reply), request);
+                }
+                Err(error) => Err(error),
+            },
+            Request::ResetLateness => {
+                self.waking.lateness = Histogram::new();
+                Ok(Answer::Done)
+            }
+            Request::Shutdown => {
+                self.signals.stop.notify_one();
+                Ok(Answer::Done)
+            }
+            Request::Dial => {
+                self.signals.dial.notify_one();
+                Ok(Answer::Done)
+            }
+            other => Err(not_here(&other, ProcessKind::Agent)),
+        })
+    }
+
+    fn ask_for(&mut self, asker: Asker, request: NodeRequest) -> Option<Result<Answer, Error>> {
+        self.ask(asker, request);
+        None
+    }
+
+    fn port_of(&self, end: PortEnd) -> Result<PortId, Error> {
+        let device = self.names.find(end.node.0);
+        device
+            .map(|device| PortId::new(device, end.port))
+            .ok_or_else(|| Error::new(ErrorCode::NotFound, format!("node {} is not here", end.node)))
+    }
+
+    /// What the node is asked for a host's command, and whether that begins a flow.
+    fn host_request(&mut self, end: PortEnd, command: HostCommand) -> Result<(bool, NodeRequest), Error> {
+        let no_host = || format!("there is no host behind port {} of node {}", end.port, end.node);
+        let at = self.port_of(end).map_err(|error| Error { message: no_host(), ..error })?;
+        let begins = matches!(command, HostCommand::Open(_) | HostCommand::Expect { .. });
+        if begins && !self.has_room() {
+            let message = format!("the hosts of this agent have {FLOWS_MAX} flows already");
+            return Err(Error::new(ErrorCode::TooMany, message).hint("close some of them first"));
+        }
+        Ok((begins, NodeRequest::Command { at, command: traffic::to_host(command) }))
+    }
+
+    /// Whether there may be one more flow. They are counted only when there seem to be too many.
+    fn has_room(&mut self) -> bool {
+        if self.flows >= FLOWS_MAX {
+            self.flows = self.node.flows().map(|(_, flows)| flows.len()).sum();
+        }
+        self.flows < FLOWS_MAX
+    }
+
+    /// A refusal of the node, for a client.
+    pub(crate) fn refused(&mut self, refusal: &Refusal) -> Error {
+        let code = match refusal {
+            Refusal::Command(_) => {
+                self.recorder.count("host_commands_refused");
+                ErrorCode::Conflict
+            }
+            Refusal::HostNotAttached(_) | Refusal::Cabled(_) | Refusal::Attach(_) => ErrorCode::Conflict,
+            _ => ErrorCode::NotFound,
+        };
+        Error::new(code, self.names.explain(refusal))
+    }
+}
