@@ -172,6 +172,7 @@ fn configs(folder: &std::path::Path) -> Vec<AgentConfig> {
             hosts: Some(StackOptions { dilation: 1000, ..StackOptions::default() }),
             attach_socket: folder.join(format!("attach{index}")),
             control_socket: folder.join(format!("control{index}")),
+            faults_file: None,
             lock_file,
             events_file: None,
             record_file: None,

@@ -21,6 +21,7 @@ use weft_umad::user_mad::socket_path;
 use crate::client;
 use crate::config::{AgentConfig, ConfigError};
 use crate::core::{Core, Signals};
+use crate::faults;
 use crate::launcher;
 use crate::record::Recorder;
 use crate::service::Door;
@@ -165,12 +166,15 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     let links = open_links(config, clock, cables, &agent)?;
     agent.with_core(|core| core.links = Some(links.clone()));
     let doors = open_doors(config, clock, events, &agent)?;
+    // The links are there, and none of them is dialled yet.
+    agent.with_core(Core::resume_faults);
     let mut tasks = Tasks(vec![
         spawn_local(accept_programs(agent.clone(), listener)),
         spawn_local(user::accept(agent.clone(), users)),
         spawn_local(ring(agent.clone(), alarm)),
         spawn_local(work(agent.clone(), signals.clone())),
         spawn_local(write_gathered(agent.clone(), signals.clone())),
+        spawn_local(faults::expire(agent.clone(), signals.clone())),
         spawn_local({
             let (agent, path) = (agent.clone(), config.launch_socket.clone());
             async move { launcher::converse(agent, path.as_deref()).await }

@@ -20,6 +20,7 @@ use weft_wire::{NodeType, PortNum};
 
 use crate::asked::{Asked, Asker};
 use crate::config::AgentConfig;
+use crate::faults::Faults;
 use crate::lateness::Histogram;
 use crate::names::{Named, Names};
 use crate::programs::Programs;
@@ -43,6 +44,8 @@ pub(crate) struct Signals {
     pub(crate) links: Notify,
     /// Lines of the journal, or what the node was fed, wait to be written.
     pub(crate) journal: Notify,
+    /// A fault began.
+    pub(crate) faults: Notify,
     /// A client says that the peers listen.
     pub(crate) dial: Notify,
     /// The agent is to stop.
@@ -72,6 +75,7 @@ pub(crate) struct Core {
     pub(crate) flows: usize,
     pub(crate) recorder: Recorder,
     pub(crate) taps: Taps,
+    pub(crate) faults: Faults,
     pub(crate) signals: Rc<Signals>,
     pub(crate) waking: Waking,
     pub(crate) recording: Option<Box<Recording>>,
@@ -102,6 +106,7 @@ impl Core {
             flows: 0,
             recorder,
             taps: Taps::new(),
+            faults: Faults::load(config.faults_file.as_deref()),
             signals,
             waking,
             recording: begin_recording(config, options),

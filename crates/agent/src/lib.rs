@@ -20,6 +20,7 @@ mod capture;
 mod client;
 mod config;
 mod core;
+mod faults;
 mod lateness;
 mod launcher;
 mod metrics;

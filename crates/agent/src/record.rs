@@ -76,7 +76,8 @@ impl Recorder {
         self.counts.iter().map(|(event, count)| (*event, *count))
     }
 
-    fn tell(&mut self, event: AgentEvent) {
+    /// Tells clients, and writes it down.
+    pub(crate) fn tell(&mut self, event: AgentEvent) {
         self.journal.record_line(&self.events.publish(EventKind::Agent(event)));
     }
 

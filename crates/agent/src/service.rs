@@ -102,10 +102,9 @@ impl Core {
                 Ok(Answer::Account { devices, more })
             }
             Request::Metrics => Ok(Answer::Metrics { text: self.metrics().encode(registry) }),
-            Request::SetCable { end, up: plugged } => match self.port_of(end) {
-                Ok(at) => return self.ask_for(Asker::Client(reply), NodeRequest::Plug { at, plugged }),
-                Err(error) => Err(error),
-            },
+            Request::SetFault { id, damage, for_ms } => self.set_fault(id, damage, for_ms),
+            Request::ClearFault { id } => self.clear_fault(&id),
+            Request::Faults => Ok(Answer::Faults { faults: self.list_faults() }),
             Request::Host { end, command } => match self.host_request(end, command) {
                 Ok((begins, request)) => {
                     let asker = if begins { Asker::Flow } else { Asker::Client };
@@ -134,7 +133,7 @@ impl Core {
         None
     }
 
-    fn port_of(&self, end: PortEnd) -> Result<PortId, Error> {
+    pub(crate) fn port_of(&self, end: PortEnd) -> Result<PortId, Error> {
         let device = self.names.find(end.node.0);
         device
             .map(|device| PortId::new(device, end.port))

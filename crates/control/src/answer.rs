@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{AgentStatus, CaptureTotals, DeviceAccount, DeviceStatus, PortStatus};
+use crate::fault::LastingFault;
 use crate::pm::{PmPort, PmStatus};
 use crate::process::{Clients, Health, Hello, LogFilter, Subscribed};
 use crate::sm::{Instructed, SmStatus};
@@ -61,6 +62,11 @@ pub enum Answer {
         ports: Vec<PortStatus>,
         /// Whether more follow.
         more: bool,
+    },
+    /// To `faults`.
+    Faults {
+        /// All of them, in order of their names.
+        faults: Vec<LastingFault>,
     },
     /// To `flows`.
     Flows {

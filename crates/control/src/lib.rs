@@ -25,6 +25,7 @@ pub mod agent;
 mod answer;
 mod error;
 pub mod event;
+pub mod fault;
 mod guid;
 mod hex;
 mod line;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use weft_wire::PortNum;
 
 use crate::agent::{PortEnd, Tap};
+use crate::fault::{Damage, FaultId};
 use crate::sm::Instruction;
 use crate::traffic::HostCommand;
 use crate::{HexGuid, Incarnation, PAGE_ITEMS_MAX};
@@ -60,13 +61,22 @@ pub enum Request {
     Devices(Page),
     /// Agent: the state and counters of every port.
     Ports(Page),
-    /// Agent: plug or unplug this end of a cable.
-    SetCable {
-        /// The port at this end.
-        end: PortEnd,
-        /// Whether the cable is to be plugged in.
-        up: bool,
+    /// Agent: break something, and keep it broken until the fault is cleared, also over restarts.
+    SetFault {
+        /// The fault's name. A fault of this name that is there already is replaced.
+        id: FaultId,
+        /// What to break.
+        damage: Damage,
+        /// End it by yourself after this many milliseconds.
+        for_ms: Option<u64>,
     },
+    /// Agent: end a fault.
+    ClearFault {
+        /// The fault's name.
+        id: FaultId,
+    },
+    /// Agent: which faults last?
+    Faults,
     /// Agent: tell of the packets that cross cables here, until `cancel` or the connection's end.
     Capture {
         /// Where to listen.
@@ -91,7 +101,7 @@ pub enum Request {
 
 impl Request {
     /// The names of all requests in JSON, in the order of [`Request`].
-    pub const NAMES: [&'static str; 25] = [
+    pub const NAMES: [&'static str; 27] = [
         "hello",
         "health",
         "events",
@@ -110,7 +120,9 @@ impl Request {
         "agent-status",
         "devices",
         "ports",
-        "set-cable",
+        "set-fault",
+        "clear-fault",
+        "faults",
         "capture",
         "host",
         "flows",
@@ -140,7 +152,9 @@ impl Request {
             Self::AgentStatus => "agent-status",
             Self::Devices(_) => "devices",
             Self::Ports(_) => "ports",
-            Self::SetCable { .. } => "set-cable",
+            Self::SetFault { .. } => "set-fault",
+            Self::ClearFault { .. } => "clear-fault",
+            Self::Faults => "faults",
             Self::Capture { .. } => "capture",
             Self::Host { .. } => "host",
             Self::Flows(_) => "flows",

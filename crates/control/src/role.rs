@@ -32,6 +32,7 @@ impl Role {
             | Request::AgentStatus
             | Request::Devices(_)
             | Request::Ports(_)
+            | Request::Faults
             | Request::Flows(_)
             | Request::Account(_) => Self::Viewer,
             // A capture shows what packets hold.
@@ -41,7 +42,8 @@ impl Role {
             | Request::SmSweep
             | Request::SmInstruct { .. }
             | Request::PmRefresh
-            | Request::SetCable { .. }
+            | Request::SetFault { .. }
+            | Request::ClearFault { .. }
             | Request::Host { .. }
             | Request::ResetLateness
             | Request::Dial => Self::Operator,

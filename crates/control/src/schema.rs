@@ -8,6 +8,7 @@ use weft_wire::{Guid, PortNum};
 
 use crate::agent::{PortEnd, Tap};
 use crate::event::{AgentEvent, LabEvent, PmEvent, ProcessEvent, SmEvent};
+use crate::fault::Damage;
 use crate::message::WrittenRequest;
 use crate::sm::Instruction;
 use crate::traffic::HostCommand;
@@ -101,10 +102,11 @@ fn fields(variant: &Value, schema: &Value, tag: &str) -> String {
 }
 
 /// One request of each kind, in the order of [`Request::NAMES`].
-pub fn samples() -> [Request; 25] {
+pub fn samples() -> [Request; 27] {
     let guid = HexGuid(Guid(0x0008_f105_0010_8098));
     let end = PortEnd { node: guid, port: PortNum(1) };
     let page = Page { after: Some(end), limit: Some(100) };
+    let fault = || "f1".parse().expect("it is one");
     [
         Request::Hello,
         Request::Health,
@@ -124,7 +126,9 @@ pub fn samples() -> [Request; 25] {
         Request::AgentStatus,
         Request::Devices(page),
         Request::Ports(Page::default()),
-        Request::SetCable { end, up: false },
+        Request::SetFault { id: fault(), damage: Damage::Unplugged(end), for_ms: Some(30_000) },
+        Request::ClearFault { id: fault() },
+        Request::Faults,
         Request::Capture { tap: Tap::Everything },
         Request::Host { end, command: HostCommand::Stop { flow: 3 } },
         Request::Flows(page),

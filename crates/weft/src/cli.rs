@@ -26,6 +26,7 @@ pub(crate) use bench::{BenchSmpArgs, BenchUpArgs, BenchVerb};
 pub(crate) use capture::{CaptureArgs, Ring};
 pub(crate) use congestion::CongestionArgs;
 pub(crate) use engine::EngineArgs;
+use events::duration;
 pub(crate) use events::{EventsArgs, Since};
 pub(crate) use fault::{FaultVerb, RecordArgs, ReplayArgs};
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};

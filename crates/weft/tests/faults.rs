@@ -236,3 +236,44 @@ fn a_restarted_process_that_does_not_report_is_killed() {
     let opened = rustix::fs::open(&config, options, rustix::fs::Mode::empty());
     assert_eq!(opened.unwrap_err(), rustix::io::Errno::NXIO, "somebody still reads the configuration");
 }
+
+#[test]
+fn faults_have_names_are_listed_outlast_restarts_and_are_cleared() {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--no-sm"]).succeeds();
+    assert!(home.weft(&["fault", "ls"]).succeeds().stdout.contains("no fault lasts"));
+    let mut events = home.events();
+    assert!(home.weft(&["fault", "link-down", "host-0:1"]).succeeds().stderr.contains("fault f1"));
+    home.weft(&["fault", "link-down", "host-1:1", "--for", "1h"]).succeeds();
+    let listed = home.json(&["fault", "ls", "--json"]);
+    assert_eq!((&listed[0]["id"], &listed[1]["id"]), (&"f1".into(), &"f2".into()), "{listed}");
+    assert_eq!(listed[0]["at"].as_array().unwrap().len(), 2, "both ends: {listed}");
+    assert!(listed[0]["until"].is_null() && listed[1]["until"].is_string(), "{listed}");
+    let table = home.weft(&["fault", "ls"]).succeeds().stdout.clone();
+    assert!(table.contains("host-0:1") && table.contains("unplugged"), "{table}");
+    // Both agents of the cut cable begin a new life, and it stays cut.
+    for node in ["host-0", "switch-1-0"] {
+        home.weft(&["fault", "restart", node]).succeeds();
+        events.wait_for("the fault again", |event| is(event, "fault-set") && event["node"] == node);
+    }
+    let again = home.json(&["fault", "ls", "--json"]);
+    assert_eq!(again, listed);
+    let link = |home: &Home| {
+        let links = home.json(&["links", "--json"]);
+        let is_it = |link: &&Value| link["a"]["node"] == "host-0" || link["b"]["node"] == "host-0";
+        links.as_array().unwrap().iter().find(is_it).unwrap().clone()
+    };
+    assert_eq!(link(&home)["a"]["plugged"], false);
+    home.weft(&["fault", "clear", "f7"]).fails(1, "knows a fault f7");
+    home.weft(&["fault", "clear", "f1"]).succeeds();
+    let back = |event: &Value| is(event, "link-up") && event["node"] == "host-0";
+    events.wait_for("the link", back);
+    home.weft(&["fault", "clear", "--all"]).succeeds();
+    assert_eq!(home.json(&["fault", "ls", "--json"]), Value::Array(Vec::new()));
+    // The agents end it by themselves.
+    home.weft(&["fault", "link-down", "host-0:1", "--for", "200ms"]).succeeds();
+    events.wait_for("its end", |event| is(event, "fault-cleared") && event["expired"] == true);
+    events.wait_for("the link again", back);
+    home.weft(&["fault", "link-down", "host-0:1", "--for", "soon"]).fails(2, "invalid duration");
+}

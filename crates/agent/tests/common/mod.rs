@@ -12,6 +12,7 @@ use tokio::runtime::LocalOptions;
 use tokio::sync::oneshot;
 use weft_agent::{AgentConfig, AgentError, CableConfig, serve};
 use weft_control::agent::{AgentStatus, DeviceStatus, PortEnd, PortStatus};
+use weft_control::fault::Damage;
 use weft_control::{Answer, Error, HexGuid, Page, Request as Ask};
 use weft_device::{DeviceConfig, DeviceOptions, PortConfig};
 use weft_link::{Authority, CableEnd};
@@ -103,6 +104,7 @@ impl Fabric {
                 attach_socket: folder.path().join(format!("attach{index}")),
                 control_socket: folder.path().join(format!("control{index}")),
                 lock_file,
+                faults_file: Some(folder.path().join(format!("faults{index}"))),
                 events_file: Some(folder.path().join("events")),
                 record_file: None,
                 record_bytes_max: weft_agent::RECORD_BYTES_MAX,
@@ -275,8 +277,14 @@ impl Running {
         }
     }
 
+    /// Unplugs this end of a cable, or plugs it in.
     pub(crate) fn set_cable(&self, at: CableEnd, up: bool) -> Result<Answer, Error> {
-        self.try_ask(Ask::SetCable { end: port_end(at), up })
+        let id = format!("cut-{}-{}", at.guid, at.port).parse().unwrap();
+        let damage = Damage::Unplugged(port_end(at));
+        self.try_ask(match up {
+            false => Ask::SetFault { id, damage, for_ms: None },
+            true => Ask::ClearFault { id },
+        })
     }
 }
 

@@ -3,8 +3,9 @@
 use weft_wire::{Lid, PortNum, TrapNumber, VirtualLane};
 
 use super::events;
-use crate::HexGuid;
 use crate::agent::{PortEnd, PortState};
+use crate::fault::{Damage, FaultId};
+use crate::{HexGuid, Utc};
 
 events! {
     /// What happened to an agent, its devices and its links. `guid` and `node` name a device.
@@ -132,6 +133,32 @@ events! {
             end: Option<PortEnd>,
             /// The description of that port's node.
             node: Option<String>,
+        },
+        /// A fault began, or began again with the agent.
+        FaultSet = "fault-set" {
+            /// The fault.
+            id: FaultId,
+            /// The node.
+            guid: HexGuid,
+            /// Its description.
+            node: String,
+            /// What is broken.
+            damage: Damage,
+            /// When it ends by itself.
+            until: Option<Utc>,
+        },
+        /// A fault ended.
+        FaultCleared = "fault-cleared" {
+            /// The fault.
+            id: FaultId,
+            /// The node.
+            guid: HexGuid,
+            /// Its description.
+            node: String,
+            /// What was broken.
+            damage: Damage,
+            /// Whether its time was over; else a client cleared it.
+            expired: bool,
         },
         /// A program read too slowly and was sent away.
         SlowProgram = "slow-program" {

@@ -17,6 +17,8 @@ pub enum Fault {
     LinkDown,
     /// Both ends of a cable were plugged in.
     LinkUp,
+    /// A fault that lasts was cleared by its name.
+    Clear,
 }
 
 impl Fault {
@@ -27,6 +29,7 @@ impl Fault {
             Self::Restart => "restart",
             Self::LinkDown => "link-down",
             Self::LinkUp => "link-up",
+            Self::Clear => "clear",
         }
     }
 }

@@ -237,6 +237,14 @@ impl fmt::Display for AgentEvent {
             Self::PeerRefused { address, reason, count, .. } => {
                 write!(f, "refused {}: {}, {count} so far", Printable(address), Printable(reason))
             }
+            Self::FaultSet { id, node, damage, until, .. } => {
+                write!(f, "fault {id} at {} port {}: {}", name(node), damage.end().port, damage.name())?;
+                until.map_or(Ok(()), |until| write!(f, " until {until}"))
+            }
+            Self::FaultCleared { id, node, damage, expired, .. } => {
+                let why = if *expired { "its time is over" } else { "cleared" };
+                write!(f, "fault {id} at {} port {} ended: {why}", name(node), damage.end().port)
+            }
             Self::SlowProgram { dropped } => {
                 write!(f, "a program read too slowly and was sent away; {dropped} messages dropped")
             }

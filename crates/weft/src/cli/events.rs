@@ -50,19 +50,24 @@ impl FromStr for Since {
         if (10..=form.len()).contains(&time.len()) && time.chars().zip(form.chars()).all(fits) {
             return Ok(Self::Time(time.to_owned()));
         }
-        let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?);
-        let number: u64 = number.parse().map_err(|_| wrong())?;
-        let milliseconds = match unit {
-            "ms" => 1,
-            "s" => 1000,
-            "m" => 60_000,
-            "h" => 3_600_000,
-            "d" => 86_400_000,
-            _ => return Err(wrong()),
-        };
-        let ago = number.checked_mul(milliseconds).ok_or_else(wrong)?;
-        Ok(Self::Ago(Duration::from_millis(ago)))
+        duration(text).map(Self::Ago).map_err(|_| wrong())
     }
+}
+
+/// A number and its unit: `30s`, `5m`, `500ms`.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("invalid duration `{text}`; use `30s`, `5m`, `2h` or `500ms`");
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?);
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let milliseconds = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return Err(wrong()),
+    };
+    number.checked_mul(milliseconds).map(Duration::from_millis).ok_or_else(wrong)
 }
 
 #[cfg(test)]

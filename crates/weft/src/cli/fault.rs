@@ -1,8 +1,12 @@
 //! `fault`, `record` and `replay`
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use weft_control::fault::FaultId;
+
+use super::duration;
 
 /// `record`
 #[derive(Debug, Args)]
@@ -36,23 +40,38 @@ pub(crate) enum FaultVerb {
         node: String,
     },
     /// Restart a node's agent, or a manager (`sm`, `pm`)
-    ///
-    /// Only the agents at both ends remember an unplugged cable: once both have been restarted, the cable is
-    /// plugged in again.
     Restart {
         /// Description, GUID or id of a node, or `sm` or `pm`
         node: String,
     },
-    /// Unplug the cable of a port
+    /// Unplug the cable of a port, until the fault is cleared
     LinkDown {
         /// Port at one end of the cable
         #[arg(value_name = "NODE:PORT")]
         port: String,
+        /// Plug it back in after this time (`30s`, `5m`, `500ms`) [default: until cleared]
+        #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+        lasts: Option<Duration>,
     },
     /// Plug the cable of a port back in
     LinkUp {
         /// Port at one end of the cable
         #[arg(value_name = "NODE:PORT")]
         port: String,
+    },
+    /// List the faults that last, with their ids
+    Ls {
+        /// Print JSON instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Clear faults
+    Clear {
+        /// Ids, as `weft fault ls` lists them
+        #[arg(value_name = "ID", required_unless_present = "all")]
+        ids: Vec<FaultId>,
+        /// Clear every fault
+        #[arg(long, conflicts_with = "ids")]
+        all: bool,
     },
 }

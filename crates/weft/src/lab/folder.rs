@@ -8,6 +8,7 @@
 //!           agents/NAME   one configuration per agent, with its private key: mode 0600
 //!           sockets/NAME  where programs attach
 //!           control/NAME  where a process answers requests, see docs/control.md
+//!           faults/NAME   the faults that last at an agent, kept by the agent
 //!           logs/NAME     standard error of each process
 //!           launch.sock   the launcher, while it runs
 //!           m-key         the M_Key that SMPs must show: mode 0600
@@ -122,10 +123,12 @@ impl Base {
         folder.remove()?; // Of an earlier process with the same number.
         private_folder(&folder.path)?;
         write(&folder.place(Place::Mark), b"A laboratory of weft; `weft down` removes this folder.\n")?;
-        for path in ["locks", "agents", "sockets", "control", "logs"].map(|part| folder.path.join(part)) {
+        for path in
+            ["locks", "agents", "sockets", "control", "faults", "logs"].map(|part| folder.path.join(part))
+        {
             private_folder(&path)?;
         }
-        for lock in [Place::UpLock, Place::DownLock, Place::Events] {
+        for lock in [Place::UpLock, Place::DownLock, Place::FaultLock, Place::Events] {
             write(&folder.place(lock), b"")?;
         }
         Ok(folder)
@@ -159,6 +162,8 @@ pub(crate) enum Place {
     Topology,
     UpLock,
     DownLock,
+    FaultLock,
+    FaultCount,
     PmLock,
     PmConfig,
     Prometheus,
@@ -203,6 +208,8 @@ impl LabFolder {
             Place::Topology => "topology",
             Place::UpLock => "locks/up",
             Place::DownLock => "down.lock",
+            Place::FaultLock => "faults.lock",
+            Place::FaultCount => "faults.count",
             Place::PmLock => "locks/pm",
             Place::PmConfig => "pm.json",
             Place::Prometheus => "prometheus.yml",
@@ -266,6 +273,11 @@ impl LabFolder {
     /// Where a process answers requests.
     pub(crate) fn control(&self, process: &str) -> PathBuf {
         self.path.join("control").join(process)
+    }
+
+    /// Where an agent keeps the faults that last.
+    pub(crate) fn faults(&self, agent: &str) -> PathBuf {
+        self.path.join("faults").join(agent)
     }
 
     /// Where programs attach to an agent.

@@ -240,6 +240,7 @@ fn write_agents(
             link_timeout_ms: record.link_timeout_ms,
             hosts: wanted.hosts.clone(),
             control_socket: lab.control(&agent.name),
+            faults_file: Some(lab.faults(&agent.name)),
             attach_socket: lab.agent_socket(&agent.name),
             lock_file: lab.agent_lock(&agent.name),
             events_file: Some(lab.place(Place::Events)),

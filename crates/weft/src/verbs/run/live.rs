@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use weft_agent::traffic;
 use weft_control::agent::{AgentStatus, PortEnd, PortStatus};
-use weft_control::{Answer, HexGuid, Page, Request};
+use weft_control::fault::{Damage, FaultId};
+use weft_control::{Answer, ErrorCode, HexGuid, Page, Request};
 use weft_experiment::{Action, Conservation, Driver, Late, Mark, Plan, PortPlace, PortSample};
 use weft_host::traffic::{Command, FlowReport};
 use weft_machine::Time;
@@ -195,16 +196,32 @@ impl<'a, 'l> Live<'a, 'l> {
         Ok(all)
     }
 
+    /// Pulls the cable of a port out at both ends, or plugs it in again.
     fn set_cable(&mut self, port: PortRef, up: bool) -> anyhow::Result<()> {
         let peer = self.plan.fabric.peer(port).context("no cable there")?;
+        let lower = port.min(peer);
+        let id: FaultId = format!("run-{}-{}", lower.node.index(), lower.port).parse()?;
         for end in [port, peer] {
             let node = self.plan.fabric.node(end.node).guid;
             let agent = self.agent_of(node)?;
-            let end = PortEnd { node: HexGuid(node), port: end.port };
-            self.ask(&agent, Request::SetCable { end, up })?;
+            let damage = Damage::Unplugged(PortEnd { node: HexGuid(node), port: end.port });
+            let request = match up {
+                false => Request::SetFault { id: id.clone(), damage, for_ms: None },
+                true => Request::ClearFault { id: id.clone() },
+            };
+            match self.ask(&agent, request) {
+                // A cable that was whole is whole again.
+                Err(error) if up && is_unknown(&error) => {}
+                told => drop(told?),
+            }
         }
         Ok(())
     }
+}
+
+/// Whether the agent knows no such fault.
+fn is_unknown(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<weft_control::Error>().is_some_and(|error| error.code == ErrorCode::NotFound)
 }
 
 impl Stage for Live<'_, '_> {

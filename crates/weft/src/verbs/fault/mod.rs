@@ -1,17 +1,16 @@
 //! `weft fault`
 
+mod lasting;
+
 use std::path::PathBuf;
 
-use weft_control::agent::PortEnd;
+use weft_control::EventKind;
 use weft_control::event::{Fault, LabEvent};
-use weft_control::{EventKind, HexGuid, Request};
-use weft_process::{Client, ClientError, Clock, EventLog, Journal};
-use weft_topology::PortRef;
+use weft_process::{Clock, EventLog, Journal};
 
 use super::Lab;
 use crate::cli::FaultVerb;
 use crate::failure::Failure;
-use crate::lab::agents::PATIENCE;
 use crate::lab::launch::{IBSIM, PM, SM};
 use crate::lab::process::Holder;
 use crate::lab::{LabFolder, Place, restart, teardown};
@@ -21,8 +20,10 @@ pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
     match verb {
         FaultVerb::Kill { node } => kill(&lab, &Target::find(&lab, node)?),
         FaultVerb::Restart { node } => start_again(&lab, &Target::find(&lab, node)?),
-        FaultVerb::LinkDown { port } => set_cable(&lab, port, false),
-        FaultVerb::LinkUp { port } => set_cable(&lab, port, true),
+        FaultVerb::LinkDown { port, lasts } => lasting::unplug(&lab, port, *lasts),
+        FaultVerb::LinkUp { port } => lasting::plug(&lab, port),
+        FaultVerb::Ls { json } => lasting::list(&lab, *json),
+        FaultVerb::Clear { ids, all } => lasting::clear(&lab, ids, *all),
     }
 }
 
@@ -119,50 +120,6 @@ fn start_again(lab: &Lab, target: &Target) -> anyhow::Result<()> {
     drop(restart::start(&lab.folder, target.verb, &target.config, &target.name)?);
     crate::output::say(&format!("restarted {}", target.what()));
     Ok(())
-}
-
-/// Plugs or unplugs both ends of a cable.
-fn set_cable(lab: &Lab, port: &str, up: bool) -> anyhow::Result<()> {
-    let (end, peer) = lab.cable(port)?;
-    record(lab, if up { Fault::LinkUp } else { Fault::LinkDown }, port);
-    let mut reached = 0;
-    for end in [end, peer] {
-        reached += usize::from(set_end(lab, end, up)?);
-    }
-    if reached == 0 {
-        return Err(Failure::new("the agents at both ends are not running")
-            .hint("start them with `weft fault restart NODE`")
-            .into());
-    }
-    let name = |end: PortRef| lab.fabric.port_label(end);
-    crate::output::say(&format!(
-        "{} {} - {}",
-        if up { "plugged" } else { "unplugged" },
-        name(end),
-        name(peer)
-    ));
-    Ok(())
-}
-
-/// Tells one end's agent; false when it is not running.
-fn set_end(lab: &Lab, end: PortRef, up: bool) -> anyhow::Result<bool> {
-    let node = lab.fabric.node(end.node);
-    let Some((agent, _)) = lab.record.device(node.guid) else { return Ok(false) };
-    let mut client = match Client::connect(&lab.folder.control(&agent.name)) {
-        Err(ClientError::Connect { .. }) => {
-            crate::output::say(&format!("the agent of `{}` is not running", lab.fabric.label(end.node)));
-            return Ok(false);
-        }
-        connected => connected?,
-    };
-    let request = Request::SetCable { end: PortEnd { node: HexGuid(node.guid), port: end.port }, up };
-    match client.ask(request, PATIENCE) {
-        Ok(_) => Ok(true),
-        Err(ClientError::Refused(error)) => {
-            Err(Failure::new(format!("`{}` port {}: {error}", lab.fabric.label(end.node), end.port)).into())
-        }
-        Err(error) => Err(error.into()),
-    }
 }
 
 fn record(lab: &Lab, fault: Fault, target: &str) {

@@ -1,0 +1,142 @@
+//! Faults that last, and how they end.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod common;
+
+use common::{Fabric, HCA_A, HCA_B, Running, SWITCH, end, port_end};
+use weft_control::fault::{Damage, LastingFault};
+use weft_control::{Answer, ErrorCode, Request};
+use weft_link::CableEnd;
+use weft_wire::Guid;
+
+fn set(at: CableEnd, id: &str, for_ms: Option<u64>) -> Request {
+    Request::SetFault { id: id.parse().unwrap(), damage: Damage::Unplugged(port_end(at)), for_ms }
+}
+
+fn clear(id: &str) -> Request {
+    Request::ClearFault { id: id.parse().unwrap() }
+}
+
+fn faults(agent: &Running) -> Vec<LastingFault> {
+    match agent.ask(Request::Faults) {
+        Answer::Faults { faults } => faults,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Three agents with their links up.
+fn up(fabric: &Fabric) -> Vec<Running> {
+    let agents = fabric.start();
+    for agent in &agents {
+        agent.config.cables.iter().for_each(|cable| agent.await_link(cable.local, true));
+    }
+    agents
+}
+
+#[test]
+fn a_cut_cable_stays_cut_when_the_agents_at_both_ends_restart() {
+    let fabric = Fabric::spread();
+    let mut agents = up(&fabric);
+    let ends = [(1, end(SWITCH, 2)), (2, end(HCA_B, 1))];
+    for (agent, at) in ends {
+        assert_eq!(agents[agent].ask(set(at, "f1", None)), Answer::Done);
+    }
+    let before = faults(&agents[1]);
+    for agent in [2, 1] {
+        agents.remove(agent).kill();
+    }
+    agents.extend(fabric.agents[1..].iter().map(Running::start));
+    // The other cable is back, so both have dialled.
+    agents[0].await_link(end(HCA_A, 1), true);
+    agents[1].await_link(end(SWITCH, 1), true);
+    for (agent, at) in ends {
+        let port = agents[agent].port(at);
+        assert!(!port.plugged && !port.link_up, "{port:?}");
+    }
+    assert_eq!(faults(&agents[1]), before, "it is the same fault, with its own beginning");
+    for (agent, _) in ends {
+        assert_eq!(agents[agent].ask(clear("f1")), Answer::Done);
+        assert_eq!(faults(&agents[agent]), []);
+    }
+    ends.iter().for_each(|(agent, at)| agents[*agent].await_link(*at, true));
+    agents.into_iter().for_each(Running::stop);
+    assert_eq!(fabric.events("fault-set").len(), 4, "each end twice");
+    assert_eq!(fabric.events("fault-cleared").len(), 2);
+}
+
+#[test]
+fn a_fault_ends_by_itself_also_when_its_time_is_over_while_the_agent_is_dead() {
+    let fabric = Fabric::spread();
+    let mut agents = up(&fabric);
+    let at = end(SWITCH, 2);
+    assert_eq!(agents[1].ask(set(at, "short", Some(300))), Answer::Done);
+    agents[2].await_link(end(HCA_B, 1), false);
+    agents[2].await_link(end(HCA_B, 1), true);
+    assert_eq!(faults(&agents[1]), []);
+    assert_eq!(agents[1].ask(set(at, "shorter", Some(1))), Answer::Done);
+    agents.remove(1).kill();
+    agents.insert(1, Running::start(&fabric.agents[1]));
+    agents[1].await_link(at, true);
+    assert_eq!(faults(&agents[1]), []);
+    agents.into_iter().for_each(Running::stop);
+    let ended = fabric.events("fault-cleared");
+    assert!(ended.len() == 2 && ended.iter().all(|line| line.contains("\"expired\":true")), "{ended:?}");
+}
+
+#[test]
+fn a_port_is_plugged_in_when_the_last_of_its_faults_has_ended() {
+    let fabric = Fabric::packed();
+    let agents = up(&fabric);
+    let (agent, at) = (&agents[0], end(SWITCH, 2));
+    for id in ["one", "two"] {
+        assert_eq!(agent.ask(set(at, id, None)), Answer::Done);
+    }
+    assert_eq!(agent.ask(clear("one")), Answer::Done);
+    assert!(!agent.port(at).plugged);
+    // The same name somewhere else moves the fault.
+    assert_eq!(agent.ask(set(end(SWITCH, 1), "two", None)), Answer::Done);
+    assert!(agent.port(at).plugged && !agent.port(end(SWITCH, 1)).plugged);
+    assert_eq!(agent.ask(clear("two")), Answer::Done);
+    agent.await_link(at, true);
+    agent.await_link(end(SWITCH, 1), true);
+    agents.into_iter().for_each(Running::stop);
+}
+
+#[test]
+fn what_cannot_be_broken_or_mended_is_refused() {
+    let fabric = Fabric::packed();
+    let agents = fabric.start();
+    for nowhere in [end(SWITCH, 4), end(SWITCH, 99), end(SWITCH, 0), end(Guid(1), 1)] {
+        let error = agents[0].try_ask(set(nowhere, "f", None)).unwrap_err();
+        assert_eq!(error.code, ErrorCode::NotFound, "{nowhere}: {error}");
+    }
+    assert_eq!(agents[0].try_ask(clear("f")).unwrap_err().code, ErrorCode::NotFound);
+    assert_eq!(faults(&agents[0]), []);
+    agents.into_iter().for_each(Running::stop);
+}
+
+#[test]
+fn a_fault_that_could_not_be_kept_is_none() {
+    let fabric = Fabric::packed();
+    let mut config = fabric.agents[0].clone();
+    config.faults_file = Some(fabric.folder.path().join("no such folder").join("faults"));
+    let agent = Running::start(&config);
+    let error = agent.try_ask(set(end(SWITCH, 2), "f", None)).unwrap_err();
+    assert_eq!(error.code, ErrorCode::Failed);
+    assert!(agent.port(end(SWITCH, 2)).plugged && faults(&agent).is_empty());
+    agent.stop();
+}
+
+#[test]
+fn an_agent_whose_faults_make_no_sense_starts_without_them() {
+    let fabric = Fabric::packed();
+    let file = fabric.agents[0].faults_file.clone().unwrap();
+    let nowhere = r#"[{"id":"f1","damage":{"unplugged":{"node":"0x1","port":9}},"since":"2026-01-01T00:00:00Z","until":null}]"#;
+    for kept in ["", "[", "{}", nowhere] {
+        std::fs::write(&file, kept).unwrap();
+        let agents = up(&fabric);
+        assert_eq!(faults(&agents[0]), [], "{kept}");
+        agents.into_iter().for_each(Running::stop);
+    }
+}

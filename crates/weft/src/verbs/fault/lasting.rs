@@ -1,0 +1,226 @@
+//! Faults that have a name and last until they are cleared. The agents keep them; nothing of them is kept here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::Serialize;
+use weft_control::agent::PortEnd;
+use weft_control::event::Fault;
+use weft_control::fault::{Damage, FaultId, LastingFault};
+use weft_control::{Answer, ErrorCode, HexGuid, Request, Utc};
+use weft_process::lock::ProcessLock;
+use weft_process::{Client, ClientError, utc_now};
+use weft_topology::PortRef;
+
+use super::super::Lab;
+use super::record;
+use crate::failure::Failure;
+use crate::lab::agents::{PATIENCE, ask_agents};
+use crate::lab::{Place, folder};
+use crate::output::{Table, print, print_json, say};
+
+/// One agent's answer about a fault, or that it does not run.
+enum Told {
+    Done,
+    NotThere,
+    NotRunning,
+}
+
+/// Pulls the cable of a port out at both ends.
+pub(super) fn unplug(lab: &Lab, port: &str, lasts: Option<Duration>) -> anyhow::Result<()> {
+    let (end, peer) = lab.cable(port)?;
+    let id = next_id(lab)?;
+    record(lab, Fault::LinkDown, port);
+    let for_ms = lasts.map(|lasts| u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX));
+    let mut reached = 0;
+    for end in [end, peer] {
+        let damage = Damage::Unplugged(place(lab, end));
+        let told = tell(lab, end, Request::SetFault { id: id.clone(), damage, for_ms })?;
+        reached += usize::from(!matches!(told, Told::NotRunning));
+    }
+    if reached == 0 {
+        return Err(no_agent().into());
+    }
+    let lasts = lasts.map_or_else(String::new, |lasts| format!(", for {} s", lasts.as_secs_f64()));
+    let name = |end: PortRef| lab.fabric.port_label(end);
+    say(&format!("unplugged {} - {} (fault {id}{lasts})", name(end), name(peer)));
+    Ok(())
+}
+
+/// Clears whatever keeps the cable of a port unplugged, at both ends.
+pub(super) fn plug(lab: &Lab, port: &str) -> anyhow::Result<()> {
+    let (end, peer) = lab.cable(port)?;
+    record(lab, Fault::LinkUp, port);
+    let mut reached = 0;
+    for end in [end, peer] {
+        let damage = Damage::Unplugged(place(lab, end));
+        let Some(faults) = faults_of(lab, end)? else {
+            say(&format!("the agent of `{}` is not running", lab.fabric.label(end.node)));
+            continue;
+        };
+        reached += 1;
+        for fault in faults.into_iter().filter(|fault| fault.damage == damage) {
+            // One whose time is over meanwhile has ended.
+            tell(lab, end, Request::ClearFault { id: fault.id })?;
+        }
+    }
+    if reached == 0 {
+        return Err(no_agent().into());
+    }
+    let name = |end: PortRef| lab.fabric.port_label(end);
+    say(&format!("plugged {} - {}", name(end), name(peer)));
+    Ok(())
+}
+
+/// A fault as it is listed.
+#[derive(Serialize)]
+struct Listed {
+    id: FaultId,
+    damage: &'static str,
+    /// Where, as the user names ports.
+    at: BTreeSet<String>,
+    since: Utc,
+    until: Option<Utc>,
+}
+
+/// Lists all faults.
+pub(super) fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
+    let (faults, silent) = read(lab)?;
+    let listed: Vec<Listed> = faults.into_values().map(|at| listed(lab, at)).collect();
+    if silent > 0 {
+        say(&format!("{} not running: faults there are not listed", super::super::count_of(silent, "agent")));
+    }
+    if json {
+        return print_json(&listed);
+    }
+    if listed.is_empty() {
+        return print("no fault lasts\n");
+    }
+    let mut table = Table::new(&["fault", "what", "where", "since", "ends in"]);
+    for fault in listed {
+        let left = fault.until.map_or_else(|| "-".to_owned(), left);
+        let at: Vec<String> = fault.at.into_iter().collect();
+        table.row([fault.id.to_string(), fault.damage.into(), at.join(" - "), fault.since.rfc3339(0), left]);
+    }
+    print(&table.to_string())
+}
+
+fn left(until: Utc) -> String {
+    format!("{} s", until.as_nanos().saturating_sub(utc_now().as_nanos()).div_ceil(1_000_000_000))
+}
+
+fn listed(lab: &Lab, faults: Vec<(String, LastingFault)>) -> Listed {
+    let at = faults.iter().map(|(_, fault)| {
+        let PortEnd { node, port } = fault.damage.end();
+        format!("{}:{port}", lab.label(node.0, &node.to_string()))
+    });
+    let at = at.collect();
+    let first = faults.into_iter().map(|(_, fault)| fault).min_by_key(|fault| fault.since);
+    let LastingFault { id, damage, since, until } = first.expect("a name comes with a fault");
+    Listed { id, damage: damage.name(), at, since, until }
+}
+
+/// Clears faults by their names.
+pub(super) fn clear(lab: &Lab, ids: &[FaultId], all: bool) -> anyhow::Result<()> {
+    let (faults, silent) = read(lab)?;
+    let unknown = ids.iter().find(|id| !faults.contains_key(*id));
+    if let Some(id) = unknown {
+        let failure = Failure::new(format!("no agent that runs knows a fault {id}"));
+        return Err(failure.hint("`weft fault ls` lists them").into());
+    }
+    let wanted = faults.into_iter().filter(|(id, _)| all || ids.contains(id));
+    let mut cleared = 0;
+    for (id, at) in wanted {
+        record(lab, Fault::Clear, &id.to_string());
+        for (agent, _) in at {
+            tell_agent(lab, &agent, Request::ClearFault { id: id.clone() })?;
+        }
+        cleared += 1;
+    }
+    if silent > 0 {
+        say(&format!("{} not running: faults there last", super::super::count_of(silent, "agent")));
+    }
+    say(&format!("cleared {}", super::super::count_of(cleared, "fault")));
+    Ok(())
+}
+
+/// What lasts, by its name, with the agents that keep it.
+type Known = BTreeMap<FaultId, Vec<(String, LastingFault)>>;
+
+/// Asks all agents; also tells how many do not answer.
+fn read(lab: &Lab) -> anyhow::Result<(Known, usize)> {
+    let mut known = Known::new();
+    let agents = lab.record.agents.iter().map(|agent| agent.name.as_str());
+    let silent = ask_agents(&lab.folder, agents, &Request::Faults, |agent, answer| {
+        if let Answer::Faults { faults } = answer {
+            for fault in faults {
+                known.entry(fault.id.clone()).or_default().push((agent.to_owned(), fault));
+            }
+        }
+        None
+    })?;
+    Ok((known, silent.len()))
+}
+
+/// What one agent keeps; `None` when it does not run.
+fn faults_of(lab: &Lab, end: PortRef) -> anyhow::Result<Option<Vec<LastingFault>>> {
+    let Some(mut client) = connect(lab, &agent_of(lab, end)?)? else { return Ok(None) };
+    match client.ask(Request::Faults, PATIENCE)? {
+        Answer::Faults { faults } => Ok(Some(faults)),
+        _ => Err(ClientError::Unexpected("faults").into()),
+    }
+}
+
+/// Tells the agent at an end of a cable; says so when it does not run.
+fn tell(lab: &Lab, end: PortRef, request: Request) -> anyhow::Result<Told> {
+    let told = tell_agent(lab, &agent_of(lab, end)?, request)?;
+    if matches!(told, Told::NotRunning) {
+        say(&format!("the agent of `{}` is not running", lab.fabric.label(end.node)));
+    }
+    Ok(told)
+}
+
+fn tell_agent(lab: &Lab, agent: &str, request: Request) -> anyhow::Result<Told> {
+    let Some(mut client) = connect(lab, agent)? else { return Ok(Told::NotRunning) };
+    match client.ask(request, PATIENCE) {
+        Ok(_) => Ok(Told::Done),
+        Err(ClientError::Refused(error)) if error.code == ErrorCode::NotFound => Ok(Told::NotThere),
+        Err(error) => Err(error).with_context(|| format!("agent {agent}")),
+    }
+}
+
+fn connect(lab: &Lab, agent: &str) -> anyhow::Result<Option<Client>> {
+    match Client::connect(&lab.folder.control(agent)) {
+        Err(ClientError::Connect { .. }) => Ok(None),
+        connected => Ok(Some(connected?)),
+    }
+}
+
+fn agent_of(lab: &Lab, end: PortRef) -> anyhow::Result<String> {
+    let (agent, _) =
+        lab.record.device(lab.fabric.node(end.node).guid).context("the laboratory has no such node")?;
+    Ok(agent.name.clone())
+}
+
+fn place(lab: &Lab, end: PortRef) -> PortEnd {
+    PortEnd { node: HexGuid(lab.fabric.node(end.node).guid), port: end.port }
+}
+
+fn no_agent() -> Failure {
+    Failure::new("the agents at both ends are not running").hint("start them with `weft fault restart NODE`")
+}
+
+/// A name that no fault of the laboratory has had.
+fn next_id(lab: &Lab) -> anyhow::Result<FaultId> {
+    let _turn = ProcessLock::wait(&lab.folder.place(Place::FaultLock))?;
+    let path = lab.folder.place(Place::FaultCount);
+    let count = match fs::read_to_string(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+        text => text.with_context(|| format!("cannot read {}", path.display()))?.trim().parse().unwrap_or(0),
+    };
+    let next = 1 + count;
+    folder::replace(&path, format!("{next}\n").as_bytes())?;
+    Ok(format!("f{next}").parse()?)
+}
