@@ -176,18 +176,12 @@ impl Device {
         Lid(self.switch.as_ref().map_or(0, |switch| switch.info.linear_fdb_top))
     }
 
-    /// Exchanges the memory of the outputs, of which there are none. Whoever drives many devices can lend the same to each
-    /// of them in turn, which stays in the processor's cache.
+    /// Exchanges the outputs with others, of which there are none on one side. Whoever drives many devices can lend the same
+    /// memory to each of them while it is fed, and take the outputs with it: so it stays in the processor's cache.
     #[inline]
     pub fn exchange_outputs(&mut self, memory: &mut Outputs) {
-        debug_assert!(self.outputs.is_empty() && memory.is_empty(), "outputs are taken first");
+        debug_assert!(self.outputs.is_empty() || memory.is_empty(), "outputs are taken first");
         std::mem::swap(&mut self.outputs, memory);
-    }
-
-    /// Whether there are no outputs.
-    #[inline]
-    pub fn wants_nothing(&self) -> bool {
-        self.outputs.is_empty()
     }
 
     pub(crate) fn is_switch(&self) -> bool {
