@@ -176,18 +176,12 @@ impl Device {
         Lid(self.switch.as_ref().map_or(0, |switch| switch.info.linear_fdb_top))
     }
 
-    /// Exchanges the memory of the outputs, of which there are none. Whoever drives many devices can lend the same to each
-    /// of them in turn, which stays in the processor's cache.
+    /// Exchanges the outputs with others, of which there are none on one side. Whoever drives many devices can lend the same
+    /// memory to each of them while it is fed, and take the outputs with it: so it stays in the processor's cache.
     #[inline]
     pub fn exchange_outputs(&mut self, memory: &mut Outputs) {
-        debug_assert!(self.outputs.is_empty() && memory.is_empty(), "outputs are taken first");
+        debug_assert!(self.outputs.is_empty() || memory.is_empty(), "outputs are taken first");
         std::mem::swap(&mut self.outputs, memory);
-    }
-
-    /// Whether there are no outputs.
-    #[inline]
-    pub fn wants_nothing(&self) -> bool {
-        self.outputs.is_empty()
     }
 
     pub(crate) fn is_switch(&self) -> bool {
@@ -281,6 +275,28 @@ impl Device {
         self.arrive(now, port, Body::Data(packet), &heading);
     }
 
+    /// What does not happen with every packet.
+    #[inline(never)]
+    fn handle_seldom(&mut self, now: Time, input: Input) {
+        match input {
+            Input::Arrive { frame: Frame::Data(_) | Frame::Credit(_), .. } | Input::Inject { .. } => {}
+            Input::Congestion { port, event } => self.log_congestion(now, port, event),
+            Input::Arrive { port, frame: Frame::Packet(packet) } => self.receive(now, port, packet),
+            Input::LinkUp { port, peer } => self.link_up(now, port, peer),
+            Input::LinkDown { port } => self.link_down(now, port),
+            Input::TransmitDropped { port, unsent } => self.transmit_dropped(port, unsent),
+            Input::ReceiveError { port, physical: true } => self.receive_error(port, DropReason::BadPacket),
+            Input::ReceiveError { port, physical: false } => self.receive_error(port, DropReason::Malformed),
+            Input::Attach { client, port, registrations } => self.attach(now, client, port, registrations),
+            Input::Register { client, key, registration } => self.register(client, key, registration),
+            Input::Unregister { client, key } => self.unregister(client, key),
+            Input::SetSm { client, is_sm } => self.set_sm(now, client, is_sm),
+            Input::Detach { client } => self.detach(now, client),
+            Input::Send { client, mad } => self.send(now, client, &mad),
+            Input::Describe { text } => self.describe(now, &text),
+        }
+    }
+
     /// The driver could not send a packet that it took.
     fn transmit_dropped(&mut self, port: PortNum, unsent: Unsent) {
         let number = usize::from(port.0);
@@ -306,20 +322,7 @@ impl Machine for Device {
                 self.credit(now, port, flow_control);
             }
             Input::Inject { port, packet } => self.inject(now, port, packet),
-            Input::Congestion { port, event } => self.log_congestion(now, port, event),
-            Input::Arrive { port, frame: Frame::Packet(packet) } => self.receive(now, port, packet),
-            Input::LinkUp { port, peer } => self.link_up(now, port, peer),
-            Input::LinkDown { port } => self.link_down(now, port),
-            Input::TransmitDropped { port, unsent } => self.transmit_dropped(port, unsent),
-            Input::ReceiveError { port, physical: true } => self.receive_error(port, DropReason::BadPacket),
-            Input::ReceiveError { port, physical: false } => self.receive_error(port, DropReason::Malformed),
-            Input::Attach { client, port, registrations } => self.attach(now, client, port, registrations),
-            Input::Register { client, key, registration } => self.register(client, key, registration),
-            Input::Unregister { client, key } => self.unregister(client, key),
-            Input::SetSm { client, is_sm } => self.set_sm(now, client, is_sm),
-            Input::Detach { client } => self.detach(now, client),
-            Input::Send { client, mad } => self.send(now, client, &mad),
-            Input::Describe { text } => self.describe(now, &text),
+            seldom => self.handle_seldom(now, seldom),
         }
         self.run(now);
     }

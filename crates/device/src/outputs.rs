@@ -25,8 +25,16 @@ impl Outputs {
         self.0.get_or_insert_default().push_back(output);
     }
 
+    /// Drops the oldest one if `is_taken` says so. Whether there is one, and it does.
+    #[inline(always)]
+    pub fn pop_front_if(&mut self, is_taken: impl FnOnce(&Output) -> bool) -> bool {
+        let Some(outputs) = &mut self.0 else { return false };
+        outputs.front().is_some_and(is_taken) && outputs.pop_front().is_some()
+    }
+
+    /// Takes the oldest one.
     #[inline]
-    pub(crate) fn pop_front(&mut self) -> Option<Output> {
+    pub fn pop_front(&mut self) -> Option<Output> {
         self.0.as_mut()?.pop_front()
     }
 

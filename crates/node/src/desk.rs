@@ -13,7 +13,7 @@ use crate::{Output, ToHost};
 /// stays in the processor's cache. A node that is lent none has one of its own.
 #[derive(Debug, Default)]
 pub struct Desk {
-    /// Lent to the device in hand.
+    /// What the device in hand wants. Lent to it while it is fed.
     pub(crate) device_outputs: device::Outputs,
     /// Outputs of the node that are known already.
     pub(crate) ready: VecDeque<Output>,

@@ -2,23 +2,24 @@
 
 use weft_device as device;
 use weft_machine::{Machine, Time};
+use weft_wire::PortNum;
 
 use crate::cables::Crossing;
 use crate::devices::Plugged;
 use crate::timers::Owner;
-use crate::{DeviceId, Frame, Node, Output, PortId, ToHost};
+use crate::{DeviceId, Frame, Node, Output, PortId, Taker, ToHost};
 
 /// A host that gives its adapter the next packet at the same moment whenever it refuses one would never come to an end:
 /// after this number of exchanges it hears the rest with [`Input::Continue`](crate::Input::Continue).
 const ROUNDS_MAX: u32 = 4096;
 
 impl Node {
-    /// Lends a device the desk's memory: it is in hand until it has nothing more to say. Whether it is on.
-    #[inline]
+    /// Takes a device in hand until nothing is left for it or its hosts. Whether it is on.
     pub(crate) fn take_up(&mut self, id: DeviceId) -> bool {
         debug_assert!(self.hand.is_none(), "one device at a time");
-        let Some(slot) = self.devices.get_mut(id) else { return false };
-        slot.device.exchange_outputs(&mut self.desk.get_or_insert_default().device_outputs);
+        if self.devices.get(id).is_none() {
+            return false;
+        }
         (self.hand, self.rounds) = (Some(id), 0);
         true
     }
@@ -26,39 +27,38 @@ impl Node {
     /// Feeds a device. Its outputs are taken by the drain.
     #[inline(always)]
     pub(crate) fn feed(&mut self, id: DeviceId, input: device::Input) {
-        let Some(slot) = self.devices.get_mut(id) else { return };
-        let desk = self.desk.get_or_insert_default();
+        let (Some(slot), Some(desk)) = (self.devices.get_mut(id), &mut self.desk) else { return };
         slot.device.exchange_outputs(&mut desk.device_outputs);
         slot.device.handle_input(self.now, input);
+        slot.device.exchange_outputs(&mut desk.device_outputs);
         self.was_fed(id);
     }
 
-    fn wake_device(&mut self, id: DeviceId) {
-        let Some(slot) = self.devices.get_mut(id) else { return };
-        let desk = self.desk.get_or_insert_default();
+    #[inline(always)]
+    pub(crate) fn wake_device(&mut self, id: DeviceId) {
+        let (Some(slot), Some(desk)) = (self.devices.get_mut(id), &mut self.desk) else { return };
         slot.device.exchange_outputs(&mut desk.device_outputs);
         slot.device.handle_timeout(self.now);
+        slot.device.exchange_outputs(&mut desk.device_outputs);
         self.was_fed(id);
     }
 
     /// The device that was just fed is in hand if it wants something. A packet that joins a queue, which most do, is all
     /// that happens.
-    #[inline]
+    #[inline(always)]
     fn was_fed(&mut self, id: DeviceId) {
-        let Some(slot) = self.devices.get_mut(id) else { return };
-        if slot.device.wants_nothing() {
-            self.put_down(id);
-        } else {
+        if self.desk.as_ref().is_some_and(|desk| !desk.device_outputs.is_empty()) {
             (self.hand, self.rounds) = (Some(id), 0);
+        } else {
+            self.put_down(id);
         }
     }
 
     /// The device in hand has nothing more to say, and nothing is left for it or its hosts.
-    #[inline]
+    #[inline(always)]
     fn put_down(&mut self, id: DeviceId) {
-        let (Some(slot), Some(desk)) = (self.devices.get_mut(id), &mut self.desk) else { return };
-        slot.device.exchange_outputs(&mut desk.device_outputs);
         self.hand = None;
+        let Some(slot) = self.devices.get(id) else { return };
         let (timer, moment) = (slot.timer, slot.device.poll_timeout());
         self.set_timer(timer, moment);
     }
@@ -69,9 +69,14 @@ impl Node {
         if self.is_wired {
             return self.arrives_over_cable(at, frame);
         }
-        self.feed(at.device, device::Input::Arrive { port: at.port, frame });
+        let (Some(slot), Some(desk)) = (self.devices.get_mut(at.device), &mut self.desk) else { return };
+        slot.device.exchange_outputs(&mut desk.device_outputs);
+        slot.device.handle_input(self.now, device::Input::Arrive { port: at.port, frame });
+        slot.device.exchange_outputs(&mut desk.device_outputs);
+        self.was_fed(at.device);
     }
 
+    #[inline(never)]
     fn arrives_over_cable(&mut self, at: PortId, frame: Frame) {
         let Some(slot) = self.devices.get(at.device) else { return };
         let delay = slot.jack(at.port).delay;
@@ -189,18 +194,43 @@ impl Node {
         }
     }
 
-    /// The next thing that the device in hand wants, or that is left for it; an output if that leaves the node.
+    /// The next things that the device in hand wants, up to one that is not taken, or what is left for it. An output if that
+    /// leaves the node.
     #[inline(always)]
-    pub(crate) fn go_on(&mut self, id: DeviceId) -> Option<Output> {
-        let (Some(slot), Some(desk)) = (self.devices.get_mut(id), &mut self.desk) else {
+    pub(crate) fn go_on(&mut self, id: DeviceId, taker: &mut impl Taker) -> Option<Output> {
+        use device::Output as From;
+        let at = |port: &PortNum| PortId::new(id, *port);
+        let (is_wired, has_hosts) = (self.is_wired, self.has_hosts);
+        let Some(desk) = &mut self.desk else {
             self.hand = None;
             return None;
         };
-        if let Some(output) = slot.device.poll_output() {
+        while desk.device_outputs.pop_front_if(|output| match output {
+            From::Transmit { port, frame } => !is_wired && taker.transmit(at(port), frame),
+            From::Injected { port, service_level, packets } => {
+                !has_hosts && taker.injected(at(port), *service_level, *packets)
+            }
+            From::Accept { port, packet } => !has_hosts && taker.accept(at(port), packet),
+            _ => false,
+        }) {}
+        if let Some(output) = desk.device_outputs.pop_front() {
             return self.translate(id, output);
         }
+        self.go_on_with_rest(id);
+        None
+    }
+
+    /// What is left for the device in hand when its outputs have been taken.
+    #[inline]
+    fn go_on_with_rest(&mut self, id: DeviceId) {
+        let (Some(slot), Some(desk)) = (self.devices.get_mut(id), &mut self.desk) else {
+            self.hand = None;
+            return;
+        };
         if let Some(injection) = desk.injections.pop_front() {
+            slot.device.exchange_outputs(&mut desk.device_outputs);
             slot.device.handle_input(self.now, injection);
+            slot.device.exchange_outputs(&mut desk.device_outputs);
         } else if let Some((port, what)) = desk.for_hosts.pop_front() {
             self.rounds += 1;
             let at = PortId::new(id, port);
@@ -213,11 +243,10 @@ impl Node {
         } else {
             self.put_down(id);
         }
-        None
     }
 
     /// What becomes of a device's output: it leaves the node, or goes to where it belongs within it.
-    #[inline(always)]
+    #[inline(never)]
     fn translate(&mut self, device: DeviceId, output: device::Output) -> Option<Output> {
         use device::Output as From;
         let at = |port| PortId::new(device, port);
@@ -227,16 +256,6 @@ impl Node {
                 self.for_host(at(port), ToHost::Injected { service_level, packets })
             }
             From::Accept { port, packet } => self.for_host(at(port), ToHost::Accept(packet)),
-            rare => self.translate_rare(device, rare),
-        }
-    }
-
-    #[inline(never)]
-    fn translate_rare(&mut self, device: DeviceId, output: device::Output) -> Option<Output> {
-        use device::Output as From;
-        let at = |port| PortId::new(device, port);
-        match output {
-            From::Transmit { .. } | From::Injected { .. } | From::Accept { .. } => None,
             From::Refused { port, dest_qp } => self.for_host(at(port), ToHost::Refused(dest_qp)),
             From::HostPort { port, facts } => self.for_host(at(port), ToHost::Facts(facts)),
             From::Deliver { client, mad } => self.deliver(device, client, mad),

@@ -38,6 +38,6 @@ mod timers;
 pub use desk::Desk;
 pub use id::{Client, DeviceId, PortId, RequestId};
 pub use input::{Input, Message, NewDevice, Request};
-pub use node::{Node, NodeOptions};
+pub use node::{Node, NodeOptions, Taker};
 pub use output::{Answer, LinkLoss, Output, Reading, Refusal, ToHost};
 pub use weft_device::Frame;

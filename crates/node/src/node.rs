@@ -5,13 +5,14 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use weft_device::{self as device, Device};
 use weft_machine::{Machine, Time};
+use weft_wire::{DataPacket, ServiceLevel};
 
 use crate::cables::Cables;
 use crate::clients::Clients;
 use crate::devices::{Devices, Plugged};
 use crate::held::Held;
-use crate::timers::{TimerId, Timers};
-use crate::{Desk, DeviceId, Input, Output, PortId, RequestId, ToHost};
+use crate::timers::{Owner, TimerId, Timers};
+use crate::{Desk, DeviceId, Frame, Input, Output, PortId, RequestId, ToHost};
 
 /// How a node works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,8 +153,36 @@ impl Node {
         self.cables.lost()
     }
 
+    /// The next output, as [`Machine::poll_output`] has it, but for those that `taker` takes before.
+    #[inline(always)]
+    pub fn drain(&mut self, taker: &mut impl Taker) -> Option<Output> {
+        loop {
+            if self.may_go_on
+                && let Some(output) = self.desk.as_mut().and_then(|desk| desk.ready.pop_front())
+            {
+                return Some(output);
+            }
+            if let Some(id) = self.hand {
+                if let Some(output) = self.go_on(id, taker) {
+                    return Some(output);
+                }
+            } else if self.is_at_rest() || !self.begin_next() {
+                return None;
+            }
+        }
+    }
+
     pub(crate) fn desk(&mut self) -> &mut Desk {
         self.desk.get_or_insert_default()
+    }
+
+    /// Something happens now.
+    #[inline(always)]
+    fn begin(&mut self, now: Time) {
+        (self.now, self.steps) = (now, self.options.steps_max);
+        if self.desk.is_none() {
+            self.desk = Some(Box::default());
+        }
     }
 
     pub(crate) fn say(&mut self, output: Output) {
@@ -216,13 +245,44 @@ impl Node {
     }
 }
 
+/// Takes what most devices want most of the time from where it lies, in its turn, so that it is not moved about. Each method
+/// says whether it has taken it; otherwise it is an output like others.
+pub trait Taker {
+    /// [`Output::Transmit`].
+    fn transmit(&mut self, at: PortId, frame: &Frame) -> bool;
+    /// [`ToHost::Injected`].
+    fn injected(&mut self, at: PortId, service_level: ServiceLevel, packets: u16) -> bool;
+    /// [`ToHost::Accept`].
+    fn accept(&mut self, at: PortId, packet: &DataPacket) -> bool;
+}
+
+/// Takes nothing.
+struct TakesNothing;
+
+impl Taker for TakesNothing {
+    #[inline]
+    fn transmit(&mut self, _: PortId, _: &Frame) -> bool {
+        false
+    }
+
+    #[inline]
+    fn injected(&mut self, _: PortId, _: ServiceLevel, _: u16) -> bool {
+        false
+    }
+
+    #[inline]
+    fn accept(&mut self, _: PortId, _: &DataPacket) -> bool {
+        false
+    }
+}
+
 impl Machine for Node {
     type Input = Input;
     type Output = Output;
 
     #[inline(always)]
     fn handle_input(&mut self, now: Time, input: Input) {
-        (self.now, self.steps) = (now, self.options.steps_max);
+        self.begin(now);
         match input {
             Input::Arrived { at, frame } => self.arrives(at, frame),
             other => self.handle_other(other),
@@ -231,32 +291,21 @@ impl Machine for Node {
 
     #[inline]
     fn handle_timeout(&mut self, now: Time) {
-        (self.now, self.steps) = (now, self.options.steps_max);
+        self.begin(now);
         if let Some((owner, at)) = self.timers.due(now) {
             self.woken_at = self.timers.has_others().then_some(now);
             if self.options.notes_lateness {
                 self.late.push(now.saturating_sub(at));
             }
-            self.fire(owner);
+            match owner {
+                Owner::Device(id) => self.wake_device(id),
+                other => self.fire(other),
+            }
         }
     }
 
-    #[inline(always)]
     fn poll_output(&mut self) -> Option<Output> {
-        loop {
-            if self.may_go_on
-                && let Some(output) = self.desk.as_mut().and_then(|desk| desk.ready.pop_front())
-            {
-                return Some(output);
-            }
-            if let Some(id) = self.hand {
-                if let Some(output) = self.go_on(id) {
-                    return Some(output);
-                }
-            } else if self.is_at_rest() || !self.begin_next() {
-                return None;
-            }
-        }
+        self.drain(&mut TakesNothing)
     }
 
     #[inline]

@@ -100,22 +100,23 @@ pub(crate) struct Cabling {
     pub(crate) delays: Vec<Time>,
     /// What did not arrive.
     pub(crate) missed: Missed,
-    /// Where each node's ports begin in `places`.
-    starts: Vec<u32>,
+    /// Where each node's ports are in `places`.
+    ports: Vec<(u32, u32)>,
     /// Twice the number of the cable in each port, and which of its ends it is; also the number of the way that leads here.
     places: Vec<u32>,
 }
 
 impl Cabling {
     pub(crate) fn new(fabric: &Fabric) -> Self {
-        let mut starts = vec![0];
+        let (mut ports, mut count) = (Vec::new(), 0);
         for node in fabric.nodes() {
-            starts.push(starts[starts.len() - 1] + node.ports.len() as u32);
+            ports.push((count, count + node.ports.len() as u32));
+            count += node.ports.len() as u32;
         }
-        let places = vec![NOWHERE; starts[starts.len() - 1] as usize];
+        let places = vec![NOWHERE; count as usize];
         let (cables, ways, missed) = (Vec::new(), Vec::new(), Missed::default());
         let mut cabling =
-            Self { cables, ways, usual_delay: Time::ZERO, delays: Vec::new(), missed, starts, places };
+            Self { cables, ways, usual_delay: Time::ZERO, delays: Vec::new(), missed, ports, places };
         for cable in fabric.cables() {
             let ends = [cable.a, cable.b];
             for end in ends {
@@ -145,23 +146,31 @@ impl Cabling {
         self
     }
 
+    /// Where a port is in `places`.
+    #[inline]
+    fn index(&self, port: PortRef) -> Option<usize> {
+        let &(start, end) = self.ports.get(port.node.index())?;
+        let index = start + u32::from(port.port.0);
+        (index < end).then_some(index as usize)
+    }
+
     #[inline]
     fn place(&self, port: PortRef) -> Option<u32> {
-        let (start, end) = (*self.starts.get(port.node.index())?, *self.starts.get(port.node.index() + 1)?);
-        self.places[start as usize..end as usize].get(usize::from(port.port.0)).copied()
+        self.places.get(self.index(port)?).copied()
     }
 
     fn place_mut(&mut self, port: PortRef) -> Option<&mut u32> {
-        let (start, end) = (*self.starts.get(port.node.index())?, *self.starts.get(port.node.index() + 1)?);
-        self.places[start as usize..end as usize].get_mut(usize::from(port.port.0))
+        let index = self.index(port)?;
+        self.places.get_mut(index)
     }
 
     /// The way that leads out of a port, if it has a link.
     #[inline]
     pub(crate) fn way_from(&self, port: PortRef) -> Option<u32> {
-        let end = self.place(port)?;
-        self.ways.get((end ^ 1) as usize).filter(|way| way.up && end != NOWHERE)?;
-        Some(end ^ 1)
+        // Without a cable there is no such way either.
+        let way = self.place(port)? ^ 1;
+        self.ways.get(way as usize).filter(|way| way.up)?;
+        Some(way)
     }
 
     /// The link of a way goes and takes with it what is under way. How many packets that were.
@@ -191,7 +200,8 @@ impl Cabling {
 
     /// All cables of a node.
     pub(crate) fn of_node(&self, node: weft_topology::NodeIndex) -> Vec<usize> {
-        let places = &self.places[self.starts[node.index()] as usize..self.starts[node.index() + 1] as usize];
+        let (start, end) = self.ports[node.index()];
+        let places = &self.places[start as usize..end as usize];
         let ends = places.iter().filter(|&&end| end != NOWHERE);
         let mut cables: Vec<usize> = ends.map(|&end| end as usize / 2).collect();
         // A switch may be cabled to itself.

@@ -37,7 +37,7 @@ use recording::Recordings;
 /// A node, or the place where one was.
 #[derive(Debug)]
 struct Slot {
-    node: Option<Node>,
+    node: Option<Box<Node>>,
     /// How often it was switched on again.
     incarnation: u64,
 }
@@ -232,7 +232,7 @@ impl Simulation {
 
     /// A node, if it is on.
     pub fn node(&self, node: NodeIndex) -> Option<&Node> {
-        self.slots.get(node.index())?.node.as_ref()
+        self.slots.get(node.index())?.node.as_deref()
     }
 
     /// A node's device, if it is on.

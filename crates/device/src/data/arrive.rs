@@ -231,7 +231,7 @@ impl Device {
     }
 
     /// Why a port does not send a packet of this size. What is refused has been counted.
-    #[inline]
+    #[inline(always)]
     pub(super) fn refuses_departure(&mut self, output: PortNum, size: usize) -> Option<DropReason> {
         let departure = &self.data.outs[usize::from(output.0)];
         let reason = if !departure.active {

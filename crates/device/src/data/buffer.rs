@@ -128,7 +128,7 @@ impl Pool {
         self.arrived = known.or_else(|| keep.then(|| vec![now; self.places.len()]));
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put(&mut self, held: Held, arrived: Time) -> u32 {
         let at = self.free;
         if let Some(place) = self.places.get_mut(at as usize) {

@@ -124,7 +124,7 @@ impl Device {
 
     /// A packet has come in on a lane that has a buffer. `false` when its sender had no credit for it, or when it does
     /// not fit.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_credit(&mut self, port: PortNum, queue: u16, blocks: u16) -> bool {
         let size = self.data.buffer;
         let buffer = &mut self.data.queues[usize::from(queue)];

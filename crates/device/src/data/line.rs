@@ -42,7 +42,7 @@ impl DataPath {
     }
 
     /// Takes the first out of a line and returns its queue.
-    #[inline]
+    #[inline(always)]
     pub(super) fn leave_line(&mut self, at: Time, output: u8, lane: u8) -> u32 {
         let index = self.index(output, lane);
         let out_lane = &mut self.out_lanes[index];

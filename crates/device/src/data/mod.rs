@@ -209,8 +209,16 @@ impl DataPath {
 impl Device {
     /// Does everything that was due by `now`, in order of time and each at its own moment. A sample that begins or ends
     /// comes before what else happens at that moment, and a packet that leaves before one that has waited too long.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn catch_up(&mut self, now: Time) {
+        if self.next_due() <= now {
+            self.do_all_due(now);
+        }
+        self.data.now = self.data.now.max(now);
+    }
+
+    #[inline(never)]
+    fn do_all_due(&mut self, now: Time) {
         loop {
             let due = self.next_due();
             if due > now || due == NEVER {
@@ -220,7 +228,6 @@ impl Device {
             self.do_due(due);
             self.run(due);
         }
-        self.data.now = self.data.now.max(now);
     }
 
     /// The moment of the next thing that happens by itself; at the end of time when there is none.

@@ -25,7 +25,7 @@ impl VirtualQueues {
 impl DataPath {
     /// The queue of a buffer for an output, which becomes one if it is none yet. The device's own packets, which take no
     /// buffer, stay in their FIFO.
-    #[inline]
+    #[inline(always)]
     pub(super) fn queue_for(&mut self, buffer: usize, output: u8) -> usize {
         let (input, _) = self.place_of(buffer as u16);
         let Some(virtual_queues) = self.virtual_queues.as_mut().filter(|_| input != 0) else { return buffer };
@@ -47,7 +47,7 @@ impl DataPath {
     }
 
     /// Takes the head off a queue; a queue for one output that is empty then is given back.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pop_queue(&mut self, queue: u32) -> Option<u32> {
         let from = &mut self.queues[queue as usize];
         let place = from.pop(&self.pool)?;

@@ -1,11 +1,13 @@
 //! Packets on their way over cables.
 
+use std::fmt::Debug;
+
 use weft_machine::Time;
-use weft_node::{Frame, Input};
+use weft_node::Frame;
 use weft_topology::PortRef;
 use weft_wire::{DataPacket, FlowControl, Packet, VirtualLane};
 
-use super::{Simulation, at};
+use super::Simulation;
 use crate::Verdict;
 use crate::cable::Link;
 use crate::happening::{Happening, ManagementPacket};
@@ -14,22 +16,36 @@ use crate::trace::Fnv;
 
 impl Simulation {
     /// A frame goes into a cable, if there is a link.
-    #[inline]
     pub(super) fn transmit(&mut self, from: PortRef, frame: Frame) {
+        if self.transmit_often(from, &frame) {
+            return;
+        }
         let Some(way) = self.cabling.way_from(from) else {
             self.unsent.extend(frame.unsent().map(|unsent| (from.port, unsent)));
             return;
         };
-        let at = match &frame {
-            Frame::Data(packet) => self.data_arrives_at(from, way, packet),
-            Frame::Credit(flow_control) => Some(self.credit_arrives_at(from, way, *flow_control)),
-            Frame::Packet(_) => None,
-        };
-        match (at, frame) {
-            (_, Frame::Packet(packet)) => self.transmit_whole(from, way, packet),
-            (Some(at), frame) => self.fly(way, at, frame),
-            (None, _) => {}
+        if let Frame::Packet(packet) = frame {
+            self.transmit_whole(from, way, packet);
         }
+    }
+
+    /// As [`transmit`](Self::transmit), for what goes into cables most: whether it is that, and there is a link.
+    #[inline(always)]
+    pub(super) fn transmit_often(&mut self, from: PortRef, frame: &Frame) -> bool {
+        let Some(way) = self.cabling.way_from(from) else { return false };
+        match frame {
+            Frame::Data(packet) => {
+                if let Some(at) = self.data_arrives_at(from, way, packet) {
+                    self.fly(way, at, Frame::Data(*packet));
+                }
+            }
+            Frame::Credit(flow_control) => {
+                let at = self.credit_arrives_at(from, way, flow_control);
+                self.fly(way, at, Frame::Credit(*flow_control));
+            }
+            Frame::Packet(_) => return false,
+        }
+        true
     }
 
     /// When a packet whose body is a length comes out of its cable, unless a rule loses it.
@@ -42,28 +58,31 @@ impl Simulation {
             let verdict = rule.judge_data(self.now, from, packet, &mut self.random);
             let Some(delay) = self.delay_of(verdict) else {
                 self.cabling.lose(packet.vl);
-                self.trace_data("lost", from, packet);
+                if self.trace.is_on() {
+                    self.trace_frame("lost", from, packet);
+                }
                 return None;
             };
             at += delay;
         }
-        self.trace_data("sent", from, packet);
+        if self.trace.is_on() {
+            self.trace_frame("sent", from, packet);
+        }
         Some(at)
     }
 
     /// When flow control comes out of its cable. Rules do not judge it, but it comes behind what is late.
     #[inline]
-    fn credit_arrives_at(&mut self, from: PortRef, way: u32, flow_control: FlowControl) -> Time {
+    fn credit_arrives_at(&mut self, from: PortRef, way: u32, flow_control: &FlowControl) -> Time {
         self.statistics.credits += 1;
         if self.trace.is_on() {
-            let id = &self.fabric.node(from.node).id;
-            let place = format_args!("{id:<20} {:>3}", from.port);
-            self.trace.line(self.now, "credit", place, format_args!("{flow_control:?}"));
+            self.trace_frame("credit", from, flow_control);
         }
         self.now + self.cable_delay(way)
     }
 
     /// A packet with all its bytes goes into a cable.
+    #[inline(never)]
     fn transmit_whole(&mut self, from: PortRef, way: u32, packet: Packet) {
         self.statistics.packets += 1;
         let is_management = packet.vl() == VirtualLane::MANAGEMENT;
@@ -112,7 +131,7 @@ impl Simulation {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn fly(&mut self, way: u32, at: Time, flying: Frame) {
         let over = &mut self.cabling.ways[way as usize];
         let at = at.max(over.last_arrival);
@@ -133,9 +152,9 @@ impl Simulation {
             way.stale -= 1;
             return;
         }
-        let PortRef { node, port } = way.to;
+        let to = way.to;
         if let Some(frame) = self.flights.take_first(&mut way.flying) {
-            self.feed(node, Input::Arrived { at: at(port), frame });
+            self.frame_arrives(to, frame);
         }
     }
 
@@ -148,8 +167,8 @@ impl Simulation {
             self.statistics.cut_off += 1;
             return;
         }
-        let PortRef { node, port } = self.cabling.ways[way as usize].to;
-        self.feed(node, Input::Arrived { at: at(port), frame: Frame::Packet(packet) });
+        let to = self.cabling.ways[way as usize].to;
+        self.frame_arrives(to, Frame::Packet(packet));
     }
 
     fn trace_packet(&mut self, kind: &str, at: PortRef, packet: &Packet) {
@@ -164,12 +183,10 @@ impl Simulation {
         self.trace.line(self.now, kind, place, format_args!("{packet:?} {:016x}", bytes.0));
     }
 
-    #[inline]
-    fn trace_data(&mut self, kind: &str, at: PortRef, packet: &DataPacket) {
-        if self.trace.is_on() {
-            let id = &self.fabric.node(at.node).id;
-            let place = format_args!("{id:<20} {:>3}", at.port);
-            self.trace.line(self.now, kind, place, format_args!("{packet:?}"));
-        }
+    #[cold]
+    fn trace_frame(&mut self, kind: &str, at: PortRef, frame: &dyn Debug) {
+        let id = &self.fabric.node(at.node).id;
+        let place = format_args!("{id:<20} {:>3}", at.port);
+        self.trace.line(self.now, kind, place, format_args!("{frame:?}"));
     }
 }

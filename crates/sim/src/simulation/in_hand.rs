@@ -1,8 +1,9 @@
 //! One node in hand: it is given something, and what it then wants is done.
 
 use weft_machine::{Machine, Time};
-use weft_node::{Answer, Input, Node, Output, Refusal, RequestId};
+use weft_node::{Answer, Frame, Input, Node, Output, PortId, Refusal, RequestId, Taker, ToHost};
 use weft_topology::{NodeIndex, PortRef};
+use weft_wire::{DataPacket, ServiceLevel};
 
 use super::programs::Asked;
 use super::{ASLEEP, Simulation, at};
@@ -13,17 +14,57 @@ use crate::happening::{Happening, Rare};
 const ROUNDS_MAX: u32 = 4096;
 const PAUSE: Time = Time::from_millis(1);
 
+/// The node in hand, which is not in its slot: what needs it there, or is written down, is not taken.
+struct InHand<'a>(&'a mut Simulation, NodeIndex);
+
+impl InHand<'_> {
+    #[inline(always)]
+    fn hears(&mut self, at: PortId, what: ToHost) -> bool {
+        let Self(simulation, node) = self;
+        simulation.for_load(PortRef::new(*node, at.port), what);
+        true
+    }
+}
+
+impl Taker for InHand<'_> {
+    #[inline(always)]
+    fn transmit(&mut self, at: PortId, frame: &Frame) -> bool {
+        let Self(simulation, node) = self;
+        simulation.recordings.is_none() && simulation.transmit_often(PortRef::new(*node, at.port), frame)
+    }
+
+    #[inline(always)]
+    fn injected(&mut self, at: PortId, service_level: ServiceLevel, packets: u16) -> bool {
+        self.0.recordings.is_none() && self.hears(at, ToHost::Injected { service_level, packets })
+    }
+
+    #[inline(always)]
+    fn accept(&mut self, at: PortId, packet: &DataPacket) -> bool {
+        self.0.recordings.is_none() && self.hears(at, ToHost::Accept(*packet))
+    }
+}
+
 impl Simulation {
     /// Feeds a node and does what it wants.
-    #[inline]
     pub(crate) fn feed(&mut self, index: NodeIndex, input: Input) {
-        if let Some(recordings) = &mut self.recordings {
-            recordings.fed(index, self.now, &input);
+        if self.recordings.is_some() {
+            self.fed(index, &input);
         }
-        let now = self.now;
-        let Some(node) = self.lend_desk(index) else { return };
-        node.handle_input(now, input);
-        self.was_fed(index);
+        let Some(mut node) = self.take_in_hand(index) else { return };
+        node.handle_input(self.now, input);
+        self.was_fed(index, node);
+    }
+
+    /// Feeds a node a frame, which happens most.
+    #[inline(never)]
+    pub(super) fn frame_arrives(&mut self, PortRef { node: index, port }: PortRef, frame: Frame) {
+        let at = at(port);
+        if self.recordings.is_some() {
+            self.fed(index, &Input::Arrived { at, frame: frame.clone() });
+        }
+        let Some(mut node) = self.take_in_hand(index) else { return };
+        node.handle_input(self.now, Input::Arrived { at, frame });
+        self.was_fed(index, node);
     }
 
     pub(super) fn wake_node(&mut self, index: NodeIndex) {
@@ -36,54 +77,46 @@ impl Simulation {
         if let Some(recordings) = &mut self.recordings {
             recordings.woken(index, self.now);
         }
-        let now = self.now;
-        let Some(node) = self.lend_desk(index) else { return };
-        node.handle_timeout(now);
-        self.was_fed(index);
+        let Some(mut node) = self.take_in_hand(index) else { return };
+        node.handle_timeout(self.now);
+        self.was_fed(index, node);
     }
 
     /// Lets a load answer, and does what the node then wants.
     pub(super) fn go_on(&mut self, index: NodeIndex) {
-        if self.lend_desk(index).is_some() {
-            self.was_fed(index);
+        if let Some(node) = self.take_in_hand(index) {
+            self.was_fed(index, node);
         }
     }
 
-    /// A node that is on, with the desk in its hands.
+    /// A node that is on, with the desk in its hands. [`put_back`](Self::put_back) it.
     #[inline]
-    fn lend_desk(&mut self, index: NodeIndex) -> Option<&mut Node> {
-        let node = self.slots.get_mut(index.index())?.node.as_mut()?;
+    fn take_in_hand(&mut self, index: NodeIndex) -> Option<Box<Node>> {
+        let mut node = self.slots.get_mut(index.index())?.node.take()?;
         node.exchange_desk(&mut self.desk);
         Some(node)
     }
 
-    /// Does what the node wants that was lent the desk, and takes the desk back.
     #[inline]
-    fn was_fed(&mut self, index: NodeIndex) {
-        let Some(node) = &mut self.slots[index.index()].node else { return };
-        // A packet that joins a queue, which most do, is all that happens.
-        if node.is_at_rest() && self.for_load.is_empty() {
-            node.exchange_desk(&mut self.desk);
-            return self.set_wake(index);
-        }
-        self.settle(index);
-        let Some(node) = &mut self.slots[index.index()].node else { return };
-        node.exchange_desk(&mut self.desk);
-        if node.is_unfinished() {
-            self.pause(index);
-        }
-        self.set_wake(index);
+    fn put_back(&mut self, index: NodeIndex, node: Box<Node>) {
+        self.slots[index.index()].node = Some(node);
     }
 
-    /// The node is woken when it wants to be.
-    #[inline]
-    fn set_wake(&mut self, index: NodeIndex) {
-        let Some(node) = &self.slots[index.index()].node else { return };
+    /// Does what the node in hand wants, and puts it back without the desk.
+    #[inline(always)]
+    fn was_fed(&mut self, index: NodeIndex, mut node: Box<Node>) {
+        // A packet that joins a queue, which most do, is all that happens.
+        if !node.is_at_rest() || !self.for_load.is_empty() {
+            let Some(settled) = self.settle(index, node) else { return };
+            node = settled;
+        }
+        node.exchange_desk(&mut self.desk);
         let wake = &mut self.wakes[index.index()];
         if let Some(due) = node.poll_timeout().map(|due| due.max(self.now)).filter(|due| due < wake) {
             *wake = due;
             self.queue.push(due, Happening::WakeNode(index));
         }
+        self.put_back(index, node);
     }
 
     fn pause(&mut self, node: NodeIndex) {
@@ -92,63 +125,59 @@ impl Simulation {
     }
 
     /// Does what the node in hand wants, and lets a load answer it, until neither wants anything any more.
-    #[inline]
-    fn settle(&mut self, node: NodeIndex) {
+    #[inline(never)]
+    fn settle(&mut self, index: NodeIndex, mut node: Box<Node>) -> Option<Box<Node>> {
         let mut rounds = 0;
         loop {
-            while let Some(output) = self.next_output(node) {
-                if let Some(recordings) = &mut self.recordings {
-                    recordings.said(node, &output);
-                }
-                self.output(node, output);
+            while let Some(output) = node.drain(&mut InHand(self, index)) {
+                self.put_back(index, node);
+                self.output(index, output);
+                node = self.slots[index.index()].node.take()?;
             }
-            let input = if let Some((port, unsent)) = self.unsent.pop_front() {
-                Input::Unsent { at: at(port), unsent }
-            } else if let Some(packet) = self.loaded.pop_front() {
-                Input::Inject { at: at(self.loaded_port), packet }
-            } else if let Some((port, what)) = self.for_load.pop_front() {
-                rounds += 1;
-                if rounds < ROUNDS_MAX {
-                    self.load_hears(port, what);
-                } else {
-                    self.push_rare(self.now + PAUSE, Rare::ToLoad(port, what));
-                    self.statistics.host_pauses += 1;
-                }
-                continue;
+            if self.unsent.is_empty() && self.loaded.is_empty() && self.for_load.is_empty() {
+                break;
+            }
+            self.answer(index, &mut node, &mut rounds);
+        }
+        if node.is_unfinished() {
+            self.pause(index);
+        }
+        Some(node)
+    }
+
+    /// What comes next when the node in hand wants nothing.
+    #[inline(never)]
+    fn answer(&mut self, index: NodeIndex, node: &mut Node, rounds: &mut u32) {
+        let input = if let Some((port, unsent)) = self.unsent.pop_front() {
+            Input::Unsent { at: at(port), unsent }
+        } else if let Some(packet) = self.loaded.pop_front() {
+            Input::Inject { at: at(self.loaded_port), packet }
+        } else if let Some((port, what)) = self.for_load.pop_front() {
+            *rounds += 1;
+            if *rounds < ROUNDS_MAX {
+                self.load_hears(port, what);
             } else {
-                return;
-            };
-            if let Some(recordings) = &mut self.recordings {
-                recordings.fed(node, self.now, &input);
+                self.push_rare(self.now + PAUSE, Rare::ToLoad(port, what));
+                self.statistics.host_pauses += 1;
             }
-            if let Some(node) = &mut self.slots[node.index()].node {
-                node.handle_input(self.now, input);
-            }
+            return;
+        } else {
+            return;
+        };
+        if self.recordings.is_some() {
+            self.fed(index, &input);
         }
-    }
-
-    #[inline]
-    fn next_output(&mut self, node: NodeIndex) -> Option<Output> {
-        self.slots.get_mut(node.index())?.node.as_mut()?.poll_output()
-    }
-
-    #[inline]
-    fn output(&mut self, node: NodeIndex, output: Output) {
-        match output {
-            Output::Transmit { at, frame } => self.transmit(PortRef::new(node, at.port), frame),
-            Output::ToHost { at, what } => {
-                if self.load.is_some() {
-                    self.for_load.push_back((PortRef::new(node, at.port), what));
-                }
-            }
-            rare => self.rare_output(node, rare),
-        }
+        node.handle_input(self.now, input);
     }
 
     #[inline(never)]
-    fn rare_output(&mut self, node: NodeIndex, output: Output) {
+    fn output(&mut self, node: NodeIndex, output: Output) {
+        if self.recordings.is_some() {
+            self.said(node, &output);
+        }
         match output {
-            Output::Transmit { .. } | Output::ToHost { .. } => {}
+            Output::Transmit { at, frame } => self.transmit(PortRef::new(node, at.port), frame),
+            Output::ToHost { at, what } => self.for_load(PortRef::new(node, at.port), what),
             Output::Deliver { client, mad } => self.deliver(node, client, mad),
             Output::PortChanged { client, up } => self.port_changed(node, client, up),
             Output::SetLink { at, enabled, parameters } => {
@@ -169,6 +198,14 @@ impl Simulation {
             | Output::LinkUp { .. }
             | Output::LinkDown { .. }
             | Output::CableFull { .. } => {}
+        }
+    }
+
+    /// Something for who stands in for a host.
+    #[inline]
+    fn for_load(&mut self, port: PortRef, what: ToHost) {
+        if self.load.is_some() {
+            self.for_load.push_back((port, what));
         }
     }
 

@@ -80,7 +80,7 @@ impl Simulation {
         let config = device_config(&self.fabric, node, &self.options.device);
         let Some(slot) = self.slots.get_mut(node.index()) else { return };
         let options = NodeOptions::default();
-        slot.node = Some(Node::new(options));
+        slot.node = Some(Box::new(Node::new(options)));
         if let Some(recordings) = &mut self.recordings {
             recordings.begin(node, options);
         }

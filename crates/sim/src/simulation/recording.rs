@@ -40,20 +40,28 @@ impl Recordings {
         }
     }
 
-    pub(super) fn fed(&mut self, node: NodeIndex, now: Time, input: &Input) {
-        self.of_node(node).into_iter().for_each(|recorder| recorder.fed(now, input));
-    }
-
     pub(super) fn woken(&mut self, node: NodeIndex, now: Time) {
         self.of_node(node).into_iter().for_each(|recorder| recorder.woken(now));
-    }
-
-    pub(super) fn said(&mut self, node: NodeIndex, output: &Output) {
-        self.of_node(node).into_iter().for_each(|recorder| recorder.said(output));
     }
 }
 
 impl Simulation {
+    /// Writes down what a node is fed now.
+    #[cold]
+    pub(super) fn fed(&mut self, node: NodeIndex, input: &Input) {
+        if let Some(recorder) = self.recordings.as_mut().and_then(|recordings| recordings.of_node(node)) {
+            recorder.fed(self.now, input);
+        }
+    }
+
+    /// Writes down what a node says.
+    #[cold]
+    pub(super) fn said(&mut self, node: NodeIndex, output: &Output) {
+        if let Some(recorder) = self.recordings.as_mut().and_then(|recordings| recordings.of_node(node)) {
+            recorder.said(output);
+        }
+    }
+
     /// The recordings of the node that [`SimOptions::record`](crate::SimOptions::record) names, one for each time that it was
     /// switched on; the last one ends now. `weft_node::recording` replays them.
     pub fn into_recordings(mut self) -> Vec<Vec<u8>> {
