@@ -16,7 +16,7 @@ use weft_mgmt::{DirectedPath, Request, SmpRoute};
 use weft_wire::{AttributeId, Guid, Lid, Mad, PortInfo, PortNum, PortState, status};
 
 use crate::held::is_in_service;
-use crate::pipe::{Ask, Key, PortAt, Step};
+use crate::requests::{Ask, Key, PortAt, Step};
 use crate::settings::Wanted;
 use crate::subnet::{FoundNode, FoundPort, Subnet};
 use crate::sweep::ports_active;

@@ -13,7 +13,7 @@ use weft_wire::{
     SwitchCongestionSetting, congestion_attribute as cc, status, switch_control,
 };
 
-use crate::pipe::{Ask, Key, PortAt, Step};
+use crate::requests::{Ask, Key, PortAt, Step};
 use crate::subnet::{FoundNode, Subnet};
 use crate::{Event, Options};
 

@@ -23,7 +23,7 @@ use weft_wire::{
 };
 
 use crate::election::Peer;
-use crate::pipe::{Ask, Key, PortAt, Step};
+use crate::requests::{Ask, Key, PortAt, Step};
 use crate::settings::claimed;
 use crate::subnet::{FoundNode, FoundPort, Subnet, is_up};
 use crate::{Event, Options};

@@ -7,7 +7,7 @@
 //! | phase | file | from | to |
 //! |---|---|---|---|
 //! | Discover | `discover.rs` | our own port | every node, port and cable, in order of GUIDs |
-//! | Learn | `learn.rs` | that | the tables that devices hold already |
+//! | Learn | `read_tables.rs` | that | the tables that devices hold already |
 //! | Assign | `assign.rs` | GUIDs, LIDs in ports, LIDs on file | LIDs |
 //! | Route | `route.rs` | cabling and LIDs | forwarding tables |
 //! | Program | `program.rs` | tables wanted and held | Sets of what differs |
@@ -16,9 +16,9 @@
 //! | Verify | `light.rs` | switches | has anything changed meanwhile? |
 //!
 //! Between sweeps `light.rs` looks for changes, when it is time and when a trap comes (`traps.rs`), and reads back a
-//! part of what was written (`audit.rs`, `doubts.rs`). A cable between switches that goes or comes back is repaired
+//! part of what was written (`audit.rs`, `unconfirmed.rs`). A cable between switches that goes or comes back is repaired
 //! (`repair.rs`); any other change leads to a heavy sweep. Every SMP passes
-//! through one window (`pipe.rs`). [`Survey`] reads a fabric by the same discovery without writing anything.
+//! through one window (`requests.rs`). [`Survey`] reads a fabric by the same discovery without writing anything.
 //!
 //! **Invariant:** LIDs follow from the cabling, the options and the LIDs on file or in the ports, and tables from those and
 //! from the tables that stand, never from the order in which answers came. **Invariant:** nothing is written that the device is known to hold, so a restarted
@@ -57,12 +57,10 @@ mod assign;
 mod audit;
 mod congestion;
 mod discover;
-mod doubts;
 mod election;
 mod event;
 mod held;
 mod input;
-mod learn;
 mod light;
 mod manager;
 mod mastership;
@@ -70,10 +68,11 @@ mod options;
 mod output;
 mod partitions;
 mod phases;
-mod pipe;
 mod program;
 mod progress;
+mod read_tables;
 mod repair;
+mod requests;
 mod route;
 mod sa;
 mod settings;
@@ -81,6 +80,7 @@ mod subnet;
 mod survey;
 mod sweep;
 mod traps;
+mod unconfirmed;
 
 pub use congestion::CongestionOptions;
 pub use election::{Instructed, Instruction};

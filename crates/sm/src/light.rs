@@ -3,7 +3,7 @@
 //! ```text
 //! SwitchInfo of a switch ─▶ PortStateChange? ─▶ clear it ─▶ PortInfo of its ports ─▶ anything that we do not know?
 //! PortInfo of every end   ─▶ as we left it?
-//! some ports and tables   ─▶ as we wrote them? (`audit.rs`, `doubts.rs`)
+//! some ports and tables   ─▶ as we wrote them? (`audit.rs`, `unconfirmed.rs`)
 //! NodeInfo over ports that have a link but behind which nobody answered ─▶ anybody now?
 //! ```
 //!
@@ -23,8 +23,8 @@ use crate::activate::route_to;
 use crate::discover::clear_change;
 use crate::held::{LftBlock, Memory};
 use crate::partitions::p_key_modifier;
-use crate::pipe::{Ask, Key, PortAt, Step, VlBlock};
 use crate::repair::Changes;
+use crate::requests::{Ask, Key, PortAt, Step, VlBlock};
 use crate::settings::{Wanted, sl_to_vl_modifier, vl_arbitration_modifier};
 use crate::subnet::{FoundNode, Subnet, is_up};
 use crate::{Options, Reason, SmpRouting};
@@ -41,7 +41,7 @@ pub(crate) struct Check {
     pub(crate) memory: Memory,
     /// When this began, and what was in doubt then that it reads back.
     pub(crate) began: Time,
-    pub(crate) doubts: Vec<(Guid, Key)>,
+    pub(crate) unconfirmed: Vec<(Guid, Key)>,
     /// A table that is not as we wrote it. The look goes on, so that all such are found.
     differs: Option<Reason>,
     /// The far end of a cable that is gone, which may not have noticed.
@@ -62,7 +62,7 @@ impl Check {
             todo,
             memory,
             began: Time::ZERO,
-            doubts: Vec::new(),
+            unconfirmed: Vec::new(),
             differs: None,
             gone: None,
             found: None,
@@ -99,14 +99,14 @@ impl Check {
         began: Time,
         memory: Memory,
         sm_lid: Lid,
-        doubts: Vec<(Guid, Key)>,
+        unconfirmed: Vec<(Guid, Key)>,
         part: Vec<Key>,
     ) -> Self {
         // Of a node that is gone there is nothing to be read.
         let here = |(guid, key): &(Guid, Key)| Some(key.at_node(*self.subnet.by_guid.get(guid)?));
-        self.todo.extend(doubts.iter().filter_map(here));
+        self.todo.extend(unconfirmed.iter().filter_map(here));
         self.todo.extend(part);
-        (self.began, self.memory, self.sm_lid, self.doubts) = (began, memory, Some(sm_lid), doubts);
+        (self.began, self.memory, self.sm_lid, self.unconfirmed) = (began, memory, Some(sm_lid), unconfirmed);
         self
     }
 

@@ -17,13 +17,13 @@ use crate::congestion::Regulate;
 use crate::discover::Discover;
 use crate::election::{Election, Signal, State};
 use crate::held::{Held, Memory};
-use crate::learn::Learn;
 use crate::light::Check;
 use crate::partitions::Keys;
-use crate::pipe::{Pipe, Step};
 use crate::program::Program;
+use crate::read_tables::ReadTables;
 use crate::repair::Repairs;
-use crate::sa::{Administrator, ReadTables};
+use crate::requests::{Requests, Step};
+use crate::sa::{Administrator, AskedTables};
 use crate::subnet::Subnet;
 use crate::sweep::Sweep;
 use crate::traps::{self, TrapLog};
@@ -46,7 +46,7 @@ pub struct SubnetManager {
     pub(crate) options: Options,
     pub(crate) guid2lid: GuidToLid,
     pub(crate) own: Option<Own>,
-    pub(crate) pipe: Pipe,
+    pub(crate) requests: Requests,
     pub(crate) doing: Doing,
     /// The subnet as the last sweep left it; `None` while a step works on it.
     pub(crate) standing: Option<Subnet>,
@@ -111,7 +111,7 @@ pub(crate) enum Doing {
     Detached,
     Idle,
     Discover(Box<Discover>),
-    Learn(Box<Learn>),
+    ReadTables(Box<ReadTables>),
     Program(Box<Program>),
     Activate(Box<Activate>),
     /// Settings of congestion control.
@@ -120,7 +120,7 @@ pub(crate) enum Doing {
     Light(Box<Check>),
     Look(Box<Check>, Reason),
     /// Tables that subnet administration is asked for.
-    Tables(Box<ReadTables>),
+    Tables(Box<AskedTables>),
 }
 
 impl Doing {
@@ -128,7 +128,7 @@ impl Doing {
         Some(match self {
             Self::Detached | Self::Idle => return None,
             Self::Discover(step) => step.as_mut(),
-            Self::Learn(step) => step.as_mut(),
+            Self::ReadTables(step) => step.as_mut(),
             Self::Program(step) => step.as_mut(),
             Self::Activate(step) => step.as_mut(),
             Self::Regulate(step) => step.as_mut(),
@@ -140,7 +140,7 @@ impl Doing {
     fn events(&mut self) -> Vec<Event> {
         match self {
             Self::Discover(step) => std::mem::take(&mut step.events),
-            Self::Learn(step) => std::mem::take(&mut step.events),
+            Self::ReadTables(step) => std::mem::take(&mut step.events),
             Self::Program(step) => std::mem::take(&mut step.events),
             Self::Activate(step) => std::mem::take(&mut step.events),
             Self::Regulate(step) => std::mem::take(&mut step.events),
@@ -152,7 +152,11 @@ impl Doing {
     pub(crate) fn will_verify(&self) -> bool {
         matches!(
             self,
-            Self::Discover(_) | Self::Learn(_) | Self::Program(_) | Self::Activate(_) | Self::Regulate(_)
+            Self::Discover(_)
+                | Self::ReadTables(_)
+                | Self::Program(_)
+                | Self::Activate(_)
+                | Self::Regulate(_)
         )
     }
 }
@@ -161,7 +165,7 @@ impl SubnetManager {
     /// A manager that is not attached yet; `guid2lid` has the LIDs of earlier runs.
     pub fn new(options: Options, guid2lid: &GuidToLid) -> Self {
         Self {
-            pipe: Pipe::new(options.limits()).with_m_key(options.m_key),
+            requests: Requests::new(options.limits()).with_m_key(options.m_key),
             guid2lid: guid2lid.clone(),
             own: None,
             doing: Doing::Detached,
@@ -203,7 +207,7 @@ impl SubnetManager {
 
     /// How far it is. Cheap enough to be asked for every few milliseconds.
     pub fn progress(&self) -> Progress {
-        let stats = self.pipe.stats();
+        let stats = self.requests.stats();
         let activity = match &self.doing {
             Doing::Detached => Activity::Detached,
             _ if self.election.state == State::Standby => Activity::Standby,
@@ -227,8 +231,8 @@ impl SubnetManager {
             switches,
             hosts,
             ports_active,
-            done: self.pipe.done,
-            total: self.pipe.asked.max(self.progress.total),
+            done: self.requests.done,
+            total: self.requests.asked.max(self.progress.total),
             smps_sent: stats.sent,
             smps_retried: stats.retries,
             audit_pending: self.is_in_doubt() || self.agenda.will_prove(),
@@ -261,16 +265,16 @@ impl SubnetManager {
 
     /// Ends the phase that is on, if any, and begins the next one, if any.
     pub(crate) fn enter(&mut self, now: Time, phase: Option<Phase>) {
-        let events = self.sweep.enter(now, phase, self.pipe.counts.total());
+        let events = self.sweep.enter(now, phase, self.requests.counts.total());
         self.say_all(events);
-        (self.pipe.done, self.pipe.asked, self.progress.total) = (0, 0, 0);
+        (self.requests.done, self.requests.asked, self.progress.total) = (0, 0, 0);
     }
 
     /// Goes on until nothing can be done before the next input or deadline.
     fn run(&mut self, now: Time) {
         loop {
             let finished = match self.doing.step() {
-                Some(step) => self.pipe.pump(now, step),
+                Some(step) => self.requests.pump(now, step),
                 None => false,
             };
             self.collect();
@@ -299,18 +303,18 @@ impl SubnetManager {
         if self.agenda.next(now).is_none_or(|at| at > now) {
             return false;
         }
-        self.pipe.abandon(now, read.as_ref());
+        self.requests.abandon(now, read.as_ref());
         true
     }
 
-    /// Moves what the step and the pipe have to say into the outputs.
+    /// Moves what the step and the requests have to say into the outputs.
     fn collect(&mut self) {
         let events = self.doing.events();
         self.say_all(events);
         let events = self.sa.take_events();
         self.progress.repaths += events.len() as u64;
         self.say_all(events);
-        while let Some(mad) = self.pipe.poll_output().or_else(|| self.sa.poll_output()) {
+        while let Some(mad) = self.requests.poll_output().or_else(|| self.sa.poll_output()) {
             self.outputs.push_back(Output::Send(mad));
         }
     }
@@ -327,7 +331,7 @@ impl SubnetManager {
     fn receive(&mut self, now: Time, received: &AddressedMad) {
         let mad = &received.mad;
         if mad.class() == MgmtClass::SubnAdm {
-            self.sa.receive(now, received, self.pipe.stats().sent as u32);
+            self.sa.receive(now, received, self.requests.stats().sent as u32);
         } else if !mad.is_smp() && !answers_congestion(mad) {
             self.ignored += 1;
         } else if mad.method().is_response() && Self::is_for_election(mad) {
@@ -335,7 +339,7 @@ impl SubnetManager {
         } else if mad.method().is_response() {
             if let Some(step) = self.doing.step() {
                 // What nobody waits for is counted by the transactions.
-                self.pipe.receive(now, received, step);
+                self.requests.receive(now, received, step);
             } else {
                 self.ignored += 1;
             }
@@ -406,7 +410,7 @@ impl SubnetManager {
         if !up {
             // Whatever is under way leads nowhere any more, and while nobody looks, anybody may write anything.
             if let Some(step) = self.doing.step() {
-                self.pipe.abandon(now, step);
+                self.requests.abandon(now, step);
             }
             (self.doing, self.standing) = (Doing::Idle, None);
             self.memory.clear();
@@ -426,13 +430,13 @@ impl SubnetManager {
         self.keys = partitions.map(|partitions| Arc::new(Keys::new(partitions, own.port_guid)));
         self.doing = Doing::Idle;
         // A manager that was here before may have left SMPs on the wire.
-        self.pipe.doubts.note_everything(now);
+        self.requests.unconfirmed.note_everything(now);
         self.agenda.heavy(now, Reason::Start);
         self.signal(now, Signal::Attached);
     }
 
     fn detach(&mut self, now: Time) {
-        self.pipe.renew(now);
+        self.requests.renew(now);
         self.sa.detach(now);
         self.doing = Doing::Detached;
         self.own = None;
@@ -471,7 +475,7 @@ impl Machine for SubnetManager {
     fn handle_timeout(&mut self, now: Time) {
         self.now = now;
         if let Some(step) = self.doing.step() {
-            self.pipe.expire(now, step);
+            self.requests.expire(now, step);
         }
         self.sa.handle_timeout(now);
         self.elect(now);
@@ -488,9 +492,9 @@ impl Machine for SubnetManager {
             Doing::Idle if !self.election.state.sweeps() => None,
             Doing::Idle => self.agenda.next(self.now),
             Doing::Tables(_) => {
-                [self.agenda.next(self.now), self.pipe.poll_timeout()].into_iter().flatten().min()
+                [self.agenda.next(self.now), self.requests.poll_timeout()].into_iter().flatten().min()
             }
-            _ => self.pipe.poll_timeout(),
+            _ => self.requests.poll_timeout(),
         };
         [sweeping, self.sa.poll_timeout(), self.election.poll_timeout()].into_iter().flatten().min()
     }

@@ -19,12 +19,12 @@ const LOOK_AT_COMMANDED: Time = Time::from_secs(1);
 impl SubnetManager {
     /// Counts what this manager has sent, for others to see that it works (IBA 14.2.5.13).
     fn act_count(&self) -> u32 {
-        (self.pipe.stats().sent as u32).wrapping_add(self.election.acts)
+        (self.requests.stats().sent as u32).wrapping_add(self.election.acts)
     }
 
     /// How many SMPs may be outstanding now, and the reason.
     pub fn window(&self) -> WindowState {
-        self.pipe.window()
+        self.requests.window()
     }
 
     /// Whether it is MASTER (IBA 14.4.1).
@@ -140,7 +140,7 @@ impl SubnetManager {
     fn take_over(&mut self, now: Time) {
         self.adopts = true;
         // What it wrote last may still be on its way, and nobody here knows of its subscriptions.
-        self.pipe.doubts.note_everything(now);
+        self.requests.unconfirmed.note_everything(now);
         self.reregistered = BTreeSet::new();
         self.agenda.heavy(now, Reason::Managers);
     }
@@ -148,7 +148,7 @@ impl SubnetManager {
     /// Somebody else is in charge now, and may write anything.
     fn resign(&mut self, now: Time) {
         if let Some(step) = self.doing.step() {
-            self.pipe.abandon(now, step);
+            self.requests.abandon(now, step);
         }
         (self.doing, self.standing) = (Doing::Idle, None);
         self.memory.clear();

@@ -10,14 +10,14 @@ use crate::activate::Activate;
 use crate::congestion::Regulate;
 use crate::discover::{Cabling, Discover, Settings};
 use crate::held::{Held, remember};
-use crate::learn::Learn;
 use crate::light::{Check, silent_ports};
 use crate::manager::{Doing, SubnetManager};
 use crate::partitions::left_over;
-use crate::pipe::PortAt;
 use crate::program::Program;
+use crate::read_tables::ReadTables;
+use crate::requests::PortAt;
 use crate::route::{Routed, adopt_lids, give_lids, management_lane, route};
-use crate::sa::{Myself, ReadTables};
+use crate::sa::{AskedTables, Myself};
 use crate::subnet::{Subnet, is_up};
 use crate::sweep::{Sweep, ports_active};
 use crate::{Event, Phase, Reason, SmpCounts, SweepKind};
@@ -37,8 +37,8 @@ impl SubnetManager {
         self.sweeps += 1;
         self.agenda.sweep_begins();
         self.traps.clear();
-        self.pipe.counts = SmpCounts::default();
-        self.sweep = Sweep::begin(now, self.pipe.stats().retries);
+        self.requests.counts = SmpCounts::default();
+        self.sweep = Sweep::begin(now, self.requests.stats().retries);
         self.repairs.touched = None;
         self.repairs.afresh = matches!(reason, Reason::Command | Reason::Unbalanced);
         self.say(Event::SweepStarted { kind: SweepKind::Heavy, reason });
@@ -55,7 +55,7 @@ impl SubnetManager {
         if !self.own_port_down {
             self.say(Event::SweepStarted { kind: SweepKind::Light, reason });
         }
-        self.pipe.counts = SmpCounts::default();
+        self.requests.counts = SmpCounts::default();
         let mut check = Check::light(subnet, &self.options).for_repair(self.repairs.can());
         if !self.own_port_down {
             check = self.read_back(now, check);
@@ -65,14 +65,14 @@ impl SubnetManager {
 
     /// Adds what is to be read back to a light sweep.
     fn read_back(&mut self, now: Time, check: Check) -> Check {
-        if let Some(since) = self.pipe.doubts.take_everything() {
+        if let Some(since) = self.requests.unconfirmed.take_everything() {
             self.audit.begin(since);
         }
         let most = self.options.audit_smps as usize;
-        let doubts = self.pipe.doubts.due(now, most);
+        let unconfirmed = self.requests.unconfirmed.due(now, most);
         let memory = std::mem::take(&mut self.memory);
-        let part = self.audit.part(now, &check.subnet, &memory, &self.options, most - doubts.len());
-        check.with_read_back(now, memory, self.sm_lid, doubts, part)
+        let part = self.audit.part(now, &check.subnet, &memory, &self.options, most - unconfirmed.len());
+        check.with_read_back(now, memory, self.sm_lid, unconfirmed, part)
     }
 
     /// A light sweep is over.
@@ -81,7 +81,7 @@ impl SubnetManager {
             self.memory = std::mem::take(&mut check.memory);
             // Unless it was cut short, all that was to be read back has been.
             if check.found.is_none() {
-                self.pipe.doubts.settle(check.began, &check.doubts);
+                self.requests.unconfirmed.settle(check.began, &check.unconfirmed);
                 self.audit.finished();
             }
         }
@@ -90,7 +90,7 @@ impl SubnetManager {
 
     pub(crate) fn start_look(&mut self, reason: Reason, nodes: BTreeSet<u32>) {
         let Some(subnet) = self.standing.take() else { return };
-        self.pipe.counts = SmpCounts::default();
+        self.requests.counts = SmpCounts::default();
         let check = Check::look(subnet, &self.options, nodes.into_iter()).for_repair(self.repairs.can());
         self.doing = Doing::Look(Box::new(check), reason);
     }
@@ -100,7 +100,7 @@ impl SubnetManager {
         match std::mem::replace(&mut self.doing, Doing::Idle) {
             doing @ (Doing::Detached | Doing::Idle) => self.doing = doing,
             Doing::Discover(discover) => self.discovered(now, *discover),
-            Doing::Learn(learn) => self.learned(now, *learn),
+            Doing::ReadTables(learn) => self.learned(now, *learn),
             Doing::Program(program) => self.programmed(now, *program),
             Doing::Activate(activate) => self.activated(now, *activate),
             Doing::Regulate(regulate) => self.regulated(now, *regulate),
@@ -118,7 +118,7 @@ impl SubnetManager {
         else {
             return false;
         };
-        self.doing = Doing::Tables(Box::new(ReadTables::new(wanted, subnet)));
+        self.doing = Doing::Tables(Box::new(AskedTables::new(wanted, subnet)));
         true
     }
 
@@ -151,9 +151,9 @@ impl SubnetManager {
             self.demand_registration(&mut subnet);
             self.enter(now, Some(Phase::Learn));
             let memory = std::mem::take(&mut self.memory);
-            let learn = Learn::new(subnet, memory, &self.options);
+            let learn = ReadTables::new(subnet, memory, &self.options);
             self.inherits |= learn.has_to_read();
-            self.doing = Doing::Learn(Box::new(learn));
+            self.doing = Doing::ReadTables(Box::new(learn));
             return;
         }
         self.enter(now, None);
@@ -249,9 +249,9 @@ impl SubnetManager {
         self.known = now;
     }
 
-    fn learned(&mut self, now: Time, learn: Learn) {
+    fn learned(&mut self, now: Time, learn: ReadTables) {
         self.sweep.unanswered += learn.unanswered;
-        let Learn { mut subnet, held, .. } = learn;
+        let ReadTables { mut subnet, held, .. } = learn;
         self.enter(now, Some(Phase::Assign));
         let before = self.guid2lid.clone();
         if std::mem::take(&mut self.adopts) {
@@ -362,8 +362,8 @@ impl SubnetManager {
 
     /// A heavy sweep is over.
     pub(crate) fn settle(&mut self, now: Time, subnet: Subnet, settled: bool) {
-        let retries = self.pipe.stats().retries;
-        let mut summary = self.sweep.summary(now, &subnet, self.pipe.counts, retries);
+        let retries = self.requests.stats().retries;
+        let mut summary = self.sweep.summary(now, &subnet, self.requests.counts, retries);
         summary.sweeps = self.sweeps;
         summary.complete &= settled;
         self.is_up = true;

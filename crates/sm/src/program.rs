@@ -22,7 +22,7 @@ use weft_wire::{
 
 use crate::held::Held;
 use crate::partitions::{self, p_key_modifier};
-use crate::pipe::{Ask, Key, PortAt, Step, VlBlock};
+use crate::requests::{Ask, Key, PortAt, Step, VlBlock};
 use crate::settings::{ALL_INPUTS, ALL_OUTPUTS, Lanes, Wanted, sl_to_vl_modifier, vl_arbitration_modifier};
 use crate::subnet::Subnet;
 use crate::{Event, Options};

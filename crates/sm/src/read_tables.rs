@@ -10,14 +10,14 @@ use weft_wire::{AttributeId, LinearForwardingTable, Mad, SlToVlTable, VlArbitrat
 
 use crate::held::{Held, Memory, is_in_service};
 use crate::partitions::{self, p_key_modifier};
-use crate::pipe::{Ask, Key, Step};
+use crate::requests::{Ask, Key, Step};
 use crate::settings::{Lanes, sl_to_vl_modifier, vl_arbitration_modifier};
 use crate::subnet::Subnet;
 use crate::{Event, Options};
 
 /// Tables being read.
 #[derive(Debug)]
-pub(crate) struct Learn {
+pub(crate) struct ReadTables {
     pub(crate) subnet: Subnet,
     pub(crate) held: Vec<Held>,
     todo: VecDeque<Key>,
@@ -25,7 +25,7 @@ pub(crate) struct Learn {
     pub(crate) events: Vec<Event>,
 }
 
-impl Learn {
+impl ReadTables {
     /// Reads what is not known of the tables that this manager writes.
     pub(crate) fn new(subnet: Subnet, mut memory: Memory, options: &Options) -> Self {
         let mut todo = VecDeque::new();
@@ -81,7 +81,7 @@ impl Learn {
     }
 }
 
-impl Step for Learn {
+impl Step for ReadTables {
     fn next(&mut self) -> Option<Ask> {
         while let Some(key) = self.todo.pop_front() {
             let (path, request) = match key {

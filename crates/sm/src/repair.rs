@@ -16,10 +16,10 @@ use weft_routing::{BLOCK_ENTRIES, Ends, EngineOptions, Proven, Routing, Row, Unr
 use weft_wire::{Guid, NodeInfo, PortInfo, PortState};
 
 use crate::held::{Held, Memory, remember};
-use crate::learn::Learn;
 use crate::manager::{Doing, SubnetManager};
-use crate::pipe::PortAt;
 use crate::program::Program;
+use crate::read_tables::ReadTables;
+use crate::requests::PortAt;
 use crate::route::route;
 use crate::subnet::{FoundNode, Subnet, graph_port};
 use crate::sweep::{Sweep, ports_active};
@@ -171,7 +171,7 @@ impl SubnetManager {
         let Some(mut proven) = self.repairs.proven.take() else { return Some(subnet) };
         let Some(plan) = Plan::new(changes, &subnet, &mut proven) else { return Some(subnet) };
         self.sweeps += 1;
-        self.sweep = Sweep::begin(now, self.pipe.stats().retries);
+        self.sweep = Sweep::begin(now, self.requests.stats().retries);
         self.say(Event::SweepStarted { kind: SweepKind::Repair, reason });
         self.enter(now, Some(Phase::Route));
         for (a, b) in &plan.gone {
@@ -190,7 +190,7 @@ impl SubnetManager {
             let held = in_order(&subnet, memory);
             Program::of_blocks(subnet, held, &proven.routing().routes, (&plan.blocks, &self.options))
         } else {
-            let Learn { subnet, held, .. } = Learn::new(subnet, memory, &self.options);
+            let ReadTables { subnet, held, .. } = ReadTables::new(subnet, memory, &self.options);
             Program::new(subnet, held, &proven.routing().routes, &self.options)
         };
         self.repairs.proven = Some(proven);

@@ -3,7 +3,7 @@
 //! ```text
 //!  step ──next()──▶ Ask ──▶ Transactions ──▶ outbox ──▶ the driver
 //!   ▲                            │
-//!   └── answered(), failed() ◀───┴──▶ doubts: Sets of which an attempt may still be under way
+//!   └── answered(), failed() ◀───┴──▶ unconfirmed: Sets of which an attempt may still be under way
 //! ```
 //!
 //! A step never waits: it makes a request when it is asked for one, and there is room in the window each time.
@@ -16,7 +16,7 @@ use weft_mgmt::{DirectedPath, Limits, Request, SmpRoute, Stats, Transactions, Wi
 use weft_wire::{AddressedMad, AttributeId, Guid, MKey, Mad, Method, MgmtClass, PortNum, Smp};
 
 use crate::SmpCounts;
-use crate::doubts::Doubts;
+use crate::unconfirmed::Unconfirmed;
 
 /// A port of a node in the list that a step works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -141,7 +141,7 @@ pub(crate) trait Step {
 
 /// The transactions, what is ready to be sent, and the counts of this sweep.
 #[derive(Debug)]
-pub(crate) struct Pipe {
+pub(crate) struct Requests {
     transactions: Transactions<Key>,
     /// Bounded by the window, because it is emptied whenever it has been filled.
     outbox: VecDeque<AddressedMad>,
@@ -153,10 +153,10 @@ pub(crate) struct Pipe {
     /// What every request shows: the key that ports were told to ask for (IBA 14.2.4).
     m_key: MKey,
     /// What was written by Sets of which an attempt may still be under way.
-    pub(crate) doubts: Doubts,
+    pub(crate) unconfirmed: Unconfirmed,
 }
 
-impl Pipe {
+impl Requests {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             transactions: Transactions::new(limits),
@@ -165,7 +165,7 @@ impl Pipe {
             done: 0,
             asked: 0,
             m_key: MKey(0),
-            doubts: Doubts::default(),
+            unconfirmed: Unconfirmed::default(),
         }
     }
 
@@ -233,7 +233,7 @@ impl Pipe {
     /// Notes what a request has written of which an attempt may still be under way.
     fn doubt(&mut self, now: Time, key: Key, step: &dyn Step) {
         for (guid, written) in step.written(key) {
-            self.doubts.note(now, guid, written);
+            self.unconfirmed.note(now, guid, written);
         }
     }
 
@@ -247,7 +247,7 @@ impl Pipe {
     /// Forgets everything in flight, and begins anew with ids that nobody used before.
     pub(crate) fn renew(&mut self, now: Time) {
         self.transactions.abandon();
-        self.doubts = Doubts::default();
+        self.unconfirmed = Unconfirmed::default();
         // The nanosecond of an attachment is hardly ever the same twice.
         self.transactions.begin_ids_at(now.as_nanos());
         self.outbox.clear();

@@ -10,7 +10,7 @@ use weft_topology::{Fabric, NodeIndex, PortRef};
 
 use crate::assign::{Claim, adopt, assign};
 use crate::options::MANAGEMENT_LEVEL;
-use crate::pipe::PortAt;
+use crate::requests::PortAt;
 use crate::settings::Lanes;
 use crate::subnet::{Subnet, graph_port, own_lid};
 use crate::{Event, Options};

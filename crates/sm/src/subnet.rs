@@ -10,7 +10,7 @@ use weft_topology::{Fabric, FabricBuilder, LinkRate, Node, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, NodeInfo, NodeType, PhysState, PortInfo, PortNum, PortState, SwitchInfo};
 
 use crate::partitions::Keys;
-use crate::pipe::PortAt;
+use crate::requests::PortAt;
 
 /// A node that answered.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use weft_machine::Time;
 use weft_wire::{NodeType, PortNum, PortState};
 
 use crate::light::silent_ports;
-use crate::pipe::PortAt;
+use crate::requests::PortAt;
 use crate::subnet::{FoundPort, Subnet};
 use crate::{Event, Phase, PhaseTime, SmpCounts, Summary};
 

@@ -45,7 +45,7 @@ use transfers::{Heard, Transfers};
 use view::View;
 
 pub use counts::SaCounts;
-pub(crate) use tables::ReadTables;
+pub(crate) use tables::AskedTables;
 
 /// The longest answer: half a million paths, which is all there are among 700 ports.
 const BYTES_MAX: usize = 32 << 20;
@@ -222,7 +222,7 @@ impl Administrator {
     }
 
     /// Takes the tables that were read, and answers those who waited for them.
-    pub(crate) fn take_tables(&mut self, now: Time, read: ReadTables) {
+    pub(crate) fn take_tables(&mut self, now: Time, read: AskedTables) {
         self.tables.take(read);
         for (request, _) in std::mem::take(&mut self.waiting) {
             self.request(now, &request);

@@ -7,7 +7,7 @@ use weft_mgmt::{DirectedPath, Request, SmpRoute};
 use weft_wire::{AttributeId, Mad, PortNum, status};
 
 use super::view::{End, View};
-use crate::pipe::{Ask, Key, PortAt, Step};
+use crate::requests::{Ask, Key, PortAt, Step};
 use crate::subnet::{FoundNode, FoundPort, Subnet};
 
 /// Which tables.
@@ -41,7 +41,7 @@ struct Wanted {
 
 /// Tables being read.
 #[derive(Debug)]
-pub(crate) struct ReadTables {
+pub(crate) struct AskedTables {
     plan: Vec<Wanted>,
     next: usize,
     kinds: BTreeSet<Kind>,
@@ -71,7 +71,7 @@ impl Tables {
     }
 
     /// Takes what was read.
-    pub(super) fn take(&mut self, read: ReadTables) {
+    pub(super) fn take(&mut self, read: AskedTables) {
         self.known.extend(read.kinds);
         for (place, bytes) in read.answers {
             if let Some(wanted) = read.plan.get(place as usize) {
@@ -81,7 +81,7 @@ impl Tables {
     }
 }
 
-impl ReadTables {
+impl AskedTables {
     pub(crate) fn new(kinds: BTreeSet<Kind>, subnet: &Subnet) -> Self {
         let mut plan = Vec::new();
         for (node, found) in subnet.iter() {
@@ -135,7 +135,7 @@ impl Wanted {
     }
 }
 
-impl Step for ReadTables {
+impl Step for AskedTables {
     fn next(&mut self) -> Option<Ask> {
         while self.plan.get(self.next).is_some_and(|wanted| self.silent.contains(&wanted.at.node)) {
             self.next += 1;

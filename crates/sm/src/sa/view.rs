@@ -12,7 +12,7 @@ use weft_wire::{
 use crate::Options;
 use crate::held::{LftBlock, Memory};
 use crate::partitions::Keys;
-use crate::pipe::PortAt;
+use crate::requests::PortAt;
 use crate::subnet::{FoundNode, Subnet};
 
 /// More hops than this no packet takes: the tables lead in a circle.
