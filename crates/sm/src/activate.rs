@@ -12,12 +12,13 @@
 //! A port that answers with an error is asked what state it is in before it counts as refusing: its first answer
 //! may have been lost, or the first packet from its neighbour may have made it Active.
 
-use weft_mgmt::{DirectedPath, Request, SmpRoute};
+use weft_mgmt::{DirectedPath, SmpRoute};
 use weft_wire::{AttributeId, Guid, Lid, Mad, PortInfo, PortNum, PortState, status};
 
 use crate::held::is_in_service;
 use crate::requests::{Ask, Key, PortAt, Step};
 use crate::settings::Wanted;
+use crate::smp::{Get, Set, SmpRequest};
 use crate::subnet::{FoundNode, FoundPort, Subnet};
 use crate::sweep::ports_active;
 use crate::{Event, Options, SmpRouting};
@@ -217,7 +218,7 @@ impl Step for Activate {
                 let Some(route) = self.route(at) else { continue };
                 self.asked.push((at, refusal));
                 self.in_flight += 1;
-                let request = Request::get(AttributeId::PortInfo, u32::from(at.port.0));
+                let request = SmpRequest::get(Get::PortInfo, u32::from(at.port.0));
                 return Some(Ask { key: Key::PortInfo(at), route, request });
             }
             if self.stage == Stage::Look
@@ -226,7 +227,7 @@ impl Step for Activate {
                 self.next += 1;
                 let Some(path) = self.subnet.path(at) else { continue };
                 self.in_flight += 1;
-                let request = Request::get(AttributeId::PortInfo, u32::from(at.port.0));
+                let request = SmpRequest::get(Get::PortInfo, u32::from(at.port.0));
                 // By LID it may not be reached any more.
                 return Some(Ask { key: Key::PortInfo(at), route: SmpRoute::Directed(path), request });
             }
@@ -234,7 +235,7 @@ impl Step for Activate {
                 let Some(route) = self.route(at) else { continue };
                 self.in_flight += 1;
                 let modifier = u32::from(at.port.0);
-                let request = Request::set(AttributeId::PortInfo, modifier, &info.encode());
+                let request = SmpRequest::set(Set::PortInfo, modifier, &info.encode());
                 // The place in the list is this stage's own, and no answer crosses from one stage to the next.
                 return Some(Ask { key: Key::Write(self.next as u32 - 1), route, request });
             }

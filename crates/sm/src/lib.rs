@@ -76,6 +76,7 @@ mod requests;
 mod route;
 mod sa;
 mod settings;
+mod smp;
 mod subnet;
 mod survey;
 mod sweep;

@@ -13,10 +13,10 @@
 use std::collections::VecDeque;
 
 use weft_machine::Time;
-use weft_mgmt::{DirectedPath, Request, SmpRoute};
+use weft_mgmt::{DirectedPath, SmpRoute};
 use weft_wire::{
-    AttributeId, Guid, Lid, LinearForwardingTable, Mad, NodeInfo, PortInfo, PortNum, SlToVlTable, SwitchInfo,
-    VirtualLane, VlArbitrationTable, capability, status,
+    Guid, Lid, LinearForwardingTable, Mad, NodeInfo, PortInfo, PortNum, SlToVlTable, SwitchInfo, VirtualLane,
+    VlArbitrationTable, capability, status,
 };
 
 use crate::activate::route_to;
@@ -26,6 +26,7 @@ use crate::partitions::p_key_modifier;
 use crate::repair::Changes;
 use crate::requests::{Ask, Key, PortAt, Step, VlBlock};
 use crate::settings::{Wanted, sl_to_vl_modifier, vl_arbitration_modifier};
+use crate::smp::{Get, SmpRequest};
 use crate::subnet::{FoundNode, Subnet, is_up};
 use crate::{Options, Reason, SmpRouting};
 
@@ -273,7 +274,7 @@ impl Step for Check {
         while let Some(key) = self.todo.pop_front() {
             let (at, request) = match key {
                 Key::SwitchInfo(node) => {
-                    (PortAt { node, port: PortNum::ZERO }, Request::get(AttributeId::SwitchInfo, 0))
+                    (PortAt { node, port: PortNum::ZERO }, SmpRequest::get(Get::SwitchInfo, 0))
                 }
                 Key::ClearChange(node) if self.subnet.is_locked(PortAt { node, port: PortNum::ZERO }) => {
                     self.ask_ports(node);
@@ -283,25 +284,24 @@ impl Step for Check {
                     let Some(info) = self.subnet.node(node).and_then(|node| node.switch) else { continue };
                     (PortAt { node, port: PortNum::ZERO }, clear_change(info))
                 }
-                Key::Lft { node, block } => (
-                    PortAt { node, port: PortNum::ZERO },
-                    Request::get(AttributeId::LinearForwardingTable, u32::from(block)),
-                ),
-                Key::PortInfo(at) => (at, Request::get(AttributeId::PortInfo, u32::from(at.port.0))),
+                Key::Lft { node, block } => {
+                    (PortAt { node, port: PortNum::ZERO }, SmpRequest::get(Get::Lft, u32::from(block)))
+                }
+                Key::PortInfo(at) => (at, SmpRequest::get(Get::PortInfo, u32::from(at.port.0))),
                 Key::SlToVl(at, input) => {
                     let modifier = sl_to_vl_modifier(&self.subnet, at, input);
-                    (at, Request::get(AttributeId::SlToVlTable, modifier))
+                    (at, SmpRequest::get(Get::SlToVl, modifier))
                 }
                 Key::PKeys(at, block) => {
-                    (at, Request::get(AttributeId::PKeyTable, p_key_modifier(&self.subnet, at, block)))
+                    (at, SmpRequest::get(Get::PKeys, p_key_modifier(&self.subnet, at, block)))
                 }
                 Key::VlArbitration(at, block) => {
-                    (at, Request::get(AttributeId::VlArbitrationTable, vl_arbitration_modifier(at, block)))
+                    (at, SmpRequest::get(Get::VlArbitration, vl_arbitration_modifier(at, block)))
                 }
                 Key::NodeInfo(Some(from)) => {
                     let path = self.subnet.node(from.node).and_then(|node| node.path.then(from.port));
                     let Some(path) = path else { continue };
-                    let request = Request::get(AttributeId::NodeInfo, 0);
+                    let request = SmpRequest::get(Get::NodeInfo, 0);
                     return Some(Ask { key, route: SmpRoute::Directed(path), request });
                 }
                 _ => continue,

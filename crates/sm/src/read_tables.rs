@@ -5,13 +5,14 @@
 
 use std::collections::VecDeque;
 
-use weft_mgmt::{Request, SmpRoute};
+use weft_mgmt::SmpRoute;
 use weft_wire::{AttributeId, LinearForwardingTable, Mad, SlToVlTable, VlArbitrationTable, status};
 
 use crate::held::{Held, Memory, is_in_service};
 use crate::partitions::{self, p_key_modifier};
 use crate::requests::{Ask, Key, Step};
 use crate::settings::{Lanes, sl_to_vl_modifier, vl_arbitration_modifier};
+use crate::smp::{Get, SmpRequest};
 use crate::subnet::Subnet;
 use crate::{Event, Options};
 
@@ -87,19 +88,19 @@ impl Step for ReadTables {
             let (path, request) = match key {
                 Key::Lft { node, block } => (
                     self.subnet.node(node).map(|node| node.path),
-                    Request::get(AttributeId::LinearForwardingTable, u32::from(block)),
+                    SmpRequest::get(Get::Lft, u32::from(block)),
                 ),
                 Key::SlToVl(at, input) => (
                     self.subnet.path(at),
-                    Request::get(AttributeId::SlToVlTable, sl_to_vl_modifier(&self.subnet, at, input)),
+                    SmpRequest::get(Get::SlToVl, sl_to_vl_modifier(&self.subnet, at, input)),
                 ),
                 Key::PKeys(at, block) => (
                     self.subnet.path(at),
-                    Request::get(AttributeId::PKeyTable, p_key_modifier(&self.subnet, at, block)),
+                    SmpRequest::get(Get::PKeys, p_key_modifier(&self.subnet, at, block)),
                 ),
                 Key::VlArbitration(at, block) => (
                     self.subnet.path(at),
-                    Request::get(AttributeId::VlArbitrationTable, vl_arbitration_modifier(at, block)),
+                    SmpRequest::get(Get::VlArbitration, vl_arbitration_modifier(at, block)),
                 ),
                 _ => continue,
             };

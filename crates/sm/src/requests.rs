@@ -12,10 +12,11 @@
 use std::collections::VecDeque;
 
 use weft_machine::Time;
-use weft_mgmt::{DirectedPath, Limits, Request, SmpRoute, Stats, Transactions, WindowState};
-use weft_wire::{AddressedMad, AttributeId, Guid, MKey, Mad, Method, MgmtClass, PortNum, Smp};
+use weft_mgmt::{DirectedPath, Limits, SmpRoute, Stats, Transactions, WindowState};
+use weft_wire::{AddressedMad, Guid, MKey, Mad, MgmtClass, PortNum, Smp};
 
 use crate::SmpCounts;
+use crate::smp::{SmpKind, SmpRequest};
 use crate::unconfirmed::Unconfirmed;
 
 /// A port of a node in the list that a step works on.
@@ -104,7 +105,7 @@ pub(crate) enum VlBlock {
 pub(crate) struct Ask {
     pub(crate) key: Key,
     pub(crate) route: SmpRoute,
-    pub(crate) request: Request,
+    pub(crate) request: SmpRequest,
 }
 
 /// A part of a sweep: makes requests, takes answers, and is done when it has no more of either.
@@ -139,10 +140,18 @@ pub(crate) trait Step {
     }
 }
 
+/// A request under way.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    key: Key,
+    /// `None` of what is no SMP.
+    kind: Option<SmpKind>,
+}
+
 /// The transactions, what is ready to be sent, and the counts of this sweep.
 #[derive(Debug)]
 pub(crate) struct Requests {
-    transactions: Transactions<Key>,
+    transactions: Transactions<Waiting>,
     /// Bounded by the window, because it is emptied whenever it has been filled.
     outbox: VecDeque<AddressedMad>,
     pub(crate) counts: SmpCounts,
@@ -192,11 +201,14 @@ impl Requests {
             if !self.transactions.has_room(now) {
                 return false;
             }
-            let ask = step.next().map(|ask| (ask.key, ask.request.by(&ask.route)));
-            let Some((key, request)) = ask.or_else(|| step.next_gmp()) else {
+            if let Some(Ask { key, route, request }) = step.next() {
+                let m_key = step.m_key(key).unwrap_or(self.m_key);
+                self.ask(key, m_key, request, &route);
+            } else if let Some((key, request)) = step.next_gmp() {
+                self.offer(Waiting { key, kind: None }, request);
+            } else {
                 return self.transactions.is_idle();
-            };
-            self.offer(key, request, step.m_key(key));
+            }
         }
     }
 
@@ -205,26 +217,27 @@ impl Requests {
         let Some(completed) = self.transactions.handle_response(now, answer) else { return false };
         self.done += 1;
         if completed.attempts > 1 {
-            self.doubt(now, completed.key, step);
+            self.doubt(now, completed.key.key, step);
         }
-        step.answered(completed.key, &completed.mad.mad);
+        step.answered(completed.key.key, &completed.mad.mad);
         true
     }
 
     /// Lets time pass: what nobody answered is told to the step, or asked again along a directed route.
     pub(crate) fn expire(&mut self, now: Time, step: &mut dyn Step) {
         while let Some(failed) = self.transactions.poll_failed(now) {
-            self.doubt(now, failed.key, step);
-            let lid_routed = failed.request.mad.class() == MgmtClass::SubnLid;
-            let fallback = if lid_routed { step.fallback(failed.key) } else { None };
-            match fallback {
-                Some(path) => {
-                    let again = again(&failed.request.mad).by(&SmpRoute::Directed(path));
-                    self.offer(failed.key, again, None);
+            let Waiting { key, kind } = failed.key;
+            self.doubt(now, key, step);
+            let sent = &failed.request.mad;
+            let by_lid = kind.filter(|_| sent.class() == MgmtClass::SubnLid);
+            match by_lid.and_then(|kind| Some((kind, step.fallback(key)?))) {
+                Some((kind, path)) => {
+                    let again = SmpRequest::again(kind, sent);
+                    self.ask(key, self.m_key, again, &SmpRoute::Directed(path));
                 }
                 None => {
                     self.done += 1;
-                    step.failed(failed.key);
+                    step.failed(key);
                 }
             }
         }
@@ -239,8 +252,8 @@ impl Requests {
 
     /// Forgets the step's requests.
     pub(crate) fn abandon(&mut self, now: Time, step: &dyn Step) {
-        for key in self.transactions.abandon() {
-            self.doubt(now, key, step);
+        for waiting in self.transactions.abandon() {
+            self.doubt(now, waiting.key, step);
         }
     }
 
@@ -265,46 +278,18 @@ impl Requests {
         self.transactions.stats()
     }
 
-    fn offer(&mut self, key: Key, mut request: AddressedMad, m_key: Option<MKey>) {
-        if request.mad.is_smp() {
-            Smp::m_key.set(&mut request.mad.0, m_key.unwrap_or(self.m_key));
-            self.counts.count(&request.mad);
-        }
+    fn ask(&mut self, key: Key, m_key: MKey, request: SmpRequest, route: &SmpRoute) {
+        let kind = request.kind();
+        let mut request = request.by(route);
+        Smp::m_key.set(&mut request.mad.0, m_key);
+        self.counts.count(kind);
+        self.offer(Waiting { key, kind: Some(kind) }, request);
+    }
+
+    fn offer(&mut self, waiting: Waiting, request: AddressedMad) {
         self.asked += 1;
         // A step is asked only while there is room; what is asked again by another way had a place before.
-        let refused = self.transactions.offer(key, request).is_err();
+        let refused = self.transactions.offer(waiting, request).is_err();
         debug_assert!(!refused, "the queue was full");
-    }
-}
-
-/// The same request, without its route.
-fn again(mad: &Mad) -> Request {
-    match mad.method() {
-        Method::Set => Request::set(mad.attribute_id(), mad.attribute_modifier(), mad.smp_data()),
-        _ => Request::get(mad.attribute_id(), mad.attribute_modifier()),
-    }
-}
-
-impl SmpCounts {
-    pub(crate) fn count(&mut self, mad: &Mad) {
-        let set = mad.method() == Method::Set;
-        let counter = match (mad.attribute_id(), set) {
-            (AttributeId::NodeInfo, _) => &mut self.get_node_info,
-            (AttributeId::NodeDescription, _) => &mut self.get_node_description,
-            (AttributeId::SwitchInfo, false) => &mut self.get_switch_info,
-            (AttributeId::SwitchInfo, true) => &mut self.set_switch_info,
-            (AttributeId::PortInfo, false) => &mut self.get_port_info,
-            (AttributeId::PortInfo, true) => &mut self.set_port_info,
-            (AttributeId::LinearForwardingTable, false) => &mut self.get_lft,
-            (AttributeId::LinearForwardingTable, true) => &mut self.set_lft,
-            (AttributeId::SlToVlTable, false) => &mut self.get_sl_to_vl,
-            (AttributeId::SlToVlTable, true) => &mut self.set_sl_to_vl,
-            (AttributeId::VlArbitrationTable, false) => &mut self.get_vl_arbitration,
-            (AttributeId::VlArbitrationTable, true) => &mut self.set_vl_arbitration,
-            (AttributeId::PKeyTable, false) => &mut self.get_p_keys,
-            (AttributeId::PKeyTable, true) => &mut self.set_p_keys,
-            _ => &mut self.get_sm_info,
-        };
-        *counter += 1;
     }
 }

@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weft_mgmt::{DirectedPath, Request, SmpRoute};
-use weft_wire::{AttributeId, Mad, PortNum, status};
+use weft_mgmt::{DirectedPath, SmpRoute};
+use weft_wire::{Mad, PortNum, status};
 
 use super::view::{End, View};
 use crate::requests::{Ask, Key, PortAt, Step};
+use crate::smp::{Get, SmpRequest};
 use crate::subnet::{FoundNode, FoundPort, Subnet};
 
 /// Which tables.
@@ -123,14 +124,14 @@ impl Kind {
 }
 
 impl Wanted {
-    fn request(&self) -> Request {
+    fn request(&self) -> SmpRequest {
         let (block, port) = (u32::from(self.block), u32::from(self.at.port.0));
         match self.kind {
             // Only a switch is told which port; an HCA means the one that is asked.
-            Kind::PKeys if self.is_switch => Request::get(AttributeId::PKeyTable, port << 16 | block),
-            Kind::PKeys => Request::get(AttributeId::PKeyTable, block),
-            Kind::Guids => Request::get(AttributeId::GuidInfo, block),
-            Kind::VlArbitration => Request::get(AttributeId::VlArbitrationTable, block << 16 | port),
+            Kind::PKeys if self.is_switch => SmpRequest::get(Get::PKeys, port << 16 | block),
+            Kind::PKeys => SmpRequest::get(Get::PKeys, block),
+            Kind::Guids => SmpRequest::get(Get::GuidInfo, block),
+            Kind::VlArbitration => SmpRequest::get(Get::VlArbitration, block << 16 | port),
         }
     }
 }
