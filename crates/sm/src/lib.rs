@@ -74,6 +74,7 @@ mod read_tables;
 mod repair;
 mod requests;
 mod route;
+mod routed;
 mod sa;
 mod settings;
 mod smp;

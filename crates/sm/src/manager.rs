@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use weft_machine::{Machine, Time};
-use weft_routing::{Lids, ServiceLevels};
 use weft_wire::{
     AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, Notice, PathRecord, PortNum,
     VirtualLane, trap,
@@ -23,6 +22,7 @@ use crate::program::Program;
 use crate::read_tables::ReadTables;
 use crate::repair::Repairs;
 use crate::requests::{Requests, Step};
+use crate::routed::Routed;
 use crate::sa::{Administrator, AskedTables};
 use crate::subnet::Subnet;
 use crate::sweep::Sweep;
@@ -55,11 +55,8 @@ pub struct SubnetManager {
     pub(crate) held: Vec<Held>,
     /// Who was there when the last sweep ended.
     pub(crate) known: BTreeMap<Guid, (NodeType, String)>,
-    pub(crate) lids: Lids,
-    /// The service level of every pair by the last routing; `None` where one lane does.
-    pub(crate) levels: Option<Arc<ServiceLevels>>,
-    /// The operator's mapping of service levels; that of the options is the one in force.
-    pub(crate) sl2vl_given: [u8; 16],
+    /// The routing in force, while there is no subnet that it belongs to.
+    pub(crate) routed: Routed,
     /// The lane that is management's alone, as it was said last.
     pub(crate) management: Option<Option<VirtualLane>>,
     /// Who has which P_Keys; `None` where nobody is told.
@@ -137,6 +134,29 @@ impl Doing {
         })
     }
 
+    /// The subnet that the step works on.
+    fn subnet(&self) -> Option<&Subnet> {
+        match self {
+            Self::Detached | Self::Idle | Self::Discover(_) | Self::Tables(_) => None,
+            Self::ReadTables(step) => Some(&step.subnet),
+            Self::Program(step) => Some(&step.subnet),
+            Self::Activate(step) => Some(&step.subnet),
+            Self::Regulate(step) => Some(&step.subnet),
+            Self::Verify(step) | Self::Light(step) | Self::Look(step, _) => Some(&step.subnet),
+        }
+    }
+
+    fn into_subnet(self) -> Option<Subnet> {
+        match self {
+            Self::Detached | Self::Idle | Self::Discover(_) | Self::Tables(_) => None,
+            Self::ReadTables(step) => Some(step.subnet),
+            Self::Program(step) => Some(step.subnet),
+            Self::Activate(step) => Some(step.subnet),
+            Self::Regulate(step) => Some(step.subnet),
+            Self::Verify(step) | Self::Light(step) | Self::Look(step, _) => Some(step.subnet),
+        }
+    }
+
     fn events(&mut self) -> Vec<Event> {
         match self {
             Self::Discover(step) => std::mem::take(&mut step.events),
@@ -173,9 +193,7 @@ impl SubnetManager {
             memory: Memory::new(),
             held: Vec::new(),
             known: BTreeMap::new(),
-            lids: Lids::new(),
-            levels: None,
-            sl2vl_given: options.sl2vl,
+            routed: Routed::default(),
             management: None,
             keys: None,
             reregistered: BTreeSet::new(),
@@ -268,6 +286,34 @@ impl SubnetManager {
         let events = self.sweep.enter(now, phase, self.requests.counts.total());
         self.say_all(events);
         (self.requests.done, self.requests.asked, self.progress.total) = (0, 0, 0);
+    }
+
+    /// The routing in force, wherever the subnet is.
+    fn routed(&self) -> &Routed {
+        let subnet = self.standing.as_ref().or(self.doing.subnet());
+        subnet.map_or(&self.routed, |subnet| &subnet.routed)
+    }
+
+    /// Keeps the routing of a subnet that is given up, for the next one.
+    pub(crate) fn set_aside(&mut self, subnet: Option<Subnet>) {
+        if let Some(subnet) = subnet {
+            self.routed = subnet.routed;
+        }
+    }
+
+    /// Gives up what is under way, and the subnet as it was known.
+    pub(crate) fn give_up(&mut self, then: Doing) {
+        let doing = std::mem::replace(&mut self.doing, then);
+        let standing = self.standing.take();
+        self.set_aside(doing.into_subnet().or(standing));
+    }
+
+    /// Nothing that is routed is repaired from now on.
+    pub(crate) fn withdraw_routing(&mut self) {
+        self.routed.withdraw();
+        if let Some(subnet) = &mut self.standing {
+            subnet.routed.withdraw();
+        }
     }
 
     /// Goes on until nothing can be done before the next input or deadline.
@@ -375,7 +421,7 @@ impl SubnetManager {
         }
         let reason = Reason::Trap { number: trap.number, lid: trap.lid };
         let delay = Time::from_millis(self.options.trap_delay_ms);
-        let node = self.lids.owner(trap.lid).map(|port| port.node.0);
+        let node = self.routed().lids().owner(trap.lid).map(|port| port.node.0);
         if !self.options.one_sweep_per_cable {
             self.agenda.owe(reason);
         } else if trap.number != trap::LINK_STATE_CHANGE {
@@ -412,7 +458,7 @@ impl SubnetManager {
             if let Some(step) = self.doing.step() {
                 self.requests.abandon(now, step);
             }
-            (self.doing, self.standing) = (Doing::Idle, None);
+            self.give_up(Doing::Idle);
             self.memory.clear();
             self.agenda.clear();
         }
@@ -438,12 +484,14 @@ impl SubnetManager {
     fn detach(&mut self, now: Time) {
         self.requests.renew(now);
         self.sa.detach(now);
-        self.doing = Doing::Detached;
+        let doing = std::mem::replace(&mut self.doing, Doing::Detached);
+        self.set_aside(doing.into_subnet());
+        self.withdraw_routing();
         self.own = None;
         // While nobody looked, anything may have been written by anybody.
         self.memory.clear();
         self.agenda.clear();
-        self.repairs.begin(None);
+        self.repairs = Repairs::default();
         self.election.reset(now, None);
         self.traps.clear();
         (self.is_up, self.own_port_down, self.resweeps, self.incomplete) = (false, false, 0, 0);

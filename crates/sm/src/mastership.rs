@@ -11,6 +11,7 @@ use crate::election::{
     Action, Control, Election, Found, Handed, Outcome, Peer, Signal, State, answer_to, next,
 };
 use crate::manager::{Doing, SubnetManager};
+use crate::repair::Repairs;
 use crate::{ElectionCounts, Event, Instructed, Instruction, ManagerStatus, Output, Reason};
 
 /// How soon a sweep shows where a command has led another manager.
@@ -150,9 +151,10 @@ impl SubnetManager {
         if let Some(step) = self.doing.step() {
             self.requests.abandon(now, step);
         }
-        (self.doing, self.standing) = (Doing::Idle, None);
+        self.give_up(Doing::Idle);
+        self.withdraw_routing();
         self.memory.clear();
-        self.repairs.begin(None);
+        self.repairs = Repairs::default();
         self.traps.clear();
         self.reregistered = BTreeSet::new();
         self.sa.resign(now);

@@ -1,14 +1,10 @@
 //! What an operator can choose.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 use weft_mgmt::{Limits, Window};
 use weft_routing::{Chain, EngineOptions};
-use weft_wire::{
-    GidPrefix, Guid, MKey, Mtu, PortNum, ServiceLevel, SmKey, VirtualLane, VlArbitrationEntry, VlCap,
-};
+use weft_wire::{GidPrefix, MKey, Mtu, ServiceLevel, SmKey, VirtualLane, VlArbitrationEntry, VlCap};
 
 use crate::CongestionOptions;
 
@@ -95,9 +91,6 @@ pub struct Options {
     /// The lane of each service level; lane 15 drops. Brought down to the lanes that a link has. A routing that needs
     /// several lanes brings a mapping of its own.
     pub sl2vl: [u8; 16],
-    /// The same for what leaves by single ports, by node GUID and port, where it differs. A routing may bring it.
-    #[serde(skip)]
-    pub sl2vl_of_ports: BTreeMap<(Guid, PortNum), [u8; 16]>,
     /// The high-priority arbitration table, by default lane 0 with weight 4 and all others with 0, as OpenSM's
     /// `qos_vlarb_high`. Empty: left as the port has it.
     pub vl_arb_high: Vec<VlWeight>,
@@ -178,7 +171,6 @@ impl Default for Options {
             part_enforce: PartEnforce::default(),
             routing: EngineOptions::default(),
             sl2vl,
-            sl2vl_of_ports: BTreeMap::new(),
             vl_arb_high: (0..15).map(|vl| VlWeight { vl, weight: if vl == 0 { 4 } else { 0 } }).collect(),
             vl_arb_low: (0..15).map(|vl| VlWeight { vl, weight: if vl == 0 { 0 } else { 4 } }).collect(),
             vl_high_limit: 0,

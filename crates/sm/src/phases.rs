@@ -15,8 +15,9 @@ use crate::manager::{Doing, SubnetManager};
 use crate::partitions::left_over;
 use crate::program::Program;
 use crate::read_tables::ReadTables;
+use crate::repair::Repairs;
 use crate::requests::PortAt;
-use crate::route::{Routed, adopt_lids, give_lids, management_lane, route};
+use crate::route::{Computed, adopt_lids, give_lids, management_lane, route};
 use crate::sa::{AskedTables, Myself};
 use crate::subnet::{Subnet, is_up};
 use crate::sweep::{Sweep, ports_active};
@@ -43,11 +44,13 @@ impl SubnetManager {
         self.repairs.afresh = matches!(reason, Reason::Command | Reason::Unbalanced);
         self.say(Event::SweepStarted { kind: SweepKind::Heavy, reason });
         self.enter(now, Some(Phase::Discover));
-        let before = self.standing.take().map(|subnet| Cabling::of(&subnet, gone)).unwrap_or_default();
+        let before = self.standing.take();
+        let cabling = before.as_ref().map(|subnet| Cabling::of(subnet, gone)).unwrap_or_default();
+        self.set_aside(before);
         let (own_port, own_guid) = (own.port, own.port_guid);
         let (claim, candidate) = (Some(self.options.clone()), !self.election.state.is_in_charge());
         let settings = Settings { own_port, own_guid, clear: true, candidate, ask_managers: true, claim };
-        self.doing = Doing::Discover(Box::new(Discover::new(settings, before)));
+        self.doing = Doing::Discover(Box::new(Discover::new(settings, cabling)));
     }
 
     pub(crate) fn start_light(&mut self, now: Time, reason: Reason) {
@@ -56,7 +59,8 @@ impl SubnetManager {
             self.say(Event::SweepStarted { kind: SweepKind::Light, reason });
         }
         self.requests.counts = SmpCounts::default();
-        let mut check = Check::light(subnet, &self.options).for_repair(self.repairs.can());
+        let can_repair = subnet.routed.is_proven();
+        let mut check = Check::light(subnet, &self.options).for_repair(can_repair);
         if !self.own_port_down {
             check = self.read_back(now, check);
         }
@@ -91,7 +95,8 @@ impl SubnetManager {
     pub(crate) fn start_look(&mut self, reason: Reason, nodes: BTreeSet<u32>) {
         let Some(subnet) = self.standing.take() else { return };
         self.requests.counts = SmpCounts::default();
-        let check = Check::look(subnet, &self.options, nodes.into_iter()).for_repair(self.repairs.can());
+        let can_repair = subnet.routed.is_proven();
+        let check = Check::look(subnet, &self.options, nodes.into_iter()).for_repair(can_repair);
         self.doing = Doing::Look(Box::new(check), reason);
     }
 
@@ -140,6 +145,7 @@ impl SubnetManager {
             return self.enter(now, None);
         }
         let mut subnet = discover.finish();
+        subnet.routed = std::mem::take(&mut self.routed);
         if own_port_up == Some(true) || on_switch {
             self.own_port_silent = false;
             if std::mem::take(&mut self.own_port_down) {
@@ -163,6 +169,7 @@ impl SubnetManager {
             if !std::mem::replace(&mut self.own_port_silent, true) {
                 self.say(Event::OwnPortSilent);
             }
+            self.set_aside(Some(subnet));
             self.incomplete = self.incomplete.saturating_add(1);
             let delay = self.retry_delay();
             return self.agenda.heavy(now + delay, Reason::Incomplete);
@@ -265,9 +272,7 @@ impl SubnetManager {
         self.enter(now, Some(Phase::Route));
         self.route(&mut subnet, &held);
         self.enter(now, Some(Phase::Program));
-        let nothing = Routes::default();
-        let routes = self.repairs.routing().map_or(&nothing, |routing| &routing.routes);
-        let program = Program::new(subnet, held, routes, &self.options);
+        let program = Program::new(subnet, held, &self.options);
         self.sm_lid = program.sm_lid();
         self.own_lid = self.sm_lid;
         self.progress.total = program.total() as u64;
@@ -277,26 +282,22 @@ impl SubnetManager {
     /// Computes tables, and says by which engine. Where none serves the subnet, all stays as it is.
     fn route(&mut self, subnet: &mut Subnet, held: &[Held]) {
         let afresh = self.repairs.afresh;
-        self.repairs.begin(None);
+        self.repairs = Repairs::default();
+        subnet.routed.withdraw();
         match route(subnet, &self.options) {
-            Ok(mut routed) => {
-                if let Some(standing) = standing(subnet, held, &routed).filter(|_| !afresh) {
-                    routed.keep(&subnet.fabric, standing);
+            Ok(mut computed) => {
+                if let Some(standing) = standing(subnet, held, &computed).filter(|_| !afresh) {
+                    computed.keep(&subnet.fabric, standing);
                 }
-                self.say(Event::Routed(routed.routing.report.clone()));
-                self.options.sl2vl = routed.sl2vl().unwrap_or(self.sl2vl_given);
-                self.options.sl2vl_of_ports = routed.sl2vl_of_ports(subnet);
-                self.levels = routed.levels();
-                self.lids = routed.lids;
-                self.repairs.begin(Some((routed.routing, routed.told)));
+                self.say(Event::Routed(computed.routing.report.clone()));
+                subnet.routed = computed.into_routed(subnet);
             }
             Err(message) => {
                 self.sweep.unrouted = true;
                 self.say(Event::RouteFailed { message });
             }
         }
-        self.progress.lids = self.lids.len() as u32;
-        subnet.levels = self.levels.clone();
+        self.progress.lids = subnet.routed.lids().len() as u32;
     }
 
     fn programmed(&mut self, now: Time, program: Program) {
@@ -369,6 +370,7 @@ impl SubnetManager {
         self.is_up = true;
         self.progress.ports_silent = summary.ports_silent;
         self.publish(now, &subnet);
+        let is_routed = subnet.routed.routing().is_some();
         self.standing = Some(subnet);
         let lacking = summary.ports_refused + summary.ports_left_out + summary.ports_without_lid;
         let again = self.sweep.is_lacking(lacking);
@@ -384,7 +386,9 @@ impl SubnetManager {
             self.plan_light(now);
         }
         self.look_again_at_managers(now);
-        self.plan_proof(now);
+        if is_routed {
+            self.plan_proof(now);
+        }
         self.say(if summary.complete { Event::SubnetUp(summary) } else { Event::SweepIncomplete(summary) });
     }
 
@@ -443,13 +447,13 @@ impl SubnetManager {
 }
 
 /// The tables that the switches hold, if all are known: for the LIDs that there are, since others have no route.
-fn standing(subnet: &Subnet, held: &[Held], routed: &Routed) -> Option<Routes> {
-    let top = routed.lids.top();
+fn standing(subnet: &Subnet, held: &[Held], computed: &Computed) -> Option<Routes> {
+    let top = computed.lids.top();
     let mut routes = Routes { tables: vec![ForwardingTable::default(); subnet.nodes.len()] };
     for (node, _) in subnet.switches() {
         let (table, held) = (routes.tables.get_mut(node as usize)?, held.get(node as usize)?);
         *table = ForwardingTable::new(top);
-        for lid in routed.lids.iter().flat_map(PortLids::iter) {
+        for lid in computed.lids.iter().flat_map(PortLids::iter) {
             let block = held.lft_block(lid.0 / BLOCK_ENTRIES as u16)?;
             table.set(lid, block[usize::from(lid.0) % BLOCK_ENTRIES]);
         }

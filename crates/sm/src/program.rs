@@ -13,7 +13,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_mgmt::{DirectedPath, SmpRoute};
-use weft_routing::Routes;
 use weft_topology::NodeIndex;
 use weft_wire::{
     AttributeId, Guid, Lid, LinearForwardingTable, Mad, PortInfo, PortNum, SlToVlTable, SwitchInfo,
@@ -66,11 +65,11 @@ pub(crate) struct Program {
 
 impl Program {
     /// Everything that differs.
-    pub(crate) fn new(subnet: Subnet, held: Vec<Held>, routes: &Routes, options: &Options) -> Self {
+    pub(crate) fn new(subnet: Subnet, held: Vec<Held>, options: &Options) -> Self {
         let mut program = Self::nothing(subnet, held, options);
         program.plan_ports();
         program.plan_p_keys();
-        program.plan_forwarding(routes);
+        program.plan_forwarding();
         program.plan_sl_to_vl();
         program.plan_arbitration();
         program.leave_locked();
@@ -83,12 +82,15 @@ impl Program {
     pub(crate) fn of_blocks(
         subnet: Subnet,
         held: Vec<Held>,
-        routes: &Routes,
-        (blocks, options): (&BTreeSet<(u32, u16)>, &Options),
+        blocks: &BTreeSet<(u32, u16)>,
+        options: &Options,
     ) -> Self {
         let mut program = Self::nothing(subnet, held, options);
+        let routing = program.subnet.routed.routing();
         for (node, block) in blocks {
-            let Some(table) = routes.table(NodeIndex(*node)) else { continue };
+            let Some(table) = routing.and_then(|routing| routing.routes.table(NodeIndex(*node))) else {
+                continue;
+            };
             let Some(held) = program.held.get_mut(*node as usize) else { continue };
             let ports = table.block(*block);
             if held.lft_block(*block) != Some(&ports) {
@@ -173,7 +175,9 @@ impl Program {
         }
     }
 
-    fn plan_forwarding(&mut self, routes: &Routes) {
+    fn plan_forwarding(&mut self) {
+        let Some(routing) = self.subnet.routed.routing() else { return };
+        let routes = &routing.routes;
         for (node, found) in self.subnet.switches() {
             let (Some(table), Some(info)) = (routes.table(NodeIndex(node)), found.switch) else { continue };
             let Some(held) = self.held.get_mut(node as usize) else { continue };

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::Time;
-use weft_routing::{BLOCK_ENTRIES, Ends, EngineOptions, Proven, Routing, Row, Unrepaired};
+use weft_routing::{BLOCK_ENTRIES, Ends, Proven, Row, Unrepaired};
 use weft_wire::{Guid, NodeInfo, PortInfo, PortState};
 
 use crate::held::{Held, Memory, remember};
@@ -45,35 +45,13 @@ pub(crate) struct Changes {
     pub(crate) behind: BTreeMap<PortAt, NodeInfo>,
 }
 
-/// What repairs need between sweeps.
+/// How the sweep under way differs from others.
 #[derive(Debug, Default)]
 pub(crate) struct Repairs {
-    /// The routing in force, once it is proved.
-    proven: Option<Box<Proven>>,
-    /// The routing in force that is yet to be proved, and with what options it was made.
-    unproven: Option<(Routing, EngineOptions)>,
     /// The nodes that the repair under way has to do with.
     pub(crate) touched: Option<BTreeSet<u32>>,
     /// The sweep under way does not keep the tables that stand.
     pub(crate) afresh: bool,
-}
-
-impl Repairs {
-    /// Another routing is in force.
-    pub(crate) fn begin(&mut self, routing: Option<(Routing, EngineOptions)>) {
-        *self = Self { unproven: routing, ..Self::default() };
-    }
-
-    /// Whether anything can be repaired now.
-    pub(crate) fn can(&self) -> bool {
-        self.proven.is_some()
-    }
-
-    /// The routing in force.
-    pub(crate) fn routing(&self) -> Option<&Routing> {
-        let proven = self.proven.as_deref().map(Proven::routing);
-        proven.or(self.unproven.as_ref().map(|(routing, _)| routing))
-    }
 }
 
 impl Changes {
@@ -168,7 +146,7 @@ impl SubnetManager {
         changes: &Changes,
         reason: Reason,
     ) -> Option<Subnet> {
-        let Some(mut proven) = self.repairs.proven.take() else { return Some(subnet) };
+        let Some(mut proven) = subnet.routed.take_proven() else { return Some(subnet) };
         let Some(plan) = Plan::new(changes, &subnet, &mut proven) else { return Some(subnet) };
         self.sweeps += 1;
         self.sweep = Sweep::begin(now, self.requests.stats().retries);
@@ -184,16 +162,16 @@ impl SubnetManager {
             return Some(subnet);
         }
         self.repairs.touched = Some(plan.touched());
+        subnet.routed.repaired(proven);
         let memory = std::mem::take(&mut self.memory);
         self.enter(now, Some(Phase::Program));
         let program = if plan.back.is_empty() {
             let held = in_order(&subnet, memory);
-            Program::of_blocks(subnet, held, &proven.routing().routes, (&plan.blocks, &self.options))
+            Program::of_blocks(subnet, held, &plan.blocks, &self.options)
         } else {
             let ReadTables { subnet, held, .. } = ReadTables::new(subnet, memory, &self.options);
-            Program::new(subnet, held, &proven.routing().routes, &self.options)
+            Program::new(subnet, held, &self.options)
         };
-        self.repairs.proven = Some(proven);
         self.progress.total = program.total() as u64;
         self.doing = Doing::Program(Box::new(program));
         None
@@ -219,27 +197,23 @@ impl SubnetManager {
 
     /// Proves the routing in force some time after the sweep that has just ended.
     pub(crate) fn plan_proof(&mut self, now: Time) {
-        if self.repairs.proven.is_some() || self.repairs.unproven.is_some() {
-            self.agenda.prove(now + PROVE_DELAY);
-        }
+        self.agenda.prove(now + PROVE_DELAY);
     }
 
     /// Verifies everything: what a full sweep has routed, so that it can be repaired, or what repairs have left.
     pub(crate) fn prove(&mut self, now: Time) {
-        let Some(subnet) = &self.standing else { return };
-        if let Some((routing, options)) = self.repairs.unproven.take() {
-            let (fabric, lids) = (subnet.fabric.clone(), self.lids.clone());
-            let proven = Proven::new(fabric, lids, routing, &options);
-            self.repairs.proven = proven.ok().map(Box::new);
+        let Some(subnet) = &mut self.standing else { return };
+        if subnet.routed.prove(&subnet.fabric) {
             return;
         }
-        let Some(proven) = &mut self.repairs.proven else { return };
+        let Some(proven) = subnet.routed.proven_mut() else { return };
         let is_sound = proven.verify().is_ok();
-        let routes = &proven.routing().routes;
+        let routes = proven.routing().routes.clone();
         let is_fine = is_sound
-            && route(subnet, &self.options).is_ok_and(|mut fresh| fresh.keep(&subnet.fabric, routes.clone()));
+            && route(subnet, &self.options).is_ok_and(|mut fresh| fresh.keep(&subnet.fabric, routes));
         if !is_fine {
-            self.repairs.begin(None);
+            subnet.routed.withdraw();
+            self.repairs = Repairs::default();
             self.agenda.heavy(now, Reason::Unbalanced);
         }
     }

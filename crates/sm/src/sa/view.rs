@@ -109,7 +109,7 @@ impl View {
             by_guid: (0..).zip(&ends).map(|(place, end)| (end.guid, place)).collect(),
             ends,
             nodes,
-            levels: subnet.levels.clone(),
+            levels: subnet.routed.levels().cloned(),
             prefix: options.subnet_prefix,
             keys: subnet.keys.clone(),
             manages_apart: subnet.management.is_some(),
