@@ -16,11 +16,11 @@ use weft_mgmt::{DirectedPath, SmpRoute};
 use weft_wire::{AttributeId, Guid, Lid, Mad, PortInfo, PortNum, PortState, status};
 
 use crate::held::is_in_service;
-use crate::requests::{Ask, Key, PortAt, Step};
+use crate::key::{Key, PortAt};
+use crate::requests::{Ask, Step};
 use crate::settings::Wanted;
 use crate::smp::{Get, Set, SmpRequest};
 use crate::subnet::{FoundNode, FoundPort, Subnet};
-use crate::sweep::ports_active;
 use crate::{Event, Options, SmpRouting};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,8 @@ enum Stage {
 pub(crate) struct Activate {
     pub(crate) subnet: Subnet,
     options: Options,
+    /// Directed once a request by LID was not answered.
+    smp_routing: SmpRouting,
     sm_lid: Lid,
     stage: Stage,
     ports: Vec<PortAt>,
@@ -54,11 +56,12 @@ pub(crate) struct Activate {
 
 impl Activate {
     pub(crate) fn new(subnet: Subnet, sm_lid: Lid, options: &Options) -> Self {
-        let ports_active = ports_active(&subnet);
+        let ports_active = subnet.ports_active();
         let mut activate = Self {
             subnet,
             ports_active,
             options: options.clone(),
+            smp_routing: options.smp_routing,
             sm_lid,
             stage: Stage::Look,
             ports: Vec::new(),
@@ -133,7 +136,7 @@ impl Activate {
     }
 
     fn route(&self, at: PortAt) -> Option<SmpRoute> {
-        route_to(&self.subnet, at, self.options.smp_routing)
+        route_to(&self.subnet, at, self.smp_routing)
     }
 
     fn guid(&self, at: PortAt) -> Guid {
@@ -282,7 +285,7 @@ impl Step for Activate {
     }
 
     fn fallback(&mut self, key: Key) -> Option<DirectedPath> {
-        self.options.smp_routing = SmpRouting::Directed;
+        self.smp_routing = SmpRouting::Directed;
         match key {
             Key::PortInfo(at) => self.subnet.path(at),
             Key::Write(place) => self.subnet.path(*self.ports.get(place as usize)?),

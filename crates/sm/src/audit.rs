@@ -12,8 +12,8 @@ use weft_wire::{Guid, PortNum};
 
 use crate::Options;
 use crate::held::{Held, Memory};
+use crate::key::{Key, PortAt};
 use crate::manager::SubnetManager;
-use crate::requests::{Key, PortAt};
 use crate::settings::Lanes;
 use crate::subnet::{FoundNode, Subnet};
 use crate::unconfirmed::LATE_MAX;

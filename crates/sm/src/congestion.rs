@@ -13,7 +13,8 @@ use weft_wire::{
     SwitchCongestionSetting, congestion_attribute as cc, status, switch_control,
 };
 
-use crate::requests::{Ask, Key, PortAt, Step};
+use crate::key::{Key, PortAt};
+use crate::requests::{Ask, Step};
 use crate::subnet::{FoundNode, Subnet};
 use crate::{Event, Options};
 

@@ -23,7 +23,8 @@ use weft_wire::{
 };
 
 use crate::election::Peer;
-use crate::requests::{Ask, Key, PortAt, Step};
+use crate::key::{Key, PortAt};
+use crate::requests::{Ask, Step};
 use crate::settings::claimed;
 use crate::smp::{Get, Set, SmpRequest};
 use crate::subnet::{FoundNode, FoundPort, Subnet, is_up};

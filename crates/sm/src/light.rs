@@ -20,11 +20,12 @@ use weft_wire::{
 };
 
 use crate::activate::route_to;
+use crate::changes::Changes;
 use crate::discover::clear_change;
 use crate::held::{LftBlock, Memory};
+use crate::key::{Key, PortAt, VlBlock};
 use crate::partitions::p_key_modifier;
-use crate::repair::Changes;
-use crate::requests::{Ask, Key, PortAt, Step, VlBlock};
+use crate::requests::{Ask, Step};
 use crate::settings::{Wanted, sl_to_vl_modifier, vl_arbitration_modifier};
 use crate::smp::{Get, SmpRequest};
 use crate::subnet::{FoundNode, Subnet, is_up};
@@ -35,6 +36,8 @@ use crate::{Options, Reason, SmpRouting};
 pub(crate) struct Check {
     pub(crate) subnet: Subnet,
     options: Options,
+    /// Directed once a request by LID was not answered.
+    smp_routing: SmpRouting,
     /// Where this manager is, when what it has written is compared with what it wants.
     sm_lid: Option<Lid>,
     todo: VecDeque<Key>,
@@ -55,13 +58,13 @@ pub(crate) struct Check {
 
 impl Check {
     fn new(subnet: Subnet, options: &Options, todo: VecDeque<Key>) -> Self {
-        let (options, memory) = (options.clone(), Memory::new());
         Self {
             subnet,
-            options,
+            options: options.clone(),
+            smp_routing: options.smp_routing,
             sm_lid: None,
             todo,
-            memory,
+            memory: Memory::new(),
             began: Time::ZERO,
             unconfirmed: Vec::new(),
             differs: None,
@@ -90,7 +93,7 @@ impl Check {
         todo.extend(
             subnet.end_ports().map(|(at, _)| at).filter(|at| subnet.own != Some(*at)).map(Key::PortInfo),
         );
-        todo.extend(silent_ports(&subnet).map(|at| Key::NodeInfo(Some(at))));
+        todo.extend(subnet.silent_ports().map(|at| Key::NodeInfo(Some(at))));
         Self::new(subnet, options, todo)
     }
 
@@ -260,15 +263,6 @@ impl Check {
     }
 }
 
-/// Ports with a link behind which nobody answered.
-pub(crate) fn silent_ports(subnet: &Subnet) -> impl Iterator<Item = PortAt> {
-    subnet.iter().flat_map(|(node, found)| {
-        let ports = (0u8..=u8::MAX).map(PortNum).zip(&found.ports);
-        let silent = ports.filter(|(_, port)| port.silent && port.is_up());
-        silent.map(move |(port, _)| PortAt { node, port })
-    })
-}
-
 impl Step for Check {
     fn next(&mut self) -> Option<Ask> {
         while let Some(key) = self.todo.pop_front() {
@@ -306,7 +300,7 @@ impl Step for Check {
                 }
                 _ => continue,
             };
-            if let Some(route) = route_to(&self.subnet, at, self.options.smp_routing) {
+            if let Some(route) = route_to(&self.subnet, at, self.smp_routing) {
                 return Some(Ask { key, route, request });
             }
         }
@@ -364,7 +358,7 @@ impl Step for Check {
     }
 
     fn fallback(&mut self, key: Key) -> Option<DirectedPath> {
-        self.options.smp_routing = SmpRouting::Directed;
+        self.smp_routing = SmpRouting::Directed;
         match key {
             Key::SwitchInfo(at) | Key::ClearChange(at) | Key::Lft { node: at, .. } => {
                 self.subnet.node(at).map(|node| node.path)

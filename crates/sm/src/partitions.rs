@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use weft_routing::{DEFAULT_PKEY, Partitions};
 use weft_wire::{Guid, PKey, PKeyTable, PortNum};
 
-use crate::requests::PortAt;
+use crate::key::PortAt;
 use crate::subnet::{FoundNode, Subnet};
 use crate::{Options, PartEnforce};
 

@@ -10,17 +10,17 @@ use crate::activate::Activate;
 use crate::congestion::Regulate;
 use crate::discover::{Cabling, Discover, Settings};
 use crate::held::{Held, remember};
-use crate::light::{Check, silent_ports};
+use crate::key::PortAt;
+use crate::light::Check;
 use crate::manager::{Doing, SubnetManager};
 use crate::partitions::left_over;
 use crate::program::Program;
 use crate::read_tables::ReadTables;
 use crate::repair::Repairs;
-use crate::requests::PortAt;
 use crate::route::{Computed, adopt_lids, give_lids, management_lane, route};
 use crate::sa::{AskedTables, Myself};
 use crate::subnet::{Subnet, is_up};
-use crate::sweep::{Sweep, ports_active};
+use crate::sweep::Sweep;
 use crate::{Event, Phase, Reason, SmpCounts, SweepKind};
 
 /// Stands for the sweep interval where there are no light sweeps: retries get no further apart, and light sweeps come
@@ -316,7 +316,7 @@ impl SubnetManager {
         self.note_registration(&activate.subnet);
         let held = std::mem::take(&mut self.held);
         self.memory = remember(&activate.subnet, held);
-        debug_assert_eq!(activate.ports_active, ports_active(&activate.subnet), "each change was counted");
+        debug_assert_eq!(activate.ports_active, activate.subnet.ports_active(), "each change was counted");
         self.progress.ports_active = activate.ports_active;
         if self.options.congestion_control {
             self.doing = Doing::Regulate(Box::new(Regulate::new(activate.subnet, &self.options)));
@@ -401,7 +401,7 @@ impl SubnetManager {
                 Some(subnet) => (check.subnet, found) = (subnet, Some(reason)),
             }
         }
-        self.progress.ports_silent = silent_ports(&check.subnet).count() as u32;
+        self.progress.ports_silent = check.subnet.silent_ports().count() as u32;
         if self.is_up {
             self.publish(now, &check.subnet);
         }

@@ -20,8 +20,9 @@ use weft_wire::{
 };
 
 use crate::held::Held;
+use crate::key::{Key, PortAt, VlBlock};
 use crate::partitions::{self, p_key_modifier};
-use crate::requests::{Ask, Key, PortAt, Step, VlBlock};
+use crate::requests::{Ask, Step};
 use crate::settings::{ALL_INPUTS, ALL_OUTPUTS, Lanes, Wanted, sl_to_vl_modifier, vl_arbitration_modifier};
 use crate::smp::{Set, SmpRequest};
 use crate::subnet::Subnet;

@@ -9,8 +9,9 @@ use weft_mgmt::SmpRoute;
 use weft_wire::{AttributeId, LinearForwardingTable, Mad, SlToVlTable, VlArbitrationTable, status};
 
 use crate::held::{Held, Memory, is_in_service};
+use crate::key::Key;
 use crate::partitions::{self, p_key_modifier};
-use crate::requests::{Ask, Key, Step};
+use crate::requests::{Ask, Step};
 use crate::settings::{Lanes, sl_to_vl_modifier, vl_arbitration_modifier};
 use crate::smp::{Get, SmpRequest};
 use crate::subnet::Subnet;

@@ -9,8 +9,8 @@ use weft_routing::{EngineOptions, LaneRow, Lids, Refusal, Routes, Routing, Servi
 use weft_topology::{Fabric, NodeIndex, PortRef};
 
 use crate::assign::{Claim, adopt, assign};
+use crate::key::PortAt;
 use crate::options::MANAGEMENT_LEVEL;
-use crate::requests::PortAt;
 use crate::routed::{Mappings, Routed};
 use crate::settings::Lanes;
 use crate::subnet::{Subnet, graph_port, own_lid};

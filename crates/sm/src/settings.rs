@@ -6,9 +6,9 @@ use weft_wire::{
 };
 
 use crate::Options;
+use crate::key::{PortAt, VlBlock};
 use crate::options::{MANAGEMENT_LEVEL, MANAGEMENT_LIMIT};
 use crate::partitions;
-use crate::requests::{PortAt, VlBlock};
 use crate::subnet::{FoundNode, FoundPort, Subnet};
 
 /// The wildcards of SLtoVLMappingTable's modifier on switches that have them: every input and output port.

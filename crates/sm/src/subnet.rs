@@ -8,8 +8,8 @@ use weft_routing::files::LidRange;
 use weft_topology::{Fabric, FabricBuilder, LinkRate, Node, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, NodeInfo, NodeType, PhysState, PortInfo, PortNum, PortState, SwitchInfo};
 
+use crate::key::PortAt;
 use crate::partitions::Keys;
-use crate::requests::PortAt;
 use crate::routed::Routed;
 
 /// A node that answered.
@@ -131,6 +131,20 @@ impl Subnet {
         subnet.fabric = builder.build();
         subnet.find_paths();
         subnet
+    }
+
+    /// Ports with a link behind which nobody answered.
+    pub(crate) fn silent_ports(&self) -> impl Iterator<Item = PortAt> {
+        self.iter().flat_map(|(node, found)| {
+            let ports = (0u8..=u8::MAX).map(PortNum).zip(&found.ports);
+            let silent = ports.filter(|(_, port)| port.silent && port.is_up());
+            silent.map(move |(port, _)| PortAt { node, port })
+        })
+    }
+
+    /// How many cabled ports are in service.
+    pub(crate) fn ports_active(&self) -> u32 {
+        self.cabled_ports().filter(|(_, port, _)| port.state() == PortState::Active).count() as u32
     }
 
     pub(crate) fn node(&self, at: u32) -> Option<&FoundNode> {

@@ -10,7 +10,6 @@ use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::{AddressedMad, PortInfo, PortNum, SwitchInfo};
 
 use crate::discover::{Cabling, Discover, Settings};
-use crate::light::silent_ports;
 use crate::read_tables::ReadTables;
 use crate::requests::{Requests, Step};
 use crate::subnet::{Subnet, graph_port};
@@ -161,7 +160,7 @@ impl Survey {
             ports: nodes.iter().map(|node| node.ports.iter().map(|port| port.info).collect()).collect(),
             paths: nodes.iter().map(|node| node.path).collect(),
             own: own.map(graph_port),
-            silent: silent_ports(&subnet).map(graph_port).collect(),
+            silent: subnet.silent_ports().map(graph_port).collect(),
             unanswered: self.unanswered,
             smps: self.requests.counts,
         }

@@ -1,10 +1,9 @@
 //! The record of one heavy sweep: its phases, their times, and what came of it.
 
 use weft_machine::Time;
-use weft_wire::{NodeType, PortNum, PortState};
+use weft_wire::{NodeType, PortNum};
 
-use crate::light::silent_ports;
-use crate::requests::PortAt;
+use crate::key::PortAt;
 use crate::subnet::{FoundPort, Subnet};
 use crate::{Event, Phase, PhaseTime, SmpCounts, Summary};
 
@@ -52,8 +51,8 @@ impl Sweep {
             subnet.nodes.iter().filter(|node| wanted(node.info.node_type)).count() as u32
         };
         let cabled = subnet.cabled_ports().count() as u32;
-        let ports_active = ports_active(subnet);
-        let ports_silent = silent_ports(subnet).count() as u32;
+        let ports_active = subnet.ports_active();
+        let ports_silent = subnet.silent_ports().count() as u32;
         let lids = subnet.end_ports().filter(|(_, port)| port.lid.is_some()).count() as u32;
         let ports_refused = cabled - ports_active;
         let ports_left_out = left_out(subnet).count() as u32;
@@ -101,9 +100,4 @@ fn left_out(subnet: &Subnet) -> impl Iterator<Item = PortAt> {
 /// Whether an end port says that it has the LID that it was given.
 fn has_its_lid(port: &FoundPort) -> bool {
     port.lid.is_some_and(|lids| port.info.is_some_and(|info| info.lid == lids.min))
-}
-
-/// How many cabled ports are in service.
-pub(crate) fn ports_active(subnet: &Subnet) -> u32 {
-    subnet.cabled_ports().filter(|(_, port, _)| port.state() == PortState::Active).count() as u32
 }

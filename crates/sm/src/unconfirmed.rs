@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use weft_machine::Time;
 use weft_wire::Guid;
 
-use crate::requests::Key;
+use crate::key::Key;
 
 /// How long a packet can be under way: five switches that each hold it for as long as the manager lets them, which is
 /// 1.07 s (`hoq_life`, IBA 18.2.5.4).

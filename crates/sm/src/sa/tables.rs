@@ -7,7 +7,8 @@ use weft_mgmt::{DirectedPath, SmpRoute};
 use weft_wire::{Mad, PortNum, status};
 
 use super::view::{End, View};
-use crate::requests::{Ask, Key, PortAt, Step};
+use crate::key::{Key, PortAt};
+use crate::requests::{Ask, Step};
 use crate::smp::{Get, SmpRequest};
 use crate::subnet::{FoundNode, FoundPort, Subnet};
 
