@@ -13,7 +13,6 @@ use weft_wire::{Guid, PortNum};
 use crate::Options;
 use crate::held::{Held, Memory};
 use crate::key::{Key, PortAt};
-use crate::manager::SubnetManager;
 use crate::settings::Lanes;
 use crate::subnet::{FoundNode, Subnet};
 use crate::unconfirmed::LATE_MAX;
@@ -81,13 +80,6 @@ impl Audit {
     /// The part has been read.
     pub(crate) fn finished(&mut self) {
         self.next = self.end;
-    }
-}
-
-impl SubnetManager {
-    /// Whether anything is to be read back that may have changed since it was written.
-    pub(crate) fn is_in_doubt(&self) -> bool {
-        self.options.audit_smps > 0 && !(self.requests.unconfirmed.is_empty() && self.audit.is_round())
     }
 }
 

@@ -402,7 +402,7 @@ impl Step for Discover {
                 Key::SmInfo(_) => SmpRequest::get(Get::SmInfo, 0),
                 Key::ClearChange(at) => {
                     let Some(info) = self.node(at).and_then(|node| node.switch) else { continue };
-                    clear_change(info)
+                    SmpRequest::clear_change(info)
                 }
                 Key::Claim(at) => {
                     let info = self.port(at).and_then(|port| port.info).zip(self.settings.claim.as_ref());
@@ -493,10 +493,4 @@ impl Step for Discover {
 /// What a Set has written, as it is read back.
 fn written_by(key: Key) -> Key {
     if let Key::Claim(at) = key { Key::PortInfo(at) } else { key }
-}
-
-/// Writes a switch's PortStateChange, which clears it, and leaves everything else.
-pub(crate) fn clear_change(info: SwitchInfo) -> SmpRequest {
-    let value = SwitchInfo { port_state_change: true, ..info }.encode();
-    SmpRequest::set(Set::SwitchInfo, 0, &value)
 }

@@ -52,7 +52,6 @@
 //! ```
 
 mod activate;
-mod agenda;
 mod assign;
 mod audit;
 mod changes;
@@ -65,15 +64,12 @@ mod input;
 mod key;
 mod light;
 mod manager;
-mod mastership;
 mod options;
 mod output;
 mod partitions;
-mod phases;
 mod program;
 mod progress;
 mod read_tables;
-mod repair;
 mod requests;
 mod route;
 mod routed;
@@ -82,7 +78,6 @@ mod settings;
 mod smp;
 mod subnet;
 mod survey;
-mod sweep;
 mod traps;
 mod unconfirmed;
 

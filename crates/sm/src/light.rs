@@ -21,7 +21,6 @@ use weft_wire::{
 
 use crate::activate::route_to;
 use crate::changes::Changes;
-use crate::discover::clear_change;
 use crate::held::{LftBlock, Memory};
 use crate::key::{Key, PortAt, VlBlock};
 use crate::partitions::p_key_modifier;
@@ -276,7 +275,7 @@ impl Step for Check {
                 }
                 Key::ClearChange(node) => {
                     let Some(info) = self.subnet.node(node).and_then(|node| node.switch) else { continue };
-                    (PortAt { node, port: PortNum::ZERO }, clear_change(info))
+                    (PortAt { node, port: PortNum::ZERO }, SmpRequest::clear_change(info))
                 }
                 Key::Lft { node, block } => {
                     (PortAt { node, port: PortNum::ZERO }, SmpRequest::get(Get::Lft, u32::from(block)))

@@ -73,11 +73,11 @@ pub(crate) struct Requests {
     transactions: Transactions<Waiting>,
     /// Bounded by the window, because it is emptied whenever it has been filled.
     outbox: VecDeque<AddressedMad>,
-    pub(crate) counts: SmpCounts,
+    counts: SmpCounts,
     /// Requests answered or given up in this phase.
-    pub(crate) done: u64,
+    done: u64,
     /// Requests made in this phase.
-    pub(crate) asked: u64,
+    asked: u64,
     /// What every request shows: the key that ports were told to ask for (IBA 14.2.4).
     m_key: MKey,
     /// What was written by Sets of which an attempt may still be under way.
@@ -105,6 +105,29 @@ impl Requests {
     /// How many SMPs may be outstanding now, and the reason.
     pub(crate) fn window(&self) -> WindowState {
         self.transactions.window()
+    }
+
+    /// SMPs by kind since [`Self::begin_sweep`], retries not counted.
+    pub(crate) fn counts(&self) -> SmpCounts {
+        self.counts
+    }
+
+    /// Requests answered or given up since [`Self::begin_phase`].
+    pub(crate) fn done(&self) -> u64 {
+        self.done
+    }
+
+    /// Requests made since then.
+    pub(crate) fn asked(&self) -> u64 {
+        self.asked
+    }
+
+    pub(crate) fn begin_sweep(&mut self) {
+        self.counts = SmpCounts::default();
+    }
+
+    pub(crate) fn begin_phase(&mut self) {
+        (self.done, self.asked) = (0, 0);
     }
 
     /// Fills the window from the step. True when the step has nothing more to ask and nothing in flight.

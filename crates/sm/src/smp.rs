@@ -1,7 +1,7 @@
 //! The SMPs that the manager asks its devices with. Each kind is counted: one that is new does not compile before.
 
 use weft_mgmt::{Request, SmpRoute};
-use weft_wire::{AddressedMad, AttributeId, Mad};
+use weft_wire::{AddressedMad, AttributeId, Mad, SwitchInfo};
 
 use crate::SmpCounts;
 
@@ -54,6 +54,11 @@ impl SmpRequest {
     /// Changes an attribute, of 64 bytes at most.
     pub(crate) fn set(set: Set, modifier: u32, value: &[u8]) -> Self {
         Self { kind: SmpKind::Set(set), request: Request::set(set.attribute_id(), modifier, value) }
+    }
+
+    /// Writes a switch's PortStateChange, which clears it, and leaves everything else.
+    pub(crate) fn clear_change(info: SwitchInfo) -> Self {
+        Self::set(Set::SwitchInfo, 0, &SwitchInfo { port_state_change: true, ..info }.encode())
     }
 
     /// What was sent as `kind`, without its route.

@@ -162,7 +162,7 @@ impl Survey {
             own: own.map(graph_port),
             silent: subnet.silent_ports().map(graph_port).collect(),
             unanswered: self.unanswered,
-            smps: self.requests.counts,
+            smps: self.requests.counts(),
         }
     }
 }

@@ -15,27 +15,19 @@ use weft_machine::Time;
 use weft_routing::{BLOCK_ENTRIES, Ends, Proven, Row, Unrepaired};
 use weft_wire::PortState;
 
+use super::SubnetManager;
+use super::sweep::Sweep;
+use super::task::Task;
 use crate::changes::{Cable, Changes};
-use crate::held::{Held, Memory, remember};
-use crate::manager::{Doing, SubnetManager};
+use crate::held::{Held, Memory};
 use crate::program::Program;
 use crate::read_tables::ReadTables;
 use crate::route::route;
 use crate::subnet::{Subnet, graph_port};
-use crate::sweep::Sweep;
 use crate::{Event, Phase, Reason, SweepKind};
 
 /// How long after a sweep its routing is proved: what it has to say goes out first.
 const PROVE_DELAY: Time = Time::from_millis(1);
-
-/// How the sweep under way differs from others.
-#[derive(Debug, Default)]
-pub(crate) struct Repairs {
-    /// The nodes that the repair under way has to do with.
-    pub(crate) touched: Option<BTreeSet<u32>>,
-    /// The sweep under way does not keep the tables that stand.
-    pub(crate) afresh: bool,
-}
 
 /// What every node holds, in the order of the subnet.
 fn in_order(subnet: &Subnet, mut memory: Memory) -> Vec<Held> {
@@ -77,7 +69,7 @@ impl Plan {
 
 impl SubnetManager {
     /// Repairs what a look has found, if that can be done; gives the subnet back if not.
-    pub(crate) fn repair(
+    pub(super) fn repair(
         &mut self,
         now: Time,
         mut subnet: Subnet,
@@ -86,8 +78,8 @@ impl SubnetManager {
     ) -> Option<Subnet> {
         let Some(mut proven) = subnet.routed.take_proven() else { return Some(subnet) };
         let Some(plan) = Plan::new(changes, &subnet, &mut proven) else { return Some(subnet) };
-        self.sweeps += 1;
-        self.sweep = Sweep::begin(now, self.requests.stats().retries);
+        self.tally.begin_sweep();
+        self.sweep = Sweep::repair(now, self.requests.stats().retries, plan.touched());
         self.say(Event::SweepStarted { kind: SweepKind::Repair, reason });
         self.enter(now, Some(Phase::Route));
         for (a, b) in &plan.gone {
@@ -99,10 +91,8 @@ impl SubnetManager {
         if !subnet.find_paths() {
             return Some(subnet);
         }
-        self.repairs.touched = Some(plan.touched());
         subnet.routed.repaired(proven);
-        let memory = std::mem::take(&mut self.memory);
-        self.enter(now, Some(Phase::Program));
+        let memory = self.known.take_memory();
         let program = if plan.back.is_empty() {
             let held = in_order(&subnet, memory);
             Program::of_blocks(subnet, held, &plan.blocks, &self.options)
@@ -110,14 +100,15 @@ impl SubnetManager {
             let ReadTables { subnet, held, .. } = ReadTables::new(subnet, memory, &self.options);
             Program::new(subnet, held, &self.options)
         };
-        self.progress.total = program.total() as u64;
-        self.doing = Doing::Program(Box::new(program));
+        let total = program.total() as u64;
+        self.turn_to(now, Task::Program(Box::new(program)));
+        self.tally.expect(total);
         None
     }
 
     /// Tables are written after cables were cut: nothing else has changed. Gives the step back where more is to be done.
-    pub(crate) fn repaired(&mut self, now: Time, program: Program) -> Option<Program> {
-        let Some(touched) = &self.repairs.touched else { return Some(program) };
+    pub(super) fn repaired(&mut self, now: Time, program: Program) -> Option<Program> {
+        let Some(touched) = self.sweep.touched() else { return Some(program) };
         let came_up = |at: &u32| {
             let ports = program.subnet.node(*at).map(|node| &node.ports).into_iter().flatten();
             ports.skip(1).any(|port| port.is_up() && port.state() != PortState::Active)
@@ -125,22 +116,22 @@ impl SubnetManager {
         if touched.iter().any(came_up) {
             return Some(program);
         }
-        self.repairs.touched = None;
+        self.sweep.take_touched();
         self.enter(now, None);
-        self.progress.ports_active = program.subnet.ports_active();
-        self.memory = remember(&program.subnet, program.held);
+        self.tally.ports_active(program.subnet.ports_active());
+        self.known.remember(&program.subnet, program.held);
         self.settle(now, program.subnet, true);
         None
     }
 
     /// Proves the routing in force some time after the sweep that has just ended.
-    pub(crate) fn plan_proof(&mut self, now: Time) {
+    pub(super) fn plan_proof(&mut self, now: Time) {
         self.agenda.prove(now + PROVE_DELAY);
     }
 
     /// Verifies everything: what a full sweep has routed, so that it can be repaired, or what repairs have left.
-    pub(crate) fn prove(&mut self, now: Time) {
-        let Some(subnet) = &mut self.standing else { return };
+    pub(super) fn prove(&mut self, now: Time) {
+        let Some(subnet) = self.known.subnet_mut() else { return };
         if subnet.routed.prove(&subnet.fabric) {
             return;
         }
@@ -151,7 +142,6 @@ impl SubnetManager {
             && route(subnet, &self.options).is_ok_and(|mut fresh| fresh.keep(&subnet.fabric, routes));
         if !is_fine {
             subnet.routed.withdraw();
-            self.repairs = Repairs::default();
             self.agenda.heavy(now, Reason::Unbalanced);
         }
     }
