@@ -9,7 +9,7 @@ use weft_topology::{Fabric, FabricBuilder, LinkRate, Node, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, NodeInfo, NodeType, PhysState, PortInfo, PortNum, PortState, SwitchInfo};
 
 use crate::key::PortAt;
-use crate::partitions::Keys;
+use crate::p_keys::Keys;
 use crate::routed::Routed;
 
 /// A node that answered.

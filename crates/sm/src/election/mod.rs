@@ -25,7 +25,6 @@ use weft_wire::{
 };
 
 pub(crate) use instruct::Outcome;
-pub use instruct::{Instructed, Instruction};
 pub(crate) use state::{Action, Control, Found, Handed, Polled, Rank, Signal, State, next};
 
 use crate::{ElectionCounts, Options};

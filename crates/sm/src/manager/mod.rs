@@ -19,7 +19,7 @@ use weft_wire::{AddressedMad, AttributeId, Guid, Method, MgmtClass, Notice, Path
 
 use crate::audit::Audit;
 use crate::election::{Election, Signal, State};
-use crate::partitions::Keys;
+use crate::p_keys::Keys;
 use crate::requests::Requests;
 use crate::routed::Routed;
 use crate::sa::Administrator;

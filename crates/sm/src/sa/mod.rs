@@ -47,8 +47,6 @@ use view::View;
 pub use counts::SaCounts;
 pub(crate) use tables::AskedTables;
 
-/// The longest answer: half a million paths, which is all there are among 700 ports.
-const BYTES_MAX: usize = 32 << 20;
 /// Requests that wait for tables to be read.
 const WAITING_MAX: usize = 64;
 /// Of these, those of one host. Beyond that each may have half of what is left.

@@ -12,7 +12,7 @@ use weft_wire::{
 use crate::Options;
 use crate::held::{LftBlock, Memory};
 use crate::key::PortAt;
-use crate::partitions::Keys;
+use crate::p_keys::Keys;
 use crate::subnet::{FoundNode, Subnet};
 
 /// More hops than this no packet takes: the tables lead in a circle.
