@@ -11,8 +11,9 @@ use crate::congestion::Congestion;
 use crate::counters::is_multicast;
 use crate::data::{Body, DataPath, Heading, NEVER};
 use crate::outputs::Outputs;
-use crate::pma::Sampler;
+use crate::pma::Pma;
 use crate::port::{Port, Stimulus, capability_mask, capability_mask2};
+use crate::ports::Ports;
 use crate::switch::{SlToVl, Switch};
 use crate::trap::Traps;
 use crate::vl15::Vl15;
@@ -41,12 +42,11 @@ pub struct Device {
     pub(crate) trap_interval: Time,
     pub(crate) trap_limit: u16,
     pub(crate) clients_max: u16,
-    /// By number; the first is a switch's port 0, and on an HCA stands for nothing.
-    pub(crate) ports: Vec<Port>,
+    pub(crate) ports: Ports,
     pub(crate) vl15: Vl15,
     pub(crate) traps: Traps,
     pub(crate) clients: Clients,
-    pub(crate) sampler: Sampler,
+    pub(crate) pma: Pma,
     pub(crate) congestion: Congestion,
     /// What the Set that is being answered asks of a link.
     pub(crate) asked_of_link: Option<(PortNum, Stimulus)>,
@@ -98,12 +98,12 @@ impl Device {
             sl_to_vl: SlToVl::new(ports.len() - 1),
             congestion: Congestion::new(is_switch, ports.len()),
             data: DataPath::new(is_switch, &ports, options),
-            ports,
+            ports: Ports::new(ports, is_switch),
             switch: is_switch.then(|| Switch::new(initial_switch_info(config))),
             vl15: Vl15::new(options.vl15_buffer_packets, options.smp_processing),
             traps: Traps::default(),
             clients: Clients::default(),
-            sampler: Sampler::default(),
+            pma: Pma::default(),
             asked_of_link: None,
             processors: options.processors.clone(),
             statistics: Statistics::default(),
@@ -196,12 +196,12 @@ impl Device {
 
     /// Whether the port exists; an HCA has no port 0.
     pub(crate) fn has_port(&self, port: PortNum) -> bool {
-        usize::from(port.0) < self.ports.len() && (port != PortNum::ZERO || self.is_switch())
+        self.ports.has(port)
     }
 
     /// The port that has a LID: a switch's port 0, an HCA's own.
     pub(crate) fn end_port(&self, port: PortNum) -> PortNum {
-        if self.is_switch() { PortNum::ZERO } else { port }
+        self.ports.end(port)
     }
 
     pub(crate) fn emit(&mut self, event: Event) {
@@ -287,7 +287,7 @@ impl Device {
         if port == PortNum::ZERO || number >= self.ports.len() {
             return self.discard(port, DropReason::NoSuchPort);
         }
-        self.count_all(number..number + 1);
+        self.data.count_all(&mut self.ports, number..number + 1);
         self.ports[number].counters.not_sent(unsent.words, unsent.multicast);
         self.discard(port, DropReason::TransmitDropped);
         self.data_not_sent(port, unsent.lane, unsent.words);

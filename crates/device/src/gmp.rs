@@ -2,11 +2,12 @@
 
 use weft_machine::Time;
 use weft_wire::{
-    AddressedMad, Lid, Mad, MadRoute, MgmtClass, PKey, Packet, PerfMad, PortNum, QKey, QpNum, RmppType,
-    ServiceLevel, VirtualLane, status,
+    AddressedMad, Lid, Mad, MadRoute, Method, MgmtClass, PKey, Packet, PerfMad, PortNum, QKey, QpNum,
+    RmppType, ServiceLevel, VirtualLane, status,
 };
 
 use crate::data::{KeyHeading, WrongKey};
+use crate::pma::Counted;
 use crate::{Device, DropReason, Output};
 
 /// A GMP with its addresses.
@@ -108,6 +109,14 @@ impl Device {
         } else {
             self.discard(gmp.port, DropReason::NoReceiver);
         }
+    }
+
+    /// The PMA's answer to a request. `answers` is the method that it is answered with.
+    pub(crate) fn performance_answer(&mut self, now: Time, request: &Mad, answers: Method) -> Mad {
+        let counted = Counted { ports: &mut self.ports, data: &mut self.data };
+        let answer = self.pma.answer(now, counted, request, answers);
+        self.seldom_changed();
+        answer
     }
 
     fn reply_gmp(&mut self, now: Time, request: &Gmp, mad: Mad) {

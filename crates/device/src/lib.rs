@@ -65,6 +65,7 @@ mod output;
 mod outputs;
 mod pma;
 mod port;
+mod ports;
 mod profile;
 mod sma;
 mod smi;

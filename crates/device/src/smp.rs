@@ -49,7 +49,7 @@ impl Device {
         }
         let here = Here {
             is_switch: self.is_switch(),
-            ports: (self.ports.len() - 1) as u8,
+            ports: self.ports.last(),
             port: smp.port,
             arrival: smp.arrival,
         };

@@ -43,6 +43,7 @@ pub use account::{BufferAccount, DataAccount, LaneAccount};
 pub(crate) use arrive::{Heading, KeyHeading, WrongKey};
 pub(crate) use buffer::{Body, CREDIT_MAX, Uncounted, blocks};
 
+use crate::pma::Counted;
 use crate::port::Port;
 use crate::{Device, DeviceOptions};
 use arbiter::Arbiter;
@@ -226,19 +227,20 @@ impl Device {
     /// The moment of the next thing that happens by itself; at the end of time when there is none.
     #[inline]
     pub(crate) fn next_due(&self) -> Time {
-        debug_assert_eq!(self.data.seldom, self.sampler.due().min(self.vl15.due()), "known here too");
+        debug_assert_eq!(self.data.seldom, self.pma.due().min(self.vl15.due()), "known here too");
         self.data.deadlines.earliest().min(self.data.expiry).min(self.data.seldom)
     }
 
     /// A sample or an SMP has come or gone.
     pub(crate) fn seldom_changed(&mut self) {
-        self.data.seldom = self.sampler.due().min(self.vl15.due());
+        self.data.seldom = self.pma.due().min(self.vl15.due());
     }
 
     /// The first of the things that are due at `due`.
     fn do_due(&mut self, due: Time) {
-        if self.data.seldom <= due && self.sampler.due() <= due {
-            return self.step_sample(due);
+        if self.data.seldom <= due && self.pma.due() <= due {
+            self.pma.step(due, Counted { ports: &mut self.ports, data: &mut self.data });
+            return self.seldom_changed();
         }
         if let Some((place, _)) = self.data.deadlines.due(due) {
             let ports = self.data.outs.len();
