@@ -41,10 +41,12 @@ use weft_wire::{DataRate, PortNum};
 
 pub use account::{BufferAccount, DataAccount, LaneAccount};
 pub(crate) use arrive::{Heading, KeyHeading, WrongKey};
-pub(crate) use buffer::{Body, CREDIT_MAX, Uncounted, blocks};
+pub(crate) use buffer::Body;
 
+use crate::moment::NEVER;
 use crate::pma::Counted;
 use crate::port::Port;
+use crate::size::{CREDIT_MAX, blocks};
 use crate::{Device, DeviceOptions};
 use arbiter::Arbiter;
 use buffer::{Held, NIL, Pool, Queue};
@@ -57,8 +59,6 @@ use output::{Checks, Out, OutLane};
 use pace::Pace;
 use virtual_queues::VirtualQueues;
 
-/// A moment that does not come.
-pub(crate) const NEVER: Time = Time::from_nanos(u64::MAX);
 /// Nanoseconds of fabric time in a tick of XmitWait.
 const TICK: u64 = 4;
 

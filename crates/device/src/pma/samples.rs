@@ -15,7 +15,7 @@ use weft_wire::{
 };
 
 use super::{Counted, put};
-use crate::data::NEVER;
+use crate::moment::NEVER;
 use crate::port::Port;
 
 /// The counters of one sample.
