@@ -1,8 +1,8 @@
 //! The subnet manager as a state machine.
 //!
 //! It is fed with MADs and time and says what to send; it knows no device, no topology file and no agent, and learns
-//! the fabric by SMPs alone. A heavy sweep goes through phases, each a file and each a step that owns what it works
-//! on and hands it to the next:
+//! the fabric by SMPs alone. `manager` says what it is doing (`task.rs`) and goes from one phase of a heavy sweep to the
+//! next (`phases.rs`). Each phase is a file and a step that owns what it works on and hands it on:
 //!
 //! | phase | file | from | to |
 //! |---|---|---|---|
@@ -17,7 +17,7 @@
 //!
 //! Between sweeps `light.rs` looks for changes, when it is time and when a trap comes (`traps.rs`), and reads back a
 //! part of what was written (`audit.rs`, `unconfirmed.rs`). A cable between switches that goes or comes back is repaired
-//! (`repair.rs`); any other change leads to a heavy sweep. Every SMP passes
+//! (`manager/repair.rs`); any other change leads to a heavy sweep. Every SMP passes
 //! through one window (`requests.rs`). [`Survey`] reads a fabric by the same discovery without writing anything.
 //!
 //! **Invariant:** LIDs follow from the cabling, the options and the LIDs on file or in the ports, and tables from those and
@@ -28,7 +28,7 @@
 //!
 //! Subnet administration (`sa`) answers what the last sweep found, in this machine too.
 //!
-//! Several managers on one subnet elect one of them that writes (`election`, `mastership.rs`).
+//! Several managers on one subnet elect one of them that writes (`election`, `manager/mastership.rs`).
 //!
 //! Not here yet: multicast.
 //!

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A step never waits: it makes a request when it is asked for one, and there is room in the window each time.
-//! Answers to traps and to other managers are no requests and go past it (`traps.rs`, `election.rs`).
+//! Answers to traps and to other managers are no requests and go past it (`traps.rs`, `election`).
 
 use std::collections::VecDeque;
 
