@@ -47,9 +47,11 @@ struct UpperBits {
 }
 
 /// All attached programs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Clients {
     attached: BTreeMap<ClientId, Client>,
+    /// How many there may be.
+    max: u16,
 }
 
 /// Requests of one program whose first bits are remembered; beyond that its oldest is forgotten, and that answer
@@ -91,6 +93,10 @@ impl UpperBits {
 }
 
 impl Clients {
+    pub(crate) fn new(max: u16) -> Self {
+        Self { attached: BTreeMap::new(), max }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.attached.len()
     }
@@ -214,7 +220,7 @@ impl Device {
         if client == RESERVED {
             return Some(RefusalReason::TooMany);
         }
-        if self.clients.len() >= usize::from(self.clients_max) || registrations.len() > CLAIMS_MAX {
+        if self.clients.len() >= usize::from(self.clients.max) || registrations.len() > CLAIMS_MAX {
             return Some(RefusalReason::TooMany);
         }
         registrations.iter().find_map(|wanted| self.clients.taken(port, wanted))

@@ -5,6 +5,7 @@ use weft_machine::Time;
 use weft_wire::{DataRate, Guid, LinkParameters, Mtu, NodeType, VlCap};
 
 use crate::Crossbar;
+use crate::size::{CREDIT_MAX, blocks, packet_size_max};
 
 /// One switch or HCA.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,7 +108,7 @@ impl DataPathOptions {
     /// The deepest buffer that flow control can promise at this MTU, in packets of the largest size: 2048 blocks of 64 bytes
     /// (IBA 7.9.4.2).
     pub fn buffer_packets_max(mtu: Mtu) -> u16 {
-        crate::data::CREDIT_MAX / u16::from(crate::data::blocks(crate::port::packet_size_max(mtu)))
+        CREDIT_MAX / u16::from(blocks(packet_size_max(mtu)))
     }
 
     /// The crossbar as it works: without rates there is no time in which it could limit anything.

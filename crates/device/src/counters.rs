@@ -3,8 +3,6 @@
 use serde::{Deserialize, Serialize};
 use weft_wire::Lid;
 
-use crate::data::Uncounted;
-
 /// A port's counters, named as in PortCounters (IBA 16.1.3.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
@@ -131,4 +129,19 @@ impl Counters {
 /// 0xC000 to 0xFFFE; the permissive LID counts as unicast, since one port takes it.
 pub(crate) fn is_multicast(lid: Lid) -> bool {
     lid > Lid::UNICAST_MAX && lid != Lid::PERMISSIVE
+}
+
+/// Packets to unicast LIDs, and their 4-byte words from LRH to ICRC.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Uncounted {
+    pub(crate) packets: u64,
+    pub(crate) words: u64,
+}
+
+impl Uncounted {
+    #[inline]
+    pub(crate) fn count(&mut self, words: u32) {
+        self.packets += 1;
+        self.words += u64::from(words);
+    }
 }

@@ -2,17 +2,21 @@
 
 use weft_machine::{Machine, Time};
 use weft_wire::{
-    DataPacket, Guid, Lid, LinkParameters, NodeDescription, NodeType, Packet, PortNum, SwitchInfo,
-    VirtualLane, capability,
+    DataPacket, Lid, LinkParameters, NodeType, Packet, PortNum, SwitchInfo, VirtualLane, capability,
 };
 
 use crate::attach::Clients;
 use crate::congestion::Congestion;
 use crate::counters::is_multicast;
-use crate::data::{Body, DataPath, Heading, NEVER};
+use crate::data::{Body, DataPath, Heading};
+use crate::host_services::HostServices;
+use crate::identity::Identity;
+use crate::moment::NEVER;
 use crate::outputs::Outputs;
-use crate::pma::Sampler;
-use crate::port::{Port, Stimulus, capability_mask, capability_mask2};
+use crate::pma::Pma;
+use crate::port::{Port, capability_mask, capability_mask2};
+use crate::ports::Ports;
+use crate::sma::Sma;
 use crate::switch::{SlToVl, Switch};
 use crate::trap::Traps;
 use crate::vl15::Vl15;
@@ -32,26 +36,15 @@ pub struct Device {
     pub(crate) switch: Option<Switch>,
     pub(crate) sl_to_vl: SlToVl,
     pub(crate) statistics: Statistics,
-    pub(crate) kind: NodeType,
-    pub(crate) guid: Guid,
-    pub(crate) system_image_guid: Guid,
-    pub(crate) description: NodeDescription,
-    pub(crate) vendor_id: u32,
-    pub(crate) device_id: u16,
-    pub(crate) trap_interval: Time,
-    pub(crate) trap_limit: u16,
-    pub(crate) clients_max: u16,
-    /// By number; the first is a switch's port 0, and on an HCA stands for nothing.
-    pub(crate) ports: Vec<Port>,
+    pub(crate) identity: Identity,
+    pub(crate) ports: Ports,
     pub(crate) vl15: Vl15,
     pub(crate) traps: Traps,
     pub(crate) clients: Clients,
-    pub(crate) sampler: Sampler,
+    pub(crate) sma: Sma,
+    pub(crate) pma: Pma,
     pub(crate) congestion: Congestion,
-    /// What the Set that is being answered asks of a link.
-    pub(crate) asked_of_link: Option<(PortNum, Stimulus)>,
-    /// What a host says of its processors.
-    pub(crate) processors: String,
+    pub(crate) host_services: HostServices,
 }
 
 impl Device {
@@ -86,26 +79,18 @@ impl Device {
             }
         }
         let mut device = Self {
-            kind: config.kind,
-            guid: config.guid,
-            system_image_guid: config.system_image_guid,
-            description: NodeDescription::new(&config.description),
-            vendor_id: config.vendor_id,
-            device_id: config.device_id,
-            trap_interval: options.trap_interval,
-            trap_limit: options.trap_limit,
-            clients_max: options.clients_max,
+            identity: Identity::new(config),
             sl_to_vl: SlToVl::new(ports.len() - 1),
             congestion: Congestion::new(is_switch, ports.len()),
             data: DataPath::new(is_switch, &ports, options),
-            ports,
+            ports: Ports::new(ports, is_switch),
             switch: is_switch.then(|| Switch::new(initial_switch_info(config))),
             vl15: Vl15::new(options.vl15_buffer_packets, options.smp_processing),
-            traps: Traps::default(),
-            clients: Clients::default(),
-            sampler: Sampler::default(),
-            asked_of_link: None,
-            processors: options.processors.clone(),
+            traps: Traps::new(options),
+            clients: Clients::new(options.clients_max),
+            sma: Sma::default(),
+            pma: Pma::default(),
+            host_services: HostServices::new(options.processors.clone()),
             statistics: Statistics::default(),
             outputs: Outputs::default(),
         };
@@ -120,7 +105,7 @@ impl Device {
     /// device did not have lately, so that its traps are not taken for those of the time before.
     #[must_use]
     pub fn with_incarnation(mut self, incarnation: u64) -> Self {
-        self.traps = Traps::of_incarnation(incarnation);
+        self.traps.begin_incarnation(incarnation);
         self
     }
 
@@ -138,9 +123,9 @@ impl Device {
     pub fn snapshot_at(&self, at: Time) -> Snapshot {
         let first = usize::from(!self.is_switch());
         Snapshot {
-            kind: self.kind,
-            guid: self.guid,
-            description: self.description.to_text(),
+            kind: self.identity.kind,
+            guid: self.identity.guid,
+            description: self.identity.description.to_text(),
             ports: self.ports[first..].iter().map(|port| self.snapshot_of(port, at)).collect(),
             statistics: self.statistics.clone(),
             clients: self.clients.len() as u16,
@@ -190,12 +175,12 @@ impl Device {
 
     /// Whether the port exists; an HCA has no port 0.
     pub(crate) fn has_port(&self, port: PortNum) -> bool {
-        usize::from(port.0) < self.ports.len() && (port != PortNum::ZERO || self.is_switch())
+        self.ports.has(port)
     }
 
     /// The port that has a LID: a switch's port 0, an HCA's own.
     pub(crate) fn end_port(&self, port: PortNum) -> PortNum {
-        if self.is_switch() { PortNum::ZERO } else { port }
+        self.ports.end(port)
     }
 
     pub(crate) fn emit(&mut self, event: Event) {
@@ -303,7 +288,7 @@ impl Device {
         if port == PortNum::ZERO || number >= self.ports.len() {
             return self.discard(port, DropReason::NoSuchPort);
         }
-        self.count_all(number..number + 1);
+        self.data.count_all(&mut self.ports, number..number + 1);
         self.ports[number].counters.not_sent(unsent.words, unsent.multicast);
         self.discard(port, DropReason::TransmitDropped);
         self.data_not_sent(port, unsent.lane, unsent.words);

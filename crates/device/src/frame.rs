@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weft_wire::{DataPacket, FlowControl, Packet, VirtualLane};
 
-use crate::Unsent;
+use crate::counters::is_multicast;
 
 /// What crosses a cable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,5 +39,28 @@ impl Frame {
             Self::Data(packet) => Some(packet.into()),
             Self::Credit(_) => None,
         }
+    }
+}
+
+/// What a device has to know of a packet that did not leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unsent {
+    /// Its lane.
+    pub lane: VirtualLane,
+    /// Its length in words of four bytes, as PortXmitData counts.
+    pub words: u32,
+    /// Whether it was for a multicast group.
+    pub multicast: bool,
+}
+
+impl From<&Packet> for Unsent {
+    fn from(packet: &Packet) -> Self {
+        Self { lane: packet.vl(), words: packet.words(), multicast: is_multicast(packet.dlid()) }
+    }
+}
+
+impl From<&DataPacket> for Unsent {
+    fn from(packet: &DataPacket) -> Self {
+        Self { lane: packet.vl, words: packet.words(), multicast: is_multicast(packet.dlid) }
     }
 }

@@ -2,11 +2,13 @@
 
 use weft_machine::Time;
 use weft_wire::{
-    AddressedMad, Lid, Mad, MadRoute, MgmtClass, PKey, Packet, PerfMad, PortNum, QKey, QpNum, RmppType,
-    ServiceLevel, VirtualLane, status,
+    AddressedMad, CongestionEvent, Lid, Mad, MadRoute, Method, MgmtClass, PKey, Packet, PerfMad, PortNum,
+    QKey, QpNum, RmppType, ServiceLevel, VirtualLane, status,
 };
 
+use crate::congestion::Lanes;
 use crate::data::{KeyHeading, WrongKey};
+use crate::pma::Counted;
 use crate::{Device, DropReason, Output};
 
 /// A GMP with its addresses.
@@ -98,7 +100,9 @@ impl Device {
                 Some(answer) => self.reply_gmp(now, &gmp, answer),
                 None => self.discard(gmp.port, DropReason::BadCcKey),
             }
-        } else if let Some(answer) = self.host_answer(&gmp.mad) {
+        } else if let Some(answer) =
+            self.host_services.answer(&self.identity.description, &gmp.mad).filter(|_| !self.is_switch())
+        {
             self.reply_gmp(now, &gmp, answer);
         } else if let Some(answers) = answers {
             let mut answer = gmp.mad;
@@ -108,6 +112,37 @@ impl Device {
         } else {
             self.discard(gmp.port, DropReason::NoReceiver);
         }
+    }
+
+    /// The congestion control agent's answer to a request; `None` when the key is wrong.
+    pub(crate) fn congestion_answer(
+        &mut self,
+        now: Time,
+        port: PortNum,
+        request: &Mad,
+        answers: Method,
+    ) -> Option<Mad> {
+        let (ports, is_switch, guid) = (self.ports.len(), self.is_switch(), self.identity.guid);
+        let lanes = Lanes { data: &mut self.data, ports, is_switch, guid };
+        let verdict = self.congestion.handle(now, lanes, port, (request, answers));
+        if verdict.tells_host {
+            self.tell_host(port, false);
+        }
+        verdict.answer
+    }
+
+    /// The host behind a port tells of an index that came to its threshold.
+    pub(crate) fn log_congestion(&mut self, now: Time, port: PortNum, event: CongestionEvent) {
+        let Some(lid) = self.ports.get(usize::from(port.0)).map(|port| port.info.lid) else { return };
+        self.congestion.log(self.data.time_stamp(now), (port, lid), &event);
+    }
+
+    /// The PMA's answer to a request. `answers` is the method that it is answered with.
+    pub(crate) fn performance_answer(&mut self, now: Time, request: &Mad, answers: Method) -> Mad {
+        let counted = Counted { ports: &mut self.ports, data: &mut self.data };
+        let answer = self.pma.answer(now, counted, request, answers);
+        self.seldom_changed();
+        answer
     }
 
     fn reply_gmp(&mut self, now: Time, request: &Gmp, mad: Mad) {

@@ -5,22 +5,31 @@ use weft_wire::{
     AttributeId, Mad, Method, MgmtClass, NodeDescription, OPENIB_OUI, VendorMad, status, sysstat,
 };
 
-use crate::Device;
-
 /// Bytes of a vendor MAD's data.
 const DATA: usize = 216;
 
-impl Device {
-    /// The host's answer, if this is a request to one of its services. A switch is no host.
-    pub(crate) fn host_answer(&self, request: &Mad) -> Option<Mad> {
+/// The services of a host. A switch is no host, and has none that anybody reaches.
+#[derive(Debug)]
+pub(crate) struct HostServices {
+    /// What the host says of its processors.
+    processors: String,
+}
+
+impl HostServices {
+    pub(crate) fn new(processors: String) -> Self {
+        Self { processors }
+    }
+
+    /// The host's answer, if this is a request to one of its services. It is known by its node's text.
+    pub(crate) fn answer(&self, node: &NodeDescription, request: &Mad) -> Option<Mad> {
         let class = request.class();
         let served = matches!(class, MgmtClass::OpenIbPing | MgmtClass::OpenIbSysstat);
-        if self.is_switch() || !served || VendorMad::oui.get(&request.0) != OPENIB_OUI {
+        if !served || VendorMad::oui.get(&request.0) != OPENIB_OUI {
             return None;
         }
         let answers = request.method().response()?;
         let mut answer = *request;
-        let result = self.host_data(request);
+        let result = self.data(node, request);
         if let Ok(Some(data)) = result {
             VendorMad::data.set(&mut answer.0, data);
         }
@@ -32,24 +41,19 @@ impl Device {
     }
 
     /// What the answer says; `None` is what the request said.
-    fn host_data(&self, request: &Mad) -> Result<Option<[u8; DATA]>, u16> {
+    fn data(&self, node: &NodeDescription, request: &Mad) -> Result<Option<[u8; DATA]>, u16> {
         let header = request.header();
         if header.base_version != 1 || header.class_version != 1 {
             return Err(status::BAD_VERSION);
         }
         match (header.method, header.mgmt_class, header.attribute_id) {
-            (Method::Get, MgmtClass::OpenIbPing, AttributeId::NONE) => Ok(Some(self.host_name())),
+            (Method::Get, MgmtClass::OpenIbPing, AttributeId::NONE) => Ok(Some(text(&node.to_text()))),
             (Method::Get, MgmtClass::OpenIbSysstat, sysstat::PING) => Ok(None),
-            (Method::Get, MgmtClass::OpenIbSysstat, sysstat::HOST_INFO) => Ok(Some(self.host_name())),
+            (Method::Get, MgmtClass::OpenIbSysstat, sysstat::HOST_INFO) => Ok(Some(text(&node.to_text()))),
             (Method::Get, MgmtClass::OpenIbSysstat, sysstat::CPU_INFO) => Ok(Some(text(&self.processors))),
             (Method::Get | Method::Set, ..) => Err(status::BAD_METHOD_ATTRIBUTE),
             _ => Err(status::BAD_METHOD),
         }
-    }
-
-    /// An emulated host is known by its node's text.
-    fn host_name(&self) -> [u8; DATA] {
-        text(&NodeDescription::to_text(&self.description))
     }
 }
 

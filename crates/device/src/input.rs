@@ -1,10 +1,7 @@
 use serde::{Deserialize, Serialize};
-use weft_wire::{
-    AddressedMad, CongestionEvent, DataPacket, LinkParameters, Packet, PortNum, Registration, VirtualLane,
-};
+use weft_wire::{AddressedMad, CongestionEvent, DataPacket, LinkParameters, PortNum, Registration};
 
-use crate::Frame;
-use crate::counters::is_multicast;
+use crate::{Frame, Unsent};
 
 /// A management program attached to a port; the driver gives each attachment a number of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -14,29 +11,6 @@ pub struct ClientId(pub u16);
 impl std::fmt::Display for ClientId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.0)
-    }
-}
-
-/// What a device has to know of a packet that did not leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unsent {
-    /// Its lane.
-    pub lane: VirtualLane,
-    /// Its length in words of four bytes, as PortXmitData counts.
-    pub words: u32,
-    /// Whether it was for a multicast group.
-    pub multicast: bool,
-}
-
-impl From<&Packet> for Unsent {
-    fn from(packet: &Packet) -> Self {
-        Self { lane: packet.vl(), words: packet.words(), multicast: is_multicast(packet.dlid()) }
-    }
-}
-
-impl From<&DataPacket> for Unsent {
-    fn from(packet: &DataPacket) -> Self {
-        Self { lane: packet.vl, words: packet.words(), multicast: is_multicast(packet.dlid) }
     }
 }
 

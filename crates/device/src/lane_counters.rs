@@ -2,7 +2,7 @@
 
 use weft_wire::VirtualLane;
 
-use crate::data::Uncounted;
+use crate::counters::Uncounted;
 
 /// A port's counters by lane.
 #[derive(Clone, Debug, Default)]

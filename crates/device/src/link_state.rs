@@ -154,10 +154,10 @@ impl Device {
     }
 
     pub(crate) fn set_description(&mut self, now: Time, description: NodeDescription) {
-        if description == self.description {
+        if description == self.identity.description {
             return;
         }
-        self.description = description;
+        self.identity.description = description;
         for at in 0..self.ports.len() {
             let port = PortNum(at as u8);
             if self.end_port(port) != port || !self.has_port(port) {

@@ -2,11 +2,12 @@
 
 use weft_machine::Time;
 use weft_wire::{
-    GidPrefix, Guid, LinkParameters, LinkSpeedExt2, Mtu, PKey, PhysState, PortInfo, PortNum, PortState,
+    GidPrefix, Guid, LinkParameters, LinkSpeedExt2, PKey, PhysState, PortInfo, PortNum, PortState,
     VlArbitrationTable, capability, capability2,
 };
 
 use crate::lane_counters::LaneCounters;
+use crate::size::packet_size_max;
 use crate::{Counters, DeviceOptions};
 
 /// The logical and physical state of a port together (IBA 7.2.7 and 14.2.5.6). A port that is not up is Down in
@@ -160,14 +161,6 @@ pub(crate) struct Fdr10 {
     pub(crate) supported: bool,
     pub(crate) enabled: bool,
     pub(crate) active: bool,
-}
-
-/// Room for headers and checks beside the payload (IBA 7.7.8).
-const HEADROOM: usize = 126;
-
-/// Size of the largest packet that a port takes with this MTU, in bytes.
-pub(crate) fn packet_size_max(mtu: Mtu) -> usize {
-    (128usize << mtu.code().min(5)) + HEADROOM
 }
 
 impl Port {

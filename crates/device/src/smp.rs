@@ -5,6 +5,7 @@ use weft_wire::{
     AttributeId, DirectedSmp, Lid, Mad, MadRoute, Method, MgmtClass, Packet, PortNum, QpNum, VirtualLane,
 };
 
+use crate::sma::{self, Effect, Verdict};
 use crate::smi::{self, Arrival, Here, Step};
 use crate::vl15::Smp;
 use crate::{Device, DropReason};
@@ -49,7 +50,7 @@ impl Device {
         }
         let here = Here {
             is_switch: self.is_switch(),
-            ports: (self.ports.len() - 1) as u8,
+            ports: self.ports.last(),
             port: smp.port,
             arrival: smp.arrival,
         };
@@ -101,9 +102,47 @@ impl Device {
         if method.is_response() || method == Method::Trap || heard || for_manager {
             return self.deliver_smp_to_client(smp);
         }
-        if let Some(answer) = self.subnet_answer(now, &smp) {
-            self.reply_smp(now, &smp, answer);
-            self.change_asked_state();
+        self.manage(now, &smp);
+    }
+
+    /// Has the SMA take an SMP in, and does what follows.
+    pub(crate) fn manage(&mut self, now: Time, smp: &Smp) {
+        let tables = sma::Tables {
+            identity: &self.identity,
+            ports: &mut self.ports,
+            switch: self.switch.as_mut(),
+            sl_to_vl: &mut self.sl_to_vl,
+            traps: &self.traps,
+            statistics: &mut self.statistics,
+        };
+        let verdict = self.sma.handle(now, tables, smp);
+        let mut effects = self.sma.take_effects();
+        for effect in effects.drain(..) {
+            self.follow(now, effect);
+        }
+        self.sma.reuse(effects);
+        match verdict {
+            Verdict::Answer(answer) => {
+                self.reply_smp(now, smp, answer);
+                if let Some((port, stimulus)) = self.sma.take_asked_of_link() {
+                    let changed = self.stimulate_asked(port, stimulus);
+                    debug_assert!(changed.is_ok(), "it was checked when it was asked for");
+                }
+            }
+            Verdict::Refuse => self.discard(smp.port, DropReason::BadMKey),
+            Verdict::Repress(port) => self.repress_trap(port, &smp.mad),
+        }
+    }
+
+    fn follow(&mut self, now: Time, effect: Effect) {
+        match effect {
+            Effect::Event(event) => self.emit(event),
+            Effect::SettingsChanged(port) => self.data_settings_changed(port),
+            Effect::KeysChanged(port) => self.data.keys_changed(usize::from(port.0)),
+            Effect::HelloChanged(port) => self.link_parameters_changed(port),
+            Effect::Reregister(port) => self.tell_host(port, true),
+            Effect::Describe(description) => self.set_description(now, description),
+            Effect::Trap(port, details) => self.raise_trap(now, port, &details),
         }
     }
 

@@ -2,11 +2,12 @@
 
 use weft_machine::Time;
 use weft_wire::{
-    AttributeId, Details, Lid, Mad, MadHeader, Method, MgmtClass, Notice, PortNum, TransactionId, TrapNumber,
+    AttributeId, Details, Lid, Mad, MadHeader, Method, MgmtClass, NodeType, Notice, PortInfo, PortNum,
+    TransactionId, TrapNumber,
 };
 
-use crate::data::NEVER;
-use crate::{Device, Event};
+use crate::moment::NEVER;
+use crate::{Device, DeviceOptions, Event};
 
 /// A trap that the subnet manager has not answered yet.
 #[derive(Clone, Debug)]
@@ -20,18 +21,35 @@ pub(crate) struct PendingTrap {
 }
 
 /// At most one trap of each number is pending per port, which bounds the list.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Traps {
     pending: Vec<PendingTrap>,
     raised: u64,
+    /// From one sending of a trap to the next.
+    interval: Time,
+    /// How often a trap is sent; 0: there are none.
+    limit: u16,
+}
+
+/// What is to be done with the trap at one place of the list.
+enum Due {
+    Send(PendingTrap),
+    GiveUp(TrapNumber),
+    Wait,
 }
 
 impl Traps {
+    pub(crate) fn new(options: &DeviceOptions) -> Self {
+        let (interval, limit) = (options.trap_interval, options.trap_limit);
+        Self { pending: Vec::new(), raised: 0, interval, limit }
+    }
+
     /// Begins to count at a place of this incarnation's own: a manager that knows the last trap of the one before
     /// would take the first of this one for the same sent again.
-    pub(crate) fn of_incarnation(incarnation: u64) -> Self {
+    pub(crate) fn begin_incarnation(&mut self, incarnation: u64) {
+        self.pending.clear();
         // Neighbouring numbers are spread over all 32 bits (Fibonacci hashing); 0 stays 0.
-        Self { pending: Vec::new(), raised: incarnation.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 }
+        self.raised = incarnation.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     }
 
     /// When the next sending is due; at the end of time when nothing is pending.
@@ -50,6 +68,60 @@ impl Traps {
         self.pending.iter().any(|trap| trap.port == port && trap.notice.trap_number == number)
     }
 
+    /// Takes up a trap about the end port `end`. What was pending of the same number begins again. False: it is not sent,
+    /// because the port has no manager or traps are off.
+    fn raise(
+        &mut self,
+        now: Time,
+        kind: NodeType,
+        end: (PortNum, Option<&PortInfo>),
+        details: &Details,
+    ) -> bool {
+        let ((port, info), number) = (end, details.trap_number());
+        self.remove(|trap| trap.port == port && trap.notice.trap_number == number);
+        let Some(info) = info.filter(|info| info.master_sm_lid != Lid(0) && self.limit > 0) else {
+            return false;
+        };
+        self.raised += 1;
+        let mut notice = Notice::generic(kind, info.lid, details);
+        notice.notice_toggle = self.raised.is_multiple_of(2);
+        notice.notice_count = (self.raised & 0x7fff) as u16;
+        // The upper half is no program's, so that an answer is never taken for one of theirs.
+        let transaction_id = TransactionId(0xffff_ffff << 32 | self.raised & 0xffff_ffff);
+        self.pending.push(PendingTrap { port, notice, transaction_id, attempts: 0, due: now });
+        true
+    }
+
+    /// What is due at this place of the list; `None` beyond its end.
+    fn due_at(&mut self, now: Time, at: usize) -> Option<Due> {
+        let trap = self.pending.get_mut(at)?;
+        if trap.due > now {
+            return Some(Due::Wait);
+        }
+        if trap.attempts >= self.limit {
+            return Some(Due::GiveUp(self.pending.remove(at).notice.trap_number));
+        }
+        trap.attempts += 1;
+        trap.due = now + self.interval.max(Time::from_nanos(1));
+        Some(Due::Send(trap.clone()))
+    }
+
+    /// The manager behind a port has heard the trap with that transaction, or else that number and issuer.
+    fn repress(&mut self, port: PortNum, mad: &Mad) -> Option<TrapNumber> {
+        let notice = Notice::from_smp_data(mad.smp_data());
+        let transaction_id = mad.transaction_id();
+        let by_transaction = self.remove(|t| t.port == port && t.transaction_id == transaction_id);
+        by_transaction.or_else(|| {
+            self.remove(|t| {
+                t.port == port
+                    && t.notice.trap_number == notice.trap_number
+                    && t.notice.issuer_lid == notice.issuer_lid
+                    && t.notice.notice_toggle == notice.notice_toggle
+                    && t.notice.notice_count == notice.notice_count
+            })
+        })
+    }
+
     /// Forgets what `matches` and says which trap it was.
     fn remove(&mut self, matches: impl Fn(&PendingTrap) -> bool) -> Option<TrapNumber> {
         let at = self.pending.iter().position(matches)?;
@@ -61,42 +133,25 @@ impl Device {
     /// Tells the subnet manager of `port`. What was pending of the same number begins anew: the manager may have
     /// looked before this change. Without a manager nobody is told; what it needs to know is in the attributes.
     pub(crate) fn raise_trap(&mut self, now: Time, port: PortNum, details: &Details) {
-        let number = details.trap_number();
-        self.traps.remove(|trap| trap.port == port && trap.notice.trap_number == number);
-        self.data.traps = self.traps.due();
-        let Some(end) = self.ports.get(usize::from(port.0)) else { return };
-        if end.info.master_sm_lid == Lid(0) || self.trap_limit == 0 {
-            return;
+        let info = self.ports.get(usize::from(port.0)).map(|end| &end.info);
+        if self.traps.raise(now, self.identity.kind, (port, info), details) {
+            self.send_due_traps(now);
         }
-        self.traps.raised += 1;
-        let mut notice = Notice::generic(self.kind, end.info.lid, details);
-        notice.notice_toggle = self.traps.raised.is_multiple_of(2);
-        notice.notice_count = (self.traps.raised & 0x7fff) as u16;
-        // The upper half is no program's, so that an answer is never taken for one of theirs.
-        let transaction_id = TransactionId(0xffff_ffff << 32 | self.traps.raised & 0xffff_ffff);
-        self.traps.pending.push(PendingTrap { port, notice, transaction_id, attempts: 0, due: now });
-        self.send_due_traps(now);
+        self.data.traps = self.traps.due();
     }
 
     /// Sends what is due, and gives up what has been sent often enough.
     pub(crate) fn send_due_traps(&mut self, now: Time) {
         let mut at = 0;
-        while let Some(trap) = self.traps.pending.get_mut(at) {
-            if trap.due > now {
-                at += 1;
-                continue;
+        while let Some(due) = self.traps.due_at(now, at) {
+            match due {
+                Due::Wait => at += 1,
+                Due::GiveUp(trap_number) => self.emit(Event::TrapAbandoned { trap_number }),
+                Due::Send(trap) => {
+                    at += 1;
+                    self.send_trap(now, &trap);
+                }
             }
-            let trap_number = trap.notice.trap_number;
-            if trap.attempts >= self.trap_limit {
-                self.traps.pending.remove(at);
-                self.emit(Event::TrapAbandoned { trap_number });
-                continue;
-            }
-            trap.attempts += 1;
-            trap.due = now + self.trap_interval.max(Time::from_nanos(1));
-            let trap = trap.clone();
-            at += 1;
-            self.send_trap(now, &trap);
         }
         self.data.traps = self.traps.due();
     }
@@ -121,21 +176,9 @@ impl Device {
         self.route_smp(now, trap.port, slid, dlid, mad);
     }
 
-    /// The subnet manager has heard a trap: the one with that transaction, or else that number and issuer.
+    /// The subnet manager has heard a trap.
     pub(crate) fn repress_trap(&mut self, port: PortNum, mad: &Mad) {
-        let notice = Notice::from_smp_data(mad.smp_data());
-        let transaction_id = mad.transaction_id();
-        let by_transaction = self.traps.remove(|t| t.port == port && t.transaction_id == transaction_id);
-        let heard = by_transaction.or_else(|| {
-            self.traps.remove(|t| {
-                t.port == port
-                    && t.notice.trap_number == notice.trap_number
-                    && t.notice.issuer_lid == notice.issuer_lid
-                    && t.notice.notice_toggle == notice.notice_toggle
-                    && t.notice.notice_count == notice.notice_count
-            })
-        });
-        if let Some(trap_number) = heard {
+        if let Some(trap_number) = self.traps.repress(port, mad) {
             self.data.traps = self.traps.due();
             self.emit(Event::TrapRepressed { trap_number });
         }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use weft_machine::Time;
 use weft_wire::{Lid, Mad, PortNum};
 
-use crate::data::NEVER;
+use crate::moment::NEVER;
 use crate::smi::Arrival;
 
 /// An SMP on its way through the node's management.

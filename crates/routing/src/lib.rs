@@ -30,7 +30,8 @@
 //! assert_eq!(path.cables(), 4, "{path}");
 //! ```
 
-mod closer;
+mod balance;
+mod bfs;
 mod engines;
 pub mod files;
 mod lanes;
@@ -42,7 +43,6 @@ mod partitions;
 pub mod quality;
 mod repair;
 mod routing;
-mod spread;
 mod switches;
 mod tables;
 mod trace;

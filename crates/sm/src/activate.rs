@@ -12,14 +12,15 @@
 //! A port that answers with an error is asked what state it is in before it counts as refusing: its first answer
 //! may have been lost, or the first packet from its neighbour may have made it Active.
 
-use weft_mgmt::{DirectedPath, Request, SmpRoute};
+use weft_mgmt::{DirectedPath, SmpRoute};
 use weft_wire::{AttributeId, Guid, Lid, Mad, PortInfo, PortNum, PortState, status};
 
 use crate::held::is_in_service;
-use crate::pipe::{Ask, Key, PortAt, Step};
+use crate::key::{Key, PortAt};
+use crate::requests::{Ask, Step};
 use crate::settings::Wanted;
+use crate::smp::{Get, Set, SmpRequest};
 use crate::subnet::{FoundNode, FoundPort, Subnet};
-use crate::sweep::ports_active;
 use crate::{Event, Options, SmpRouting};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,8 @@ enum Stage {
 pub(crate) struct Activate {
     pub(crate) subnet: Subnet,
     options: Options,
+    /// Directed once a request by LID was not answered.
+    smp_routing: SmpRouting,
     sm_lid: Lid,
     stage: Stage,
     ports: Vec<PortAt>,
@@ -53,11 +56,12 @@ pub(crate) struct Activate {
 
 impl Activate {
     pub(crate) fn new(subnet: Subnet, sm_lid: Lid, options: &Options) -> Self {
-        let ports_active = ports_active(&subnet);
+        let ports_active = subnet.ports_active();
         let mut activate = Self {
             subnet,
             ports_active,
             options: options.clone(),
+            smp_routing: options.smp_routing,
             sm_lid,
             stage: Stage::Look,
             ports: Vec::new(),
@@ -132,7 +136,7 @@ impl Activate {
     }
 
     fn route(&self, at: PortAt) -> Option<SmpRoute> {
-        route_to(&self.subnet, at, self.options.smp_routing)
+        route_to(&self.subnet, at, self.smp_routing)
     }
 
     fn guid(&self, at: PortAt) -> Guid {
@@ -217,7 +221,7 @@ impl Step for Activate {
                 let Some(route) = self.route(at) else { continue };
                 self.asked.push((at, refusal));
                 self.in_flight += 1;
-                let request = Request::get(AttributeId::PortInfo, u32::from(at.port.0));
+                let request = SmpRequest::get(Get::PortInfo, u32::from(at.port.0));
                 return Some(Ask { key: Key::PortInfo(at), route, request });
             }
             if self.stage == Stage::Look
@@ -226,7 +230,7 @@ impl Step for Activate {
                 self.next += 1;
                 let Some(path) = self.subnet.path(at) else { continue };
                 self.in_flight += 1;
-                let request = Request::get(AttributeId::PortInfo, u32::from(at.port.0));
+                let request = SmpRequest::get(Get::PortInfo, u32::from(at.port.0));
                 // By LID it may not be reached any more.
                 return Some(Ask { key: Key::PortInfo(at), route: SmpRoute::Directed(path), request });
             }
@@ -234,7 +238,7 @@ impl Step for Activate {
                 let Some(route) = self.route(at) else { continue };
                 self.in_flight += 1;
                 let modifier = u32::from(at.port.0);
-                let request = Request::set(AttributeId::PortInfo, modifier, &info.encode());
+                let request = SmpRequest::set(Set::PortInfo, modifier, &info.encode());
                 // The place in the list is this stage's own, and no answer crosses from one stage to the next.
                 return Some(Ask { key: Key::Write(self.next as u32 - 1), route, request });
             }
@@ -281,7 +285,7 @@ impl Step for Activate {
     }
 
     fn fallback(&mut self, key: Key) -> Option<DirectedPath> {
-        self.options.smp_routing = SmpRouting::Directed;
+        self.smp_routing = SmpRouting::Directed;
         match key {
             Key::PortInfo(at) => self.subnet.path(at),
             Key::Write(place) => self.subnet.path(*self.ports.get(place as usize)?),

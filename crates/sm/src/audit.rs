@@ -2,7 +2,7 @@
 //!
 //! A manager that has just begun does not know what the one before it left on the wire, and nobody knows who else
 //! writes. So every table and port that the manager knows is read again and again; a light sweep stays bounded
-//! however large the fabric is. What is in doubt (`doubts.rs`) goes first.
+//! however large the fabric is. What is in doubt (`unconfirmed.rs`) goes first.
 //!
 //! Of a switch's SLtoVL mapping one input port per output is read in each round, and the next one in the next:
 //! managers write all inputs alike, and all pairs of a switch with 36 ports would be most of the work.
@@ -11,12 +11,11 @@ use weft_machine::Time;
 use weft_wire::{Guid, PortNum};
 
 use crate::Options;
-use crate::doubts::LATE_MAX;
 use crate::held::{Held, Memory};
-use crate::manager::SubnetManager;
-use crate::pipe::{Key, PortAt};
+use crate::key::{Key, PortAt};
 use crate::settings::Lanes;
 use crate::subnet::{FoundNode, Subnet};
+use crate::unconfirmed::LATE_MAX;
 
 /// Where the next part begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,13 +80,6 @@ impl Audit {
     /// The part has been read.
     pub(crate) fn finished(&mut self) {
         self.next = self.end;
-    }
-}
-
-impl SubnetManager {
-    /// Whether anything is to be read back that may have changed since it was written.
-    pub(crate) fn is_in_doubt(&self) -> bool {
-        self.options.audit_smps > 0 && !(self.pipe.doubts.is_empty() && self.audit.is_round())
     }
 }
 

@@ -15,7 +15,7 @@ mod managers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use weft_mgmt::{DirectedPath, Request, SmpRoute};
+use weft_mgmt::{DirectedPath, SmpRoute};
 use weft_topology::{NODES_MAX, PORTS_MAX, PORTS_PER_NODE_MAX};
 use weft_wire::{
     AttributeId, Guid, MKey, Mad, NodeDescription, NodeInfo, PortInfo, PortNum, PortState, SmInfo, SmState,
@@ -23,8 +23,10 @@ use weft_wire::{
 };
 
 use crate::election::Peer;
-use crate::pipe::{Ask, Key, PortAt, Step};
+use crate::key::{Key, PortAt};
+use crate::requests::{Ask, Step};
 use crate::settings::claimed;
+use crate::smp::{Get, Set, SmpRequest};
 use crate::subnet::{FoundNode, FoundPort, Subnet, is_up};
 use crate::{Event, Options};
 
@@ -393,20 +395,20 @@ impl Step for Discover {
         while let Some(key) = self.todo.pop_front() {
             let Some(path) = self.route(key) else { continue };
             let request = match key {
-                Key::NodeInfo(_) => Request::get(AttributeId::NodeInfo, 0),
-                Key::NodeDescription(_) => Request::get(AttributeId::NodeDescription, 0),
-                Key::SwitchInfo(_) => Request::get(AttributeId::SwitchInfo, 0),
-                Key::PortInfo(at) => Request::get(AttributeId::PortInfo, u32::from(at.port.0)),
-                Key::SmInfo(_) => Request::get(AttributeId::SmInfo, 0),
+                Key::NodeInfo(_) => SmpRequest::get(Get::NodeInfo, 0),
+                Key::NodeDescription(_) => SmpRequest::get(Get::NodeDescription, 0),
+                Key::SwitchInfo(_) => SmpRequest::get(Get::SwitchInfo, 0),
+                Key::PortInfo(at) => SmpRequest::get(Get::PortInfo, u32::from(at.port.0)),
+                Key::SmInfo(_) => SmpRequest::get(Get::SmInfo, 0),
                 Key::ClearChange(at) => {
                     let Some(info) = self.node(at).and_then(|node| node.switch) else { continue };
-                    clear_change(info)
+                    SmpRequest::clear_change(info)
                 }
                 Key::Claim(at) => {
                     let info = self.port(at).and_then(|port| port.info).zip(self.settings.claim.as_ref());
                     let Some((info, options)) = info else { continue };
                     let wanted = claimed(info, options).encode();
-                    Request::set(AttributeId::PortInfo, u32::from(at.port.0), &wanted)
+                    SmpRequest::set(Set::PortInfo, u32::from(at.port.0), &wanted)
                 }
                 _ => continue,
             };
@@ -491,10 +493,4 @@ impl Step for Discover {
 /// What a Set has written, as it is read back.
 fn written_by(key: Key) -> Key {
     if let Key::Claim(at) = key { Key::PortInfo(at) } else { key }
-}
-
-/// Writes a switch's PortStateChange, which clears it, and leaves everything else.
-pub(crate) fn clear_change(info: SwitchInfo) -> Request {
-    let value = SwitchInfo { port_state_change: true, ..info }.encode();
-    Request::set(AttributeId::SwitchInfo, 0, &value)
 }

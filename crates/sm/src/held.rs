@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use weft_wire::{Guid, Lid, PortNum, PortState, VirtualLane};
 
-use crate::pipe::VlBlock;
+use crate::key::VlBlock;
 use crate::subnet::{FoundNode, FoundPort, Subnet};
 
 /// One block of a forwarding table.

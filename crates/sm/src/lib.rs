@@ -1,13 +1,13 @@
 //! The subnet manager as a state machine.
 //!
 //! It is fed with MADs and time and says what to send; it knows no device, no topology file and no agent, and learns
-//! the fabric by SMPs alone. A heavy sweep goes through phases, each a file and each a step that owns what it works
-//! on and hands it to the next:
+//! the fabric by SMPs alone. `manager` says what it is doing (`task.rs`) and goes from one phase of a heavy sweep to the
+//! next (`phases.rs`). Each phase is a file and a step that owns what it works on and hands it on:
 //!
 //! | phase | file | from | to |
 //! |---|---|---|---|
 //! | Discover | `discover.rs` | our own port | every node, port and cable, in order of GUIDs |
-//! | Learn | `learn.rs` | that | the tables that devices hold already |
+//! | Learn | `read_tables.rs` | that | the tables that devices hold already |
 //! | Assign | `assign.rs` | GUIDs, LIDs in ports, LIDs on file | LIDs |
 //! | Route | `route.rs` | cabling and LIDs | forwarding tables |
 //! | Program | `program.rs` | tables wanted and held | Sets of what differs |
@@ -16,9 +16,9 @@
 //! | Verify | `light.rs` | switches | has anything changed meanwhile? |
 //!
 //! Between sweeps `light.rs` looks for changes, when it is time and when a trap comes (`traps.rs`), and reads back a
-//! part of what was written (`audit.rs`, `doubts.rs`). A cable between switches that goes or comes back is repaired
-//! (`repair.rs`); any other change leads to a heavy sweep. Every SMP passes
-//! through one window (`pipe.rs`). [`Survey`] reads a fabric by the same discovery without writing anything.
+//! part of what was written (`audit.rs`, `unconfirmed.rs`). A cable between switches that goes or comes back is repaired
+//! (`manager/repair.rs`); any other change leads to a heavy sweep. Every SMP passes
+//! through one window (`requests.rs`). [`Survey`] reads a fabric by the same discovery without writing anything.
 //!
 //! **Invariant:** LIDs follow from the cabling, the options and the LIDs on file or in the ports, and tables from those and
 //! from the tables that stand, never from the order in which answers came. **Invariant:** nothing is written that the device is known to hold, so a restarted
@@ -28,7 +28,7 @@
 //!
 //! Subnet administration (`sa`) answers what the last sweep found, in this machine too.
 //!
-//! Several managers on one subnet elect one of them that writes (`election`, `mastership.rs`).
+//! Several managers on one subnet elect one of them that writes (`election`, `manager/mastership.rs`).
 //!
 //! Not here yet: multicast.
 //!
@@ -52,42 +52,42 @@
 //! ```
 
 mod activate;
-mod agenda;
 mod assign;
 mod audit;
+mod changes;
 mod congestion;
 mod discover;
-mod doubts;
 mod election;
 mod event;
 mod held;
 mod input;
-mod learn;
+mod instruction;
+mod key;
 mod light;
 mod manager;
-mod mastership;
 mod options;
 mod output;
+mod p_keys;
 mod partitions;
-mod phases;
-mod pipe;
 mod program;
 mod progress;
-mod repair;
+mod read_tables;
+mod requests;
 mod route;
+mod routed;
 mod sa;
 mod settings;
+mod smp;
 mod subnet;
 mod survey;
-mod sweep;
 mod traps;
+mod unconfirmed;
 
-pub use congestion::CongestionOptions;
-pub use election::{Instructed, Instruction};
 pub use event::{Event, Phase, PhaseTime, Reason, SmpCounts, Summary, SweepKind};
 pub use input::Input;
+pub use instruction::{Instructed, Instruction};
 pub use manager::SubnetManager;
-pub use options::{Options, PartEnforce, SmpRouting, VlWeight};
+pub use options::{CongestionOptions, Options, PartEnforce, SmpRouting, VlWeight};
 pub use output::Output;
 pub use progress::{Activity, ElectionCounts, ManagerStatus, Progress};
 pub use sa::SaCounts;

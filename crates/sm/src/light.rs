@@ -3,7 +3,7 @@
 //! ```text
 //! SwitchInfo of a switch ─▶ PortStateChange? ─▶ clear it ─▶ PortInfo of its ports ─▶ anything that we do not know?
 //! PortInfo of every end   ─▶ as we left it?
-//! some ports and tables   ─▶ as we wrote them? (`audit.rs`, `doubts.rs`)
+//! some ports and tables   ─▶ as we wrote them? (`audit.rs`, `unconfirmed.rs`)
 //! NodeInfo over ports that have a link but behind which nobody answered ─▶ anybody now?
 //! ```
 //!
@@ -13,19 +13,20 @@
 use std::collections::VecDeque;
 
 use weft_machine::Time;
-use weft_mgmt::{DirectedPath, Request, SmpRoute};
+use weft_mgmt::{DirectedPath, SmpRoute};
 use weft_wire::{
-    AttributeId, Guid, Lid, LinearForwardingTable, Mad, NodeInfo, PortInfo, PortNum, SlToVlTable, SwitchInfo,
-    VirtualLane, VlArbitrationTable, capability, status,
+    Guid, Lid, LinearForwardingTable, Mad, NodeInfo, PortInfo, PortNum, SlToVlTable, SwitchInfo, VirtualLane,
+    VlArbitrationTable, capability, status,
 };
 
 use crate::activate::route_to;
-use crate::discover::clear_change;
+use crate::changes::Changes;
 use crate::held::{LftBlock, Memory};
+use crate::key::{Key, PortAt, VlBlock};
 use crate::partitions::p_key_modifier;
-use crate::pipe::{Ask, Key, PortAt, Step, VlBlock};
-use crate::repair::Changes;
+use crate::requests::{Ask, Step};
 use crate::settings::{Wanted, sl_to_vl_modifier, vl_arbitration_modifier};
+use crate::smp::{Get, SmpRequest};
 use crate::subnet::{FoundNode, Subnet, is_up};
 use crate::{Options, Reason, SmpRouting};
 
@@ -34,6 +35,8 @@ use crate::{Options, Reason, SmpRouting};
 pub(crate) struct Check {
     pub(crate) subnet: Subnet,
     options: Options,
+    /// Directed once a request by LID was not answered.
+    smp_routing: SmpRouting,
     /// Where this manager is, when what it has written is compared with what it wants.
     sm_lid: Option<Lid>,
     todo: VecDeque<Key>,
@@ -41,7 +44,7 @@ pub(crate) struct Check {
     pub(crate) memory: Memory,
     /// When this began, and what was in doubt then that it reads back.
     pub(crate) began: Time,
-    pub(crate) doubts: Vec<(Guid, Key)>,
+    pub(crate) unconfirmed: Vec<(Guid, Key)>,
     /// A table that is not as we wrote it. The look goes on, so that all such are found.
     differs: Option<Reason>,
     /// The far end of a cable that is gone, which may not have noticed.
@@ -54,15 +57,15 @@ pub(crate) struct Check {
 
 impl Check {
     fn new(subnet: Subnet, options: &Options, todo: VecDeque<Key>) -> Self {
-        let (options, memory) = (options.clone(), Memory::new());
         Self {
             subnet,
-            options,
+            options: options.clone(),
+            smp_routing: options.smp_routing,
             sm_lid: None,
             todo,
-            memory,
+            memory: Memory::new(),
             began: Time::ZERO,
-            doubts: Vec::new(),
+            unconfirmed: Vec::new(),
             differs: None,
             gone: None,
             found: None,
@@ -89,7 +92,7 @@ impl Check {
         todo.extend(
             subnet.end_ports().map(|(at, _)| at).filter(|at| subnet.own != Some(*at)).map(Key::PortInfo),
         );
-        todo.extend(silent_ports(&subnet).map(|at| Key::NodeInfo(Some(at))));
+        todo.extend(subnet.silent_ports().map(|at| Key::NodeInfo(Some(at))));
         Self::new(subnet, options, todo)
     }
 
@@ -99,14 +102,14 @@ impl Check {
         began: Time,
         memory: Memory,
         sm_lid: Lid,
-        doubts: Vec<(Guid, Key)>,
+        unconfirmed: Vec<(Guid, Key)>,
         part: Vec<Key>,
     ) -> Self {
         // Of a node that is gone there is nothing to be read.
         let here = |(guid, key): &(Guid, Key)| Some(key.at_node(*self.subnet.by_guid.get(guid)?));
-        self.todo.extend(doubts.iter().filter_map(here));
+        self.todo.extend(unconfirmed.iter().filter_map(here));
         self.todo.extend(part);
-        (self.began, self.memory, self.sm_lid, self.doubts) = (began, memory, Some(sm_lid), doubts);
+        (self.began, self.memory, self.sm_lid, self.unconfirmed) = (began, memory, Some(sm_lid), unconfirmed);
         self
     }
 
@@ -259,21 +262,12 @@ impl Check {
     }
 }
 
-/// Ports with a link behind which nobody answered.
-pub(crate) fn silent_ports(subnet: &Subnet) -> impl Iterator<Item = PortAt> {
-    subnet.iter().flat_map(|(node, found)| {
-        let ports = (0u8..=u8::MAX).map(PortNum).zip(&found.ports);
-        let silent = ports.filter(|(_, port)| port.silent && port.is_up());
-        silent.map(move |(port, _)| PortAt { node, port })
-    })
-}
-
 impl Step for Check {
     fn next(&mut self) -> Option<Ask> {
         while let Some(key) = self.todo.pop_front() {
             let (at, request) = match key {
                 Key::SwitchInfo(node) => {
-                    (PortAt { node, port: PortNum::ZERO }, Request::get(AttributeId::SwitchInfo, 0))
+                    (PortAt { node, port: PortNum::ZERO }, SmpRequest::get(Get::SwitchInfo, 0))
                 }
                 Key::ClearChange(node) if self.subnet.is_locked(PortAt { node, port: PortNum::ZERO }) => {
                     self.ask_ports(node);
@@ -281,32 +275,31 @@ impl Step for Check {
                 }
                 Key::ClearChange(node) => {
                     let Some(info) = self.subnet.node(node).and_then(|node| node.switch) else { continue };
-                    (PortAt { node, port: PortNum::ZERO }, clear_change(info))
+                    (PortAt { node, port: PortNum::ZERO }, SmpRequest::clear_change(info))
                 }
-                Key::Lft { node, block } => (
-                    PortAt { node, port: PortNum::ZERO },
-                    Request::get(AttributeId::LinearForwardingTable, u32::from(block)),
-                ),
-                Key::PortInfo(at) => (at, Request::get(AttributeId::PortInfo, u32::from(at.port.0))),
+                Key::Lft { node, block } => {
+                    (PortAt { node, port: PortNum::ZERO }, SmpRequest::get(Get::Lft, u32::from(block)))
+                }
+                Key::PortInfo(at) => (at, SmpRequest::get(Get::PortInfo, u32::from(at.port.0))),
                 Key::SlToVl(at, input) => {
                     let modifier = sl_to_vl_modifier(&self.subnet, at, input);
-                    (at, Request::get(AttributeId::SlToVlTable, modifier))
+                    (at, SmpRequest::get(Get::SlToVl, modifier))
                 }
                 Key::PKeys(at, block) => {
-                    (at, Request::get(AttributeId::PKeyTable, p_key_modifier(&self.subnet, at, block)))
+                    (at, SmpRequest::get(Get::PKeys, p_key_modifier(&self.subnet, at, block)))
                 }
                 Key::VlArbitration(at, block) => {
-                    (at, Request::get(AttributeId::VlArbitrationTable, vl_arbitration_modifier(at, block)))
+                    (at, SmpRequest::get(Get::VlArbitration, vl_arbitration_modifier(at, block)))
                 }
                 Key::NodeInfo(Some(from)) => {
                     let path = self.subnet.node(from.node).and_then(|node| node.path.then(from.port));
                     let Some(path) = path else { continue };
-                    let request = Request::get(AttributeId::NodeInfo, 0);
+                    let request = SmpRequest::get(Get::NodeInfo, 0);
                     return Some(Ask { key, route: SmpRoute::Directed(path), request });
                 }
                 _ => continue,
             };
-            if let Some(route) = route_to(&self.subnet, at, self.options.smp_routing) {
+            if let Some(route) = route_to(&self.subnet, at, self.smp_routing) {
                 return Some(Ask { key, route, request });
             }
         }
@@ -364,7 +357,7 @@ impl Step for Check {
     }
 
     fn fallback(&mut self, key: Key) -> Option<DirectedPath> {
-        self.options.smp_routing = SmpRouting::Directed;
+        self.smp_routing = SmpRouting::Directed;
         match key {
             Key::SwitchInfo(at) | Key::ClearChange(at) | Key::Lft { node: at, .. } => {
                 self.subnet.node(at).map(|node| node.path)

@@ -1,16 +1,10 @@
 //! What an operator can choose.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 use weft_mgmt::{Limits, Window};
 use weft_routing::{Chain, EngineOptions};
-use weft_wire::{
-    GidPrefix, Guid, MKey, Mtu, PortNum, ServiceLevel, SmKey, VirtualLane, VlArbitrationEntry, VlCap,
-};
-
-use crate::CongestionOptions;
+use weft_wire::{GidPrefix, MKey, Mtu, ServiceLevel, SmKey, VirtualLane, VlArbitrationEntry, VlCap};
 
 /// How SMPs travel once forwarding tables stand. Discovery and tables always go by directed route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +39,57 @@ pub struct VlWeight {
     pub vl: u8,
     /// How many 64-byte steps it may send in a row; 0 skips it.
     pub weight: u8,
+}
+
+/// What congestion control is set to. Named as OpenSM's options behind `cc_`; the defaults, other than OpenSM's zeros, mark
+/// at the shortest queue and let one notification add an eighth of a packet's time to the distance between packets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CongestionOptions {
+    /// What every GMP shows; the agents' own keys are left as they are.
+    pub key: u64,
+    /// Ports that mark without credit too, the last bit being port 0. `None`: the ports towards hosts, since a host that
+    /// takes less than its link carries has no port to mark at.
+    pub sw_cong_setting_victim_mask: Option<[u8; 32]>,
+    /// How easily a switch marks: 0 never, 15 with the shortest queue.
+    pub sw_cong_setting_threshold: u8,
+    /// Packets of fewer 64-byte units are not marked.
+    pub sw_cong_setting_packet_size: u8,
+    /// The mean number of packets that could be marked between two that are.
+    pub sw_cong_setting_marking_rate: u16,
+    /// 0: queue pairs are slowed down; 1: service levels.
+    pub ca_cong_setting_port_control: u16,
+    /// The service levels that are set.
+    pub ca_cong_setting_control_map: u16,
+    /// How long until the index goes down by one, in 1.024 µs of fabric time.
+    pub ca_cong_setting_ccti_timer: u16,
+    /// What a notification adds to the index.
+    pub ca_cong_setting_ccti_increase: u8,
+    /// The index at which an event is logged; 0 is none.
+    pub ca_cong_setting_trigger_threshold: u8,
+    /// The lowest index.
+    pub ca_cong_setting_ccti_min: u8,
+    /// The injection delays from index 0 on: 2 bits of shift, 14 of multiplier. At most 4096.
+    pub cct: Vec<u16>,
+}
+
+impl Default for CongestionOptions {
+    fn default() -> Self {
+        Self {
+            key: 0,
+            sw_cong_setting_victim_mask: None,
+            sw_cong_setting_threshold: 15,
+            sw_cong_setting_packet_size: 8,
+            sw_cong_setting_marking_rate: 3,
+            ca_cong_setting_port_control: 0,
+            ca_cong_setting_control_map: 0xffff,
+            ca_cong_setting_ccti_timer: 250,
+            ca_cong_setting_ccti_increase: 1,
+            ca_cong_setting_trigger_threshold: 2,
+            ca_cong_setting_ccti_min: 0,
+            cct: (0..128).map(|eighths| 3 << 14 | eighths).collect(),
+        }
+    }
 }
 
 /// The subnet manager's options. Where OpenSM has the same option its default is taken, unless the field says
@@ -95,9 +140,6 @@ pub struct Options {
     /// The lane of each service level; lane 15 drops. Brought down to the lanes that a link has. A routing that needs
     /// several lanes brings a mapping of its own.
     pub sl2vl: [u8; 16],
-    /// The same for what leaves by single ports, by node GUID and port, where it differs. A routing may bring it.
-    #[serde(skip)]
-    pub sl2vl_of_ports: BTreeMap<(Guid, PortNum), [u8; 16]>,
     /// The high-priority arbitration table, by default lane 0 with weight 4 and all others with 0, as OpenSM's
     /// `qos_vlarb_high`. Empty: left as the port has it.
     pub vl_arb_high: Vec<VlWeight>,
@@ -178,7 +220,6 @@ impl Default for Options {
             part_enforce: PartEnforce::default(),
             routing: EngineOptions::default(),
             sl2vl,
-            sl2vl_of_ports: BTreeMap::new(),
             vl_arb_high: (0..15).map(|vl| VlWeight { vl, weight: if vl == 0 { 4 } else { 0 } }).collect(),
             vl_arb_low: (0..15).map(|vl| VlWeight { vl, weight: if vl == 0 { 0 } else { 4 } }).collect(),
             vl_high_limit: 0,

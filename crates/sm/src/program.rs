@@ -12,8 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weft_mgmt::{DirectedPath, Request, SmpRoute};
-use weft_routing::Routes;
+use weft_mgmt::{DirectedPath, SmpRoute};
 use weft_topology::NodeIndex;
 use weft_wire::{
     AttributeId, Guid, Lid, LinearForwardingTable, Mad, PortInfo, PortNum, SlToVlTable, SwitchInfo,
@@ -21,9 +20,11 @@ use weft_wire::{
 };
 
 use crate::held::Held;
+use crate::key::{Key, PortAt, VlBlock};
 use crate::partitions::{self, p_key_modifier};
-use crate::pipe::{Ask, Key, PortAt, Step, VlBlock};
+use crate::requests::{Ask, Step};
 use crate::settings::{ALL_INPUTS, ALL_OUTPUTS, Lanes, Wanted, sl_to_vl_modifier, vl_arbitration_modifier};
+use crate::smp::{Set, SmpRequest};
 use crate::subnet::Subnet;
 use crate::{Event, Options};
 
@@ -65,11 +66,11 @@ pub(crate) struct Program {
 
 impl Program {
     /// Everything that differs.
-    pub(crate) fn new(subnet: Subnet, held: Vec<Held>, routes: &Routes, options: &Options) -> Self {
+    pub(crate) fn new(subnet: Subnet, held: Vec<Held>, options: &Options) -> Self {
         let mut program = Self::nothing(subnet, held, options);
         program.plan_ports();
         program.plan_p_keys();
-        program.plan_forwarding(routes);
+        program.plan_forwarding();
         program.plan_sl_to_vl();
         program.plan_arbitration();
         program.leave_locked();
@@ -82,12 +83,15 @@ impl Program {
     pub(crate) fn of_blocks(
         subnet: Subnet,
         held: Vec<Held>,
-        routes: &Routes,
-        (blocks, options): (&BTreeSet<(u32, u16)>, &Options),
+        blocks: &BTreeSet<(u32, u16)>,
+        options: &Options,
     ) -> Self {
         let mut program = Self::nothing(subnet, held, options);
+        let routing = program.subnet.routed.routing();
         for (node, block) in blocks {
-            let Some(table) = routes.table(NodeIndex(*node)) else { continue };
+            let Some(table) = routing.and_then(|routing| routing.routes.table(NodeIndex(*node))) else {
+                continue;
+            };
             let Some(held) = program.held.get_mut(*node as usize) else { continue };
             let ports = table.block(*block);
             if held.lft_block(*block) != Some(&ports) {
@@ -172,7 +176,9 @@ impl Program {
         }
     }
 
-    fn plan_forwarding(&mut self, routes: &Routes) {
+    fn plan_forwarding(&mut self) {
+        let Some(routing) = self.subnet.routed.routing() else { return };
+        let routes = &routing.routes;
         for (node, found) in self.subnet.switches() {
             let (Some(table), Some(info)) = (routes.table(NodeIndex(node)), found.switch) else { continue };
             let Some(held) = self.held.get_mut(node as usize) else { continue };
@@ -270,16 +276,16 @@ impl Program {
     }
 
     /// The request for a write, and the way that it goes.
-    fn request(&self, write: Write) -> Option<(DirectedPath, Request)> {
+    fn request(&self, write: Write) -> Option<(DirectedPath, SmpRequest)> {
         let at = write.at();
         let path = self.subnet.path(at)?;
         let held = self.held.get(at.node as usize)?;
-        let (attribute, modifier) = write.name();
+        let (kind, modifier) = (write.kind(), write.modifier());
         let request = match write {
-            Write::PortInfo(at) => Request::set(attribute, modifier, &self.wanted().port_info(at)?.encode()),
+            Write::PortInfo(at) => SmpRequest::set(kind, modifier, &self.wanted().port_info(at)?.encode()),
             Write::Lft { block, .. } => {
                 let table = LinearForwardingTable { ports: *held.lft_block(block)? };
-                Request::set(attribute, modifier, &table.encode())
+                SmpRequest::set(kind, modifier, &table.encode())
             }
             Write::SwitchInfo { node, top } => {
                 let info = SwitchInfo {
@@ -288,18 +294,18 @@ impl Program {
                     port_state_change: false, // 0 leaves it as it is.
                     ..self.subnet.node(node)?.switch?
                 };
-                Request::set(attribute, modifier, &info.encode())
+                SmpRequest::set(kind, modifier, &info.encode())
             }
             Write::SlToVl { lanes, .. } => {
                 let table = SlToVlTable { lanes: lanes.sl_to_vl() };
-                Request::set(attribute, modifier, &table.encode())
+                SmpRequest::set(kind, modifier, &table.encode())
             }
             Write::PKeys { block, .. } => {
                 let modifier = p_key_modifier(&self.subnet, at, block);
-                Request::set(attribute, modifier, held.port(at.port)?.p_keys(block)?)
+                SmpRequest::set(kind, modifier, held.port(at.port)?.p_keys(block)?)
             }
             Write::VlArbitration { block, .. } => {
-                Request::set(attribute, modifier, held.port(at.port)?.arbitration(block)?)
+                SmpRequest::set(kind, modifier, held.port(at.port)?.arbitration(block)?)
             }
         };
         Some((path, request))
@@ -395,15 +401,27 @@ impl Write {
     }
 
     fn name(self) -> (AttributeId, u32) {
+        (self.kind().attribute_id(), self.modifier())
+    }
+
+    fn kind(self) -> Set {
         match self {
-            Self::PortInfo(at) => (AttributeId::PortInfo, u32::from(at.port.0)),
-            Self::Lft { block, .. } => (AttributeId::LinearForwardingTable, u32::from(block)),
-            Self::SwitchInfo { .. } => (AttributeId::SwitchInfo, 0),
-            Self::SlToVl { modifier, .. } => (AttributeId::SlToVlTable, modifier),
-            Self::PKeys { block, .. } => (AttributeId::PKeyTable, u32::from(block)),
-            Self::VlArbitration { at, block } => {
-                (AttributeId::VlArbitrationTable, vl_arbitration_modifier(at, block))
-            }
+            Self::PortInfo(_) => Set::PortInfo,
+            Self::Lft { .. } => Set::Lft,
+            Self::SwitchInfo { .. } => Set::SwitchInfo,
+            Self::SlToVl { .. } => Set::SlToVl,
+            Self::PKeys { .. } => Set::PKeys,
+            Self::VlArbitration { .. } => Set::VlArbitration,
+        }
+    }
+
+    fn modifier(self) -> u32 {
+        match self {
+            Self::PortInfo(at) => u32::from(at.port.0),
+            Self::Lft { block, .. } | Self::PKeys { block, .. } => u32::from(block),
+            Self::SwitchInfo { .. } => 0,
+            Self::SlToVl { modifier, .. } => modifier,
+            Self::VlArbitration { at, block } => vl_arbitration_modifier(at, block),
         }
     }
 }

@@ -9,8 +9,9 @@ use weft_routing::{EngineOptions, LaneRow, Lids, Refusal, Routes, Routing, Servi
 use weft_topology::{Fabric, NodeIndex, PortRef};
 
 use crate::assign::{Claim, adopt, assign};
+use crate::key::PortAt;
 use crate::options::MANAGEMENT_LEVEL;
-use crate::pipe::PortAt;
+use crate::routed::{Mappings, Routed};
 use crate::settings::Lanes;
 use crate::subnet::{Subnet, graph_port, own_lid};
 use crate::{Event, Options};
@@ -64,22 +65,22 @@ pub(crate) fn adopt_lids(subnet: &Subnet, known: &mut GuidToLid, options: &Optio
     adopt(&claims, known);
 }
 
-/// What the engines have made of a subnet.
+/// What the first engine that serves a subnet has computed.
 #[derive(Debug)]
-pub(crate) struct Routed {
+pub(crate) struct Computed {
     pub(crate) lids: Lids,
     pub(crate) routing: Routing,
-    /// What the engine was told.
-    pub(crate) told: EngineOptions,
+    /// The options that the engine was given.
+    given: EngineOptions,
 }
 
-impl Routed {
+impl Computed {
     /// Puts the tables that stand in the place of the engine's own, if they are as good; says whether it did.
     pub(crate) fn keep(&mut self, fabric: &Fabric, standing: Routes) -> bool {
         if standing == self.routing.routes {
             return true;
         }
-        let kept = weft_routing::keeps(fabric, &self.lids, &self.routing, standing, &self.told);
+        let kept = weft_routing::keeps(fabric, &self.lids, &self.routing, standing, &self.given);
         let keeps = kept.is_some();
         if let Some(kept) = kept {
             self.routing = kept;
@@ -88,19 +89,26 @@ impl Routed {
         keeps
     }
 
+    /// The routing in force from now on.
+    pub(crate) fn into_routed(self, subnet: &Subnet) -> Routed {
+        let (levels, everywhere, of_ports) = (self.levels(), self.sl2vl(), self.sl2vl_of_ports(subnet));
+        let Self { lids, routing, given } = self;
+        Routed::new(lids, levels, Mappings { everywhere, of_ports }, (routing, given))
+    }
+
     /// The service level of every pair; `None` where one lane does, so that every level is as good as another.
-    pub(crate) fn levels(&self) -> Option<Arc<ServiceLevels>> {
+    fn levels(&self) -> Option<Arc<ServiceLevels>> {
         (self.routing.report.lanes > 1).then(|| Arc::new(self.routing.levels.clone()))
     }
 
     /// The mapping of service levels that the routing needs; `None` where any will do.
-    pub(crate) fn sl2vl(&self) -> Option<[u8; 16]> {
+    fn sl2vl(&self) -> Option<[u8; 16]> {
         (self.routing.report.lanes > 1).then(|| self.routing.lanes.everywhere.map(|lane| lane.0))
     }
 
     /// The mappings that the routing wants of single ports. Packets take one lane out of a port, whichever way they came
     /// in: no engine asks for more.
-    pub(crate) fn sl2vl_of_ports(&self, subnet: &Subnet) -> BTreeMap<(Guid, PortNum), [u8; 16]> {
+    fn sl2vl_of_ports(&self, subnet: &Subnet) -> BTreeMap<(Guid, PortNum), [u8; 16]> {
         let rows = self.routing.lanes.exceptions.iter().filter_map(|((node, _, exit), row)| {
             let guid = subnet.node(node.0)?.guid();
             Some(((guid, *exit), row.map(|lane| lane.0)))
@@ -111,7 +119,7 @@ impl Routed {
 
 /// Computes the tables of all switches by the first engine that serves the subnet. An error says, in a sentence for
 /// each, why none does.
-pub(crate) fn route(subnet: &Subnet, options: &Options) -> Result<Routed, String> {
+pub(crate) fn route(subnet: &Subnet, options: &Options) -> Result<Computed, String> {
     let mut ends: Vec<_> =
         subnet.end_ports().filter_map(|(at, port)| Some((port.lid?, graph_port(at)))).collect();
     ends.sort_by_key(|(lids, _)| *lids);
@@ -120,7 +128,7 @@ pub(crate) fn route(subnet: &Subnet, options: &Options) -> Result<Routed, String
         lids.insert(port, range.min, range.lmc()).map_err(|error| error.to_string())?;
     }
     let lanes = subnet.management.unwrap_or_else(|| lanes(subnet, options));
-    let told = options.told(lanes);
+    let given = options.given(lanes);
     let routing = options.route(&subnet.fabric, &lids, lanes)?;
     if subnet.management.is_some() && routing.levels.highest() == MANAGEMENT_LEVEL {
         let engine = &routing.report.engine;
@@ -131,7 +139,7 @@ pub(crate) fn route(subnet: &Subnet, options: &Options) -> Result<Routed, String
         let port = subnet.fabric.port_name(PortRef::new(node, exit));
         return Err(format!("{engine}: lanes out of {port} differ by input port, and no port is told that"));
     }
-    Ok(Routed { lids, routing, told })
+    Ok(Computed { lids, routing, given })
 }
 
 /// A port out of which packets of one level take several lanes, depending on where they came in.
@@ -146,15 +154,15 @@ fn differs_by_entry(routing: &Routing) -> Option<(NodeIndex, PortNum)> {
 const KEPT: &str = "the tables that stand are as good and were kept";
 
 impl Options {
-    /// What engines are told where links have so many data lanes besides management's.
-    fn told(&self, lanes: u8) -> EngineOptions {
+    /// The options of engines where links have this number of data lanes besides management's.
+    fn given(&self, lanes: u8) -> EngineOptions {
         EngineOptions { lanes: self.routing.lanes.min(lanes), ..self.routing.clone() }
     }
 
     /// The routing of a fabric whose links all have so many data lanes besides management's: by the first engine that
     /// serves it. An error says, in a sentence for each, why none does.
     pub fn route(&self, fabric: &Fabric, lids: &Lids, lanes: u8) -> Result<Routing, String> {
-        let engines = self.told(lanes);
+        let engines = self.given(lanes);
         let said =
             |refusals: Vec<Refusal>| refusals.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         self.engines.route(fabric, lids, &engines).map_err(said)

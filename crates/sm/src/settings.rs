@@ -6,9 +6,9 @@ use weft_wire::{
 };
 
 use crate::Options;
+use crate::key::{PortAt, VlBlock};
 use crate::options::{MANAGEMENT_LEVEL, MANAGEMENT_LIMIT};
 use crate::partitions;
-use crate::pipe::{PortAt, VlBlock};
 use crate::subnet::{FoundNode, FoundPort, Subnet};
 
 /// The wildcards of SLtoVLMappingTable's modifier on switches that have them: every input and output port.
@@ -44,7 +44,7 @@ impl Lanes {
             operational,
             maps: options.qos && capabilities & capability::IS_SL_MAPPING_SUPPORTED != 0,
             management: subnet.management.filter(|lane| *lane < operational.lanes()),
-            sl2vl: options.sl2vl_of_ports.get(&(guid, at.port)).copied().unwrap_or(options.sl2vl),
+            sl2vl: subnet.routed.sl2vl(guid, at.port).unwrap_or(options.sl2vl),
         }
     }
 
@@ -150,7 +150,7 @@ impl Wanted<'_> {
             (info.lid, info.lmc) = (lid.min, lid.lmc());
         }
         info.master_sm_lid = self.sm_lid;
-        info.master_sm_sl = match (&self.subnet.levels, port.lid) {
+        info.master_sm_sl = match (self.subnet.routed.levels(), port.lid) {
             _ if self.subnet.management.is_some() => MANAGEMENT_LEVEL,
             (Some(levels), Some(lid)) => levels.of(lid.min, self.sm_lid),
             _ => options.sm_sl,

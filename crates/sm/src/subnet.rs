@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use weft_mgmt::DirectedPath;
-use weft_routing::ServiceLevels;
 use weft_routing::files::LidRange;
 use weft_topology::{Fabric, FabricBuilder, LinkRate, Node, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, NodeInfo, NodeType, PhysState, PortInfo, PortNum, PortState, SwitchInfo};
 
-use crate::partitions::Keys;
-use crate::pipe::PortAt;
+use crate::key::PortAt;
+use crate::p_keys::Keys;
+use crate::routed::Routed;
 
 /// A node that answered.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ pub(crate) struct FoundPort {
 }
 
 /// Everything that a sweep has found, in order of GUIDs, so that the order of answers does not matter.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Subnet {
     pub(crate) nodes: Vec<FoundNode>,
     pub(crate) by_guid: BTreeMap<Guid, u32>,
@@ -58,8 +58,8 @@ pub(crate) struct Subnet {
     pub(crate) keys: Option<Arc<Keys>>,
     /// The lane that is management's alone, if one is.
     pub(crate) management: Option<u8>,
-    /// The service level of every pair, by the routing in force; `None` where one lane does.
-    pub(crate) levels: Option<Arc<ServiceLevels>>,
+    /// The routing in force.
+    pub(crate) routed: Routed,
 }
 
 impl FoundNode {
@@ -131,6 +131,20 @@ impl Subnet {
         subnet.fabric = builder.build();
         subnet.find_paths();
         subnet
+    }
+
+    /// Ports with a link behind which nobody answered.
+    pub(crate) fn silent_ports(&self) -> impl Iterator<Item = PortAt> {
+        self.iter().flat_map(|(node, found)| {
+            let ports = (0u8..=u8::MAX).map(PortNum).zip(&found.ports);
+            let silent = ports.filter(|(_, port)| port.silent && port.is_up());
+            silent.map(move |(port, _)| PortAt { node, port })
+        })
+    }
+
+    /// How many cabled ports are in service.
+    pub(crate) fn ports_active(&self) -> u32 {
+        self.cabled_ports().filter(|(_, port, _)| port.state() == PortState::Active).count() as u32
     }
 
     pub(crate) fn node(&self, at: u32) -> Option<&FoundNode> {

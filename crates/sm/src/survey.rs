@@ -10,9 +10,8 @@ use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::{AddressedMad, PortInfo, PortNum, SwitchInfo};
 
 use crate::discover::{Cabling, Discover, Settings};
-use crate::learn::Learn;
-use crate::light::silent_ports;
-use crate::pipe::{Pipe, Step};
+use crate::read_tables::ReadTables;
+use crate::requests::{Requests, Step};
 use crate::subnet::{Subnet, graph_port};
 use crate::{Event, Input, SmpCounts};
 
@@ -20,7 +19,7 @@ use crate::{Event, Input, SmpCounts};
 /// table, with Gets alone. It begins when it is attached and ends with [`SurveyOutput::Done`].
 #[derive(Debug)]
 pub struct Survey {
-    pipe: Pipe,
+    requests: Requests,
     doing: Doing,
     tables: bool,
     unanswered: u32,
@@ -70,7 +69,7 @@ pub struct Surveyed {
 enum Doing {
     Nothing,
     Discover(Box<Discover>),
-    Tables(Box<Learn>),
+    Tables(Box<ReadTables>),
 }
 
 impl Doing {
@@ -93,21 +92,21 @@ impl Doing {
 impl Survey {
     /// A survey that is not attached yet. Without `tables` the forwarding tables are left unread.
     pub fn new(limits: Limits, tables: bool) -> Self {
-        let pipe = Pipe::new(limits);
-        Self { pipe, doing: Doing::Nothing, tables, unanswered: 0, outputs: VecDeque::new() }
+        let requests = Requests::new(limits);
+        Self { requests, doing: Doing::Nothing, tables, unanswered: 0, outputs: VecDeque::new() }
     }
 
     /// What its transactions count.
     pub fn stats(&self) -> &Stats {
-        self.pipe.stats()
+        self.requests.stats()
     }
 
     fn run(&mut self, now: Time) {
         loop {
             let Some((step, events)) = self.doing.step() else { return };
             self.outputs.extend(events.into_iter().map(SurveyOutput::Event));
-            let finished = self.pipe.pump(now, step);
-            while let Some(mad) = self.pipe.poll_output() {
+            let finished = self.requests.pump(now, step);
+            while let Some(mad) = self.requests.poll_output() {
                 self.outputs.push_back(SurveyOutput::Send(mad));
             }
             if !finished {
@@ -124,7 +123,7 @@ impl Survey {
                 self.unanswered += discover.unanswered;
                 let events = std::mem::take(&mut discover.events);
                 self.outputs.extend(events.into_iter().map(SurveyOutput::Event));
-                let learn = if self.tables { Learn::forwarding } else { Learn::nothing };
+                let learn = if self.tables { ReadTables::forwarding } else { ReadTables::nothing };
                 self.doing = Doing::Tables(Box::new(learn(discover.finish())));
             }
             Doing::Tables(mut learn) => {
@@ -137,8 +136,8 @@ impl Survey {
         }
     }
 
-    fn done(&self, learn: Learn) -> Surveyed {
-        let Learn { subnet, held, .. } = learn;
+    fn done(&self, learn: ReadTables) -> Surveyed {
+        let ReadTables { subnet, held, .. } = learn;
         let Subnet { nodes, fabric, own, .. } = &subnet;
         let mut tables = vec![ForwardingTable::default(); nodes.len()];
         for ((table, node), held) in tables.iter_mut().zip(nodes).zip(&held) {
@@ -161,9 +160,9 @@ impl Survey {
             ports: nodes.iter().map(|node| node.ports.iter().map(|port| port.info).collect()).collect(),
             paths: nodes.iter().map(|node| node.path).collect(),
             own: own.map(graph_port),
-            silent: silent_ports(&subnet).map(graph_port).collect(),
+            silent: subnet.silent_ports().map(graph_port).collect(),
             unanswered: self.unanswered,
-            smps: self.pipe.counts,
+            smps: self.requests.counts(),
         }
     }
 }
@@ -187,19 +186,19 @@ impl Machine for Survey {
     fn handle_input(&mut self, now: Time, input: Input) {
         match input {
             Input::Attached { port_guid, port, .. } => {
-                self.pipe.renew(now);
+                self.requests.renew(now);
                 self.unanswered = 0;
                 let settings = Settings { own_port: port, own_guid: port_guid, ..Settings::default() };
                 self.doing = Doing::Discover(Box::new(Discover::new(settings, Cabling::default())));
             }
             Input::Detached => {
-                self.pipe.renew(now);
+                self.requests.renew(now);
                 self.doing = Doing::Nothing;
             }
             Input::Receive(mad) => {
                 if let Some((step, events)) = self.doing.step() {
                     self.outputs.extend(events.into_iter().map(SurveyOutput::Event));
-                    self.pipe.receive(now, &mad, step);
+                    self.requests.receive(now, &mad, step);
                 }
             }
             Input::PortChanged { .. } | Input::Resweep { .. } | Input::Instruct { .. } => {}
@@ -210,7 +209,7 @@ impl Machine for Survey {
     fn handle_timeout(&mut self, now: Time) {
         if let Some((step, events)) = self.doing.step() {
             self.outputs.extend(events.into_iter().map(SurveyOutput::Event));
-            self.pipe.expire(now, step);
+            self.requests.expire(now, step);
         }
         self.run(now);
     }
@@ -220,6 +219,6 @@ impl Machine for Survey {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        self.pipe.poll_timeout()
+        self.requests.poll_timeout()
     }
 }

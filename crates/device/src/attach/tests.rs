@@ -149,7 +149,8 @@ fn the_manager_bit_comes_and_goes() {
 fn upper_bits_are_not_remembered_for_ever() {
     let client =
         || Client { port: ONE, claims: Vec::new(), says_sm: false, upper_bits: UpperBits::default() };
-    let mut clients = Clients { attached: BTreeMap::from([(CLIENT, client()), (OTHER, client())]) };
+    let attached = BTreeMap::from([(CLIENT, client()), (OTHER, client())]);
+    let mut clients = Clients { attached, max: 2 };
     let mad = |upper: u64, lower: u64| {
         let mut mad = Mad::default();
         SmpLayout::transaction_id.set(&mut mad.0, TransactionId(upper << 48 | lower));

@@ -2,10 +2,7 @@
 
 use std::collections::VecDeque;
 
-use weft_machine::Time;
-use weft_wire::{CaCongestionLog, CaCongestionLogEntry, CongestionEvent, Lid, PortNum};
-
-use crate::Device;
+use weft_wire::{CaCongestionLog, CaCongestionLogEntry, CongestionEvent, Lid};
 
 /// Entries of a channel adapter's log.
 const ENTRIES: usize = 13;
@@ -21,7 +18,7 @@ pub(super) struct AdapterLog {
 }
 
 impl AdapterLog {
-    fn note(&mut self, time_stamp: u32, local_lid: Lid, event: &CongestionEvent) {
+    pub(super) fn note(&mut self, time_stamp: u32, local_lid: Lid, event: &CongestionEvent) {
         let &CongestionEvent { local_qp, remote_qp, remote_lid, service_level, service_type } = event;
         self.events = self.events.saturating_add(1);
         self.levels |= 1 << (service_level.0 & 15);
@@ -53,16 +50,5 @@ impl AdapterLog {
             bytes.copy_from_slice(&entry.encode());
         }
         log
-    }
-}
-
-impl Device {
-    /// The host behind a port tells of an index that came to its threshold.
-    pub(crate) fn log_congestion(&mut self, now: Time, port: PortNum, event: CongestionEvent) {
-        let (place, time_stamp) = (usize::from(port.0), self.data.time_stamp(now));
-        let Some(lid) = self.ports.get(place).map(|port| port.info.lid) else { return };
-        if let Some(adapter) = self.congestion.adapters.get_mut(place) {
-            adapter.log.note(time_stamp, lid, &event);
-        }
     }
 }

@@ -12,13 +12,14 @@ mod tests;
 use weft_machine::Time;
 use weft_wire::{
     AttributeId, CONGESTION_CLASS_VERSION, CONGESTION_DATA, CONGESTION_LOG_DATA, CaCongestionEntry,
-    CaCongestionLog, CaCongestionSetting, ClassPortInfo, CongestionControlTable, CongestionInfo,
-    CongestionKeyInfo, CongestionLevel, CongestionMad, CongestionSettings, CongestionTimeStamp,
-    ENTRIES_OF_A_BLOCK, Mad, Method, PORTS_OF_A_BLOCK, PortNum, SwitchCongestionLog, SwitchCongestionSetting,
-    SwitchPortCongestion, SwitchPortCongestionSetting, congestion_attribute as cc, status, switch_control,
+    CaCongestionLog, CaCongestionSetting, ClassPortInfo, CongestionControlTable, CongestionEvent,
+    CongestionInfo, CongestionKeyInfo, CongestionLevel, CongestionMad, CongestionSettings,
+    CongestionTimeStamp, ENTRIES_OF_A_BLOCK, Guid, Lid, Mad, Method, PORTS_OF_A_BLOCK, PortNum,
+    SwitchCongestionLog, SwitchCongestionSetting, SwitchPortCongestion, SwitchPortCongestionSetting,
+    congestion_attribute as cc, status, switch_control,
 };
 
-use crate::Device;
+use crate::data::DataPath;
 use key::KeyState;
 use log::AdapterLog;
 
@@ -94,16 +95,56 @@ impl Congestion {
     }
 }
 
-impl Device {
-    /// The agent's answer to a request of class CongestionControl that came in at end port `port`; `None` when the key is
-    /// wrong. `answers` is the method that it is answered with.
-    pub(crate) fn congestion_answer(
+/// What the agent works on beside its settings.
+pub(crate) struct Lanes<'a> {
+    pub(crate) data: &'a mut DataPath,
+    /// How many ports there are, port 0 included.
+    pub(crate) ports: usize,
+    pub(crate) is_switch: bool,
+    /// The node's GUID, by which switches mark different packets.
+    pub(crate) guid: Guid,
+}
+
+/// What becomes of a request.
+pub(crate) struct Verdict {
+    /// `None`: the key is wrong.
+    pub(crate) answer: Option<Mad>,
+    /// The host behind the port is to be told of other settings.
+    pub(crate) tells_host: bool,
+}
+
+impl Congestion {
+    /// Takes in a request of class CongestionControl that came at end port `port`. `answers` is the method that it is
+    /// answered with.
+    pub(crate) fn handle(
         &mut self,
         now: Time,
+        lanes: Lanes<'_>,
         port: PortNum,
-        request: &Mad,
-        answers: Method,
-    ) -> Option<Mad> {
+        (request, answers): (&Mad, Method),
+    ) -> Verdict {
+        let mut work = Work { agent: self, lanes, tells_host: false };
+        let answer = work.answer(now, port, request, answers);
+        Verdict { answer, tells_host: work.tells_host }
+    }
+
+    /// The host behind a port tells of an index that came to its threshold. `lid` is the port's.
+    pub(crate) fn log(&mut self, time_stamp: u32, (port, lid): (PortNum, Lid), event: &CongestionEvent) {
+        if let Some(adapter) = self.adapters.get_mut(usize::from(port.0)) {
+            adapter.log.note(time_stamp, lid, event);
+        }
+    }
+}
+
+/// A request being answered.
+struct Work<'a> {
+    agent: &'a mut Congestion,
+    lanes: Lanes<'a>,
+    tells_host: bool,
+}
+
+impl Work<'_> {
+    fn answer(&mut self, now: Time, port: PortNum, request: &Mad, answers: Method) -> Option<Mad> {
         let header = request.header();
         let mut answer = *request;
         let result = if header.base_version != 1 || header.class_version != CONGESTION_CLASS_VERSION {
@@ -112,28 +153,22 @@ impl Device {
             Err(status::BAD_METHOD)
         } else {
             let shown = CongestionMad::cc_key.get(&request.0);
-            let key = self.congestion.keys.get_mut(usize::from(port.0))?;
+            let key = self.agent.keys.get_mut(usize::from(port.0))?;
             if !key.lets_in(now, shown, header.method == Method::Set) {
                 return None;
             }
-            self.congestion_attribute(now, port, shown, &mut answer)
+            self.attribute(now, port, shown, &mut answer)
         };
         CongestionMad::method.set(&mut answer.0, answers);
         CongestionMad::status.set(&mut answer.0, result.err().unwrap_or(status::OK));
         Some(answer)
     }
 
-    fn congestion_attribute(
-        &mut self,
-        now: Time,
-        port: PortNum,
-        shown: u64,
-        mad: &mut Mad,
-    ) -> Result<(), u16> {
+    fn attribute(&mut self, now: Time, port: PortNum, shown: u64, mad: &mut Mad) -> Result<(), u16> {
         let header = mad.header();
         let (set, block) = (header.method == Method::Set, header.attribute_modifier as usize);
         let data = &mut mad.0[CONGESTION_DATA];
-        match (header.attribute_id, self.is_switch()) {
+        match (header.attribute_id, self.lanes.is_switch) {
             (AttributeId::ClassPortInfo, _) if !set => put(data, &class_port_info().encode()),
             (cc::CONGESTION_INFO, is_switch) if !set => {
                 let control_table_cap = if is_switch { 0 } else { TABLE_BLOCKS };
@@ -141,14 +176,14 @@ impl Device {
             }
             (cc::CONGESTION_KEY_INFO, _) => {
                 let asked = data.first_chunk().map(CongestionKeyInfo::decode).filter(|_| set);
-                let key = self.congestion.keys.get_mut(usize::from(port.0)).ok_or(status::BAD_VALUE)?;
+                let key = self.agent.keys.get_mut(usize::from(port.0)).ok_or(status::BAD_VALUE)?;
                 put(data, &key.info(shown, asked).encode());
             }
             (cc::TIME_STAMP, _) if !set => {
-                put(data, &CongestionTimeStamp { time_stamp: self.data.time_stamp(now) }.encode());
+                put(data, &CongestionTimeStamp { time_stamp: self.lanes.data.time_stamp(now) }.encode());
             }
             (cc::CONGESTION_LOG, _) if !set => {
-                put(&mut mad.0[CONGESTION_LOG_DATA], &self.congestion_log(now, port));
+                put(&mut mad.0[CONGESTION_LOG_DATA], &self.log(now, port));
             }
             (cc::SWITCH_CONGESTION_SETTING, true) => self.switch_setting(set, data),
             (cc::SWITCH_PORT_CONGESTION_SETTING, true) => return self.port_setting(set, block, data),
@@ -160,17 +195,17 @@ impl Device {
     }
 
     /// The log of the device, or of the port, as it is sent.
-    fn congestion_log(&mut self, now: Time, port: PortNum) -> [u8; SwitchCongestionLog::SIZE] {
-        let (time, place) = (self.data.time_stamp(now), usize::from(port.0));
-        let congestion_flags = u8::from(self.congestion.keys.get(place).is_some_and(KeyState::lease_runs));
-        match self.congestion.adapters.get_mut(place) {
+    fn log(&mut self, now: Time, port: PortNum) -> [u8; SwitchCongestionLog::SIZE] {
+        let (time, place) = (self.lanes.data.time_stamp(now), usize::from(port.0));
+        let congestion_flags = u8::from(self.agent.keys.get(place).is_some_and(KeyState::lease_runs));
+        match self.agent.adapters.get_mut(place) {
             Some(adapter) => CaCongestionLog { congestion_flags, ..adapter.log.send(time) }.encode(),
-            None => SwitchCongestionLog { congestion_flags, ..self.data.congestion_log(time) }.encode(),
+            None => SwitchCongestionLog { congestion_flags, ..self.lanes.data.congestion_log(time) }.encode(),
         }
     }
 
     fn switch_setting(&mut self, set: bool, data: &mut [u8]) {
-        let setting = &mut self.congestion.switch;
+        let setting = &mut self.agent.switch;
         if let Some(asked) = data.first_chunk().map(SwitchCongestionSetting::decode).filter(|_| set) {
             let changes = |bit: u32| asked.control_map & bit != 0;
             setting.control_map |= asked.control_map & 0x1f;
@@ -193,16 +228,16 @@ impl Device {
         }
         put(data, &setting.encode());
         if set {
-            self.data.marking_changed(&self.congestion, self.ports.len(), self.guid.0);
+            self.lanes.data.marking_changed(self.agent, self.lanes.ports, self.lanes.guid.0);
         }
     }
 
     fn port_setting(&mut self, set: bool, block: usize, data: &mut [u8]) -> Result<(), u16> {
-        let (count, first) = (self.ports.len(), block.saturating_mul(PORTS_OF_A_BLOCK));
+        let (count, first) = (self.lanes.ports, block.saturating_mul(PORTS_OF_A_BLOCK));
         if first >= count {
             return Err(status::BAD_VALUE);
         }
-        let settings = &mut self.congestion.ports;
+        let settings = &mut self.agent.ports;
         settings.resize(count, SwitchPortCongestion::default());
         let there = &mut settings[first..count.min(first + PORTS_OF_A_BLOCK)];
         if let Some(asked) = data.first_chunk().map(SwitchPortCongestionSetting::decode).filter(|_| set) {
@@ -212,13 +247,13 @@ impl Device {
         answer.ports[..there.len()].copy_from_slice(there);
         put(data, &answer.encode());
         if set {
-            self.data.marking_changed(&self.congestion, count, self.guid.0);
+            self.lanes.data.marking_changed(self.agent, count, self.lanes.guid.0);
         }
         Ok(())
     }
 
     fn adapter_setting(&mut self, port: PortNum, set: bool, data: &mut [u8]) {
-        let Some(adapter) = self.congestion.adapters.get_mut(usize::from(port.0)) else { return };
+        let Some(adapter) = self.agent.adapters.get_mut(usize::from(port.0)) else { return };
         if let Some(asked) = data.first_chunk().map(CaCongestionSetting::decode).filter(|_| set) {
             adapter.port_control = asked.port_control & 1;
             adapter.control_map |= asked.control_map;
@@ -230,7 +265,7 @@ impl Device {
         }
         put(data, &adapter.setting().encode());
         if set {
-            self.tell_host(port, false);
+            self.tells_host = true;
         }
     }
 
@@ -238,7 +273,7 @@ impl Device {
         if block >= usize::from(TABLE_BLOCKS) {
             return Err(status::BAD_VALUE);
         }
-        let adapter = self.congestion.adapters.get_mut(usize::from(port.0)).ok_or(status::BAD_VALUE)?;
+        let adapter = self.agent.adapters.get_mut(usize::from(port.0)).ok_or(status::BAD_VALUE)?;
         let entries = block * ENTRIES_OF_A_BLOCK..(block + 1) * ENTRIES_OF_A_BLOCK;
         if let Some(asked) = data.first_chunk().map(CongestionControlTable::decode).filter(|_| set) {
             if usize::from(asked.ccti_limit) >= usize::from(TABLE_BLOCKS) * ENTRIES_OF_A_BLOCK {
@@ -254,7 +289,7 @@ impl Device {
         }
         put(data, &answer.encode());
         if set {
-            self.tell_host(port, false);
+            self.tells_host = true;
         }
         Ok(())
     }

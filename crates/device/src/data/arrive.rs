@@ -6,8 +6,9 @@ use weft_wire::{
     VirtualLane, trap,
 };
 
-use super::buffer::{Body, Held, NIL, NO_QUEUE, blocks};
+use super::buffer::{Body, Held, NIL, NO_QUEUE};
 use crate::counters::is_multicast;
+use crate::size::blocks;
 use crate::{Device, DropReason};
 
 /// What the checks and the forwarding look at, whatever the packet's form.

@@ -8,22 +8,15 @@
 use weft_machine::Time;
 use weft_wire::{DataPacket, FlowControl, Packet, VirtualLane};
 
+use crate::counters::Uncounted;
+use crate::size::CREDIT_MAX;
+
 /// No place in the pool, and no queue.
 pub(crate) const NIL: u32 = u32::MAX;
 pub(crate) const NO_QUEUE: u16 = u16::MAX;
 
 /// Counts of blocks are kept modulo this (IBA 7.9.4.2).
 const MODULUS: u16 = 4096;
-/// The most blocks that can be promised.
-pub(crate) const CREDIT_MAX: u16 = 2048;
-/// Bytes of a block.
-const BLOCK: usize = 64;
-
-/// The blocks that a packet takes, from LRH to VCRC.
-#[inline]
-pub(crate) fn blocks(size: usize) -> u8 {
-    size.div_ceil(BLOCK).min(usize::from(u8::MAX)) as u8
-}
 
 /// `a - b` of counts modulo 4096.
 #[inline]
@@ -208,21 +201,6 @@ pub(crate) struct Queue {
 }
 
 const _: () = assert!(size_of::<Queue>() == 64);
-
-/// Packets to unicast LIDs, and their 4-byte words from LRH to ICRC.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Uncounted {
-    pub(crate) packets: u64,
-    pub(crate) words: u64,
-}
-
-impl Uncounted {
-    #[inline]
-    pub(crate) fn count(&mut self, words: u32) {
-        self.packets += 1;
-        self.words += u64::from(words);
-    }
-}
 
 impl Queue {
     pub(crate) fn new() -> Self {

@@ -5,8 +5,8 @@ use weft_wire::VirtualLane;
 
 use super::DataPath;
 use super::buffer::Queue;
+use crate::Counters;
 use crate::port::Port;
-use crate::{Counters, Device};
 
 impl DataPath {
     /// Adds what is not in a port's counters yet, waits up to `at` included.
@@ -37,18 +37,18 @@ impl Port {
     }
 }
 
-impl Device {
-    /// Puts into the ports' counters what is not there yet, waits under way included.
-    pub(crate) fn count_all(&mut self, ports: std::ops::Range<usize>) {
-        let (at, tick) = (self.data.now, self.data.tick);
-        for number in ports {
-            let port = &mut self.ports[number];
-            port.counters.port_xmit_wait += self.data.outs[number].wait.take_ticks(at, tick);
-            port.counters.port_rcv_flow_pkts += std::mem::take(&mut self.data.outs[number].flow_received);
-            for (index, lane) in self.data.lanes_of(number).zip(0..) {
-                port.count_received(&mut self.data.queues[index], VirtualLane(lane));
-                port.counters.port_xmit_flow_pkts += std::mem::take(&mut self.data.queues[index].flow_sent);
-                let out_lane = &mut self.data.out_lanes[index];
+impl DataPath {
+    /// Puts into the counters of the ports with these numbers what is not there yet, waits under way included.
+    pub(crate) fn count_all(&mut self, ports: &mut [Port], numbers: std::ops::Range<usize>) {
+        let (at, tick) = (self.now, self.tick);
+        for number in numbers {
+            let port = &mut ports[number];
+            port.counters.port_xmit_wait += self.outs[number].wait.take_ticks(at, tick);
+            port.counters.port_rcv_flow_pkts += std::mem::take(&mut self.outs[number].flow_received);
+            for (index, lane) in self.lanes_of(number).zip(0..) {
+                port.count_received(&mut self.queues[index], VirtualLane(lane));
+                port.counters.port_xmit_flow_pkts += std::mem::take(&mut self.queues[index].flow_sent);
+                let out_lane = &mut self.out_lanes[index];
                 port.counters.sent_all(std::mem::take(&mut out_lane.uncounted));
                 port.by_lane.xmit_wait[usize::from(lane)] += out_lane.wait.take_ticks(at, tick);
             }

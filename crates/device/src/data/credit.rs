@@ -17,8 +17,9 @@
 use weft_machine::Time;
 use weft_wire::{DataRate, FlowControl, PortNum};
 
-use super::buffer::{NO_QUEUE, Queue, blocks, difference, sum};
-use super::{CREDIT_MAX, DataPath};
+use super::DataPath;
+use super::buffer::{NO_QUEUE, Queue, difference, sum};
+use crate::size::{CREDIT_MAX, blocks};
 use crate::{Device, DropReason, Frame, Output};
 
 /// What a flow control packet is sent as: while all is normal, and when a link begins.

@@ -23,12 +23,13 @@
 use weft_machine::Time;
 use weft_wire::DataRate;
 
+use super::DataPath;
 use super::buffer::{NIL, NO_QUEUE};
 use super::output::Phase;
 use super::turns::Turns;
-use super::{DataPath, NEVER};
 use crate::Device;
 use crate::crossbar::Crossbar;
+use crate::moment::NEVER;
 
 /// What an input may send at once, in one line of the cache.
 #[derive(Clone, Debug)]

@@ -18,10 +18,11 @@
 use weft_machine::Time;
 use weft_wire::{DataRate, PortNum};
 
+use super::DataPath;
 use super::buffer::{Body, Held, NIL};
 use super::crossbar::Speed;
-use super::{DataPath, NEVER};
 use crate::Device;
+use crate::moment::NEVER;
 
 /// What a switch must have of a packet to send it on: LRH and BTH.
 const HEADER_BYTES: u16 = 20;

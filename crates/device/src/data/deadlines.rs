@@ -2,7 +2,7 @@
 
 use weft_machine::Time;
 
-use super::NEVER;
+use crate::moment::NEVER;
 
 /// Moments side by side, in one line of the cache.
 const WIDTH: usize = 8;

@@ -5,9 +5,10 @@ use weft_wire::{DataPacket, DataRate, Lid, PKey, Packet, PathRate, PortFacts, Po
 
 use super::DataPath;
 use super::arrive::{Arrived, Heading, Way, WrongKey};
-use super::buffer::{Body, Held, NIL, NO_QUEUE, blocks};
+use super::buffer::{Body, Held, NIL, NO_QUEUE};
 use super::pace::Pace;
 use crate::port::{LinkState, covers};
+use crate::size::blocks;
 use crate::{DataPathOptions, Device, DropReason, Output};
 
 /// Packets of programs and of the device itself that wait in one queue.

@@ -9,8 +9,9 @@
 
 use weft_machine::Time;
 
+use super::DataPath;
 use super::buffer::NIL;
-use super::{DataPath, NEVER};
+use crate::moment::NEVER;
 use crate::{Device, DropReason};
 
 /// From this value on a lifetime does not end.

@@ -41,9 +41,12 @@ use weft_wire::{DataRate, PortNum};
 
 pub use account::{BufferAccount, DataAccount, LaneAccount};
 pub(crate) use arrive::{Heading, KeyHeading, WrongKey};
-pub(crate) use buffer::{Body, CREDIT_MAX, Uncounted, blocks};
+pub(crate) use buffer::Body;
 
+use crate::moment::NEVER;
+use crate::pma::Counted;
 use crate::port::Port;
+use crate::size::{CREDIT_MAX, blocks};
 use crate::{Device, DeviceOptions};
 use arbiter::Arbiter;
 use buffer::{Held, NIL, Pool, Queue};
@@ -56,8 +59,6 @@ use output::{Checks, Out, OutLane};
 use pace::Pace;
 use virtual_queues::VirtualQueues;
 
-/// A moment that does not come.
-pub(crate) const NEVER: Time = Time::from_nanos(u64::MAX);
 /// Nanoseconds of fabric time in a tick of XmitWait.
 const TICK: u64 = 4;
 
@@ -233,19 +234,20 @@ impl Device {
     /// The moment of the next thing that happens by itself; at the end of time when there is none.
     #[inline]
     pub(crate) fn next_due(&self) -> Time {
-        debug_assert_eq!(self.data.seldom, self.sampler.due().min(self.vl15.due()), "known here too");
+        debug_assert_eq!(self.data.seldom, self.pma.due().min(self.vl15.due()), "known here too");
         self.data.deadlines.earliest().min(self.data.expiry).min(self.data.seldom)
     }
 
     /// A sample or an SMP has come or gone.
     pub(crate) fn seldom_changed(&mut self) {
-        self.data.seldom = self.sampler.due().min(self.vl15.due());
+        self.data.seldom = self.pma.due().min(self.vl15.due());
     }
 
     /// The first of the things that are due at `due`.
     fn do_due(&mut self, due: Time) {
-        if self.data.seldom <= due && self.sampler.due() <= due {
-            return self.step_sample(due);
+        if self.data.seldom <= due && self.pma.due() <= due {
+            self.pma.step(due, Counted { ports: &mut self.ports, data: &mut self.data });
+            return self.seldom_changed();
         }
         if let Some((place, _)) = self.data.deadlines.due(due) {
             let ports = self.data.outs.len();

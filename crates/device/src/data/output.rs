@@ -4,10 +4,11 @@ use weft_machine::Time;
 use weft_wire::{PortNum, ServiceLevel};
 
 use super::arbiter::Arbiter;
-use super::buffer::{Body, Held, NIL, NO_QUEUE, Uncounted, difference, sum};
+use super::buffer::{Body, Held, NIL, NO_QUEUE, difference, sum};
 use super::pace::Pace;
 use super::wait::Wait;
 use super::{CREDIT_MAX, DataPath};
+use crate::counters::Uncounted;
 use crate::counters::is_multicast;
 use crate::{Device, Frame, Output};
 

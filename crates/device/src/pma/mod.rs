@@ -15,10 +15,11 @@ use weft_wire::{
     PortVlXmitFlowCtlUpdateErrors, PortVlXmitWaitCounters, PortXmitDiscardDetails, perf_capability, status,
 };
 
-use crate::Device;
+use crate::data::DataPath;
 use crate::port::Port;
+use crate::ports::Ports;
 
-pub(crate) use samples::Sampler;
+use samples::Sampler;
 
 /// The port number that stands for all ports.
 const ALL_PORTS: PortNum = PortNum(255);
@@ -70,72 +71,29 @@ macro_rules! attribute {
 }
 use attribute;
 
-impl Device {
-    /// The PMA's answer to a request of class Perf. `answers` is the method that it is answered with.
-    pub(crate) fn performance_answer(&mut self, now: Time, request: &Mad, answers: Method) -> Mad {
-        let header = request.header();
-        let mut answer = *request;
-        let result = if header.base_version != 1 || header.class_version != 1 {
-            Err(status::BAD_VERSION)
-        } else {
-            self.performance(now, header.method, header.attribute_id, &mut answer.0[PERF_DATA])
-        };
-        PerfMad::method.set(&mut answer.0, answers);
-        PerfMad::status.set(&mut answer.0, result.err().unwrap_or(status::OK));
-        answer
-    }
+/// The agent: what it has beside the ports' counters.
+#[derive(Debug, Default)]
+pub(crate) struct Pma {
+    sampler: Sampler,
+}
 
-    fn performance(
-        &mut self,
-        now: Time,
-        method: Method,
-        attribute: AttributeId,
-        data: &mut [u8],
-    ) -> Result<(), u16> {
-        if !matches!(method, Method::Get | Method::Set) {
-            return Err(status::BAD_METHOD);
-        }
-        match (method, attribute) {
-            (Method::Get, AttributeId::ClassPortInfo) => put(data, &class_port_info().encode()),
-            (_, AttributeId::PORT_SAMPLES_CONTROL) => return self.port_samples_control(now, method, data),
-            (Method::Get, AttributeId::PORT_SAMPLES_RESULT) => self.port_samples_result(data),
-            (Method::Get, AttributeId::PORT_SAMPLES_RESULT_EXTENDED) => {
-                self.port_samples_result_extended(data);
-            }
-            (_, AttributeId::PORT_COUNTERS) => return self.counters::<PortCounters>(method, data),
-            (_, AttributeId::PortCountersExtended) => {
-                return self.counters::<PortCountersExtended>(method, data);
-            }
-            (_, AttributeId::PORT_RCV_ERROR_DETAILS) => {
-                return self.counters::<PortRcvErrorDetails>(method, data);
-            }
-            (_, AttributeId::PORT_XMIT_DISCARD_DETAILS) => {
-                return self.counters::<PortXmitDiscardDetails>(method, data);
-            }
-            (_, AttributeId::PORT_OP_RCV_COUNTERS) => {
-                return self.counters::<PortOpRcvCounters>(method, data);
-            }
-            (_, AttributeId::PORT_FLOW_CTL_COUNTERS) => {
-                return self.counters::<PortFlowCtlCounters>(method, data);
-            }
-            (_, AttributeId::PORT_VL_OP_PACKETS) => return self.counters::<PortVlOpPackets>(method, data),
-            (_, AttributeId::PORT_VL_OP_DATA) => return self.counters::<PortVlOpData>(method, data),
-            (_, AttributeId::PORT_VL_XMIT_FLOW_CTL_UPDATE_ERRORS) => {
-                return self.counters::<PortVlXmitFlowCtlUpdateErrors>(method, data);
-            }
-            (_, AttributeId::PORT_VL_XMIT_WAIT_COUNTERS) => {
-                return self.counters::<PortVlXmitWaitCounters>(method, data);
-            }
-            _ => return Err(status::BAD_METHOD_ATTRIBUTE),
-        }
-        Ok(())
+/// The counters that it reads and sets: those of ports, with what the data lanes have not put there yet.
+pub(crate) struct Counted<'a> {
+    pub(crate) ports: &'a mut Ports,
+    pub(crate) data: &'a mut DataPath,
+}
+
+impl Counted<'_> {
+    /// Puts everything that is counted into the ports' counters.
+    fn settle(&mut self, ports: Range<usize>) {
+        self.data.count_all(self.ports, ports);
     }
 
     /// Get or Set of counters.
     fn counters<A: CounterAttribute>(&mut self, method: Method, data: &mut [u8]) -> Result<(), u16> {
         let asked = A::decode_from(data).ok_or(status::BAD_VALUE)?;
         let ports = self.selected_ports(asked.port_select())?;
-        self.count_all(ports.clone());
+        self.settle(ports.clone());
         if method == Method::Set {
             self.ports[ports.clone()].iter_mut().for_each(|port| asked.write(port));
         }
@@ -145,12 +103,93 @@ impl Device {
 
     /// Where the ports that are asked for are in the list.
     fn selected_ports(&self, port: PortNum) -> Result<Range<usize>, u16> {
-        let first = usize::from(!self.is_switch());
+        let first = usize::from(!self.ports.is_switch());
         if port == ALL_PORTS {
             return Ok(first..self.ports.len());
         }
         let at = usize::from(port.0);
-        if self.has_port(port) { Ok(at..at + 1) } else { Err(status::BAD_VALUE) }
+        if self.ports.has(port) { Ok(at..at + 1) } else { Err(status::BAD_VALUE) }
+    }
+}
+
+impl Pma {
+    /// When a sample next begins or ends; at the end of time when there is none.
+    #[inline]
+    pub(crate) fn due(&self) -> Time {
+        self.sampler.due()
+    }
+
+    /// Takes the steps of a sample that are due by `now`, before anything else happens at that moment.
+    pub(crate) fn step(&mut self, now: Time, mut counted: Counted<'_>) {
+        self.sampler.step(now, &mut counted);
+    }
+
+    /// The answer to a request of class Perf. `answers` is the method that it is answered with.
+    pub(crate) fn answer(
+        &mut self,
+        now: Time,
+        mut counted: Counted<'_>,
+        request: &Mad,
+        answers: Method,
+    ) -> Mad {
+        let header = request.header();
+        let mut answer = *request;
+        let result = if header.base_version != 1 || header.class_version != 1 {
+            Err(status::BAD_VERSION)
+        } else {
+            self.attribute(now, &mut counted, (header.method, header.attribute_id), &mut answer.0[PERF_DATA])
+        };
+        PerfMad::method.set(&mut answer.0, answers);
+        PerfMad::status.set(&mut answer.0, result.err().unwrap_or(status::OK));
+        answer
+    }
+
+    fn attribute(
+        &mut self,
+        now: Time,
+        counted: &mut Counted<'_>,
+        (method, attribute): (Method, AttributeId),
+        data: &mut [u8],
+    ) -> Result<(), u16> {
+        if !matches!(method, Method::Get | Method::Set) {
+            return Err(status::BAD_METHOD);
+        }
+        match (method, attribute) {
+            (Method::Get, AttributeId::ClassPortInfo) => put(data, &class_port_info().encode()),
+            (_, AttributeId::PORT_SAMPLES_CONTROL) => {
+                return self.sampler.control(now, counted, method, data);
+            }
+            (Method::Get, AttributeId::PORT_SAMPLES_RESULT) => self.sampler.result(data),
+            (Method::Get, AttributeId::PORT_SAMPLES_RESULT_EXTENDED) => {
+                self.sampler.result_extended(data);
+            }
+            (_, AttributeId::PORT_COUNTERS) => return counted.counters::<PortCounters>(method, data),
+            (_, AttributeId::PortCountersExtended) => {
+                return counted.counters::<PortCountersExtended>(method, data);
+            }
+            (_, AttributeId::PORT_RCV_ERROR_DETAILS) => {
+                return counted.counters::<PortRcvErrorDetails>(method, data);
+            }
+            (_, AttributeId::PORT_XMIT_DISCARD_DETAILS) => {
+                return counted.counters::<PortXmitDiscardDetails>(method, data);
+            }
+            (_, AttributeId::PORT_OP_RCV_COUNTERS) => {
+                return counted.counters::<PortOpRcvCounters>(method, data);
+            }
+            (_, AttributeId::PORT_FLOW_CTL_COUNTERS) => {
+                return counted.counters::<PortFlowCtlCounters>(method, data);
+            }
+            (_, AttributeId::PORT_VL_OP_PACKETS) => return counted.counters::<PortVlOpPackets>(method, data),
+            (_, AttributeId::PORT_VL_OP_DATA) => return counted.counters::<PortVlOpData>(method, data),
+            (_, AttributeId::PORT_VL_XMIT_FLOW_CTL_UPDATE_ERRORS) => {
+                return counted.counters::<PortVlXmitFlowCtlUpdateErrors>(method, data);
+            }
+            (_, AttributeId::PORT_VL_XMIT_WAIT_COUNTERS) => {
+                return counted.counters::<PortVlXmitWaitCounters>(method, data);
+            }
+            _ => return Err(status::BAD_METHOD_ATTRIBUTE),
+        }
+        Ok(())
     }
 }
 

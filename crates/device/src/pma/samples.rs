@@ -14,9 +14,8 @@ use weft_wire::{
     SampleStatus, sample_option, status,
 };
 
-use super::put;
-use crate::Device;
-use crate::data::NEVER;
+use super::{Counted, put};
+use crate::moment::NEVER;
 use crate::port::Port;
 
 /// The counters of one sample.
@@ -32,7 +31,7 @@ const MASKS_10_TO_14: u16 = 0o11111;
 
 /// The one sampling mechanism of a device.
 #[derive(Debug, Default)]
-pub(crate) struct Sampler {
+pub(super) struct Sampler {
     /// As it was last set.
     control: PortSamplesControl,
     phase: Phase,
@@ -65,7 +64,7 @@ impl Sampler {
 
     /// When the next step is due; at the end of time when none is.
     #[inline]
-    pub(crate) fn due(&self) -> Time {
+    pub(super) fn due(&self) -> Time {
         match self.phase {
             Phase::Done => NEVER,
             Phase::Started { start, .. } => start,
@@ -89,47 +88,47 @@ impl Sampler {
     }
 }
 
-impl Device {
-    /// Takes the steps of a sample that are due by `now`, before anything else happens at that moment.
-    pub(crate) fn step_sample(&mut self, now: Time) {
-        while self.sampler.due() <= now {
-            let ports = self.selected_ports(self.sampler.control.port_select).unwrap_or_default();
-            self.count_all(ports.clone());
-            let counters = self.sampler.count(&self.ports[ports]);
-            self.sampler.phase = match self.sampler.phase {
+impl Sampler {
+    /// Takes the steps of a sample that are due by `now`.
+    pub(super) fn step(&mut self, now: Time, counted: &mut Counted<'_>) {
+        while self.due() <= now {
+            let ports = counted.selected_ports(self.control.port_select).unwrap_or_default();
+            counted.settle(ports.clone());
+            let counters = self.count(&counted.ports[ports]);
+            self.phase = match self.phase {
                 Phase::Started { end, .. } => Phase::Running { end, before: counters },
                 Phase::Running { before, .. } => {
                     // A counter that was reset meanwhile counts from there on.
-                    self.sampler.counted =
+                    self.counted =
                         std::array::from_fn(|i| counters[i].checked_sub(before[i]).unwrap_or(counters[i]));
                     Phase::Done
                 }
                 Phase::Done => break,
             };
         }
-        self.seldom_changed();
     }
 
-    pub(super) fn port_samples_control(
+    pub(super) fn control(
         &mut self,
         now: Time,
+        counted: &mut Counted<'_>,
         method: Method,
         data: &mut [u8],
     ) -> Result<(), u16> {
         let asked = PortSamplesControl::decode(data.first_chunk().ok_or(status::BAD_VALUE)?);
-        self.selected_ports(asked.port_select)?;
-        if method == Method::Set && self.sampler.status() == SampleStatus::Done {
+        counted.selected_ports(asked.port_select)?;
+        if method == Method::Set && self.status() == SampleStatus::Done {
             if asked.counter_select.iter().any(|&select| select > SampleSelect::PortXmitWait) {
                 return Err(status::BAD_VALUE);
             }
-            let ticks = |count: u32| Time::from_nanos(self.data.tick.saturating_mul(u64::from(count)));
+            let ticks = |count: u32| Time::from_nanos(counted.data.tick.saturating_mul(u64::from(count)));
             let (start, interval) = (now + ticks(asked.sample_start), ticks(asked.sample_interval));
-            self.sampler.control = asked;
-            self.sampler.phase = Phase::Started { start, end: start + interval };
-            self.step_sample(now);
+            self.control = asked;
+            self.phase = Phase::Started { start, end: start + interval };
+            self.step(now, counted);
         }
-        let set = &self.sampler.control;
-        let never_set = set.port_select == PortNum::ZERO && self.sampler.control == Default::default();
+        let set = &self.control;
+        let never_set = set.port_select == PortNum::ZERO && self.control == Default::default();
         let answer = PortSamplesControl {
             op_code: set.op_code,
             port_select: if never_set { asked.port_select } else { set.port_select },
@@ -137,7 +136,7 @@ impl Device {
             counter_mask0: MASK,
             counter_masks1to9: MASKS_1_TO_9,
             counter_masks10to14: MASKS_10_TO_14,
-            sample_status: self.sampler.status(),
+            sample_status: self.status(),
             option_mask: OPTIONS,
             sample_start: set.sample_start,
             sample_interval: set.sample_interval,
@@ -149,22 +148,22 @@ impl Device {
         Ok(())
     }
 
-    pub(super) fn port_samples_result(&self, data: &mut [u8]) {
+    pub(super) fn result(&self, data: &mut [u8]) {
         let answer = PortSamplesResult {
-            tag: self.sampler.control.tag,
-            sample_status: self.sampler.status(),
+            tag: self.control.tag,
+            sample_status: self.status(),
             counter: self.sampled().map(|counter| u32::try_from(counter).unwrap_or(u32::MAX)),
             ..PortSamplesResult::default()
         };
         put(data, &answer.encode());
     }
 
-    pub(super) fn port_samples_result_extended(&self, data: &mut [u8]) {
+    pub(super) fn result_extended(&self, data: &mut [u8]) {
         /// Counters of 64 bits.
         const WIDTH: u8 = 2;
         let answer = PortSamplesResultExtended {
-            tag: self.sampler.control.tag,
-            sample_status: self.sampler.status(),
+            tag: self.control.tag,
+            sample_status: self.status(),
             extended_width: WIDTH,
             counter: self.sampled(),
             ..PortSamplesResultExtended::default()
@@ -174,7 +173,7 @@ impl Device {
 
     /// What was counted, once it is; nothing before.
     fn sampled(&self) -> [u64; COUNTERS] {
-        if self.sampler.status() == SampleStatus::Done { self.sampler.counted } else { [0; COUNTERS] }
+        if self.status() == SampleStatus::Done { self.counted } else { [0; COUNTERS] }
     }
 }
 

@@ -6,8 +6,7 @@ use weft_wire::{PortNum, SlToVlTable, VirtualLane, VlArbitrationTable, status};
 
 use super::node::padded;
 use super::tables::first;
-use super::{Answer, Request};
-use crate::Device;
+use super::{Answer, Effect, Request, Work};
 use crate::port::Port;
 
 /// Modifier bits of a Set that stand for every port (IBA 14.2.5.8).
@@ -17,17 +16,17 @@ const ALL_INPUTS: u32 = 1 << 17;
 /// Entries of half an arbitration table.
 const HALF: usize = 32;
 
-impl Device {
+impl Work<'_> {
     pub(super) fn sl_to_vl_table(&self, request: Request<'_>) -> Answer {
         let (inputs, outputs) = self.sl_to_vl_place(request, false)?;
-        let table = self.sl_to_vl.table(PortNum(*inputs.start()), PortNum(*outputs.start()));
+        let table = self.tables.sl_to_vl.table(PortNum(*inputs.start()), PortNum(*outputs.start()));
         Ok(padded(&table.ok_or(status::BAD_VALUE)?.encode()))
     }
 
     pub(super) fn set_sl_to_vl_table(&mut self, request: Request<'_>) -> Answer {
         let (inputs, outputs) = self.sl_to_vl_place(request, true)?;
         let wanted = SlToVlTable::decode(first(request.data));
-        self.sl_to_vl.set(inputs, &outputs, wanted);
+        self.tables.sl_to_vl.set(inputs, &outputs, wanted);
         Ok(padded(&wanted.encode()))
     }
 
@@ -38,7 +37,7 @@ impl Device {
         request: Request<'_>,
         wildcards: bool,
     ) -> Result<(RangeInclusive<u8>, RangeInclusive<u8>), u16> {
-        let Some(switch) = &self.switch else {
+        let Some(switch) = &self.tables.switch else {
             let own = request.port.0..=request.port.0;
             return Ok((own.clone(), own));
         };
@@ -47,7 +46,7 @@ impl Device {
         if any && !(wildcards && switch.info.optimized_sl_to_vl_mapping == 1) {
             return Err(status::BAD_VALUE);
         }
-        let last = (self.ports.len() - 1) as u8;
+        let last = self.tables.ports.last();
         let place = |all: u32, number: u8| {
             if modifier & all != 0 {
                 Ok(0..=last)
@@ -75,23 +74,23 @@ impl Device {
         }
         wanted.entries[entries..].fill(Default::default());
         wanted.entries.iter_mut().for_each(|entry| entry.reserved = 0);
-        self.ports[at].vl_arbitration[part] = wanted;
-        self.data_settings_changed(PortNum(at as u8));
+        self.tables.ports[at].vl_arbitration[part] = wanted;
+        self.follow(Effect::SettingsChanged(PortNum(at as u8)));
         self.vl_arbitration_table(request)
     }
 
     /// The port, the quarter of its tables that the modifier's upper half names, and the entries that it has.
     fn vl_arbitration_place(&self, request: Request<'_>) -> Result<(&Port, usize, usize), u16> {
         let number = PortNum((request.modifier & 0xff) as u8);
-        let port = if self.is_switch() {
-            self.ports.get(usize::from(number.0))
+        let port = if self.tables.ports.is_switch() {
+            self.tables.ports.get(usize::from(number.0))
         } else {
             let own = number == PortNum::ZERO || number == request.port;
-            self.ports.get(usize::from(request.port.0)).filter(|_| own)
+            self.tables.ports.get(usize::from(request.port.0)).filter(|_| own)
         };
         let port = port.ok_or(status::BAD_VALUE)?;
         let base_port0 =
-            self.switch.as_ref().is_some_and(|s| number == PortNum::ZERO && !s.info.enhanced_port0);
+            self.tables.switch.as_ref().is_some_and(|s| number == PortNum::ZERO && !s.info.enhanced_port0);
         let (low, high) = (port.info.vl_arbitration_low_cap, port.info.vl_arbitration_high_cap);
         let (low, high) = (usize::from(low), usize::from(high));
         let (part, entries) = match request.modifier >> 16 {

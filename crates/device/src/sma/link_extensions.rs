@@ -2,14 +2,13 @@
 
 use weft_wire::{MlnxExtPortInfo, PortInfoExtended, status};
 
-use super::{Answer, Request};
-use crate::Device;
+use super::{Answer, Effect, Request, Work};
 
 /// The two vendors whose nodes have Mellanox's chips whatever their device ids.
 const MELLANOX: u32 = 0x0002c9;
 const BULL: u32 = 0x00119f;
 
-impl Device {
+impl Work<'_> {
     /// No port here has forward error correction, so there is nothing but the attribute (IBA 14.2.5.19).
     pub(super) fn port_info_extended(&self, request: Request<'_>) -> Answer {
         self.port_info_place(request)?;
@@ -17,11 +16,11 @@ impl Device {
     }
 
     pub(super) fn mlnx_ext_port_info(&self, request: Request<'_>) -> Answer {
-        if !has_mellanox_chip(self.vendor_id, self.device_id) {
+        if !has_mellanox_chip(self.tables.identity.vendor_id, self.tables.identity.device_id) {
             return Err(status::BAD_METHOD_ATTRIBUTE);
         }
         let port = self.port_info_place(request)?;
-        let fdr10 = self.ports[usize::from(port.0)].fdr10;
+        let fdr10 = self.tables.ports[usize::from(port.0)].fdr10;
         let speed = |has: bool| if has { MlnxExtPortInfo::FDR10 } else { 0 };
         let info = MlnxExtPortInfo {
             link_speed_supported: speed(fdr10.supported),
@@ -37,7 +36,7 @@ impl Device {
         self.mlnx_ext_port_info(request)?;
         let number = self.port_info_place(request)?;
         let wanted = MlnxExtPortInfo::decode(request.data);
-        let fdr10 = &mut self.ports[usize::from(number.0)].fdr10;
+        let fdr10 = &mut self.tables.ports[usize::from(number.0)].fdr10;
         let supported = if fdr10.supported { MlnxExtPortInfo::FDR10 } else { 0 };
         if wanted.state_change_enable & MlnxExtPortInfo::FDR10 != 0 {
             if wanted.link_speed_enabled & !supported != 0 {
@@ -46,7 +45,7 @@ impl Device {
             let enabled = wanted.link_speed_enabled != 0;
             if fdr10.enabled != enabled {
                 fdr10.enabled = enabled;
-                self.link_parameters_changed(number);
+                self.follow(Effect::HelloChanged(number));
             }
         }
         self.mlnx_ext_port_info(request)

@@ -11,12 +11,17 @@ mod tables;
 
 use weft_machine::Time;
 use weft_wire::{
-    AttributeId, Details, DirectedSmp, MKey, MKeyDetails, Mad, Method, PortNum, SMP_DATA, Smp as SmpLayout,
-    status, trap,
+    AttributeId, Details, DirectedSmp, MKey, MKeyDetails, Mad, Method, NodeDescription, PortNum, SMP_DATA,
+    Smp as SmpLayout, status, trap,
 };
 
+use crate::identity::Identity;
+use crate::port::Stimulus;
+use crate::ports::Ports;
+use crate::switch::{SlToVl, Switch};
+use crate::trap::Traps;
 use crate::vl15::Smp;
-use crate::{Device, DropReason, Event};
+use crate::{Event, Statistics};
 
 /// An attribute's 64 bytes, or the status that says what is wrong with the request.
 type Answer = Result<[u8; 64], u16>;
@@ -24,7 +29,6 @@ type Answer = Result<[u8; 64], u16>;
 /// What a request asks, taken from its header.
 #[derive(Clone, Copy, Debug)]
 struct Request<'a> {
-    now: Time,
     /// The port of arrival.
     port: PortNum,
     modifier: u32,
@@ -32,20 +36,92 @@ struct Request<'a> {
     data: &'a [u8; 64],
 }
 
-impl Device {
-    /// The SMA's answer to an SMP, if it deserves one.
-    pub(crate) fn subnet_answer(&mut self, now: Time, smp: &Smp) -> Option<Mad> {
+/// What becomes of an SMP.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // Nearly all are answers; boxing them would cost more than it saves.
+pub(crate) enum Verdict {
+    Answer(Mad),
+    /// It does not bear the port's key.
+    Refuse,
+    /// The manager of this port has heard a trap.
+    Repress(PortNum),
+}
+
+/// What follows from a Set, or from a wrong key, for the rest of the device, in this order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Effect {
+    Event(Event),
+    /// State, lanes, tables or times of a port may have changed.
+    SettingsChanged(PortNum),
+    /// The P_Keys of the port at this place have changed.
+    KeysChanged(PortNum),
+    /// The next hello of a port is another.
+    HelloChanged(PortNum),
+    /// The host behind a port is to subscribe again.
+    Reregister(PortNum),
+    Describe(NodeDescription),
+    Trap(PortNum, Details),
+}
+
+/// The agent: what it has beside the tables that it reads and writes.
+#[derive(Debug, Default)]
+pub(crate) struct Sma {
+    /// Of the request that is being answered; empty otherwise.
+    effects: Vec<Effect>,
+    /// What the Set that is being answered asks of a link.
+    asked_of_link: Option<(PortNum, Stimulus)>,
+}
+
+/// What the agent reads and writes.
+pub(crate) struct Tables<'a> {
+    pub(crate) identity: &'a Identity,
+    pub(crate) ports: &'a mut Ports,
+    pub(crate) switch: Option<&'a mut Switch>,
+    pub(crate) sl_to_vl: &'a mut SlToVl,
+    pub(crate) traps: &'a Traps,
+    pub(crate) statistics: &'a mut Statistics,
+}
+
+impl Sma {
+    /// Takes an SMP in, and notes what follows from it.
+    pub(crate) fn handle(&mut self, now: Time, tables: Tables<'_>, smp: &Smp) -> Verdict {
+        debug_assert!(self.effects.is_empty(), "effects are taken before the next request");
+        Work { tables, sma: self }.handle(now, smp)
+    }
+
+    /// What follows from the request that was taken in last. The memory is given back with [`Self::reuse`].
+    pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Keeps memory for the effects of the next request.
+    pub(crate) fn reuse(&mut self, mut memory: Vec<Effect>) {
+        memory.clear();
+        self.effects = memory;
+    }
+
+    /// What the Set that has just been answered asks of a link. The answer may have had to leave by it.
+    pub(crate) fn take_asked_of_link(&mut self) -> Option<(PortNum, Stimulus)> {
+        self.asked_of_link.take()
+    }
+}
+
+/// A request being answered.
+struct Work<'a> {
+    tables: Tables<'a>,
+    sma: &'a mut Sma,
+}
+
+impl Work<'_> {
+    fn handle(&mut self, now: Time, smp: &Smp) -> Verdict {
         let header = smp.mad.header();
         if !self.check_m_key(now, smp) {
-            self.discard(smp.port, DropReason::BadMKey);
-            return None;
+            return Verdict::Refuse;
         }
         if header.method == Method::TrapRepress {
-            self.repress_trap(self.end_port(smp.port), &smp.mad);
-            return None;
+            return Verdict::Repress(self.tables.ports.end(smp.port));
         }
         let request = Request {
-            now,
             port: smp.port,
             modifier: header.attribute_modifier,
             m_key: SmpLayout::m_key.get(&smp.mad.0),
@@ -56,7 +132,7 @@ impl Device {
         } else {
             self.dispatch(header.method, header.attribute_id, request)
         };
-        self.statistics.smps_answered += 1;
+        self.tables.statistics.smps_answered += 1;
         let mut mad = smp.mad;
         SmpLayout::method.set(&mut mad.0, Method::GetResp);
         if let Ok(data) = &answer {
@@ -68,15 +144,15 @@ impl Device {
         } else {
             SmpLayout::status.set(&mut mad.0, code);
         }
-        Some(mad)
+        Verdict::Answer(mad)
     }
 
     fn dispatch(&mut self, method: Method, attribute: AttributeId, request: Request<'_>) -> Answer {
         if method == Method::Set {
-            self.statistics.smp_sets += 1;
+            self.tables.statistics.smp_sets += 1;
         }
         match (method, attribute) {
-            (Method::Get, AttributeId::NodeDescription) => Ok(self.description.encode()),
+            (Method::Get, AttributeId::NodeDescription) => Ok(self.tables.identity.description.encode()),
             (Method::Set, AttributeId::NodeDescription) => Ok(self.set_node_description(request)),
             (Method::Get, AttributeId::NodeInfo) => Ok(self.node_info(request.port)),
             (Method::Get, AttributeId::SwitchInfo) => self.switch_info(),
@@ -107,12 +183,16 @@ impl Device {
         }
     }
 
+    fn follow(&mut self, effect: Effect) {
+        self.sma.effects.push(effect);
+    }
+
     /// Whether a request shows the key that the port protects itself with (IBA 14.2.4). The protection lapses
     /// when its lease does, which a wrong key starts and a right one ends.
     fn check_m_key(&mut self, now: Time, smp: &Smp) -> bool {
-        let at = self.end_port(smp.port);
+        let at = self.tables.ports.end(smp.port);
         let m_key = SmpLayout::m_key.get(&smp.mad.0);
-        let Some(end) = self.ports.get_mut(usize::from(at.0)) else { return false };
+        let Some(end) = self.tables.ports.get_mut(usize::from(at.0)) else { return false };
         if end.m_key_lease_end.is_some_and(|lease_end| lease_end <= now) {
             end.m_key_lease_end = None;
             end.info.m_key_protect_bits = 0;
@@ -130,10 +210,11 @@ impl Device {
             end.m_key_lease_end = Some(now + Time::from_secs(u64::from(lease)));
         }
         let (method, attribute_id) = (smp.mad.method(), smp.mad.attribute_id());
-        self.emit(Event::MKeyViolation { port: smp.port, method, attribute_id });
+        self.follow(Effect::Event(Event::MKeyViolation { port: smp.port, method, attribute_id }));
         // Whoever guesses keys does not decide how many traps the manager gets: one stands for all until it is heard.
-        if !self.traps.is_pending(at, trap::BAD_M_KEY) {
-            self.raise_trap(now, at, &Details::MKey(trap::BAD_M_KEY, m_key_details(smp, m_key)));
+        if !self.tables.traps.is_pending(at, trap::BAD_M_KEY) {
+            let details = Details::MKey(trap::BAD_M_KEY, m_key_details(smp, m_key));
+            self.follow(Effect::Trap(at, details));
         }
         false
     }

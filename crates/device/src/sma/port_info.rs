@@ -5,14 +5,14 @@
 
 use weft_wire::{Lid, MKey, Mtu, PhysState, PortInfo, PortNum, PortState, VlCap, status};
 
-use super::{Answer, Request};
+use super::{Answer, Effect, Request, Work};
+use crate::Event;
 use crate::port::{LinkState, Port, Stimulus};
-use crate::{Device, Event};
 
-impl Device {
+impl Work<'_> {
     pub(super) fn port_info(&self, request: Request<'_>) -> Answer {
         let port = self.port_info_place(request)?;
-        let mut info = self.port_info_in(request, port, self.ports[usize::from(port.0)].state);
+        let mut info = self.port_info_in(request, port, self.tables.ports[usize::from(port.0)].state);
         // Only a Get hides the key (IBA 14.2.4.1). A Set was let in by the key of before, and its answer says what is in
         // force now, whatever key the request bore.
         if info.m_key_protect_bits != 0 && info.m_key != request.m_key {
@@ -23,11 +23,11 @@ impl Device {
 
     /// PortInfo of a port as if it were in this state.
     fn port_info_in(&self, request: Request<'_>, port: PortNum, state: LinkState) -> PortInfo {
-        let mut info = self.ports[usize::from(port.0)].info;
+        let mut info = self.tables.ports[usize::from(port.0)].info;
         state.show(&mut info);
         info.local_port_num = request.port;
         info.client_reregister = false;
-        if port != PortNum::ZERO && self.is_switch() {
+        if port != PortNum::ZERO && self.tables.ports.is_switch() {
             clear_end_port(&mut info);
         }
         info
@@ -36,8 +36,8 @@ impl Device {
     pub(super) fn set_port_info(&mut self, request: Request<'_>) -> Answer {
         let number = self.port_info_place(request)?;
         let wanted = PortInfo::decode(request.data);
-        let port = &self.ports[usize::from(number.0)];
-        let (is_end, is_physical) = (self.end_port(number) == number, number != PortNum::ZERO);
+        let port = &self.tables.ports[usize::from(number.0)];
+        let (is_end, is_physical) = (self.tables.ports.end(number) == number, number != PortNum::ZERO);
         let mut info = port.info;
         if is_end {
             let lmc_max = if is_physical || self.has_enhanced_port0() { 7 } else { 0 };
@@ -50,58 +50,50 @@ impl Device {
         }
         self.apply_port_info(number, info);
         if is_end && wanted.client_reregister {
-            self.tell_host(number, true);
+            self.follow(Effect::Reregister(number));
         }
         let Some(stimulus) = asked else {
-            let state = self.ports[usize::from(number.0)].state;
+            let state = self.tables.ports[usize::from(number.0)].state;
             return Ok(self.port_info_in(request, number, state).encode());
         };
         // The answer may have to leave by the very link that goes down, so it goes first.
-        self.asked_of_link = Some((number, stimulus));
-        let port = &self.ports[usize::from(number.0)];
+        self.sma.asked_of_link = Some((number, stimulus));
+        let port = &self.tables.ports[usize::from(number.0)];
         let state = port.state.after(stimulus, port.down_state()).map_err(|_| status::BAD_VALUE)?;
         Ok(self.port_info_in(request, number, state).encode())
-    }
-
-    /// Does what the Set that has just been answered asks of a link.
-    pub(crate) fn change_asked_state(&mut self) {
-        if let Some((port, stimulus)) = self.asked_of_link.take() {
-            let changed = self.stimulate_asked(port, stimulus);
-            debug_assert!(changed.is_ok(), "it was checked when it was asked for");
-        }
     }
 
     /// The port that the modifier's low byte names. The top bit, by which a manager says that it knows the
     /// extended speeds, changes nothing here.
     pub(super) fn port_info_place(&self, request: Request<'_>) -> Result<PortNum, u16> {
         let number = PortNum((request.modifier & 0xff) as u8);
-        if self.is_switch() {
-            return if self.has_port(number) { Ok(number) } else { Err(status::BAD_VALUE) };
+        if self.tables.ports.is_switch() {
+            return if self.tables.ports.has(number) { Ok(number) } else { Err(status::BAD_VALUE) };
         }
         let own = number == PortNum::ZERO || number == request.port;
         if own { Ok(request.port) } else { Err(status::BAD_VALUE) }
     }
 
     fn has_enhanced_port0(&self) -> bool {
-        self.switch.as_ref().is_some_and(|switch| switch.info.enhanced_port0)
+        self.tables.switch.as_ref().is_some_and(|switch| switch.info.enhanced_port0)
     }
 
     /// Takes over settings that have been checked.
     fn apply_port_info(&mut self, number: PortNum, info: PortInfo) {
-        let port = &mut self.ports[usize::from(number.0)];
+        let port = &mut self.tables.ports[usize::from(number.0)];
         let (from, to) = (port.info.lid, info.lid);
         let parameters = port.parameters();
         port.info = info;
         port.settings_changed();
         let renegotiate = port.parameters() != parameters;
         if from != to {
-            self.statistics.lid_changes += 1;
-            self.emit(Event::LidChanged { port: number, from, to });
+            self.tables.statistics.lid_changes += 1;
+            self.follow(Effect::Event(Event::LidChanged { port: number, from, to }));
         }
         if renegotiate {
-            self.link_parameters_changed(number);
+            self.follow(Effect::HelloChanged(number));
         }
-        self.data_settings_changed(number);
+        self.follow(Effect::SettingsChanged(number));
     }
 }
 

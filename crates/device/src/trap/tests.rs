@@ -58,7 +58,7 @@ fn a_restarted_device_does_not_repeat_the_ids_of_its_traps() {
     let mut ids = std::collections::BTreeSet::new();
     for incarnation in 0..1000 {
         let mut bench = managed();
-        bench.device.traps = Traps::of_incarnation(incarnation);
+        bench.device.traps.begin_incarnation(incarnation);
         let (packet, _) = trap(&bench.input(Input::LinkDown { port: TWO })).expect("a trap");
         let id = packet.mad().unwrap().transaction_id();
         assert_eq!(id.0 >> 32, 0xffff_ffff, "no program's");

@@ -3,11 +3,11 @@
 use weft_topology::Fabric;
 use weft_wire::Guid;
 
-use crate::closer::Closer;
+use crate::balance::balance;
+use crate::bfs::Bfs;
 use crate::lids::Lids;
 use crate::management::ManagementNodes;
 use crate::routing::Routing;
-use crate::spread::spread;
 use crate::switches::SwitchGraph;
 use crate::tables::Routes;
 
@@ -41,5 +41,5 @@ pub fn minhop(fabric: &Fabric, lids: &Lids) -> Routes {
 /// The same with nodes named that serve management alone: balance does not count them as hosts.
 fn by_least_hops(fabric: &Fabric, lids: &Lids, management: &[Guid]) -> Routes {
     let graph = SwitchGraph::new(fabric);
-    spread(fabric, lids, &graph, &ManagementNodes::new(fabric, management), || Closer::new(&graph))
+    balance(fabric, lids, &graph, &ManagementNodes::new(fabric, management), || Bfs::new(&graph))
 }

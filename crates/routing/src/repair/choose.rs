@@ -8,7 +8,7 @@ use weft_wire::{Lid, PortNum};
 
 use super::waits::Admission;
 use super::{Ends, Row, Unrepaired};
-use crate::closer::BATCH;
+use crate::bfs::BATCH;
 use crate::tables::Routes;
 use crate::verify::block::Block;
 use crate::verify::ground::{ARRIVES, End, Ground, LOST, is_channel};

@@ -8,7 +8,7 @@ use weft_wire::Lid;
 use super::choose::{Chooser, Room};
 use super::waits::Waits;
 use super::{Ends, Row, Unrepaired};
-use crate::closer::BATCH;
+use crate::bfs::BATCH;
 use crate::lids::Lids;
 use crate::options::EngineOptions;
 use crate::routing::{Ranks, Routing};

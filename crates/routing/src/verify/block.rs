@@ -1,6 +1,6 @@
 //! The tables' entries for a few LIDs at once: tables are laid out by switch, and packets are followed by LID.
 
-use crate::closer::BATCH;
+use crate::bfs::BATCH;
 use crate::tables::{ForwardingTable, Routes};
 
 use super::ground::{ARRIVES, End, Ground, LOST};

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use weft_wire::PortNum;
 
-use crate::closer::BATCH;
+use crate::bfs::BATCH;
 use crate::routing::Routing;
 
 use super::block::Block;

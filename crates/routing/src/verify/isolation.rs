@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use weft_wire::Guid;
 
-use crate::closer::BATCH;
+use crate::bfs::BATCH;
 use crate::lanes::ServiceLevels;
 use crate::partitions::{Isolation, Partition, Partitions};
 use crate::routing::Routing;

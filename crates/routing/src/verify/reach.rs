@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use weft_topology::PortRef;
 use weft_wire::PortNum;
 
-use crate::closer::BATCH;
+use crate::bfs::BATCH;
 use crate::tables::Routes;
 use crate::trace::{TraceError, trace};
 

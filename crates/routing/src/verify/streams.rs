@@ -5,7 +5,7 @@ use serde::Serialize;
 use weft_topology::Fabric;
 use weft_wire::{Lid, PortNum, ServiceLevel};
 
-use crate::closer::BATCH;
+use crate::bfs::BATCH;
 use crate::lanes::{LaneMap, SERVICE_LEVELS};
 use crate::lids::Lids;
 use crate::tables::Routes;

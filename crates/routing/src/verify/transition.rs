@@ -7,7 +7,7 @@ use serde::Serialize;
 use weft_topology::Fabric;
 use weft_wire::{Lid, PortNum};
 
-use crate::closer::BATCH;
+use crate::bfs::BATCH;
 use crate::lids::Lids;
 use crate::routing::Routing;
 

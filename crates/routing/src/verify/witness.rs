@@ -1,6 +1,6 @@
 //! Whose packets it is that hold a channel and want another.
 
-use crate::closer::BATCH;
+use crate::bfs::BATCH;
 use crate::lanes::ServiceLevels;
 use crate::tables::Routes;
 

@@ -3,7 +3,7 @@
 use weft_wire::{MKey, PortInfo, PortNum};
 
 use super::Discover;
-use crate::pipe::PortAt;
+use crate::key::PortAt;
 use crate::{Event, Options};
 
 impl Discover {

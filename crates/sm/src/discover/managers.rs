@@ -4,7 +4,7 @@ use weft_wire::{Guid, Lid, PortNum, SmInfo};
 
 use super::Discover;
 use crate::election::Peer;
-use crate::pipe::{Key, PortAt};
+use crate::key::{Key, PortAt};
 use crate::subnet::FoundNode;
 
 /// The most other managers that are taken note of.

@@ -25,7 +25,6 @@ use weft_wire::{
 };
 
 pub(crate) use instruct::Outcome;
-pub use instruct::{Instructed, Instruction};
 pub(crate) use state::{Action, Control, Found, Handed, Polled, Rank, Signal, State, next};
 
 use crate::{ElectionCounts, Options};
@@ -112,6 +111,8 @@ pub(crate) struct Election {
     next_poll: Option<Time>,
     /// Polls in a row that no master answered.
     missed: u32,
+    /// A manager was found that was still looking around.
+    look_again: bool,
     /// Looks in a row at managers that were looking around themselves.
     looks: u32,
     /// Until then, managers that wait for this one start no further sweep.
@@ -137,6 +138,7 @@ impl Election {
             pending: None,
             next_poll: None,
             missed: 0,
+            look_again: false,
             looks: 0,
             heeds_after: Time::ZERO,
             refusers: BTreeMap::new(),
@@ -150,7 +152,7 @@ impl Election {
     /// Begins again behind this port, or behind none.
     pub(crate) fn reset(&mut self, now: Time, guid: Option<Guid>) {
         let (counts, acts, ids) = (self.counts, self.acts, now.as_nanos() ^ self.ids);
-        *self = Self { guid, counts, acts, ids, ..Self::new() };
+        *self = Self { guid, counts, acts, ids, look_again: self.look_again, ..Self::new() };
     }
 
     fn rank(&self, options: &Options) -> Rank {
@@ -220,9 +222,22 @@ impl Election {
         heeded
     }
 
+    /// A manager was found that is looking around itself: it is to be looked at again.
+    pub(crate) fn look_again(&mut self) {
+        self.look_again = true;
+    }
+
+    /// Another manager is in charge, and looks after the others.
+    pub(crate) fn look_no_more(&mut self) {
+        self.look_again = false;
+    }
+
     /// How long to wait before looking again at managers that look around themselves: twice as long each time. Beyond
     /// `most` there is no further look, for one that has settled asks of its own accord.
     pub(crate) fn look_delay(&mut self, most: Time) -> Option<Time> {
+        if !std::mem::take(&mut self.look_again) {
+            return None;
+        }
         let delay = Time::from_nanos(LOOK_AGAIN.as_nanos() << self.looks.min(16));
         self.looks = self.looks.saturating_add(1);
         (delay < most).then_some(delay)

@@ -25,6 +25,7 @@ fn a_manager_that_looks_around_for_ever_is_looked_at_ever_less_and_then_no_more(
     let most = Time::from_secs(10);
     let mut look = |peer| {
         election.judge(Time::ZERO, vec![peer], &options());
+        election.look_again();
         election.look_delay(most)
     };
     let looks: Vec<Option<Time>> = (0..6).map(|_| look(stuck)).collect();

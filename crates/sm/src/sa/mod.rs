@@ -45,10 +45,8 @@ use transfers::{Heard, Transfers};
 use view::View;
 
 pub use counts::SaCounts;
-pub(crate) use tables::ReadTables;
+pub(crate) use tables::AskedTables;
 
-/// The longest answer: half a million paths, which is all there are among 700 ports.
-const BYTES_MAX: usize = 32 << 20;
 /// Requests that wait for tables to be read.
 const WAITING_MAX: usize = 64;
 /// Of these, those of one host. Beyond that each may have half of what is left.
@@ -222,7 +220,7 @@ impl Administrator {
     }
 
     /// Takes the tables that were read, and answers those who waited for them.
-    pub(crate) fn take_tables(&mut self, now: Time, read: ReadTables) {
+    pub(crate) fn take_tables(&mut self, now: Time, read: AskedTables) {
         self.tables.take(read);
         for (request, _) in std::mem::take(&mut self.waiting) {
             self.request(now, &request);

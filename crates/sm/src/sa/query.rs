@@ -5,7 +5,8 @@
 
 use weft_wire::{Mad, Row, SaMad, SaRecord, SmKey, sa_status};
 
-use super::BYTES_MAX;
+/// The longest answer: half a million paths, which is all there are among 700 ports.
+pub(super) const BYTES_MAX: usize = 32 << 20;
 
 /// Bit 31 of a query's modifier: capabilities are the least that a port must have (IBA 15.2.5.3).
 const CAPABILITIES_AT_LEAST: u32 = 1 << 31;

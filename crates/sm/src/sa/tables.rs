@@ -3,11 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weft_mgmt::{DirectedPath, Request, SmpRoute};
-use weft_wire::{AttributeId, Mad, PortNum, status};
+use weft_mgmt::{DirectedPath, SmpRoute};
+use weft_wire::{Mad, PortNum, status};
 
 use super::view::{End, View};
-use crate::pipe::{Ask, Key, PortAt, Step};
+use crate::key::{Key, PortAt};
+use crate::requests::{Ask, Step};
+use crate::smp::{Get, SmpRequest};
 use crate::subnet::{FoundNode, FoundPort, Subnet};
 
 /// Which tables.
@@ -41,7 +43,7 @@ struct Wanted {
 
 /// Tables being read.
 #[derive(Debug)]
-pub(crate) struct ReadTables {
+pub(crate) struct AskedTables {
     plan: Vec<Wanted>,
     next: usize,
     kinds: BTreeSet<Kind>,
@@ -71,7 +73,7 @@ impl Tables {
     }
 
     /// Takes what was read.
-    pub(super) fn take(&mut self, read: ReadTables) {
+    pub(super) fn take(&mut self, read: AskedTables) {
         self.known.extend(read.kinds);
         for (place, bytes) in read.answers {
             if let Some(wanted) = read.plan.get(place as usize) {
@@ -81,7 +83,7 @@ impl Tables {
     }
 }
 
-impl ReadTables {
+impl AskedTables {
     pub(crate) fn new(kinds: BTreeSet<Kind>, subnet: &Subnet) -> Self {
         let mut plan = Vec::new();
         for (node, found) in subnet.iter() {
@@ -123,19 +125,19 @@ impl Kind {
 }
 
 impl Wanted {
-    fn request(&self) -> Request {
+    fn request(&self) -> SmpRequest {
         let (block, port) = (u32::from(self.block), u32::from(self.at.port.0));
         match self.kind {
             // Only a switch is told which port; an HCA means the one that is asked.
-            Kind::PKeys if self.is_switch => Request::get(AttributeId::PKeyTable, port << 16 | block),
-            Kind::PKeys => Request::get(AttributeId::PKeyTable, block),
-            Kind::Guids => Request::get(AttributeId::GuidInfo, block),
-            Kind::VlArbitration => Request::get(AttributeId::VlArbitrationTable, block << 16 | port),
+            Kind::PKeys if self.is_switch => SmpRequest::get(Get::PKeys, port << 16 | block),
+            Kind::PKeys => SmpRequest::get(Get::PKeys, block),
+            Kind::Guids => SmpRequest::get(Get::GuidInfo, block),
+            Kind::VlArbitration => SmpRequest::get(Get::VlArbitration, block << 16 | port),
         }
     }
 }
 
-impl Step for ReadTables {
+impl Step for AskedTables {
     fn next(&mut self) -> Option<Ask> {
         while self.plan.get(self.next).is_some_and(|wanted| self.silent.contains(&wanted.at.node)) {
             self.next += 1;

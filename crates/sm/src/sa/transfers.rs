@@ -4,7 +4,7 @@ use weft_machine::Time;
 use weft_mgmt::rmpp::{Endpoint, InboxLimits, OutboxLimits, Timing, TransferId};
 use weft_wire::{AddressedMad, MAD_SIZE, Mad, QpNum, RmppHeader, RmppType, TransactionId};
 
-use super::BYTES_MAX;
+use super::query::BYTES_MAX;
 
 /// The most tables at once, and the most bytes of all of them.
 const TRANSFERS_MAX: usize = 256;

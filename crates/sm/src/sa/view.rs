@@ -11,8 +11,8 @@ use weft_wire::{
 
 use crate::Options;
 use crate::held::{LftBlock, Memory};
-use crate::partitions::Keys;
-use crate::pipe::PortAt;
+use crate::key::PortAt;
+use crate::p_keys::Keys;
 use crate::subnet::{FoundNode, Subnet};
 
 /// More hops than this no packet takes: the tables lead in a circle.
@@ -109,7 +109,7 @@ impl View {
             by_guid: (0..).zip(&ends).map(|(place, end)| (end.guid, place)).collect(),
             ends,
             nodes,
-            levels: subnet.levels.clone(),
+            levels: subnet.routed.levels().cloned(),
             prefix: options.subnet_prefix,
             keys: subnet.keys.clone(),
             manages_apart: subnet.management.is_some(),

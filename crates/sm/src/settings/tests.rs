@@ -2,6 +2,7 @@ use weft_wire::{Guid, NodeInfo, NodeType, SwitchInfo};
 
 use super::*;
 use crate::VlWeight;
+use crate::routed::{Mappings, Routed};
 use crate::subnet::FoundNode;
 use weft_routing::files::LidRange;
 
@@ -163,10 +164,13 @@ fn lanes_that_a_link_lacks_fold_onto_those_it_has() {
     let dropping = Options { sl2vl: [15; 16], ..Options::default() };
     assert_eq!(of(VlCap::Vl0To1, &dropping), [15; 16]);
     let info = link(VlCap::Vl0To3, Mtu::Bytes256);
-    let guid = subnet(info, info).node(SWITCH_PORT.node).unwrap().guid();
-    let sl2vl_of_ports = [((guid, SWITCH_PORT.port), [6; 16])].into();
-    let one = Options { sl2vl_of_ports, ..Options::default() };
-    assert_eq!(of(VlCap::Vl0To3, &one), [2; 16], "a port may have a mapping of its own");
+    let mut routed = subnet(info, info);
+    let guid = routed.node(SWITCH_PORT.node).unwrap().guid();
+    let of_ports = [((guid, SWITCH_PORT.port), [6; 16])].into();
+    routed.routed = Routed::with_lanes(Mappings { everywhere: Some([1; 16]), of_ports });
+    let lanes = |at| Lanes::of(&routed, at, &options).sl_to_vl();
+    assert_eq!(lanes(SWITCH_PORT), [VirtualLane(2); 16], "a port may have a mapping of its own");
+    assert_eq!(lanes(HOST_PORT), [VirtualLane(1); 16], "the routing's mapping stands before the operator's");
 }
 
 #[test]

@@ -6,9 +6,9 @@ mod steps;
 mod ways;
 
 use super::{Engine, Input, Refusal};
+use crate::balance::balance;
 use crate::management::ManagementNodes;
 use crate::routing::Routing;
-use crate::spread::spread;
 use crate::switches::SwitchGraph;
 
 use grid::Grid;
@@ -41,7 +41,7 @@ fn dor(input: &Input<'_>) -> Result<Routing, Refusal> {
     let graph = SwitchGraph::new(fabric);
     let management = ManagementNodes::new(fabric, &options.management_nodes);
     let grid = Grid::of(fabric, &graph).map_err(|reason| Refusal { engine: ENGINE.name, reason })?;
-    let routes = spread(fabric, lids, &graph, &management, || DimensionOrder::new(&graph, &grid));
+    let routes = balance(fabric, lids, &graph, &management, || DimensionOrder::new(&graph, &grid));
     let mut routing = Routing::on_one_lane(ENGINE.name, routes);
     if !grid.sides.is_empty() {
         routing.report.notes.push(format!("the grid is {}", grid.shape()));

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::closer::{BATCH, Search};
+use crate::bfs::{BATCH, Search};
 use crate::switches::SwitchGraph;
 
 use super::grid::{Grid, Side};

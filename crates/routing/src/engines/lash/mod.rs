@@ -5,27 +5,27 @@
 //!   1. order   orders of the switches from which paths that go up and then down have no cycle
 //!   2. trees   for every destination a tree of shortest paths that keeps to such orders where it can
 //!   3. layers  every pair of switches, both ways, on the first lane that it closes no cycle on
-//!   4. spread  every LID on a tree of its own, as far as the order of the links on each lane allows
+//!   4. balance every LID on a tree of its own, as far as the order of the links on each lane allows
 //! ```
 //!
 //! `plan` tries several orders and trees, and keeps those that need the fewest lanes. Ties go by GUIDs and ports.
 
 mod acyclic;
+mod balance;
 mod layers;
 mod links;
 mod order;
 mod plan;
-mod spread;
 mod trees;
 
 use super::{Engine, Input, Refusal};
 use crate::lanes::ServiceLevels;
 use crate::routing::{EngineReport, Routing};
 
+use balance::{Balance, Freedom};
 use layers::{Layers, NO_LANE, Unfit};
 use links::{Hops, Links};
 use plan::Plan;
-use spread::{Freedom, Spread};
 
 pub(crate) const ENGINE: Engine = Engine {
     name: "lash",
@@ -48,15 +48,15 @@ fn lash(input: &Input<'_>) -> Result<Routing, Refusal> {
         Refusal { engine: ENGINE.name, reason }
     })?;
     // Among plans with as many lanes, the one that spreads packets best.
-    let spread =
-        |plan: &Plan, freedom| Spread::new(&links, &hops, plan, freedom, input.lids.top()).route(input);
-    let spread = |plan: Plan| {
-        let (any, none) = (spread(&plan, Freedom::Any), spread(&plan, Freedom::None));
+    let balance =
+        |plan: &Plan, freedom| Balance::new(&links, &hops, plan, freedom, input.lids.top()).route(input);
+    let balanced = |plan: Plan| {
+        let (any, none) = (balance(&plan, Freedom::Any), balance(&plan, Freedom::None));
         (if none.1 < any.1 { none } else { any }, plan.layers)
     };
     let better = |best: ((_, u128), _), next: ((_, u128), _)| if next.0.1 < best.0.1 { next } else { best };
-    let first = spread(first);
-    let ((routes, _), layers) = others.into_iter().map(spread).fold(first, better);
+    let first = balanced(first);
+    let ((routes, _), layers) = others.into_iter().map(balanced).fold(first, better);
     let lanes = layers.count().max(1);
     let levels = levels(input, &links, &layers);
     let report = EngineReport { engine: ENGINE.name.to_owned(), lanes, ..EngineReport::default() };

@@ -8,9 +8,9 @@ mod site;
 use weft_wire::{Lid, PortNum};
 
 use super::{Engine, Input, Refusal};
+use crate::balance::balance;
 use crate::management::ManagementNodes;
 use crate::routing::{Ranks, Routing};
-use crate::spread::spread;
 use crate::switches::{SwitchGraph, UNREACHED};
 
 use roots::Order;
@@ -48,7 +48,7 @@ fn updn(input: &Input<'_>) -> Result<Routing, Refusal> {
         true => roots::find(&site),
         false => roots::order(&site, given(input, &site)?),
     };
-    let routes = spread(fabric, lids, &graph, &management, || UpDown::new(&graph, &order.orientation));
+    let routes = balance(fabric, lids, &graph, &management, || UpDown::new(&graph, &order.orientation));
     let mut routing = Routing::on_one_lane("updn", routes);
     let mut ranks = Ranks(vec![None; fabric.nodes().len()]);
     for (node, rank) in graph.nodes.iter().zip(order.ranks()) {

@@ -1,6 +1,6 @@
 //! The shortest ways up and then down, for 64 destinations at a time.
 
-use crate::closer::{BATCH, Search};
+use crate::bfs::{BATCH, Search};
 use crate::switches::SwitchGraph;
 
 /// Which end of every cable between switches is the higher one: that of lower rank, among equals of lower seat.

@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 use rayon::prelude::*;
 use weft_topology::{Fabric, Node, NodeIndex};
 
-use crate::closer::{BATCH, Search};
+use crate::bfs::{BATCH, Search};
 use crate::management::ManagementNodes;
 use crate::switches::SwitchGraph;
 

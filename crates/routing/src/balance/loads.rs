@@ -1,6 +1,6 @@
 //! What the ways of a switch carry.
 
-use crate::closer::BATCH;
+use crate::bfs::BATCH;
 use crate::switches::{SwitchGraph, Way};
 
 use super::candidates::{Candidates, LID, PAIR};
@@ -34,7 +34,7 @@ impl Leading<'_> {
 }
 
 /// What each way of a switch carries.
-pub(super) struct Balance {
+pub(super) struct Loads {
     /// In pairs and LIDs. Of those that [`Candidates`] hold, these have it.
     loads: Vec<u64>,
     /// For every way its place in the order: neighbours in turn, then the parallel cables of each. Empty where no
@@ -42,7 +42,7 @@ pub(super) struct Balance {
     places: Vec<u32>,
 }
 
-impl Balance {
+impl Loads {
     pub(super) fn new(graph: &SwitchGraph, switch: u32) -> Self {
         let ways = graph.ways(switch);
         let mut by_neighbour: Vec<(u32, u32)> = (0..).zip(ways).map(|(way, w)| (w.to, way)).collect();

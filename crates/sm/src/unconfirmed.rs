@@ -9,28 +9,28 @@ use std::collections::BTreeMap;
 use weft_machine::Time;
 use weft_wire::Guid;
 
-use crate::pipe::Key;
+use crate::key::Key;
 
 /// How long a packet can be under way: five switches that each hold it for as long as the manager lets them, which is
 /// 1.07 s (`hoq_life`, IBA 18.2.5.4).
 pub(crate) const LATE_MAX: Time = Time::from_secs(5);
 
-/// How many doubts are kept one by one. With more than that, everything is in doubt.
-const DOUBTS_MAX: usize = 1 << 16;
+/// How many Sets are kept one by one. With more than that, everything is in doubt.
+const UNCONFIRMED_MAX: usize = 1 << 16;
 
 /// What is in doubt, and since when: the later of two times, when it was written twice.
 #[derive(Debug, Default)]
-pub(crate) struct Doubts {
+pub(crate) struct Unconfirmed {
     /// By node; the places of nodes in the keys mean nothing.
     since: BTreeMap<(Guid, Key), Time>,
     /// Since when everything is.
     everything: Option<Time>,
 }
 
-impl Doubts {
+impl Unconfirmed {
     pub(crate) fn note(&mut self, now: Time, guid: Guid, key: Key) {
         let thing = (guid, key.at_node(0));
-        if self.since.len() >= DOUBTS_MAX && !self.since.contains_key(&thing) {
+        if self.since.len() >= UNCONFIRMED_MAX && !self.since.contains_key(&thing) {
             return self.note_everything(now);
         }
         self.since.insert(thing, now);
@@ -76,37 +76,37 @@ mod tests {
 
     #[test]
     fn what_is_in_doubt_is_due_when_nothing_can_be_late_any_more() {
-        let mut doubts = Doubts::default();
-        assert!(doubts.is_empty());
-        doubts.note(Time::from_secs(1), GUID, BLOCK);
-        doubts.note(Time::from_secs(2), GUID, Key::SwitchInfo(7));
+        let mut unconfirmed = Unconfirmed::default();
+        assert!(unconfirmed.is_empty());
+        unconfirmed.note(Time::from_secs(1), GUID, BLOCK);
+        unconfirmed.note(Time::from_secs(2), GUID, Key::SwitchInfo(7));
         let first = Time::from_secs(1) + LATE_MAX;
-        assert_eq!(doubts.due(Time::from_millis(5_999), 9), []);
-        let due = doubts.due(first, 9);
+        assert_eq!(unconfirmed.due(Time::from_millis(5_999), 9), []);
+        let due = unconfirmed.due(first, 9);
         assert_eq!(due, [(GUID, Key::Lft { node: 0, block: 3 })]);
-        assert_eq!(doubts.due(Time::from_secs(9), 1).len(), 1, "no more than was wanted");
-        doubts.settle(first, &due);
-        assert_eq!(doubts.due(Time::from_secs(9), 9), [(GUID, Key::SwitchInfo(0))]);
+        assert_eq!(unconfirmed.due(Time::from_secs(9), 1).len(), 1, "no more than was wanted");
+        unconfirmed.settle(first, &due);
+        assert_eq!(unconfirmed.due(Time::from_secs(9), 9), [(GUID, Key::SwitchInfo(0))]);
     }
 
     #[test]
     fn what_is_written_again_meanwhile_stays_in_doubt() {
-        let mut doubts = Doubts::default();
-        doubts.note(Time::ZERO, GUID, BLOCK);
-        let due = doubts.due(LATE_MAX, 9);
-        doubts.note(LATE_MAX, GUID, BLOCK);
-        doubts.settle(LATE_MAX, &due);
-        assert!(!doubts.is_empty());
+        let mut unconfirmed = Unconfirmed::default();
+        unconfirmed.note(Time::ZERO, GUID, BLOCK);
+        let due = unconfirmed.due(LATE_MAX, 9);
+        unconfirmed.note(LATE_MAX, GUID, BLOCK);
+        unconfirmed.settle(LATE_MAX, &due);
+        assert!(!unconfirmed.is_empty());
     }
 
     #[test]
     fn with_too_many_everything_is_in_doubt() {
-        let mut doubts = Doubts::default();
-        for guid in 0..=DOUBTS_MAX as u64 {
-            doubts.note(Time::from_secs(1), Guid(guid), BLOCK);
+        let mut unconfirmed = Unconfirmed::default();
+        for guid in 0..=UNCONFIRMED_MAX as u64 {
+            unconfirmed.note(Time::from_secs(1), Guid(guid), BLOCK);
         }
-        assert_eq!(doubts.due(Time::from_secs(99), 9), []);
-        assert!(!doubts.is_empty());
-        assert_eq!((doubts.take_everything(), doubts.is_empty()), (Some(Time::from_secs(1)), true));
+        assert_eq!(unconfirmed.due(Time::from_secs(99), 9), []);
+        assert!(!unconfirmed.is_empty());
+        assert_eq!((unconfirmed.take_everything(), unconfirmed.is_empty()), (Some(Time::from_secs(1)), true));
     }
 }

@@ -1,59 +1,103 @@
 //! The record of one heavy sweep: its phases, their times, and what came of it.
 
-use weft_machine::Time;
-use weft_wire::{NodeType, PortNum, PortState};
+use std::collections::BTreeSet;
 
-use crate::light::silent_ports;
-use crate::pipe::PortAt;
+use weft_machine::Time;
+use weft_wire::{NodeType, PortNum};
+
+use crate::key::PortAt;
 use crate::subnet::{FoundPort, Subnet};
 use crate::{Event, Phase, PhaseTime, SmpCounts, Summary};
 
 /// A heavy sweep under way.
 #[derive(Debug, Default)]
-pub(crate) struct Sweep {
+pub(super) struct Sweep {
     began: Time,
-    phase: Option<(Phase, Time, u64)>,
+    /// Since when the phase that is on is on, and how many SMPs had been sent before.
+    clock: Option<(Phase, Time, u64)>,
     phases: Vec<PhaseTime>,
     retries_before: u64,
     /// Requests that nobody answered.
-    pub(crate) unanswered: u32,
+    unanswered: u32,
     /// Errors in answers, where nothing else stands in for what was asked.
-    pub(crate) refused: u32,
+    refused: u32,
     /// Whether no tables could be computed.
-    pub(crate) unrouted: bool,
+    unrouted: bool,
+    /// It does not keep the tables that stand.
+    afresh: bool,
+    /// The nodes that a repair has to do with; `None` where it is no repair.
+    touched: Option<BTreeSet<u32>>,
 }
 
 impl Sweep {
-    pub(crate) fn begin(now: Time, retries: u64) -> Self {
-        Self { began: now, retries_before: retries, ..Self::default() }
+    /// A heavy sweep that replaces tables even if they are as good as new ones, or keeps them then.
+    pub(super) fn begin(now: Time, retries: u64, afresh: bool) -> Self {
+        Self { began: now, retries_before: retries, afresh, ..Self::default() }
+    }
+
+    /// The repair of cables at these nodes.
+    pub(super) fn repair(now: Time, retries: u64, touched: BTreeSet<u32>) -> Self {
+        Self { touched: Some(touched), ..Self::begin(now, retries, false) }
     }
 
     /// Ends the phase that is on and begins the next one.
-    pub(crate) fn enter(&mut self, now: Time, phase: Option<Phase>, smps: u64) -> Vec<Event> {
+    pub(super) fn enter(&mut self, now: Time, phase: Option<Phase>, smps: u64) -> Vec<Event> {
         let mut events = Vec::new();
-        if let Some((phase, since, smps_before)) = self.phase.take() {
+        if let Some((phase, since, smps_before)) = self.clock.take() {
             let done = PhaseTime { phase, took: now.saturating_sub(since), smps: smps - smps_before };
             self.phases.push(done);
             events.push(Event::PhaseDone(done));
         }
         if let Some(phase) = phase {
-            self.phase = Some((phase, now, smps));
+            self.clock = Some((phase, now, smps));
             events.push(Event::PhaseStarted { phase });
         }
         events
     }
 
-    pub(crate) fn phase(&self) -> Option<Phase> {
-        self.phase.map(|(phase, ..)| phase)
+    /// Whether this phase is on.
+    pub(super) fn is_in(&self, phase: Phase) -> bool {
+        self.clock.is_some_and(|(on, ..)| on == phase)
     }
 
-    pub(crate) fn summary(&self, now: Time, subnet: &Subnet, smps: SmpCounts, retries: u64) -> Summary {
+    /// Takes down what a step came to.
+    pub(super) fn note(&mut self, unanswered: u32, refused: u32) {
+        self.unanswered += unanswered;
+        self.refused += refused;
+    }
+
+    /// No tables could be computed.
+    pub(super) fn is_unrouted(&mut self) {
+        self.unrouted = true;
+    }
+
+    /// Whether tables are replaced that are as good as new ones.
+    pub(super) fn is_afresh(&self) -> bool {
+        self.afresh
+    }
+
+    /// Whether it is a repair, of which all SMPs have not been answered yet.
+    pub(super) fn is_repair(&self) -> bool {
+        self.touched.is_some()
+    }
+
+    /// The nodes that a repair has to do with.
+    pub(super) fn touched(&self) -> Option<&BTreeSet<u32>> {
+        self.touched.as_ref()
+    }
+
+    /// The same, when all is written.
+    pub(super) fn take_touched(&mut self) -> Option<BTreeSet<u32>> {
+        self.touched.take()
+    }
+
+    pub(super) fn summary(&self, now: Time, subnet: &Subnet, smps: SmpCounts, retries: u64) -> Summary {
         let count = |wanted: fn(NodeType) -> bool| {
             subnet.nodes.iter().filter(|node| wanted(node.info.node_type)).count() as u32
         };
         let cabled = subnet.cabled_ports().count() as u32;
-        let ports_active = ports_active(subnet);
-        let ports_silent = silent_ports(subnet).count() as u32;
+        let ports_active = subnet.ports_active();
+        let ports_silent = subnet.silent_ports().count() as u32;
         let lids = subnet.end_ports().filter(|(_, port)| port.lid.is_some()).count() as u32;
         let ports_refused = cabled - ports_active;
         let ports_left_out = left_out(subnet).count() as u32;
@@ -83,7 +127,7 @@ impl Sweep {
     }
 
     /// Whether a heavy sweep may do better: a light one asks only those who were silent.
-    pub(crate) fn is_lacking(&self, ports: u32) -> bool {
+    pub(super) fn is_lacking(&self, ports: u32) -> bool {
         self.unanswered > 0 || self.refused > 0 || self.unrouted || ports > 0
     }
 }
@@ -101,9 +145,4 @@ fn left_out(subnet: &Subnet) -> impl Iterator<Item = PortAt> {
 /// Whether an end port says that it has the LID that it was given.
 fn has_its_lid(port: &FoundPort) -> bool {
     port.lid.is_some_and(|lids| port.info.is_some_and(|info| info.lid == lids.min))
-}
-
-/// How many cabled ports are in service.
-pub(crate) fn ports_active(subnet: &Subnet) -> u32 {
-    subnet.cabled_ports().filter(|(_, port, _)| port.state() == PortState::Active).count() as u32
 }

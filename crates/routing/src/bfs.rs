@@ -30,7 +30,7 @@ pub(crate) trait Search: Send + Sync {
 /// A breadth-first search from up to [`BATCH`] switches at once, one bit for each, so that one pass over the cables
 /// serves all of them.
 #[derive(Debug)]
-pub(crate) struct Closer {
+pub(crate) struct Bfs {
     /// By switch: from which destinations the last step arrived here first.
     frontier: Vec<u64>,
     next: Vec<u64>,
@@ -42,7 +42,7 @@ pub(crate) struct Closer {
     closer: Vec<u64>,
 }
 
-impl Closer {
+impl Bfs {
     pub(crate) fn new(graph: &SwitchGraph) -> Self {
         let switches = vec![0; graph.len()];
         Self {
@@ -79,7 +79,7 @@ impl Closer {
     }
 }
 
-impl Search for Closer {
+impl Search for Bfs {
     fn search(&mut self, graph: &SwitchGraph, destinations: &[u32]) {
         self.frontier.fill(0);
         self.closer.fill(0);

@@ -1,16 +1,15 @@
 //! What the election means for the sweeps: who may write, when to begin, when to stop.
 
-use std::collections::BTreeSet;
-
 use weft_machine::Time;
 use weft_mgmt::WindowState;
 use weft_wire::{AddressedMad, Guid, Mad, Method, SmInfo, status};
 
+use super::SubnetManager;
+use super::patience::interval;
 use crate::discover::Discover;
 use crate::election::{
     Action, Control, Election, Found, Handed, Outcome, Peer, Signal, State, answer_to, next,
 };
-use crate::manager::{Doing, SubnetManager};
 use crate::{ElectionCounts, Event, Instructed, Instruction, ManagerStatus, Output, Reason};
 
 /// How soon a sweep shows where a command has led another manager.
@@ -19,12 +18,12 @@ const LOOK_AT_COMMANDED: Time = Time::from_secs(1);
 impl SubnetManager {
     /// Counts what this manager has sent, for others to see that it works (IBA 14.2.5.13).
     fn act_count(&self) -> u32 {
-        (self.pipe.stats().sent as u32).wrapping_add(self.election.acts)
+        (self.requests.stats().sent as u32).wrapping_add(self.election.acts)
     }
 
     /// How many SMPs may be outstanding now, and the reason.
     pub fn window(&self) -> WindowState {
-        self.pipe.window()
+        self.requests.window()
     }
 
     /// Whether it is MASTER (IBA 14.4.1).
@@ -39,10 +38,10 @@ impl SubnetManager {
 
     /// How this manager is among others, and who they are.
     pub fn managers(&self) -> Vec<ManagerStatus> {
-        let Some(own) = self.own else { return Vec::new() };
+        let Some(own) = self.own_port.at() else { return Vec::new() };
         let state = self.election.state.shown();
-        let (guid, priority) = (own.port_guid, self.options.priority & 0xf);
-        let lid = self.own_lid;
+        let (guid, priority) = (own.guid, self.options.priority & 0xf);
+        let lid = self.own_port.lid();
         let own = ManagerStatus { guid, lid, priority, state, is_self: true, is_trusted: true };
         let others = self.election.peers.iter().map(|peer| ManagerStatus {
             guid: peer.guid,
@@ -56,7 +55,7 @@ impl SubnetManager {
     }
 
     /// What a discovery says of other managers. True: this one configures the subnet now.
-    pub(crate) fn contend(&mut self, now: Time, discover: &mut Discover) -> bool {
+    pub(super) fn contend(&mut self, now: Time, discover: &mut Discover) -> bool {
         let peers = std::mem::take(&mut discover.managers);
         let before = self.election.peers.clone();
         self.note_changes(&before, &peers);
@@ -69,7 +68,7 @@ impl SubnetManager {
             return false;
         }
         if configures && (found == Found::HigherDiscovering || self.election.is_unsettled()) {
-            self.look_again = true;
+            self.election.look_again();
         }
         configures
     }
@@ -85,7 +84,7 @@ impl SubnetManager {
     }
 
     /// Something has happened to the state. What is to be done is done, and told.
-    pub(crate) fn signal(&mut self, now: Time, signal: Signal) -> Option<Action> {
+    pub(super) fn signal(&mut self, now: Time, signal: Signal) -> Option<Action> {
         let before = self.election.state;
         let (state, action) = next(before, signal)?;
         self.election.state = state;
@@ -119,8 +118,9 @@ impl SubnetManager {
             }
         }
         if matches!(state, State::Standby | State::NotActive) {
-            self.adopts = true;
-            (self.is_up, self.look_again) = (false, false);
+            self.succession.yield_lids();
+            self.known.set_up(false);
+            self.election.look_no_more();
             self.agenda.clear();
         }
         if state == State::NotActive {
@@ -128,37 +128,32 @@ impl SubnetManager {
         }
         if state.shown() != before.shown() {
             let master = self.election.target.map_or(Guid(0), |peer| peer.guid);
-            let master =
-                if state.is_in_charge() { self.own.map_or(Guid(0), |own| own.port_guid) } else { master };
+            let master = if state.is_in_charge() { self.own_port.guid() } else { master };
             self.say(Event::SmState { state: state.shown(), master });
-            self.election.counts.takeovers += u64::from(state.is_in_charge() && self.adopts);
+            self.election.counts.takeovers += u64::from(state.is_in_charge() && self.succession.adopts());
         }
         Some(action)
     }
 
     /// Somebody else was in charge until now.
     fn take_over(&mut self, now: Time) {
-        self.adopts = true;
+        self.succession.yield_lids();
         // What it wrote last may still be on its way, and nobody here knows of its subscriptions.
-        self.pipe.doubts.note_everything(now);
-        self.reregistered = BTreeSet::new();
+        self.requests.unconfirmed.note_everything(now);
+        self.succession.forget_hosts();
         self.agenda.heavy(now, Reason::Managers);
     }
 
     /// Somebody else is in charge now, and may write anything.
     fn resign(&mut self, now: Time) {
-        if let Some(step) = self.doing.step() {
-            self.pipe.abandon(now, step);
-        }
-        (self.doing, self.standing) = (Doing::Idle, None);
-        self.memory.clear();
-        self.repairs.begin(None);
+        self.give_up(now);
+        self.known.withdraw_routing();
         self.traps.clear();
-        self.reregistered = BTreeSet::new();
+        self.succession.forget_hosts();
         self.sa.resign(now);
     }
 
-    pub(crate) fn send_all(&mut self, mads: impl IntoIterator<Item = AddressedMad>) {
+    pub(super) fn send_all(&mut self, mads: impl IntoIterator<Item = AddressedMad>) {
         for mad in mads {
             self.election.acts = self.election.acts.wrapping_add(1);
             self.outputs.push_back(Output::Send(mad));
@@ -166,7 +161,7 @@ impl SubnetManager {
     }
 
     /// Asks what is due, and sees to what nobody answered.
-    pub(crate) fn elect(&mut self, now: Time) {
+    pub(super) fn elect(&mut self, now: Time) {
         let (request, outcome) = self.election.expire_instruction(now, &self.options);
         self.send_all(request);
         self.note_instructed(now, outcome);
@@ -180,7 +175,7 @@ impl SubnetManager {
     }
 
     /// An answer to a question of the election.
-    pub(crate) fn elected(&mut self, now: Time, answer: &Mad) {
+    pub(super) fn elected(&mut self, now: Time, answer: &Mad) {
         let outcome = self.election.instructed(answer);
         if outcome.is_some() {
             return self.note_instructed(now, outcome);
@@ -197,12 +192,13 @@ impl SubnetManager {
                 self.signal(now, signal);
             }
             // The answer to an ACKNOWLEDGE, or one that came late.
-            None => self.ignored += u64::from(answer.method() != Method::GetResp),
+            None if answer.method() != Method::GetResp => self.tally.ignore(),
+            None => {}
         }
     }
 
     /// The operator wants another manager told what to do.
-    pub(crate) fn instruct(&mut self, now: Time, guid: Guid, instruction: Instruction) {
+    pub(super) fn instruct(&mut self, now: Time, guid: Guid, instruction: Instruction) {
         let act_count = self.act_count();
         match self.election.instruct(now, (guid, instruction), &self.options, act_count) {
             Ok(request) => self.send_all([request]),
@@ -220,8 +216,8 @@ impl SubnetManager {
     }
 
     /// Another manager asks who this is.
-    pub(crate) fn introduce(&mut self, now: Time, asked: &AddressedMad) {
-        if self.own.is_none() {
+    pub(super) fn introduce(&mut self, now: Time, asked: &AddressedMad) {
+        if self.own_port.at().is_none() {
             return;
         }
         self.election.counts.answered += 1;
@@ -235,16 +231,16 @@ impl SubnetManager {
         if !(waits || is_new) || self.election.state != State::Master {
             return;
         }
-        if self.doing.will_verify() {
-            self.look_again = true;
+        if self.task.will_verify() {
+            self.election.look_again();
         } else {
             self.agenda.heavy(now, Reason::Managers);
         }
     }
 
     /// Another manager commands: Set(SMInfo).
-    pub(crate) fn commanded(&mut self, now: Time, asked: &AddressedMad) {
-        if self.own.is_none() {
+    pub(super) fn commanded(&mut self, now: Time, asked: &AddressedMad) {
+        if self.own_port.at().is_none() {
             return;
         }
         self.election.counts.answered += 1;
@@ -282,16 +278,14 @@ impl SubnetManager {
     }
 
     /// Another heavy sweep soon, where a manager was found that was still looking around.
-    pub(crate) fn look_again_at_managers(&mut self, now: Time) {
-        if std::mem::take(&mut self.look_again)
-            && let Some(delay) = self.election.look_delay(self.interval())
-        {
+    pub(super) fn look_again_at_managers(&mut self, now: Time) {
+        if let Some(delay) = self.election.look_delay(interval(&self.options)) {
             self.agenda.heavy(now + delay, Reason::Managers);
         }
     }
 
     /// Whether an SMInfo answer is the election's.
-    pub(crate) fn is_for_election(answer: &Mad) -> bool {
+    pub(super) fn is_for_election(answer: &Mad) -> bool {
         answer.is_smp() && Election::is_for_election(answer)
     }
 }

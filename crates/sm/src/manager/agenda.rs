@@ -11,7 +11,7 @@ const OWED_MAX: usize = 64;
 
 /// Sweeps and looks that are due or will be.
 #[derive(Debug, Default)]
-pub(crate) struct Agenda {
+pub(super) struct Agenda {
     heavy: Option<(Time, Reason)>,
     /// Sweeps owed to traps, one each.
     owed: VecDeque<Reason>,
@@ -24,7 +24,7 @@ pub(crate) struct Agenda {
 
 /// What to do now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Due {
+pub(super) enum Due {
     Heavy(Reason),
     Look(Reason, BTreeSet<u32>),
     Light(Reason),
@@ -33,41 +33,41 @@ pub(crate) enum Due {
 
 impl Agenda {
     /// A heavy sweep; of two wishes the earlier one is granted, and does for both.
-    pub(crate) fn heavy(&mut self, at: Time, reason: Reason) {
+    pub(super) fn heavy(&mut self, at: Time, reason: Reason) {
         if self.heavy.is_none_or(|(before, _)| at < before) {
             self.heavy = Some((at, reason));
         }
     }
 
     /// A heavy sweep of its own for this reason.
-    pub(crate) fn owe(&mut self, reason: Reason) {
+    pub(super) fn owe(&mut self, reason: Reason) {
         if self.owed.len() < OWED_MAX {
             self.owed.push_back(reason);
         }
     }
 
     /// A look at this node, together with all others that are to be looked at.
-    pub(crate) fn look(&mut self, at: Time, reason: Reason, node: u32) {
+    pub(super) fn look(&mut self, at: Time, reason: Reason, node: u32) {
         self.look.get_or_insert_with(|| (at, reason, BTreeSet::new())).2.insert(node);
     }
 
     /// A light sweep, instead of the one that was planned.
-    pub(crate) fn light(&mut self, at: Time, reason: Reason) {
+    pub(super) fn light(&mut self, at: Time, reason: Reason) {
         self.light = Some((at, reason));
     }
 
     /// A proof of what is routed.
-    pub(crate) fn prove(&mut self, at: Time) {
+    pub(super) fn prove(&mut self, at: Time) {
         self.prove = Some(at);
     }
 
     /// Whether a proof is to come.
-    pub(crate) fn will_prove(&self) -> bool {
+    pub(super) fn will_prove(&self) -> bool {
         self.prove.is_some()
     }
 
     /// Takes what is due. A heavy sweep does for everything else.
-    pub(crate) fn due(&mut self, now: Time) -> Option<Due> {
+    pub(super) fn due(&mut self, now: Time) -> Option<Due> {
         if let Some((at, reason)) = self.heavy
             && at <= now
         {
@@ -88,11 +88,11 @@ impl Agenda {
     }
 
     /// A heavy sweep begins: what it does for is taken off.
-    pub(crate) fn sweep_begins(&mut self) {
+    pub(super) fn sweep_begins(&mut self) {
         (self.heavy, self.look, self.light, self.prove) = (None, None, None, None);
     }
 
-    pub(crate) fn next(&self, now: Time) -> Option<Time> {
+    pub(super) fn next(&self, now: Time) -> Option<Time> {
         let heavy = self.heavy.map(|(at, _)| at);
         let owed = self.owed.front().map(|_| now);
         let look = self.look.as_ref().map(|(at, ..)| *at);
@@ -100,7 +100,7 @@ impl Agenda {
         [heavy, owed, look, light, self.prove].into_iter().flatten().min()
     }
 
-    pub(crate) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 }

@@ -15,7 +15,7 @@ const ONE: u64 = 1 << 16;
 
 /// Spreads LIDs over shortest paths. The packets of each pair of switches have a lane already, so a link may follow
 /// another where its rank is higher on the lanes of all pairs that come by there.
-pub(super) struct Spread<'a> {
+pub(super) struct Balance<'a> {
     links: &'a Links,
     hops: &'a Hops,
     trees: &'a Trees,
@@ -55,7 +55,7 @@ pub(super) enum Freedom {
     None,
 }
 
-impl<'a> Spread<'a> {
+impl<'a> Balance<'a> {
     pub(super) fn new(links: &'a Links, hops: &'a Hops, plan: &'a Plan, freedom: Freedom, top: Lid) -> Self {
         let Plan { trees, layers } = plan;
         let width = links.len();

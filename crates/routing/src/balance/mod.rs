@@ -1,8 +1,8 @@
 //! LIDs spread evenly over the ways that lead to their switches.
 
-mod balance;
 mod candidates;
 mod layers;
+mod loads;
 mod plan;
 
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -11,15 +11,15 @@ use rayon::prelude::*;
 use weft_topology::Fabric;
 use weft_wire::PortNum;
 
-use crate::closer::{BATCH, Search};
+use crate::bfs::{BATCH, Search};
 use crate::lids::Lids;
 use crate::management::ManagementNodes;
 use crate::switches::{SwitchGraph, Way};
 use crate::tables::{ForwardingTable, Routes};
 
-use balance::{Balance, Leading};
 use candidates::{Candidates, take};
 use layers::Layers;
+use loads::{Leading, Loads};
 use plan::{Batch, Plan};
 
 /// Batches of destinations that are searched for before their LIDs are assigned. This bounds the memory.
@@ -48,7 +48,7 @@ const SHARED: usize = 64;
 /// Those switches are served first that have most hosts, among equals that with the host of the lowest LID, each with
 /// all its hosts at once; then come the LIDs of the switches themselves and of nodes that serve management alone. So the tables are a function of ways and LIDs,
 /// and neither the order of the nodes in memory nor the number of threads matters. What no way leads to has no route.
-pub(crate) fn spread<S: Search>(
+pub(crate) fn balance<S: Search>(
     fabric: &Fabric,
     lids: &Lids,
     graph: &SwitchGraph,
@@ -59,15 +59,15 @@ pub(crate) fn spread<S: Search>(
     let [of_hosts, of_switches] = plan.batches();
     let held = of_hosts.len().max(of_switches.len()).min(BATCHES_HELD);
     // One after the other, so that what is looked at in turn is close together, and not between the tables.
-    let balances: Vec<Balance> = (0..graph.len() as u32).map(|at| Balance::new(graph, at)).collect();
-    let switches = balances.into_par_iter().map(|balance| Switch {
+    let loads: Vec<Loads> = (0..graph.len() as u32).map(|at| Loads::new(graph, at)).collect();
+    let switches = loads.into_par_iter().map(|loads| Switch {
         table: ForwardingTable::new(lids.top()),
-        balance,
+        loads,
         row: Vec::new(),
         ways: Vec::new(),
         passes_hosts: false,
     });
-    let mut spread = Spread {
+    let mut balance = Balance {
         graph,
         plan: &plan,
         searches: (0..held).map(|_| (search(), Layers::default())).collect(),
@@ -75,22 +75,22 @@ pub(crate) fn spread<S: Search>(
         arrivals: Arrivals::default(),
         earlier: None,
     };
-    spread.route(&of_hosts);
-    if spread.switches.iter().any(|switch| switch.passes_hosts) {
-        spread.earlier = Some(Arrivals::default());
-        spread.route(&of_hosts);
-        spread.earlier = None;
+    balance.route(&of_hosts);
+    if balance.switches.iter().any(|switch| switch.passes_hosts) {
+        balance.earlier = Some(Arrivals::default());
+        balance.route(&of_hosts);
+        balance.earlier = None;
     }
-    spread.route(&of_switches);
+    balance.route(&of_switches);
     let mut routes = Routes { tables: vec![ForwardingTable::default(); fabric.nodes().len()] };
-    for (node, switch) in graph.nodes.iter().zip(spread.switches) {
+    for (node, switch) in graph.nodes.iter().zip(balance.switches) {
         routes.tables[node.index()] = switch.table;
     }
     routes
 }
 
 /// A fabric that is being routed.
-struct Spread<'a, S> {
+struct Balance<'a, S> {
     graph: &'a SwitchGraph,
     plan: &'a Plan,
     searches: Vec<(S, Layers)>,
@@ -103,7 +103,7 @@ struct Spread<'a, S> {
 /// What is kept for a switch.
 struct Switch {
     table: ForwardingTable,
-    balance: Balance,
+    loads: Loads,
     /// By LID of the batch at hand: by which port it is sent. A switch has its turn many times in a batch, and tables are
     /// far apart.
     row: Vec<PortNum>,
@@ -113,7 +113,7 @@ struct Switch {
     passes_hosts: bool,
 }
 
-impl<S: Search> Spread<'_, S> {
+impl<S: Search> Balance<'_, S> {
     fn route(&mut self, batches: &[Batch<'_>]) {
         let graph = self.graph;
         for held in batches.chunks(BATCHES_HELD) {
@@ -134,7 +134,7 @@ impl<S: Search> Spread<'_, S> {
                     switch.row.clear();
                     switch.row.resize(batch.width, PortNum::NONE);
                     if is_first {
-                        switch.balance.expect(leading, batch.destinations, self.plan.hosts[at as usize]);
+                        switch.loads.expect(leading, batch.destinations, self.plan.hosts[at as usize]);
                     } else {
                         batch.read(switch.table.entries_mut(), &mut switch.row);
                     }
@@ -230,7 +230,7 @@ impl Site<'_> {
                 }
                 continue;
             }
-            switch.balance.hold(candidates, ways, leading, place);
+            switch.loads.hold(candidates, ways, leading, place);
             candidates.begin(destination, hosts, arrived);
             if let Some(earlier) = self.earlier {
                 let left = |way: Way, number, senders| earlier.add(way.to, number, senders);
@@ -244,6 +244,6 @@ impl Site<'_> {
                 self.arrivals.add(way.to, number, senders);
             }
         }
-        switch.balance.settle(candidates);
+        switch.loads.settle(candidates);
     }
 }

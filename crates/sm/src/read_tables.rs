@@ -5,19 +5,21 @@
 
 use std::collections::VecDeque;
 
-use weft_mgmt::{Request, SmpRoute};
+use weft_mgmt::SmpRoute;
 use weft_wire::{AttributeId, LinearForwardingTable, Mad, SlToVlTable, VlArbitrationTable, status};
 
 use crate::held::{Held, Memory, is_in_service};
+use crate::key::Key;
 use crate::partitions::{self, p_key_modifier};
-use crate::pipe::{Ask, Key, Step};
+use crate::requests::{Ask, Step};
 use crate::settings::{Lanes, sl_to_vl_modifier, vl_arbitration_modifier};
+use crate::smp::{Get, SmpRequest};
 use crate::subnet::Subnet;
 use crate::{Event, Options};
 
 /// Tables being read.
 #[derive(Debug)]
-pub(crate) struct Learn {
+pub(crate) struct ReadTables {
     pub(crate) subnet: Subnet,
     pub(crate) held: Vec<Held>,
     todo: VecDeque<Key>,
@@ -25,7 +27,7 @@ pub(crate) struct Learn {
     pub(crate) events: Vec<Event>,
 }
 
-impl Learn {
+impl ReadTables {
     /// Reads what is not known of the tables that this manager writes.
     pub(crate) fn new(subnet: Subnet, mut memory: Memory, options: &Options) -> Self {
         let mut todo = VecDeque::new();
@@ -81,25 +83,25 @@ impl Learn {
     }
 }
 
-impl Step for Learn {
+impl Step for ReadTables {
     fn next(&mut self) -> Option<Ask> {
         while let Some(key) = self.todo.pop_front() {
             let (path, request) = match key {
                 Key::Lft { node, block } => (
                     self.subnet.node(node).map(|node| node.path),
-                    Request::get(AttributeId::LinearForwardingTable, u32::from(block)),
+                    SmpRequest::get(Get::Lft, u32::from(block)),
                 ),
                 Key::SlToVl(at, input) => (
                     self.subnet.path(at),
-                    Request::get(AttributeId::SlToVlTable, sl_to_vl_modifier(&self.subnet, at, input)),
+                    SmpRequest::get(Get::SlToVl, sl_to_vl_modifier(&self.subnet, at, input)),
                 ),
                 Key::PKeys(at, block) => (
                     self.subnet.path(at),
-                    Request::get(AttributeId::PKeyTable, p_key_modifier(&self.subnet, at, block)),
+                    SmpRequest::get(Get::PKeys, p_key_modifier(&self.subnet, at, block)),
                 ),
                 Key::VlArbitration(at, block) => (
                     self.subnet.path(at),
-                    Request::get(AttributeId::VlArbitrationTable, vl_arbitration_modifier(at, block)),
+                    SmpRequest::get(Get::VlArbitration, vl_arbitration_modifier(at, block)),
                 ),
                 _ => continue,
             };

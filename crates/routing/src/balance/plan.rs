@@ -6,7 +6,7 @@ use std::ops::Range;
 use weft_topology::Fabric;
 use weft_wire::{Lid, PortNum};
 
-use crate::closer::BATCH;
+use crate::bfs::BATCH;
 use crate::lids::{Lids, PortLids};
 use crate::management::ManagementNodes;
 use crate::switches::{SwitchGraph, UNREACHED};

@@ -1,0 +1,183 @@
+//! What the manager knows between sweeps: the subnet as the last one left it, and what its devices hold.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use weft_wire::{Guid, NodeType, VirtualLane};
+
+use crate::discover::Cabling;
+use crate::held::{Held, Memory, remember};
+use crate::key::PortAt;
+use crate::p_keys::Keys;
+use crate::partitions::left_over;
+use crate::route::management_lane;
+use crate::routed::Routed;
+use crate::subnet::Subnet;
+use crate::{Event, Options};
+
+/// What is known of the subnet.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// `None` while a step works on it.
+    subnet: Option<Subnet>,
+    /// The routing in force, while there is no subnet that it belongs to.
+    routed: Routed,
+    /// Whether a heavy sweep has ended since the manager came into charge.
+    is_up: bool,
+    /// What devices hold.
+    memory: Memory,
+    /// The nodes of the last sweep.
+    nodes: BTreeMap<Guid, (NodeType, String)>,
+    /// The P_Keys of every port; `None` where no port is told.
+    keys: Option<Arc<Keys>>,
+    /// The lane that is management's alone, as it was said last.
+    management: Option<Option<VirtualLane>>,
+}
+
+impl Known {
+    pub(super) fn subnet(&self) -> Option<&Subnet> {
+        self.subnet.as_ref()
+    }
+
+    pub(super) fn subnet_mut(&mut self) -> Option<&mut Subnet> {
+        self.subnet.as_mut()
+    }
+
+    /// Lends the subnet to a step.
+    pub(super) fn take_subnet(&mut self) -> Option<Subnet> {
+        self.subnet.take()
+    }
+
+    /// The subnet as a step has left it.
+    pub(super) fn keep_subnet(&mut self, subnet: Subnet) {
+        self.subnet = Some(subnet);
+    }
+
+    /// The subnet is discovered again. Its routing stays in force, and its cables tell what is gone.
+    pub(super) fn begin_discovery(&mut self, gone: Option<PortAt>) -> Cabling {
+        let before = self.subnet.take();
+        let cabling = before.as_ref().map(|subnet| Cabling::of(subnet, gone)).unwrap_or_default();
+        self.set_aside(before);
+        cabling
+    }
+
+    /// Gives the routing in force to a subnet that was found.
+    pub(super) fn pass_routing(&mut self, subnet: &mut Subnet) {
+        subnet.routed = std::mem::take(&mut self.routed);
+    }
+
+    /// Keeps the routing of a subnet that is given up, for the next one.
+    pub(super) fn set_aside(&mut self, subnet: Option<Subnet>) {
+        if let Some(subnet) = subnet {
+            self.routed = subnet.routed;
+        }
+    }
+
+    /// Gives up the subnet, whether a step had it or not, and what devices hold: anybody may write anything from now on.
+    pub(super) fn give_up(&mut self, of_step: Option<Subnet>) {
+        let own = self.subnet.take();
+        self.set_aside(of_step.or(own));
+        self.memory.clear();
+    }
+
+    /// The manager is detached: the subnet is kept to be compared with, what devices hold is not.
+    pub(super) fn detach(&mut self, of_step: Option<Subnet>) {
+        self.set_aside(of_step);
+        self.memory.clear();
+        self.is_up = false;
+    }
+
+    /// Nothing that is routed is repaired from now on.
+    pub(super) fn withdraw_routing(&mut self) {
+        self.routed.withdraw();
+        if let Some(subnet) = &mut self.subnet {
+            subnet.routed.withdraw();
+        }
+    }
+
+    /// The routing in force, where no step has the subnet.
+    pub(super) fn routed(&self) -> &Routed {
+        self.subnet.as_ref().map_or(&self.routed, |subnet| &subnet.routed)
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.is_up
+    }
+
+    pub(super) fn set_up(&mut self, is_up: bool) {
+        self.is_up = is_up;
+    }
+
+    pub(super) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Lends what devices hold to a step.
+    pub(super) fn take_memory(&mut self) -> Memory {
+        std::mem::take(&mut self.memory)
+    }
+
+    /// Takes back what was lent.
+    pub(super) fn keep_memory(&mut self, memory: Memory) {
+        self.memory = memory;
+    }
+
+    /// Keeps what the nodes hold, in the order of the subnet.
+    pub(super) fn remember(&mut self, subnet: &Subnet, held: Vec<Held>) {
+        self.memory = remember(subnet, held);
+    }
+
+    /// The P_Keys that ports are to be told.
+    pub(super) fn set_keys(&mut self, keys: Option<Keys>) {
+        self.keys = keys.map(Arc::new);
+    }
+
+    /// Gives a subnet its P_Keys, and says which ports have no room for all of theirs.
+    pub(super) fn give_keys(&self, subnet: &mut Subnet) -> Vec<Event> {
+        subnet.keys = self.keys.clone();
+        let left_out = subnet.end_ports().filter_map(|(at, _)| {
+            let partitions = left_over(subnet, at) as u32;
+            let port_guid = subnet.end_guid(at);
+            (partitions > 0).then_some(Event::PartitionsLeftOut { port_guid, partitions })
+        });
+        left_out.collect()
+    }
+
+    /// Finds the lane that is management's alone, and says which it is if that is news.
+    pub(super) fn keep_a_lane(&mut self, subnet: &mut Subnet, options: &Options) -> Option<Event> {
+        subnet.management = management_lane(subnet, options);
+        let lane = subnet.management.map(VirtualLane);
+        let is_news = options.management_lane && self.management != Some(lane);
+        is_news.then(|| {
+            self.management = Some(lane);
+            Event::ManagementLane { lane }
+        })
+    }
+
+    /// Says which nodes have come and which have gone.
+    pub(super) fn compare(&mut self, subnet: &Subnet) -> Vec<Event> {
+        let now: BTreeMap<_, _> = subnet
+            .nodes
+            .iter()
+            .map(|node| (node.guid(), (node.info.node_type, node.description.clone())))
+            .collect();
+        let before = std::mem::take(&mut self.nodes);
+        let gone = before.iter().filter(|(guid, _)| !now.contains_key(guid));
+        let gone = gone.map(|(guid, (kind, description))| {
+            let (guid, kind, description) = (*guid, *kind, description.clone());
+            match kind {
+                NodeType::Hca => Event::HostCutOff { guid, description },
+                _ => Event::NodeLost { guid, kind, description },
+            }
+        });
+        let come = now.iter().filter(|(guid, _)| !before.contains_key(guid));
+        let come = come.map(|(guid, (kind, description))| Event::NodeFound {
+            guid: *guid,
+            kind: *kind,
+            description: description.clone(),
+        });
+        let events = gone.chain(come).collect();
+        self.nodes = now;
+        events
+    }
+}

@@ -1,0 +1,408 @@
+//! The subnet manager itself: what arrives, what is due, what is under way.
+
+mod agenda;
+mod known;
+mod mastership;
+mod own_port;
+mod patience;
+mod phases;
+mod repair;
+mod succession;
+mod sweep;
+mod tally;
+mod task;
+
+use std::collections::VecDeque;
+
+use weft_machine::{Machine, Time};
+use weft_wire::{AddressedMad, AttributeId, Guid, Method, MgmtClass, Notice, PathRecord, trap};
+
+use crate::audit::Audit;
+use crate::election::{Election, Signal, State};
+use crate::p_keys::Keys;
+use crate::requests::Requests;
+use crate::routed::Routed;
+use crate::sa::Administrator;
+use crate::traps::{self, TrapLog};
+use crate::{Activity, Event, GuidToLid, Input, Options, Output, Phase, Progress, Reason, SaCounts};
+use agenda::{Agenda, Due};
+use known::Known;
+use own_port::{Attachment, OwnPort};
+use patience::Patience;
+use succession::Succession;
+use sweep::Sweep;
+use tally::Tally;
+use task::Task;
+
+/// The subnet manager.
+///
+/// ```text
+///            Attached                                            changed meanwhile
+///  Detached ──────────▶ Discover ▶ Learn ▶ (Assign, Route) ▶ Program ▶ Activate ▶ Verify ──▶ Idle
+///                          ▲  ▲                                                    │          │
+///                          │  └────────────────────────────────────────────────────┘          │
+///                          └──── something is new ──── Light, Look ◀──── time, traps ◀────────┘
+/// ```
+///
+/// Everything is asked for and told by MADs through one window. Each step owns what it works on and hands it to the
+/// next; between sweeps the manager keeps the subnet as it left it and what every device holds.
+#[derive(Debug)]
+pub struct SubnetManager {
+    options: Options,
+    /// The one notion of what it is doing.
+    task: Task,
+    /// The record of the heavy sweep that `task` is a phase of, or of the last one.
+    sweep: Sweep,
+    /// What is to be done next, and when.
+    agenda: Agenda,
+    patience: Patience,
+    requests: Requests,
+    own_port: OwnPort,
+    known: Known,
+    succession: Succession,
+    /// Which of several managers is in charge.
+    election: Election,
+    audit: Audit,
+    traps: TrapLog,
+    sa: Administrator,
+    tally: Tally,
+    outputs: VecDeque<Output>,
+    now: Time,
+}
+
+impl SubnetManager {
+    /// A manager that is not attached yet; `guid2lid` has the LIDs of earlier runs.
+    pub fn new(options: Options, guid2lid: &GuidToLid) -> Self {
+        Self {
+            task: Task::Detached,
+            sweep: Sweep::default(),
+            agenda: Agenda::default(),
+            patience: Patience::default(),
+            requests: Requests::new(options.limits()).with_m_key(options.m_key),
+            own_port: OwnPort::default(),
+            known: Known::default(),
+            succession: Succession::new(guid2lid.clone()),
+            election: Election::new(),
+            audit: Audit::default(),
+            traps: TrapLog::default(),
+            sa: Administrator::new(&options),
+            tally: Tally::default(),
+            outputs: VecDeque::new(),
+            now: Time::ZERO,
+            options,
+        }
+    }
+
+    /// How far it is. Cheap enough to be asked for every few milliseconds.
+    pub fn progress(&self) -> Progress {
+        let (stats, before) = (self.requests.stats(), self.tally.progress());
+        let (switches, hosts) = match &self.task {
+            Task::Discover(discover) => discover.counts(),
+            _ => (before.switches, before.hosts),
+        };
+        let ports_active = match &self.task {
+            Task::Activate(activate, _) => activate.ports_active,
+            _ => before.ports_active,
+        };
+        Progress {
+            activity: self.activity(),
+            switches,
+            hosts,
+            ports_active,
+            done: self.requests.done(),
+            total: self.requests.asked().max(before.total),
+            smps_sent: stats.sent,
+            smps_retried: stats.retries,
+            audit_pending: self.is_in_doubt() || self.agenda.will_prove(),
+            mads_ignored: before.mads_ignored + stats.unmatched + self.sa.counts().ignored,
+            ..before
+        }
+    }
+
+    /// The task as others are told of it.
+    fn activity(&self) -> Activity {
+        match &self.task {
+            Task::Detached => Activity::Detached,
+            _ if self.election.state == State::Standby => Activity::Standby,
+            _ if self.election.state == State::NotActive => Activity::NotActive,
+            _ if self.own_port.is_down() => Activity::OwnPortDown,
+            Task::Idle | Task::Tables(_) if self.known.is_up() => Activity::Up,
+            Task::Light(_) | Task::Look(..) => Activity::LightSweep,
+            task => task.phase().map_or(Activity::Waiting, Activity::Sweeping),
+        }
+    }
+
+    /// Whether anything is to be read back that may have changed since it was written.
+    fn is_in_doubt(&self) -> bool {
+        self.options.audit_smps > 0 && !(self.requests.unconfirmed.is_empty() && self.audit.is_round())
+    }
+
+    /// The path records from the port with this GUID to every other, without asking for them: for studies too large to ask.
+    pub fn paths_from(&self, from: Guid) -> Vec<PathRecord> {
+        self.sa.paths_from(from)
+    }
+
+    /// What subnet administration has done.
+    pub fn sa_counts(&self) -> SaCounts {
+        self.sa.counts()
+    }
+
+    fn say(&mut self, event: Event) {
+        self.outputs.push_back(Output::Event(event));
+    }
+
+    fn say_all(&mut self, events: impl IntoIterator<Item = Event>) {
+        self.outputs.extend(events.into_iter().map(Output::Event));
+    }
+
+    /// Turns to another task, and says so where that is another phase of the sweep.
+    fn turn_to(&mut self, now: Time, task: Task) {
+        if let Some(phase) = task.phase().filter(|phase| !self.sweep.is_in(*phase)) {
+            self.enter(now, Some(phase));
+        }
+        self.task = task;
+    }
+
+    /// Ends the phase that is on, if any, and begins the next one, if any.
+    fn enter(&mut self, now: Time, phase: Option<Phase>) {
+        let events = self.sweep.enter(now, phase, self.requests.counts().total());
+        self.say_all(events);
+        self.requests.begin_phase();
+        self.tally.expect(0);
+    }
+
+    /// The routing in force, wherever the subnet is.
+    fn routed(&self) -> &Routed {
+        self.task.subnet().map_or(self.known.routed(), |subnet| &subnet.routed)
+    }
+
+    /// Gives up what is under way, and the subnet as it was known.
+    fn give_up(&mut self, now: Time) {
+        if let Some(step) = self.task.step() {
+            self.requests.abandon(now, step);
+        }
+        let task = std::mem::replace(&mut self.task, Task::Idle);
+        self.known.give_up(task.into_subnet());
+    }
+
+    /// Goes on until nothing can be done before the next input or deadline.
+    fn run(&mut self, now: Time) {
+        loop {
+            let finished = match self.task.step() {
+                Some(step) => self.requests.pump(now, step),
+                None => false,
+            };
+            self.collect();
+            if finished {
+                self.advance(now);
+            } else if self.tables_give_way(now) {
+                self.task = Task::Idle;
+            } else if !self.task.is_idle() {
+                return;
+            } else if let Some(due) = self.due(now) {
+                self.start(now, due);
+            } else if !self.start_tables(now) {
+                return;
+            }
+        }
+    }
+
+    /// What is due, if this manager may sweep now.
+    fn due(&mut self, now: Time) -> Option<Due> {
+        if self.election.state.sweeps() { self.agenda.due(now) } else { None }
+    }
+
+    /// Reading tables for subnet administration gives way to a sweep that is due.
+    fn tables_give_way(&mut self, now: Time) -> bool {
+        let Task::Tables(read) = &self.task else { return false };
+        if self.agenda.next(now).is_none_or(|at| at > now) {
+            return false;
+        }
+        self.requests.abandon(now, read.as_ref());
+        true
+    }
+
+    /// Moves what the step and the requests have to say into the outputs.
+    fn collect(&mut self) {
+        let events = self.task.take_events();
+        self.say_all(events);
+        let events = self.sa.take_events();
+        self.tally.repathed(events.len() as u64);
+        self.say_all(events);
+        while let Some(mad) = self.requests.poll_output().or_else(|| self.sa.poll_output()) {
+            self.outputs.push_back(Output::Send(mad));
+        }
+    }
+
+    fn start(&mut self, now: Time, due: Due) {
+        match due {
+            Due::Heavy(reason) => self.start_heavy(now, reason),
+            Due::Light(reason) => self.start_light(now, reason),
+            Due::Look(reason, nodes) => self.start_look(now, reason, nodes),
+            Due::Prove => self.prove(now),
+        }
+    }
+
+    fn receive(&mut self, now: Time, received: &AddressedMad) {
+        let mad = &received.mad;
+        if mad.class() == MgmtClass::SubnAdm {
+            self.sa.receive(now, received, self.requests.stats().sent as u32);
+        } else if !mad.is_smp() && !answers_congestion(mad) {
+            self.tally.ignore();
+        } else if mad.method().is_response() && Self::is_for_election(mad) {
+            self.elected(now, mad);
+        } else if mad.method().is_response() {
+            if let Some(step) = self.task.step() {
+                // What nobody waits for is counted by the transactions.
+                self.requests.receive(now, received, step);
+            } else {
+                self.tally.ignore();
+            }
+        } else {
+            match (mad.class(), mad.method(), mad.attribute_id()) {
+                (MgmtClass::SubnLid, Method::Trap, AttributeId::Notice) => self.hear(now, received),
+                (_, Method::Get, AttributeId::SmInfo) => self.introduce(now, received),
+                (_, Method::Set, AttributeId::SmInfo) => self.commanded(now, received),
+                _ => self.tally.ignore(),
+            }
+        }
+    }
+
+    fn hear(&mut self, now: Time, received: &AddressedMad) {
+        if matches!(self.election.state, State::Standby | State::NotActive) {
+            // It goes on until the manager that is in charge now has told its port where it is, and hears it.
+            self.tally.ignore();
+            return;
+        }
+        let Some((trap, new)) = self.traps.note(received) else {
+            self.tally.ignore();
+            return;
+        };
+        self.send_all(traps::repress(received, self.options.m_key));
+        let calls_for_sweep = [trap::LINK_STATE_CHANGE, trap::LOCAL_CHANGES].contains(&trap.number);
+        let news = new && calls_for_sweep;
+        if new {
+            self.sa.hear(now, &Notice::from_smp_data(received.mad.smp_data()));
+        }
+        self.say(Event::TrapReceived { number: trap.number, lid: trap.lid, news });
+        if !news || self.task.is_detached() {
+            return;
+        }
+        let reason = Reason::Trap { number: trap.number, lid: trap.lid };
+        let delay = Time::from_millis(self.options.trap_delay_ms);
+        let node = self.routed().lids().owner(trap.lid).map(|port| port.node.0);
+        if !self.options.one_sweep_per_cable {
+            self.agenda.owe(reason);
+        } else if trap.number != trap::LINK_STATE_CHANGE {
+            self.agenda.heavy(now + delay, reason);
+        } else if !self.task.will_verify() || self.sweep.is_repair() {
+            match node {
+                Some(node) => self.agenda.look(now + delay, reason, node),
+                None => self.agenda.heavy(now + delay, reason),
+            }
+        }
+    }
+
+    /// The operator wants a sweep. A manager that is not in charge looks around.
+    fn resweep(&mut self, now: Time, heavy: bool) {
+        if self.task.is_detached() || !self.election.state.is_in_charge() {
+            self.signal(now, Signal::Command);
+        } else if heavy {
+            self.agenda.heavy(now, Reason::Command);
+        } else {
+            self.agenda.light(now, Reason::Command);
+        }
+    }
+
+    /// The own port's link came up or went down.
+    fn port_changed(&mut self, now: Time, up: bool) {
+        // One that polls finds out by itself.
+        if self.task.is_detached() || matches!(self.election.state, State::Standby | State::NotActive) {
+            return;
+        }
+        if !up {
+            // Whatever is under way leads nowhere any more.
+            self.give_up(now);
+            self.agenda.clear();
+        }
+        // A sweep that has yet to look at the own port will see it.
+        if !matches!(&self.task, Task::Discover(discover) if discover.own_port_info().is_none()) {
+            self.agenda.heavy(now, Reason::OwnPort);
+        }
+    }
+
+    fn attach(&mut self, now: Time, own: Attachment) {
+        self.detach(now);
+        self.own_port.attach(own);
+        self.election.reset(now, Some(own.guid));
+        let partitions = self.options.routing.partitions.as_ref();
+        self.known.set_keys(partitions.map(|partitions| Keys::new(partitions, own.guid)));
+        self.task = Task::Idle;
+        // A manager that was here before may have left SMPs on the wire.
+        self.requests.unconfirmed.note_everything(now);
+        self.agenda.heavy(now, Reason::Start);
+        self.signal(now, Signal::Attached);
+    }
+
+    fn detach(&mut self, now: Time) {
+        self.requests.renew(now);
+        self.sa.detach(now);
+        let task = std::mem::replace(&mut self.task, Task::Detached);
+        self.known.detach(task.into_subnet());
+        self.known.withdraw_routing();
+        self.own_port.detach();
+        self.agenda.clear();
+        self.election.reset(now, None);
+        self.traps.clear();
+        self.patience = Patience::default();
+    }
+}
+
+fn answers_congestion(mad: &weft_wire::Mad) -> bool {
+    mad.class() == MgmtClass::CongestionControl && mad.method().is_response()
+}
+
+impl Machine for SubnetManager {
+    type Input = Input;
+    type Output = Output;
+
+    fn handle_input(&mut self, now: Time, input: Input) {
+        self.now = now;
+        match input {
+            Input::Attached { port_guid, port, .. } => self.attach(now, Attachment { guid: port_guid, port }),
+            Input::Detached => self.detach(now),
+            Input::Receive(mad) => self.receive(now, &mad),
+            Input::PortChanged { up } => self.port_changed(now, up),
+            Input::Resweep { heavy } => self.resweep(now, heavy),
+            Input::Instruct { guid, instruction } => self.instruct(now, guid, instruction),
+        }
+        self.run(now);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.now = now;
+        if let Some(step) = self.task.step() {
+            self.requests.expire(now, step);
+        }
+        self.sa.handle_timeout(now);
+        self.elect(now);
+        self.run(now);
+    }
+
+    fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        let sweeping = match self.task {
+            Task::Detached => return None,
+            Task::Idle if !self.election.state.sweeps() => None,
+            Task::Idle => self.agenda.next(self.now),
+            Task::Tables(_) => {
+                [self.agenda.next(self.now), self.requests.poll_timeout()].into_iter().flatten().min()
+            }
+            _ => self.requests.poll_timeout(),
+        };
+        [sweeping, self.sa.poll_timeout(), self.election.poll_timeout()].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,116 @@
+//! The port that the manager is behind: who it is, whether it has a link, and which LID it has.
+
+use weft_wire::{Guid, Lid, PortNum};
+
+use crate::Event;
+
+/// Where a manager is attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Attachment {
+    pub(super) guid: Guid,
+    pub(super) port: PortNum,
+}
+
+/// The own port, as far as it is known.
+#[derive(Debug, Default)]
+pub(super) struct OwnPort {
+    at: Option<Attachment>,
+    /// It had no link when it was looked at last, which has been said.
+    down: bool,
+    /// It did not answer the last sweep, which has been said.
+    silent: bool,
+    /// As it was read last.
+    lid: Lid,
+    /// Where devices are told that the manager is.
+    sm_lid: Lid,
+}
+
+impl OwnPort {
+    pub(super) fn attach(&mut self, at: Attachment) {
+        self.at = Some(at);
+    }
+
+    /// LIDs are kept: they are likely to be the same again.
+    pub(super) fn detach(&mut self) {
+        *self = Self { lid: self.lid, sm_lid: self.sm_lid, ..Self::default() };
+    }
+
+    pub(super) fn at(&self) -> Option<Attachment> {
+        self.at
+    }
+
+    /// Its GUID; 0 where there is no port.
+    pub(super) fn guid(&self) -> Guid {
+        self.at.map_or(Guid(0), |at| at.guid)
+    }
+
+    pub(super) fn is_down(&self) -> bool {
+        self.down
+    }
+
+    pub(super) fn lid(&self) -> Lid {
+        self.lid
+    }
+
+    pub(super) fn sm_lid(&self) -> Lid {
+        self.sm_lid
+    }
+
+    /// The port says that it has this LID.
+    pub(super) fn has_lid(&mut self, lid: Lid) {
+        self.lid = lid;
+    }
+
+    /// It is given this LID.
+    pub(super) fn give_lid(&mut self, lid: Lid) {
+        (self.lid, self.sm_lid) = (lid, lid);
+    }
+
+    /// It has a link; says what is new.
+    pub(super) fn found_up(&mut self) -> Option<Event> {
+        self.silent = false;
+        std::mem::take(&mut self.down).then_some(Event::OwnPortUp)
+    }
+
+    /// It has no link; says what is new.
+    pub(super) fn found_down(&mut self) -> Option<Event> {
+        self.silent = false;
+        (!std::mem::replace(&mut self.down, true)).then_some(Event::OwnPortDown)
+    }
+
+    /// It did not answer; says what is new.
+    pub(super) fn found_silent(&mut self) -> Option<Event> {
+        (!std::mem::replace(&mut self.silent, true)).then_some(Event::OwnPortSilent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_change_is_said_once() {
+        let mut port = OwnPort::default();
+        assert_eq!(port.found_up(), None);
+        assert_eq!(port.found_silent(), Some(Event::OwnPortSilent));
+        assert_eq!(port.found_silent(), None);
+        assert_eq!((port.found_down(), port.is_down()), (Some(Event::OwnPortDown), true));
+        assert_eq!(port.found_down(), None);
+        assert_eq!(port.found_silent(), Some(Event::OwnPortSilent), "it had answered meanwhile");
+        assert_eq!((port.found_up(), port.is_down()), (Some(Event::OwnPortUp), false));
+    }
+
+    #[test]
+    fn who_is_detached_has_no_port_but_a_lid_to_come_back_to() {
+        let mut port = OwnPort::default();
+        let at = Attachment { guid: Guid(7), port: PortNum(1) };
+        port.attach(at);
+        port.give_lid(Lid(4));
+        port.has_lid(Lid(5));
+        assert_eq!((port.at(), port.guid(), port.lid(), port.sm_lid()), (Some(at), Guid(7), Lid(5), Lid(4)));
+        port.found_down();
+        port.detach();
+        assert_eq!((port.at(), port.guid(), port.is_down()), (None, Guid(0), false));
+        assert_eq!((port.lid(), port.sm_lid()), (Lid(5), Lid(4)));
+    }
+}

@@ -1,0 +1,361 @@
+//! From one phase of a sweep to the next.
+
+use std::collections::BTreeSet;
+
+use weft_machine::Time;
+use weft_routing::{BLOCK_ENTRIES, ForwardingTable, PortLids, Routes};
+
+use super::SubnetManager;
+use super::patience::interval;
+use super::sweep::Sweep;
+use super::task::Task;
+use crate::activate::Activate;
+use crate::congestion::Regulate;
+use crate::discover::{Discover, Settings};
+use crate::held::Held;
+use crate::key::PortAt;
+use crate::light::Check;
+use crate::program::Program;
+use crate::read_tables::ReadTables;
+use crate::route::{Computed, route};
+use crate::sa::{AskedTables, Myself};
+use crate::subnet::{Subnet, is_up};
+use crate::{Event, Output, Phase, Reason, SweepKind};
+
+impl SubnetManager {
+    pub(super) fn start_heavy(&mut self, now: Time, reason: Reason) {
+        self.start_heavy_without(now, reason, None);
+    }
+
+    /// A heavy sweep that knows of a cable that is gone: `gone` is the end that may not have noticed.
+    fn start_heavy_without(&mut self, now: Time, reason: Reason, gone: Option<PortAt>) {
+        let Some(own) = self.own_port.at() else { return };
+        self.tally.begin_sweep();
+        self.agenda.sweep_begins();
+        self.traps.clear();
+        self.requests.begin_sweep();
+        let afresh = matches!(reason, Reason::Command | Reason::Unbalanced);
+        self.sweep = Sweep::begin(now, self.requests.stats().retries, afresh);
+        self.say(Event::SweepStarted { kind: SweepKind::Heavy, reason });
+        let cabling = self.known.begin_discovery(gone);
+        let (own_port, own_guid) = (own.port, own.guid);
+        let (claim, candidate) = (Some(self.options.clone()), !self.election.state.is_in_charge());
+        let settings = Settings { own_port, own_guid, clear: true, candidate, ask_managers: true, claim };
+        self.turn_to(now, Task::Discover(Box::new(Discover::new(settings, cabling))));
+    }
+
+    pub(super) fn start_light(&mut self, now: Time, reason: Reason) {
+        let Some(subnet) = self.known.take_subnet() else { return self.agenda.heavy(now, reason) };
+        if !self.own_port.is_down() {
+            self.say(Event::SweepStarted { kind: SweepKind::Light, reason });
+        }
+        self.requests.begin_sweep();
+        let can_repair = subnet.routed.is_proven();
+        let mut check = Check::light(subnet, &self.options).for_repair(can_repair);
+        if !self.own_port.is_down() {
+            check = self.read_back(now, check);
+        }
+        self.turn_to(now, Task::Light(Box::new(check)));
+    }
+
+    /// Adds what is to be read back to a light sweep.
+    fn read_back(&mut self, now: Time, check: Check) -> Check {
+        if let Some(since) = self.requests.unconfirmed.take_everything() {
+            self.audit.begin(since);
+        }
+        let most = self.options.audit_smps as usize;
+        let unconfirmed = self.requests.unconfirmed.due(now, most);
+        let memory = self.known.take_memory();
+        let part = self.audit.part(now, &check.subnet, &memory, &self.options, most - unconfirmed.len());
+        check.with_read_back(now, memory, self.own_port.sm_lid(), unconfirmed, part)
+    }
+
+    /// A light sweep is over.
+    fn looked_through(&mut self, now: Time, mut check: Check) {
+        if !self.own_port.is_down() {
+            self.known.keep_memory(std::mem::take(&mut check.memory));
+            // Unless it was cut short, all that was to be read back has been.
+            if check.found.is_none() {
+                self.requests.unconfirmed.settle(check.began, &check.unconfirmed);
+                self.audit.finished();
+            }
+        }
+        self.looked(now, check, None);
+    }
+
+    pub(super) fn start_look(&mut self, now: Time, reason: Reason, nodes: BTreeSet<u32>) {
+        let Some(subnet) = self.known.take_subnet() else { return };
+        self.requests.begin_sweep();
+        let can_repair = subnet.routed.is_proven();
+        let check = Check::look(subnet, &self.options, nodes.into_iter()).for_repair(can_repair);
+        self.turn_to(now, Task::Look(Box::new(check), reason));
+    }
+
+    /// The step under way is done.
+    pub(super) fn advance(&mut self, now: Time) {
+        match std::mem::replace(&mut self.task, Task::Idle) {
+            task @ (Task::Detached | Task::Idle) => self.task = task,
+            Task::Discover(discover) => self.discovered(now, *discover),
+            Task::ReadTables(learn) => self.learned(now, *learn),
+            Task::Program(program) => self.programmed(now, *program),
+            Task::Activate(activate, held) => self.activated(now, *activate, held),
+            Task::Regulate(regulate) => self.regulated(now, *regulate),
+            Task::Verify(check) => self.verified(now, *check),
+            Task::Light(check) => self.looked_through(now, *check),
+            Task::Look(check, reason) => self.looked(now, *check, Some(reason)),
+            Task::Tables(read) => self.sa.take_tables(now, *read),
+        }
+    }
+
+    /// Reads the tables that subnet administration is asked for. False: there are none, or nobody to ask.
+    pub(super) fn start_tables(&mut self, now: Time) -> bool {
+        let wanted = self.sa.wanted_tables();
+        let Some(subnet) = self.known.subnet().filter(|_| !wanted.is_empty() && !self.own_port.is_down())
+        else {
+            return false;
+        };
+        let tables = AskedTables::new(wanted, subnet);
+        self.turn_to(now, Task::Tables(Box::new(tables)));
+        true
+    }
+
+    /// Tells subnet administration how the subnet is now.
+    fn publish(&mut self, now: Time, subnet: &Subnet) {
+        let (guid, lid) = (self.own_port.guid(), self.own_port.sm_lid());
+        self.sa.meet(self.election.peers.clone());
+        self.sa.learn(now, subnet, self.known.memory(), Myself { guid, lid, act_count: 0 });
+    }
+
+    fn discovered(&mut self, now: Time, mut discover: Discover) {
+        self.sweep.note(discover.unanswered, discover.refused);
+        let own_port_up = discover.own_port_info().map(is_up);
+        if let Some(info) = discover.own_port_info() {
+            self.own_port.has_lid(info.lid);
+        }
+        let on_switch = discover.is_on_switch();
+        if (own_port_up == Some(true) || on_switch) && !self.contend(now, &mut discover) {
+            // Somebody else writes, at least for now.
+            return self.enter(now, None);
+        }
+        let mut subnet = discover.finish();
+        self.known.pass_routing(&mut subnet);
+        if own_port_up == Some(true) || on_switch {
+            return self.begin_configuration(now, subnet);
+        }
+        self.enter(now, None);
+        self.known.set_up(false);
+        if own_port_up.is_none() {
+            let silent = self.own_port.found_silent();
+            self.say_all(silent);
+            self.known.set_aside(Some(subnet));
+            self.patience.is_incomplete();
+            let delay = self.patience.retry_delay(&self.options);
+            return self.agenda.heavy(now + delay, Reason::Incomplete);
+        }
+        self.known.keep_subnet(subnet);
+        let down = self.own_port.found_down();
+        self.say_all(down);
+        // The driver of the attachment says when there is a link again.
+        self.agenda.light(now + interval(&self.options), Reason::OwnPort);
+    }
+
+    /// The subnet is this manager's to configure: what nodes hold is read first.
+    fn begin_configuration(&mut self, now: Time, mut subnet: Subnet) {
+        let up = self.own_port.found_up();
+        self.say_all(up);
+        let nodes = self.known.compare(&subnet);
+        self.say_all(nodes);
+        self.tally.found(&subnet);
+        let lane = self.known.keep_a_lane(&mut subnet, &self.options);
+        self.say_all(lane);
+        let left_out = self.known.give_keys(&mut subnet);
+        self.say_all(left_out);
+        self.succession.demand_registration(&mut subnet);
+        let memory = self.known.take_memory();
+        let read = ReadTables::new(subnet, memory, &self.options);
+        if read.has_to_read() {
+            self.succession.found_tables();
+        }
+        self.turn_to(now, Task::ReadTables(Box::new(read)));
+    }
+
+    fn learned(&mut self, now: Time, read: ReadTables) {
+        self.sweep.note(read.unanswered, 0);
+        let ReadTables { mut subnet, held, .. } = read;
+        self.enter(now, Some(Phase::Assign));
+        let (events, file) = self.succession.give_lids(&mut subnet, &self.options);
+        self.say_all(events);
+        self.outputs.extend(file.map(Output::Persist));
+        self.enter(now, Some(Phase::Route));
+        self.route(&mut subnet, &held);
+        let program = Program::new(subnet, held, &self.options);
+        self.own_port.give_lid(program.sm_lid());
+        let total = program.total() as u64;
+        self.turn_to(now, Task::Program(Box::new(program)));
+        self.tally.expect(total);
+    }
+
+    /// Computes tables, and says by which engine. Where none serves the subnet, all stays as it is.
+    fn route(&mut self, subnet: &mut Subnet, held: &[Held]) {
+        let afresh = self.sweep.is_afresh();
+        subnet.routed.withdraw();
+        match route(subnet, &self.options) {
+            Ok(mut computed) => {
+                if let Some(standing) = standing(subnet, held, &computed).filter(|_| !afresh) {
+                    computed.keep(&subnet.fabric, standing);
+                }
+                self.say(Event::Routed(computed.routing.report.clone()));
+                subnet.routed = computed.into_routed(subnet);
+            }
+            Err(message) => {
+                self.sweep.is_unrouted();
+                self.say(Event::RouteFailed { message });
+            }
+        }
+        self.tally.gave_lids(subnet.routed.lids().len());
+    }
+
+    fn programmed(&mut self, now: Time, program: Program) {
+        self.sweep.note(program.unanswered, program.refused);
+        let Some(program) = self.repaired(now, program) else { return };
+        let activate = Activate::new(program.subnet, self.own_port.sm_lid(), &self.options);
+        self.turn_to(now, Task::Activate(Box::new(activate), program.held));
+    }
+
+    fn activated(&mut self, now: Time, activate: Activate, held: Vec<Held>) {
+        self.sweep.note(activate.unanswered, activate.refused);
+        let ports = self.succession.note_registration(&activate.subnet);
+        self.say_all((ports > 0).then_some(Event::Reregister { ports }));
+        self.known.remember(&activate.subnet, held);
+        debug_assert_eq!(activate.ports_active, activate.subnet.ports_active(), "each change was counted");
+        self.tally.ports_active(activate.ports_active);
+        if self.options.congestion_control {
+            let regulate = Regulate::new(activate.subnet, &self.options);
+            self.turn_to(now, Task::Regulate(Box::new(regulate)));
+        } else if self.succession.take_inherits() {
+            let regulate = Regulate::look(activate.subnet, &self.options);
+            self.turn_to(now, Task::Regulate(Box::new(regulate)));
+        } else {
+            self.verify(now, activate.subnet);
+        }
+    }
+
+    fn regulated(&mut self, now: Time, regulate: Regulate) {
+        self.sweep.note(regulate.unanswered, regulate.refused);
+        self.say_all(regulate.said());
+        self.verify(now, regulate.subnet);
+    }
+
+    fn verify(&mut self, now: Time, subnet: Subnet) {
+        let check = match self.sweep.take_touched() {
+            Some(nodes) => Check::look(subnet, &self.options, nodes.into_iter()),
+            None => Check::verify(subnet, &self.options),
+        };
+        self.turn_to(now, Task::Verify(Box::new(check)));
+    }
+
+    fn verified(&mut self, now: Time, check: Check) {
+        self.enter(now, None);
+        let Some(reason) = check.found else {
+            self.patience.is_settled();
+            return self.settle(now, check.subnet, true);
+        };
+        match self.patience.resweep(&self.options) {
+            Ok(()) => {
+                self.known.keep_subnet(check.subnet);
+                self.start_heavy_without(now, reason, check.gone);
+            }
+            Err(sweeps) => {
+                self.say(Event::Unsettled { sweeps });
+                self.settle(now, check.subnet, false);
+                let delay = self.patience.retry_delay(&self.options);
+                self.agenda.heavy(now + delay, reason);
+            }
+        }
+    }
+
+    /// A heavy sweep is over.
+    pub(super) fn settle(&mut self, now: Time, subnet: Subnet, settled: bool) {
+        let retries = self.requests.stats().retries;
+        let mut summary = self.sweep.summary(now, &subnet, self.requests.counts(), retries);
+        summary.sweeps = self.tally.sweeps();
+        summary.complete &= settled;
+        self.known.set_up(true);
+        self.tally.ports_silent(summary.ports_silent);
+        self.publish(now, &subnet);
+        let is_routed = subnet.routed.routing().is_some();
+        self.known.keep_subnet(subnet);
+        let lacking = summary.ports_refused + summary.ports_left_out + summary.ports_without_lid;
+        let again = self.sweep.is_lacking(lacking);
+        if summary.complete {
+            self.patience.is_complete();
+        } else {
+            self.patience.is_incomplete();
+        }
+        if again {
+            let delay = self.patience.retry_delay(&self.options);
+            self.agenda.heavy(now + delay, Reason::Incomplete);
+        } else {
+            self.plan_light(now);
+        }
+        self.look_again_at_managers(now);
+        if is_routed {
+            self.plan_proof(now);
+        }
+        self.say(if summary.complete { Event::SubnetUp(summary) } else { Event::SweepIncomplete(summary) });
+    }
+
+    fn looked(&mut self, now: Time, mut check: Check, trap: Option<Reason>) {
+        let (mut found, gone, own_port_down) = (check.verdict(), check.gone, self.own_port.is_down());
+        if let (None, Some(changes)) = (found, check.changes.take().filter(|changes| !changes.is_empty())) {
+            let reason = trap.unwrap_or(Reason::StateChange { guid: changes.guid(&check.subnet) });
+            match self.repair(now, check.subnet, &changes, reason) {
+                None => return,
+                Some(subnet) => (check.subnet, found) = (subnet, Some(reason)),
+            }
+        }
+        self.tally.ports_silent(check.subnet.silent_ports().count() as u32);
+        if self.known.is_up() {
+            self.publish(now, &check.subnet);
+        }
+        self.known.keep_subnet(check.subnet);
+        match found {
+            Some(reason) => self.start_heavy_without(now, trap.unwrap_or(reason), gone),
+            None if own_port_down => self.agenda.light(now + interval(&self.options), Reason::OwnPort),
+            None if trap.is_some() => {}
+            None => {
+                self.patience.is_incomplete();
+                self.plan_light(now);
+                self.say(Event::Quiet);
+            }
+        }
+    }
+
+    /// The next light sweep: soon when somebody has been silent, else when it is time.
+    fn plan_light(&mut self, now: Time) {
+        if self.tally.progress().ports_silent > 0 {
+            let delay = self.patience.retry_delay(&self.options);
+            self.agenda.light(now + delay, Reason::Incomplete);
+            return;
+        }
+        self.patience.is_complete();
+        if self.options.sweep_interval_ms > 0 || self.is_in_doubt() {
+            self.agenda.light(now + interval(&self.options), Reason::Interval);
+        }
+    }
+}
+
+/// The tables that the switches hold, if all are known: for the LIDs that there are, since others have no route.
+fn standing(subnet: &Subnet, held: &[Held], computed: &Computed) -> Option<Routes> {
+    let top = computed.lids.top();
+    let mut routes = Routes { tables: vec![ForwardingTable::default(); subnet.nodes.len()] };
+    for (node, _) in subnet.switches() {
+        let (table, held) = (routes.tables.get_mut(node as usize)?, held.get(node as usize)?);
+        *table = ForwardingTable::new(top);
+        for lid in computed.lids.iter().flat_map(PortLids::iter) {
+            let block = held.lft_block(lid.0 / BLOCK_ENTRIES as u16)?;
+            table.set(lid, block[usize::from(lid.0) % BLOCK_ENTRIES]);
+        }
+    }
+    Some(routes)
+}

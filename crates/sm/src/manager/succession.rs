@@ -1,0 +1,101 @@
+//! What managers before this one have left: LIDs, settings of nodes, and hosts that do not know this manager yet.
+
+use std::collections::BTreeSet;
+
+use weft_wire::{Guid, PortInfo, capability};
+
+use crate::key::PortAt;
+use crate::route::{adopt_lids, give_lids};
+use crate::subnet::Subnet;
+use crate::{Event, GuidToLid, Options};
+
+/// LIDs on file, and what is taken over from another manager.
+#[derive(Debug)]
+pub(super) struct Succession {
+    guid2lid: GuidToLid,
+    /// Another manager was in charge before: LIDs are as the ports have them, whatever is on file.
+    adopts: bool,
+    /// Nodes were configured before, and whether congestion control was on then is not known yet.
+    inherits: bool,
+    /// Ports whose hosts know that they are to subscribe with this manager.
+    reregistered: BTreeSet<Guid>,
+}
+
+impl Succession {
+    /// `guid2lid` has the LIDs of earlier runs.
+    pub(super) fn new(guid2lid: GuidToLid) -> Self {
+        Self { guid2lid, adopts: false, inherits: false, reregistered: BTreeSet::new() }
+    }
+
+    /// Another manager is in charge, or was until now.
+    pub(super) fn yield_lids(&mut self) {
+        self.adopts = true;
+    }
+
+    /// Whether another manager has been in charge since this one gave LIDs.
+    pub(super) fn adopts(&self) -> bool {
+        self.adopts
+    }
+
+    /// No host knows this manager any more.
+    pub(super) fn forget_hosts(&mut self) {
+        self.reregistered.clear();
+    }
+
+    /// Nodes hold tables that this manager has not written.
+    pub(super) fn found_tables(&mut self) {
+        self.inherits = true;
+    }
+
+    /// Whether it is yet to be looked who holds settings of congestion control.
+    pub(super) fn take_inherits(&mut self) -> bool {
+        std::mem::take(&mut self.inherits)
+    }
+
+    /// Gives LIDs; says which are new, and returns those to be kept on file if they have changed.
+    pub(super) fn give_lids(
+        &mut self,
+        subnet: &mut Subnet,
+        options: &Options,
+    ) -> (Vec<Event>, Option<GuidToLid>) {
+        let before = self.guid2lid.clone();
+        if std::mem::take(&mut self.adopts) {
+            adopt_lids(subnet, &mut self.guid2lid, options);
+        }
+        let events = give_lids(subnet, &mut self.guid2lid, options);
+        (events, (self.guid2lid != before).then(|| self.guid2lid.clone()))
+    }
+
+    /// Hosts of which this manager has no subscriptions, since it has just begun or they have been away, are to subscribe
+    /// (again): it sets their port's ClientReregister once.
+    pub(super) fn demand_registration(&self, subnet: &mut Subnet) {
+        let hosts: Vec<PortAt> = registering(subnet).collect();
+        for at in hosts {
+            let known = self.reregistered.contains(&subnet.end_guid(at));
+            if let Some(port) = subnet.port_mut(at) {
+                port.reregister = !known;
+            }
+        }
+    }
+
+    /// Notes which hosts have been told to subscribe, and forgets those that are gone. Returns how many are new.
+    pub(super) fn note_registration(&mut self, subnet: &Subnet) -> u32 {
+        let told = registering(subnet).filter(|at| subnet.port(*at).is_some_and(|port| !port.reregister));
+        let now: BTreeSet<Guid> = told.map(|at| subnet.end_guid(at)).collect();
+        let ports = now.difference(&self.reregistered).count() as u32;
+        self.reregistered = now;
+        ports
+    }
+}
+
+/// The ports of hosts that can be told to subscribe again.
+fn registering(subnet: &Subnet) -> impl Iterator<Item = PortAt> {
+    let can = |at: PortAt, info: &PortInfo| {
+        let is_host = subnet.node(at.node).is_some_and(|node| !node.is_switch());
+        is_host && info.capability_mask & capability::IS_CLIENT_REREGISTRATION_SUPPORTED != 0
+    };
+    subnet
+        .end_ports()
+        .filter(move |(at, port)| port.info.is_some_and(|info| can(*at, &info)))
+        .map(|(at, _)| at)
+}

@@ -1,0 +1,111 @@
+//! What the manager is doing, and the step that does it.
+
+use crate::activate::Activate;
+use crate::congestion::Regulate;
+use crate::discover::Discover;
+use crate::held::Held;
+use crate::light::Check;
+use crate::program::Program;
+use crate::read_tables::ReadTables;
+use crate::requests::Step;
+use crate::sa::AskedTables;
+use crate::subnet::Subnet;
+use crate::{Event, Phase, Reason};
+
+/// What is under way. A step owns the subnet while it works on it.
+#[derive(Debug)]
+pub(super) enum Task {
+    Detached,
+    Idle,
+    Discover(Box<Discover>),
+    ReadTables(Box<ReadTables>),
+    Program(Box<Program>),
+    /// With what the nodes hold, which is remembered when it is done.
+    Activate(Box<Activate>, Vec<Held>),
+    /// Settings of congestion control.
+    Regulate(Box<Regulate>),
+    Verify(Box<Check>),
+    Light(Box<Check>),
+    Look(Box<Check>, Reason),
+    /// Tables that subnet administration is asked for.
+    Tables(Box<AskedTables>),
+}
+
+impl Task {
+    /// The phase of a heavy sweep or a repair that it is.
+    pub(super) fn phase(&self) -> Option<Phase> {
+        match self {
+            Self::Discover(_) => Some(Phase::Discover),
+            Self::ReadTables(_) => Some(Phase::Learn),
+            Self::Program(_) => Some(Phase::Program),
+            Self::Activate(..) | Self::Regulate(_) => Some(Phase::Activate),
+            Self::Verify(_) => Some(Phase::Verify),
+            Self::Detached | Self::Idle | Self::Light(_) | Self::Look(..) | Self::Tables(_) => None,
+        }
+    }
+
+    pub(super) fn is_detached(&self) -> bool {
+        matches!(self, Self::Detached)
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        matches!(self, Self::Idle)
+    }
+
+    pub(super) fn step(&mut self) -> Option<&mut dyn Step> {
+        Some(match self {
+            Self::Detached | Self::Idle => return None,
+            Self::Discover(step) => step.as_mut(),
+            Self::ReadTables(step) => step.as_mut(),
+            Self::Program(step) => step.as_mut(),
+            Self::Activate(step, _) => step.as_mut(),
+            Self::Regulate(step) => step.as_mut(),
+            Self::Verify(step) | Self::Light(step) | Self::Look(step, _) => step.as_mut(),
+            Self::Tables(step) => step.as_mut(),
+        })
+    }
+
+    /// The subnet that the step works on.
+    pub(super) fn subnet(&self) -> Option<&Subnet> {
+        match self {
+            Self::Detached | Self::Idle | Self::Discover(_) | Self::Tables(_) => None,
+            Self::ReadTables(step) => Some(&step.subnet),
+            Self::Program(step) => Some(&step.subnet),
+            Self::Activate(step, _) => Some(&step.subnet),
+            Self::Regulate(step) => Some(&step.subnet),
+            Self::Verify(step) | Self::Light(step) | Self::Look(step, _) => Some(&step.subnet),
+        }
+    }
+
+    pub(super) fn into_subnet(self) -> Option<Subnet> {
+        match self {
+            Self::Detached | Self::Idle | Self::Discover(_) | Self::Tables(_) => None,
+            Self::ReadTables(step) => Some(step.subnet),
+            Self::Program(step) => Some(step.subnet),
+            Self::Activate(step, _) => Some(step.subnet),
+            Self::Regulate(step) => Some(step.subnet),
+            Self::Verify(step) | Self::Light(step) | Self::Look(step, _) => Some(step.subnet),
+        }
+    }
+
+    pub(super) fn take_events(&mut self) -> Vec<Event> {
+        match self {
+            Self::Discover(step) => std::mem::take(&mut step.events),
+            Self::ReadTables(step) => std::mem::take(&mut step.events),
+            Self::Program(step) => std::mem::take(&mut step.events),
+            Self::Activate(step, _) => std::mem::take(&mut step.events),
+            Self::Regulate(step) => std::mem::take(&mut step.events),
+            Self::Detached
+            | Self::Idle
+            | Self::Verify(_)
+            | Self::Light(_)
+            | Self::Look(..)
+            | Self::Tables(_) => Vec::new(),
+        }
+    }
+
+    /// Whether a heavy sweep is on that has yet to ask the switches whether anything changed.
+    pub(super) fn will_verify(&self) -> bool {
+        self.phase().is_some_and(|phase| phase != Phase::Verify)
+    }
+}

@@ -1,0 +1,128 @@
+//! What routing has made of a subnet. It goes with the subnet from sweep to sweep; options stay as the operator gave them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use weft_routing::{EngineOptions, Lids, Proven, Routing, ServiceLevels};
+use weft_topology::Fabric;
+use weft_wire::{Guid, PortNum};
+
+/// The routing in force: LIDs, tables, service levels and lanes, and whether the tables are proved.
+#[derive(Debug, Default)]
+pub(crate) struct Routed {
+    lids: Lids,
+    /// The service level of every pair; `None` where one lane does.
+    levels: Option<Arc<ServiceLevels>>,
+    lanes: Mappings,
+    proof: Proof,
+}
+
+/// The mappings of service levels to lanes that the engine has chosen.
+#[derive(Debug, Default)]
+pub(crate) struct Mappings {
+    /// `None` where the operator's mapping will do.
+    pub(crate) everywhere: Option<[u8; 16]>,
+    /// By node and port, where it differs.
+    pub(crate) of_ports: BTreeMap<(Guid, PortNum), [u8; 16]>,
+}
+
+/// How far the tables are proved.
+#[derive(Debug, Default)]
+enum Proof {
+    /// No tables are in force, or they do not hold any more.
+    #[default]
+    Nothing,
+    /// To be proved, with the options that the engine was given.
+    Pending(Box<(Routing, EngineOptions)>),
+    Proven(Box<Proven>),
+}
+
+impl Routed {
+    /// A routing that is to be proved.
+    pub(crate) fn new(
+        lids: Lids,
+        levels: Option<Arc<ServiceLevels>>,
+        lanes: Mappings,
+        (routing, options): (Routing, EngineOptions),
+    ) -> Self {
+        Self { lids, levels, lanes, proof: Proof::Pending(Box::new((routing, options))) }
+    }
+
+    pub(crate) fn lids(&self) -> &Lids {
+        &self.lids
+    }
+
+    pub(crate) fn levels(&self) -> Option<&Arc<ServiceLevels>> {
+        self.levels.as_ref()
+    }
+
+    /// The lane of each service level out of a port; `None` where the operator's mapping is in force.
+    pub(crate) fn sl2vl(&self, node: Guid, port: PortNum) -> Option<[u8; 16]> {
+        self.lanes.of_ports.get(&(node, port)).copied().or(self.lanes.everywhere)
+    }
+
+    /// The tables in force, with what else the engine said.
+    pub(crate) fn routing(&self) -> Option<&Routing> {
+        match &self.proof {
+            Proof::Nothing => None,
+            Proof::Pending(pending) => Some(&pending.0),
+            Proof::Proven(proven) => Some(proven.routing()),
+        }
+    }
+
+    /// The tables are not to be repaired; LIDs, levels and lanes stay until there are others.
+    pub(crate) fn withdraw(&mut self) {
+        self.proof = Proof::Nothing;
+    }
+
+    pub(crate) fn is_proven(&self) -> bool {
+        matches!(self.proof, Proof::Proven(_))
+    }
+
+    /// Proves tables that are yet to be proved. False: there are none.
+    pub(crate) fn prove(&mut self, fabric: &Fabric) -> bool {
+        match std::mem::take(&mut self.proof) {
+            Proof::Pending(pending) => {
+                let (routing, options) = *pending;
+                let proven = Proven::new(fabric.clone(), self.lids.clone(), routing, &options);
+                self.proof = proven.map_or(Proof::Nothing, |proven| Proof::Proven(Box::new(proven)));
+                true
+            }
+            other => {
+                self.proof = other;
+                false
+            }
+        }
+    }
+
+    pub(crate) fn proven_mut(&mut self) -> Option<&mut Proven> {
+        match &mut self.proof {
+            Proof::Proven(proven) => Some(proven),
+            Proof::Nothing | Proof::Pending(_) => None,
+        }
+    }
+
+    /// Takes what is proved out, to repair it. Without [`Self::repaired`] nothing is in force any more.
+    pub(crate) fn take_proven(&mut self) -> Option<Box<Proven>> {
+        match std::mem::take(&mut self.proof) {
+            Proof::Proven(proven) => Some(proven),
+            other => {
+                self.proof = other;
+                None
+            }
+        }
+    }
+
+    /// Puts it back in force.
+    pub(crate) fn repaired(&mut self, proven: Box<Proven>) {
+        self.proof = Proof::Proven(proven);
+    }
+}
+
+#[cfg(test)]
+impl Routed {
+    /// One that maps service levels alone.
+    pub(crate) fn with_lanes(lanes: Mappings) -> Self {
+        Self { lanes, ..Self::default() }
+    }
+}

@@ -1,0 +1,165 @@
+//! The SMPs that the manager asks its devices with. Each kind is counted: one that is new does not compile before.
+
+use weft_mgmt::{Request, SmpRoute};
+use weft_wire::{AddressedMad, AttributeId, Mad, SwitchInfo};
+
+use crate::SmpCounts;
+
+/// An attribute that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Get {
+    NodeInfo,
+    NodeDescription,
+    SwitchInfo,
+    PortInfo,
+    Lft,
+    SlToVl,
+    VlArbitration,
+    PKeys,
+    GuidInfo,
+    SmInfo,
+}
+
+/// An attribute that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Set {
+    SwitchInfo,
+    PortInfo,
+    Lft,
+    SlToVl,
+    VlArbitration,
+    PKeys,
+}
+
+/// The kinds of SMPs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SmpKind {
+    Get(Get),
+    Set(Set),
+}
+
+/// An SMP without a route yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SmpRequest {
+    kind: SmpKind,
+    request: Request,
+}
+
+impl SmpRequest {
+    /// Asks for an attribute.
+    pub(crate) fn get(get: Get, modifier: u32) -> Self {
+        Self { kind: SmpKind::Get(get), request: Request::get(get.attribute_id(), modifier) }
+    }
+
+    /// Changes an attribute, of 64 bytes at most.
+    pub(crate) fn set(set: Set, modifier: u32, value: &[u8]) -> Self {
+        Self { kind: SmpKind::Set(set), request: Request::set(set.attribute_id(), modifier, value) }
+    }
+
+    /// Writes a switch's PortStateChange, which clears it, and leaves everything else.
+    pub(crate) fn clear_change(info: SwitchInfo) -> Self {
+        Self::set(Set::SwitchInfo, 0, &SwitchInfo { port_state_change: true, ..info }.encode())
+    }
+
+    /// What was sent as `kind`, without its route.
+    pub(crate) fn again(kind: SmpKind, sent: &Mad) -> Self {
+        let modifier = sent.attribute_modifier();
+        match kind {
+            SmpKind::Get(get) => Self::get(get, modifier),
+            SmpKind::Set(set) => Self::set(set, modifier, sent.smp_data()),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> SmpKind {
+        self.kind
+    }
+
+    /// The request by this route, ready to be sent.
+    pub(crate) fn by(self, route: &SmpRoute) -> AddressedMad {
+        self.request.by(route)
+    }
+}
+
+impl Get {
+    fn attribute_id(self) -> AttributeId {
+        match self {
+            Self::NodeInfo => AttributeId::NodeInfo,
+            Self::NodeDescription => AttributeId::NodeDescription,
+            Self::SwitchInfo => AttributeId::SwitchInfo,
+            Self::PortInfo => AttributeId::PortInfo,
+            Self::Lft => AttributeId::LinearForwardingTable,
+            Self::SlToVl => AttributeId::SlToVlTable,
+            Self::VlArbitration => AttributeId::VlArbitrationTable,
+            Self::PKeys => AttributeId::PKeyTable,
+            Self::GuidInfo => AttributeId::GuidInfo,
+            Self::SmInfo => AttributeId::SmInfo,
+        }
+    }
+}
+
+impl Set {
+    pub(crate) fn attribute_id(self) -> AttributeId {
+        match self {
+            Self::SwitchInfo => AttributeId::SwitchInfo,
+            Self::PortInfo => AttributeId::PortInfo,
+            Self::Lft => AttributeId::LinearForwardingTable,
+            Self::SlToVl => AttributeId::SlToVlTable,
+            Self::VlArbitration => AttributeId::VlArbitrationTable,
+            Self::PKeys => AttributeId::PKeyTable,
+        }
+    }
+}
+
+impl SmpCounts {
+    /// Counts one that is sent for the first time.
+    pub(crate) fn count(&mut self, kind: SmpKind) {
+        let counter = match kind {
+            SmpKind::Get(Get::NodeInfo) => &mut self.get_node_info,
+            SmpKind::Get(Get::NodeDescription) => &mut self.get_node_description,
+            SmpKind::Get(Get::SwitchInfo) => &mut self.get_switch_info,
+            SmpKind::Get(Get::PortInfo) => &mut self.get_port_info,
+            SmpKind::Get(Get::Lft) => &mut self.get_lft,
+            SmpKind::Get(Get::SlToVl) => &mut self.get_sl_to_vl,
+            SmpKind::Get(Get::VlArbitration) => &mut self.get_vl_arbitration,
+            SmpKind::Get(Get::PKeys) => &mut self.get_p_keys,
+            SmpKind::Get(Get::SmInfo) => &mut self.get_sm_info,
+            // Subnet administration reads it between sweeps, whose counts these are.
+            SmpKind::Get(Get::GuidInfo) => return,
+            SmpKind::Set(Set::SwitchInfo) => &mut self.set_switch_info,
+            SmpKind::Set(Set::PortInfo) => &mut self.set_port_info,
+            SmpKind::Set(Set::Lft) => &mut self.set_lft,
+            SmpKind::Set(Set::SlToVl) => &mut self.set_sl_to_vl,
+            SmpKind::Set(Set::VlArbitration) => &mut self.set_vl_arbitration,
+            SmpKind::Set(Set::PKeys) => &mut self.set_p_keys,
+        };
+        *counter += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weft_mgmt::DirectedPath;
+    use weft_wire::Method;
+
+    #[test]
+    fn a_request_made_again_is_the_same_by_another_way() {
+        let first = SmpRequest::set(Set::PKeys, 7, &[3; 64]);
+        let sent = first.by(&SmpRoute::Lid(weft_wire::Lid(9)));
+        let again = SmpRequest::again(first.kind(), &sent.mad);
+        assert_eq!(again.kind(), SmpKind::Set(Set::PKeys));
+        let by_path = again.by(&SmpRoute::Directed(DirectedPath::HERE)).mad;
+        assert!(by_path.is_directed());
+        assert_eq!((by_path.method(), by_path.attribute_id()), (Method::Set, AttributeId::PKeyTable));
+        assert_eq!((by_path.attribute_modifier(), by_path.smp_data()), (7, &[3; 64]));
+    }
+
+    #[test]
+    fn what_subnet_administration_reads_alone_counts_as_nothing_else() {
+        let mut counts = SmpCounts::default();
+        counts.count(SmpKind::Get(Get::GuidInfo));
+        assert_eq!(counts, SmpCounts::default());
+        counts.count(SmpKind::Get(Get::SmInfo));
+        assert_eq!(counts, SmpCounts { get_sm_info: 1, ..SmpCounts::default() });
+    }
+}
