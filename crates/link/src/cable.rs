@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use weft_wire::{DataPacket, FlowControl, Guid, LinkParameters, PortNum, VirtualLane};
 
+use crate::peer::PeerAddress;
 use crate::reason::{DownReason, RefusalReason};
 
 /// One end of a cable: a port of the node with this GUID.
@@ -25,14 +26,14 @@ impl fmt::Display for CableEnd {
 }
 
 /// A cable to another agent, as the cabling gives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cable {
     /// The end that this agent holds.
     pub local: CableEnd,
     /// The other end.
     pub remote: CableEnd,
     /// Where the other end's agent listens.
-    pub remote_addr: SocketAddr,
+    pub remote_addr: PeerAddress,
     /// What the local end enables; offered in the hello.
     pub parameters: LinkParameters,
 }
@@ -87,6 +88,13 @@ pub enum LinkEvent {
         link: LinkIndex,
         /// What it tells.
         flow_control: FlowControl,
+    },
+    /// The name of a peer does not resolve any more, or does again. Told once for each change.
+    Lookup {
+        /// A link to that peer; there may be others.
+        link: LinkIndex,
+        /// Why it does not resolve; none when it does again.
+        failure: Option<String>,
     },
     /// A peer was refused, or refused us.
     Refused {
@@ -169,6 +177,8 @@ pub struct Stats {
     pub refused: u64,
     /// Attempts to dial.
     pub dials: u64,
+    /// Attempts that ended because the peer's name did not resolve.
+    pub unresolved: u64,
     /// Times the peer was asked whether it lives.
     pub asked: u64,
     /// Times the link came up.

@@ -108,7 +108,7 @@ fn connect(
     stdout.read_line(&mut line).context("cannot read from the other process")?;
     let address: SocketAddr = line.trim().parse().context("the other process does not listen")?;
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(identity.ca_cert.as_bytes())?)?;
+    roots.add(CertificateDer::from_pem_slice(identity.ca_pem().as_bytes())?)?;
     let client = ClientConfig::with_root_certificates(Arc::new(roots))?;
     let runtime = runtime()?;
     let (endpoint, connection) = runtime.block_on(async {
@@ -129,8 +129,8 @@ pub(in crate::verbs) fn echo() -> anyhow::Result<()> {
     std::io::stdin().read_line(&mut line)?;
     let identity: Identity = serde_json::from_str(&line)?;
     runtime()?.block_on(async {
-        let chain = vec![CertificateDer::from_pem_slice(identity.cert_chain.as_bytes())?];
-        let key = PrivateKeyDer::from_pem_slice(identity.private_key.as_bytes())?;
+        let chain = vec![CertificateDer::from_pem_slice(identity.pem().as_bytes())?];
+        let key = PrivateKeyDer::from_pem_slice(identity.pem().as_bytes())?;
         let server = ServerConfig::with_single_cert(chain, key)?;
         let endpoint = Endpoint::server(server, (Ipv4Addr::LOCALHOST, 0).into())?;
         crate::output::print(&format!("{}\n", endpoint.local_addr()?))?;
