@@ -110,7 +110,7 @@ pub fn run(config: &AgentConfig) -> Result<(), AgentError> {
         .build_local(LocalOptions::default())
         .map_err(AgentError::System);
     let result = runtime.and_then(|runtime| {
-        runtime.block_on(async {
+        let result = runtime.block_on(async {
             let mut terminate = signal(SignalKind::terminate())?;
             let mut interrupt = signal(SignalKind::interrupt())?;
             let asked = async {
@@ -120,10 +120,13 @@ pub fn run(config: &AgentConfig) -> Result<(), AgentError> {
                 }
             };
             serve(config, asked).await
-        })
+        });
+        // A resolver that waits for a server does not keep the process.
+        runtime.shutdown_background();
+        result
     });
     if let Err(error) = &result {
-        launcher::report_failure(config.launch_socket.as_deref(), &config.name, chain(error));
+        launcher::report_failure(config.launch_socket.as_deref(), &config.part.name, chain(error));
     }
     result
 }
@@ -148,14 +151,14 @@ fn chain(error: &dyn std::error::Error) -> String {
 ///
 /// Needs a [`tokio::task::LocalSet`] or a [`tokio::runtime::LocalRuntime`].
 pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Result<(), AgentError> {
-    config.check()?;
+    config.part.check()?;
     let _lock = ProcessLock::take(&config.lock_file)?;
     let signals = Rc::new(Signals::default());
     let alarm = Rc::new(Alarm::new()?);
     // No two processes of this agent begin in the same nanosecond: both would have to hold its lock.
     let clock = Clock::start();
-    let events = EventLog::new(&config.name, clock);
-    let journal = Journal::open(config.events_file.as_deref(), &config.name);
+    let events = EventLog::new(&config.part.name, clock);
+    let journal = Journal::open(config.events_file.as_deref(), &config.part.name);
     let recorder = Recorder::new(journal, events.clone());
     let (core, cables) = Core::new(config, recorder, signals.clone(), (clock, alarm.clone()));
     let agent = Rc::new(Agent { core: RefCell::new(core) });
@@ -213,12 +216,12 @@ fn open_doors(
     agent.with_core(|core| {
         core.recorder.process(ProcessEvent::Started { kind, version: version.clone(), pid });
     });
-    let (lab, name, incarnation) = (config.lab.clone(), config.name.clone(), clock.incarnation());
+    let (lab, name, incarnation) = (config.part.lab.clone(), config.part.name.clone(), clock.incarnation());
     let identity = Identity { lab, name, kind, version, pid, incarnation };
     let registry = prometheus::Registry::new();
     let counts = Counts::new(&registry);
     let door = Door::new(agent.clone(), registry);
-    let metrics = listen_for_scrapers(config.metrics)?;
+    let metrics = listen_for_scrapers(config.part.metrics)?;
     let path = &config.control_socket;
     let socket =
         weft_process::bind(path).map_err(|source| AgentError::Listen { path: path.to_owned(), source })?;
@@ -242,9 +245,9 @@ fn open_links(
     cables: Vec<Cable>,
     agent: &Rc<Agent>,
 ) -> Result<Links, BindError> {
-    let mut settings = LinkConfig::new(&config.lab, clock.incarnation().0);
-    settings.link_timeout_ms = config.link_timeout_ms;
-    Links::bind(config.bind, &config.identity, settings, cables, Rc::new(Ear(Rc::downgrade(agent))))
+    let mut settings = LinkConfig::new(&config.part.lab, clock.incarnation().0);
+    settings.link_timeout_ms = config.part.link_timeout_ms;
+    Links::bind(config.part.bind, &config.identity, settings, cables, Rc::new(Ear(Rc::downgrade(agent))))
 }
 
 fn listen(path: &Path) -> Result<UnixListener, AgentError> {

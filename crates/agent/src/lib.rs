@@ -37,4 +37,4 @@ mod user;
 mod wiring;
 
 pub use agent::{AgentError, run, serve};
-pub use config::{AgentConfig, CableConfig, ConfigError, LINK_TIMEOUT_MS, RECORD_BYTES_MAX};
+pub use config::{AgentConfig, AgentPart, CableConfig, ConfigError, LINK_TIMEOUT_MS, RECORD_BYTES_MAX};
