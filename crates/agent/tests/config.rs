@@ -40,10 +40,7 @@ fn a_configuration_survives_its_file_and_an_unknown_word_does_not_pass() {
     let config = Fabric::spread().agents.remove(1).part;
     let mut json = serde_json::to_value(&config).unwrap();
     let again: AgentPart = serde_json::from_value(json.clone()).unwrap();
-    assert_eq!(
-        (again.devices, again.cables, again.bind),
-        (config.devices, config.cables, config.bind)
-    );
+    assert_eq!((again.devices, again.cables, again.bind), (config.devices, config.cables, config.bind));
     json["linktimeout"] = 7.into();
     let error = serde_json::from_value::<AgentPart>(json).unwrap_err().to_string();
     assert!(error.contains("linktimeout"), "{error}");

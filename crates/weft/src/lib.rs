@@ -10,8 +10,9 @@
 //! ```
 //!
 //! `lab` is the laboratory's folder and processes, `verbs` one file per verb, `manager` the loop of
-//! a manager's process, `sm_process` and `pm_process` what is the subnet manager's and the performance manager's own, `ibsim_process` the server for programs under ibsim's library, and `live` what the verbs read from the fabric with SMPs.
+//! a manager's process, `agent_process`, `sm_process` and `pm_process` what is an agent's, the subnet manager's and the performance manager's own, `ibsim_process` the server for programs under ibsim's library, and `live` what the verbs read from the fabric with SMPs.
 
+mod agent_process;
 mod cli;
 mod engine_options;
 mod failure;
@@ -29,11 +30,11 @@ mod verbs;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{FromArgMatches as _, Parser as _};
 
 /// `weft`
 pub fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let cli = cli::Cli::from_arg_matches(&cli::command().get_matches()).unwrap_or_else(|error| error.exit());
     match verbs::run(cli) {
         Ok(code) => code,
         Err(error) => failure::report(&error),

@@ -21,7 +21,7 @@ struct Process {
     pid: Option<i32>,
     state: &'static str,
     kind: &'static str,
-    address: Option<std::net::SocketAddr>,
+    address: Option<weft_link::PeerAddress>,
     /// Where it serves `/metrics`.
     metrics: Option<std::net::SocketAddr>,
     devices: Vec<Device>,
@@ -126,7 +126,7 @@ fn agent_process(
         pid,
         state: state(pid),
         kind,
-        address: Some(agent.address),
+        address: Some(agent.address.clone()),
         metrics: lab.record.metrics_of(&agent.name),
         devices: agent.devices.iter().map(device).collect(),
         link_timeout_ms: Some(lab.record.link_timeout_ms),
