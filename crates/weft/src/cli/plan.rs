@@ -150,7 +150,6 @@ pub(crate) struct PlanArgs {
 mod tests {
     use clap::error::ErrorKind;
 
-    use super::*;
     use crate::cli::command;
 
     fn parse(arguments: &str) -> Result<(), ErrorKind> {

@@ -8,7 +8,7 @@ use weft_link::PeerAddress;
 
 use super::groups::Groups;
 use super::plan::{Wanted, agent_name};
-use super::ports::{self, Block, Claim, Transport};
+use super::ports::{self, Block, Claim, Search, Transport};
 use super::record::MANAGER_PORTS;
 use super::{Base, LabRecord};
 use crate::failure::Failure;
@@ -78,7 +78,12 @@ pub(crate) struct Places {
 
 impl Places {
     /// Chooses them.
-    pub(crate) fn choose(base: &Base, wanted: &Wanted<'_>, groups: &Groups) -> anyhow::Result<Self> {
+    pub(crate) fn choose(
+        base: &Base,
+        wanted: &Wanted<'_>,
+        groups: &Groups,
+        search: Search,
+    ) -> anyhow::Result<Self> {
         let agents = groups.members().len();
         if let Some(hosts) = &wanted.hosted {
             if wanted.metrics.is_some() {
@@ -92,11 +97,11 @@ impl Places {
             return Ok(Self { agents, udp: None, metrics: None, _claims: Vec::new() });
         }
         let count = u32::try_from(agents).context("more agents than ports")?;
-        let udp = ports::claim(base, Transport::Udp, count, wanted.udp_port)?;
+        let udp = ports::claim(base, Transport::Udp, count, (search, wanted.udp_port))?;
         let metrics = wanted.metrics.map(|pinned| {
             let standbys = u32::try_from(wanted.standbys.len()).unwrap_or(u32::MAX);
             let count = count.saturating_add(MANAGER_PORTS).saturating_add(standbys);
-            ports::claim(base, Transport::Tcp, count, Some(pinned).filter(|port| *port != 0))
+            ports::claim(base, Transport::Tcp, count, (search, Some(pinned).filter(|port| *port != 0)))
         });
         let metrics = metrics.transpose()?;
         let place = |at| udp.block.place(at).map(|bind| AgentPlace { bind, address: bind.into() });
@@ -110,9 +115,10 @@ impl Places {
 
     /// Claims those that a laboratory was planned with.
     pub(crate) fn claim_again(base: &Base, record: &LabRecord) -> anyhow::Result<Vec<Claim>> {
+        let again = "plan the laboratory again with `weft plan`";
         let blocks = [(Transport::Udp, record.udp_ports), (Transport::Tcp, record.metrics)];
         let blocks = blocks.into_iter().filter_map(|(transport, block)| Some((transport, block?)));
-        blocks.map(|(transport, block)| ports::claim_block(base, transport, block)).collect()
+        blocks.map(|(transport, block)| ports::claim_block(base, transport, block, again)).collect()
     }
 }
 

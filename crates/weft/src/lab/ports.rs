@@ -20,7 +20,7 @@ const FIRST: u16 = 20_000;
 const LAST: u16 = 32_767;
 const PER_ADDRESS: u32 = LAST as u32 - FIRST as u32 + 1;
 
-/// Addresses that are searched, from 127.0.0.1 up: room for two hundred laboratories of 13 000 agents.
+/// Addresses that are searched in a row: room for two hundred laboratories of 13 000 agents.
 const ADDRESSES: u32 = 256;
 
 /// What fails where the system, and not a port, is in the way.
@@ -128,6 +128,11 @@ impl Block {
         })
     }
 
+    /// The last of them; the first of an empty block.
+    fn last(&self) -> SocketAddrV4 {
+        self.runs().last().map_or(self.first, |run| at(run.ip, run.ports.end - 1))
+    }
+
     fn overlaps(&self, other: &Self) -> bool {
         self.runs().any(|run| other.runs().any(|other| run.overlaps(&other)))
     }
@@ -181,16 +186,32 @@ fn of(ip: Ipv4Addr) -> String {
     if ip == Ipv4Addr::LOCALHOST { String::new() } else { format!("{ip}-") }
 }
 
-/// The ports that weft uses by itself, in a row over all addresses.
-fn slot(number: u32) -> SocketAddrV4 {
-    let ip = u32::from(Ipv4Addr::LOCALHOST) + number / PER_ADDRESS;
-    at(ip.into(), u32::from(FIRST) + number % PER_ADDRESS)
-}
+/// Where free ports are looked for: on some addresses of 127.0.0.0/8 in a row, from this one up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Search(Ipv4Addr);
 
-/// The number of one of them; of a port that is none, the next one's.
-fn slot_number(address: SocketAddrV4) -> u32 {
-    let ip = u32::from(*address.ip()).saturating_sub(u32::from(Ipv4Addr::LOCALHOST));
-    ip.saturating_mul(PER_ADDRESS) + u32::from(address.port().saturating_sub(FIRST)).min(PER_ADDRESS)
+impl Search {
+    /// From 127.0.0.1 up, for a laboratory that starts now.
+    pub(crate) const NOW: Self = Self(Ipv4Addr::LOCALHOST);
+
+    /// From any address up, for one that starts some day: another that was planned meanwhile will hardly have the same.
+    pub(crate) fn for_later() -> Self {
+        let [a, b, ..] = rand::random::<[u8; 4]>();
+        // The rows of 256 addresses from 127.1.0.0 on.
+        Self(Ipv4Addr::new(127, a.max(1), b.min(254), 1))
+    }
+
+    /// One of the ports, counted over all addresses.
+    fn slot(self, number: u32) -> SocketAddrV4 {
+        at((u32::from(self.0) + number / PER_ADDRESS).into(), u32::from(FIRST) + number % PER_ADDRESS)
+    }
+
+    /// The number of a port; of one that is none of weft's own, the next one's.
+    fn number(self, address: SocketAddrV4) -> u32 {
+        let addresses = u32::from(*address.ip()).saturating_sub(self.0.into());
+        let port = u32::from(address.port().saturating_sub(FIRST)).min(PER_ADDRESS);
+        addresses.saturating_mul(PER_ADDRESS).saturating_add(port)
+    }
 }
 
 /// A block of ports, claimed until this is dropped: between our looking and the agents' binding, no other
@@ -208,73 +229,73 @@ pub(crate) fn claim(
     base: &Base,
     transport: Transport,
     count: u32,
-    pinned: Option<u16>,
+    (search, pinned): (Search, Option<u16>),
 ) -> anyhow::Result<Claim> {
     let Some(first) = pinned else {
-        return claim_free(&blocks_of_others(base, transport)?, transport, count);
+        return claim_free(&blocks_of_others(base, transport)?, transport, count, search);
     };
+    let option = transport.option();
     if first > LAST && u32::from(first) + count > 65_536 {
         let message = format!("{count} {transport} ports from {first} up go beyond 65535");
         return Err(Failure::bad_input(message)
-            .hint(format!(
-                "give a lower {}, or run several devices per agent with --pack",
-                transport.option()
-            ))
+            .hint(format!("give a lower {option}, or run several devices per agent with --pack"))
             .into());
     }
-    claim_block(base, transport, Block { first: at(Ipv4Addr::LOCALHOST, first.into()), count })
+    let block = Block { first: at(Ipv4Addr::LOCALHOST, first.into()), count };
+    claim_block(base, transport, block, &format!("leave the port of {option} out"))
 }
 
-/// This block and no other.
-pub(crate) fn claim_block(base: &Base, transport: Transport, block: Block) -> anyhow::Result<Claim> {
+/// This block and no other; `advice` is what to do where it cannot be had.
+pub(crate) fn claim_block(
+    base: &Base,
+    transport: Transport,
+    block: Block,
+    advice: &str,
+) -> anyhow::Result<Claim> {
     let others = blocks_of_others(base, transport)?;
-    let option = transport.option();
     if let Some((_, name)) = others.iter().find(|(other, _)| other.overlaps(&block)) {
         let last = block.place(block.count.saturating_sub(1)).map_or(0, |last| last.port());
         let message =
             format!("{transport} ports {} to {last} belong to the laboratory `{name}`", block.first.port());
         return Err(Failure::new(message)
-            .hint(format!("leave the port of {option} out, or `weft down --lab {name}` first"))
+            .hint(format!("{advice}, or `weft down --lab {name}` first"))
             .into());
     }
     let claimed = block.claim(transport, false).context(LOOKING)?;
     claimed.map_err(|busy| {
-        let shown =
-            if *busy.ip() == Ipv4Addr::LOCALHOST { busy.port().to_string() } else { busy.to_string() };
+        let shown = match *busy.ip() == Ipv4Addr::LOCALHOST {
+            true => busy.port().to_string(),
+            false => busy.to_string(),
+        };
         Failure::new(format!("{transport} port {shown} is in use by another program"))
-            .hint(format!("leave the port of {option} out to use a block that is free"))
+            .hint(format!("{advice} to use a block that is free"))
             .into()
     })
 }
 
-fn claim_free(others: &[(Block, String)], transport: Transport, count: u32) -> anyhow::Result<Claim> {
+fn claim_free(
+    others: &[(Block, String)],
+    transport: Transport,
+    count: u32,
+    search: Search,
+) -> anyhow::Result<Claim> {
     let end = ADDRESSES * PER_ADDRESS;
-    let mut first = 0;
-    while first + count <= end {
-        let block = Block { first: slot(first), count };
-        let taken = others.iter().find(|(other, _)| other.overlaps(&block));
-        let busy = match taken {
-            Some((other, _)) => {
-                other
-                    .runs()
-                    .last()
-                    .map_or(*other, |run| Block { first: at(run.ip, run.ports.end - 1), count: 1 })
-                    .first
-            }
+    let mut first: u32 = 0;
+    while first.saturating_add(count) <= end {
+        let block = Block { first: search.slot(first), count };
+        let busy = match others.iter().find(|(other, _)| other.overlaps(&block)) {
+            Some((other, _)) => other.last(),
             None => match block.claim(transport, true).context(LOOKING)? {
                 Ok(claim) => return Ok(claim),
                 Err(busy) => busy,
             },
         };
-        first = (first + 1).max(slot_number(busy) + 1);
+        first = (first + 1).max(search.number(busy).saturating_add(1));
     }
-    let last = slot(end - 1);
-    Err(Failure::new(format!(
-        "no {count} {transport} ports in a row are free between {} and {last}",
-        slot(0)
-    ))
-    .hint("take another laboratory down, or run several devices per agent with --pack")
-    .into())
+    let (from, to) = (search.slot(0), search.slot(end - 1));
+    Err(Failure::new(format!("no {count} {transport} ports in a row are free between {from} and {to}"))
+        .hint("take another laboratory down, or run several devices per agent with --pack")
+        .into())
 }
 
 /// Keeps an agent's port, and with it its neighbours' ports, from being chosen for another laboratory, also while
@@ -348,12 +369,14 @@ mod tests {
 
     #[test]
     fn slots_are_numbered_in_a_row() {
-        for number in [0, 1, 12_767, 12_768, 25_536, 255 * 12_768 + 7] {
-            assert_eq!(slot_number(slot(number)), number);
-            assert_eq!(
-                Some(SocketAddr::V4(slot(number))),
-                Block { first: slot(0), count: number + 1 }.place(number)
-            );
+        for search in [Search::NOW, Search::for_later(), Search::for_later()] {
+            for number in [0, 1, 12_767, 12_768, 25_536, 255 * 12_768 + 7] {
+                let slot = search.slot(number);
+                assert!(slot.ip().is_loopback());
+                assert_eq!(search.number(slot), number);
+                let block = Block { first: search.slot(0), count: number + 1 };
+                assert_eq!((Some(SocketAddr::V4(slot)), slot), (block.place(number), block.last()));
+            }
         }
     }
 
@@ -365,7 +388,7 @@ mod tests {
         assert_eq!(sizes.iter().sum::<u32>(), 10_000);
         let launcher = || {
             begin.wait();
-            sizes.map(|size| claim_free(&[], Transport::Udp, size).unwrap())
+            sizes.map(|size| claim_free(&[], Transport::Udp, size, Search::NOW).unwrap())
         };
         let [one, other] = std::thread::scope(|scope| {
             let threads = [scope.spawn(launcher), scope.spawn(launcher)];
@@ -388,10 +411,10 @@ mod tests {
     /// As long as one agent keeps its port, its neighbours' ports are not given away.
     #[test]
     fn a_kept_port_keeps_its_unit() {
-        let claimed = claim_free(&[], Transport::Tcp, 64).unwrap().block;
+        let claimed = claim_free(&[], Transport::Tcp, 64, Search::NOW).unwrap().block;
         let SocketAddr::V4(kept) = claimed.place(33).unwrap() else { panic!("no such address") };
         let _kept = keep_port(Transport::Tcp, kept).unwrap().unwrap();
-        let next = claim_free(&[], Transport::Tcp, 64).unwrap().block;
+        let next = claim_free(&[], Transport::Tcp, 64, Search::NOW).unwrap().block;
         assert!(!next.overlaps(&Block { first: kept, count: 1 }), "{next:?}");
         assert!(claimed.claim(Transport::Tcp, false).unwrap().is_err());
     }

@@ -9,6 +9,7 @@ use super::groups::Groups;
 use super::launch::Launcher;
 use super::places::Places;
 use super::plan::{self, Wanted};
+use super::ports::Search;
 use super::progress::{Phase, Phases};
 use super::run::RunOptions;
 use super::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
@@ -95,7 +96,7 @@ fn prepare(base: &Base, folder: &LabFolder, from: &From<'_>) -> anyhow::Result<P
     match from {
         From::Plan(wanted) => {
             let groups = Groups::new(wanted.fabric, wanted.pack);
-            let places = Places::choose(base, wanted, &groups)?;
+            let places = Places::choose(base, wanted, &groups, Search::NOW)?;
             let record = plan::write(&folder.bundle(), folder.name(), wanted, (&groups, &places))?;
             Ok(Prepared { record, claims: Box::new(places) })
         }

@@ -7,6 +7,7 @@ use crate::cli::PlanCommand;
 use crate::lab::bundle::Draft;
 use crate::lab::groups::Groups;
 use crate::lab::places::Places;
+use crate::lab::ports::Search;
 use crate::lab::{Base, issue, plan, process};
 use crate::output::say;
 use crate::topology_file;
@@ -28,7 +29,7 @@ pub(super) fn run(name: Option<&str>, args: &PlanCommand) -> anyhow::Result<()> 
     wanted.hosted.clone_from(&args.hosts);
     let groups = Groups::new(&fabric, wanted.pack);
     let draft = Draft::begin(out)?;
-    let places = Places::choose(&base, &wanted, &groups)?;
+    let places = Places::choose(&base, &wanted, &groups, Search::for_later())?;
     let record = plan::write(draft.bundle(), lab.name(), &wanted, (&groups, &places))?;
     let bundle = draft.finish()?;
     let agents = super::count_of(record.agents.len(), "agent");
