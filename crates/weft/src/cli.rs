@@ -128,9 +128,6 @@ pub(crate) enum Verb {
         /// Shell to complete for
         shell: Shell,
     },
-    /// Run one agent (used by `up`)
-    #[command(hide = true)]
-    Agent(AgentProcessArgs),
     /// Command other subnet managers, or run one alone on a fabric that ibsim emulates
     #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
     Sm(Box<SmCommand>),

@@ -201,7 +201,9 @@ impl LabFolder {
     }
 
     fn make_run_folders(&self) -> anyhow::Result<()> {
-        ["locks", "sockets", "control", "faults"].iter().try_for_each(|part| private_folder(&self.path.join(part)))
+        ["locks", "sockets", "control", "faults"]
+            .iter()
+            .try_for_each(|part| private_folder(&self.path.join(part)))
     }
 
     /// Makes the locks of all processes that a bundle has.

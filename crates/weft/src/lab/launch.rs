@@ -121,7 +121,7 @@ impl<'a> Launcher<'a> {
         let total = self.record.agents.len() as u64;
         self.phases.set(Phase::AgentsStarted, Count { done: 0, total });
         for agent in &self.record.agents {
-            let child = process::spawn(self.lab, &run, ("agent", &agent.name), &launch)?;
+            let child = process::spawn(self.lab, &run, (crate::AGENT, &agent.name), &launch)?;
             self.children.push((agent.name.clone(), child));
             self.turn(Some(Duration::ZERO))?; // Else those that report fill the listener's queue.
         }

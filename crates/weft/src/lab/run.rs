@@ -58,7 +58,7 @@ impl RunOptions {
             [verb, "--detached", "--as", name, "--bundle"].map(OsString::from).to_vec();
         arguments.extend([folder.to_owned(), "--run".into(), folder.to_owned()]);
         let file = match verb {
-            "agent" => self.recording_of(name).map(|path| ("--record", path)),
+            crate::AGENT => self.recording_of(name).map(|path| ("--record", path)),
             SM if name == SM => self.guid2lid.clone().map(|path| ("--guid2lid", path)),
             _ => None,
         };

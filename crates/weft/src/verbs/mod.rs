@@ -69,7 +69,6 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             clap_complete::generate(shell, &mut Cli::command(), "weft", &mut script);
             output::print(&String::from_utf8_lossy(&script))?;
         }
-        Verb::Agent(args) => agent(&args)?,
         Verb::Sm(args) => match &args.verb {
             Some(verb) => sm::run(&lab()?, verb)?,
             None => run_sm(&args.process)?,

@@ -67,7 +67,7 @@ impl Target {
         };
         Ok(Self {
             name: agent.name.clone(),
-            verb: "agent",
+            verb: crate::AGENT,
             lock: folder.agent_lock(&agent.name),
             devices: agent.devices.iter().map(|device| device.label.clone()).collect(),
         })
