@@ -10,10 +10,11 @@ use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::LocalOptions;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_local};
 use weft_control::event::ProcessEvent;
 use weft_control::process::{Identity, ProcessKind};
-use weft_link::{Alarm, BindError, Cable, Handler, LinkConfig, LinkEvent, Links};
+use weft_link::{Alarm, BindError, Cable, Handler, LinkConfig, LinkEvent, Links, Visitor};
 use weft_process::lock::{LockError, ProcessLock};
 use weft_process::{Clock, Counts, EventLog, Journal, Server};
 use weft_umad::user_mad::socket_path;
@@ -26,6 +27,7 @@ use crate::launcher;
 use crate::record::Recorder;
 use crate::service::Door;
 use crate::user;
+use crate::visitors;
 
 /// Programs connected at the same time.
 const PROGRAMS_MAX: usize = 1024;
@@ -88,12 +90,21 @@ impl Agent {
 }
 
 /// The agent as its links know it. The agent owns the links, so they must not own it.
-struct Ear(Weak<Agent>);
+struct Ear {
+    agent: Weak<Agent>,
+    visitors: mpsc::Sender<Visitor>,
+}
 
 impl Handler for Ear {
     fn on_event(&self, event: LinkEvent) {
-        if let Some(agent) = self.0.upgrade() {
+        if let Some(agent) = self.agent.upgrade() {
             agent.with_core(|core| core.link_event(event));
+        }
+    }
+
+    fn on_visitor(&self, visitor: Visitor) {
+        if let Err(full) = self.visitors.try_send(visitor) {
+            full.into_inner().refuse("too many clients");
         }
     }
 }
@@ -166,9 +177,11 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     let user_socket = socket_path(&config.attach_socket);
     let users = user::listen(&user_socket)
         .map_err(|source| AgentError::Listen { path: user_socket.clone(), source })?;
-    let links = open_links(config, clock, cables, &agent)?;
+    let (sender, visitors) = mpsc::channel(visitors::VISITORS_MAX);
+    let ear = Ear { agent: Rc::downgrade(&agent), visitors: sender };
+    let links = open_links(config, clock, cables, ear)?;
     agent.with_core(|core| core.links = Some(links.clone()));
-    let doors = open_doors(config, clock, events, &agent)?;
+    let doors = open_doors(config, clock, events, (&agent, visitors))?;
     // The links are there, and none of them is dialled yet.
     agent.with_core(Core::resume_faults);
     let mut tasks = Tasks(vec![
@@ -205,12 +218,12 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     Ok(())
 }
 
-/// Opens the control socket and, where it is wanted, the port for metrics.
+/// Opens the control socket and, where it is wanted, the port for metrics; clients over QUIC are served, too.
 fn open_doors(
     config: &AgentConfig,
     clock: Clock,
     events: EventLog,
-    agent: &Rc<Agent>,
+    (agent, visitors): (&Rc<Agent>, mpsc::Receiver<Visitor>),
 ) -> Result<Vec<JoinHandle<()>>, AgentError> {
     let (kind, version, pid) = (ProcessKind::Agent, env!("CARGO_PKG_VERSION").to_owned(), std::process::id());
     agent.with_core(|core| {
@@ -227,7 +240,8 @@ fn open_doors(
         weft_process::bind(path).map_err(|source| AgentError::Listen { path: path.to_owned(), source })?;
     let server = Rc::new(Server::new(identity, clock, events, counts, door.clone()));
     let scraped = metrics.map(|listener| spawn_local(weft_metrics::serve(listener, door)));
-    Ok(std::iter::once(spawn_local(server.serve(socket))).chain(scraped).collect())
+    let visited = spawn_local(visitors::serve(agent.clone(), server.clone(), visitors));
+    Ok([visited, spawn_local(server.serve(socket))].into_iter().chain(scraped).collect())
 }
 
 /// The agent's own tasks; they end with it.
@@ -239,15 +253,10 @@ impl Drop for Tasks {
     }
 }
 
-fn open_links(
-    config: &AgentConfig,
-    clock: Clock,
-    cables: Vec<Cable>,
-    agent: &Rc<Agent>,
-) -> Result<Links, BindError> {
+fn open_links(config: &AgentConfig, clock: Clock, cables: Vec<Cable>, ear: Ear) -> Result<Links, BindError> {
     let mut settings = LinkConfig::new(&config.part.lab, clock.incarnation().0);
     settings.link_timeout_ms = config.part.link_timeout_ms;
-    Links::bind(config.part.bind, &config.identity, settings, cables, Rc::new(Ear(Rc::downgrade(agent))))
+    Links::bind(config.part.bind, &config.identity, settings, cables, Rc::new(ear))
 }
 
 fn listen(path: &Path) -> Result<UnixListener, AgentError> {

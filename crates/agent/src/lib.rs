@@ -34,6 +34,7 @@ mod status;
 mod tap;
 pub mod traffic;
 mod user;
+mod visitors;
 mod wiring;
 
 pub use agent::{AgentError, run, serve};

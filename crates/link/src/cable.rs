@@ -9,6 +9,7 @@ use weft_wire::{DataPacket, FlowControl, Guid, LinkParameters, PortNum, VirtualL
 
 use crate::peer::PeerAddress;
 use crate::reason::{DownReason, RefusalReason};
+use crate::visitor::Visitor;
 
 /// One end of a cable: a port of the node with this GUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -113,6 +114,11 @@ pub enum LinkEvent {
 pub trait Handler {
     /// Takes one event.
     fn on_event(&self, event: LinkEvent);
+
+    /// A client of the agent itself has come; without a taker it is sent away.
+    fn on_visitor(&self, visitor: Visitor) {
+        visitor.refuse("no clients are served here");
+    }
 }
 
 /// What became of a packet that was handed to a link. Dropped by a data lane that is full, it takes the link down: the

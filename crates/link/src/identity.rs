@@ -267,6 +267,18 @@ pub(crate) fn covers(cert: &CertificateDer<'_>, guid: Guid) -> bool {
         .is_ok_and(|cert| cert.verify_is_valid_for_subject_name(&name).is_ok())
 }
 
+/// The role that a certificate names, such as `operator`; none for an agent's.
+pub(crate) fn role(cert: &CertificateDer<'_>) -> Option<String> {
+    let cert = EndEntityCert::try_from(cert).ok()?;
+    let is_node = |role: &str| {
+        let digits = role.strip_prefix('g');
+        digits
+            .is_some_and(|digits| digits.len() == 16 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+    };
+    let roles = cert.valid_dns_names().filter_map(|name| name.strip_suffix(".weft"));
+    roles.filter(|role| !is_node(role)).map(str::to_owned).next()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -304,6 +316,8 @@ mod tests {
         let sm = again.issue_role("sm").unwrap();
         sm.check().unwrap();
         assert!(!sm.is_for(Guid(1)));
+        assert_eq!(role(&sm.chain().unwrap()[0]).as_deref(), Some("sm"));
+        assert_eq!(role(&identity.chain().unwrap()[0]), None);
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::process::Processes;
 use crate::reason::{CloseCode, DownReason};
 use crate::resolve::Resolver;
 use crate::transport::{self, BindError};
+use crate::visitor::Visitor;
 use crate::{accept, dial, liveness};
 
 /// How an agent's links behave.
@@ -281,6 +282,11 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
+    /// A client of the agent itself has come.
+    pub(crate) fn visited(&self, visitor: Visitor) {
+        self.handler.on_visitor(visitor);
+    }
+
     pub(crate) fn emit(&self, event: LinkEvent) {
         self.handler.on_event(event);
     }

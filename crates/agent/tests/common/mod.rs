@@ -56,6 +56,7 @@ pub(crate) fn end(guid: Guid, port: u8) -> CableEnd {
 pub(crate) struct Fabric {
     pub(crate) folder: TempDir,
     pub(crate) agents: Vec<AgentConfig>,
+    pub(crate) authority: Authority,
 }
 
 impl Fabric {
@@ -72,7 +73,8 @@ impl Fabric {
     /// One agent for each group of devices.
     pub(crate) fn new(groups: &[&[Guid]], link_timeout_ms: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let authority = Authority::new("test").unwrap();
+        let issuer = Authority::new("test").unwrap();
+        let authority = &issuer;
         std::fs::write(folder.path().join("events"), "").unwrap();
         let addresses: Vec<SocketAddr> = groups.iter().map(|_| free_address()).collect();
         let mut cables = vec![(end(HCA_A, 1), end(SWITCH, 1)), (end(SWITCH, 2), end(HCA_B, 1))];
@@ -113,7 +115,7 @@ impl Fabric {
                 launch_socket: None,
             }
         });
-        Self { agents: agents.collect(), folder }
+        Self { agents: agents.collect(), folder, authority: issuer }
     }
 
     /// Starts every agent.
