@@ -1,5 +1,6 @@
 //! The command line. The doc comments below are the help.
 
+mod ask;
 mod bench;
 mod capture;
 mod congestion;
@@ -24,6 +25,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use weft_mgmt::Window;
 
+pub(crate) use ask::AskArgs;
 pub(crate) use bench::{BenchSmpArgs, BenchUpArgs, BenchVerb};
 pub(crate) use capture::{CaptureArgs, Ring};
 pub(crate) use congestion::CongestionArgs;
@@ -95,6 +97,8 @@ pub(crate) enum Verb {
     Check(CheckArgs),
     /// Show the laboratory's events
     Events(EventsArgs),
+    /// Ask a process in the control protocol, and print its answer as JSON
+    Ask(AskArgs),
     /// Capture the packets that cross cables
     Capture(CaptureArgs),
     /// Run programs that use libibumad at a node, or a shell for them

@@ -16,6 +16,7 @@ pub(crate) mod ports;
 pub(crate) mod process;
 pub(crate) mod progress;
 pub(crate) mod record;
+pub(crate) mod remote;
 mod reporters;
 pub(crate) mod restart;
 pub(crate) mod run;

@@ -1,5 +1,6 @@
 //! What the command line can do: one file per verb.
 
+mod ask;
 mod bench;
 mod capture;
 mod check;
@@ -52,6 +53,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Trace(args) => trace::run(&lab()?, &args)?,
         Verb::Check(args) => return check::run(&lab()?, &args),
         Verb::Events(args) => events::run(&lab()?, &args)?,
+        Verb::Ask(args) => ask::run(&lab()?, &args)?,
         Verb::Capture(args) => capture::run(&lab()?, &args)?,
         Verb::Shell(args) => shell::run(&lab()?, &args)?,
         Verb::Sysfs(args) => sysfs::run(&lab()?, &args)?,
