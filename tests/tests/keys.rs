@@ -172,7 +172,7 @@ fn nowhere_to_be_read(lab: &Lab) {
         }
     }
     held.sort();
-    assert_eq!(held, ["m-key", "pm.json", "sm.json"]);
+    assert_eq!(held, ["keys.json"]);
     for table in [["status", "--json"], ["events", "--json"], ["ps", "--json"]] {
         assert!(!holds(output_of(&mut lab.weft(&table)).as_bytes()), "{table:?}");
     }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use common::traffic::{bring, get, running, set, tell, weights};
 use common::{Running, device, end, free_address};
-use weft_agent::{AgentConfig, CableConfig};
+use weft_agent::{AgentConfig, AgentPart, CableConfig};
 use weft_control::{Answer, Request};
 use weft_device::DataPathOptions;
 use weft_host::stack::StackOptions;
@@ -53,7 +53,7 @@ fn main() {
     let folder = tempfile::tempdir().unwrap();
     let agents: Vec<Running> = configs(folder.path()).iter().map(Running::start).collect();
     for agent in &agents {
-        agent.config.cables.iter().for_each(|cable| agent.await_link(cable.local, true));
+        agent.config.part.cables.iter().for_each(|cable| agent.await_link(cable.local, true));
     }
     activate(&agents);
     let idle = measure(&agents, Duration::from_secs(3));
@@ -154,7 +154,7 @@ fn configs(folder: &std::path::Path) -> Vec<AgentConfig> {
             for (local, remote) in [(a, b), (b, a)] {
                 if local.guid == guid {
                     device.ports[usize::from(local.port.0) - 1].link = link;
-                    let remote_addr = Some(addresses[place(remote.guid)]);
+                    let remote_addr = Some(addresses[place(remote.guid)].into());
                     mine.push(CableConfig { local, remote, remote_addr, delay_ns: 0 });
                 }
             }
@@ -162,14 +162,17 @@ fn configs(folder: &std::path::Path) -> Vec<AgentConfig> {
         let lock_file = folder.join(format!("lock{index}"));
         std::fs::write(&lock_file, "").unwrap();
         AgentConfig {
-            name: format!("a{index}"),
-            lab: "test".into(),
-            devices: vec![device],
-            cables: mine,
-            bind: addresses[index],
+            part: AgentPart {
+                name: format!("a{index}"),
+                lab: "test".into(),
+                devices: vec![device],
+                cables: mine,
+                bind: addresses[index],
+                link_timeout_ms: 2000,
+                hosts: Some(StackOptions { dilation: 1000, ..StackOptions::default() }),
+                metrics: None,
+            },
             identity: authority.issue(&[guid]).unwrap(),
-            link_timeout_ms: 2000,
-            hosts: Some(StackOptions { dilation: 1000, ..StackOptions::default() }),
             attach_socket: folder.join(format!("attach{index}")),
             control_socket: folder.join(format!("control{index}")),
             faults_file: None,
@@ -178,7 +181,6 @@ fn configs(folder: &std::path::Path) -> Vec<AgentConfig> {
             record_file: None,
             record_bytes_max: weft_agent::RECORD_BYTES_MAX,
             launch_socket: None,
-            metrics: None,
         }
     };
     nodes.iter().enumerate().map(config).collect()

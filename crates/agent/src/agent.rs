@@ -10,10 +10,11 @@ use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::LocalOptions;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_local};
 use weft_control::event::ProcessEvent;
 use weft_control::process::{Identity, ProcessKind};
-use weft_link::{Alarm, BindError, Cable, Handler, LinkConfig, LinkEvent, Links};
+use weft_link::{Alarm, BindError, Cable, Handler, LinkConfig, LinkEvent, Links, Visitor};
 use weft_process::lock::{LockError, ProcessLock};
 use weft_process::{Clock, Counts, EventLog, Journal, Server};
 use weft_umad::user_mad::socket_path;
@@ -26,6 +27,7 @@ use crate::launcher;
 use crate::record::Recorder;
 use crate::service::Door;
 use crate::user;
+use crate::visitors;
 
 /// Programs connected at the same time.
 const PROGRAMS_MAX: usize = 1024;
@@ -88,12 +90,21 @@ impl Agent {
 }
 
 /// The agent as its links know it. The agent owns the links, so they must not own it.
-struct Ear(Weak<Agent>);
+struct Ear {
+    agent: Weak<Agent>,
+    visitors: mpsc::Sender<Visitor>,
+}
 
 impl Handler for Ear {
     fn on_event(&self, event: LinkEvent) {
-        if let Some(agent) = self.0.upgrade() {
+        if let Some(agent) = self.agent.upgrade() {
             agent.with_core(|core| core.link_event(event));
+        }
+    }
+
+    fn on_visitor(&self, visitor: Visitor) {
+        if let Err(full) = self.visitors.try_send(visitor) {
+            full.into_inner().refuse("too many clients");
         }
     }
 }
@@ -110,7 +121,7 @@ pub fn run(config: &AgentConfig) -> Result<(), AgentError> {
         .build_local(LocalOptions::default())
         .map_err(AgentError::System);
     let result = runtime.and_then(|runtime| {
-        runtime.block_on(async {
+        let result = runtime.block_on(async {
             let mut terminate = signal(SignalKind::terminate())?;
             let mut interrupt = signal(SignalKind::interrupt())?;
             let asked = async {
@@ -120,10 +131,13 @@ pub fn run(config: &AgentConfig) -> Result<(), AgentError> {
                 }
             };
             serve(config, asked).await
-        })
+        });
+        // A resolver that waits for a server does not keep the process.
+        runtime.shutdown_background();
+        result
     });
     if let Err(error) = &result {
-        launcher::report_failure(config.launch_socket.as_deref(), &config.name, chain(error));
+        launcher::report_failure(config.launch_socket.as_deref(), &config.part.name, chain(error));
     }
     result
 }
@@ -148,14 +162,14 @@ fn chain(error: &dyn std::error::Error) -> String {
 ///
 /// Needs a [`tokio::task::LocalSet`] or a [`tokio::runtime::LocalRuntime`].
 pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Result<(), AgentError> {
-    config.check()?;
+    config.part.check()?;
     let _lock = ProcessLock::take(&config.lock_file)?;
     let signals = Rc::new(Signals::default());
     let alarm = Rc::new(Alarm::new()?);
     // No two processes of this agent begin in the same nanosecond: both would have to hold its lock.
     let clock = Clock::start();
-    let events = EventLog::new(&config.name, clock);
-    let journal = Journal::open(config.events_file.as_deref(), &config.name);
+    let events = EventLog::new(&config.part.name, clock);
+    let journal = Journal::open(config.events_file.as_deref(), &config.part.name);
     let recorder = Recorder::new(journal, events.clone());
     let (core, cables) = Core::new(config, recorder, signals.clone(), (clock, alarm.clone()));
     let agent = Rc::new(Agent { core: RefCell::new(core) });
@@ -163,9 +177,11 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     let user_socket = socket_path(&config.attach_socket);
     let users = user::listen(&user_socket)
         .map_err(|source| AgentError::Listen { path: user_socket.clone(), source })?;
-    let links = open_links(config, clock, cables, &agent)?;
+    let (sender, visitors) = mpsc::channel(visitors::VISITORS_MAX);
+    let ear = Ear { agent: Rc::downgrade(&agent), visitors: sender };
+    let links = open_links(config, clock, cables, ear)?;
     agent.with_core(|core| core.links = Some(links.clone()));
-    let doors = open_doors(config, clock, events, &agent)?;
+    let doors = open_doors(config, clock, events, (&agent, visitors))?;
     // The links are there, and none of them is dialled yet.
     agent.with_core(Core::resume_faults);
     let mut tasks = Tasks(vec![
@@ -202,29 +218,30 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     Ok(())
 }
 
-/// Opens the control socket and, where it is wanted, the port for metrics.
+/// Opens the control socket and, where it is wanted, the port for metrics; clients over QUIC are served, too.
 fn open_doors(
     config: &AgentConfig,
     clock: Clock,
     events: EventLog,
-    agent: &Rc<Agent>,
+    (agent, visitors): (&Rc<Agent>, mpsc::Receiver<Visitor>),
 ) -> Result<Vec<JoinHandle<()>>, AgentError> {
     let (kind, version, pid) = (ProcessKind::Agent, env!("CARGO_PKG_VERSION").to_owned(), std::process::id());
     agent.with_core(|core| {
         core.recorder.process(ProcessEvent::Started { kind, version: version.clone(), pid });
     });
-    let (lab, name, incarnation) = (config.lab.clone(), config.name.clone(), clock.incarnation());
+    let (lab, name, incarnation) = (config.part.lab.clone(), config.part.name.clone(), clock.incarnation());
     let identity = Identity { lab, name, kind, version, pid, incarnation };
     let registry = prometheus::Registry::new();
     let counts = Counts::new(&registry);
     let door = Door::new(agent.clone(), registry);
-    let metrics = listen_for_scrapers(config.metrics)?;
+    let metrics = listen_for_scrapers(config.part.metrics)?;
     let path = &config.control_socket;
     let socket =
         weft_process::bind(path).map_err(|source| AgentError::Listen { path: path.to_owned(), source })?;
     let server = Rc::new(Server::new(identity, clock, events, counts, door.clone()));
     let scraped = metrics.map(|listener| spawn_local(weft_metrics::serve(listener, door)));
-    Ok(std::iter::once(spawn_local(server.serve(socket))).chain(scraped).collect())
+    let visited = spawn_local(visitors::serve(agent.clone(), server.clone(), visitors));
+    Ok([visited, spawn_local(server.serve(socket))].into_iter().chain(scraped).collect())
 }
 
 /// The agent's own tasks; they end with it.
@@ -236,15 +253,10 @@ impl Drop for Tasks {
     }
 }
 
-fn open_links(
-    config: &AgentConfig,
-    clock: Clock,
-    cables: Vec<Cable>,
-    agent: &Rc<Agent>,
-) -> Result<Links, BindError> {
-    let mut settings = LinkConfig::new(&config.lab, clock.incarnation().0);
-    settings.link_timeout_ms = config.link_timeout_ms;
-    Links::bind(config.bind, &config.identity, settings, cables, Rc::new(Ear(Rc::downgrade(agent))))
+fn open_links(config: &AgentConfig, clock: Clock, cables: Vec<Cable>, ear: Ear) -> Result<Links, BindError> {
+    let mut settings = LinkConfig::new(&config.part.lab, clock.incarnation().0);
+    settings.link_timeout_ms = config.part.link_timeout_ms;
+    Links::bind(config.part.bind, &config.identity, settings, cables, Rc::new(ear))
 }
 
 fn listen(path: &Path) -> Result<UnixListener, AgentError> {

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use bytes::Bytes;
 use weft_device::Unsent;
-use weft_link::{CableEnd, DownReason, LinkEvent, Links, SendOutcome};
+use weft_link::{CableEnd, DownReason, LinkEvent, LinkIndex, Links, SendOutcome};
 use weft_node::{Frame, Input, PortId};
 use weft_wire::{LinkParameters, Packet, VirtualLane};
 
@@ -30,7 +30,8 @@ impl Core {
             | LinkEvent::Down { link, .. }
             | LinkEvent::Received { link, .. }
             | LinkEvent::ReceivedData { link, .. }
-            | LinkEvent::Credit { link, .. } => Some(*link),
+            | LinkEvent::Credit { link, .. }
+            | LinkEvent::Lookup { link, .. } => Some(*link),
             LinkEvent::Refused { link, .. } => *link,
         };
         let at = link.and_then(|link| self.wiring.of_link(link));
@@ -56,11 +57,26 @@ impl Core {
                 }
                 self.feed(Input::LinkDown { at });
             }
+            (LinkEvent::Lookup { link, failure }, _) => self.looked_up(link, failure),
             (LinkEvent::Refused { address, reason, .. }, at) => {
                 let who = at.and_then(|at| Some((&self.names.of(at.device)?.who, at.port)));
                 self.recorder.refused(who, link, address, &reason);
             }
             (_, None) => {}
+        }
+    }
+
+    /// A peer's name does not resolve any more, or does again.
+    fn looked_up(&mut self, link: LinkIndex, failure: Option<String>) {
+        let peer =
+            self.links.as_ref().and_then(|links| Some(links.cables().nth(link.0)?.1.remote_addr.to_string()));
+        let peer = peer.unwrap_or_default();
+        match failure {
+            Some(error) => {
+                self.recorder.count("peer_names_failed");
+                tracing::warn!(peer, error, "a peer's name does not resolve; it is tried again");
+            }
+            None => tracing::info!(peer, "a peer's name resolves again"),
         }
     }
 

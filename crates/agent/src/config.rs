@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use weft_device::DeviceConfig;
 use weft_host::stack::StackOptions;
-use weft_link::{CableEnd, Identity};
+use weft_link::{CableEnd, Identity, PeerAddress};
 use weft_wire::Guid;
 
 /// A recording grows to this, unless something else is said: some minutes of a busy agent.
@@ -16,10 +16,10 @@ pub const RECORD_BYTES_MAX: u64 = 1 << 30;
 /// The liveness time of links when nothing else is said.
 pub const LINK_TIMEOUT_MS: u64 = 2000;
 
-/// Everything an agent needs to know. Holds a private key: a file of it is for its owner's eyes only.
+/// What an agent is told, whoever starts it and wherever: it holds no secret and no path.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AgentConfig {
+pub struct AgentPart {
     /// The agent's name in its laboratory.
     pub name: String,
     /// The laboratory's name; peers of another are refused.
@@ -30,8 +30,6 @@ pub struct AgentConfig {
     pub cables: Vec<CableConfig>,
     /// Where it listens for its peers.
     pub bind: SocketAddr,
-    /// Its certificate, which names all of its devices, and its key.
-    pub identity: Identity,
     /// How long a link may be silent before it is down. The same in the whole laboratory. A peer that dies without
     /// a word is noticed when between a half and the whole of this has passed.
     #[serde(default = "link_timeout_ms")]
@@ -39,6 +37,18 @@ pub struct AgentConfig {
     /// What the hosts behind the ports of its adapters are like; there are none without it.
     #[serde(default)]
     pub hosts: Option<StackOptions>,
+    /// Where it serves `/metrics` for Prometheus; nowhere without it.
+    #[serde(default)]
+    pub metrics: Option<SocketAddr>,
+}
+
+/// Everything an agent needs to know: what it is told, who it is, and where it finds its files.
+#[derive(Clone, Debug)]
+pub struct AgentConfig {
+    /// What it is told.
+    pub part: AgentPart,
+    /// Its certificate, which names those of its devices that have peers, and its key.
+    pub identity: Identity,
     /// The Unix socket where programs attach.
     pub attach_socket: PathBuf,
     /// The Unix socket where it answers requests of the control protocol.
@@ -46,27 +56,15 @@ pub struct AgentConfig {
     /// An existing file that the agent holds locked as long as it lives.
     pub lock_file: PathBuf,
     /// An existing file to which the agent appends events, one JSON object per line; none are written without it.
-    #[serde(default)]
     pub events_file: Option<PathBuf>,
     /// The file in which it keeps faults that are to outlast its process; without it they end with the process.
-    #[serde(default)]
     pub faults_file: Option<PathBuf>,
     /// The file in which the agent records what its node is fed; nothing is recorded without it.
-    #[serde(default)]
     pub record_file: Option<PathBuf>,
     /// How far that file may grow.
-    #[serde(default = "record_bytes_max")]
     pub record_bytes_max: u64,
     /// The launcher's socket. When it is absent or closes, the agent goes on alone.
-    #[serde(default)]
     pub launch_socket: Option<PathBuf>,
-    /// Where it serves `/metrics` for Prometheus; nowhere without it.
-    #[serde(default)]
-    pub metrics: Option<SocketAddr>,
-}
-
-fn record_bytes_max() -> u64 {
-    RECORD_BYTES_MAX
 }
 
 fn link_timeout_ms() -> u64 {
@@ -74,7 +72,7 @@ fn link_timeout_ms() -> u64 {
 }
 
 /// One cable, seen from one of the agent's devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CableConfig {
     /// The end at a device of this agent.
@@ -82,7 +80,7 @@ pub struct CableConfig {
     /// The other end.
     pub remote: CableEnd,
     /// Where the other end's agent listens; `None` when it is this agent.
-    pub remote_addr: Option<SocketAddr>,
+    pub remote_addr: Option<PeerAddress>,
     /// How long its data lanes take from end to end, in nanoseconds of wall-clock time, beside what QUIC takes.
     #[serde(default)]
     pub delay_ns: u64,
@@ -112,7 +110,7 @@ pub enum ConfigError {
     LinkTimeout(u64),
 }
 
-impl AgentConfig {
+impl AgentPart {
     /// Checks what the types cannot say.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.devices.is_empty() {
@@ -159,7 +157,7 @@ impl AgentConfig {
                 && cable.local > cable.remote
                 && listed.contains(&(cable.remote, cable.local))
         };
-        self.cables.iter().filter(|cable| !mirrored(cable)).copied().collect()
+        self.cables.iter().filter(|cable| !mirrored(cable)).cloned().collect()
     }
 
     fn has_port(&self, end: CableEnd) -> bool {

@@ -94,7 +94,7 @@ impl Core {
         let options = NodeOptions { steps_max: CLOCK_STEPS, notes_lateness: true };
         let waking = Waking { clock, alarm, armed: None, lateness: Histogram::new() };
         let mut core = Self {
-            name: config.name.clone(),
+            name: config.part.name.clone(),
             node: Node::new(options),
             names: Names::default(),
             wiring: Wiring::default(),
@@ -112,10 +112,10 @@ impl Core {
             recording: begin_recording(config, options),
             next_inputs: VecDeque::new(),
         };
-        for device in &config.devices {
+        for device in &config.part.devices {
             core.add_device(config, device);
         }
-        let (wiring, requests, cables) = Wiring::lay(config, &core.names);
+        let (wiring, requests, cables) = Wiring::lay(&config.part, &core.names);
         core.wiring = wiring;
         for request in requests {
             core.ask(Asker::Agent, request);
@@ -128,12 +128,12 @@ impl Core {
 
     fn add_device(&mut self, config: &AgentConfig, device: &DeviceConfig) {
         let ports = u8::try_from(device.ports.len()).unwrap_or(u8::MAX);
-        let has_hosts = config.hosts.is_some() && device.kind != NodeType::Switch;
+        let has_hosts = config.part.hosts.is_some() && device.kind != NodeType::Switch;
         let new = NewDevice {
             config: device.clone(),
             incarnation: self.waking.clock.incarnation().0,
             hosts: (1..=ports).filter(|_| has_hosts).map(PortNum).collect(),
-            stack: config.hosts.clone(),
+            stack: config.part.hosts.clone(),
         };
         self.ask(Asker::Device(Box::new(Named::new(device))), Request::AddDevice(new));
     }
@@ -290,7 +290,7 @@ impl Core {
 /// A recording that cannot be made is said and does not keep an agent from running.
 fn begin_recording(config: &AgentConfig, options: NodeOptions) -> Option<Box<Recording>> {
     let path = config.record_file.as_deref()?;
-    match Recording::begin(path, config.record_bytes_max, &config.name, options) {
+    match Recording::begin(path, config.record_bytes_max, &config.part.name, options) {
         Ok(recording) => Some(Box::new(recording)),
         Err(error) => {
             tracing::warn!(path = %path.display(), %error, "nothing is recorded");

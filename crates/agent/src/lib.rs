@@ -34,7 +34,8 @@ mod status;
 mod tap;
 pub mod traffic;
 mod user;
+mod visitors;
 mod wiring;
 
 pub use agent::{AgentError, run, serve};
-pub use config::{AgentConfig, CableConfig, ConfigError, LINK_TIMEOUT_MS, RECORD_BYTES_MAX};
+pub use config::{AgentConfig, AgentPart, CableConfig, ConfigError, LINK_TIMEOUT_MS, RECORD_BYTES_MAX};

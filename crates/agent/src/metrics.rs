@@ -143,6 +143,11 @@ const LINK_COUNTERS: &[Shown<LinkStats>] = &[
         |stats| stats.refused,
     ),
     ("weft_agent_link_dials_total", "Attempts to dial", |stats| stats.dials),
+    (
+        "weft_agent_link_unresolved_total",
+        "Attempts that ended because the peer's name did not resolve",
+        |stats| stats.unresolved,
+    ),
     ("weft_agent_link_ups_total", "Times the link came up", |stats| stats.ups),
     ("weft_agent_link_downs_total", "Times the link went down", |stats| stats.downs),
 ];

@@ -5,7 +5,7 @@ use weft_machine::Time;
 use weft_node::{PortId, Request};
 use weft_wire::LinkParameters;
 
-use crate::config::{AgentConfig, CableConfig};
+use crate::config::{AgentPart, CableConfig};
 use crate::names::Names;
 
 /// A cable as one of the agent's ports sees it.
@@ -30,18 +30,18 @@ pub(crate) struct Wiring {
 impl Wiring {
     /// Lays the cables of a checked configuration; also returns what the node has to be told of them, and those that leave
     /// the agent.
-    pub(crate) fn lay(config: &AgentConfig, names: &Names) -> (Self, Vec<Request>, Vec<Cable>) {
+    pub(crate) fn lay(part: &AgentPart, names: &Names) -> (Self, Vec<Request>, Vec<Cable>) {
         let mut wiring = Self::default();
         let (mut requests, mut cables) = (Vec::new(), Vec::new());
         let place = |end: CableEnd| names.find(end.guid).map(|device| PortId::new(device, end.port));
-        for cable in config.distinct_cables() {
+        for cable in part.distinct_cables() {
             let CableConfig { local: local_end, remote, remote_addr, delay_ns } = cable;
             let (Some(local), delay) = (place(local_end), Time::from_nanos(delay_ns)) else { continue };
             match (remote_addr, place(remote)) {
                 (Some(remote_addr), _) => {
                     wiring.plug(local, Cabled { link: Some(LinkIndex(cables.len())), peer: remote });
                     wiring.links.push((local, false));
-                    let parameters = parameters_at_first(config, local_end);
+                    let parameters = parameters_at_first(part, local_end);
                     cables.push(Cable { local: local_end, remote, remote_addr, parameters });
                     requests.push(Request::Lead { at: local, delay });
                 }
@@ -104,8 +104,8 @@ impl Wiring {
     }
 }
 
-fn parameters_at_first(config: &AgentConfig, end: CableEnd) -> LinkParameters {
-    let device = config.devices.iter().find(|device| device.guid == end.guid);
+fn parameters_at_first(part: &AgentPart, end: CableEnd) -> LinkParameters {
+    let device = part.devices.iter().find(|device| device.guid == end.guid);
     let port = device.and_then(|device| device.ports.get(usize::from(end.port.0).checked_sub(1)?));
     port.map(|port| port.link).unwrap_or_default()
 }

@@ -85,7 +85,7 @@ fn arrangements() -> [Fabric; 3] {
 fn up(fabric: &Fabric) -> Vec<Running> {
     let agents = fabric.start();
     for agent in &agents {
-        agent.config.cables.iter().for_each(|cable| agent.await_link(cable.local, true));
+        agent.config.part.cables.iter().for_each(|cable| agent.await_link(cable.local, true));
     }
     agents
 }
@@ -213,16 +213,16 @@ fn rogue_switch(fabric: &Fabric) -> oneshot::Sender<()> {
             .unwrap();
         runtime.block_on(async {
             let up = Rc::new(Notify::new());
-            let cable = config.cables.iter().find(|cable| cable.remote.guid == HCA_A).unwrap();
+            let cable = config.part.cables.iter().find(|cable| cable.remote.guid == HCA_A).unwrap();
             let cable = Cable {
                 local: cable.local,
                 remote: cable.remote,
-                remote_addr: cable.remote_addr.unwrap(),
+                remote_addr: cable.remote_addr.clone().unwrap(),
                 parameters: LinkParameters::default(),
             };
             let settings = LinkConfig::new("test", 1);
             let ear = Rc::new(Ear(up.clone()));
-            let links = Links::bind(config.bind, &config.identity, settings, vec![cable], ear).unwrap();
+            let links = Links::bind(config.part.bind, &config.identity, settings, vec![cable], ear).unwrap();
             links.start_dialling();
             up.notified().await;
             send_garbage(&links);

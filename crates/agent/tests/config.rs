@@ -5,10 +5,10 @@
 mod common;
 
 use common::{Fabric, HCA_A, SWITCH, end};
-use weft_agent::{AgentConfig, CableConfig, ConfigError};
+use weft_agent::{AgentPart, CableConfig, ConfigError};
 
-fn broken(change: impl FnOnce(&mut AgentConfig)) -> Result<(), ConfigError> {
-    let mut config = Fabric::packed().agents.remove(0);
+fn broken(change: impl FnOnce(&mut AgentPart)) -> Result<(), ConfigError> {
+    let mut config = Fabric::packed().agents.remove(0).part;
     change(&mut config);
     config.check()
 }
@@ -37,11 +37,11 @@ fn every_contradiction_is_named() {
 
 #[test]
 fn a_configuration_survives_its_file_and_an_unknown_word_does_not_pass() {
-    let config = Fabric::spread().agents.remove(1);
+    let config = Fabric::spread().agents.remove(1).part;
     let mut json = serde_json::to_value(&config).unwrap();
-    let again: AgentConfig = serde_json::from_value(json.clone()).unwrap();
+    let again: AgentPart = serde_json::from_value(json.clone()).unwrap();
     assert_eq!((again.devices, again.cables, again.bind), (config.devices, config.cables, config.bind));
     json["linktimeout"] = 7.into();
-    let error = serde_json::from_value::<AgentConfig>(json).unwrap_err().to_string();
+    let error = serde_json::from_value::<AgentPart>(json).unwrap_err().to_string();
     assert!(error.contains("linktimeout"), "{error}");
 }

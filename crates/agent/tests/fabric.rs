@@ -50,7 +50,7 @@ fn the_same_fabric_packed_in_one_agent_and_in_two() {
         let fabric = Fabric::new(groups, 500);
         let agents = fabric.start();
         for agent in &agents {
-            for at in agent.config.cables.iter().map(|cable| cable.local) {
+            for at in agent.config.part.cables.iter().map(|cable| cable.local) {
                 agent.await_link(at, true);
             }
         }
@@ -100,7 +100,7 @@ fn a_cable_is_unplugged_and_plugged_in_again() {
     for fabric in [Fabric::spread(), Fabric::packed()] {
         let agents = fabric.start();
         let switch =
-            agents.iter().find(|agent| agent.config.devices.iter().any(|d| d.guid == SWITCH)).unwrap();
+            agents.iter().find(|agent| agent.config.part.devices.iter().any(|d| d.guid == SWITCH)).unwrap();
         let at_b = agents.last().unwrap();
         at_b.await_link(end(HCA_B, 1), true);
         assert_eq!(switch.set_cable(end(SWITCH, 2), false), Ok(Answer::Done));
@@ -224,14 +224,14 @@ fn what_cannot_start_says_why() {
     let fabric = Fabric::spread();
     let mut busy = fabric.agents[0].clone();
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    busy.bind = taken.local_addr().unwrap();
+    busy.part.bind = taken.local_addr().unwrap();
     let path = fabric.folder.path().join("launch");
     let listener = UnixListener::bind(&path).unwrap();
     busy.launch_socket = Some(path);
     assert!(matches!(weft_agent::run(&busy), Err(AgentError::Bind(_))));
     let (stream, _) = listener.accept().unwrap();
     let ToLauncher::Failed { agent, reason } = next(&mut BufReader::new(stream)) else { panic!("no reason") };
-    assert!(agent == "a0" && reason.contains(&busy.bind.to_string()), "{reason}");
+    assert!(agent == "a0" && reason.contains(&busy.part.bind.to_string()), "{reason}");
 
     let mut no_lock = fabric.agents[0].clone();
     no_lock.lock_file = fabric.folder.path().join("no such file");

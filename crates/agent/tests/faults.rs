@@ -29,7 +29,7 @@ fn faults(agent: &Running) -> Vec<LastingFault> {
 fn up(fabric: &Fabric) -> Vec<Running> {
     let agents = fabric.start();
     for agent in &agents {
-        agent.config.cables.iter().for_each(|cable| agent.await_link(cable.local, true));
+        agent.config.part.cables.iter().for_each(|cable| agent.await_link(cable.local, true));
     }
     agents
 }

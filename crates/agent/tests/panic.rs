@@ -26,7 +26,7 @@ fn a_panic_ends_the_process() {
 
 fn panic_beside_an_agent() {
     let mut config = Fabric::packed().agents.remove(0);
-    config.devices.clear();
+    config.part.devices.clear();
     assert!(weft_agent::run(&config).is_err());
     // As little as a task's does this panic end the process by itself.
     assert!(std::thread::spawn(|| panic!("on purpose")).join().is_err());

@@ -160,7 +160,7 @@ fn flows_survive_a_switch_that_is_killed_under_traffic() {
     flows_on(&agents, 100_000);
     agents.remove(1).kill();
     agents.insert(1, Running::start(&fabric.agents[1]));
-    for at in fabric.agents[1].cables.iter().map(|cable| cable.remote) {
+    for at in fabric.agents[1].part.cables.iter().map(|cable| cable.remote) {
         // The old link's end and the new one's begin are both heard of.
         running(&agents, at.guid).await_port(at, |port| port.link_up && port.totals.link_downed > 0);
     }
@@ -191,14 +191,14 @@ fn a_peer_that_sends_more_than_its_credit_is_disconnected_and_counted() {
     runtime.unwrap().block_on(async {
         // In place of HCA A's agent stands somebody who heeds no credit.
         let config = &fabric.agents[0];
-        let cable = config.cables[0];
-        let parameters = config.devices[0].ports[0].link;
+        let cable = config.part.cables[0].clone();
+        let parameters = config.part.devices[0].ports[0].link;
         let remote_addr = cable.remote_addr.unwrap();
         let cable = Cable { local: cable.local, remote: cable.remote, remote_addr, parameters };
         let (tell, mut told) = mpsc::unbounded_channel();
         let link = LinkIndex(0);
         let links = Links::bind(
-            config.bind,
+            config.part.bind,
             &config.identity,
             LinkConfig::new("test", 1),
             vec![cable],

@@ -33,7 +33,7 @@ fn main() {
             let cable = Cable {
                 local: end(ends[me]),
                 remote: end(ends[other]),
-                remote_addr: addresses[other],
+                remote_addr: addresses[other].into(),
                 parameters,
             };
             let address = addresses[me];

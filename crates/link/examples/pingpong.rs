@@ -76,8 +76,8 @@ fn bare_round_trip(low: &Identity, high: &Identity) -> Duration {
 }
 
 fn certificate(identity: &Identity) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
-    let certificate = CertificateDer::from_pem_slice(identity.cert_chain.as_bytes()).expect("a certificate");
-    (vec![certificate], PrivateKeyDer::from_pem_slice(identity.private_key.as_bytes()).expect("a key"))
+    let certificate = CertificateDer::from_pem_slice(identity.pem().as_bytes()).expect("a certificate");
+    (vec![certificate], PrivateKeyDer::from_pem_slice(identity.pem().as_bytes()).expect("a key"))
 }
 
 async fn bare_echo(high: &Identity, address: oneshot::Sender<SocketAddr>) {
@@ -94,7 +94,7 @@ async fn bare_echo(high: &Identity, address: oneshot::Sender<SocketAddr>) {
 async fn bare_measure(low: &Identity, address: SocketAddr) -> Duration {
     let mut roots = rustls::RootCertStore::empty();
     roots
-        .add(CertificateDer::from_pem_slice(low.ca_cert.as_bytes()).expect("the authority"))
+        .add(CertificateDer::from_pem_slice(low.ca_pem().as_bytes()).expect("the authority"))
         .expect("a root");
     let client = quinn::ClientConfig::with_root_certificates(Arc::new(roots)).expect("a client");
     let endpoint = Endpoint::client("127.0.0.1:0".parse().expect("an address")).expect("a socket");
@@ -167,7 +167,7 @@ async fn play(
     });
     let end = |guid| CableEnd { guid, port: PortNum(1) };
     let parameters = LinkParameters::default();
-    let cable = Cable { local: end(me), remote: end(other), remote_addr: to, parameters };
+    let cable = Cable { local: end(me), remote: end(other), remote_addr: to.into(), parameters };
     let config = LinkConfig::new("pingpong", me.0);
     let bind = "127.0.0.1:0".parse().expect("an address");
     let links = Links::bind(bind, identity, config, vec![cable], player.clone()).expect("a socket");

@@ -16,6 +16,7 @@ use crate::identity::covers;
 use crate::links::Inner;
 use crate::places::Place;
 use crate::reason::RefusalReason;
+use crate::visitor::Visitor;
 
 /// Takes every connection that peers dial.
 pub(crate) async fn accept_forever(inner: Rc<Inner>) {
@@ -62,7 +63,13 @@ async fn handshake(
 ) -> Option<(LinkIndex, Connection, Hello)> {
     let connection = match incoming.accept() {
         Ok(connecting) => match connecting.await {
-            Ok(connection) => connection,
+            Ok(connection) => match Visitor::of(&connection) {
+                Some(visitor) => {
+                    inner.visited(visitor);
+                    return None;
+                }
+                None => connection,
+            },
             Err(error) => {
                 match meaning(error) {
                     ControlError::Refused(reason) => inner.tell_refused(None, address, reason),

@@ -7,7 +7,9 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use weft_wire::{DataPacket, FlowControl, Guid, LinkParameters, PortNum, VirtualLane};
 
+use crate::peer::PeerAddress;
 use crate::reason::{DownReason, RefusalReason};
+use crate::visitor::Visitor;
 
 /// One end of a cable: a port of the node with this GUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -25,14 +27,14 @@ impl fmt::Display for CableEnd {
 }
 
 /// A cable to another agent, as the cabling gives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cable {
     /// The end that this agent holds.
     pub local: CableEnd,
     /// The other end.
     pub remote: CableEnd,
     /// Where the other end's agent listens.
-    pub remote_addr: SocketAddr,
+    pub remote_addr: PeerAddress,
     /// What the local end enables; offered in the hello.
     pub parameters: LinkParameters,
 }
@@ -88,6 +90,13 @@ pub enum LinkEvent {
         /// What it tells.
         flow_control: FlowControl,
     },
+    /// The name of a peer does not resolve any more, or does again. Told once for each change.
+    Lookup {
+        /// A link to that peer; there may be others.
+        link: LinkIndex,
+        /// Why it does not resolve; none when it does again.
+        failure: Option<String>,
+    },
     /// A peer was refused, or refused us.
     Refused {
         /// The link, where it is known.
@@ -105,6 +114,11 @@ pub enum LinkEvent {
 pub trait Handler {
     /// Takes one event.
     fn on_event(&self, event: LinkEvent);
+
+    /// A client of the agent itself has come; without a taker it is sent away.
+    fn on_visitor(&self, visitor: Visitor) {
+        visitor.refuse("no clients are served here");
+    }
 }
 
 /// What became of a packet that was handed to a link. Dropped by a data lane that is full, it takes the link down: the
@@ -169,6 +183,8 @@ pub struct Stats {
     pub refused: u64,
     /// Attempts to dial.
     pub dials: u64,
+    /// Attempts that ended because the peer's name did not resolve.
+    pub unresolved: u64,
     /// Times the peer was asked whether it lives.
     pub asked: u64,
     /// Times the link came up.

@@ -8,7 +8,7 @@ use quinn::{Connecting, Connection, ConnectionError};
 use tokio::time::timeout;
 use weft_machine::Random;
 
-use crate::cable::LinkIndex;
+use crate::cable::{LinkEvent, LinkIndex};
 use crate::codec::{self, Control, ControlError, Hello};
 use crate::gate::{PLACE_KEPT, Pass};
 use crate::identity::node_name;
@@ -37,7 +37,13 @@ pub(crate) async fn dial_forever(inner: Rc<Inner>, link: LinkIndex) {
             return;
         }
         let mut back_off_max_ms = BACK_OFF_MAX_MS;
-        match attempt(&inner, link, failures).await {
+        // Before it takes its place among the handshakes: a resolver may take its time.
+        let Some(address) = find(&inner, link, failures).await else {
+            failures += 1;
+            rest(&inner, link, failures, back_off_max_ms).await;
+            continue;
+        };
+        match attempt(&inner, link, address, failures).await {
             Ok((connection, peer)) => {
                 let began = Instant::now();
                 inner.carry(link, connection, peer).await;
@@ -48,16 +54,33 @@ pub(crate) async fn dial_forever(inner: Rc<Inner>, link: LinkIndex) {
                 if reason.is_cut() {
                     back_off_max_ms = BACK_OFF_CUT_MAX_MS;
                 }
-                inner.tell_refused(Some(link), slot.cable.remote_addr, reason);
+                inner.tell_refused(Some(link), address, reason);
             }
             Err(ControlError::Connection(_)) => failures += 1,
         }
         if failures > 0 {
-            let delay = back_off(failures, back_off_max_ms, inner.config.jitter_seed ^ link.0 as u64);
-            // Being enabled again ends the wait.
-            let _ = timeout(delay, slot.wake.notified()).await;
+            rest(&inner, link, failures, back_off_max_ms).await;
         }
     }
+}
+
+/// Waits before the next attempt. Being enabled again ends the wait.
+async fn rest(inner: &Inner, link: LinkIndex, failures: u32, back_off_max_ms: u64) {
+    let delay = back_off(failures, back_off_max_ms, inner.config.jitter_seed ^ link.0 as u64);
+    let _ = timeout(delay, inner.slot(link).wake.notified()).await;
+}
+
+/// Where the peer is now. `None` when its name does not resolve, which is counted, and told when it is news.
+async fn find(inner: &Inner, link: LinkIndex, failures: u32) -> Option<SocketAddr> {
+    let slot = inner.slot(link);
+    let (found, news) = inner.resolver.find(&slot.cable.remote_addr, inner.local, failures).await;
+    if found.is_none() {
+        slot.count(|stats| stats.unresolved += 1);
+    }
+    if let Some(failure) = news {
+        inner.emit(LinkEvent::Lookup { link, failure });
+    }
+    found
 }
 
 /// Dials once, when the gate lets it in and if the peer's port is open. A peer is dialled again only when the attempt
@@ -65,17 +88,18 @@ pub(crate) async fn dial_forever(inner: Rc<Inner>, link: LinkIndex) {
 async fn attempt(
     inner: &Rc<Inner>,
     link: LinkIndex,
+    address: SocketAddr,
     failures: u32,
 ) -> Result<(Connection, Hello), ControlError> {
     let pass = inner.gate.enter().await;
     let slot = inner.slot(link);
     slot.count(|stats| stats.dials += 1);
     // Not asked the first time: a laboratory begins to dial when all its agents listen.
-    if slot.stats().dials > 1 && is_closed(slot.cable.remote_addr) {
+    if slot.stats().dials > 1 && is_closed(address) {
         return Err(ControlError::Connection(ConnectionError::Reset));
     }
     let patience = Duration::from_millis(inner.config.handshake_timeout_ms);
-    let in_time = timeout(patience, dial(inner, link, pass, failures)).await;
+    let in_time = timeout(patience, dial(inner, link, address, (pass, failures))).await;
     in_time.unwrap_or(Err(ControlError::Connection(ConnectionError::TimedOut)))
 }
 
@@ -122,15 +146,14 @@ async fn answer(
 async fn dial(
     inner: &Rc<Inner>,
     link: LinkIndex,
-    pass: Pass,
-    failures: u32,
+    address: SocketAddr,
+    (pass, failures): (Pass, u32),
 ) -> Result<(Connection, Hello), ControlError> {
-    let cable = inner.slot(link).cable;
-    let name = node_name(cable.remote.guid);
+    let name = node_name(inner.slot(link).cable.remote.guid);
     let began = Instant::now();
     let mut connecting = inner
         .endpoint
-        .connect_with(inner.client.clone(), cable.remote_addr, &name)
+        .connect_with(inner.client.clone(), address, &name)
         .map_err(|_| ControlError::Connection(ConnectionError::LocallyClosed))?;
     let _pass = answer(inner, &mut connecting, pass, failures).await.map_err(meaning)?;
     let connection = connecting.await.map_err(meaning)?;
@@ -160,7 +183,7 @@ async fn exchange(
         return Err(ControlError::Refused(RefusalReason::WrongLab(peer.lab)));
     }
     // TLS has compared the certificate with the node's name already.
-    let cable = inner.slot(link).cable;
+    let cable = &inner.slot(link).cable;
     if (peer.from, peer.to) != (cable.remote, cable.local) {
         return Err(ControlError::Refused(RefusalReason::NotCabled { from: peer.from, to: peer.to }));
     }

@@ -1,18 +1,20 @@
-//! Who an agent is: the fabric's own certificate authority and the certificates it issues.
+//! Who a process is: the fabric's own certificate authority and the certificates it issues.
 //!
 //! A certificate names its node by GUID, as a DNS name under `.weft`, because TLS compares DNS names. An agent
-//! that runs several devices holds one certificate with all their names.
+//! that runs several devices holds one certificate with all their names; a manager's names its role.
 
 use std::fmt;
+use std::time::Duration;
 
 use quinn::rustls::pki_types::pem::PemObject;
-use quinn::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use quinn::rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose, PKCS_ED25519,
 };
 use ring::hmac;
-use serde::{Deserialize, Serialize};
+use time::{Date, OffsetDateTime};
+use webpki::{EndEntityCert, KeyUsage};
 use weft_wire::Guid;
 
 /// The name a node's certificate carries, such as `g0008f10500200b50.weft`.
@@ -20,7 +22,12 @@ pub fn node_name(guid: Guid) -> String {
     format!("g{:016x}.weft", guid.0)
 }
 
-/// Why an identity could not be made or read.
+/// The name that the certificate of a process with a role carries, such as `sm.weft`.
+fn role_name(role: &str) -> String {
+    format!("{role}.weft")
+}
+
+/// Why an identity could not be made, read or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IdentityError {
@@ -36,42 +43,111 @@ pub enum IdentityError {
     /// The verifier cannot be built from the authority's certificate.
     #[error("the authority's certificate is unusable")]
     Authority(#[from] quinn::rustls::server::VerifierBuilderError),
+    /// The certificate is valid no more.
+    #[error("the certificate expired on {0}")]
+    Expired(Date),
+    /// The certificate is not valid yet.
+    #[error("the certificate is valid from {0} on; is this machine's clock right?")]
+    NotYetValid(Date),
+    /// The authority did not issue the certificate, or it is none.
+    #[error("the laboratory's authority did not issue the certificate ({0})")]
+    Foreign(webpki::Error),
 }
 
-/// The fabric's certificate authority, made once per laboratory and kept by its launcher.
-#[derive(Clone, Serialize, Deserialize)]
+/// From when and until when certificates are valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validity {
+    /// Not before this.
+    pub from: OffsetDateTime,
+    /// Not after this.
+    pub until: OffsetDateTime,
+}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Validity {
+    /// From a day ago, for clocks that are not quite right, until so many days from now.
+    pub fn days(days: u32) -> Self {
+        let now = OffsetDateTime::now_utc();
+        Self { from: now - DAY, until: now + DAY * days }
+    }
+}
+
+/// An identity's validity.
+const IDENTITY_DAYS: u32 = 365;
+/// The authority's: identities are renewed with it.
+const AUTHORITY_DAYS: u32 = 10 * 365;
+
+/// The fabric's certificate authority, made once per laboratory.
+#[derive(Clone)]
 pub struct Authority {
     lab: String,
     ca_cert: String,
     private_key: String,
+    validity: Validity,
 }
 
 impl Authority {
-    /// A new authority with a fresh key.
+    /// A new authority with a fresh key. Its identities are valid for a year.
     pub fn new(lab: &str) -> Result<Self, IdentityError> {
         let key = KeyPair::generate_for(&PKCS_ED25519)?;
-        let cert = authority_params(lab).self_signed(&key)?;
-        Ok(Self { lab: lab.to_owned(), ca_cert: cert.pem(), private_key: key.serialize_pem() })
+        let mut params = authority_params(lab);
+        limit(&mut params, Validity::days(AUTHORITY_DAYS));
+        let cert = params.self_signed(&key)?;
+        Ok(Self::load(lab, &cert.pem(), &key.serialize_pem()))
+    }
+
+    /// One that was written down: its certificate and its key, as PEM texts.
+    pub fn load(lab: &str, ca_cert: &str, private_key: &str) -> Self {
+        let validity = Validity::days(IDENTITY_DAYS);
+        Self {
+            lab: lab.to_owned(),
+            ca_cert: ca_cert.to_owned(),
+            private_key: private_key.to_owned(),
+            validity,
+        }
+    }
+
+    /// The same with identities of another validity.
+    #[must_use]
+    pub fn valid(self, validity: Validity) -> Self {
+        Self { validity, ..self }
+    }
+
+    /// Its certificate, as PEM text.
+    pub fn certificate_pem(&self) -> &str {
+        &self.ca_cert
+    }
+
+    /// Its private key, as PEM text.
+    pub fn key_pem(&self) -> &str {
+        &self.private_key
     }
 
     /// A certificate and key for an agent that runs the devices with these GUIDs.
     pub fn issue(&self, guids: &[Guid]) -> Result<Identity, IdentityError> {
+        self.issue_to(guids.iter().map(|guid| node_name(*guid)).collect())
+    }
+
+    /// A certificate and key for a process that is no agent, such as `sm`.
+    pub fn issue_role(&self, role: &str) -> Result<Identity, IdentityError> {
+        self.issue_to(vec![role_name(role)])
+    }
+
+    fn issue_to(&self, names: Vec<String>) -> Result<Identity, IdentityError> {
         // The issuer is rebuilt from its parameters, so the authority's certificate need not be parsed.
         let issuer = Issuer::new(authority_params(&self.lab), KeyPair::from_pem(&self.private_key)?);
         let key = KeyPair::generate_for(&PKCS_ED25519)?;
-        let names: Vec<String> = guids.iter().map(|guid| node_name(*guid)).collect();
-        let mut params = CertificateParams::new(names.clone())?;
+        let first = names.first().map_or_else(|| "weft".to_owned(), String::clone);
+        let mut params = CertificateParams::new(names)?;
         params.distinguished_name = DistinguishedName::new();
-        params.distinguished_name.push(DnType::CommonName, names.first().map_or("weft", String::as_str));
+        params.distinguished_name.push(DnType::CommonName, first);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        limit(&mut params, self.validity);
         let cert = params.signed_by(&key, &issuer)?;
-        Ok(Identity {
-            ca_cert: self.ca_cert.clone(),
-            cert_chain: cert.pem(),
-            private_key: key.serialize_pem(),
-        })
+        Ok(Identity::from_pem(&self.ca_cert, cert.pem() + &key.serialize_pem()))
     }
 }
 
@@ -90,15 +166,17 @@ fn authority_params(lab: &str) -> CertificateParams {
     params
 }
 
-/// What an agent proves itself with, as PEM text so that it can stand in a configuration file.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+fn limit(params: &mut CertificateParams, validity: Validity) {
+    (params.not_before, params.not_after) = (validity.from, validity.until);
+}
+
+/// What a process proves itself with, as PEM texts.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The authority's certificate, which peers' certificates must come from.
-    pub ca_cert: String,
-    /// The agent's own certificate.
-    pub cert_chain: String,
-    /// The agent's private key, PKCS #8.
-    pub private_key: String,
+    ca_cert: String,
+    /// The process's own certificate and its private key, PKCS #8.
+    own: String,
 }
 
 impl fmt::Debug for Identity {
@@ -109,16 +187,55 @@ impl fmt::Debug for Identity {
 }
 
 impl Identity {
+    /// An identity from the authority's certificate, and the process's certificate and key in one text. Nothing is read of
+    /// them yet: see [`Identity::check`].
+    pub fn from_pem(ca_cert: &str, own: String) -> Self {
+        Self { ca_cert: ca_cert.to_owned(), own }
+    }
+
+    /// The process's certificate and private key in one PEM text.
+    pub fn pem(&self) -> &str {
+        &self.own
+    }
+
+    /// The authority's certificate as PEM text.
+    pub fn ca_pem(&self) -> &str {
+        &self.ca_cert
+    }
+
+    /// Checks that certificate and key can be read, that the authority issued the certificate and that it is valid now.
+    pub fn check(&self) -> Result<(), IdentityError> {
+        self.key()?;
+        let ca = self.ca()?;
+        let anchor = webpki::anchor_from_trusted_cert(&ca).map_err(IdentityError::Foreign)?;
+        let chain = self.chain()?;
+        let own = chain.first().ok_or(quinn::rustls::pki_types::pem::Error::NoItemsFound)?;
+        let verified = EndEntityCert::try_from(own).and_then(|own| {
+            let (algorithms, usage) = ([webpki::ring::ED25519], KeyUsage::client_auth());
+            own.verify_for_usage(&algorithms, &[anchor], &[], UnixTime::now(), usage, None, None).map(drop)
+        });
+        verified.map_err(|error| match error {
+            webpki::Error::CertExpired { not_after, .. } => IdentityError::Expired(date(not_after)),
+            webpki::Error::CertNotValidYet { not_before, .. } => IdentityError::NotYetValid(date(not_before)),
+            error => IdentityError::Foreign(error),
+        })
+    }
+
+    /// Whether the certificate names the node with this GUID.
+    pub fn is_for(&self, guid: Guid) -> bool {
+        self.chain().is_ok_and(|chain| chain.first().is_some_and(|own| covers(own, guid)))
+    }
+
     pub(crate) fn ca(&self) -> Result<CertificateDer<'static>, IdentityError> {
         Ok(CertificateDer::from_pem_slice(self.ca_cert.as_bytes())?)
     }
 
     pub(crate) fn chain(&self) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
-        Ok(CertificateDer::pem_slice_iter(self.cert_chain.as_bytes()).collect::<Result<_, _>>()?)
+        Ok(CertificateDer::pem_slice_iter(self.own.as_bytes()).collect::<Result<_, _>>()?)
     }
 
     pub(crate) fn key(&self) -> Result<PrivateKeyDer<'static>, IdentityError> {
-        Ok(PrivateKeyDer::from_pem_slice(self.private_key.as_bytes())?)
+        Ok(PrivateKeyDer::from_pem_slice(self.own.as_bytes())?)
     }
 
     /// 32 bytes that only the holder of the private key knows and that survive a restart.
@@ -137,11 +254,29 @@ impl Identity {
     }
 }
 
+/// The day of a moment, in UTC.
+fn date(moment: UnixTime) -> Date {
+    let seconds = i64::try_from(moment.as_secs()).unwrap_or(i64::MAX);
+    OffsetDateTime::from_unix_timestamp(seconds).map_or(Date::MAX, OffsetDateTime::date)
+}
+
 /// Whether `cert` is for the node with this GUID.
 pub(crate) fn covers(cert: &CertificateDer<'_>, guid: Guid) -> bool {
     let Ok(name) = quinn::rustls::pki_types::ServerName::try_from(node_name(guid)) else { return false };
     webpki::EndEntityCert::try_from(cert)
         .is_ok_and(|cert| cert.verify_is_valid_for_subject_name(&name).is_ok())
+}
+
+/// The role that a certificate names, such as `operator`; none for an agent's.
+pub(crate) fn role(cert: &CertificateDer<'_>) -> Option<String> {
+    let cert = EndEntityCert::try_from(cert).ok()?;
+    let is_node = |role: &str| {
+        let digits = role.strip_prefix('g');
+        digits
+            .is_some_and(|digits| digits.len() == 16 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+    };
+    let roles = cert.valid_dns_names().filter_map(|name| name.strip_suffix(".weft"));
+    roles.filter(|role| !is_node(role)).map(str::to_owned).next()
 }
 
 #[cfg(test)]
@@ -162,9 +297,8 @@ mod tests {
     #[test]
     fn derived_keys_survive_saving_and_differ_by_purpose_and_identity() {
         let authority = Authority::new("x").unwrap();
-        let saved = serde_json::to_string(&authority.issue(&[Guid(1)]).unwrap()).unwrap();
-        let identity: Identity = serde_json::from_str(&saved).unwrap();
-        let again: Identity = serde_json::from_str(&saved).unwrap();
+        let identity = authority.issue(&[Guid(1)]).unwrap();
+        let again = Identity::from_pem(authority.certificate_pem(), identity.pem().to_owned());
         let other = authority.issue(&[Guid(1)]).unwrap();
         assert_eq!(identity.derived_key("a").unwrap(), again.derived_key("a").unwrap());
         assert_ne!(identity.derived_key("a").unwrap(), identity.derived_key("b").unwrap());
@@ -174,19 +308,50 @@ mod tests {
     #[test]
     fn a_saved_authority_issues_certificates_of_the_same_authority() {
         let authority = Authority::new("x").unwrap();
-        let again: Authority = serde_json::from_str(&serde_json::to_string(&authority).unwrap()).unwrap();
-        assert_eq!(authority.issue(&[]).unwrap().ca_cert, again.issue(&[Guid(1)]).unwrap().ca_cert);
+        let again = Authority::load("x", authority.certificate_pem(), authority.key_pem());
+        let identity = again.issue(&[Guid(1)]).unwrap();
+        let seen_by_others = Identity::from_pem(authority.certificate_pem(), identity.pem().to_owned());
+        seen_by_others.check().unwrap();
+        assert!(identity.is_for(Guid(1)) && !identity.is_for(Guid(2)));
+        let sm = again.issue_role("sm").unwrap();
+        sm.check().unwrap();
+        assert!(!sm.is_for(Guid(1)));
+        assert_eq!(role(&sm.chain().unwrap()[0]).as_deref(), Some("sm"));
+        assert_eq!(role(&identity.chain().unwrap()[0]), None);
+    }
+
+    #[test]
+    fn an_identity_has_its_time_and_its_authority() {
+        let authority = Authority::new("x").unwrap();
+        let now = OffsetDateTime::now_utc();
+        let check = |from: OffsetDateTime, until: OffsetDateTime| {
+            authority.clone().valid(Validity { from, until }).issue(&[Guid(1)]).unwrap().check()
+        };
+        check(now - DAY, now + DAY).unwrap();
+        let expired = check(now - DAY * 3, now - DAY * 2).unwrap_err();
+        assert!(
+            matches!(expired, IdentityError::Expired(date) if date == (now - DAY * 2).date()),
+            "{expired}"
+        );
+        let early = check(now + DAY * 2, now + DAY * 3).unwrap_err();
+        assert!(
+            matches!(early, IdentityError::NotYetValid(date) if date == (now + DAY * 2).date()),
+            "{early}"
+        );
+        let other = Authority::new("x").unwrap();
+        let own = authority.issue(&[Guid(1)]).unwrap().pem().to_owned();
+        let stranger = Identity::from_pem(other.certificate_pem(), own).check().unwrap_err();
+        assert!(matches!(stranger, IdentityError::Foreign(_)), "{stranger}");
+        let year = Validity::days(IDENTITY_DAYS);
+        assert_eq!((year.until - year.from).whole_days(), 366);
     }
 
     #[test]
     fn garbage_is_an_error() {
-        let identity = Identity {
-            ca_cert: "no".into(),
-            cert_chain: "-----BEGIN CERTIFICATE-----\n!!".into(),
-            private_key: String::new(),
-        };
+        let identity = Identity::from_pem("no", "-----BEGIN CERTIFICATE-----\n!!".into());
         assert!(identity.ca().is_err());
         assert!(identity.chain().is_err());
         assert!(identity.derived_key("a").is_err());
+        assert!(identity.check().is_err());
     }
 }

@@ -15,6 +15,8 @@
 //! Events go to a [`Handler`] that is called from the reading task itself. Nothing here knows what a packet means: it is
 //! handed over, in order where its lane is ordered, or dropped and counted.
 //!
+//! Clients of the agent itself come to the same port under a protocol name of their own: see [`Visitor`] and [`visit`].
+//!
 //! A link that was up always goes down before it comes up again, however short the gap: a second connection or a
 //! new incarnation of the peer is `Down`, then `Up`.
 
@@ -31,16 +33,21 @@ mod lanes;
 mod links;
 mod live;
 mod liveness;
+mod peer;
 mod places;
 mod process;
 mod reactor;
 mod reason;
+mod resolve;
 mod session;
 mod transport;
+mod visitor;
 
 pub use alarm::Alarm;
 pub use cable::{Cable, CableEnd, DropReason, Handler, LinkEvent, LinkIndex, PeerStats, SendOutcome, Stats};
-pub use identity::{Authority, Identity, IdentityError, node_name};
+pub use identity::{Authority, Identity, IdentityError, Validity, node_name};
 pub use links::{LinkConfig, Links};
+pub use peer::{PeerAddress, PeerAddressError};
 pub use reason::{DownReason, RefusalReason};
 pub use transport::BindError;
+pub use visitor::{Visit, VisitError, Visitor, VisitorStream, visit};

@@ -21,7 +21,9 @@ use crate::live::Live;
 use crate::places::Places;
 use crate::process::Processes;
 use crate::reason::{CloseCode, DownReason};
+use crate::resolve::Resolver;
 use crate::transport::{self, BindError};
+use crate::visitor::Visitor;
 use crate::{accept, dial, liveness};
 
 /// How an agent's links behave.
@@ -92,10 +94,12 @@ impl Links {
             }
         }
         let (endpoint, client) = transport::open(address, identity, &config, cables.len())?;
+        let local = endpoint.local_addr().map_err(|source| BindError::Socket { address, source })?;
         let places = Places::new(&cables);
         let slots = cables.into_iter().map(Slot::new).collect();
         let inner = Rc::new(Inner {
             endpoint,
+            local,
             client,
             config,
             slots,
@@ -105,6 +109,7 @@ impl Links {
             stopped: Cell::new(false),
             places,
             gate: Gate::new(),
+            resolver: Resolver::new(),
             processes: Processes::new(),
             peers: Cell::default(),
         });
@@ -256,6 +261,8 @@ impl Links {
 /// What the tasks of an agent's links share.
 pub(crate) struct Inner {
     pub(crate) endpoint: Endpoint,
+    /// Where this agent listens.
+    pub(crate) local: SocketAddr,
     pub(crate) client: ClientConfig,
     pub(crate) config: LinkConfig,
     pub(crate) slots: Vec<Slot>,
@@ -268,12 +275,18 @@ pub(crate) struct Inner {
     pub(crate) places: Places,
     /// Handshakes that this agent has begun and not finished.
     pub(crate) gate: Rc<Gate>,
+    pub(crate) resolver: Resolver,
     /// Peers of this machine.
     pub(crate) processes: Processes,
     peers: Cell<PeerStats>,
 }
 
 impl Inner {
+    /// A client of the agent itself has come.
+    pub(crate) fn visited(&self, visitor: Visitor) {
+        self.handler.on_visitor(visitor);
+    }
+
     pub(crate) fn emit(&self, event: LinkEvent) {
         self.handler.on_event(event);
     }
@@ -327,9 +340,9 @@ pub(crate) struct Slot {
 impl Slot {
     fn new(cable: Cable) -> Self {
         Self {
+            parameters: Cell::new(cable.parameters),
             cable,
             enabled: Cell::new(true),
-            parameters: Cell::new(cable.parameters),
             wake: Notify::new(),
             live: RefCell::new(None),
             generation: Cell::new(0),

@@ -47,8 +47,10 @@ impl Room {
 impl Places {
     pub(crate) fn new(cables: &[Cable]) -> Self {
         let mut neighbours: BTreeMap<SocketAddr, Room> = BTreeMap::new();
-        for cable in cables.iter().filter(|cable| !cable.dials()) {
-            neighbours.entry(canonical(cable.remote_addr)).or_default().max += PER_CABLE;
+        // A neighbour known by name may come from any address, and takes one of the shared places.
+        let dialling_us = cables.iter().filter(|cable| !cable.dials());
+        for address in dialling_us.filter_map(|cable| cable.remote_addr.literal()) {
+            neighbours.entry(canonical(address)).or_default().max += PER_CABLE;
         }
         let shared = Room { max: PER_CABLE * cables.len() + STRANGERS, ..Room::default() };
         Self { neighbours, shared }

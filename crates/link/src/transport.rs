@@ -2,7 +2,7 @@
 //! of its own.
 
 use std::any::Any;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -25,6 +25,8 @@ use crate::identity::{Identity, IdentityError};
 use crate::links::LinkConfig;
 use crate::reactor::Reactor;
 
+/// The protocol name of links.
+pub(crate) const LINK: &[u8] = b"weft-link";
 /// Lanes 0 to 14, one stream each.
 const LANE_STREAMS: u32 = 15;
 /// Wide enough that InfiniBand's credits always bind first.
@@ -107,23 +109,52 @@ fn make_room(socket: &UdpSocket, cables: usize) {
     }
 }
 
-fn tls(identity: &Identity) -> Result<(QuicClientConfig, QuicServerConfig), BindError> {
+/// Opens an endpoint that dials one peer, under this protocol name.
+pub(crate) fn open_client(
+    peer: SocketAddr,
+    identity: &Identity,
+    protocol: &[u8],
+) -> Result<(Endpoint, ClientConfig), BindError> {
+    let (roots, crypto) = trust(identity)?;
+    let config = ClientConfig::new(Arc::new(client_tls(identity, roots, crypto, protocol)?));
+    let any = if peer.is_ipv4() { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
+    let address = SocketAddr::new(any, 0);
+    let endpoint = Endpoint::client(address).map_err(|source| BindError::Socket { address, source })?;
+    Ok((endpoint, config))
+}
+
+/// Whom an identity trusts, and how it encrypts.
+fn trust(identity: &Identity) -> Result<(Arc<RootCertStore>, Arc<CryptoProvider>), BindError> {
     let mut roots = RootCertStore::empty();
     roots.add(identity.ca()?)?;
-    let roots = Arc::new(roots);
     // One suite and one key exchange, the fastest ones: both ends are weft.
     let mut crypto: CryptoProvider = provider::default_provider();
     crypto.cipher_suites.retain(|suite| suite.suite() == CipherSuite::TLS13_AES_128_GCM_SHA256);
     crypto.kx_groups = vec![provider::kx_group::X25519];
-    let crypto = Arc::new(crypto);
+    Ok((Arc::new(roots), Arc::new(crypto)))
+}
 
-    let mut client = TlsClient::builder_with_provider(crypto.clone())
+/// The provider was left with what QUIC needs.
+const SUITE: &str = "the provider was left with the suite that QUIC's first packets need";
+
+fn client_tls(
+    identity: &Identity,
+    roots: Arc<RootCertStore>,
+    crypto: Arc<CryptoProvider>,
+    protocol: &[u8],
+) -> Result<QuicClientConfig, BindError> {
+    let mut client = TlsClient::builder_with_provider(crypto)
         .with_protocol_versions(&[&TLS13])?
-        .with_root_certificates(roots.clone())
+        .with_root_certificates(roots)
         .with_client_auth_cert(identity.chain()?, identity.key()?)?;
     client.resumption = Resumption::disabled();
-    client.alpn_protocols = vec![b"weft-link".to_vec()];
+    client.alpn_protocols = vec![protocol.to_vec()];
+    Ok(QuicClientConfig::try_from(client).expect(SUITE))
+}
 
+fn tls(identity: &Identity) -> Result<(QuicClientConfig, QuicServerConfig), BindError> {
+    let (roots, crypto) = trust(identity)?;
+    let client = client_tls(identity, roots.clone(), crypto.clone(), LINK)?;
     let verifier = WebPkiClientVerifier::builder_with_provider(roots, crypto.clone())
         .build()
         .map_err(IdentityError::Authority)?;
@@ -132,10 +163,8 @@ fn tls(identity: &Identity) -> Result<(QuicClientConfig, QuicServerConfig), Bind
         .with_client_cert_verifier(verifier)
         .with_single_cert(identity.chain()?, identity.key()?)?;
     server.send_tls13_tickets = 0;
-    server.alpn_protocols = vec![b"weft-link".to_vec()];
-
-    let holds = "the provider was left with the suite that QUIC's first packets need";
-    Ok((QuicClientConfig::try_from(client).expect(holds), QuicServerConfig::try_from(server).expect(holds)))
+    server.alpn_protocols = crate::visitor::protocols();
+    Ok((client, QuicServerConfig::try_from(server).expect(SUITE)))
 }
 
 fn transport(config: &LinkConfig) -> TransportConfig {

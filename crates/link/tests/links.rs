@@ -4,9 +4,14 @@
 
 mod common;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use common::{Agent, HIGH, LINK, LOW, VL15, cable, config, free_address, pair, run};
-use weft_link::{Authority, BindError, DownReason, DropReason, LinkEvent, LinkIndex, Links, SendOutcome};
+use weft_link::{
+    Authority, BindError, Cable, DownReason, DropReason, LinkEvent, LinkIndex, Links, PeerAddress,
+    SendOutcome,
+};
 use weft_wire::{DataPacket, FlowControl, VirtualLane};
 
 #[test]
@@ -41,6 +46,46 @@ fn data_lanes_are_ordered_and_carry_the_longest_packets() {
                 on_14 += 1;
             }
         }
+    });
+}
+
+/// A cable whose other end is known by name.
+fn named(host: &str, port: u16) -> Cable {
+    Cable { remote_addr: PeerAddress::new(host, port).unwrap(), ..cable(LOW, HIGH, free_address()) }
+}
+
+#[test]
+fn a_peer_is_found_by_name() {
+    run(async {
+        let authority = Authority::new("test").unwrap();
+        let (low_at, high_at) = (free_address(), free_address());
+        let identity = authority.issue(&[HIGH]).unwrap();
+        let mut high = Agent::start(high_at, &identity, config(1), vec![cable(HIGH, LOW, low_at)]);
+        let identity = authority.issue(&[LOW]).unwrap();
+        let mut low = Agent::start(low_at, &identity, config(2), vec![named("localhost", high_at.port())]);
+        low.events.up().await;
+        high.events.up().await;
+        assert_eq!(low.links.stats(LINK).unresolved, 0);
+    });
+}
+
+#[test]
+fn a_name_that_does_not_resolve_is_told_once_and_tried_again() {
+    run(async {
+        let authority = Authority::new("test").unwrap();
+        let identity = authority.issue(&[LOW]).unwrap();
+        let mut low = Agent::start(free_address(), &identity, config(1), vec![named("nowhere.invalid", 9)]);
+        let LinkEvent::Lookup { link: LINK, failure: Some(_) } = low.events.next().await else {
+            panic!("another event")
+        };
+        let patience = tokio::time::timeout(Duration::from_secs(60), async {
+            while low.links.stats(LINK).unresolved < 3 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        });
+        patience.await.unwrap();
+        assert_eq!(low.links.stats(LINK).dials, 0, "there was nothing to dial");
+        assert!(low.events.is_quiet(), "the same failure is no news");
     });
 }
 
@@ -220,7 +265,8 @@ fn one_agent_with_several_devices_dials_with_the_name_of_each() {
                     let mut cable = cable(*guid, HIGH, high_at);
                     cable.remote.port.0 = guid.0 as u8;
                     if far {
-                        (cable.local, cable.remote, cable.remote_addr) = (cable.remote, cable.local, many_at);
+                        (cable.local, cable.remote, cable.remote_addr) =
+                            (cable.remote, cable.local, many_at.into());
                     }
                     cable
                 })

@@ -13,7 +13,7 @@ use quinn::crypto::rustls::QuicClientConfig;
 use quinn::rustls::pki_types::pem::PemObject;
 use quinn::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use quinn::{ConnectionError, Endpoint, rustls};
-use weft_link::{Authority, DownReason, Identity, RefusalReason, node_name};
+use weft_link::{Authority, DownReason, Identity, RefusalReason, Validity, node_name};
 use weft_wire::Guid;
 
 /// A dialler and an acceptor with identities and a cabling as given, before either is up.
@@ -31,8 +31,8 @@ fn another_authoritys_dialler_is_refused() {
         let ours = Authority::new("test").unwrap();
         let theirs = Authority::new("test").unwrap();
         // The stranger trusts us, but we do not trust it.
-        let mut stranger = theirs.issue(&[LOW]).unwrap();
-        stranger.ca_cert = ours.issue(&[LOW]).unwrap().ca_cert;
+        let own = theirs.issue(&[LOW]).unwrap().pem().to_owned();
+        let stranger = Identity::from_pem(ours.certificate_pem(), own);
         let (mut low, mut high) = strangers(&stranger, LOW, &ours.issue(&[HIGH]).unwrap(), true);
         let reason = high.events.refused().await;
         assert!(matches!(reason, RefusalReason::Certificate(_)), "{reason:?}");
@@ -118,15 +118,15 @@ fn a_peer_of_another_laboratory_is_refused() {
 /// A QUIC client with a valid certificate that then says what it likes.
 async fn intruder(identity: &Identity, to: SocketAddr) -> (Endpoint, quinn::Connection) {
     let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(identity.ca_cert.as_bytes()).unwrap()).unwrap();
+    roots.add(CertificateDer::from_pem_slice(identity.ca_pem().as_bytes()).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
         .with_root_certificates(roots)
         .with_client_auth_cert(
-            vec![CertificateDer::from_pem_slice(identity.cert_chain.as_bytes()).unwrap()],
-            PrivateKeyDer::from_pem_slice(identity.private_key.as_bytes()).unwrap(),
+            vec![CertificateDer::from_pem_slice(identity.pem().as_bytes()).unwrap()],
+            PrivateKeyDer::from_pem_slice(identity.pem().as_bytes()).unwrap(),
         )
         .unwrap();
     tls.alpn_protocols = vec![b"weft-link".to_vec()];
@@ -134,6 +134,23 @@ async fn intruder(identity: &Identity, to: SocketAddr) -> (Endpoint, quinn::Conn
     let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
     let connection = endpoint.connect_with(client, to, &node_name(HIGH)).unwrap().await.unwrap();
     (endpoint, connection)
+}
+
+#[test]
+fn an_expired_identity_is_refused_in_words() {
+    run(async {
+        let authority = Authority::new("test").unwrap();
+        let now = time::OffsetDateTime::now_utc();
+        let day = Duration::from_secs(24 * 60 * 60);
+        let past = Validity { from: now - day * 3, until: now - day * 2 };
+        let (low_at, high_at) = (free_address(), free_address());
+        let fresh = authority.issue(&[HIGH]).unwrap();
+        let mut high = Agent::start(high_at, &fresh, config(1), vec![cable(HIGH, LOW, low_at)]);
+        let stale = authority.valid(past).issue(&[LOW]).unwrap();
+        let _low = Agent::start(low_at, &stale, config(2), vec![cable(LOW, HIGH, high_at)]);
+        let RefusalReason::Certificate(why) = high.events.refused().await else { panic!("another reason") };
+        assert!(why.contains("expired"), "{why}");
+    });
 }
 
 #[test]
@@ -342,16 +359,15 @@ async fn recorded_hello(identity: &Identity) -> Vec<u8> {
         .unwrap()
         .with_no_client_auth()
         .with_single_cert(
-            vec![CertificateDer::from_pem_slice(mine.cert_chain.as_bytes()).unwrap()],
-            PrivateKeyDer::from_pem_slice(mine.private_key.as_bytes()).unwrap(),
+            vec![CertificateDer::from_pem_slice(mine.pem().as_bytes()).unwrap()],
+            PrivateKeyDer::from_pem_slice(mine.pem().as_bytes()).unwrap(),
         )
         .unwrap();
     tls.alpn_protocols = vec![b"weft-link".to_vec()];
     let server = quinn::crypto::rustls::QuicServerConfig::try_from(tls).unwrap();
     let server = quinn::ServerConfig::with_crypto(Arc::new(server));
     let endpoint = Endpoint::server(server, "127.0.0.1:0".parse().unwrap()).unwrap();
-    let mut dialler = identity.clone();
-    dialler.ca_cert = mine.ca_cert;
+    let dialler = Identity::from_pem(mine.ca_pem(), identity.pem().to_owned());
     let at = endpoint.local_addr().unwrap();
     let _low = Agent::start(free_address(), &dialler, config(2), vec![cable(LOW, HIGH, at)]);
     let connection = endpoint.accept().await.unwrap().await.unwrap();

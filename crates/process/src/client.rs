@@ -78,11 +78,17 @@ impl Client {
     /// # Errors
     /// [`ClientError::Connect`] when no process listens there.
     pub fn connect(path: &Path) -> Result<Self, ClientError> {
-        let connected = UnixStream::connect(path).and_then(|stream| {
-            stream.set_nonblocking(true)?;
-            Ok(stream)
-        });
-        let stream = connected.map_err(|source| ClientError::Connect { path: path.to_owned(), source })?;
+        let stream = UnixStream::connect(path);
+        let connect = |source| ClientError::Connect { path: path.to_owned(), source };
+        Self::over(stream.map_err(connect)?)
+    }
+
+    /// Talks over a stream that leads to a process.
+    ///
+    /// # Errors
+    /// When the stream cannot be told not to block.
+    pub fn over(stream: UnixStream) -> Result<Self, ClientError> {
+        stream.set_nonblocking(true)?;
         let (decoder, set_aside) = (LineDecoder::new(REPLY_BYTES_MAX), VecDeque::new());
         Ok(Self { stream, decoder, set_aside, next_id: 1 })
     }

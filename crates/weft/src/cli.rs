@@ -1,5 +1,6 @@
 //! The command line. The doc comments below are the help.
 
+mod ask;
 mod bench;
 mod capture;
 mod congestion;
@@ -10,7 +11,9 @@ mod ibsim;
 mod keys;
 mod lanes;
 mod managers;
+mod plan;
 mod pm;
+mod process;
 mod routes;
 mod run;
 mod shell;
@@ -18,10 +21,11 @@ mod topo;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use weft_mgmt::Window;
 
+pub(crate) use ask::AskArgs;
 pub(crate) use bench::{BenchSmpArgs, BenchUpArgs, BenchVerb};
 pub(crate) use capture::{CaptureArgs, Ring};
 pub(crate) use congestion::CongestionArgs;
@@ -33,7 +37,9 @@ pub(crate) use ibsim::{IbsimArgs, IbsimPace};
 pub(crate) use keys::KeyArgs;
 pub(crate) use lanes::{LaneArgs, PartEnforce};
 pub(crate) use managers::{ElectionArgs, OtherManager, SmCommand, SmVerb};
-pub(crate) use pm::{MeteredProcessArgs, MetricsArgs, PmArgs, TopArgs};
+pub(crate) use plan::{PlanArgs, PlanCommand, UpArgs};
+pub(crate) use pm::{MetricsArgs, PmArgs, TopArgs};
+pub(crate) use process::{AgentProcessArgs, MeteredProcessArgs, ProcessArgs, SmProcessArgs};
 pub(crate) use routes::{CompareArgs, ComputeArgs, RoutesVerb, RoutingArgs, VerifyArgs};
 pub(crate) use run::RunArgs;
 pub(crate) use shell::{ShellArgs, SysfsArgs};
@@ -61,11 +67,18 @@ pub(crate) struct Cli {
     pub(crate) verb: Verb,
 }
 
+/// The command line with what its types cannot say.
+pub(crate) fn command() -> clap::Command {
+    plan::exclude_planning(Cli::command())
+}
+
 /// What can be done.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Start a laboratory and bring its fabric to SUBNET UP
     Up(Box<UpArgs>),
+    /// Write a laboratory's bundle: what its processes are told, their identities, the cabling
+    Plan(Box<PlanCommand>),
     /// Stop a laboratory and leave nothing behind
     Down(DownArgs),
     /// List the processes of a laboratory
@@ -84,6 +97,8 @@ pub(crate) enum Verb {
     Check(CheckArgs),
     /// Show the laboratory's events
     Events(EventsArgs),
+    /// Ask a process in the control protocol, and print its answer as JSON
+    Ask(AskArgs),
     /// Capture the packets that cross cables
     Capture(CaptureArgs),
     /// Run programs that use libibumad at a node, or a shell for them
@@ -117,9 +132,6 @@ pub(crate) enum Verb {
         /// Shell to complete for
         shell: Shell,
     },
-    /// Run one agent (used by `up`)
-    #[command(hide = true)]
-    Agent(MeteredProcessArgs),
     /// Command other subnet managers, or run one alone on a fabric that ibsim emulates
     #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
     Sm(Box<SmCommand>),
@@ -147,6 +159,8 @@ pub(crate) struct TableArgs {
 pub(crate) enum Pack {
     /// This many.
     Devices(usize),
+    /// A switch and the hosts at it.
+    Leaf,
     /// All of the fabric.
     All,
 }
@@ -155,6 +169,7 @@ impl std::fmt::Display for Pack {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Devices(count) => write!(f, "{count}"),
+            Self::Leaf => f.write_str("leaf"),
             Self::All => f.write_str("all"),
         }
     }
@@ -166,8 +181,9 @@ impl std::str::FromStr for Pack {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match (text, text.parse()) {
             ("all", _) => Ok(Self::All),
+            ("leaf", _) => Ok(Self::Leaf),
             (_, Ok(devices)) if devices > 0 => Ok(Self::Devices(devices)),
-            _ => Err("a number from 1 up, or `all`".into()),
+            _ => Err("a number from 1 up, `leaf` or `all`".into()),
         }
     }
 }
@@ -180,80 +196,6 @@ pub(crate) enum SmpRouting {
     Directed,
     /// By LID, through the forwarding tables
     Lid,
-}
-
-/// `up`
-#[derive(Debug, Args)]
-pub(crate) struct UpArgs {
-    /// Topology file, as `ibnetdiscover` prints it
-    pub(crate) file: PathBuf,
-
-    /// Devices per agent process: a number, or `all`
-    #[arg(long, value_name = "N|all", default_value = "1")]
-    pub(crate) pack: Pack,
-
-    /// Start no subnet manager
-    #[arg(long)]
-    pub(crate) no_sm: bool,
-
-    /// Standby subnet managers, at hosts of their own, one priority below the first; they take over when it dies
-    #[arg(long, value_name = "COUNT", default_value_t = 0, conflicts_with = "no_sm", value_parser = clap::value_parser!(u8).range(0..=8))]
-    pub(crate) standby: u8,
-
-    /// Record what every agent is fed, for `weft replay`: one file per agent in this folder
-    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "recordings")]
-    pub(crate) record: Option<PathBuf>,
-
-    /// Stay in the foreground; take the laboratory down when interrupted
-    #[arg(long)]
-    pub(crate) foreground: bool,
-
-    /// Milliseconds of silence after which a link is down [default: 2000, more with more than 160 cables]
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(100..=600_000))]
-    pub(crate) link_timeout_ms: Option<u64>,
-
-    /// First UDP port, one per agent [default: the first free block]
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1024..))]
-    pub(crate) udp_port: Option<u16>,
-
-    /// Print the summary as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// Abort after this long without progress
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    pub(crate) patience: u64,
-
-    /// Keep the laboratory running if it does not come up [default: take it down]
-    #[arg(long)]
-    pub(crate) keep: bool,
-
-    /// File in which the subnet manager keeps LIDs [default: in the laboratory's folder, which `down` removes]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) guid2lid: Option<PathBuf>,
-
-    /// Options of the devices
-    #[command(flatten)]
-    pub(crate) devices: DeviceArgs,
-
-    /// Options of the subnet manager
-    #[command(flatten)]
-    pub(crate) sm: SmArgs,
-
-    /// Options of the performance manager
-    #[command(flatten)]
-    pub(crate) pm: PmArgs,
-
-    /// Serve metrics for Prometheus on loopback, from this TCP port on, or on free ports
-    ///
-    /// The subnet manager takes the first port, the performance manager the second, the agents those after them.
-    /// `weft metrics` prints the scrape configuration.
-    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
-    pub(crate) metrics: Option<u16>,
-
-    /// Access by ibsim's client library
-    #[command(flatten)]
-    pub(crate) ibsim: IbsimArgs,
 }
 
 /// Options of the devices.
@@ -412,52 +354,6 @@ pub(crate) struct SimArgs {
     /// Print JSON instead of a table
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// The hidden verbs that are the laboratory's processes.
-#[derive(Debug, Args)]
-pub(crate) struct ProcessArgs {
-    /// The process's configuration
-    #[arg(long)]
-    pub(crate) config: PathBuf,
-    /// Leave the terminal's session first
-    #[arg(long)]
-    pub(crate) detached: bool,
-    /// Tell this socket instead of the one in the configuration
-    #[arg(long)]
-    pub(crate) launch: Option<PathBuf>,
-}
-
-/// `sm`
-#[derive(Debug, Args)]
-pub(crate) struct SmProcessArgs {
-    /// The process's configuration, where `up` starts it
-    #[arg(long, hide = true, required_unless_present = "ibsim", conflicts_with = "ibsim")]
-    pub(crate) config: Option<PathBuf>,
-    /// Leave the terminal's session first
-    #[arg(long, hide = true)]
-    pub(crate) detached: bool,
-    /// Tell this socket instead of the one in the configuration
-    #[arg(long, hide = true)]
-    pub(crate) launch: Option<PathBuf>,
-    /// ibsim to manage: its IBSIM_SOCKNAME, or udp:ADDRESS:PORT
-    #[arg(long, value_name = "NAME")]
-    pub(crate) ibsim: Option<String>,
-    /// Node to attach to, as in SIM_HOST [default: the file's first node]
-    #[arg(long, value_name = "NODE", requires = "ibsim")]
-    pub(crate) at: Option<String>,
-    /// Exit when the subnet is up
-    #[arg(long, requires = "ibsim")]
-    pub(crate) once: bool,
-    /// File that keeps LIDs [default: none]
-    #[arg(long, value_name = "FILE", requires = "ibsim")]
-    pub(crate) guid2lid: Option<PathBuf>,
-    /// Serve metrics for Prometheus on this TCP port of the loopback
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) metrics_port: Option<u16>,
-    /// Options of the subnet manager
-    #[command(flatten)]
-    pub(crate) sm: SmArgs,
 }
 
 /// The command line of the thin programs for containers.

@@ -10,8 +10,9 @@
 //! ```
 //!
 //! `lab` is the laboratory's folder and processes, `verbs` one file per verb, `manager` the loop of
-//! a manager's process, `sm_process` and `pm_process` what is the subnet manager's and the performance manager's own, `ibsim_process` the server for programs under ibsim's library, and `live` what the verbs read from the fabric with SMPs.
+//! a manager's process, `agent_process`, `sm_process` and `pm_process` what is an agent's, the subnet manager's and the performance manager's own, `ibsim_process` the server for programs under ibsim's library, and `live` what the verbs read from the fabric with SMPs.
 
+mod agent_process;
 mod cli;
 mod engine_options;
 mod failure;
@@ -27,13 +28,21 @@ mod sm_process;
 mod topology_file;
 mod verbs;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{FromArgMatches as _, Parser as _};
+
+/// The verb that is one agent.
+pub(crate) const AGENT: &str = "agent";
 
 /// `weft`
 pub fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    // There are thousands of agents, and none needs to hold the help of all verbs.
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == AGENT) {
+        return process_main(std::env::args_os().skip(1), verbs::agent);
+    }
+    let cli = cli::Cli::from_arg_matches(&cli::command().get_matches()).unwrap_or_else(|error| error.exit());
     match verbs::run(cli) {
         Ok(code) => code,
         Err(error) => failure::report(&error),
@@ -42,21 +51,24 @@ pub fn main() -> ExitCode {
 
 /// `weft-agent`
 pub fn agent_main() -> ExitCode {
-    process_main(verbs::agent)
+    process_main(std::env::args_os(), verbs::agent)
 }
 
 /// `weft-pm`
 pub fn pm_main() -> ExitCode {
-    process_main(verbs::pm)
+    process_main(std::env::args_os(), verbs::pm)
 }
 
 /// `weft-sm`
 pub fn sm_main() -> ExitCode {
-    process_main(verbs::run_sm)
+    process_main(std::env::args_os(), verbs::run_sm)
 }
 
-fn process_main<A: clap::Args>(run: fn(&A) -> anyhow::Result<()>) -> ExitCode {
-    let process = cli::ProcessCli::parse();
+fn process_main<A: clap::Args>(
+    arguments: impl Iterator<Item = OsString>,
+    run: fn(&A) -> anyhow::Result<()>,
+) -> ExitCode {
+    let process = cli::ProcessCli::parse_from(arguments);
     match run(&process.args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(&error),

@@ -27,13 +27,7 @@ fn the_end_that_refuses_a_wrong_certificate_counts_it() {
     let host = process_of(&home, "host-0");
     assert_eq!(process_of(&home, "switch-1-0")["counts"]["peers_refused"], 0);
     home.weft(&["fault", "kill", "host-0"]).succeeds();
-    // The same node with the certificate of an authority that nobody else in the laboratory trusts.
-    let path = home.lab("default").join("agents").join(host["process"].as_str().unwrap());
-    let mut config: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-    let guid = weft_wire::Guid(config["devices"][0]["guid"].as_u64().unwrap());
-    let stranger = weft_link::Authority::new("stranger").unwrap().issue(&[guid]).unwrap();
-    config["identity"] = serde_json::to_value(&stranger).unwrap();
-    std::fs::write(&path, serde_json::to_vec(&config).unwrap()).unwrap();
+    home.make_stranger(host["process"].as_str().unwrap());
     let leaf = process_of(&home, "switch-1-0")["process"].clone();
     let mut events = home.events();
     home.weft(&["fault", "restart", "host-0"]).succeeds();
@@ -228,7 +222,7 @@ fn a_restarted_process_that_does_not_report_is_killed() {
     let agent = process_of(&home, "host-0")["process"].as_str().unwrap().to_owned();
     home.weft(&["fault", "kill", "host-0"]).succeeds();
     // It waits for ever for a configuration that nobody writes.
-    let config = home.lab("default").join("agents").join(&agent);
+    let config = home.lab("default").join(format!("agents/{agent}.json"));
     std::fs::remove_file(&config).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(&config).status().unwrap().success());
     home.weft(&["fault", "restart", "host-0"]).fails(1, "does not report");

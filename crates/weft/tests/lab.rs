@@ -249,13 +249,7 @@ fn a_peer_with_a_wrong_certificate_is_refused_and_counted() {
     let host =
         processes.as_array().unwrap().iter().find(|p| p["devices"][0]["description"] == "host-0").unwrap();
     home.weft(&["fault", "kill", "host-0"]).succeeds();
-    // The same node, as a stranger would be it: the certificate of another authority.
-    let path = home.lab("default").join("agents").join(host["process"].as_str().unwrap());
-    let mut config: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-    let guid = weft_wire::Guid(config["devices"][0]["guid"].as_u64().unwrap());
-    let stranger = weft_link::Authority::new("stranger").unwrap().issue(&[guid]).unwrap();
-    config["identity"] = serde_json::to_value(&stranger).unwrap();
-    std::fs::write(&path, serde_json::to_vec(&config).unwrap()).unwrap();
+    home.make_stranger(host["process"].as_str().unwrap());
     let mut events = home.events();
     home.weft(&["fault", "restart", "host-0"]).succeeds();
     let refused = events

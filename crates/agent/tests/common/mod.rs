@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::runtime::LocalOptions;
 use tokio::sync::oneshot;
-use weft_agent::{AgentConfig, AgentError, CableConfig, serve};
+use weft_agent::{AgentConfig, AgentError, AgentPart, CableConfig, serve};
 use weft_control::agent::{AgentStatus, DeviceStatus, PortEnd, PortStatus};
 use weft_control::fault::Damage;
 use weft_control::{Answer, Error, HexGuid, Page, Request as Ask};
@@ -56,6 +56,7 @@ pub(crate) fn end(guid: Guid, port: u8) -> CableEnd {
 pub(crate) struct Fabric {
     pub(crate) folder: TempDir,
     pub(crate) agents: Vec<AgentConfig>,
+    pub(crate) authority: Authority,
 }
 
 impl Fabric {
@@ -72,7 +73,8 @@ impl Fabric {
     /// One agent for each group of devices.
     pub(crate) fn new(groups: &[&[Guid]], link_timeout_ms: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let authority = Authority::new("test").unwrap();
+        let issuer = Authority::new("test").unwrap();
+        let authority = &issuer;
         std::fs::write(folder.path().join("events"), "").unwrap();
         let addresses: Vec<SocketAddr> = groups.iter().map(|_| free_address()).collect();
         let mut cables = vec![(end(HCA_A, 1), end(SWITCH, 1)), (end(SWITCH, 2), end(HCA_B, 1))];
@@ -86,21 +88,23 @@ impl Fabric {
             let lock_file = folder.path().join(format!("lock{index}"));
             std::fs::write(&lock_file, "").unwrap();
             AgentConfig {
-                name: format!("a{index}"),
-                lab: "test".into(),
-                devices: guids.iter().map(|guid| the_device(*guid)).collect(),
-                cables: mine
-                    .map(|(local, remote)| {
-                        let there = group_of(remote.guid);
-                        let remote_addr = (there != index).then(|| addresses[there]);
-                        CableConfig { local, remote, remote_addr, delay_ns: 0 }
-                    })
-                    .collect(),
-                bind: addresses[index],
+                part: AgentPart {
+                    name: format!("a{index}"),
+                    lab: "test".into(),
+                    devices: guids.iter().map(|guid| the_device(*guid)).collect(),
+                    cables: mine
+                        .map(|(local, remote)| {
+                            let there = group_of(remote.guid);
+                            let remote_addr = (there != index).then(|| addresses[there].into());
+                            CableConfig { local, remote, remote_addr, delay_ns: 0 }
+                        })
+                        .collect(),
+                    bind: addresses[index],
+                    link_timeout_ms,
+                    hosts: None,
+                    metrics: None,
+                },
                 identity: authority.issue(guids).unwrap(),
-                link_timeout_ms,
-                hosts: None,
-                metrics: None,
                 attach_socket: folder.path().join(format!("attach{index}")),
                 control_socket: folder.path().join(format!("control{index}")),
                 lock_file,
@@ -111,7 +115,7 @@ impl Fabric {
                 launch_socket: None,
             }
         });
-        Self { agents: agents.collect(), folder }
+        Self { agents: agents.collect(), folder, authority: issuer }
     }
 
     /// Starts every agent.

@@ -54,15 +54,15 @@ impl Fabric {
     pub(crate) fn with_hosts(groups: &[&[Guid]], data: &DataPathOptions) -> Self {
         let mut fabric = Self::new(groups, 2000);
         for agent in &mut fabric.agents {
-            agent.hosts = Some(StackOptions { dilation: data.dilation, ..StackOptions::default() });
-            agent.devices.iter_mut().for_each(|device| device.options.data = data.clone());
+            agent.part.hosts = Some(StackOptions { dilation: data.dilation, ..StackOptions::default() });
+            agent.part.devices.iter_mut().for_each(|device| device.options.data = data.clone());
         }
         fabric
     }
 
     /// Hosts that do not wait long before they send again.
     pub(crate) fn impatient(mut self) -> Self {
-        for options in self.agents.iter_mut().filter_map(|agent| agent.hosts.as_mut()) {
+        for options in self.agents.iter_mut().filter_map(|agent| agent.part.hosts.as_mut()) {
             options.ack_timeout = Time::from_millis(400);
         }
         self
@@ -73,7 +73,7 @@ impl Fabric {
 pub(crate) fn in_service(fabric: &Fabric) -> Vec<Running> {
     let agents = fabric.start();
     for agent in &agents {
-        agent.config.cables.iter().for_each(|cable| agent.await_link(cable.local, true));
+        agent.config.part.cables.iter().for_each(|cable| agent.await_link(cable.local, true));
     }
     activate(&agents);
     agents
@@ -88,7 +88,8 @@ pub(crate) fn activate(agents: &[Running]) {
 pub(crate) fn activate_from(agents: &[Running], from: Guid, stranger: Option<Guid>) {
     let mut program = running(agents, from).attach(from, 1);
     let switch = running(agents, SWITCH);
-    let cables: Vec<_> = switch.config.cables.iter().filter(|cable| cable.local.guid == SWITCH).collect();
+    let cables: Vec<_> =
+        switch.config.part.cables.iter().filter(|cable| cable.local.guid == SWITCH).collect();
     let mut table = LinearForwardingTable { ports: [PortNum(255); 64] };
     table.ports[usize::from(lid(SWITCH).0)] = PortNum(0);
     for cable in &cables {
@@ -141,7 +142,7 @@ pub(crate) fn bring(program: &mut Client, path: &[u8], port: u8, lid: Lid, state
 
 /// The agent that runs a node.
 pub(crate) fn running(agents: &[Running], node: Guid) -> &Running {
-    let runs = |agent: &&Running| agent.config.devices.iter().any(|device| device.guid == node);
+    let runs = |agent: &&Running| agent.config.part.devices.iter().any(|device| device.guid == node);
     agents.iter().find(runs).unwrap()
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn end(guid: Guid) -> CableEnd {
 
 /// A cable from `local` to `remote`.
 pub(crate) fn cable(local: Guid, remote: Guid, remote_addr: SocketAddr) -> Cable {
-    Cable { local: end(local), remote: end(remote), remote_addr, parameters: QDR_4X }
+    Cable { local: end(local), remote: end(remote), remote_addr: remote_addr.into(), parameters: QDR_4X }
 }
 
 /// An address where nobody listens yet. It is free at this moment; the tests bind it again at once.

@@ -21,8 +21,8 @@ pub(crate) enum BenchVerb {
 pub(crate) struct BenchUpArgs {
     /// Topology file, as `ibnetdiscover` prints it
     pub(crate) file: PathBuf,
-    /// Devices per agent process: a number, or `all`
-    #[arg(long, value_name = "N|all", default_value = "1")]
+    /// Devices per agent process: a number, `leaf` for a switch and the hosts at it, or `all`
+    #[arg(long, value_name = "N|leaf|all", default_value = "1")]
     pub(crate) pack: Pack,
     /// Maximum outstanding SMPs
     #[arg(long, value_name = "COUNT|auto")]

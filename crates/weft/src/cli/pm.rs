@@ -6,8 +6,6 @@ use clap::Args;
 use weft_machine::Time;
 use weft_wire::ServiceLevel;
 
-use super::ProcessArgs;
-
 /// Options of the performance manager.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Performance manager")]
@@ -86,17 +84,6 @@ fn share(text: &str) -> Result<f64, String> {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
         _ => Err("a share is a number from 0 to 1".into()),
     }
-}
-
-/// The hidden verbs that are processes which serve metrics.
-#[derive(Debug, Args)]
-pub(crate) struct MeteredProcessArgs {
-    /// Options of every process
-    #[command(flatten)]
-    pub(crate) process: ProcessArgs,
-    /// Serve metrics for Prometheus on this TCP port of the loopback, instead of the one in the configuration
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) metrics_port: Option<u16>,
 }
 
 /// `top`

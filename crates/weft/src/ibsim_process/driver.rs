@@ -75,13 +75,13 @@ impl Driver {
     /// Binds all sockets.
     pub(super) fn new(config: &IbsimConfig) -> anyhow::Result<Self> {
         let nodes = Nodes::load(config)?;
-        let name = match &config.listen {
+        let name = match &config.part.listen {
             Listen::Socket(name) => name.clone(),
             Listen::Udp(_) => String::new(),
         };
-        let timeout = Duration::from_millis(config.timeout_ms);
-        let server = Server::new(&name, ServerOptions { timeout, retries: config.retries });
-        let listen = config.listen.clone();
+        let timeout = Duration::from_millis(config.part.timeout_ms);
+        let server = Server::new(&name, ServerOptions { timeout, retries: config.part.retries });
+        let listen = config.part.listen.clone();
         let control = bind(&control_address(&listen))?;
         control.know_users().context("cannot ask for the users behind the socket")?;
         let mut slots: Vec<Slot> = Vec::new();

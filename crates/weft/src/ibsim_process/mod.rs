@@ -9,15 +9,16 @@ mod driver;
 mod nodes;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use weft_process::lock::ProcessLock;
 use weft_umad::launch::ToLauncher;
 
+use crate::cli::{IbsimPace, ProcessArgs};
 use crate::lab::launch::IBSIM;
 use crate::lab::signals::{SIGINT, SIGTERM, Signals};
+use crate::lab::{LabRecord, Place, bundle};
 use crate::manager::LauncherLine;
 
 /// Where programs find the server.
@@ -50,21 +51,12 @@ impl std::fmt::Display for Listen {
     }
 }
 
-/// What the server's process is told.
+/// What the server is told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct IbsimConfig {
-    /// The lock that it holds while it lives.
-    pub(crate) lock: PathBuf,
+#[serde(deny_unknown_fields)]
+pub(crate) struct IbsimPart {
     /// Where programs find it.
     pub(crate) listen: Listen,
-    /// The laboratory's record: which agent runs which node.
-    pub(crate) record: PathBuf,
-    /// The laboratory's cabling: what nodes are called.
-    pub(crate) topology: PathBuf,
-    /// The folder of the agents' sockets.
-    pub(crate) sockets: PathBuf,
-    /// Where it says what happened.
-    pub(crate) events: PathBuf,
     /// How long it waits for an answer before it asks again.
     pub(crate) timeout_ms: u64,
     /// How often it asks again before it tells the program that nobody answers.
@@ -73,16 +65,54 @@ pub(crate) struct IbsimConfig {
     pub(crate) bound: bool,
 }
 
+impl IbsimPart {
+    /// A server that goes on without its starter.
+    pub(crate) fn new(listen: Listen, pace: &IbsimPace) -> Self {
+        Self { listen, timeout_ms: pace.ibsim_timeout_ms, retries: pace.ibsim_retries, bound: false }
+    }
+}
+
+/// What the server's process goes by.
+#[derive(Clone, Debug)]
+pub(crate) struct IbsimConfig {
+    /// The lock that it holds while it lives.
+    pub(crate) lock: PathBuf,
+    /// What it is told.
+    pub(crate) part: IbsimPart,
+    /// The laboratory's record: which agent runs which node.
+    pub(crate) record: PathBuf,
+    /// The laboratory's cabling: what nodes are called.
+    pub(crate) topology: PathBuf,
+    /// The folder of the agents' sockets.
+    pub(crate) sockets: PathBuf,
+    /// Where it says what happened.
+    pub(crate) events: PathBuf,
+}
+
+impl IbsimConfig {
+    fn of_bundle(args: &ProcessArgs) -> anyhow::Result<Self> {
+        let bundle = args.bundle();
+        let lab = LabRecord::read(&bundle.record())?.lab;
+        let run = args.run_folder(&lab)?;
+        Ok(Self {
+            lock: run.locks().join(&args.name),
+            part: bundle::load(&bundle.manager(&args.name))?,
+            record: bundle.record(),
+            topology: bundle.topology(),
+            sockets: run.sockets(),
+            events: run.place(Place::Events),
+        })
+    }
+}
+
 /// Runs until a signal asks it to end, or until its starter is gone if it is bound to that.
-pub(crate) fn run(path: &Path, launch: Option<&Path>) -> anyhow::Result<()> {
-    let text = crate::input::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let config: IbsimConfig =
-        serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))?;
+pub(crate) fn run(args: &ProcessArgs) -> anyhow::Result<()> {
+    let config = IbsimConfig::of_bundle(args)?;
     let _lock = ProcessLock::take(&config.lock)?;
     weft_process::log::log_to_stderr();
     let mut stop = Signals::watch(&[SIGTERM, SIGINT])?;
     let prepared = driver::Driver::new(&config);
-    let mut launcher = LauncherLine::connect(launch);
+    let mut launcher = LauncherLine::connect(args.launch.as_deref());
     let mut driver = prepared.inspect_err(|error| {
         launcher.send(&ToLauncher::Failed { agent: IBSIM.into(), reason: format!("{error:#}") });
     })?;
@@ -90,5 +120,5 @@ pub(crate) fn run(path: &Path, launch: Option<&Path>) -> anyhow::Result<()> {
     if !launcher.wait_for_go(&mut stop, Signals::arrived)? {
         return Ok(());
     }
-    driver.run(&stop, config.bound.then_some(launcher))
+    driver.run(&stop, config.part.bound.then_some(launcher))
 }

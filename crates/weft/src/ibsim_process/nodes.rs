@@ -31,10 +31,7 @@ pub(super) struct Place {
 
 impl Nodes {
     pub(super) fn load(config: &IbsimConfig) -> anyhow::Result<Self> {
-        let text = crate::input::read(&config.record)
-            .with_context(|| format!("cannot read {}", config.record.display()))?;
-        let record = serde_json::from_slice(&text)
-            .with_context(|| format!("{} makes no sense", config.record.display()))?;
+        let record = LabRecord::read(&config.record)?;
         let fabric = topology_file::load(&config.topology)?;
         Ok(Self { fabric, record, sockets: config.sockets.clone() })
     }

@@ -2,18 +2,16 @@
 //!
 //! ```text
 //! BASE/NAME/weft-lab      the mark of a laboratory: made first, removed last
-//!           lab.json      what was started (record.rs)
-//!           topology      a copy of the cabling
+//!           lab.json topology ca.pem agents managers identities ca.key
+//!                         the bundle that it was started from (bundle.rs)
+//!           run.json      what this run was told beside the bundle (run.rs)
 //!           locks/NAME    one lock per process, see weft_process::lock
-//!           agents/NAME   one configuration per agent, with its private key: mode 0600
 //!           sockets/NAME  where programs attach
 //!           control/NAME  where a process answers requests, see docs/control.md
 //!           faults/NAME   the faults that last at an agent, kept by the agent
 //!           logs/NAME     standard error of each process
 //!           launch.sock   the launcher, while it runs
-//!           m-key         the M_Key that SMPs must show: mode 0600
-//!           sm.json pm.json ibsim.json events.jsonl guid2lid
-//!           sm-2.json guid2lid-2 …  of subnet managers that stand by
+//!           events.jsonl guid2lid guid2lid-2 …
 //!           prometheus.yml  what Prometheus must be told to scrape the laboratory
 //! ```
 
@@ -26,6 +24,9 @@ use anyhow::Context;
 use rustix::process::{Pid, test_kill_process};
 use weft_wire::MKey;
 
+use super::keys::Keys;
+use super::record::LabRecord;
+use super::{Bundle, launch::IBSIM, launch::PM};
 use crate::failure::Failure;
 
 /// The longest path a Unix socket can be bound to on Linux, without its final zero.
@@ -75,16 +76,7 @@ impl Base {
                 .into());
         }
         let path = self.0.join(name);
-        let longest = path.as_os_str().len() + SOCKET_NAME_BYTES;
-        if longest > SOCKET_PATH_BYTES_MAX {
-            let over = longest - SOCKET_PATH_BYTES_MAX;
-            return Err(Failure::new(format!(
-                "the laboratory's folder {} is {over} bytes too long a path for Unix sockets",
-                path.display()
-            ))
-            .hint("set WEFT_HOME to a folder with a shorter path")
-            .into());
-        }
+        check_length(&path, "set WEFT_HOME to a folder with a shorter path")?;
         Ok(LabFolder { path, name: name.to_owned() })
     }
 
@@ -123,11 +115,8 @@ impl Base {
         folder.remove()?; // Of an earlier process with the same number.
         private_folder(&folder.path)?;
         write(&folder.place(Place::Mark), b"A laboratory of weft; `weft down` removes this folder.\n")?;
-        for path in
-            ["locks", "agents", "sockets", "control", "faults", "logs"].map(|part| folder.path.join(part))
-        {
-            private_folder(&path)?;
-        }
+        private_folder(&folder.path.join("logs"))?;
+        folder.make_run_folders()?;
         for lock in [Place::UpLock, Place::DownLock, Place::FaultLock, Place::Events] {
             write(&folder.place(lock), b"")?;
         }
@@ -154,31 +143,38 @@ impl Base {
     }
 }
 
+/// Whether sockets in a folder can be bound.
+fn check_length(path: &Path, hint: &str) -> anyhow::Result<()> {
+    let longest = path.as_os_str().len() + SOCKET_NAME_BYTES;
+    if longest <= SOCKET_PATH_BYTES_MAX {
+        return Ok(());
+    }
+    let over = longest - SOCKET_PATH_BYTES_MAX;
+    let shown = path.display();
+    Err(Failure::new(format!("the folder {shown} is {over} bytes too long a path for Unix sockets"))
+        .hint(hint)
+        .into())
+}
+
 /// The parts of a laboratory's folder that have fixed names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place {
     Mark,
-    Record,
-    Topology,
     UpLock,
     DownLock,
     FaultLock,
     FaultCount,
     PmLock,
-    PmConfig,
     Prometheus,
     IbsimLock,
-    IbsimConfig,
     Launch,
     Events,
-    MKey,
 }
 
 /// The files of one subnet manager.
 #[derive(Clone, Debug)]
 pub(crate) struct SmFiles {
     pub(crate) lock: PathBuf,
-    pub(crate) config: PathBuf,
     pub(crate) guid2lid: PathBuf,
 }
 
@@ -190,6 +186,36 @@ pub(crate) struct LabFolder {
 }
 
 impl LabFolder {
+    /// The folder that a process of that laboratory runs in.
+    pub(crate) fn of_run(path: &Path, lab: &str) -> anyhow::Result<Self> {
+        let path = super::run::absolute(path)?;
+        check_length(&path, "give --run a folder with a shorter path")?;
+        Ok(Self { path, name: lab.to_owned() })
+    }
+
+    /// Makes what a process needs that has no launcher: folders, its lock and the file of events.
+    pub(crate) fn prepare_for(&self, process: &str) -> anyhow::Result<()> {
+        private_folder(&self.path)?;
+        self.make_run_folders()?;
+        [self.locks().join(process), self.place(Place::Events)].iter().try_for_each(|path| touch(path))
+    }
+
+    fn make_run_folders(&self) -> anyhow::Result<()> {
+        ["locks", "sockets", "control", "faults"]
+            .iter()
+            .try_for_each(|part| private_folder(&self.path.join(part)))
+    }
+
+    /// Makes the locks of all processes that a bundle has.
+    pub(crate) fn make_locks(&self, record: &LabRecord) -> anyhow::Result<()> {
+        let agents = record.agents.iter().map(|agent| agent.name.clone());
+        let managers = record.subnet_managers().map(|(name, _)| name);
+        let pm = record.pm.iter().map(|_| PM.to_owned());
+        let ibsim = record.ibsim.iter().map(|_| IBSIM.to_owned());
+        let mut names = agents.chain(managers).chain(pm).chain(ibsim);
+        names.try_for_each(|name| write(&self.locks().join(name), b""))
+    }
+
     /// The laboratory's name.
     pub(crate) fn name(&self) -> &str {
         &self.name
@@ -204,50 +230,28 @@ impl LabFolder {
     pub(crate) fn place(&self, place: Place) -> PathBuf {
         self.path.join(match place {
             Place::Mark => "weft-lab",
-            Place::Record => "lab.json",
-            Place::Topology => "topology",
             Place::UpLock => "locks/up",
             Place::DownLock => "down.lock",
             Place::FaultLock => "faults.lock",
             Place::FaultCount => "faults.count",
             Place::PmLock => "locks/pm",
-            Place::PmConfig => "pm.json",
             Place::Prometheus => "prometheus.yml",
             Place::IbsimLock => "locks/ibsim",
-            Place::IbsimConfig => "ibsim.json",
             Place::Launch => "launch.sock",
             Place::Events => "events.jsonl",
-            Place::MKey => "m-key",
         })
-    }
-
-    /// Keeps the M_Key that the laboratory's ports ask for.
-    pub(crate) fn keep_m_key(&self, m_key: MKey) -> anyhow::Result<()> {
-        write(&self.place(Place::MKey), format!("{:#x}\n", m_key.0).as_bytes())
     }
 
     /// The M_Key that the laboratory's ports ask for; 0 where they ask for none.
     pub(crate) fn m_key(&self) -> anyhow::Result<MKey> {
-        let path = self.place(Place::MKey);
-        let text = match fs::read_to_string(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(MKey(0)),
-            text => text.with_context(|| format!("cannot read {}", path.display()))?,
-        };
-        let digits = text.trim().trim_start_matches("0x");
-        u64::from_str_radix(digits, 16)
-            .map(MKey)
-            .with_context(|| format!("{} holds no M_Key", path.display()))
+        Ok(Keys::load(&self.bundle().keys())?.m_key)
     }
 
     /// The files of a subnet manager by its name: the first one has names of its own, and those that stand by have the
     /// same ones with their number.
     pub(crate) fn sm_files(&self, name: &str) -> SmFiles {
         let number = name.strip_prefix("sm").unwrap_or_default();
-        SmFiles {
-            lock: self.locks().join(name),
-            config: self.path.join(format!("{name}.json")),
-            guid2lid: self.path.join(format!("guid2lid{number}")),
-        }
+        SmFiles { lock: self.locks().join(name), guid2lid: self.path.join(format!("guid2lid{number}")) }
     }
 
     /// Where the locks of all processes are.
@@ -260,9 +264,14 @@ impl LabFolder {
         self.locks().join(agent)
     }
 
-    /// The configuration of an agent.
-    pub(crate) fn agent_config(&self, agent: &str) -> PathBuf {
-        self.path.join("agents").join(agent)
+    /// The bundle that the laboratory was started from.
+    pub(crate) fn bundle(&self) -> Bundle {
+        Bundle::at(&self.path)
+    }
+
+    /// What this run was told beside the bundle.
+    pub(crate) fn run_options(&self) -> PathBuf {
+        self.path.join("run.json")
     }
 
     /// Where the sockets of all agents are.
@@ -375,7 +384,7 @@ pub(super) fn gone(removed: std::io::Result<()>) -> std::io::Result<()> {
 }
 
 /// Makes a folder that only its owner can enter; one that exists must be the user's own.
-fn private_folder(path: &Path) -> anyhow::Result<()> {
+pub(super) fn private_folder(path: &Path) -> anyhow::Result<()> {
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -425,6 +434,13 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         .open(path)
         .and_then(|mut file| file.write_all(bytes))
         .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Makes a file if it is not there.
+fn touch(path: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let opened = fs::File::options().append(true).create(true).mode(0o600).open(path);
+    opened.map(drop).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Replaces a file as a whole: a reader sees the old content or the new.

@@ -14,6 +14,7 @@ use super::admission::Admission;
 use super::folder::{LabFolder, Place};
 use super::progress::{Count, Phase, Phases};
 use super::reporters::{Caller, Reporters};
+use super::run::RunOptions;
 use super::signals::{Interrupted, Signals};
 use super::start::Goal;
 use super::{process, record::LabRecord, restart, teardown};
@@ -116,26 +117,24 @@ impl<'a> Launcher<'a> {
     /// Starts every process and returns when the goal is reached.
     pub(crate) fn bring_up(&mut self) -> anyhow::Result<()> {
         let launch = self.lab.place(Place::Launch);
+        let run = RunOptions::load(self.lab)?;
         let total = self.record.agents.len() as u64;
         self.phases.set(Phase::AgentsStarted, Count { done: 0, total });
         for agent in &self.record.agents {
-            let (config, log) = (self.lab.agent_config(&agent.name), self.lab.log(&agent.name));
-            let child = process::spawn("agent", &config, &launch, &log)?;
+            let child = process::spawn(self.lab, &run, (crate::AGENT, &agent.name), &launch)?;
             self.children.push((agent.name.clone(), child));
             self.turn(Some(Duration::ZERO))?; // Else those that report fill the listener's queue.
         }
         if self.record.sm.is_some() {
-            let config = self.lab.sm_files(SM).config;
-            let child = process::spawn("sm", &config, &launch, &self.lab.log(SM))?;
+            let child = process::spawn(self.lab, &run, (SM, SM), &launch)?;
             self.children.push((SM.to_owned(), child));
         }
         if self.record.pm.is_some() {
-            let child = process::spawn(PM, &self.lab.place(Place::PmConfig), &launch, &self.lab.log(PM))?;
+            let child = process::spawn(self.lab, &run, (PM, PM), &launch)?;
             self.children.push((PM.to_owned(), child));
         }
         if self.record.ibsim.is_some() {
-            let config = self.lab.place(Place::IbsimConfig);
-            let child = process::spawn(IBSIM, &config, &launch, &self.lab.log(IBSIM))?;
+            let child = process::spawn(self.lab, &run, (IBSIM, IBSIM), &launch)?;
             self.children.push((IBSIM.to_owned(), child));
         }
         while !self.reached() {
@@ -175,8 +174,7 @@ impl<'a> Launcher<'a> {
 
     fn start_all_standbys(&mut self) -> anyhow::Result<()> {
         for (name, _) in self.record.subnet_managers().skip(1) {
-            let config = self.lab.sm_files(&name).config;
-            let started = restart::start(self.lab, SM, &config, &name)?;
+            let started = restart::start(self.lab, SM, &name)?;
             self.children.push((name, started.child));
         }
         Ok(())

@@ -2,21 +2,30 @@
 
 mod admission;
 pub(crate) mod agents;
+pub(crate) mod bundle;
 pub(crate) mod folder;
+pub(crate) mod groups;
+pub(crate) mod issue;
+pub(crate) mod keys;
 pub(crate) mod launch;
 pub(crate) mod managers;
+mod parts;
+pub(crate) mod places;
 pub(crate) mod plan;
-mod ports;
+pub(crate) mod ports;
 pub(crate) mod process;
 pub(crate) mod progress;
 pub(crate) mod record;
+pub(crate) mod remote;
 mod reporters;
 pub(crate) mod restart;
+pub(crate) mod run;
 pub(crate) mod scrape;
 pub(crate) mod signals;
 mod silence;
 pub(crate) mod start;
 pub(crate) mod teardown;
 
+pub(crate) use bundle::Bundle;
 pub(crate) use folder::{Base, LabFolder, Place};
 pub(crate) use record::LabRecord;

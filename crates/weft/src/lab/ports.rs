@@ -1,26 +1,33 @@
-//! Ports for a laboratory's links (UDP) and its metrics (TCP): blocks of the range below Linux's ephemeral one.
+//! Ports for a laboratory's links (UDP) and its metrics (TCP): blocks of the range below Linux's ephemeral one, on as many
+//! addresses of 127.0.0.0/8 as it takes.
 
 use std::fmt;
 use std::io;
-use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, UdpSocket};
 use std::ops::Range;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram};
 
 use anyhow::Context as _;
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::lab::{Base, LabRecord};
 
 /// Ports that weft uses by itself. Linux hands out ephemeral ports from 32768 up.
-const RANGE: std::ops::RangeInclusive<u32> = 20_000..=32_767;
+const FIRST: u16 = 20_000;
+const LAST: u16 = 32_767;
+const PER_ADDRESS: u32 = LAST as u32 - FIRST as u32 + 1;
+
+/// Addresses that are searched in a row: room for two hundred laboratories of 13 000 agents.
+const ADDRESSES: u32 = 256;
 
 /// What fails where the system, and not a port, is in the way.
 const LOOKING: &str = "cannot look for free ports";
 
 /// Ports are claimed this many at a time.
-const UNIT: u32 = 32;
+const UNIT: u16 = 32;
 
 /// Whose ports they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +55,7 @@ impl Transport {
         }
     }
 
-    fn can_be_bound(self, port: u16) -> io::Result<bool> {
-        let at = (Ipv4Addr::LOCALHOST, port);
+    fn can_be_bound(self, at: SocketAddrV4) -> io::Result<bool> {
         let bound = match self {
             Self::Udp => unless_busy(UdpSocket::bind(at))?.is_some(),
             Self::Tcp => unless_busy(TcpListener::bind(at))?.is_some(),
@@ -67,140 +73,248 @@ impl fmt::Display for Transport {
     }
 }
 
+/// A row of ports: `count` from the first one up, and where the address has no more, those of the next address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Block {
+    /// The first.
+    pub(crate) first: SocketAddrV4,
+    /// How many.
+    pub(crate) count: u32,
+}
+
+/// The ports of a block on one of its addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Run {
+    ip: Ipv4Addr,
+    ports: Range<u32>,
+}
+
+impl Run {
+    fn overlaps(&self, other: &Self) -> bool {
+        self.ip == other.ip && self.ports.start < other.ports.end && other.ports.start < self.ports.end
+    }
+
+    /// The units that it has a part of.
+    fn units(&self) -> Range<u32> {
+        self.ports.start / u32::from(UNIT)..self.ports.end.div_ceil(UNIT.into())
+    }
+}
+
+impl Block {
+    /// A member of the block; none beyond its end.
+    pub(crate) fn place(&self, at: u32) -> Option<SocketAddr> {
+        if at >= self.count {
+            return None;
+        }
+        let mut passed = 0;
+        let run = self.runs().find(|run| {
+            passed += run.ports.len() as u32;
+            at < passed
+        })?;
+        let port = run.ports.end - (passed - at);
+        Some(SocketAddr::from((run.ip, u16::try_from(port).ok()?)))
+    }
+
+    fn runs(&self) -> impl Iterator<Item = Run> {
+        // A block that was pinned above the range stays on its address.
+        let last = if self.first.port() <= LAST { LAST } else { u16::MAX };
+        let (mut ip, mut port, mut left) =
+            (u32::from(*self.first.ip()), u32::from(self.first.port()), self.count);
+        std::iter::from_fn(move || {
+            let taken = left.min(u32::from(last) + 1 - port);
+            let run = Run { ip: ip.into(), ports: port..port + taken };
+            (ip, port, left) = (ip.checked_add(1)?, FIRST.into(), left - taken);
+            (taken > 0).then_some(run)
+        })
+    }
+
+    /// The last of them; the first of an empty block.
+    fn last(&self) -> SocketAddrV4 {
+        self.runs().last().map_or(self.first, |run| at(run.ip, run.ports.end - 1))
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        self.runs().any(|run| other.runs().any(|other| run.overlaps(&other)))
+    }
+
+    /// Claims the block if each port can be bound and no agent keeps one, with `whole_units` none of its units either;
+    /// otherwise names a port that cannot be had. An error is one of the system's and says nothing about ports.
+    fn claim(self, transport: Transport, whole_units: bool) -> io::Result<Result<Claim, SocketAddrV4>> {
+        let mut units = Vec::new();
+        for run in self.runs() {
+            for unit in run.units() {
+                let name =
+                    format!("weft-{}-{}ports-{}", transport.lower(), of(run.ip), unit * u32::from(UNIT));
+                match bind_abstract(&name)? {
+                    Some(unit) => units.push(unit),
+                    None => {
+                        let last = (unit + 1) * u32::from(UNIT) - 1;
+                        return Ok(Err(at(run.ip, last.clamp(run.ports.start, run.ports.end - 1))));
+                    }
+                }
+            }
+        }
+        for run in self.runs() {
+            let unit = u32::from(UNIT);
+            let kept = if whole_units {
+                run.units().start * unit..run.units().end * unit
+            } else {
+                run.ports.clone()
+            };
+            for port in kept.rev() {
+                if keep_port(transport, at(run.ip, port))?.is_none() {
+                    return Ok(Err(at(run.ip, port.clamp(run.ports.start, run.ports.end - 1))));
+                }
+            }
+            for port in run.ports {
+                if !transport.can_be_bound(at(run.ip, port))? {
+                    return Ok(Err(at(run.ip, port)));
+                }
+            }
+        }
+        Ok(Ok(Claim { block: self, _units: units }))
+    }
+}
+
+/// A port of an address; every port of a block is one.
+fn at(ip: Ipv4Addr, port: u32) -> SocketAddrV4 {
+    SocketAddrV4::new(ip, u16::try_from(port).unwrap_or(u16::MAX))
+}
+
+/// What tells the names of an address from those of others. 127.0.0.1 has none, as in versions that knew no other.
+fn of(ip: Ipv4Addr) -> String {
+    if ip == Ipv4Addr::LOCALHOST { String::new() } else { format!("{ip}-") }
+}
+
+/// Where free ports are looked for: on some addresses of 127.0.0.0/8 in a row, from this one up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Search(Ipv4Addr);
+
+impl Search {
+    /// From 127.0.0.1 up, for a laboratory that starts now.
+    pub(crate) const NOW: Self = Self(Ipv4Addr::LOCALHOST);
+
+    /// From any address up, for one that starts some day: another that was planned meanwhile will hardly have the same.
+    pub(crate) fn for_later() -> Self {
+        let [a, b, ..] = rand::random::<[u8; 4]>();
+        // The rows of 256 addresses from 127.1.0.0 on.
+        Self(Ipv4Addr::new(127, a.max(1), b.min(254), 1))
+    }
+
+    /// One of the ports, counted over all addresses.
+    fn slot(self, number: u32) -> SocketAddrV4 {
+        at((u32::from(self.0) + number / PER_ADDRESS).into(), u32::from(FIRST) + number % PER_ADDRESS)
+    }
+
+    /// The number of a port; of one that is none of weft's own, the next one's.
+    fn number(self, address: SocketAddrV4) -> u32 {
+        let addresses = u32::from(*address.ip()).saturating_sub(self.0.into());
+        let port = u32::from(address.port().saturating_sub(FIRST)).min(PER_ADDRESS);
+        addresses.saturating_mul(PER_ADDRESS).saturating_add(port)
+    }
+}
+
 /// A block of ports, claimed until this is dropped: between our looking and the agents' binding, no other
 /// launcher of this machine takes one of them.
 #[derive(Debug)]
 pub(crate) struct Claim {
-    /// The first port.
-    pub(crate) first: u16,
+    /// The ports.
+    pub(crate) block: Block,
     _units: Vec<UnixDatagram>,
 }
 
-/// A block of `count` ports that no other laboratory has and nobody else uses. With `pinned` exactly that one.
+/// A block of `count` ports that no other laboratory has and nobody else uses. With `pinned` the one from that port of
+/// 127.0.0.1 up.
 pub(crate) fn claim(
     base: &Base,
     transport: Transport,
-    count: u16,
-    pinned: Option<u16>,
-) -> anyhow::Result<Claim> {
-    let others = blocks_of_others(base, transport)?;
-    match pinned {
-        Some(first) => claim_pinned(&others, transport, first, count.into()),
-        None => claim_free(&others, transport, count.into()),
-    }
-}
-
-fn claim_pinned(
-    others: &[(Block, String)],
-    transport: Transport,
-    first: u16,
     count: u32,
+    (search, pinned): (Search, Option<u16>),
 ) -> anyhow::Result<Claim> {
-    let block = Block::new(u32::from(first), count);
+    let Some(first) = pinned else {
+        return claim_free(&blocks_of_others(base, transport)?, transport, count, search);
+    };
     let option = transport.option();
-    if block.end > 65_536 {
+    if first > LAST && u32::from(first) + count > 65_536 {
         let message = format!("{count} {transport} ports from {first} up go beyond 65535");
         return Err(Failure::bad_input(message)
             .hint(format!("give a lower {option}, or run several devices per agent with --pack"))
             .into());
     }
+    let block = Block { first: at(Ipv4Addr::LOCALHOST, first.into()), count };
+    claim_block(base, transport, block, &format!("leave the port of {option} out"))
+}
+
+/// This block and no other; `advice` is what to do where it cannot be had.
+pub(crate) fn claim_block(
+    base: &Base,
+    transport: Transport,
+    block: Block,
+    advice: &str,
+) -> anyhow::Result<Claim> {
+    let others = blocks_of_others(base, transport)?;
     if let Some((_, name)) = others.iter().find(|(other, _)| other.overlaps(&block)) {
+        let last = block.place(block.count.saturating_sub(1)).map_or(0, |last| last.port());
         let message =
-            format!("{transport} ports {first} to {} belong to the laboratory `{name}`", block.end - 1);
+            format!("{transport} ports {} to {last} belong to the laboratory `{name}`", block.first.port());
         return Err(Failure::new(message)
-            .hint(format!("leave the port of {option} out, or `weft down --lab {name}` first"))
+            .hint(format!("{advice}, or `weft down --lab {name}` first"))
             .into());
     }
-    let claimed = block.claim(transport, block.first..block.end).context(LOOKING)?;
+    let claimed = block.claim(transport, false).context(LOOKING)?;
     claimed.map_err(|busy| {
-        Failure::new(format!("{transport} port {busy} is in use by another program"))
-            .hint(format!("leave the port of {option} out to use a block that is free"))
+        let shown = match *busy.ip() == Ipv4Addr::LOCALHOST {
+            true => busy.port().to_string(),
+            false => busy.to_string(),
+        };
+        Failure::new(format!("{transport} port {shown} is in use by another program"))
+            .hint(format!("{advice} to use a block that is free"))
             .into()
     })
 }
 
-fn claim_free(others: &[(Block, String)], transport: Transport, count: u32) -> anyhow::Result<Claim> {
-    let (start, last) = (*RANGE.start(), *RANGE.end());
-    let mut first = start;
-    while first.saturating_add(count) <= last + 1 {
-        let block = Block::new(first, count);
-        match others.iter().find(|(other, _)| other.overlaps(&block)) {
-            Some((other, _)) => first = other.end,
-            None => {
-                let units = block.units().start * UNIT..block.units().end * UNIT;
-                match block.claim(transport, units).context(LOOKING)? {
-                    Ok(claim) => return Ok(claim),
-                    Err(busy) => first = busy + 1,
-                }
-            }
-        }
+fn claim_free(
+    others: &[(Block, String)],
+    transport: Transport,
+    count: u32,
+    search: Search,
+) -> anyhow::Result<Claim> {
+    let end = ADDRESSES * PER_ADDRESS;
+    let mut first: u32 = 0;
+    while first.saturating_add(count) <= end {
+        let block = Block { first: search.slot(first), count };
+        let busy = match others.iter().find(|(other, _)| other.overlaps(&block)) {
+            Some((other, _)) => other.last(),
+            None => match block.claim(transport, true).context(LOOKING)? {
+                Ok(claim) => return Ok(claim),
+                Err(busy) => busy,
+            },
+        };
+        first = (first + 1).max(search.number(busy).saturating_add(1));
     }
-    Err(Failure::new(format!("no {count} {transport} ports in a row are free between {start} and {last}"))
+    let (from, to) = (search.slot(0), search.slot(end - 1));
+    Err(Failure::new(format!("no {count} {transport} ports in a row are free between {from} and {to}"))
         .hint("take another laboratory down, or run several devices per agent with --pack")
         .into())
 }
 
-struct Block {
-    first: u32,
-    end: u32,
-}
-
-impl Block {
-    fn new(first: u32, count: u32) -> Self {
-        Self { first, end: first.saturating_add(count) }
-    }
-
-    fn overlaps(&self, other: &Self) -> bool {
-        self.first < other.end && other.first < self.end
-    }
-
-    /// The units that the block has a part of.
-    fn units(&self) -> Range<u32> {
-        self.first / UNIT..self.end.div_ceil(UNIT)
-    }
-
-    /// Claims the block if each port can be bound and no agent keeps one of the ports `unkept`; otherwise names a
-    /// port that cannot be had. An error is one of the system's and says nothing about ports.
-    fn claim(&self, transport: Transport, unkept: Range<u32>) -> io::Result<Result<Claim, u32>> {
-        let mut claimed = Vec::new();
-        for unit in self.units() {
-            match bind_abstract(&format!("weft-{}-ports-{}", transport.lower(), unit * UNIT))? {
-                Some(unit) => claimed.push(unit),
-                None => return Ok(Err((unit * UNIT + UNIT - 1).max(self.first))),
-            }
-        }
-        for port in unkept.rev() {
-            if keep_port(transport, port)?.is_none() {
-                return Ok(Err(port.max(self.first)));
-            }
-        }
-        for port in self.first..self.end {
-            let Ok(number) = u16::try_from(port) else { return Ok(Err(port)) };
-            if !transport.can_be_bound(number)? {
-                return Ok(Err(port));
-            }
-        }
-        let first = u16::try_from(self.first).map_err(|_| self.first);
-        Ok(first.map(|first| Claim { first, _units: claimed }))
-    }
-}
-
 /// Keeps an agent's port, and with it its neighbours' ports, from being chosen for another laboratory, also while
 /// a neighbour is dead. `None` when somebody keeps it already.
-pub(crate) fn keep_port(transport: Transport, port: u32) -> io::Result<Option<UnixDatagram>> {
-    bind_abstract(&format!("weft-{}-port-{port}", transport.lower()))
+pub(crate) fn keep_port(transport: Transport, address: SocketAddrV4) -> io::Result<Option<UnixDatagram>> {
+    bind_abstract(&format!("weft-{}-{}port-{}", transport.lower(), of(*address.ip()), address.port()))
 }
 
 /// An abstract name is known to the whole machine, needs no file, and goes with its process.
 fn bind_abstract(name: &str) -> io::Result<Option<UnixDatagram>> {
-    unless_busy(UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?))
+    unless_busy(UnixDatagram::bind_addr(&UnixAddress::from_abstract_name(name)?))
 }
 
-/// A socket; `None` where the address cannot be had. That too few files may be open is no fault of the address.
+/// A socket; `None` where the address cannot be had. That too few files may be open, or that the loopback has no such
+/// address, is no fault of the port.
 fn unless_busy<T>(bound: io::Result<T>) -> io::Result<Option<T>> {
-    let limits = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
+    let others = [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL].map(|errno| Some(errno.raw_os_error()));
     match bound {
-        Err(error) if limits.contains(&error.raw_os_error()) => Err(error),
+        Err(error) if others.contains(&error.raw_os_error()) => Err(error),
         bound => Ok(bound.ok()),
     }
 }
@@ -210,13 +324,98 @@ fn blocks_of_others(base: &Base, transport: Transport) -> anyhow::Result<Vec<(Bl
     for lab in base.labs()?.into_iter().chain(base.unfinished()?) {
         // One that is just being made or removed may have no record; then its ports are found busy, if at all.
         if let Ok(record) = LabRecord::load(&lab) {
-            let ports = match transport {
-                Transport::Udp => Some(record.udp_ports),
+            let block = match transport {
+                Transport::Udp => record.udp_ports,
                 Transport::Tcp => record.metrics,
             };
-            let Some((first, count)) = ports else { continue };
-            blocks.push((Block::new(first.into(), count.into()), lab.name().to_owned()));
+            blocks.extend(block.map(|block| (block, lab.name().to_owned())));
         }
     }
     Ok(blocks)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Barrier;
+
+    use super::*;
+
+    fn block(first: &str, count: u32) -> Block {
+        Block { first: first.parse().unwrap(), count }
+    }
+
+    fn places(block: Block) -> Vec<SocketAddr> {
+        (0..block.count).map(|at| block.place(at).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_block_goes_on_at_the_next_address() {
+        let long = block("127.0.0.1:20000", 13_284);
+        let all = places(long);
+        assert_eq!(all[0].to_string(), "127.0.0.1:20000");
+        assert_eq!(all[12_767].to_string(), "127.0.0.1:32767");
+        assert_eq!(all[12_768].to_string(), "127.0.0.2:20000");
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), 13_284);
+        assert_eq!(long.place(13_284), None);
+        let pinned = places(block("127.0.0.1:5000", 27_769));
+        assert_eq!(pinned.last().unwrap().to_string(), "127.0.0.2:20000");
+        let high = places(block("127.0.0.1:65530", 6));
+        assert_eq!(high.last().unwrap().to_string(), "127.0.0.1:65535");
+        assert!(long.overlaps(&block("127.0.0.2:20515", 1)) && !long.overlaps(&block("127.0.0.2:20516", 1)));
+        assert!(!long.overlaps(&block("127.0.0.1:32768", 5)));
+    }
+
+    #[test]
+    fn slots_are_numbered_in_a_row() {
+        for search in [Search::NOW, Search::for_later(), Search::for_later()] {
+            for number in [0, 1, 12_767, 12_768, 25_536, 255 * 12_768 + 7] {
+                let slot = search.slot(number);
+                assert!(slot.ip().is_loopback());
+                assert_eq!(search.number(slot), number);
+                let block = Block { first: search.slot(0), count: number + 1 };
+                assert_eq!((Some(SocketAddr::V4(slot)), slot), (block.place(number), block.last()));
+            }
+        }
+    }
+
+    /// Two launchers at once, each with blocks of all sizes: together 20 000 ports, and no port twice.
+    #[test]
+    fn claims_of_two_launchers_never_collide() {
+        crate::lab::process::raise_file_limit();
+        let (begin, sizes) = (Barrier::new(2), [1, 31, 32, 33, 100, 702, 1000, 2101, 6000]);
+        assert_eq!(sizes.iter().sum::<u32>(), 10_000);
+        let launcher = || {
+            begin.wait();
+            sizes.map(|size| claim_free(&[], Transport::Udp, size, Search::NOW).unwrap())
+        };
+        let [one, other] = std::thread::scope(|scope| {
+            let threads = [scope.spawn(launcher), scope.spawn(launcher)];
+            threads.map(|thread| thread.join().unwrap())
+        });
+        let mut all = BTreeSet::new();
+        for claim in one.iter().chain(&other) {
+            for place in places(claim.block) {
+                assert!(all.insert(place), "{place} was claimed twice");
+                // What is claimed can be had.
+                UdpSocket::bind(place).unwrap();
+            }
+        }
+        assert_eq!(all.len(), 20_000);
+        let again = one[8].block.claim(Transport::Udp, false).unwrap();
+        assert!(again.is_err(), "a block that is claimed was claimed again");
+        drop((one, other));
+    }
+
+    /// As long as one agent keeps its port, its neighbours' ports are not given away.
+    #[test]
+    fn a_kept_port_keeps_its_unit() {
+        let claimed = claim_free(&[], Transport::Tcp, 64, Search::NOW).unwrap().block;
+        let SocketAddr::V4(kept) = claimed.place(33).unwrap() else { panic!("no such address") };
+        let _kept = keep_port(Transport::Tcp, kept).unwrap().unwrap();
+        let next = claim_free(&[], Transport::Tcp, 64, Search::NOW).unwrap().block;
+        assert!(!next.overlaps(&Block { first: kept, count: 1 }), "{next:?}");
+        assert!(claimed.claim(Transport::Tcp, false).unwrap().is_err());
+    }
 }

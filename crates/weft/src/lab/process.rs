@@ -1,6 +1,5 @@
 //! Starting processes of a laboratory, and ending those that hold its locks.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,26 +14,29 @@ use rustix::process::{
 };
 use weft_process::lock;
 
+use super::LabFolder;
+use super::run::RunOptions;
+
 /// Runs this program again with a hidden verb, its standard error appended to a log file.
-pub(crate) fn spawn(verb: &str, config: &Path, launch: &Path, log: &Path) -> anyhow::Result<Child> {
+pub(crate) fn spawn(
+    lab: &LabFolder,
+    run: &RunOptions,
+    (verb, name): (&str, &str),
+    launch: &Path,
+) -> anyhow::Result<Child> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let program = std::env::current_exe().context("cannot tell which program this is")?;
+    let log = lab.log(name);
     let stderr = File::options()
         .create(true)
         .append(true)
         .mode(0o600)
-        .open(log)
+        .open(&log)
         .with_context(|| format!("cannot write {}", log.display()))?;
-    let arguments: [&OsStr; 6] = [
-        verb.as_ref(),
-        "--detached".as_ref(),
-        "--launch".as_ref(),
-        launch.as_ref(),
-        "--config".as_ref(),
-        config.as_ref(),
-    ];
     Command::new(&program)
-        .args(arguments)
+        .args(run.arguments(lab, verb, name))
+        .arg("--launch")
+        .arg(launch)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(stderr)
@@ -147,7 +149,12 @@ fn last_words_in(log: &str) -> String {
     let is_panic =
         |line: &&str| line.starts_with("thread '") && line.contains("' ") && line.contains(" panicked at ");
     let Some(panic) = lines.iter().rposition(is_panic) else {
-        return lines.last().unwrap_or(&"it said nothing").to_string();
+        // An error is followed by what to do about it.
+        return match lines.as_slice() {
+            [.., error, hint] if hint.starts_with("hint: ") => format!("{error} ({hint})"),
+            [.., last] => (*last).to_owned(),
+            [] => "it said nothing".to_owned(),
+        };
     };
     // After the place comes the message, in as many lines as it has, then advice or a backtrace.
     let is_advice = |line: &&str| line.starts_with("note: ") || *line == "stack backtrace:";
@@ -206,5 +213,6 @@ mod tests {
     fn without_a_panic_the_last_line_counts() {
         assert_eq!(last_words_in("one\n two \n\n"), "two");
         assert_eq!(last_words_in(""), "it said nothing");
+        assert_eq!(last_words_in("one\nerror: two\nhint: three\n"), "error: two (hint: three)");
     }
 }

@@ -1,23 +1,28 @@
 //! What a laboratory consists of, as its launcher wrote it down.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
-use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use weft_wire::{Guid, PortNum, printable_json};
+use weft_link::PeerAddress;
+use weft_wire::{Guid, PortNum};
 
-use super::folder::{self, LabFolder, Place};
+use super::bundle::{self, Bundle};
+use super::folder::LabFolder;
 use super::launch::{PM, SM};
+use super::places::is_local;
+use super::ports::Block;
 use crate::cli::SmpRouting;
 use crate::ibsim_process::Listen;
-use crate::manager::loopback;
 
 /// `lab.json`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct LabRecord {
-    /// The version of weft that started it.
+    /// The version of weft that planned it.
     pub(crate) version: String,
-    /// The topology file as it was named.
+    /// Its name, which its processes tell each other.
+    pub(crate) lab: String,
+    /// The topology file's name.
     pub(crate) topology: String,
     /// Its agents, in order of name.
     pub(crate) agents: Vec<AgentRecord>,
@@ -29,14 +34,15 @@ pub(crate) struct LabRecord {
     /// Where the performance manager sits, if there is one.
     #[serde(default)]
     pub(crate) pm: Option<PmPlace>,
-    /// The first of the TCP ports that serve metrics, and how many there are.
+    /// The TCP ports that serve metrics.
     #[serde(default)]
-    pub(crate) metrics: Option<(u16, u16)>,
+    pub(crate) metrics: Option<Block>,
     /// Where programs under ibsim's library find the laboratory, if they do.
     #[serde(default)]
     pub(crate) ibsim: Option<Listen>,
-    /// The first UDP port and how many follow.
-    pub(crate) udp_ports: (u16, u16),
+    /// The UDP ports of this machine; none where agents run on hosts that the user named.
+    #[serde(default)]
+    pub(crate) udp_ports: Option<Block>,
     /// The link timeout of all agents.
     pub(crate) link_timeout_ms: u64,
 }
@@ -46,8 +52,8 @@ pub(crate) struct LabRecord {
 pub(crate) struct AgentRecord {
     /// Its name: that of its files.
     pub(crate) name: String,
-    /// Where it takes links.
-    pub(crate) address: SocketAddr,
+    /// Where its peers find it.
+    pub(crate) address: PeerAddress,
     /// Its devices, in the topology's order.
     pub(crate) devices: Vec<DeviceRecord>,
 }
@@ -93,7 +99,7 @@ pub(crate) struct PmPlace {
 
 /// TCP ports that the managers have before the agents: the subnet manager's and the performance manager's, also where
 /// there is none, so that what one is does not hang on the other.
-pub(crate) const MANAGER_PORTS: u16 = 2;
+pub(crate) const MANAGER_PORTS: u32 = 2;
 
 /// The name of a standby subnet manager among the processes, by its place in the record.
 pub(crate) fn standby_name(at: usize) -> String {
@@ -101,37 +107,43 @@ pub(crate) fn standby_name(at: usize) -> String {
 }
 
 impl LabRecord {
-    /// Reads it.
+    /// A running laboratory's.
     pub(crate) fn load(lab: &LabFolder) -> anyhow::Result<Self> {
-        let path = lab.place(Place::Record);
-        let text = crate::input::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))
+        Self::read(&Bundle::at(lab.path()).record())
     }
 
-    /// Writes it.
-    pub(crate) fn store(&self, lab: &LabFolder) -> anyhow::Result<()> {
-        folder::replace(
-            &lab.place(Place::Record),
-            printable_json(&serde_json::to_string_pretty(self)?).as_bytes(),
-        )
+    /// Reads it.
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
+        bundle::load(path)
+    }
+
+    /// Writes it into a bundle.
+    pub(crate) fn store(&self, bundle: &Bundle) -> anyhow::Result<()> {
+        bundle::store(&bundle.record(), self)
     }
 
     /// Where a process serves metrics, if it does.
     pub(crate) fn metrics_of(&self, process: &str) -> Option<SocketAddr> {
-        let (first, _) = self.metrics?;
+        let block = self.metrics?;
         let place = match process {
             SM => 0,
             PM => 1,
             _ => {
-                if let Some(standby) = (0..self.standbys.len()).find(|at| standby_name(*at) == process) {
-                    let agents = u16::try_from(self.agents.len() + standby).ok()?;
-                    return Some(loopback(first.checked_add(agents.checked_add(MANAGER_PORTS)?)?));
-                }
-                let agent = self.agents.iter().position(|agent| agent.name == process)?;
-                u16::try_from(agent).ok()?.checked_add(MANAGER_PORTS)?
+                let standby = (0..self.standbys.len()).find(|at| standby_name(*at) == process);
+                let agent = || self.agents.iter().position(|agent| agent.name == process);
+                let behind = standby.map(|at| self.agents.len() + at).or_else(agent)?;
+                u32::try_from(behind).ok()?.checked_add(MANAGER_PORTS)?
             }
         };
-        Some(loopback(first.checked_add(place)?))
+        block.place(place)
+    }
+
+    /// Agents' hosts that are not this machine, each once.
+    pub(crate) fn other_hosts(&self) -> Vec<String> {
+        let hosts = self.agents.iter().map(|agent| agent.address.host());
+        let mut others: Vec<String> = hosts.filter(|host| !is_local(host)).collect();
+        others.dedup();
+        others
     }
 
     /// The subnet managers by their names as processes, the first one first.

@@ -14,6 +14,7 @@ use weft_umad::launch::{self, FromLauncher, LineDecoder, ToLauncher};
 use super::folder::LabFolder;
 use super::process::{last_words, poll_for, readable, spawn};
 use super::reporters::peer;
+use super::run::RunOptions;
 use crate::failure::Failure;
 
 /// How long a process has to report.
@@ -42,14 +43,14 @@ pub(crate) struct Started {
 }
 
 /// Starts a process and returns when it has reported that it is ready. One that does not is killed.
-pub(crate) fn start(lab: &LabFolder, verb: &str, config: &Path, name: &str) -> anyhow::Result<Started> {
+pub(crate) fn start(lab: &LabFolder, verb: &str, name: &str) -> anyhow::Result<Started> {
     let path = lab.path().join(format!("launch-{}.sock", std::process::id()));
     let _ = std::fs::remove_file(&path); // Of an earlier process with the same number.
     let listener =
         UnixListener::bind(&path).with_context(|| format!("cannot listen on {}", path.display()))?;
     let socket = LaunchSocket { path, listener };
     let log = lab.log(name);
-    let mut child = spawn(verb, config, &socket.path, &log)?;
+    let mut child = spawn(lab, &RunOptions::load(lab)?, (verb, name), &socket.path)?;
     match await_report(&socket, &mut child, name, &log) {
         Ok(line) => Ok(Started { line, child }),
         Err(error) => {

@@ -1,7 +1,6 @@
 //! How long a peer may be silent before its links are down, where the user does not say.
 
 use weft_agent::LINK_TIMEOUT_MS;
-use weft_topology::{Fabric, NodeIndex};
 
 /// Up to this number of cables between agents, an agent's own default holds.
 const FEW_CABLES: f64 = 160.0;
@@ -9,20 +8,14 @@ const FEW_CABLES: f64 = 160.0;
 /// has 3.7 s, with 35 000 it has 9.5 s.
 const GROWTH: f64 = 0.29;
 
-/// The link timeout of a laboratory, by the number of cables between its agents of `per_agent` devices each.
-pub(crate) fn link_timeout_ms(fabric: &Fabric, per_agent: usize) -> u64 {
-    let agent = |node: NodeIndex| node.index() / per_agent.max(1);
-    let between = fabric.cables().filter(|cable| agent(cable.a.node) != agent(cable.b.node));
-    of_cables(between.count())
-}
-
-fn of_cables(between_agents: usize) -> u64 {
+/// The link timeout of a laboratory with this number of cables between its agents.
+pub(crate) fn link_timeout_ms(between_agents: usize) -> u64 {
     (LINK_TIMEOUT_MS as f64 * (between_agents as f64 / FEW_CABLES).max(1.0).powf(GROWTH)).round() as u64
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::link_timeout_ms as of_cables;
 
     /// The cables of real fabrics: of 100 agents, of 702, and of 13 284.
     #[test]

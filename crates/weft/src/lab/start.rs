@@ -5,12 +5,16 @@ use std::time::{Duration, Instant};
 use weft_process::lock::ProcessLock;
 use weft_topology::{Fabric, NodeIndex};
 
+use super::groups::Groups;
 use super::launch::Launcher;
+use super::places::Places;
 use super::plan::{self, Wanted};
+use super::ports::Search;
 use super::progress::{Phase, Phases};
+use super::run::RunOptions;
 use super::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
 use super::teardown::{clear_dead, clear_unfinished};
-use super::{Base, LabFolder, Place};
+use super::{Base, Bundle, LabFolder, LabRecord, Place};
 use crate::failure::Failure;
 
 /// What the launcher waits for.
@@ -30,7 +34,8 @@ pub(crate) struct Goal {
 /// it is released.
 pub(crate) fn with<T>(
     name: &str,
-    wanted: &Wanted<'_>,
+    from: &From<'_>,
+    run: &RunOptions,
     goal: Goal,
     begun: Instant,
     then: impl FnOnce(Launcher<'_>) -> anyhow::Result<T>,
@@ -42,13 +47,15 @@ pub(crate) fn with<T>(
     let interrupt = Signals::watch(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
     let unfinished = Folder(Some(base.begin(name)?));
     let _lock = ProcessLock::take(&unfinished.folder().place(Place::UpLock))?;
-    let (record, claim) = plan::write(&base, unfinished.folder(), wanted)?;
+    let prepared = prepare(&base, unfinished.folder(), from)?;
+    let record = &prepared.record;
+    finish(unfinished.folder(), record, run)?;
     let Some(lab) = unfinished.settle(&base)? else {
         return Err(already_running(name).into());
     };
-    let phases: &[Phase] = if wanted.sm.is_some() { &Phase::ALL } else { &Phase::ALL[..2] };
+    let phases: &[Phase] = if record.sm.is_some() { &Phase::ALL } else { &Phase::ALL[..2] };
     let phases = Phases::begin(begun, phases);
-    let mut launcher = match Launcher::new(&lab, &record, goal, interrupt, phases) {
+    let mut launcher = match Launcher::new(&lab, record, goal, interrupt, phases) {
         Ok(launcher) => launcher,
         Err(error) => {
             lab.remove()?;
@@ -65,8 +72,54 @@ pub(crate) fn with<T>(
         return Err(error);
     }
     launcher.phases().end();
-    drop(claim);
+    // The agents keep their ports themselves by now.
+    drop(prepared.claims);
     then(launcher)
+}
+
+/// What a laboratory is started from.
+pub(crate) enum From<'a> {
+    /// A plan that is to be made.
+    Plan(&'a Wanted<'a>),
+    /// A bundle that was written before.
+    Bundle(&'a Bundle),
+}
+
+/// A laboratory whose bundle is in its folder.
+struct Prepared {
+    record: LabRecord,
+    claims: Box<dyn std::any::Any>,
+}
+
+/// Writes the bundle into the laboratory's folder, or copies it.
+fn prepare(base: &Base, folder: &LabFolder, from: &From<'_>) -> anyhow::Result<Prepared> {
+    match from {
+        From::Plan(wanted) => {
+            let groups = Groups::new(wanted.fabric, wanted.pack);
+            let places = Places::choose(base, wanted, &groups, Search::NOW)?;
+            let record = plan::write(&folder.bundle(), folder.name(), wanted, (&groups, &places))?;
+            Ok(Prepared { record, claims: Box::new(places) })
+        }
+        From::Bundle(bundle) => {
+            let record = LabRecord::read(&bundle.record())?;
+            let claims = Places::claim_again(base, &record)?;
+            bundle.copy_to(&folder.bundle())?;
+            Ok(Prepared { record, claims: Box::new(claims) })
+        }
+    }
+}
+
+/// Adds to the bundle what belongs to this run.
+fn finish(folder: &LabFolder, record: &LabRecord, run: &RunOptions) -> anyhow::Result<()> {
+    folder.make_locks(record)?;
+    if *run != RunOptions::default() {
+        run.store(folder)?;
+    }
+    if record.metrics.is_some() {
+        let scrape = super::scrape::prometheus_yml(folder.name(), record);
+        super::folder::write(&folder.place(Place::Prometheus), scrape.as_bytes())?;
+    }
+    Ok(())
 }
 
 /// A folder of a laboratory that is not finished: it goes when this does.

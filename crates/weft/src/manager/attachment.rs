@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rustix::event::PollFlags;
-use serde::{Deserialize, Serialize};
 use weft_umad::ibsim::{self, Program, Received};
 use weft_umad::{Client, ClientError, ServerMessage};
 use weft_wire::{AddressedMad, Guid, NodeType, PortNum, Registration};
@@ -21,8 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const UDP: &str = "udp:";
 
 /// Where a manager attaches.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Debug)]
 pub(crate) enum Place {
     /// At a device of an agent.
     Agent {

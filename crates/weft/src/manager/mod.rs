@@ -13,11 +13,9 @@ mod launcher;
 mod process;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 use weft_control::{Answer, Error, Request};
@@ -25,12 +23,30 @@ use weft_machine::{Machine, Time};
 use weft_process::Manned;
 use weft_wire::{AddressedMad, Guid, PortNum, Registration};
 
+use crate::cli::ProcessArgs;
+
 pub(crate) use attachment::Place;
 pub(crate) use launcher::LauncherLine;
 pub(crate) use process::Process;
 
-/// What every manager's process is told.
+/// What every manager is told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SeatPart {
+    /// Its laboratory.
+    pub(crate) lab: String,
+    /// The agent that it attaches to.
+    pub(crate) agent: String,
+    /// The node.
+    pub(crate) node: Guid,
+    /// The node's port.
+    pub(crate) port: PortNum,
+    /// Where it serves `/metrics`.
+    pub(crate) metrics: Option<SocketAddr>,
+}
+
+/// The same in a folder to run in.
+#[derive(Clone, Debug)]
 pub(crate) struct Seat {
     /// The lock that it holds while it lives.
     pub(crate) lock: Option<PathBuf>,
@@ -45,19 +61,28 @@ pub(crate) struct Seat {
     /// Its control socket.
     pub(crate) control: Option<PathBuf>,
     /// Where it serves `/metrics`.
-    #[serde(default)]
     pub(crate) metrics: Option<SocketAddr>,
+}
+
+impl Seat {
+    /// The seat of a process that is started so.
+    pub(crate) fn new(part: SeatPart, args: &ProcessArgs) -> anyhow::Result<Self> {
+        let run = args.run_folder(&part.lab)?;
+        Ok(Self {
+            lock: Some(run.locks().join(&args.name)),
+            attach: Place::Agent { socket: run.agent_socket(&part.agent), node: part.node, port: part.port },
+            launch: args.launch.clone(),
+            events: Some(run.place(crate::lab::Place::Events)),
+            lab: part.lab,
+            control: Some(run.control(&args.name)),
+            metrics: part.metrics,
+        })
+    }
 }
 
 /// A port of this machine alone.
 pub(crate) fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
-}
-
-/// Reads what the laboratory wrote down.
-pub(crate) fn load_config<C: DeserializeOwned>(path: &Path) -> anyhow::Result<C> {
-    let text = crate::input::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))
 }
 
 /// What happens to a manager.

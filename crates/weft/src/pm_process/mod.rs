@@ -9,37 +9,44 @@ mod driver;
 mod page;
 mod translate;
 
-use std::path::{Path, PathBuf};
-
 use serde::{Deserialize, Serialize};
 use weft_control::process::ProcessKind;
 
 use driver::PmFigures;
 
+use crate::cli::MeteredProcessArgs;
+use crate::lab::bundle;
 use crate::lab::launch::PM;
-use crate::manager::{Process, Seat, load_config, loopback};
+use crate::manager::{Process, Seat, SeatPart, loopback};
 
-/// What the performance manager's process is told.
+/// What the performance manager is told. Its key is kept elsewhere.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct PmConfig {
+#[serde(deny_unknown_fields)]
+pub(crate) struct PmPart {
     /// What every manager is told.
-    #[serde(flatten)]
+    pub(crate) seat: SeatPart,
+    /// What the machine is told.
+    pub(crate) options: weft_pm::Options,
+}
+
+/// What the performance manager's process goes by.
+#[derive(Clone, Debug)]
+pub(crate) struct PmConfig {
+    /// Where it sits.
     pub(crate) seat: Seat,
     /// What the machine is told.
     pub(crate) options: weft_pm::Options,
 }
 
 impl PmConfig {
-    /// Reads what the laboratory wrote down.
-    pub(crate) fn load(
-        path: &Path,
-        launch: Option<PathBuf>,
-        metrics_port: Option<u16>,
-    ) -> anyhow::Result<Self> {
-        let mut config: Self = load_config(path)?;
-        config.seat.launch = launch.or(config.seat.launch);
-        config.seat.metrics = metrics_port.map(loopback).or(config.seat.metrics);
-        Ok(config)
+    /// From the laboratory's bundle.
+    pub(crate) fn of_bundle(args: &MeteredProcessArgs) -> anyhow::Result<Self> {
+        let process = &args.process;
+        let PmPart { seat, options } = bundle::load(&process.bundle().manager(&process.name))?;
+        let mut seat = Seat::new(seat, process)?;
+        seat.metrics = args.metrics_port.map(loopback).or(seat.metrics);
+        let m_key = process.keys()?.m_key;
+        Ok(Self { seat, options: weft_pm::Options { m_key, ..options } })
     }
 }
 

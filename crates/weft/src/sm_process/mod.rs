@@ -18,37 +18,54 @@ use weft_sm::GuidToLid;
 
 pub(crate) use translate::{engine_report, routing as routing_report};
 
-use crate::cli::SmProcessArgs;
+use crate::cli::{ProcessArgs, SmProcessArgs};
 use crate::failure::Failure;
-use crate::manager::{Place, Process, Seat, load_config, loopback};
+use crate::lab::bundle;
+use crate::lab::launch::SM;
+use crate::manager::{Place, Process, Seat, SeatPart, loopback};
 
-/// What the subnet manager's process is told.
+/// What a subnet manager is told. Its keys are kept elsewhere.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct SmConfig {
+#[serde(deny_unknown_fields)]
+pub(crate) struct SmPart {
     /// What every manager is told.
-    #[serde(flatten)]
+    pub(crate) seat: SeatPart,
+    /// What the machine is told.
+    pub(crate) options: weft_sm::Options,
+}
+
+/// What the subnet manager's process goes by.
+#[derive(Clone, Debug)]
+pub(crate) struct SmConfig {
+    /// Where it sits.
     pub(crate) seat: Seat,
     /// Its name among the processes.
-    #[serde(default = "first_name")]
     pub(crate) name: String,
     /// Where LIDs are kept.
     pub(crate) guid2lid: Option<PathBuf>,
     /// Whether it says on standard output when the subnet is up.
-    #[serde(default)]
     pub(crate) announce: bool,
     /// Whether it ends then.
-    #[serde(default)]
     pub(crate) once: bool,
     /// What the machine is told.
     pub(crate) options: weft_sm::Options,
 }
 
 impl SmConfig {
-    /// Reads what the laboratory wrote down.
-    pub(crate) fn load(path: &Path, launch: Option<PathBuf>) -> anyhow::Result<Self> {
-        let mut config: Self = load_config(path)?;
-        config.seat.launch = launch.or(config.seat.launch);
-        Ok(config)
+    /// A manager of a laboratory, from its bundle.
+    pub(crate) fn of_bundle(process: &ProcessArgs, args: &SmProcessArgs) -> anyhow::Result<Self> {
+        let SmPart { seat, options } = bundle::load(&process.bundle().manager(&process.name))?;
+        let own = process.run_folder(&seat.lab)?.sm_files(&process.name).guid2lid;
+        let mut seat = Seat::new(seat, process)?;
+        seat.metrics = args.metrics_port.map(loopback).or(seat.metrics);
+        Ok(Self {
+            seat,
+            name: process.name.clone(),
+            guid2lid: Some(args.guid2lid.clone().unwrap_or(own)),
+            announce: false,
+            once: false,
+            options: process.keys()?.put_into(options),
+        })
     }
 
     /// A manager of its own, without a laboratory, for a fabric that ibsim emulates.
@@ -64,7 +81,7 @@ impl SmConfig {
                 control: None,
                 metrics: args.metrics_port.map(loopback),
             },
-            name: first_name(),
+            name: SM.to_owned(),
             guid2lid: args.guid2lid.clone(),
             announce: true,
             once: args.once,
@@ -72,11 +89,6 @@ impl SmConfig {
             options: crate::sm_options::sm_options(&args.sm, None, false)?,
         })
     }
-}
-
-/// The name of a manager that is given none.
-fn first_name() -> String {
-    crate::lab::launch::SM.to_owned()
 }
 
 /// Runs until a signal asks it to end.

@@ -1,5 +1,6 @@
 //! What the command line can do: one file per verb.
 
+mod ask;
 mod bench;
 mod capture;
 mod check;
@@ -8,6 +9,7 @@ mod events;
 mod fault;
 mod links;
 mod metrics;
+mod plan;
 mod ps;
 mod replay;
 mod routes;
@@ -29,7 +31,7 @@ use clap::CommandFactory;
 use weft_topology::PortRef;
 use weft_wire::PortNum;
 
-use crate::cli::{BenchVerb, Cli, MeteredProcessArgs, ProcessArgs, SmProcessArgs, Verb};
+use crate::cli::{AgentProcessArgs, BenchVerb, Cli, MeteredProcessArgs, ProcessArgs, SmProcessArgs, Verb};
 use crate::failure::Failure;
 use crate::lab::{Base, LabFolder};
 use crate::output;
@@ -41,6 +43,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let lab = || Base::locate().select(cli.lab.as_deref());
     match cli.verb {
         Verb::Up(args) => up::run(cli.lab.as_deref(), &args)?,
+        Verb::Plan(args) => plan::run(cli.lab.as_deref(), &args)?,
         Verb::Down(args) => down::run(cli.lab.as_deref(), &args)?,
         Verb::Ps(args) => ps::run(&lab()?, args.json)?,
         Verb::Status(args) => status::run(&lab()?, args.json)?,
@@ -50,6 +53,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Trace(args) => trace::run(&lab()?, &args)?,
         Verb::Check(args) => return check::run(&lab()?, &args),
         Verb::Events(args) => events::run(&lab()?, &args)?,
+        Verb::Ask(args) => ask::run(&lab()?, &args)?,
         Verb::Capture(args) => capture::run(&lab()?, &args)?,
         Verb::Shell(args) => shell::run(&lab()?, &args)?,
         Verb::Sysfs(args) => sysfs::run(&lab()?, &args)?,
@@ -67,7 +71,6 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             clap_complete::generate(shell, &mut Cli::command(), "weft", &mut script);
             output::print(&String::from_utf8_lossy(&script))?;
         }
-        Verb::Agent(args) => agent(&args)?,
         Verb::Sm(args) => match &args.verb {
             Some(verb) => sm::run(&lab()?, verb)?,
             None => run_sm(&args.process)?,
@@ -80,32 +83,30 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 }
 
 /// Runs one agent.
-pub(crate) fn agent(args: &MeteredProcessArgs) -> anyhow::Result<()> {
-    let process = &args.process;
-    detach(process.detached);
-    crate::lab::plan::run_agent(&process.config, process.launch.clone(), args.metrics_port)
+pub(crate) fn agent(args: &AgentProcessArgs) -> anyhow::Result<()> {
+    detach(args.metered.process.detached);
+    crate::agent_process::run(args)
 }
 
 /// Runs the performance manager.
 pub(crate) fn pm(args: &MeteredProcessArgs) -> anyhow::Result<()> {
-    let process = &args.process;
-    detach(process.detached);
-    pm_process::run(PmConfig::load(&process.config, process.launch.clone(), args.metrics_port)?)
+    detach(args.process.detached);
+    pm_process::run(PmConfig::of_bundle(args)?)
 }
 
 /// Runs the subnet manager.
 pub(crate) fn run_sm(args: &SmProcessArgs) -> anyhow::Result<()> {
     detach(args.detached);
-    sm_process::run(match (&args.config, &args.ibsim) {
-        (Some(path), _) => SmConfig::load(path, args.launch.clone())?,
-        (None, server) => SmConfig::on_ibsim(server.as_deref().unwrap_or_default(), args)?,
+    sm_process::run(match args.process() {
+        Some(process) => SmConfig::of_bundle(&process, args)?,
+        None => SmConfig::on_ibsim(args.ibsim.as_deref().unwrap_or_default(), args)?,
     })
 }
 
 /// Serves programs under ibsim's library.
 fn ibsim(args: &ProcessArgs) -> anyhow::Result<()> {
     detach(args.detached);
-    crate::ibsim_process::run(&args.config, args.launch.as_deref())
+    crate::ibsim_process::run(args)
 }
 
 /// Leaves the session of the terminal, so that what happens to it does not happen to the laboratory.
@@ -125,10 +126,9 @@ struct Lab {
 
 impl Lab {
     fn load(folder: &LabFolder) -> anyhow::Result<Self> {
-        use crate::lab::Place;
         let record = crate::lab::LabRecord::load(folder)
             .with_context(|| format!("the laboratory `{}` is not whole", folder.name()))?;
-        let fabric = crate::topology_file::load(&folder.place(Place::Topology))?;
+        let fabric = crate::topology_file::load(&folder.bundle().topology())?;
         Ok(Self { folder: folder.clone(), record, fabric })
     }
 

@@ -21,7 +21,7 @@ struct Process {
     pid: Option<i32>,
     state: &'static str,
     kind: &'static str,
-    address: Option<std::net::SocketAddr>,
+    address: Option<weft_link::PeerAddress>,
     /// Where it serves `/metrics`.
     metrics: Option<std::net::SocketAddr>,
     devices: Vec<Device>,
@@ -66,7 +66,7 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
             process.pid.map_or_else(|| "-".into(), |pid| pid.to_string()),
             process.state.into(),
             process.kind.into(),
-            process.address.map_or_else(|| "-".into(), |address| address.port().to_string()),
+            process.address.map_or_else(|| "-".into(), |address| short(&address)),
             refused.map_or_else(|| "-".into(), u64::to_string),
             node,
             description,
@@ -75,6 +75,14 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let seconds = lab.record.link_timeout_ms as f64 / 1e3;
     let silence = "an agent that is killed here is noticed at once, one that is frozen or elsewhere within";
     print(&format!("{table}\n{silence} {seconds:.1} s\n"))
+}
+
+/// Where an agent is found: the port alone where most agents are.
+fn short(address: &weft_link::PeerAddress) -> String {
+    match address.literal() {
+        Some(at) if at.ip() == std::net::Ipv4Addr::LOCALHOST => at.port().to_string(),
+        _ => address.to_string(),
+    }
 }
 
 /// Subnet managers, performance manager and server for ibsim's programs.
@@ -126,7 +134,7 @@ fn agent_process(
         pid,
         state: state(pid),
         kind,
-        address: Some(agent.address),
+        address: Some(agent.address.clone()),
         metrics: lab.record.metrics_of(&agent.name),
         devices: agent.devices.iter().map(device).collect(),
         link_timeout_ms: Some(lab.record.link_timeout_ms),

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde_json::json;
-use weft_agent::AgentConfig;
 use weft_node::recording::{Recording, Replayed, replay};
 
 use super::Lab;
@@ -12,8 +11,8 @@ use super::fault;
 use crate::cli::{RecordArgs, ReplayArgs};
 use crate::failure::Failure;
 use crate::lab::process::Holder;
-use crate::lab::{LabFolder, plan, teardown};
-use crate::manager::load_config;
+use crate::lab::run::{RunOptions, recordings};
+use crate::lab::{LabFolder, teardown};
 use crate::output;
 
 /// How much of a difference is shown.
@@ -24,14 +23,13 @@ pub(super) fn record(folder: &LabFolder, args: &RecordArgs) -> anyhow::Result<()
     let lab = Lab::load(folder)?;
     let guid = lab.fabric.node(lab.find(&args.node)?).guid;
     let Some((agent, _)) = lab.record.device(guid) else { anyhow::bail!("no agent runs `{}`", args.node) };
-    let path = lab.folder.agent_config(&agent.name);
-    let mut config: AgentConfig = load_config(&path)?;
-    config.record_file = (!args.off).then(|| plan::recording_of(&args.out, &agent.name)).transpose()?;
-    plan::write_agent(&path, &config)?;
+    let mut run = RunOptions::load(folder)?;
+    run.record_agent(&agent.name, (!args.off).then(|| recordings(&args.out)).transpose()?);
+    run.store(folder)?;
     // In order, so that a recording under way gets its end mark.
     teardown::stop(Holder::of(&lab.folder.agent_lock(&agent.name))?.into_iter().collect())?;
     fault::start_named(&lab, &args.node)?;
-    if let Some(file) = &config.record_file {
+    if let Some(file) = run.recording_of(&agent.name) {
         output::say(&format!("{} is recorded to {}", agent.name, file.display()));
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! `weft up`
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -7,44 +8,106 @@ use serde::Serialize;
 use weft_topology::{Fabric, NodeIndex, PortRef};
 
 use super::seconds;
-use crate::cli::UpArgs;
+use crate::cli::{PlanArgs, UpArgs};
 use crate::failure::Failure;
 use crate::lab::launch::Launcher;
 use crate::lab::plan::Wanted;
-use crate::lab::process;
 use crate::lab::progress::Phase;
-use crate::lab::start::{self, goal};
+use crate::lab::run::{RunOptions, absolute, recordings};
+use crate::lab::start::{self, From, goal};
+use crate::lab::{Bundle, LabRecord, process};
 use crate::output::{StdoutClosed, Table, print, print_json};
 use crate::{sm_process, topology_file};
 
 /// The name of a laboratory that is given none.
-const DEFAULT_NAME: &str = "default";
+pub(super) const DEFAULT_NAME: &str = "default";
 
 pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
     let begun = Instant::now();
     process::raise_file_limit();
-    let fabric = topology_file::load(&args.file)?;
-    let sm_at = if args.no_sm { None } else { Some(sm_place(&fabric, args)?) };
-    if let (Some(path), true) = (&args.guid2lid, sm_at.is_some()) {
-        sm_process::load_guid2lid(path)?; // The manager reads it again, but by then everything has started.
+    let mut run =
+        RunOptions { record: args.record.as_deref().map(recordings).transpose()?, ..RunOptions::default() };
+    match (&args.bundle, &args.file) {
+        (Some(folder), _) => from_bundle(name, folder, (args, run), begun),
+        (None, file) => {
+            let file = file.as_deref().unwrap_or(Path::new(""));
+            let fabric = topology_file::load(file)?;
+            let wanted = wanted(&fabric, file, &args.plan)?;
+            let sm_at = wanted.sm.as_ref().map(|sm| sm.at.node);
+            keep_lids(args, sm_at, &mut run)?;
+            let name = name.unwrap_or(DEFAULT_NAME);
+            bring_up(name, (&From::Plan(&wanted), &run), (&fabric, sm_at), args, begun)
+        }
     }
-    let pm_at = if args.pm.pm { Some(pm_place(&fabric, sm_at, args)?) } else { None };
-    let standbys = standby_places(&fabric, sm_at, pm_at, args)?;
-    if let Some(listen) = args.ibsim.listen() {
-        let who = listen.open_to();
-        crate::output::say(&format!("warning: {who} can manage this fabric by ibsim's protocol at {listen}"));
+}
+
+/// Starts what was planned before.
+fn from_bundle(
+    name: Option<&str>,
+    folder: &Path,
+    (args, mut run): (&UpArgs, RunOptions),
+    begun: Instant,
+) -> anyhow::Result<()> {
+    let bundle = Bundle::at(folder);
+    let record = LabRecord::read(&bundle.record())?;
+    if let Some(other) = name.filter(|name| *name != record.lab) {
+        let (folder, lab) = (folder.display(), &record.lab);
+        return Err(Failure::bad_input(format!(
+            "{folder} is the bundle of the laboratory `{lab}`, not `{other}`"
+        ))
+        .hint(format!("leave out --lab, or plan it again with `weft plan --lab {other}`"))
+        .into());
     }
-    let wanted = Wanted::by_up(&fabric, (sm_at, pm_at), standbys, args)?;
-    let mut goal = goal(&fabric, sm_at.map(|place| place.node), Duration::from_secs(args.patience));
+    if let [host, ..] = record.other_hosts().as_slice() {
+        let shown = folder.display();
+        return Err(Failure::bad_input(format!("agents of {shown} run on other hosts, such as {host}"))
+            .hint("`up` starts laboratories of this machine: plan it again without --hosts")
+            .into());
+    }
+    let fabric = topology_file::load(&bundle.topology())?;
+    let sm_at = record.sm.as_ref().and_then(|sm| fabric.by_guid(sm.node));
+    keep_lids(args, sm_at, &mut run)?;
+    bring_up(&record.lab, (&From::Bundle(&bundle), &run), (&fabric, sm_at), args, begun)
+}
+
+fn bring_up(
+    name: &str,
+    (from, run): (&From<'_>, &RunOptions),
+    (fabric, sm_at): (&Fabric, Option<NodeIndex>),
+    args: &UpArgs,
+    begun: Instant,
+) -> anyhow::Result<()> {
+    let mut goal = goal(fabric, sm_at, Duration::from_secs(args.patience));
     goal.keep = Some(args.keep);
-    start::with(name.unwrap_or(DEFAULT_NAME), &wanted, goal, begun, |mut launcher| {
+    start::with(name, from, run, goal, begun, |mut launcher| {
         launcher.start_standbys()?;
-        summarise_and_stay(&mut launcher, &fabric, sm_at.map(|place| place.node), args)?;
+        summarise_and_stay(&mut launcher, fabric, sm_at, args)?;
         if !args.foreground {
             launcher.release();
         }
         Ok(())
     })
+}
+
+/// Has the first subnet manager keep LIDs where the user says.
+fn keep_lids(args: &UpArgs, sm_at: Option<NodeIndex>, run: &mut RunOptions) -> anyhow::Result<()> {
+    if let (Some(path), true) = (&args.guid2lid, sm_at.is_some()) {
+        sm_process::load_guid2lid(path)?; // The manager reads it again, but by then everything has started.
+        run.guid2lid = Some(absolute(path)?);
+    }
+    Ok(())
+}
+
+/// The laboratory that the command line plans.
+pub(super) fn wanted<'a>(fabric: &'a Fabric, file: &Path, args: &PlanArgs) -> anyhow::Result<Wanted<'a>> {
+    let sm_at = if args.no_sm { None } else { Some(sm_place(fabric, file, args)?) };
+    let pm_at = if args.pm.pm { Some(pm_place(fabric, file, sm_at, args)?) } else { None };
+    let standbys = standby_places(fabric, sm_at, pm_at, args)?;
+    if let Some(listen) = args.ibsim.listen() {
+        let who = listen.open_to();
+        crate::output::say(&format!("warning: {who} can manage this fabric by ibsim's protocol at {listen}"));
+    }
+    Wanted::by(fabric, (sm_at, pm_at), standbys, (file, args))
 }
 
 fn summarise_and_stay(
@@ -66,16 +129,21 @@ fn summarise_and_stay(
 }
 
 /// Where the subnet manager sits.
-fn sm_place(fabric: &Fabric, args: &UpArgs) -> anyhow::Result<PortRef> {
+fn sm_place(fabric: &Fabric, file: &Path, args: &PlanArgs) -> anyhow::Result<PortRef> {
     if let Some(name) = &args.sm.sm_at {
         return named_place(fabric, name, "--sm-at");
     }
     let place = fabric.attach_place();
-    place.with_context(|| format!("{} has no node for a subnet manager", args.file.display()))
+    place.with_context(|| format!("{} has no node for a subnet manager", file.display()))
 }
 
 /// Where the performance manager sits: on an HCA of its own if there is one with a way to the subnet manager.
-fn pm_place(fabric: &Fabric, sm_at: Option<PortRef>, args: &UpArgs) -> anyhow::Result<PortRef> {
+fn pm_place(
+    fabric: &Fabric,
+    file: &Path,
+    sm_at: Option<PortRef>,
+    args: &PlanArgs,
+) -> anyhow::Result<PortRef> {
     if let Some(name) = &args.pm.pm_at {
         return named_place(fabric, name, "--pm-at");
     }
@@ -86,7 +154,7 @@ fn pm_place(fabric: &Fabric, sm_at: Option<PortRef>, args: &UpArgs) -> anyhow::R
     let mut hosts = fabric.hosts().filter(|(index, _)| together(*index));
     let own = hosts.find_map(|(index, node)| Some(PortRef::new(index, node.attach_port()?)));
     let place = own.or(sm_at).or_else(|| fabric.attach_place());
-    place.with_context(|| format!("{} has no node for a performance manager", args.file.display()))
+    place.with_context(|| format!("{} has no node for a performance manager", file.display()))
 }
 
 /// Where subnet managers stand by: at hosts of their own with a way to the first, the performance manager's last.
@@ -94,7 +162,7 @@ fn standby_places(
     fabric: &Fabric,
     sm_at: Option<PortRef>,
     pm_at: Option<PortRef>,
-    args: &UpArgs,
+    args: &PlanArgs,
 ) -> anyhow::Result<Vec<PortRef>> {
     if args.standby > 0 && args.sm.election.priority == Some(0) {
         return Err(Failure::bad_input("--priority 0 leaves no lower priority for the standby managers")

@@ -102,13 +102,13 @@ fn connect(
     identity: &Identity,
 ) -> anyhow::Result<(tokio::runtime::Runtime, Endpoint, Connection)> {
     let mut stdin = child.stdin.take().context("no pipe to the other process")?;
-    writeln!(stdin, "{}", serde_json::to_string(identity)?)?;
+    writeln!(stdin, "{}", serde_json::to_string(&(identity.ca_pem(), identity.pem()))?)?;
     let mut stdout = BufReader::new(child.stdout.take().context("no pipe from the other process")?);
     let mut line = String::new();
     stdout.read_line(&mut line).context("cannot read from the other process")?;
     let address: SocketAddr = line.trim().parse().context("the other process does not listen")?;
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(identity.ca_cert.as_bytes())?)?;
+    roots.add(CertificateDer::from_pem_slice(identity.ca_pem().as_bytes())?)?;
     let client = ClientConfig::with_root_certificates(Arc::new(roots))?;
     let runtime = runtime()?;
     let (endpoint, connection) = runtime.block_on(async {
@@ -127,10 +127,11 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 pub(in crate::verbs) fn echo() -> anyhow::Result<()> {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line)?;
-    let identity: Identity = serde_json::from_str(&line)?;
+    let (ca, own): (String, String) = serde_json::from_str(&line)?;
+    let identity = Identity::from_pem(&ca, own);
     runtime()?.block_on(async {
-        let chain = vec![CertificateDer::from_pem_slice(identity.cert_chain.as_bytes())?];
-        let key = PrivateKeyDer::from_pem_slice(identity.private_key.as_bytes())?;
+        let chain = vec![CertificateDer::from_pem_slice(identity.pem().as_bytes())?];
+        let key = PrivateKeyDer::from_pem_slice(identity.pem().as_bytes())?;
         let server = ServerConfig::with_single_cert(chain, key)?;
         let endpoint = Endpoint::server(server, (Ipv4Addr::LOCALHOST, 0).into())?;
         crate::output::print(&format!("{}\n", endpoint.local_addr()?))?;

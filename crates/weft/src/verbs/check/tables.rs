@@ -10,9 +10,10 @@ use weft_wire::{Lid, PortNum};
 
 use super::due;
 use super::{Deadlock, Report};
+use crate::lab::bundle;
 use crate::lab::launch::SM;
 use crate::lab::managers::{in_charge, subnet_managers};
-use crate::sm_process::{SmConfig, engine_report};
+use crate::sm_process::{SmPart, engine_report};
 use crate::verbs::Lab;
 
 /// What weft's own subnet manager says of itself; nothing where another manager is in charge.
@@ -38,8 +39,8 @@ impl ByWeft {
             // The tables of a manager that has ended are in the switches still.
             None => due::last_routed(&lab.folder)?.as_ref().map(engine_report),
         };
-        let files = lab.folder.sm_files(name);
-        let options = SmConfig::load(&files.config, None).ok().map(|config| config.options);
+        let part: Option<SmPart> = bundle::load(&lab.folder.bundle().manager(name)).ok();
+        let options = part.map(|part| part.options);
         let spares = routing.as_ref().is_some_and(EngineReport::spares_switches);
         Ok(Self { routing, options, spares })
     }

@@ -32,7 +32,6 @@ struct Target {
     name: String,
     verb: &'static str,
     lock: PathBuf,
-    config: PathBuf,
     /// The devices that go with it.
     devices: Vec<String>,
 }
@@ -41,9 +40,8 @@ impl Target {
     fn find(lab: &Lab, name: &str) -> anyhow::Result<Self> {
         let folder = &lab.folder;
         if lab.record.subnet_managers().any(|(manager, _)| manager == name) {
-            let files = folder.sm_files(name);
-            let (lock, config) = (files.lock, files.config);
-            return Ok(Self { name: name.into(), verb: SM, lock, config, devices: Vec::new() });
+            let lock = folder.sm_files(name).lock;
+            return Ok(Self { name: name.into(), verb: SM, lock, devices: Vec::new() });
         }
         if name == SM {
             return Err(Failure::new("this laboratory has no subnet manager")
@@ -56,12 +54,12 @@ impl Target {
                     .hint("start it with `weft up --pm`")
                     .into());
             }
-            let (lock, config) = (folder.place(Place::PmLock), folder.place(Place::PmConfig));
-            return Ok(Self { name: PM.into(), verb: PM, lock, config, devices: Vec::new() });
+            let lock = folder.place(Place::PmLock);
+            return Ok(Self { name: PM.into(), verb: PM, lock, devices: Vec::new() });
         }
         if name == IBSIM && lab.record.ibsim.is_some() {
-            let (lock, config) = (folder.place(Place::IbsimLock), folder.place(Place::IbsimConfig));
-            return Ok(Self { name: IBSIM.into(), verb: IBSIM, lock, config, devices: Vec::new() });
+            let lock = folder.place(Place::IbsimLock);
+            return Ok(Self { name: IBSIM.into(), verb: IBSIM, lock, devices: Vec::new() });
         }
         let guid = lab.fabric.node(lab.find(name)?).guid;
         let Some((agent, _)) = lab.record.device(guid) else {
@@ -69,9 +67,8 @@ impl Target {
         };
         Ok(Self {
             name: agent.name.clone(),
-            verb: "agent",
+            verb: crate::AGENT,
             lock: folder.agent_lock(&agent.name),
-            config: folder.agent_config(&agent.name),
             devices: agent.devices.iter().map(|device| device.label.clone()).collect(),
         })
     }
@@ -117,7 +114,7 @@ fn start_again(lab: &Lab, target: &Target) -> anyhow::Result<()> {
         teardown::kill(vec![holder])?;
     }
     record(lab, Fault::Restart, &target.name);
-    drop(restart::start(&lab.folder, target.verb, &target.config, &target.name)?);
+    drop(restart::start(&lab.folder, target.verb, &target.name)?);
     crate::output::say(&format!("restarted {}", target.what()));
     Ok(())
 }

@@ -25,6 +25,7 @@ use crate::cli::{Pack, RunArgs};
 use crate::failure::Failure;
 use crate::lab::plan::{Wanted, WantedPm, WantedSm};
 use crate::lab::process::readable;
+use crate::lab::run::RunOptions;
 use crate::lab::signals::Interrupted;
 use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use crate::lab::{Base, start};
@@ -304,7 +305,7 @@ fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
         m_key: weft_wire::MKey(0),
         fabric: &plan.fabric,
         topology: plan.file.clone(),
-        sm: Some(WantedSm { at: plan.sm_at, options: plan.sm.clone(), guid2lid: None }),
+        sm: Some(WantedSm { at: plan.sm_at, options: plan.sm.clone() }),
         standbys: Vec::new(),
         pm: plan.pm.clone().map(|options| WantedPm { at: plan.pm_at, options }),
         metrics: None,
@@ -314,17 +315,24 @@ fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
         pack: Pack::Devices(1),
         udp_port: None,
         link_timeout_ms: Some(LINK_TIMEOUT_MS),
-        record: None,
+        hosted: None,
         ibsim: None,
     };
     let name = format!("run-{}", std::process::id());
     let goal = start::goal(&plan.fabric, Some(plan.sm_at.node), PATIENCE);
-    start::with(&name, &wanted, goal, Instant::now(), |mut launcher| {
-        let lab = Lab::load(&Base::locate().lab(&name)?)?;
-        let mut stage = Live::new(plan, &mut launcher, lab)?;
-        stage.begin()?;
-        perform(plan, &mut stage, tell)
-    })
+    start::with(
+        &name,
+        &start::From::Plan(&wanted),
+        &RunOptions::default(),
+        goal,
+        Instant::now(),
+        |mut launcher| {
+            let lab = Lab::load(&Base::locate().lab(&name)?)?;
+            let mut stage = Live::new(plan, &mut launcher, lab)?;
+            stage.begin()?;
+            perform(plan, &mut stage, tell)
+        },
+    )
 }
 
 fn driver_name(driver: Driver) -> &'static str {

@@ -5,11 +5,11 @@ use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::super::Lab;
 use crate::cli::IbsimPace;
-use crate::ibsim_process::{IbsimConfig, Listen};
+use crate::ibsim_process::{IbsimPart, Listen};
 use crate::lab::launch::IBSIM;
 use crate::lab::process::Holder;
 use crate::lab::restart::{self, Started};
-use crate::lab::{Place, folder, plan};
+use crate::lab::{Place, bundle, folder};
 
 /// The name of the laboratory's own server, or of one that is started now and ends with this process, which becomes
 /// the program, and with the processes that it leaves behind.
@@ -22,15 +22,11 @@ pub(super) fn name(lab: &Lab) -> anyhow::Result<String> {
     // One for each program, so that none takes another's slots.
     let process = format!("{IBSIM}-{}", std::process::id());
     let name = format!("weft-{}-{}", lab.folder.name(), std::process::id());
-    let config = IbsimConfig {
-        lock: lab.folder.locks().join(&process),
-        bound: true,
-        ..plan::ibsim_config(&lab.folder, Listen::Socket(name.clone()), &IbsimPace::default())
-    };
-    folder::write(&config.lock, b"")?;
-    let path = lab.folder.path().join(format!("{process}.json"));
-    folder::write(&path, &serde_json::to_vec_pretty(&config)?)?;
-    let Started { line, .. } = restart::start(&lab.folder, IBSIM, &path, &process)?;
+    let part =
+        IbsimPart { bound: true, ..IbsimPart::new(Listen::Socket(name.clone()), &IbsimPace::default()) };
+    folder::write(&lab.folder.locks().join(&process), b"")?;
+    bundle::store(&lab.folder.bundle().manager(&process), &part)?;
+    let Started { line, .. } = restart::start(&lab.folder, IBSIM, &process)?;
     // The line stays open as long as anybody of the program lives, and when it closes the server ends.
     fcntl_setfd(&line, FdFlags::empty()).context("cannot hand the server on to the program")?;
     std::mem::forget(line);

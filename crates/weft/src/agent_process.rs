@@ -1,0 +1,39 @@
+//! An agent's process: from a bundle to a running agent.
+
+use std::net::SocketAddr;
+
+use weft_agent::{AgentConfig, AgentPart, RECORD_BYTES_MAX};
+
+use crate::cli::AgentProcessArgs;
+use crate::lab::ports::{Transport, keep_port};
+use crate::lab::{Place, bundle, issue};
+use crate::manager::loopback;
+
+/// Runs an agent until it is told to stop. What goes wrong before that, the launcher is told.
+pub(crate) fn run(args: &AgentProcessArgs) -> anyhow::Result<()> {
+    let process = &args.metered.process;
+    let bundle = process.bundle();
+    let mut part: AgentPart = bundle::load(&bundle.agent(&process.name))?;
+    part.metrics = args.metered.metrics_port.map(loopback).or(part.metrics);
+    let facing = part.cables.iter().find(|cable| cable.remote_addr.is_some()).map(|cable| cable.local.guid);
+    let identity = issue::load(&bundle, &process.identity(), facing)?;
+    let run = process.run_folder(&part.lab)?;
+    let _kept = match part.bind {
+        // It is kept for this laboratory as long as the agent lives; a port that is taken, the agent itself finds.
+        SocketAddr::V4(bind) if bind.ip().is_loopback() => keep_port(Transport::Udp, bind).ok().flatten(),
+        _ => None,
+    };
+    let config = AgentConfig {
+        identity,
+        attach_socket: run.agent_socket(&process.name),
+        control_socket: run.control(&process.name),
+        lock_file: run.agent_lock(&process.name),
+        events_file: Some(run.place(Place::Events)),
+        faults_file: Some(run.faults(&process.name)),
+        record_file: args.record.clone(),
+        record_bytes_max: RECORD_BYTES_MAX,
+        launch_socket: process.launch.clone(),
+        part,
+    };
+    Ok(weft_agent::run(&config)?)
+}

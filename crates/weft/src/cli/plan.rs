@@ -1,0 +1,181 @@
+//! The arguments of `plan`, and of `up`, which plans first.
+
+use std::path::PathBuf;
+
+use clap::{Args, Command, Id};
+
+use super::{DeviceArgs, IbsimArgs, Pack, PmArgs, SmArgs};
+use crate::lab::places::Hosts;
+
+/// What may stand beside `up --bundle`: what a bundle does not say.
+const BESIDE_BUNDLE: [&str; 7] = ["bundle", "record", "foreground", "json", "patience", "keep", "guid2lid"];
+
+/// What may stand beside `plan --issue`.
+const BESIDE_ISSUE: [&str; 2] = ["issue", "folder"];
+
+/// Lets options exclude each other that no list of names could: a bundle has been planned already, so all that plans is
+/// refused beside it.
+pub(super) fn exclude_planning(command: Command) -> Command {
+    command
+        .mut_subcommand("up", |up| exclude(up, &BESIDE_BUNDLE))
+        .mut_subcommand("plan", |plan| exclude(plan, &BESIDE_ISSUE))
+}
+
+/// Lets the first of these arguments exclude all but the others.
+fn exclude(command: Command, beside: &[&'static str]) -> Command {
+    let ids: Vec<Id> = command.get_arguments().map(|argument| argument.get_id().clone()).collect();
+    let others: Vec<Id> = ids.into_iter().filter(|id| !beside.contains(&id.as_str())).collect();
+    command.mut_arg(beside[0], |argument| argument.conflicts_with_all(others))
+}
+
+/// `up`
+#[derive(Debug, Args)]
+pub(crate) struct UpArgs {
+    /// Topology file, as `ibnetdiscover` prints it
+    #[arg(required_unless_present = "bundle")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Start the laboratory of a bundle that `weft plan` wrote
+    #[arg(long, value_name = "DIR")]
+    pub(crate) bundle: Option<PathBuf>,
+
+    /// Record what every agent is fed, for `weft replay`: one file per agent in this folder
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "recordings")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// Stay in the foreground; take the laboratory down when interrupted
+    #[arg(long)]
+    pub(crate) foreground: bool,
+
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Abort after this long without progress
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) patience: u64,
+
+    /// Keep the laboratory running if it does not come up [default: take it down]
+    #[arg(long)]
+    pub(crate) keep: bool,
+
+    /// File in which the subnet manager keeps LIDs [default: in the laboratory's folder, which `down` removes]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) guid2lid: Option<PathBuf>,
+
+    /// What it is planned with
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+}
+
+/// `plan`
+#[derive(Debug, Args)]
+pub(crate) struct PlanCommand {
+    /// Topology file, as `ibnetdiscover` prints it
+    #[arg(required_unless_present = "issue")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Folder of the bundle; it must be empty or not exist
+    #[arg(long, value_name = "DIR", required_unless_present = "issue")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Hosts that the agents run on [default: this machine]
+    ///
+    /// `a,b,c` shares them among these hosts. A name with `{}` gives each agent a host of its own, such as `{}.weft` for
+    /// a0007.weft. A subnet such as 10.1.0.0/16 gives each agent an address of its own, from the first one up.
+    #[arg(long, value_name = "HOSTS")]
+    pub(crate) hosts: Option<Hosts>,
+
+    /// Issue the identity of a process again, valid for a year from now
+    #[arg(long, value_name = "NAME", requires = "folder")]
+    pub(crate) issue: Option<String>,
+
+    /// Bundle to issue it in
+    #[arg(long = "in", id = "folder", value_name = "DIR", requires = "issue")]
+    pub(crate) folder: Option<PathBuf>,
+
+    /// What the laboratory is planned with
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+}
+
+/// What a laboratory is planned with.
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    /// Devices per agent process: a number, `leaf` for a switch and the hosts at it, or `all`
+    #[arg(long, value_name = "N|leaf|all", default_value = "1")]
+    pub(crate) pack: Pack,
+
+    /// Start no subnet manager
+    #[arg(long)]
+    pub(crate) no_sm: bool,
+
+    /// Standby subnet managers, at hosts of their own, one priority below the first; they take over when it dies
+    #[arg(long, value_name = "COUNT", default_value_t = 0, conflicts_with = "no_sm", value_parser = clap::value_parser!(u8).range(0..=8))]
+    pub(crate) standby: u8,
+
+    /// Milliseconds of silence after which a link is down [default: 2000, more with more than 160 cables]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(100..=600_000))]
+    pub(crate) link_timeout_ms: Option<u64>,
+
+    /// First UDP port, one per agent [default: the first free block; with --hosts 20000]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1024..))]
+    pub(crate) udp_port: Option<u16>,
+
+    /// Options of the devices
+    #[command(flatten)]
+    pub(crate) devices: DeviceArgs,
+
+    /// Options of the subnet manager
+    #[command(flatten)]
+    pub(crate) sm: SmArgs,
+
+    /// Options of the performance manager
+    #[command(flatten)]
+    pub(crate) pm: PmArgs,
+
+    /// Serve metrics for Prometheus on loopback, from this TCP port on, or on free ports
+    ///
+    /// The subnet manager takes the first port, the performance manager the second, the agents those after them.
+    /// `weft metrics` prints the scrape configuration.
+    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
+    pub(crate) metrics: Option<u16>,
+
+    /// Access by ibsim's client library
+    #[command(flatten)]
+    pub(crate) ibsim: IbsimArgs,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::error::ErrorKind;
+
+    use crate::cli::command;
+
+    fn parse(arguments: &str) -> Result<(), ErrorKind> {
+        command().try_get_matches_from(arguments.split(' ')).map(drop).map_err(|error| error.kind())
+    }
+
+    #[test]
+    fn a_bundle_and_what_plans_exclude_each_other() {
+        for option in
+            ["x.topo", "--pack=2", "--no-sm", "--lmc=1", "--m-key=7", "--pm", "--metrics", "--engine=updn"]
+        {
+            assert_eq!(
+                parse(&format!("weft up --bundle x {option}")),
+                Err(ErrorKind::ArgumentConflict),
+                "{option}"
+            );
+            let issue = parse(&format!("weft plan --issue a0000 --in x {option}"));
+            assert_eq!(issue, Err(ErrorKind::ArgumentConflict), "{option}");
+        }
+        assert_eq!(
+            parse("weft up --bundle x --json --keep --record --guid2lid y --lab z --patience 3"),
+            Ok(())
+        );
+        assert_eq!(parse("weft up"), Err(ErrorKind::MissingRequiredArgument));
+        assert_eq!(parse("weft plan x"), Err(ErrorKind::MissingRequiredArgument));
+        assert_eq!(parse("weft plan x --out y --pack leaf --hosts a,b --pm"), Ok(()));
+        assert_eq!(parse("weft plan --issue a0000 --in y"), Ok(()));
+    }
+}

@@ -1,0 +1,152 @@
+//! The arguments of the processes that `up` starts, which containers start too.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::SmArgs;
+use crate::failure::Failure;
+use crate::lab::keys::Keys;
+use crate::lab::{Bundle, LabFolder};
+
+/// What every process of a laboratory is started with.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ProcessArgs {
+    /// Bundle that `weft plan` wrote
+    #[arg(long, value_name = "DIR")]
+    pub(crate) bundle: PathBuf,
+    /// Name of the process in the bundle
+    #[arg(long = "as", value_name = "NAME", value_parser = process_name)]
+    pub(crate) name: String,
+    /// File with certificate and private key [default: identities/NAME.pem in the bundle]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) identity: Option<PathBuf>,
+    /// Folder for sockets, locks and events; made if it does not exist
+    #[arg(long, value_name = "DIR")]
+    pub(crate) run: PathBuf,
+    /// Leave the terminal's session first
+    #[arg(long)]
+    pub(crate) detached: bool,
+    /// Socket of a launcher to report to
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) launch: Option<PathBuf>,
+}
+
+impl ProcessArgs {
+    /// The bundle.
+    pub(crate) fn bundle(&self) -> Bundle {
+        Bundle::at(&self.bundle)
+    }
+
+    /// The file of the process's identity.
+    pub(crate) fn identity(&self) -> PathBuf {
+        self.identity.clone().unwrap_or_else(|| self.bundle().identity(&self.name))
+    }
+
+    /// The keys of management, which lie beside the identity.
+    pub(crate) fn keys(&self) -> anyhow::Result<Keys> {
+        let path = self.identity().with_file_name("keys.json");
+        Keys::load(&path).map_err(|error| {
+            let uid = rustix::process::geteuid().as_raw();
+            Failure::new(format!("user {uid} has no keys of management: {error:#}"))
+                .hint("they lie beside the identity, and belong to the user that runs the manager")
+                .into()
+        })
+    }
+
+    /// The folder to run in, with what a process needs to begin. A launcher has made all that: what is missing then has been
+    /// taken down.
+    pub(crate) fn run_folder(&self, lab: &str) -> anyhow::Result<LabFolder> {
+        let run = LabFolder::of_run(&self.run, lab)?;
+        if self.launch.is_none() {
+            run.prepare_for(&self.name)?;
+        }
+        Ok(run)
+    }
+}
+
+/// A name that is a file's.
+fn process_name(text: &str) -> Result<String, String> {
+    let good = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    match !text.is_empty() && text.len() <= 64 && text.chars().all(good) {
+        true => Ok(text.to_owned()),
+        false => Err("a process has a name such as a0007, sm or pm".into()),
+    }
+}
+
+/// Processes that serve metrics.
+#[derive(Debug, Args)]
+pub(crate) struct MeteredProcessArgs {
+    /// Options of every process
+    #[command(flatten)]
+    pub(crate) process: ProcessArgs,
+    /// Serve metrics for Prometheus on this TCP port of the loopback, instead of the one in the bundle
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) metrics_port: Option<u16>,
+}
+
+/// `agent`
+#[derive(Debug, Args)]
+pub(crate) struct AgentProcessArgs {
+    /// Options of processes that serve metrics
+    #[command(flatten)]
+    pub(crate) metered: MeteredProcessArgs,
+    /// Record what the agent is fed in this file, for `weft replay`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+}
+
+/// `sm`
+#[derive(Debug, Args)]
+pub(crate) struct SmProcessArgs {
+    /// Bundle that `weft plan` wrote
+    #[arg(long, hide = true, required_unless_present = "ibsim", conflicts_with = "ibsim", requires = "run")]
+    pub(crate) bundle: Option<PathBuf>,
+    /// Name of the process in the bundle
+    #[arg(long = "as", hide = true, value_parser = process_name, default_value = crate::lab::launch::SM)]
+    pub(crate) name: String,
+    /// File with certificate and private key
+    #[arg(long, hide = true, requires = "bundle")]
+    pub(crate) identity: Option<PathBuf>,
+    /// Folder for sockets, locks and events
+    #[arg(long, hide = true, requires = "bundle")]
+    pub(crate) run: Option<PathBuf>,
+    /// Leave the terminal's session first
+    #[arg(long, hide = true)]
+    pub(crate) detached: bool,
+    /// Socket of a launcher to report to
+    #[arg(long, hide = true)]
+    pub(crate) launch: Option<PathBuf>,
+    /// ibsim to manage: its IBSIM_SOCKNAME, or udp:ADDRESS:PORT
+    #[arg(long, value_name = "NAME")]
+    pub(crate) ibsim: Option<String>,
+    /// Node to attach to, as in SIM_HOST [default: the file's first node]
+    #[arg(long, value_name = "NODE", requires = "ibsim")]
+    pub(crate) at: Option<String>,
+    /// Exit when the subnet is up
+    #[arg(long, requires = "ibsim")]
+    pub(crate) once: bool,
+    /// File that keeps LIDs [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) guid2lid: Option<PathBuf>,
+    /// Serve metrics for Prometheus on this TCP port of the loopback
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) metrics_port: Option<u16>,
+    /// Options of the subnet manager
+    #[command(flatten)]
+    pub(crate) sm: SmArgs,
+}
+
+impl SmProcessArgs {
+    /// What it shares with other processes, where it is one of a laboratory.
+    pub(crate) fn process(&self) -> Option<ProcessArgs> {
+        Some(ProcessArgs {
+            bundle: self.bundle.clone()?,
+            name: self.name.clone(),
+            identity: self.identity.clone(),
+            run: self.run.clone()?,
+            detached: self.detached,
+            launch: self.launch.clone(),
+        })
+    }
+}

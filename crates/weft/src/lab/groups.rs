@@ -1,0 +1,106 @@
+//! Which devices share an agent.
+
+use weft_topology::{Fabric, NodeIndex, PortRef};
+
+use crate::cli::Pack;
+
+/// The devices of each agent, in the topology's order.
+#[derive(Clone, Debug)]
+pub(crate) struct Groups {
+    members: Vec<Vec<NodeIndex>>,
+    /// By node.
+    agents: Vec<usize>,
+}
+
+impl Groups {
+    /// Deals the devices out.
+    pub(crate) fn new(fabric: &Fabric, pack: Pack) -> Self {
+        let nodes = fabric.nodes().len();
+        let key = |index: NodeIndex| match pack {
+            Pack::All => 0,
+            Pack::Devices(devices) => index.index() / devices.max(1),
+            Pack::Leaf => leaf(fabric, index).index(),
+        };
+        let mut of_key = vec![None; nodes];
+        let (mut members, mut agents): (Vec<Vec<NodeIndex>>, _) = (Vec::new(), Vec::with_capacity(nodes));
+        for (index, _) in fabric.iter() {
+            // A key is the index of some node, or less.
+            let Some(agent) = of_key.get_mut(key(index)) else { continue };
+            let agent = *agent.get_or_insert_with(|| {
+                members.push(Vec::new());
+                members.len() - 1
+            });
+            members[agent].push(index);
+            agents.push(agent);
+        }
+        Self { members, agents }
+    }
+
+    /// The agent that runs a node.
+    pub(crate) fn agent_of(&self, node: NodeIndex) -> usize {
+        self.agents.get(node.index()).copied().unwrap_or_default()
+    }
+
+    /// The devices of each agent.
+    pub(crate) fn members(&self) -> &[Vec<NodeIndex>] {
+        &self.members
+    }
+
+    /// How many cables there are between agents.
+    pub(crate) fn cables_between(&self, fabric: &Fabric) -> usize {
+        let agent = |end: PortRef| self.agent_of(end.node);
+        fabric.cables().filter(|cable| agent(cable.a) != agent(cable.b)).count()
+    }
+}
+
+/// The node whose agent runs a node: a switch itself, and for a host the switch at its first cable.
+fn leaf(fabric: &Fabric, index: NodeIndex) -> NodeIndex {
+    let node = fabric.node(index);
+    let first = node.cabled_ports().next().map(|(_, peer)| peer.node);
+    first.filter(|peer| !node.is_switch() && fabric.node(*peer).is_switch()).unwrap_or(index)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+mod tests {
+    use super::*;
+
+    fn fabric() -> Fabric {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../topologies/psmn-x5.topo");
+        crate::topology_file::load(std::path::Path::new(path)).unwrap()
+    }
+
+    #[test]
+    fn every_device_has_one_agent() {
+        let fabric = fabric();
+        let nodes = fabric.nodes().len();
+        for (pack, agents) in [
+            (Pack::All, 1),
+            (Pack::Devices(1), nodes),
+            (Pack::Devices(10), 10),
+            (Pack::Leaf, fabric.switches().count()),
+        ] {
+            let groups = Groups::new(&fabric, pack);
+            assert_eq!(groups.members().len(), agents, "{pack}");
+            let mut dealt: Vec<_> = groups.members().iter().flatten().copied().collect();
+            assert!(groups.members().iter().all(|group| group.is_sorted()), "{pack}");
+            dealt.sort();
+            assert!(dealt.iter().copied().eq(fabric.iter().map(|(index, _)| index)), "{pack}");
+            let of = |(agent, group): (usize, &Vec<NodeIndex>)| {
+                group.iter().all(|node| groups.agent_of(*node) == agent)
+            };
+            assert!(groups.members().iter().enumerate().all(of), "{pack}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_with_its_leaf() {
+        let fabric = fabric();
+        let groups = Groups::new(&fabric, Pack::Leaf);
+        for (index, host) in fabric.hosts() {
+            let (_, peer) = host.cabled_ports().next().unwrap();
+            assert_eq!(groups.agent_of(index), groups.agent_of(peer.node));
+        }
+        assert!(groups.cables_between(&fabric) < fabric.cables().count());
+    }
+}

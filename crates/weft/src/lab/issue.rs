@@ -1,0 +1,165 @@
+//! Identities: one for each process of a laboratory, issued by its authority.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use weft_agent::{AgentPart, CableConfig};
+use weft_link::{Authority, Identity};
+use weft_wire::Guid;
+
+use super::bundle::{self, Bundle};
+use super::folder;
+use super::launch::{PM, SM};
+use super::record::LabRecord;
+use crate::failure::Failure;
+
+/// The most nodes that a certificate names: TLS refuses those of more than 64 KiB.
+const CERTIFIED_MAX: usize = 2000;
+
+/// Who is no process of the fabric and has an identity all the same.
+const PEOPLE: [&str; 3] = ["hub", "operator", "viewer"];
+
+/// Issues identities into a bundle.
+pub(super) struct Issuer<'a> {
+    bundle: &'a Bundle,
+    authority: Authority,
+}
+
+impl<'a> Issuer<'a> {
+    /// With a new authority.
+    pub(super) fn begin(bundle: &'a Bundle, lab: &str) -> anyhow::Result<Self> {
+        let authority = Authority::new(lab).context("cannot make the laboratory's authority")?;
+        folder::write(&bundle.authority(), authority.certificate_pem().as_bytes())?;
+        folder::write(&bundle.authority_key(), authority.key_pem().as_bytes())?;
+        Ok(Self { bundle, authority })
+    }
+
+    /// With the authority that the bundle was made with.
+    fn resume(bundle: &'a Bundle, lab: &str) -> anyhow::Result<Self> {
+        let read = |path: PathBuf| {
+            let text = crate::input::read_to_string(&path);
+            text.map_err(|error| {
+                Failure::new(format!("cannot read {}: {error}", path.display()))
+                    .hint("only the folder that `weft plan` wrote has the authority's key")
+            })
+        };
+        let authority = Authority::load(lab, &read(bundle.authority())?, &read(bundle.authority_key())?);
+        Ok(Self { bundle, authority })
+    }
+
+    /// An agent's.
+    pub(super) fn issue_agent(&self, part: &AgentPart) -> anyhow::Result<()> {
+        let first = part.devices.first().map(|device| device.guid);
+        let guids = facing(&part.name, first, &part.cables)?;
+        self.keep(&part.name, &self.authority.issue(&guids).context("cannot issue a certificate")?)
+    }
+
+    /// Those of managers, the hub and people.
+    pub(super) fn issue_roles(&self, record: &LabRecord) -> anyhow::Result<()> {
+        roles(record).iter().try_for_each(|(name, role)| self.issue_role(name, role))
+    }
+
+    fn issue_role(&self, name: &str, role: &str) -> anyhow::Result<()> {
+        self.keep(name, &self.authority.issue_role(role).context("cannot issue a certificate")?)
+    }
+
+    fn keep(&self, name: &str, identity: &Identity) -> anyhow::Result<()> {
+        // A process may read the one before at this moment.
+        folder::replace(&self.bundle.identity(name), identity.pem().as_bytes())
+    }
+}
+
+/// The processes that are no agents, and the roles that their certificates name.
+fn roles(record: &LabRecord) -> Vec<(String, &'static str)> {
+    let managers = record.subnet_managers().map(|(name, _)| (name, SM));
+    let pm = record.pm.iter().map(|_| (PM.to_owned(), PM));
+    managers.chain(pm).chain(PEOPLE.map(|role| (role.to_owned(), role))).collect()
+}
+
+/// Issues one identity again: for another year, with another key.
+pub(crate) fn again(folder: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let place = Bundle::at(folder);
+    let record = LabRecord::read(&place.record())?;
+    let issuer = Issuer::resume(&place, &record.lab)?;
+    let roles = roles(&record);
+    if record.agents.iter().any(|agent| agent.name == name) {
+        issuer.issue_agent(&bundle::load(&place.agent(name))?)?;
+    } else if let Some((_, role)) = roles.iter().find(|(known, _)| known == name) {
+        issuer.issue_role(name, role)?;
+    } else {
+        let known: Vec<&str> = roles.iter().map(|(name, _)| name.as_str()).collect();
+        let last = record.agents.last().map_or("", |agent| agent.name.as_str());
+        return Err(Failure::bad_input(format!("no process is called `{name}`"))
+            .hint(format!("there are a0000 to {last}, {}", known.join(", ")))
+            .into());
+    }
+    Ok(place.identity(name))
+}
+
+/// The nodes that an agent must prove to be: those with a cable to another agent, or else any one.
+fn facing(agent: &str, first: Option<Guid>, cables: &[CableConfig]) -> anyhow::Result<Vec<Guid>> {
+    let remote = cables.iter().filter(|cable| cable.remote_addr.is_some()).map(|cable| cable.local.guid);
+    let mut guids: Vec<Guid> = remote.collect::<BTreeSet<_>>().into_iter().collect();
+    if guids.len() > CERTIFIED_MAX {
+        let count = guids.len();
+        return Err(Failure::new(format!("{agent} would have {count} devices with cables to other agents"))
+            .hint(format!("at most {CERTIFIED_MAX} can be: use `--pack all`, or a smaller number"))
+            .into());
+    }
+    if guids.is_empty() {
+        guids.extend(first);
+    }
+    Ok(guids)
+}
+
+/// Reads the identity of a process and checks that it is one that its peers will take. `node`: one that it must name.
+pub(crate) fn load(bundle: &Bundle, path: &Path, node: Option<Guid>) -> anyhow::Result<Identity> {
+    let shown = path.display();
+    let uid = rustix::process::geteuid().as_raw();
+    let own = crate::input::read_to_string(path).map_err(|error| {
+        let failure = Failure::new(format!("user {uid} cannot read the identity {shown}: {error}"));
+        match error.kind() {
+            std::io::ErrorKind::NotFound => failure
+                .hint("name the file with --identity, or issue it with `weft plan --issue NAME --in DIR`"),
+            _ => failure.hint(format!("run the process as the file's owner, or `chown {uid} {shown}`")),
+        }
+    })?;
+    let ca = bundle.authority();
+    let ca = crate::input::read_to_string(&ca).with_context(|| format!("cannot read {}", ca.display()))?;
+    let identity = Identity::from_pem(&ca, own);
+    let again = "issue another with `weft plan --issue NAME --in DIR`";
+    identity.check().map_err(|error| {
+        let error = anyhow::Error::from(error);
+        Failure::new(format!("the identity {shown} is of no use: {error:#}")).hint(again)
+    })?;
+    if node.is_some_and(|node| !identity.is_for(node)) {
+        return Err(Failure::new(format!("the identity {shown} is another process's")).hint(again).into());
+    }
+    Ok(identity)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+mod tests {
+    use weft_link::CableEnd;
+    use weft_wire::PortNum;
+
+    use super::*;
+
+    #[test]
+    fn an_agent_proves_to_be_those_that_others_see() {
+        let remote: Option<weft_link::PeerAddress> = Some("127.0.0.1:20000".parse().unwrap());
+        let cable = |guid, remote_addr: &Option<weft_link::PeerAddress>| {
+            let end = |guid| CableEnd { guid: Guid(guid), port: PortNum(1) };
+            CableConfig { local: end(guid), remote: end(9), remote_addr: remote_addr.clone(), delay_ns: 0 }
+        };
+        let cables = [cable(5, &None), cable(3, &remote), cable(3, &remote), cable(2, &remote)];
+        assert_eq!(facing("a", Some(Guid(5)), &cables).unwrap(), [Guid(2), Guid(3)]);
+        assert_eq!(facing("a", Some(Guid(5)), &cables[..1]).unwrap(), [Guid(5)]);
+        let many: Vec<_> = (1..=2001).map(|guid| cable(guid, &remote)).collect();
+        assert!(facing("a", None, &many[1..]).is_ok());
+        let refused = facing("a0007", None, &many).unwrap_err().to_string();
+        assert_eq!(refused, "a0007 would have 2001 devices with cables to other agents");
+    }
+}

@@ -1,0 +1,43 @@
+//! The keys of management: what managers and ports show each other.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use weft_wire::{MKey, SmKey};
+
+use super::bundle;
+
+/// `identities/keys.json`
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Keys {
+    /// The key that ports ask of their manager.
+    pub(crate) m_key: MKey,
+    /// What subnet managers that trust each other share.
+    pub(crate) sm_key: SmKey,
+    /// What subnet administration trusts a request by.
+    pub(crate) sa_key: SmKey,
+}
+
+impl Keys {
+    /// Those in a subnet manager's options.
+    pub(crate) fn of(options: &weft_sm::Options) -> Self {
+        Self { m_key: options.m_key, sm_key: options.sm_key, sa_key: options.sa_key }
+    }
+
+    /// The options without their keys, which are kept elsewhere.
+    pub(crate) fn taken_from(options: weft_sm::Options) -> weft_sm::Options {
+        let none = weft_sm::Options::default();
+        weft_sm::Options { m_key: none.m_key, sm_key: none.sm_key, sa_key: none.sa_key, ..options }
+    }
+
+    /// The options with these keys.
+    pub(crate) fn put_into(self, options: weft_sm::Options) -> weft_sm::Options {
+        weft_sm::Options { m_key: self.m_key, sm_key: self.sm_key, sa_key: self.sa_key, ..options }
+    }
+
+    /// Reads them.
+    pub(crate) fn load(path: &Path) -> anyhow::Result<Self> {
+        bundle::load(path)
+    }
+}

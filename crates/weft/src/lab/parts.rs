@@ -1,0 +1,76 @@
+//! What each process of a laboratory is told.
+
+use anyhow::Context;
+use weft_agent::{AgentPart, CableConfig};
+use weft_link::CableEnd;
+use weft_topology::{Fabric, PortRef};
+
+use super::groups::Groups;
+use super::keys::Keys;
+use super::launch::{PM, SM};
+use super::places::Places;
+use super::plan::{Wanted, WantedPm, WantedSm};
+use super::record::{LabRecord, PmPlace, SmPlace};
+use crate::manager::SeatPart;
+use crate::pm_process::PmPart;
+use crate::sm_process::SmPart;
+
+/// What an agent is told.
+pub(super) fn agent(
+    index: usize,
+    record: &LabRecord,
+    wanted: &Wanted<'_>,
+    (groups, places): (&Groups, &Places),
+) -> anyhow::Result<AgentPart> {
+    let fabric = wanted.fabric;
+    let missing = "an agent without a place";
+    let (agent, place) = record.agents.get(index).zip(places.agents.get(index)).context(missing)?;
+    let members = groups.members().get(index).context(missing)?;
+    let mut cables = Vec::new();
+    for node in members {
+        for (port, peer) in fabric.node(*node).cabled_ports() {
+            let other = groups.agent_of(peer.node);
+            let remote_addr = (other != index).then(|| places.agents.get(other)).flatten();
+            let (local, delay) = (PortRef::new(*node, port), wanted.cable_delay(PortRef::new(*node, port)));
+            cables.push(CableConfig {
+                local: cable_end(fabric, local),
+                remote: cable_end(fabric, peer),
+                remote_addr: remote_addr.map(|place| place.address.clone()),
+                delay_ns: delay.as_nanos(),
+            });
+        }
+    }
+    Ok(AgentPart {
+        name: agent.name.clone(),
+        lab: record.lab.clone(),
+        devices: members.iter().map(|node| weft_sim::device_config(fabric, *node, &wanted.device)).collect(),
+        cables,
+        bind: place.bind,
+        link_timeout_ms: record.link_timeout_ms,
+        hosts: wanted.hosts.clone(),
+        metrics: record.metrics_of(&agent.name),
+    })
+}
+
+fn cable_end(fabric: &Fabric, port: PortRef) -> CableEnd {
+    CableEnd { guid: fabric.node(port.node).guid, port: port.port }
+}
+
+/// What a subnet manager is told; those that stand by have a lower priority.
+pub(super) fn sm(record: &LabRecord, name: &str, place: &SmPlace, wanted: &WantedSm) -> SmPart {
+    let mut options = Keys::taken_from(wanted.options.clone());
+    if name != SM {
+        options.priority = options.priority.saturating_sub(1);
+    }
+    let (lab, agent) = (record.lab.clone(), place.agent.clone());
+    let seat = SeatPart { lab, agent, node: place.node, port: place.port, metrics: record.metrics_of(name) };
+    SmPart { seat, options }
+}
+
+/// What the performance manager is told.
+pub(super) fn pm(record: &LabRecord, place: &PmPlace, wanted: &WantedPm) -> PmPart {
+    let (lab, agent) = (record.lab.clone(), place.agent.clone());
+    let seat = SeatPart { lab, agent, node: place.node, port: place.port, metrics: record.metrics_of(PM) };
+    let options = weft_pm::Options { m_key: weft_pm::Options::default().m_key, ..wanted.options.clone() };
+    PmPart { seat, options }
+}

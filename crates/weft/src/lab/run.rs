@@ -1,0 +1,98 @@
+//! Where a process runs, and how it is started from a bundle.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+use super::LabFolder;
+use super::folder;
+use super::launch::SM;
+
+/// `run.json`: what processes are told beside the bundle, as it names files of this machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RunOptions {
+    /// Where the first subnet manager keeps LIDs; in the run folder without it.
+    pub(crate) guid2lid: Option<PathBuf>,
+    /// The folder in which agents record what they are fed.
+    pub(crate) record: Option<PathBuf>,
+    /// The same of single agents, whatever the others do.
+    pub(crate) record_of: BTreeMap<String, Option<PathBuf>>,
+}
+
+impl RunOptions {
+    /// What this run was told; the default where nothing was.
+    pub(crate) fn load(lab: &LabFolder) -> anyhow::Result<Self> {
+        let path = lab.run_options();
+        let text = match crate::input::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::default()),
+            text => text.with_context(|| format!("cannot read {}", path.display()))?,
+        };
+        serde_json::from_slice(&text).with_context(|| format!("{} is invalid", path.display()))
+    }
+
+    /// Keeps it for those who start processes again.
+    pub(crate) fn store(&self, lab: &LabFolder) -> anyhow::Result<()> {
+        folder::replace(&lab.run_options(), &serde_json::to_vec_pretty(self)?)
+    }
+
+    /// Has one agent record in a folder, or not.
+    pub(crate) fn record_agent(&mut self, agent: &str, folder: Option<PathBuf>) {
+        self.record_of.insert(agent.to_owned(), folder);
+    }
+
+    /// Where an agent records, if it does.
+    pub(crate) fn recording_of(&self, agent: &str) -> Option<PathBuf> {
+        let folder = self.record_of.get(agent).unwrap_or(&self.record).as_ref()?;
+        Some(folder.join(format!("{agent}.rec")))
+    }
+
+    /// The arguments of a process, all but the launcher's socket.
+    pub(crate) fn arguments(&self, lab: &LabFolder, verb: &str, name: &str) -> Vec<OsString> {
+        let folder = lab.path().as_os_str();
+        let mut arguments: Vec<OsString> =
+            [verb, "--detached", "--as", name, "--bundle"].map(OsString::from).to_vec();
+        arguments.extend([folder.to_owned(), "--run".into(), folder.to_owned()]);
+        let file = match verb {
+            crate::AGENT => self.recording_of(name).map(|path| ("--record", path)),
+            SM if name == SM => self.guid2lid.clone().map(|path| ("--guid2lid", path)),
+            _ => None,
+        };
+        if let Some((option, path)) = file {
+            arguments.extend([option.into(), path.into_os_string()]);
+        }
+        arguments
+    }
+}
+
+/// A folder to record in: it is made if it is not there, and named from the root.
+pub(crate) fn recordings(folder: &Path) -> anyhow::Result<PathBuf> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    absolute(folder)
+}
+
+/// A path named from the root.
+pub(crate) fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
+    std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_agent_may_record_where_the_others_do_not() {
+        let mut run = RunOptions::default();
+        assert_eq!(run.recording_of("a0"), None);
+        run.record_agent("a0", Some("/x".into()));
+        assert_eq!(run.recording_of("a0"), Some("/x/a0.rec".into()));
+        assert_eq!(run.recording_of("a1"), None);
+        run.record = Some("/y".into());
+        run.record_agent("a0", None);
+        assert_eq!((run.recording_of("a0"), run.recording_of("a1")), (None, Some("/y/a1.rec".into())));
+    }
+}

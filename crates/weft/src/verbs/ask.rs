@@ -1,0 +1,112 @@
+//! `weft ask`: one request of the control protocol, and its answer as JSON.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use weft_control::{ReplyBody, Request};
+use weft_process::{Client, ClientError};
+
+use super::Lab;
+use crate::cli::AskArgs;
+use crate::failure::Failure;
+use crate::lab::{LabFolder, remote};
+use crate::output::print;
+
+/// How long a process has to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long to wait for what follows an answer before looking again.
+const FOLLOW: Duration = Duration::from_secs(3600);
+
+pub(super) fn run(folder: &LabFolder, args: &AskArgs) -> anyhow::Result<()> {
+    let request = request(args)?;
+    let follows = matches!(request, Request::Events(_) | Request::Capture { .. });
+    let mut client = connect(folder, args)?;
+    client.post(request)?;
+    let mut patience = PATIENCE;
+    loop {
+        let Some(line) = client.next_line(patience).map_err(|error| broken(args, error))? else {
+            if follows {
+                continue;
+            }
+            return Err(Failure::new(format!("`{}` does not answer", args.process))
+                .hint("`weft ps` lists the processes")
+                .into());
+        };
+        let text = match line.body {
+            ReplyBody::Answer(answer) => serde_json::to_string(&answer)?,
+            ReplyBody::Event(event) => serde_json::to_string(&event)?,
+            ReplyBody::Captured(captured) => serde_json::to_string(&captured)?,
+            ReplyBody::Error(error) => {
+                let hint = error.hint.clone();
+                let failure = Failure::new(format!("{}: {error} ({})", args.process, error.code.name()));
+                return Err(hint.into_iter().fold(failure, Failure::hint).into());
+            }
+        };
+        print(&format!("{}\n", weft_wire::printable_json(&text)))?;
+        if !follows {
+            return Ok(());
+        }
+        patience = FOLLOW;
+    }
+}
+
+fn broken(args: &AskArgs, error: ClientError) -> Failure {
+    let failure = Failure::new(format!("`{}`: {:#}", args.process, anyhow::Error::from(error)));
+    match args.identity {
+        Some(_) => {
+            failure.hint("the identity must be an operator's or a viewer's; the agent's log tells more")
+        }
+        None => failure.hint("`weft ps` tells whether it runs"),
+    }
+}
+
+/// The request that the user has named, with its fields.
+fn request(args: &AskArgs) -> anyhow::Result<Request> {
+    if !Request::NAMES.contains(&args.request.as_str()) {
+        return Err(Failure::bad_input(format!("unknown request `{}`", args.request))
+            .hint(format!("there are: {}", Request::NAMES.join(", ")))
+            .into());
+    }
+    let fields: Map<String, Value> = match &args.fields {
+        None => Map::new(),
+        Some(text) => serde_json::from_str(text).map_err(|error| {
+            Failure::bad_input(format!("invalid fields: {error}"))
+                .hint("give a JSON object, such as '{\"limit\": 10}'; docs/control.md lists the fields")
+        })?,
+    };
+    let mut whole = fields;
+    whole.insert("type".into(), args.request.clone().into());
+    serde_json::from_value(Value::Object(whole)).map_err(|error| {
+        Failure::bad_input(format!("invalid request `{}`: {error}", args.request))
+            .hint("docs/control.md lists the fields")
+            .into()
+    })
+}
+
+fn connect(folder: &LabFolder, args: &AskArgs) -> anyhow::Result<Client> {
+    let local = |name: &str| {
+        Client::connect(&folder.control(name)).map_err(|error| {
+            Failure::new(format!("{:#}", anyhow::Error::from(error))).hint("`weft ps` lists the processes")
+        })
+    };
+    // What is there by this name is meant, whatever nodes are called.
+    if args.identity.is_none() && folder.control(&args.process).exists() {
+        return Ok(local(&args.process)?);
+    }
+    let lab = Lab::load(folder)?;
+    let named = lab.record.agents.iter().find(|agent| agent.name == args.process);
+    let agent = match named {
+        Some(agent) => agent,
+        None => {
+            let guid = lab.fabric.node(lab.find(&args.process)?).guid;
+            let device = lab.record.device(guid);
+            device
+                .map(|(agent, _)| agent)
+                .ok_or_else(|| Failure::new(format!("no agent runs `{}`", args.process)))?
+        }
+    };
+    match &args.identity {
+        Some(identity) => remote::connect(&folder.bundle(), agent, identity),
+        None => Ok(local(&agent.name)?),
+    }
+}

@@ -1,0 +1,38 @@
+//! `weft plan`
+
+use std::path::Path;
+
+use super::up;
+use crate::cli::PlanCommand;
+use crate::lab::bundle::Draft;
+use crate::lab::groups::Groups;
+use crate::lab::places::Places;
+use crate::lab::ports::Search;
+use crate::lab::{Base, issue, plan, process};
+use crate::output::say;
+use crate::topology_file;
+
+pub(super) fn run(name: Option<&str>, args: &PlanCommand) -> anyhow::Result<()> {
+    if let (Some(process), Some(folder)) = (&args.issue, &args.folder) {
+        let path = issue::again(folder, process)?;
+        say(&format!("issued {}", path.display()));
+        return Ok(());
+    }
+    let nothing = Path::new("");
+    let (file, out) = (args.file.as_deref().unwrap_or(nothing), args.out.as_deref().unwrap_or(nothing));
+    process::raise_file_limit();
+    let base = Base::locate();
+    // A name that `up` would refuse.
+    let lab = base.lab(name.unwrap_or(up::DEFAULT_NAME))?;
+    let fabric = topology_file::load(file)?;
+    let mut wanted = up::wanted(&fabric, file, &args.plan)?;
+    wanted.hosted.clone_from(&args.hosts);
+    let groups = Groups::new(&fabric, wanted.pack);
+    let draft = Draft::begin(out)?;
+    let places = Places::choose(&base, &wanted, &groups, Search::for_later())?;
+    let record = plan::write(draft.bundle(), lab.name(), &wanted, (&groups, &places))?;
+    let bundle = draft.finish()?;
+    let agents = super::count_of(record.agents.len(), "agent");
+    say(&format!("wrote {}: the laboratory `{}` of {agents}", bundle.path().display(), record.lab));
+    Ok(())
+}
