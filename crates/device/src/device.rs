@@ -35,9 +35,9 @@ pub struct Device {
     pub(crate) outputs: Outputs,
     pub(crate) switch: Option<Switch>,
     pub(crate) sl_to_vl: SlToVl,
+    pub(crate) ports: Ports,
     pub(crate) statistics: Statistics,
     pub(crate) identity: Identity,
-    pub(crate) ports: Ports,
     pub(crate) vl15: Vl15,
     pub(crate) traps: Traps,
     pub(crate) clients: Clients,
@@ -169,16 +169,19 @@ impl Device {
         std::mem::swap(&mut self.outputs, memory);
     }
 
+    #[inline]
     pub(crate) fn is_switch(&self) -> bool {
         self.switch.is_some()
     }
 
     /// Whether the port exists; an HCA has no port 0.
+    #[inline]
     pub(crate) fn has_port(&self, port: PortNum) -> bool {
         self.ports.has(port)
     }
 
     /// The port that has a LID: a switch's port 0, an HCA's own.
+    #[inline]
     pub(crate) fn end_port(&self, port: PortNum) -> PortNum {
         self.ports.end(port)
     }

@@ -18,21 +18,25 @@ impl Ports {
         Self { list, is_switch }
     }
 
+    #[inline]
     pub(crate) fn is_switch(&self) -> bool {
         self.is_switch
     }
 
     /// Whether the port exists; an HCA has no port 0.
+    #[inline]
     pub(crate) fn has(&self, port: PortNum) -> bool {
         usize::from(port.0) < self.list.len() && (port != PortNum::ZERO || self.is_switch)
     }
 
     /// The port that has a LID: a switch's port 0, an HCA's own.
+    #[inline]
     pub(crate) fn end(&self, port: PortNum) -> PortNum {
         if self.is_switch { PortNum::ZERO } else { port }
     }
 
     /// The highest number of a port.
+    #[inline]
     pub(crate) fn last(&self) -> u8 {
         (self.list.len() - 1) as u8
     }

@@ -243,11 +243,17 @@ impl Device {
         self.data.seldom = self.pma.due().min(self.vl15.due());
     }
 
+    /// A sample begins or ends. Kept out of the packets' path, in which it is seldom.
+    #[cold]
+    fn step_sample(&mut self, due: Time) {
+        self.pma.step(due, Counted { ports: &mut self.ports, data: &mut self.data });
+        self.seldom_changed();
+    }
+
     /// The first of the things that are due at `due`.
     fn do_due(&mut self, due: Time) {
         if self.data.seldom <= due && self.pma.due() <= due {
-            self.pma.step(due, Counted { ports: &mut self.ports, data: &mut self.data });
-            return self.seldom_changed();
+            return self.step_sample(due);
         }
         if let Some((place, _)) = self.data.deadlines.due(due) {
             let ports = self.data.outs.len();
