@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{AgentStatus, CaptureTotals, DeviceAccount, DeviceStatus, PortStatus};
 use crate::fault::LastingFault;
+use crate::hub::LabStatus;
 use crate::pm::{PmPort, PmStatus};
 use crate::process::{Clients, Health, Hello, LogFilter, Subscribed};
 use crate::sm::{Instructed, SmStatus};
@@ -82,6 +83,8 @@ pub enum Answer {
         /// Whether more follow.
         more: bool,
     },
+    /// To `lab-status`.
+    LabStatus(Box<LabStatus>),
     /// To `cancel` of a capture.
     CaptureEnded(CaptureTotals),
 }

@@ -28,6 +28,7 @@ pub mod event;
 pub mod fault;
 mod guid;
 mod hex;
+pub mod hub;
 mod line;
 mod message;
 pub mod pm;

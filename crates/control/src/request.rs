@@ -6,6 +6,7 @@ use weft_wire::PortNum;
 
 use crate::agent::{PortEnd, Tap};
 use crate::fault::{Damage, FaultId};
+use crate::hub::NamePage;
 use crate::sm::Instruction;
 use crate::traffic::HostCommand;
 use crate::{HexGuid, Incarnation, PAGE_ITEMS_MAX};
@@ -97,6 +98,16 @@ pub enum Request {
     ResetLateness,
     /// Agent: dial the peers; whoever starts agents says so once all of them listen.
     Dial,
+    /// Hub: how are the laboratory and its processes?
+    LabStatus(NamePage),
+    /// Hub: pass a request on to a process; its answer comes back. `events`, `cancel`, `capture` and `relay` are not passed
+    /// on. The client needs the role that the inner request needs.
+    Relay {
+        /// The process's name.
+        process: String,
+        /// What to ask it.
+        request: Box<Request>,
+    },
 }
 
 impl Request {
@@ -129,6 +140,8 @@ impl Request {
         "account",
         "reset-lateness",
         "dial",
+        "lab-status",
+        "relay",
     ];
 
     /// Its name in JSON.
@@ -161,6 +174,8 @@ impl Request {
             Self::Account(_) => "account",
             Self::ResetLateness => "reset-lateness",
             Self::Dial => "dial",
+            Self::LabStatus(_) => "lab-status",
+            Self::Relay { .. } => "relay",
         }
     }
 }
@@ -173,6 +188,8 @@ pub struct EventFilter {
     pub from: Since,
     /// Only these kinds, by the name in `event`; empty wants all.
     pub kinds: Vec<String>,
+    /// Only these sources, by name; empty wants all. A hub tells of many, other processes of themselves.
+    pub sources: Vec<String>,
 }
 
 /// The first event that a client wants.
@@ -188,7 +205,7 @@ pub enum Since {
     After {
         /// The incarnation that the event is of.
         incarnation: Incarnation,
-        /// The event's sequence number.
+        /// The event's sequence number; for a hub its `place`, with the hub's own incarnation.
         sequence: u64,
     },
 }

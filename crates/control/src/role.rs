@@ -34,7 +34,9 @@ impl Role {
             | Request::Ports(_)
             | Request::Faults
             | Request::Flows(_)
-            | Request::Account(_) => Self::Viewer,
+            | Request::Account(_)
+            | Request::LabStatus(_) => Self::Viewer,
+            Request::Relay { request, .. } => Self::needed_for(request),
             // A capture shows what packets hold.
             Request::Capture { .. }
             | Request::SetLogFilter { .. }

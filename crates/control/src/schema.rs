@@ -9,6 +9,7 @@ use weft_wire::{Guid, PortNum};
 use crate::agent::{PortEnd, Tap};
 use crate::event::{AgentEvent, LabEvent, PmEvent, ProcessEvent, SmEvent};
 use crate::fault::Damage;
+use crate::hub::NamePage;
 use crate::message::WrittenRequest;
 use crate::sm::Instruction;
 use crate::traffic::HostCommand;
@@ -135,5 +136,7 @@ pub fn samples() -> [Request; 27] {
         Request::Account(page),
         Request::ResetLateness,
         Request::Dial,
+        Request::LabStatus(NamePage::default()),
+        Request::Relay { process: "sm".into(), request: Box::new(Request::SmStatus) },
     ]
 }

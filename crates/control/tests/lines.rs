@@ -7,6 +7,7 @@ use weft_control::agent::{NodeKind, PortEnd, PortState, PortStatus};
 use weft_control::event::{
     AgentEvent, EventKind, Fault, LabEvent, PmEvent, ProcessEvent, Question, RepathUse, SmEvent, SweepReason,
 };
+use weft_control::hub::{EndKind, LabStatus, ProcessEnd, ProcessLine, ProcessState, RestartPolicy};
 use weft_control::pm::{HotSpot, PmPort, PmStatus};
 use weft_control::process::{Clients, Condition, Health, Hello, Identity, ProcessKind, Subscribed};
 use weft_control::schema::{samples, schema};
@@ -56,8 +57,12 @@ fn requests() -> Vec<Request> {
     requests.extend([
         Request::Host { end: END, command: HostCommand::Open(flow) },
         Request::Host { end: END, command: HostCommand::HeedRepath(false) },
-        Request::Events(EventFilter { from: after, kinds: vec!["subnet-up".into()] }),
-        Request::Events(EventFilter { from: Since::Start, kinds: Vec::new() }),
+        Request::Events(EventFilter {
+            from: after,
+            kinds: vec!["subnet-up".into()],
+            sources: vec!["sm".into()],
+        }),
+        Request::Events(EventFilter { from: Since::Start, ..EventFilter::default() }),
     ]);
     requests
 }
@@ -125,7 +130,14 @@ fn events() -> Vec<EventKind> {
         EventKind::Process(ProcessEvent::Ready),
         EventKind::Process(ProcessEvent::Started { kind: ProcessKind::Pm, version: "0.1.0".into(), pid: 7 }),
         EventKind::Lab(LabEvent::Fault { fault: Fault::LinkDown, target: "s:1".into() }),
-        EventKind::Lab(LabEvent::ProcessEnded { process: "a0".into(), code: None, signal: Some(9) }),
+        EventKind::Lab(LabEvent::ProcessEnded {
+            process: "a0".into(),
+            how: EndKind::Failed,
+            code: None,
+            signal: Some(9),
+        }),
+        EventKind::Lab(LabEvent::ProcessRestarted { process: "a0".into(), restarts: 2 }),
+        EventKind::Lab(LabEvent::RestartFailed { process: "a0".into(), reason: "no".into(), retry_ms: 100 }),
     ]);
     events
 }
@@ -136,6 +148,7 @@ fn event(kind: EventKind) -> Event {
         source: "sm".into(),
         incarnation: Incarnation(0x1234_5678_9abc_def0),
         sequence: 41,
+        place: None,
         monotonic_ns: 1_234_567_890,
         kind,
     }
@@ -175,8 +188,38 @@ fn answers() -> Vec<Answer> {
         Answer::SmInstruct { outcome: Instructed::NotMaster },
         Answer::PmStatus(Box::new(pm)),
         Answer::PmPorts { ports: vec![port], more: true },
+        Answer::LabStatus(Box::new(lab_status())),
         Answer::Ports { ports: vec![PortStatus { peer: Some(END), ..PortStatus::default() }], more: false },
     ]
+}
+
+fn lab_status() -> LabStatus {
+    let last_end =
+        ProcessEnd { time: Utc::from_nanos(6), how: EndKind::KilledOnPurpose, code: None, signal: Some(9) };
+    let line = ProcessLine {
+        name: "sm".into(),
+        kind: Some(ProcessKind::Sm),
+        is_expected: true,
+        version: Some("0.1.0".into()),
+        pid: Some(7),
+        incarnation: Some(Incarnation(3)),
+        state: ProcessState::Ready,
+        since: Utc::from_nanos(7),
+        restarts: 1,
+        restart_in_ms: None,
+        last_end: Some(last_end),
+        events: 5,
+        events_lost: 0,
+        problem: None,
+    };
+    let states = ProcessState::ALL.map(|state| (state.name().to_owned(), 1));
+    LabStatus {
+        lab: "default".into(),
+        restart: RestartPolicy::OnFailure,
+        states: states.into_iter().collect(),
+        processes: vec![line],
+        ..LabStatus::default()
+    }
 }
 
 #[test]
@@ -229,6 +272,15 @@ fn what_does_not_fit_the_schema_is_found() {
         value["event"][field] = wrong;
         assert!(!replies.is_valid(&value), "{value}");
     }
+}
+
+/// A hub adds the place in its own stream.
+#[test]
+fn an_event_of_a_hub_has_a_place() {
+    let told = Event { place: Some(77), ..event(EventKind::Process(ProcessEvent::Ready)) };
+    let line = ReplyLine::event(1, told).to_line();
+    assert_valid(&validator("ReplyLine"), &line);
+    assert!(line.contains("\"place\":77"), "{line}");
 }
 
 /// What every line of an event has, by name: readers that know no kinds rely on it.
@@ -298,6 +350,8 @@ fn viewers_only_look() {
         assert_eq!(Role::Operator.check(&request), Ok(()));
         let refused = Role::Viewer.check(&request).is_err();
         assert_eq!(refused, changes.contains(&request.name()), "{}", request.name());
+        let relayed = Request::Relay { process: "sm".into(), request: Box::new(request.clone()) };
+        assert_eq!(Role::Viewer.check(&relayed).is_err(), refused, "{relayed:?}");
         if let Err(error) = Role::Viewer.check(&request) {
             assert_eq!(error.code, ErrorCode::Forbidden);
         }

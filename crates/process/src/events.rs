@@ -1,5 +1,6 @@
 //! A process's latest events, remembered once for all who want to hear of them.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,40 +11,59 @@ use weft_control::{Event, EventFilter, EventKind, Since};
 
 use crate::{Clock, utc_now};
 
-/// The most events that are remembered.
+/// The most events that a process remembers.
 pub const EVENTS_MAX: usize = 16_384;
-/// The most bytes of JSON that are remembered.
+/// The most bytes of JSON that a process remembers.
 pub const EVENT_BYTES_MAX: usize = 8 << 20;
+/// The most events of all sources that a merging log remembers.
+pub const MERGED_EVENTS_MAX: usize = 131_072;
+/// The most bytes of JSON that a merging log remembers.
+pub const MERGED_BYTES_MAX: usize = 64 << 20;
 /// Events that a reader takes at once.
 const BATCH: usize = 64;
 
-/// The events of one process. Clones are the same log; a driver publishes, and connections read, in any thread.
+/// The events of one process, or of many. Clones are the same log; a driver publishes, and connections read, in any
+/// thread.
+///
+/// A log that merges ([`EventLog::merging`]) gives each event its place in the stream of all sources, beside the number
+/// that its source gave it.
 #[derive(Clone, Debug)]
 pub struct EventLog(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    source: String,
+    source: Arc<str>,
     clock: Clock,
     ring: Mutex<Ring>,
     changed: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Ring {
-    /// The number of the next event.
+    merges: bool,
+    events_max: usize,
+    bytes_max: usize,
+    /// The place of the next event.
     next: u64,
+    /// The number of the next event of this process itself; the same as its place where nothing is merged.
+    own_next: u64,
     remembered: VecDeque<Remembered>,
     bytes: usize,
 }
 
 #[derive(Clone, Debug)]
 struct Remembered {
-    name: &'static str,
+    name: Cow<'static, str>,
+    source: Arc<str>,
     json: Arc<str>,
 }
 
 impl Ring {
+    fn new(merges: bool, events_max: usize, bytes_max: usize) -> Self {
+        let remembered = VecDeque::new();
+        Self { merges, events_max, bytes_max, next: 0, own_next: 0, remembered, bytes: 0 }
+    }
+
     fn first(&self) -> u64 {
         self.next - self.remembered.len() as u64
     }
@@ -52,7 +72,7 @@ impl Ring {
         self.bytes += event.json.len();
         self.remembered.push_back(event);
         self.next += 1;
-        while self.remembered.len() > EVENTS_MAX || self.bytes > EVENT_BYTES_MAX {
+        while self.remembered.len() > self.events_max || self.bytes > self.bytes_max {
             let Some(forgotten) = self.remembered.pop_front() else { break };
             self.bytes -= forgotten.json.len();
         }
@@ -62,20 +82,43 @@ impl Ring {
 impl EventLog {
     /// An empty log of the process with this name.
     pub fn new(source: &str, clock: Clock) -> Self {
-        let (ring, changed) = (Mutex::default(), Notify::new());
-        Self(Arc::new(Shared { source: source.to_owned(), clock, ring, changed }))
+        Self::with(source, clock, Ring::new(false, EVENTS_MAX, EVENT_BYTES_MAX))
+    }
+
+    /// An empty log of a process that also passes on the events of others.
+    pub fn merging(source: &str, clock: Clock) -> Self {
+        Self::with(source, clock, Ring::new(true, MERGED_EVENTS_MAX, MERGED_BYTES_MAX))
+    }
+
+    fn with(source: &str, clock: Clock, ring: Ring) -> Self {
+        let (source, changed) = (source.into(), Notify::new());
+        Self(Arc::new(Shared { source, clock, ring: Mutex::new(ring), changed }))
     }
 
     /// Notes that something happened; also gives its JSON back for other uses.
     pub fn publish(&self, kind: EventKind) -> Arc<str> {
         let mut ring = self.ring();
-        let event = self.event(ring.next, kind);
+        let place = ring.merges.then_some(ring.next);
+        let event = self.event(ring.own_next, place, kind);
         let json = serde_json::to_string(&event).expect("an event holds nothing that JSON cannot say");
         let json: Arc<str> = weft_wire::printable_json(&json).into();
-        ring.push(Remembered { name: event.kind.name(), json: json.clone() });
+        let source = self.0.source.clone();
+        ring.own_next += 1;
+        ring.push(Remembered { name: event.kind.name().into(), source, json: json.clone() });
         drop(ring);
         self.0.changed.notify_waiters();
         json
+    }
+
+    /// Passes on an event of another process in a log that merges: its name, its source, and the event itself as a JSON
+    /// object in one line. Of kinds that this version does not know no more is needed.
+    pub fn pass_on(&self, name: String, source: Arc<str>, object: &str) {
+        let mut ring = self.ring();
+        let rest = object.trim_start().strip_prefix('{').unwrap_or_default();
+        let json = format!("{{\"place\":{},{rest}", ring.next);
+        ring.push(Remembered { name: name.into(), source, json: weft_wire::printable_json(&json).into() });
+        drop(ring);
+        self.0.changed.notify_waiters();
     }
 
     /// How many events there have been.
@@ -84,7 +127,7 @@ impl EventLog {
     }
 
     /// Begins to read.
-    pub(crate) fn subscribe(&self, filter: &EventFilter) -> (Reader, Subscribed) {
+    pub fn subscribe(&self, filter: &EventFilter) -> (Reader, Subscribed) {
         let ring = self.ring();
         let (first, next) = (ring.first(), ring.next);
         let wanted = match filter.from {
@@ -99,16 +142,18 @@ impl EventLog {
         let subscribed =
             Subscribed { incarnation: self.0.clock.incarnation(), next: cursor, forgotten: cursor - wanted };
         drop(ring);
-        (Reader { log: self.clone(), cursor, kinds: filter.kinds.clone() }, subscribed)
+        let (kinds, sources) = (filter.kinds.clone(), filter.sources.clone());
+        (Reader { log: self.clone(), cursor, kinds, sources }, subscribed)
     }
 
-    fn event(&self, sequence: u64, kind: EventKind) -> Event {
+    fn event(&self, sequence: u64, place: Option<u64>, kind: EventKind) -> Event {
         let Shared { source, clock, .. } = &*self.0;
         Event {
             time: utc_now(),
-            source: source.clone(),
+            source: source.to_string(),
             incarnation: clock.incarnation(),
             sequence,
+            place,
             monotonic_ns: clock.monotonic_ns(),
             kind,
         }
@@ -122,24 +167,25 @@ impl EventLog {
 
 /// One subscription: a place in the log.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub struct Reader {
     log: EventLog,
     cursor: u64,
     kinds: Vec<String>,
+    sources: Vec<String>,
 }
 
 /// Some events, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
+pub struct Batch {
     /// Their JSON.
-    pub(crate) events: Vec<Arc<str>>,
+    pub events: Vec<Arc<str>>,
     /// Events that were forgotten before they were read.
-    pub(crate) skipped: u64,
+    pub skipped: u64,
 }
 
 impl Reader {
     /// Waits until there are events, and takes some. Cancelling loses none.
-    pub(crate) async fn next(&mut self) -> Batch {
+    pub async fn next(&mut self) -> Batch {
         let log = self.log.clone();
         loop {
             let changed = log.0.changed.notified();
@@ -163,7 +209,10 @@ impl Reader {
         if skipped > 0 {
             self.cursor = first;
             let lost = EventKind::Process(ProcessEvent::EventsLost { count: skipped });
-            let lost = self.log.event(first - 1, lost);
+            // Its number is that of the last one lost; among events of many sources only the place is.
+            let (sequence, place) =
+                if ring.merges { (ring.own_next, Some(first - 1)) } else { (first - 1, None) };
+            let lost = self.log.event(sequence, place, lost);
             batch
                 .events
                 .extend(serde_json::to_string(&lost).ok().map(|json| Arc::<str>::from(json.as_str())));
@@ -172,12 +221,17 @@ impl Reader {
             && let Some(event) = ring.remembered.get((self.cursor - first) as usize)
         {
             self.cursor += 1;
-            if self.kinds.is_empty() || self.kinds.iter().any(|kind| kind == event.name) {
+            if wants(&self.kinds, &event.name) && wants(&self.sources, &event.source) {
                 batch.events.push(event.json.clone());
             }
         }
         batch
     }
+}
+
+/// An empty list wants everything.
+fn wants(list: &[String], name: &str) -> bool {
+    list.is_empty() || list.iter().any(|wanted| wanted == name)
 }
 
 #[cfg(test)]
@@ -204,7 +258,7 @@ mod tests {
     fn a_reader_goes_on_where_it_was() {
         let log = log();
         (0..5).for_each(|_| drop(log.publish(ready())));
-        let from = |from| log.subscribe(&EventFilter { from, kinds: Vec::new() });
+        let from = |from| log.subscribe(&EventFilter { from, ..EventFilter::default() });
         let incarnation = from(Since::Now).1.incarnation;
         assert_eq!(from(Since::Now).1.next, 5);
         assert_eq!(sequences(&from(Since::Start).0.take()), [0, 1, 2, 3, 4]);
@@ -221,7 +275,8 @@ mod tests {
         let log = log();
         log.publish(ready());
         log.publish(EventKind::Lab(LabEvent::ProgramDied { slot: 1 }));
-        let filter = EventFilter { from: Since::Start, kinds: vec!["program-died".into()] };
+        let filter =
+            EventFilter { from: Since::Start, kinds: vec!["program-died".into()], sources: Vec::new() };
         let (mut reader, _) = log.subscribe(&filter);
         assert_eq!(sequences(&reader.take()), [1]);
         assert!(reader.take().events.is_empty());
@@ -231,7 +286,7 @@ mod tests {
     fn what_is_forgotten_is_counted_and_the_rest_is_whole() {
         let log = log();
         log.publish(ready());
-        let (mut reader, _) = log.subscribe(&EventFilter { from: Since::Start, kinds: Vec::new() });
+        let (mut reader, _) = log.subscribe(&EventFilter { from: Since::Start, ..EventFilter::default() });
         let all = EVENTS_MAX as u64 + 10;
         (1..all).for_each(|_| drop(log.publish(ready())));
         let batch = reader.take();
@@ -247,7 +302,7 @@ mod tests {
             seen.extend(sequences(&batch));
         }
         assert_eq!(seen, (9..all).collect::<Vec<_>>(), "the gap's number, and every event behind it once");
-        let (_, late) = log.subscribe(&EventFilter { from: Since::Start, kinds: Vec::new() });
+        let (_, late) = log.subscribe(&EventFilter { from: Since::Start, ..EventFilter::default() });
         assert_eq!((late.next, late.forgotten), (10, 10));
     }
 
@@ -261,5 +316,43 @@ mod tests {
         let ring = log.ring();
         assert!(ring.bytes <= EVENT_BYTES_MAX && ring.remembered.len() == 7, "{}", ring.remembered.len());
         assert_eq!(ring.bytes, ring.remembered.iter().map(|event| event.json.len()).sum::<usize>());
+    }
+
+    #[test]
+    fn a_merging_log_tells_places_beside_the_sources_own_numbers() {
+        let log = EventLog::merging("hub", Clock::start());
+        let sm = EventLog::new("sm", Clock::start());
+        log.publish(ready());
+        for _ in 0..2 {
+            log.pass_on("process-ready".into(), "sm".into(), &sm.publish(ready()));
+        }
+        log.publish(ready());
+        let unknown = "{\"source\":\"x\",\"event\":\"news\"}";
+        log.pass_on("news".into(), "x".into(), unknown);
+        let read = |sources: &[&str], from| {
+            let sources = sources.iter().map(|&source| source.into()).collect();
+            let (mut reader, _) = log.subscribe(&EventFilter { from, sources, kinds: Vec::new() });
+            let told = |json: &Arc<str>| {
+                let event: serde_json::Value = serde_json::from_str(json).unwrap();
+                (
+                    event["place"].as_u64(),
+                    event["source"].as_str().unwrap().to_owned(),
+                    event["sequence"].as_u64(),
+                )
+            };
+            reader.take().events.iter().map(told).collect::<Vec<_>>()
+        };
+        let (hub, sm, x) = ("hub".to_owned(), "sm".to_owned(), "x".to_owned());
+        let all = [
+            (Some(0), hub.clone(), Some(0)),
+            (Some(1), sm.clone(), Some(0)),
+            (Some(2), sm.clone(), Some(1)),
+            (Some(3), hub.clone(), Some(1)),
+            (Some(4), x, None),
+        ];
+        assert_eq!(read(&[], Since::Start), all);
+        assert_eq!(read(&["sm"], Since::Start), all[1..3]);
+        let incarnation = log.0.clock.incarnation();
+        assert_eq!(read(&[], Since::After { incarnation, sequence: 2 }), all[3..]);
     }
 }

@@ -29,7 +29,7 @@ pub use client::{Client, ClientError};
 pub use clock::{Clock, utc_now};
 pub use counts::Counts;
 pub use desk::{Call, Desk, DeskOptions, Manned, open_desk};
-pub use events::{EVENT_BYTES_MAX, EVENTS_MAX, EventLog};
+pub use events::{Batch, EVENT_BYTES_MAX, EVENTS_MAX, EventLog, MERGED_BYTES_MAX, MERGED_EVENTS_MAX, Reader};
 pub use journal::Journal;
 pub use server::{CLIENTS_MAX, Server, WRITE_PATIENCE};
 pub use service::{Capture, NoCapture, Service, not_here};

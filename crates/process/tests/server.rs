@@ -252,7 +252,8 @@ fn events_are_told_from_where_a_client_wants_them() {
     (0..3).for_each(|slot| drop(process.events.publish(died(slot))));
     let mut client = process.client();
     let from = |from, kinds: &[&str]| {
-        Request::Events(EventFilter { from, kinds: kinds.iter().map(|kind| (*kind).to_owned()).collect() })
+        let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+        Request::Events(EventFilter { from, kinds, sources: Vec::new() })
     };
     client.ask(from(Since::Start, &["program-died"]), PATIENCE).unwrap();
     let again = client.ask(from(Since::Now, &[]), PATIENCE).unwrap_err();

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::events;
+use crate::hub::EndKind;
 
 /// What somebody broke or repaired on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -48,10 +49,28 @@ events! {
         ProcessEnded = "process-ended" {
             /// Its name in the laboratory.
             process: String,
-            /// Its exit code; none when a signal ended it.
+            /// How.
+            how: EndKind,
+            /// Its exit code, where the source had started it and no signal ended it.
             code: Option<i32>,
-            /// The signal that ended it.
+            /// The signal that ended it, where the source had started it.
             signal: Option<i32>,
+        },
+        /// The hub has started a process again.
+        ProcessRestarted = "process-restarted" {
+            /// Its name in the laboratory.
+            process: String,
+            /// How often the hub has done that.
+            restarts: u64,
+        },
+        /// The hub could not start a process again, and tries later.
+        RestartFailed = "restart-failed" {
+            /// Its name in the laboratory.
+            process: String,
+            /// Why, for people.
+            reason: String,
+            /// When the hub tries again, in milliseconds from now.
+            retry_ms: u64,
         },
         /// A program of ibsim has attached.
         ProgramAttached = "program-attached" {

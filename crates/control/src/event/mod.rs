@@ -32,6 +32,9 @@ pub struct Event {
     pub incarnation: Incarnation,
     /// Its number: the source's first event is 0, and each has the next number.
     pub sequence: u64,
+    /// The event's number in a hub's stream of all sources; only there. The hub's own incarnation goes with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<u64>,
     /// Nanoseconds since the source began, by a clock that never goes back.
     pub monotonic_ns: u64,
     /// What happened.

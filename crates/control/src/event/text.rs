@@ -5,6 +5,7 @@ use std::fmt;
 use weft_wire::Printable;
 
 use super::{AgentEvent, Event, EventKind, LabEvent, PmEvent, ProcessEvent, SmEvent};
+use crate::hub::EndKind;
 use crate::sm::Summary;
 
 /// A line: time, source and sentence.
@@ -278,13 +279,23 @@ impl fmt::Display for LabEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fault { fault, target } => write!(f, "fault {} {}", fault.name(), Printable(target)),
-            Self::ProcessEnded { process, code: Some(code), .. } => {
-                write!(f, "{} ended with code {code}", Printable(process))
+            Self::ProcessEnded { process, how, code, signal } => {
+                let how = match how {
+                    EndKind::InOrder => "ended in order",
+                    EndKind::KilledOnPurpose => "was killed on purpose",
+                    EndKind::Failed => "has failed",
+                };
+                write!(f, "{} {how}", Printable(process))?;
+                code.iter().try_for_each(|code| write!(f, ", code {code}"))?;
+                signal.iter().try_for_each(|signal| write!(f, ", signal {signal}"))
             }
-            Self::ProcessEnded { process, signal: Some(signal), .. } => {
-                write!(f, "{} was ended by signal {signal}", Printable(process))
+            Self::ProcessRestarted { process, restarts } => {
+                write!(f, "started {} again; restarts: {restarts}", Printable(process))
             }
-            Self::ProcessEnded { process, .. } => write!(f, "{} ended", Printable(process)),
+            Self::RestartFailed { process, reason, retry_ms } => {
+                let (process, reason) = (Printable(process), Printable(reason));
+                write!(f, "cannot start {process} again, next attempt in {retry_ms} ms: {reason}")
+            }
             Self::ProgramAttached { node, pid } => {
                 write!(f, "program {pid} attached at {}", name(node))
             }

@@ -1,0 +1,185 @@
+//! What a laboratory's hub says.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::process::ProcessKind;
+use crate::{Incarnation, PAGE_ITEMS_MAX, Utc};
+
+/// Which processes a hub starts again when they end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RestartPolicy {
+    /// None.
+    #[default]
+    Never,
+    /// Those that ended without being told to.
+    OnFailure,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndKind {
+    /// It was told to stop, or had done its work.
+    InOrder,
+    /// `weft fault kill` killed it.
+    KilledOnPurpose,
+    /// Neither: it crashed, could not go on, or something else killed it.
+    Failed,
+}
+
+impl EndKind {
+    /// Its name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::InOrder => "in-order",
+            Self::KilledOnPurpose => "killed-on-purpose",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// What a process of the laboratory is doing, as far as the hub knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProcessState {
+    /// It belongs to the laboratory and has not been started yet.
+    #[default]
+    Expected,
+    /// It runs, and does not answer at its control socket.
+    Silent,
+    /// It runs, and speaks no version of the protocol that the hub speaks.
+    OtherProtocol,
+    /// It runs and is not ready yet.
+    Starting,
+    /// It works.
+    Ready,
+    /// It stops in order.
+    Stopping,
+    /// It has ended.
+    Ended,
+}
+
+impl ProcessState {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Expected,
+        Self::Silent,
+        Self::OtherProtocol,
+        Self::Starting,
+        Self::Ready,
+        Self::Stopping,
+        Self::Ended,
+    ];
+
+    /// Its name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Expected => "expected",
+            Self::Silent => "silent",
+            Self::OtherProtocol => "other-protocol",
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::Stopping => "stopping",
+            Self::Ended => "ended",
+        }
+    }
+
+    /// Whether the process runs.
+    pub const fn is_alive(self) -> bool {
+        !matches!(self, Self::Expected | Self::Ended)
+    }
+}
+
+/// A process's last end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessEnd {
+    /// When the hub noticed.
+    pub time: Utc,
+    /// How it ended.
+    pub how: EndKind,
+    /// Its exit code, where the hub had started it.
+    pub code: Option<i32>,
+    /// The signal that ended it, where the hub had started it.
+    pub signal: Option<i32>,
+}
+
+/// One process of the laboratory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessLine {
+    /// Its name.
+    pub name: String,
+    /// What it is, where the hub knows that kind.
+    pub kind: Option<ProcessKind>,
+    /// Whether the laboratory was planned with it.
+    pub is_expected: bool,
+    /// The version of weft that it runs.
+    pub version: Option<String>,
+    /// Its number, as itself sees it.
+    pub pid: Option<u32>,
+    /// Its life, or its last one.
+    pub incarnation: Option<Incarnation>,
+    /// What it is doing.
+    pub state: ProcessState,
+    /// Since when, by the hub's clock.
+    pub since: Utc,
+    /// How often the hub has started it again.
+    pub restarts: u64,
+    /// In how many milliseconds the hub starts it again.
+    pub restart_in_ms: Option<u64>,
+    /// Its last end.
+    pub last_end: Option<ProcessEnd>,
+    /// Events collected from it.
+    pub events: u64,
+    /// Events that it forgot before the hub had read them.
+    pub events_lost: u64,
+    /// What is wrong with it, for people.
+    pub problem: Option<String>,
+}
+
+/// The answer to `lab-status`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LabStatus {
+    /// The laboratory.
+    pub lab: String,
+    /// The version of weft that the hub runs.
+    pub version: String,
+    /// Which processes are started again.
+    pub restart: RestartPolicy,
+    /// Processes that the laboratory was planned with.
+    pub expected: u64,
+    /// Of these, those that run.
+    pub alive: u64,
+    /// All processes by state.
+    pub states: BTreeMap<String, u64>,
+    /// Processes started again by this hub.
+    pub restarts: u64,
+    /// Events collected by this hub.
+    pub events: u64,
+    /// Events that processes forgot before this hub had read them.
+    pub events_lost: u64,
+    /// The page, in order of name.
+    pub processes: Vec<ProcessLine>,
+    /// Whether more follow.
+    pub more: bool,
+}
+
+/// A part of the list of processes, which is ordered by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct NamePage {
+    /// The last name of the page before; without it the list begins.
+    pub after: Option<String>,
+    /// How many items at most: 1 to 4096.
+    pub limit: Option<u32>,
+}
+
+impl NamePage {
+    /// How many items the page may hold.
+    pub fn items_max(&self) -> usize {
+        self.limit.unwrap_or(PAGE_ITEMS_MAX).clamp(1, PAGE_ITEMS_MAX) as usize
+    }
+}
