@@ -5,10 +5,13 @@
 //!
 //! POSIX locks belong to the process and end when it closes *any* descriptor of the file, so a process must
 //! never open its own lock file a second time.
+//!
+//! What is in the file tells how the last holder ended ([`LastWord`]): whoever takes the lock writes that it runs, and a
+//! process that was told to stop writes that before it does. So a supervisor that was away knows it too.
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, fcntl_lock};
@@ -44,7 +47,7 @@ pub enum LockError {
 /// A lock held until dropped or until the process ends.
 #[derive(Debug)]
 pub struct ProcessLock {
-    _file: File,
+    file: File,
 }
 
 impl ProcessLock {
@@ -72,8 +75,66 @@ impl ProcessLock {
         if file.metadata().map_err(io)?.nlink() == 0 {
             return Err(LockError::Removed { path: path.to_owned() });
         }
-        Ok(Self { _file: file })
+        write_word(&file, LastWord::Runs);
+        Ok(Self { file })
     }
+
+    /// Notes that its holder ends in order.
+    pub fn note_stop(&self) {
+        write_word(&self.file, LastWord::Stopped);
+    }
+}
+
+/// What a lock's file says of its last holder. It means something once the lock is not held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastWord {
+    /// It was never taken.
+    Nothing,
+    /// It was taken. If it is held no more, the holder has ended without a word.
+    Runs,
+    /// The holder was told to stop, or had done its work.
+    Stopped,
+    /// The holder was killed on purpose.
+    Killed,
+}
+
+/// All of one length, so that one write replaces another.
+const WORDS: [(LastWord, &[u8; 8]); 3] =
+    [(LastWord::Runs, b"running\n"), (LastWord::Stopped, b"stopped\n"), (LastWord::Killed, b"killed \n")];
+
+fn write_word(file: &File, word: LastWord) {
+    let word = WORDS.iter().find(|(of, _)| *of == word);
+    // On a full disk a process works all the same; only its restart would miss the word.
+    let _ = word.map(|(_, text)| file.write_all_at(*text, 0));
+}
+
+/// What the file of a lock says of its last holder. Must not be asked by the holder itself.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn last_word(path: &Path) -> io::Result<LastWord> {
+    let file = match open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LastWord::Nothing),
+        opened => opened?,
+    };
+    let mut text = [0; 8];
+    match file.read_exact_at(&mut text, 0) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(LastWord::Nothing),
+        read => read?,
+    }
+    Ok(WORDS.iter().find(|(_, word)| **word == text).map_or(LastWord::Nothing, |(word, _)| *word))
+}
+
+/// Notes that the holder of a lock is killed on purpose; another process's lock is not touched.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn note_kill(path: &Path) -> io::Result<()> {
+    let file = open(path)?;
+    if last_word(path)? != LastWord::Nothing {
+        write_word(&file, LastWord::Killed);
+    }
+    Ok(())
 }
 
 /// Opens a lock file itself and nothing that it may point to: what lies elsewhere is not this laboratory's.

@@ -4,7 +4,7 @@
 
 use std::process::{Command, Stdio};
 
-use weft_process::lock::{LockError, ProcessLock, holder};
+use weft_process::lock::{LastWord, LockError, ProcessLock, holder, last_word, note_kill};
 
 /// Not a test of its own: the other process of [`a_lock_names_its_holder_and_ends_with_it`].
 #[test]
@@ -21,7 +21,9 @@ fn a_lock_names_its_holder_and_ends_with_it() {
     let path = folder.path().join("a0.lock");
     assert_eq!(holder(&path).unwrap(), None, "an absent file has no holder");
     std::fs::write(&path, "").unwrap();
-    assert_eq!(holder(&path).unwrap(), None);
+    assert_eq!((holder(&path).unwrap(), last_word(&path).unwrap()), (None, LastWord::Nothing));
+    note_kill(&path).unwrap();
+    assert_eq!(last_word(&path).unwrap(), LastWord::Nothing, "what never ran is not killed");
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "hold_the_lock_named_by_the_environment"])
         .env("WEFT_TEST_LOCK", &path)
@@ -40,8 +42,13 @@ fn a_lock_names_its_holder_and_ends_with_it() {
     assert!(matches!(ProcessLock::take(&path), Err(LockError::Held { .. })));
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(holder(&path).unwrap(), None);
-    ProcessLock::take(&path).unwrap();
+    assert_eq!((holder(&path).unwrap(), last_word(&path).unwrap()), (None, LastWord::Runs));
+    ProcessLock::take(&path).unwrap().note_stop();
+    assert_eq!(last_word(&path).unwrap(), LastWord::Stopped);
+    note_kill(&path).unwrap();
+    assert_eq!(last_word(&path).unwrap(), LastWord::Killed);
+    drop(ProcessLock::take(&path).unwrap());
+    assert_eq!(last_word(&path).unwrap(), LastWord::Runs, "a new holder is not what the last one was");
 }
 
 #[test]
