@@ -1,0 +1,202 @@
+//! What a process says, read no further than the hub needs: a process of another version has more to say.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use weft_control::process::{ProcessKind, Subscribed};
+use weft_control::{EventFilter, Incarnation, Request, RequestLine, Since, VERSION};
+
+const HELLO: u64 = 1;
+const EVENTS: u64 = 2;
+
+/// The lines with which the hub begins a conversation.
+pub fn greeting(from: Since) -> String {
+    let events = Request::Events(EventFilter { from, ..EventFilter::default() });
+    let hello = RequestLine { id: HELLO, request: Request::Hello }.to_line();
+    hello + &RequestLine { id: EVENTS, request: events }.to_line()
+}
+
+/// Who a process says it is.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Greeting {
+    /// Its name.
+    pub name: String,
+    /// What it is; a kind that this version does not know is none.
+    #[serde(deserialize_with = "known_kind")]
+    pub kind: Option<ProcessKind>,
+    /// The version of weft that it runs.
+    pub version: String,
+    /// Its number.
+    pub pid: u32,
+    /// This life of it.
+    pub incarnation: Incarnation,
+    /// The versions of the protocol that it speaks.
+    pub protocols: Vec<u32>,
+}
+
+fn known_kind<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<ProcessKind>, D::Error> {
+    let kind = Value::deserialize(from)?;
+    Ok(serde_json::from_value(kind).ok())
+}
+
+/// What the hub needs to know of any event.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct EventHead {
+    /// Its source.
+    pub source: String,
+    /// The life of the source.
+    pub incarnation: Incarnation,
+    /// Its number.
+    pub sequence: u64,
+    /// Its kind.
+    pub event: String,
+    /// How many events were lost, where it tells that.
+    #[serde(default)]
+    pub count: Option<Value>,
+}
+
+impl EventHead {
+    /// How many events the source says were lost.
+    pub fn lost(&self) -> Option<u64> {
+        self.count.as_ref().filter(|_| self.event == "events-lost")?.as_u64()
+    }
+}
+
+/// One line of a process.
+#[derive(Debug)]
+pub enum Heard<'a> {
+    /// Who it is.
+    Hello(Greeting),
+    /// From where on it tells what happens.
+    Subscribed(Subscribed),
+    /// Something happened: what the hub needs of it, and all of it.
+    Event(EventHead, &'a str),
+    /// It speaks another version of the protocol: which, if it says so.
+    OtherProtocol(Option<u32>),
+    /// It will not answer: why.
+    Refused(String),
+    /// The line makes no sense: why.
+    Nonsense(String),
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    v: u32,
+    id: Option<u64>,
+    #[serde(borrow)]
+    answer: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    event: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Trouble {
+    code: String,
+    message: String,
+}
+
+/// Reads one line.
+pub fn read(line: &[u8]) -> Heard<'_> {
+    let parsed = std::str::from_utf8(line).map_err(|error| error.to_string());
+    let parsed =
+        parsed.and_then(|text| serde_json::from_str::<Line<'_>>(text).map_err(|error| error.to_string()));
+    match parsed {
+        Ok(line) => read_parsed(&line).unwrap_or_else(|error| Heard::Nonsense(error.to_string())),
+        Err(error) => Heard::Nonsense(error),
+    }
+}
+
+fn read_parsed<'a>(line: &Line<'a>) -> Result<Heard<'a>, serde_json::Error> {
+    Ok(match (line.id, line.answer, line.error, line.event) {
+        (_, _, Some(error), _) => {
+            let trouble: Trouble = serde_json::from_str(error.get())?;
+            match trouble.code.as_str() {
+                "unknown-version" => Heard::OtherProtocol(Some(line.v).filter(|version| *version != VERSION)),
+                _ => Heard::Refused(trouble.message),
+            }
+        }
+        _ if line.v != VERSION => Heard::OtherProtocol(Some(line.v)),
+        (Some(HELLO), Some(answer), ..) => {
+            let greeting: Greeting = serde_json::from_str(answer.get())?;
+            match greeting.protocols.contains(&VERSION) {
+                true => Heard::Hello(greeting),
+                false => Heard::OtherProtocol(greeting.protocols.first().copied()),
+            }
+        }
+        (Some(EVENTS), Some(answer), ..) => Heard::Subscribed(serde_json::from_str(answer.get())?),
+        (Some(EVENTS), _, _, Some(event)) => Heard::Event(serde_json::from_str(event.get())?, event.get()),
+        _ => Heard::Nonsense("a line that answers nothing".to_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_control::event::ProcessEvent;
+    use weft_control::{Event, EventKind, ReplyLine, Utc};
+
+    use super::*;
+
+    #[test]
+    fn events_of_kinds_and_areas_that_are_not_known_are_heard() {
+        let line = br#"{"v":1,"id":2,"event":{"time":"2030-01-01T00:00:00Z","source":"x","incarnation":"0000000000000007",
+            "sequence":3,"monotonic_ns":1,"area":"weather","event":"rain","count":"many"}}"#;
+        let Heard::Event(head, json) = read(line) else { panic!("{:?}", read(line)) };
+        assert_eq!((head.source.as_str(), head.sequence, head.event.as_str()), ("x", 3, "rain"));
+        assert_eq!(head.lost(), None);
+        assert!(json.starts_with("{\"time\"") && json.ends_with("\"many\"}"), "{json}");
+    }
+
+    #[test]
+    fn a_process_of_a_kind_that_is_not_known_is_met() {
+        let hello = r#"{"v":1,"id":1,"answer":{"type":"hello","lab":"l","name":"x","kind":"oracle","version":"9.1.0",
+            "pid":7,"incarnation":"0000000000000007","protocols":[2,1],"role":"king","time":"?","monotonic_ns":0}}"#;
+        let Heard::Hello(greeting) = read(hello.as_bytes()) else { panic!("{:?}", read(hello.as_bytes())) };
+        assert_eq!((greeting.kind, greeting.version.as_str()), (None, "9.1.0"));
+        let later = hello.replace("[2,1]", "[3,2]");
+        assert!(matches!(read(later.as_bytes()), Heard::OtherProtocol(Some(3))));
+    }
+
+    #[test]
+    fn another_protocol_is_recognised_however_it_refuses() {
+        let refusal = br#"{"v":2,"id":1,"error":{"code":"unknown-version","message":"no","mood":"bad"}}"#;
+        assert!(matches!(read(refusal), Heard::OtherProtocol(Some(2))));
+        assert!(matches!(read(br#"{"v":2,"id":1,"answer":{}}"#), Heard::OtherProtocol(Some(2))));
+        let own = br#"{"v":1,"id":1,"error":{"code":"unknown-version","message":"no"}}"#;
+        assert!(matches!(read(own), Heard::OtherProtocol(None)));
+        let many = br#"{"v":1,"id":null,"error":{"code":"too-many","message":"too many clients"}}"#;
+        assert!(matches!(read(many), Heard::Refused(why) if why == "too many clients"));
+    }
+
+    #[test]
+    fn nonsense_is_said_to_be_that() {
+        for line in [
+            &b"\xff"[..],
+            b"{",
+            b"[]",
+            b"{\"v\":1}",
+            b"{\"v\":1,\"id\":1,\"answer\":7}",
+            b"{\"v\":1,\"id\":2,\"event\":{}}",
+        ] {
+            assert!(matches!(read(line), Heard::Nonsense(_)), "{}", String::from_utf8_lossy(line));
+        }
+    }
+
+    #[test]
+    fn the_real_lines_are_heard() {
+        let event = Event {
+            time: Utc::from_nanos(7),
+            source: "sm".into(),
+            incarnation: Incarnation(9),
+            sequence: 4,
+            place: None,
+            monotonic_ns: 1,
+            kind: EventKind::Process(ProcessEvent::EventsLost { count: 3 }),
+        };
+        let line = ReplyLine::event(EVENTS, event).to_line();
+        let Heard::Event(head, _) = read(line.trim_end().as_bytes()) else { panic!("{line}") };
+        assert_eq!((head.incarnation, head.lost()), (Incarnation(9), Some(3)));
+        assert_eq!(greeting(Since::Start).matches('\n').count(), 2);
+    }
+}

@@ -1,0 +1,256 @@
+//! A laboratory's hub: watches its processes, collects their events, passes requests on, and starts again what failed.
+//!
+//! ```text
+//!   control/sm ──events──┐                       ┌── control/hub ──▶ clients: events, lab-status, relay
+//!   control/pm ──events──┼─▶ Roster, EventLog ───┤
+//!   control/a0 ──events──┘      │                └── HTTP ──▶ /metrics /healthz /status /events
+//!                               └─▶ Restarts ──▶ Lab::start
+//! ```
+//!
+//! A hub is no parent. It finds processes by their control sockets in one folder, which it watches, and knows of an end
+//! by the hang-up of the one connection that it has to each. So a hub can end and another one begin at any time; MADs
+//! never pass it. [`Roster`], [`Restarts`] and [`heard`] know neither sockets nor clocks; [`run`] drives them.
+
+pub mod heard;
+mod http;
+mod metrics;
+pub mod restarts;
+pub mod roster;
+mod service;
+mod shared;
+mod tend;
+mod watch;
+
+use std::io;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::Child;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{Notify, Semaphore, oneshot};
+use weft_control::EventKind;
+use weft_control::event::{LabEvent, ProcessEvent};
+use weft_control::hub::{EndKind, ProcessState, RestartPolicy};
+use weft_control::process::{Identity, ProcessKind};
+use weft_process::{Clock, Counts, EventLog, Journal, Server, Socket, utc_now};
+
+pub use http::{CONNECTIONS_MAX, IDLE_MAX};
+pub use restarts::Restarts;
+pub use roster::Roster;
+pub use service::RELAYS_MAX;
+
+use metrics::Metrics;
+use service::Desk;
+use shared::Shared;
+use tend::Tender;
+use watch::{Change, Watch};
+
+/// How often the hub looks after processes that it cannot hear.
+const SILENT_LOOK: Duration = Duration::from_secs(2);
+
+/// What a process has left of its life, apart from its socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trace {
+    /// It lives.
+    Alive,
+    /// It has ended.
+    Ended(EndKind),
+    /// It was never started.
+    NeverStarted,
+}
+
+/// What a hub cannot know of itself: how processes are found dead, and how they are started.
+pub trait Lab: Send + Sync + 'static {
+    /// What a process has left.
+    fn trace(&self, process: &str) -> Trace;
+
+    /// Whether the laboratory is being taken down: then nothing is started any more.
+    fn is_going_down(&self) -> bool;
+
+    /// Starts a process and waits until it is ready. The hub waits for the process's end.
+    ///
+    /// # Errors
+    /// Says why it does not run, for people.
+    fn start(&self, process: &str) -> Result<Child, String>;
+}
+
+/// How a hub is set up.
+#[derive(Debug)]
+pub struct Options {
+    /// Who the hub is.
+    pub identity: Identity,
+    /// Its clocks.
+    pub clock: Clock,
+    /// The folder of all control sockets.
+    pub folder: PathBuf,
+    /// Its own socket.
+    pub socket: Socket,
+    /// The processes that the laboratory was planned with.
+    pub expected: Vec<(String, ProcessKind)>,
+    /// Which processes it starts again.
+    pub restart: RestartPolicy,
+    /// Where its own events are written.
+    pub journal: Journal,
+    /// Where it serves HTTP.
+    pub http: Option<TcpListener>,
+}
+
+/// Runs a hub until SIGTERM, SIGINT, a client's `shutdown`, or the folder's end. `ready` is called when it serves.
+///
+/// Needs a local runtime of tokio with all drivers.
+///
+/// # Errors
+/// When the folder cannot be watched, or the system refuses sockets or signals.
+pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> io::Result<()> {
+    let Options { identity, clock, folder, socket, expected, restart, journal, http } = options;
+    let stops = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
+    let children = signal(SignalKind::child())?;
+    // Watched before it is read, so that nothing falls between.
+    let watch = Watch::new(&folder)?;
+    let log = EventLog::merging(&identity.name, clock);
+    let mut roster = Roster::default();
+    let now = utc_now();
+    expected.iter().for_each(|(name, kind)| roster.expect(name, *kind, now));
+    let parts = (roster, Restarts::new(restart));
+    let shared = Arc::new(Shared::new(lab, identity.clone(), log.clone(), journal, parts));
+    let Identity { kind, version, pid, .. } = identity.clone();
+    shared.publish(EventKind::Process(ProcessEvent::Started { kind, version: version.clone(), pid }));
+    let registry = prometheus::Registry::new();
+    let counts = Counts::new(&registry);
+    let metrics = Arc::new(Metrics::new(registry, version));
+    let tender = Tender::new(shared.clone(), folder.clone(), identity.name.clone());
+    let stop = Arc::new(Notify::new());
+    let (relays, desk_shared) = (Semaphore::new(RELAYS_MAX), shared.clone());
+    let desk = Desk { shared: desk_shared, metrics: metrics.clone(), folder, relays, stop: stop.clone() };
+    let server = Rc::new(Server::new(identity, clock, log, counts, desk));
+    let listener = socket.listener()?;
+    let serving = tokio::task::spawn_local(async move {
+        let _socket = socket;
+        server.serve(listener).await;
+    });
+    if let Some(listener) = http {
+        listener.set_nonblocking(true)?;
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        tokio::task::spawn_local(http::serve(listener, shared.clone(), metrics.clone()));
+    }
+    tender.scan()?;
+    let hub = Hub { shared, metrics, tender };
+    hub.look_for_the_dead(&[ProcessState::Expected]);
+    tokio::task::spawn_local(starts(hub.shared.clone(), hub.metrics.clone()));
+    ready();
+    hub.shared.publish(EventKind::Process(ProcessEvent::Ready));
+    let ended = hub.watch_over(&watch, stops, children, &stop).await;
+    hub.shared.publish(EventKind::Process(ProcessEvent::Stopping));
+    serving.abort();
+    ended
+}
+
+struct Hub {
+    shared: Arc<Shared>,
+    metrics: Arc<Metrics>,
+    tender: Rc<Tender>,
+}
+
+impl Hub {
+    /// Sees to everything but clients and due starts, until the hub is to stop.
+    async fn watch_over(
+        &self,
+        watch: &Watch,
+        [mut terminate, mut interrupt]: [Signal; 2],
+        mut child_ended: Signal,
+        stop: &Notify,
+    ) -> io::Result<()> {
+        let mut look = tokio::time::interval(SILENT_LOOK);
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => return Ok(()),
+                _ = interrupt.recv() => return Ok(()),
+                () = stop.notified() => return Ok(()),
+                _ = child_ended.recv() => self.shared.reap(),
+                _ = look.tick() => self.look_for_the_dead(&[ProcessState::Silent]),
+                changes = watch.next() => for change in changes? {
+                    match change {
+                        Change::Appeared(name) => self.tender.appeared(&name),
+                        // A folder with a bound socket goes without a word; the socket's file goes before it.
+                        Change::Removed(name) if name == self.shared.identity.name => return Ok(()),
+                        Change::Removed(_) => {}
+                        Change::Overflowed => self.tender.scan()?,
+                        Change::Gone => return Ok(()),
+                    }
+                },
+            }
+        }
+    }
+
+    /// Looks whether processes without a connection, which tells of their end, live.
+    fn look_for_the_dead(&self, states: &[ProcessState]) {
+        let names = states.iter().flat_map(|state| self.shared.state().roster.in_state(*state));
+        for name in names.collect::<Vec<_>>() {
+            if self.tender.is_tended(&name) {
+                continue;
+            }
+            self.shared.gone(&name, self.shared.lab.trace(&name));
+        }
+    }
+}
+
+/// Starts what is due, one process after the other.
+async fn starts(shared: Arc<Shared>, metrics: Arc<Metrics>) {
+    loop {
+        let due = shared.state().restarts.next_due().map(|due| due.saturating_sub(shared.elapsed()));
+        tokio::select! {
+            () = shared.due.notified() => continue,
+            () = tokio::time::sleep(due.unwrap_or(Duration::MAX)) => {}
+        }
+        while let Some(process) = take_due(&shared) {
+            start(&shared, &metrics, &process).await;
+        }
+    }
+}
+
+fn take_due(shared: &Shared) -> Option<String> {
+    shared.state().restarts.take_due(shared.elapsed())
+}
+
+/// Starts a process, unless somebody else does or wants it dead.
+async fn start(shared: &Arc<Shared>, metrics: &Metrics, process: &str) {
+    if shared.lab.is_going_down() {
+        return;
+    }
+    match shared.lab.trace(process) {
+        Trace::Ended(EndKind::Failed) => {}
+        Trace::Alive => return,
+        trace => return shared.gone(process, trace),
+    }
+    let (sender, outcome) = oneshot::channel();
+    let (lab, name) = (shared.lab.clone(), process.to_owned());
+    // A thread of its own, which does not keep the hub from ending while a process takes its time.
+    let spawned = std::thread::Builder::new().name("start".into()).spawn(move || {
+        let _ = sender.send(lab.start(&name));
+    });
+    let started = match spawned {
+        Ok(_) => outcome.await.unwrap_or_else(|_| Err("the thread that starts it has panicked".to_owned())),
+        Err(error) => Err(format!("no thread: {error}")),
+    };
+    let process = process.to_owned();
+    let event = match started {
+        Ok(child) => {
+            let mut state = shared.state();
+            state.children.insert(process.clone(), child);
+            // From here on its end is news again, whether or not it has been heard.
+            state.roster.silent(&process, utc_now());
+            LabEvent::ProcessRestarted { restarts: state.roster.restarted(&process), process }
+        }
+        Err(reason) => {
+            metrics.restarts_failed.inc();
+            let elapsed = shared.elapsed();
+            let pause = shared.state().restarts.ended(&process, EndKind::Failed, elapsed);
+            let retry_ms = pause.map_or(0, |pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+            LabEvent::RestartFailed { process, reason, retry_ms }
+        }
+    };
+    shared.publish(EventKind::Lab(event));
+}

@@ -1,0 +1,501 @@
+//! Who belongs to the laboratory, what each process is doing, and which of its events have been heard.
+//!
+//! Knows no socket and no clock: drivers say what they found and when.
+
+use std::collections::BTreeMap;
+
+use weft_control::hub::{EndKind, NamePage, ProcessEnd, ProcessLine, ProcessState};
+use weft_control::process::{ProcessKind, Subscribed};
+use weft_control::{Incarnation, Since, Utc};
+
+use crate::heard::{EventHead, Greeting};
+
+/// The most processes that are known at the same time; further ones are left out and counted.
+pub const PROCESSES_MAX: usize = 65_536;
+/// The longest text about what is wrong with a process, in characters.
+const PROBLEM_CHARS_MAX: usize = 200;
+
+/// All processes by name.
+#[derive(Debug, Default)]
+pub struct Roster {
+    processes: BTreeMap<String, Known>,
+    left_out: u64,
+    restarts: u64,
+    events: u64,
+    events_lost: u64,
+}
+
+#[derive(Debug)]
+struct Known {
+    kind: Option<ProcessKind>,
+    is_expected: bool,
+    version: Option<String>,
+    pid: Option<u32>,
+    incarnation: Option<Incarnation>,
+    /// That life is known to be over.
+    is_over: bool,
+    state: ProcessState,
+    since: Utc,
+    restarts: u64,
+    last_end: Option<ProcessEnd>,
+    /// Behind the last event that was heard.
+    next: Option<(Incarnation, u64)>,
+    events: u64,
+    events_lost: u64,
+    problem: Option<String>,
+}
+
+impl Known {
+    fn new(kind: Option<ProcessKind>, is_expected: bool, now: Utc) -> Self {
+        Self {
+            kind,
+            is_expected,
+            version: None,
+            pid: None,
+            incarnation: None,
+            is_over: false,
+            state: ProcessState::Expected,
+            since: now,
+            restarts: 0,
+            last_end: None,
+            next: None,
+            events: 0,
+            events_lost: 0,
+            problem: None,
+        }
+    }
+
+    fn enter(&mut self, state: ProcessState, now: Utc) {
+        if self.state != state {
+            (self.state, self.since) = (state, now);
+        }
+    }
+
+    fn line(&self, name: &str) -> ProcessLine {
+        ProcessLine {
+            name: name.to_owned(),
+            kind: self.kind,
+            is_expected: self.is_expected,
+            version: self.version.clone(),
+            pid: self.pid,
+            incarnation: self.incarnation,
+            state: self.state,
+            since: self.since,
+            restarts: self.restarts,
+            restart_in_ms: None,
+            last_end: self.last_end,
+            events: self.events,
+            events_lost: self.events_lost,
+            problem: self.problem.clone(),
+        }
+    }
+}
+
+/// What an event means for the stream of all events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Novelty {
+    /// It has been heard before.
+    Known,
+    /// It is new.
+    New,
+    /// It is new, and before it this many were lost without a word.
+    NewAfterGap(u64),
+}
+
+impl Roster {
+    /// The laboratory was planned with this process.
+    pub fn expect(&mut self, name: &str, kind: ProcessKind, now: Utc) {
+        self.processes.entry(name.to_owned()).or_insert_with(|| Known::new(Some(kind), true, now));
+    }
+
+    /// A process has a socket; false when there are too many.
+    pub fn admit(&mut self, name: &str, now: Utc) -> bool {
+        if self.processes.contains_key(name) {
+            return true;
+        }
+        if self.processes.len() >= PROCESSES_MAX {
+            self.left_out += 1;
+            return false;
+        }
+        self.processes.insert(name.to_owned(), Known::new(None, false, now));
+        true
+    }
+
+    /// Takes note that a process has left no trace of a life. False when it was met all the same.
+    pub fn dismiss(&mut self, name: &str) -> bool {
+        let Some(known) = self.processes.get(name) else { return true };
+        let was_met = known.incarnation.is_some() || (known.is_expected && known.state.is_alive());
+        if !was_met && !known.is_expected {
+            self.processes.remove(name);
+        }
+        !was_met
+    }
+
+    /// A process runs, and has not said who it is yet.
+    pub fn silent(&mut self, name: &str, now: Utc) {
+        if let Some(known) = self.processes.get_mut(name).filter(|known| !known.state.is_alive()) {
+            known.enter(ProcessState::Silent, now);
+        }
+    }
+
+    /// A process does not answer any more, and still runs.
+    pub fn fell_silent(&mut self, name: &str, now: Utc) {
+        if let Some(known) = self.processes.get_mut(name) {
+            known.enter(ProcessState::Silent, now);
+        }
+    }
+
+    /// A process has said who it is. True when its life before this one has ended without being noticed.
+    pub fn met(&mut self, name: &str, greeting: Greeting, now: Utc) -> bool {
+        let Some(known) = self.processes.get_mut(name) else { return false };
+        let is_same = known.incarnation == Some(greeting.incarnation);
+        let unnoticed = !is_same && known.incarnation.is_some() && !known.is_over;
+        // A process that was met before keeps its state: only the connection is new.
+        if !is_same
+            || matches!(known.state, ProcessState::Silent | ProcessState::Expected | ProcessState::Ended)
+        {
+            known.enter(ProcessState::Starting, now);
+        }
+        known.kind = greeting.kind.or(known.kind);
+        known.version = Some(greeting.version);
+        known.pid = Some(greeting.pid);
+        known.incarnation = Some(greeting.incarnation);
+        known.is_over = false;
+        known.problem =
+            (greeting.name != name).then(|| shortened(&format!("it calls itself {}", greeting.name)));
+        unnoticed
+    }
+
+    /// A process speaks no version of the protocol that the hub speaks.
+    pub fn other_protocol(&mut self, name: &str, version: Option<u32>, now: Utc) {
+        let Some(known) = self.processes.get_mut(name) else { return };
+        known.enter(ProcessState::OtherProtocol, now);
+        known.problem = Some(version.map_or_else(
+            || "it speaks another version of the control protocol".to_owned(),
+            |version| format!("it speaks version {version} of the control protocol"),
+        ));
+    }
+
+    /// Something is wrong with a process.
+    pub fn problem(&mut self, name: &str, problem: &str) {
+        if let Some(known) = self.processes.get_mut(name) {
+            known.problem = Some(shortened(problem));
+        }
+    }
+
+    /// From where on a process is to tell its events.
+    pub fn resume(&self, name: &str) -> Since {
+        match self.processes.get(name).and_then(|known| known.next) {
+            Some((incarnation, next)) if next > 0 => Since::After { incarnation, sequence: next - 1 },
+            _ => Since::Start,
+        }
+    }
+
+    /// A process tells its events. How many it has forgotten that have not been heard, and the number of the last of them.
+    pub fn subscribed(&mut self, name: &str, told: Subscribed, now: Utc) -> Option<(u64, u64)> {
+        let known = self.processes.get_mut(name)?;
+        known.next = Some((told.incarnation, told.next));
+        if told.forgotten == 0 {
+            return None;
+        }
+        // It has told so much that it is ready for long; that it said so is forgotten.
+        if known.state == ProcessState::Starting {
+            known.enter(ProcessState::Ready, now);
+        }
+        known.events_lost += told.forgotten;
+        self.events_lost += told.forgotten;
+        Some((told.forgotten, told.next.saturating_sub(1)))
+    }
+
+    /// A process told of an event.
+    pub fn hear(&mut self, name: &str, head: &EventHead, now: Utc) -> Novelty {
+        let Some(known) = self.processes.get_mut(name) else { return Novelty::Known };
+        let expected = match known.next {
+            Some((incarnation, next)) if incarnation == head.incarnation => next,
+            _ => 0,
+        };
+        if head.sequence < expected {
+            return Novelty::Known;
+        }
+        known.next = Some((head.incarnation, head.sequence.saturating_add(1)));
+        let gap = head.sequence - expected;
+        let lost = match head.lost() {
+            // A slow reader is told of a gap by an event with the number of the last one lost.
+            Some(count) if count == gap.saturating_add(1) => count,
+            _ => gap,
+        };
+        known.events_lost += lost;
+        self.events_lost += lost;
+        known.events += 1;
+        self.events += 1;
+        match (head.event.as_str(), known.state) {
+            ("process-ready", ProcessState::Starting) => known.enter(ProcessState::Ready, now),
+            ("process-stopping", _) => known.enter(ProcessState::Stopping, now),
+            _ => {}
+        }
+        if lost == gap && gap > 0 { Novelty::NewAfterGap(gap) } else { Novelty::New }
+    }
+
+    /// A process has ended. False when that was known.
+    pub fn ended(&mut self, name: &str, end: ProcessEnd) -> bool {
+        let Some(known) = self.processes.get_mut(name) else { return false };
+        let was_known = known.state == ProcessState::Ended;
+        known.enter(ProcessState::Ended, end.time);
+        known.pid = None;
+        known.is_over = true;
+        if was_known && known.last_end.is_some_and(|last| last.how == end.how) {
+            return false;
+        }
+        known.last_end = Some(end);
+        !was_known
+    }
+
+    /// A process was started again; how often that has happened to it.
+    pub fn restarted(&mut self, name: &str) -> u64 {
+        self.restarts += 1;
+        let Some(known) = self.processes.get_mut(name) else { return 0 };
+        known.restarts += 1;
+        known.restarts
+    }
+
+    /// The state of a process.
+    pub fn state(&self, name: &str) -> Option<ProcessState> {
+        self.processes.get(name).map(|known| known.state)
+    }
+
+    /// The names of all processes in a state.
+    pub fn in_state(&self, state: ProcessState) -> Vec<String> {
+        let wanted = self.processes.iter().filter(|(_, known)| known.state == state);
+        wanted.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// How many processes there are of each state.
+    pub fn states(&self) -> [(ProcessState, u64); 7] {
+        ProcessState::ALL.map(|state| {
+            let count = self.processes.values().filter(|known| known.state == state).count();
+            (state, count as u64)
+        })
+    }
+
+    /// How many processes are expected, and how many of them run.
+    pub fn expected(&self) -> (u64, u64) {
+        let expected = self.processes.values().filter(|known| known.is_expected);
+        expected.fold((0, 0), |(all, alive), known| (all + 1, alive + u64::from(known.state.is_alive())))
+    }
+
+    /// Events heard, events lost, restarts, and processes left out.
+    pub fn totals(&self) -> Totals {
+        let Self { left_out, restarts, events, events_lost, .. } = *self;
+        Totals { events, events_lost, restarts, left_out }
+    }
+
+    /// A page of the list; also tells whether more follows.
+    pub fn page(&self, page: &NamePage) -> (Vec<ProcessLine>, bool) {
+        use std::ops::Bound;
+        let from = page.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut rest = self.processes.range::<String, _>((from, Bound::Unbounded)).peekable();
+        let lines = rest.by_ref().take(page.items_max()).map(|(name, known)| known.line(name)).collect();
+        (lines, rest.peek().is_some())
+    }
+}
+
+/// What has been counted since the hub began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Events heard.
+    pub events: u64,
+    /// Events that processes forgot before they were heard.
+    pub events_lost: u64,
+    /// Processes started again.
+    pub restarts: u64,
+    /// Processes left out because there were too many.
+    pub left_out: u64,
+}
+
+/// An end that nobody could ask for its code.
+pub fn end_without_code(how: EndKind, time: Utc) -> ProcessEnd {
+    ProcessEnd { time, how, code: None, signal: None }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(PROBLEM_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64;
+
+    use super::*;
+
+    const LIFE: Incarnation = Incarnation(7);
+
+    fn at(nanos: u64) -> Utc {
+        Utc::from_nanos(nanos)
+    }
+
+    fn head(incarnation: Incarnation, sequence: u64, event: &str) -> EventHead {
+        EventHead { source: "sm".into(), incarnation, sequence, event: event.into(), count: None }
+    }
+
+    fn greeting(incarnation: Incarnation) -> Greeting {
+        Greeting {
+            name: "sm".into(),
+            kind: Some(ProcessKind::Sm),
+            version: "0.1.0".into(),
+            pid: 7,
+            incarnation,
+            protocols: vec![1],
+        }
+    }
+
+    fn subscribed(incarnation: Incarnation, next: u64, forgotten: u64) -> Subscribed {
+        Subscribed { incarnation, next, forgotten }
+    }
+
+    fn known() -> Roster {
+        let mut roster = Roster::default();
+        roster.expect("sm", ProcessKind::Sm, at(0));
+        roster.silent("sm", at(1));
+        roster.met("sm", greeting(LIFE), at(2));
+        roster
+    }
+
+    #[test]
+    fn a_process_goes_from_expected_to_ended_and_back() {
+        let mut roster = Roster::default();
+        roster.expect("sm", ProcessKind::Sm, at(0));
+        let mut seen = vec![roster.state("sm").unwrap()];
+        let mut look = |roster: &Roster| seen.push(roster.state("sm").unwrap());
+        roster.silent("sm", at(1));
+        look(&roster);
+        assert!(!roster.met("sm", greeting(LIFE), at(2)));
+        look(&roster);
+        roster.hear("sm", &head(LIFE, 0, "process-ready"), at(3));
+        look(&roster);
+        // A new connection to the same life changes nothing.
+        roster.silent("sm", at(4));
+        roster.met("sm", greeting(LIFE), at(4));
+        look(&roster);
+        roster.hear("sm", &head(LIFE, 1, "process-stopping"), at(5));
+        look(&roster);
+        let end = end_without_code(EndKind::InOrder, at(6));
+        assert!(roster.ended("sm", end));
+        assert!(!roster.ended("sm", end), "an end is news once");
+        look(&roster);
+        roster.silent("sm", at(7));
+        assert!(!roster.met("sm", greeting(Incarnation(8)), at(7)));
+        look(&roster);
+        assert!(roster.met("sm", greeting(Incarnation(9)), at(8)), "the life between was missed");
+        use ProcessState::{Ended, Expected, Ready, Silent, Starting, Stopping};
+        assert_eq!(seen, [Expected, Silent, Starting, Ready, Ready, Stopping, Ended, Starting]);
+        let (lines, more) = roster.page(&NamePage::default());
+        assert_eq!((lines.len(), more, lines[0].last_end), (1, false, Some(end)));
+        assert_eq!(roster.expected(), (1, 1));
+    }
+
+    #[test]
+    fn an_end_that_turns_out_to_be_meant_is_corrected_quietly() {
+        let mut roster = known();
+        assert!(roster.ended("sm", end_without_code(EndKind::Failed, at(5))));
+        assert!(!roster.ended("sm", end_without_code(EndKind::KilledOnPurpose, at(6))));
+        let how = roster.page(&NamePage::default()).0[0].last_end.unwrap().how;
+        assert_eq!(how, EndKind::KilledOnPurpose);
+    }
+
+    #[test]
+    fn leftovers_are_forgotten_and_expected_processes_are_not() {
+        let mut roster = known();
+        assert!(roster.admit("stray", at(1)));
+        roster.silent("stray", at(1));
+        roster.expect("pm", ProcessKind::Pm, at(1));
+        assert!(roster.dismiss("stray") && roster.dismiss("pm") && !roster.dismiss("sm"));
+        assert_eq!((roster.state("stray"), roster.state("sm")), (None, Some(ProcessState::Starting)));
+        assert_eq!(roster.state("pm"), Some(ProcessState::Expected));
+        let admitted = (0..PROCESSES_MAX).filter(|nth| roster.admit(&format!("p{nth}"), at(2))).count();
+        assert_eq!(admitted, PROCESSES_MAX - 2);
+        assert!(!roster.admit("one-more", at(3)));
+        assert_eq!(roster.totals().left_out, 3, "two were there before");
+    }
+
+    #[test]
+    fn what_a_process_forgot_is_counted_once() {
+        let mut roster = known();
+        assert_eq!(roster.resume("sm"), Since::Start);
+        assert_eq!(roster.subscribed("sm", subscribed(LIFE, 10, 10), at(3)), Some((10, 9)));
+        assert_eq!(roster.state("sm"), Some(ProcessState::Ready));
+        assert_eq!(roster.hear("sm", &head(LIFE, 10, "x"), at(4)), Novelty::New);
+        assert_eq!(roster.hear("sm", &head(LIFE, 10, "x"), at(4)), Novelty::Known);
+        // The process itself tells of a gap of five.
+        let told = EventHead { count: Some(5.into()), ..head(LIFE, 15, "events-lost") };
+        assert_eq!(roster.hear("sm", &told, at(5)), Novelty::New);
+        // One of its own events of that name is no gap.
+        let own = EventHead { count: Some(5.into()), ..head(LIFE, 16, "events-lost") };
+        assert_eq!(roster.hear("sm", &own, at(5)), Novelty::New);
+        assert_eq!(roster.hear("sm", &head(LIFE, 20, "x"), at(6)), Novelty::NewAfterGap(3));
+        assert_eq!(roster.resume("sm"), Since::After { incarnation: LIFE, sequence: 20 });
+        let Totals { events, events_lost, .. } = roster.totals();
+        assert_eq!((events, events_lost), (4, 18));
+    }
+
+    /// A process publishes into a bounded memory, connections break, lives end; in the end each event of the last life was
+    /// heard once, or counted as lost.
+    #[test]
+    fn no_event_is_heard_twice_and_none_is_missed_uncounted() {
+        for seed in 0..200 {
+            let mut rng = Pcg64::seed_from_u64(seed);
+            let mut roster = known();
+            let (mut life, mut published, mut place, mut heard, mut lost) =
+                (LIFE, 0_u64, 0_u64, 0_u64, 0_u64);
+            const REMEMBERED: u64 = 8;
+            for step in 0..300 {
+                let forgotten = |published: u64| published.saturating_sub(REMEMBERED);
+                match rng.random_range(0..10) {
+                    0..5 => published += rng.random_range(0..6),
+                    5..8 => {
+                        let first = forgotten(published);
+                        if place < first {
+                            let count = first - place;
+                            let told = EventHead {
+                                count: Some(count.into()),
+                                ..head(life, first - 1, "events-lost")
+                            };
+                            assert_eq!(roster.hear("sm", &told, at(step)), Novelty::New, "seed {seed}");
+                            (place, lost) = (first, lost + count);
+                        }
+                        if place < published {
+                            assert_eq!(
+                                roster.hear("sm", &head(life, place, "x"), at(step)),
+                                Novelty::New,
+                                "seed {seed}"
+                            );
+                            (place, heard) = (place + 1, heard + 1);
+                        }
+                    }
+                    8 => {
+                        let wanted = match roster.resume("sm") {
+                            Since::After { incarnation, sequence } if incarnation == life => sequence + 1,
+                            _ => 0,
+                        };
+                        place = wanted.max(forgotten(published));
+                        roster.met("sm", greeting(life), at(step));
+                        roster.subscribed("sm", subscribed(life, place, place - wanted), at(step));
+                        lost += place - wanted;
+                    }
+                    _ if rng.random_range(0..4) == 0 => {
+                        roster.ended("sm", end_without_code(EndKind::Failed, at(step)));
+                        life = Incarnation(life.0 + 1);
+                        (published, place) = (0, 0);
+                        roster.met("sm", greeting(life), at(step));
+                        roster.subscribed("sm", subscribed(life, 0, 0), at(step));
+                    }
+                    _ => {}
+                }
+            }
+            let (lines, _) = roster.page(&NamePage::default());
+            // What tells of a gap is an event too.
+            assert!(lines[0].events >= heard, "seed {seed}");
+            assert_eq!(lines[0].events_lost, lost, "seed {seed}");
+        }
+    }
+}

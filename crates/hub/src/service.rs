@@ -1,0 +1,118 @@
+//! What a hub answers itself, and what it passes on.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::sync::{Notify, Semaphore};
+use weft_control::process::ProcessKind;
+use weft_control::{
+    Answer, Error, ErrorCode, LineDecoder, REPLY_BYTES_MAX, ReplyBody, ReplyLine, Request, RequestLine,
+};
+use weft_process::{Service, not_here};
+
+use crate::metrics::Metrics;
+use crate::shared::Shared;
+use crate::tend::socket;
+
+/// The most requests that are passed on at the same time; further ones wait.
+pub const RELAYS_MAX: usize = 64;
+/// Longer than a process takes to say that it is busy.
+const RELAY_PATIENCE: Duration = Duration::from_secs(35);
+/// Bytes that are read at once.
+const PIECE: usize = 16 * 1024;
+
+/// The hub's own part of the API.
+pub(crate) struct Desk {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) folder: PathBuf,
+    pub(crate) relays: Semaphore,
+    /// Rings when a client wants the hub to stop.
+    pub(crate) stop: Arc<Notify>,
+}
+
+impl Service for Desk {
+    async fn answer(&self, request: Request) -> Result<Answer, Error> {
+        match request {
+            Request::LabStatus(page) => Ok(Answer::LabStatus(Box::new(self.shared.status(&page)))),
+            Request::Metrics => Ok(Answer::Metrics { text: self.metrics.text(&self.shared) }),
+            Request::Shutdown => {
+                self.stop.notify_one();
+                Ok(Answer::Done)
+            }
+            Request::Relay { process, request } => self.relay(&process, *request).await,
+            other => Err(not_here(&other, ProcessKind::Hub)),
+        }
+    }
+}
+
+impl Desk {
+    async fn relay(&self, process: &str, request: Request) -> Result<Answer, Error> {
+        refuse_streams(process, &self.shared.identity.name, &request)?;
+        match self.shared.is_alive(process) {
+            Some(true) => {}
+            Some(false) => {
+                let error = Error::new(ErrorCode::Conflict, format!("`{process}` does not run"));
+                return Err(error.hint(format!("start it with `weft fault restart {process}`")));
+            }
+            None => {
+                let error = Error::new(ErrorCode::NotFound, format!("no process is called `{process}`"));
+                return Err(error.hint("`lab-status` lists them"));
+            }
+        }
+        let failed = |what: String| Error::new(ErrorCode::Failed, format!("`{process}` {what}"));
+        let permit = self.relays.acquire().await;
+        let asked = tokio::time::timeout(RELAY_PATIENCE, self.ask(process, request)).await;
+        drop(permit);
+        match asked {
+            Ok(Ok(ReplyBody::Answer(answer))) => Ok(*answer),
+            Ok(Ok(ReplyBody::Error(error))) => Err(error),
+            Ok(Ok(_)) => Err(failed("answers another question".to_owned())),
+            Ok(Err(error)) => Err(failed(format!("gives no answer: {error}"))),
+            Err(_) => {
+                let seconds = RELAY_PATIENCE.as_secs();
+                let error = format!("`{process}` has not answered within {seconds} s");
+                Err(Error::new(ErrorCode::Busy, error))
+            }
+        }
+    }
+
+    /// Asks over a connection of its own: the hub's is busy with events, and a slow answer must not delay them.
+    async fn ask(&self, process: &str, request: Request) -> std::io::Result<ReplyBody> {
+        let mut stream = UnixStream::connect(socket(&self.folder, process)).await?;
+        stream.write_all(RequestLine { id: 1, request }.to_line().as_bytes()).await?;
+        let mut decoder = LineDecoder::new(REPLY_BYTES_MAX);
+        let mut piece = vec![0; PIECE];
+        loop {
+            while let Some(line) = decoder.next_line() {
+                let line = line.map_err(std::io::Error::other)?;
+                let reply = ReplyLine::parse(&line).map_err(|error| {
+                    std::io::Error::other(format!("it runs another version of weft, or errs ({error})"))
+                })?;
+                if reply.id.is_none_or(|id| id == 1) {
+                    return Ok(reply.body);
+                }
+            }
+            match stream.read(&mut piece).await? {
+                0 => return Err(std::io::Error::other("it hung up")),
+                count => decoder.feed(piece.get(..count).unwrap_or_default()),
+            }
+        }
+    }
+}
+
+/// Refuses what does not end with one answer, and what the hub answers itself.
+fn refuse_streams(process: &str, own_name: &str, request: &Request) -> Result<(), Error> {
+    let hint = match request {
+        Request::Events(_) | Request::Cancel { .. } => "ask the hub for `events`, with `sources`",
+        Request::Capture { .. } => "connect to the process's own control socket",
+        Request::Relay { .. } => "relay the inner request itself",
+        _ if process == own_name => "ask the hub itself, without `relay`",
+        _ => return Ok(()),
+    };
+    let message = format!("`{}` to `{process}` is not passed on", request.name());
+    Err(Error::new(ErrorCode::InvalidRequest, message).hint(hint))
+}

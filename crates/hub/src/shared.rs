@@ -1,0 +1,213 @@
+//! What the hub's tasks share: the roster, the starts that are due, and the stream of all events.
+
+use std::collections::BTreeMap;
+use std::process::Child;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+use weft_control::event::{LabEvent, ProcessEvent};
+use weft_control::hub::{EndKind, LabStatus, NamePage, ProcessEnd, ProcessState};
+use weft_control::process::{Identity, Subscribed};
+use weft_control::{Event, EventKind, Incarnation, Utc};
+use weft_process::{EventLog, Journal, utc_now};
+
+use crate::heard::{Greeting, Heard, read};
+use crate::restarts::Restarts;
+use crate::roster::{Novelty, Roster, end_without_code};
+use crate::{Lab, Trace};
+
+/// Everything behind one lock; it is held for the length of a look-up, never across a wait.
+pub(crate) struct Shared {
+    pub(crate) lab: Arc<dyn Lab>,
+    pub(crate) identity: Identity,
+    pub(crate) log: EventLog,
+    began: Instant,
+    state: Mutex<State>,
+    journal: Mutex<Journal>,
+    /// Rings when a start may be due earlier than thought.
+    pub(crate) due: Notify,
+}
+
+pub(crate) struct State {
+    pub(crate) roster: Roster,
+    pub(crate) restarts: Restarts,
+    /// Processes that this hub has started, and so has to wait for.
+    pub(crate) children: BTreeMap<String, Child>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        lab: Arc<dyn Lab>,
+        identity: Identity,
+        log: EventLog,
+        journal: Journal,
+        (roster, restarts): (Roster, Restarts),
+    ) -> Self {
+        let state = State { roster, restarts, children: BTreeMap::new() };
+        let (state, journal) = (Mutex::new(state), Mutex::new(journal));
+        Self { lab, identity, log, began: Instant::now(), state, journal, due: Notify::new() }
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Since the hub began.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// An event of the hub's own; the laboratory's file has it too.
+    pub(crate) fn publish(&self, kind: EventKind) {
+        let json = self.log.publish(kind);
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        journal.record_line(&json);
+        journal.flush();
+    }
+
+    /// A process said something.
+    pub(crate) fn hear(&self, process: &str, source: &Arc<str>, line: &[u8]) {
+        let now = utc_now();
+        match read(line) {
+            Heard::Hello(greeting) => self.meet(process, greeting, now),
+            Heard::Subscribed(told) => self.subscribed(process, source, told, now),
+            Heard::Event(head, json) => {
+                let novelty = self.state().roster.hear(process, &head, now);
+                if let Novelty::NewAfterGap(lost) = novelty {
+                    self.tell_lost(source, head.incarnation, head.sequence.saturating_sub(1), lost);
+                }
+                if novelty != Novelty::Known {
+                    self.log.pass_on(head.event, source.clone(), json);
+                }
+            }
+            Heard::OtherProtocol(version) => self.state().roster.other_protocol(process, version, now),
+            Heard::Refused(why) => {
+                self.state().roster.problem(process, &format!("it refuses the hub: {why}"))
+            }
+            Heard::Nonsense(why) => {
+                self.state().roster.problem(process, &format!("it says what makes no sense: {why}"));
+            }
+        }
+    }
+
+    fn meet(&self, process: &str, greeting: Greeting, now: Utc) {
+        let elapsed = self.elapsed();
+        let mut state = self.state();
+        let unnoticed = state.roster.met(process, greeting, now);
+        state.restarts.alive(process, elapsed);
+        drop(state);
+        if unnoticed {
+            // Its lock is another life's by now: how this one ended is not known any more.
+            self.tell_end(process, end_without_code(EndKind::Failed, now));
+        }
+    }
+
+    fn subscribed(&self, process: &str, source: &Arc<str>, told: Subscribed, now: Utc) {
+        let forgotten = self.state().roster.subscribed(process, told, now);
+        if let Some((lost, last)) = forgotten {
+            self.tell_lost(source, told.incarnation, last, lost);
+        }
+    }
+
+    /// Says in a process's place that events of it were lost.
+    fn tell_lost(&self, source: &Arc<str>, incarnation: Incarnation, sequence: u64, count: u64) {
+        let kind = EventKind::Process(ProcessEvent::EventsLost { count });
+        let name = kind.name().to_owned();
+        let source_name = source.to_string();
+        let event = Event {
+            time: utc_now(),
+            source: source_name,
+            incarnation,
+            sequence,
+            place: None,
+            monotonic_ns: 0,
+            kind,
+        };
+        let json = serde_json::to_string(&event).expect("an event holds nothing that JSON cannot say");
+        self.log.pass_on(name, source.clone(), &json);
+    }
+
+    fn tell_end(&self, process: &str, end: ProcessEnd) {
+        let (process, ProcessEnd { how, code, signal, .. }) = (process.to_owned(), end);
+        self.publish(EventKind::Lab(LabEvent::ProcessEnded { process, how, code, signal }));
+    }
+
+    /// Whether a process that this hub started has not been waited for yet.
+    pub(crate) fn is_unreaped(&self, process: &str) -> bool {
+        let mut state = self.state();
+        let child = state.children.get_mut(process);
+        child.is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
+    /// A process does not run any more, as what it left says.
+    pub(crate) fn gone(&self, process: &str, trace: Trace) {
+        use std::os::unix::process::ExitStatusExt as _;
+        let now = utc_now();
+        let elapsed = self.elapsed();
+        let mut state = self.state();
+        let how = match trace {
+            Trace::Ended(how) => how,
+            Trace::Alive => return state.roster.fell_silent(process, now),
+            Trace::NeverStarted if state.roster.dismiss(process) => return,
+            Trace::NeverStarted => EndKind::Failed,
+        };
+        let status = state.children.remove(process).and_then(|mut child| child.try_wait().ok().flatten());
+        let end = ProcessEnd {
+            time: now,
+            how,
+            code: status.and_then(|status| status.code()),
+            signal: status.and_then(|status| status.signal()),
+        };
+        let is_news = state.roster.ended(process, end);
+        if is_news {
+            state.restarts.ended(process, how, elapsed);
+        } else if how != EndKind::Failed {
+            state.restarts.cancel(process);
+        }
+        drop(state);
+        if is_news {
+            self.due.notify_one();
+            self.tell_end(process, end);
+        }
+    }
+
+    /// Waits for processes that this hub started and that have ended, so that the system forgets them.
+    pub(crate) fn reap(&self) {
+        for child in self.state().children.values_mut() {
+            // The status is kept until the process is taken note of.
+            let _ = child.try_wait();
+        }
+    }
+
+    /// How the laboratory is.
+    pub(crate) fn status(&self, page: &NamePage) -> LabStatus {
+        let elapsed = self.elapsed();
+        let state = self.state();
+        let (mut processes, more) = state.roster.page(page);
+        for line in &mut processes {
+            let due = state.restarts.due(&line.name).map(|due| due.saturating_sub(elapsed));
+            line.restart_in_ms = due.map(|due| u64::try_from(due.as_millis()).unwrap_or(u64::MAX));
+        }
+        let (expected, alive) = state.roster.expected();
+        let totals = state.roster.totals();
+        LabStatus {
+            lab: self.identity.lab.clone(),
+            version: self.identity.version.clone(),
+            restart: state.restarts.policy(),
+            expected,
+            alive,
+            states: state.roster.states().map(|(state, count)| (state.name().to_owned(), count)).into(),
+            restarts: totals.restarts,
+            events: totals.events,
+            events_lost: totals.events_lost,
+            processes,
+            more,
+        }
+    }
+
+    /// Whether a process runs, as far as the hub knows.
+    pub(crate) fn is_alive(&self, process: &str) -> Option<bool> {
+        self.state().roster.state(process).map(ProcessState::is_alive)
+    }
+}

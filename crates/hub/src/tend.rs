@@ -1,0 +1,178 @@
+//! One task for each process that has a socket: connects, listens, and sees to what it left when it is gone.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixStream;
+use weft_control::{LineDecoder, REPLY_BYTES_MAX};
+use weft_process::utc_now;
+
+use crate::Trace;
+use crate::heard::greeting;
+use crate::shared::Shared;
+
+/// Bytes that are read at once.
+const PIECE: usize = 64 * 1024;
+/// How long a process whose socket is dead may take to let its lock go; the looks in between.
+const END_PATIENCE: Duration = Duration::from_secs(5);
+const END_LOOKS: std::ops::Range<Duration> = Duration::from_millis(1)..Duration::from_millis(100);
+/// A conversation that was no longer is followed by a pause, doubled each time.
+const SHORT: Duration = Duration::from_secs(1);
+const PAUSES: std::ops::Range<Duration> = Duration::from_millis(20)..Duration::from_secs(5);
+
+/// All tasks.
+pub(crate) struct Tender {
+    shared: Arc<Shared>,
+    folder: PathBuf,
+    own_name: String,
+    /// The processes that have a task, and whether their sockets have appeared again meanwhile.
+    tended: RefCell<BTreeMap<String, bool>>,
+    /// Where all tasks read: one piece is enough, because nobody waits while it is in use.
+    piece: RefCell<Vec<u8>>,
+}
+
+impl Tender {
+    pub(crate) fn new(shared: Arc<Shared>, folder: PathBuf, own_name: String) -> Rc<Self> {
+        let (tended, piece) = (RefCell::default(), RefCell::new(vec![0; PIECE]));
+        Rc::new(Self { shared, folder, own_name, tended, piece })
+    }
+
+    /// A file has appeared in the folder.
+    pub(crate) fn appeared(self: &Rc<Self>, name: &str) {
+        if name.starts_with('.') || name == self.own_name {
+            return;
+        }
+        if let Some(again) = self.tended.borrow_mut().get_mut(name) {
+            *again = true;
+            return;
+        }
+        if !self.shared.state().roster.admit(name, utc_now()) {
+            return;
+        }
+        self.tended.borrow_mut().insert(name.to_owned(), false);
+        let (tender, name) = (self.clone(), name.to_owned());
+        tokio::task::spawn_local(async move { tender.tend(&name).await });
+    }
+
+    /// Looks at all that is in the folder.
+    pub(crate) fn scan(self: &Rc<Self>) -> io::Result<()> {
+        for entry in std::fs::read_dir(&self.folder)? {
+            if let Some(name) = entry?.file_name().to_str() {
+                self.appeared(name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a process has a task.
+    pub(crate) fn is_tended(&self, name: &str) -> bool {
+        self.tended.borrow().contains_key(name)
+    }
+
+    async fn tend(&self, name: &str) {
+        let (path, source) = (self.folder.join(name), Arc::from(name));
+        let mut pause = Duration::ZERO;
+        let mut end = End::default();
+        loop {
+            // What appears from here on is looked at again, should this attempt fail.
+            self.take_again(name);
+            match UnixStream::connect(&path).await {
+                Ok(stream) => {
+                    end = End::default();
+                    tokio::time::sleep(pause).await;
+                    let began = Instant::now();
+                    // Why it broke does not matter: the next connection tells whether the process lives.
+                    let _ = self.converse(name, &source, stream).await;
+                    pause = match began.elapsed() < SHORT {
+                        true => (pause * 2).clamp(PAUSES.start, PAUSES.end),
+                        false => Duration::ZERO,
+                    };
+                }
+                Err(error) if !is_dead(&error) => {
+                    // As without descriptors: the reason may pass.
+                    self.shared.state().roster.problem(name, &format!("cannot connect: {error}"));
+                    tokio::time::sleep(PAUSES.end).await;
+                }
+                Err(_) => {
+                    let trace = self.shared.lab.trace(name);
+                    let is_over = trace != Trace::Alive && !self.shared.is_unreaped(name);
+                    match end.look() {
+                        Some(look) if !is_over => tokio::time::sleep(look).await,
+                        // Between here and the end nothing is awaited: what appears later gets a task of its own.
+                        _ if self.take_again(name) => {}
+                        _ => {
+                            self.shared.gone(name, trace);
+                            self.tended.borrow_mut().remove(name);
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn take_again(&self, name: &str) -> bool {
+        self.tended.borrow_mut().get_mut(name).is_some_and(std::mem::take)
+    }
+
+    /// Listens to a process until it hangs up.
+    async fn converse(&self, name: &str, source: &Arc<str>, mut stream: UnixStream) -> io::Result<()> {
+        let from = {
+            let mut state = self.shared.state();
+            state.roster.silent(name, utc_now());
+            state.roster.resume(name)
+        };
+        stream.write_all(greeting(from).as_bytes()).await?;
+        let mut decoder = LineDecoder::new(REPLY_BYTES_MAX);
+        loop {
+            stream.readable().await?;
+            let mut piece = self.piece.borrow_mut();
+            match stream.try_read(&mut piece) {
+                Ok(0) => return Ok(()),
+                Ok(count) => decoder.feed(piece.get(..count).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(error) => return Err(error),
+            }
+            drop(piece);
+            while let Some(line) = decoder.next_line() {
+                match line {
+                    Ok(line) => self.shared.hear(name, source, &line),
+                    Err(error) => self.shared.state().roster.problem(name, &error.to_string()),
+                }
+            }
+        }
+    }
+}
+
+/// The looks at a process that does not listen and still has its lock: it ends, or will listen in a moment.
+#[derive(Default)]
+struct End {
+    began: Option<Instant>,
+    look: Duration,
+}
+
+impl End {
+    /// How long to wait until the next look, if one is worth while.
+    fn look(&mut self) -> Option<Duration> {
+        let began = self.began.get_or_insert_with(Instant::now);
+        self.look = (self.look * 2).clamp(END_LOOKS.start, END_LOOKS.end);
+        (began.elapsed() < END_PATIENCE).then_some(self.look)
+    }
+}
+
+/// Nobody listens there.
+fn is_dead(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, ConnectionReset, NotFound};
+    matches!(error.kind(), ConnectionRefused | NotFound | ConnectionReset)
+}
+
+/// Where a process's socket is.
+pub(crate) fn socket(folder: &Path, process: &str) -> PathBuf {
+    folder.join(process)
+}
