@@ -35,7 +35,7 @@ use weft_control::EventKind;
 use weft_control::event::{LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, ProcessState, RestartPolicy};
 use weft_control::process::{Identity, ProcessKind};
-use weft_process::{Clock, Counts, EventLog, Journal, Server, Socket, utc_now};
+use weft_process::{Clock, Counts, EventLog, Journal, Server, bind, utc_now};
 
 pub use http::{CONNECTIONS_MAX, IDLE_MAX};
 pub use restarts::Restarts;
@@ -84,10 +84,8 @@ pub struct Options {
     pub identity: Identity,
     /// Its clocks.
     pub clock: Clock,
-    /// The folder of all control sockets.
+    /// The folder of all control sockets, the hub's own among them.
     pub folder: PathBuf,
-    /// Its own socket.
-    pub socket: Socket,
     /// The processes that the laboratory was planned with.
     pub expected: Vec<(String, ProcessKind)>,
     /// Which processes it starts again.
@@ -105,7 +103,7 @@ pub struct Options {
 /// # Errors
 /// When the folder cannot be watched, or the system refuses sockets or signals.
 pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> io::Result<()> {
-    let Options { identity, clock, folder, socket, expected, restart, journal, http } = options;
+    let Options { identity, clock, folder, expected, restart, journal, http } = options;
     let stops = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
     let children = signal(SignalKind::child())?;
     // Watched before it is read, so that nothing falls between.
@@ -123,14 +121,11 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
     let metrics = Arc::new(Metrics::new(registry, version));
     let tender = Tender::new(shared.clone(), folder.clone(), identity.name.clone());
     let stop = Arc::new(Notify::new());
+    let socket = bind(&folder.join(&identity.name))?;
     let (relays, desk_shared) = (Semaphore::new(RELAYS_MAX), shared.clone());
     let desk = Desk { shared: desk_shared, metrics: metrics.clone(), folder, relays, stop: stop.clone() };
     let server = Rc::new(Server::new(identity, clock, log, counts, desk));
-    let listener = socket.listener()?;
-    let serving = tokio::task::spawn_local(async move {
-        let _socket = socket;
-        server.serve(listener).await;
-    });
+    let serving = tokio::task::spawn_local(server.serve(socket));
     if let Some(listener) = http {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;

@@ -11,7 +11,7 @@ use weft_control::process::ProcessKind;
 use weft_control::{
     Answer, Error, ErrorCode, LineDecoder, REPLY_BYTES_MAX, ReplyBody, ReplyLine, Request, RequestLine,
 };
-use weft_process::{Service, not_here};
+use weft_process::{NoCapture, Service, not_here};
 
 use crate::metrics::Metrics;
 use crate::shared::Shared;
@@ -35,6 +35,8 @@ pub(crate) struct Desk {
 }
 
 impl Service for Desk {
+    type Capture = NoCapture;
+
     async fn answer(&self, request: Request) -> Result<Answer, Error> {
         match request {
             Request::LabStatus(page) => Ok(Answer::LabStatus(Box::new(self.shared.status(&page)))),

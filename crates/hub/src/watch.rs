@@ -12,7 +12,7 @@ use tokio::io::unix::AsyncFd;
 /// What changed in the folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// A file of this name appeared, or may listen now.
+    /// A file of this name appeared.
     Appeared(String),
     /// More changed than the system kept.
     Overflowed,
@@ -31,7 +31,6 @@ impl Watch {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         let flags = WatchFlags::CREATE
             | WatchFlags::MOVED_TO
-            | WatchFlags::ATTRIB
             | WatchFlags::DELETE
             | WatchFlags::DELETE_SELF
             | WatchFlags::MOVE_SELF

@@ -38,16 +38,6 @@ pub fn bind(path: &Path) -> io::Result<Socket> {
     Ok(Socket { listener: UnixListener::from_std(listener)?, path: path.to_owned() })
 }
 
-impl Socket {
-    /// The listener, for the tokio runtime that this is called in. The socket must live as long.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn listener(&self) -> io::Result<tokio::net::UnixListener> {
-        tokio::net::UnixListener::from_std(self.listener.try_clone()?)
-    }
-}
-
 impl Drop for Socket {
     fn drop(&mut self) {
         // If it stays, it goes with the laboratory's folder.

@@ -20,7 +20,7 @@ use weft_control::hub::{EndKind, LabStatus, NamePage, ProcessLine, ProcessState,
 use weft_control::process::{Identity, ProcessKind};
 use weft_control::{Answer, Error, Event, EventFilter, EventKind, Incarnation, Request};
 use weft_hub::{Lab, Options, Trace};
-use weft_process::{Client, Clock, Counts, EventLog, Journal, Server, Service, bind, not_here};
+use weft_process::{Client, Clock, Counts, EventLog, Journal, NoCapture, Server, Service, bind, not_here};
 
 /// Much longer than anything here takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -95,7 +95,8 @@ impl Folder {
     /// A process that says these lines to whoever connects first, and nothing more.
     pub(crate) fn raw_process(&self, name: &str, lines: &str) -> Option<UnixStream> {
         self.leave(name, Trace::Ended(EndKind::Failed));
-        let listener = UnixListener::bind(self.socket(name)).unwrap();
+        let listener = UnixListener::bind(self.socket(".raw")).unwrap();
+        std::fs::rename(self.socket(".raw"), self.socket(name)).unwrap();
         let (mut stream, _) = listener.accept().unwrap();
         stream.write_all(format!("{lines}\n").as_bytes()).unwrap();
         Some(stream)
@@ -120,7 +121,6 @@ impl Folder {
                 let options = Options {
                     identity: identity("hub", ProcessKind::Hub, clock),
                     clock,
-                    socket: bind(&folder.join("hub")).unwrap(),
                     folder,
                     expected,
                     restart,
@@ -179,6 +179,7 @@ impl Lab for Fake {
 
 /// A process of its own thread.
 pub(crate) struct Process {
+    folder: PathBuf,
     name: String,
     clock: Clock,
     events: EventLog,
@@ -193,26 +194,26 @@ impl Process {
         let events = EventLog::new(name, clock);
         let (stop, stopped) = oneshot::channel();
         let (up, is_up) = mpsc::channel();
-        let (own_name, own_events) = (name.to_owned(), events.clone());
+        let (own_folder, own_name, own_events) = (folder.clone(), name.to_owned(), events.clone());
         let thread = std::thread::spawn(move || {
             let runtime =
                 Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
             runtime.block_on(async {
-                let path = folder.join(&own_name);
-                let _ = std::fs::remove_file(&path);
-                let listener = tokio::net::UnixListener::bind(&path).unwrap();
+                let path = own_folder.join(&own_name);
+                let socket = bind(&path).unwrap();
                 let identity = identity(&own_name, ProcessKind::Sm, clock);
                 let counts = Counts::new(&prometheus::Registry::new());
                 let server = Rc::new(Server::new(identity, clock, own_events, counts, Willing));
-                tokio::task::spawn_local(server.serve(listener));
+                tokio::task::spawn_local(server.serve(socket));
                 up.send(()).unwrap();
-                if stopped.await == Ok(true) {
-                    let _ = std::fs::remove_file(&path);
+                if stopped.await != Ok(true) {
+                    // What a killed process leaves stays: the file is kept from the socket's clean-up.
+                    std::fs::rename(&path, kept(&path)).unwrap();
                 }
             });
         });
         is_up.recv_timeout(PATIENCE).unwrap();
-        Self { name: name.to_owned(), clock, events, book, stop: Some(stop), thread: Some(thread) }
+        Self { folder, name: name.to_owned(), clock, events, book, stop: Some(stop), thread: Some(thread) }
     }
 
     pub(crate) fn publish(&self, kind: EventKind) {
@@ -232,12 +233,23 @@ impl Process {
         self.book.lock().unwrap().traces.insert(self.name.clone(), Trace::Ended(how));
         let _ = self.stop.take().unwrap().send(how == EndKind::InOrder);
         self.thread.take().unwrap().join().unwrap();
+        if how != EndKind::InOrder {
+            let path = self.folder.join(&self.name);
+            std::fs::rename(kept(&path), &path).unwrap();
+        }
     }
+}
+
+/// Out of the hub's sight.
+fn kept(path: &std::path::Path) -> PathBuf {
+    path.with_file_name(format!(".{}.kept", path.file_name().unwrap().display()))
 }
 
 struct Willing;
 
 impl Service for Willing {
+    type Capture = NoCapture;
+
     async fn answer(&self, request: Request) -> Result<Answer, Error> {
         match request {
             Request::SmSweep => Ok(Answer::Done),
