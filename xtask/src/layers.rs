@@ -59,6 +59,7 @@ const ROOMS: &[Room] = &[
         uses: &["wire", "machine", "device", "host", "node", "control", "link", "umad", "metrics", "process"],
         pure: None,
     },
+    Room { name: "hub", uses: &["control", "process", "metrics"], pure: None },
     Room {
         name: "weft",
         uses: &[
@@ -80,6 +81,7 @@ const ROOMS: &[Room] = &[
             "metrics",
             "process",
             "agent",
+            "hub",
         ],
         pure: None,
     },

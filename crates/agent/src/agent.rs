@@ -163,7 +163,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 /// Needs a [`tokio::task::LocalSet`] or a [`tokio::runtime::LocalRuntime`].
 pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Result<(), AgentError> {
     config.part.check()?;
-    let _lock = ProcessLock::take(&config.lock_file)?;
+    let lock = ProcessLock::take(&config.lock_file)?;
     let signals = Rc::new(Signals::default());
     let alarm = Rc::new(Alarm::new()?);
     // No two processes of this agent begin in the same nanosecond: both would have to hold its lock.
@@ -202,6 +202,7 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
         () = stop => {}
         () = signals.stop.notified() => {}
     }
+    lock.note_stop();
     agent.with_core(|core| core.recorder.process(ProcessEvent::Stopping));
     links.shutdown().await;
     drop(tasks);

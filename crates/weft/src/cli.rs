@@ -7,6 +7,7 @@ mod congestion;
 mod engine;
 mod events;
 mod fault;
+mod hub;
 mod ibsim;
 mod keys;
 mod lanes;
@@ -33,6 +34,7 @@ pub(crate) use engine::EngineArgs;
 use events::duration;
 pub(crate) use events::{EventsArgs, Since};
 pub(crate) use fault::{FaultVerb, RecordArgs, ReplayArgs};
+pub(crate) use hub::{HubArgs, UpHubArgs};
 pub(crate) use ibsim::{IbsimArgs, IbsimPace};
 pub(crate) use keys::KeyArgs;
 pub(crate) use lanes::{LaneArgs, PartEnforce};
@@ -95,6 +97,8 @@ pub(crate) enum Verb {
     Trace(TraceArgs),
     /// Verify that every host reaches every other
     Check(CheckArgs),
+    /// Watch a laboratory: collect its events, start again what failed; `up` starts one, this another when it died
+    Hub(HubArgs),
     /// Show the laboratory's events
     Events(EventsArgs),
     /// Ask a process in the control protocol, and print its answer as JSON

@@ -16,6 +16,7 @@ mod agent_process;
 mod cli;
 mod engine_options;
 mod failure;
+mod hub_process;
 mod ibsim_process;
 mod input;
 mod lab;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Command, Id};
 
-use super::{DeviceArgs, IbsimArgs, Pack, PmArgs, SmArgs};
+use super::{DeviceArgs, IbsimArgs, Pack, PmArgs, SmArgs, UpHubArgs};
 use crate::lab::places::Hosts;
 
 /// What may stand beside `up --bundle`: what a bundle does not say.
@@ -62,6 +62,10 @@ pub(crate) struct UpArgs {
     /// File in which the subnet manager keeps LIDs [default: in the laboratory's folder, which `down` removes]
     #[arg(long, value_name = "FILE")]
     pub(crate) guid2lid: Option<PathBuf>,
+
+    /// Options of the hub
+    #[command(flatten)]
+    pub(crate) hub: UpHubArgs,
 
     /// What it is planned with
     #[command(flatten)]

@@ -108,7 +108,7 @@ impl IbsimConfig {
 /// Runs until a signal asks it to end, or until its starter is gone if it is bound to that.
 pub(crate) fn run(args: &ProcessArgs) -> anyhow::Result<()> {
     let config = IbsimConfig::of_bundle(args)?;
-    let _lock = ProcessLock::take(&config.lock)?;
+    let lock = ProcessLock::take(&config.lock)?;
     weft_process::log::log_to_stderr();
     let mut stop = Signals::watch(&[SIGTERM, SIGINT])?;
     let prepared = driver::Driver::new(&config);
@@ -120,5 +120,7 @@ pub(crate) fn run(args: &ProcessArgs) -> anyhow::Result<()> {
     if !launcher.wait_for_go(&mut stop, Signals::arrived)? {
         return Ok(());
     }
-    driver.run(&stop, config.part.bound.then_some(launcher))
+    driver.run(&stop, config.part.bound.then_some(launcher))?;
+    lock.note_stop();
+    Ok(())
 }

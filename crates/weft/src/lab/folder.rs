@@ -11,7 +11,7 @@
 //!           faults/NAME   the faults that last at an agent, kept by the agent
 //!           logs/NAME     standard error of each process
 //!           launch.sock   the launcher, while it runs
-//!           events.jsonl guid2lid guid2lid-2 …
+//!           hub.json events.jsonl guid2lid guid2lid-2 …
 //!           prometheus.yml  what Prometheus must be told to scrape the laboratory
 //! ```
 
@@ -117,7 +117,7 @@ impl Base {
         write(&folder.place(Place::Mark), b"A laboratory of weft; `weft down` removes this folder.\n")?;
         private_folder(&folder.path.join("logs"))?;
         folder.make_run_folders()?;
-        for lock in [Place::UpLock, Place::DownLock, Place::FaultLock, Place::Events] {
+        for lock in [Place::UpLock, Place::DownLock, Place::FaultLock, Place::HubLock, Place::Events] {
             write(&folder.place(lock), b"")?;
         }
         Ok(folder)
@@ -164,6 +164,8 @@ pub(crate) enum Place {
     DownLock,
     FaultLock,
     FaultCount,
+    HubLock,
+    HubConfig,
     PmLock,
     Prometheus,
     IbsimLock,
@@ -234,6 +236,8 @@ impl LabFolder {
             Place::DownLock => "down.lock",
             Place::FaultLock => "faults.lock",
             Place::FaultCount => "faults.count",
+            Place::HubLock => "locks/hub",
+            Place::HubConfig => "hub.json",
             Place::PmLock => "locks/pm",
             Place::Prometheus => "prometheus.yml",
             Place::IbsimLock => "locks/ibsim",
@@ -279,9 +283,14 @@ impl LabFolder {
         self.path.join("sockets")
     }
 
+    /// Where processes answer requests.
+    pub(crate) fn control_folder(&self) -> PathBuf {
+        self.path.join("control")
+    }
+
     /// Where a process answers requests.
     pub(crate) fn control(&self, process: &str) -> PathBuf {
-        self.path.join("control").join(process)
+        self.control_folder().join(process)
     }
 
     /// Where an agent keeps the faults that last.

@@ -1,5 +1,6 @@
 //! Starting processes of a laboratory, and ending those that hold its locks.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,6 +16,7 @@ use rustix::process::{
 use weft_process::lock;
 
 use super::LabFolder;
+use super::launch::HUB;
 use super::run::RunOptions;
 
 /// Runs this program again with a hidden verb, its standard error appended to a log file.
@@ -24,19 +26,29 @@ pub(crate) fn spawn(
     (verb, name): (&str, &str),
     launch: &Path,
 ) -> anyhow::Result<Child> {
+    let mut arguments = run.arguments(lab, verb, name);
+    arguments.extend(["--launch".into(), launch.as_os_str().to_owned()]);
+    spawn_with(&arguments, &lab.log(name))
+}
+
+/// Runs this program again as a laboratory's hub.
+pub(crate) fn spawn_hub(lab: &LabFolder, launch: &Path) -> anyhow::Result<Child> {
+    let mut arguments: Vec<OsString> = ["--lab", lab.name(), "hub", "--launch"].map(OsString::from).to_vec();
+    arguments.push(launch.as_os_str().to_owned());
+    spawn_with(&arguments, &lab.log(HUB))
+}
+
+fn spawn_with(arguments: &[OsString], log: &Path) -> anyhow::Result<Child> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let program = std::env::current_exe().context("cannot tell which program this is")?;
-    let log = lab.log(name);
     let stderr = File::options()
         .create(true)
         .append(true)
         .mode(0o600)
-        .open(&log)
+        .open(log)
         .with_context(|| format!("cannot write {}", log.display()))?;
     Command::new(&program)
-        .args(run.arguments(lab, verb, name))
-        .arg("--launch")
-        .arg(launch)
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(stderr)
@@ -57,7 +69,8 @@ pub(crate) fn raise_file_limit() {
 pub(crate) struct Holder {
     /// Its number, for display.
     pub(crate) pid: Pid,
-    lock: PathBuf,
+    /// The lock's file.
+    pub(crate) lock: PathBuf,
     pidfd: OwnedFd,
 }
 

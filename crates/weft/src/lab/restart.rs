@@ -12,7 +12,8 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use weft_umad::launch::{self, FromLauncher, LineDecoder, ToLauncher};
 
 use super::folder::LabFolder;
-use super::process::{last_words, poll_for, readable, spawn};
+use super::launch::HUB;
+use super::process::{last_words, poll_for, readable, spawn, spawn_hub};
 use super::reporters::peer;
 use super::run::RunOptions;
 use crate::failure::Failure;
@@ -44,13 +45,27 @@ pub(crate) struct Started {
 
 /// Starts a process and returns when it has reported that it is ready. One that does not is killed.
 pub(crate) fn start(lab: &LabFolder, verb: &str, name: &str) -> anyhow::Result<Started> {
+    let run = RunOptions::load(lab)?;
+    start_by(lab, name, |launch| spawn(lab, &run, (verb, name), launch))
+}
+
+/// Starts the laboratory's hub in the same way.
+pub(crate) fn start_hub(lab: &LabFolder) -> anyhow::Result<Started> {
+    start_by(lab, HUB, |launch| spawn_hub(lab, launch))
+}
+
+fn start_by(
+    lab: &LabFolder,
+    name: &str,
+    spawn: impl FnOnce(&Path) -> anyhow::Result<Child>,
+) -> anyhow::Result<Started> {
     let path = lab.path().join(format!("launch-{}.sock", std::process::id()));
     let _ = std::fs::remove_file(&path); // Of an earlier process with the same number.
     let listener =
         UnixListener::bind(&path).with_context(|| format!("cannot listen on {}", path.display()))?;
     let socket = LaunchSocket { path, listener };
     let log = lab.log(name);
-    let mut child = spawn(lab, &RunOptions::load(lab)?, (verb, name), &socket.path)?;
+    let mut child = spawn(&socket.path)?;
     match await_report(&socket, &mut child, name, &log) {
         Ok(line) => Ok(Started { line, child }),
         Err(error) => {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rustix::process::{Resource, Signal, getrlimit};
-use weft_process::lock::{LockError, ProcessLock, holder};
+use weft_process::lock::{LockError, ProcessLock, holder, note_kill};
 
 use super::folder::{Base, LabFolder, Place, gone};
 use super::process::{Holder, wait_for_end};
@@ -48,6 +48,8 @@ pub(crate) fn take_down(lab: &LabFolder) -> anyhow::Result<TakenDown> {
     let mut done = TakenDown::default();
     // The launcher first, so that it starts no more.
     end(vec![lab.place(Place::UpLock)], &mut done)?;
+    // Then the hub, which would tell of every end.
+    end(vec![lab.place(Place::HubLock)], &mut done)?;
     end(lock_files(lab)?, &mut done)?;
     lab.remove()?;
     Ok(done)
@@ -98,6 +100,12 @@ pub(crate) fn take_down_held(lab: &LabFolder) -> anyhow::Result<()> {
     };
     end(lock_files(lab)?, &mut TakenDown::default())?;
     lab.remove()
+}
+
+/// Ends the hub alone, before its laboratory ends in another way.
+pub(crate) fn end_hub(lab: &LabFolder) -> anyhow::Result<()> {
+    let hub = Holder::of(&lab.place(Place::HubLock))?;
+    stop(hub.into_iter().collect()).map(drop)
 }
 
 /// Ends whoever holds these locks, and removes them.
@@ -152,14 +160,26 @@ pub(crate) fn stop(holders: Vec<Holder>) -> anyhow::Result<usize> {
 
 /// Kills processes and waits until they are gone.
 pub(crate) fn kill(holders: Vec<Holder>) -> anyhow::Result<()> {
+    // Noted before, for a hub that sees the end at once, and after, in case the process was just beginning.
+    let locks: Vec<PathBuf> = holders.iter().map(|holder| holder.lock.clone()).collect();
+    note_kills(&locks);
     for holder in &holders {
         holder.signal(Signal::KILL)?;
     }
     let alive = wait_for_end(holders, KILL_PATIENCE)?;
+    note_kills(&locks);
     if let Some(holder) = alive.first() {
         anyhow::bail!("process {} does not end", holder.pid.as_raw_nonzero());
     }
     Ok(())
+}
+
+/// Notes that whoever holds or held these locks is dead on purpose: a hub leaves it so.
+fn note_kills(locks: &[PathBuf]) {
+    for lock in locks {
+        // Without the note a hub may start it again: that is no reason to leave it alive.
+        let _ = note_kill(lock);
+    }
 }
 
 fn lock_files(lab: &LabFolder) -> anyhow::Result<Vec<PathBuf>> {

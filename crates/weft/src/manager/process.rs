@@ -25,7 +25,7 @@ const BACK_OFF: std::ops::Range<Duration> = Duration::from_millis(20)..Duration:
 /// A manager's process.
 pub(crate) struct Process<M: Manager> {
     seat: Seat,
-    _lock: Option<ProcessLock>,
+    lock: Option<ProcessLock>,
     events: EventLog,
     launcher: LauncherLine,
     desk: Desk<M::Figures>,
@@ -53,12 +53,17 @@ impl<M: Manager> Process<M> {
         let desk = desk.inspect_err(|error| {
             launcher.send(&ToLauncher::Failed { agent: M::NAME.to_owned(), reason: error.to_string() });
         })?;
-        Ok(Self { seat: seat.clone(), _lock: lock, events, launcher, desk, calls: Vec::new() })
+        Ok(Self { seat: seat.clone(), lock, events, launcher, desk, calls: Vec::new() })
     }
 
     /// What happens to the process, and who wants to hear of it.
     pub(crate) fn events(&self) -> EventLog {
         self.events.clone()
+    }
+
+    /// Notes that the process ends in order: what watches it leaves it so.
+    fn note_stop(&self) {
+        self.lock.iter().for_each(ProcessLock::note_stop);
     }
 
     /// Runs the manager until a signal asks it to end, or it is done.
@@ -71,7 +76,9 @@ impl<M: Manager> Process<M> {
             calls.iter().any(|call| matches!(call, Call::Stop))
         })?;
         if goes {
-            Loop::new(self, manager).run()?;
+            let mut around = Loop::new(self, manager);
+            around.run()?;
+            around.process.note_stop();
         }
         Ok(())
     }
@@ -167,6 +174,7 @@ impl<M: Manager> Loop<M> {
             match call {
                 Call::Stop => {
                     tracing::info!("stopping");
+                    self.process.note_stop();
                     self.process.events.publish(EventKind::Process(ProcessEvent::Stopping));
                     self.stop_by.get_or_insert(Instant::now() + M::STOP_PATIENCE);
                     self.tell(News::Stop);

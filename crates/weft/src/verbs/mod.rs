@@ -7,6 +7,7 @@ mod check;
 mod down;
 mod events;
 mod fault;
+mod hub;
 mod links;
 mod metrics;
 mod plan;
@@ -52,6 +53,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Links(args) => links::run(&lab()?, args.json)?,
         Verb::Trace(args) => trace::run(&lab()?, &args)?,
         Verb::Check(args) => return check::run(&lab()?, &args),
+        Verb::Hub(args) => hub::run(&lab()?, &args)?,
         Verb::Events(args) => events::run(&lab()?, &args)?,
         Verb::Ask(args) => ask::run(&lab()?, &args)?,
         Verb::Capture(args) => capture::run(&lab()?, &args)?,

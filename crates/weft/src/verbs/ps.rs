@@ -10,7 +10,7 @@ use weft_process::lock;
 
 use super::Lab;
 use crate::lab::agents::{ask_agents, further};
-use crate::lab::launch::{IBSIM, PM, SM};
+use crate::lab::launch::{HUB, IBSIM, PM, SM};
 use crate::lab::record::{AgentRecord, DeviceRecord};
 use crate::lab::{LabFolder, Place};
 use crate::output::{Table, print, print_json};
@@ -85,7 +85,7 @@ fn short(address: &weft_link::PeerAddress) -> String {
     }
 }
 
-/// Subnet managers, performance manager and server for ibsim's programs.
+/// Subnet managers, performance manager, server for ibsim's programs, and the hub.
 fn managers(folder: &LabFolder, lab: &Lab) -> anyhow::Result<Vec<Process>> {
     let sms = lab.record.subnet_managers().map(|(name, _)| (folder.sm_files(&name).lock, name, SM));
     let others =
@@ -106,7 +106,8 @@ fn managers(folder: &LabFolder, lab: &Lab) -> anyhow::Result<Vec<Process>> {
             process,
         })
     };
-    sms.chain(others).map(manager).collect()
+    let hub = super::hub::had_one(folder)?.then(|| (folder.place(Place::HubLock), HUB.to_owned(), HUB));
+    sms.chain(others).chain(hub).map(manager).collect()
 }
 
 fn agent_process(

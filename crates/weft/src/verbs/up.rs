@@ -10,12 +10,13 @@ use weft_topology::{Fabric, NodeIndex, PortRef};
 use super::seconds;
 use crate::cli::{PlanArgs, UpArgs};
 use crate::failure::Failure;
+use crate::hub_process::HubConfig;
 use crate::lab::launch::Launcher;
 use crate::lab::plan::Wanted;
 use crate::lab::progress::Phase;
 use crate::lab::run::{RunOptions, absolute, recordings};
 use crate::lab::start::{self, From, goal};
-use crate::lab::{Bundle, LabRecord, process};
+use crate::lab::{Base, Bundle, LabFolder, LabRecord, process, teardown};
 use crate::output::{StdoutClosed, Table, print, print_json};
 use crate::{sm_process, topology_file};
 
@@ -79,9 +80,12 @@ fn bring_up(
 ) -> anyhow::Result<()> {
     let mut goal = goal(fabric, sm_at, Duration::from_secs(args.patience));
     goal.keep = Some(args.keep);
+    let hub = HubConfig { restart: args.hub.restart.into(), http: args.hub.hub_metrics };
     start::with(name, from, run, goal, begun, |mut launcher| {
         launcher.start_standbys()?;
-        summarise_and_stay(&mut launcher, fabric, sm_at, args)?;
+        let lab = Base::locate().lab(name)?;
+        super::hub::start_for_up(&lab, hub);
+        summarise_and_stay((&mut launcher, &lab), fabric, sm_at, args)?;
         if !args.foreground {
             launcher.release();
         }
@@ -111,7 +115,7 @@ pub(super) fn wanted<'a>(fabric: &'a Fabric, file: &Path, args: &PlanArgs) -> an
 }
 
 fn summarise_and_stay(
-    launcher: &mut Launcher<'_>,
+    (launcher, lab): (&mut Launcher<'_>, &LabFolder),
     fabric: &Fabric,
     sm_at: Option<NodeIndex>,
     args: &UpArgs,
@@ -123,7 +127,10 @@ fn summarise_and_stay(
     }
     if args.foreground {
         crate::output::say("press Ctrl-C to take the laboratory down");
-        launcher.stay()?;
+        let stayed = launcher.stay();
+        // The launcher kills what it started: none of it is to be started again.
+        teardown::end_hub(lab)?;
+        stayed?;
     }
     Ok(())
 }

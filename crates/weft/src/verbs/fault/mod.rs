@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use weft_control::EventKind;
 use weft_control::event::{Fault, LabEvent};
+use weft_process::lock::note_kill;
 use weft_process::{Clock, EventLog, Journal};
 
 use super::Lab;
@@ -99,6 +100,8 @@ pub(super) fn start_named(lab: &Lab, name: &str) -> anyhow::Result<()> {
 
 fn kill(lab: &Lab, target: &Target) -> anyhow::Result<()> {
     let Some(holder) = Holder::of(&target.lock)? else {
+        // A hub that is about to start it again leaves it dead.
+        let _ = note_kill(&target.lock);
         crate::output::say(&format!("{} is not running", target.what()));
         return Ok(());
     };

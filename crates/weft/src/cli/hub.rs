@@ -1,0 +1,78 @@
+//! `hub`, and what `up` says about it.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use weft_control::hub::RestartPolicy;
+
+/// `hub`
+#[derive(Debug, Args)]
+pub(crate) struct HubArgs {
+    /// Leave the terminal: return once the hub serves
+    #[arg(long)]
+    pub(crate) detached: bool,
+
+    /// Serve /metrics, /healthz, /status and /events over HTTP, on loopback unless an address is given
+    /// [default: as `up` was told]
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = http_at)]
+    pub(crate) metrics: Option<SocketAddr>,
+
+    /// Tell this socket when the hub serves
+    #[arg(long, hide = true)]
+    pub(crate) launch: Option<PathBuf>,
+}
+
+/// What `up` says about the hub.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Hub")]
+pub(crate) struct UpHubArgs {
+    /// Processes that the hub starts again when they end: none, or those that failed; never one that `weft fault kill` killed
+    #[arg(long, value_enum, default_value_t = Restart::Never)]
+    pub(crate) restart: Restart,
+
+    /// Have the hub serve /metrics, /healthz, /status and /events over HTTP, on loopback unless an address is given
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = http_at)]
+    pub(crate) hub_metrics: Option<SocketAddr>,
+}
+
+/// `--restart`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Restart {
+    /// None
+    Never,
+    /// Those that ended without being told to
+    OnFailure,
+}
+
+impl From<Restart> for RestartPolicy {
+    fn from(restart: Restart) -> Self {
+        match restart {
+            Restart::Never => Self::Never,
+            Restart::OnFailure => Self::OnFailure,
+        }
+    }
+}
+
+fn http_at(text: &str) -> Result<SocketAddr, String> {
+    let port = |text: &str| text.parse().ok().filter(|port: &u16| *port != 0);
+    let on_loopback = port(text).map(|port| SocketAddr::from((IpAddr::V4(Ipv4Addr::LOCALHOST), port)));
+    on_loopback
+        .or_else(|| text.parse().ok())
+        .ok_or_else(|| "a TCP port, or an address and a port such as 0.0.0.0:9100".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_is_on_loopback() {
+        assert_eq!(http_at("9100").unwrap().to_string(), "127.0.0.1:9100");
+        assert_eq!(http_at("0.0.0.0:9100").unwrap().to_string(), "0.0.0.0:9100");
+        assert_eq!(http_at("[::1]:9100").unwrap().to_string(), "[::1]:9100");
+        for wrong in ["", "0", "70000", "localhost:80", "1.2.3.4"] {
+            assert!(http_at(wrong).is_err(), "{wrong}");
+        }
+    }
+}
