@@ -29,7 +29,7 @@ fn up_and_down() {
         up["phases"].as_array().unwrap().iter().map(|p| (p["phase"].as_str(), p["count"].as_u64())).collect();
     assert_eq!(phases, [(Some("agents started"), Some(8)), (Some("links up"), Some(16))]);
     let processes = home.processes();
-    assert_eq!(processes.len(), 8);
+    assert_eq!(processes.len(), 9, "eight agents and the hub");
     assert!(processes.iter().all(|(_, pid)| runs(*pid)));
     let links = home.json(&["links", "--json"]);
     assert_eq!(links.as_array().unwrap().len(), 8);
@@ -47,7 +47,7 @@ fn packed_agents() {
     let file = home.small_tree();
     for (pack, count) in [("3", 3), ("all", 1)] {
         home.weft(&["up", text(&file), "--no-sm", "--pack", pack]).succeeds();
-        assert_eq!(home.processes().len(), count);
+        assert_eq!(home.processes().len(), count + 1, "agents and the hub");
         let links = home.json(&["links", "--json"]);
         assert!(links.as_array().unwrap().iter().all(|link| link["state"] == "Initialize"), "{links}");
         home.weft(&["down"]).succeeds();
@@ -141,7 +141,7 @@ fn a_killed_launcher_leaves_agents_that_down_finds() {
     up.signal(Signal::KILL);
     up.end();
     let processes = home.processes();
-    assert_eq!(processes.len(), 8);
+    assert_eq!(processes.len(), 9, "eight agents and the hub");
     assert!(processes.iter().all(|(_, pid)| runs(*pid)), "agents go on without a launcher");
     home.weft(&["down"]).succeeds();
     nothing_left(&home, &processes);

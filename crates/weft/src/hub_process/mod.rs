@@ -71,17 +71,22 @@ pub(crate) fn run(
     Ok(())
 }
 
-fn take_lock(lab: &LabFolder) -> anyhow::Result<ProcessLock> {
+/// An error where the laboratory has a hub.
+pub(crate) fn refuse_second(lab: &LabFolder) -> anyhow::Result<()> {
     let path = lab.place(Place::HubLock);
+    let holder = holder(&path).with_context(|| format!("cannot ask who locks {}", path.display()))?;
+    let Some(pid) = holder else { return Ok(()) };
+    let message = format!("a hub of `{}` runs already as process {}", lab.name(), pid.as_raw_nonzero());
+    Err(Failure::new(message).hint("one is enough; end it with `kill` to start another").into())
+}
+
+fn take_lock(lab: &LabFolder) -> anyhow::Result<ProcessLock> {
     let name = lab.name();
-    match ProcessLock::take(&path) {
+    match ProcessLock::take(&lab.place(Place::HubLock)) {
         Ok(lock) => Ok(lock),
         Err(LockError::Held { .. }) => {
-            let pid = holder(&path).ok().flatten();
-            let which = pid.map_or_else(String::new, |pid| format!(" as process {}", pid.as_raw_nonzero()));
-            Err(Failure::new(format!("a hub of `{name}` runs already{which}"))
-                .hint("one is enough; end it with `kill` to start another")
-                .into())
+            refuse_second(lab)?;
+            Err(Failure::new(format!("a hub of `{name}` has just ended; try again")).into())
         }
         Err(LockError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
             Err(Failure::new(format!("`{name}` was started by a version of weft without hubs")).into())

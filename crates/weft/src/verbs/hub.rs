@@ -18,6 +18,7 @@ pub(super) fn run(lab: &LabFolder, args: &HubArgs) -> anyhow::Result<()> {
     }
     warn_of_versions(lab)?;
     if args.detached {
+        hub_process::refuse_second(lab)?;
         // The hub that is started reads what is written here.
         config.store(lab)?;
         let pid = start(lab)?;

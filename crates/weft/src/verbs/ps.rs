@@ -50,6 +50,9 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     for agent in &lab.record.agents {
         processes.push(agent_process(folder, &lab, agent, told.get(agent.name.as_str()))?);
     }
+    if super::hub::had_one(folder)? {
+        processes.push(without_devices(&lab, &folder.place(Place::HubLock), HUB.to_owned(), HUB)?);
+    }
     if json {
         return print_json(&processes);
     }
@@ -85,29 +88,35 @@ fn short(address: &weft_link::PeerAddress) -> String {
     }
 }
 
-/// Subnet managers, performance manager, server for ibsim's programs, and the hub.
+/// Subnet managers, performance manager and server for ibsim's programs.
 fn managers(folder: &LabFolder, lab: &Lab) -> anyhow::Result<Vec<Process>> {
     let sms = lab.record.subnet_managers().map(|(name, _)| (folder.sm_files(&name).lock, name, SM));
     let others =
         [(lab.record.pm.is_some(), Place::PmLock, PM), (lab.record.ibsim.is_some(), Place::IbsimLock, IBSIM)];
     let others = others.into_iter().filter(|(started, ..)| *started);
     let others = others.map(|(_, lock, kind)| (folder.place(lock), kind.to_owned(), kind));
-    let manager = |(lock, process, kind): (std::path::PathBuf, String, &'static str)| {
-        let pid = holder(&lock)?;
-        Ok(Process {
-            pid,
-            state: state(pid),
-            kind,
-            address: None,
-            metrics: lab.record.metrics_of(&process),
-            devices: Vec::new(),
-            link_timeout_ms: None,
-            counts: None,
-            process,
-        })
-    };
-    let hub = super::hub::had_one(folder)?.then(|| (folder.place(Place::HubLock), HUB.to_owned(), HUB));
-    sms.chain(others).chain(hub).map(manager).collect()
+    sms.chain(others).map(|(lock, name, kind)| without_devices(lab, &lock, name, kind)).collect()
+}
+
+/// A process that runs no devices.
+fn without_devices(
+    lab: &Lab,
+    lock: &std::path::Path,
+    process: String,
+    kind: &'static str,
+) -> anyhow::Result<Process> {
+    let pid = holder(lock)?;
+    Ok(Process {
+        pid,
+        state: state(pid),
+        kind,
+        address: None,
+        metrics: lab.record.metrics_of(&process),
+        devices: Vec::new(),
+        link_timeout_ms: None,
+        counts: None,
+        process,
+    })
 }
 
 fn agent_process(

@@ -1,0 +1,280 @@
+//! Hubs of laboratories of real processes: what they know, what they start again, and what goes on without them.
+
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use common::{Home, Running, runs, signal, text, wait_until};
+use rustix::process::Signal;
+use weft_control::hub::{EndKind, LabStatus, NamePage, ProcessLine, ProcessState, RestartPolicy};
+use weft_control::{Answer, ErrorCode, EventFilter, Request, Since};
+use weft_process::{Client, ClientError};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn up(home: &Home, options: &[&str]) {
+    let tree = home.small_tree();
+    home.weft(&[&["up", "--pack", "4"], options, &[text(&tree)]].concat()).succeeds();
+}
+
+fn socket(home: &Home) -> PathBuf {
+    home.lab("default").join("control/hub")
+}
+
+fn hub(home: &Home) -> Client {
+    Client::connect(&socket(home)).unwrap()
+}
+
+/// What the hub says, if there is one.
+fn status(home: &Home) -> Option<LabStatus> {
+    let mut client = Client::connect(&socket(home)).ok()?;
+    match client.ask(Request::LabStatus(NamePage::default()), PATIENCE).ok()? {
+        Answer::LabStatus(status) => Some(*status),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn line(home: &Home, name: &str) -> Option<ProcessLine> {
+    status(home)?.processes.into_iter().find(|process| process.name == name)
+}
+
+fn wait_for_state(home: &Home, name: &str, state: ProcessState) {
+    wait_until(&format!("{name} is {}", state.name()), || {
+        line(home, name).is_some_and(|line| line.state == state)
+    });
+}
+
+fn all_ready(status: &LabStatus) -> bool {
+    status.alive == status.expected && status.processes.iter().all(|line| line.state == ProcessState::Ready)
+}
+
+fn pid(home: &Home, name: &str) -> u32 {
+    home.processes().into_iter().find(|(process, _)| process == name).unwrap().1
+}
+
+fn kill(home: &Home, name: &str) {
+    match pid(home, name) {
+        0 => {}
+        pid => signal(pid, Signal::KILL),
+    }
+}
+
+#[test]
+fn a_hub_knows_every_process_and_passes_requests_on() {
+    let home = Home::new();
+    up(&home, &["--pm"]);
+    wait_until("all is ready", || status(&home).is_some_and(|status| all_ready(&status)));
+    let known = status(&home).unwrap();
+    let names: Vec<_> = known.processes.iter().map(|line| line.name.as_str()).collect();
+    assert_eq!((names, known.restart), (vec!["a0000", "a0001", "pm", "sm"], RestartPolicy::Never));
+    for line in &known.processes {
+        assert_eq!(line.pid, Some(pid(&home, &line.name)), "{line:?}");
+    }
+    assert!(runs(pid(&home, "hub")));
+    let mut client = hub(&home);
+    let relay =
+        |process: &str, request| Request::Relay { process: process.into(), request: Box::new(request) };
+    let Answer::SmStatus(sm) = client.ask(relay("sm", Request::SmStatus), PATIENCE).unwrap() else {
+        panic!("a status")
+    };
+    assert!(sm.subnet_up);
+    client.ask(relay("sm", Request::SmSweep), PATIENCE).unwrap();
+    match client.ask(relay("pm", Request::SmStatus), PATIENCE) {
+        Err(ClientError::Refused(error)) => assert_eq!(error.code, ErrorCode::NotHere),
+        other => panic!("{other:?}"),
+    }
+    let ended = EventFilter { kinds: vec!["process-ended".into()], ..EventFilter::default() };
+    client.ask(Request::Events(ended), PATIENCE).unwrap();
+    home.weft(&["fault", "kill", "pm"]).succeeds();
+    let event = client.next_event(PATIENCE).unwrap().unwrap();
+    assert!(event.to_string().contains("pm was killed on purpose"), "{event}");
+    // The file of events has it as well.
+    home.events()
+        .wait_for("the end of pm", |event| event["event"] == "process-ended" && event["process"] == "pm");
+    assert_eq!(line(&home, "pm").unwrap().last_end.unwrap().how, EndKind::KilledOnPurpose);
+}
+
+#[test]
+fn a_laboratory_has_one_hub_and_does_without() {
+    let home = Home::new();
+    up(&home, &[]);
+    let first = pid(&home, "hub");
+    home.weft(&["hub"]).fails(1, &format!("runs already as process {first}"));
+    home.weft(&["hub", "--detached"]).fails(1, "runs already");
+    assert_eq!(pid(&home, "hub"), first);
+    signal(first, Signal::KILL);
+    wait_until("the hub is dead", || pid(&home, "hub") == 0);
+    for verb in [
+        &["check"][..],
+        &["status"],
+        &["links"],
+        &["events"],
+        &["fault", "kill", "host-0"],
+        &["fault", "restart", "host-0"],
+    ] {
+        home.weft(verb).succeeds();
+    }
+    // Another one finds everything, and what happened before it began.
+    home.weft(&["hub", "--detached"]).succeeds();
+    wait_until("all is ready", || status(&home).is_some_and(|status| all_ready(&status)));
+    let mut client = hub(&home);
+    let all = EventFilter { from: Since::Start, sources: vec!["sm".into()], ..EventFilter::default() };
+    client.ask(Request::Events(all), PATIENCE).unwrap();
+    let mut sequence = 0;
+    loop {
+        let event = client.next_event(PATIENCE).unwrap().unwrap();
+        assert_eq!(event.sequence, sequence);
+        sequence += 1;
+        if event.kind.name() == "subnet-up" {
+            break;
+        }
+    }
+    let processes = home.processes();
+    home.weft(&["down"]).succeeds();
+    assert!(home.is_empty());
+    assert!(processes.iter().all(|(_, pid)| !runs(*pid)), "{processes:?}");
+}
+
+#[test]
+fn only_what_failed_is_started_again_and_only_if_wanted() {
+    let home = Home::new();
+    up(&home, &["--pm", "--restart", "on-failure"]);
+    wait_until("all is ready", || status(&home).is_some_and(|status| all_ready(&status)));
+    let agent = pid(&home, "a0000");
+    signal(agent, Signal::KILL);
+    wait_until("the agent is started again", || line(&home, "a0000").is_some_and(|line| line.restarts == 1));
+    wait_for_state(&home, "a0000", ProcessState::Ready);
+    assert_ne!(pid(&home, "a0000"), agent);
+    // Told to stop, and killed on purpose: both stay dead, for another hub as well.
+    signal(pid(&home, "pm"), Signal::TERM);
+    home.weft(&["fault", "kill", "sm"]).succeeds();
+    for (name, how) in [("pm", EndKind::InOrder), ("sm", EndKind::KilledOnPurpose)] {
+        wait_for_state(&home, name, ProcessState::Ended);
+        assert_eq!(line(&home, name).unwrap().last_end.unwrap().how, how, "{name}");
+    }
+    kill(&home, "hub");
+    kill(&home, "a0001");
+    wait_until("both are dead", || pid(&home, "hub") + pid(&home, "a0001") == 0);
+    home.weft(&["hub", "--detached"]).succeeds();
+    // What failed while no hub was there is started; by then the others would have been.
+    wait_for_state(&home, "a0001", ProcessState::Ready);
+    for name in ["pm", "sm"] {
+        let line = line(&home, name).unwrap();
+        assert_eq!((line.state, line.restarts, line.restart_in_ms), (ProcessState::Ended, 0, None), "{name}");
+    }
+    // What the user starts again is as any other.
+    home.weft(&["fault", "restart", "sm"]).succeeds();
+    wait_for_state(&home, "sm", ProcessState::Ready);
+    kill(&home, "sm");
+    wait_until("sm is started again", || line(&home, "sm").is_some_and(|line| line.restarts == 1));
+    wait_for_state(&home, "sm", ProcessState::Ready);
+    wait_until("the fabric is whole", || home.weft(&["check"]).code == 0);
+}
+
+#[test]
+fn without_a_policy_the_dead_stay_dead() {
+    let home = Home::new();
+    up(&home, &["--pm"]);
+    wait_for_state(&home, "pm", ProcessState::Ready);
+    kill(&home, "pm");
+    wait_for_state(&home, "pm", ProcessState::Ended);
+    let line = line(&home, "pm").unwrap();
+    assert_eq!((line.last_end.unwrap().how, line.restart_in_ms), (EndKind::Failed, None));
+}
+
+#[test]
+fn a_hub_ends_with_its_laboratory() {
+    let home = Home::new();
+    let tree = home.small_tree();
+    // In the foreground, where the launcher kills what it started: nothing of it is started again.
+    let arguments = ["up", "--foreground", "--restart", "on-failure", "--json", text(&tree)];
+    let mut running = Running::start(&home, &arguments);
+    running.wait_for_line("}");
+    wait_until("the hub serves", || status(&home).is_some_and(|status| all_ready(&status)));
+    let processes = home.processes();
+    running.signal(Signal::INT);
+    assert!(running.end().success());
+    assert!(home.is_empty());
+    assert!(processes.iter().all(|(_, pid)| !runs(*pid)), "{processes:?}");
+    // A hub in the foreground ends when its laboratory does.
+    up(&home, &[]);
+    kill(&home, "hub");
+    wait_until("the hub is dead", || pid(&home, "hub") == 0);
+    let mut foreground = Running::start(&home, &["hub"]);
+    wait_until("the hub serves", || status(&home).is_some_and(|status| all_ready(&status)));
+    assert!(foreground.is_running());
+    home.weft(&["down"]).succeeds();
+    assert!(foreground.end().success());
+}
+
+#[test]
+fn a_hub_serves_http_where_it_is_told_to() {
+    let home = Home::new();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    up(&home, &["--hub-metrics", &port.to_string()]);
+    let get = |path: &str| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    wait_until("all is ready", || status(&home).is_some_and(|status| all_ready(&status)));
+    assert!(get("/metrics").contains("weft_hub_processes{state=\"ready\"} 3\n"));
+    assert!(get("/healthz").ends_with("ok\n"));
+    assert!(get("/status").contains("\"expected\":3"));
+    // Another laboratory's hub cannot have the same port; the laboratory runs all the same.
+    let tree = home.small_tree();
+    let arguments =
+        ["--lab", "other", "up", "--pack", "all", "--no-sm", "--hub-metrics", &port.to_string(), text(&tree)];
+    let other = home.weft(&arguments);
+    other.succeeds();
+    assert!(other.stderr.contains("no hub watches the laboratory"), "{}", other.stderr);
+    home.weft(&["--lab", "other", "ps"]).succeeds();
+}
+
+/// The hub, managers and agents are killed at any moment; in the end the policy has brought back all that a hub found.
+#[test]
+fn whatever_is_killed_whenever_a_hub_brings_it_back() {
+    use rand::{RngExt, SeedableRng};
+    for seed in 0..2 {
+        let mut rng = rand_pcg::Pcg64Mcg::seed_from_u64(seed);
+        let home = Home::new();
+        up(&home, &["--pm", "--restart", "on-failure"]);
+        for _ in 0..8 {
+            match rng.random_range(0..6) {
+                0 => {
+                    kill(&home, "hub");
+                    wait_until("the hub is dead", || pid(&home, "hub") == 0);
+                }
+                1 => kill(&home, "sm"),
+                2 => kill(&home, "pm"),
+                3 => kill(&home, "a0001"),
+                4 => {
+                    kill(&home, "hub");
+                    kill(&home, ["sm", "pm", "a0000"][rng.random_range(0..3)]);
+                }
+                _ => {}
+            }
+            if pid(&home, "hub") == 0 && rng.random_range(0..2) == 0 {
+                home.weft(&["hub", "--detached"]).succeeds();
+            }
+        }
+        if pid(&home, "hub") == 0 {
+            home.weft(&["hub", "--detached"]).succeeds();
+        }
+        wait_until(&format!("seed {seed}: all is ready"), || {
+            status(&home).is_some_and(|status| all_ready(&status))
+        });
+        wait_until(&format!("seed {seed}: the fabric is whole"), || home.weft(&["check"]).code == 0);
+        let processes = home.processes();
+        home.weft(&["down"]).succeeds();
+        assert!(home.is_empty(), "seed {seed}");
+        assert!(processes.iter().all(|(_, pid)| !runs(*pid)), "seed {seed}: {processes:?}");
+    }
+}
