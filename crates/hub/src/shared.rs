@@ -83,7 +83,7 @@ impl Shared {
             }
             Heard::OtherProtocol(version) => self.state().roster.other_protocol(process, version, now),
             Heard::Refused(why) => {
-                self.state().roster.problem(process, &format!("it refuses the hub: {why}"))
+                self.state().roster.problem(process, &format!("it refuses the hub: {why}"));
             }
             Heard::Nonsense(why) => {
                 self.state().roster.problem(process, &format!("it says what makes no sense: {why}"));

@@ -99,6 +99,28 @@ fn a_hub_knows_every_process_and_passes_requests_on() {
     assert_eq!(line(&home, "pm").unwrap().last_end.unwrap().how, EndKind::KilledOnPurpose);
 }
 
+/// Standard streams, lock, socket, inotify, the runtime's own, signals, the journal, the launcher's line, and clients.
+const DESCRIPTORS_BESIDE: usize = 24;
+
+#[test]
+fn a_hub_has_one_descriptor_for_each_process() {
+    let home = Home::new();
+    let tree = home.small_tree();
+    home.weft(&["up", "--pm", "--restart", "on-failure", text(&tree)]).succeeds();
+    wait_until("all is ready", || status(&home).is_some_and(|status| all_ready(&status)));
+    let folder = format!("/proc/{}/fd", pid(&home, "hub"));
+    let open = || std::fs::read_dir(&folder).unwrap().count();
+    let before = open();
+    assert!(before <= 10 + DESCRIPTORS_BESIDE, "{before}");
+    // Processes that come and go leave none behind.
+    for restarts in 1..=3 {
+        kill(&home, "pm");
+        wait_until("pm is started again", || line(&home, "pm").is_some_and(|line| line.restarts == restarts));
+        wait_for_state(&home, "pm", ProcessState::Ready);
+    }
+    wait_until("what was open for the start is closed", || open() <= before + 1);
+}
+
 #[test]
 fn a_laboratory_has_one_hub_and_does_without() {
     let home = Home::new();
