@@ -45,6 +45,7 @@ pub(super) struct Lane {
     pub(super) throttle: Throttle,
 }
 
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(std::mem::offset_of!(Lane, acknowledgements) == 64);
 
 impl Lane {
