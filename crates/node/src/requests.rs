@@ -68,7 +68,10 @@ impl Node {
         let cabled: Vec<PortNum> =
             self.devices.get(id).ok_or(Refusal::NoSuchDevice(id))?.cabled().map(|(port, _)| port).collect();
         for port in cabled {
-            self.take_out(PortId::new(id, port))?;
+            // A cable from the device to itself goes with the first of its ends.
+            if self.devices.get(id).is_some_and(|slot| slot.jack(port).cable != Plugged::Nothing) {
+                self.take_out(PortId::new(id, port))?;
+            }
         }
         self.detach_all(id);
         let Some(slot) = self.devices.remove(id) else { return Ok(None) };

@@ -95,6 +95,18 @@ fn a_lost_link_takes_only_its_own_frames_with_it() {
     assert_eq!(world.node().poll_timeout(), None, "it has come");
 }
 
+/// Both ends of a cable from a switch to itself go with it.
+#[test]
+fn a_device_that_is_cabled_to_itself_can_be_removed() {
+    let mut world = World::new(4096);
+    let switch = world.add(NodeType::Switch);
+    world.connect((switch, 1), (switch, 3));
+    world.ask(Request::Begin);
+    assert_eq!(world.node().inner_links_up(), 1);
+    assert!(matches!(world.ask(Request::RemoveDevice(switch)).0, Ok(Answer::Removed(_))));
+    assert_eq!((world.node().devices().count(), world.node().inner_links_up()), (0, 0));
+}
+
 /// Cables that leave the node go with their device, all of them at once.
 #[test]
 fn a_device_with_many_cables_to_the_outside_can_be_removed() {
