@@ -5,13 +5,14 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use weft_device::{self as device, Device};
 use weft_machine::{Machine, Time};
+use weft_wire::LinkParameters;
 
 use crate::cables::Cables;
 use crate::clients::Clients;
 use crate::devices::{Devices, Plugged};
 use crate::held::Held;
 use crate::timers::{TimerId, Timers};
-use crate::{Desk, DeviceId, Input, Output, PortId, RequestId, ToHost};
+use crate::{Desk, DeviceId, Frame, Input, Output, PortId, RequestId, ToHost};
 
 /// How a node works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,6 +138,12 @@ impl Node {
         self.devices.get(at.device).is_some_and(|slot| slot.jack(at.port).plugged)
     }
 
+    /// Whether a port lets its link come up, and what its next hello says: for a driver that puts a cable into it.
+    pub fn link_offer(&self, at: PortId) -> Option<(bool, LinkParameters)> {
+        let slot = self.devices.get(at.device)?;
+        Some((slot.jack(at.port).may_be_up(), slot.device.link_parameters(at.port)?))
+    }
+
     /// Cables between ports of the node whose link is up.
     pub fn inner_links_up(&self) -> usize {
         self.cables.up_count()
@@ -150,6 +157,14 @@ impl Node {
     /// Packets that cables between ports of the node took with them when they went down, by lane.
     pub fn lost_on_cables(&self) -> [u64; 16] {
         self.cables.lost()
+    }
+
+    /// Packets that are on cables between ports of the node, or held back at the end of a long one, by lane.
+    pub fn on_cables(&self) -> [u64; 16] {
+        let mut count = [0; 16];
+        let lanes = self.cables.frames().chain(self.held.frames()).filter_map(Frame::packet_lane);
+        lanes.for_each(|lane| count[usize::from(lane.0 & 0xf)] += 1);
+        count
     }
 
     pub(crate) fn desk(&mut self) -> &mut Desk {
