@@ -22,7 +22,9 @@ mod accept;
 mod alarm;
 mod cable;
 mod codec;
+mod config;
 mod dial;
+mod end;
 #[doc(hidden)]
 pub mod fuzz;
 mod gate;
@@ -36,11 +38,15 @@ mod process;
 mod reactor;
 mod reason;
 mod session;
+mod state;
 mod transport;
+mod watch;
 
 pub use alarm::Alarm;
-pub use cable::{Cable, CableEnd, DropReason, Handler, LinkEvent, LinkIndex, PeerStats, SendOutcome, Stats};
+pub use cable::{Cable, DropReason, Handler, LinkEvent, LinkIndex, PeerStats, SendOutcome, Stats};
+pub use config::LinkConfig;
+pub use end::CableEnd;
 pub use identity::{Authority, Identity, IdentityError, node_name};
-pub use links::{LinkConfig, Links};
+pub use links::Links;
 pub use reason::{DownReason, RefusalReason};
 pub use transport::BindError;

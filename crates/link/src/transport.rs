@@ -21,8 +21,8 @@ use quinn_proto::HashedConnectionIdGenerator;
 use ring::hmac;
 use rustix::net::sockopt;
 
+use crate::config::LinkConfig;
 use crate::identity::{Identity, IdentityError};
-use crate::links::LinkConfig;
 use crate::reactor::Reactor;
 
 /// Lanes 0 to 14, one stream each.
