@@ -12,10 +12,10 @@ use weft_umad::launch::{SubnetUp, ToLauncher};
 
 use super::admission::Admission;
 use super::folder::{LabFolder, Place};
-use super::progress::{Count, Phase, Phases};
+use super::names::{IBSIM, PM, SM};
+use super::progress::{Count, Goal, Phase, Phases};
 use super::reporters::{Caller, Reporters};
 use super::signals::{Interrupted, Signals};
-use super::start::Goal;
 use super::{process, record::LabRecord, restart, teardown};
 use crate::failure::{self, Failure};
 
@@ -23,15 +23,6 @@ const LISTENER: u64 = 0;
 const INTERRUPT: u64 = 1;
 const CHILD_ENDED: u64 = 2;
 const FIRST_CONNECTION: u64 = 3;
-
-/// The name of the subnet manager among the processes.
-pub(crate) const SM: &str = "sm";
-
-/// The name of the performance manager among the processes.
-pub(crate) const PM: &str = "pm";
-
-/// The name of the server of ibsim's protocol among the processes.
-pub(crate) const IBSIM: &str = "ibsim";
 
 /// When nothing has come of those that dial for so long, others may.
 const STALL: Duration = Duration::from_millis(500);

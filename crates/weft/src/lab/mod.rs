@@ -5,6 +5,7 @@ pub(crate) mod agents;
 pub(crate) mod folder;
 pub(crate) mod launch;
 pub(crate) mod managers;
+pub(crate) mod names;
 pub(crate) mod plan;
 mod ports;
 pub(crate) mod process;

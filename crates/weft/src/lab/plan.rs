@@ -14,7 +14,7 @@ use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::{Guid, MKey, printable_json};
 
 use super::folder::{self, Base, LabFolder, Place};
-use super::launch::{PM, SM};
+use super::names::{PM, SM};
 use super::ports::{self, Claim, Transport};
 use super::record::{AgentRecord, DeviceRecord, LabRecord, MANAGER_PORTS, PmPlace, SmPlace};
 use super::silence;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use weft_wire::{Guid, PortNum, printable_json};
 
 use super::folder::{self, LabFolder, Place};
-use super::launch::{PM, SM};
+use super::names::{PM, SM};
 use crate::cli::SmpRouting;
 use crate::ibsim_process::Listen;
 use crate::manager::loopback;

@@ -7,24 +7,11 @@ use weft_topology::{Fabric, NodeIndex};
 
 use super::launch::Launcher;
 use super::plan::{self, Wanted};
-use super::progress::{Phase, Phases};
+use super::progress::{Goal, Phase, Phases};
 use super::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
 use super::teardown::{clear_dead, clear_unfinished};
 use super::{Base, LabFolder, Place};
 use crate::failure::Failure;
-
-/// What the launcher waits for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Goal {
-    /// Nodes in the piece of the fabric that the subnet manager is in; `None` without one.
-    pub(crate) nodes: Option<u64>,
-    /// Ends of cables in all.
-    pub(crate) cable_ends: u64,
-    /// Give up when nothing has moved for this long.
-    pub(crate) patience: Duration,
-    /// Whether a laboratory that does not come up runs on; `None` where the verb has no such option.
-    pub(crate) keep: Option<bool>,
-}
 
 /// Starts a laboratory and gives its launcher to `then` when it is up. The laboratory ends with the launcher, unless
 /// it is released.

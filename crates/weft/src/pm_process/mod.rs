@@ -16,7 +16,7 @@ use weft_control::process::ProcessKind;
 
 use driver::PmFigures;
 
-use crate::lab::launch::PM;
+use crate::lab::names::PM;
 use crate::manager::{Process, Seat, load_config, loopback};
 
 /// What the performance manager's process is told.

@@ -76,7 +76,7 @@ impl SmConfig {
 
 /// The name of a manager that is given none.
 fn first_name() -> String {
-    crate::lab::launch::SM.to_owned()
+    crate::lab::names::SM.to_owned()
 }
 
 /// Runs until a signal asks it to end.

@@ -10,8 +10,8 @@ use weft_wire::{Lid, PortNum};
 
 use super::due;
 use super::{Deadlock, Report};
-use crate::lab::launch::SM;
 use crate::lab::managers::{in_charge, subnet_managers};
+use crate::lab::names::SM;
 use crate::sm_process::{SmConfig, engine_report};
 use crate::verbs::Lab;
 
