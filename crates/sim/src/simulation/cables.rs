@@ -5,7 +5,7 @@ use weft_node::{Frame, Input};
 use weft_topology::PortRef;
 use weft_wire::{DataPacket, FlowControl, Packet, VirtualLane};
 
-use super::{Simulation, at};
+use super::Simulation;
 use crate::Verdict;
 use crate::cable::Link;
 use crate::happening::{Happening, ManagementPacket};
@@ -17,7 +17,8 @@ impl Simulation {
     #[inline]
     pub(super) fn transmit(&mut self, from: PortRef, frame: Frame) {
         let Some(way) = self.cabling.way_from(from) else {
-            self.unsent.extend(frame.unsent().map(|unsent| (from.port, unsent)));
+            let at = self.at(from);
+            self.unsent.extend(frame.unsent().map(|unsent| (at, unsent)));
             return;
         };
         let at = match &frame {
@@ -133,9 +134,10 @@ impl Simulation {
             way.stale -= 1;
             return;
         }
-        let PortRef { node, port } = way.to;
+        let to = way.to;
         if let Some(frame) = self.flights.take_first(&mut way.flying) {
-            self.feed(node, Input::Arrived { at: at(port), frame });
+            let at = self.at(to);
+            self.feed(to.node, Input::Arrived { at, frame });
         }
     }
 
@@ -148,8 +150,9 @@ impl Simulation {
             self.statistics.cut_off += 1;
             return;
         }
-        let PortRef { node, port } = self.cabling.ways[way as usize].to;
-        self.feed(node, Input::Arrived { at: at(port), frame: Frame::Packet(packet) });
+        let to = self.cabling.ways[way as usize].to;
+        let at = self.at(to);
+        self.feed(to.node, Input::Arrived { at, frame: Frame::Packet(packet) });
     }
 
     fn trace_packet(&mut self, kind: &str, at: PortRef, packet: &Packet) {
