@@ -6,6 +6,7 @@
 
 mod fidelity;
 mod layers;
+mod modules;
 mod schema;
 mod tidy;
 
@@ -30,7 +31,7 @@ fn run(chore: &str) -> Result<()> {
         "ci" => ci(),
         "fidelity" => fidelity::write(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         "long" => long(&std::env::args().nth(2).context("name a folder for reports: cargo xtask long OUT")?),
-        "layers" => layers::check(),
+        "layers" => layers::check().and_then(|()| modules::check(&root())),
         "schema" => schema::write(&root()),
         "tidy" => tidy::check(&root()),
         other => bail!("no chore {other:?}\nhint: one of ci, fidelity, layers, long, schema, tidy"),
