@@ -62,7 +62,7 @@ const KNOWN: &[(&str, &[[&str; 2]])] = &[
             ["client", "agent"],
             ["asked", "core"],
             ["agent", "launcher"],
-            ["agent", "metrics"],
+            ["agent", "faults"],
             ["core", "programs"],
             ["core", "tap"],
         ],
