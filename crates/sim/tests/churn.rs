@@ -109,7 +109,7 @@ impl Totals {
 }
 
 fn all(violations: Vec<Violation>) -> String {
-    violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  ")
+    violations.into_iter().map(|violation| violation.to_string()).collect::<Vec<_>>().join("\n  ")
 }
 
 /// Traffic flows while everything changes, then ends, and what was under way comes to an end.
