@@ -55,13 +55,14 @@ const KNOWN: &[(&str, &[[&str; 2]])] = &[
     ),
     // Requests and the datagrams that carry them.
     ("umad", &[["user_mad::control", "user_mad::datagram"]]),
-    // To go with the agent's old protocol.
+    // The agent and the tasks that serve it.
     (
         "agent",
         &[
             ["client", "agent"],
             ["asked", "core"],
             ["agent", "launcher"],
+            ["agent", "service"],
             ["agent", "faults"],
             ["core", "programs"],
             ["core", "tap"],
