@@ -61,6 +61,7 @@ const KNOWN: &[(&str, &[[&str; 2]])] = &[
         &[
             ["client", "agent"],
             ["asked", "core"],
+            ["asked", "service"],
             ["agent", "launcher"],
             ["agent", "service"],
             ["agent", "faults"],

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use weft_machine::{Machine, Time};
 use weft_routing::{Lids, ServiceLevels};
-use weft_topology::Fabric;
 use weft_wire::{
     AddressedMad, AttributeId, Guid, Lid, Method, MgmtClass, NodeType, Notice, PathRecord, PortNum,
     VirtualLane, trap,
@@ -241,11 +240,6 @@ impl SubnetManager {
     /// The path records from the port with this GUID to every other, without asking for them: for studies too large to ask.
     pub fn paths_from(&self, from: Guid) -> Vec<PathRecord> {
         self.sa.paths_from(from)
-    }
-
-    /// The cabling as the last sweep left it; `None` while a sweep works on it.
-    pub fn fabric(&self) -> Option<&Fabric> {
-        self.standing.as_ref().map(|subnet| &subnet.fabric)
     }
 
     /// What subnet administration has done.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use weft_machine::Time;
 use weft_mgmt::WindowState;
+use weft_topology::Fabric;
 use weft_wire::{AddressedMad, Guid, Mad, Method, SmInfo, status};
 
 use crate::discover::Discover;
@@ -35,6 +36,11 @@ impl SubnetManager {
     /// What the election has taken.
     pub fn election_counts(&self) -> ElectionCounts {
         self.election.counts
+    }
+
+    /// The cabling as the last sweep left it; `None` while a sweep works on it.
+    pub fn fabric(&self) -> Option<&Fabric> {
+        self.standing.as_ref().map(|subnet| &subnet.fabric)
     }
 
     /// How this manager is among others, and who they are.
