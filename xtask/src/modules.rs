@@ -62,6 +62,8 @@ const KNOWN: &[(&str, &[[&str; 2]])] = &[
             ["client", "agent"],
             ["asked", "core"],
             ["asked", "service"],
+            ["capture", "tap"],
+            ["core", "faults"],
             ["agent", "launcher"],
             ["agent", "service"],
             ["agent", "faults"],
