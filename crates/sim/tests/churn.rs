@@ -2,7 +2,7 @@
 //! knows exactly what is there, all ports are Active, tables lead everywhere, every packet is accounted for, a new manager
 //! writes nothing, and every request to a node has had one answer.
 //!
-//! `WEFT_SCHEDULES` says how many (120 if not said; `cargo xtask long` runs 1000), `WEFT_SEED` replays one and prints its trace on
+//! `WEFT_SCHEDULES` says how many (40 if not said; `cargo xtask long` runs 1000), `WEFT_SEED` replays one and prints its trace on
 //! failure.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
@@ -20,7 +20,7 @@ use weft_machine::Time;
 use weft_sim::{Change, Fault, Schedule, Simulation, TraceMode, TrafficAccount, Violation};
 use weft_topology::PortRef;
 
-const SCHEDULES: u64 = 120;
+const SCHEDULES: u64 = 40;
 
 /// How long a fabric may take to come to rest after its last change.
 const PATIENCE: Time = Time::from_secs(300);
