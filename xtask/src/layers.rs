@@ -92,6 +92,11 @@ pub(crate) fn pure_rooms() -> impl Iterator<Item = &'static str> {
     ROOMS.iter().filter(|room| room.pure.is_some()).map(|room| room.name)
 }
 
+/// All crates of the table.
+pub(crate) fn rooms() -> impl Iterator<Item = &'static str> {
+    ROOMS.iter().map(|room| room.name)
+}
+
 /// Fails with every dependency that the table does not allow.
 pub(crate) fn check() -> Result<()> {
     let metadata = MetadataCommand::new().no_deps().other_options(vec!["--locked".into()]).exec()?;

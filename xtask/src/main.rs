@@ -1,13 +1,15 @@
 //! The project's chores: `cargo xtask ci` is everything that must hold before a change lands.
 //!
-//! `layers` and `tidy` can be run alone; both are tests as well, so `cargo nextest run` never misses them.
+//! `layers`, `tidy` and `wasm` can be run alone; the first two are tests as well, so `cargo nextest run` never misses them.
 //! `schema` writes docs/control.schema.json and the tables of docs/control.md; a test finds them out of date.
 //! `fidelity OUT…` writes docs/fidelity.md from the reports that `weft run --report OUT` wrote. `long OUT` is what takes hours.
 
 mod fidelity;
 mod layers;
+mod modules;
 mod schema;
 mod tidy;
+mod wasm;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -30,10 +32,11 @@ fn run(chore: &str) -> Result<()> {
         "ci" => ci(),
         "fidelity" => fidelity::write(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         "long" => long(&std::env::args().nth(2).context("name a folder for reports: cargo xtask long OUT")?),
-        "layers" => layers::check(),
+        "layers" => layers::check().and_then(|()| modules::check(&root())),
         "schema" => schema::write(&root()),
         "tidy" => tidy::check(&root()),
-        other => bail!("no chore {other:?}\nhint: one of ci, fidelity, layers, long, schema, tidy"),
+        "wasm" => wasm::check(&root()),
+        other => bail!("no chore {other:?}\nhint: one of ci, fidelity, layers, long, schema, tidy, wasm"),
     }
 }
 
@@ -43,6 +46,7 @@ fn ci() -> Result<()> {
     cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
     cargo_with(&["doc", "--workspace", "--no-deps", "--locked"], &[("RUSTDOCFLAGS", "-D warnings")])?;
     cargo(&["test", "--doc", "--workspace", "--locked"])?;
+    wasm::check(&root())?;
     // Tests of real processes start the programs and the library from cargo's folder.
     cargo(&["build", "--workspace", "--locked"])?;
     cargo(&["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])
@@ -57,6 +61,10 @@ fn long(out: &str) -> Result<()> {
     let parts = [
         run(&["-p", "weft", "--", "run", "experiments/", "--all", "--virtual", "--resume", "--report", out]),
         run(&["-p", "weft-sim", "--example", "crossbars"]),
+        cargo_with(
+            &["nextest", "run", "--release", "--locked", "-p", "weft-sim", "-E", "binary(churn)"],
+            &[("WEFT_SCHEDULES", "1000")],
+        ),
         run(&["-p", "weft-judges", "--example", "routes_beside_opensm"]),
         run(&["-p", "weft-judges", "--example", "routes_beside_opensm", "8", "200", "parallel"]),
     ];

@@ -13,9 +13,9 @@ use crate::cable::LinkIndex;
 use crate::codec::{self, Control, ControlError, Hello};
 use crate::dial::meaning;
 use crate::identity::covers;
-use crate::links::Inner;
 use crate::places::Place;
 use crate::reason::RefusalReason;
+use crate::state::Inner;
 use crate::visitor::Visitor;
 
 /// Takes every connection that peers dial.

@@ -9,7 +9,7 @@ use rustix::time::{
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::reactor::watch;
+use crate::watch::watch;
 
 /// One timerfd. It keeps microseconds where the runtime's own timers keep milliseconds, and setting it does not
 /// wake the runtime.

@@ -1,30 +1,15 @@
 //! What a cable is, and what is told of it.
 
-use std::fmt;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use weft_wire::{DataPacket, FlowControl, Guid, LinkParameters, PortNum, VirtualLane};
+use weft_wire::{DataPacket, FlowControl, LinkParameters, VirtualLane};
 
+use crate::end::CableEnd;
 use crate::peer::PeerAddress;
 use crate::reason::{DownReason, RefusalReason};
 use crate::visitor::Visitor;
-
-/// One end of a cable: a port of the node with this GUID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct CableEnd {
-    /// The node's GUID.
-    pub guid: Guid,
-    /// The node's port.
-    pub port: PortNum,
-}
-
-impl fmt::Display for CableEnd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.guid, self.port)
-    }
-}
 
 /// A cable to another agent, as the cabling gives it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

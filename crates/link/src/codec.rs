@@ -8,7 +8,7 @@ use quinn::{ConnectionError, ReadExactError, RecvStream, SendStream, WriteError}
 use serde::{Deserialize, Serialize};
 use weft_wire::LinkParameters;
 
-use crate::cable::CableEnd;
+use crate::end::CableEnd;
 use crate::process::ProcessId;
 use crate::reason::RefusalReason;
 

@@ -12,8 +12,8 @@ use crate::cable::{LinkEvent, LinkIndex};
 use crate::codec::{self, Control, ControlError, Hello};
 use crate::gate::{PLACE_KEPT, Pass};
 use crate::identity::node_name;
-use crate::links::Inner;
 use crate::reason::RefusalReason;
+use crate::state::Inner;
 
 const BACK_OFF_MIN_MS: u64 = 20;
 const BACK_OFF_MAX_MS: u64 = 1000;

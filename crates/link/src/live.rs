@@ -9,8 +9,8 @@ use quinn::{Connection, SendDatagramError};
 use weft_wire::VirtualLane;
 
 use crate::cable::{DropReason, SendOutcome};
+use crate::config::LinkConfig;
 use crate::lanes::{self, Frame, LaneQueue, PACKET_BYTES_MAX};
-use crate::links::LinkConfig;
 use crate::process::Process;
 
 /// A connection that carries a link.

@@ -12,10 +12,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use quinn::ConnectionStats;
 
-use crate::links::{Inner, Slot};
 use crate::live::Live;
 use crate::process::ProcessId;
 use crate::reason::{CloseCode, DownReason};
+use crate::state::{Inner, Slot};
 
 /// Looks in the time of a link timeout.
 const LOOKS: u32 = 5;

@@ -18,8 +18,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::task::{AbortHandle, spawn_local};
 
-use crate::links::Inner;
-use crate::reactor::watch;
+use crate::watch::watch;
 
 /// Where a pid means the same process to all, and an address the same socket.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -122,8 +121,12 @@ impl Processes {
         self.watched.borrow().values().filter(|process| process.strong_count() > 0).count()
     }
 
-    /// Watches the process that a peer says it is; none where the kernel cannot tell of it.
-    pub(crate) fn watch(&self, inner: &Rc<Inner>, id: Option<&ProcessId>) -> Option<Rc<Process>> {
+    /// Watches the process that a peer says it is, and says when it has ended; none where the kernel cannot tell of it.
+    pub(crate) fn watch(
+        &self,
+        id: Option<&ProcessId>,
+        ended: impl FnOnce(&ProcessId) + 'static,
+    ) -> Option<Rc<Process>> {
         let (own, id) = (self.own.as_ref()?, id?);
         // Two agents in one process would end together.
         if own.space != id.space || own.pid == id.pid {
@@ -135,7 +138,7 @@ impl Processes {
         let pidfd = open(id).ok()?;
         let clock = id.clock().ok()?;
         let ran = Cell::new(Some(clock.now().ok()?));
-        let task = spawn_local(tell_end(Rc::downgrade(inner), id.clone(), pidfd));
+        let task = spawn_local(tell_end(id.clone(), pidfd, ended));
         let process =
             Rc::new(Process { id: id.clone(), clock, ran, stood: Cell::new(0), end: task.abort_handle() });
         self.watched.borrow_mut().insert(id.clone(), Rc::downgrade(&process));
@@ -164,8 +167,8 @@ fn open(id: &ProcessId) -> io::Result<AsyncFd<OwnedFd>> {
     watch(pidfd, Interest::READABLE)
 }
 
-/// Takes the links to a process down when it has ended.
-async fn tell_end(inner: Weak<Inner>, id: ProcessId, pidfd: AsyncFd<OwnedFd>) {
+/// Says that a process has ended.
+async fn tell_end(id: ProcessId, pidfd: AsyncFd<OwnedFd>, ended: impl FnOnce(&ProcessId)) {
     if pidfd.readable().await.is_err() {
         return;
     }
@@ -173,9 +176,7 @@ async fn tell_end(inner: Weak<Inner>, id: ProcessId, pidfd: AsyncFd<OwnedFd>) {
     for _ in 0..TURNS_FOR_LAST_WORDS {
         tokio::task::yield_now().await;
     }
-    if let Some(inner) = inner.upgrade() {
-        inner.process_ended(&id);
-    }
+    ended(&id);
 }
 
 /// Turns of the runtime's queue in which what lies in the socket reaches its connection's task.

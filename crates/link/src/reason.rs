@@ -6,7 +6,7 @@ use quinn::{ConnectionError, VarInt};
 use serde::{Deserialize, Serialize};
 use weft_wire::Guid;
 
-use crate::cable::CableEnd;
+use crate::end::CableEnd;
 
 /// The code in a connection's close frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

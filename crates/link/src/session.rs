@@ -9,9 +9,10 @@ use weft_wire::VirtualLane;
 use crate::cable::{LinkEvent, LinkIndex};
 use crate::codec::Hello;
 use crate::lanes::{self, Frame};
-use crate::links::Inner;
 use crate::live::Live;
+use crate::process::ProcessId;
 use crate::reason::{CloseCode, DownReason, RefusalReason};
+use crate::state::Inner;
 
 impl Inner {
     /// Carries the link over `connection` until it ends. Both hellos have passed.
@@ -23,7 +24,13 @@ impl Inner {
             connection.close(CloseCode::Cut.var_int(), b"cut");
             return;
         }
-        let process = self.processes.watch(self, peer.process.as_ref());
+        let inner = Rc::downgrade(self);
+        let ended = move |id: &ProcessId| {
+            if let Some(inner) = inner.upgrade() {
+                inner.process_ended(id);
+            }
+        };
+        let process = self.processes.watch(peer.process.as_ref(), ended);
         let generation = slot.install(Live::new(connection.clone(), peer.incarnation, process));
         self.emit(LinkEvent::Up { link, peer: peer.parameters });
         let streams = spawn_local(self.clone().accept_lanes(link, generation, connection.clone()));

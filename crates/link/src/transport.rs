@@ -21,12 +21,14 @@ use quinn_proto::HashedConnectionIdGenerator;
 use ring::hmac;
 use rustix::net::sockopt;
 
+use crate::config::LinkConfig;
 use crate::identity::{Identity, IdentityError};
-use crate::links::LinkConfig;
 use crate::reactor::Reactor;
 
 /// The protocol name of links.
-pub(crate) const LINK: &[u8] = b"weft-link";
+const LINK: &[u8] = b"weft-link";
+/// The protocol name of the control protocol.
+pub(crate) const CONTROL: &[u8] = b"weft-control";
 /// Lanes 0 to 14, one stream each.
 const LANE_STREAMS: u32 = 15;
 /// Wide enough that InfiniBand's credits always bind first.
@@ -163,7 +165,7 @@ fn tls(identity: &Identity) -> Result<(QuicClientConfig, QuicServerConfig), Bind
         .with_client_cert_verifier(verifier)
         .with_single_cert(identity.chain()?, identity.key()?)?;
     server.send_tls13_tickets = 0;
-    server.alpn_protocols = crate::visitor::protocols();
+    server.alpn_protocols = vec![LINK.to_vec(), CONTROL.to_vec()];
     Ok((client, QuicServerConfig::try_from(server).expect(SUITE)))
 }
 

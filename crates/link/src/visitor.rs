@@ -13,19 +13,12 @@ use weft_wire::Guid;
 
 use crate::identity::{self, Identity, node_name};
 use crate::reason::CloseCode;
-use crate::transport::{self, BindError};
+use crate::transport::{self, BindError, CONTROL};
 
-/// The protocol name of the control protocol.
-const CONTROL: &[u8] = b"weft-control";
 /// A client that is alive says so this often; an agent gives up much later.
 const KEEPALIVE: Duration = Duration::from_secs(5);
 /// An agent that has not been heard for so long is gone.
 const SILENCE: Duration = Duration::from_secs(20);
-
-/// The names of the protocols that an agent speaks.
-pub(crate) fn protocols() -> Vec<Vec<u8>> {
-    vec![transport::LINK.to_vec(), CONTROL.to_vec()]
-}
 
 /// Both directions of a client's conversation.
 pub type VisitorStream = Join<RecvStream, SendStream>;

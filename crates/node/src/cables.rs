@@ -165,6 +165,14 @@ impl Cables {
         }
     }
 
+    /// What waits for [`Self::poll`].
+    pub(crate) fn frames(&self) -> impl Iterator<Item = &Frame> {
+        self.queue.iter().filter_map(|queued| match queued {
+            Queued::Frame { frame, .. } => Some(frame),
+            Queued::Up { .. } | Queued::Down { .. } => None,
+        })
+    }
+
     /// Counts a packet that a link took with it.
     pub(crate) fn lose(&mut self, frame: &Frame) {
         if let Some(lane) = frame.packet_lane() {

@@ -32,6 +32,11 @@ impl Held {
         self.heap.peek().map(|late| late.at)
     }
 
+    /// All that is held back, in no order.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = &Frame> {
+        self.heap.iter().map(|late| &late.frame)
+    }
+
     /// A port's link is gone, and takes with it what was under way to it.
     pub(crate) fn forget(&mut self, port: PortId) -> Vec<Frame> {
         if self.heap.iter().all(|late| late.port != port) {

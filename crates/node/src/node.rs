@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use weft_device::{self as device, Device};
 use weft_machine::{Machine, Time};
-use weft_wire::{DataPacket, ServiceLevel};
+use weft_wire::{DataPacket, LinkParameters, ServiceLevel};
 
 use crate::cables::Cables;
 use crate::clients::Clients;
@@ -138,6 +138,12 @@ impl Node {
         self.devices.get(at.device).is_some_and(|slot| slot.jack(at.port).plugged)
     }
 
+    /// Whether a port lets its link come up, and what its next hello says: for a driver that puts a cable into it.
+    pub fn link_offer(&self, at: PortId) -> Option<(bool, LinkParameters)> {
+        let slot = self.devices.get(at.device)?;
+        Some((slot.jack(at.port).may_be_up(), slot.device.link_parameters(at.port)?))
+    }
+
     /// Cables between ports of the node whose link is up.
     pub fn inner_links_up(&self) -> usize {
         self.cables.up_count()
@@ -170,6 +176,14 @@ impl Node {
                 return None;
             }
         }
+    }
+
+    /// Packets that are on cables between ports of the node, or held back at the end of a long one, by lane.
+    pub fn on_cables(&self) -> [u64; 16] {
+        let mut count = [0; 16];
+        let lanes = self.cables.frames().chain(self.held.frames()).filter_map(Frame::packet_lane);
+        lanes.for_each(|lane| count[usize::from(lane.0 & 0xf)] += 1);
+        count
     }
 
     pub(crate) fn desk(&mut self) -> &mut Desk {

@@ -4,13 +4,17 @@ use weft_machine::Time;
 use weft_topology::{Fabric, PortRef};
 use weft_wire::{LinkParameters, VirtualLane};
 
-use crate::flight::Flights;
+use crate::flight::{Flights, Flock, NOWHERE};
 
 /// One cable. Its link is up when both devices are on, both ends allow it and the cable is whole.
 #[derive(Clone, Debug)]
 pub(crate) struct Cable {
     pub(crate) ends: [PortRef; 2],
     pub(crate) whole: bool,
+    /// Whether both ends are in one node, which then has the cable.
+    pub(crate) inside: bool,
+    /// How many cables had this number before.
+    pub(crate) life: u32,
     pub(crate) link: Link,
     /// Counts every change, so that what is under way from before it does not arrive after it.
     pub(crate) incarnation: u64,
@@ -34,6 +38,8 @@ impl Cable {
         Self {
             ends,
             whole: true,
+            inside: false,
+            life: 0,
             link: Link::Down,
             incarnation: 0,
             enabled: [true; 2],
@@ -63,13 +69,6 @@ pub(crate) struct Way {
 
 const _: () = assert!(size_of::<Way>() == 32);
 
-/// The first and the last of what is under way in one direction, by their places in [`Flights`].
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Flock {
-    pub(crate) first: u32,
-    pub(crate) last: u32,
-}
-
 /// Packets that went into a cable and did not come out, by lane.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Missed {
@@ -86,9 +85,6 @@ impl Way {
     }
 }
 
-/// Nothing is there.
-pub(crate) const NOWHERE: u32 = u32::MAX;
-
 /// Which cable is in each port, and the ways over all of them: a cable's ways follow each other, and lead to its first
 /// end and to its second.
 #[derive(Debug)]
@@ -100,6 +96,8 @@ pub(crate) struct Cabling {
     pub(crate) delays: Vec<Time>,
     /// What did not arrive.
     pub(crate) missed: Missed,
+    /// Numbers of cables that were taken out.
+    free: Vec<usize>,
     /// Where each node's ports are in `places`.
     ports: Vec<(u32, u32)>,
     /// Twice the number of the cable in each port, and which of its ends it is; also the number of the way that leads here.
@@ -115,8 +113,16 @@ impl Cabling {
         }
         let places = vec![NOWHERE; count as usize];
         let (cables, ways, missed) = (Vec::new(), Vec::new(), Missed::default());
-        let mut cabling =
-            Self { cables, ways, usual_delay: Time::ZERO, delays: Vec::new(), missed, ports, places };
+        let mut cabling = Self {
+            cables,
+            ways,
+            usual_delay: Time::ZERO,
+            delays: Vec::new(),
+            missed,
+            free: Vec::new(),
+            ports,
+            places,
+        };
         for cable in fabric.cables() {
             let ends = [cable.a, cable.b];
             for end in ends {
@@ -129,6 +135,49 @@ impl Cabling {
             cabling.cables.push(Cable::new(ends, ends.map(|end| initial_parameters(fabric, end))));
         }
         cabling
+    }
+
+    /// Puts a cable into two free ports, whose links may come up or not and say this in their hello. Its number.
+    pub(crate) fn put_in(
+        &mut self,
+        ends: [PortRef; 2],
+        offers: [(bool, LinkParameters); 2],
+        inside: bool,
+    ) -> usize {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.cables.push(Cable::new(ends, offers.map(|(_, parameters)| parameters)));
+            self.ways.extend(ends.map(Way::new));
+            self.cables.len() - 1
+        });
+        // What was under way on the cable before counts on: its arrivals are still in the queue.
+        let cable = &mut self.cables[number];
+        (cable.ends, cable.whole, cable.inside, cable.lost) = (ends, true, inside, [None; 2]);
+        (cable.enabled, cable.parameters) = (offers.map(|offer| offer.0), offers.map(|offer| offer.1));
+        for (side, end) in ends.into_iter().enumerate() {
+            self.ways[2 * number + side].to = end;
+            if let Some(place) = self.place_mut(end) {
+                *place = (2 * number + side) as u32;
+            }
+        }
+        if !self.delays.is_empty() {
+            self.delays.resize(self.cables.len(), self.usual_delay);
+            self.delays[number] = self.usual_delay;
+        }
+        number
+    }
+
+    /// A cable is in its ports no more.
+    pub(crate) fn take_out(&mut self, number: usize) {
+        for end in self.cables[number].ends {
+            self.place_mut(end).into_iter().for_each(|place| *place = NOWHERE);
+        }
+        self.cables[number].life += 1;
+    }
+
+    /// The number of a cable that was taken out may be another's.
+    pub(crate) fn free(&mut self, number: usize) {
+        self.cables[number].lost = [None; 2];
+        self.free.push(number);
     }
 
     /// Gives some cables another delay than the rest.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 use weft_routing::{EngineReport, ForwardingTable, Lids, Routes, verify};
-use weft_topology::{Fabric, FabricBuilder, NodeIndex, PortRef};
+use weft_topology::{Cable, Fabric, FabricBuilder, NodeIndex, PortRef};
 use weft_wire::{Lid, PortNum, PortState};
 
 use crate::Simulation;
@@ -35,6 +35,11 @@ pub enum Violation {
         /// The way that it takes.
         what: String,
     },
+    /// The manager knows another cabling than there is.
+    Picture {
+        /// What is missing, or too much.
+        what: String,
+    },
     /// A packet was sent and did not arrive, or nothing came back.
     NotReached {
         /// From.
@@ -62,7 +67,10 @@ impl fmt::Display for Violation {
             Self::NotActive { port, state } => write!(f, "{port} has a link and is {state}"),
             Self::NoLid { port } => write!(f, "{port} has no LID"),
             Self::SameLid { what } => f.write_str(what),
-            Self::Route { what } | Self::Unbalanced { what } | Self::Buffer { what } => f.write_str(what),
+            Self::Route { what }
+            | Self::Picture { what }
+            | Self::Unbalanced { what }
+            | Self::Buffer { what } => f.write_str(what),
             Self::NotReached { from, to, lid } => write!(f, "{from} does not reach {to}, LID {lid}"),
         }
     }
@@ -79,6 +87,18 @@ pub struct CheckReport {
     pub lids: usize,
     /// Pairs of switch and LID whose way was followed through the tables.
     pub pairs: u64,
+}
+
+/// Devices and cables by GUIDs, so that what was learned by MADs can be compared with what there is.
+fn names(
+    fabric: &Fabric,
+    nodes: impl Iterator<Item = NodeIndex>,
+    cables: impl Iterator<Item = Cable>,
+) -> BTreeSet<String> {
+    let end = |port: PortRef| format!("{}[{}]", fabric.node(port.node).guid, port.port);
+    let nodes = nodes.map(|node| fabric.node(node).guid.to_string());
+    let cables = cables.map(|cable| format!("{} - {}", end(cable.a), end(cable.b)));
+    nodes.chain(cables).collect()
 }
 
 impl Simulation {
@@ -103,6 +123,22 @@ impl Simulation {
         } else {
             Err(violations)
         }
+    }
+
+    /// Whether the manager that is in charge knows exactly the devices and cables with links within its reach. What it knows is
+    /// not looked at while it sweeps, or when none runs.
+    pub fn check_picture(&self) -> Result<(), Vec<Violation>> {
+        let Some(known) = self.sm().and_then(weft_sm::SubnetManager::fabric) else { return Ok(()) };
+        let reached = self.reached();
+        let within = |cable: &Cable| [cable.a, cable.b].iter().all(|end| reached.contains(&end.node));
+        let live = self.live_fabric();
+        let there = names(&live, reached.iter().copied(), live.cables().filter(within));
+        let known = names(known, known.iter().map(|(node, _)| node), known.cables());
+        let missing = there.difference(&known).map(|what| format!("the manager does not know of {what}"));
+        let extra =
+            known.difference(&there).map(|what| format!("the manager knows of {what}, which is not there"));
+        let violations: Vec<_> = missing.chain(extra).map(|what| Violation::Picture { what }).collect();
+        if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
 
     /// Whether the routing may have no way between some switches. No data needs one.

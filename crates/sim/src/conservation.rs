@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use weft_device::{BufferAccount, DataAccount, LaneAccount};
-use weft_node::Frame;
+use weft_node::{Frame, Node};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{PortNum, VirtualLane};
 
@@ -97,6 +97,14 @@ pub(crate) struct PastDevices {
 }
 
 impl PastDevices {
+    /// Takes over what was on the cables within a node whose process has ended, and what was lost there.
+    pub(crate) fn bury_cables(&mut self, node: &Node) {
+        let (lost, under_way) = (node.lost_on_cables(), node.on_cables());
+        for (sum, packets) in self.lanes.iter_mut().zip(lost.iter().zip(under_way)).take(LANES - 1) {
+            sum.cut_off += packets.0 + packets.1;
+        }
+    }
+
     /// Takes over the account of a device, and what it held is gone.
     pub(crate) fn bury(&mut self, account: &DataAccount) {
         for (sum, lane) in self.lanes.iter_mut().zip(&account.lanes) {
@@ -131,6 +139,12 @@ impl Simulation {
                 lanes[usize::from(lane.0 & 0xf)].in_flight += 1;
             }
             self.check_credit(way, number, &accounts, &mut violations);
+        }
+        for node in self.nodes() {
+            let (lost, under_way) = (node.lost_on_cables(), node.on_cables());
+            for (sum, packets) in lanes.iter_mut().zip(lost.iter().zip(under_way)).take(LANES - 1) {
+                (sum.cut_off, sum.in_flight) = (sum.cut_off + packets.0, sum.in_flight + packets.1);
+            }
         }
         let missed = &self.cabling.missed;
         for (sum, (lost, cut_off)) in lanes.iter_mut().zip(missed.lost.iter().zip(missed.cut_off)) {

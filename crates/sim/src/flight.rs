@@ -3,7 +3,15 @@
 
 use weft_node::Frame;
 
-use crate::cable::{Flock, NOWHERE};
+/// Nothing is there.
+pub(crate) const NOWHERE: u32 = u32::MAX;
+
+/// The first and the last of what is under way in one direction, by their places in [`Flights`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flock {
+    pub(crate) first: u32,
+    pub(crate) last: u32,
+}
 
 /// All that is under way.
 #[derive(Debug)]

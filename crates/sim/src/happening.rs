@@ -5,7 +5,7 @@ use weft_host::traffic::Command;
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{AddressedMad, Packet};
 
-use crate::{Fault, ToHost};
+use crate::{Change, Fault, ToHost};
 
 /// Something that is going to happen.
 #[derive(Clone, Copy, Debug)]
@@ -49,13 +49,15 @@ pub(crate) enum Rare {
     /// A link has trained.
     Trained { cable: usize, incarnation: u64 },
     /// An end notices that its link is gone.
-    Noticed { cable: usize, side: usize },
+    Noticed { cable: usize, side: usize, life: u32 },
     /// A program's process is there and attaches itself.
     Attach { program: u32, incarnation: u64 },
     /// A program is told of its port's link.
     PortTo { program: u32, incarnation: u64, up: bool },
     /// A fault.
     Fault(Fault),
+    /// A device or a cable comes or goes.
+    Change(Change),
     /// A load hears late what an adapter has for it.
     ToLoad(PortRef, ToHost),
     /// A node that had come to no end goes on.

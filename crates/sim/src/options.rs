@@ -51,6 +51,11 @@ pub struct SimOptions {
     pub sm_start: Time,
     /// What is kept of what happens.
     pub trace: TraceMode,
+    /// Whether devices and cables may come and go: nodes are told of their cables then ([`Change`](crate::Change)).
+    pub recabling: bool,
+    /// So many devices are in each node, one after the other, and the cables between them with them; 1 or less for one
+    /// each. More need `recabling`.
+    pub pack: usize,
     /// The node whose inputs are recorded ([`Simulation::into_recordings`](crate::Simulation::into_recordings)).
     pub record: Option<NodeIndex>,
 }
@@ -102,6 +107,8 @@ impl Default for SimOptions {
             attach_delay: Time::from_micros(5),
             sm_start: Time::from_millis(10),
             trace: TraceMode::Off,
+            recabling: false,
+            pack: 1,
             record: None,
         }
     }

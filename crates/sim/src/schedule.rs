@@ -7,11 +7,12 @@ use weft_sm::Window;
 use weft_topology::generate::GenerateError;
 use weft_topology::{Cable, Fabric, NodeIndex, PortRef};
 
+mod churn;
 mod fabrics;
 mod managers;
 
 use crate::rule::below;
-use crate::{Fault, RandomLoss, SimOptions, Simulation};
+use crate::{Change, Fault, RandomLoss, SimOptions, Simulation};
 
 /// What is done to which fabric.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ pub struct Schedule {
     pub options: SimOptions,
     /// What goes wrong, and when, in no order.
     pub faults: Vec<(Time, Fault)>,
+    /// Which devices and cables come and go, and when, in order.
+    pub changes: Vec<(Time, Change)>,
     /// What becomes of lane 15's packets meanwhile.
     pub loss: RandomLoss,
 }
@@ -75,7 +78,7 @@ impl Schedule {
             random_fault(&mut random, &fabric, &cables, &mut faults);
         }
         put_right_the_managers_way(&fabric, sm_port, &mut faults);
-        Ok(Self { seed, fabric, options, faults, loss })
+        Ok(Self { seed, fabric, options, faults, changes: Vec::new(), loss })
     }
 
     /// A simulation that all of this happens in.
@@ -84,6 +87,9 @@ impl Schedule {
         simulation.set_rule(self.loss);
         for &(at, fault) in &self.faults {
             simulation.fault_at(at, fault);
+        }
+        for &(at, change) in &self.changes {
+            simulation.change_at(at, change);
         }
         simulation
     }

@@ -2,10 +2,12 @@
 //! into the queue.
 
 mod cables;
+mod changes;
 mod hosts;
 mod in_hand;
 mod links;
 mod managers;
+mod places;
 mod power;
 mod programs;
 mod recording;
@@ -18,7 +20,7 @@ use rand_pcg::Pcg64;
 use serde::Serialize;
 use weft_device::{Device, Event as DeviceEvent, Unsent};
 use weft_machine::Time;
-use weft_node::{Client, Desk, DeviceId, Node, PortId, Reading};
+use weft_node::{Client, Desk, PortId, Reading};
 use weft_sm::GuidToLid;
 use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::{AddressedMad, DataPacket, PortNum};
@@ -27,28 +29,14 @@ use crate::cable::{Cabling, Link};
 use crate::conservation::PastDevices;
 use crate::flight::Flights;
 use crate::happening::{Happening, MadUnderWay, ManagementPacket, Rare, Slab};
+use crate::ledger::Ledger;
 use crate::queue::Queue;
 use crate::{Fault, Kept, Load, Rule, SimOptions, ToHost, Trace};
 use hosts::REFUSALS_MAX;
 use managers::{PmProcess, SmProcess};
+use places::{Place, Slot, Tenant, places};
 use programs::{Attachment, SM, STANDBYS_MAX};
 use recording::Recordings;
-
-/// A node, or the place where one was.
-#[derive(Debug)]
-struct Slot {
-    node: Option<Box<Node>>,
-    /// How often it was switched on again.
-    incarnation: u64,
-}
-
-/// Each node of the simulator holds one device.
-const DEVICE: DeviceId = DeviceId(0);
-
-/// A port as its node names it.
-fn at(port: PortNum) -> PortId {
-    PortId::new(DEVICE, port)
-}
 
 /// No wake-up is under way.
 const ASLEEP: Time = Time::from_nanos(u64::MAX);
@@ -111,6 +99,11 @@ pub struct Simulation {
     queue: Queue<Happening>,
     random: Pcg64,
     slots: Vec<Slot>,
+    /// Where each device is, and what its operator knows of it.
+    places: Vec<Place>,
+    tenants: Vec<Tenant>,
+    /// What nodes were asked.
+    ledger: Ledger,
     /// When the wake-up of each node is under way.
     wakes: Vec<Time>,
     /// The memory that each node has while it is in hand.
@@ -133,13 +126,13 @@ pub struct Simulation {
     /// What the node in hand has for hosts that a load stands in for.
     for_load: VecDeque<(PortRef, ToHost)>,
     /// Packets of the node in hand that found no link.
-    unsent: VecDeque<(PortNum, Unsent)>,
+    unsent: VecDeque<(PortId, Unsent)>,
     /// The checkers' program at the node in hand, once it is attached.
     checker: Option<Client>,
     load: Option<Box<dyn Load>>,
     /// Packets that a load gives the adapter in hand, and through which port.
     loaded: VecDeque<DataPacket>,
-    loaded_port: PortNum,
+    loaded_port: PortRef,
     rule: Option<Box<dyn Rule>>,
     /// What checkers' MAD layers gave them to read.
     pub(crate) readings: Vec<(NodeIndex, Reading)>,
@@ -157,10 +150,13 @@ pub struct Simulation {
 impl Simulation {
     /// A fabric whose devices are switched on at time zero. The seed decides every delay and chance.
     pub fn new(fabric: &Fabric, options: SimOptions, seed: u64) -> Self {
-        let slots = fabric.iter().map(|_| Slot { node: None, incarnation: 0 });
+        let (count, tenant) = (fabric.nodes().len(), Tenant { present: true, incarnation: 0 });
         let mut simulation = Self {
-            slots: slots.collect(),
-            wakes: vec![ASLEEP; fabric.nodes().len()],
+            slots: std::iter::repeat_with(|| Slot { node: None }).take(count).collect(),
+            places: places(count, options.pack),
+            tenants: vec![tenant; count],
+            ledger: Ledger::default(),
+            wakes: vec![ASLEEP; count],
             desk: None,
             fabric: fabric.clone(),
             now: Time::ZERO,
@@ -181,7 +177,7 @@ impl Simulation {
             checker: None,
             load: None,
             loaded: VecDeque::new(),
-            loaded_port: PORT_ZERO,
+            loaded_port: PortRef::new(NodeIndex(0), PORT_ZERO),
             rule: None,
             readings: Vec::new(),
             delivered: Vec::new(),
@@ -195,14 +191,22 @@ impl Simulation {
             trace: Trace::new(options.trace),
             options,
         };
-        for node in 0..simulation.slots.len() as u32 {
-            simulation.begin_node(NodeIndex(node));
-        }
+        simulation.begin_nodes();
         for cable in 0..simulation.cabling.cables.len() {
             simulation.update_link(cable);
         }
         simulation.begin_programs();
         simulation
+    }
+
+    fn begin_nodes(&mut self) {
+        let homes: Vec<_> = self.places.iter().map(|place| place.home).collect();
+        for cable in &mut self.cabling.cables {
+            let [a, b] = cable.ends.map(|end| homes[end.node.index()]);
+            cable.inside = self.options.recabling && a == b;
+        }
+        let firsts = homes.iter().zip(0..).filter(|(home, number)| home.0 == *number);
+        firsts.for_each(|(home, _)| self.begin_node(*home));
     }
 
     fn begin_programs(&mut self) {
@@ -225,24 +229,9 @@ impl Simulation {
         &self.options
     }
 
-    /// The cabling that this began with.
+    /// The cabling: as this began, with what has changed since.
     pub fn fabric(&self) -> &Fabric {
         &self.fabric
-    }
-
-    /// A node, if it is on.
-    pub fn node(&self, node: NodeIndex) -> Option<&Node> {
-        self.slots.get(node.index())?.node.as_deref()
-    }
-
-    /// A node's device, if it is on.
-    #[inline]
-    pub fn device(&self, node: NodeIndex) -> Option<&Device> {
-        self.node(node)?.device(DEVICE)
-    }
-
-    fn devices(&self) -> impl Iterator<Item = &Device> {
-        self.slots.iter().filter_map(|slot| slot.node.as_ref()?.device(DEVICE))
     }
 
     /// How much there was to do.
@@ -268,7 +257,10 @@ impl Simulation {
 
     /// Whether the cable in `port` has a link.
     pub fn is_link_up(&self, port: PortRef) -> bool {
-        self.cabling.find(port).is_some_and(|(cable, _)| self.cabling.cables[cable].link == Link::Up)
+        self.cabling.find(port).is_some_and(|(cable, _)| match &self.cabling.cables[cable] {
+            cable if cable.inside => self.node(port.node).is_some_and(|node| node.is_link_up(self.at(port))),
+            cable => cable.link == Link::Up,
+        })
     }
 
     /// LFT blocks written in all switches that are on.
@@ -338,7 +330,7 @@ impl Simulation {
         match self.rare.take(number) {
             None => {}
             Some(Rare::Trained { cable, incarnation }) => self.trained(cable, incarnation),
-            Some(Rare::Noticed { cable, side }) => self.noticed(cable, side),
+            Some(Rare::Noticed { cable, side, life }) => self.noticed(cable, side, life),
             Some(Rare::Attach { program, incarnation }) => self.attach_program(program, incarnation),
             Some(Rare::PortTo { program, incarnation, up }) => {
                 self.tell_program_of_port(program, incarnation, up);
@@ -347,7 +339,11 @@ impl Simulation {
                 self.faults_pending -= 1;
                 self.apply(fault);
             }
-            Some(Rare::ToLoad(port, what)) if self.node(port.node).is_some() => {
+            Some(Rare::Change(change)) => {
+                self.faults_pending -= 1;
+                self.change(change);
+            }
+            Some(Rare::ToLoad(port, what)) if self.device(port.node).is_some() => {
                 self.for_load.push_back((port, what));
                 self.go_on(port.node);
             }

@@ -37,8 +37,14 @@ impl Simulation {
     /// and the manager begins with the `guid2lid` file that it has here.
     pub fn told_afresh(&self, seed: u64, limit: Time) -> Result<Told, NotQuiet> {
         let (sm_port, standbys) = (Some(self.sm_port()), Vec::new());
-        let options =
-            SimOptions { with_sm: false, sm_port, standbys, trace: TraceMode::Off, ..self.options().clone() };
+        let options = SimOptions {
+            with_sm: false,
+            sm_port,
+            standbys,
+            trace: TraceMode::Off,
+            pack: 1,
+            ..self.options().clone()
+        };
         let trained = options.sm_start + options.training + options.training_jitter;
         let mut fresh = Simulation::new(self.fabric(), options, seed);
         for (node, _) in self.fabric().iter().filter(|(node, _)| self.device(*node).is_none()) {

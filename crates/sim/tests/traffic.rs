@@ -7,16 +7,16 @@
 
 mod support;
 
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::cell::Cell;
 use std::rc::Rc;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
+use support::anywhere::Anywhere;
 use weft_machine::Time;
-use weft_sim::{Load, RandomLoss, Rule, Schedule, Simulation, ToHost, TraceMode, TrafficAccount, Verdict};
+use weft_sim::{RandomLoss, Rule, Schedule, TraceMode, TrafficAccount, Verdict};
 use weft_topology::PortRef;
-use weft_wire::{DataPacket, Lid, Packet, ServiceLevel, VlCap};
+use weft_wire::{Packet, VlCap};
 
 const SCHEDULES: u64 = 40;
 
@@ -35,52 +35,6 @@ const LOOK_EVERY: Time = Time::from_millis(20);
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is to be a number, not `{text}`")))
-}
-
-/// Every host whose port is active sends to LIDs that it has heard of, as fast as it can.
-struct Anywhere {
-    lids: Rc<RefCell<BTreeSet<Lid>>>,
-    active: BTreeMap<PortRef, bool>,
-    random: Pcg64,
-    levels: u8,
-    sequence: u64,
-    over: Rc<Cell<bool>>,
-}
-
-impl Anywhere {
-    fn next(&mut self, port: PortRef, inject: &mut VecDeque<DataPacket>) {
-        if self.over.get() || self.active.get(&port) != Some(&true) {
-            return;
-        }
-        let lids = self.lids.borrow();
-        let Some(&dlid) = lids.iter().nth(self.random.random_range(0..lids.len() as u64) as usize) else {
-            return;
-        };
-        self.sequence += 1;
-        let service_level = ServiceLevel(self.random.random_range(0..self.levels));
-        let mut packet = support::datagram(dlid, service_level, self.sequence);
-        packet.payload = 4 * self.random.random_range(4..=512u16);
-        inject.push_back(packet);
-    }
-}
-
-impl Load for Anywhere {
-    fn hear(&mut self, _: Time, port: PortRef, what: ToHost, inject: &mut VecDeque<DataPacket>) {
-        match what {
-            ToHost::Injected { packets, .. } => (0..packets).for_each(|_| self.next(port, inject)),
-            ToHost::Facts(facts) => {
-                let was = self.active.insert(port, facts.active);
-                if facts.lid != Lid(0) {
-                    self.lids.borrow_mut().insert(facts.lid);
-                }
-                if facts.active && was != Some(true) {
-                    (0..3).for_each(|_| self.next(port, inject));
-                }
-            }
-            ToHost::Refused(_) | ToHost::Receive(_) => {}
-            ToHost::Accept(packet) => assert!(self.lids.borrow().contains(&packet.dlid), "{packet:?}"),
-        }
-    }
 }
 
 /// Decides about data lanes too.
@@ -117,16 +71,6 @@ fn schedule(seed: u64) -> (Schedule, Pcg64) {
     (schedule, random)
 }
 
-fn sound(simulation: &Simulation, seed: u64) -> TrafficAccount {
-    match simulation.check_traffic() {
-        Ok(report) => report.total,
-        Err(violations) => {
-            let lines: Vec<String> = violations.iter().map(ToString::to_string).collect();
-            panic!("WEFT_SEED={seed}, at {}:\n{}", simulation.now(), lines.join("\n"));
-        }
-    }
-}
-
 /// What became of the packets of one schedule, and the trace's hash.
 fn run(seed: u64, trace: TraceMode) -> (TrafficAccount, u64) {
     let (mut schedule, mut random) = schedule(seed);
@@ -137,39 +81,22 @@ fn run(seed: u64, trace: TraceMode) -> (TrafficAccount, u64) {
         simulation.set_rule(Everything(RandomLoss { lost_per_mille: 5, late_per_mille, ..schedule.loss }));
     }
     let over = Rc::new(Cell::new(false));
-    simulation.set_load(Anywhere {
-        lids: Rc::default(),
-        active: BTreeMap::new(),
-        levels: schedule.options.device.vl_cap.lanes(),
-        sequence: 0,
-        over: Rc::clone(&over),
-        random,
-    });
+    simulation.set_load(Anywhere::new(schedule.options.device.vl_cap.lanes(), Rc::clone(&over), random));
     while simulation.now() < TRAFFIC_UNTIL {
         simulation.run_until(simulation.now() + LOOK_EVERY);
-        sound(&simulation, seed);
+        support::anywhere::sound(&simulation, seed);
     }
     over.set(true);
     simulation.run_until_quiet(PATIENCE).unwrap_or_else(|error| panic!("WEFT_SEED={seed}: {error}"));
     simulation.run_until(simulation.now() + DRAIN);
-    let total = sound(&simulation, seed);
+    let total = support::anywhere::sound(&simulation, seed);
     // The manager goes on sweeping, but what hosts have sent is not there any more.
-    let held: Vec<String> = stuck(&simulation);
+    let held: Vec<String> = support::anywhere::stuck(&simulation);
     assert!(held.is_empty(), "WEFT_SEED={seed}: after a minute {held:?} still wait: {total:?}");
     assert_eq!(simulation.statistics().credit_overruns, 0, "WEFT_SEED={seed}");
     let known = simulation.check();
     known.unwrap_or_else(|violations| panic!("WEFT_SEED={seed}: {}", violations[0]));
     (total, simulation.trace().hash())
-}
-
-/// The devices that hold packets.
-fn stuck(simulation: &Simulation) -> Vec<String> {
-    let fabric = simulation.fabric();
-    let held = |(at, node): (_, &weft_topology::Node)| {
-        let held = simulation.device(at)?.data_account().total().held;
-        (held > 0).then(|| format!("{} at {}", held, node.id))
-    };
-    fabric.iter().filter_map(held).collect()
 }
 
 fn part(part: u64) {

@@ -17,7 +17,6 @@ use std::time::Instant;
 use quinn::{AsyncTimer, AsyncUdpSocket, Runtime};
 
 use socket::Socket;
-pub(crate) use socket::watch;
 use timers::{Timer, Timers};
 
 /// quinn's view of the current thread's tokio runtime.

@@ -2,7 +2,6 @@
 
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,6 +12,8 @@ use quinn::udp::{RecvMeta, Transmit, UdpSocketState};
 use quinn::{AsyncUdpSocket, UdpPoller};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+
+use crate::watch::watch;
 
 /// Datagrams taken with one system call.
 const BATCH: usize = 8;
@@ -31,14 +32,6 @@ impl Socket {
         let state = UdpSocketState::new((&socket).into())?;
         Ok(Self { readable: watch(socket, Interest::READABLE)?, state, full: AtomicBool::new(false) })
     }
-}
-
-/// Watches a socket or another descriptor that its type owns and keeps open, as those of std do.
-pub(crate) fn watch<T: AsRawFd>(owned: T, interest: Interest) -> io::Result<AsyncFd<T>> {
-    // That it might be closed meanwhile is what the deprecation is about; the replacement is `unsafe`, which weft does
-    // not use.
-    #[expect(deprecated, reason = "see above")]
-    AsyncFd::with_interest(owned, interest)
 }
 
 impl AsyncUdpSocket for Socket {

@@ -21,7 +21,8 @@ impl Simulation {
             return;
         }
         let Some(way) = self.cabling.way_from(from) else {
-            self.unsent.extend(frame.unsent().map(|unsent| (from.port, unsent)));
+            let at = self.at(from);
+            self.unsent.extend(frame.unsent().map(|unsent| (at, unsent)));
             return;
         };
         if let Frame::Packet(packet) = frame {

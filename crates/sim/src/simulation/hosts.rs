@@ -6,27 +6,28 @@ use weft_node::{Input, Request};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{DataPacket, PortNum};
 
-use super::programs::Asked;
-use super::{Simulation, at};
+use super::Simulation;
 use crate::happening::Rare;
+use crate::ledger::Asked;
 use crate::{Kept, Load, ToHost};
 
 /// Refused commands that are kept of all hosts; the oldest go first.
 pub(super) const REFUSALS_MAX: usize = 1 << 16;
 
 impl Simulation {
-    /// The ports of a node behind which there are hosts: those that are cabled.
+    /// The ports of a node behind which there are hosts: those that are cabled, or can come to be.
     pub(super) fn host_ports(&self, node: NodeIndex) -> Vec<PortNum> {
         let node = self.fabric.node(node);
         if !self.options.hosts || node.is_switch() {
             return Vec::new();
         }
-        node.cabled_ports().map(|(port, _)| port).collect()
+        let ports = node.external_ports().filter(|(_, port)| self.options.recabling || port.peer.is_some());
+        ports.map(|(port, _)| port).collect()
     }
 
     /// The host behind a port, when there are hosts and its node is on.
     pub fn stack(&self, port: PortRef) -> Option<&Stack> {
-        self.node(port.node)?.stack(at(port.port))
+        self.node(port.node)?.stack(self.at(port))
     }
 
     /// What became of all flows of the host at a node's first cabled port; nothing when there is none.
@@ -50,8 +51,8 @@ impl Simulation {
             let place = self.fabric.port_name(port);
             self.trace.line(self.now, "command", format_args!("{place:<24}"), format_args!("{command:?}"));
         }
-        let request = Box::new(Request::Command { at: at(port.port), command });
-        self.feed(port.node, Input::Request { id: Asked::Command(port.port).id(), request });
+        let request = Request::Command { at: self.at(port), command };
+        self.request(port.node, Asked::Command(port), request);
         true
     }
 
@@ -75,7 +76,8 @@ impl Simulation {
 
     /// Gives an adapter a packet to send, past any host.
     pub fn inject(&mut self, port: PortRef, packet: DataPacket) {
-        self.feed(port.node, Input::Inject { at: at(port.port), packet });
+        let at = self.at(port);
+        self.feed(port.node, Input::Inject { at, packet });
     }
 
     /// Stands in for the hosts behind all ports that have none, from now on.
@@ -88,7 +90,7 @@ impl Simulation {
     pub(super) fn load_hears(&mut self, port: PortRef, what: ToHost) {
         if let Some(load) = &mut self.load {
             load.hear(self.now, port, what, &mut self.loaded);
-            self.loaded_port = port.port;
+            self.loaded_port = port;
         }
     }
 }

@@ -5,9 +5,9 @@ use weft_node::{Answer, Frame, Input, Node, Output, PortId, Refusal, RequestId, 
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{DataPacket, ServiceLevel};
 
-use super::programs::Asked;
-use super::{ASLEEP, Simulation, at};
+use super::{ASLEEP, Simulation};
 use crate::happening::{Happening, Rare};
+use crate::ledger::Asked;
 
 /// Who gives an adapter the next packet at the same moment whenever it refuses one would never come to an end: after
 /// this number of exchanges the node goes on a while later. Hosts do not; a [`Load`](crate::Load) can.
@@ -20,8 +20,8 @@ struct InHand<'a>(&'a mut Simulation, NodeIndex);
 impl InHand<'_> {
     #[inline(always)]
     fn hears(&mut self, at: PortId, what: ToHost) -> bool {
-        let Self(simulation, node) = self;
-        simulation.for_load(PortRef::new(*node, at.port), what);
+        let Self(simulation, home) = self;
+        simulation.for_load(simulation.port_of(*home, at), what);
         true
     }
 }
@@ -29,8 +29,8 @@ impl InHand<'_> {
 impl Taker for InHand<'_> {
     #[inline(always)]
     fn transmit(&mut self, at: PortId, frame: &Frame) -> bool {
-        let Self(simulation, node) = self;
-        simulation.recordings.is_none() && simulation.transmit_often(PortRef::new(*node, at.port), frame)
+        let Self(simulation, home) = self;
+        simulation.recordings.is_none() && simulation.transmit_often(simulation.port_of(*home, at), frame)
     }
 
     #[inline(always)]
@@ -45,8 +45,9 @@ impl Taker for InHand<'_> {
 }
 
 impl Simulation {
-    /// Feeds a node and does what it wants.
-    pub(crate) fn feed(&mut self, index: NodeIndex, input: Input) {
+    /// Feeds the node of a device and does what it wants.
+    pub(crate) fn feed(&mut self, device: NodeIndex, input: Input) {
+        let index = self.home(device);
         if self.recordings.is_some() {
             self.fed(index, &input);
         }
@@ -57,8 +58,8 @@ impl Simulation {
 
     /// Feeds a node a frame, which happens most.
     #[inline(never)]
-    pub(super) fn frame_arrives(&mut self, PortRef { node: index, port }: PortRef, frame: Frame) {
-        let at = at(port);
+    pub(super) fn frame_arrives(&mut self, to: PortRef, frame: Frame) {
+        let (index, at) = (self.home(to.node), self.at(to));
         if self.recordings.is_some() {
             self.fed(index, &Input::Arrived { at, frame: frame.clone() });
         }
@@ -83,7 +84,8 @@ impl Simulation {
     }
 
     /// Lets a load answer, and does what the node then wants.
-    pub(super) fn go_on(&mut self, index: NodeIndex) {
+    pub(super) fn go_on(&mut self, device: NodeIndex) {
+        let index = self.home(device);
         if let Some(node) = self.take_in_hand(index) {
             self.was_fed(index, node);
         }
@@ -148,10 +150,10 @@ impl Simulation {
     /// What comes next when the node in hand wants nothing.
     #[inline(never)]
     fn answer(&mut self, index: NodeIndex, node: &mut Node, rounds: &mut u32) {
-        let input = if let Some((port, unsent)) = self.unsent.pop_front() {
-            Input::Unsent { at: at(port), unsent }
+        let input = if let Some((at, unsent)) = self.unsent.pop_front() {
+            Input::Unsent { at, unsent }
         } else if let Some(packet) = self.loaded.pop_front() {
-            Input::Inject { at: at(self.loaded_port), packet }
+            Input::Inject { at: self.at(self.loaded_port), packet }
         } else if let Some((port, what)) = self.for_load.pop_front() {
             *rounds += 1;
             if *rounds < ROUNDS_MAX {
@@ -171,34 +173,43 @@ impl Simulation {
     }
 
     #[inline(never)]
-    fn output(&mut self, node: NodeIndex, output: Output) {
+    fn output(&mut self, home: NodeIndex, output: Output) {
         if self.recordings.is_some() {
-            self.said(node, &output);
+            self.said(home, &output);
         }
         match output {
-            Output::Transmit { at, frame } => self.transmit(PortRef::new(node, at.port), frame),
-            Output::ToHost { at, what } => self.for_load(PortRef::new(node, at.port), what),
-            Output::Deliver { client, mad } => self.deliver(node, client, mad),
-            Output::PortChanged { client, up } => self.port_changed(node, client, up),
+            Output::Transmit { at, frame } => self.transmit(self.port_of(home, at), frame),
+            Output::ToHost { at, what } => self.for_load(self.port_of(home, at), what),
+            Output::Deliver { client, mad } => self.deliver(self.member(home, client.device), client, mad),
+            Output::PortChanged { client, up } => {
+                self.port_changed(self.member(home, client.device), client, up);
+            }
             Output::SetLink { at, enabled, parameters } => {
-                self.set_link(PortRef::new(node, at.port), enabled, parameters);
+                self.set_link(self.port_of(home, at), enabled, parameters);
             }
             Output::Overrun { at, .. } => {
                 self.statistics.credit_overruns += 1;
-                self.begin_anew(PortRef::new(node, at.port));
+                self.begin_anew(self.port_of(home, at));
             }
-            Output::Event { event, .. } => self.device_event(node, event),
-            Output::Answer { id, outcome } => self.answered(node, id, outcome),
-            Output::DeliverThroughLayer { reading, .. } => self.readings.push((node, *reading)),
-            // A node of one device has no cables of its own, and its programs end with it.
+            Output::Event { device, event } => self.device_event(self.member(home, device), event),
+            Output::Answer { id, outcome } => self.answered(home, id, outcome),
+            Output::DeliverThroughLayer { client, reading } => {
+                self.readings.push((self.member(home, client.device), *reading));
+            }
+            Output::Detached { client } => self.detached(self.member(home, client.device), client),
+            Output::LinkUp { at } => self.inner_link(self.port_of(home, at), "up"),
+            Output::LinkDown { at, .. } => self.inner_link(self.port_of(home, at), "down"),
             Output::SendRefused { .. }
             | Output::HostRefused { .. }
-            | Output::Detached { .. }
             | Output::Crossed { .. }
-            | Output::LinkUp { .. }
-            | Output::LinkDown { .. }
             | Output::CableFull { .. } => {}
         }
+    }
+
+    /// A cable within a node came up or went down, as one of its ends sees it.
+    fn inner_link(&mut self, at: PortRef, kind: &str) {
+        self.disturb();
+        self.trace_link(kind, at);
     }
 
     /// Something for who stands in for a host.
@@ -209,13 +220,21 @@ impl Simulation {
         }
     }
 
-    fn answered(&mut self, node: NodeIndex, id: RequestId, outcome: Result<Answer, Refusal>) {
-        match (Asked::of(id), outcome) {
+    fn answered(&mut self, home: NodeIndex, id: RequestId, outcome: Result<Answer, Refusal>) {
+        let Some(asked) = self.ledger.answered(home, id, outcome.is_err()) else { return };
+        if let Err(refusal) = &outcome
+            && self.trace.is_on()
+        {
+            let id = &self.fabric.node(home).id;
+            let what = format_args!("{asked:?}: {refusal}");
+            self.trace.line(self.now, "refusal", format_args!("{id:<24}"), what);
+        }
+        match (asked, outcome) {
             (Asked::Program(program), Ok(Answer::Client(client))) => self.attached(program, client),
             (Asked::Checker, Ok(Answer::Client(client))) => self.checker = Some(client),
-            (Asked::Command(port), Err(refusal)) => {
-                self.refused(PortRef::new(node, port), refusal.to_string());
-            }
+            (Asked::Command(port), Err(refusal)) => self.refused(port, refusal.to_string()),
+            (Asked::Device(node), Ok(Answer::Device(device))) => self.places[node.index()].device = device,
+            (Asked::Removal, Ok(Answer::Removed(account))) => self.past.bury(&account),
             _ => {}
         }
     }

@@ -1,13 +1,14 @@
 //! Links: when they train, when they go, and when the two ends come to know of it.
 
 use weft_machine::Time;
-use weft_node::Input;
+use weft_node::{Input, Request};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Lid, LinkParameters, PortNum};
 
-use super::{Simulation, at};
+use super::Simulation;
 use crate::cable::{Link, initial_parameters};
 use crate::happening::Rare;
+use crate::ledger::Asked;
 use crate::rule::below;
 
 /// A loss that an end notices within this time is brief, as when a process is restarted at once.
@@ -17,6 +18,11 @@ impl Simulation {
     pub(super) fn set_whole(&mut self, port: PortRef, whole: bool) {
         if let Some((cable, _)) = self.cabling.find(port) {
             self.cabling.cables[cable].whole = whole;
+            if self.cabling.cables[cable].inside {
+                let end = self.cabling.cables[cable].ends[0];
+                let request = Request::Plug { at: self.at(end), plugged: whole };
+                return self.request(end.node, Asked::Wiring, request);
+            }
             self.update_link(cable);
         }
     }
@@ -45,6 +51,9 @@ impl Simulation {
     /// Begins to train a link that may come up, or takes down one that may not.
     pub(super) fn update_link(&mut self, index: usize) {
         let cable = &self.cabling.cables[index];
+        if cable.inside {
+            return;
+        }
         let on = |side: usize| self.device(cable.ends[side].node).is_some() && cable.enabled[side];
         let possible = cable.whole && on(0) && on(1);
         if possible == (cable.link != Link::Down) {
@@ -68,13 +77,17 @@ impl Simulation {
                     self.cabling.cables[index].lost[side] = Some(self.now);
                 }
                 let at = self.now + below(&mut self.random, self.options.link_timeout);
-                self.push_rare(at, Rare::Noticed { cable: index, side });
+                let life = self.cabling.cables[index].life;
+                self.push_rare(at, Rare::Noticed { cable: index, side, life });
             }
         }
     }
 
     /// The peer of this port has broken the link's rules: the link goes, and comes again.
     pub(super) fn begin_anew(&mut self, port: PortRef) {
+        if self.cabling.find(port).is_none_or(|(cable, _)| self.cabling.cables[cable].inside) {
+            return;
+        }
         self.set_whole(port, false);
         self.set_whole(port, true);
     }
@@ -93,14 +106,14 @@ impl Simulation {
         self.disturb();
         for side in 0..2 {
             self.trace_link("up", ends[side]);
-            let at = at(ends[side].port);
+            let at = self.at(ends[side]);
             self.tell_link(index, side, Input::LinkUp { at, peer: parameters[1 - side] });
         }
     }
 
     /// Tells an end of its link, and sees whether it makes of a loss what it should (IBA 16.1.3.5, 14.2.5.1): count
     /// it, and as a switch that has a manager send a trap.
-    fn tell_link(&mut self, index: usize, side: usize, input: Input) {
+    pub(super) fn tell_link(&mut self, index: usize, side: usize, input: Input) {
         let PortRef { node, port } = self.cabling.cables[index].ends[side];
         let seen = |simulation: &Self| {
             let device = simulation.device(node)?;
@@ -129,20 +142,21 @@ impl Simulation {
     }
 
     /// An end has been without a sign of life for too long. A new link since then has told it already.
-    pub(super) fn noticed(&mut self, index: usize, side: usize) {
+    pub(super) fn noticed(&mut self, index: usize, side: usize, life: u32) {
         let cable = &self.cabling.cables[index];
-        if cable.link == Link::Up {
+        if cable.link == Link::Up || cable.life != life {
             return;
         }
         let PortRef { node, port } = cable.ends[side];
         if self.device(node).is_some() {
             self.disturb();
             self.trace_link("down", PortRef::new(node, port));
-            self.tell_link(index, side, Input::LinkDown { at: at(port) });
+            let at = self.at(PortRef { node, port });
+            self.tell_link(index, side, Input::LinkDown { at });
         }
     }
 
-    fn trace_link(&mut self, kind: &str, at: PortRef) {
+    pub(super) fn trace_link(&mut self, kind: &str, at: PortRef) {
         if self.trace.is_on() {
             let place = self.fabric.port_name(at);
             self.trace.line(self.now, kind, format_args!("{place:<24}"), format_args!("-"));

@@ -1,11 +1,13 @@
 //! What goes wrong and is put right: cables, devices and the managers' processes.
 
-use weft_node::{Input, NewDevice, Node, NodeOptions, Request};
+use weft_node::{NewDevice, Node, NodeOptions, Request};
 use weft_sm::GuidToLid;
 use weft_topology::NodeIndex;
 
-use super::programs::{Asked, SM, STANDBY};
-use super::{ASLEEP, DEVICE, Simulation};
+use super::places::NOT_THERE;
+use super::programs::{SM, STANDBY};
+use super::{ASLEEP, Simulation};
+use crate::ledger::Asked;
 use crate::{Fault, device_config};
 
 impl Simulation {
@@ -46,46 +48,69 @@ impl Simulation {
         self.start_sm(program, &known, self.now);
     }
 
-    fn kill(&mut self, node: NodeIndex) {
-        let Some(slot) = self.slots.get_mut(node.index()) else { return };
-        let Some(device) = slot.node.take() else { return };
+    /// The node of a device ends, and all devices in it.
+    fn kill(&mut self, device: NodeIndex) {
+        let home = self.home(device);
+        let Some(slot) = self.slots.get_mut(home.index()) else { return };
+        let Some(node) = slot.node.take() else { return };
         if let Some(recordings) = &mut self.recordings {
-            recordings.end(node);
+            recordings.end(home);
         }
-        if let Some(device) = device.device(DEVICE) {
-            self.past.bury(&device.data_account());
+        node.devices().for_each(|(_, device)| self.past.bury(&device.data_account()));
+        self.past.bury_cables(&node);
+        self.ledger.forget(home);
+        self.wakes[home.index()] = ASLEEP;
+        for member in self.members(home) {
+            self.places[member.index()].device = NOT_THERE;
+            for cable in self.cabling.of_node(member) {
+                self.reset_end(cable, member);
+                self.update_link(cable);
+            }
         }
-        self.wakes[node.index()] = ASLEEP;
-        for cable in self.cabling.of_node(node) {
-            self.reset_end(cable, node);
-            self.update_link(cable);
-        }
-        self.detach_programs(node);
+        self.members(home).for_each(|member| self.detach_programs(member));
     }
 
-    fn switch_on(&mut self, node: NodeIndex) {
-        let Some(slot) = self.slots.get_mut(node.index()) else { return };
-        slot.incarnation += 1;
-        self.begin_node(node);
-        for cable in self.cabling.of_node(node) {
-            self.update_link(cable);
+    fn switch_on(&mut self, device: NodeIndex) {
+        let home = self.home(device);
+        for member in self.members(home) {
+            if let Some(tenant) = self.tenants.get_mut(member.index()) {
+                tenant.incarnation += 1;
+            }
         }
-        self.reattach_programs(node);
+        self.begin_node(home);
+        for member in self.members(home) {
+            for cable in self.cabling.of_node(member) {
+                self.update_link(cable);
+            }
+            self.reattach_programs(member);
+        }
     }
 
-    /// A node begins, with its device and the hosts behind its ports.
-    pub(super) fn begin_node(&mut self, node: NodeIndex) {
-        let hosts = self.host_ports(node);
-        let stack = (!hosts.is_empty()).then(|| self.options.host.clone());
-        let config = device_config(&self.fabric, node, &self.options.device);
-        let Some(slot) = self.slots.get_mut(node.index()) else { return };
+    /// A node begins, with its devices and the hosts behind their ports.
+    pub(super) fn begin_node(&mut self, home: NodeIndex) {
+        let Some(slot) = self.slots.get_mut(home.index()) else { return };
         let options = NodeOptions::default();
         slot.node = Some(Box::new(Node::new(options)));
         if let Some(recordings) = &mut self.recordings {
-            recordings.begin(node, options);
+            recordings.begin(home, options);
         }
-        let new = NewDevice { config, incarnation: slot.incarnation, hosts, stack };
-        let request = Box::new(Request::AddDevice(new));
-        self.feed(node, Input::Request { id: Asked::Nobody.id(), request });
+        for member in
+            self.members(home).filter(|member| self.tenants[member.index()].present).collect::<Vec<_>>()
+        {
+            self.add_device(member);
+        }
+        if self.options.recabling {
+            self.lay_cables(home);
+        }
+    }
+
+    /// A device is switched on in its node.
+    pub(super) fn add_device(&mut self, node: NodeIndex) {
+        let hosts = self.host_ports(node);
+        let stack = (!hosts.is_empty()).then(|| self.options.host.clone());
+        let config = device_config(&self.fabric, node, &self.options.device);
+        let incarnation = self.tenants[node.index()].incarnation;
+        let new = NewDevice { config, incarnation, hosts, stack };
+        self.request(node, Asked::Device(node), Request::AddDevice(new));
     }
 }

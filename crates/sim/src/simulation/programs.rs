@@ -2,12 +2,13 @@
 //! a port, sends and receives MADs there that take a while on their way, and loses its attachment with the node.
 
 use weft_machine::{Machine, Time};
-use weft_node::{Client, Input, Request, RequestId};
+use weft_node::{Client, Input, Request};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{AddressedMad, PortNum, Registration};
 
-use super::{PORT_ZERO, Simulation, at};
+use super::{PORT_ZERO, Simulation};
 use crate::happening::{Happening, MadUnderWay, Rare};
+use crate::ledger::Asked;
 
 /// The numbers of the programs.
 pub(super) const SM: u32 = 0;
@@ -20,40 +21,6 @@ pub(super) const STANDBYS_MAX: usize = 4;
 
 /// All managers, by their numbers.
 const MANAGERS: std::ops::Range<u32> = SM..PROGRAMS;
-
-/// Who asked a node for something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
-    /// A program, to be attached.
-    Program(u32),
-    /// A checker, to be attached.
-    Checker,
-    /// Whoever commands the host behind a port.
-    Command(PortNum),
-    /// Nobody who wants to know.
-    Nobody,
-}
-
-impl Asked {
-    pub(super) fn id(self) -> RequestId {
-        RequestId(match self {
-            Self::Program(program) => program.into(),
-            Self::Checker => PROGRAMS.into(),
-            Self::Command(port) => 0x100 + u64::from(port.0),
-            Self::Nobody => u64::MAX,
-        })
-    }
-
-    pub(super) fn of(id: RequestId) -> Self {
-        let small = u32::try_from(id.0).unwrap_or(u32::MAX);
-        match small {
-            PROGRAMS => Self::Checker,
-            program if program < PROGRAMS => Self::Program(program),
-            port if (0x100..0x200).contains(&port) => Self::Command(PortNum((port - 0x100) as u8)),
-            _ => Self::Nobody,
-        }
-    }
-}
 
 /// A program's place at a device.
 #[derive(Clone, Debug)]
@@ -117,13 +84,13 @@ impl Simulation {
 
     pub(super) fn attach_program(&mut self, program: u32, incarnation: u64) {
         let attachment = &self.attachments[program as usize];
-        let PortRef { node, port } = attachment.port;
-        if incarnation != attachment.incarnation || self.node(node).is_none() {
+        let place = attachment.port;
+        if incarnation != attachment.incarnation || self.device(place.node).is_none() {
             return;
         }
         let registrations = self.registrations(program);
-        let request = Box::new(Request::Attach { at: at(port), registrations, is_sm: false });
-        self.feed(node, Input::Request { id: Asked::Program(program).id(), request });
+        let request = Request::Attach { at: self.at(place), registrations, is_sm: false };
+        self.request(place.node, Asked::Program(program), request);
     }
 
     /// A node has taken a program in.
@@ -134,13 +101,13 @@ impl Simulation {
 
     /// Attaches a checker's program, through a MAD layer if it wants one.
     pub(crate) fn attach_checker(&mut self, node: NodeIndex, port: PortNum, layer: bool) -> Option<Client> {
-        let at = at(port);
+        let at = self.at(PortRef::new(node, port));
         let request = if layer {
             Request::Open { at, message_bytes: 1 << 20 }
         } else {
             Request::Attach { at, registrations: Vec::new(), is_sm: false }
         };
-        self.feed(node, Input::Request { id: Asked::Checker.id(), request: Box::new(request) });
+        self.request(node, Asked::Checker, request);
         self.checker.take()
     }
 
@@ -159,16 +126,27 @@ impl Simulation {
         }
     }
 
+    /// The device is gone that a program was attached to; checkers do not care.
+    pub(super) fn detached(&mut self, node: NodeIndex, client: Client) {
+        if let Some(program) = self.program_of(node, client) {
+            self.detach_program(program);
+        }
+    }
+
     /// The node is gone that programs were attached to. They live on.
     pub(super) fn detach_programs(&mut self, node: NodeIndex) {
         for program in MANAGERS {
-            let attachment = &mut self.attachments[program as usize];
-            if attachment.port.node == node {
-                attachment.incarnation += 1;
-                if attachment.client.take().is_some() {
-                    self.tell_program(program, Told::Detached);
-                }
+            if self.attachments[program as usize].port.node == node {
+                self.detach_program(program);
             }
+        }
+    }
+
+    fn detach_program(&mut self, program: u32) {
+        let attachment = &mut self.attachments[program as usize];
+        attachment.incarnation += 1;
+        if attachment.client.take().is_some() {
+            self.tell_program(program, Told::Detached);
         }
     }
 

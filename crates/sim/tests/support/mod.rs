@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "not every test uses all of it")]
 
+pub(crate) mod anywhere;
 pub(crate) mod crossbars;
 
 use std::cell::RefCell;

@@ -2,6 +2,7 @@
 
 use weft_machine::Time;
 use weft_mgmt::WindowState;
+use weft_topology::Fabric;
 use weft_wire::{AddressedMad, Guid, Mad, Method, SmInfo, status};
 
 use super::SubnetManager;
@@ -34,6 +35,11 @@ impl SubnetManager {
     /// What the election has taken.
     pub fn election_counts(&self) -> ElectionCounts {
         self.election.counts
+    }
+
+    /// The cabling as the last sweep left it; `None` while a sweep works on it.
+    pub fn fabric(&self) -> Option<&Fabric> {
+        self.known.subnet().map(|subnet| &subnet.fabric)
     }
 
     /// How this manager is among others, and who they are.

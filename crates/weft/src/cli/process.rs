@@ -103,7 +103,7 @@ pub(crate) struct SmProcessArgs {
     #[arg(long, hide = true, required_unless_present = "ibsim", conflicts_with = "ibsim", requires = "run")]
     pub(crate) bundle: Option<PathBuf>,
     /// Name of the process in the bundle
-    #[arg(long = "as", hide = true, value_parser = process_name, default_value = crate::lab::launch::SM)]
+    #[arg(long = "as", hide = true, value_parser = process_name, default_value = crate::lab::names::SM)]
     pub(crate) name: String,
     /// File with certificate and private key
     #[arg(long, hide = true, requires = "bundle")]

@@ -16,7 +16,7 @@ use weft_process::{Clock, Journal};
 use weft_umad::launch::ToLauncher;
 
 use crate::failure::Failure;
-use crate::lab::launch::{HUB, IBSIM, PM, SM};
+use crate::lab::names::{HUB, IBSIM, PM, SM};
 use crate::lab::process::raise_file_limit;
 use crate::lab::{LabFolder, LabRecord, Place, folder, restart};
 use crate::manager::LauncherLine;

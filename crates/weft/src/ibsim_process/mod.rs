@@ -16,7 +16,7 @@ use weft_process::lock::ProcessLock;
 use weft_umad::launch::ToLauncher;
 
 use crate::cli::{IbsimPace, ProcessArgs};
-use crate::lab::launch::IBSIM;
+use crate::lab::names::IBSIM;
 use crate::lab::signals::{SIGINT, SIGTERM, Signals};
 use crate::lab::{LabRecord, Place, bundle};
 use crate::manager::LauncherLine;

@@ -24,9 +24,8 @@ use anyhow::Context;
 use rustix::process::{Pid, test_kill_process};
 use weft_wire::MKey;
 
+use super::Bundle;
 use super::keys::Keys;
-use super::record::LabRecord;
-use super::{Bundle, launch::IBSIM, launch::PM};
 use crate::failure::Failure;
 
 /// The longest path a Unix socket can be bound to on Linux, without its final zero.
@@ -190,7 +189,7 @@ pub(crate) struct LabFolder {
 impl LabFolder {
     /// The folder that a process of that laboratory runs in.
     pub(crate) fn of_run(path: &Path, lab: &str) -> anyhow::Result<Self> {
-        let path = super::run::absolute(path)?;
+        let path = absolute(path)?;
         check_length(&path, "give --run a folder with a shorter path")?;
         Ok(Self { path, name: lab.to_owned() })
     }
@@ -208,14 +207,9 @@ impl LabFolder {
             .try_for_each(|part| private_folder(&self.path.join(part)))
     }
 
-    /// Makes the locks of all processes that a bundle has.
-    pub(crate) fn make_locks(&self, record: &LabRecord) -> anyhow::Result<()> {
-        let agents = record.agents.iter().map(|agent| agent.name.clone());
-        let managers = record.subnet_managers().map(|(name, _)| name);
-        let pm = record.pm.iter().map(|_| PM.to_owned());
-        let ibsim = record.ibsim.iter().map(|_| IBSIM.to_owned());
-        let mut names = agents.chain(managers).chain(pm).chain(ibsim);
-        names.try_for_each(|name| write(&self.locks().join(name), b""))
+    /// Makes the locks of processes.
+    pub(crate) fn make_locks(&self, names: impl IntoIterator<Item = String>) -> anyhow::Result<()> {
+        names.into_iter().try_for_each(|name| write(&self.locks().join(name), b""))
     }
 
     /// The laboratory's name.
@@ -450,6 +444,11 @@ fn touch(path: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let opened = fs::File::options().append(true).create(true).mode(0o600).open(path);
     opened.map(drop).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// A path named from the root.
+pub(crate) fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
+    std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))
 }
 
 /// Replaces a file as a whole: a reader sees the old content or the new.

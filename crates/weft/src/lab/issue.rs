@@ -10,7 +10,7 @@ use weft_wire::Guid;
 
 use super::bundle::{self, Bundle};
 use super::folder;
-use super::launch::{PM, SM};
+use super::names::{PM, SM};
 use super::record::LabRecord;
 use crate::failure::Failure;
 

@@ -12,11 +12,11 @@ use weft_umad::launch::{SubnetUp, ToLauncher};
 
 use super::admission::Admission;
 use super::folder::{LabFolder, Place};
-use super::progress::{Count, Phase, Phases};
+use super::names::{IBSIM, PM, SM};
+use super::progress::{Count, Goal, Phase, Phases};
 use super::reporters::{Caller, Reporters};
 use super::run::RunOptions;
 use super::signals::{Interrupted, Signals};
-use super::start::Goal;
 use super::{process, record::LabRecord, restart, teardown};
 use crate::failure::{self, Failure};
 
@@ -24,18 +24,6 @@ const LISTENER: u64 = 0;
 const INTERRUPT: u64 = 1;
 const CHILD_ENDED: u64 = 2;
 const FIRST_CONNECTION: u64 = 3;
-
-/// The name of the subnet manager among the processes.
-pub(crate) const SM: &str = "sm";
-
-/// The name of the performance manager among the processes.
-pub(crate) const PM: &str = "pm";
-
-/// The name of the hub among the processes.
-pub(crate) const HUB: &str = "hub";
-
-/// The name of the server of ibsim's protocol among the processes.
-pub(crate) const IBSIM: &str = "ibsim";
 
 /// When nothing has come of those that dial for so long, others may.
 const STALL: Duration = Duration::from_millis(500);

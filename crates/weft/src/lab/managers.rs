@@ -10,7 +10,7 @@ use weft_control::{Answer, EventFilter, Page, Request, Since};
 use weft_process::lock;
 use weft_process::{Client, ClientError};
 
-use super::launch::{PM, SM};
+use super::names::{PM, SM};
 use super::{LabFolder, LabRecord, Place};
 
 /// Longer than a manager's own server waits for a manager that is busy.

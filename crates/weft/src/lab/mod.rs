@@ -9,6 +9,7 @@ pub(crate) mod issue;
 pub(crate) mod keys;
 pub(crate) mod launch;
 pub(crate) mod managers;
+pub(crate) mod names;
 mod parts;
 pub(crate) mod places;
 pub(crate) mod plan;

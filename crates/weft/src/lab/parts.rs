@@ -7,7 +7,7 @@ use weft_topology::{Fabric, PortRef};
 
 use super::groups::Groups;
 use super::keys::Keys;
-use super::launch::{PM, SM};
+use super::names::{PM, SM};
 use super::places::Places;
 use super::plan::{Wanted, WantedPm, WantedSm};
 use super::record::{LabRecord, PmPlace, SmPlace};

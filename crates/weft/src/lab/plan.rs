@@ -13,7 +13,7 @@ use super::folder;
 use super::groups::Groups;
 use super::issue;
 use super::keys::Keys;
-use super::launch::{IBSIM, PM};
+use super::names::{IBSIM, PM};
 use super::parts;
 use super::places::{Hosts, Places};
 use super::record::{AgentRecord, DeviceRecord, LabRecord, PmPlace, SmPlace};

@@ -16,7 +16,7 @@ use rustix::process::{
 use weft_process::lock;
 
 use super::LabFolder;
-use super::launch::HUB;
+use super::names::HUB;
 use super::run::RunOptions;
 
 /// Runs this program again with a hidden verb, its standard error appended to a log file.

@@ -5,6 +5,19 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+/// What the launcher waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Goal {
+    /// Nodes in the piece of the fabric that the subnet manager is in; `None` without one.
+    pub(crate) nodes: Option<u64>,
+    /// Ends of cables in all.
+    pub(crate) cable_ends: u64,
+    /// Give up when nothing has moved for this long.
+    pub(crate) patience: Duration,
+    /// Whether a laboratory that does not come up runs on; `None` where the verb has no such option.
+    pub(crate) keep: Option<bool>,
+}
+
 /// The phases of coming up, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {

@@ -9,7 +9,7 @@ use weft_wire::{Guid, PortNum};
 
 use super::bundle::{self, Bundle};
 use super::folder::LabFolder;
-use super::launch::{PM, SM};
+use super::names::{IBSIM, PM, SM};
 use super::places::is_local;
 use super::ports::Block;
 use crate::cli::SmpRouting;
@@ -144,6 +144,15 @@ impl LabRecord {
         let mut others: Vec<String> = hosts.filter(|host| !is_local(host)).collect();
         others.dedup();
         others
+    }
+
+    /// The names of all processes that it is started with.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = String> {
+        let agents = self.agents.iter().map(|agent| agent.name.clone());
+        let managers = self.subnet_managers().map(|(name, _)| name);
+        let pm = self.pm.iter().map(|_| PM.to_owned());
+        let ibsim = self.ibsim.iter().map(|_| IBSIM.to_owned());
+        agents.chain(managers).chain(pm).chain(ibsim)
     }
 
     /// The subnet managers by their names as processes, the first one first.

@@ -12,7 +12,7 @@ use std::path::Path;
 use anyhow::Context;
 use weft_umad::launch::{self, FromLauncher, LineDecoder, ToLauncher};
 
-use super::launch::SM;
+use super::names::SM;
 
 /// One reporting process.
 #[derive(Debug)]

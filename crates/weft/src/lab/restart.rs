@@ -12,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use weft_umad::launch::{self, FromLauncher, LineDecoder, ToLauncher};
 
 use super::folder::LabFolder;
-use super::launch::HUB;
+use super::names::HUB;
 use super::process::{last_words, poll_for, readable, spawn, spawn_hub};
 use super::reporters::peer;
 use super::run::RunOptions;

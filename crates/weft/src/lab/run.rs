@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::LabFolder;
 use super::folder;
-use super::launch::SM;
+use super::names::SM;
 
 /// `run.json`: what processes are told beside the bundle, as it names files of this machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,14 +70,9 @@ impl RunOptions {
 }
 
 /// A folder to record in: it is made if it is not there, and named from the root.
-pub(crate) fn recordings(folder: &Path) -> anyhow::Result<PathBuf> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    absolute(folder)
-}
-
-/// A path named from the root.
-pub(crate) fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
-    std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))
+pub(crate) fn recordings(path: &Path) -> anyhow::Result<PathBuf> {
+    std::fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))?;
+    folder::absolute(path)
 }
 
 #[cfg(test)]

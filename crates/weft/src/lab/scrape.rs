@@ -1,7 +1,7 @@
 //! What Prometheus must be told to scrape a laboratory.
 
 use super::LabRecord;
-use super::launch::PM;
+use super::names::PM;
 
 /// The processes that serve metrics and where: job, process, address.
 pub(crate) fn targets(record: &LabRecord) -> Vec<(&'static str, String, std::net::SocketAddr)> {

@@ -10,25 +10,12 @@ use super::launch::Launcher;
 use super::places::Places;
 use super::plan::{self, Wanted};
 use super::ports::Search;
-use super::progress::{Phase, Phases};
+use super::progress::{Goal, Phase, Phases};
 use super::run::RunOptions;
 use super::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
 use super::teardown::{clear_dead, clear_unfinished};
 use super::{Base, Bundle, LabFolder, LabRecord, Place};
 use crate::failure::Failure;
-
-/// What the launcher waits for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Goal {
-    /// Nodes in the piece of the fabric that the subnet manager is in; `None` without one.
-    pub(crate) nodes: Option<u64>,
-    /// Ends of cables in all.
-    pub(crate) cable_ends: u64,
-    /// Give up when nothing has moved for this long.
-    pub(crate) patience: Duration,
-    /// Whether a laboratory that does not come up runs on; `None` where the verb has no such option.
-    pub(crate) keep: Option<bool>,
-}
 
 /// Starts a laboratory and gives its launcher to `then` when it is up. The laboratory ends with the launcher, unless
 /// it is released.
@@ -111,7 +98,7 @@ fn prepare(base: &Base, folder: &LabFolder, from: &From<'_>) -> anyhow::Result<P
 
 /// Adds to the bundle what belongs to this run.
 fn finish(folder: &LabFolder, record: &LabRecord, run: &RunOptions) -> anyhow::Result<()> {
-    folder.make_locks(record)?;
+    folder.make_locks(record.processes())?;
     if *run != RunOptions::default() {
         run.store(folder)?;
     }

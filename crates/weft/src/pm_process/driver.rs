@@ -13,7 +13,7 @@ use weft_wire::{AddressedMad, Registration};
 
 use super::page::page;
 use super::{PmConfig, translate};
-use crate::lab::launch::PM;
+use crate::lab::names::PM;
 use crate::manager::{LauncherLine, Manager, News, Reply, TurnEnd};
 
 /// The performance manager at one moment.

@@ -16,7 +16,7 @@ use driver::PmFigures;
 
 use crate::cli::MeteredProcessArgs;
 use crate::lab::bundle;
-use crate::lab::launch::PM;
+use crate::lab::names::PM;
 use crate::manager::{Process, Seat, SeatPart, loopback};
 
 /// What the performance manager is told. Its key is kept elsewhere.

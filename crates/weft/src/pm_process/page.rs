@@ -10,7 +10,7 @@ use weft_pm::{EndSnapshot, ErrorTotals, PortSnapshot, Snapshot, Statistics, Tota
 use weft_wire::NodeType;
 
 use super::PmFigures;
-use crate::lab::launch::PM;
+use crate::lab::names::PM;
 
 /// Seconds of fabric time in a tick of PortXmitWait.
 const TICK_SECONDS: f64 = 4e-9;

@@ -21,7 +21,7 @@ use weft_wire::{AddressedMad, Guid, Registration};
 use super::figures::{Counted, SmFigures};
 use super::{SmConfig, status, translate};
 use crate::lab::folder;
-use crate::lab::launch::SM;
+use crate::lab::names::SM;
 use crate::manager::{LauncherLine, Manager, News, Reply, TurnEnd};
 
 /// How often a launcher is told at most.

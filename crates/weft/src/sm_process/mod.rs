@@ -21,7 +21,7 @@ pub(crate) use translate::{engine_report, routing as routing_report};
 use crate::cli::{ProcessArgs, SmProcessArgs};
 use crate::failure::Failure;
 use crate::lab::bundle;
-use crate::lab::launch::SM;
+use crate::lab::names::SM;
 use crate::manager::{Place, Process, Seat, SeatPart, loopback};
 
 /// What a subnet manager is told. Its keys are kept elsewhere.

@@ -139,6 +139,17 @@ impl Lab {
         find(&self.fabric, name)
     }
 
+    /// The node meant; without a name the subnet manager's, or where it would be.
+    fn node_or_seat(&self, name: Option<&str>) -> anyhow::Result<weft_topology::NodeIndex> {
+        let sm = || self.record.sm.as_ref().and_then(|sm| self.fabric.by_guid(sm.node));
+        match name {
+            Some(name) => self.find(name),
+            None => sm()
+                .or_else(|| self.fabric.attach_place().map(|place| place.node))
+                .context("the laboratory has no nodes"),
+        }
+    }
+
     /// What a person can type for a node of this GUID; the name that it gives itself where the cabling has no such node.
     fn label(&self, guid: weft_wire::Guid, said: &str) -> String {
         let known = self.fabric.by_guid(guid).map(|index| self.fabric.label(index));

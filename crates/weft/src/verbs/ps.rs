@@ -10,7 +10,7 @@ use weft_process::lock;
 
 use super::Lab;
 use crate::lab::agents::{ask_agents, further};
-use crate::lab::launch::{HUB, IBSIM, PM, SM};
+use crate::lab::names::{HUB, IBSIM, PM, SM};
 use crate::lab::record::{AgentRecord, DeviceRecord};
 use crate::lab::{LabFolder, Place};
 use crate::output::{Table, print, print_json};

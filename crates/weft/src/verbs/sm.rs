@@ -11,8 +11,8 @@ use super::Lab;
 use crate::cli::{OtherManager, SmVerb};
 use crate::failure::Failure;
 use crate::lab::LabFolder;
-use crate::lab::launch::SM;
 use crate::lab::managers::{in_charge, subnet_managers};
+use crate::lab::names::SM;
 
 /// Longer than a master waits for another manager's answer, unless its options say otherwise.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -10,8 +10,8 @@ use weft_control::sm::{ManagerLine, SmState};
 
 use weft_wire::Lid;
 
-use crate::lab::launch::{PM, SM};
 use crate::lab::managers::{SubnetManager, Told, in_charge, performance_manager, subnet_managers};
+use crate::lab::names::{PM, SM};
 use crate::lab::{LabFolder, LabRecord};
 use crate::output::{Table, print, print_json};
 

@@ -1,8 +1,9 @@
 //! What the launcher says when a laboratory does not come up.
 
 use super::super::progress::{Count, Phase};
-use super::{IBSIM, Launcher, PM, SM};
+use super::Launcher;
 use crate::failure::Failure;
+use crate::lab::names::{IBSIM, PM, SM};
 
 impl Launcher<'_> {
     pub(super) fn who(&self, name: &str) -> String {

@@ -19,8 +19,8 @@ use weft_sm::Surveyed;
 use weft_topology::PortRef;
 use weft_wire::PortState;
 
-use crate::lab::launch::{IBSIM, PM, SM};
 use crate::lab::managers::{in_charge, listen, subnet_managers};
+use crate::lab::names::{IBSIM, PM, SM};
 use crate::lab::process::poll_for;
 use crate::lab::{LabFolder, Place};
 use crate::verbs::Lab;

@@ -11,8 +11,8 @@ use weft_wire::{Lid, PortNum};
 use super::due;
 use super::{Deadlock, Report};
 use crate::lab::bundle;
-use crate::lab::launch::SM;
 use crate::lab::managers::{in_charge, subnet_managers};
+use crate::lab::names::SM;
 use crate::sm_process::{SmPart, engine_report};
 use crate::verbs::Lab;
 

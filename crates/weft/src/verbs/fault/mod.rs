@@ -12,7 +12,7 @@ use weft_process::{Clock, EventLog, Journal};
 use super::Lab;
 use crate::cli::FaultVerb;
 use crate::failure::Failure;
-use crate::lab::launch::{IBSIM, PM, SM};
+use crate::lab::names::{IBSIM, PM, SM};
 use crate::lab::process::Holder;
 use crate::lab::{LabFolder, Place, restart, teardown};
 

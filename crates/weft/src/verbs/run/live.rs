@@ -20,8 +20,9 @@ use super::marks::Listener;
 use super::perform::{Stage, given_levels, has_port};
 use crate::failure::Failure;
 use crate::lab::agents::{PATIENCE, further};
-use crate::lab::launch::{Launcher, PM, SM};
+use crate::lab::launch::Launcher;
 use crate::lab::managers::{in_charge, subnet_managers};
+use crate::lab::names::{PM, SM};
 use crate::sm_process::engine_report;
 use crate::verbs::{Lab, fault};
 

@@ -13,8 +13,8 @@ use weft_wire::{Guid, RepathKind};
 
 use super::perform::has_port;
 use crate::lab::LabFolder;
-use crate::lab::launch::{PM, SM};
 use crate::lab::managers::listen;
+use crate::lab::names::{PM, SM};
 
 /// What is said of a heavy sweep that has ended.
 pub(super) const REROUTED: &str = "the subnet manager has swept and written what changed";

@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
-use weft_topology::{Fabric, NodeIndex};
+use weft_topology::NodeIndex;
 use weft_umad::Client;
 
 use super::{Lab, sysfs};
 use crate::cli::ShellArgs;
 use crate::failure::Failure;
-use crate::lab::{LabFolder, LabRecord};
+use crate::lab::LabFolder;
 
 /// Where ibsim listens when nothing else is said.
 const IBSIM_PORT: &str = "7070";
@@ -28,7 +28,7 @@ const SHELL: &str = "/bin/sh";
 
 pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<()> {
     let lab = Lab::load(folder)?;
-    let node = node(&lab.fabric, &lab.record, args.at.as_deref())?;
+    let node = lab.node_or_seat(args.at.as_deref())?;
     let (library, environment) = match &args.ibsim {
         Some(name) => {
             let library = library::umad2sim()?;
@@ -66,17 +66,6 @@ pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     let hint = "the program is looked for in PATH, as any shell does";
     Err(Failure::new(format!("cannot start {name}: {error}")).hint(hint).into())
-}
-
-/// The node meant; without a name the subnet manager's, or where it would be.
-pub(super) fn node(fabric: &Fabric, record: &LabRecord, name: Option<&str>) -> anyhow::Result<NodeIndex> {
-    let sm = || record.sm.as_ref().and_then(|sm| fabric.by_guid(sm.node));
-    match name {
-        Some(name) => super::find(fabric, name),
-        None => sm()
-            .or_else(|| fabric.attach_place().map(|place| place.node))
-            .context("the laboratory has no nodes"),
-    }
 }
 
 /// What the stand-in for libibumad has to know.

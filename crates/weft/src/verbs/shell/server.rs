@@ -6,7 +6,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use super::super::Lab;
 use crate::cli::IbsimPace;
 use crate::ibsim_process::{IbsimPart, Listen};
-use crate::lab::launch::IBSIM;
+use crate::lab::names::IBSIM;
 use crate::lab::process::Holder;
 use crate::lab::restart::{self, Started};
 use crate::lab::{Place, bundle, folder};

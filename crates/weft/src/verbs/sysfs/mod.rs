@@ -20,7 +20,7 @@ use weft_wire::{
     PortInfo, PortNum,
 };
 
-use super::{Lab, shell};
+use super::Lab;
 use crate::cli::SysfsArgs;
 use crate::failure::Failure;
 use crate::lab::LabFolder;
@@ -46,7 +46,7 @@ const WINDOW: u32 = 16;
 
 pub(super) fn run(folder: &LabFolder, args: &SysfsArgs) -> anyhow::Result<()> {
     let lab = Lab::load(folder)?;
-    let node = shell::node(&lab.fabric, &lab.record, args.node.as_deref())?;
+    let node = lab.node_or_seat(args.node.as_deref())?;
     let mut stop = Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?;
     write(&lab, node, &args.dir)?;
     let name = lab.fabric.label(node);

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use weft_control::agent::PortEnd;
 use weft_control::pm::PmPort;
 
-use super::picture::TICK_SECONDS;
+/// Seconds of fabric time in a tick of PortXmitWait.
+pub(super) const TICK_SECONDS: f64 = 4e-9;
 
 /// The ticks of each lane at one moment.
 #[derive(Clone, Debug, PartialEq)]

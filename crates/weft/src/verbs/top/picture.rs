@@ -9,11 +9,8 @@ use weft_control::agent::NodeKind;
 use weft_control::pm::{PmEnd, PmPort, PmStatus, PmTotals};
 use weft_wire::Lid;
 
-use super::lanes::Lanes;
+use super::lanes::{Lanes, TICK_SECONDS};
 use crate::output::Table;
-
-/// Seconds of fabric time in a tick of PortXmitWait.
-pub(super) const TICK_SECONDS: f64 = 4e-9;
 
 /// The fabric as the performance manager saw it last.
 #[derive(Debug, Serialize)]

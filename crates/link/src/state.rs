@@ -1,0 +1,172 @@
+//! The state of an agent's links, which their tasks share.
+
+use std::cell::{Cell, Ref, RefCell};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use quinn::{ClientConfig, Endpoint};
+use tokio::sync::Notify;
+use weft_wire::LinkParameters;
+
+use crate::cable::{Cable, Handler, LinkEvent, LinkIndex, PeerStats, Stats};
+use crate::codec::Hello;
+use crate::config::LinkConfig;
+use crate::end::CableEnd;
+use crate::gate::Gate;
+use crate::live::Live;
+use crate::places::Places;
+use crate::process::Processes;
+use crate::reason::{CloseCode, DownReason};
+use crate::resolve::Resolver;
+use crate::visitor::Visitor;
+
+/// What the tasks of an agent's links share.
+pub(crate) struct Inner {
+    pub(crate) endpoint: Endpoint,
+    /// Where this agent listens.
+    pub(crate) local: SocketAddr,
+    pub(crate) client: ClientConfig,
+    pub(crate) config: LinkConfig,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) by_ends: BTreeMap<(CableEnd, CableEnd), LinkIndex>,
+    pub(crate) handler: Rc<dyn Handler>,
+    pub(crate) dialling: Cell<bool>,
+    /// The agent is ending: nothing is dialled any more.
+    pub(crate) stopped: Cell<bool>,
+    /// Handshakes that peers have begun and not finished.
+    pub(crate) places: Places,
+    /// Handshakes that this agent has begun and not finished.
+    pub(crate) gate: Rc<Gate>,
+    pub(crate) resolver: Resolver,
+    /// Peers of this machine.
+    pub(crate) processes: Processes,
+    pub(crate) peers: Cell<PeerStats>,
+}
+
+impl Inner {
+    /// A client of the agent itself has come.
+    pub(crate) fn visited(&self, visitor: Visitor) {
+        self.handler.on_visitor(visitor);
+    }
+
+    pub(crate) fn emit(&self, event: LinkEvent) {
+        self.handler.on_event(event);
+    }
+
+    pub(crate) fn count_peer(&self, change: impl FnOnce(&mut PeerStats)) {
+        let mut peers = self.peers.get();
+        change(&mut peers);
+        self.peers.set(peers);
+    }
+
+    pub(crate) fn link_between(&self, local: CableEnd, remote: CableEnd) -> Option<LinkIndex> {
+        self.by_ends.get(&(local, remote)).copied()
+    }
+
+    pub(crate) fn slot(&self, link: LinkIndex) -> &Slot {
+        self.slots.get(link.0).expect("link indices are made from the list of slots")
+    }
+
+    /// This end's hello for a link.
+    pub(crate) fn hello(&self, link: LinkIndex) -> Hello {
+        let slot = self.slot(link);
+        Hello {
+            lab: self.config.lab.clone(),
+            from: slot.cable.local,
+            to: slot.cable.remote,
+            incarnation: self.config.incarnation,
+            parameters: slot.parameters.get(),
+            process: self.processes.own().cloned(),
+        }
+    }
+}
+
+/// One cable and the state of its link.
+pub(crate) struct Slot {
+    pub(crate) cable: Cable,
+    pub(crate) enabled: Cell<bool>,
+    pub(crate) parameters: Cell<LinkParameters>,
+    /// Wakes the dialler when the link is enabled.
+    pub(crate) wake: Notify,
+    /// The connection that carries the link, while it is up.
+    pub(crate) live: RefCell<Option<Live>>,
+    /// Counts connections; events of any but the last are stale.
+    generation: Cell<u64>,
+    /// An `Up` has been told and its `Down` has not.
+    told_up: Cell<bool>,
+    /// Why this end closed the connection.
+    closing: RefCell<Option<DownReason>>,
+    stats: Cell<Stats>,
+}
+
+impl Slot {
+    pub(crate) fn new(cable: Cable) -> Self {
+        Self {
+            parameters: Cell::new(cable.parameters),
+            cable,
+            enabled: Cell::new(true),
+            wake: Notify::new(),
+            live: RefCell::new(None),
+            generation: Cell::new(0),
+            told_up: Cell::new(false),
+            closing: RefCell::new(None),
+            stats: Cell::default(),
+        }
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        self.stats.get()
+    }
+
+    pub(crate) fn count(&self, change: impl FnOnce(&mut Stats)) {
+        let mut stats = self.stats.get();
+        change(&mut stats);
+        self.stats.set(stats);
+    }
+
+    /// Whether the connection of this generation still carries the link.
+    pub(crate) fn carries(&self, generation: u64) -> bool {
+        self.generation.get() == generation && self.live.borrow().is_some()
+    }
+
+    pub(crate) fn live(&self) -> Ref<'_, Option<Live>> {
+        self.live.borrow()
+    }
+
+    /// Closes the connection at once; the task that reads it tells of it.
+    pub(crate) fn close(&self, code: CloseCode, reason: DownReason) {
+        if let Some(live) = self.live.take() {
+            live.connection.close(code.var_int(), reason.to_string().as_bytes());
+            self.closing.replace(Some(reason));
+        }
+    }
+
+    /// Installs a new connection and returns its generation.
+    pub(crate) fn install(&self, live: Live) -> u64 {
+        self.closing.take();
+        self.generation.set(self.generation.get() + 1);
+        self.live.replace(Some(live));
+        self.told_up.set(true);
+        self.count(|stats| stats.ups += 1);
+        self.generation.get()
+    }
+
+    /// Forgets the connection, if it is still the one of `generation`; says why this end closed it and
+    /// whether a `Down` is due.
+    pub(crate) fn retire(&self, generation: u64) -> (Option<DownReason>, bool) {
+        if self.generation.get() != generation {
+            return (None, false);
+        }
+        self.live.take();
+        let due = self.told_up.replace(false);
+        if due {
+            self.count(|stats| stats.downs += 1);
+        }
+        (self.closing.take(), due)
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.get()
+    }
+}

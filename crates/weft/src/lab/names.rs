@@ -1,0 +1,13 @@
+//! Names of processes that are no agents.
+
+/// The name of the subnet manager among the processes.
+pub(crate) const SM: &str = "sm";
+
+/// The name of the performance manager among the processes.
+pub(crate) const PM: &str = "pm";
+
+/// The name of the server of ibsim's protocol among the processes.
+pub(crate) const IBSIM: &str = "ibsim";
+
+/// The name of the hub among the processes.
+pub(crate) const HUB: &str = "hub";
