@@ -81,19 +81,10 @@ fn arrangements() -> [Fabric; 3] {
     groups.map(|groups| Fabric::new(groups, 2000))
 }
 
-/// Agents with all their links up.
-fn up(fabric: &Fabric) -> Vec<Running> {
-    let agents = fabric.start();
-    for agent in &agents {
-        agent.config.part.cables.iter().for_each(|cable| agent.await_link(cable.local, true));
-    }
-    agents
-}
-
 #[test]
 fn one_end_of_a_cable_sees_both_directions() {
     for fabric in arrangements() {
-        let agents = up(&fabric);
+        let agents = fabric.up();
         let mut capture = capture(&agents[0], ports(&[(HCA_A, 1, true)]));
         let mut program = agents[0].attach(HCA_A, 1);
         assert_eq!(node_at(&mut program, &[1]), SWITCH);
@@ -110,7 +101,7 @@ fn one_end_of_a_cable_sees_both_directions() {
 #[test]
 fn taps_everywhere_see_each_packet_once_where_it_was_sent() {
     for fabric in arrangements() {
-        let agents = up(&fabric);
+        let agents = fabric.up();
         let mut captures: Vec<_> = agents.iter().map(|agent| capture(agent, Tap::Everything)).collect();
         let mut program = agents[0].attach(HCA_A, 1);
         assert_eq!(node_at(&mut program, &[1, 2]), HCA_B);
@@ -134,7 +125,7 @@ fn taps_everywhere_see_each_packet_once_where_it_was_sent() {
 fn who_does_not_read_loses_packets_and_nobody_else_does() {
     const REQUESTS: u64 = 12_000;
     let fabric = Fabric::packed();
-    let agents = up(&fabric);
+    let agents = fabric.up();
     let mut slow = capture(&agents[0], ports(&[(HCA_A, 1, true)]));
     let mut program = agents[0].attach(HCA_A, 1);
     for _ in 0..REQUESTS {
@@ -178,7 +169,7 @@ fn a_capture_that_makes_no_sense_is_refused() {
 #[test]
 fn a_capture_that_just_goes_is_forgotten() {
     let fabric = Fabric::packed();
-    let agents = up(&fabric);
+    let agents = fabric.up();
     // More than may capture at once.
     for _ in 0..100 {
         let mut client = agents[0].client();

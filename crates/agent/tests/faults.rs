@@ -25,19 +25,10 @@ fn faults(agent: &Running) -> Vec<LastingFault> {
     }
 }
 
-/// Three agents with their links up.
-fn up(fabric: &Fabric) -> Vec<Running> {
-    let agents = fabric.start();
-    for agent in &agents {
-        agent.config.part.cables.iter().for_each(|cable| agent.await_link(cable.local, true));
-    }
-    agents
-}
-
 #[test]
 fn a_cut_cable_stays_cut_when_the_agents_at_both_ends_restart() {
     let fabric = Fabric::spread();
-    let mut agents = up(&fabric);
+    let mut agents = fabric.up();
     let ends = [(1, end(SWITCH, 2)), (2, end(HCA_B, 1))];
     for (agent, at) in ends {
         assert_eq!(agents[agent].ask(set(at, "f1", None)), Answer::Done);
@@ -68,7 +59,7 @@ fn a_cut_cable_stays_cut_when_the_agents_at_both_ends_restart() {
 #[test]
 fn a_fault_ends_by_itself_also_when_its_time_is_over_while_the_agent_is_dead() {
     let fabric = Fabric::spread();
-    let mut agents = up(&fabric);
+    let mut agents = fabric.up();
     let at = end(SWITCH, 2);
     assert_eq!(agents[1].ask(set(at, "short", Some(300))), Answer::Done);
     agents[2].await_link(end(HCA_B, 1), false);
@@ -87,7 +78,7 @@ fn a_fault_ends_by_itself_also_when_its_time_is_over_while_the_agent_is_dead() {
 #[test]
 fn a_port_is_plugged_in_when_the_last_of_its_faults_has_ended() {
     let fabric = Fabric::packed();
-    let agents = up(&fabric);
+    let agents = fabric.up();
     let (agent, at) = (&agents[0], end(SWITCH, 2));
     for id in ["one", "two"] {
         assert_eq!(agent.ask(set(at, id, None)), Answer::Done);
@@ -135,7 +126,7 @@ fn an_agent_whose_faults_make_no_sense_starts_without_them() {
     let nowhere = r#"[{"id":"f1","damage":{"unplugged":{"node":"0x1","port":9}},"since":"2026-01-01T00:00:00Z","until":null}]"#;
     for kept in ["", "[", "{}", nowhere] {
         std::fs::write(&file, kept).unwrap();
-        let agents = up(&fabric);
+        let agents = fabric.up();
         assert_eq!(faults(&agents[0]), [], "{kept}");
         agents.into_iter().for_each(Running::stop);
     }

@@ -7,14 +7,16 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[path = "support/seeds.rs"]
+mod seeds;
 mod support;
 
 use std::cell::Cell;
-use std::io::Write;
 use std::rc::Rc;
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
+use seeds::run_part;
 use support::anywhere::{Anywhere, stuck};
 use weft_machine::Time;
 use weft_sim::{Change, Fault, Schedule, Simulation, TraceMode, TrafficAccount, Violation};
@@ -39,11 +41,6 @@ const TWICE: u64 = 2;
 
 /// How many seeds a part has at least for everything to happen in one of them.
 const ALL_KINDS: u64 = 25;
-
-fn number(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is to be a number, not `{text}`")))
-}
 
 /// What happened in one schedule, or in several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -209,35 +206,7 @@ fn run(seed: u64, trace: TraceMode) -> Result<(Totals, u64), String> {
 
 /// The seeds of one of four parts, so that they run beside each other.
 fn part(part: u64) {
-    if let Some(seed) = number("WEFT_SEED") {
-        if part == 0 {
-            run(seed, TraceMode::Lines).unwrap_or_else(|error| panic!("{error}"));
-        }
-        return;
-    }
-    let count = number("WEFT_SCHEDULES").unwrap_or(SCHEDULES);
-    let (mut totals, mut failures, mut seeds) = (Totals::default(), Vec::new(), 0);
-    for seed in (0..count).filter(|seed| seed % 4 == part) {
-        seeds += 1;
-        let twice = seed / 4 < TWICE;
-        let trace = if twice { TraceMode::Hash } else { TraceMode::Off };
-        match run(seed, trace) {
-            Ok((found, hash)) => {
-                totals.add(found);
-                if twice && run(seed, trace) != Ok((found, hash)) {
-                    failures.push(format!("seed {seed}: another trace the second time"));
-                }
-            }
-            Err(failure) => {
-                // At once, since a thousand take a while.
-                let _ = std::io::stderr().write_all(failure.as_bytes());
-                failures.push(format!("seed {seed}"));
-            }
-        }
-    }
-    let line = format!("{seeds} schedules: {totals:?}\n");
-    std::io::stderr().write_all(line.as_bytes()).expect("what is wrong can be said");
-    assert!(failures.is_empty(), "{} of {count}:\n{}", failures.len(), failures.join("\n"));
+    let Some((mut totals, seeds)) = run_part(part, (SCHEDULES, TWICE), run, Totals::add) else { return };
     if seeds >= ALL_KINDS {
         let happened = totals.each_mut().into_iter().all(|total| *total > 0);
         assert!(happened, "something never happened: {totals:?}");

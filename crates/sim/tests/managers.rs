@@ -3,11 +3,14 @@
 //!
 //! `WEFT_SCHEDULES` says how many schedules (300 if not said), `WEFT_SEED` replays one and prints its trace on failure.
 
+#[path = "support/seeds.rs"]
+mod seeds;
 mod support;
 
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use seeds::number;
 use weft_machine::Time;
 use weft_sim::{Fault, Schedule, SimOptions, Simulation, StandbyOptions, TraceMode};
 use weft_topology::generate::{GenerateOptions, xgft};
@@ -21,11 +24,6 @@ const PATIENCE: Time = Time::from_secs(300);
 
 /// When the faults of a schedule are over, and what was late has arrived, and lost links are noticed.
 const SETTLED: Time = Time::from_millis(4_000 + 1_000 + 500);
-
-fn number(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is to be a number, not `{text}`")))
-}
 
 /// The pieces that links join, by a switch's port 0 or an HCA's port: an HCA passes nothing on.
 fn pieces(simulation: &Simulation) -> BTreeMap<PortRef, PortRef> {

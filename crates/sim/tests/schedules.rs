@@ -3,9 +3,12 @@
 //!
 //! `WEFT_SCHEDULES` says how many (300 if not said), `WEFT_SEED` replays one and prints its trace on failure.
 
-use std::io::Write;
+#[path = "support/seeds.rs"]
+mod seeds;
+
 use std::ops::AddAssign;
 
+use seeds::run_part;
 use weft_machine::Time;
 use weft_sim::{Fault, Schedule, Simulation, TraceMode};
 
@@ -19,11 +22,6 @@ const TWICE: u64 = 3;
 
 /// How many seeds a part has at least for all kinds of faults to be among them.
 const ALL_KINDS: u64 = 50;
-
-fn number(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is to be a number, not `{text}`")))
-}
 
 /// What happened, and how much was looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -163,31 +161,7 @@ fn run(seed: u64, trace: TraceMode) -> Result<(Totals, u64), String> {
 
 /// The seeds of one of four parts, so that they run beside each other.
 fn part(part: u64) {
-    if let Some(seed) = number("WEFT_SEED") {
-        if part == 0 {
-            run(seed, TraceMode::Lines).unwrap_or_else(|error| panic!("{error}"));
-        }
-        return;
-    }
-    let count = number("WEFT_SCHEDULES").unwrap_or(SCHEDULES);
-    let (mut totals, mut failures, mut seeds) = (Totals::default(), Vec::new(), 0);
-    for seed in (0..count).filter(|seed| seed % 4 == part) {
-        seeds += 1;
-        let twice = seed / 4 < TWICE;
-        let trace = if twice { TraceMode::Hash } else { TraceMode::Off };
-        match run(seed, trace) {
-            Ok((found, hash)) => {
-                totals += found;
-                if twice && run(seed, trace) != Ok((found, hash)) {
-                    failures.push(format!("seed {seed}: another trace the second time"));
-                }
-            }
-            Err(failure) => failures.push(failure),
-        }
-    }
-    let line = format!("{seeds} schedules: {totals:?}\n");
-    std::io::stderr().write_all(line.as_bytes()).expect("what is wrong can be said");
-    assert!(failures.is_empty(), "{} of {count}:\n{}", failures.len(), failures.join("\n"));
+    let Some((totals, seeds)) = run_part(part, (SCHEDULES, TWICE), run, Totals::add_assign) else { return };
     if seeds >= ALL_KINDS {
         assert!(totals.each().iter().all(|&total| total > 0), "something never happened: {totals:?}");
     }

@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[path = "support/seeds.rs"]
+mod seeds;
 mod support;
 
 use std::cell::Cell;
@@ -12,6 +14,7 @@ use std::rc::Rc;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
+use seeds::number;
 use support::anywhere::Anywhere;
 use weft_machine::Time;
 use weft_sim::{RandomLoss, Rule, Schedule, TraceMode, TrafficAccount, Verdict};
@@ -31,11 +34,6 @@ const DRAIN: Time = Time::from_secs(60);
 
 /// How often everything is added up meanwhile.
 const LOOK_EVERY: Time = Time::from_millis(20);
-
-fn number(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is to be a number, not `{text}`")))
-}
 
 /// Decides about data lanes too.
 struct Everything(RandomLoss);

@@ -123,6 +123,15 @@ impl Fabric {
         self.agents.iter().map(Running::start).collect()
     }
 
+    /// Starts every agent, and waits until all links are up.
+    pub(crate) fn up(&self) -> Vec<Running> {
+        let agents = self.start();
+        for agent in &agents {
+            agent.config.part.cables.iter().for_each(|cable| agent.await_link(cable.local, true));
+        }
+        agents
+    }
+
     /// The lines of the journal with this event.
     pub(crate) fn events(&self, event: &str) -> Vec<String> {
         let text = std::fs::read_to_string(self.folder.path().join("events")).unwrap();

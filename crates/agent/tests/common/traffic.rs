@@ -71,10 +71,7 @@ impl Fabric {
 
 /// Agents in service: links up, LIDs and tables written as a subnet manager would, ports Active.
 pub(crate) fn in_service(fabric: &Fabric) -> Vec<Running> {
-    let agents = fabric.start();
-    for agent in &agents {
-        agent.config.part.cables.iter().for_each(|cable| agent.await_link(cable.local, true));
-    }
+    let agents = fabric.up();
     activate(&agents);
     agents
 }

@@ -22,7 +22,7 @@ pub(crate) struct Anywhere {
 }
 
 impl Anywhere {
-    /// Packets of so many service levels, until it is over.
+    /// Packets of this many service levels, until it is over.
     pub(crate) fn new(levels: u8, over: Rc<Cell<bool>>, random: Pcg64) -> Self {
         Self { lids: Rc::default(), active: BTreeMap::new(), levels, sequence: 0, over, random }
     }
