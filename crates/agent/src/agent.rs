@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_local};
 use weft_control::event::ProcessEvent;
-use weft_control::process::{Identity, ProcessKind};
+use weft_control::process::ProcessKind;
 use weft_link::{Alarm, BindError, Cable, Handler, LinkConfig, LinkEvent, Links, Visitor};
 use weft_process::lock::{LockError, ProcessLock};
 use weft_process::{Clock, Counts, EventLog, Journal, Server};
@@ -226,12 +226,8 @@ fn open_doors(
     events: EventLog,
     (agent, visitors): (&Rc<Agent>, mpsc::Receiver<Visitor>),
 ) -> Result<Vec<JoinHandle<()>>, AgentError> {
-    let (kind, version, pid) = (ProcessKind::Agent, env!("CARGO_PKG_VERSION").to_owned(), std::process::id());
-    agent.with_core(|core| {
-        core.recorder.process(ProcessEvent::Started { kind, version: version.clone(), pid });
-    });
-    let (lab, name, incarnation) = (config.part.lab.clone(), config.part.name.clone(), clock.incarnation());
-    let identity = Identity { lab, name, kind, version, pid, incarnation };
+    let identity = weft_process::identity(&config.part.lab, &config.part.name, ProcessKind::Agent, clock);
+    agent.with_core(|core| core.recorder.process(weft_process::started(&identity)));
     let registry = prometheus::Registry::new();
     let counts = Counts::new(&registry);
     let door = Door::new(agent.clone(), registry);

@@ -9,7 +9,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::{Builder, LocalOptions};
 use weft_control::hub::{EndKind, RestartPolicy};
-use weft_control::process::{Identity, ProcessKind};
+use weft_control::process::ProcessKind;
 use weft_hub::{Lab, Options, Trace};
 use weft_process::lock::{LastWord, LockError, ProcessLock, holder, last_word};
 use weft_process::{Clock, Journal};
@@ -99,14 +99,7 @@ fn serve(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> anyhow::Re
     let record = LabRecord::load(lab)?;
     let http = config.http.map(listen).transpose()?;
     let clock = Clock::start();
-    let identity = Identity {
-        lab: lab.name().to_owned(),
-        name: HUB.to_owned(),
-        kind: ProcessKind::Hub,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        pid: std::process::id(),
-        incarnation: clock.incarnation(),
-    };
+    let identity = weft_process::identity(lab.name(), HUB, ProcessKind::Hub, clock);
     let options = Options {
         identity,
         clock,

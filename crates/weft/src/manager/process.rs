@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use weft_control::EventKind;
 use weft_control::event::ProcessEvent;
-use weft_control::process::{Identity, ProcessKind};
+use weft_control::process::ProcessKind;
 use weft_machine::{Machine, Time};
 use weft_process::lock::ProcessLock;
 use weft_process::{Call, Clock, Desk, DeskOptions, EventLog, open_desk};
@@ -40,11 +40,9 @@ impl<M: Manager> Process<M> {
         weft_process::log::log_to_stderr();
         raise_file_limit();
         let (clock, mut launcher) = (Clock::start(), LauncherLine::connect(seat.launch.as_deref()));
-        let (version, pid) = (env!("CARGO_PKG_VERSION").to_owned(), std::process::id());
-        let (lab, incarnation) = (seat.lab.clone(), clock.incarnation());
+        let identity = weft_process::identity(&seat.lab, name, kind, clock);
         let events = EventLog::new(name, clock);
-        events.publish(EventKind::Process(ProcessEvent::Started { kind, version: version.clone(), pid }));
-        let identity = Identity { lab, name: name.to_owned(), kind, version, pid, incarnation };
+        events.publish(EventKind::Process(weft_process::started(&identity)));
         let (control, shown) = (seat.control.clone(), events.clone());
         let desk = seat.metrics.map(listen).transpose().and_then(|metrics| {
             let options = DeskOptions { identity, clock, events: shown, control, metrics };
