@@ -111,6 +111,11 @@ pub enum ConfigError {
 }
 
 impl AgentPart {
+    /// A device with a cable to another agent, if there is one: its certificate names all of those.
+    pub fn facing(&self) -> Option<Guid> {
+        self.cables.iter().find(|cable| cable.remote_addr.is_some()).map(|cable| cable.local.guid)
+    }
+
     /// Checks what the types cannot say.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.devices.is_empty() {

@@ -15,8 +15,7 @@ pub(crate) fn run(args: &AgentProcessArgs) -> anyhow::Result<()> {
     let bundle = process.bundle();
     let mut part: AgentPart = bundle::load(&bundle.agent(&process.name))?;
     part.metrics = args.metered.metrics_port.map(loopback).or(part.metrics);
-    let facing = part.cables.iter().find(|cable| cable.remote_addr.is_some()).map(|cable| cable.local.guid);
-    let identity = issue::load(&bundle, &process.identity(), facing)?;
+    let identity = issue::load(&bundle, &process.identity(), part.facing())?;
     let run = process.run_folder(&part.lab)?;
     let _kept = match part.bind {
         // It is kept for this laboratory as long as the agent lives; a port that is taken, the agent itself finds.

@@ -59,7 +59,7 @@ pub(crate) struct IbsimPart {
     pub(crate) listen: Listen,
     /// How long it waits for an answer before it asks again.
     pub(crate) timeout_ms: u64,
-    /// How often it asks again before it tells the program that nobody answers.
+    /// How often it asks again before it tells the program that no answer comes.
     pub(crate) retries: u32,
     /// Whether it ends with whoever started it.
     pub(crate) bound: bool,

@@ -18,6 +18,14 @@ const WIDTH: usize = 64;
 /// How long an agent has to answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Connects to an agent's control socket; `None` when it does not run.
+pub(crate) fn connect(folder: &LabFolder, agent: &str) -> Result<Option<Client>, ClientError> {
+    match Client::connect(&folder.control(agent)) {
+        Err(ClientError::Connect { .. }) => Ok(None),
+        connected => connected.map(Some),
+    }
+}
+
 /// One agent that has been asked and has not said everything.
 struct Asked<'a> {
     agent: &'a str,

@@ -75,7 +75,7 @@ impl Bundle {
         self.0.join("managers").join(format!("{name}.json"))
     }
 
-    /// Who a process is.
+    /// The identity of a process.
     pub(crate) fn identity(&self, name: &str) -> PathBuf {
         self.0.join("identities").join(format!("{name}.pem"))
     }

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 /// The most nodes that a certificate names: TLS refuses those of more than 64 KiB.
 const CERTIFIED_MAX: usize = 2000;
 
-/// Who is no process of the fabric and has an identity all the same.
+/// The hub and people: no processes of the fabric, with identities all the same.
 const PEOPLE: [&str; 3] = ["hub", "operator", "viewer"];
 
 /// Issues identities into a bundle.

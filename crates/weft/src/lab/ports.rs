@@ -223,7 +223,7 @@ pub(crate) struct Claim {
     _units: Vec<UnixDatagram>,
 }
 
-/// A block of `count` ports that no other laboratory has and nobody else uses. With `pinned` the one from that port of
+/// A block of `count` ports that no other laboratory has and no other program uses. With `pinned` the one from that port of
 /// 127.0.0.1 up.
 pub(crate) fn claim(
     base: &Base,

@@ -24,8 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) fn connect(bundle: &Bundle, agent: &AgentRecord, identity: &Path) -> anyhow::Result<Client> {
     let identity = issue::load(bundle, identity, None)?;
     let part: AgentPart = bundle::load(&bundle.agent(&agent.name))?;
-    let facing = part.cables.iter().find(|cable| cable.remote_addr.is_some()).map(|cable| cable.local.guid);
-    let node = facing.or_else(|| part.devices.first().map(|device| device.guid));
+    let node = part.facing().or_else(|| part.devices.first().map(|device| device.guid));
     let node = node.with_context(|| format!("agent {} runs no device", agent.name))?;
     let text = agent.address.to_string();
     let resolved = text.to_socket_addrs().with_context(|| format!("cannot resolve {text}"))?.next();

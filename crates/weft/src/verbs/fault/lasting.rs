@@ -11,13 +11,13 @@ use weft_control::event::Fault;
 use weft_control::fault::{Damage, FaultId, LastingFault};
 use weft_control::{Answer, ErrorCode, HexGuid, Request, Utc};
 use weft_process::lock::ProcessLock;
-use weft_process::{Client, ClientError, utc_now};
+use weft_process::{ClientError, utc_now};
 use weft_topology::PortRef;
 
 use super::super::Lab;
 use super::record;
 use crate::failure::Failure;
-use crate::lab::agents::{PATIENCE, ask_agents};
+use crate::lab::agents::{PATIENCE, ask_agents, connect};
 use crate::lab::{Place, folder};
 use crate::output::{Table, print, print_json, say};
 
@@ -166,7 +166,7 @@ fn read(lab: &Lab) -> anyhow::Result<(Known, usize)> {
 
 /// What one agent keeps; `None` when it does not run.
 fn faults_of(lab: &Lab, end: PortRef) -> anyhow::Result<Option<Vec<LastingFault>>> {
-    let Some(mut client) = connect(lab, &agent_of(lab, end)?)? else { return Ok(None) };
+    let Some(mut client) = connect(&lab.folder, &agent_of(lab, end)?)? else { return Ok(None) };
     match client.ask(Request::Faults, PATIENCE)? {
         Answer::Faults { faults } => Ok(Some(faults)),
         _ => Err(ClientError::Unexpected("faults").into()),
@@ -183,18 +183,11 @@ fn tell(lab: &Lab, end: PortRef, request: Request) -> anyhow::Result<Told> {
 }
 
 fn tell_agent(lab: &Lab, agent: &str, request: Request) -> anyhow::Result<Told> {
-    let Some(mut client) = connect(lab, agent)? else { return Ok(Told::NotRunning) };
+    let Some(mut client) = connect(&lab.folder, agent)? else { return Ok(Told::NotRunning) };
     match client.ask(request, PATIENCE) {
         Ok(_) => Ok(Told::Done),
         Err(ClientError::Refused(error)) if error.code == ErrorCode::NotFound => Ok(Told::NotThere),
         Err(error) => Err(error).with_context(|| format!("agent {agent}")),
-    }
-}
-
-fn connect(lab: &Lab, agent: &str) -> anyhow::Result<Option<Client>> {
-    match Client::connect(&lab.folder.control(agent)) {
-        Err(ClientError::Connect { .. }) => Ok(None),
-        connected => Ok(Some(connected?)),
     }
 }
 

@@ -19,7 +19,7 @@ use super::balance;
 use super::marks::Listener;
 use super::perform::{Stage, given_levels, has_port};
 use crate::failure::Failure;
-use crate::lab::agents::{PATIENCE, further};
+use crate::lab::agents::{PATIENCE, connect, further};
 use crate::lab::launch::Launcher;
 use crate::lab::managers::{in_charge, subnet_managers};
 use crate::lab::names::{PM, SM};
@@ -104,10 +104,8 @@ impl<'a, 'l> Live<'a, 'l> {
     /// An agent's answer, `None` when it is dead.
     fn ask(&mut self, agent: &str, request: Request) -> anyhow::Result<Option<Answer>> {
         if !self.clients.contains_key(agent) {
-            match Client::connect(&self.lab.folder.control(agent)) {
-                Err(ClientError::Connect { .. }) => return Ok(None),
-                connected => drop(self.clients.insert(agent.to_owned(), connected?)),
-            }
+            let Some(client) = connect(&self.lab.folder, agent)? else { return Ok(None) };
+            self.clients.insert(agent.to_owned(), client);
         }
         let Some(client) = self.clients.get_mut(agent) else { return Ok(None) };
         match client.ask(request, PATIENCE) {
@@ -128,14 +126,22 @@ impl<'a, 'l> Live<'a, 'l> {
         mut take: impl FnMut(Answer) -> (Option<PortEnd>, bool),
     ) -> anyhow::Result<()> {
         let agents: Vec<String> = self.lab.record.agents.iter().map(|agent| agent.name.clone()).collect();
-        for agent in agents {
-            let mut page = Some(Page::default());
-            while let Some(wanted) = page.take()
-                && let Some(answer) = self.ask(&agent, request(wanted))?
-            {
-                let (last, more) = take(answer);
-                page = further(last, more);
-            }
+        agents.iter().try_for_each(|agent| self.list(agent, request, &mut take))
+    }
+
+    /// The same of one agent.
+    fn list(
+        &mut self,
+        agent: &str,
+        request: fn(Page) -> Request,
+        mut take: impl FnMut(Answer) -> (Option<PortEnd>, bool),
+    ) -> anyhow::Result<()> {
+        let mut page = Some(Page::default());
+        while let Some(wanted) = page.take()
+            && let Some(answer) = self.ask(agent, request(wanted))?
+        {
+            let (last, more) = take(answer);
+            page = further(last, more);
         }
         Ok(())
     }
@@ -187,13 +193,13 @@ impl<'a, 'l> Live<'a, 'l> {
 
     /// What an agent says of its ports; nothing when it is dead.
     fn ports_of(&mut self, agent: &str) -> anyhow::Result<Vec<PortStatus>> {
-        let (mut all, mut page) = (Vec::<PortStatus>::new(), Some(Page::default()));
-        while let Some(wanted) = page.take()
-            && let Some(Answer::Ports { ports, more }) = self.ask(agent, Request::Ports(wanted))?
-        {
-            page = further(ports.last().map(|port| port.end), more);
+        let mut all = Vec::new();
+        self.list(agent, Request::Ports, |answer| {
+            let Answer::Ports { ports, more } = answer else { return (None, false) };
+            let last = ports.last().map(|port| port.end);
             all.extend(ports);
-        }
+            (last, more)
+        })?;
         Ok(all)
     }
 

@@ -17,7 +17,7 @@ use weft_wire::{Guid, Lid, PKey, PathRate, ServiceLevel};
 
 /// A fabric that is up, with traffic and managers, on which a plan is carried out. Its clock begins at zero.
 pub(super) trait Stage {
-    /// Who it is.
+    /// Its identity.
     fn driver(&self) -> Driver;
     /// Lets everything happen until a moment. Live, that is waiting.
     fn play_until(&mut self, at: Time) -> anyhow::Result<()>;
