@@ -16,7 +16,7 @@ pub fn greeting(from: Since) -> String {
     hello + &RequestLine { id: EVENTS, request: events }.to_line()
 }
 
-/// Who a process says it is.
+/// A process's own word of what it is.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Greeting {
     /// Its name.
@@ -65,7 +65,7 @@ impl EventHead {
 /// One line of a process.
 #[derive(Debug)]
 pub enum Heard<'a> {
-    /// Who it is.
+    /// Its identity.
     Hello(Greeting),
     /// From where on it tells what happens.
     Subscribed(Subscribed),

@@ -80,7 +80,7 @@ pub trait Lab: Send + Sync + 'static {
 /// How a hub is set up.
 #[derive(Debug)]
 pub struct Options {
-    /// Who the hub is.
+    /// The hub's identity.
     pub identity: Identity,
     /// Its clocks.
     pub clock: Clock,

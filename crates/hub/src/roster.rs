@@ -1,4 +1,4 @@
-//! Who belongs to the laboratory, what each process is doing, and which of its events have been heard.
+//! Which processes belong to the laboratory, what each is doing, and which of its events have been heard.
 //!
 //! Knows no socket and no clock: drivers say what they found and when.
 
@@ -312,7 +312,7 @@ pub struct Totals {
     pub left_out: u64,
 }
 
-/// An end that nobody could ask for its code.
+/// An end whose exit code is not known.
 pub fn end_without_code(how: EndKind, time: Utc) -> ProcessEnd {
     ProcessEnd { time, how, code: None, signal: None }
 }

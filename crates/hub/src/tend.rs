@@ -33,7 +33,7 @@ pub(crate) struct Tender {
     own_name: String,
     /// The processes that have a task, and whether their sockets have appeared again meanwhile.
     tended: RefCell<BTreeMap<String, bool>>,
-    /// Where all tasks read: one piece is enough, because nobody waits while it is in use.
+    /// Where all tasks read: one piece is enough, because no task waits while it is in use.
     piece: RefCell<Vec<u8>>,
 }
 
@@ -166,7 +166,7 @@ impl End {
     }
 }
 
-/// Nobody listens there.
+/// No process listens there.
 fn is_dead(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, ConnectionReset, NotFound};
     matches!(error.kind(), ConnectionRefused | NotFound | ConnectionReset)

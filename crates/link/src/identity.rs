@@ -1,4 +1,4 @@
-//! Who a process is: the fabric's own certificate authority and the certificates it issues.
+//! Identities of processes: the fabric's own certificate authority and the certificates it issues.
 //!
 //! A certificate names its node by GUID, as a DNS name under `.weft`, because TLS compares DNS names. An agent
 //! that runs several devices holds one certificate with all their names; a manager's names its role.
@@ -66,7 +66,7 @@ pub struct Validity {
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Validity {
-    /// From a day ago, for clocks that are not quite right, until so many days from now.
+    /// From a day ago, for clocks that are not quite right, until this many days from now.
     pub fn days(days: u32) -> Self {
         let now = OffsetDateTime::now_utc();
         Self { from: now - DAY, until: now + DAY * days }

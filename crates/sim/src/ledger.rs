@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weft_node::RequestId;
 use weft_topology::{NodeIndex, PortRef};
 
-/// Who asked a node for something.
+/// What asked a node for something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// A program, to be attached.

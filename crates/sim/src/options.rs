@@ -53,7 +53,7 @@ pub struct SimOptions {
     pub trace: TraceMode,
     /// Whether devices and cables may come and go: nodes are told of their cables then ([`Change`](crate::Change)).
     pub recabling: bool,
-    /// So many devices are in each node, one after the other, and the cables between them with them; 1 or less for one
+    /// This many devices are in each node, one after the other, and the cables between them with them; 1 or less for one
     /// each. More need `recabling`.
     pub pack: usize,
     /// The node whose inputs are recorded ([`Simulation::into_recordings`](crate::Simulation::into_recordings)).

@@ -12,7 +12,7 @@ pub(crate) struct PortAt {
 /// What a request is about, for the step that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
-    /// Who is behind this port; `None` asks who we are.
+    /// The node behind this port; `None` asks for the own one.
     NodeInfo(Option<PortAt>),
     NodeDescription(u32),
     SwitchInfo(u32),

@@ -41,7 +41,7 @@ pub(crate) trait Step {
     }
     /// Takes the answer to a request. Its status may say anything.
     fn answered(&mut self, key: Key, answer: &Mad);
-    /// Takes note that nobody answered.
+    /// Takes note that no answer came.
     fn failed(&mut self, key: Key);
     /// Whether what is still in flight does not matter any more.
     fn is_over(&self) -> bool {
@@ -52,7 +52,7 @@ pub(crate) trait Step {
     fn written(&self, _key: Key) -> Vec<(Guid, Key)> {
         Vec::new()
     }
-    /// By which directed route a request can be made again that nobody answered by LID. A step that is asked this
+    /// By which directed route a request without an answer by LID can be made again. A step that is asked this
     /// sends no more by LID: the way may be broken for others too.
     fn fallback(&mut self, _key: Key) -> Option<DirectedPath> {
         None
@@ -154,7 +154,7 @@ impl Requests {
         }
     }
 
-    /// Takes an answer to the step. False when nobody waits for it.
+    /// Takes an answer to the step. False when no request waits for it.
     pub(crate) fn receive(&mut self, now: Time, answer: &AddressedMad, step: &mut dyn Step) -> bool {
         let Some(completed) = self.transactions.handle_response(now, answer) else { return false };
         self.done += 1;
@@ -165,7 +165,7 @@ impl Requests {
         true
     }
 
-    /// Lets time pass: what nobody answered is told to the step, or asked again along a directed route.
+    /// Lets time pass: what had no answer is told to the step, or asked again along a directed route.
     pub(crate) fn expire(&mut self, now: Time, step: &mut dyn Step) {
         while let Some(failed) = self.transactions.poll_failed(now) {
             let Waiting { key, kind } = failed.key;
@@ -199,7 +199,7 @@ impl Requests {
         }
     }
 
-    /// Forgets everything in flight, and begins anew with ids that nobody used before.
+    /// Forgets everything in flight, and begins again with ids that were not used before.
     pub(crate) fn renew(&mut self, now: Time) {
         self.transactions.abandon();
         self.unconfirmed = Unconfirmed::default();

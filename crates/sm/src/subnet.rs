@@ -133,7 +133,7 @@ impl Subnet {
         subnet
     }
 
-    /// Ports with a link behind which nobody answered.
+    /// Ports with a link behind which nothing answered.
     pub(crate) fn silent_ports(&self) -> impl Iterator<Item = PortAt> {
         self.iter().flat_map(|(node, found)| {
             let ports = (0u8..=u8::MAX).map(PortNum).zip(&found.ports);

@@ -18,7 +18,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// Nobody listens there.
+    /// No process listens there.
     #[error("cannot connect to {}", path.display())]
     Connect {
         /// The socket.

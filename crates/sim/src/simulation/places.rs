@@ -33,7 +33,7 @@ pub(super) struct Tenant {
 /// No device's name.
 pub(super) const NOT_THERE: DeviceId = DeviceId(u32::MAX);
 
-/// The places of `count` devices, so many to a node.
+/// The places of `count` devices, `pack` to a node.
 pub(super) fn places(count: usize, pack: usize) -> Vec<Place> {
     let home = |number: usize| NodeIndex((number - number % pack.max(1)) as u32);
     (0..count).map(|number| Place { home: home(number), device: NOT_THERE }).collect()

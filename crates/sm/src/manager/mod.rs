@@ -253,7 +253,7 @@ impl SubnetManager {
             self.elected(now, mad);
         } else if mad.method().is_response() {
             if let Some(step) = self.task.step() {
-                // What nobody waits for is counted by the transactions.
+                // An answer without a request is counted by the transactions.
                 self.requests.receive(now, received, step);
             } else {
                 self.tally.ignore();

@@ -107,7 +107,7 @@ impl SubnetManager {
         }
     }
 
-    /// Reads the tables that subnet administration is asked for. False: there are none, or nobody to ask.
+    /// Reads the tables that subnet administration is asked for. False: there are none, or no node to ask.
     pub(super) fn start_tables(&mut self, now: Time) -> bool {
         let wanted = self.sa.wanted_tables();
         let Some(subnet) = self.known.subnet().filter(|_| !wanted.is_empty() && !self.own_port.is_down())

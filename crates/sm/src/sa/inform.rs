@@ -203,7 +203,7 @@ impl Subscriptions {
         told
     }
 
-    /// Takes a ReportResp. False when nobody waits for it.
+    /// Takes a ReportResp. False when no request waits for it.
     pub(super) fn answered(&mut self, now: Time, answer: &AddressedMad) -> bool {
         let Some(done) = self.reports.handle_response(now, answer) else { return false };
         let (subscriber, id) = done.key;
