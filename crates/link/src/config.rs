@@ -22,7 +22,8 @@ pub struct LinkConfig {
     pub lane_queue_frames: usize,
     /// QUIC's own buffer for management packets.
     pub datagram_send_bytes: usize,
-    /// The size of UDP payloads. 1400 passes 1500-byte networks with a tunnel in between.
+    /// The size of UDP payloads between machines. 1400 passes 1500-byte networks with a tunnel in between. Agents that
+    /// listen on a loopback address use larger ones.
     pub udp_payload_bytes: u16,
 }
 

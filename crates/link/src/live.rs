@@ -45,6 +45,10 @@ impl Live {
     }
 
     fn send_datagram(&self, packet: Bytes, config: &LinkConfig) -> SendOutcome {
+        // The same on every network: a UDP payload may hold more than a packet, or less.
+        if packet.len() > PACKET_BYTES_MAX {
+            return SendOutcome::Dropped(DropReason::TooLong);
+        }
         let mut backlog = self.backlog.borrow_mut();
         // QUIC would make room by dropping the oldest unseen, so it is asked first.
         if backlog.is_empty() && self.connection.datagram_send_buffer_space() >= packet.len() {

@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -35,6 +36,10 @@ const LANE_STREAMS: u32 = 15;
 const STREAM_WINDOW_BYTES: u32 = 4 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 const DATAGRAM_RECEIVE_BYTES: usize = 1 << 20;
+/// Twenty SMPs share a packet and its encryption. quinn sends ten packets at once, and the kernel takes 64 KiB.
+const LOOPBACK_PAYLOAD_BYTES: u16 = 6000;
+/// QUIC's least and most (RFC 9000, sections 14 and 18.2).
+const PAYLOAD_BYTES: RangeInclusive<u16> = 1200..=65_527;
 /// A certificate that names hundreds of packed devices is tens of kilobytes.
 const CRYPTO_BUFFER_BYTES: usize = 256 << 10;
 /// A first flight with its certificate, as the kernel counts what it keeps.
@@ -82,7 +87,8 @@ pub(crate) fn open(
 ) -> Result<(Endpoint, ClientConfig), BindError> {
     let (client_tls, server_tls) = tls(identity)?;
     let mut client = ClientConfig::new(Arc::new(client_tls));
-    let transport = Arc::new(transport(config));
+    let payload = payload_bytes(address, config);
+    let transport = Arc::new(transport(config, payload));
     client.transport_config(transport.clone());
     let mut server = ServerConfig::with_crypto(Arc::new(server_tls));
     server.transport_config(transport).migration(false);
@@ -92,6 +98,7 @@ pub(crate) fn open(
     let id_key = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
     let mut endpoint = EndpointConfig::new(Arc::new(reset_key));
     endpoint.cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(id_key)));
+    endpoint.max_udp_payload_size(payload).expect("payload_bytes() keeps to what QUIC allows");
 
     let socket_error = |source| BindError::Socket { address, source };
     let socket = UdpSocket::bind(address).map_err(socket_error)?;
@@ -99,6 +106,12 @@ pub(crate) fn open(
     let reactor = Reactor::start().map_err(socket_error)?;
     let endpoint = Endpoint::new(endpoint, Some(server), socket, Arc::new(reactor)).map_err(socket_error)?;
     Ok((endpoint, client))
+}
+
+/// The size of UDP payloads: only processes of this machine reach a loopback address, and no network is in between.
+fn payload_bytes(address: SocketAddr, config: &LinkConfig) -> u16 {
+    let least = if address.ip().is_loopback() { LOOPBACK_PAYLOAD_BYTES } else { *PAYLOAD_BYTES.start() };
+    config.udp_payload_bytes.clamp(least, *PAYLOAD_BYTES.end())
 }
 
 /// Room for the first packets of all peers at once. What the system does not give, QUIC's repeating makes up for.
@@ -169,7 +182,7 @@ fn tls(identity: &Identity) -> Result<(QuicClientConfig, QuicServerConfig), Bind
     Ok((client, QuicServerConfig::try_from(server).expect(SUITE)))
 }
 
-fn transport(config: &LinkConfig) -> TransportConfig {
+fn transport(config: &LinkConfig, payload_bytes: u16) -> TransportConfig {
     let idle_ms = config.link_timeout_ms.saturating_mul(IDLE_LINK_TIMEOUTS);
     let idle = IdleTimeout::from(VarInt::from_u32(u32::try_from(idle_ms).unwrap_or(u32::MAX)));
     // An acknowledgement for every tenth packet: most traffic is requests and replies, which carry theirs along.
@@ -187,7 +200,7 @@ fn transport(config: &LinkConfig) -> TransportConfig {
         .datagram_receive_buffer_size(Some(DATAGRAM_RECEIVE_BYTES))
         .datagram_send_buffer_size(config.datagram_send_bytes)
         .crypto_buffer_size(CRYPTO_BUFFER_BYTES)
-        .initial_mtu(config.udp_payload_bytes)
+        .initial_mtu(payload_bytes)
         .mtu_discovery_config(None)
         .ack_frequency_config(Some(acks))
         .allow_spin(false)
