@@ -325,11 +325,15 @@ impl Chooser<'_> {
             (channel != old, is_new, rest, channel)
         };
         let ways = self.ways(switch, shapes).filter(|(_, far)| far + 1 == hops);
-        let mut ways: Vec<_> = ways.map(|(channel, _)| worth(channel)).collect();
+        let ways = ways.map(|(channel, _)| worth(channel));
+        // Where all keep their shape there is rarely a circle, and the proof finds it.
+        if shapes == Shapes::Kept {
+            return ways.min().map(|(.., channel)| channel);
+        }
+        let mut ways: Vec<_> = ways.collect();
         ways.sort_unstable();
         let mut ways = ways.into_iter().map(|(.., channel)| channel);
-        // Where all keep their shape there is rarely a circle, and the proof finds it.
-        ways.find(|channel| shapes == Shapes::Kept || self.admits(switch, *channel))
+        ways.find(|channel| self.admits(switch, *channel))
     }
 
     /// Whether what a switch sends may take the path that begins with a channel.
