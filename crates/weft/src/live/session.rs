@@ -15,8 +15,8 @@ use crate::lab::{LabFolder, LabRecord};
 const ATTACH_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How these programs pace their requests.
-pub(crate) fn limits(window: u32) -> Limits {
-    Limits { window: Window::Fixed(window), ..Limits::default() }
+pub(crate) fn limits(window: Window) -> Limits {
+    Limits { window, ..Limits::default() }
 }
 
 /// An attachment.

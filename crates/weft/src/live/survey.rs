@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use anyhow::bail;
 use weft_machine::{Machine, Time};
+use weft_mgmt::Window;
 use weft_sm::{Input, Survey, SurveyOutput, Surveyed};
 
 use super::{Session, limits};
-
-/// Requests under way at once: reading may be quicker than a subnet manager's default.
-const WINDOW: u32 = 32;
 
 /// Reads all that `session` can reach, tables included.
 pub(crate) fn survey(session: &mut Session) -> anyhow::Result<Surveyed> {
@@ -22,7 +20,7 @@ pub(crate) fn survey_with(
     mut watch: impl FnMut(u64) -> anyhow::Result<()>,
 ) -> anyhow::Result<Surveyed> {
     let mut sent = 0;
-    let mut survey = Survey::new(limits(WINDOW), true);
+    let mut survey = Survey::new(limits(Window::AUTO), true);
     let attached = session.attached();
     let (node_guid, port_guid, port) = (attached.node, attached.port_guid, attached.port);
     survey.handle_input(session.now(), Input::Attached { node_guid, port_guid, port });

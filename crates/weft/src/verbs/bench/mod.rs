@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use serde::Serialize;
-use weft_mgmt::{DirectedPath, Request, SmpRoute};
+use weft_mgmt::{DirectedPath, Request, SmpRoute, Window};
 use weft_process::lock;
 use weft_sm::Surveyed;
 use weft_wire::{AddressedMad, AttributeId, Guid, Lid, TransactionId};
@@ -297,7 +297,9 @@ fn pipelined(bench: &mut Bench, target: &Target, window: u32, count: u32) -> any
     bench.interruption.check()?;
     let mut lost = 0;
     let began = Instant::now();
-    bench.session.exchange(limits(window), requests, |(), answer, _| lost += u32::from(answer.is_none()))?;
+    bench.session.exchange(limits(Window::Fixed(window)), requests, |(), answer, _| {
+        lost += u32::from(answer.is_none())
+    })?;
     let took = began.elapsed();
     anyhow::ensure!(lost == 0, "{lost} SMPs were not answered");
     Ok(f64::from(count) / took.as_secs_f64())

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
-use weft_mgmt::{Request, SmpRoute};
+use weft_mgmt::{Request, SmpRoute, Window};
 use weft_routing::trace;
 use weft_sm::Surveyed;
 use weft_topology::PortRef;
@@ -22,7 +22,7 @@ use crate::verbs::Lab;
 const SMALL_HOSTS_MAX: usize = 128;
 
 /// Packets under way at once from one host.
-const WINDOW: u32 = 16;
+const WINDOW: Window = Window::Fixed(16);
 
 /// Hosts that send at once.
 const SENDERS_MAX: usize = 8;

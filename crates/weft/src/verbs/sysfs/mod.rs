@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::Context;
 use weft_control::HexGuid;
 use weft_control::agent::{PortEnd, PortTotals};
-use weft_mgmt::{DirectedPath, Request, SmpRoute};
+use weft_mgmt::{DirectedPath, Request, SmpRoute, Window};
 use weft_topology::NodeIndex;
 use weft_wire::{
     AttributeId, Gid, Guid, GuidInfo, Mad, MlnxExtPortInfo, NodeDescription, NodeInfo, PKey, PKeyTable,
@@ -42,7 +42,7 @@ const KEYS: usize = 32;
 /// Blocks asked of one port at most, whatever it says that it has.
 const BLOCKS_MAX: usize = 64;
 
-const WINDOW: u32 = 16;
+const WINDOW: Window = Window::Fixed(16);
 
 pub(super) fn run(folder: &LabFolder, args: &SysfsArgs) -> anyhow::Result<()> {
     let lab = Lab::load(folder)?;
