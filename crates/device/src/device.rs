@@ -21,7 +21,8 @@ use crate::switch::{SlToVl, Switch};
 use crate::trap::Traps;
 use crate::vl15::Vl15;
 use crate::{
-    DeviceConfig, DropReason, Event, Frame, Input, Output, PortSnapshot, Snapshot, Statistics, Unsent,
+    DeviceConfig, DropReason, Event, Frame, Input, Output, PortSnapshot, Snapshot, Statistics,
+    Unsent,
 };
 
 /// The most physical ports that a node can have: 255 stands for "no route" and "all ports".
@@ -147,7 +148,7 @@ impl Device {
         // What is due could end a wait: no counter may fall when it is done.
         let at = at.min(self.next_due()).max(self.data.now);
         let mut counters = port.counters;
-        self.data.add_uncounted(at, usize::from(port.number.0), &mut counters);
+        self.data.add_uncounted(at, port.number, &mut counters);
         PortSnapshot { counters, ..port_snapshot(port) }
     }
 
@@ -223,7 +224,7 @@ impl Device {
             self.outputs.push_back(Output::Transmit { port, frame: Frame::Packet(packet) });
             return true;
         };
-        self.count_departure(port.0, refused);
+        self.count_departure(port, refused);
         self.discard(port, refused);
         false
     }
