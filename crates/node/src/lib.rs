@@ -34,10 +34,12 @@ mod output;
 pub mod recording;
 mod requests;
 mod timers;
+mod topology;
 
 pub use desk::Desk;
 pub use id::{Client, DeviceId, PortId, RequestId};
 pub use input::{Input, Message, NewDevice, Request};
 pub use node::{Node, NodeOptions, Taker};
 pub use output::{Answer, LinkLoss, Output, Reading, Refusal, ToHost};
+pub use topology::device_config;
 pub use weft_device::Frame;
