@@ -1,6 +1,6 @@
 //! The machine: what comes in is told apart here and handed to the file that knows it.
 
-use weft_machine::{Machine, Time};
+use weft_machine::{Machine, Time, Timer};
 use weft_wire::{
     DataPacket, Lid, LinkParameters, NodeType, Packet, PortNum, SwitchInfo, VirtualLane, capability,
 };
@@ -21,7 +21,7 @@ use crate::switch::{SlToVl, Switch};
 use crate::trap::Traps;
 use crate::vl15::Vl15;
 use crate::{
-    DeviceConfig, DropReason, Event, Frame, Input, Output, PortSnapshot, Snapshot, Statistics,
+    DeviceConfig, DeviceTimer, DropReason, Event, Frame, Input, Output, PortSnapshot, Snapshot, Statistics,
     Unsent,
 };
 
@@ -302,6 +302,7 @@ impl Device {
 impl Machine for Device {
     type Input = Input;
     type Output = Output;
+    type Reason = DeviceTimer;
 
     fn handle_input(&mut self, now: Time, input: Input) {
         self.catch_up(now);
@@ -329,10 +330,16 @@ impl Machine for Device {
         self.outputs.pop_front()
     }
 
+    fn next_timer(&self) -> Option<Timer<DeviceTimer>> {
+        self.timer()
+    }
+
     fn poll_timeout(&self) -> Option<Time> {
         debug_assert_eq!(self.data.traps, self.traps.due(), "known here too");
         let due = self.data.traps.min(self.next_due());
-        (due != NEVER).then_some(due)
+        let due = (due != NEVER).then_some(due);
+        debug_assert_eq!(due, self.timer().map(|timer| timer.at), "one moment, told in two ways");
+        due
     }
 }
 

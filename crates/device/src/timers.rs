@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use weft_machine::Time;
+use weft_machine::{Time, Timer};
 
 use crate::Device;
 use crate::data::Deadline;
@@ -97,5 +97,18 @@ impl Device {
                 }
             }
         }
+    }
+
+    /// The next moment, and what happens first at it.
+    pub(crate) fn timer(&self) -> Option<Timer<DeviceTimer>> {
+        let (at, traps) = (self.next_due(), self.data.traps);
+        if at == NEVER && traps == NEVER {
+            return None;
+        }
+        Some(if traps < at {
+            Timer { at: traps, reason: DeviceTimer::Trap }
+        } else {
+            Timer { at, reason: self.first_due(at) }
+        })
     }
 }
