@@ -33,7 +33,7 @@ const ROOMS: &[Room] = &[
     Room { name: "host", uses: &["wire", "machine", "mgmt"], pure: Some(PURE) },
     Room {
         name: "node",
-        uses: &["wire", "machine", "device", "host"],
+        uses: &["wire", "machine", "topology", "device", "host"],
         pure: Some(&["serde", "thiserror", "bincode", "crc32fast"]),
     },
     Room { name: "sm", uses: &["wire", "machine", "mgmt", "topology", "routing"], pure: Some(PURE) },

@@ -15,33 +15,6 @@ use syn::visit::Visit;
 const KNOWN: &[(&str, &[[&str; 2]])] = &[
     // A parser that reads words for its parts, and parts that report where the words stood.
     ("topology", &[["parse::port", "parse::reader"]]),
-    // Types of neighbours: a digraph and the search in it, a pass and its turns, options that name engines.
-    (
-        "routing",
-        &[
-            ["routing", "engines"],
-            ["tree", "engines"],
-            ["tree::ends", "engines"],
-            ["tree::ranks", "engines"],
-            ["quality::participants", "quality::simulate"],
-            ["quality::pattern", "quality::simulate"],
-            ["balance::candidates", "balance::plan"],
-            ["verify::cycle", "verify::dependencies"],
-            ["verify::deadlock", "verify::witness"],
-            ["verify::legality", "verify::reach"],
-        ],
-    ),
-    // To go when the data lanes get their own types: the PMA shows what they count, and they count for it.
-    ("device", &[["pma", "data"], ["data::mark", "congestion"]]),
-    // A flow holds its sender and receiver, which count with its numbers.
-    (
-        "host",
-        &[
-            ["stack::flow", "stack::receiver"],
-            ["stack::flow", "stack::sender"],
-            ["stack::moves", "stack::sender"],
-        ],
-    ),
     // Requests and the datagrams that carry them.
     ("umad", &[["user_mad::control", "user_mad::datagram"]]),
     // The agent and the tasks that serve it.

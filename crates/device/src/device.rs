@@ -1,6 +1,6 @@
 //! The machine: what comes in is told apart here and handed to the file that knows it.
 
-use weft_machine::{Machine, Time};
+use weft_machine::{Machine, Time, Timer};
 use weft_wire::{
     DataPacket, Lid, LinkParameters, NodeType, Packet, PortNum, SwitchInfo, VirtualLane, capability,
 };
@@ -21,7 +21,8 @@ use crate::switch::{SlToVl, Switch};
 use crate::trap::Traps;
 use crate::vl15::Vl15;
 use crate::{
-    DeviceConfig, DropReason, Event, Frame, Input, Output, PortSnapshot, Snapshot, Statistics, Unsent,
+    DeviceConfig, DeviceTimer, DropReason, Event, Frame, Input, Output, PortSnapshot, Snapshot, Statistics,
+    Unsent,
 };
 
 /// The most physical ports that a node can have: 255 stands for "no route" and "all ports".
@@ -147,7 +148,7 @@ impl Device {
         // What is due could end a wait: no counter may fall when it is done.
         let at = at.min(self.next_due()).max(self.data.now);
         let mut counters = port.counters;
-        self.data.add_uncounted(at, usize::from(port.number.0), &mut counters);
+        self.data.add_uncounted(at, port.number, &mut counters);
         PortSnapshot { counters, ..port_snapshot(port) }
     }
 
@@ -223,7 +224,7 @@ impl Device {
             self.outputs.push_back(Output::Transmit { port, frame: Frame::Packet(packet) });
             return true;
         };
-        self.count_departure(port.0, refused);
+        self.count_departure(port, refused);
         self.discard(port, refused);
         false
     }
@@ -301,6 +302,7 @@ impl Device {
 impl Machine for Device {
     type Input = Input;
     type Output = Output;
+    type Reason = DeviceTimer;
 
     fn handle_input(&mut self, now: Time, input: Input) {
         self.catch_up(now);
@@ -328,10 +330,16 @@ impl Machine for Device {
         self.outputs.pop_front()
     }
 
+    fn next_timer(&self) -> Option<Timer<DeviceTimer>> {
+        self.timer()
+    }
+
     fn poll_timeout(&self) -> Option<Time> {
         debug_assert_eq!(self.data.traps, self.traps.due(), "known here too");
         let due = self.data.traps.min(self.next_due());
-        (due != NEVER).then_some(due)
+        let due = (due != NEVER).then_some(due);
+        debug_assert_eq!(due, self.timer().map(|timer| timer.at), "one moment, told in two ways");
+        due
     }
 }
 

@@ -62,6 +62,7 @@ mod input;
 mod inspect;
 mod lane_counters;
 mod link_state;
+mod marking;
 mod moment;
 mod output;
 mod outputs;
@@ -77,13 +78,14 @@ mod snapshot;
 mod switch;
 #[cfg(test)]
 mod testing;
+mod timers;
 mod trap;
 mod vl15;
 
 pub use config::{DataPathOptions, DeviceConfig, DeviceOptions, PortConfig};
 pub use counters::Counters;
 pub use crossbar::{Crossbar, UnknownCrossbar};
-pub use data::{BufferAccount, DataAccount, LaneAccount};
+pub use data::{BufferAccount, DataAccount, Deadline, LaneAccount};
 pub use device::Device;
 pub use event::{DropReason, Event, RefusalReason};
 pub use frame::{Frame, Unsent};
@@ -92,3 +94,4 @@ pub use output::Output;
 pub use outputs::Outputs;
 pub use profile::{CABLE_NS_PER_M, Profile};
 pub use snapshot::{PortSnapshot, Snapshot, Statistics};
+pub use timers::DeviceTimer;

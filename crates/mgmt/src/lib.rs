@@ -30,11 +30,13 @@ mod path;
 mod request;
 pub mod rmpp;
 mod stats;
+mod timers;
 mod transactions;
 mod window;
 
 pub use path::{DirectedPath, PathError};
 pub use request::{Request, SmpRoute, congestion, perf, subnet_administration};
 pub use stats::{Rtt, Stats};
+pub use timers::{RequestTimer, TransferTimer};
 pub use transactions::{Completed, Failed, Limits, Refused, Transactions};
 pub use window::{BadWindow, WINDOW_MAX, Window, WindowReason, WindowState};

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use weft_machine::Time;
+use weft_machine::{Time, Timer};
 use weft_wire::{AddressedMad, DirectedSmp, INITIAL_PATH, MgmtClass, Smp, TransactionId, status};
 
 use crate::Stats;
 use crate::pace::Pace;
+use crate::timers::RequestTimer;
 use crate::window::{Answer, WINDOW_MAX, Window, WindowState};
 
 /// How many requests a slot can tell apart.
@@ -245,10 +246,15 @@ impl<K> Transactions<K> {
     /// When to look at [`Transactions::poll_failed`] and then [`Transactions::poll_transmit`] again: when the oldest
     /// attempt's time is up, or, while the window is not open all the way, when there is room for another.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let deadline = self.deadline()?;
+        self.next_timer().map(|timer| timer.at)
+    }
+
+    /// [`Transactions::poll_timeout`], and which of the two it is.
+    pub fn next_timer(&self) -> Option<Timer<RequestTimer>> {
+        let deadline = Timer { at: self.deadline()?, reason: RequestTimer::Timeout };
         let waits = self.pace.is_slowed() && self.fresh >= self.pace.open();
         let room = self.sent(self.first_fresh).filter(|_| waits).map(|sent| sent + self.pace.settle);
-        Some(room.map_or(deadline, |room| room.min(deadline)))
+        Timer::earliest([Some(deadline), Timer::new(room, RequestTimer::Room)])
     }
 
     /// Forgets all requests, waiting and in flight, whose answers will be unmatched. The keys of those in flight come

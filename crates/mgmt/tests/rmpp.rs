@@ -93,7 +93,7 @@ impl World {
                 return;
             }
             let arrival = self.flying.first_key_value().map(|(&(at, _), _)| at);
-            let timers = [self.ends[0].poll_timeout(), self.ends[1].poll_timeout()];
+            let timers = [0, 1].map(|end| self.ends[end].next_timer().map(|timer| timer.at));
             let next = timers.into_iter().chain([arrival]).flatten().min().expect("somebody waits");
             self.now = self.now.max(next);
             if arrival == Some(next) {

@@ -40,6 +40,10 @@ impl Node {
         self.clients.attached.range(of(0)..=of(u16::MAX)).map(|(client, _)| *client)
     }
 
+    pub(crate) fn mad_layer(&self, client: Client) -> Option<&MadLayer> {
+        self.clients.attached.get(&client)?.layer.as_deref().map(|layer| &layer.layer)
+    }
+
     /// A number that no program of the device has, and that has not been given away for as long as possible: answers to
     /// a program that is gone must not reach another.
     fn free_client(&mut self, id: DeviceId) -> Option<Client> {

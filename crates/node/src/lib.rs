@@ -31,13 +31,17 @@ mod id;
 mod input;
 mod node;
 mod output;
+mod reason;
 pub mod recording;
 mod requests;
 mod timers;
+mod topology;
 
 pub use desk::Desk;
 pub use id::{Client, DeviceId, PortId, RequestId};
 pub use input::{Input, Message, NewDevice, Request};
 pub use node::{Node, NodeOptions, Taker};
 pub use output::{Answer, LinkLoss, Output, Reading, Refusal, ToHost};
+pub use reason::NodeTimer;
+pub use topology::device_config;
 pub use weft_device::Frame;

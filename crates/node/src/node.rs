@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 use weft_device::{self as device, Device};
-use weft_machine::{Machine, Time};
+use weft_machine::{Machine, Time, Timer};
 use weft_wire::{DataPacket, LinkParameters, ServiceLevel};
 
 use crate::cables::Cables;
@@ -12,7 +12,7 @@ use crate::clients::Clients;
 use crate::devices::{Devices, Plugged};
 use crate::held::Held;
 use crate::timers::{Owner, TimerId, Timers};
-use crate::{Desk, DeviceId, Frame, Input, Output, PortId, RequestId, ToHost};
+use crate::{Desk, DeviceId, Frame, Input, NodeTimer, Output, PortId, RequestId, ToHost};
 
 /// How a node works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -293,6 +293,7 @@ impl Taker for TakesNothing {
 impl Machine for Node {
     type Input = Input;
     type Output = Output;
+    type Reason = NodeTimer;
 
     #[inline(always)]
     fn handle_input(&mut self, now: Time, input: Input) {
@@ -322,8 +323,26 @@ impl Machine for Node {
         self.drain(&mut TakesNothing)
     }
 
+    fn next_timer(&self) -> Option<Timer<NodeTimer>> {
+        let (owner, at) = self.timers.first()?;
+        let reason = match owner {
+            Owner::Free => return None,
+            Owner::Device(id) => NodeTimer::Device(id, self.device(id)?.next_timer()?.reason),
+            Owner::Host(at) => NodeTimer::Host(at, self.stack(at)?.next_timer()?.reason),
+            Owner::Layer(client) => NodeTimer::Layer(client, self.mad_layer(client)?.next_timer()?.reason),
+            Owner::Held => NodeTimer::Held,
+        };
+        Some(Timer { at, reason })
+    }
+
     #[inline]
     fn poll_timeout(&self) -> Option<Time> {
-        self.timers.earliest()
+        let due = self.timers.earliest();
+        // A machine in hand has revised its timer, and is asked for it when it is put down.
+        debug_assert!(
+            !self.is_at_rest() || due == self.next_timer().map(|timer| timer.at),
+            "a timer that its machine does not know: {due:?}"
+        );
+        due
     }
 }

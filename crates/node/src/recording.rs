@@ -10,9 +10,9 @@
 //! first one that differs. A recording without its end mark was cut off, as by a kill; what it has is still of use.
 
 use serde::{Deserialize, Serialize};
-use weft_machine::{Machine, Time};
+use weft_machine::{Machine, Time, Timer};
 
-use crate::{Input, Node, NodeOptions, Output};
+use crate::{Input, Node, NodeOptions, NodeTimer, Output};
 
 /// What a recording begins with.
 const MAGIC: &[u8] = b"weft-recording\n";
@@ -220,6 +220,8 @@ pub struct Difference {
     pub now: Time,
     /// What it was; `None` when the node's time had come.
     pub input: Option<Input>,
+    /// What the node was to be woken for before it was fed, and when.
+    pub timer: Option<Timer<NodeTimer>>,
     /// The output's number among those that followed, from 1.
     pub output_number: usize,
     /// What the node says now; `None` when it says less than was recorded.
@@ -234,6 +236,7 @@ pub fn replay(recording: &mut Recording<'_>) -> Result<Replayed, RecordingError>
     let mut replayed = Replayed { inputs: 0, outputs: 0, has_end: false, difference: None };
     while let Some(Entry::Fed { now, input, outputs }) = recording.next_entry()? {
         replayed.inputs += 1;
+        let timer = node.next_timer();
         match input.clone() {
             Some(input) => node.handle_input(now, input),
             None => node.handle_timeout(now),
@@ -246,7 +249,7 @@ pub fn replay(recording: &mut Recording<'_>) -> Result<Replayed, RecordingError>
             let output = said.into_iter().nth(as_recorded);
             let (input_number, output_number) = (replayed.inputs, as_recorded + 1);
             let recorded = outputs.len();
-            let difference = Difference { input_number, now, input, output_number, output, recorded };
+            let difference = Difference { input_number, now, input, timer, output_number, output, recorded };
             replayed.difference = Some(Box::new(difference));
             break;
         }

@@ -107,6 +107,21 @@ impl Timers {
         (earliest != NEVER).then_some(earliest)
     }
 
+    /// Whose the earliest moment is.
+    pub(crate) fn first(&self) -> Option<(Owner, Time)> {
+        let at = self.earliest()?;
+        Some((self.owners[self.place_of(at)?], at))
+    }
+
+    /// The place of the earliest moment; of several the first.
+    #[inline]
+    fn place_of(&self, earliest: Time) -> Option<usize> {
+        match &self.many {
+            None => self.few.iter().position(|moment| *moment == earliest),
+            Some(many) => many.heap.peek().map(|Reverse((_, timer))| timer.0 as usize),
+        }
+    }
+
     /// Whether there is more than one.
     #[inline]
     pub(crate) fn has_others(&self) -> bool {
@@ -117,10 +132,7 @@ impl Timers {
     #[inline]
     pub(crate) fn due(&mut self, now: Time) -> Option<(Owner, Time)> {
         let at = self.earliest().filter(|at| *at <= now)?;
-        let place = match &self.many {
-            None => self.few.iter().position(|moment| *moment == at),
-            Some(many) => many.heap.peek().map(|Reverse((_, timer))| timer.0 as usize),
-        }?;
+        let place = self.place_of(at)?;
         self.set(TimerId(place as u32), NEVER);
         Some((self.owners[place], at))
     }
@@ -257,6 +269,7 @@ mod tests {
                 }
                 let earliest = list.iter().filter_map(|(.., at)| *at).min();
                 prop_assert_eq!(timers.earliest(), earliest.map(Time::from_nanos));
+                prop_assert_eq!(timers.first().map(|(_, at)| at), timers.earliest());
             }
         }
     }

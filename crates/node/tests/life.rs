@@ -4,14 +4,14 @@ mod world;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use weft_host::mad::AgentRequest;
+use weft_host::mad::{AgentRequest, MadTimer};
 use weft_machine::{Machine, Time};
-use weft_node::{Answer, Client, DeviceId, LinkLoss, Output, PortId, Refusal, Request, RequestId};
+use weft_node::{Answer, Client, DeviceId, LinkLoss, NodeTimer, Output, PortId, Refusal, Request, RequestId};
 use weft_wire::{
     AddressedMad, DirectedSmp, Lid, Method, MethodMask, MgmtClass, NodeType, Oui, PortNum, QpNum,
     TransactionId,
 };
-use world::{World, step};
+use world::{Step, World, step};
 
 /// A Get of NodeInfo, by ports from the node that it starts on.
 fn get_node_info(id: u64, path: &[u8]) -> AddressedMad {
@@ -38,6 +38,47 @@ fn chain() -> (World, [DeviceId; 3]) {
     let outputs = world.ask(Request::Begin).1;
     assert_eq!(outputs.iter().filter(|output| matches!(output, Output::LinkUp { .. })).count(), 4);
     (world, devices)
+}
+
+#[test]
+fn its_timer_says_what_it_then_does() {
+    let mut world = World::new(4096);
+    let [a, b] = [NodeType::Hca, NodeType::Hca].map(|kind| world.add(kind));
+    let delay = Time::from_millis(5);
+    let ends = [a, b].map(|device| PortId::new(device, PortNum(1)));
+    assert_eq!(world.ask(Request::Connect { ends, delay }).0, Ok(Answer::Done));
+    assert_eq!(world.ask(Request::Begin).0, Ok(Answer::Done));
+    // The credits of the beginning are on the cable.
+    let timer = world.node().next_timer().unwrap();
+    assert_eq!(timer.reason, NodeTimer::Held);
+    let late = world.node().poll_timeout();
+    world.pass(delay);
+    assert_ne!(world.node().poll_timeout(), late, "they have arrived");
+
+    let at = PortId::new(a, PortNum(1));
+    let Ok(Answer::Client(client)) = world.ask(Request::Open { at, message_bytes: 4096 }).0 else {
+        panic!("a program")
+    };
+    let registration = AgentRequest {
+        qp: QpNum::SMI,
+        class: MgmtClass::SubnDirected,
+        class_version: 1,
+        oui: Oui(0),
+        methods: MethodMask(0),
+        rmpp_version: 0,
+    };
+    let Ok(Answer::Agent(agent)) = world.ask(Request::Register { client, registration }).0 else {
+        panic!("an agent")
+    };
+    world.take(&Step::Disconnect(0, 1));
+    // It is sent once more after 20 ms, and given back after 40.
+    world.take(&Step::SendThroughLayer(0, agent.0 as u8, 20));
+    let timer = world.node().next_timer().unwrap();
+    assert_eq!(timer.reason, NodeTimer::Layer(client, MadTimer::Answer));
+    let given_back =
+        |output: &Output| matches!(output, Output::DeliverThroughLayer { client: to, .. } if *to == client);
+    assert!(!world.pass(Time::from_millis(39)).iter().any(given_back));
+    assert!(world.pass(Time::from_millis(1)).iter().any(given_back));
 }
 
 #[test]

@@ -11,7 +11,7 @@
 //! The own port says where the subnet manager is. Tables come by RMPP; each part that comes puts off the deadline.
 //! Without subscriptions the fabric is learned all the same, and asked for again when it is time.
 
-use weft_machine::Time;
+use weft_machine::{Time, Timer};
 use weft_mgmt::rmpp::{Inbox, InboxLimits};
 use weft_wire::{
     AddressedMad, AttributeId, Gid, Guid, InformInfoRecord, Lid, LinkRecord, Mad, Method, MgmtClass,
@@ -21,7 +21,7 @@ use weft_wire::{
 
 use crate::fabric::{Fabric, Records};
 use crate::request;
-use crate::{Options, Question};
+use crate::{Options, PmTimer, Question};
 
 /// After somebody has come or gone more are likely to.
 pub(crate) const SETTLE: Time = Time::from_millis(100);
@@ -353,10 +353,15 @@ impl Learn {
         Some(self.fail(now, None))
     }
 
-    pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        let due = [self.due, self.pulse].into_iter().flatten().min().filter(|_| self.call.is_none());
+    pub(crate) fn next_timer(&self) -> Option<Timer<PmTimer>> {
+        let (due, pulse) = if self.call.is_none() { (self.due, self.pulse) } else { (None, None) };
         let deadline = self.call.as_ref().map(|call| call.deadline);
-        [due, deadline, self.inbox.poll_timeout()].into_iter().flatten().min()
+        Timer::earliest([
+            self.inbox.next_timer().map(|timer| timer.map(PmTimer::Transfer)),
+            Timer::new(deadline, PmTimer::Question),
+            Timer::new(due, PmTimer::Learn),
+            Timer::new(pulse, PmTimer::Subscriptions),
+        ])
     }
 }
 

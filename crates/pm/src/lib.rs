@@ -64,6 +64,7 @@ pub mod rates;
 mod request;
 mod snapshot;
 mod sweep;
+mod timers;
 mod totals;
 
 pub use input::Input;
@@ -71,6 +72,7 @@ pub use manager::PerformanceManager;
 pub use options::Options;
 pub use output::{Event, Output, Question};
 pub use snapshot::{EndSnapshot, HotSpotSnapshot, PortSnapshot, Snapshot, Statistics};
+pub use timers::PmTimer;
 pub use totals::{ErrorTotals, Totals};
 
 use weft_wire::{Method, MgmtClass, Registration, SA_CLASS_VERSION};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use weft_machine::{Machine, Time};
+use weft_machine::{Machine, Time, Timer};
 use weft_wire::{AddressedMad, AttributeId, Details, Guid, Lid, Method, MgmtClass, Notice, PortNum, SaMad};
 
 use crate::detect::{self, Detector, Facing, Finding, Source};
@@ -11,7 +11,7 @@ use crate::learn::{self, Learn, Outcome, OwnPort};
 use crate::moves::Moves;
 use crate::snapshot::{EndSnapshot, HotSpotSnapshot, PortSnapshot, Snapshot, Statistics};
 use crate::sweep::{Sweep, utilisation_ppm};
-use crate::{Event, Input, Options, Output, request};
+use crate::{Event, Input, Options, Output, PmTimer, request};
 
 /// The performance manager.
 #[derive(Debug)]
@@ -432,6 +432,7 @@ impl PerformanceManager {
 impl Machine for PerformanceManager {
     type Input = Input;
     type Output = Output;
+    type Reason = PmTimer;
 
     fn handle_input(&mut self, now: Time, input: Input) {
         match input {
@@ -466,10 +467,11 @@ impl Machine for PerformanceManager {
         self.outputs.pop_front()
     }
 
-    fn poll_timeout(&self) -> Option<Time> {
-        let learn = self.learn.poll_timeout().filter(|_| self.attached);
-        let sweeping = [self.sweep.poll_timeout(), self.moves.poll_timeout()];
-        let sweeping = sweeping.into_iter().flatten().min().filter(|_| self.attached && self.ready);
-        [learn, sweeping].into_iter().flatten().min()
+    fn next_timer(&self) -> Option<Timer<PmTimer>> {
+        if !self.attached {
+            return None;
+        }
+        let sweeping = Timer::earliest([self.sweep.next_timer(), self.moves.next_timer()]);
+        Timer::earliest([self.learn.next_timer(), sweeping.filter(|_| self.ready)])
     }
 }

@@ -24,13 +24,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weft_machine::Time;
+use weft_machine::{Time, Timer};
 use weft_mgmt::{Limits, Stats, Transactions, Window};
 use weft_wire::{AddressedMad, AttributeId, Guid, Lid, MgmtClass, ServiceLevel, status};
 
 use crate::learn::OwnPort;
 use crate::request::{self, Tell};
-use crate::{Event, Options};
+use crate::{Event, Options, PmTimer};
 
 /// Notices in flight.
 const WINDOW: u32 = 16;
@@ -356,8 +356,8 @@ impl Moves {
         None
     }
 
-    pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        self.notices.poll_timeout()
+    pub(crate) fn next_timer(&self) -> Option<Timer<PmTimer>> {
+        self.notices.next_timer().map(|timer| timer.map(PmTimer::Notice))
     }
 
     /// Every pair of hot spot and host: since when the host has been wanted on the slow lane, whether it still is, and

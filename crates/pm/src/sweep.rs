@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use weft_machine::Time;
+use weft_machine::{Time, Timer};
 use weft_mgmt::{Completed, Limits, Stats, Transactions};
 use weft_wire::{AddressedMad, AttributeId, MgmtClass, PERF_DATA, PortNum, ServiceLevel, status};
 
@@ -19,7 +19,7 @@ use crate::fabric::{Fabric, Port, Rate, State};
 use crate::rates;
 use crate::request::{self, What};
 use crate::totals::{Reading, Rise};
-use crate::{Event, Options};
+use crate::{Event, Options, PmTimer};
 
 /// From one question to a silent device whether it is there to the next.
 const PROBE_PAUSE: Time = Time::from_secs(2);
@@ -362,10 +362,15 @@ impl Sweep {
         self.changes.pop_front()
     }
 
-    pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        let due = if self.running.is_some() { self.transactions.poll_timeout() } else { Some(self.due) };
+    pub(crate) fn next_timer(&self) -> Option<Timer<PmTimer>> {
+        let due = if self.running.is_some() {
+            self.transactions.next_timer().map(|timer| timer.map(PmTimer::Counters))
+        } else {
+            Some(Timer { at: self.due, reason: PmTimer::Sweep })
+        };
         let probe = (self.silent > 0 && self.probes.is_idle()).then_some(self.probe_due);
-        [due, probe, self.probes.poll_timeout()].into_iter().flatten().min()
+        let probed = self.probes.next_timer().map(|timer| timer.map(PmTimer::Probed));
+        Timer::earliest([due, Timer::new(probe, PmTimer::Probe), probed])
     }
 
     /// Whether a MAD can be an answer to a request of a sweep.

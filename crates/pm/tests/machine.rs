@@ -5,7 +5,8 @@ mod fake;
 
 use fake::Fake;
 use weft_machine::{Machine, Time};
-use weft_pm::{ErrorTotals, Event, Input, Options, Question, Snapshot};
+use weft_mgmt::RequestTimer;
+use weft_pm::{ErrorTotals, Event, Input, Options, PmTimer, Question, Snapshot};
 use weft_wire::{AttributeId, NodeType, PortNum, ServiceLevel, trap};
 
 fn options() -> Options {
@@ -22,6 +23,46 @@ fn swept(fake: &Fake) -> u64 {
 
 fn snapshot(fake: &Fake) -> Snapshot {
     fake.manager.snapshot(fake.now)
+}
+
+/// Lets the next timer's time come; what it was for.
+fn step(fake: &mut Fake) -> PmTimer {
+    let timer = fake.manager.next_timer().unwrap();
+    assert_eq!(Some(timer.at), fake.manager.poll_timeout());
+    fake.run_until(timer.at);
+    timer.reason
+}
+
+#[test]
+fn its_timer_says_what_it_then_does() {
+    let mut fake = Fake::experiment_i(options());
+    fake.lose = Box::new(|_| true);
+    fake.attach();
+    let asked = fake.manager.statistics().learn_requests;
+    assert_eq!(step(&mut fake), PmTimer::Question);
+    assert_eq!(fake.manager.statistics().learn_requests, asked + 1, "asked again");
+    while step(&mut fake) == PmTimer::Question {}
+    assert!(fake.events.iter().any(|(_, event)| matches!(event, Event::NotLearned { .. })));
+    assert!(fake.manager.statistics().learn_requests > asked + 1, "learning began again");
+
+    fake.lose = Box::new(|_| false);
+    fake.run_for(seconds(20));
+    fake.lose = Box::new(|mad| mad.mad.class() == weft_wire::MgmtClass::Perf);
+    let before = fake.manager.statistics();
+    while step(&mut fake) != PmTimer::Sweep {}
+    assert!(fake.manager.statistics().requests > before.requests, "a sweep began");
+    let before = fake.manager.statistics().timeouts;
+    while step(&mut fake) != PmTimer::Counters(RequestTimer::Timeout) {
+        assert_eq!(fake.manager.statistics().timeouts, before, "only that is a timeout");
+    }
+    assert!(fake.manager.statistics().timeouts > before);
+    let probed = loop {
+        let before = fake.manager.statistics().probes;
+        if step(&mut fake) == PmTimer::Probe {
+            break fake.manager.statistics().probes - before;
+        }
+    };
+    assert!(probed > 0, "silent devices are asked");
 }
 
 #[test]

@@ -34,6 +34,7 @@ mod balance;
 mod bfs;
 mod engines;
 pub mod files;
+mod input;
 mod lanes;
 mod lids;
 mod management;

@@ -3,9 +3,11 @@
 use serde::{Deserialize, Serialize};
 use weft_topology::NodeIndex;
 
-use crate::engines::SAVED_TABLES;
 use crate::lanes::{LaneMap, ServiceLevels};
 use crate::tables::Routes;
+
+/// The name of the engine that takes tables as they were saved.
+pub(crate) const SAVED_TABLES: &str = "file";
 
 /// A fabric's unicast routing: tables, service levels, lanes, and what the engine has to say about them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -19,9 +19,9 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use serde::Serialize;
 use weft_device::{Device, Event as DeviceEvent, Unsent};
-use weft_machine::Time;
+use weft_machine::{Machine, Time, Timer};
 use weft_node::{Client, Desk, PortId, Reading};
-use weft_sm::GuidToLid;
+use weft_sm::{GuidToLid, SmTimer};
 use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::{AddressedMad, DataPacket, PortNum};
 
@@ -77,15 +77,18 @@ pub struct NotQuiet {
     pub at: Time,
     /// What the subnet manager was doing.
     pub activity: Option<weft_sm::Activity>,
+    /// What the subnet manager waits for beside answers.
+    pub timer: Option<Timer<SmTimer>>,
     /// When something last changed.
     pub disturbed_at: Time,
 }
 
 impl fmt::Display for NotQuiet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { at, activity, disturbed_at } = self;
+        let Self { at, activity, timer, disturbed_at } = self;
         let doing = activity.map_or_else(|| "does not run".to_owned(), |activity| activity.to_string());
-        write!(f, "not quiet at {at}: the manager {doing}, the last change was at {disturbed_at}")
+        write!(f, "not quiet at {at}: the manager {doing}, the last change was at {disturbed_at}")?;
+        timer.iter().try_for_each(|timer| write!(f, ", the next timer is {timer}"))
     }
 }
 
@@ -298,7 +301,8 @@ impl Simulation {
                     return Ok(self.now);
                 }
                 let activity = self.sm().map(|sm| sm.progress().activity);
-                return Err(NotQuiet { at: self.now, activity, disturbed_at: self.disturbed_at });
+                let timer = self.sm().and_then(Machine::next_timer);
+                return Err(NotQuiet { at: self.now, activity, timer, disturbed_at: self.disturbed_at });
             }
         }
     }

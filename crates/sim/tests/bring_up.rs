@@ -4,8 +4,9 @@ use std::io::Write;
 use std::process::Command;
 
 use weft_machine::Time;
-use weft_mgmt::Window;
+use weft_mgmt::{RequestTimer, Window};
 use weft_sim::{Fault, RandomLoss, Rule, SimOptions, Simulation, TraceMode, Verdict, bring_up};
+use weft_sm::SmTimer;
 use weft_topology::generate::{GenerateOptions, RandomFabric, random, with_node_at_every_switch, xgft};
 use weft_topology::{Fabric, PortRef};
 use weft_wire::{AttributeId, Method, Packet, PortNum};
@@ -34,6 +35,24 @@ fn told(simulation: &Simulation) -> String {
         told.push_str(&format!("{} {lids:?} {:?}\n", node.id, table.routes().collect::<Vec<_>>()));
     }
     told
+}
+
+/// Whoever runs out of patience hears what the manager was to be woken for.
+#[test]
+fn what_does_not_come_to_rest_says_what_it_waits_for() {
+    let mut simulation = Simulation::new(&tree(), SimOptions::default(), 1);
+    let until = Time::from_secs(3600);
+    let all_lost = RandomLoss { until, lost_per_mille: 1000, late_per_mille: 0, delay_max: Time::ZERO };
+    simulation.set_rule(all_lost);
+    let limit = simulation.options().sm_start + Time::from_millis(150);
+    let error = simulation.run_until_quiet(limit).unwrap_err();
+    let timer = error.timer.unwrap();
+    assert!(timer.at >= error.at, "{error}");
+    assert_eq!(timer.reason, SmTimer::Smp(RequestTimer::Timeout), "{error}");
+    assert!(
+        error.to_string().ends_with(&format!("the next timer is SMP: timeout at {}", timer.at)),
+        "{error}"
+    );
 }
 
 #[test]

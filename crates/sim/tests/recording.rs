@@ -2,14 +2,42 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-use weft_machine::Time;
-use weft_node::recording::{Recording, replay};
+use weft_machine::{Machine, Time, Timer};
+use weft_node::recording::{Entry, Recorder, Recording, replay};
+use weft_node::{Node, NodeTimer};
 use weft_sim::{Fault, SimOptions, Simulation};
 use weft_topology::{Fabric, NodeIndex};
 
 fn x5() -> Fabric {
     let text = include_str!("../../../topologies/psmn-x5.topo");
     weft_topology::parse("psmn-x5.topo", text).unwrap()
+}
+
+/// The same recording without the first output of a wake-up, and what the node was woken for then.
+fn without_one_output(bytes: &[u8]) -> (Vec<u8>, Timer<NodeTimer>) {
+    let mut recording = Recording::open(bytes).unwrap();
+    let options = recording.heading.options;
+    let (mut node, mut recorder) = (Node::new(options), Recorder::new("another", options));
+    let mut lost = None;
+    while let Some(Entry::Fed { now, input, .. }) = recording.next_entry().unwrap() {
+        let timer = node.next_timer().filter(|_| input.is_none() && lost.is_none());
+        if let Some(input) = input {
+            recorder.fed(now, &input);
+            node.handle_input(now, input);
+        } else {
+            recorder.woken(now);
+            node.handle_timeout(now);
+        }
+        while let Some(output) = node.poll_output() {
+            if timer.is_some() && lost.is_none() {
+                lost = timer;
+                continue;
+            }
+            recorder.said(&output);
+        }
+    }
+    recorder.end();
+    (recorder.take(), lost.unwrap())
 }
 
 /// A switch and a host of X5 through bring-up, probes over the data lanes, a kill and a restart.
@@ -35,6 +63,13 @@ fn nodes_of_x5_replay() {
             assert_eq!(replayed.difference, None);
             // A sweep asks each node for more than ten attributes.
             assert!(replayed.has_end && replayed.inputs > 10 && replayed.outputs > 10, "{replayed:?}");
+        }
+        if node == host {
+            let (altered, timer) = without_one_output(&recordings[0]);
+            let difference = replay(&mut Recording::open(&altered).unwrap()).unwrap().difference.unwrap();
+            assert_eq!((difference.input, difference.timer), (None, Some(timer)));
+            assert_eq!(difference.now, timer.at, "it was woken when it wanted to be");
+            assert!(timer.to_string().starts_with("host of port 1 of device 0: "), "{timer}");
         }
     }
 }

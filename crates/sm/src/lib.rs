@@ -49,6 +49,7 @@
 //! // It asks the node that it sits on who that is, and waits for the answer.
 //! assert_eq!(first.unwrap().mad.attribute_id(), AttributeId::NodeInfo);
 //! assert_eq!(manager.poll_timeout(), Some(Time::from_millis(200)));
+//! assert_eq!(manager.next_timer().unwrap().to_string(), "SMP: timeout at 0.200000000");
 //! ```
 
 mod activate;
@@ -80,6 +81,7 @@ mod settings;
 mod smp;
 mod subnet;
 mod survey;
+mod timers;
 mod traps;
 mod unconfirmed;
 
@@ -92,6 +94,7 @@ pub use output::Output;
 pub use progress::{Activity, ElectionCounts, ManagerStatus, Progress};
 pub use sa::SaCounts;
 pub use survey::{Survey, SurveyOutput, Surveyed};
+pub use timers::SmTimer;
 pub use weft_mgmt::{Window, WindowState};
 pub use weft_routing::files::GuidToLid;
 

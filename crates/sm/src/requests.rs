@@ -11,14 +11,14 @@
 
 use std::collections::VecDeque;
 
-use weft_machine::Time;
+use weft_machine::{Time, Timer};
 use weft_mgmt::{DirectedPath, Limits, SmpRoute, Stats, Transactions, WindowState};
 use weft_wire::{AddressedMad, Guid, MKey, Mad, MgmtClass, Smp};
 
-use crate::SmpCounts;
 use crate::key::Key;
 use crate::smp::{SmpKind, SmpRequest};
 use crate::unconfirmed::Unconfirmed;
+use crate::{SmTimer, SmpCounts};
 
 /// One request of a step.
 pub(crate) struct Ask {
@@ -212,8 +212,8 @@ impl Requests {
         self.outbox.pop_front()
     }
 
-    pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        self.transactions.poll_timeout()
+    pub(crate) fn next_timer(&self) -> Option<Timer<SmTimer>> {
+        self.transactions.next_timer().map(|timer| timer.map(SmTimer::Smp))
     }
 
     pub(crate) fn stats(&self) -> &Stats {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use serde::Serialize;
-use weft_machine::{Machine, Time};
+use weft_machine::{Machine, Time, Timer};
 use weft_mgmt::{DirectedPath, Limits, Stats};
 use weft_routing::{ForwardingTable, LidError, Lids, Routes};
 use weft_topology::{Fabric, NodeIndex, PortRef};
@@ -13,7 +13,7 @@ use crate::discover::{Cabling, Discover, Settings};
 use crate::read_tables::ReadTables;
 use crate::requests::{Requests, Step};
 use crate::subnet::{Subnet, graph_port};
-use crate::{Event, Input, SmpCounts};
+use crate::{Event, Input, SmTimer, SmpCounts};
 
 /// Reads the fabric by the same discovery as the [`SubnetManager`](crate::SubnetManager), and every forwarding
 /// table, with Gets alone. It begins when it is attached and ends with [`SurveyOutput::Done`].
@@ -182,6 +182,7 @@ impl Surveyed {
 impl Machine for Survey {
     type Input = Input;
     type Output = SurveyOutput;
+    type Reason = SmTimer;
 
     fn handle_input(&mut self, now: Time, input: Input) {
         match input {
@@ -218,7 +219,7 @@ impl Machine for Survey {
         self.outputs.pop_front()
     }
 
-    fn poll_timeout(&self) -> Option<Time> {
-        self.requests.poll_timeout()
+    fn next_timer(&self) -> Option<Timer<SmTimer>> {
+        self.requests.next_timer()
     }
 }

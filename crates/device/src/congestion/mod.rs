@@ -20,6 +20,7 @@ use weft_wire::{
 };
 
 use crate::data::DataPath;
+use crate::marking::MarkingSettings;
 use key::KeyState;
 use log::AdapterLog;
 
@@ -31,10 +32,8 @@ const TABLE_BLOCKS: u8 = 64;
 pub(crate) struct Congestion {
     /// By end port; a switch has the first only.
     keys: Vec<KeyState>,
-    /// A switch's setting.
-    pub(crate) switch: SwitchCongestionSetting,
-    /// By port of a switch; none while nothing was set.
-    pub(crate) ports: Vec<SwitchPortCongestion>,
+    /// A switch's.
+    pub(crate) marking: MarkingSettings,
     /// By port of a channel adapter.
     adapters: Vec<Adapter>,
 }
@@ -83,8 +82,7 @@ impl Congestion {
     pub(crate) fn new(is_switch: bool, ports: usize) -> Self {
         Self {
             keys: vec![KeyState::default(); if is_switch { 1 } else { ports }],
-            switch: SwitchCongestionSetting::default(),
-            ports: Vec::new(),
+            marking: MarkingSettings::default(),
             adapters: if is_switch { Vec::new() } else { vec![Adapter::default(); ports] },
         }
     }
@@ -205,7 +203,7 @@ impl Work<'_> {
     }
 
     fn switch_setting(&mut self, set: bool, data: &mut [u8]) {
-        let setting = &mut self.agent.switch;
+        let setting = &mut self.agent.marking.switch;
         if let Some(asked) = data.first_chunk().map(SwitchCongestionSetting::decode).filter(|_| set) {
             let changes = |bit: u32| asked.control_map & bit != 0;
             setting.control_map |= asked.control_map & 0x1f;
@@ -228,7 +226,7 @@ impl Work<'_> {
         }
         put(data, &setting.encode());
         if set {
-            self.lanes.data.marking_changed(self.agent, self.lanes.ports, self.lanes.guid.0);
+            self.lanes.data.marking_changed(&self.agent.marking, self.lanes.guid.0);
         }
     }
 
@@ -237,7 +235,7 @@ impl Work<'_> {
         if first >= count {
             return Err(status::BAD_VALUE);
         }
-        let settings = &mut self.agent.ports;
+        let settings = &mut self.agent.marking.ports;
         settings.resize(count, SwitchPortCongestion::default());
         let there = &mut settings[first..count.min(first + PORTS_OF_A_BLOCK)];
         if let Some(asked) = data.first_chunk().map(SwitchPortCongestionSetting::decode).filter(|_| set) {
@@ -247,7 +245,7 @@ impl Work<'_> {
         answer.ports[..there.len()].copy_from_slice(there);
         put(data, &answer.encode());
         if set {
-            self.lanes.data.marking_changed(self.agent, count, self.lanes.guid.0);
+            self.lanes.data.marking_changed(&self.agent.marking, self.lanes.guid.0);
         }
         Ok(())
     }

@@ -229,7 +229,7 @@ fn the_second_block_has_the_ports_from_32_on() {
     let mut setting = SwitchPortCongestionSetting::default();
     (setting.ports[3], setting.ports[5]) = (port, port);
     ask(&mut bench, Method::Set, cc::SWITCH_PORT_CONGESTION_SETTING, 1, &setting.encode());
-    let held = bench.device.congestion.ports.iter().enumerate().filter(|(_, held)| **held == port);
+    let held = bench.device.congestion.marking.ports.iter().enumerate().filter(|(_, held)| **held == port);
     assert_eq!(held.map(|(number, _)| number).collect::<Vec<_>>(), [35], "there is no port 37");
     let answer = ask(&mut bench, Method::Get, cc::SWITCH_PORT_CONGESTION_SETTING, 0, &[]).1;
     assert_eq!(answer.0[CONGESTION_DATA], [0; 192]);

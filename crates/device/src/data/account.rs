@@ -1,9 +1,10 @@
 //! The account of a device's data lanes: what came in is what went out, is held, or was dropped.
 
+use std::ops::{Index, IndexMut};
+
 use serde::Serialize;
 use weft_wire::{PortNum, VirtualLane};
 
-use crate::data::buffer::difference;
 use crate::{Device, DropReason};
 
 /// Packets on data lanes since the device was switched on, and what its buffers hold.
@@ -65,6 +66,26 @@ pub struct BufferAccount {
     pub own_packets: u32,
 }
 
+/// The accounts of all lanes.
+#[derive(Debug, Default)]
+pub(super) struct LaneAccounts(Box<[LaneAccount; 16]>);
+
+impl Index<VirtualLane> for LaneAccounts {
+    type Output = LaneAccount;
+
+    #[inline]
+    fn index(&self, lane: VirtualLane) -> &LaneAccount {
+        &self.0[usize::from(lane.0 & 0xf)]
+    }
+}
+
+impl IndexMut<VirtualLane> for LaneAccounts {
+    #[inline]
+    fn index_mut(&mut self, lane: VirtualLane) -> &mut LaneAccount {
+        &mut self.0[usize::from(lane.0 & 0xf)]
+    }
+}
+
 impl LaneAccount {
     /// How many were dropped, for any reason.
     pub fn dropped_total(&self) -> u64 {
@@ -117,46 +138,44 @@ impl Device {
     /// The account of the data lanes. What is held is found by looking, not by counting.
     pub fn data_account(&self) -> DataAccount {
         let data = &self.data;
-        let mut lanes = data.account.to_vec();
+        let mut lanes = data.account.0.to_vec();
         let mut counted = vec![0; lanes.len()];
         for held in data.held() {
-            counted[usize::from(held.lane() & 0xf)] += 1;
+            counted[usize::from(held.lane().0 & 0xf)] += 1;
         }
         for (lane, counted) in lanes.iter_mut().zip(counted) {
             debug_assert_eq!(lane.held, counted, "packets come and go one by one");
             lane.held = counted;
         }
-        let ports = usize::from(!self.is_switch())..self.ports.len();
-        let buffers = ports.flat_map(|port| (0..data.lanes).map(move |lane| data.buffer_account(port, lane)));
+        let ports = data.each_port().skip(usize::from(!self.is_switch()));
+        let buffers =
+            ports.flat_map(|port| data.each_lane().map(move |lane| data.buffer_account(port, lane)));
         DataAccount { lanes, buffers: buffers.collect() }
     }
 
     /// One lane of one port, as [`Device::data_account`] has it; `None` when there is none.
     pub fn buffer_account(&self, port: PortNum, lane: VirtualLane) -> Option<BufferAccount> {
         let there = self.has_port(port) && lane.0 < self.data.lanes;
-        there.then(|| self.data.buffer_account(usize::from(port.0), lane.0))
+        there.then(|| self.data.buffer_account(port, lane))
     }
 }
 
 impl super::DataPath {
-    fn buffer_account(&self, port: usize, lane: u8) -> BufferAccount {
-        let at = self.index(port as u8, lane);
+    fn buffer_account(&self, port: PortNum, lane: VirtualLane) -> BufferAccount {
+        let at = self.index(port, lane);
         let (queue, out) = (&self.queues[at], &self.out_lanes[at]);
-        let host = self.host.then(|| &self.queues[at + self.host_base]);
-        let own = if port == 0 { Some(queue) } else { host };
+        let host = self.host.then(|| &self.queues[self.own_queue(port, lane)]);
+        let is_own = port == PortNum::ZERO;
+        let own = if is_own { Some(queue) } else { host };
         BufferAccount {
-            port: PortNum(port as u8),
-            lane: VirtualLane(lane),
-            size: if port == 0 { 0 } else { self.buffer },
+            port,
+            lane,
+            size: if is_own { 0 } else { self.buffer },
             occupied: queue.occupied,
-            packets: if port == 0 {
-                0
-            } else {
-                self.queues_of(at).map(|at| self.queues[at as usize].len).sum()
-            },
-            promised: difference(queue.told, queue.received),
+            packets: if is_own { 0 } else { self.queues_of(at).map(|at| self.queues[at].len).sum() },
+            promised: queue.told.since(queue.received),
             credit: out.credit(),
-            sent: out.really_sent(),
+            sent: out.really_sent().get(),
             waiting_bytes: out.waiting.into(),
             own_packets: own.map_or(0, |queue| queue.len),
         }

@@ -1,7 +1,9 @@
 //! Which lane a port sends from next: the high and the low table, their weights, and the limit of high priority
 //! (IBA 7.6.9).
 
-use weft_wire::VlArbitrationTable;
+use weft_wire::{VirtualLane, VlArbitrationTable};
+
+use super::index::LaneSet;
 
 /// Blocks of 64 bytes in the 4096 bytes that a limit of one stands for.
 const LIMIT_BLOCKS: u32 = 64;
@@ -14,7 +16,7 @@ pub(crate) struct Arbiter {
     high: Turns,
     low: Turns,
     /// Lane and weight, in blocks, of the entries of the high table and of the low one. Most choices need none of them.
-    entries: Box<[Vec<(u8, u8)>; 2]>,
+    entries: Box<[Vec<(VirtualLane, u8)>; 2]>,
     limit: u32,
     /// Blocks sent from the high table since a packet of the low one had its turn.
     high_sent: u32,
@@ -24,32 +26,32 @@ pub(crate) struct Arbiter {
 #[derive(Clone, Copy, Debug, Default)]
 struct Turns {
     /// The lanes in it.
-    lanes: u16,
+    lanes: LaneSet,
     /// Whose turn it is, and what is left of its weight.
     at: u8,
     left: u8,
     /// The entry whose turn it is, once more, and the lanes that have one entry alone.
-    lane: u8,
+    lane: VirtualLane,
     weight: u8,
-    alone: u16,
+    alone: LaneSet,
 }
 
 impl Turns {
-    fn new(entries: &[(u8, u8)]) -> Self {
-        let lanes = entries.iter().fold(0, |lanes, &(lane, _)| lanes | 1 << lane);
+    fn new(entries: &[(VirtualLane, u8)]) -> Self {
+        let lanes: LaneSet = entries.iter().map(|&(lane, _)| lane).collect();
         let times = |lane| entries.iter().filter(|entry| entry.0 == lane).count();
-        let alone = (0..16).filter(|&lane| times(lane) == 1).fold(0, |lanes, lane| lanes | 1 << lane);
+        let alone = lanes.iter().filter(|&lane| times(lane) == 1).collect();
         let (lane, weight) = entries.first().copied().unwrap_or_default();
         Self { lanes, alone, lane, weight, ..Self::default() }
     }
 
     /// The lane whose turn it is, of those in `ready`, at least one of which is in the table.
     #[inline]
-    fn pick(&mut self, entries: &[(u8, u8)], ready: u16) -> u8 {
-        if self.left > 0 && ready >> self.lane & 1 != 0 {
+    fn pick(&mut self, entries: &[(VirtualLane, u8)], ready: LaneSet) -> VirtualLane {
+        if self.left > 0 && ready.contains(self.lane) {
             return self.lane;
         }
-        if ready & self.lanes == 1 << self.lane && self.alone >> self.lane & 1 != 0 {
+        if ready & self.lanes == LaneSet::of(self.lane) && self.alone.contains(self.lane) {
             // Round the whole table, back to where it was.
             self.left = self.weight;
             return self.lane;
@@ -60,13 +62,13 @@ impl Turns {
                 self.at = 0;
             }
             let (lane, weight) = entries[usize::from(self.at)];
-            if ready >> lane & 1 != 0 {
+            if ready.contains(lane) {
                 (self.left, self.lane, self.weight) = (weight, lane, weight);
                 return lane;
             }
         }
         debug_assert!(false, "a lane of the table is ready");
-        ready.trailing_zeros() as u8
+        ready.first().unwrap_or_default()
     }
 }
 
@@ -75,14 +77,14 @@ impl Arbiter {
     /// lane in neither table is one that nobody has said anything of, as all are before the tables are written: it takes
     /// its turn at the end of the low table, one packet at a time, so that none waits for ever.
     pub(crate) fn new(tables: &[VlArbitrationTable; 4], limit: u8, lanes: u8) -> Self {
-        let entries = |halves: &[VlArbitrationTable]| -> Vec<(u8, u8)> {
+        let entries = |halves: &[VlArbitrationTable]| -> Vec<(VirtualLane, u8)> {
             let all = halves.iter().flat_map(|half| half.entries);
-            all.filter(|e| e.weight > 0 && e.vl.0 < lanes).map(|e| (e.vl.0, e.weight)).collect()
+            all.filter(|e| e.weight > 0 && e.vl.0 < lanes).map(|e| (e.vl, e.weight)).collect()
         };
         let (high, mut low) = (entries(&tables[2..]), entries(&tables[..2]));
-        let told = high.iter().chain(&low).fold(0_u16, |lanes, &(lane, _)| lanes | 1 << lane);
+        let told: LaneSet = high.iter().chain(&low).map(|&(lane, _)| lane).collect();
         // All lanes that there can be: what came while there were more lanes leaves all the same.
-        low.extend((0..15).filter(|lane| told >> lane & 1 == 0).map(|lane| (lane, 1)));
+        low.extend((0..15).map(VirtualLane).filter(|&lane| !told.contains(lane)).map(|lane| (lane, 1)));
         let limit = if limit == UNLIMITED { u32::MAX } else { u32::from(limit) * LIMIT_BLOCKS };
         let (of_high, of_low) = (Turns::new(&high), Turns::new(&low));
         Self { high: of_high, low: of_low, entries: Box::new([high, low]), limit, high_sent: 0 }
@@ -90,20 +92,20 @@ impl Arbiter {
 
     /// Chooses among the lanes in `ready`, of which there is at least one, and says whether from the high table.
     #[inline]
-    pub(crate) fn pick(&mut self, ready: u16) -> (u8, bool) {
-        if ready & self.high.lanes == 0 {
+    pub(crate) fn pick(&mut self, ready: LaneSet) -> (VirtualLane, bool) {
+        if (ready & self.high.lanes).is_empty() {
             return (self.low.pick(&self.entries[1], ready), false);
         }
         // A limit of 0 is one packet.
         let expired = self.high_sent > 0 && self.high_sent >= self.limit;
-        if expired && ready & self.low.lanes != 0 {
+        if expired && !(ready & self.low.lanes).is_empty() {
             return (self.low.pick(&self.entries[1], ready), false);
         }
         (self.high.pick(&self.entries[0], ready), true)
     }
 
     /// The lane that [`Self::pick`] would choose.
-    pub(crate) fn would_pick(&mut self, ready: u16) -> u8 {
+    pub(crate) fn would_pick(&mut self, ready: LaneSet) -> VirtualLane {
         let (high, low) = (self.high, self.low);
         let (lane, _) = self.pick(ready);
         (self.high, self.low) = (high, low);

@@ -6,7 +6,8 @@ use weft_wire::{
     VirtualLane, trap,
 };
 
-use super::buffer::{Body, Held, NIL, NO_QUEUE};
+use super::buffer::{Body, Held};
+use super::index::{LaneIndex, PoolIndex, QueueIndex};
 use crate::counters::is_multicast;
 use crate::size::blocks;
 use crate::{Device, DropReason};
@@ -63,30 +64,29 @@ impl From<&Packet> for Heading {
 /// Where a packet leaves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Way {
-    pub(super) output: u8,
-    pub(super) lane: u8,
+    pub(super) output: PortNum,
+    pub(super) lane: VirtualLane,
 }
 
 impl Device {
     /// A packet on a data lane has come in at a port that is up.
     #[inline(always)]
     pub(crate) fn arrive(&mut self, at: Time, port: PortNum, body: Body, heading: &Heading) {
-        let number = usize::from(port.0);
-        let lane = heading.vl.0 & 0xf;
-        self.data.account[usize::from(lane)].received += 1;
-        let (checks, active) = (self.data.outs[number].checks, self.data.outs[number].active);
+        let lane = VirtualLane(heading.vl.0 & 0xf);
+        self.data.account[lane].received += 1;
+        let (checks, active) = (self.data.outs[port].checks, self.data.outs[port].active);
         if !checks.up {
-            self.data.account[usize::from(lane)].drop(DropReason::LinkDown);
+            self.data.account[lane].drop(DropReason::LinkDown);
             return self.discard(port, DropReason::LinkDown);
         }
         let taken = blocks(heading.size);
-        let has_buffer = lane < self.data.lanes;
-        let queue = if has_buffer { self.data.index(port.0, lane) as u16 } else { NO_QUEUE };
-        self.count_arrival(port, queue, heading);
-        if has_buffer && !self.take_credit(port, queue, u16::from(taken)) {
-            return self.data.account[usize::from(lane)].drop(DropReason::BufferOverrun);
+        let has_buffer = lane.0 < self.data.lanes;
+        let buffer = if has_buffer { self.data.index(port, lane) } else { LaneIndex::NONE };
+        self.count_arrival(port, buffer, heading);
+        if has_buffer && !self.take_credit(port, buffer, u16::from(taken)) {
+            return self.data.account[lane].drop(DropReason::BufferOverrun);
         }
-        let refused = if lane >= checks.lanes {
+        let refused = if lane.0 >= checks.lanes {
             self.receive_error(port, DropReason::BadLane);
             Some(DropReason::BadLane)
         } else if heading.size > usize::from(checks.receive_size_max) {
@@ -96,34 +96,34 @@ impl Device {
             self.discard(port, DropReason::PortNotReady);
             Some(DropReason::PortNotReady)
         } else {
-            let arrived = Arrived { port, queue, blocks: taken };
+            let arrived = Arrived { port, buffer, blocks: taken };
             self.take_in(at, arrived, body, heading).err()
         };
         if let Some(reason) = refused {
-            self.data.account[usize::from(lane)].drop(reason);
-            self.release(queue, u16::from(taken));
+            self.data.account[lane].drop(reason);
+            self.release(buffer, u16::from(taken));
         } else if has_buffer && self.data.options.shaped {
-            self.tell_if_low(queue);
+            self.tell_if_low(buffer);
         }
     }
 
     /// Counts a packet that has come in: with the queue, if it has the opcode of the one before it there.
     #[inline(always)]
-    fn count_arrival(&mut self, port: PortNum, queue: u16, heading: &Heading) {
+    fn count_arrival(&mut self, port: PortNum, buffer: LaneIndex, heading: &Heading) {
         let words = (heading.size - 2) as u32 / 4;
-        if let Some(queue) = self.data.queues.get_mut(usize::from(queue))
+        if let Some(queue) = self.data.queues.get_mut(buffer.into())
             && heading.op_code == Some(queue.op_code)
             && !is_multicast(heading.dlid)
         {
             return queue.uncounted.count(words);
         }
-        self.count_other_arrival(port, queue, heading, words);
+        self.count_other_arrival(port, buffer, heading, words);
     }
 
     #[inline(never)]
-    fn count_other_arrival(&mut self, port: PortNum, queue: u16, heading: &Heading, words: u32) {
+    fn count_other_arrival(&mut self, port: PortNum, buffer: LaneIndex, heading: &Heading, words: u32) {
         let input = &mut self.ports[usize::from(port.0)];
-        if let Some(queue) = self.data.queues.get_mut(usize::from(queue)) {
+        if let Some(queue) = self.data.queues.get_mut(buffer.into()) {
             input.count_received(queue, heading.vl);
             queue.op_code = heading.op_code.unwrap_or(queue.op_code);
         }
@@ -141,8 +141,8 @@ impl Device {
         body: Body,
         heading: &Heading,
     ) -> Result<(), DropReason> {
-        let Arrived { port, queue, blocks } = arrived;
-        let drain = self.data.drains.get(usize::from(port.0));
+        let Arrived { port, buffer, blocks } = arrived;
+        let drain = self.data.drains.get(port);
         let own = drain.map_or(self.data.own, |drain| drain.own).has_lid(heading.dlid);
         debug_assert_eq!(
             own,
@@ -152,7 +152,7 @@ impl Device {
         if !self.is_switch() {
             return self.take_in_host(at, arrived, body, heading, own);
         }
-        if self.data.outs[usize::from(port.0)].checks.enforces_inbound {
+        if self.data.outs[port].checks.enforces_inbound {
             self.enforce(at, port, heading, true)?;
         }
         if own {
@@ -162,49 +162,49 @@ impl Device {
                 return Err(DropReason::NoReceiver);
             };
             if self.data.cut_through.is_some() {
-                self.data.comes_in(at, port, Held::new(body, queue, 0, blocks));
+                self.data.comes_in(at, port, Held::new(body, buffer, PortNum::ZERO, blocks));
                 return Ok(());
             }
-            self.release(queue, u16::from(blocks));
-            self.give(at, port, heading.vl.0 & 0xf, body);
+            self.release(buffer, u16::from(blocks));
+            self.give(at, port, heading.vl, body);
             return Ok(());
         }
         let way = self.route_data(port, heading)?;
-        if self.data.outs[usize::from(way.output)].checks.enforces_outbound {
-            self.enforce(at, PortNum(way.output), heading, false)?;
+        if self.data.outs[way.output].checks.enforces_outbound {
+            self.enforce(at, way.output, heading, false)?;
         }
-        self.hold(at, queue, (queue, blocks), body, heading, way);
+        self.hold(at, buffer.into(), (buffer, blocks), body, heading, way);
         Ok(())
     }
 
-    /// Puts a packet into a queue, on the lane that it leaves by. `home` counts its blocks.
+    /// Puts a packet into a queue, on the lane that it leaves by. Its blocks lie in `buffer`.
     #[inline(always)]
     pub(super) fn hold(
         &mut self,
         at: Time,
-        queue: u16,
-        (home, blocks): (u16, u8),
+        queue: QueueIndex,
+        (buffer, blocks): (LaneIndex, u8),
         mut body: Body,
         heading: &Heading,
         way: Way,
     ) {
-        let lane = VirtualLane(way.lane);
+        let lane = way.lane;
         if heading.vl != lane {
             let accounts = &mut self.data.account;
-            accounts[usize::from(heading.vl.0 & 0xf)].moved_out += 1;
-            accounts[usize::from(way.lane)].moved_in += 1;
+            accounts[heading.vl].moved_out += 1;
+            accounts[lane].moved_in += 1;
             match &mut body {
                 Body::Data(packet) => packet.vl = lane,
                 Body::Whole(packet) => packet.set_vl(lane),
                 Body::None => {}
             }
         }
-        let held = Held::new(body, home, way.output, blocks);
-        if self.data.cut_through.is_some() && home != NO_QUEUE {
-            let (port, _) = self.data.place_of(home);
-            return self.data.comes_in(at, PortNum(port), held);
+        let held = Held::new(body, buffer, way.output, blocks);
+        if self.data.cut_through.is_some() && buffer != LaneIndex::NONE {
+            let (port, _) = self.data.port_and_lane(buffer);
+            return self.data.comes_in(at, port, held);
         }
-        self.enqueue(at, usize::from(queue), (held, heading.size as u16, way.lane));
+        self.enqueue(at, queue, (held, heading.size as u16, lane));
     }
 
     /// Where a switch sends a packet on. `input` is the port of arrival, 0 for what comes from within.
@@ -222,19 +222,19 @@ impl Device {
             return Err(self.relay_error(input, DropReason::Loop));
         }
         let lane = self.sl_to_vl.lane(input, output, heading.service_level);
-        if lane == VirtualLane::MANAGEMENT || lane.0 >= self.data.outs[usize::from(output.0)].checks.lanes {
+        if lane == VirtualLane::MANAGEMENT || lane.0 >= self.data.outs[output].checks.lanes {
             return Err(self.relay_error(input, DropReason::NoLane));
         }
         if let Some(reason) = self.refuses_departure(output, heading.size) {
             return Err(reason);
         }
-        Ok(Way { output: output.0, lane: lane.0 })
+        Ok(Way { output, lane })
     }
 
     /// Why a port does not send a packet of this size. What is refused has been counted.
     #[inline(always)]
     pub(super) fn refuses_departure(&mut self, output: PortNum, size: usize) -> Option<DropReason> {
-        let departure = &self.data.outs[usize::from(output.0)];
+        let departure = &self.data.outs[output];
         let reason = if !departure.active {
             DropReason::OutputInactive
         } else if size > usize::from(departure.checks.packet_size_max) {
@@ -242,7 +242,7 @@ impl Device {
         } else {
             return None;
         };
-        self.count_departure(output.0, reason);
+        self.count_departure(output, reason);
         self.discard(output, reason);
         Some(reason)
     }
@@ -322,12 +322,12 @@ impl Device {
     }
 
     /// Drops everything that has come in at a port and has not left.
-    pub(super) fn empty_buffers(&mut self, at: Time, port: u8) {
-        for lane in 0..self.data.lanes {
-            let home = self.data.index(port, lane);
-            for queue in self.data.queues_of(home).collect::<Vec<u32>>() {
-                let head = self.data.queues[queue as usize].head;
-                if head != NIL && !self.data.host {
+    pub(super) fn empty_buffers(&mut self, at: Time, port: PortNum) {
+        for lane in self.data.each_lane() {
+            let buffer = self.data.index(port, lane);
+            for queue in self.data.queues_of(buffer).collect::<Vec<QueueIndex>>() {
+                let head = self.data.queues[queue].head;
+                if head != PoolIndex::NONE && !self.data.host {
                     let held = self.data.pool.get(head);
                     let (output, lane) = (held.output, held.lane());
                     self.data.quit_line(at, queue, output, lane);
@@ -338,10 +338,10 @@ impl Device {
                 }
             }
             // What is on its way out is counted nowhere any more.
-            for at in 0..self.data.outs.len() {
-                let sending = self.data.outs[at].sending;
-                if sending != NIL && usize::from(self.data.pool.get(sending).queue) == home {
-                    self.data.pool.get_mut(sending).queue = NO_QUEUE;
+            for output in self.data.each_port() {
+                let sending = self.data.outs[output].sending;
+                if sending != PoolIndex::NONE && self.data.pool.get(sending).buffer == buffer {
+                    self.data.pool.get_mut(sending).buffer = LaneIndex::NONE;
                 }
             }
         }
@@ -356,7 +356,7 @@ impl Device {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrived {
     pub(super) port: PortNum,
-    pub(super) queue: u16,
+    pub(super) buffer: LaneIndex,
     pub(super) blocks: u8,
 }
 

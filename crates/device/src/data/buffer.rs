@@ -6,28 +6,48 @@
 //! and given back as packets come and go (`virtual_queues`).
 
 use weft_machine::Time;
-use weft_wire::{DataPacket, FlowControl, Packet, VirtualLane};
+use weft_wire::{DataPacket, FlowControl, Packet, PortNum, VirtualLane};
 
+use super::index::{LaneIndex, PoolIndex, QueueIndex};
 use crate::counters::Uncounted;
 use crate::size::CREDIT_MAX;
-
-/// No place in the pool, and no queue.
-pub(crate) const NIL: u32 = u32::MAX;
-pub(crate) const NO_QUEUE: u16 = u16::MAX;
 
 /// Counts of blocks are kept modulo this (IBA 7.9.4.2).
 const MODULUS: u16 = 4096;
 
-/// `a - b` of counts modulo 4096.
-#[inline]
-pub(crate) fn difference(a: u16, b: u16) -> u16 {
-    a.wrapping_sub(b) % MODULUS
-}
+/// Blocks since a link began, modulo 4096.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BlockCount(u16);
 
-/// `a + b` of counts modulo 4096.
-#[inline]
-pub(crate) fn sum(a: u16, b: u16) -> u16 {
-    a.wrapping_add(b) % MODULUS
+impl BlockCount {
+    /// What a flow control packet says.
+    #[inline]
+    pub(crate) fn new(count: u16) -> Self {
+        Self(count % MODULUS)
+    }
+
+    #[inline]
+    pub(crate) fn get(self) -> u16 {
+        self.0
+    }
+
+    /// Blocks from an earlier count to this one.
+    #[inline]
+    pub(crate) fn since(self, earlier: Self) -> u16 {
+        self.0.wrapping_sub(earlier.0) % MODULUS
+    }
+
+    /// So many blocks later.
+    #[inline]
+    pub(crate) fn plus(self, blocks: u16) -> Self {
+        Self(self.0.wrapping_add(blocks) % MODULUS)
+    }
+
+    /// So many blocks earlier.
+    #[inline]
+    pub(crate) fn minus(self, blocks: u16) -> Self {
+        Self(self.0.wrapping_sub(blocks) % MODULUS)
+    }
 }
 
 /// A packet on a data lane.
@@ -55,11 +75,11 @@ impl Body {
 
     /// The lane that it is on.
     #[inline]
-    pub(crate) fn lane(&self) -> u8 {
+    pub(crate) fn lane(&self) -> VirtualLane {
         match self {
-            Self::Data(packet) => packet.vl.0,
-            Self::Whole(packet) => packet.vl().0,
-            Self::None => 0,
+            Self::Data(packet) => packet.vl,
+            Self::Whole(packet) => packet.vl(),
+            Self::None => VirtualLane::default(),
         }
     }
 }
@@ -72,25 +92,25 @@ pub(crate) struct Held {
     /// The packet, which has the lane that it leaves by.
     pub(crate) body: Body,
     /// The one behind it.
-    pub(super) next: u32,
-    /// The queue that counts its blocks, or none any more.
-    pub(crate) queue: u16,
+    pub(super) next: PoolIndex,
+    /// The buffer that its blocks lie in; none for the device's own, and when its link is gone.
+    pub(crate) buffer: LaneIndex,
     /// The port that it leaves by.
-    pub(crate) output: u8,
+    pub(crate) output: PortNum,
     pub(crate) blocks: u8,
 }
 
 const _: () = assert!(size_of::<Held>() == 64);
 
 impl Held {
-    /// A packet that leaves by the port `output`, on the lane that it is on, and whose blocks `queue` counts.
+    /// A packet that leaves by the port `output`, on the lane that it is on, and whose blocks lie in `buffer`.
     #[inline]
-    pub(crate) fn new(body: Body, queue: u16, output: u8, blocks: u8) -> Self {
-        Self { body, next: NIL, queue, output, blocks }
+    pub(crate) fn new(body: Body, buffer: LaneIndex, output: PortNum, blocks: u8) -> Self {
+        Self { body, next: PoolIndex::NONE, buffer, output, blocks }
     }
 
     #[inline]
-    pub(crate) fn lane(&self) -> u8 {
+    pub(crate) fn lane(&self) -> VirtualLane {
         self.body.lane()
     }
 
@@ -105,14 +125,14 @@ impl Held {
 pub(crate) struct Pool {
     places: Vec<Held>,
     /// The first free place.
-    free: u32,
+    free: PoolIndex,
     /// When the packet in each place came in, while somebody wants to know.
     arrived: Option<Vec<Time>>,
 }
 
 impl Pool {
     pub(crate) fn new() -> Self {
-        Self { places: Vec::new(), free: NIL, arrived: None }
+        Self { places: Vec::new(), free: PoolIndex::NONE, arrived: None }
     }
 
     /// Whether somebody wants to know when packets came in. Those that are here already count as if they came now.
@@ -122,13 +142,13 @@ impl Pool {
     }
 
     #[inline(always)]
-    pub(crate) fn put(&mut self, held: Held, arrived: Time) -> u32 {
+    pub(crate) fn put(&mut self, held: Held, arrived: Time) -> PoolIndex {
         let at = self.free;
-        if let Some(place) = self.places.get_mut(at as usize) {
+        if let Some(place) = self.places.get_mut(at.position()) {
             self.free = place.next;
             *place = held;
             if let Some(all) = &mut self.arrived {
-                all[at as usize] = arrived;
+                all[at.position()] = arrived;
             }
             return at;
         }
@@ -136,13 +156,13 @@ impl Pool {
         if let Some(all) = &mut self.arrived {
             all.push(arrived);
         }
-        (self.places.len() - 1) as u32
+        PoolIndex::new(self.places.len() - 1)
     }
 
     /// Takes the packet out; what else is known of it can be read until the place is used again.
     #[inline]
-    pub(crate) fn take(&mut self, at: u32) -> Body {
-        let place = &mut self.places[at as usize];
+    pub(crate) fn take(&mut self, at: PoolIndex) -> Body {
+        let place = &mut self.places[at.position()];
         place.next = self.free;
         self.free = at;
         std::mem::take(&mut place.body)
@@ -150,18 +170,18 @@ impl Pool {
 
     /// When the packet there came in, while that is kept.
     #[inline]
-    pub(crate) fn arrived(&self, at: u32) -> Time {
-        self.arrived.as_ref().map_or(Time::ZERO, |all| all[at as usize])
+    pub(crate) fn arrived(&self, at: PoolIndex) -> Time {
+        self.arrived.as_ref().map_or(Time::ZERO, |all| all[at.position()])
     }
 
     #[inline]
-    pub(crate) fn get(&self, at: u32) -> &Held {
-        &self.places[at as usize]
+    pub(crate) fn get(&self, at: PoolIndex) -> &Held {
+        &self.places[at.position()]
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, at: u32) -> &mut Held {
-        &mut self.places[at as usize]
+    pub(crate) fn get_mut(&mut self, at: PoolIndex) -> &mut Held {
+        &mut self.places[at.position()]
     }
 }
 
@@ -170,19 +190,19 @@ impl Pool {
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct Queue {
-    pub(crate) head: u32,
-    pub(super) tail: u32,
+    pub(crate) head: PoolIndex,
+    pub(super) tail: PoolIndex,
     pub(crate) len: u32,
     /// The queue behind this one among those that want the same output and lane; of a free one, the next free one.
-    pub(crate) next: u32,
+    pub(crate) next: QueueIndex,
     /// Blocks that are taken, those of packets on their way out included.
     pub(crate) occupied: u16,
     /// Blocks received since the link began (ABR).
-    pub(crate) received: u16,
+    pub(crate) received: BlockCount,
     /// The limit that the peer was told last (FCCL).
-    pub(crate) told: u16,
+    pub(crate) told: BlockCount,
     /// In a queue for one output: the buffer that its packets lie in.
-    pub(crate) home: u16,
+    pub(crate) home: LaneIndex,
     /// Since when the head is the head.
     pub(crate) head_since: Time,
     /// Blocks of the head, once it stands in line.
@@ -190,9 +210,9 @@ pub(crate) struct Queue {
     /// The opcode of what has not been counted yet.
     pub(crate) op_code: u8,
     /// The port that its packets came in by; 0 for the device's own.
-    pub(crate) input: u8,
+    pub(crate) input: PortNum,
     /// In a queue for one output: which one.
-    pub(crate) output: u8,
+    pub(crate) output: PortNum,
     /// A peer that may send fewer blocks than this hears of all room; 0 while there is no peer.
     pub(crate) low: u16,
     pub(crate) uncounted: Uncounted,
@@ -205,19 +225,19 @@ const _: () = assert!(size_of::<Queue>() == 64);
 impl Queue {
     pub(crate) fn new() -> Self {
         Self {
-            head: NIL,
-            tail: NIL,
+            head: PoolIndex::NONE,
+            tail: PoolIndex::NONE,
             len: 0,
-            next: NIL,
+            next: QueueIndex::NONE,
             occupied: 0,
-            received: 0,
-            told: 0,
-            home: NO_QUEUE,
+            received: BlockCount::default(),
+            told: BlockCount::default(),
+            home: LaneIndex::NONE,
             head_since: Time::ZERO,
             head_blocks: 0,
             op_code: 0,
-            input: 0,
-            output: 0,
+            input: PortNum::ZERO,
+            output: PortNum::ZERO,
             low: 0,
             uncounted: Uncounted::default(),
             flow_sent: 0,
@@ -225,15 +245,15 @@ impl Queue {
     }
 
     /// The queue of what comes in by a port; an adapter's inputs have no limits and no number.
-    pub(crate) fn of(input: u8, is_switch: bool) -> Self {
-        Self { input: if is_switch { input } else { 0 }, ..Self::new() }
+    pub(crate) fn of(input: PortNum, is_switch: bool) -> Self {
+        Self { input: if is_switch { input } else { PortNum::ZERO }, ..Self::new() }
     }
 
     /// Puts a packet at the end; whether it is the head now.
     #[inline]
-    pub(crate) fn push(&mut self, pool: &mut Pool, at: u32) -> bool {
+    pub(crate) fn push(&mut self, pool: &mut Pool, at: PoolIndex) -> bool {
         self.len += 1;
-        if self.head == NIL {
+        if self.head == PoolIndex::NONE {
             (self.head, self.tail) = (at, at);
             return true;
         }
@@ -244,18 +264,18 @@ impl Queue {
 
     /// Takes the head off; it stays in the pool.
     #[inline]
-    pub(crate) fn pop(&mut self, pool: &Pool) -> Option<u32> {
+    pub(crate) fn pop(&mut self, pool: &Pool) -> Option<PoolIndex> {
         let at = self.head;
-        if at == NIL {
+        if at == PoolIndex::NONE {
             return None;
         }
-        self.head = if at == self.tail { NIL } else { pool.get(at).next };
+        self.head = if at == self.tail { PoolIndex::NONE } else { pool.get(at).next };
         self.len -= 1;
         Some(at)
     }
 
     /// The places of the packets in it.
-    pub(crate) fn places<'a>(&self, pool: &'a Pool) -> impl Iterator<Item = u32> + use<'a> {
+    pub(crate) fn places<'a>(&self, pool: &'a Pool) -> impl Iterator<Item = PoolIndex> + use<'a> {
         let (mut next, mut left) = (self.head, self.len);
         std::iter::from_fn(move || {
             left = left.checked_sub(1)?;
@@ -268,15 +288,15 @@ impl Queue {
     /// How many blocks the peer may still send: none when it says that it has sent more than it might.
     #[inline]
     pub(crate) fn remaining(&self) -> u16 {
-        let left = difference(self.told, self.received);
+        let left = self.told.since(self.received);
         if left > CREDIT_MAX { 0 } else { left }
     }
 
     /// What the peer is told of a buffer of `size` blocks: no more than is free, and no more than the count can say.
-    pub(crate) fn tell(&mut self, size: u16, sent: u16, op: u8, lane: u8) -> FlowControl {
+    pub(crate) fn tell(&mut self, size: u16, sent: BlockCount, op: u8, lane: VirtualLane) -> FlowControl {
         let free = size.saturating_sub(self.occupied).min(CREDIT_MAX);
-        self.told = sum(self.received, free);
+        self.told = self.received.plus(free);
         self.flow_sent += 1;
-        FlowControl { op, fctbs: sent, vl: VirtualLane(lane), fccl: self.told }
+        FlowControl { op, fctbs: sent.get(), vl: lane, fccl: self.told.get() }
     }
 }

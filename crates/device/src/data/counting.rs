@@ -1,7 +1,7 @@
 //! What has been counted by lane, put into the ports' counters when somebody reads them.
 
 use weft_machine::Time;
-use weft_wire::VirtualLane;
+use weft_wire::{PortNum, VirtualLane};
 
 use super::DataPath;
 use super::buffer::Queue;
@@ -10,19 +10,15 @@ use crate::port::Port;
 
 impl DataPath {
     /// Adds what is not in a port's counters yet, waits up to `at` included.
-    pub(crate) fn add_uncounted(&self, at: Time, port: usize, counters: &mut Counters) {
+    pub(crate) fn add_uncounted(&self, at: Time, port: PortNum, counters: &mut Counters) {
         counters.port_xmit_wait += self.outs[port].wait.ticks(at.max(self.now), self.tick);
         counters.port_rcv_flow_pkts += self.outs[port].flow_received;
-        for at in self.lanes_of(port) {
-            counters.port_xmit_flow_pkts += self.queues[at].flow_sent;
-            counters.received_all(self.queues[at].uncounted);
-            counters.sent_all(self.out_lanes[at].uncounted);
+        for lane in self.each_lane() {
+            let index = self.index(port, lane);
+            counters.port_xmit_flow_pkts += self.queues[index].flow_sent;
+            counters.received_all(self.queues[index].uncounted);
+            counters.sent_all(self.out_lanes[index].uncounted);
         }
-    }
-
-    fn lanes_of(&self, port: usize) -> std::ops::Range<usize> {
-        let first = port << self.shift;
-        first..first + usize::from(self.lanes)
     }
 }
 
@@ -43,14 +39,16 @@ impl DataPath {
         let (at, tick) = (self.now, self.tick);
         for number in numbers {
             let port = &mut ports[number];
-            port.counters.port_xmit_wait += self.outs[number].wait.take_ticks(at, tick);
-            port.counters.port_rcv_flow_pkts += std::mem::take(&mut self.outs[number].flow_received);
-            for (index, lane) in self.lanes_of(number).zip(0..) {
-                port.count_received(&mut self.queues[index], VirtualLane(lane));
+            let out = &mut self.outs[port.number];
+            port.counters.port_xmit_wait += out.wait.take_ticks(at, tick);
+            port.counters.port_rcv_flow_pkts += std::mem::take(&mut out.flow_received);
+            for lane in self.each_lane() {
+                let index = self.index(port.number, lane);
+                port.count_received(&mut self.queues[index], lane);
                 port.counters.port_xmit_flow_pkts += std::mem::take(&mut self.queues[index].flow_sent);
                 let out_lane = &mut self.out_lanes[index];
                 port.counters.sent_all(std::mem::take(&mut out_lane.uncounted));
-                port.by_lane.xmit_wait[usize::from(lane)] += out_lane.wait.take_ticks(at, tick);
+                port.by_lane.xmit_wait[usize::from(lane.0)] += out_lane.wait.take_ticks(at, tick);
             }
         }
     }

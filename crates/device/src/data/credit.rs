@@ -15,10 +15,11 @@
 //! not known the peer is told of everything. Without rates there is no time to lose, and half of a buffer is the limit.
 
 use weft_machine::Time;
-use weft_wire::{DataRate, FlowControl, PortNum};
+use weft_wire::{DataRate, FlowControl, PortNum, VirtualLane};
 
 use super::DataPath;
-use super::buffer::{NO_QUEUE, Queue, difference, sum};
+use super::buffer::{BlockCount, Queue};
+use super::index::LaneIndex;
 use crate::size::{CREDIT_MAX, blocks};
 use crate::{Device, DropReason, Frame, Output};
 
@@ -49,36 +50,37 @@ fn blocks_in(time: Time, rate: DataRate, dilation: u32) -> u64 {
 
 impl Queue {
     pub(super) fn reset_credit(&mut self) {
-        (self.occupied, self.received, self.told) = (0, 0, 0);
+        self.occupied = 0;
+        (self.received, self.told) = Default::default();
     }
 }
 
 impl DataPath {
-    /// The port and the lane of a queue of what comes in.
+    /// The port and the lane of a buffer.
     #[inline]
-    pub(super) fn place_of(&self, queue: u16) -> (u8, u8) {
-        ((queue >> self.shift) as u8, (queue & ((1 << self.shift) - 1)) as u8)
+    pub(super) fn port_and_lane(&self, buffer: LaneIndex) -> (PortNum, VirtualLane) {
+        (buffer.port(self.shift), buffer.lane(self.shift))
     }
 }
 
 impl Device {
     /// Tells the peer of a buffer.
-    pub(super) fn tell_credit(&mut self, port: u8, lane: u8, op: u8) {
+    pub(super) fn tell_credit(&mut self, port: PortNum, lane: VirtualLane, op: u8) {
         let data = &mut self.data;
         let index = data.index(port, lane);
         let sent = data.out_lanes[index].really_sent();
         let flow_control = data.queues[index].tell(data.buffer, sent, op, lane);
-        self.outputs.push_back(Output::Transmit { port: PortNum(port), frame: Frame::Credit(flow_control) });
+        self.outputs.push_back(Output::Transmit { port, frame: Frame::Credit(flow_control) });
     }
 
     /// How far ahead the peer of a port must be told, from all that it depends on.
-    pub(super) fn reach_changed(&mut self, port: u8) {
-        let settings = &self.ports[usize::from(port)];
+    pub(super) fn reach_changed(&mut self, port: PortNum) {
+        let settings = &self.ports[usize::from(port.0)];
         let data = &mut self.data;
         let largest = blocks(settings.receive_size_max);
         let usual = u64::from(blocks(settings.packet_size_max).min(largest));
-        let reach = &data.reach[usize::from(port)];
-        let low = if !data.outs[usize::from(port)].checks.up {
+        let reach = &data.reach[port];
+        let low = if !data.outs[port].checks.up {
             0
         } else if !data.options.shaped {
             u64::from((data.buffer / 2).max(largest.into()))
@@ -93,7 +95,7 @@ impl Device {
             u64::MAX
         };
         let low = u16::try_from(low).unwrap_or(u16::MAX);
-        for lane in 0..data.lanes {
+        for lane in data.each_lane() {
             let index = data.index(port, lane);
             data.queues[index].low = low;
         }
@@ -101,108 +103,108 @@ impl Device {
 
     /// Tells the peer of a buffer if it could soon need to know of room that it does not know of.
     #[inline]
-    pub(super) fn tell_if_low(&mut self, queue: u16) {
+    pub(super) fn tell_if_low(&mut self, buffer: LaneIndex) {
         let data = &self.data;
-        let buffer = &data.queues[usize::from(queue)];
-        let remaining = buffer.remaining();
-        if remaining < buffer.low && data.buffer.saturating_sub(buffer.occupied) > remaining {
-            let (port, lane) = data.place_of(queue);
+        let queue = &data.queues[buffer];
+        let remaining = queue.remaining();
+        if remaining < queue.low && data.buffer.saturating_sub(queue.occupied) > remaining {
+            let (port, lane) = data.port_and_lane(buffer);
             self.tell_credit(port, lane, OP_NORMAL);
         }
     }
 
     /// Blocks are free again.
     #[inline]
-    pub(super) fn release(&mut self, queue: u16, blocks: u16) {
-        if queue == NO_QUEUE {
+    pub(super) fn release(&mut self, buffer: LaneIndex, blocks: u16) {
+        if buffer == LaneIndex::NONE {
             return;
         }
-        let buffer = &mut self.data.queues[usize::from(queue)];
-        debug_assert!(buffer.occupied >= blocks, "what is freed was taken");
-        buffer.occupied -= blocks;
-        self.tell_if_low(queue);
+        let queue = &mut self.data.queues[buffer];
+        debug_assert!(queue.occupied >= blocks, "what is freed was taken");
+        queue.occupied -= blocks;
+        self.tell_if_low(buffer);
     }
 
     /// A packet has come in on a lane that has a buffer. `false` when its sender had no credit for it, or when it does
     /// not fit.
     #[inline(always)]
-    pub(super) fn take_credit(&mut self, port: PortNum, queue: u16, blocks: u16) -> bool {
+    pub(super) fn take_credit(&mut self, port: PortNum, buffer: LaneIndex, blocks: u16) -> bool {
         let size = self.data.buffer;
-        let buffer = &mut self.data.queues[usize::from(queue)];
+        let queue = &mut self.data.queues[buffer];
         // The count is put right by what the peer says, so that it alone does not keep a liar from filling the buffer.
-        if buffer.remaining() >= blocks && buffer.occupied.saturating_add(blocks) <= size {
-            buffer.received = sum(buffer.received, blocks);
-            buffer.occupied += blocks;
+        if queue.remaining() >= blocks && queue.occupied.saturating_add(blocks) <= size {
+            queue.received = queue.received.plus(blocks);
+            queue.occupied += blocks;
             return true;
         }
-        let (_, lane) = self.data.place_of(queue);
+        let (_, lane) = self.data.port_and_lane(buffer);
         let counters = &mut self.ports[usize::from(port.0)].counters;
         counters.port_rcv_errors += 1;
         counters.port_buffer_overrun_errors += 1;
         counters.excessive_buffer_overrun_errors += 1;
-        self.outputs.push_back(Output::Overrun { port, lane: weft_wire::VirtualLane(lane) });
+        self.outputs.push_back(Output::Overrun { port, lane });
         self.discard(port, DropReason::BufferOverrun);
         false
     }
 
     /// The other end of the cable tells of its buffer.
     pub(crate) fn credit(&mut self, at: Time, port: PortNum, told: FlowControl) {
-        let lane = told.vl.0;
-        let out = self.data.outs.get_mut(usize::from(port.0)).filter(|_| port != PortNum::ZERO);
+        let lane = told.vl;
+        let out = self.data.outs.get_mut(port).filter(|_| port != PortNum::ZERO);
         let Some(out) = out.filter(|out| out.checks.up) else { return };
         out.flow_received += 1;
-        if lane >= self.data.lanes {
+        if lane.0 >= self.data.lanes {
             return;
         }
-        let index = self.data.index(port.0, lane);
+        let index = self.data.index(port, lane);
         let queue = &mut self.data.queues[index];
-        let sent = sum(told.fctbs, 0);
+        let sent = BlockCount::new(told.fctbs);
         let lost = queue.received != sent;
         queue.received = sent;
         if told.op != OP_INIT && !self.data.out_lanes[index].used {
             // Nothing was sent (the count of blocks alone does not say so, it goes round), so nothing can be free again: it is the answer to the beginning.
-            let reach = &mut self.data.reach[usize::from(port.0)];
+            let reach = &mut self.data.reach[port];
             let took = at.saturating_sub(reach.begun);
             if reach.round_trip.is_none_or(|known| known < took) {
                 reach.round_trip = Some(took);
-                self.reach_changed(port.0);
+                self.reach_changed(port);
             }
         }
         if told.op == OP_INIT {
-            self.tell_credit(port.0, lane, OP_NORMAL);
+            self.tell_credit(port, lane, OP_NORMAL);
         } else if lost {
             self.count_update_error(port, lane);
-            self.tell_if_low(index as u16);
+            self.tell_if_low(index);
         }
-        let out_lane = &mut self.data.out_lanes[index];
+        let (out_lane, limit) = (&mut self.data.out_lanes[index], BlockCount::new(told.fccl));
         // What was promised once is not taken back.
-        let behind = told.op != OP_INIT && difference(told.fccl, out_lane.limit) > CREDIT_MAX;
-        if behind || difference(told.fccl, out_lane.sent) > CREDIT_MAX {
+        let behind = told.op != OP_INIT && limit.since(out_lane.limit) > CREDIT_MAX;
+        if behind || limit.since(out_lane.sent) > CREDIT_MAX {
             return self.count_update_error(port, lane);
         }
-        out_lane.limit = told.fccl;
-        self.data.credit_changed(at, port.0, lane);
+        out_lane.limit = limit;
+        self.data.credit_changed(at, port, lane);
     }
 
     /// A packet that was counted as sent has not been sent: the peer's blocks are not taken.
-    pub(crate) fn data_not_sent(&mut self, port: PortNum, vl: weft_wire::VirtualLane, words: u32) {
-        if vl.0 >= self.data.lanes {
+    pub(crate) fn data_not_sent(&mut self, port: PortNum, lane: VirtualLane, words: u32) {
+        if lane.0 >= self.data.lanes {
             return;
         }
-        let account = &mut self.data.account[usize::from(vl.0)];
+        let account = &mut self.data.account[lane];
         account.transmitted = account.transmitted.saturating_sub(1);
         account.drop(DropReason::TransmitDropped);
         if !self.ports[usize::from(port.0)].state.is_up() {
             return;
         }
-        let index = self.data.index(port.0, vl.0);
+        let index = self.data.index(port, lane);
         let sent = &mut self.data.out_lanes[index].sent;
-        *sent = difference(*sent, u16::from(blocks(words as usize * 4 + 2)));
+        *sent = sent.minus(u16::from(blocks(words as usize * 4 + 2)));
         let at = self.data.now;
-        self.data.credit_changed(at, port.0, vl.0);
+        self.data.credit_changed(at, port, lane);
     }
 
-    fn count_update_error(&mut self, port: PortNum, lane: u8) {
-        self.ports[usize::from(port.0)].by_lane.flow_ctl_update_errors[usize::from(lane)] += 1;
+    fn count_update_error(&mut self, port: PortNum, lane: VirtualLane) {
+        self.ports[usize::from(port.0)].by_lane.flow_ctl_update_errors[usize::from(lane.0)] += 1;
     }
 }

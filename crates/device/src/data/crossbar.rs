@@ -21,10 +21,10 @@
 //!   PortXmitDiscards; when the input's link goes it leaves all the same.
 
 use weft_machine::Time;
-use weft_wire::DataRate;
+use weft_wire::{DataRate, PortNum, VirtualLane};
 
 use super::DataPath;
-use super::buffer::{NIL, NO_QUEUE};
+use super::index::{LaneIndex, LaneSet, PerPort, PoolIndex, PortSet, QueueIndex};
 use super::output::Phase;
 use super::turns::Turns;
 use crate::Device;
@@ -39,7 +39,7 @@ pub(super) struct InputSide {
     ends: [Time; Crossbar::INPUT_PACKETS_MAX],
     speed: Speed,
     /// Outputs that had credit and room, but only heads of inputs that were sending as much as they may.
-    blocked: [u64; 4],
+    blocked: PortSet,
 }
 
 const _: () = assert!(size_of::<InputSide>() == 64);
@@ -68,9 +68,9 @@ impl Speed {
 #[repr(align(64))]
 pub(super) struct Behind {
     /// The packet that crossed last, and what is to be known of it when it begins to leave.
-    last: u32,
+    last: PoolIndex,
     last_size: u16,
-    last_lane: u8,
+    last_lane: VirtualLane,
     last_soonest: Time,
     count: u8,
     /// When the packet on the wire has left, and when the last one has crossed.
@@ -85,11 +85,11 @@ const _: () = assert!(size_of::<Behind>() == 64);
 #[derive(Debug, Default)]
 pub(super) struct Crossing {
     /// By port; none without a limit.
-    inputs: Box<[InputSide]>,
+    inputs: PerPort<InputSide>,
     input_packets: usize,
     pub(super) turns: Turns,
     /// By port; none without a buffer.
-    pub(super) behind: Box<[Behind]>,
+    pub(super) behind: PerPort<Behind>,
     output_packets: u8,
     bus_percent: u16,
     /// In nanoseconds of machine time.
@@ -104,12 +104,12 @@ impl Crossing {
         let input = InputSide {
             ends: [Time::ZERO; Crossbar::INPUT_PACKETS_MAX],
             speed: Speed::default(),
-            blocked: [0; 4],
+            blocked: PortSet::default(),
         };
         let empty = Behind {
-            last: NIL,
+            last: PoolIndex::NONE,
             last_size: 0,
-            last_lane: 0,
+            last_lane: VirtualLane::default(),
             last_soonest: Time::ZERO,
             count: 0,
             departs: NEVER,
@@ -117,9 +117,9 @@ impl Crossing {
             speed: Speed::default(),
         };
         Self {
-            inputs: vec![input; inputs].into(),
+            inputs: PerPort::of(input, inputs),
             turns: Turns::new(inputs),
-            behind: vec![empty; behind].into(),
+            behind: PerPort::of(empty, behind),
             input_packets,
             output_packets: crossbar.output_packets,
             bus_percent: crossbar.bus_percent,
@@ -132,7 +132,7 @@ impl Crossing {
     }
 
     /// The data rate of a port's link is known.
-    pub(super) fn link_up(&mut self, port: usize, rate: DataRate, dilation: u32) {
+    pub(super) fn link_up(&mut self, port: PortNum, rate: DataRate, dilation: u32) {
         let speed = Speed::new(rate, self.bus_percent, dilation);
         if let Some(input) = self.inputs.get_mut(port) {
             input.speed = speed;
@@ -144,8 +144,8 @@ impl Crossing {
 
     /// Whether an input may send one more packet, to this output.
     #[inline]
-    fn may_send(&self, at: Time, input: u8, output: u8) -> bool {
-        let ends = &self.inputs[usize::from(input)].ends[..self.input_packets];
+    fn may_send(&self, at: Time, input: PortNum, output: PortNum) -> bool {
+        let ends = &self.inputs[input].ends[..self.input_packets];
         ends.iter().any(|end| *end <= at)
             && (self.turns.is_unclaimed(input)
                 || self.turns.allow(input, output, ends.iter().filter(|end| **end <= at).count()))
@@ -153,8 +153,8 @@ impl Crossing {
 
     /// An input begins to send a packet.
     #[inline]
-    pub(super) fn engage(&mut self, at: Time, input: u8, size: u16) {
-        let Some(side) = self.inputs.get_mut(usize::from(input)) else { return };
+    pub(super) fn engage(&mut self, at: Time, input: PortNum, size: u16) {
+        let Some(side) = self.inputs.get_mut(input) else { return };
         let time = side.speed.time(size);
         if let Some(end) = side.ends[..self.input_packets].iter_mut().min() {
             *end = at + time;
@@ -166,18 +166,16 @@ impl DataPath {
     /// Of the lanes in `ready` those that may have their turn now: in their lines is a head that its input may send. With
     /// the queue of that head, if there is one such lane alone. An output with none is started when the first input may.
     #[inline]
-    pub(super) fn sendable(&mut self, at: Time, output: u8, ready: u16) -> (u16, u32) {
-        let (mut sendable, mut passed_over, mut sole) = (0, self.crossing.turns.has_claim(output), NIL);
-        let mut left = ready;
-        while left != 0 {
-            let lane = left.trailing_zeros() as u8;
+    pub(super) fn sendable(&mut self, at: Time, output: PortNum, ready: LaneSet) -> (LaneSet, QueueIndex) {
+        let (mut sendable, mut sole) = (LaneSet::EMPTY, QueueIndex::NONE);
+        let mut passed_over = self.crossing.turns.has_claim(output);
+        for lane in ready.iter() {
             let queue = self.first_sendable(at, output, lane);
             passed_over |= queue != self.out_lanes[self.index(output, lane)].first;
-            if queue != NIL {
-                sole = if sendable == 0 { queue } else { NIL };
-                sendable |= 1 << lane;
+            if queue != QueueIndex::NONE {
+                sole = if sendable.is_empty() { queue } else { QueueIndex::NONE };
+                sendable.insert(lane);
             }
-            left &= left - 1;
         }
         if passed_over {
             return self.claim_turn(at, output, (ready, sendable, sole));
@@ -185,14 +183,14 @@ impl DataPath {
         (sendable, sole)
     }
 
-    /// The first queue in a line whose input may send and for whose head there is credit; NIL when there is none. Where the
-    /// input of the first in line is busy, others leave it the credit that it needs.
+    /// The first queue in a line whose input may send and for whose head there is credit, if there is one. Where the input
+    /// of the first in line is busy, others leave it the credit that it needs.
     #[inline]
-    pub(super) fn first_sendable(&self, at: Time, output: u8, lane: u8) -> u32 {
+    pub(super) fn first_sendable(&self, at: Time, output: PortNum, lane: VirtualLane) -> QueueIndex {
         let out_lane = &self.out_lanes[self.index(output, lane)];
         let (mut queue, mut kept) = (out_lane.first, 0);
-        while queue != NIL {
-            let waits = &self.queues[queue as usize];
+        while queue != QueueIndex::NONE {
+            let waits = &self.queues[queue];
             let needed = u16::from(waits.head_blocks) + kept;
             if self.crossing.may_send(at, waits.input, output) && out_lane.credit() >= needed {
                 break;
@@ -205,24 +203,24 @@ impl DataPath {
         queue
     }
 
-    pub(super) fn wait_for_inputs(&mut self, at: Time, output: u8, ready: u16) {
-        for lane in lanes_in(ready) {
+    pub(super) fn wait_for_inputs(&mut self, at: Time, output: PortNum, ready: LaneSet) {
+        for lane in ready.iter() {
             let mut queue = self.out_lanes[self.index(output, lane)].first;
-            while queue != NIL {
-                let waits = &self.queues[queue as usize];
+            while queue != QueueIndex::NONE {
+                let waits = &self.queues[queue];
                 let next = waits.next;
-                let number = usize::from(waits.input);
-                if self.crossing.may_send(at, waits.input, output) {
+                let input = waits.input;
+                if self.crossing.may_send(at, input, output) {
                     // It waits for credit.
                     queue = next;
                     continue;
                 }
-                let side = &mut self.crossing.inputs[number];
-                side.blocked[usize::from(output / 64)] |= 1 << (output % 64);
+                let side = &mut self.crossing.inputs[input];
+                side.blocked.insert(output);
                 // What is free already is another output's turn, which ends with a call of `wake_blocked`. An end that comes
                 // at this moment may not have been seen to yet.
                 let ends = side.ends[..self.crossing.input_packets].iter().filter(|end| **end > at).min();
-                let place = self.outs.len() + number;
+                let place = self.outs.len() + usize::from(input.0);
                 let earliest = ends.copied().unwrap_or(NEVER).min(self.deadlines.of(place));
                 self.deadlines.set(place, earliest);
                 queue = next;
@@ -231,31 +229,26 @@ impl DataPath {
     }
 
     /// An input may send again: outputs that wait for it may have something to send.
-    pub(super) fn input_due(&mut self, input: usize) {
-        self.deadlines.clear(self.outs.len() + input);
+    pub(super) fn input_due(&mut self, input: PortNum) {
+        self.deadlines.clear(self.outs.len() + usize::from(input.0));
         self.wake_blocked(input);
     }
 
     /// Outputs that wait for an input look again.
-    pub(super) fn wake_blocked(&mut self, input: usize) {
+    pub(super) fn wake_blocked(&mut self, input: PortNum) {
         let blocked = std::mem::take(&mut self.crossing.inputs[input].blocked);
-        for (word, mut outputs) in (0_u8..).zip(blocked) {
-            while outputs != 0 {
-                self.todo.push(64 * word + outputs.trailing_zeros() as u8);
-                outputs &= outputs - 1;
-            }
-        }
+        blocked.each(|output| self.todo.push(output));
     }
 
     /// The packets behind the crossbar of an output that have not been sent: one that cuts through is sent as it begins.
-    pub(super) fn unsent_behind(&self, output: u8) -> impl Iterator<Item = u32> {
+    pub(super) fn unsent_behind(&self, output: PortNum) -> impl Iterator<Item = PoolIndex> {
         self.behind(output).skip(usize::from(self.cut_through.is_some()))
     }
 
     /// The packets behind the crossbar of an output.
-    pub(super) fn behind(&self, output: u8) -> impl Iterator<Item = u32> {
-        let count = self.crossing.behind.get(usize::from(output)).map_or(0, |behind| behind.count);
-        let mut next = self.outs[usize::from(output)].sending;
+    pub(super) fn behind(&self, output: PortNum) -> impl Iterator<Item = PoolIndex> {
+        let count = self.crossing.behind.get(output).map_or(0, |behind| behind.count);
+        let mut next = self.outs[output].sending;
         (0..count).map(move |_| {
             let at = next;
             next = self.pool.get(at).next;
@@ -264,8 +257,8 @@ impl DataPath {
     }
 
     /// The wire is that of the first packet behind the crossbar.
-    fn start_wire(&mut self, at: Time, output: u8, place: u32) {
-        let behind = &self.crossing.behind[usize::from(output)];
+    fn start_wire(&mut self, at: Time, output: PortNum, place: PoolIndex) {
+        let behind = &self.crossing.behind[output];
         let (size, lane, soonest) = if place == behind.last {
             (behind.last_size, behind.last_lane, behind.last_soonest)
         } else {
@@ -274,57 +267,49 @@ impl DataPath {
         };
         let index = self.index(output, lane);
         self.out_lanes[index].wait.end(at);
-        let out = &mut self.outs[usize::from(output)];
+        let out = &mut self.outs[output];
         out.wait.end(at);
         (out.sending, out.sending_lane) = (place, lane);
         let took = out.pace.take(usize::from(size), self.dilation);
-        let behind = &mut self.crossing.behind[usize::from(output)];
+        let behind = &mut self.crossing.behind[output];
         behind.departs = at.max(soonest) + took;
         out.phase = if behind.count < self.crossing.output_packets { Phase::Open } else { Phase::Sending };
     }
 
     /// Takes all packets from behind a crossbar: the link is gone.
-    pub(super) fn empty_behind(&mut self, output: u8) -> Vec<u32> {
+    pub(super) fn empty_behind(&mut self, output: PortNum) -> Vec<PoolIndex> {
         let places = self.behind(output).collect();
-        if let Some(behind) = self.crossing.behind.get_mut(usize::from(output)) {
-            (behind.count, behind.last, behind.departs) = (0, NIL, NEVER);
+        if let Some(behind) = self.crossing.behind.get_mut(output) {
+            (behind.count, behind.last, behind.departs) = (0, PoolIndex::NONE, NEVER);
         }
         places
     }
 }
 
-fn lanes_in(mut lanes: u16) -> impl Iterator<Item = u8> {
-    std::iter::from_fn(move || {
-        let lane = lanes.trailing_zeros() as u8;
-        lanes &= lanes.wrapping_sub(1);
-        (lane < 16).then_some(lane)
-    })
-}
-
 impl Device {
     /// Lets packets cross to an output while it has room, its bus is free, and one may.
-    pub(super) fn fill(&mut self, at: Time, output: u8) {
+    pub(super) fn fill(&mut self, at: Time, output: PortNum) {
         loop {
             let data = &mut self.data;
-            let out = &mut data.outs[usize::from(output)];
-            let behind = &data.crossing.behind[usize::from(output)];
+            let out = &mut data.outs[output];
+            let behind = &data.crossing.behind[output];
             if behind.count >= data.crossing.output_packets || behind.crossed > at {
                 break;
             }
-            if out.ready == 0 {
-                if out.wanted != 0 && out.phase == Phase::Idle {
+            if out.ready.is_empty() {
+                if !out.wanted.is_empty() && out.phase == Phase::Idle {
                     out.wait.begin(at);
                 }
                 break;
             }
             let Some((queue, place, lane)) = data.take_turn(at, output) else { break };
-            let (size, blocks, home) = {
+            let (size, blocks, buffer) = {
                 let held = data.pool.get_mut(place);
-                held.next = NIL;
-                (held.size(), held.blocks, std::mem::replace(&mut held.queue, NO_QUEUE))
+                held.next = PoolIndex::NONE;
+                (held.size(), held.blocks, std::mem::replace(&mut held.buffer, LaneIndex::NONE))
             };
             let soonest = data.pool.arrived(place) + data.crossing.latency;
-            let behind = &mut data.crossing.behind[usize::from(output)];
+            let behind = &mut data.crossing.behind[output];
             behind.crossed = at + behind.speed.time(size);
             behind.count += 1;
             (behind.last_size, behind.last_lane, behind.last_soonest) = (size, lane, soonest);
@@ -334,7 +319,7 @@ impl Device {
             data.out_lanes[index].take_credit(blocks);
             data.out_lanes[index].unsent += u16::from(blocks);
             data.credit_changed(at, output, lane);
-            let out = &mut data.outs[usize::from(output)];
+            let out = &mut data.outs[output];
             if out.phase == Phase::Idle {
                 self.begin_wire(at, output, place);
             } else {
@@ -342,13 +327,13 @@ impl Device {
                 out.phase = if full { Phase::Sending } else { Phase::Open };
             }
             let data = &mut self.data;
-            let out = &data.outs[usize::from(output)];
-            if out.wanted >> lane & 1 != 0 && out.makes_wait(lane) {
+            let out = &data.outs[output];
+            if out.wanted.contains(lane) && out.makes_wait(lane) {
                 data.out_lanes[index].wait.begin(at);
             }
-            if home != NO_QUEUE {
+            if buffer != LaneIndex::NONE {
                 self.statistics.forwarded += 1;
-                self.release(home, u16::from(blocks));
+                self.release(buffer, u16::from(blocks));
             }
             self.head_changed(at, queue);
         }
@@ -357,41 +342,41 @@ impl Device {
 
     /// The first packet behind the crossbar begins to leave.
     #[inline]
-    fn begin_wire(&mut self, at: Time, output: u8, place: u32) {
+    fn begin_wire(&mut self, at: Time, output: PortNum, place: PoolIndex) {
         self.data.start_wire(at, output, place);
         if self.data.cut_through.is_some() {
-            let lane = self.data.outs[usize::from(output)].sending_lane;
+            let lane = self.data.outs[output].sending_lane;
             self.announce(at, output, lane, place);
         }
     }
 
     /// When the output next has something to do: a packet has left, or the bus is free and somebody may cross.
-    fn set_behind_deadline(&mut self, at: Time, output: u8) {
+    fn set_behind_deadline(&mut self, at: Time, output: PortNum) {
         let data = &mut self.data;
-        let (out, behind) = (&data.outs[usize::from(output)], &data.crossing.behind[usize::from(output)]);
-        let room = behind.count < data.crossing.output_packets && out.ready != 0;
+        let (out, behind) = (&data.outs[output], &data.crossing.behind[output]);
+        let room = behind.count < data.crossing.output_packets && !out.ready.is_empty();
         let crosses = if room && behind.crossed > at { behind.crossed } else { NEVER };
-        data.deadlines.set(usize::from(output), behind.departs.min(crosses));
+        data.deadlines.set(usize::from(output.0), behind.departs.min(crosses));
     }
 
     /// A packet has left an output with a buffer, or the bus to it is free.
-    pub(super) fn behind_due(&mut self, at: Time, output: u8) {
+    pub(super) fn behind_due(&mut self, at: Time, output: PortNum) {
         let data = &mut self.data;
-        let behind = &mut data.crossing.behind[usize::from(output)];
+        let behind = &mut data.crossing.behind[output];
         if behind.departs <= at {
             behind.count -= 1;
             behind.departs = NEVER;
-            let out = &mut data.outs[usize::from(output)];
+            let out = &mut data.outs[output];
             let (place, lane) = (out.sending, out.sending_lane);
-            let next = if behind.count == 0 { NIL } else { data.pool.get(place).next };
-            (out.phase, out.sending) = (Phase::Idle, NIL);
+            let next = if behind.count == 0 { PoolIndex::NONE } else { data.pool.get(place).next };
+            (out.phase, out.sending) = (Phase::Idle, PoolIndex::NONE);
             self.depart(at, output, lane, place);
-            if next != NIL {
+            if next != PoolIndex::NONE {
                 self.begin_wire(at, output, next);
             }
             let data = &mut self.data;
-            let out = &data.outs[usize::from(output)];
-            if out.wanted >> lane & 1 != 0 && (next == NIL || out.sending_lane != lane) {
+            let out = &data.outs[output];
+            if out.wanted.contains(lane) && (next == PoolIndex::NONE || out.sending_lane != lane) {
                 let index = data.index(output, lane);
                 data.out_lanes[index].wait.begin(at);
             }

@@ -16,11 +16,12 @@
 //! * What is not modelled: a packet whose link breaks between its first bit and its tail is forwarded as if whole.
 
 use weft_machine::Time;
-use weft_wire::{DataRate, PortNum};
+use weft_wire::{DataRate, PortNum, VirtualLane};
 
 use super::DataPath;
-use super::buffer::{Body, Held, NIL};
+use super::buffer::{Body, Held};
 use super::crossbar::Speed;
+use super::index::{PerPort, PoolIndex};
 use crate::Device;
 use crate::moment::NEVER;
 
@@ -30,7 +31,7 @@ const HEADER_BYTES: u16 = 20;
 /// What is coming in, by port.
 #[derive(Debug)]
 pub(super) struct CutThrough {
-    ports: Box<[Coming]>,
+    ports: PerPort<Coming>,
     /// From the header's arrival to the departure of the first bit, in nanoseconds of machine time.
     latency: Time,
     /// Where the ports' deadlines begin.
@@ -40,25 +41,25 @@ pub(super) struct CutThrough {
 /// Packets that have begun to come in at a port and are in no queue yet, in a chain through the pool.
 #[derive(Clone, Debug)]
 struct Coming {
-    first: u32,
-    last: u32,
+    first: PoolIndex,
+    last: PoolIndex,
     /// Of the port's link.
     speed: Speed,
 }
 
 impl CutThrough {
     pub(super) fn new(ports: usize, latency: Time, deadlines: usize) -> Self {
-        let nothing = Coming { first: NIL, last: NIL, speed: Speed::default() };
-        Self { ports: vec![nothing; ports].into(), latency, deadlines }
+        let nothing = Coming { first: PoolIndex::NONE, last: PoolIndex::NONE, speed: Speed::default() };
+        Self { ports: PerPort::of(nothing, ports), latency, deadlines }
     }
 
     /// The data rate of a port's link is known.
-    pub(super) fn link_up(&mut self, port: usize, rate: DataRate, dilation: u32) {
+    pub(super) fn link_up(&mut self, port: PortNum, rate: DataRate, dilation: u32) {
         self.ports[port].speed = Speed::new(rate, 100, dilation);
     }
 
     /// From the first bit of a packet at `input` until a switch may begin to send it by `output`.
-    fn until_sendable(&self, input: usize, output: usize, size: u16) -> Time {
+    fn until_sendable(&self, input: PortNum, output: PortNum, size: u16) -> Time {
         let (input, output) = (self.ports[input].speed, self.ports[output].speed);
         let header = input.time(size.min(HEADER_BYTES));
         header.max(input.time(size).saturating_sub(output.time(size))) + self.latency
@@ -69,58 +70,61 @@ impl DataPath {
     /// A packet's first bit has come in by `port`; it leaves by `held.output`, or is for this device.
     pub(super) fn comes_in(&mut self, at: Time, port: PortNum, held: Held) {
         let Some(cut) = &mut self.cut_through else { return };
-        let number = usize::from(port.0);
         let size = held.size();
-        let stays = self.host || held.output == 0;
+        let stays = self.host || held.output == PortNum::ZERO;
         let wait = if stays {
-            cut.ports[number].speed.time(size)
+            cut.ports[port].speed.time(size)
         } else {
-            cut.until_sendable(number, usize::from(held.output), size)
+            cut.until_sendable(port, held.output, size)
         };
-        self.account[usize::from(held.lane() & 0xf)].held += 1;
-        let coming = &mut cut.ports[number];
+        self.account[held.lane()].held += 1;
+        let coming = &mut cut.ports[port];
         let before = coming.last;
         // Packets on a cable follow each other, unless one of them was delayed.
-        let joins = if coming.first == NIL { at + wait } else { self.pool.arrived(before).max(at + wait) };
+        let joins = if coming.first == PoolIndex::NONE {
+            at + wait
+        } else {
+            self.pool.arrived(before).max(at + wait)
+        };
         let place = self.pool.put(held, joins);
         coming.last = place;
-        if coming.first == NIL {
+        if coming.first == PoolIndex::NONE {
             coming.first = place;
-            self.deadlines.set(cut.deadlines + number, joins);
+            self.deadlines.set(cut.deadlines + usize::from(port.0), joins);
         } else {
             self.pool.get_mut(before).next = place;
         }
     }
 
     /// Takes the first packet that is coming in at a port.
-    pub(super) fn take_coming(&mut self, port: u8) -> Option<u32> {
+    pub(super) fn take_coming(&mut self, port: PortNum) -> Option<PoolIndex> {
         let cut = self.cut_through.as_mut()?;
-        let coming = &mut cut.ports[usize::from(port)];
+        let coming = &mut cut.ports[port];
         let place = coming.first;
-        if place == NIL {
+        if place == PoolIndex::NONE {
             return None;
         }
-        coming.first = if place == coming.last { NIL } else { self.pool.get(place).next };
-        let next = if coming.first == NIL { NEVER } else { self.pool.arrived(coming.first) };
-        self.pool.get_mut(place).next = NIL;
-        self.deadlines.set(cut.deadlines + usize::from(port), next);
+        coming.first = if place == coming.last { PoolIndex::NONE } else { self.pool.get(place).next };
+        let next = if coming.first == PoolIndex::NONE { NEVER } else { self.pool.arrived(coming.first) };
+        self.pool.get_mut(place).next = PoolIndex::NONE;
+        self.deadlines.set(cut.deadlines + usize::from(port.0), next);
         Some(place)
     }
 
     /// The port whose deadline this is, if it is that of a packet that is coming in.
-    pub(super) fn coming_at(&self, deadline: usize) -> Option<u8> {
+    pub(super) fn coming_at(&self, deadline: usize) -> Option<PortNum> {
         let cut = self.cut_through.as_ref()?;
-        deadline.checked_sub(cut.deadlines).map(|port| port as u8)
+        deadline.checked_sub(cut.deadlines).map(|port| PortNum(port as u8))
     }
 
     /// All packets that are coming in.
-    pub(super) fn coming(&self) -> impl Iterator<Item = u32> {
-        let ports = self.cut_through.as_ref().map_or(&[][..], |cut| &cut.ports);
-        ports.iter().flat_map(move |coming| {
+    pub(super) fn coming(&self) -> impl Iterator<Item = PoolIndex> {
+        let ports = self.cut_through.iter().flat_map(|cut| cut.ports.iter());
+        ports.flat_map(move |coming| {
             let mut next = coming.first;
             std::iter::from_fn(move || {
-                let at = (next != NIL).then_some(next)?;
-                next = if at == coming.last { NIL } else { self.pool.get(at).next };
+                let at = (next != PoolIndex::NONE).then_some(next)?;
+                next = if at == coming.last { PoolIndex::NONE } else { self.pool.get(at).next };
                 Some(at)
             })
         })
@@ -129,39 +133,39 @@ impl DataPath {
 
 impl Device {
     /// A packet that has been coming in joins its queue, or is there.
-    pub(super) fn has_come(&mut self, at: Time, port: u8) {
+    pub(super) fn has_come(&mut self, at: Time, port: PortNum) {
         let Some(place) = self.data.take_coming(port) else { return };
-        let (home, lane, output, size, blocks) = {
+        let (buffer, lane, output, size, blocks) = {
             let held = self.data.pool.get(place);
-            (held.queue, held.lane(), held.output, held.size(), held.blocks)
+            (held.buffer, held.lane(), held.output, held.size(), held.blocks)
         };
         if self.data.host && self.data.is_limited(port) {
-            return self.wait_for_host(at, port, usize::from(home), place);
+            return self.wait_for_host(at, port, buffer, place);
         }
-        if !self.data.host && output != 0 {
-            return self.join(at, usize::from(home), place, (output, size, lane));
+        if !self.data.host && output != PortNum::ZERO {
+            return self.join(at, buffer.into(), place, (output, size, lane));
         }
         let body = self.data.pool.take(place);
-        self.data.account[usize::from(lane & 0xf)].held -= 1;
-        self.give(at, PortNum(port), lane, body);
-        self.release(home, u16::from(blocks));
+        self.data.account[lane].held -= 1;
+        self.give(at, port, lane, body);
+        self.release(buffer, u16::from(blocks));
     }
 
     /// The first bit of a packet leaves, and the peer's blocks are taken. The packet stays until its tail has left.
-    pub(super) fn announce(&mut self, at: Time, output: u8, lane: u8, place: u32) {
+    pub(super) fn announce(&mut self, at: Time, output: PortNum, lane: VirtualLane, place: PoolIndex) {
         let held = self.data.pool.get(place);
         let (blocks, body) = (held.blocks, held.body.clone());
         self.put_on_cable(at, output, lane, blocks, body);
     }
 
     /// The tail of a packet that was announced has left: its blocks are free.
-    pub(super) fn tail_has_left(&mut self, output: u8, place: u32) {
+    pub(super) fn tail_has_left(&mut self, output: PortNum, place: PoolIndex) {
         let held = self.data.pool.get(place);
-        let (home, blocks) = (held.queue, held.blocks);
+        let (buffer, blocks) = (held.buffer, held.blocks);
         let body = self.data.pool.take(place);
         if let (true, Body::Data(packet)) = (self.data.host, body) {
             self.has_injected(output, packet.service_level);
         }
-        self.release(home, u16::from(blocks));
+        self.release(buffer, u16::from(blocks));
     }
 }

@@ -1,16 +1,17 @@
 //! Packets that are dropped after they were held, and what is counted for them.
 
 use weft_machine::Time;
-use weft_wire::PortNum;
+use weft_wire::{PortNum, VirtualLane};
 
 use super::DataPath;
-use super::buffer::{Body, NIL, NO_QUEUE};
+use super::buffer::Body;
+use super::index::{LaneIndex, PoolIndex, QueueIndex};
 use super::output::Phase;
-use crate::{Device, DropReason, Output};
+use crate::{Device, DropReason};
 
 impl DataPath {
     /// A packet that has come in will not leave.
-    pub(super) fn no_longer_waits(&mut self, place: u32) {
+    pub(super) fn no_longer_waits(&mut self, place: PoolIndex) {
         if !self.host {
             let held = self.pool.get(place);
             let index = self.index(held.output, held.lane());
@@ -21,15 +22,15 @@ impl DataPath {
 
 impl Device {
     /// Packets on their way out do not arrive: the link is gone.
-    pub(super) fn abort_output(&mut self, at: Time, output: u8) {
+    pub(super) fn abort_output(&mut self, at: Time, output: PortNum) {
         let mut leaving = self.data.empty_behind(output);
         let announced = self.data.cut_through.is_some();
-        let out = &mut self.data.outs[usize::from(output)];
-        let sending = std::mem::replace(&mut out.sending, NIL);
+        let out = &mut self.data.outs[output];
+        let sending = std::mem::replace(&mut out.sending, PoolIndex::NONE);
         out.phase = Phase::Idle;
         out.gate_end = at;
-        self.data.deadlines.clear(usize::from(output));
-        if sending != NIL && leaving.is_empty() {
+        self.data.deadlines.clear(usize::from(output.0));
+        if sending != PoolIndex::NONE && leaving.is_empty() {
             leaving.push(sending);
         }
         for place in leaving {
@@ -44,16 +45,16 @@ impl Device {
     }
 
     /// Drops every head that wants this port, and those behind them that become heads and want it too.
-    pub(super) fn purge_output(&mut self, at: Time, output: u8) {
-        for lane in 0..self.data.lanes {
+    pub(super) fn purge_output(&mut self, at: Time, output: PortNum) {
+        for lane in self.data.each_lane() {
             self.purge_lane(at, output, lane, DropReason::OutputInactive);
         }
     }
 
     /// Drops every head that wants this lane of this port.
-    pub(super) fn purge_lane(&mut self, at: Time, output: u8, lane: u8, reason: DropReason) {
+    pub(super) fn purge_lane(&mut self, at: Time, output: PortNum, lane: VirtualLane, reason: DropReason) {
         let index = self.data.index(output, lane);
-        while self.data.out_lanes[index].first != NIL {
+        while self.data.out_lanes[index].first != QueueIndex::NONE {
             let queue = self.data.leave_line(at, output, lane);
             self.drop_head(queue, reason);
             self.head_changed(at, queue);
@@ -62,7 +63,7 @@ impl Device {
     }
 
     /// Drops the head of a queue that stands in no line.
-    pub(super) fn drop_head(&mut self, queue: u32, reason: DropReason) {
+    pub(super) fn drop_head(&mut self, queue: QueueIndex, reason: DropReason) {
         let data = &mut self.data;
         let Some(place) = data.pop_queue(queue) else { return };
         let held = data.pool.get(place);
@@ -74,30 +75,29 @@ impl Device {
     }
 
     /// Drops a packet that is in no queue any more, and reports it of `port`.
-    pub(super) fn drop_held(&mut self, place: u32, reason: DropReason, port: u8) {
+    pub(super) fn drop_held(&mut self, place: PoolIndex, reason: DropReason, port: PortNum) {
         let data = &mut self.data;
-        let (home, blocks, lane) = {
+        let (buffer, blocks, lane) = {
             let held = data.pool.get(place);
-            (held.queue, held.blocks, held.lane())
+            (held.buffer, held.blocks, held.lane())
         };
         let body = data.pool.take(place);
-        let account = &mut data.account[usize::from(lane & 0xf)];
+        let account = &mut data.account[lane];
         account.held -= 1;
         account.drop(reason);
-        self.discard(PortNum(port), reason);
-        let of_host = self.data.host && home == NO_QUEUE;
+        self.discard(port, reason);
+        let of_host = self.data.host && buffer == LaneIndex::NONE;
         if let Body::Data(packet) = body
             && of_host
         {
-            let (port, service_level) = (PortNum(port), packet.service_level);
-            self.outputs.push_back(Output::Injected { port, service_level, packets: 1 });
+            self.has_injected(port, packet.service_level);
         }
-        self.release(home, u16::from(blocks));
+        self.release(buffer, u16::from(blocks));
     }
 
     /// Counts a packet that a port of departure does not send.
-    pub(crate) fn count_departure(&mut self, output: u8, reason: DropReason) {
-        let Some(port) = self.ports.get_mut(usize::from(output)) else { return };
+    pub(crate) fn count_departure(&mut self, output: PortNum, reason: DropReason) {
+        let Some(port) = self.ports.get_mut(usize::from(output.0)) else { return };
         let counters = &mut port.counters;
         counters.port_xmit_discards += 1;
         match reason {

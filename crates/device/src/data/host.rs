@@ -5,7 +5,8 @@ use weft_wire::{DataPacket, DataRate, Lid, PKey, Packet, PathRate, PortFacts, Po
 
 use super::DataPath;
 use super::arrive::{Arrived, Heading, Way, WrongKey};
-use super::buffer::{Body, Held, NIL, NO_QUEUE};
+use super::buffer::{Body, Held};
+use super::index::{LaneIndex, LaneSet, PoolIndex};
 use super::pace::Pace;
 use crate::port::{LinkState, covers};
 use crate::size::blocks;
@@ -18,11 +19,11 @@ const OWN_MAX: u32 = 4096;
 #[derive(Clone, Debug)]
 pub(super) struct Drain {
     /// The packet on its way to the host.
-    pub(super) busy: u32,
+    pub(super) busy: PoolIndex,
     /// The lane that had its turn last.
-    lane: u8,
+    lane: VirtualLane,
     /// Lanes that hold packets.
-    waiting: u16,
+    waiting: LaneSet,
     pace: Pace,
     /// Whether the host has a limit; otherwise what comes in is the host's at once.
     limited: bool,
@@ -49,12 +50,12 @@ impl Own {
 
 impl DataPath {
     /// Whether the host behind a port takes packets no faster than at a rate of its own.
-    pub(super) fn is_limited(&self, port: u8) -> bool {
-        self.drains[usize::from(port)].limited
+    pub(super) fn is_limited(&self, port: PortNum) -> bool {
+        self.drains[port].limited
     }
 
     /// A port has other partition keys.
-    pub(crate) fn keys_changed(&mut self, port: usize) {
+    pub(crate) fn keys_changed(&mut self, port: PortNum) {
         if let Some(drain) = self.drains.get_mut(port) {
             (drain.key, drain.sent) = (None, None);
         }
@@ -66,9 +67,9 @@ impl Drain {
         let limit = DataRate::from_mbps(options.host_limit_mbps);
         let (pace, own) = (Pace::new(limit), Own::default());
         Self {
-            busy: NIL,
-            lane: 0,
-            waiting: 0,
+            busy: PoolIndex::NONE,
+            lane: VirtualLane::default(),
+            waiting: LaneSet::EMPTY,
             pace,
             limited: !limit.is_instant(),
             own,
@@ -88,7 +89,7 @@ impl Device {
         heading: &Heading,
         own: bool,
     ) -> Result<(), DropReason> {
-        let Arrived { port, queue, blocks } = arrived;
+        let Arrived { port, buffer, blocks } = arrived;
         if !own {
             self.discard(port, DropReason::BadAddress);
             return Err(DropReason::BadAddress);
@@ -101,30 +102,30 @@ impl Device {
             self.discard(port, DropReason::BadPKey);
             return Err(DropReason::BadPKey);
         }
-        let lane = heading.vl().0;
+        let lane = heading.vl();
         if self.data.cut_through.is_some() {
-            self.data.comes_in(at, port, Held::new(body, queue, port.0, blocks));
+            self.data.comes_in(at, port, Held::new(body, buffer, port, blocks));
             return Ok(());
         }
-        if !self.data.is_limited(port.0) {
+        if !self.data.is_limited(port) {
             self.give(at, port, lane, body);
-            self.release(queue, u16::from(blocks));
+            self.release(buffer, u16::from(blocks));
             return Ok(());
         }
-        let held = Held::new(body, queue, port.0, blocks);
-        self.data.account[usize::from(lane)].held += 1;
+        let held = Held::new(body, buffer, port, blocks);
+        self.data.account[lane].held += 1;
         let place = self.data.pool.put(held, at);
-        self.wait_for_host(at, port.0, usize::from(queue), place);
+        self.wait_for_host(at, port, buffer, place);
         Ok(())
     }
 
     /// A packet waits in its queue for the host to take it.
-    pub(super) fn wait_for_host(&mut self, at: Time, port: u8, queue: usize, place: u32) {
+    pub(super) fn wait_for_host(&mut self, at: Time, port: PortNum, buffer: LaneIndex, place: PoolIndex) {
         let data = &mut self.data;
         let lane = data.pool.get(place).lane();
-        data.queues[queue].push(&mut data.pool, place);
-        data.drains[usize::from(port)].waiting |= 1 << lane;
-        if data.drains[usize::from(port)].busy == NIL {
+        data.queues[buffer].push(&mut data.pool, place);
+        data.drains[port].waiting.insert(lane);
+        if data.drains[port].busy == PoolIndex::NONE {
             self.start_drain(at, port);
         }
     }
@@ -132,7 +133,7 @@ impl Device {
     /// Whether an HCA's port has a partition's key.
     #[inline]
     fn is_in_partition(&mut self, port: PortNum, p_key: PKey) -> bool {
-        let drain = &mut self.data.drains[usize::from(port.0)];
+        let drain = &mut self.data.drains[port];
         if drain.key == Some(p_key) {
             return true;
         }
@@ -146,35 +147,28 @@ impl Device {
     /// The key with which an HCA's port sends what its host sends with `p_key`.
     #[inline]
     fn own_p_key(&mut self, port: PortNum, p_key: PKey) -> Option<PKey> {
-        let number = usize::from(port.0);
-        let last = self.data.drains[number].sent.filter(|&(asked, _)| asked == p_key);
+        let last = self.data.drains[port].sent.filter(|&(asked, _)| asked == p_key);
         if let Some((_, key)) = last {
             return Some(key);
         }
-        let key = self.ports[number].own_p_key(p_key)?;
-        self.data.drains[number].sent = Some((p_key, key));
+        let key = self.ports[usize::from(port.0)].own_p_key(p_key)?;
+        self.data.drains[port].sent = Some((p_key, key));
         Some(key)
     }
 
     /// The next packet sets out for the host.
-    fn start_drain(&mut self, at: Time, port: u8) {
-        let number = usize::from(port);
+    fn start_drain(&mut self, at: Time, port: PortNum) {
         let data = &mut self.data;
-        let place_in_tree = data.outs.len() + number;
-        let drain = &mut data.drains[number];
-        if drain.waiting == 0 {
-            return data.deadlines.clear(place_in_tree);
-        }
+        let place_in_tree = data.outs.len() + usize::from(port.0);
+        let drain = &mut data.drains[port];
         // The lanes behind the last one first.
-        let behind = drain.waiting & (u16::MAX << drain.lane << 1);
-        let from = if behind != 0 { behind } else { drain.waiting };
-        let lane = from.trailing_zeros() as u8;
+        let next = drain.waiting.above(drain.lane).first().or(drain.waiting.first());
+        let Some(lane) = next else { return data.deadlines.clear(place_in_tree) };
         drain.lane = lane;
-        let index = usize::from(port) << data.shift | usize::from(lane);
-        let queue = &mut data.queues[index];
+        let queue = &mut data.queues[LaneIndex::new(port, lane, data.shift)];
         let Some(place) = queue.pop(&data.pool) else { return };
         if queue.len == 0 {
-            drain.waiting &= !(1 << lane);
+            drain.waiting.remove(lane);
         }
         drain.busy = place;
         let took = drain.pace.take(usize::from(data.pool.get(place).size()), data.dilation);
@@ -182,27 +176,27 @@ impl Device {
     }
 
     /// A packet has reached the host.
-    pub(super) fn drained(&mut self, at: Time, number: usize) {
+    pub(super) fn drained(&mut self, at: Time, port: PortNum) {
         let data = &mut self.data;
-        let place = std::mem::replace(&mut data.drains[number].busy, NIL);
-        debug_assert!(place != NIL, "nothing else has this moment");
-        if place == NIL {
-            return data.deadlines.clear(data.outs.len() + number);
+        let place = std::mem::replace(&mut data.drains[port].busy, PoolIndex::NONE);
+        debug_assert!(place != PoolIndex::NONE, "nothing else has this moment");
+        if place == PoolIndex::NONE {
+            return data.deadlines.clear(data.outs.len() + usize::from(port.0));
         }
-        let (home, lane, taken) = {
+        let (buffer, lane, taken) = {
             let held = data.pool.get(place);
-            (held.queue, held.lane(), held.blocks)
+            (held.buffer, held.lane(), held.blocks)
         };
         let body = data.pool.take(place);
-        data.account[usize::from(lane)].held -= 1;
-        self.give(at, PortNum(number as u8), lane, body);
-        self.release(home, u16::from(taken));
-        self.start_drain(at, number as u8);
+        data.account[lane].held -= 1;
+        self.give(at, port, lane, body);
+        self.release(buffer, u16::from(taken));
+        self.start_drain(at, port);
     }
 
     /// Gives a packet to the host, or to the device's own agents and the programs.
-    pub(super) fn give(&mut self, at: Time, port: PortNum, lane: u8, body: Body) {
-        let account = &mut self.data.account[usize::from(lane)];
+    pub(super) fn give(&mut self, at: Time, port: PortNum, lane: VirtualLane, body: Body) {
+        let account = &mut self.data.account[lane];
         match body {
             Body::Data(packet) => {
                 account.to_host += 1;
@@ -217,20 +211,19 @@ impl Device {
     }
 
     /// The link is gone, and what was on its way to the host with it.
-    pub(super) fn stop_drain(&mut self, port: u8) {
-        let number = usize::from(port);
-        let Some(drain) = self.data.drains.get_mut(number) else { return };
-        drain.waiting = 0;
-        let place = std::mem::replace(&mut drain.busy, NIL);
-        self.data.deadlines.clear(self.data.outs.len() + number);
-        if place != NIL {
+    pub(super) fn stop_drain(&mut self, port: PortNum) {
+        let Some(drain) = self.data.drains.get_mut(port) else { return };
+        drain.waiting = LaneSet::EMPTY;
+        let place = std::mem::replace(&mut drain.busy, PoolIndex::NONE);
+        self.data.deadlines.clear(self.data.outs.len() + usize::from(port.0));
+        if place != PoolIndex::NONE {
             self.drop_held(place, DropReason::LinkLost, port);
         }
     }
 
     /// The host gives a packet to send.
     pub(crate) fn inject(&mut self, at: Time, port: PortNum, mut packet: DataPacket) {
-        let drain = self.data.drains.get(usize::from(port.0)).filter(|_| port != PortNum::ZERO);
+        let drain = self.data.drains.get(port).filter(|_| port != PortNum::ZERO);
         let Some(&Drain { own, .. }) = drain else {
             return self.discard(port, DropReason::NoSuchPort);
         };
@@ -240,7 +233,7 @@ impl Device {
         let key = self.own_p_key(port, packet.p_key);
         packet.p_key = key.unwrap_or(packet.p_key);
         packet.vl = self.sl_to_vl.lane(port, port, packet.service_level);
-        let lane = usize::from(packet.vl.0 & 0xf);
+        let lane = packet.vl;
         self.data.account[lane].injected += 1;
         let heading = Heading::from(&packet);
         // What is for the port itself goes out too, and is dropped by the switch: given back at once, it would take no time,
@@ -257,27 +250,27 @@ impl Device {
     /// The device, or a program attached to it, sends a packet from an HCA's port, on the lane that it has.
     pub(crate) fn inject_whole(&mut self, at: Time, port: PortNum, packet: Packet) {
         let heading = Heading::from(&packet);
-        let lane = heading.vl().0 & 0xf;
-        self.data.account[usize::from(lane)].injected += 1;
+        let lane = heading.vl();
+        self.data.account[lane].injected += 1;
         let refused = self.check_own(port, &heading, true).and_then(|()| self.check_room(port, heading.vl()));
         match refused {
             Ok(()) => self.send_own(at, port, Body::Whole(packet), &heading),
-            Err(reason) => self.data.account[usize::from(lane)].drop(reason),
+            Err(reason) => self.data.account[lane].drop(reason),
         }
     }
 
     /// A switch's port 0 sends a packet on a data lane.
     pub(crate) fn send_from_port0(&mut self, at: Time, packet: Packet) {
         let heading = Heading::from(&packet);
-        let lane = usize::from(heading.vl().0 & 0xf);
+        let lane = heading.vl();
         self.data.account[lane].injected += 1;
         let way = self.route_data(PortNum::ZERO, &heading);
-        let way = way.and_then(|way| self.check_room(PortNum::ZERO, VirtualLane(way.lane)).map(|()| way));
+        let way = way.and_then(|way| self.check_room(PortNum::ZERO, way.lane).map(|()| way));
         match way {
             Ok(way) => {
-                let queue = self.data.index(0, way.lane) as u16;
+                let queue = self.data.index(PortNum::ZERO, way.lane);
                 let taken = blocks(heading.size());
-                self.hold(at, queue, (NO_QUEUE, taken), Body::Whole(packet), &heading, way);
+                self.hold(at, queue.into(), (LaneIndex::NONE, taken), Body::Whole(packet), &heading, way);
             }
             Err(reason) => self.data.account[lane].drop(reason),
         }
@@ -285,12 +278,12 @@ impl Device {
 
     /// Whether an HCA's port sends such a packet. What is refused has been counted.
     fn check_own(&mut self, port: PortNum, heading: &Heading, in_partition: bool) -> Result<(), DropReason> {
-        let lanes = self.data.outs[usize::from(port.0)].checks.lanes;
+        let lanes = self.data.outs[port].checks.lanes;
         if let Some(reason) = self.refuses_departure(port, heading.size()) {
             return Err(reason);
         }
         let reason = if heading.vl().0 >= lanes {
-            self.count_departure(port.0, DropReason::NoLane);
+            self.count_departure(port, DropReason::NoLane);
             DropReason::NoLane
         } else if !in_partition {
             DropReason::BadPKey
@@ -303,8 +296,9 @@ impl Device {
 
     /// Whether a queue of the device's own packets has room. What is refused has been counted.
     fn check_room(&mut self, port: PortNum, lane: VirtualLane) -> Result<(), DropReason> {
-        let index = self.data.index(port.0, lane.0) + if self.data.host { self.data.host_base } else { 0 };
-        if self.data.queues.get(index).is_some_and(|queue| queue.len < OWN_MAX) {
+        let data = &self.data;
+        let queue = if data.host { data.own_queue(port, lane) } else { data.index(port, lane).into() };
+        if data.queues.get(queue).is_some_and(|queue| queue.len < OWN_MAX) {
             return Ok(());
         }
         self.ports[usize::from(port.0)].counters.qp1_dropped += 1;
@@ -314,15 +308,15 @@ impl Device {
 
     /// Puts a packet into the queue of what an HCA's port sends on a lane.
     fn send_own(&mut self, at: Time, port: PortNum, body: Body, heading: &Heading) {
-        let lane = heading.vl().0;
-        let queue = (self.data.index(port.0, lane) + self.data.host_base) as u16;
-        let way = Way { output: port.0, lane };
-        self.hold(at, queue, (NO_QUEUE, blocks(heading.size())), body, heading, way);
+        let lane = heading.vl();
+        let queue = self.data.own_queue(port, lane);
+        let way = Way { output: port, lane };
+        self.hold(at, queue, (LaneIndex::NONE, blocks(heading.size())), body, heading, way);
     }
 
     /// Tells the host behind an HCA's port what has changed.
     pub(crate) fn tell_host(&mut self, port: PortNum, reregister: bool) {
-        let Some(told) = self.data.told.get_mut(usize::from(port.0)).filter(|_| port != PortNum::ZERO) else {
+        let Some(told) = self.data.told.get_mut(port).filter(|_| port != PortNum::ZERO) else {
             return;
         };
         let Some(end) = self.ports.get(usize::from(port.0)) else { return };
@@ -335,7 +329,7 @@ impl Device {
             sm_lid: end.info.master_sm_lid,
             sm_sl: end.info.master_sm_sl,
             mtu: 128 << end.info.neighbor_mtu.code().min(5),
-            rate: if end.state.is_up() { self.data.rates[usize::from(port.0)] } else { DataRate::INSTANT },
+            rate: if end.state.is_up() { self.data.rates[port] } else { DataRate::INSTANT },
             link_rate: if end.state.is_up() { PathRate::of_link(&end.info) } else { PathRate::default() },
             reregister: false,
             congestion: self.congestion.settings(port),

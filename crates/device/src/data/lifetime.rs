@@ -8,9 +8,10 @@
 //! ends, and when it comes all heads are looked at and the next such moment is found.
 
 use weft_machine::Time;
+use weft_wire::{PortNum, VirtualLane};
 
 use super::DataPath;
-use super::buffer::NIL;
+use super::index::{LaneIndex, PoolIndex, QueueIndex};
 use crate::moment::NEVER;
 use crate::{Device, DropReason};
 
@@ -30,9 +31,9 @@ impl DataPath {
     }
 
     /// When the head of a queue is dropped, should it not have begun to leave; and whether for being the head so long.
-    fn head_end(&self, queue: usize, place: u32) -> (Time, bool) {
+    fn head_end(&self, queue: QueueIndex, place: PoolIndex) -> (Time, bool) {
         let held = self.pool.get(place);
-        let head_life = self.outs[usize::from(held.output)].head_life;
+        let head_life = self.outs[held.output].head_life;
         let as_head = self.queues[queue].head_since + Time::from_nanos(head_life);
         let in_switch = self.pool.arrived(place) + Time::from_nanos(self.switch_life);
         (as_head.min(in_switch), as_head <= in_switch)
@@ -40,9 +41,9 @@ impl DataPath {
 
     /// Why a packet that has become a head is dropped at once.
     #[inline]
-    pub(super) fn refuses_head(&mut self, at: Time, place: u32) -> Option<DropReason> {
+    pub(super) fn refuses_head(&mut self, at: Time, place: PoolIndex) -> Option<DropReason> {
         let held = self.pool.get(place);
-        let (output, lane) = (usize::from(held.output), held.lane());
+        let (output, lane) = (held.output, held.lane());
         let out = &mut self.outs[output];
         if !out.active {
             return Some(DropReason::OutputInactive);
@@ -54,12 +55,11 @@ impl DataPath {
         if in_switch <= at {
             return Some(DropReason::SwitchLifetime);
         }
-        if out.stalled >> lane & 1 != 0 {
-            let index = output << self.shift | usize::from(lane);
-            if at < self.out_lanes[index].stalled_until {
+        if out.stalled.contains(lane) {
+            if at < self.out_lanes[LaneIndex::new(output, lane, self.shift)].stalled_until {
                 return Some(DropReason::HeadLifetime);
             }
-            out.stalled &= !(1 << lane);
+            out.stalled.remove(lane);
         }
         let as_head = at + Time::from_nanos(out.head_life);
         self.expiry = self.expiry.min(as_head.min(in_switch));
@@ -74,10 +74,10 @@ impl Device {
         if self.data.host {
             return;
         }
-        for queue in 0..self.data.queues.len() {
+        for queue in (0..self.data.queues.len()).map(QueueIndex::new) {
             // What comes after a dropped head is a head from now on, and has its time before it.
             let place = self.data.queues[queue].head;
-            if place == NIL {
+            if place == PoolIndex::NONE {
                 continue;
             }
             let (end, as_head) = self.data.head_end(queue, place);
@@ -87,27 +87,27 @@ impl Device {
             }
             let held = self.data.pool.get(place);
             let (output, lane) = (held.output, held.lane());
-            self.data.quit_line(at, queue as u32, output, lane);
+            self.data.quit_line(at, queue, output, lane);
             let reason = if as_head { DropReason::HeadLifetime } else { DropReason::SwitchLifetime };
-            self.drop_head(queue as u32, reason);
+            self.drop_head(queue, reason);
             if as_head {
                 self.head_dropped(at, output, lane);
             }
-            self.head_changed(at, queue as u32);
+            self.head_changed(at, queue);
         }
     }
 
     /// A head has waited too long for this lane: too many of them in a row, and it is stalled.
-    fn head_dropped(&mut self, at: Time, output: u8, lane: u8) {
+    fn head_dropped(&mut self, at: Time, output: PortNum, lane: VirtualLane) {
         let index = self.data.index(output, lane);
-        let (out, out_lane) = (&mut self.data.outs[usize::from(output)], &mut self.data.out_lanes[index]);
+        let (out, out_lane) = (&mut self.data.outs[output], &mut self.data.out_lanes[index]);
         out_lane.stalls = out_lane.stalls.saturating_add(1);
         if out.stall_count == 0 || out_lane.stalls < out.stall_count {
             return;
         }
         out_lane.stalls = 0;
         out_lane.stalled_until = at + Time::from_nanos(out.head_life.saturating_mul(STALL));
-        out.stalled |= 1 << lane;
+        out.stalled.insert(lane);
         self.purge_lane(at, output, lane, DropReason::HeadLifetime);
     }
 }

@@ -10,12 +10,13 @@
 use std::collections::VecDeque;
 
 use weft_machine::{Random, Time};
-use weft_wire::{Lid, ServiceLevel, SwitchCongestionLog, SwitchCongestionLogEntry};
+use weft_wire::{Lid, PortNum, ServiceLevel, SwitchCongestionLog, SwitchCongestionLogEntry, VirtualLane};
 
 use super::DataPath;
 use super::buffer::Body;
+use super::index::{PerLane, PerPort, PoolIndex};
 use crate::Device;
-use crate::congestion::Congestion;
+use crate::marking::MarkingSettings;
 
 /// Entries of a switch's log.
 const LOG_MAX: usize = 15;
@@ -26,9 +27,9 @@ const TIME_UNIT_NS: u64 = 1024;
 /// How a switch marks, while it does.
 #[derive(Debug)]
 pub(super) struct Marking {
-    ports: Vec<PortMarking>,
+    ports: PerPort<PortMarking>,
     /// By port and lane: packets that go by until the next one is marked.
-    left: Vec<u32>,
+    left: PerLane<u32>,
     random: Random,
     marked: u64,
     /// Since the log was last sent; stays at its highest value.
@@ -51,8 +52,9 @@ struct PortMarking {
 
 impl DataPath {
     /// The switch's settings are others. When it begins to mark, `seed` decides what is left to chance.
-    pub(crate) fn marking_changed(&mut self, settings: &Congestion, ports: usize, seed: u64) {
-        let ports: Vec<PortMarking> = (0..ports).map(|port| self.port_marking(settings, port)).collect();
+    pub(crate) fn marking_changed(&mut self, settings: &MarkingSettings, seed: u64) {
+        let ports: PerPort<PortMarking> =
+            self.each_port().map(|port| self.port_marking(settings, port)).collect();
         if ports.iter().all(|port| port.above == u64::MAX) {
             self.marking = None;
         } else if let Some(marking) = &mut self.marking {
@@ -61,7 +63,7 @@ impl DataPath {
         } else {
             self.marking = Some(Box::new(Marking {
                 ports,
-                left: vec![0; self.out_lanes.len()],
+                left: PerLane::of(0, self.out_lanes.len()),
                 random: Random::new(seed),
                 marked: 0,
                 unsent: 0,
@@ -72,40 +74,41 @@ impl DataPath {
     }
 
     /// A threshold of 1 is a lane's buffer but a sixteenth, one of 15 a sixteenth of it.
-    fn port_marking(&self, settings: &Congestion, port: usize) -> PortMarking {
+    fn port_marking(&self, settings: &MarkingSettings, port: PortNum) -> PortMarking {
         let switch = &settings.switch;
-        let own = settings.ports.get(port).filter(|own| own.valid && !own.credit_starvation);
+        let number = usize::from(port.0);
+        let own = settings.ports.get(number).filter(|own| own.valid && !own.credit_starvation);
         let (threshold, packet_size, rate) = match own {
             Some(own) => (own.threshold, own.packet_size, own.marking_rate),
             None => (switch.threshold, switch.packet_size, switch.marking_rate),
         };
         let sixteenth = u64::from(self.buffer) * 64 / 16;
         let above = if threshold == 0 { u64::MAX } else { sixteenth * u64::from(16 - threshold.min(15)) };
-        let victim = switch.victim_mask[31 - port / 8 % 32] >> (port % 8) & 1 != 0;
+        let victim = switch.victim_mask[31 - number / 8 % 32] >> (number % 8) & 1 != 0;
         PortMarking { above, victim, size_min: u16::from(packet_size) * 64, rate }
     }
 
     /// A packet begins to leave: the place where congestion is told of. `waiting` still counts the packet itself.
     #[inline]
-    pub(super) fn mark(&mut self, at: Time, output: u8, lane: u8, place: u32) {
+    pub(super) fn mark(&mut self, at: Time, output: PortNum, lane: VirtualLane, place: PoolIndex) {
         if self.marking.is_some() {
             self.mark_if_congested(at, output, lane, place);
         }
     }
 
-    fn mark_if_congested(&mut self, at: Time, output: u8, lane: u8, place: u32) {
+    fn mark_if_congested(&mut self, at: Time, output: PortNum, lane: VirtualLane, place: PoolIndex) {
         let index = self.index(output, lane);
         let time_stamp = self.time_stamp(at);
         let Some(marking) = &mut self.marking else { return };
-        let port = marking.ports[usize::from(output)];
+        let port = marking.ports[output];
         let out_lane = &self.out_lanes[index];
         let held = self.pool.get_mut(place);
         // Of a small buffer a sixteenth is less than a packet; one that nobody waits behind is no congestion.
         if u64::from(out_lane.waiting) <= port.above.max(held.size().into()) {
-            self.outs[usize::from(output)].starved &= !(1 << lane);
+            self.outs[output].starved.remove(lane);
             return;
         }
-        let starved = self.outs[usize::from(output)].starved >> lane & 1 != 0;
+        let starved = self.outs[output].starved.contains(lane);
         if starved && !port.victim || held.size() < port.size_min {
             return;
         }
@@ -146,10 +149,15 @@ impl Device {
 }
 
 impl Marking {
-    fn note(&mut self, port: u8, (slid, dlid, service_level): (Lid, Lid, ServiceLevel), time_stamp: u32) {
+    fn note(
+        &mut self,
+        port: PortNum,
+        (slid, dlid, service_level): (Lid, Lid, ServiceLevel),
+        time_stamp: u32,
+    ) {
         self.marked += 1;
         self.unsent = self.unsent.saturating_add(1);
-        self.port_map[usize::from(31 - port / 8)] |= 1 << (port % 8);
+        self.port_map[usize::from(31 - port.0 / 8)] |= 1 << (port.0 % 8);
         if self.newest.len() == LOG_MAX {
             self.newest.pop_front();
         }

@@ -24,7 +24,9 @@ mod crossbar;
 mod cut_through;
 mod deadlines;
 mod discard;
+mod due;
 mod host;
+mod index;
 mod lifetime;
 mod line;
 mod mark;
@@ -37,24 +39,26 @@ mod virtual_queues;
 mod wait;
 
 use weft_machine::Time;
-use weft_wire::{DataRate, PortNum};
+use weft_wire::{DataRate, PortNum, VirtualLane};
 
 pub use account::{BufferAccount, DataAccount, LaneAccount};
 pub(crate) use arrive::{Heading, KeyHeading, WrongKey};
 pub(crate) use buffer::Body;
+pub use due::Deadline;
 
 use crate::moment::NEVER;
-use crate::pma::Counted;
 use crate::port::Port;
 use crate::size::{CREDIT_MAX, blocks};
 use crate::{Device, DeviceOptions};
+use account::LaneAccounts;
 use arbiter::Arbiter;
-use buffer::{Held, NIL, Pool, Queue};
+use buffer::{Held, Pool, Queue};
 use credit::Reach;
 use crossbar::Crossing;
 use cut_through::CutThrough;
 use deadlines::Deadlines;
 use host::{Drain, Own};
+use index::{LaneIndex, PerLane, PerPort, PoolIndex, QueueIndex, Queues};
 use output::{Checks, Out, OutLane};
 use pace::Pace;
 use virtual_queues::VirtualQueues;
@@ -72,18 +76,18 @@ pub(crate) struct DataPath {
     /// No head's lifetime ends before this.
     expiry: Time,
     /// When a sample or an SMP next wants attention. They are seldom there, and so are not asked every time.
-    seldom: Time,
+    pub(crate) seldom: Time,
     /// When a trap is to be sent again.
     pub(crate) traps: Time,
     /// When each port's packet has left, then when each port's packet has reached the host; in a switch with limited
     /// inputs, when an awaited input may send again. Where packets cut through, when each port's next
     /// packet joins its queue.
     deadlines: Deadlines,
-    outs: Box<[Out]>,
+    outs: PerPort<Out>,
     /// By port and lane those of what comes in, then those of what the host sends, then those for one output each.
-    queues: Vec<Queue>,
-    out_lanes: Box<[OutLane]>,
-    account: Box<[LaneAccount]>,
+    queues: Queues<Queue>,
+    out_lanes: PerLane<OutLane>,
+    account: LaneAccounts,
     /// How long a packet may stay, in nanoseconds of machine time.
     switch_life: u64,
     /// Ports are this many bits apart in `queues` and `out_lanes`.
@@ -95,7 +99,7 @@ pub(crate) struct DataPath {
     /// Size of each buffer, in blocks.
     buffer: u16,
     /// By port: what it depends on how far ahead of its credit the peer must be told.
-    reach: Box<[Reach]>,
+    reach: PerPort<Reach>,
     pool: Pool,
     crossing: Crossing,
     virtual_queues: Option<VirtualQueues>,
@@ -103,13 +107,13 @@ pub(crate) struct DataPath {
     cut_through: Option<Box<CutThrough>>,
     /// Nanoseconds of machine time in one of fabric time.
     dilation: u32,
-    drains: Box<[Drain]>,
+    drains: PerPort<Drain>,
     /// What the hosts may send, by port; none in a switch.
-    gates: Box<[Pace]>,
+    gates: PerPort<Pace>,
     /// How packets are marked with FECN; none where none is.
     marking: Option<Box<mark::Marking>>,
     /// Outputs that may have something to send.
-    todo: Vec<u8>,
+    todo: Vec<PortNum>,
     /// A switch's own address.
     own: Own,
     options: crate::DataPathOptions,
@@ -118,9 +122,9 @@ pub(crate) struct DataPath {
     /// Where in `queues` those of the host begin.
     host_base: usize,
     /// What the hosts were told last, by port.
-    told: Vec<weft_wire::PortFacts>,
+    told: PerPort<weft_wire::PortFacts>,
     /// What a port can send at most, in megabits per second of fabric time, by port; 0 takes no time.
-    rates: Vec<DataRate>,
+    rates: PerPort<DataRate>,
 }
 
 impl DataPath {
@@ -156,18 +160,18 @@ impl DataPath {
             shift,
             host_base: count << shift,
             buffer,
-            reach: vec![Reach::default(); count].into(),
+            reach: PerPort::of(Reach::default(), count),
             pool,
             queues: (0..(count << shift) * banks)
-                .map(|at| Queue::of((at >> shift) as u8, is_switch))
+                .map(|at| Queue::of(PortNum((at >> shift) as u8), is_switch))
                 .collect(),
             crossing,
             virtual_queues,
             cut_through,
             outs: ports.iter().map(out).collect(),
-            out_lanes: vec![OutLane::default(); count << shift].into(),
-            drains: vec![Drain::new(data); hosts].into(),
-            gates: vec![Pace::default(); hosts].into(),
+            out_lanes: PerLane::of(OutLane::default(), count << shift),
+            drains: PerPort::of(Drain::new(data), hosts),
+            gates: PerPort::of(Pace::default(), hosts),
             deadlines: Deadlines::new(deadlines + coming),
             expiry: NEVER,
             seldom: NEVER,
@@ -176,16 +180,33 @@ impl DataPath {
             marking: None,
             own: Own::default(),
             todo: Vec::new(),
-            rates: vec![DataRate::INSTANT; count],
-            account: vec![LaneAccount::default(); 16].into(),
-            told: vec![Default::default(); hosts],
+            rates: PerPort::of(DataRate::INSTANT, count),
+            account: LaneAccounts::default(),
+            told: PerPort::of(Default::default(), hosts),
         }
     }
 
     /// Where a port's lane is in the lists. The lane is one that has a buffer.
     #[inline]
-    fn index(&self, port: u8, lane: u8) -> usize {
-        usize::from(port) << self.shift | usize::from(lane)
+    fn index(&self, port: PortNum, lane: VirtualLane) -> LaneIndex {
+        LaneIndex::new(port, lane, self.shift)
+    }
+
+    /// The queue of what the host behind a port sends on a lane.
+    #[inline]
+    fn own_queue(&self, port: PortNum, lane: VirtualLane) -> QueueIndex {
+        QueueIndex::new(self.index(port, lane).position() + self.host_base)
+    }
+
+    /// All lanes that have a buffer.
+    #[inline]
+    fn each_lane(&self) -> impl Iterator<Item = VirtualLane> + use<> {
+        (0..self.lanes).map(VirtualLane)
+    }
+
+    /// All ports, 0 included.
+    fn each_port(&self) -> impl Iterator<Item = PortNum> + use<> {
+        (0..self.outs.len()).map(|port| PortNum(port as u8))
     }
 
     /// All packets that are held.
@@ -195,88 +216,19 @@ impl DataPath {
         // What cuts through is on the cable as soon as it begins to leave.
         let direct = direct && self.cut_through.is_none();
         let leaving = self.outs.iter().map(|out| out.sending).filter(move |_| direct);
-        let behind = (0..self.outs.len()).flat_map(|output| self.unsent_behind(output as u8));
+        let behind = self.each_port().flat_map(|output| self.unsent_behind(output));
         let leaving = leaving.chain(behind);
         let draining = self.drains.iter().map(|drain| drain.busy);
         waiting
             .chain(leaving)
             .chain(draining)
             .chain(self.coming())
-            .filter(|&at| at != NIL)
+            .filter(|&at| at != PoolIndex::NONE)
             .map(|at| self.pool.get(at))
     }
 }
 
 impl Device {
-    /// Does everything that was due by `now`, in order of time and each at its own moment. A sample that begins or ends
-    /// comes before what else happens at that moment, and a packet that leaves before one that has waited too long.
-    #[inline(always)]
-    pub(crate) fn catch_up(&mut self, now: Time) {
-        if self.next_due() <= now {
-            self.do_all_due(now);
-        }
-        self.data.now = self.data.now.max(now);
-    }
-
-    #[inline(never)]
-    fn do_all_due(&mut self, now: Time) {
-        loop {
-            let due = self.next_due();
-            if due > now || due == NEVER {
-                break;
-            }
-            self.data.now = self.data.now.max(due);
-            self.do_due(due);
-            self.run(due);
-        }
-    }
-
-    /// The moment of the next thing that happens by itself; at the end of time when there is none.
-    #[inline]
-    pub(crate) fn next_due(&self) -> Time {
-        debug_assert_eq!(self.data.seldom, self.pma.due().min(self.vl15.due()), "known here too");
-        self.data.deadlines.earliest().min(self.data.expiry).min(self.data.seldom)
-    }
-
-    /// A sample or an SMP has come or gone.
-    pub(crate) fn seldom_changed(&mut self) {
-        self.data.seldom = self.pma.due().min(self.vl15.due());
-    }
-
-    /// A sample begins or ends. Kept out of the packets' path, in which it is seldom.
-    #[cold]
-    fn step_sample(&mut self, due: Time) {
-        self.pma.step(due, Counted { ports: &mut self.ports, data: &mut self.data });
-        self.seldom_changed();
-    }
-
-    /// The first of the things that are due at `due`.
-    fn do_due(&mut self, due: Time) {
-        if self.data.seldom <= due && self.pma.due() <= due {
-            return self.step_sample(due);
-        }
-        if let Some((place, _)) = self.data.deadlines.due(due) {
-            let ports = self.data.outs.len();
-            if let Some(port) = self.data.coming_at(place) {
-                self.has_come(due, port);
-            } else if place < ports {
-                self.output_due(due, place as u8);
-            } else if self.data.host {
-                self.drained(due, place - ports);
-            } else {
-                self.data.input_due(place - ports);
-            }
-            return;
-        }
-        if self.data.expiry <= due {
-            return self.expire(due);
-        }
-        if let Some(smp) = self.vl15.pop_done(due) {
-            self.seldom_changed();
-            self.process_smp(due, smp);
-        }
-    }
-
     /// Lets outputs send that may have something to send.
     #[inline]
     pub(crate) fn run(&mut self, at: Time) {
@@ -292,37 +244,37 @@ impl Device {
         let data = &mut self.data;
         let link = DataRate::of_link(&settings.info, settings.fdr10.active);
         let rate = if data.options.shaped { link } else { DataRate::INSTANT };
-        let out = &mut data.outs[usize::from(port.0)];
+        let out = &mut data.outs[port];
         out.pace = Pace::new(rate);
-        data.crossing.link_up(usize::from(port.0), rate, data.dilation);
+        data.crossing.link_up(port, rate, data.dilation);
         if let Some(cut_through) = &mut data.cut_through {
-            cut_through.link_up(usize::from(port.0), rate, data.dilation);
+            cut_through.link_up(port, rate, data.dilation);
         }
         let limit = if data.host { data.options.host_limit(rate) } else { DataRate::INSTANT };
-        if let Some(gate) = data.gates.get_mut(usize::from(port.0)) {
+        if let Some(gate) = data.gates.get_mut(port) {
             *gate = Pace::new(limit);
         }
-        data.rates[usize::from(port.0)] = rate.slower(limit);
-        self.data.reach[usize::from(port.0)] = Reach::begin(at);
-        self.reach_changed(port.0);
-        for lane in 0..self.data.lanes {
-            self.tell_credit(port.0, lane, credit::OP_INIT);
+        data.rates[port] = rate.slower(limit);
+        self.data.reach[port] = Reach::begin(at);
+        self.reach_changed(port);
+        for lane in self.data.each_lane() {
+            self.tell_credit(port, lane, credit::OP_INIT);
         }
     }
 
     /// The port's link is gone: what has come in over it and what was to leave by it is dropped.
     pub(crate) fn data_link_down(&mut self, port: PortNum) {
         let at = self.data.now;
-        let out = &mut self.data.outs[usize::from(port.0)];
+        let out = &mut self.data.outs[port];
         (out.active, out.checks.up) = (false, false);
-        self.reach_changed(port.0);
+        self.reach_changed(port);
         // The host knows before it hears that there is room for more.
         self.tell_host(port, false);
-        self.abort_output(at, port.0);
-        self.purge_output(at, port.0);
-        self.empty_buffers(at, port.0);
-        for lane in 0..self.data.lanes {
-            let index = self.data.index(port.0, lane);
+        self.abort_output(at, port);
+        self.purge_output(at, port);
+        self.empty_buffers(at, port);
+        for lane in self.data.each_lane() {
+            let index = self.data.index(port, lane);
             self.data.out_lanes[index].reset_credit();
             self.data.queues[index].reset_credit();
         }
@@ -333,7 +285,7 @@ impl Device {
         let at = self.data.now;
         let dilation = u64::from(self.data.dilation);
         let settings = &self.ports[usize::from(port.0)];
-        let out = &mut self.data.outs[usize::from(port.0)];
+        let out = &mut self.data.outs[port];
         out.arbiter = Arbiter::new(&settings.vl_arbitration, settings.info.vl_high_limit, settings.lanes);
         if let Some(switch) = &self.switch {
             out.head_life = lifetime::span(settings.info.hoq_life, dilation);
@@ -344,11 +296,11 @@ impl Device {
                 || self.data.cut_through.is_some();
             self.data.pool.keep_arrivals(keep, at);
             // Heads that wait already have other ends now.
-            let held = self.data.queues.iter().any(|queue| queue.head != NIL);
+            let held = self.data.queues.iter().any(|queue| queue.head != PoolIndex::NONE);
             self.data.expiry = if held && self.data.has_lifetimes() { at } else { NEVER };
         }
         let info = &settings.info;
-        let out = &mut self.data.outs[usize::from(port.0)];
+        let out = &mut self.data.outs[port];
         out.checks = Checks {
             up: settings.state.is_up(),
             enforces_inbound: info.partition_enforcement_inbound && self.switch.is_some(),
@@ -358,17 +310,17 @@ impl Device {
             packet_size_max: settings.packet_size_max as u16,
         };
         let (lid, lmc) = (info.lid, info.lmc);
-        if let Some(drain) = self.data.drains.get_mut(usize::from(port.0)) {
+        if let Some(drain) = self.data.drains.get_mut(port) {
             (drain.own.lid, drain.own.lmc) = (lid, lmc);
         } else if port == PortNum::ZERO {
             (self.data.own.lid, self.data.own.lmc) = (lid, lmc);
         }
         let active = settings.state == crate::port::LinkState::Active;
-        let was_active = std::mem::replace(&mut self.data.outs[usize::from(port.0)].active, active);
-        self.reach_changed(port.0);
+        let was_active = std::mem::replace(&mut self.data.outs[port].active, active);
+        self.reach_changed(port);
         self.tell_host(port, false);
         if was_active && !active {
-            self.purge_output(at, port.0);
+            self.purge_output(at, port);
         }
     }
 }

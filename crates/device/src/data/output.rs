@@ -1,10 +1,11 @@
 //! The ports' departing sides: who stands in line for which lane, which lane has its turn, and when a packet has left.
 
 use weft_machine::Time;
-use weft_wire::{PortNum, ServiceLevel};
+use weft_wire::{PortNum, ServiceLevel, VirtualLane};
 
 use super::arbiter::Arbiter;
-use super::buffer::{Body, Held, NIL, NO_QUEUE, difference, sum};
+use super::buffer::{BlockCount, Body, Held};
+use super::index::{LaneIndex, LaneSet, PoolIndex, QueueIndex};
 use super::pace::Pace;
 use super::wait::Wait;
 use super::{CREDIT_MAX, DataPath};
@@ -36,20 +37,20 @@ pub(super) struct Out {
     /// VLStallCount.
     pub(super) stall_count: u8,
     /// The lane of the packet on its way out, and the packet.
-    pub(super) sending_lane: u8,
-    pub(super) sending: u32,
+    pub(super) sending_lane: VirtualLane,
+    pub(super) sending: PoolIndex,
     /// When the host may send again.
     pub(super) gate_end: Time,
     /// HOQLife, in nanoseconds of machine time.
     pub(super) head_life: u64,
     /// Lanes for which somebody stands in line.
-    pub(super) wanted: u16,
+    pub(super) wanted: LaneSet,
     /// Of these, the lanes with enough credit for the first in line.
-    pub(super) ready: u16,
+    pub(super) ready: LaneSet,
     /// Lanes that are stalled ([`super::lifetime`]).
-    pub(super) stalled: u16,
+    pub(super) stalled: LaneSet,
     /// Lanes whose credit was missing since fewer bytes waited than make a congestion.
-    pub(super) starved: u16,
+    pub(super) starved: LaneSet,
     /// PortXmitWait: somebody stands in line, the port is free, and there is no credit.
     pub(super) wait: Wait,
     /// Flow control packets that have come in and have not been counted yet.
@@ -80,8 +81,8 @@ pub(super) struct Checks {
 #[repr(align(64))]
 pub(super) struct OutLane {
     /// The line: queues whose heads want this lane of this port, chained by [`Queue::next`](super::Queue::next).
-    pub(super) first: u32,
-    pub(super) last: u32,
+    pub(super) first: QueueIndex,
+    pub(super) last: QueueIndex,
     /// Blocks of the first in line.
     pub(super) first_blocks: u8,
     /// Whether data was ever sent since the link began.
@@ -90,10 +91,10 @@ pub(super) struct OutLane {
     pub(super) stalls: u8,
     /// Blocks that are sent or sure to be, since the link began, and those of them that are still behind the crossbar (FCTBS is
     /// without these).
-    pub(super) sent: u16,
+    pub(super) sent: BlockCount,
     pub(super) unsent: u16,
     /// The peer's limit (FCCL).
-    pub(super) limit: u16,
+    pub(super) limit: BlockCount,
     /// Bytes in this device's buffers that are to leave by this lane of this port.
     pub(super) waiting: u32,
     /// Somebody stands in line, and nothing of this lane is being sent.
@@ -108,14 +109,14 @@ const _: () = assert!(size_of::<OutLane>() == 64);
 impl Default for OutLane {
     fn default() -> Self {
         Self {
-            first: NIL,
-            last: NIL,
+            first: QueueIndex::NONE,
+            last: QueueIndex::NONE,
             first_blocks: 0,
             used: false,
             stalls: 0,
-            sent: 0,
+            sent: BlockCount::default(),
             unsent: 0,
-            limit: 0,
+            limit: BlockCount::default(),
             waiting: 0,
             wait: Wait::default(),
             stalled_until: Time::ZERO,
@@ -128,7 +129,7 @@ impl OutLane {
     /// Blocks that may still be sent. A limit behind what was sent allows none.
     #[inline]
     pub(super) fn credit(&self) -> u16 {
-        let left = difference(self.limit, self.sent);
+        let left = self.limit.since(self.sent);
         if left > CREDIT_MAX { 0 } else { left }
     }
 
@@ -136,18 +137,19 @@ impl OutLane {
     #[inline]
     pub(super) fn take_credit(&mut self, blocks: u8) {
         debug_assert!(self.credit() >= u16::from(blocks), "credit is never negative");
-        self.sent = sum(self.sent, u16::from(blocks));
+        self.sent = self.sent.plus(u16::from(blocks));
         self.used = true;
     }
 
     /// Blocks that have been sent: those of packets behind the crossbar have not, though they have their credit.
     #[inline]
-    pub(super) fn really_sent(&self) -> u16 {
-        difference(self.sent, self.unsent)
+    pub(super) fn really_sent(&self) -> BlockCount {
+        self.sent.minus(self.unsent)
     }
 
     pub(super) fn reset_credit(&mut self) {
-        (self.sent, self.unsent, self.limit, self.stalls, self.used) = (0, 0, 0, 0, false);
+        (self.sent, self.limit) = Default::default();
+        (self.unsent, self.stalls, self.used) = (0, 0, false);
         self.stalled_until = Time::ZERO;
     }
 }
@@ -157,13 +159,13 @@ impl Out {
         Self {
             active: false,
             phase: Phase::Idle,
-            sending: NIL,
-            sending_lane: 0,
+            sending: PoolIndex::NONE,
+            sending_lane: VirtualLane::default(),
             gate_end: Time::ZERO,
-            wanted: 0,
-            ready: 0,
-            stalled: 0,
-            starved: 0,
+            wanted: LaneSet::EMPTY,
+            ready: LaneSet::EMPTY,
+            stalled: LaneSet::EMPTY,
+            starved: LaneSet::EMPTY,
             wait: Wait::default(),
             flow_received: 0,
             pace: Pace::default(),
@@ -176,7 +178,7 @@ impl Out {
 
     /// Whether a lane with somebody in line waits for its turn.
     #[inline]
-    pub(super) fn makes_wait(&self, lane: u8) -> bool {
+    pub(super) fn makes_wait(&self, lane: VirtualLane) -> bool {
         match self.phase {
             Phase::Idle => true,
             Phase::Sending | Phase::Open => self.sending_lane != lane,
@@ -195,18 +197,22 @@ impl DataPath {
     /// The next packet in an output's arbitration leaves its queue: the queue, the packet and its lane. None while the
     /// inputs of all that could go send as much as they may. At least one lane is ready.
     #[inline]
-    pub(super) fn take_turn(&mut self, at: Time, output: u8) -> Option<(u32, u32, u8)> {
+    pub(super) fn take_turn(
+        &mut self,
+        at: Time,
+        output: PortNum,
+    ) -> Option<(QueueIndex, PoolIndex, VirtualLane)> {
         let limits = self.crossing.limits_inputs();
-        let (mut ready, mut sole) = (self.outs[usize::from(output)].ready, NIL);
+        let (mut ready, mut sole) = (self.outs[output].ready, QueueIndex::NONE);
         if limits {
             (ready, sole) = self.sendable(at, output, ready);
-            if ready == 0 {
+            if ready.is_empty() {
                 // There is credit: it waits for inputs.
-                self.outs[usize::from(output)].wait.end(at);
+                self.outs[output].wait.end(at);
                 return None;
             }
         }
-        let out = &mut self.outs[usize::from(output)];
+        let out = &mut self.outs[output];
         let (lane, high) = out.arbiter.pick(ready);
         out.wait.end(at);
         let index = self.index(output, lane);
@@ -214,7 +220,7 @@ impl DataPath {
         let first = self.out_lanes[index].first;
         let queue = match (limits, sole) {
             (false, _) => first,
-            (true, NIL) => self.first_sendable(at, output, lane),
+            (true, QueueIndex::NONE) => self.first_sendable(at, output, lane),
             (true, sole) => sole,
         };
         if queue == first {
@@ -222,7 +228,7 @@ impl DataPath {
         } else {
             self.quit_line(at, queue, output, lane);
         }
-        let input = self.queues[queue as usize].input;
+        let input = self.queues[queue].input;
         let place = self.pop_queue(queue);
         debug_assert!(place.is_some(), "who stands in line has a head");
         let place = place?;
@@ -234,7 +240,7 @@ impl DataPath {
         let out_lane = &mut self.out_lanes[index];
         out_lane.waiting -= u32::from(size);
         out_lane.stalls = 0;
-        self.outs[usize::from(output)].arbiter.sent(blocks, high);
+        self.outs[output].arbiter.sent(blocks, high);
         if limits {
             self.crossing.engage(at, input, size);
             self.claim_met(output, input);
@@ -246,37 +252,48 @@ impl DataPath {
 impl Device {
     /// Puts a packet into a queue of the crossbar.
     #[inline(always)]
-    pub(super) fn enqueue(&mut self, at: Time, queue: usize, (held, size, lane): (Held, u16, u8)) {
+    pub(super) fn enqueue(
+        &mut self,
+        at: Time,
+        queue: QueueIndex,
+        (held, size, lane): (Held, u16, VirtualLane),
+    ) {
         let output = held.output;
-        self.data.account[usize::from(lane & 0xf)].held += 1;
+        self.data.account[lane].held += 1;
         let place = self.data.pool.put(held, at);
         self.join(at, queue, place, (output, size, lane));
     }
 
     /// A packet that is held joins a queue of the crossbar.
     #[inline(always)]
-    pub(super) fn join(&mut self, at: Time, queue: usize, place: u32, (output, size, lane): (u8, u16, u8)) {
+    pub(super) fn join(
+        &mut self,
+        at: Time,
+        queue: QueueIndex,
+        place: PoolIndex,
+        (output, size, lane): (PortNum, u16, VirtualLane),
+    ) {
         let data = &mut self.data;
         let index = data.index(output, lane);
         let queue = data.queue_for(queue, output);
         data.out_lanes[index].waiting += u32::from(size);
         if data.queues[queue].push(&mut data.pool, place) {
-            self.head_changed(at, queue as u32);
+            self.head_changed(at, queue);
         }
     }
 
     /// The queue has another head: it stands in line, unless it is dropped and the next one is the head.
     #[inline]
-    pub(super) fn head_changed(&mut self, at: Time, queue: u32) {
+    pub(super) fn head_changed(&mut self, at: Time, queue: QueueIndex) {
         loop {
             let data = &mut self.data;
-            let place = data.queues[queue as usize].head;
-            if place == NIL {
+            let place = data.queues[queue].head;
+            if place == PoolIndex::NONE {
                 return;
             }
             let held = data.pool.get(place);
             let wanted = (held.output, held.lane(), held.blocks);
-            let waits = &mut data.queues[queue as usize];
+            let waits = &mut data.queues[queue];
             (waits.head_since, waits.head_blocks) = (at, held.blocks);
             if let Some(reason) = data.refuses_head(at, place) {
                 self.drop_head(queue, reason);
@@ -287,42 +304,42 @@ impl Device {
     }
 
     /// Begins to send, if the port takes a packet and a lane may.
-    pub(super) fn start(&mut self, at: Time, output: u8) {
+    pub(super) fn start(&mut self, at: Time, output: PortNum) {
         if !self.data.crossing.behind.is_empty() {
             return self.fill(at, output);
         }
         loop {
             let data = &mut self.data;
-            let out = &mut data.outs[usize::from(output)];
+            let out = &mut data.outs[output];
             if out.phase != Phase::Idle {
                 return;
             }
-            if out.ready == 0 {
-                if out.wanted != 0 {
+            if out.ready.is_empty() {
+                if !out.wanted.is_empty() {
                     out.wait.begin(at);
                 }
                 return;
             }
             let Some((queue, place, lane)) = data.take_turn(at, output) else { return };
-            let (size, home) = {
+            let (size, buffer) = {
                 let held = data.pool.get(place);
-                (held.size(), held.queue)
+                (held.size(), held.buffer)
             };
-            if home != NO_QUEUE && !data.host {
+            if buffer != LaneIndex::NONE && !data.host {
                 self.statistics.forwarded += 1;
             }
             let index = data.index(output, lane);
-            let out = &mut data.outs[usize::from(output)];
+            let out = &mut data.outs[output];
             let mut took = out.pace.take(usize::from(size), data.dilation);
             if data.crossing.latency > Time::ZERO {
                 took += (data.pool.arrived(place) + data.crossing.latency).saturating_sub(at);
             }
-            if let Some(gate) = data.gates.get_mut(usize::from(output)) {
+            if let Some(gate) = data.gates.get_mut(output) {
                 out.gate_end = at + gate.take(usize::from(size), data.dilation);
             }
             if took > Time::ZERO {
                 (out.phase, out.sending, out.sending_lane) = (Phase::Sending, place, lane);
-                data.deadlines.set(usize::from(output), at + took);
+                data.deadlines.set(usize::from(output.0), at + took);
             }
             if data.cut_through.is_some() {
                 self.announce(at, output, lane, place);
@@ -331,10 +348,10 @@ impl Device {
                 return self.head_changed(at, queue);
             }
             self.depart(at, output, lane, place);
-            let out = &self.data.outs[usize::from(output)];
+            let out = &self.data.outs[output];
             if out.gate_end > at {
                 self.close_gate(at, output);
-            } else if out.wanted >> lane & 1 != 0 {
+            } else if out.wanted.contains(lane) {
                 self.data.out_lanes[index].wait.begin(at);
             }
             self.head_changed(at, queue);
@@ -342,67 +359,62 @@ impl Device {
     }
 
     /// The port's packet has left, or its gate opens.
-    pub(super) fn output_due(&mut self, at: Time, output: u8) {
+    pub(super) fn output_due(&mut self, at: Time, output: PortNum) {
         if !self.data.crossing.behind.is_empty() {
             return self.behind_due(at, output);
         }
-        let out = &mut self.data.outs[usize::from(output)];
+        let out = &mut self.data.outs[output];
         let (phase, lane, place) = (out.phase, out.sending_lane, out.sending);
         out.phase = Phase::Idle;
-        out.sending = NIL;
+        out.sending = PoolIndex::NONE;
         if phase == Phase::Sending {
             self.depart(at, output, lane, place);
         }
-        if self.data.outs[usize::from(output)].gate_end > at {
+        if self.data.outs[output].gate_end > at {
             self.close_gate(at, output);
         } else {
-            let mut waiting = self.data.outs[usize::from(output)].wanted;
-            if phase == Phase::Sending {
-                waiting &= 1 << lane;
-            }
-            while waiting != 0 {
-                let index = self.data.index(output, waiting.trailing_zeros() as u8);
+            let wanted = self.data.outs[output].wanted;
+            let waiting = if phase == Phase::Sending { wanted & LaneSet::of(lane) } else { wanted };
+            for lane in waiting.iter() {
+                let index = self.data.index(output, lane);
                 self.data.out_lanes[index].wait.begin(at);
-                waiting &= waiting - 1;
             }
             self.start(at, output);
         }
-        if self.data.outs[usize::from(output)].phase == Phase::Idle {
-            self.data.deadlines.clear(usize::from(output));
+        if self.data.outs[output].phase == Phase::Idle {
+            self.data.deadlines.clear(usize::from(output.0));
         }
     }
 
     /// The host has sent as much as it may until `gate_end`. What stands in line meanwhile does not wait for the link.
-    fn close_gate(&mut self, at: Time, output: u8) {
+    fn close_gate(&mut self, at: Time, output: PortNum) {
         let data = &mut self.data;
-        let out = &mut data.outs[usize::from(output)];
+        let out = &mut data.outs[output];
         out.phase = Phase::Gated;
         out.wait.end(at);
-        data.deadlines.set(usize::from(output), out.gate_end);
-        let mut wanted = out.wanted;
-        while wanted != 0 {
-            let index = data.index(output, wanted.trailing_zeros() as u8);
+        data.deadlines.set(usize::from(output.0), out.gate_end);
+        for lane in out.wanted.iter() {
+            let index = data.index(output, lane);
             data.out_lanes[index].wait.end(at);
-            wanted &= wanted - 1;
         }
     }
 
     /// The last bit of a packet has left: its blocks are free, and the peer's are taken.
     #[inline]
-    pub(super) fn depart(&mut self, at: Time, output: u8, lane: u8, place: u32) {
+    pub(super) fn depart(&mut self, at: Time, output: PortNum, lane: VirtualLane, place: PoolIndex) {
         if self.data.cut_through.is_some() {
             return self.tail_has_left(output, place);
         }
-        let (home, blocks) = {
+        let (buffer, blocks) = {
             let held = self.data.pool.get(place);
-            (held.queue, held.blocks)
+            (held.buffer, held.blocks)
         };
         let body = self.data.pool.take(place);
         let sent = self.put_on_cable(at, output, lane, blocks, body);
         if let (true, Some(service_level)) = (self.data.host, sent) {
             self.has_injected(output, service_level);
         }
-        self.release(home, u16::from(blocks));
+        self.release(buffer, u16::from(blocks));
     }
 
     /// Gives a packet to the cable, and takes the peer's blocks. The service level of one that the host sent.
@@ -410,8 +422,8 @@ impl Device {
     pub(super) fn put_on_cable(
         &mut self,
         at: Time,
-        output: u8,
-        lane: u8,
+        output: PortNum,
+        lane: VirtualLane,
         blocks: u8,
         body: Body,
     ) -> Option<ServiceLevel> {
@@ -423,26 +435,25 @@ impl Device {
         } else {
             data.out_lanes[index].unsent -= u16::from(blocks);
         }
-        let account = &mut data.account[usize::from(lane)];
+        let account = &mut data.account[lane];
         account.held -= 1;
         account.transmitted += 1;
         let words = u32::from(body.size() - 2) / 4;
-        let port = PortNum(output);
         match body {
             Body::Data(packet) => {
                 if is_multicast(packet.dlid) {
-                    self.ports[usize::from(output)].counters.sent(words, true);
+                    self.ports[usize::from(output.0)].counters.sent(words, true);
                 } else {
                     data.out_lanes[index].uncounted.count(words);
                 }
                 let service_level = packet.service_level;
-                self.outputs.push_back(Output::Transmit { port, frame: Frame::Data(packet) });
+                self.outputs.push_back(Output::Transmit { port: output, frame: Frame::Data(packet) });
                 return Some(service_level);
             }
             Body::Whole(packet) => {
-                let counters = &mut self.ports[usize::from(output)].counters;
+                let counters = &mut self.ports[usize::from(output.0)].counters;
                 counters.sent(words, is_multicast(packet.dlid()));
-                self.outputs.push_back(Output::Transmit { port, frame: Frame::Packet(packet) });
+                self.outputs.push_back(Output::Transmit { port: output, frame: Frame::Packet(packet) });
             }
             Body::None => debug_assert!(false, "what leaves is a packet"),
         }
@@ -450,7 +461,7 @@ impl Device {
     }
 
     /// A packet of the host has left.
-    pub(super) fn has_injected(&mut self, port: u8, service_level: ServiceLevel) {
-        self.outputs.push_back(Output::Injected { port: PortNum(port), service_level, packets: 1 });
+    pub(super) fn has_injected(&mut self, port: PortNum, service_level: ServiceLevel) {
+        self.outputs.push_back(Output::Injected { port, service_level, packets: 1 });
     }
 }

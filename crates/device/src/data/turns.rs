@@ -16,70 +16,66 @@
 //! met, and when that packet is no longer the first of its lane, or has no credit.
 
 use weft_machine::Time;
+use weft_wire::{PortNum, VirtualLane};
 
 use super::DataPath;
-use super::buffer::NIL;
-
-/// No input.
-const NONE: u8 = u8::MAX;
+use super::index::{LaneSet, PerPort, QueueIndex};
 
 /// The claims of a device's outputs on its inputs; none where inputs have no limit.
 #[derive(Debug, Default)]
-pub(super) struct Turns(Box<[Turn]>);
+pub(super) struct Turns(PerPort<Turn>);
 
 /// A port's claims: of others on it as an input, and its own as an output.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Turn {
     /// Claims of this round, and of the next one. There are none of the next one without one of this round.
     now: u8,
     next: u8,
     /// Which of two rounds this one is.
     round: bool,
-    /// The claimed input or [`NONE`], its round, and the lane of the packet.
-    claimed: u8,
+    /// The claimed input, its round, and the lane of the packet.
+    claimed: Option<PortNum>,
     claimed_round: bool,
-    lane: u8,
+    lane: VirtualLane,
     /// Whether it had nothing else to send when it last looked.
     idle: bool,
 }
 
 impl Turns {
     pub(super) fn new(ports: usize) -> Self {
-        let turn =
-            Turn { now: 0, next: 0, round: false, claimed: NONE, claimed_round: false, lane: 0, idle: false };
-        Self(vec![turn; ports].into())
+        Self(PerPort::of(Turn::default(), ports))
     }
 
     #[inline]
-    pub(super) fn is_unclaimed(&self, input: u8) -> bool {
-        self.0[usize::from(input)].now == 0
+    pub(super) fn is_unclaimed(&self, input: PortNum) -> bool {
+        self.0[input].now == 0
     }
 
     /// Whether an output may take a packet from an input that has claims, and `free` packets of which may be sent.
-    pub(super) fn allow(&self, input: u8, output: u8, free: usize) -> bool {
-        let (turn, own) = (&self.0[usize::from(input)], &self.0[usize::from(output)]);
-        own.claimed == input && own.claimed_round == turn.round || free > usize::from(turn.now)
+    pub(super) fn allow(&self, input: PortNum, output: PortNum, free: usize) -> bool {
+        let (turn, own) = (&self.0[input], &self.0[output]);
+        own.claimed == Some(input) && own.claimed_round == turn.round || free > usize::from(turn.now)
     }
 
     #[inline]
-    pub(super) fn has_claim(&self, output: u8) -> bool {
-        self.0.get(usize::from(output)).is_some_and(|turn| turn.claimed != NONE)
+    pub(super) fn has_claim(&self, output: PortNum) -> bool {
+        self.0.get(output).is_some_and(|turn| turn.claimed.is_some())
     }
 
-    fn claim(&mut self, output: u8, input: u8, lane: u8) {
-        let turn = &mut self.0[usize::from(input)];
+    fn claim(&mut self, output: PortNum, input: PortNum, lane: VirtualLane) {
+        let turn = &mut self.0[input];
         let later = turn.now > 0;
         let round = turn.round != later;
         *(if later { &mut turn.next } else { &mut turn.now }) += 1;
-        let own = &mut self.0[usize::from(output)];
-        (own.claimed, own.claimed_round, own.lane) = (input, round, lane);
+        let own = &mut self.0[output];
+        (own.claimed, own.claimed_round, own.lane) = (Some(input), round, lane);
     }
 
     /// An output has no claim any more: the input that it was on.
-    fn release(&mut self, output: u8) -> Option<u8> {
-        let own = self.0.get_mut(usize::from(output)).filter(|turn| turn.claimed != NONE)?;
-        let (input, round) = (std::mem::replace(&mut own.claimed, NONE), own.claimed_round);
-        let turn = &mut self.0[usize::from(input)];
+    fn release(&mut self, output: PortNum) -> Option<PortNum> {
+        let own = self.0.get_mut(output)?;
+        let (input, round) = (own.claimed.take()?, own.claimed_round);
+        let turn = &mut self.0[input];
         *(if round == turn.round { &mut turn.now } else { &mut turn.next }) -= 1;
         if turn.now == 0 && turn.next > 0 {
             (turn.now, turn.next, turn.round) = (turn.next, 0, !turn.round);
@@ -95,78 +91,77 @@ impl DataPath {
     pub(super) fn claim_turn(
         &mut self,
         at: Time,
-        output: u8,
-        (ready, sendable, sole): (u16, u16, u32),
-    ) -> (u16, u32) {
-        if sendable == 0 {
+        output: PortNum,
+        (ready, sendable, sole): (LaneSet, LaneSet, QueueIndex),
+    ) -> (LaneSet, QueueIndex) {
+        if sendable.is_empty() {
             self.claim_first(at, output, ready);
-            self.crossing.turns.0[usize::from(output)].idle = true;
+            self.crossing.turns.0[output].idle = true;
             self.wait_for_inputs(at, output, ready);
-            return (0, NIL);
+            return (LaneSet::EMPTY, QueueIndex::NONE);
         }
         if let Some((own, first)) = self.standing_claim(output, ready) {
             let next = self.first_sendable(at, output, own.lane);
             if next == first {
-                return (1 << own.lane, first);
+                return (LaneSet::of(own.lane), first);
             }
             // It has waited already, and other lanes that have credit now would keep both it and the input waiting.
-            if own.idle
-                && next == NIL
-                && own.claimed_round == self.crossing.turns.0[usize::from(own.claimed)].round
+            let input = self.queues[first].input;
+            if own.idle && next == QueueIndex::NONE && own.claimed_round == self.crossing.turns.0[input].round
             {
                 self.wait_for_inputs(at, output, ready);
-                return (0, NIL);
+                return (LaneSet::EMPTY, QueueIndex::NONE);
             }
         }
-        self.crossing.turns.0[usize::from(output)].idle = false;
+        self.crossing.turns.0[output].idle = false;
         self.claim_first(at, output, ready);
         (sendable, sole)
     }
 
     /// An output's claim that still waits, and the first queue of its lane: the lane is one of `ready`, and that queue is the
     /// claimed input's.
-    fn standing_claim(&self, output: u8, ready: u16) -> Option<(Turn, u32)> {
-        let own = self.crossing.turns.0[usize::from(output)];
-        if own.claimed == NONE || ready >> own.lane & 1 == 0 {
+    fn standing_claim(&self, output: PortNum, ready: LaneSet) -> Option<(Turn, QueueIndex)> {
+        let own = self.crossing.turns.0[output];
+        if own.claimed.is_none() || !ready.contains(own.lane) {
             return None;
         }
         let first = self.out_lanes[self.index(output, own.lane)].first;
-        (self.queues[first as usize].input == own.claimed).then_some((own, first))
+        (Some(self.queues[first].input) == own.claimed).then_some((own, first))
     }
 
     /// Claims the input of the packet whose turn it would be, unless another claim still waits.
-    fn claim_first(&mut self, at: Time, output: u8, ready: u16) {
+    fn claim_first(&mut self, at: Time, output: PortNum, ready: LaneSet) {
         if self.standing_claim(output, ready).is_some() {
             return;
         }
         self.release_claim(output);
-        let lane = self.outs[usize::from(output)].arbiter.would_pick(ready);
+        let lane = self.outs[output].arbiter.would_pick(ready);
         let first = self.out_lanes[self.index(output, lane)].first;
         if self.first_sendable(at, output, lane) != first {
-            let input = self.queues[first as usize].input;
+            let input = self.queues[first].input;
             self.crossing.turns.claim(output, input, lane);
         }
     }
 
     /// A packet of this input crosses to an output, whose claim on it is met.
     #[inline]
-    pub(super) fn claim_met(&mut self, output: u8, input: u8) {
-        if self.crossing.turns.0[usize::from(output)].claimed == input {
+    pub(super) fn claim_met(&mut self, output: PortNum, input: PortNum) {
+        if self.crossing.turns.0[output].claimed == Some(input) {
             self.release_claim(output);
         }
     }
 
     /// The first of a lane has gone, or has no credit: it has no claim.
     #[inline]
-    pub(super) fn claim_lapses(&mut self, output: u8, lane: u8) {
-        if self.crossing.turns.has_claim(output) && self.crossing.turns.0[usize::from(output)].lane == lane {
+    pub(super) fn claim_lapses(&mut self, output: PortNum, lane: VirtualLane) {
+        if self.crossing.turns.has_claim(output) && self.crossing.turns.0[output].lane == lane {
             self.release_claim(output);
         }
     }
 
-    fn release_claim(&mut self, output: u8) {
+    fn release_claim(&mut self, output: PortNum) {
         if let Some(input) = self.crossing.turns.release(output) {
-            self.wake_blocked(usize::from(input));
+            self.wake_blocked(input);
         }
     }
 }

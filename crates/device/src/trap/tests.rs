@@ -41,6 +41,8 @@ fn trap_128_is_repeated_until_it_is_heard() {
     assert_eq!((notice.issuer_lid, notice.details()), (Lid(5), Details::link_state_change(Lid(5))));
     assert!(state_changed(&mut bench));
     let before = bench.now;
+    let timer = weft_machine::Machine::next_timer(&bench.device).map(|timer| (timer.at, timer.reason));
+    assert_eq!(timer, Some((before + Time::from_millis(500), crate::DeviceTimer::Trap)));
     let (again, _) = trap(&bench.timeout()).expect("the trap again");
     assert_eq!(again, packet, "a repetition is the same trap");
     assert_eq!(bench.now, before + Time::from_millis(500));

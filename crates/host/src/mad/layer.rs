@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use weft_machine::{Machine, Time};
+use weft_machine::{Machine, Time, Timer};
 use weft_mgmt::rmpp::{
     Endpoint, Failure, Finished, InboxLimits, OfferError, OutboxLimits, Received, Timing, TransferId,
 };
@@ -14,7 +14,8 @@ use weft_wire::{
 use super::agents::{Agent, Agents};
 use super::sends::{Phase, SendId, Sends, Sent, first_mad};
 use super::{
-    Address, AgentId, AgentRequest, Input, Limits, Output, RegisterError, SendError, Stats, TIMED_OUT,
+    Address, AgentId, AgentRequest, Input, Limits, MadTimer, Output, RegisterError, SendError, Stats,
+    TIMED_OUT,
 };
 
 /// The longest wait for an acknowledgement.
@@ -352,6 +353,7 @@ fn refusal(error: OfferError) -> SendError {
 impl Machine for MadLayer {
     type Input = Input;
     type Output = Output;
+    type Reason = MadTimer;
 
     fn handle_input(&mut self, now: Time, input: Input) {
         match input {
@@ -378,8 +380,9 @@ impl Machine for MadLayer {
         self.outputs.pop_front()
     }
 
-    fn poll_timeout(&self) -> Option<Time> {
-        [self.sends.timeout(), self.rmpp.poll_timeout()].into_iter().flatten().min()
+    fn next_timer(&self) -> Option<Timer<MadTimer>> {
+        let transfer = self.rmpp.next_timer().map(|timer| timer.map(MadTimer::Transfer));
+        Timer::earliest([transfer, Timer::new(self.sends.due_at(), MadTimer::Answer)])
     }
 }
 

@@ -44,9 +44,11 @@
 mod agents;
 mod layer;
 mod sends;
+mod timers;
 mod types;
 
 pub use layer::MadLayer;
+pub use timers::MadTimer;
 pub use types::{
     Address, AgentId, AgentRequest, Input, Limits, Output, RegisterError, SendError, Stats, TIMED_OUT,
 };

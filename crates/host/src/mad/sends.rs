@@ -144,7 +144,7 @@ impl Sends {
         self.timers.first().filter(|(due, _)| *due <= now).map(|&(_, id)| id)
     }
 
-    pub(super) fn timeout(&self) -> Option<Time> {
+    pub(super) fn due_at(&self) -> Option<Time> {
         self.timers.first().map(|&(due, _)| due)
     }
 }

@@ -3,7 +3,7 @@
 use weft_machine::Time;
 use weft_wire::{CongestionEvent, DataPacket, Lid, ServiceLevel, opcode};
 
-use super::flow::queue_pair;
+use super::numbers::queue_pair;
 use super::receiver::Taken;
 use super::sender::{Phase, Target, datagram_back};
 use super::{Output, Stack, lanes};

@@ -4,9 +4,9 @@ use weft_machine::Time;
 use weft_wire::DataRate;
 
 use super::Stack;
-use super::flow::Geometry;
 use super::mix::Mix;
-use super::moves::Moving;
+use super::moving::Moving;
+use super::numbers::Geometry;
 use super::paths::Address;
 use super::receiver::Receiver;
 use super::sender::{Pace, Phase, Sender, Target};

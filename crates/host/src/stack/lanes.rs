@@ -237,7 +237,7 @@ impl Stack {
             let here = receiver.acknowledgement.filter(|ack| usize::from(ack.service_level.0 & 15) == at);
             if let Some(packet) = here.and_then(|_| receiver.acknowledge()) {
                 let flow = self.flows.get_mut(place).map_or_else(Default::default, |flow| flow.id);
-                return Some(DataPacket { dest_qp: super::flow::queue_pair(flow), ..packet });
+                return Some(DataPacket { dest_qp: super::numbers::queue_pair(flow), ..packet });
             }
         }
         let lane = &mut self.lanes[at];

@@ -21,6 +21,8 @@ mod flow;
 mod lanes;
 mod mix;
 mod moves;
+mod moving;
+mod numbers;
 mod paths;
 mod pingpong;
 mod port;
@@ -38,7 +40,7 @@ mod tests;
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use weft_machine::{Machine, Time};
+use weft_machine::{self as machine, Machine, Time};
 use weft_wire::{
     AddressedMad, CongestionEvent, DataPacket, Method, MgmtClass, PortFacts, QpNum, Registration,
     SA_CLASS_VERSION, ServiceLevel,
@@ -51,6 +53,7 @@ use paths::Paths;
 use sa::SaClient;
 use sender::Rules;
 use subscriptions::Subscriptions;
+pub use timers::StackTimer;
 use timers::{Timer, Timers};
 
 /// No time-out is shorter: it would keep the host busy with itself.
@@ -268,7 +271,7 @@ impl Stack {
 
     /// Subnet administration may have been asked, or have answered.
     fn sa_changed(&mut self) {
-        (self.sa_is_idle, self.sa_due) = (self.sa.is_idle(), self.sa.poll_timeout());
+        (self.sa_is_idle, self.sa_due) = (self.sa.is_idle(), self.sa.next_timer().map(|timer| timer.at));
     }
 
     /// A timer has come to its time.
@@ -321,6 +324,7 @@ impl Stack {
 impl Machine for Stack {
     type Input = Input;
     type Output = Output;
+    type Reason = StackTimer;
 
     fn handle_input(&mut self, now: Time, input: Input) {
         let is_traffic = matches!(input, Input::Accept(_) | Input::Injected { .. } | Input::Refused { .. });
@@ -360,9 +364,17 @@ impl Machine for Stack {
         self.outputs.pop_front()
     }
 
+    fn next_timer(&self) -> Option<machine::Timer<StackTimer>> {
+        let administration = self.sa.next_timer().map(|timer| timer.map(StackTimer::Administration));
+        let again = machine::Timer::new(self.retry_at, StackTimer::AskAgain);
+        machine::Timer::earliest([self.timers.first(), administration, again])
+    }
+
     fn poll_timeout(&self) -> Option<Time> {
-        debug_assert_eq!(self.sa_due, self.sa.poll_timeout(), "known here too");
+        debug_assert_eq!(self.sa_due, self.sa.next_timer().map(|timer| timer.at), "known here too");
         let times = [self.timers.next(), self.sa_due, self.retry_at];
-        times.into_iter().flatten().min()
+        let due = times.into_iter().flatten().min();
+        debug_assert_eq!(due, self.next_timer().map(|timer| timer.at), "one moment, told in two ways");
+        due
     }
 }

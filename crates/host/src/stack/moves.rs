@@ -28,54 +28,13 @@
 use weft_machine::Time;
 use weft_wire::DataPacket;
 
+use super::moving::Moving;
 use super::paths::Address;
 use super::sender::{Sender, Target};
 use crate::traffic::{Move, MoveBy};
 
 /// The latest so many changes of lane are kept.
 const MOVES_MAX: usize = 256;
-
-/// A change under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Moving {
-    No,
-    /// SQD: nothing new behind `boundary`.
-    Drain {
-        to: Address,
-        at: Time,
-        boundary: u64,
-    },
-    /// REARM.
-    Rearm {
-        to: Address,
-        at: Time,
-    },
-}
-
-impl Moving {
-    /// Up to where new packets may be sent.
-    #[inline]
-    pub(super) fn boundary(&self) -> u64 {
-        match self {
-            Self::Drain { boundary, .. } => *boundary,
-            _ => u64::MAX,
-        }
-    }
-
-    /// When it was asked for.
-    pub(super) fn since(&self) -> Option<Time> {
-        match self {
-            Self::No => None,
-            Self::Drain { at, .. } | Self::Rearm { at, .. } => Some(*at),
-        }
-    }
-
-    /// Whether every packet asks for an acknowledgement.
-    #[inline]
-    pub(super) fn asks(&self) -> bool {
-        matches!(self, Self::Rearm { .. })
-    }
-}
 
 impl Sender {
     /// Its packets are to go there from now on.

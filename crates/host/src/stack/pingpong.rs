@@ -3,7 +3,7 @@
 use weft_machine::Time;
 use weft_wire::DataPacket;
 
-use super::flow::Geometry;
+use super::numbers::Geometry;
 use super::paths::Address;
 use super::sender::Sender;
 

@@ -7,7 +7,7 @@
 use weft_machine::Time;
 use weft_wire::{DataPacket, Lid, PKey, ServiceLevel, aeth, opcode};
 
-use super::flow::{PSN_MASK, first_psn};
+use super::numbers::{PSN_MASK, first_psn};
 use crate::traffic::{FlowId, Latency, Transport, Work};
 
 /// Half of the numbers are ahead, the others have been.

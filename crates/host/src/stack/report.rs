@@ -3,7 +3,7 @@
 use weft_wire::PortFacts;
 
 use super::flow::Flow;
-use super::moves::Moving;
+use super::moving::Moving;
 use super::paths::{Paths, State};
 use super::sender::{Phase, Sender, Target};
 use crate::traffic::{FlowReport, PathSource};

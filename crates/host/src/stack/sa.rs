@@ -7,8 +7,8 @@
 //!                        └ refused, or not answered: Failed ── after a while ──▶ Wanted
 //! ```
 
-use weft_machine::Time;
-use weft_mgmt::{Limits, Transactions, Window, subnet_administration};
+use weft_machine::{Time, Timer};
+use weft_mgmt::{Limits, RequestTimer, Transactions, Window, subnet_administration};
 use weft_wire::{
     AddressedMad, AttributeId, Gid, Guid, InformInfo, Mad, Method, NodeInfo, NodeRecord, Notice, PathRecord,
     PortFacts, QpNum, SaMad, SaRecord, ServiceLevel, TrapNumber,
@@ -117,8 +117,8 @@ impl SaClient {
         self.transactions.poll_transmit(now)
     }
 
-    pub(super) fn poll_timeout(&self) -> Option<Time> {
-        self.transactions.poll_timeout()
+    pub(super) fn next_timer(&self) -> Option<Timer<RequestTimer>> {
+        self.transactions.next_timer()
     }
 
     /// Whether nothing is asked.

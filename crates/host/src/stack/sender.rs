@@ -14,9 +14,9 @@ use weft_machine::Time;
 use weft_wire::{DataPacket, QKey, QpNum, ServiceLevel, aeth, opcode};
 
 use super::congestion::Throttle;
-use super::flow::{Geometry, PSN_MASK, first_psn, queue_pair};
 use super::mix::Mix;
-use super::moves::Moving;
+use super::moving::Moving;
+use super::numbers::{Geometry, PSN_MASK, first_psn, queue_pair};
 use super::paths::Address;
 use crate::traffic::{FlowId, Latency, Move, MoveBy, PathSource, Transport, Work};
 

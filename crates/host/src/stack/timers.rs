@@ -2,8 +2,38 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::fmt;
 
-use weft_machine::Time;
+use weft_machine::{self as machine, Time};
+use weft_mgmt::RequestTimer;
+use weft_wire::ServiceLevel;
+
+/// What a host waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackTimer {
+    /// A queue pair may send again.
+    Wake,
+    /// A queue pair's packets may not have been acknowledged in time.
+    Acknowledgement,
+    /// A service level's lane may be used again.
+    Lane(ServiceLevel),
+    /// Subnet administration.
+    Administration(RequestTimer),
+    /// What subnet administration did not tell is asked for again.
+    AskAgain,
+}
+
+impl fmt::Display for StackTimer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wake => f.write_str("queue pair may send"),
+            Self::Acknowledgement => f.write_str("acknowledgement timeout"),
+            Self::Lane(level) => write!(f, "service level {level} free"),
+            Self::Administration(timer) => write!(f, "SA request: {timer}"),
+            Self::AskAgain => f.write_str("SA request again"),
+        }
+    }
+}
 
 /// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +61,18 @@ impl Timers {
     #[inline]
     pub(super) fn next(&self) -> Option<Time> {
         self.heap.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// The next one, as others see it.
+    pub(super) fn first(&self) -> Option<machine::Timer<StackTimer>> {
+        self.heap.peek().map(|Reverse((at, timer))| {
+            let reason = match *timer {
+                Timer::Wake(_) => StackTimer::Wake,
+                Timer::Expiry(_) => StackTimer::Acknowledgement,
+                Timer::Lane(level) => StackTimer::Lane(ServiceLevel(level)),
+            };
+            machine::Timer { at: *at, reason }
+        })
     }
 
     /// The next one that is due.

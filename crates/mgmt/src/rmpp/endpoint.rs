@@ -1,7 +1,9 @@
 //! Both directions of one port.
 
-use weft_machine::Time;
+use weft_machine::{Time, Timer};
 use weft_wire::{AddressedMad, RmppType};
+
+use crate::timers::TransferTimer;
 
 use super::{Finished, Inbox, InboxLimits, OfferError, Outbox, OutboxLimits, Received, Timing, TransferId};
 
@@ -63,8 +65,8 @@ impl Endpoint {
         self.outbox.poll_finished()
     }
 
-    /// When [`Endpoint::handle_timeout`] is next wanted.
-    pub fn poll_timeout(&self) -> Option<Time> {
-        [self.outbox.poll_timeout(), self.inbox.poll_timeout()].into_iter().flatten().min()
+    /// When [`Endpoint::handle_timeout`] is next wanted, and what for.
+    pub fn next_timer(&self) -> Option<Timer<TransferTimer>> {
+        Timer::earliest([self.outbox.next_timer(), self.inbox.next_timer()])
     }
 }

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use weft_machine::Time;
+use weft_machine::{Time, Timer};
 use weft_wire::{AddressedMad, Method, RMPP_VERSION, RmppHeader, RmppType, rmpp_status};
 
 use super::receiver::{Receiver, Step};
 use super::sender::ack;
 use super::{Failure, TransferId, ending, turned_over};
+use crate::timers::TransferTimer;
 
 /// How much an [`Inbox`] holds at most, and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -367,8 +368,11 @@ impl Inbox {
         self.outputs.pop_front()
     }
 
-    /// When [`Inbox::handle_timeout`] is next wanted.
-    pub fn poll_timeout(&self) -> Option<Time> {
-        self.timers.first().map(|&(due, _)| due)
+    /// When [`Inbox::handle_timeout`] is next wanted, and what for.
+    pub fn next_timer(&self) -> Option<Timer<TransferTimer>> {
+        let &(at, id) = self.timers.first()?;
+        let complete = matches!(self.transfers.get(&id), Some((Transfer::Complete { .. }, _)));
+        let reason = if complete { TransferTimer::Linger } else { TransferTimer::Segment };
+        Some(Timer { at, reason })
     }
 }

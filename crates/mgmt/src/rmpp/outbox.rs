@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
-use weft_machine::Time;
+use weft_machine::{Time, Timer};
 use weft_wire::{AddressedMad, Lid, Mad, RmppHeader, RmppType};
 
 use super::sender::{Sender, State, class_of};
 use super::{Failure, Timing, TransferId};
+use crate::timers::TransferTimer;
 
 /// How much an [`Outbox`] holds at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -314,8 +315,10 @@ impl Outbox {
         self.finished.pop_front()
     }
 
-    /// When [`Outbox::handle_timeout`] is next wanted.
-    pub fn poll_timeout(&self) -> Option<Time> {
-        self.timers.first().map(|&(due, _)| due)
+    /// When [`Outbox::handle_timeout`] is next wanted, and what for.
+    pub fn next_timer(&self) -> Option<Timer<TransferTimer>> {
+        let &(at, id) = self.timers.first()?;
+        let awaits = self.transfers.get(&id).map(|transfer| transfer.sender.awaits());
+        Timer::new(Some(at), awaits.unwrap_or(TransferTimer::Acknowledgement))
     }
 }

@@ -4,6 +4,7 @@ use weft_machine::Time;
 use weft_wire::{MAD_SIZE, Mad, Method, RMPP_END, RMPP_VERSION, RmppHeader, RmppType, rmpp_status};
 
 use super::{Failure, RESP_TIME_UNKNOWN, Timing, control, ending};
+use crate::timers::TransferTimer;
 
 /// Segments handed out without a pause: the other end may grant a window of four thousand million.
 const BURST: u32 = 256;
@@ -89,6 +90,17 @@ impl Sender {
 
     pub(super) fn due(&self) -> Time {
         self.due.min(self.ends)
+    }
+
+    /// What [`Self::due`] is for, as [`Self::handle_timeout`] does it.
+    pub(super) fn awaits(&self) -> TransferTimer {
+        if self.ends <= self.due {
+            TransferTimer::TotalTime
+        } else if self.paused {
+            TransferTimer::Pause
+        } else {
+            TransferTimer::Acknowledgement
+        }
     }
 
     fn segment(&self, number: u32) -> Mad {

@@ -1,6 +1,6 @@
 //! Tables of the two state machines: every packet that can be told apart, in every state that can be.
 
-use weft_machine::Time;
+use weft_machine::{Time, Timer};
 use weft_wire::{
     AddressedMad, Lid, Mad, MadHeader, Method, MgmtClass, RMPP_END, RmppHeader, RmppType, ServiceLevel,
     rmpp_status as status,
@@ -9,6 +9,7 @@ use weft_wire::{
 use super::receiver::{Receiver, Step};
 use super::sender::{Sender, State};
 use super::*;
+use crate::TransferTimer;
 
 const SEGMENTS: u32 = 4;
 
@@ -146,12 +147,14 @@ fn a_window_without_end_is_used_bit_by_bit() {
     let mut bursts = vec![drain(&mut outbox, Time::ZERO)];
     for ms in 1..4 {
         let now = Time::from_millis(ms);
-        assert_eq!(outbox.poll_timeout(), Some(now));
+        assert_eq!(outbox.next_timer(), Some(Timer { at: now, reason: TransferTimer::Pause }));
         outbox.handle_timeout(now);
         bursts.push(drain(&mut outbox, now));
     }
     assert_eq!(bursts, [256, 256, 256, 231]);
-    assert!(outbox.poll_timeout().unwrap() > Time::from_secs(1), "now the acknowledgement is waited for");
+    let timer = outbox.next_timer().unwrap();
+    assert!(timer.at > Time::from_secs(1), "now the acknowledgement is waited for");
+    assert_eq!(timer.reason, TransferTimer::Acknowledgement);
     assert_eq!((outbox.stats().segments, outbox.stats().resent), (1000, 0));
     ack.set_rmpp(&ack_header(1000, u32::MAX));
     outbox.handle(Time::from_secs(1), &addressed(ack));
@@ -373,8 +376,8 @@ fn an_inbox_keeps_to_its_limits_and_says_so() {
         assert_eq!(kind, if lid < 3 { RmppType::Ack } else { RmppType::Stop }, "{lid}");
     }
     assert_eq!((inbox.receiving(), inbox.stats().refused), (2, 3));
-    let due = inbox.poll_timeout().unwrap();
-    assert_eq!(due, InboxLimits::default().total);
+    let Timer { at: due, reason } = inbox.next_timer().unwrap();
+    assert_eq!((due, reason), (InboxLimits::default().total, TransferTimer::Segment));
     inbox.handle_timeout(due);
     let told: Vec<_> =
         std::iter::from_fn(|| inbox.poll_transmit()).map(|mad| mad.mad.rmpp().status).collect();
@@ -383,9 +386,28 @@ fn an_inbox_keeps_to_its_limits_and_says_so() {
     for lid in 1..4 {
         assert!(inbox.handle(due, &from(lid, segments(10)[0])).is_some());
     }
-    assert_eq!(inbox.poll_timeout(), Some(due + limits.linger), "only one lingers");
+    let linger = Timer { at: due + limits.linger, reason: TransferTimer::Linger };
+    assert_eq!(inbox.next_timer(), Some(linger), "only one lingers");
     inbox.handle_timeout(due + limits.linger);
-    assert_eq!(inbox.poll_timeout(), None);
+    assert_eq!(inbox.next_timer(), None);
+}
+
+#[test]
+fn an_outbox_says_when_a_transfer_has_taken_too_long() {
+    let mut outbox = Outbox::new(OutboxLimits::default());
+    let timing = Timing { ack_timeout: Time::from_secs(2), total: Time::from_secs(3), ..Timing::default() };
+    let bytes = message(MgmtClass::SubnAdm, Method::GetTableResp, 2000);
+    outbox.offer(Time::ZERO, &addressed(Mad::default()), bytes, &timing).unwrap();
+    assert!(outbox.poll_transmit(Time::ZERO).is_some());
+    let first = Timer { at: Time::from_secs(2), reason: TransferTimer::Acknowledgement };
+    assert_eq!(outbox.next_timer(), Some(first));
+    outbox.handle_timeout(first.at);
+    assert!(outbox.poll_transmit(first.at).is_some(), "sent again");
+    let end = Timer { at: Time::from_secs(3), reason: TransferTimer::TotalTime };
+    assert_eq!(outbox.next_timer(), Some(end));
+    outbox.handle_timeout(end.at);
+    assert_eq!(outbox.poll_finished().unwrap().failure, Some(Failure::TimedOut));
+    assert_eq!(outbox.next_timer(), None);
 }
 
 #[test]

@@ -216,12 +216,15 @@ fn the_dead_hold_nobody_up() {
     assert_eq!(t.poll_transmit(timeout), Some(dead));
     t.offer(1, request(1)).unwrap();
     assert_eq!((t.poll_transmit(timeout), t.has_room(timeout)), (None, false));
-    let room = t.poll_timeout().unwrap();
+    let Timer { at: room, reason } = t.next_timer().unwrap();
+    assert_eq!(reason, RequestTimer::Room);
     assert_eq!(room, timeout + Time::from_micros(12_500));
     assert!(t.has_room(room));
     let live = t.poll_transmit(room).unwrap();
     assert!(t.handle_response(room, &answer(live)).is_some());
-    assert_eq!(t.poll_timeout(), Some(timeout + timeout));
+    let end = Timer { at: timeout + timeout, reason: RequestTimer::Timeout };
+    assert_eq!(t.next_timer(), Some(end));
+    assert_eq!(t.poll_failed(end.at).map(|failed| failed.key), Some(0), "it says what it then does");
 }
 
 #[derive(Clone, Debug)]

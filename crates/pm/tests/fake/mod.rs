@@ -187,7 +187,7 @@ impl Fake {
         loop {
             let arrival = self.flying.keys().next().map(|(at, _)| *at);
             let wake = self.manager.poll_timeout();
-            let sender = self.outbox.poll_timeout();
+            let sender = self.outbox.next_timer().map(|timer| timer.at);
             let next = [arrival, wake, sender].into_iter().flatten().min();
             let Some(at) = next.filter(|at| *at <= end) else { break };
             self.now = self.now.max(at);

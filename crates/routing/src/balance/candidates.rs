@@ -6,7 +6,7 @@ use weft_wire::PortNum;
 
 use crate::switches::Way;
 
-use super::plan::Destination;
+use super::destination::Destination;
 
 /// A way's load is one number. Pairs, and what is above them, decide for LIDs to which hosts send:
 ///

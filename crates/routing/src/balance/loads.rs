@@ -4,7 +4,7 @@ use crate::bfs::BATCH;
 use crate::switches::{SwitchGraph, Way};
 
 use super::candidates::{Candidates, LID, PAIR};
-use super::plan::Destination;
+use super::destination::Destination;
 
 /// Up to how many ways of a switch are looked at one by one.
 const FEW: usize = 8;

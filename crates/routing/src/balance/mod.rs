@@ -1,6 +1,7 @@
 //! LIDs spread evenly over the ways that lead to their switches.
 
 mod candidates;
+mod destination;
 mod layers;
 mod loads;
 mod plan;

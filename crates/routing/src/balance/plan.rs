@@ -4,14 +4,15 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use weft_topology::Fabric;
-use weft_wire::{Lid, PortNum};
+use weft_wire::PortNum;
 
 use crate::bfs::BATCH;
-use crate::lids::{Lids, PortLids};
+use crate::lids::Lids;
 use crate::management::ManagementNodes;
 use crate::switches::{SwitchGraph, UNREACHED};
 
 use super::candidates::Turn;
+use super::destination::Destination;
 
 /// The order of destinations, and what is known of switches beforehand.
 pub(super) struct Plan {
@@ -28,19 +29,6 @@ pub(super) struct Plan {
     /// the numbers of neighbours that the switches below it had to choose from on the way up: in a tree, of those LIDs
     /// that get here by everybody's choice, the next one has a number that is greater by this.
     strides: Vec<u32>,
-}
-
-/// A switch, and the end ports that it delivers to.
-pub(super) struct Destination {
-    pub(super) switch: u32,
-    /// By which port, and their LIDs.
-    pub(super) ports: Vec<(PortNum, PortLids)>,
-    /// The number of the first LID, of all.
-    pub(super) number: usize,
-    /// The same among those of its batch.
-    pub(super) first: usize,
-    /// The LIDs.
-    pub(super) lids: Vec<Lid>,
 }
 
 /// Destinations that are searched for at once.
@@ -148,23 +136,6 @@ fn runs(destinations: &[Destination]) -> Vec<Run> {
         }
     }
     runs
-}
-
-impl Destination {
-    /// Where its LIDs are among those of its batch.
-    pub(super) fn numbers(&self) -> Range<usize> {
-        self.first..self.first + self.lids.len()
-    }
-
-    /// What its switch does for the end ports on it, by LID of the batch.
-    pub(super) fn deliver(&self, row: &mut [PortNum]) {
-        let mut number = self.first;
-        for (port, lids) in &self.ports {
-            let next = number + (1 << lids.lmc);
-            row[number..next].fill(*port);
-            number = next;
-        }
-    }
 }
 
 /// Switches with their hosts, those with most hosts first, then by the hosts' lowest LID; and the LIDs of switches and of

@@ -3,10 +3,10 @@
 use super::{Engine, Input, Refusal};
 use crate::files::Restored;
 use crate::lanes::{LaneMap, ServiceLevels};
-use crate::routing::Routing;
+use crate::routing::{Routing, SAVED_TABLES};
 
 pub(crate) const ENGINE: Engine = Engine {
-    name: "file",
+    name: SAVED_TABLES,
     about: "saved tables, as OpenSM writes them; they are proved like all others",
     options: &["lfts", "lid_matrix", "sl2vl", "psl"],
     deadlock_free: false,

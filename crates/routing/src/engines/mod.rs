@@ -12,29 +12,13 @@ mod updn;
 mod vftree;
 mod vswitch;
 
-use weft_topology::Fabric;
-
-use crate::lids::Lids;
-use crate::options::{EngineOptions, LANES_MAX};
+use crate::options::LANES_MAX;
 use crate::routing::Routing;
 
+pub use crate::input::Input;
 pub use chain::{Chain, ChainError};
 pub use minhop::minhop;
 pub use pftree::{WEIGHTS, learn_weights};
-
-/// The engine that takes tables as they were saved.
-pub(crate) const SAVED_TABLES: &str = file::ENGINE.name;
-
-/// What an engine works from.
-#[derive(Clone, Copy, Debug)]
-pub struct Input<'a> {
-    /// The cabling.
-    pub fabric: &'a Fabric,
-    /// Who answers to which LIDs.
-    pub lids: &'a Lids,
-    /// What the operator chose.
-    pub options: &'a EngineOptions,
-}
 
 /// Why an engine does not serve a fabric: one sentence that names the node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

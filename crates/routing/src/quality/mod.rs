@@ -21,6 +21,7 @@ mod contention;
 mod participants;
 mod paths;
 mod pattern;
+mod random;
 mod simulate;
 mod summary;
 mod survey;

@@ -61,7 +61,7 @@ impl Participants {
 
     /// Two groups: `count` of these, drawn at random, are the first, the others the second.
     pub fn drawn(mut lids: Vec<Lid>, count: usize, seed: u64) -> Self {
-        lids.shuffle(&mut super::simulate::generator(seed, 0));
+        lids.shuffle(&mut super::random::generator(seed, 0));
         let second = lids.split_off(count.min(lids.len()));
         lids.sort_unstable();
         let mut drawn = Self { first: lids, second };

@@ -327,7 +327,7 @@ impl Traffic {
     /// All levels among `first` ranks in the first group and `second` in the second, whose ranks follow those of the
     /// first. The seed decides what is random.
     pub fn levels(self, first: u32, second: u32, seed: u64) -> Vec<Level> {
-        let mut random = super::simulate::generator(seed, 0);
+        let mut random = super::random::generator(seed, 0);
         let mut levels = Levels::new(self, first, second);
         std::iter::from_fn(|| levels.next(&mut random)).collect()
     }

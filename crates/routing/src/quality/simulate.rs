@@ -3,9 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use rand::SeedableRng;
 use rand::seq::SliceRandom;
-use rand_pcg::Pcg64;
 use rayon::prelude::*;
 use serde::Serialize;
 use weft_topology::PortRef;
@@ -14,6 +12,7 @@ use super::congestion::Counter;
 use super::participants::{Participants, endpoints};
 use super::paths::{Endpoint, Paths};
 use super::pattern::{Level, Levels, Traffic};
+use super::random::generator;
 use super::summary::{Figure, Summary};
 use super::{UNREACHED_MAX, UnknownLid, Unreached};
 
@@ -140,12 +139,6 @@ pub struct CableCongestion {
     pub name: String,
     /// How many flows, added up over levels and runs.
     pub flows: u64,
-}
-
-/// The generator of a run.
-pub(crate) fn generator(seed: u64, run: u32) -> Pcg64 {
-    // The odd constant keeps the runs of neighbouring seeds apart.
-    Pcg64::seed_from_u64(seed.wrapping_add(u64::from(run).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
 /// Runs traffic among participants, in the current rayon pool.

@@ -17,7 +17,7 @@ use crate::verify::dependencies::Dependencies;
 use crate::verify::ground::{End, Ground};
 use crate::verify::loads::Loads;
 use crate::verify::order::{Exits, Order};
-use crate::verify::reach::{Flows, Pass};
+use crate::verify::pass::{Flows, Pass};
 use crate::verify::rows::Rows;
 use crate::verify::sources::{Part, Sources};
 

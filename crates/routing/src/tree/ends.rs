@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use weft_topology::PortRef;
 use weft_wire::{Guid, Lid, PortNum};
 
-use crate::engines::Input;
+use crate::input::Input;
 use crate::management::ManagementNodes;
 use crate::switches::SwitchGraph;
 

@@ -17,7 +17,7 @@ mod tuples;
 use weft_topology::{Fabric, NodeIndex};
 use weft_wire::PortNum;
 
-use crate::engines::Input;
+use crate::input::Input;
 use crate::routing::Ranks;
 use crate::switches::SwitchGraph;
 

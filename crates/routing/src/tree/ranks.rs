@@ -4,7 +4,7 @@ use std::collections::BinaryHeap;
 
 use weft_topology::Fabric;
 
-use crate::engines::Input;
+use crate::input::Input;
 use crate::switches::{SwitchGraph, UNREACHED};
 
 use super::{RANKS_MAX, pieces};

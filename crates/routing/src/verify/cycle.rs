@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
-use super::dependencies::Digraph;
+use super::digraph::Digraph;
 use crate::bfs::BATCH;
 
 /// The nodes of a shortest cycle in order; of the shortest ones, that through the lowest node. `None` where there is

@@ -4,21 +4,13 @@ use std::fmt;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use weft_wire::{Lid, PortNum};
+use weft_wire::PortNum;
 
 use super::cycle::shortest_cycle;
 use super::dependencies::{AllLanes, Dependencies, OneLane};
 use super::ground::Ground;
+use super::pair::Pair;
 use super::witness::Goal;
-
-/// A source LID and a destination LID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Pair {
-    /// Who sends.
-    pub source: Lid,
-    /// To whom.
-    pub destination: Lid,
-}
 
 /// How much is under way on a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -124,12 +116,6 @@ impl Cycle {
     pub fn lane(&self) -> Option<u8> {
         let first = self.channels.first()?.lane;
         self.channels.iter().all(|channel| channel.lane == first).then_some(first)
-    }
-}
-
-impl fmt::Display for Pair {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "from LID {} to LID {}", self.source, self.destination)
     }
 }
 

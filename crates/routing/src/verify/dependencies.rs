@@ -5,15 +5,9 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use weft_wire::VirtualLane;
 
 use super::cycle::in_order;
+use super::digraph::Digraph;
 use super::flow::Sink;
 use super::ground::Ground;
-
-/// A graph of nodes that are numbered from 0.
-pub(crate) trait Digraph: Sync {
-    fn len(&self) -> usize;
-    /// Tells every node that `node` leads to, in order.
-    fn for_each(&self, node: u32, tell: impl FnMut(u32));
-}
 
 /// Which lanes of which channels are waited for by packets in which others. Many threads may add to it at once:
 /// nothing is ever taken out, so the order does not matter.

@@ -8,9 +8,9 @@ use crate::bfs::BATCH;
 use crate::routing::Routing;
 
 use super::block::Block;
-use super::deadlock::Pair;
 use super::ground::{End, Ground, is_channel};
 use super::order::{Exits, NEVER, Order};
+use super::pair::Pair;
 use super::rows::Rows;
 
 /// Pairs whose packets would arrive, but for their service level, which has lane 15 or none somewhere on the way.

@@ -13,10 +13,10 @@ use crate::partitions::{Isolation, Partition, Partitions};
 use crate::routing::Routing;
 
 use super::block::Block;
-use super::deadlock::Pair;
 use super::flow::{Journey, Sink, Spread, flow};
 use super::ground::Ground;
 use super::order::{Exits, Order};
+use super::pair::Pair;
 use super::report::COUNTER_EXAMPLES_MAX;
 use super::rows::Rows;
 use super::sources::{Part, Sent, Sources};

@@ -8,7 +8,7 @@ use crate::trace::{Path, trace};
 
 use super::ground::{End, is_channel};
 use super::order::{NEVER, Order};
-use super::reach::Pass;
+use super::pass::Pass;
 
 /// Paths in a tree that go up after they went down. Of two switches of one rank the one with the lower GUID is above
 /// the other; switches without a rank are below all others.

@@ -5,40 +5,16 @@ use weft_topology::PortRef;
 use weft_wire::PortNum;
 
 use crate::bfs::BATCH;
-use crate::tables::Routes;
 use crate::trace::{TraceError, trace};
 
 use super::block::{Block, UNREACHED};
-use super::dependencies::Dependencies;
 use super::flow::{Journey, Spread, flow};
-use super::ground::{End, Ground};
+use super::ground::End;
 use super::legality::{Turns, Up};
-use super::loads::Loads;
 use super::order::{Exits, NEVER, Order};
+use super::pass::Pass;
 use super::report::{COUNTER_EXAMPLES_MAX, Report};
-use super::rows::Rows;
-use super::sources::{Part, Sent, Sources};
-
-/// What the pass is about.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pass<'a> {
-    pub(crate) ground: &'a Ground<'a>,
-    pub(crate) routes: &'a Routes,
-    /// By channel: whether it leads up, where that matters.
-    pub(crate) ups: Option<&'a [bool]>,
-    /// Who sends by which lanes, where that matters.
-    pub(crate) flows: Option<Flows<'a>>,
-}
-
-/// Who sends by which lanes, and where to write down which channels wait for which.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Flows<'a> {
-    pub(crate) rows: &'a Rows,
-    pub(crate) sources: &'a Sources<'a>,
-    pub(crate) dependencies: &'a Dependencies<'a>,
-    /// By channel: how many pairs of hosts use it, where that is wanted.
-    pub(crate) loads: Option<&'a Loads>,
-}
+use super::sources::{Part, Sent};
 
 impl Pass<'_> {
     /// Follows everything.

@@ -10,10 +10,11 @@ use crate::lanes::{LaneMap, SERVICE_LEVELS};
 use crate::lids::Lids;
 use crate::tables::Routes;
 
-use super::deadlock::{Cycle, LaneUse, Pair, cycles, lane_use};
+use super::deadlock::{Cycle, LaneUse, cycles, lane_use};
 use super::dependencies::Dependencies;
 use super::flow::Sink;
 use super::ground::{End, Ground, is_channel};
+use super::pair::Pair;
 use super::rows::Rows;
 use super::witness::{Goal, Search};
 

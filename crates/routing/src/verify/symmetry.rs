@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::lanes::ServiceLevels;
 
-use super::deadlock::Pair;
 use super::ground::{End, Ground};
+use super::pair::Pair;
 
 /// Pairs with another service level one way than the other: a queue pair has only one, and answers come back on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

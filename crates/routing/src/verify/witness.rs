@@ -5,10 +5,10 @@ use crate::lanes::ServiceLevels;
 use crate::tables::Routes;
 
 use super::block::Block;
-use super::deadlock::Pair;
 use super::flow::{Journey, Sink, Spread};
 use super::ground::Ground;
 use super::order::{Exits, Order};
+use super::pair::Pair;
 use super::rows::Rows;
 use super::sources::{Part, Sources};
 

@@ -81,6 +81,19 @@ impl Simulation {
         let Some(mut node) = self.take_in_hand(index) else { return };
         node.handle_timeout(self.now);
         self.was_fed(index, node);
+        self.has_moved_on(index);
+    }
+
+    /// A node that was woken has done what it wanted to be woken for: it does not want to be woken again at once.
+    fn has_moved_on(&self, index: NodeIndex) {
+        let timer = || self.slots[index.index()].node.as_ref().and_then(|node| node.next_timer());
+        debug_assert!(
+            timer().is_none_or(|timer| timer.at > self.now)
+                || self.slots[index.index()].node.as_ref().is_some_and(|node| node.is_unfinished()),
+            "{} wakes without progress for {:?}",
+            self.fabric.node(index).id,
+            timer()
+        );
     }
 
     /// Lets a load answer, and does what the node then wants.

@@ -7,8 +7,8 @@ use weft_topology::NodeIndex;
 use super::places::NOT_THERE;
 use super::programs::{SM, STANDBY};
 use super::{ASLEEP, Simulation};
+use crate::Fault;
 use crate::ledger::Asked;
-use crate::{Fault, device_config};
 
 impl Simulation {
     /// Something goes wrong, or is put right, now.
@@ -108,7 +108,7 @@ impl Simulation {
     pub(super) fn add_device(&mut self, node: NodeIndex) {
         let hosts = self.host_ports(node);
         let stack = (!hosts.is_empty()).then(|| self.options.host.clone());
-        let config = device_config(&self.fabric, node, &self.options.device);
+        let config = weft_node::device_config(&self.fabric, node, &self.options.device);
         let incarnation = self.tenants[node.index()].incarnation;
         let new = NewDevice { config, incarnation, hosts, stack };
         self.request(node, Asked::Device(node), Request::AddDevice(new));

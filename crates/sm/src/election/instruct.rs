@@ -160,7 +160,7 @@ mod tests {
         let first = begin(&mut election, TO).unwrap();
         let mut sent = 1;
         let outcome = loop {
-            let now = election.poll_timeout().expect("a deadline");
+            let now = election.next_timer().expect("a deadline").at;
             match election.expire_instruction(now, &options) {
                 (Some(request), None) => assert_eq!(request, first),
                 (None, Some(outcome)) => break outcome,
@@ -169,6 +169,6 @@ mod tests {
             sent += 1;
         };
         assert_eq!(outcome, (TO, Instruction::Disable, Instructed::Unanswered));
-        assert_eq!((sent, election.poll_timeout()), (options.retries + 1, None));
+        assert_eq!((sent, election.next_timer()), (options.retries + 1, None));
     }
 }

@@ -17,7 +17,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weft_machine::Time;
+use weft_machine::{Time, Timer};
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
 use weft_wire::{
     AddressedMad, AttributeId, DirectedSmp, Guid, Lid, MKey, Mad, Method, SmInfo, SmKey, SmState, Smp,
@@ -27,7 +27,7 @@ use weft_wire::{
 pub(crate) use instruct::Outcome;
 pub(crate) use state::{Action, Control, Found, Handed, Polled, Rank, Signal, State, next};
 
-use crate::{ElectionCounts, Options};
+use crate::{ElectionCounts, Options, SmTimer};
 
 /// The lower half of the transaction ids.
 const OWN_IDS: u64 = 0xffff;
@@ -344,13 +344,13 @@ impl Election {
         (Some(self.ask(now, request, timeout, 0)), None)
     }
 
-    /// When it next wants to be woken.
-    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+    /// When it next wants to be woken, and what for.
+    pub(crate) fn next_timer(&self) -> Option<Timer<SmTimer>> {
         let asked = match &self.question {
-            Some(question) => Some(question.deadline),
-            None => self.next_poll.filter(|_| self.state.polls()),
+            Some(question) => Some(Timer { at: question.deadline, reason: SmTimer::SmInfo }),
+            None => Timer::new(self.next_poll.filter(|_| self.state.polls()), SmTimer::Poll),
         };
-        asked.into_iter().chain(self.instruction_deadline()).min()
+        Timer::earliest([asked, Timer::new(self.instruction_deadline(), SmTimer::Instruction)])
     }
 
     /// Whether an answer is to a question of this kind, whoever asked it.

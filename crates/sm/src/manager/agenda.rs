@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use weft_machine::Time;
+use weft_machine::{Time, Timer};
 
-use crate::Reason;
+use crate::{Reason, SmTimer};
 
 /// The most sweeps that may be owed, when every trap is one sweep.
 const OWED_MAX: usize = 64;
@@ -92,12 +92,16 @@ impl Agenda {
         (self.heavy, self.look, self.light, self.prove) = (None, None, None, None);
     }
 
-    pub(super) fn next(&self, now: Time) -> Option<Time> {
-        let heavy = self.heavy.map(|(at, _)| at);
+    /// What comes first, in the order of [`Agenda::due`].
+    pub(super) fn next(&self, now: Time) -> Option<Timer<SmTimer>> {
         let owed = self.owed.front().map(|_| now);
-        let look = self.look.as_ref().map(|(at, ..)| *at);
-        let light = self.light.map(|(at, _)| at);
-        [heavy, owed, look, light, self.prove].into_iter().flatten().min()
+        Timer::earliest([
+            Timer::new(self.heavy.map(|(at, _)| at), SmTimer::HeavySweep),
+            Timer::new(owed, SmTimer::HeavySweep),
+            Timer::new(self.prove, SmTimer::Proof),
+            Timer::new(self.look.as_ref().map(|(at, ..)| *at), SmTimer::Look),
+            Timer::new(self.light.map(|(at, _)| at), SmTimer::LightSweep),
+        ])
     }
 
     pub(super) fn clear(&mut self) {
@@ -120,11 +124,38 @@ mod tests {
         agenda.heavy(Time::from_secs(3), Reason::OwnPort);
         agenda.light(Time::from_secs(1), Reason::Interval);
         agenda.look(Time::from_secs(1), COMMAND, 3);
-        assert_eq!(agenda.next(Time::ZERO), Some(Time::from_secs(1)));
+        let heavy = Timer { at: Time::from_secs(1), reason: SmTimer::HeavySweep };
+        assert_eq!(agenda.next(Time::ZERO), Some(heavy));
         assert_eq!(agenda.due(Time::ZERO), None);
         assert_eq!(agenda.due(Time::from_secs(1)), Some(Due::Heavy(COMMAND)));
         agenda.sweep_begins();
         assert_eq!((agenda.next(Time::ZERO), agenda.due(Time::from_secs(9))), (None, None));
+    }
+
+    #[test]
+    fn what_comes_next_is_what_is_then_due() {
+        type Plan = fn(&mut Agenda, Time);
+        let plans: [(Plan, SmTimer, Due); 5] = [
+            (|agenda, at| agenda.heavy(at, COMMAND), SmTimer::HeavySweep, Due::Heavy(COMMAND)),
+            (|agenda, _| agenda.owe(COMMAND), SmTimer::HeavySweep, Due::Heavy(COMMAND)),
+            (Agenda::prove, SmTimer::Proof, Due::Prove),
+            (
+                |agenda, at| agenda.look(at, COMMAND, 3),
+                SmTimer::Look,
+                Due::Look(COMMAND, BTreeSet::from([3])),
+            ),
+            (|agenda, at| agenda.light(at, COMMAND), SmTimer::LightSweep, Due::Light(COMMAND)),
+        ];
+        let at = Time::from_secs(1);
+        // Each alone, and with all that come after it at the same moment.
+        for (first, (_, reason, due)) in plans.iter().enumerate() {
+            for last in first..plans.len() {
+                let mut agenda = Agenda::default();
+                plans[first..=last].iter().for_each(|(plan, ..)| plan(&mut agenda, at));
+                assert_eq!(agenda.next(at), Some(Timer { at, reason: *reason }), "{first} to {last}");
+                assert_eq!(agenda.due(at).as_ref(), Some(due), "{first} to {last}");
+            }
+        }
     }
 
     #[test]

@@ -171,7 +171,7 @@ impl SubnetManager {
         let (request, outcome) = self.election.expire_instruction(now, &self.options);
         self.send_all(request);
         self.note_instructed(now, outcome);
-        while self.election.poll_timeout().is_some_and(|at| at <= now) {
+        while self.election.next_timer().is_some_and(|timer| timer.at <= now) {
             let (request, signal) = self.election.expire(now, &self.options, self.act_count());
             self.send_all(request);
             if let Some(signal) = signal {

@@ -14,7 +14,7 @@ mod task;
 
 use std::collections::VecDeque;
 
-use weft_machine::{Machine, Time};
+use weft_machine::{Machine, Time, Timer};
 use weft_wire::{AddressedMad, AttributeId, Guid, Method, MgmtClass, Notice, PathRecord, trap};
 
 use crate::audit::Audit;
@@ -24,7 +24,7 @@ use crate::requests::Requests;
 use crate::routed::Routed;
 use crate::sa::Administrator;
 use crate::traps::{self, TrapLog};
-use crate::{Activity, Event, GuidToLid, Input, Options, Output, Phase, Progress, Reason, SaCounts};
+use crate::{Activity, Event, GuidToLid, Input, Options, Output, Phase, Progress, Reason, SaCounts, SmTimer};
 use agenda::{Agenda, Due};
 use known::Known;
 use own_port::{Attachment, OwnPort};
@@ -215,7 +215,7 @@ impl SubnetManager {
     /// Reading tables for subnet administration gives way to a sweep that is due.
     fn tables_give_way(&mut self, now: Time) -> bool {
         let Task::Tables(read) = &self.task else { return false };
-        if self.agenda.next(now).is_none_or(|at| at > now) {
+        if self.agenda.next(now).is_none_or(|timer| timer.at > now) {
             return false;
         }
         self.requests.abandon(now, read.as_ref());
@@ -365,6 +365,7 @@ fn answers_congestion(mad: &weft_wire::Mad) -> bool {
 impl Machine for SubnetManager {
     type Input = Input;
     type Output = Output;
+    type Reason = SmTimer;
 
     fn handle_input(&mut self, now: Time, input: Input) {
         self.now = now;
@@ -393,16 +394,14 @@ impl Machine for SubnetManager {
         self.outputs.pop_front()
     }
 
-    fn poll_timeout(&self) -> Option<Time> {
+    fn next_timer(&self) -> Option<Timer<SmTimer>> {
         let sweeping = match self.task {
             Task::Detached => return None,
             Task::Idle if !self.election.state.sweeps() => None,
             Task::Idle => self.agenda.next(self.now),
-            Task::Tables(_) => {
-                [self.agenda.next(self.now), self.requests.poll_timeout()].into_iter().flatten().min()
-            }
-            _ => self.requests.poll_timeout(),
+            Task::Tables(_) => Timer::earliest([self.agenda.next(self.now), self.requests.next_timer()]),
+            _ => self.requests.next_timer(),
         };
-        [sweeping, self.sa.poll_timeout(), self.election.poll_timeout()].into_iter().flatten().min()
+        Timer::earliest([sweeping, self.sa.next_timer(), self.election.next_timer()])
     }
 }

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use weft_machine::Time;
+use weft_machine::{Time, Timer};
 use weft_mgmt::{Limits, Transactions, Window};
 use weft_wire::{
     AddressedMad, AttributeId, Details, Gid, Guid, InformInfo, InformInfoRecord, Lid, Mad, Method, MgmtClass,
@@ -17,7 +17,7 @@ use weft_wire::{
 
 use super::query::{Found, Query};
 use super::view::View;
-use crate::Options;
+use crate::{Options, SmTimer};
 
 /// The most subscriptions, of which each host has four, and the most of one subscriber.
 const SUBSCRIPTIONS_MAX: usize = 1 << 18;
@@ -262,8 +262,8 @@ impl Subscriptions {
         }
     }
 
-    pub(super) fn poll_timeout(&self) -> Option<Time> {
-        self.reports.poll_timeout()
+    pub(super) fn next_timer(&self) -> Option<Timer<SmTimer>> {
+        self.reports.next_timer().map(|timer| timer.map(SmTimer::Report))
     }
 
     /// Ends all subscriptions.

@@ -25,7 +25,7 @@ mod view;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use weft_machine::Time;
+use weft_machine::{Time, Timer};
 use weft_wire::{
     AddressedMad, AttributeId, ClassPortInfo, Details, GidDetails, Guid, InformInfo, Lid, Mad, Method,
     Notice, PathRecord, QKey, QpNum, RepathDetails, SA_CLASS_VERSION, SaMad, SmInfo, SmInfoRecord, SmKey,
@@ -35,7 +35,7 @@ use weft_wire::{
 use crate::election::Peer;
 use crate::held::Memory;
 use crate::subnet::Subnet;
-use crate::{Event, Options};
+use crate::{Event, Options, SmTimer};
 use inform::{Subscriptions, own_notice};
 use path::PathQuery;
 use query::{Found, Query};
@@ -442,11 +442,10 @@ impl Administrator {
         self.flush(now);
     }
 
-    /// When it next wants to be woken.
-    pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        let due =
-            [self.services.poll_timeout(), self.subscriptions.poll_timeout(), self.transfers.poll_timeout()];
-        due.into_iter().flatten().min()
+    /// When it next wants to be woken, and what for.
+    pub(crate) fn next_timer(&self) -> Option<Timer<SmTimer>> {
+        let (services, subscriptions) = (self.services.next_timer(), self.subscriptions.next_timer());
+        Timer::earliest([services, subscriptions, self.transfers.next_timer()])
     }
 
     /// What is to be sent.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use weft_machine::Time;
+use weft_machine::{Time, Timer};
 use weft_wire::{Guid, PKey, SaRecord, ServiceRecord, sa_status};
 
 use super::query::{Found, Query};
+use crate::SmTimer;
 
 /// The most services.
 const SERVICES_MAX: usize = 4096;
@@ -112,8 +113,8 @@ impl Services {
         self.next_end = self.offered.values().filter_map(|service| service.end).min();
     }
 
-    pub(super) fn poll_timeout(&self) -> Option<Time> {
-        self.next_end
+    pub(super) fn next_timer(&self) -> Option<Timer<SmTimer>> {
+        Timer::new(self.next_end, SmTimer::ServiceLease)
     }
 }
 

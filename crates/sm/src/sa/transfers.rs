@@ -1,10 +1,11 @@
 //! Tables on their way to whoever asked for them, and requests that come in segments.
 
-use weft_machine::Time;
+use weft_machine::{Time, Timer};
 use weft_mgmt::rmpp::{Endpoint, InboxLimits, OutboxLimits, Timing, TransferId};
 use weft_wire::{AddressedMad, MAD_SIZE, Mad, QpNum, RmppHeader, RmppType, TransactionId};
 
 use super::query::BYTES_MAX;
+use crate::SmTimer;
 
 /// The most tables at once, and the most bytes of all of them.
 const TRANSFERS_MAX: usize = 256;
@@ -169,8 +170,8 @@ impl Transfers {
         self.endpoint.poll_transmit(now)
     }
 
-    pub(super) fn poll_timeout(&self) -> Option<Time> {
-        self.endpoint.poll_timeout()
+    pub(super) fn next_timer(&self) -> Option<Timer<SmTimer>> {
+        self.endpoint.next_timer().map(|timer| timer.map(SmTimer::Transfer))
     }
 
     /// The port is gone. Says how many tables did not arrive in all this time.

@@ -43,7 +43,7 @@ pub(super) fn agent(
     Ok(AgentPart {
         name: agent.name.clone(),
         lab: record.lab.clone(),
-        devices: members.iter().map(|node| weft_sim::device_config(fabric, *node, &wanted.device)).collect(),
+        devices: members.iter().map(|node| weft_node::device_config(fabric, *node, &wanted.device)).collect(),
         cables,
         bind: place.bind,
         link_timeout_ms: record.link_timeout_ms,

@@ -55,9 +55,10 @@ fn in_words(name: &str, replayed: &Replayed) -> String {
     let mut text = format!("{name}: {inputs} inputs, {outputs} outputs as recorded\n");
     if let Some(difference) = difference {
         let input = difference.input.as_ref().map_or("a timeout".to_owned(), |input| format!("{input:?}"));
+        let timer = difference.timer.map_or("nothing".to_owned(), |timer| timer.to_string());
         let output = difference.output.as_ref().map_or("nothing".to_owned(), |output| format!("{output:?}"));
         text += &format!(
-            "output {} of {} after input {} at {} differs\ninput: {}\nnow: {}\n",
+            "output {} of {} after input {} at {} differs\ninput: {}\nnext timer: {timer}\nnow: {}\n",
             difference.output_number,
             difference.recorded,
             difference.input_number,
@@ -78,6 +79,10 @@ fn in_json(name: &str, replayed: &Replayed) -> serde_json::Value {
             "now_ns": difference.now.as_nanos(),
             "output": difference.output_number,
             "outputs_recorded": difference.recorded,
+            "timer": difference.timer.map(|timer| json!({
+                "at_ns": timer.at.as_nanos(),
+                "reason": timer.reason.to_string(),
+            })),
             "fed": difference.input.as_ref().map(|input| shortened(&format!("{input:?}"))),
             "said": difference.output.as_ref().map(|output| shortened(&format!("{output:?}"))),
         })

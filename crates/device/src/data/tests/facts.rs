@@ -70,7 +70,7 @@ fn the_rate_is_that_of_the_slower_of_link_and_host() {
         let named = set(&mut bench, |info| info.lid = Lid(8));
         assert_eq!(named.last().map(|facts| facts.rate), Some(rate));
         bench.input(Input::LinkDown { port: ONE });
-        assert_eq!(bench.device.data.told[1].rate, DataRate::INSTANT);
+        assert_eq!(bench.device.data.told[PortNum(1)].rate, DataRate::INSTANT);
     }
 }
 

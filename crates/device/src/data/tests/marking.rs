@@ -6,9 +6,9 @@ use weft_wire::{SwitchCongestionSetting, SwitchPortCongestion};
 fn marking(setting: SwitchCongestionSetting, third: SwitchPortCongestion) -> Bench {
     let mut bench = data_switch(3, shaped());
     let device = &mut bench.device;
-    device.congestion.switch = setting;
-    device.congestion.ports = vec![Default::default(), Default::default(), Default::default(), third];
-    device.data.marking_changed(&device.congestion, device.ports.len(), 1);
+    device.congestion.marking.switch = setting;
+    device.congestion.marking.ports = vec![Default::default(), Default::default(), Default::default(), third];
+    device.data.marking_changed(&device.congestion.marking, 1);
     bench
 }
 

@@ -7,6 +7,7 @@ mod keys;
 mod lanes;
 mod lifetimes;
 mod marking;
+mod timers;
 mod waits;
 
 use weft_machine::{Machine, Time};

@@ -1,5 +1,6 @@
 //! What a program sees of the layer, one scenario each.
 
+use weft_mgmt::TransferTimer;
 use weft_wire::{
     DirectedSmp, Lid, Mad, MadHeader, MethodMask, MgmtClass, Oui, QKey, QpNum, RmppHeader, ServiceLevel,
 };
@@ -226,6 +227,37 @@ fn answers_go_to_the_registration_that_asked() {
     let stats = bench.layer.stats();
     assert_eq!((stats.delivered, stats.answers_unmatched, bench.layer.outstanding()), (2, 4, 0));
     assert_eq!(bench.layer.poll_timeout(), None);
+}
+
+#[test]
+fn its_timer_says_what_it_then_does() {
+    let ms = Time::from_millis;
+    let mut bench = Bench::new();
+    let agent = bench.agent(MgmtClass::Perf);
+    let sent = bench.sent(agent, 100, 1, &mad(MgmtClass::Perf, Method::Get, 5).0);
+    let timer = weft_machine::Timer { at: ms(100), reason: MadTimer::Answer };
+    assert_eq!(bench.layer.next_timer(), Some(timer));
+    let [(100, again)] = &bench.until(100)[..] else { panic!("it is sent again") };
+    assert_eq!(only_transmit(std::slice::from_ref(again)), sent);
+    let timer = weft_machine::Timer { at: ms(200), reason: MadTimer::Answer };
+    assert_eq!(bench.layer.next_timer(), Some(timer));
+    let [(200, Output::Deliver { status: TIMED_OUT, .. })] = &bench.until(200)[..] else {
+        panic!("it is given back")
+    };
+    assert_eq!(bench.layer.next_timer(), None);
+
+    // A message of several segments, whose first one is not acknowledged.
+    let agent = bench.agent(MgmtClass::SubnAdm);
+    let mut data = mad(MgmtClass::SubnAdm, Method::Get, 6).0.to_vec();
+    data.resize(1000, 0);
+    let mut message = first_mad(&data);
+    message.set_rmpp(&RmppHeader { active: true, ..RmppHeader::default() });
+    data[..MAD_SIZE].copy_from_slice(&message.0);
+    let first = bench.sent(agent, 50, 1, &data);
+    let reason = MadTimer::Transfer(TransferTimer::Acknowledgement);
+    assert_eq!(bench.layer.next_timer(), Some(weft_machine::Timer { at: ms(250), reason }));
+    let [(250, again)] = &bench.until(250)[..] else { panic!("the segment is sent again") };
+    assert_eq!(only_transmit(std::slice::from_ref(again)), first);
 }
 
 #[test]

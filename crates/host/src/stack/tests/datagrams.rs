@@ -6,7 +6,7 @@ use weft_wire::{CongestionLevel, CongestionSettings, DataRate, Guid, PKey, PathR
 use super::network::{Network, Weather, guid, lid};
 use super::{open, options, seeds, spec};
 use crate::stack::StackOptions;
-use crate::stack::flow::queue_pair;
+use crate::stack::numbers::queue_pair;
 use crate::traffic::{Command, Destination, FlowId, FlowSpec, LearntPath, Transport, Work};
 
 const UD: Transport = Transport::UnreliableDatagram;

@@ -9,7 +9,7 @@ mod static_rate;
 use weft_machine::Time;
 
 use super::StackOptions;
-use super::flow::{PSN_MASK, first_psn};
+use super::numbers::{PSN_MASK, first_psn};
 use crate::traffic::{Command, Destination, FlowId, FlowSpec, MoveBy, PathSource, Transport, Work};
 use network::{Network, guid};
 

@@ -3,7 +3,7 @@
 use weft_topology::NodeIndex;
 use weft_wire::{PortNum, VirtualLane};
 
-use crate::engines::Input;
+use crate::input::Input;
 use crate::lanes::{LaneMap, LaneRow, SERVICE_LEVELS, ServiceLevels};
 use crate::routing::Routing;
 use crate::switches::SwitchGraph;

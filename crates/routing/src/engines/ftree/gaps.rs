@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::detours::Detours;
 use super::mend::Way;
 use super::turns::Turns;
-use crate::engines::Input;
+use crate::input::Input;
 use crate::routing::{EngineReport, TURNS};
 use crate::tree::{End, EndKind, Tree};
 

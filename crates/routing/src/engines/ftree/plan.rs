@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use weft_wire::{Guid, Lid, PortNum};
 
-use crate::engines::Input;
+use crate::input::Input;
 use crate::tree::{End, EndKind, Tree};
 
 /// One LID that is to be routed.

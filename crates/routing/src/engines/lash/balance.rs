@@ -2,7 +2,7 @@
 
 use weft_wire::{Lid, PortNum};
 
-use crate::engines::Input;
+use crate::input::Input;
 use crate::tables::{ForwardingTable, Routes};
 
 use super::layers::{Layers, NO_LANE};

@@ -6,7 +6,7 @@ use super::choose::{Chooser, NoPort, Objective, State};
 use super::order::{Guest, order};
 use super::tenants::{Membership, Tenants};
 use super::traffic::{Marks, Users};
-use crate::engines::Input;
+use crate::input::Input;
 use crate::partitions::Isolation;
 use crate::tables::{ForwardingTable, Routes};
 use crate::tree::detours::Detours;

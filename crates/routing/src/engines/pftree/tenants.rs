@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_wire::{Guid, Lid, ServiceLevel};
 
-use crate::engines::Input;
+use crate::input::Input;
 use crate::lanes::ServiceLevels;
 use crate::partitions::{DEFAULT_PKEY, Isolation, Partition};
 use crate::tree::{End, Tree};

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use weft_topology::PortRef;
 use weft_wire::Guid;
 
-use crate::engines::Input;
+use crate::input::Input;
 use crate::tree::End;
 
 /// The weights that an operator may give (Zahid 2016, section 7).

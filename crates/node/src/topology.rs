@@ -1,9 +1,10 @@
-//! From a cabling to devices: the one place that says what a node of a topology is as a device.
+//! From a cabling to devices: the one place that says what a node of a topology is as a device, for agents and for the
+//! simulator.
 
 use weft_device::{DeviceConfig, DeviceOptions, PortConfig};
 use weft_topology::{Fabric, NodeIndex};
 
-/// A node of the cabling as a device, here and in a laboratory of processes.
+/// A node of the cabling as a device.
 ///
 /// # Panics
 /// When the index is not one of this fabric's.

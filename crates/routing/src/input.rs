@@ -1,0 +1,17 @@
+//! What routes are computed from.
+
+use weft_topology::Fabric;
+
+use crate::lids::Lids;
+use crate::options::EngineOptions;
+
+/// What an engine works from.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// The cabling.
+    pub fabric: &'a Fabric,
+    /// Who answers to which LIDs.
+    pub lids: &'a Lids,
+    /// What the operator chose.
+    pub options: &'a EngineOptions,
+}

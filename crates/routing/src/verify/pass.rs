@@ -1,0 +1,30 @@
+//! What one pass over all paths works on.
+
+use crate::tables::Routes;
+
+use super::dependencies::Dependencies;
+use super::ground::Ground;
+use super::loads::Loads;
+use super::rows::Rows;
+use super::sources::Sources;
+
+/// What the pass is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pass<'a> {
+    pub(crate) ground: &'a Ground<'a>,
+    pub(crate) routes: &'a Routes,
+    /// By channel: whether it leads up, where that matters.
+    pub(crate) ups: Option<&'a [bool]>,
+    /// Who sends by which lanes, where that matters.
+    pub(crate) flows: Option<Flows<'a>>,
+}
+
+/// Who sends by which lanes, and where to write down which channels wait for which.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flows<'a> {
+    pub(crate) rows: &'a Rows,
+    pub(crate) sources: &'a Sources<'a>,
+    pub(crate) dependencies: &'a Dependencies<'a>,
+    /// By channel: how many pairs of hosts use it, where that is wanted.
+    pub(crate) loads: Option<&'a Loads>,
+}

@@ -1,0 +1,50 @@
+//! What a subnet manager waits for.
+
+use std::fmt;
+
+use weft_mgmt::{RequestTimer, TransferTimer};
+
+/// What a subnet manager, or a survey, waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SmTimer {
+    /// A heavy sweep.
+    HeavySweep,
+    /// A look at nodes that sent traps.
+    Look,
+    /// A light sweep.
+    LightSweep,
+    /// The proof of what is routed.
+    Proof,
+    /// An SMP of the step that is under way.
+    Smp(RequestTimer),
+    /// Another manager has not answered SMInfo in time.
+    SmInfo,
+    /// The manager in charge is asked whether it is there.
+    Poll,
+    /// Another manager has not answered the operator's instruction in time.
+    Instruction,
+    /// A service that was registered for a while ends.
+    ServiceLease,
+    /// A Report to a subscriber.
+    Report(RequestTimer),
+    /// An answer of subnet administration.
+    Transfer(TransferTimer),
+}
+
+impl fmt::Display for SmTimer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HeavySweep => f.write_str("heavy sweep"),
+            Self::Look => f.write_str("look at nodes that sent traps"),
+            Self::LightSweep => f.write_str("light sweep"),
+            Self::Proof => f.write_str("proof of the routing"),
+            Self::Smp(timer) => write!(f, "SMP: {timer}"),
+            Self::SmInfo => f.write_str("SMInfo: timeout"),
+            Self::Poll => f.write_str("poll of the master"),
+            Self::Instruction => f.write_str("instruction: timeout"),
+            Self::ServiceLease => f.write_str("service lease"),
+            Self::Report(timer) => write!(f, "Report: {timer}"),
+            Self::Transfer(timer) => timer.fmt(f),
+        }
+    }
+}
