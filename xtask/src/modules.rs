@@ -42,8 +42,6 @@ const KNOWN: &[(&str, &[[&str; 2]])] = &[
             ["stack::moves", "stack::sender"],
         ],
     ),
-    // Requests and the datagrams that carry them.
-    ("umad", &[["user_mad::control", "user_mad::datagram"]]),
     // The agent and the tasks that serve it.
     (
         "agent",

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rustix::event::PollFlags;
-use weft_umad::ibsim::{self, Program, Received};
+use weft_ibsim::{self as ibsim, Program, Received};
 use weft_umad::{Client, ClientError, ServerMessage};
 use weft_wire::{AddressedMad, Guid, NodeType, PortNum, Registration};
 
