@@ -42,23 +42,6 @@ const KNOWN: &[(&str, &[[&str; 2]])] = &[
             ["stack::moves", "stack::sender"],
         ],
     ),
-    // The agent and the tasks that serve it.
-    (
-        "agent",
-        &[
-            ["client", "agent"],
-            ["asked", "core"],
-            ["asked", "service"],
-            ["capture", "tap"],
-            ["core", "faults"],
-            ["agent", "launcher"],
-            ["agent", "service"],
-            ["agent", "visitors"],
-            ["agent", "faults"],
-            ["core", "programs"],
-            ["core", "tap"],
-        ],
-    ),
     // A plan, its parts and its places; a bundle and the keys in it.
     (
         "weft",
