@@ -25,7 +25,6 @@ use weft_process::Manned;
 use weft_wire::{AddressedMad, Guid, PortNum, Registration};
 
 use crate::cli::ProcessArgs;
-use crate::lab::issue;
 
 pub(crate) use attachment::{Place, Way};
 pub(crate) use launcher::LauncherLine;
@@ -86,8 +85,7 @@ impl Seat {
         let way = match part.quic {
             None => Way::Unix(run.agent_socket(&part.agent)),
             Some(QuicPart { address, node }) => {
-                let identity = issue::load(&args.bundle(), &args.identity(), None)?;
-                Way::Quic(Box::new(Destination { address, node }), identity)
+                Way::Quic(Box::new(Destination { address, node }), args.load_identity(None)?)
             }
         };
         Ok(Self {
