@@ -4,9 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use weft_umad::ibsim::{
-    Address, CONTROL_BYTES, Command, Connect, Control, Data, Output, Server, ServerOptions,
-};
+use weft_ibsim::{Address, CONTROL_BYTES, Command, Connect, Control, Data, Output, Server, ServerOptions};
 use weft_wire::{AddressedMad, Method, PortNum, Smp};
 
 /// A server with one program, whose node answers everything it is asked.

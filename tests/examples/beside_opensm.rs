@@ -17,10 +17,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use weft_ibsim::{Program, Received};
 use weft_judges::{Ibsim, Lab, first_host, output_of, weft_program};
 use weft_mgmt::{DirectedPath, Request, SmpRoute, perf};
 use weft_topology::Fabric;
-use weft_umad::ibsim::{Program, Received};
 use weft_wire::{AttributeId, Method, PerfMad, PortCounters, ServiceLevel};
 
 /// OpenSM's windows: its default, and those at which it may be at its best. Without any limit it hangs ibsim.

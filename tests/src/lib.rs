@@ -24,8 +24,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
+use weft_ibsim::Address;
 use weft_topology::{Fabric, Node, NodeIndex};
-use weft_umad::ibsim::Address;
 
 /// The production cluster of `topologies/psmn-x5.topo`.
 ///

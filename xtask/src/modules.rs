@@ -15,25 +15,6 @@ use syn::visit::Visit;
 const KNOWN: &[(&str, &[[&str; 2]])] = &[
     // A parser that reads words for its parts, and parts that report where the words stood.
     ("topology", &[["parse::port", "parse::reader"]]),
-    // Requests and the datagrams that carry them.
-    ("umad", &[["user_mad::control", "user_mad::datagram"]]),
-    // The agent and the tasks that serve it.
-    (
-        "agent",
-        &[
-            ["client", "agent"],
-            ["asked", "core"],
-            ["asked", "service"],
-            ["capture", "tap"],
-            ["core", "faults"],
-            ["agent", "launcher"],
-            ["agent", "service"],
-            ["agent", "visitors"],
-            ["agent", "faults"],
-            ["core", "programs"],
-            ["core", "tap"],
-        ],
-    ),
     // A plan, its parts and its places; a bundle and the keys in it.
     (
         "weft",

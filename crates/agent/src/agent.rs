@@ -1,6 +1,5 @@
 //! The process: sockets, tasks, beginning and end.
 
-use std::cell::RefCell;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -22,10 +21,10 @@ use weft_umad::user_mad::socket_path;
 use crate::client;
 use crate::config::{AgentConfig, ConfigError};
 use crate::core::{Core, Signals};
-use crate::faults;
 use crate::launcher;
 use crate::record::Recorder;
 use crate::service::Door;
+use crate::shared::Agent;
 use crate::user;
 use crate::visitors;
 
@@ -33,6 +32,9 @@ use crate::visitors;
 const PROGRAMS_MAX: usize = 1024;
 /// Events, and what the node was fed, wait this long to be written together.
 const JOURNAL_GATHER: Duration = Duration::from_millis(20);
+
+/// A wall clock that is set while a fault lasts is noticed within this time.
+const CLOCK_LOOK: Duration = Duration::from_secs(60);
 
 /// As Rust's own programs end when their main thread panics.
 const PANIC_EXIT_CODE: i32 = 101;
@@ -71,22 +73,6 @@ pub enum AgentError {
     /// The runtime, a timer or the signals failed.
     #[error("the system refuses what an agent needs")]
     System(#[from] std::io::Error),
-}
-
-/// What the agent's tasks share. One thread: the core is borrowed for the length of one event and never across
-/// an `await`.
-pub(crate) struct Agent {
-    core: RefCell<Core>,
-}
-
-impl Agent {
-    /// Does something with the core and then what everything ends with.
-    pub(crate) fn with_core<T>(&self, act: impl FnOnce(&mut Core) -> T) -> T {
-        let mut core = self.core.borrow_mut();
-        let result = act(&mut core);
-        core.finish_turn();
-        result
-    }
 }
 
 /// The agent as its links know it. The agent owns the links, so they must not own it.
@@ -172,7 +158,7 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     let journal = Journal::open(config.events_file.as_deref(), &config.part.name);
     let recorder = Recorder::new(journal, events.clone());
     let (core, cables) = Core::new(config, recorder, signals.clone(), (clock, alarm.clone()));
-    let agent = Rc::new(Agent { core: RefCell::new(core) });
+    let agent = Rc::new(Agent::new(core));
     let listener = listen(&config.attach_socket)?;
     let user_socket = socket_path(&config.attach_socket);
     let users = user::listen(&user_socket)
@@ -190,7 +176,7 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
         spawn_local(ring(agent.clone(), alarm)),
         spawn_local(work(agent.clone(), signals.clone())),
         spawn_local(write_gathered(agent.clone(), signals.clone())),
-        spawn_local(faults::expire(agent.clone(), signals.clone())),
+        spawn_local(end_faults(agent.clone(), signals.clone())),
         spawn_local({
             let (agent, path) = (agent.clone(), config.launch_socket.clone());
             async move { launcher::converse(agent, path.as_deref()).await }
@@ -313,5 +299,18 @@ async fn write_gathered(agent: Rc<Agent>, signals: Rc<Signals>) {
         signals.journal.notified().await;
         tokio::time::sleep(JOURNAL_GATHER).await;
         agent.with_core(Core::write_gathered);
+    }
+}
+
+/// Ends faults when their time is over.
+async fn end_faults(agent: Rc<Agent>, signals: Rc<Signals>) {
+    loop {
+        let next = agent.with_core(|core| core.faults.next_end());
+        tokio::select! {
+            () = signals.faults.notified() => {}
+            () = tokio::time::sleep(next.unwrap_or_default().min(CLOCK_LOOK)), if next.is_some() => {
+                agent.with_core(Core::end_expired);
+            }
+        }
     }
 }

@@ -9,7 +9,7 @@ use weft_node::{Frame, Input, PortId};
 use weft_wire::{LinkParameters, Packet, VirtualLane};
 
 use crate::core::Core;
-use crate::tap::Direction;
+use crate::listener::Direction;
 
 /// How far an agent's links are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

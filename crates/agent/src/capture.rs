@@ -2,87 +2,23 @@
 //!
 //! A capture never holds anything up: what its client does not read in time is dropped and counted.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
-use weft_control::agent::{CaptureTotals, Captured, PortEnd, Tap};
-use weft_control::{Error, ErrorCode, HexBytes};
+use weft_control::agent::{CaptureTotals, Captured, Tap};
+use weft_control::{Error, ErrorCode};
 use weft_node::{PortId, Request};
 
-use crate::agent::Agent;
 use crate::asked::Asker;
 use crate::core::Core;
-use crate::tap::Direction;
+use crate::listener::{At, Listener};
+use crate::shared::Agent;
 
 /// Packets wait this long to be told together: less than a capture waits for those of other agents.
 const GATHER: Duration = Duration::from_millis(5);
-/// Bytes of packets that wait for a client that does not read.
-const WAITING_BYTES_MAX: usize = 4 << 20;
 /// Packets that are told at once.
 const BATCH: usize = 256;
-
-/// A packet as all captures share it.
-#[derive(Debug)]
-pub(crate) struct Packet {
-    pub(crate) end: PortEnd,
-    pub(crate) direction: Direction,
-    pub(crate) time_ns: u64,
-    pub(crate) bytes: Vec<u8>,
-}
-
-/// What one client wants, and what waits for it.
-#[derive(Debug)]
-pub(crate) struct Listener {
-    at: At,
-    queue: RefCell<Queue>,
-    filled: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    /// Packets, and how many were lost before each.
-    waiting: VecDeque<(u32, Rc<Packet>)>,
-    bytes: usize,
-    totals: CaptureTotals,
-    /// Lost since the last packet that waits.
-    lost: u32,
-}
-
-#[derive(Debug)]
-enum At {
-    /// Every port, what it sends.
-    Everything,
-    /// Whether what is received is wanted too.
-    Ports(BTreeMap<PortId, bool>),
-}
-
-impl Listener {
-    pub(crate) fn wants(&self, at: PortId, direction: Direction) -> bool {
-        let sent = direction == Direction::Sent;
-        match &self.at {
-            At::Everything => sent,
-            At::Ports(ports) => ports.get(&at).is_some_and(|received| sent || *received),
-        }
-    }
-
-    /// Keeps a packet, or counts it as lost.
-    pub(crate) fn hear(&self, packet: &Rc<Packet>) {
-        let queue = &mut *self.queue.borrow_mut();
-        if queue.bytes > WAITING_BYTES_MAX {
-            queue.totals.lost += 1;
-            queue.lost = queue.lost.saturating_add(1);
-            return;
-        }
-        queue.bytes += packet.bytes.len();
-        queue.waiting.push_back((std::mem::take(&mut queue.lost), packet.clone()));
-        if queue.waiting.len() == 1 {
-            self.filled.notify_one();
-        }
-    }
-}
 
 /// A client's capture. Dropping it ends it.
 pub(crate) struct Capture {
@@ -95,7 +31,7 @@ impl Capture {
     pub(crate) fn begin(agent: &Rc<Agent>, tap: &Tap) -> Result<Self, Error> {
         let listener = agent.with_core(|core| {
             let at = core.find_tapped(tap)?;
-            let listener = Rc::new(Listener { at, queue: RefCell::default(), filled: Notify::new() });
+            let listener = Rc::new(Listener::new(at));
             core.taps.listen(listener.clone())?;
             core.recorder.count("captures");
             core.ask(Asker::Agent, Request::Watch(true));
@@ -113,38 +49,17 @@ impl Drop for Capture {
 
 impl weft_process::Capture for Capture {
     async fn ready(&mut self) {
-        while self.listener.queue.borrow().waiting.is_empty() {
-            self.listener.filled.notified().await;
-        }
+        self.listener.filled().await;
         tokio::time::sleep(GATHER).await;
     }
 
     fn take(&mut self) -> Vec<Captured> {
-        let queue = &mut *self.listener.queue.borrow_mut();
-        let count = queue.waiting.len().min(BATCH);
-        let told = queue.waiting.drain(..count).map(|(lost, packet)| {
-            queue.bytes -= packet.bytes.len();
-            queue.totals.packets += 1;
-            packet.told(lost)
-        });
-        told.collect()
+        let taken = self.listener.take(BATCH);
+        taken.into_iter().map(|(lost, packet)| packet.told(lost)).collect()
     }
 
     fn totals(&self) -> CaptureTotals {
-        self.listener.queue.borrow().totals
-    }
-}
-
-impl Packet {
-    fn told(&self, lost: u32) -> Captured {
-        Captured {
-            end: self.end,
-            sent: self.direction == Direction::Sent,
-            damaged: self.direction == Direction::Damaged,
-            time_ns: self.time_ns,
-            lost,
-            packet: HexBytes(self.bytes.clone()),
-        }
+        self.listener.totals()
     }
 }
 

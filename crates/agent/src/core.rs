@@ -6,6 +6,11 @@
 //!   alarm       ──┘                        └─▶ record
 //! ```
 
+mod asked;
+mod faults;
+mod programs;
+mod tap;
+
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;

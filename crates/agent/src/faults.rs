@@ -4,29 +4,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::time::Duration;
 
-use weft_control::event::AgentEvent;
 use weft_control::fault::{Damage, FaultId, LastingFault};
-use weft_control::{Answer, Error, ErrorCode, HexGuid, Utc};
-use weft_node::{PortId, Request};
 use weft_process::utc_now;
-
-use crate::agent::Agent;
-use crate::asked::Asker;
-use crate::core::{Core, Signals};
-
-/// Faults of one agent at the same time.
-const FAULTS_MAX: usize = 4096;
-/// A wall clock that is set while a fault lasts is noticed within this time.
-const CLOCK_LOOK: Duration = Duration::from_secs(60);
 
 /// The faults that last, and the file that keeps them for the agent's next life.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     file: Option<PathBuf>,
-    active: BTreeMap<FaultId, LastingFault>,
+    pub(crate) active: BTreeMap<FaultId, LastingFault>,
 }
 
 impl Faults {
@@ -41,18 +28,18 @@ impl Faults {
     }
 
     /// Whether a port's cable is to stay unplugged.
-    fn holds(&self, damage: Damage) -> bool {
+    pub(crate) fn holds(&self, damage: Damage) -> bool {
         self.active.values().any(|fault| fault.damage == damage)
     }
 
     /// How long until the next one ends by itself.
-    fn next_end(&self) -> Option<Duration> {
+    pub(crate) fn next_end(&self) -> Option<Duration> {
         let until = self.active.values().filter_map(|fault| fault.until).min()?;
         Some(Duration::from_nanos(until.as_nanos().saturating_sub(utc_now().as_nanos())))
     }
 
     /// Keeps the faults for the agent's next life.
-    fn keep(&self) -> io::Result<()> {
+    pub(crate) fn keep(&self) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let text = serde_json::to_string(&self.active.values().collect::<Vec<_>>())?;
         // Half a file would be none: a kill leaves the old one or the new one.
@@ -66,135 +53,5 @@ fn read(file: &Path) -> io::Result<Vec<LastingFault>> {
     match fs::read(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         read => Ok(serde_json::from_slice(&read?)?),
-    }
-}
-
-impl Core {
-    /// Begins again what lasted over the agent's end, before its links come up.
-    pub(crate) fn resume_faults(&mut self) {
-        self.end_expired();
-        let kept: Vec<LastingFault> = self.faults.active.values().cloned().collect();
-        for fault in kept {
-            match self.cabled(fault.damage) {
-                Ok(at) => self.begin(&fault, at),
-                Err(error) => {
-                    tracing::warn!(fault = %fault.id, %error, "a fault of the agent's life before is forgotten");
-                    self.faults.active.remove(&fault.id);
-                }
-            }
-        }
-    }
-
-    /// All that last.
-    pub(crate) fn list_faults(&self) -> Vec<LastingFault> {
-        self.faults.active.values().cloned().collect()
-    }
-
-    /// Breaks something.
-    pub(crate) fn set_fault(
-        &mut self,
-        id: FaultId,
-        damage: Damage,
-        for_ms: Option<u64>,
-    ) -> Result<Answer, Error> {
-        let at = self.cabled(damage)?;
-        if self.faults.active.len() >= FAULTS_MAX && !self.faults.active.contains_key(&id) {
-            let message = format!("{FAULTS_MAX} faults last here already");
-            return Err(Error::new(ErrorCode::TooMany, message).hint("clear some of them first"));
-        }
-        let since = utc_now();
-        let until =
-            for_ms.map(|ms| Utc::from_nanos(since.as_nanos().saturating_add(ms.saturating_mul(1_000_000))));
-        let fault = LastingFault { id: id.clone(), damage, since, until };
-        let before = self.faults.active.insert(id.clone(), fault.clone());
-        if let Err(error) = self.faults.keep() {
-            // What would not outlast a restart is no such fault.
-            match before {
-                Some(before) => drop(self.faults.active.insert(id, before)),
-                None => drop(self.faults.active.remove(&id)),
-            }
-            return Err(Error::new(ErrorCode::Failed, format!("the fault cannot be kept: {error}")));
-        }
-        if let Some(before) = before.filter(|before| before.damage != damage) {
-            self.mend(&before, false);
-        }
-        self.begin(&fault, at);
-        Ok(Answer::Done)
-    }
-
-    /// Ends a fault.
-    pub(crate) fn clear_fault(&mut self, id: &FaultId) -> Result<Answer, Error> {
-        let Some(fault) = self.faults.active.remove(id) else {
-            return Err(Error::new(ErrorCode::NotFound, format!("there is no fault {id} here")));
-        };
-        self.mend(&fault, false);
-        self.faults.keep().map(|()| Answer::Done).map_err(|error| {
-            let message = format!("the fault has ended, and comes back when the agent is restarted: {error}");
-            Error::new(ErrorCode::Failed, message)
-        })
-    }
-
-    fn end_expired(&mut self) {
-        let now = utc_now();
-        let is_over = |fault: &LastingFault| fault.until.is_some_and(|until| until <= now);
-        let over: Vec<LastingFault> =
-            self.faults.active.extract_if(.., |_, fault| is_over(fault)).map(|(_, f)| f).collect();
-        over.iter().for_each(|fault| self.mend(fault, true));
-        if !over.is_empty()
-            && let Err(error) = self.faults.keep()
-        {
-            tracing::warn!(%error, "what has ended is ended again when the agent is restarted");
-        }
-    }
-
-    fn begin(&mut self, fault: &LastingFault, at: PortId) {
-        match fault.damage {
-            Damage::Unplugged(_) => self.ask(Asker::Agent, Request::Plug { at, plugged: false }),
-        }
-        if let Some((guid, node)) = self.name_of(fault.damage) {
-            let LastingFault { id, damage, until, .. } = fault.clone();
-            self.recorder.tell(AgentEvent::FaultSet { id, guid, node, damage, until });
-        }
-        self.signals.faults.notify_one();
-    }
-
-    /// Ends what a fault did, unless another one does the same.
-    fn mend(&mut self, fault: &LastingFault, expired: bool) {
-        let damage = fault.damage;
-        if let (false, Ok(at)) = (self.faults.holds(damage), self.cabled(damage)) {
-            match damage {
-                Damage::Unplugged(_) => self.ask(Asker::Agent, Request::Plug { at, plugged: true }),
-            }
-        }
-        if let Some((guid, node)) = self.name_of(damage) {
-            let id = fault.id.clone();
-            self.recorder.tell(AgentEvent::FaultCleared { id, guid, node, damage, expired });
-        }
-    }
-
-    /// The port of a fault, which must have a cable.
-    fn cabled(&self, damage: Damage) -> Result<PortId, Error> {
-        let end = damage.end();
-        let at = self.port_of(end)?;
-        let no_cable = || Error::new(ErrorCode::NotFound, format!("no cable at {end}"));
-        self.wiring.at(at).map(|_| at).ok_or_else(no_cable)
-    }
-
-    fn name_of(&self, damage: Damage) -> Option<(HexGuid, String)> {
-        let who = &self.names.of(self.names.find(damage.end().node.0)?)?.who;
-        Some((HexGuid(who.guid), who.description.clone()))
-    }
-}
-
-/// Ends faults when their time is over.
-pub(crate) async fn expire(agent: Rc<Agent>, signals: Rc<Signals>) {
-    loop {
-        let next = agent.with_core(|core| core.faults.next_end());
-        tokio::select! {
-            () = signals.faults.notified() => {}
-            () = tokio::time::sleep(next.unwrap_or_default().min(CLOCK_LOOK)), if next.is_some() => {
-                agent.with_core(Core::end_expired);
-            }
-        }
     }
 }

@@ -10,9 +10,9 @@ use tokio::net::UnixStream;
 use tracing::debug;
 use weft_umad::launch::{FromLauncher, LineDecoder, ToLauncher, line};
 
-use crate::agent::Agent;
 use crate::cables::LinkCounts;
 use crate::core::Core;
+use crate::shared::Agent;
 
 /// Changes within this time are told as one.
 const GATHER: Duration = Duration::from_millis(10);

@@ -3,13 +3,9 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use weft_node::{Answer, Client, Input, PortId, Refusal, Request};
-use weft_umad::{Attached, ServerMessage};
-use weft_wire::{AddressedMad, Guid, PortNum, Registration};
+use weft_node::{Client, PortId};
 
-use crate::asked::Asker;
-use crate::client::{Program, Queued};
-use crate::core::Core;
+use crate::program::Program;
 
 /// All attached programs.
 #[derive(Debug, Default)]
@@ -20,111 +16,33 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
+    /// A program whose attachment stands.
+    pub(crate) fn add(&mut self, client: Client, program: &Rc<Program>) {
+        self.attached.insert(client, program.clone());
+    }
+
+    /// The program of an attachment.
+    pub(crate) fn of(&self, client: Client) -> Option<Rc<Program>> {
+        self.attached.get(&client).cloned()
+    }
+
+    /// Forgets an attachment.
+    pub(crate) fn remove(&mut self, client: Client) -> Option<Rc<Program>> {
+        self.attached.remove(&client)
+    }
+
+    /// The attachments of this program's lives before at a port.
+    pub(crate) fn before(&self, program: &Program, at: PortId) -> Vec<Rc<Program>> {
+        self.attached.values().filter(|other| other.precedes(program, at)).cloned().collect()
+    }
+
+    /// A program to which something is to be written.
+    pub(crate) fn note(&mut self, program: &Rc<Program>) {
+        self.to_flush.push(program.clone());
+    }
+
     /// Writes what waits.
     pub(crate) fn flush(&mut self) {
         self.to_flush.drain(..).for_each(|program| program.flush());
-    }
-}
-
-impl Core {
-    /// Says something to a program, attached or not.
-    pub(crate) fn say(&mut self, program: &Rc<Program>, message: &ServerMessage) {
-        match program.queue(message) {
-            Queued::ToBeNoted => self.programs.to_flush.push(program.clone()),
-            Queued::Dropped => self.recorder.count("program_mads_dropped"),
-            Queued::No => {}
-        }
-    }
-
-    /// Ends a program's connection and says why.
-    pub(crate) fn refuse(&mut self, program: &Rc<Program>, reason: String) {
-        self.say(program, &ServerMessage::Refused { reason });
-        program.close();
-    }
-
-    fn say_to_client(&mut self, client: Client, message: &ServerMessage) {
-        if let Some(program) = self.programs.attached.get(&client).cloned() {
-            self.say(&program, message);
-        }
-    }
-
-    pub(crate) fn programs_hear(&mut self, client: Client, mad: AddressedMad) {
-        self.say_to_client(client, &ServerMessage::Receive(mad));
-    }
-
-    /// The link of a program's port came up or went down.
-    pub(crate) fn port_changed(&mut self, client: Client, up: bool) {
-        self.say_to_client(client, &ServerMessage::PortChanged { up });
-    }
-
-    /// A program wants to be attached to a port.
-    pub(crate) fn program_attaches(
-        &mut self,
-        program: &Rc<Program>,
-        node: Guid,
-        port: PortNum,
-        registrations: Vec<Registration>,
-    ) {
-        if program.attached().is_some() {
-            return self.refuse(program, "this connection is attached already".into());
-        }
-        let Some(device) = self.names.find(node) else {
-            return self.refuse(program, format!("node {node} is not here"));
-        };
-        let at = PortId::new(device, port);
-        let request = Request::Attach { at, registrations, is_sm: false };
-        self.ask(Asker::Attach(program.clone(), at), request);
-    }
-
-    pub(crate) fn program_attached(
-        &mut self,
-        program: &Rc<Program>,
-        at: PortId,
-        outcome: Result<Answer, Refusal>,
-    ) {
-        let (client, named) = match (outcome, self.names.of(at.device)) {
-            (Ok(Answer::Client(client)), Some(named)) => (client, named),
-            (outcome, _) => {
-                let reason =
-                    outcome.map_or_else(|refusal| refusal.to_string(), |_| "the node is gone".into());
-                tracing::info!(%reason, "program not attached");
-                self.recorder.count("client_refused");
-                return self.refuse(program, reason);
-            }
-        };
-        let (node, port_guid, port) = (named.who.guid, named.port_guid(at.port), at.port);
-        self.recorder.count("client_attached");
-        program.set_attached(Some(client));
-        self.programs.attached.insert(client, program.clone());
-        self.say(
-            program,
-            &ServerMessage::Attached(Attached { client: client.number.0, node, port_guid, port }),
-        );
-    }
-
-    /// A program sends a MAD through its port.
-    pub(crate) fn program_sends(&mut self, program: &Rc<Program>, mad: AddressedMad) {
-        let Some(client) = program.attached() else {
-            return self.refuse(program, "this connection is not attached to a port".into());
-        };
-        self.feed(Input::Send { client, mad: Box::new(mad) });
-    }
-
-    /// A program's connection has ended.
-    pub(crate) fn program_gone(&mut self, program: &Rc<Program>) {
-        if let Some(client) = program.attached()
-            && self.programs.attached.remove(&client).is_some()
-        {
-            program.set_attached(None);
-            self.feed(Input::Detach { client });
-        }
-    }
-
-    /// The device that a program was attached to is gone.
-    pub(crate) fn program_detached(&mut self, client: Client) {
-        if let Some(program) = self.programs.attached.remove(&client) {
-            program.set_attached(None);
-            self.refuse(&program, "the node is gone".into());
-        }
     }
 }

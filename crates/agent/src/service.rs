@@ -12,15 +12,12 @@ use weft_metrics::{NoAnswer, Page, Source};
 use weft_node::{PortId, Refusal, Request as NodeRequest};
 use weft_process::{Service, not_here};
 
-use crate::agent::Agent;
-use crate::asked::Asker;
+use crate::asked::{Asker, Reply};
 use crate::capture::Capture;
 use crate::core::Core;
 use crate::lateness::Histogram;
+use crate::shared::Agent;
 use crate::traffic;
-
-/// Where the answer to a request goes.
-pub(crate) type Reply = oneshot::Sender<Result<Answer, Error>>;
 
 /// Flows of all hosts of the agent.
 const FLOWS_MAX: usize = 1 << 15;

@@ -5,24 +5,24 @@
 mod common;
 
 use common::{Fabric, HCA_A, PATIENCE, Running, SWITCH, end, port_end};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::time::timeout;
 use weft_control::fault::Damage;
 use weft_control::{Answer, ErrorCode, ReplyBody, ReplyLine, Request, RequestLine, Role};
-use weft_link::{Authority, Identity, visit};
+use weft_link::{Authority, Identity, Protocol, visit};
 use weft_wire::Guid;
 
 /// What an agent answers to one request after the other, or `None` where it sends the client away.
 fn ask(agent: &Running, node: Guid, identity: &Identity, requests: &[Request]) -> Option<Vec<ReplyBody>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut visit = visit(agent.config.part.bind, node, identity).await.ok()?;
+        let mut visit = visit(agent.config.part.bind, node, identity, Protocol::Control).await.ok()?;
         let mut replies = Vec::new();
         for (id, request) in (0..).zip(requests) {
             let line = RequestLine { id, request: request.clone() }.to_line();
-            visit.stream.write_all(line.as_bytes()).await.ok()?;
+            visit.send.write_all(line.as_bytes()).await.ok()?;
             let mut reply = String::new();
-            let mut reader = BufReader::new(&mut visit.stream);
+            let mut reader = BufReader::new(&mut visit.receive);
             let read = timeout(PATIENCE, reader.read_line(&mut reply)).await.unwrap();
             if read.is_err() || reply.is_empty() {
                 return None;
@@ -44,7 +44,7 @@ fn a_viewer_looks_and_an_operator_breaks() {
     let fabric = Fabric::spread();
     let agents = fabric.start();
     agents[1].await_link(end(SWITCH, 2), true);
-    let viewer = fabric.authority.issue_role("viewer").unwrap();
+    let viewer = fabric.authority.issue_role("viewer", &[]).unwrap();
     let replies = ask(&agents[1], SWITCH, &viewer, &[Request::Hello, Request::AgentStatus, cut()]).unwrap();
     let [ReplyBody::Answer(hello), ReplyBody::Answer(status), ReplyBody::Error(refused)] = &replies[..]
     else {
@@ -54,7 +54,7 @@ fn a_viewer_looks_and_an_operator_breaks() {
     assert!(matches!(&**status, Answer::AgentStatus(status) if status.links_up == 2), "{status:?}");
     assert_eq!(refused.code, ErrorCode::Forbidden);
     assert!(agents[1].port(end(SWITCH, 2)).plugged);
-    let operator = fabric.authority.issue_role("operator").unwrap();
+    let operator = fabric.authority.issue_role("operator", &[]).unwrap();
     let replies = ask(&agents[1], SWITCH, &operator, &[cut()]).unwrap();
     assert_eq!(replies, [ReplyBody::Answer(Box::new(Answer::Done))]);
     assert!(!agents[1].port(end(SWITCH, 2)).plugged);
@@ -66,14 +66,14 @@ fn strangers_and_agents_are_sent_away_and_the_links_do_not_mind() {
     let fabric = Fabric::spread();
     let agents = fabric.start();
     agents[0].await_link(end(HCA_A, 1), true);
-    let stranger = Authority::new("test").unwrap().issue_role("operator").unwrap();
+    let stranger = Authority::new("test").unwrap().issue_role("operator", &[]).unwrap();
     let neighbour = fabric.authority.issue(&[SWITCH]).unwrap();
-    let unknown = fabric.authority.issue_role("janitor").unwrap();
+    let unknown = fabric.authority.issue_role("janitor", &[]).unwrap();
     for identity in [&stranger, &neighbour, &unknown] {
         assert_eq!(ask(&agents[0], HCA_A, identity, &[Request::Hello]), None);
     }
     // A client that means another agent does not talk to this one.
-    let operator = fabric.authority.issue_role("operator").unwrap();
+    let operator = fabric.authority.issue_role("operator", &[]).unwrap();
     assert_eq!(ask(&agents[0], SWITCH, &operator, &[Request::Hello]), None);
     assert!(ask(&agents[0], HCA_A, &operator, &[Request::Hello]).is_some());
     let counts = agents[0].status().counts;
@@ -88,7 +88,7 @@ fn a_crowd_is_served_in_turns_and_leaves_no_trace() {
     let fabric = Fabric::packed();
     let agents = fabric.start();
     drop(agents[0].client());
-    let viewer = fabric.authority.issue_role("viewer").unwrap();
+    let viewer = fabric.authority.issue_role("viewer", &[]).unwrap();
     for _ in 0..100 {
         assert!(ask(&agents[0], HCA_A, &viewer, &[Request::Health]).is_some());
     }

@@ -105,7 +105,7 @@ async fn attempt(
 
 /// Whether the system says at once that no socket is bound to an address, as it does within a machine. QUIC would repeat
 /// its first packet in vain until the handshake times out; it drops the one byte that is sent here.
-fn is_closed(address: SocketAddr) -> bool {
+pub(crate) fn is_closed(address: SocketAddr) -> bool {
     let local: SocketAddr = match address {
         SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
         SocketAddr::V6(_) => ([0; 16], 0).into(),

@@ -27,6 +27,15 @@ fn role_name(role: &str) -> String {
     format!("{role}.weft")
 }
 
+/// What the name of a node that a process may attach to ends with. Such a name is no node's: who may attach to a
+/// node cannot pass for it.
+const ATTACH: &str = ".attach.weft";
+
+/// The name that lets a certificate's holder attach to a node, such as `g0008f10500200b50.attach.weft`.
+fn attach_name(node: Guid) -> String {
+    format!("g{:016x}{ATTACH}", node.0)
+}
+
 /// Why an identity could not be made, read or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -129,9 +138,11 @@ impl Authority {
         self.issue_to(guids.iter().map(|guid| node_name(*guid)).collect())
     }
 
-    /// A certificate and key for a process that is no agent, such as `sm`.
-    pub fn issue_role(&self, role: &str) -> Result<Identity, IdentityError> {
-        self.issue_to(vec![role_name(role)])
+    /// A certificate and key for a process that is no agent, such as `sm`, and the nodes that it may attach to over
+    /// QUIC.
+    pub fn issue_role(&self, role: &str, attaches: &[Guid]) -> Result<Identity, IdentityError> {
+        let nodes = attaches.iter().map(|node| attach_name(*node));
+        self.issue_to(std::iter::once(role_name(role)).chain(nodes).collect())
     }
 
     fn issue_to(&self, names: Vec<String>) -> Result<Identity, IdentityError> {
@@ -270,13 +281,21 @@ pub(crate) fn covers(cert: &CertificateDer<'_>, guid: Guid) -> bool {
 /// The role that a certificate names, such as `operator`; none for an agent's.
 pub(crate) fn role(cert: &CertificateDer<'_>) -> Option<String> {
     let cert = EndEntityCert::try_from(cert).ok()?;
-    let is_node = |role: &str| {
-        let digits = role.strip_prefix('g');
-        digits
-            .is_some_and(|digits| digits.len() == 16 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
-    };
     let roles = cert.valid_dns_names().filter_map(|name| name.strip_suffix(".weft"));
-    roles.filter(|role| !is_node(role)).map(str::to_owned).next()
+    roles.filter(|role| !role.contains('.') && node_of(role).is_none()).map(str::to_owned).next()
+}
+
+/// The nodes that a certificate lets its holder attach to.
+pub(crate) fn attaches(cert: &CertificateDer<'_>) -> Vec<Guid> {
+    let Ok(cert) = EndEntityCert::try_from(cert) else { return Vec::new() };
+    cert.valid_dns_names().filter_map(|name| node_of(name.strip_suffix(ATTACH)?)).collect()
+}
+
+/// The node that the first part of a name stands for.
+fn node_of(label: &str) -> Option<Guid> {
+    let digits = label.strip_prefix('g').filter(|digits| digits.len() == 16)?;
+    let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_hex.then(|| u64::from_str_radix(digits, 16).ok()).flatten().map(Guid)
 }
 
 #[cfg(test)]
@@ -313,11 +332,24 @@ mod tests {
         let seen_by_others = Identity::from_pem(authority.certificate_pem(), identity.pem().to_owned());
         seen_by_others.check().unwrap();
         assert!(identity.is_for(Guid(1)) && !identity.is_for(Guid(2)));
-        let sm = again.issue_role("sm").unwrap();
+        let sm = again.issue_role("sm", &[]).unwrap();
         sm.check().unwrap();
         assert!(!sm.is_for(Guid(1)));
         assert_eq!(role(&sm.chain().unwrap()[0]).as_deref(), Some("sm"));
         assert_eq!(role(&identity.chain().unwrap()[0]), None);
+    }
+
+    #[test]
+    fn who_may_attach_to_a_node_cannot_pass_for_it_nor_the_other_way_round() {
+        let authority = Authority::new("x").unwrap();
+        let (first, last) = (Guid(1), Guid(u64::MAX));
+        let sm = authority.issue_role("sm", &[first, last]).unwrap();
+        assert!(!sm.is_for(first) && !sm.is_for(last));
+        let own = &sm.chain().unwrap()[0];
+        assert_eq!((role(own).as_deref(), attaches(own)), (Some("sm"), vec![first, last]));
+        for other in [authority.issue(&[first]).unwrap(), authority.issue_role("operator", &[]).unwrap()] {
+            assert_eq!(attaches(&other.chain().unwrap()[0]), []);
+        }
     }
 
     #[test]

@@ -15,7 +15,8 @@
 //! Events go to a [`Handler`] that is called from the reading task itself. Nothing here knows what a packet means: it is
 //! handed over, in order where its lane is ordered, or dropped and counted.
 //!
-//! Clients of the agent itself come to the same port under a protocol name of their own: see [`Visitor`] and [`visit`].
+//! Clients of the agent itself come to the same port under protocol names of their own, one for requests and one for MADs:
+//! see [`Visitor`], and [`visit`] and [`Tunnel`] for their side.
 //!
 //! A link that was up always goes down before it comes up again, however short the gap: a second connection or a
 //! new incarnation of the peer is `Down`, then `Up`.
@@ -36,6 +37,7 @@ mod links;
 mod live;
 mod liveness;
 mod peer;
+mod pipe;
 mod places;
 mod process;
 mod reactor;
@@ -44,6 +46,8 @@ mod resolve;
 mod session;
 mod state;
 mod transport;
+mod tunnel;
+mod visit;
 mod visitor;
 mod watch;
 
@@ -54,6 +58,9 @@ pub use end::CableEnd;
 pub use identity::{Authority, Identity, IdentityError, Validity, node_name};
 pub use links::Links;
 pub use peer::{PeerAddress, PeerAddressError};
+pub use pipe::Pipe;
 pub use reason::{DownReason, RefusalReason};
 pub use transport::BindError;
-pub use visitor::{Visit, VisitError, Visitor, VisitorStream, visit};
+pub use tunnel::{Destination, Tunnel};
+pub use visit::{Visit, VisitError, visit};
+pub use visitor::{Protocol, Visitor, VisitorStream};

@@ -30,6 +30,8 @@ use crate::reactor::Reactor;
 const LINK: &[u8] = b"weft-link";
 /// The protocol name of the control protocol.
 pub(crate) const CONTROL: &[u8] = b"weft-control";
+/// The protocol name of attached programs.
+pub(crate) const MAD: &[u8] = b"weft-mad";
 /// Lanes 0 to 14, one stream each.
 const LANE_STREAMS: u32 = 15;
 /// Wide enough that InfiniBand's credits always bind first.
@@ -178,7 +180,7 @@ fn tls(identity: &Identity) -> Result<(QuicClientConfig, QuicServerConfig), Bind
         .with_client_cert_verifier(verifier)
         .with_single_cert(identity.chain()?, identity.key()?)?;
     server.send_tls13_tickets = 0;
-    server.alpn_protocols = vec![LINK.to_vec(), CONTROL.to_vec()];
+    server.alpn_protocols = [LINK, CONTROL, MAD].map(<[u8]>::to_vec).to_vec();
     Ok((client, QuicServerConfig::try_from(server).expect(SUITE)))
 }
 
@@ -210,7 +212,7 @@ fn transport(config: &LinkConfig, payload_bytes: u16) -> TransportConfig {
 
 /// No congestion control: a cable's only back-pressure is InfiniBand's credits.
 #[derive(Clone, Copy, Debug)]
-struct ConstantWindow;
+pub(crate) struct ConstantWindow;
 
 impl ControllerFactory for ConstantWindow {
     fn build(self: Arc<Self>, _now: Instant, _current_mtu: u16) -> Box<dyn Controller> {

@@ -1,52 +1,78 @@
-//! Clients of the agent itself: on the UDP port of its links, under a protocol name (ALPN) of their own.
+//! Clients of the agent itself: on the UDP port of its links, under protocol names (ALPN) of their own.
 
-use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
 
 use quinn::crypto::rustls::HandshakeData;
 use quinn::rustls::pki_types::CertificateDer;
-use quinn::{Connection, ConnectionError, Endpoint, RecvStream, SendStream, TransportConfig};
+use quinn::{Connection, ConnectionError};
 use tokio::io::Join;
 use weft_wire::Guid;
 
-use crate::identity::{self, Identity, node_name};
+use crate::identity;
+use crate::pipe::Pipe;
 use crate::reason::CloseCode;
-use crate::transport::{self, BindError, CONTROL};
-
-/// A client that is alive says so this often; an agent gives up much later.
-const KEEPALIVE: Duration = Duration::from_secs(5);
-/// An agent that has not been heard for so long is gone.
-const SILENCE: Duration = Duration::from_secs(20);
+use crate::transport::{CONTROL, MAD};
 
 /// Both directions of a client's conversation.
-pub type VisitorStream = Join<RecvStream, SendStream>;
+pub type VisitorStream = Join<quinn::RecvStream, quinn::SendStream>;
+
+/// What a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// The control protocol: JSON lines.
+    Control,
+    /// That of attached programs: MADs in frames.
+    Mad,
+}
+
+impl Protocol {
+    const ALL: [Self; 2] = [Self::Control, Self::Mad];
+
+    /// Its name in the handshake.
+    pub(crate) fn name(self) -> &'static [u8] {
+        match self {
+            Self::Control => CONTROL,
+            Self::Mad => MAD,
+        }
+    }
+}
 
 /// A client that the laboratory's authority has issued an identity.
 #[derive(Debug)]
 pub struct Visitor {
     connection: Connection,
+    protocol: Protocol,
     role: Option<String>,
+    attaches: Vec<Guid>,
 }
 
 impl Visitor {
     /// The client of a connection; `None` when the connection is a link's.
     pub(crate) fn of(connection: &Connection) -> Option<Self> {
         let shaken = connection.handshake_data()?.downcast::<HandshakeData>().ok()?;
-        if shaken.protocol.as_deref() != Some(CONTROL) {
-            return None;
-        }
+        let name = shaken.protocol.as_deref()?;
+        let protocol = Protocol::ALL.into_iter().find(|protocol| protocol.name() == name)?;
         let chain = connection
             .peer_identity()
             .and_then(|chain| chain.downcast::<Vec<CertificateDer<'static>>>().ok());
-        let role = chain.as_ref().and_then(|chain| chain.first()).and_then(identity::role);
-        Some(Self { connection: connection.clone(), role })
+        let own = chain.as_ref().and_then(|chain| chain.first());
+        let (role, attaches) = (own.and_then(identity::role), own.map(identity::attaches));
+        Some(Self { connection: connection.clone(), protocol, role, attaches: attaches.unwrap_or_default() })
+    }
+
+    /// What it speaks.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
     }
 
     /// The role that its certificate names, such as `operator`; none for an agent's.
     pub fn role(&self) -> Option<&str> {
         self.role.as_deref()
+    }
+
+    /// The nodes that its certificate lets it attach to.
+    pub fn attaches(&self) -> &[Guid] {
+        &self.attaches
     }
 
     /// Where it is.
@@ -63,75 +89,17 @@ impl Visitor {
         Ok(tokio::io::join(receive, send))
     }
 
+    /// The same stream for an agent that writes without waiting.
+    ///
+    /// # Errors
+    /// When the connection ends first.
+    pub async fn pipe(&self) -> Result<Pipe, ConnectionError> {
+        let (send, receive) = self.connection.accept_bi().await?;
+        Ok(Pipe::new(receive, send))
+    }
+
     /// Sends it away.
     pub fn refuse(&self, reason: &str) {
         self.connection.close(CloseCode::Refused.var_int(), reason.as_bytes());
     }
-}
-
-/// Why an agent was not reached.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum VisitError {
-    /// The own identity or socket is unusable.
-    #[error(transparent)]
-    Bind(#[from] BindError),
-    /// The connection was not begun.
-    #[error("cannot dial {address}")]
-    Dial {
-        /// The agent's address.
-        address: SocketAddr,
-        /// Why.
-        #[source]
-        source: quinn::ConnectError,
-    },
-    /// The connection did not come to be, or ended.
-    #[error("no conversation with {address}")]
-    Connection {
-        /// The agent's address.
-        address: SocketAddr,
-        /// Why.
-        #[source]
-        source: ConnectionError,
-    },
-}
-
-/// A client's own end.
-pub struct Visit {
-    /// What is said, both ways.
-    pub stream: VisitorStream,
-    endpoint: Endpoint,
-}
-
-impl fmt::Debug for Visit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Visit").finish_non_exhaustive()
-    }
-}
-
-impl Visit {
-    /// Ends the conversation, and waits until the agent can know.
-    pub async fn end(self) {
-        self.endpoint.close(CloseCode::Shutdown.var_int(), b"the client has left");
-        self.endpoint.wait_idle().await;
-    }
-}
-
-/// Visits the agent that runs a node, at its links' address.
-///
-/// # Errors
-/// Says what kept the two apart; an agent that refuses the certificate closes the connection with its reason.
-pub async fn visit(address: SocketAddr, node: Guid, identity: &Identity) -> Result<Visit, VisitError> {
-    let mut transport = TransportConfig::default();
-    let silence = SILENCE.try_into().expect("a time in seconds fits");
-    transport.keep_alive_interval(Some(KEEPALIVE)).max_idle_timeout(Some(silence));
-    let (endpoint, mut client) = transport::open_client(address, identity, CONTROL)?;
-    client.transport_config(Arc::new(transport));
-    let connecting = endpoint
-        .connect_with(client, address, &node_name(node))
-        .map_err(|source| VisitError::Dial { address, source })?;
-    let broken = |source| VisitError::Connection { address, source };
-    let connection = connecting.await.map_err(broken)?;
-    let (send, receive) = connection.open_bi().await.map_err(broken)?;
-    Ok(Visit { stream: tokio::io::join(receive, send), endpoint })
 }

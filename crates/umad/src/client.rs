@@ -70,11 +70,16 @@ impl AsFd for Client {
 impl Client {
     /// Connects to an agent's socket.
     pub fn connect(path: &Path) -> Result<Self, ClientError> {
-        let connected = UnixStream::connect(path).and_then(|stream| {
-            stream.set_nonblocking(true)?;
-            Ok(stream)
-        });
-        let stream = connected.map_err(|source| ClientError::Connect { path: path.to_owned(), source })?;
+        let connected = UnixStream::connect(path).and_then(Self::over);
+        connected.map_err(|source| ClientError::Connect { path: path.to_owned(), source })
+    }
+
+    /// A connection that was made elsewhere: the near end of one over QUIC.
+    ///
+    /// # Errors
+    /// When the system does not let the stream be read without waiting.
+    pub fn over(stream: UnixStream) -> std::io::Result<Self> {
+        stream.set_nonblocking(true)?;
         Ok(Self { stream, decoder: Decoder::new(), outgoing: Vec::new() })
     }
 
@@ -111,7 +116,7 @@ impl Client {
                 Ok(bytes) => written += bytes,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    let ready = wait(&self.stream, PollFlags::IN | PollFlags::OUT, Some(FLUSH_TIMEOUT))?;
+                    let ready = wait(&self.stream, PollFlags::IN | PollFlags::OUT, FLUSH_TIMEOUT)?;
                     if ready.is_empty() {
                         return Err(ClientError::TimedOut(FLUSH_TIMEOUT));
                     }
@@ -146,7 +151,7 @@ impl Client {
             if left.is_zero() {
                 return Ok(None);
             }
-            wait(&self.stream, PollFlags::IN, Some(left))?;
+            wait(&self.stream, PollFlags::IN, left)?;
         }
     }
 
@@ -175,17 +180,13 @@ impl Client {
 }
 
 /// Waits until the socket is ready for one of `flags`, at most `timeout`; tells for which it is.
-pub(crate) fn wait(
-    socket: &impl AsFd,
-    flags: PollFlags,
-    timeout: Option<Duration>,
-) -> Result<PollFlags, std::io::Error> {
-    let timeout = timeout.map(|timeout| Timespec {
+fn wait(socket: &impl AsFd, flags: PollFlags, timeout: Duration) -> std::io::Result<PollFlags> {
+    let timeout = Timespec {
         tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: timeout.subsec_nanos().into(),
-    });
+    };
     let mut fds = [PollFd::new(socket, flags)];
-    match poll(&mut fds, timeout.as_ref()) {
+    match poll(&mut fds, Some(&timeout)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(fds[0].revents()),
         Err(error) => Err(error.into()),
     }

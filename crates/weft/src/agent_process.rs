@@ -6,16 +6,15 @@ use weft_agent::{AgentConfig, AgentPart, RECORD_BYTES_MAX};
 
 use crate::cli::AgentProcessArgs;
 use crate::lab::ports::{Transport, keep_port};
-use crate::lab::{Place, bundle, issue};
+use crate::lab::{Place, bundle};
 use crate::manager::loopback;
 
 /// Runs an agent until it is told to stop. What goes wrong before that, the launcher is told.
 pub(crate) fn run(args: &AgentProcessArgs) -> anyhow::Result<()> {
     let process = &args.metered.process;
-    let bundle = process.bundle();
-    let mut part: AgentPart = bundle::load(&bundle.agent(&process.name))?;
+    let mut part: AgentPart = bundle::load(&process.bundle().agent(&process.name))?;
     part.metrics = args.metered.metrics_port.map(loopback).or(part.metrics);
-    let identity = issue::load(&bundle, &process.identity(), part.facing())?;
+    let identity = process.load_identity(part.facing())?;
     let run = process.run_folder(&part.lab)?;
     let _kept = match part.bind {
         // It is kept for this laboratory as long as the agent lives; a port that is taken, the agent itself finds.

@@ -39,7 +39,7 @@ pub(crate) use ibsim::{IbsimArgs, IbsimPace};
 pub(crate) use keys::KeyArgs;
 pub(crate) use lanes::{LaneArgs, PartEnforce};
 pub(crate) use managers::{ElectionArgs, OtherManager, SmCommand, SmVerb};
-pub(crate) use plan::{PlanArgs, PlanCommand, UpArgs};
+pub(crate) use plan::{Attach, PlanArgs, PlanCommand, UpArgs};
 pub(crate) use pm::{MetricsArgs, PmArgs, TopArgs};
 pub(crate) use process::{AgentProcessArgs, MeteredProcessArgs, ProcessArgs, SmProcessArgs};
 pub(crate) use routes::{CompareArgs, ComputeArgs, RoutesVerb, RoutingArgs, VerifyArgs};

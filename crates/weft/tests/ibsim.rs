@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use common::{Home, wait_until};
-use weft_umad::ibsim::{Address, Program, ProgramError, Received};
+use weft_ibsim::{Address, Program, ProgramError, Received};
 use weft_wire::{AddressedMad, Lid, Mad};
 
 const PATIENCE: Duration = Duration::from_secs(10);

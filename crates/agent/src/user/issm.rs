@@ -22,9 +22,9 @@ use weft_node::{Answer, Client, Input, Refusal, Request as NodeRequest};
 use weft_umad::user_mad::{Reply, Request};
 use weft_wire::{Guid, PortNum};
 
-use crate::agent::Agent;
 use crate::asked::Asker;
 use crate::core::Core;
+use crate::shared::Agent;
 use crate::socket::watch;
 
 /// Numbers of Linux.

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use weft_node::Client;
 use weft_umad::user_mad::{Datagram, Incoming, REQUEST_BYTES_MAX, receive};
 
-use crate::client::Queued;
+use crate::program::Queued;
 use crate::socket::watch;
 
 /// More than this waits for a program that does not read: further MADs are dropped and counted. One message that is

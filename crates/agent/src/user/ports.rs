@@ -12,8 +12,8 @@ use weft_wire::{Guid, MethodMask, MgmtClass, Oui, PortNum, QpNum};
 
 use super::line::Line;
 use crate::asked::Asker;
-use crate::client::Queued;
 use crate::core::Core;
+use crate::program::Queued;
 
 /// Numbers of Linux.
 const EINVAL: u32 = 22;

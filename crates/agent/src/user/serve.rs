@@ -16,8 +16,8 @@ use weft_umad::user_mad::{Datagram, FromClient, REQUEST_BYTES_MAX, Reply, Reques
 
 use super::issm;
 use super::line::Line;
-use crate::agent::Agent;
 use crate::core::Core;
+use crate::shared::Agent;
 use crate::socket::watch;
 
 /// Connections at the same time.

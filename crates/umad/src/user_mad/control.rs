@@ -2,7 +2,7 @@
 
 use weft_wire::{Bits, GidPrefix, Guid, Lid, NodeType, PKey, PhysState, PortNum, PortState, ServiceLevel};
 
-use super::datagram::{Kind, Malformed};
+use super::preamble::{Kind, Malformed, join, split};
 
 /// Names an open port. A program takes a number of its system that no other open socket has, the socket's own inode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -248,7 +248,7 @@ impl Reply {
 
     /// Reads a datagram.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let (kind, body) = super::datagram::split(bytes)?;
+        let (kind, body) = split(bytes)?;
         let mut body = Reader(body);
         let reply = match kind {
             Kind::Done => Self::Done,
@@ -326,7 +326,7 @@ impl Writer {
     }
 
     fn datagram(self, kind: Kind) -> Vec<u8> {
-        super::datagram::join(kind, &self.0)
+        join(kind, &self.0)
     }
 }
 

@@ -22,14 +22,16 @@
 mod control;
 mod datagram;
 mod header;
+mod preamble;
 mod question;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 pub use control::{AgentRegistration, CaAttributes, PortAttributes, Reply, Request, Token};
-pub use datagram::{Datagram, FromClient, Incoming, Malformed, Preamble, decode_client, read_file, receive};
+pub use datagram::{Datagram, FromClient, Incoming, decode_client, read_file, receive};
 pub use header::{UserMad, UserMadAddress};
+pub use preamble::{Malformed, Preamble};
 pub use question::{connect, open, question};
 
 /// The longest data of one MAD after its header, RMPP reassembled: a table of 65 535 PathRecords fits in.

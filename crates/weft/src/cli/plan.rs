@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Command, Id};
+use clap::{Args, Command, Id, ValueEnum};
 
 use super::{DeviceArgs, IbsimArgs, Pack, PmArgs, SmArgs, UpHubArgs};
 use crate::lab::places::Hosts;
@@ -126,6 +126,10 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1024..))]
     pub(crate) udp_port: Option<u16>,
 
+    /// How managers attach to their agents: by a socket in the run folder that both share, or over the network
+    #[arg(long, value_name = "WAY", value_enum, default_value_t)]
+    pub(crate) attach_managers: Attach,
+
     /// Options of the devices
     #[command(flatten)]
     pub(crate) devices: DeviceArgs,
@@ -150,6 +154,16 @@ pub(crate) struct PlanArgs {
     pub(crate) ibsim: IbsimArgs,
 }
 
+/// A way from a manager to its agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Attach {
+    /// By the agent's socket.
+    #[default]
+    Unix,
+    /// At the UDP port of the agent's links.
+    Quic,
+}
+
 #[cfg(test)]
 mod tests {
     use clap::error::ErrorKind;
@@ -162,9 +176,17 @@ mod tests {
 
     #[test]
     fn a_bundle_and_what_plans_exclude_each_other() {
-        for option in
-            ["x.topo", "--pack=2", "--no-sm", "--lmc=1", "--m-key=7", "--pm", "--metrics", "--engine=updn"]
-        {
+        for option in [
+            "x.topo",
+            "--pack=2",
+            "--no-sm",
+            "--lmc=1",
+            "--m-key=7",
+            "--pm",
+            "--metrics",
+            "--engine=updn",
+            "--attach-managers=quic",
+        ] {
             assert_eq!(
                 parse(&format!("weft up --bundle x {option}")),
                 Err(ErrorKind::ArgumentConflict),

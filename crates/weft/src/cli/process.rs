@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use weft_link::Identity;
+use weft_wire::Guid;
 
 use super::SmArgs;
 use crate::failure::Failure;
 use crate::lab::keys::Keys;
-use crate::lab::{Bundle, LabFolder};
+use crate::lab::{Bundle, LabFolder, issue};
 
 /// What every process of a laboratory is started with.
 #[derive(Debug, Clone, Args)]
@@ -41,6 +43,11 @@ impl ProcessArgs {
     /// The file of the process's identity.
     pub(crate) fn identity(&self) -> PathBuf {
         self.identity.clone().unwrap_or_else(|| self.bundle().identity(&self.name))
+    }
+
+    /// The process's identity, which must name `node` if there is one.
+    pub(crate) fn load_identity(&self, node: Option<Guid>) -> anyhow::Result<Identity> {
+        issue::load(&self.bundle(), &self.identity(), node)
     }
 
     /// The keys of management, which lie beside the identity.

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags};
-use weft_process::Journal;
-use weft_umad::ibsim::{
+use weft_ibsim::{
     Address, CONTROL_BYTES, Connect, DATA_BYTES_MAX, Data, Form, Output, Role, SLOTS, Server, ServerOptions,
 };
+use weft_process::Journal;
 use weft_umad::{Client, ClientError, ServerMessage};
 use weft_wire::Registration;
 
@@ -38,7 +38,7 @@ const READS_MAX: usize = 64;
 #[derive(Debug, Default)]
 struct Slot {
     /// Gone only where nobody could bind it.
-    data: Option<weft_umad::ibsim::Socket>,
+    data: Option<weft_ibsim::Socket>,
     waiting: VecDeque<(Data, Form)>,
     place: Option<Place>,
     /// Sends, and takes answers.
@@ -53,7 +53,7 @@ pub(super) struct Driver {
     listen: Listen,
     server: Server,
     nodes: Nodes,
-    control: weft_umad::ibsim::Socket,
+    control: weft_ibsim::Socket,
     slots: Vec<Slot>,
     journal: Journal,
     probe_at: Instant,
@@ -155,7 +155,7 @@ impl Driver {
             match self.control.recv_from(&mut bytes) {
                 Ok((count, from)) => {
                     let message = bytes.get(..count).unwrap_or_default();
-                    if weft_umad::ibsim::is_connect(message) {
+                    if weft_ibsim::is_connect(message) {
                         // Whoever has died must not keep a slot from who comes now.
                         self.probe();
                         self.drain();
@@ -346,8 +346,8 @@ fn data_address(listen: &Listen, at: usize) -> Address {
     }
 }
 
-fn bind(address: &Address) -> anyhow::Result<weft_umad::ibsim::Socket> {
-    weft_umad::ibsim::Socket::bind(address).map_err(|error| {
+fn bind(address: &Address) -> anyhow::Result<weft_ibsim::Socket> {
+    weft_ibsim::Socket::bind(address).map_err(|error| {
         let failure = Failure::new(format!("cannot bind the socket {address}: {error}"));
         match error.kind() {
             ErrorKind::AddrInUse => {

@@ -1,7 +1,7 @@
 //! The process that serves ibsim's client protocol for a laboratory: a client of the agents' sockets.
 //!
 //! ```text
-//!   program ─control, MADs─▶ weft_umad::ibsim::Server ─attach, MADs─▶ agent of the program's node
+//!   program ─control, MADs─▶ weft_ibsim::Server ─attach, MADs─▶ agent of the program's node
 //!   clock ──────────────────▶      (machine)          ─answers, MADs, status 110─▶ program
 //! ```
 

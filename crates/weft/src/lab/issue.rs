@@ -57,11 +57,12 @@ impl<'a> Issuer<'a> {
 
     /// Those of managers, the hub and people.
     pub(super) fn issue_roles(&self, record: &LabRecord) -> anyhow::Result<()> {
-        roles(record).iter().try_for_each(|(name, role)| self.issue_role(name, role))
+        roles(record).iter().try_for_each(|holder| self.issue_role(holder))
     }
 
-    fn issue_role(&self, name: &str, role: &str) -> anyhow::Result<()> {
-        self.keep(name, &self.authority.issue_role(role).context("cannot issue a certificate")?)
+    fn issue_role(&self, holder: &RoleHolder) -> anyhow::Result<()> {
+        let identity = self.authority.issue_role(holder.role, holder.attaches.as_slice());
+        self.keep(&holder.name, &identity.context("cannot issue a certificate")?)
     }
 
     fn keep(&self, name: &str, identity: &Identity) -> anyhow::Result<()> {
@@ -70,11 +71,21 @@ impl<'a> Issuer<'a> {
     }
 }
 
-/// The processes that are no agents, and the roles that their certificates name.
-fn roles(record: &LabRecord) -> Vec<(String, &'static str)> {
-    let managers = record.subnet_managers().map(|(name, _)| (name, SM));
-    let pm = record.pm.iter().map(|_| (PM.to_owned(), PM));
-    managers.chain(pm).chain(PEOPLE.map(|role| (role.to_owned(), role))).collect()
+/// A process that is no agent.
+struct RoleHolder {
+    name: String,
+    /// What its certificate names it.
+    role: &'static str,
+    /// The node that a manager may attach to.
+    attaches: Option<Guid>,
+}
+
+fn roles(record: &LabRecord) -> Vec<RoleHolder> {
+    let manager = |name, role, node| RoleHolder { name, role, attaches: Some(node) };
+    let managers = record.subnet_managers().map(|(name, place)| manager(name, SM, place.node));
+    let pm = record.pm.iter().map(|place| manager(PM.to_owned(), PM, place.node));
+    let people = PEOPLE.map(|role| RoleHolder { name: role.to_owned(), role, attaches: None });
+    managers.chain(pm).chain(people).collect()
 }
 
 /// Issues one identity again: for another year, with another key.
@@ -85,10 +96,10 @@ pub(crate) fn again(folder: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let roles = roles(&record);
     if record.agents.iter().any(|agent| agent.name == name) {
         issuer.issue_agent(&bundle::load(&place.agent(name))?)?;
-    } else if let Some((_, role)) = roles.iter().find(|(known, _)| known == name) {
-        issuer.issue_role(name, role)?;
+    } else if let Some(holder) = roles.iter().find(|holder| holder.name == name) {
+        issuer.issue_role(holder)?;
     } else {
-        let known: Vec<&str> = roles.iter().map(|(name, _)| name.as_str()).collect();
+        let known: Vec<&str> = roles.iter().map(|holder| holder.name.as_str()).collect();
         let last = record.agents.last().map_or("", |agent| agent.name.as_str());
         return Err(Failure::bad_input(format!("no process is called `{name}`"))
             .hint(format!("there are a0000 to {last}, {}", known.join(", ")))

@@ -11,7 +11,7 @@ use super::names::{PM, SM};
 use super::places::Places;
 use super::plan::{Wanted, WantedPm, WantedSm};
 use super::record::{LabRecord, PmPlace, SmPlace};
-use crate::manager::SeatPart;
+use crate::manager::{QuicPart, SeatPart};
 use crate::pm_process::PmPart;
 use crate::sm_process::SmPart;
 
@@ -57,20 +57,25 @@ fn cable_end(fabric: &Fabric, port: PortRef) -> CableEnd {
 }
 
 /// What a subnet manager is told; those that stand by have a lower priority.
-pub(super) fn sm(record: &LabRecord, name: &str, place: &SmPlace, wanted: &WantedSm) -> SmPart {
+pub(super) fn sm(
+    record: &LabRecord,
+    (name, place): (&str, &SmPlace),
+    quic: Option<QuicPart>,
+    wanted: &WantedSm,
+) -> SmPart {
     let mut options = Keys::taken_from(wanted.options.clone());
     if name != SM {
         options.priority = options.priority.saturating_sub(1);
     }
-    let (lab, agent) = (record.lab.clone(), place.agent.clone());
-    let seat = SeatPart { lab, agent, node: place.node, port: place.port, metrics: record.metrics_of(name) };
+    let (lab, agent, metrics) = (record.lab.clone(), place.agent.clone(), record.metrics_of(name));
+    let seat = SeatPart { lab, agent, quic, node: place.node, port: place.port, metrics };
     SmPart { seat, options }
 }
 
 /// What the performance manager is told.
-pub(super) fn pm(record: &LabRecord, place: &PmPlace, wanted: &WantedPm) -> PmPart {
-    let (lab, agent) = (record.lab.clone(), place.agent.clone());
-    let seat = SeatPart { lab, agent, node: place.node, port: place.port, metrics: record.metrics_of(PM) };
+pub(super) fn pm(record: &LabRecord, place: &PmPlace, quic: Option<QuicPart>, wanted: &WantedPm) -> PmPart {
+    let (lab, agent, metrics) = (record.lab.clone(), place.agent.clone(), record.metrics_of(PM));
+    let seat = SeatPart { lab, agent, quic, node: place.node, port: place.port, metrics };
     let options = weft_pm::Options { m_key: weft_pm::Options::default().m_key, ..wanted.options.clone() };
     PmPart { seat, options }
 }

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use anyhow::Context;
 use weft_device::DeviceOptions;
 use weft_host::stack::StackOptions;
+use weft_link::Destination;
 use weft_machine::Time;
 use weft_topology::{Fabric, PortRef};
 use weft_wire::MKey;
@@ -17,9 +19,10 @@ use super::names::{IBSIM, PM};
 use super::parts;
 use super::places::{Hosts, Places};
 use super::record::{AgentRecord, DeviceRecord, LabRecord, PmPlace, SmPlace};
-use super::silence;
-use crate::cli::{DeviceArgs, IbsimPace, Pack, PlanArgs, SmpRouting};
+use super::{remote, silence};
+use crate::cli::{Attach, DeviceArgs, IbsimPace, Pack, PlanArgs, SmpRouting};
 use crate::ibsim_process::{IbsimPart, Listen};
+use crate::manager::QuicPart;
 use crate::sm_options::sm_options;
 
 /// A laboratory as it is wanted.
@@ -52,6 +55,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) link_timeout_ms: Option<u64>,
     /// The hosts that agents run on; this machine without it.
     pub(crate) hosted: Option<Hosts>,
+    /// How managers reach their agents.
+    pub(crate) attach: Attach,
     /// Where programs under ibsim's library find it.
     pub(crate) ibsim: Option<(Listen, IbsimPace)>,
 }
@@ -108,6 +113,7 @@ impl<'a> Wanted<'a> {
             udp_port: args.udp_port,
             link_timeout_ms: args.link_timeout_ms,
             hosted: None,
+            attach: args.attach_managers,
             ibsim: args.ibsim.listen().map(|listen| (listen, args.ibsim.pace.clone())),
         })
     }
@@ -165,19 +171,31 @@ pub(crate) fn write(
 
 /// Writes what the processes are told that are no agents.
 fn write_managers(bundle: &Bundle, record: &LabRecord, wanted: &Wanted<'_>) -> anyhow::Result<()> {
+    let way = |agent: &str| match wanted.attach {
+        Attach::Unix => Ok(None),
+        Attach::Quic => quic_part(bundle, record, agent).map(Some),
+    };
     if let Some(sm) = &wanted.sm {
         for (name, place) in record.subnet_managers() {
-            bundle::store(&bundle.manager(&name), &parts::sm(record, &name, place, sm))?;
+            let part = parts::sm(record, (&name, place), way(&place.agent)?, sm);
+            bundle::store(&bundle.manager(&name), &part)?;
         }
     }
     if let (Some(place), Some(pm)) = (&record.pm, &wanted.pm) {
-        bundle::store(&bundle.manager(PM), &parts::pm(record, place, pm))?;
+        bundle::store(&bundle.manager(PM), &parts::pm(record, place, way(&place.agent)?, pm))?;
     }
     if let Some((listen, pace)) = &wanted.ibsim {
         bundle::store(&bundle.manager(IBSIM), &IbsimPart::new(listen.clone(), pace))?;
     }
     let options = wanted.sm.as_ref().map_or_else(weft_sm::Options::default, |sm| sm.options.clone());
     bundle::store(&bundle.keys(), &Keys { m_key: wanted.m_key, ..Keys::of(&options) })
+}
+
+/// Where a manager finds an agent over the network. What the agent is told has been written.
+fn quic_part(bundle: &Bundle, record: &LabRecord, agent: &str) -> anyhow::Result<QuicPart> {
+    let agent = record.agents.iter().find(|known| known.name == agent).context("an agent without a place")?;
+    let Destination { address, node } = remote::destination(bundle, agent)?;
+    Ok(QuicPart { address, node })
 }
 
 /// What the command line says, as the devices' options.

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rustix::event::PollFlags;
-use weft_umad::ibsim::{self, Program, Received};
+use weft_ibsim::{Program, Received};
+use weft_link::{Destination, Identity, Protocol, Tunnel};
 use weft_umad::{Client, ClientError, ServerMessage};
 use weft_wire::{AddressedMad, Guid, NodeType, PortNum, Registration};
 
@@ -24,8 +25,8 @@ const UDP: &str = "udp:";
 pub(crate) enum Place {
     /// At a device of an agent.
     Agent {
-        /// The agent's socket.
-        socket: PathBuf,
+        /// Which way to the agent.
+        way: Way,
         /// The node.
         node: Guid,
         /// Its port.
@@ -40,13 +41,22 @@ pub(crate) enum Place {
     },
 }
 
+/// Which way a manager reaches its agent.
+#[derive(Clone, Debug)]
+pub(crate) enum Way {
+    /// By its socket on this machine.
+    Unix(PathBuf),
+    /// At the UDP port of its links.
+    Quic(Box<Destination>, Identity),
+}
+
 impl Place {
     /// How many requests may be under way so that each answer finds room here; `None` is any number.
     pub(crate) fn window_max(&self) -> Option<u32> {
         match self {
             Self::Agent { .. } => None,
-            Self::Ibsim { server, .. } if server.starts_with(UDP) => Some(ibsim::UDP_WINDOW),
-            Self::Ibsim { .. } => Some(ibsim::local_window()),
+            Self::Ibsim { server, .. } if server.starts_with(UDP) => Some(weft_ibsim::UDP_WINDOW),
+            Self::Ibsim { .. } => Some(weft_ibsim::local_window()),
         }
     }
 }
@@ -54,14 +64,15 @@ impl Place {
 /// An attachment that stands.
 #[derive(Debug)]
 pub(super) enum Attachment {
-    Agent(Client),
+    /// What carries it over the network goes after the client, whose end it sees.
+    Agent(Client, Option<Tunnel>),
     Ibsim(Program),
 }
 
 impl AsFd for Attachment {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Agent(client) => client.as_fd(),
+            Self::Agent(client, _) => client.as_fd(),
             Self::Ibsim(program) => program.as_fd(),
         }
     }
@@ -71,11 +82,12 @@ impl Attachment {
     /// Attaches, and gives what the machine is told of it.
     pub(super) fn open(place: &Place, registrations: Vec<Registration>) -> anyhow::Result<(Self, News)> {
         match place {
-            Place::Agent { socket, node, port } => {
-                let mut client = Client::connect(socket)?;
-                let attached = client.attach(*node, *port, registrations, PATIENCE)?;
+            Place::Agent { way, node, port } => {
+                let (mut client, tunnel) = connect(way)?;
+                let attached = client.attach(*node, *port, registrations, PATIENCE);
+                let attached = attached.map_err(|error| explain(error.into(), tunnel.as_ref()))?;
                 let (node_guid, port_guid, port) = (attached.node, attached.port_guid, attached.port);
-                Ok((Self::Agent(client), News::Attached { node_guid, port_guid, port }))
+                Ok((Self::Agent(client, tunnel), News::Attached { node_guid, port_guid, port }))
             }
             Place::Ibsim { server, node } => {
                 let program = match server.strip_prefix(UDP) {
@@ -101,7 +113,7 @@ impl Attachment {
     /// Takes a MAD to be sent with the next flush, or sooner.
     pub(super) fn send(&mut self, mad: &AddressedMad) -> anyhow::Result<()> {
         match self {
-            Self::Agent(client) => Ok(client.send(mad)?),
+            Self::Agent(client, _) => Ok(client.send(mad)?),
             Self::Ibsim(program) => Ok(program.send(mad)?),
         }
     }
@@ -109,7 +121,7 @@ impl Attachment {
     /// Sends what was taken, as far as the other side takes it.
     pub(super) fn flush(&mut self) -> anyhow::Result<()> {
         match self {
-            Self::Agent(client) => Ok(client.flush()?),
+            Self::Agent(client, _) => Ok(client.flush()?),
             Self::Ibsim(program) => Ok(program.flush()?),
         }
     }
@@ -125,7 +137,9 @@ impl Attachment {
     /// Reads once, for whoever polls the descriptor; then take all that is [`Attachment::next`].
     pub(super) fn read_ready(&mut self) -> anyhow::Result<()> {
         match self {
-            Self::Agent(client) => Ok(client.read_ready()?),
+            Self::Agent(client, tunnel) => {
+                client.read_ready().map_err(|error| explain(error.into(), tunnel.as_ref()))
+            }
             // Datagrams are read one by one.
             Self::Ibsim(_) => Ok(()),
         }
@@ -135,7 +149,7 @@ impl Attachment {
     pub(super) fn next(&mut self) -> anyhow::Result<Option<News>> {
         loop {
             match self {
-                Self::Agent(client) => match client.buffered()? {
+                Self::Agent(client, _) => match client.buffered()? {
                     None => return Ok(None),
                     Some(ServerMessage::Receive(mad)) => return Ok(Some(News::Mad(mad))),
                     Some(ServerMessage::PortChanged { up }) => {
@@ -154,5 +168,23 @@ impl Attachment {
                 },
             }
         }
+    }
+}
+
+fn connect(way: &Way) -> anyhow::Result<(Client, Option<Tunnel>)> {
+    match way {
+        Way::Unix(socket) => Ok((Client::connect(socket)?, None)),
+        Way::Quic(agent, identity) => {
+            let (stream, tunnel) = Tunnel::open(agent, identity, Protocol::Mad, PATIENCE)?;
+            Ok((Client::over(stream)?, Some(tunnel)))
+        }
+    }
+}
+
+/// What the client cannot know of the end of a connection over the network.
+fn explain(error: anyhow::Error, tunnel: Option<&Tunnel>) -> anyhow::Error {
+    match tunnel.and_then(Tunnel::end_reason) {
+        Some(reason) => error.context(reason.to_owned()),
+        None => error,
     }
 }

@@ -19,13 +19,14 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 use weft_control::{Answer, Error, Request};
+use weft_link::{Destination, PeerAddress};
 use weft_machine::{Machine, Time};
 use weft_process::Manned;
 use weft_wire::{AddressedMad, Guid, PortNum, Registration};
 
 use crate::cli::ProcessArgs;
 
-pub(crate) use attachment::Place;
+pub(crate) use attachment::{Place, Way};
 pub(crate) use launcher::LauncherLine;
 pub(crate) use process::Process;
 
@@ -37,12 +38,25 @@ pub(crate) struct SeatPart {
     pub(crate) lab: String,
     /// The agent that it attaches to.
     pub(crate) agent: String,
+    /// Where it finds the agent over the network; by the agent's socket in the run folder without it.
+    #[serde(default)]
+    pub(crate) quic: Option<QuicPart>,
     /// The node.
     pub(crate) node: Guid,
     /// The node's port.
     pub(crate) port: PortNum,
     /// Where it serves `/metrics`.
     pub(crate) metrics: Option<SocketAddr>,
+}
+
+/// An agent as a manager finds it over the network.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct QuicPart {
+    /// Where the agent listens.
+    pub(crate) address: PeerAddress,
+    /// A node that the agent's certificate names.
+    pub(crate) node: Guid,
 }
 
 /// The same in a folder to run in.
@@ -68,9 +82,15 @@ impl Seat {
     /// The seat of a process that is started so.
     pub(crate) fn new(part: SeatPart, args: &ProcessArgs) -> anyhow::Result<Self> {
         let run = args.run_folder(&part.lab)?;
+        let way = match part.quic {
+            None => Way::Unix(run.agent_socket(&part.agent)),
+            Some(QuicPart { address, node }) => {
+                Way::Quic(Box::new(Destination { address, node }), args.load_identity(None)?)
+            }
+        };
         Ok(Self {
             lock: Some(run.locks().join(&args.name)),
-            attach: Place::Agent { socket: run.agent_socket(&part.agent), node: part.node, port: part.port },
+            attach: Place::Agent { way, node: part.node, port: part.port },
             launch: args.launch.clone(),
             events: Some(run.place(crate::lab::Place::Events)),
             lab: part.lab,

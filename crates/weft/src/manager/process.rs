@@ -90,6 +90,10 @@ fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     })
 }
 
+fn is_refusal(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(ClientError::Refused { .. }))
+}
+
 /// The manager with all that surrounds it.
 struct Loop<M: Manager> {
     process: Process<M>,
@@ -230,12 +234,8 @@ impl<M: Manager> Loop<M> {
 
     fn open(&self) -> anyhow::Result<(Attachment, News)> {
         let place = &self.process.seat.attach;
-        let opened = Attachment::open(place, M::registrations());
-        let refused = |error: &anyhow::Error| {
-            error.downcast_ref().is_some_and(|error| matches!(error, ClientError::Refused { .. }))
-        };
-        match opened {
-            Err(error) if !M::NEEDS_REGISTRATIONS && refused(&error) => {
+        match Attachment::open(place, M::registrations()) {
+            Err(error) if !M::NEEDS_REGISTRATIONS && is_refusal(&error) => {
                 tracing::info!(error = format!("{error:#}"), "attaching without registrations");
                 Attachment::open(place, Vec::new())
             }
@@ -246,7 +246,9 @@ impl<M: Manager> Loop<M> {
     fn detach(&mut self, error: &anyhow::Error) {
         tracing::warn!(error = format!("{error:#}"), "the attachment is gone");
         self.client = None;
-        self.attach_at = Instant::now();
+        // Two processes of one identity must not take the attachment from each other without a pause.
+        let pause = if is_refusal(error) { BACK_OFF.end } else { Duration::ZERO };
+        self.attach_at = Instant::now() + pause;
         self.tell(News::Detached);
     }
 

@@ -21,7 +21,7 @@ use weft_experiment::{Driver, ExperimentFile, Plan, Recording, RunId, RunResult}
 use weft_machine::Time;
 
 use super::Lab;
-use crate::cli::{Pack, RunArgs};
+use crate::cli::{Attach, Pack, RunArgs};
 use crate::failure::Failure;
 use crate::lab::plan::{Wanted, WantedPm, WantedSm};
 use crate::lab::process::readable;
@@ -316,6 +316,7 @@ fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
         udp_port: None,
         link_timeout_ms: Some(LINK_TIMEOUT_MS),
         hosted: None,
+        attach: Attach::Unix,
         ibsim: None,
     };
     let name = format!("run-{}", std::process::id());

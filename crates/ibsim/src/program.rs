@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::event::PollFlags;
 use weft_wire::{AddressedMad, Lid, NodeInfo, PortInfo, QpNum, Smp, TransactionId};
 
-use super::address::{Address, Socket};
-use super::codec::{CONTROL_BYTES, Command, Connect, Control, DATA_BYTES_MAX, Data, Form, Malformed, SLOTS};
-use crate::client::wait;
+use crate::address::{Address, Socket};
+use crate::codec::{CONTROL_BYTES, Command, Connect, Control, DATA_BYTES_MAX, Data, Form, Malformed, SLOTS};
 
 /// MADs that wait until the server takes them; one more is dropped and counted.
 const WAITING_MAX: usize = 4096;
@@ -273,7 +272,7 @@ impl Program {
                 return Ok(None);
             }
             let out = if self.is_waiting() { PollFlags::OUT } else { PollFlags::empty() };
-            wait(&self.data, PollFlags::IN | out, Some(left))?;
+            self.data.wait(PollFlags::IN | out, left)?;
         }
     }
 }
@@ -308,6 +307,6 @@ fn ask(socket: &Socket, question: &Control, timeout: Duration) -> Result<Control
         if left.is_zero() {
             return Err(ProgramError::TimedOut(timeout));
         }
-        wait(socket, PollFlags::IN, Some(left))?;
+        socket.wait(PollFlags::IN, left)?;
     }
 }

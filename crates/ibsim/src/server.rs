@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use weft_wire::{AddressedMad, Mad, NodeInfo, PortInfo, PortNum, status};
 
-use super::address::Address;
-use super::codec::{self, Command, Connect, Control, Data, Form, Malformed, SLOTS};
-use super::slot::{
+use crate::address::Address;
+use crate::codec::{self, Command, Connect, Control, Data, Form, Malformed, SLOTS};
+use crate::slot::{
     PENDING_MAX, Pending, Purpose, Role, Slot, Stage, answer, expects_answer, last_word, question, request,
 };
 

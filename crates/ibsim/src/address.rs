@@ -7,7 +7,9 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{self as unix, UnixDatagram};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketAddrUnix, recvmsg, sockopt};
 
 /// The address of a datagram socket.
@@ -127,6 +129,18 @@ impl Socket {
             }
             (Self::Udp(socket), Address::Udp(address)) => socket.send_to(bytes, address),
             _ => Err(io::ErrorKind::AddrNotAvailable.into()),
+        }
+    }
+
+    /// Waits until it is ready for one of `flags`, at most `timeout`.
+    pub(crate) fn wait(&self, flags: PollFlags, timeout: Duration) -> io::Result<()> {
+        let timeout = Timespec {
+            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        match poll(&mut [PollFd::new(self, flags)], Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 

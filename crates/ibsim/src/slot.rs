@@ -7,11 +7,11 @@ use weft_wire::{
     RMPP_END, Registration, RmppHeader, RmppType, ServiceLevel, Smp, TransactionId, rmpp_status,
 };
 
-use super::address::Address;
-use super::codec::{Command, Control, Data, Form, TIMED_OUT};
+use crate::address::Address;
+use crate::codec::{Command, Control, Data, Form, TIMED_OUT};
 
 /// Requests of one program that may be without answer; one more comes back at once.
-pub(super) const PENDING_MAX: usize = 1024;
+pub(crate) const PENDING_MAX: usize = 1024;
 
 /// Traps whose transaction is remembered until it is repressed.
 const HEARD_MAX: usize = 64;
@@ -53,7 +53,7 @@ impl Role {
 
 /// How far a slot is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(crate) enum Stage {
     /// The connection to the agent is being made, for this question.
     Attaching(Control),
     /// The node is asked who it is.
@@ -66,7 +66,7 @@ pub(super) enum Stage {
 
 /// What a request is for.
 #[derive(Clone, Debug)]
-pub(super) enum Purpose {
+pub(crate) enum Purpose {
     /// The program's own: its transaction id and the addresses that it used.
     Program { id: TransactionId, data: Data },
     /// To answer a control message.
@@ -75,25 +75,25 @@ pub(super) enum Purpose {
 
 /// A request without answer.
 #[derive(Clone, Debug)]
-pub(super) struct Pending {
-    pub(super) purpose: Purpose,
-    pub(super) request: AddressedMad,
-    pub(super) retries: u32,
-    pub(super) due: std::time::Instant,
+pub(crate) struct Pending {
+    pub(crate) purpose: Purpose,
+    pub(crate) request: AddressedMad,
+    pub(crate) retries: u32,
+    pub(crate) due: std::time::Instant,
 }
 
 /// One program's place.
 #[derive(Debug)]
-pub(super) struct Slot {
-    pub(super) control: Address,
-    pub(super) peer: Address,
-    pub(super) form: Form,
-    pub(super) stage: Stage,
-    pub(super) node_id: String,
-    pub(super) port: PortNum,
-    pub(super) node_info: NodeInfo,
-    pub(super) role: Option<Role>,
-    pub(super) pending: BTreeMap<u32, Pending>,
+pub(crate) struct Slot {
+    pub(crate) control: Address,
+    pub(crate) peer: Address,
+    pub(crate) form: Form,
+    pub(crate) stage: Stage,
+    pub(crate) node_id: String,
+    pub(crate) port: PortNum,
+    pub(crate) node_info: NodeInfo,
+    pub(crate) role: Option<Role>,
+    pub(crate) pending: BTreeMap<u32, Pending>,
     next: u32,
     /// It asked others: then it is no mere service.
     asks: bool,
@@ -101,7 +101,7 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub(super) fn new(control: Address, peer: Address, connect: Control) -> Self {
+    pub(crate) fn new(control: Address, peer: Address, connect: Control) -> Self {
         Self {
             control,
             peer,
@@ -119,7 +119,7 @@ impl Slot {
     }
 
     /// Whether the program may send already.
-    pub(super) fn is_connected(&self) -> bool {
+    pub(crate) fn is_connected(&self) -> bool {
         match &self.stage {
             Stage::Attaching(_) | Stage::Asking => false,
             Stage::Registering(control) => control.command != Command::Connect,
@@ -128,7 +128,7 @@ impl Slot {
     }
 
     /// Notes a request under a number of its own, which becomes its transaction id.
-    pub(super) fn note(&mut self, mut pending: Pending) -> (u32, AddressedMad) {
+    pub(crate) fn note(&mut self, mut pending: Pending) -> (u32, AddressedMad) {
         self.next = self.next.wrapping_add(1);
         Smp::transaction_id.set(&mut pending.request.mad.0, TransactionId(self.next.into()));
         let request = pending.request;
@@ -137,7 +137,7 @@ impl Slot {
     }
 
     /// What the program sends, as an attachment takes it.
-    pub(super) fn address(&mut self, data: &Data) -> AddressedMad {
+    pub(crate) fn address(&mut self, data: &Data) -> AddressedMad {
         let mut mad = data.mad;
         let sent = match mad.is_smp() {
             true => AddressedMad::smp(data.dlid, mad),
@@ -159,7 +159,7 @@ impl Slot {
 
     /// Whether a request of somebody else goes to the program. The stock library crashes by a request of a class
     /// that its program has not opened, so only those go there that a program in its role must have opened.
-    pub(super) fn wants(&self, mad: &Mad) -> bool {
+    pub(crate) fn wants(&self, mad: &Mad) -> bool {
         match mad.class() {
             MgmtClass::SubnLid | MgmtClass::SubnDirected | MgmtClass::SubnAdm => self.role.is_some(),
             _ => self.role == Some(Role::Everything) && !self.asks,
@@ -167,7 +167,7 @@ impl Slot {
     }
 
     /// Remembers the transaction of a trap.
-    pub(super) fn hear(&mut self, mad: &Mad) {
+    pub(crate) fn hear(&mut self, mad: &Mad) {
         if mad.method() == Method::Trap {
             if self.heard.len() >= HEARD_MAX {
                 self.heard.pop_front();
@@ -178,7 +178,7 @@ impl Slot {
 }
 
 /// The answer to a program's own request, `status` being why it is none.
-pub(super) fn answer(slot: u8, id: TransactionId, asked: &Data, answer: Option<&AddressedMad>) -> Data {
+pub(crate) fn answer(slot: u8, id: TransactionId, asked: &Data, answer: Option<&AddressedMad>) -> Data {
     let mut mad = answer.map_or(asked.mad, |answer| answer.mad);
     let kept = id.0 & 0x0000_ffff_ffff_ffff;
     Smp::transaction_id.set(&mut mad.0, TransactionId(u64::from(slot) << 48 | kept));
@@ -187,21 +187,21 @@ pub(super) fn answer(slot: u8, id: TransactionId, asked: &Data, answer: Option<&
 }
 
 /// A request of somebody else, as the program gets it.
-pub(super) fn request(received: &AddressedMad) -> Data {
+pub(crate) fn request(received: &AddressedMad) -> Data {
     let (dqp, sqp) = (received.local_qp, received.remote_qp);
     let dlid = if received.lid == Lid::PERMISSIVE { Lid::PERMISSIVE } else { Lid(0) };
     Data { dlid, slid: received.lid, dqp, sqp, status: 0, mad: received.mad }
 }
 
 /// Whether a request by this method is answered, so that silence means something.
-pub(super) fn expects_answer(method: Method) -> bool {
+pub(crate) fn expects_answer(method: Method) -> bool {
     use Method as M;
     let answered = [M::Get, M::Set, M::Report, M::GetTable, M::GetTraceTable, M::GetMulti, M::Delete];
     answered.contains(&method)
 }
 
 /// A question to the node that the program is attached to.
-pub(super) fn question(slot: &Slot, control: &Control) -> AddressedMad {
+pub(crate) fn question(slot: &Slot, control: &Control) -> AddressedMad {
     let (attribute, modifier) = match control.command {
         Command::GetPort | Command::GetGid => (AttributeId::PortInfo, u32::from(slot.port.0)),
         Command::GetPortInfo => {
@@ -229,7 +229,7 @@ pub(super) fn question(slot: &Slot, control: &Control) -> AddressedMad {
 
 /// What the sender of a message in segments is told, of which the protocol carries the first only: that it has arrived,
 /// or that there is no room for more (IBA 13.6.2).
-pub(super) fn last_word(received: &AddressedMad) -> Option<AddressedMad> {
+pub(crate) fn last_word(received: &AddressedMad) -> Option<AddressedMad> {
     let mut mad = received.mad;
     let data = mad.rmpp();
     if !mad.is_rmpp_active() || data.kind != RmppType::Data {

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use weft_umad::ibsim::{
+use weft_ibsim::{
     Address, Command, Connect, Control, Counts, Data, Form, Output, Role, SLOTS, Server, ServerOptions,
     TIMED_OUT,
 };

@@ -188,7 +188,7 @@ impl Connect {
 }
 
 /// The answer to a [`Command::GetVendor`].
-pub(super) fn vendor(vendor_id: u32, part_id: u32, hardware: u32, firmware: u64) -> [u8; 24] {
+pub(crate) fn vendor(vendor_id: u32, part_id: u32, hardware: u32, firmware: u64) -> [u8; 24] {
     let mut bytes = [0; 24];
     put(&mut bytes, &[vendor_id, part_id, hardware]);
     bytes[16..].copy_from_slice(&firmware.to_ne_bytes());
@@ -196,7 +196,7 @@ pub(super) fn vendor(vendor_id: u32, part_id: u32, hardware: u32, firmware: u64)
 }
 
 /// The answer to a [`Command::GetPort`].
-pub(super) fn port(lid: Lid, state: u8) -> [u8; 3] {
+pub(crate) fn port(lid: Lid, state: u8) -> [u8; 3] {
     let [first, second] = lid.0.to_ne_bytes();
     [first, second, state]
 }
