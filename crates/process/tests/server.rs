@@ -253,7 +253,7 @@ fn events_are_told_from_where_a_client_wants_them() {
     let mut client = process.client();
     let from = |from, kinds: &[&str]| {
         let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
-        Request::Events(EventFilter { from, kinds, sources: Vec::new() })
+        Request::Events(EventFilter { from, kinds, ..EventFilter::default() })
     };
     client.ask(from(Since::Start, &["program-died"]), PATIENCE).unwrap();
     let again = client.ask(from(Since::Now, &[]), PATIENCE).unwrap_err();
