@@ -13,7 +13,7 @@ use super::process::poll_for;
 use crate::output::Ticker;
 
 /// Agents that are asked at once: enough to keep all cores busy, and few descriptors.
-const WIDTH: usize = 64;
+pub(crate) const WIDTH: usize = 64;
 
 /// How long an agent has to answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);

@@ -3,6 +3,7 @@
 mod admission;
 pub(crate) mod agents;
 pub(crate) mod bundle;
+pub(crate) mod events;
 pub(crate) mod folder;
 pub(crate) mod groups;
 pub(crate) mod issue;
