@@ -61,17 +61,6 @@ const KNOWN: &[(&str, &[[&str; 2]])] = &[
             ["core", "tap"],
         ],
     ),
-    // A plan, its parts and its places; a bundle and the keys in it.
-    (
-        "weft",
-        &[
-            ["lab::parts", "lab::plan"],
-            ["lab::places", "lab::plan"],
-            ["lab::places", "lab::record"],
-            ["lab::groups", "cli"],
-            ["lab::keys", "lab::bundle"],
-        ],
-    ),
 ];
 
 /// A module's path within its crate; the root's is empty.

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::hub_process::HubConfig;
 use crate::lab::folder::absolute;
 use crate::lab::launch::Launcher;
-use crate::lab::plan::Wanted;
+use crate::lab::wanted::Wanted;
 use crate::lab::progress::Phase;
 use crate::lab::run::{RunOptions, recordings};
 use crate::lab::start::{self, From, goal};

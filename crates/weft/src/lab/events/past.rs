@@ -242,7 +242,9 @@ mod tests {
     #[test]
     fn events_are_put_in_order_and_the_oldest_are_left_out() {
         let mut kept = Kept::default();
-        [(5, "a"), (3, "b"), (5, "c"), (4, "d")].map(|(nanos, source)| kept.put(told(nanos, source)));
+        for (nanos, source) in [(5, "a"), (3, "b"), (5, "c"), (4, "d")] {
+            kept.put(told(nanos, source));
+        }
         let order: Vec<String> = kept.into_ordered().into_iter().map(|told| told.head.source).collect();
         assert_eq!(order, ["b", "d", "a", "c"], "what happened at one time stays as it came");
         let mut kept = Kept::default();

@@ -23,7 +23,7 @@ use weft_machine::Time;
 use super::Lab;
 use crate::cli::{Pack, RunArgs};
 use crate::failure::Failure;
-use crate::lab::plan::{Wanted, WantedPm, WantedSm};
+use crate::lab::wanted::{Wanted, WantedPm, WantedSm};
 use crate::lab::process::readable;
 use crate::lab::run::RunOptions;
 use crate::lab::signals::Interrupted;
