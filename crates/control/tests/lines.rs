@@ -346,7 +346,8 @@ fn fields_that_a_later_version_adds_are_left_out() {
 
 #[test]
 fn viewers_only_look() {
-    let changes = ["set-log-filter", "note-fault", "shutdown", "sm-sweep", "sm-instruct", "pm-refresh", "set-fault"];
+    let changes =
+        ["set-log-filter", "note-fault", "shutdown", "sm-sweep", "sm-instruct", "pm-refresh", "set-fault"];
     let changes = changes.iter().chain(&["clear-fault", "capture", "host", "reset-lateness", "dial"]);
     let changes: Vec<&str> = changes.copied().collect();
     for request in samples() {

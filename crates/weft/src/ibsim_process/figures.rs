@@ -31,7 +31,8 @@ impl Manned for Shown {
         let Figures { counts, programs, dropped } = figures;
         let mut page = Page::of(IBSIM, env!("CARGO_PKG_VERSION"));
         page.gauge("weft_ibsim_programs", "Programs of ibsim attached now").count(&[], *programs);
-        let mut events = page.counter("weft_ibsim_events_total", "What happened to programs of ibsim, by kind");
+        let mut events =
+            page.counter("weft_ibsim_events_total", "What happened to programs of ibsim, by kind");
         for (event, count) in [
             ("connected", counts.connected),
             ("died", counts.died),

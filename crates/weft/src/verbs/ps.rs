@@ -63,17 +63,8 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     if json {
         return print_json(&processes);
     }
-    let mut table = Table::new(&[
-        "process",
-        "pid",
-        "state",
-        "restarts",
-        "kind",
-        "udp",
-        "refused",
-        "node",
-        "description",
-    ]);
+    let mut table =
+        Table::new(&["process", "pid", "state", "restarts", "kind", "udp", "refused", "node", "description"]);
     for process in processes {
         let refused = process.counts.as_ref().and_then(|counts| counts.get("peers_refused"));
         let (node, description) = match process.devices.as_slice() {

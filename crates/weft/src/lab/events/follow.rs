@@ -112,7 +112,8 @@ impl Follower {
         let told = self.take(past.told);
         // If it ends just now, the next look finds no link.
         self.by_hub = true;
-        self.links = subscribe(&self.lab, HUB, filter).ok().map(|hub| (HUB.to_owned(), hub)).into_iter().collect();
+        self.links =
+            subscribe(&self.lab, HUB, filter).ok().map(|hub| (HUB.to_owned(), hub)).into_iter().collect();
         Ok(Some(told))
     }
 
@@ -179,7 +180,7 @@ impl Follower {
                         all.push(told);
                     }
                 }
-                Line::Subscribed(_) | Line::Ended => {}
+                Line::Subscribed(_) | Line::Ended | Line::Nonsense => {}
                 Line::Refused(why) => {
                     say(&format!("warning: `{name}` tells no events: {why}"));
                     break;
@@ -200,7 +201,10 @@ impl Follower {
 
 /// Says that there is no hub, and what to do about it.
 pub(crate) fn say_without_hub(lab: &LabFolder) {
-    say(&format!("no hub of `{}` answers; asking every process\nhint: start one with `weft hub --detached`", lab.name()));
+    say(&format!(
+        "no hub of `{}` answers; asking every process\nhint: start one with `weft hub --detached`",
+        lab.name()
+    ));
 }
 
 /// Says whose events are missing.

@@ -71,11 +71,7 @@ fn processes(lab: &LabFolder) -> anyhow::Result<Vec<String>> {
 }
 
 /// Has a process tell what it remembers, or what happens.
-pub(super) fn subscribe(
-    lab: &LabFolder,
-    process: &str,
-    filter: EventFilter,
-) -> Result<Client, ClientError> {
+pub(super) fn subscribe(lab: &LabFolder, process: &str, filter: EventFilter) -> Result<Client, ClientError> {
     let mut client = Client::connect(&lab.control(process))?;
     client.post(Request::Events(filter))?;
     Ok(client)
@@ -177,6 +173,7 @@ impl Asked {
                     return self.reached.map_or(Progress::Silent, Progress::Told);
                 }
                 Line::Refused(_) => return Progress::Silent,
+                Line::Nonsense => {}
             }
         }
     }
@@ -230,13 +227,63 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
-    use weft_control::EventKind;
     use weft_control::event::ProcessEvent;
+    use weft_control::{Answer, EventKind, ReplyLine};
 
     use super::*;
 
     fn told(nanos: u64, source: &str) -> Told {
         Told::lost(Utc::from_nanos(nanos), source, Subscribed::default(), 1)
+    }
+
+    /// A process that answers the first line with these, and then neither goes nor says more.
+    fn process(lab: &LabFolder, name: &str, says: &[String]) {
+        use std::io::{BufRead as _, Write as _};
+        let listener = std::os::unix::net::UnixListener::bind(lab.control(name)).unwrap();
+        let says = says.concat();
+        std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            for stream in listener.incoming().map_while(Result::ok) {
+                std::io::BufReader::new(&stream).read_line(&mut String::new()).unwrap();
+                (&stream).write_all(says.as_bytes()).unwrap();
+                kept.push(stream);
+            }
+        });
+    }
+
+    fn event(source: &str, sequence: u64, second: u64) -> String {
+        format!(
+            "{{\"v\":1,\"id\":1,\"event\":{{\"time\":\"2030-01-01T00:00:0{second}.000000000Z\",\"source\":\"{source}\",\
+             \"incarnation\":\"0000000000000007\",\"sequence\":{sequence},\"event\":\"x\"}}}}\n"
+        )
+    }
+
+    fn subscribed(next: u64, forgotten: u64) -> String {
+        let answer = Subscribed { incarnation: Incarnation(7), next, forgotten };
+        ReplyLine::new(Some(1), Ok(Answer::Subscribed(answer))).to_line()
+    }
+
+    #[test]
+    fn where_the_hub_is_of_another_version_the_processes_are_asked() {
+        let base = tempfile::tempdir().unwrap();
+        let lab = LabFolder::of_run(&base.path().join("lab"), "x").unwrap();
+        lab.prepare_for("sm").unwrap();
+        let refusal = "{\"v\":2,\"id\":1,\"error\":{\"code\":\"unknown-version\",\"message\":\"no\"}}\n";
+        process(&lab, HUB, &[refusal.to_owned()]);
+        let odd = "{\"v\":1,\"id\":1,\"event\":{\"time\":\"noon\"}}\n".to_owned();
+        let ended = ReplyLine::new(Some(1), Ok(Answer::EventsEnded)).to_line();
+        process(&lab, "sm", &[subscribed(3, 3), event("sm", 3, 2), odd, event("sm", 4, 5), ended.clone()]);
+        process(&lab, "pm", &[subscribed(0, 0), event("pm", 0, 4), ended]);
+        // One that is dead has left its socket.
+        drop(std::os::unix::net::UnixListener::bind(lab.control("a0")).unwrap());
+        let (past, teller) = remembered(&lab, &[]).unwrap();
+        assert_eq!((teller, past.silent), (Teller::Processes, Vec::<String>::new()));
+        let told: Vec<_> =
+            past.told.iter().map(|told| (told.head.source.as_str(), told.head.sequence)).collect();
+        assert_eq!(told, [("sm", 2), ("sm", 3), ("pm", 0), ("sm", 4)]);
+        let lost = EventKind::Process(ProcessEvent::EventsLost { count: 3 });
+        assert_eq!(past.told[0].kind(), Some(lost), "what the process has forgotten");
+        assert_eq!(past.reached["sm"], (Incarnation(7), 5));
     }
 
     #[test]

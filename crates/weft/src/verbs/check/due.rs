@@ -15,11 +15,11 @@ use weft_sm::Surveyed;
 use weft_topology::PortRef;
 use weft_wire::PortState;
 
+use crate::lab::LabFolder;
 use crate::lab::events::remembered;
 use crate::lab::managers::{in_charge, listen, subnet_managers};
 use crate::lab::names::{IBSIM, PM, SM};
 use crate::lab::process::poll_for;
-use crate::lab::LabFolder;
 use crate::verbs::Lab;
 
 /// What is asked for to tell whether a fault has been swept.
