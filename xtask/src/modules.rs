@@ -15,17 +15,6 @@ use syn::visit::Visit;
 const KNOWN: &[(&str, &[[&str; 2]])] = &[
     // A parser that reads words for its parts, and parts that report where the words stood.
     ("topology", &[["parse::port", "parse::reader"]]),
-    // A plan, its parts and its places; a bundle and the keys in it.
-    (
-        "weft",
-        &[
-            ["lab::parts", "lab::plan"],
-            ["lab::places", "lab::plan"],
-            ["lab::places", "lab::record"],
-            ["lab::groups", "cli"],
-            ["lab::keys", "lab::bundle"],
-        ],
-    ),
 ];
 
 /// A module's path within its crate; the root's is empty.

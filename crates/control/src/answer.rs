@@ -23,6 +23,8 @@ pub enum Answer {
     Health(Health),
     /// To `events`.
     Subscribed(Subscribed),
+    /// To `events` with `past_only`, behind the last event.
+    EventsEnded,
     /// To `metrics`.
     Metrics {
         /// Prometheus' text format.

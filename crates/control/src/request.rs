@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use weft_wire::PortNum;
 
 use crate::agent::{PortEnd, Tap};
+use crate::event::Fault;
 use crate::fault::{Damage, FaultId};
 use crate::hub::NamePage;
 use crate::sm::Instruction;
@@ -19,7 +20,8 @@ pub enum Request {
     Hello,
     /// Every process: are you well?
     Health,
-    /// Every process: tell what happens. Events follow the answer until `cancel` or the connection's end.
+    /// Every process: tell what happens. Events follow the answer until `cancel` or the connection's end, or as the filter
+    /// says.
     Events(EventFilter),
     /// Every process: end the events or the capture that a request of this connection began.
     Cancel {
@@ -37,6 +39,13 @@ pub enum Request {
     },
     /// Every process: what have the clients of this API done?
     Clients,
+    /// Every process: put it into your events that somebody breaks or repairs something on purpose.
+    NoteFault {
+        /// What is done.
+        fault: Fault,
+        /// To what, as the user names it.
+        target: String,
+    },
     /// Every process: stop in order.
     Shutdown,
     /// Subnet manager: how are you?
@@ -112,7 +121,7 @@ pub enum Request {
 
 impl Request {
     /// The names of all requests in JSON, in the order of [`Request`].
-    pub const NAMES: [&'static str; 29] = [
+    pub const NAMES: [&'static str; 30] = [
         "hello",
         "health",
         "events",
@@ -121,6 +130,7 @@ impl Request {
         "log-filter",
         "set-log-filter",
         "clients",
+        "note-fault",
         "shutdown",
         "sm-status",
         "sm-sweep",
@@ -155,6 +165,7 @@ impl Request {
             Self::LogFilter => "log-filter",
             Self::SetLogFilter { .. } => "set-log-filter",
             Self::Clients => "clients",
+            Self::NoteFault { .. } => "note-fault",
             Self::Shutdown => "shutdown",
             Self::SmStatus => "sm-status",
             Self::SmSweep => "sm-sweep",
@@ -190,6 +201,8 @@ pub struct EventFilter {
     pub kinds: Vec<String>,
     /// Only these sources, by name; empty wants all. A hub tells of many, other processes of themselves.
     pub sources: Vec<String>,
+    /// Only what the process remembers now: after the last event comes the answer `events-ended`, and nothing follows.
+    pub past_only: bool,
 }
 
 /// The first event that a client wants.

@@ -40,6 +40,7 @@ impl Role {
             // A capture shows what packets hold.
             Request::Capture { .. }
             | Request::SetLogFilter { .. }
+            | Request::NoteFault { .. }
             | Request::Shutdown
             | Request::SmSweep
             | Request::SmInstruct { .. }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use weft_wire::{Guid, PortNum};
 
 use crate::agent::{PortEnd, Tap};
-use crate::event::{AgentEvent, LabEvent, PmEvent, ProcessEvent, SmEvent};
+use crate::event::{AgentEvent, Fault, LabEvent, PmEvent, ProcessEvent, SmEvent};
 use crate::fault::Damage;
 use crate::hub::NamePage;
 use crate::message::WrittenRequest;
@@ -103,7 +103,7 @@ fn fields(variant: &Value, schema: &Value, tag: &str) -> String {
 }
 
 /// One request of each kind, in the order of [`Request::NAMES`].
-pub fn samples() -> [Request; 29] {
+pub fn samples() -> [Request; 30] {
     let guid = HexGuid(Guid(0x0008_f105_0010_8098));
     let end = PortEnd { node: guid, port: PortNum(1) };
     let page = Page { after: Some(end), limit: Some(100) };
@@ -117,6 +117,7 @@ pub fn samples() -> [Request; 29] {
         Request::LogFilter,
         Request::SetLogFilter { filter: "warn,weft_link=debug".into() },
         Request::Clients,
+        Request::NoteFault { fault: Fault::Kill, target: "leaf1".into() },
         Request::Shutdown,
         Request::SmStatus,
         Request::SmSweep,

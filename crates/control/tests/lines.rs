@@ -61,6 +61,7 @@ fn requests() -> Vec<Request> {
             from: after,
             kinds: vec!["subnet-up".into()],
             sources: vec!["sm".into()],
+            past_only: true,
         }),
         Request::Events(EventFilter { from: Since::Start, ..EventFilter::default() }),
     ]);
@@ -130,6 +131,7 @@ fn events() -> Vec<EventKind> {
         EventKind::Process(ProcessEvent::Ready),
         EventKind::Process(ProcessEvent::Started { kind: ProcessKind::Pm, version: "0.1.0".into(), pid: 7 }),
         EventKind::Lab(LabEvent::Fault { fault: Fault::LinkDown, target: "s:1".into() }),
+        EventKind::Lab(LabEvent::ProgramAttached { slot: 1, node: "h".into(), pid: 7 }),
         EventKind::Lab(LabEvent::ProcessEnded {
             process: "a0".into(),
             how: EndKind::Failed,
@@ -182,6 +184,7 @@ fn answers() -> Vec<Answer> {
         Answer::Hello(hello),
         Answer::Health(Health { condition: Condition::Ready, busy_ms: 0 }),
         Answer::Subscribed(Subscribed { incarnation: Incarnation(1), next: 0, forgotten: 2 }),
+        Answer::EventsEnded,
         Answer::Metrics { text: "# HELP a b\n".into() },
         Answer::Clients(clients),
         Answer::SmStatus(Box::new(sm)),
@@ -343,7 +346,8 @@ fn fields_that_a_later_version_adds_are_left_out() {
 
 #[test]
 fn viewers_only_look() {
-    let changes = ["set-log-filter", "shutdown", "sm-sweep", "sm-instruct", "pm-refresh", "set-fault"];
+    let changes =
+        ["set-log-filter", "note-fault", "shutdown", "sm-sweep", "sm-instruct", "pm-refresh", "set-fault"];
     let changes = changes.iter().chain(&["clear-fault", "capture", "host", "reset-lateness", "dial"]);
     let changes: Vec<&str> = changes.copied().collect();
     for request in samples() {

@@ -117,7 +117,8 @@ async fn show_events(State(seen): State<Seen>, headers: HeaderMap, Query(wanted)
         From::Start => Since::Start,
     });
     let list = |text: &str| text.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect();
-    let filter = EventFilter { from, kinds: list(&wanted.kinds), sources: list(&wanted.sources) };
+    let (kinds, sources) = (list(&wanted.kinds), list(&wanted.sources));
+    let filter = EventFilter { from, kinds, sources, past_only: false };
     let (reader, subscribed) = seen.shared.log.subscribe(&filter);
     let incarnation = subscribed.incarnation;
     let events = stream::unfold(reader, move |mut reader| async move {

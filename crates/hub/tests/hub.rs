@@ -86,9 +86,10 @@ fn events_of_all_sources_are_merged_and_filtered() {
         own.map(|event| event.sequence).collect::<Vec<_>>()
     };
     assert_eq!((of("sm"), of("pm")), (vec![0, 1, 2], vec![0]));
-    let sources = EventFilter { from: Since::Start, sources: vec!["pm".into()], kinds: Vec::new() };
+    let sources = EventFilter { from: Since::Start, sources: vec!["pm".into()], ..EventFilter::default() };
     assert_eq!(events_from(&mut hub.listen(sources), 1)[0].source, "pm");
-    let kinds = EventFilter { from: Since::Start, kinds: vec!["program-died".into()], sources: Vec::new() };
+    let kinds =
+        EventFilter { from: Since::Start, kinds: vec!["program-died".into()], ..EventFilter::default() };
     assert_eq!(events_from(&mut hub.listen(kinds), 1)[0].sequence, 0);
     // After the hub's own place.
     let incarnation = all.iter().find(|event| event.source == "hub").unwrap().incarnation;

@@ -143,7 +143,8 @@ impl EventLog {
             Subscribed { incarnation: self.0.clock.incarnation(), next: cursor, forgotten: cursor - wanted };
         drop(ring);
         let (kinds, sources) = (filter.kinds.clone(), filter.sources.clone());
-        (Reader { log: self.clone(), cursor, kinds, sources }, subscribed)
+        let end = filter.past_only.then_some(next);
+        (Reader { log: self.clone(), cursor, end, kinds, sources }, subscribed)
     }
 
     fn event(&self, sequence: u64, place: Option<u64>, kind: EventKind) -> Event {
@@ -170,6 +171,8 @@ impl EventLog {
 pub struct Reader {
     log: EventLog,
     cursor: u64,
+    /// Behind the last event that it tells, if it does not go on for ever.
+    end: Option<u64>,
     kinds: Vec<String>,
     sources: Vec<String>,
 }
@@ -181,6 +184,8 @@ pub struct Batch {
     pub events: Vec<Arc<str>>,
     /// Events that were forgotten before they were read.
     pub skipped: u64,
+    /// Nothing comes after these.
+    pub is_last: bool,
 }
 
 impl Reader {
@@ -193,7 +198,7 @@ impl Reader {
             // Listening before looking: what is published between the two is not missed.
             changed.as_mut().enable();
             let batch = self.take();
-            if !batch.events.is_empty() || batch.skipped > 0 {
+            if !batch.events.is_empty() || batch.skipped > 0 || batch.is_last {
                 return batch;
             }
             changed.await;
@@ -205,7 +210,7 @@ impl Reader {
         let ring = self.log.ring();
         let first = ring.first();
         let skipped = first.saturating_sub(self.cursor);
-        let mut batch = Batch { events: Vec::new(), skipped };
+        let mut batch = Batch { events: Vec::new(), skipped, is_last: false };
         if skipped > 0 {
             self.cursor = first;
             let lost = EventKind::Process(ProcessEvent::EventsLost { count: skipped });
@@ -217,7 +222,9 @@ impl Reader {
                 .events
                 .extend(serde_json::to_string(&lost).ok().map(|json| Arc::<str>::from(json.as_str())));
         }
+        let end = self.end.unwrap_or(u64::MAX);
         while batch.events.len() < BATCH
+            && self.cursor < end
             && let Some(event) = ring.remembered.get((self.cursor - first) as usize)
         {
             self.cursor += 1;
@@ -225,6 +232,7 @@ impl Reader {
                 batch.events.push(event.json.clone());
             }
         }
+        batch.is_last = self.cursor >= end;
         batch
     }
 }
@@ -276,10 +284,33 @@ mod tests {
         log.publish(ready());
         log.publish(EventKind::Lab(LabEvent::ProgramDied { slot: 1 }));
         let filter =
-            EventFilter { from: Since::Start, kinds: vec!["program-died".into()], sources: Vec::new() };
+            EventFilter { from: Since::Start, kinds: vec!["program-died".into()], ..EventFilter::default() };
         let (mut reader, _) = log.subscribe(&filter);
         assert_eq!(sequences(&reader.take()), [1]);
         assert!(reader.take().events.is_empty());
+    }
+
+    #[test]
+    fn a_reader_of_the_past_comes_to_an_end() {
+        let log = log();
+        let filter = EventFilter { from: Since::Start, past_only: true, ..EventFilter::default() };
+        assert!(log.subscribe(&filter).0.take().is_last);
+        (0..BATCH as u64 + 5).for_each(|_| drop(log.publish(ready())));
+        let (mut reader, _) = log.subscribe(&filter);
+        log.publish(ready());
+        let (first, second) = (reader.take(), reader.take());
+        assert_eq!((first.is_last, first.events.len()), (false, BATCH));
+        assert_eq!((second.is_last, second.events.len()), (true, 5), "what came later is not of the past");
+        // One whose whole past is forgotten before it reads is told so, and ends.
+        let (mut slow, _) = log.subscribe(&filter);
+        (0..2 * EVENTS_MAX).for_each(|_| drop(log.publish(ready())));
+        let batch = slow.take();
+        assert_eq!((batch.is_last, batch.events.len()), (true, 1));
+        assert!(batch.skipped > 0);
+        // Of kinds that are not wanted nothing is told, and the end is.
+        let filter = EventFilter { kinds: vec!["program-died".into()], ..filter };
+        let (mut reader, _) = log.subscribe(&filter);
+        assert!(reader.take().is_last);
     }
 
     #[test]
@@ -331,7 +362,7 @@ mod tests {
         log.pass_on("news".into(), "x".into(), unknown);
         let read = |sources: &[&str], from| {
             let sources = sources.iter().map(|&source| source.into()).collect();
-            let (mut reader, _) = log.subscribe(&EventFilter { from, sources, kinds: Vec::new() });
+            let (mut reader, _) = log.subscribe(&EventFilter { from, sources, ..EventFilter::default() });
             let told = |json: &Arc<str>| {
                 let event: serde_json::Value = serde_json::from_str(json).unwrap();
                 (

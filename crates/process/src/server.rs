@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::task::JoinSet;
-use weft_control::event::ProcessEvent;
+use weft_control::event::{LabEvent, ProcessEvent};
 use weft_control::process::{Hello, Identity, LogFilter};
 use weft_control::{
     Answer, Error, ErrorCode, EventKind, LineDecoder, LineError, REPLY_BYTES_MAX, REQUEST_BYTES_MAX,
@@ -179,6 +179,10 @@ impl<S: Service + 'static> Server<S> {
                 self.events.publish(EventKind::Process(ProcessEvent::LogFilterSet { filter }));
                 Ok(Answer::Done)
             }
+            Request::NoteFault { fault, target } => {
+                self.events.publish(EventKind::Lab(LabEvent::Fault { fault, target }));
+                Ok(Answer::Done)
+            }
             Request::Events(_) if client.reader.is_some() => {
                 let error = Error::new(ErrorCode::TooMany, "this connection is told of events already");
                 Err(error.hint("cancel the first request, or open another connection"))
@@ -222,7 +226,11 @@ impl<S: Service + 'static> Server<S> {
     ) -> Result<(), Ended> {
         let Some((id, _)) = client.reader else { return Ok(()) };
         self.counts.events_skipped.inc_by(batch.skipped);
-        let lines: String = batch.events.iter().map(|event| ReplyLine::event_line(id, event)).collect();
+        let mut lines: String = batch.events.iter().map(|event| ReplyLine::event_line(id, event)).collect();
+        if batch.is_last {
+            client.reader = None;
+            lines += &ReplyLine::new(Some(id), Ok(Answer::EventsEnded)).to_line();
+        }
         client.write(lines.as_bytes()).await?;
         self.counts.events_told.inc_by(batch.events.len() as u64);
         Ok(())

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::{Builder, LocalOptions};
-use weft_control::event::{LabEvent, ProcessEvent};
+use weft_control::event::{Fault, LabEvent, ProcessEvent};
 use weft_control::process::{Clients, Condition, Identity, ProcessKind};
 use weft_control::schema::samples;
 use weft_control::sm::{Instructed, SmStatus};
@@ -253,7 +253,7 @@ fn events_are_told_from_where_a_client_wants_them() {
     let mut client = process.client();
     let from = |from, kinds: &[&str]| {
         let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
-        Request::Events(EventFilter { from, kinds, sources: Vec::new() })
+        Request::Events(EventFilter { from, kinds, ..EventFilter::default() })
     };
     client.ask(from(Since::Start, &["program-died"]), PATIENCE).unwrap();
     let again = client.ask(from(Since::Now, &[]), PATIENCE).unwrap_err();
@@ -274,6 +274,39 @@ fn events_are_told_from_where_a_client_wants_them() {
     later.ask(from(after, &[]), PATIENCE).unwrap();
     assert_eq!(next(&mut later).kind, EventKind::Process(ProcessEvent::Ready));
     assert_eq!(next(&mut later).kind, died(3));
+}
+
+#[test]
+fn the_past_has_an_end_and_a_fault_is_noted() {
+    let process = Process::start();
+    (0..300).for_each(|slot| drop(process.events.publish(died(slot))));
+    let mut client = process.client();
+    let fault = Request::NoteFault { fault: Fault::Kill, target: "leaf1".into() };
+    assert_eq!(client.ask(fault, PATIENCE).unwrap(), Answer::Done);
+    let filter = |kinds: &[&str]| {
+        let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+        Request::Events(EventFilter { from: Since::Start, past_only: true, kinds, ..EventFilter::default() })
+    };
+    for (kinds, expected) in [(&[][..], 301), (&["fault"], 1), (&["subnet-up"], 0)] {
+        // The same connection again and again: what has ended may be asked for again.
+        let id = client.post(filter(kinds)).unwrap();
+        let mut last = None;
+        for told in 0.. {
+            let line = client.next_line(PATIENCE).unwrap().unwrap();
+            assert_eq!(line.id, Some(id));
+            match line.body {
+                ReplyBody::Answer(answer) if told == 0 => assert!(matches!(*answer, Answer::Subscribed(_))),
+                ReplyBody::Event(event) => last = Some(event),
+                ReplyBody::Answer(answer) => {
+                    assert_eq!((*answer, told - 1), (Answer::EventsEnded, expected), "{kinds:?}");
+                    break;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        let fault = LabEvent::Fault { fault: Fault::Kill, target: "leaf1".into() };
+        assert!(expected == 0 || last.unwrap().kind == EventKind::Lab(fault));
+    }
 }
 
 #[test]

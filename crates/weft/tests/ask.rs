@@ -19,6 +19,10 @@ fn processes_answer_near_and_over_quic_by_what_an_identity_may() {
     home.weft(&["up", text(&file)]).succeeds();
     let status = answer(&home, &["ask", "sm", "sm-status"]);
     assert_eq!((&status["type"], &status["subnet_up"]), (&"sm-status".into(), &true.into()), "{status}");
+    let past = r#"{"from": "start", "past_only": true, "kinds": ["subnet-up"]}"#;
+    let past = home.weft(&["ask", "sm", "events", past]).succeeds().stdout.clone();
+    let kinds: Vec<Value> = past.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(kinds[0]["type"] == "subscribed" && kinds[1]["event"] == "subnet-up", "{past}");
     let near = answer(&home, &["ask", "host-0", "ports", r#"{"limit": 1}"#]);
     assert_eq!(near["ports"].as_array().unwrap().len(), 1, "{near}");
     let identity = |role: &str| {

@@ -260,6 +260,43 @@ fn a_hub_serves_http_where_it_is_told_to() {
     home.weft(&["--lab", "other", "ps"]).succeeds();
 }
 
+#[test]
+fn ps_and_status_tell_what_the_hub_knows_and_who_hangs() {
+    let home = Home::new();
+    up(&home, &["--pm", "--restart", "on-failure"]);
+    wait_until("all is ready", || status(&home).is_some_and(|status| all_ready(&status)));
+    kill(&home, "pm");
+    wait_until("pm is started again", || line(&home, "pm").is_some_and(|line| line.restarts == 1));
+    wait_for_state(&home, "pm", ProcessState::Ready);
+    let of = |name: &str| {
+        let listed = home.json(&["ps", "--json"]);
+        listed.as_array().unwrap().iter().find(|process| process["process"] == name).unwrap().clone()
+    };
+    let pm = of("pm");
+    assert_eq!((&pm["restarts"], &pm["last_end"]["how"]), (&1.into(), &"failed".into()), "{pm}");
+    assert_eq!((&pm["state"], &of("sm")["last_end"]), (&"running".into(), &serde_json::Value::Null));
+    let known = home.json(&["status", "--json"]);
+    assert_eq!((&known["processes"]["alive"], &known["processes"]["restarts"]), (&4.into(), &1.into()));
+    let shown = home.weft(&["status"]).succeeds().stdout.clone();
+    assert!(shown.contains("\n4 of 4 processes run; restarts: 1\n"), "{shown}");
+    // What hangs is not called running, an agent or a manager.
+    let frozen = [pid(&home, "a0001"), pid(&home, "pm")];
+    frozen.map(|pid| signal(pid, Signal::STOP));
+    let listed = home.json(&["ps", "--json"]);
+    frozen.map(|pid| signal(pid, Signal::CONT));
+    for process in listed.as_array().unwrap() {
+        let name = process["process"].as_str().unwrap();
+        let expected = if ["a0001", "pm"].contains(&name) { "silent" } else { "running" };
+        assert_eq!(process["state"], expected, "{process}");
+    }
+    // Without a hub the rest is as ever.
+    kill(&home, "hub");
+    wait_until("the hub is dead", || pid(&home, "hub") == 0);
+    let sm = of("sm");
+    assert_eq!((&sm["state"], &sm["restarts"]), (&"running".into(), &serde_json::Value::Null));
+    assert_eq!(home.json(&["status", "--json"])["processes"], serde_json::Value::Null);
+}
+
 /// The hub, managers and agents are killed at any moment; in the end the policy has brought back all that a hub found.
 #[test]
 fn whatever_is_killed_whenever_a_hub_brings_it_back() {

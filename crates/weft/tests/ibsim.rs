@@ -145,6 +145,52 @@ fn slots_of_programs_that_were_killed_are_free_again() {
 }
 
 #[test]
+fn the_server_answers_as_every_process_does() {
+    let home = Home::new();
+    let server = served(&home);
+    let ask = |request: &str| home.json(&["ask", "ibsim", request]);
+    let hello = ask("hello");
+    assert_eq!(
+        (&hello["kind"], &hello["name"], &hello["lab"]),
+        (&"ibsim".into(), &"ibsim".into(), &"default".into())
+    );
+    assert_eq!(ask("health")["condition"], "ready");
+    let program = Program::connect(&server, "host-1", PATIENCE).unwrap();
+    let metrics = ask("metrics")["text"].as_str().unwrap().to_owned();
+    assert!(metrics.contains("\nweft_ibsim_programs 1\n"), "{metrics}");
+    assert!(metrics.contains("\nweft_ibsim_events_total{event=\"connected\"} 1\n"), "{metrics}");
+    home.weft(&["ask", "ibsim", "sm-status"]).fails(1, "not-here");
+    let mut events = home.events();
+    let attached = events.wait_for("the program", |event| event["event"] == "program-attached");
+    assert_eq!((&attached["source"], &attached["area"]), (&"ibsim".into(), &"lab".into()), "{attached}");
+    assert_eq!((&attached["slot"], &attached["pid"]), (&0.into(), &std::process::id().into()), "{attached}");
+    drop(program);
+    // A program that is killed does not say that it goes.
+    let mut command = home.command(&["sm", "--ibsim", &server, "--at", "host-0"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let own = child.id();
+    let attached = events
+        .wait_for("the second program", |event| event["event"] == "program-attached" && event["pid"] == own);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    events
+        .wait_for("its death", |event| event["event"] == "program-died" && event["slot"] == attached["slot"]);
+    // The hub has met it as any other, and `ps` lists it so.
+    let listed = home.json(&["ask", "hub", "lab-status"]);
+    let line = listed["processes"].as_array().unwrap().iter().find(|line| line["name"] == "ibsim").unwrap();
+    assert_eq!((&line["state"], &line["kind"]), (&"ready".into(), &"ibsim".into()), "{line}");
+    let (_, pid) = home.processes().into_iter().find(|(name, _)| name == "ibsim").unwrap();
+    assert_eq!(line["pid"], pid);
+    common::signal(pid, rustix::process::Signal::TERM);
+    wait_until("it stops in order", || {
+        let listed = home.json(&["ps", "--json"]);
+        let process =
+            listed.as_array().unwrap().iter().find(|process| process["process"] == "ibsim").unwrap();
+        process["state"] == "dead" && process["last_end"]["how"] == "in-order"
+    });
+}
+
+#[test]
 fn a_request_that_nobody_answers_comes_back() {
     let home = Home::new();
     let server = served(&home);

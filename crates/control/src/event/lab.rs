@@ -74,9 +74,11 @@ events! {
         },
         /// A program of ibsim has attached.
         ProgramAttached = "program-attached" {
+            /// Its slot.
+            slot: u32,
             /// The node that it is at.
             node: String,
-            /// Its process.
+            /// The number that it names itself by: its process, or over UDP its port.
             pid: u32,
         },
         /// A program of ibsim has died.

@@ -296,7 +296,7 @@ impl fmt::Display for LabEvent {
                 let (process, reason) = (Printable(process), Printable(reason));
                 write!(f, "cannot start {process} again, next attempt in {retry_ms} ms: {reason}")
             }
-            Self::ProgramAttached { node, pid } => {
+            Self::ProgramAttached { node, pid, .. } => {
                 write!(f, "program {pid} attached at {}", name(node))
             }
             Self::ProgramDied { slot } => write!(f, "the program in slot {slot} has died"),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Command, Id, ValueEnum};
 
 use super::{DeviceArgs, IbsimArgs, Pack, PmArgs, SmArgs, UpHubArgs};
-use crate::lab::places::Hosts;
+use crate::lab::hosts::Hosts;
 
 /// What may stand beside `up --bundle`: what a bundle does not say.
 const BESIDE_BUNDLE: [&str; 7] = ["bundle", "record", "foreground", "json", "patience", "keep", "guid2lid"];

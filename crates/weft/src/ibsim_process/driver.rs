@@ -8,18 +8,20 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags};
+use weft_control::EventKind;
+use weft_control::event::LabEvent;
 use weft_ibsim::{
     Address, CONTROL_BYTES, Connect, DATA_BYTES_MAX, Data, Form, Output, Role, SLOTS, Server, ServerOptions,
 };
-use weft_process::Journal;
+use weft_process::{Call, Desk, EventLog, Journal};
 use weft_umad::{Client, ClientError, ServerMessage};
 use weft_wire::Registration;
 
+use super::figures::Figures;
 use super::nodes::{Nodes, Place};
 use super::{IbsimConfig, Listen};
 use crate::failure::Failure;
 use crate::lab::process::poll_for;
-use crate::lab::signals::Signals;
 use crate::manager::LauncherLine;
 
 /// How long an agent has to answer an attachment. Nobody else is served meanwhile.
@@ -55,6 +57,7 @@ pub(super) struct Driver {
     nodes: Nodes,
     control: weft_ibsim::Socket,
     slots: Vec<Slot>,
+    events: EventLog,
     journal: Journal,
     probe_at: Instant,
     dropped: u64,
@@ -63,7 +66,7 @@ pub(super) struct Driver {
 /// What a descriptor in the list belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    Stop,
+    Desk,
     Launcher,
     Control,
     Data(usize),
@@ -73,7 +76,7 @@ enum Source {
 
 impl Driver {
     /// Binds all sockets.
-    pub(super) fn new(config: &IbsimConfig) -> anyhow::Result<Self> {
+    pub(super) fn new(config: &IbsimConfig, events: EventLog) -> anyhow::Result<Self> {
         let nodes = Nodes::load(config)?;
         let name = match &config.part.listen {
             Listen::Socket(name) => name.clone(),
@@ -88,22 +91,31 @@ impl Driver {
         for at in 0..SLOTS {
             slots.push(Slot { data: Some(bind(&data_address(&listen, at))?), ..Slot::default() });
         }
-        let journal = Journal::open(Some(&config.events), "ibsim");
-        Ok(Self { listen, server, nodes, control, slots, journal, probe_at: Instant::now(), dropped: 0 })
+        let journal = Journal::open(Some(&config.events), &config.name);
+        let probe_at = Instant::now();
+        Ok(Self { listen, server, nodes, control, slots, events, journal, probe_at, dropped: 0 })
     }
 
     /// Serves until told to stop, or until the launcher that it is bound to is gone.
-    pub(super) fn run(&mut self, stop: &Signals, mut launcher: Option<LauncherLine>) -> anyhow::Result<()> {
+    /// `calls` came before.
+    pub(super) fn run(
+        &mut self,
+        mut desk: Desk<Figures>,
+        mut calls: Vec<Call<Figures>>,
+        mut launcher: Option<LauncherLine>,
+    ) -> anyhow::Result<()> {
         tracing::info!(listen = %self.listen, "serving");
         loop {
             self.drain();
             self.journal.flush();
-            let ready = self.wait(stop, launcher.as_ref())?;
-            for source in ready {
+            if self.attend(std::mem::take(&mut calls)) {
+                tracing::info!(counts = ?self.server.counts(), dropped = self.dropped, "stopping");
+                return Ok(());
+            }
+            for source in self.wait(&desk, launcher.as_ref())? {
                 match source {
-                    Source::Stop => {
-                        tracing::info!(counts = ?self.server.counts(), dropped = self.dropped, "stopping");
-                        return Ok(());
+                    Source::Desk => {
+                        anyhow::ensure!(desk.take(&mut calls), "the thread that serves clients has ended");
                     }
                     Source::Launcher => {
                         if let Some(line) = &mut launcher {
@@ -127,13 +139,36 @@ impl Driver {
         }
     }
 
-    fn wait(&self, stop: &Signals, launcher: Option<&LauncherLine>) -> anyhow::Result<Vec<Source>> {
+    /// Does what has been called for; true when it is to stop.
+    fn attend(&self, calls: Vec<Call<Figures>>) -> bool {
+        let mut stops = false;
+        for call in calls {
+            match call {
+                Call::Stop => stops = true,
+                // There is nothing to read again, and whoever asked may have gone.
+                Call::Hangup | Call::Order(..) => {}
+                Call::Figures(reply) => drop(reply.send(self.figures())),
+            }
+        }
+        stops
+    }
+
+    fn figures(&self) -> Figures {
+        let programs = self.slots.iter().filter(|slot| slot.client.is_some()).count() as u64;
+        Figures { counts: self.server.counts(), programs, dropped: self.dropped }
+    }
+
+    fn publish(&mut self, event: LabEvent) {
+        self.journal.record_line(&self.events.publish(EventKind::Lab(event)));
+    }
+
+    fn wait(&self, desk: &Desk<Figures>, launcher: Option<&LauncherLine>) -> anyhow::Result<Vec<Source>> {
         let now = Instant::now();
         let occupied = self.slots.iter().any(|slot| slot.client.is_some());
         let probe = occupied.then_some(self.probe_at);
         let due = self.server.poll_timeout().into_iter().chain(probe).min();
         let mut fds: Vec<(Source, BorrowedFd<'_>, PollFlags)> = vec![
-            (Source::Stop, stop.as_fd(), PollFlags::IN),
+            (Source::Desk, desk.as_fd(), PollFlags::IN),
             (Source::Control, self.control.as_fd(), PollFlags::IN),
         ];
         fds.extend(launcher.and_then(LauncherLine::fd).map(|fd| (Source::Launcher, fd, PollFlags::IN)));
@@ -212,7 +247,7 @@ impl Driver {
         let gone: Vec<u8> = self.server.peers().filter_map(gone).collect();
         for at in gone {
             tracing::info!(slot = at, "the program has died");
-            self.journal.record("program-died", &[("slot", at.into())]);
+            self.publish(LabEvent::ProgramDied { slot: at.into() });
             self.server.gone(at);
         }
     }
@@ -257,8 +292,8 @@ impl Driver {
             Ok(place) => {
                 let (id, port) = (place.id.clone(), place.port);
                 tracing::info!(slot, node = %id, port = port.0, "attached");
-                let fields = [("slot", slot.into()), ("node", id.clone().into())];
-                self.journal.record("program-attached", &fields);
+                let (slot, node) = (u32::from(slot), id.clone());
+                self.publish(LabEvent::ProgramAttached { slot, node, pid: connect.id });
                 Some((id, port))
             }
             Err(error) => {

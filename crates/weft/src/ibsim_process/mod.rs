@@ -3,21 +3,29 @@
 //! ```text
 //!   program ─control, MADs─▶ weft_ibsim::Server ─attach, MADs─▶ agent of the program's node
 //!   clock ──────────────────▶      (machine)          ─answers, MADs, status 110─▶ program
+//!   desk ── signals, requests ──▶ figures, events
 //! ```
 
 mod driver;
+mod figures;
 mod nodes;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use weft_control::EventKind;
+use weft_control::event::ProcessEvent;
+use weft_control::process::ProcessKind;
 use weft_process::lock::ProcessLock;
+use weft_process::{Call, Clock, Desk, DeskOptions, EventLog, open_desk};
 use weft_umad::launch::ToLauncher;
+
+use figures::{Figures, Shown};
 
 use crate::cli::{IbsimPace, ProcessArgs};
 use crate::lab::names::IBSIM;
-use crate::lab::signals::{SIGINT, SIGTERM, Signals};
 use crate::lab::{LabRecord, Place, bundle};
 use crate::manager::LauncherLine;
 
@@ -75,8 +83,14 @@ impl IbsimPart {
 /// What the server's process goes by.
 #[derive(Clone, Debug)]
 pub(crate) struct IbsimConfig {
+    /// Its name in the laboratory.
+    pub(crate) name: String,
+    /// The laboratory's.
+    pub(crate) lab: String,
     /// The lock that it holds while it lives.
     pub(crate) lock: PathBuf,
+    /// Its control socket.
+    pub(crate) control: PathBuf,
     /// What it is told.
     pub(crate) part: IbsimPart,
     /// The laboratory's record: which agent runs which node.
@@ -95,7 +109,10 @@ impl IbsimConfig {
         let lab = LabRecord::read(&bundle.record())?.lab;
         let run = args.run_folder(&lab)?;
         Ok(Self {
+            name: args.name.clone(),
             lock: run.locks().join(&args.name),
+            control: run.control(&args.name),
+            lab,
             part: bundle::load(&bundle.manager(&args.name))?,
             record: bundle.record(),
             topology: bundle.topology(),
@@ -105,22 +122,40 @@ impl IbsimConfig {
     }
 }
 
-/// Runs until a signal asks it to end, or until its starter is gone if it is bound to that.
+/// Runs until a signal or a client asks it to end, or until its starter is gone if it is bound to that.
 pub(crate) fn run(args: &ProcessArgs) -> anyhow::Result<()> {
     let config = IbsimConfig::of_bundle(args)?;
     let lock = ProcessLock::take(&config.lock)?;
     weft_process::log::log_to_stderr();
-    let mut stop = Signals::watch(&[SIGTERM, SIGINT])?;
-    let prepared = driver::Driver::new(&config);
+    let prepared = prepare(&config);
     let mut launcher = LauncherLine::connect(args.launch.as_deref());
-    let mut driver = prepared.inspect_err(|error| {
+    let (mut desk, events, mut driver) = prepared.inspect_err(|error| {
         launcher.send(&ToLauncher::Failed { agent: IBSIM.into(), reason: format!("{error:#}") });
     })?;
     launcher.ready(IBSIM);
-    if !launcher.wait_for_go(&mut stop, Signals::arrived)? {
-        return Ok(());
+    events.publish(EventKind::Process(ProcessEvent::Ready));
+    let mut calls = Vec::new();
+    let goes = launcher.wait_for_go(&mut desk, |desk| {
+        desk.take(&mut calls);
+        calls.iter().any(|call| matches!(call, Call::Stop))
+    })?;
+    if goes {
+        driver.run(desk, calls, config.part.bound.then_some(launcher))?;
     }
-    driver.run(&stop, config.part.bound.then_some(launcher))?;
     lock.note_stop();
+    events.publish(EventKind::Process(ProcessEvent::Stopping));
     Ok(())
+}
+
+/// Takes the control socket, the signals, and the sockets for programs.
+fn prepare(config: &IbsimConfig) -> anyhow::Result<(Desk<Figures>, EventLog, driver::Driver)> {
+    let clock = Clock::start();
+    let identity = weft_process::identity(&config.lab, &config.name, ProcessKind::Ibsim, clock);
+    let events = EventLog::new(&config.name, clock);
+    events.publish(EventKind::Process(weft_process::started(&identity)));
+    let driver = driver::Driver::new(config, events.clone())?;
+    let control = Some(config.control.clone());
+    let options = DeskOptions { identity, clock, events: events.clone(), control, metrics: None };
+    let desk = open_desk::<Shown>(options).context("cannot serve the control socket")?;
+    Ok((desk, events, driver))
 }

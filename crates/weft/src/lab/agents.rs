@@ -13,7 +13,7 @@ use super::process::poll_for;
 use crate::output::Ticker;
 
 /// Agents that are asked at once: enough to keep all cores busy, and few descriptors.
-const WIDTH: usize = 64;
+pub(crate) const WIDTH: usize = 64;
 
 /// How long an agent has to answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
@@ -39,14 +39,23 @@ pub(crate) fn ask_agents<'a>(
     folder: &LabFolder,
     agents: impl IntoIterator<Item = &'a str>,
     first: &Request,
+    take: impl FnMut(&'a str, Answer) -> Option<Request>,
+) -> anyhow::Result<BTreeMap<&'a str, ClientError>> {
+    ask_each(folder, agents.into_iter().map(|agent| (agent, first)), take)
+}
+
+/// The same of processes of any kind, each of which is asked something of its own first.
+pub(crate) fn ask_each<'a, 'r>(
+    folder: &LabFolder,
+    processes: impl IntoIterator<Item = (&'a str, &'r Request)>,
     mut take: impl FnMut(&'a str, Answer) -> Option<Request>,
 ) -> anyhow::Result<BTreeMap<&'a str, ClientError>> {
-    let mut waiting: VecDeque<&str> = agents.into_iter().collect();
+    let mut waiting: VecDeque<(&str, &Request)> = processes.into_iter().collect();
     let (total, mut ticker) = (waiting.len(), Ticker::begin());
     let (mut asked, mut failed): (Vec<Asked<'a>>, _) = (Vec::new(), BTreeMap::new());
     loop {
         while asked.len() < WIDTH
-            && let Some(agent) = waiting.pop_front()
+            && let Some((agent, first)) = waiting.pop_front()
         {
             let connected = Client::connect(&folder.control(agent));
             let posted = connected.and_then(|mut client| client.post(first.clone()).map(|_| client));

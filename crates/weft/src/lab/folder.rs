@@ -22,10 +22,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rustix::process::{Pid, test_kill_process};
-use weft_wire::MKey;
 
 use super::Bundle;
-use super::keys::Keys;
 use crate::failure::Failure;
 
 /// The longest path a Unix socket can be bound to on Linux, without its final zero.
@@ -238,11 +236,6 @@ impl LabFolder {
             Place::Launch => "launch.sock",
             Place::Events => "events.jsonl",
         })
-    }
-
-    /// The M_Key that the laboratory's ports ask for; 0 where they ask for none.
-    pub(crate) fn m_key(&self) -> anyhow::Result<MKey> {
-        Ok(Keys::load(&self.bundle().keys())?.m_key)
     }
 
     /// The files of a subnet manager by its name: the first one has names of its own, and those that stand by have the

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use weft_wire::{MKey, SmKey};
 
-use super::bundle;
+use super::{LabFolder, bundle};
 
 /// `identities/keys.json`
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -34,6 +34,11 @@ impl Keys {
     /// The options with these keys.
     pub(crate) fn put_into(self, options: weft_sm::Options) -> weft_sm::Options {
         weft_sm::Options { m_key: self.m_key, sm_key: self.sm_key, sa_key: self.sa_key, ..options }
+    }
+
+    /// Those of a running laboratory.
+    pub(crate) fn of_lab(lab: &LabFolder) -> anyhow::Result<Self> {
+        Self::load(&lab.bundle().keys())
     }
 
     /// Reads them.

@@ -106,7 +106,7 @@ pub(crate) fn listen(
 ) -> Result<Client, ClientError> {
     let mut client = Client::connect(&folder.control(process))?;
     let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
-    client.ask(Request::Events(EventFilter { from, kinds, sources: Vec::new() }), PATIENCE)?;
+    client.ask(Request::Events(EventFilter { from, kinds, ..EventFilter::default() }), PATIENCE)?;
     Ok(client)
 }
 

@@ -3,8 +3,11 @@
 mod admission;
 pub(crate) mod agents;
 pub(crate) mod bundle;
+pub(crate) mod events;
 pub(crate) mod folder;
 pub(crate) mod groups;
+pub(crate) mod hosts;
+pub(crate) mod hub_status;
 pub(crate) mod issue;
 pub(crate) mod keys;
 pub(crate) mod launch;
@@ -26,6 +29,7 @@ pub(crate) mod signals;
 mod silence;
 pub(crate) mod start;
 pub(crate) mod teardown;
+pub(crate) mod wanted;
 
 pub(crate) use bundle::Bundle;
 pub(crate) use folder::{Base, LabFolder, Place};

@@ -1,4 +1,4 @@
-//! Names of processes that are no agents.
+//! Names of processes.
 
 /// The name of the subnet manager among the processes.
 pub(crate) const SM: &str = "sm";
@@ -11,3 +11,8 @@ pub(crate) const IBSIM: &str = "ibsim";
 
 /// The name of the hub among the processes.
 pub(crate) const HUB: &str = "hub";
+
+/// The name of an agent, by its place in the record.
+pub(crate) fn agent_name(index: usize) -> String {
+    format!("a{index:04}")
+}

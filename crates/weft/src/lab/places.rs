@@ -1,71 +1,17 @@
 //! Where agents listen: on this machine, or on hosts that the user names.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::str::FromStr;
-
 use anyhow::Context;
-use weft_link::PeerAddress;
 
 use super::groups::Groups;
-use super::plan::{Wanted, agent_name};
+use super::hosts::AgentPlace;
 use super::ports::{self, Block, Claim, Search, Transport};
 use super::record::MANAGER_PORTS;
+use super::wanted::Wanted;
 use super::{Base, LabRecord};
 use crate::failure::Failure;
 
 /// The first UDP port of each host where nothing is said.
 const FIRST_PORT: u16 = 20_000;
-
-/// What stands for an agent's name in a host's.
-const NAME: &str = "{}";
-
-/// The hosts that agents are to run on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Hosts {
-    /// These, with as many agents each; on each host one port after the other.
-    Listed(Vec<String>),
-    /// One host for each agent, named with `{}` for the agent's name.
-    Named(String),
-    /// One address for each agent, from the first of a subnet up.
-    Subnet {
-        /// The subnet's own address.
-        base: Ipv4Addr,
-        /// How many addresses it has, its own and the last one among them.
-        addresses: u32,
-    },
-}
-
-impl FromStr for Hosts {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let check = |host: &str| PeerAddress::new(host, 1).map(drop).map_err(|error| error.to_string());
-        if text.contains(NAME) {
-            check(&text.replace(NAME, "a0000"))?;
-            return Ok(Self::Named(text.to_owned()));
-        }
-        if let Some((base, bits)) = text.split_once('/') {
-            let base: Ipv4Addr = base.parse().map_err(|_| format!("`{base}` is no IPv4 address"))?;
-            let bits: u32 =
-                bits.parse().ok().filter(|bits| (1..=30).contains(bits)).ok_or("a subnet has /1 to /30")?;
-            let addresses = 1 << (32 - bits);
-            if u32::from(base) % addresses != 0 {
-                return Err(format!("{base} is not the first address of a /{bits}"));
-            }
-            return Ok(Self::Subnet { base, addresses });
-        }
-        let hosts: Vec<String> = text.split(',').map(str::to_owned).collect();
-        hosts.iter().try_for_each(|host| check(host))?;
-        Ok(Self::Listed(hosts))
-    }
-}
-
-/// Where one agent listens, and what its peers dial.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct AgentPlace {
-    pub(crate) bind: SocketAddr,
-    pub(crate) address: PeerAddress,
-}
 
 /// Where all of a laboratory's processes listen. The ports of this machine stay claimed until this is dropped.
 #[derive(Debug)]
@@ -119,95 +65,5 @@ impl Places {
         let blocks = [(Transport::Udp, record.udp_ports), (Transport::Tcp, record.metrics)];
         let blocks = blocks.into_iter().filter_map(|(transport, block)| Some((transport, block?)));
         blocks.map(|(transport, block)| ports::claim_block(base, transport, block, again)).collect()
-    }
-}
-
-impl Hosts {
-    fn places(&self, agents: usize, first_port: u16) -> anyhow::Result<Vec<AgentPlace>> {
-        (0..agents).map(|index| self.place(index, agents, first_port)).collect()
-    }
-
-    fn place(&self, index: usize, agents: usize, first_port: u16) -> anyhow::Result<AgentPlace> {
-        let port = |at: usize| {
-            let port = u16::try_from(at).ok().and_then(|at| first_port.checked_add(at));
-            port.with_context(|| format!("a host has no {at} ports from {first_port} up"))
-        };
-        let (bind, host, port) = match self {
-            Self::Listed(hosts) => {
-                let per_host = agents.div_ceil(hosts.len().max(1)).max(1);
-                let host = hosts.get(index / per_host).context("no host is named")?;
-                (listen_at(host), host.clone(), port(index % per_host)?)
-            }
-            Self::Named(pattern) => {
-                (Ipv4Addr::UNSPECIFIED.into(), pattern.replace(NAME, &agent_name(index)), first_port)
-            }
-            Self::Subnet { base, addresses } => {
-                let at = u32::try_from(index).ok().filter(|at| at.saturating_add(2) < *addresses);
-                let at = at.ok_or_else(|| {
-                    Failure::bad_input(format!(
-                        "{agents} agents want an address each, and the subnet has {}",
-                        addresses - 2
-                    ))
-                    .hint("name a larger subnet, or run several devices per agent with --pack")
-                })?;
-                let ip = Ipv4Addr::from(u32::from(*base) + 1 + at);
-                (ip.into(), ip.to_string(), first_port)
-            }
-        };
-        Ok(AgentPlace { bind: SocketAddr::new(bind, port), address: PeerAddress::new(&host, port)? })
-    }
-}
-
-/// Where an agent on a host listens: everywhere, for its peers come over whatever interface leads to them. What stays on
-/// this machine is not opened to others.
-fn listen_at(host: &str) -> IpAddr {
-    match host.trim_start_matches('[').trim_end_matches(']').parse() {
-        Ok(IpAddr::V4(ip)) if ip.is_loopback() => ip.into(),
-        Ok(IpAddr::V6(ip)) if ip.is_loopback() => ip.into(),
-        Ok(IpAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
-        _ if is_local(host) => Ipv4Addr::LOCALHOST.into(),
-        _ => Ipv4Addr::UNSPECIFIED.into(),
-    }
-}
-
-/// Whether a host is this machine, whichever one that is.
-pub(crate) fn is_local(host: &str) -> bool {
-    host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
-mod tests {
-    use super::*;
-
-    fn shown(hosts: &str, agents: usize) -> Vec<String> {
-        let places = hosts.parse::<Hosts>().unwrap().places(agents, 7000).unwrap();
-        places.iter().map(|place| format!("{} {}", place.bind, place.address)).collect()
-    }
-
-    #[test]
-    fn hosts_share_the_agents() {
-        let five = shown("a,b.example", 5);
-        let all = ["a:7000", "a:7001", "a:7002", "b.example:7000", "b.example:7001"];
-        let expected: Vec<String> =
-            all.iter().map(|at| format!("0.0.0.0:{} {at}", at.rsplit_once(':').unwrap().1)).collect();
-        assert_eq!(five, expected);
-        assert_eq!(shown("{}.weft", 2), ["0.0.0.0:7000 a0000.weft:7000", "0.0.0.0:7000 a0001.weft:7000"]);
-        assert_eq!(shown("10.1.0.0/16", 2), ["10.1.0.1:7000 10.1.0.1:7000", "10.1.0.2:7000 10.1.0.2:7000"]);
-        assert_eq!(shown("localhost", 1), ["127.0.0.1:7000 localhost:7000"]);
-        assert_eq!(shown("[::1],fe80::1", 2), ["[::1]:7000 [::1]:7000", "[::]:7000 [fe80::1]:7000"]);
-        assert!(is_local("localhost") && is_local("127.3.0.1") && !is_local("10.0.0.1") && !is_local("a"));
-    }
-
-    #[test]
-    fn what_cannot_be_is_refused() {
-        for wrong in ["", "a,,b", "a b", "{}/8", "10.0.0.0/31", "10.0.0.1/16", "x/8", "1.2.3", "a:7"] {
-            assert!(wrong.parse::<Hosts>().is_err(), "{wrong}");
-        }
-        let small: Hosts = "10.0.0.0/30".parse().unwrap();
-        assert_eq!(small.places(2, 1).unwrap().len(), 2);
-        assert!(small.places(3, 1).is_err());
-        let one: Hosts = "a".parse().unwrap();
-        assert!(one.places(2, 65_535).is_err());
     }
 }

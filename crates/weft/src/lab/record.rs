@@ -9,8 +9,8 @@ use weft_wire::{Guid, PortNum};
 
 use super::bundle::{self, Bundle};
 use super::folder::LabFolder;
+use super::hosts::is_local;
 use super::names::{IBSIM, PM, SM};
-use super::places::is_local;
 use super::ports::Block;
 use crate::cli::SmpRouting;
 use crate::ibsim_process::Listen;

@@ -8,12 +8,13 @@ use weft_topology::{Fabric, NodeIndex};
 use super::groups::Groups;
 use super::launch::Launcher;
 use super::places::Places;
-use super::plan::{self, Wanted};
+use super::plan;
 use super::ports::Search;
 use super::progress::{Goal, Phase, Phases};
 use super::run::RunOptions;
 use super::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
 use super::teardown::{clear_dead, clear_unfinished};
+use super::wanted::Wanted;
 use super::{Base, Bundle, LabFolder, LabRecord, Place};
 use crate::failure::Failure;
 

@@ -9,6 +9,7 @@ use weft_umad::{Attached, Client, ClientError, ServerMessage};
 use weft_wire::{AddressedMad, Guid, MKey, PortNum, Smp};
 
 use crate::failure::Failure;
+use crate::lab::keys::Keys;
 use crate::lab::{LabFolder, LabRecord};
 
 /// How long an agent has to answer an attachment.
@@ -60,7 +61,7 @@ impl Session {
         let attached = client
             .attach(node, port, Vec::new(), patience.min(ATTACH_PATIENCE))
             .with_context(|| format!("cannot attach to `{}` port {port}", device.label))?;
-        Ok(Self { client, attached, start: Instant::now(), m_key: lab.m_key()? })
+        Ok(Self { client, attached, start: Instant::now(), m_key: Keys::of_lab(lab)?.m_key })
     }
 
     /// The port it is attached to.

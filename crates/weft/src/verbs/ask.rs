@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use weft_control::{ReplyBody, Request};
+use weft_control::{Answer, ReplyBody, Request};
 use weft_process::{Client, ClientError};
 
 use super::Lab;
@@ -33,6 +33,7 @@ pub(super) fn run(folder: &LabFolder, args: &AskArgs) -> anyhow::Result<()> {
                 .into());
         };
         let text = match line.body {
+            ReplyBody::Answer(answer) if *answer == Answer::EventsEnded => return Ok(()),
             ReplyBody::Answer(answer) => serde_json::to_string(&answer)?,
             ReplyBody::Event(event) => serde_json::to_string(&event)?,
             ReplyBody::Captured(captured) => serde_json::to_string(&captured)?,

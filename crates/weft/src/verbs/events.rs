@@ -1,13 +1,7 @@
 //! `weft events`
 
-use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind};
-use std::mem::MaybeUninit;
-use std::os::unix::ffi::OsStrExt;
+use std::collections::BTreeMap;
 
-use anyhow::Context;
-use rustix::fs::inotify;
 use weft_control::Utc;
 use weft_control::agent::PortEnd;
 use weft_process::utc_now;
@@ -15,129 +9,68 @@ use weft_wire::{Guid, Printable, printable_json};
 
 use super::Lab;
 use crate::cli::{EventsArgs, Since};
-use crate::lab::process::readable;
-use crate::lab::{LabFolder, Place};
+use crate::lab::LabFolder;
+use crate::lab::events::{Follower, Teller, Told, remembered, say_silent, say_without_hub};
 use crate::output::{print, say};
 
-pub(super) fn run(lab: &LabFolder, args: &EventsArgs) -> anyhow::Result<()> {
-    let path = lab.place(Place::Events);
-    // Watched before the first read, so that nothing falls between.
-    let watch = if args.follow { Some(Watch::new(&path, lab)?) } else { None };
-    let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let first = First::of(args, file.metadata().context("cannot read events")?.len());
+pub(super) fn run(folder: &LabFolder, args: &EventsArgs) -> anyhow::Result<()> {
+    let first = First::of(args, utc_now());
     // While a laboratory comes up or goes, its cabling may not be there: then nodes keep the names that they give.
-    let lab = if args.json { None } else { Lab::load(lab).ok() };
-    if args.follow {
-        say("following events; press Ctrl-C to end");
-    }
-    let mut reader = BufReader::new(file);
-    let (mut line, mut place) = (Vec::new(), 0);
-    loop {
-        let read = reader.read_until(b'\n', &mut line).context("cannot read events")?;
-        if read > 0 && line.ends_with(b"\n") {
-            place += line.len() as u64;
-            if first.wants(&line, place) {
-                print(&show(&line, lab.as_ref(), args.json))?;
-            }
-            line.clear();
-        } else if let Some(watch) = &watch {
-            if !watch.wait()? {
-                return Ok(());
-            }
-        } else {
-            return Ok(());
+    let lab = if args.json { None } else { Lab::load(folder).ok() };
+    let show_all = |told: Vec<Told>| {
+        let wanted = told.iter().filter(|told| first.wants(told.head.time));
+        print(&wanted.map(|told| show(&told.json, lab.as_ref(), args.json)).collect::<String>())
+    };
+    if !args.follow {
+        let (past, teller) = remembered(folder, &[])?;
+        if teller == Teller::Processes {
+            say_without_hub(folder);
         }
+        say_silent(&past.silent);
+        return show_all(past.told);
     }
+    let (mut follower, past) = Follower::begin(folder, args.since.is_some())?;
+    say("following events; press Ctrl-C to end");
+    show_all(past)?;
+    while let Some(told) = follower.next()? {
+        show_all(told)?;
+    }
+    Ok(())
 }
 
-/// Which event is the first.
+/// The first moment of which events are wanted, in RFC 3339's form: times of this form are ordered as texts are.
 #[derive(Debug, PartialEq, Eq)]
-enum First {
-    /// The first whose line ends behind this place in the file.
-    Behind(u64),
-    /// The first of this time, in RFC 3339's form.
-    At(String),
-}
+struct First(String);
 
 impl First {
-    /// What the user wants of a file of which this much is there.
-    fn of(args: &EventsArgs, bytes: u64) -> Self {
-        match &args.since {
-            None if args.follow => Self::Behind(bytes),
-            None | Some(Since::Start) => Self::Behind(0),
-            Some(Since::Time(time)) => Self::At(time.clone()),
-            Some(Since::Ago(ago)) => {
-                let ago = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
-                let first = Utc::from_nanos(utc_now().as_nanos().saturating_sub(ago)).rfc3339(3);
-                // Without its end it comes before all times of the same millisecond.
-                Self::At(first.trim_end_matches('Z').to_owned())
-            }
-        }
+    fn of(args: &EventsArgs, now: Utc) -> Self {
+        let before = |ago: std::time::Duration| {
+            let ago = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
+            Utc::from_nanos(now.as_nanos().saturating_sub(ago)).rfc3339(9)
+        };
+        Self(match &args.since {
+            None if args.follow => before(std::time::Duration::ZERO),
+            None | Some(Since::Start) => String::new(),
+            Some(Since::Time(time)) => time.clone(),
+            Some(Since::Ago(ago)) => before(*ago),
+        })
     }
 
-    /// Whether a line that ends at `place` is wanted.
-    fn wants(&self, line: &[u8], place: u64) -> bool {
-        match self {
-            Self::Behind(bytes) => place > *bytes,
-            // Times of this form are ordered as texts are.
-            Self::At(first) => {
-                let event = serde_json::from_slice::<serde_json::Value>(line).unwrap_or_default();
-                event.get("time").and_then(|time| time.as_str()).is_none_or(|time| time >= first.as_str())
-            }
-        }
-    }
-}
-
-/// Tells when the file of events grows and when it goes.
-struct Watch(std::os::fd::OwnedFd);
-
-impl Watch {
-    fn new(path: &std::path::Path, lab: &LabFolder) -> anyhow::Result<Self> {
-        let inotify = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)
-            .context("cannot watch files")?;
-        let file = inotify::WatchFlags::MODIFY | inotify::WatchFlags::DELETE_SELF;
-        // A file that a reader holds open is removed without a word; its folder tells.
-        let folder = inotify::WatchFlags::DELETE | inotify::WatchFlags::DELETE_SELF;
-        inotify::add_watch(&inotify, path, file)
-            .with_context(|| format!("cannot watch {}", path.display()))?;
-        inotify::add_watch(&inotify, lab.path(), folder)
-            .with_context(|| format!("cannot watch {}", lab.path().display()))?;
-        Ok(Self(inotify))
-    }
-
-    /// Waits for more; false when the laboratory is gone.
-    fn wait(&self) -> anyhow::Result<bool> {
-        readable(&self.0, None)?;
-        let mut buffer = [MaybeUninit::uninit(); 4096];
-        let mut events = inotify::Reader::new(&self.0, &mut buffer);
-        loop {
-            match events.next() {
-                Ok(event) => {
-                    let flags = event.events();
-                    let name = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()).to_owned());
-                    let gone = inotify::ReadFlags::DELETE_SELF | inotify::ReadFlags::IGNORED;
-                    let deleted = flags.contains(inotify::ReadFlags::DELETE)
-                        && name.is_some_and(|name| name == "events.jsonl");
-                    if flags.intersects(gone) || deleted {
-                        return Ok(false);
-                    }
-                }
-                Err(error) if std::io::Error::from(error).kind() == ErrorKind::WouldBlock => return Ok(true),
-                Err(error) => return Err(error).context("cannot read what changed"),
-            }
-        }
+    fn wants(&self, time: Utc) -> bool {
+        time.rfc3339(9) >= self.0
     }
 }
 
 /// An event as it stands, or as a line for people: time, who, what, and the simple rest as `name=value`.
-fn show(line: &[u8], lab: Option<&Lab>, json: bool) -> String {
-    let text = String::from_utf8_lossy(line);
+fn show(event: &str, lab: Option<&Lab>, json: bool) -> String {
     if json {
-        return printable_json(&text).into_owned();
+        return printable_json(event).into_owned() + "\n";
     }
-    let Ok(serde_json::Value::Object(mut fields)) = serde_json::from_slice(line) else {
-        return text.into_owned();
+    let Ok(mut fields) = serde_json::from_str::<BTreeMap<String, serde_json::Value>>(event) else {
+        return event.to_owned() + "\n";
     };
+    // Its number in the hub's stream tells people nothing.
+    fields.remove("place");
     let guid = fields.get("guid").and_then(serde_json::Value::as_str).and_then(hexadecimal);
     if let Some(label) =
         lab.zip(guid).and_then(|(lab, guid)| Some(lab.fabric.label(lab.fabric.by_guid(guid)?)))

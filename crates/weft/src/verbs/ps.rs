@@ -1,15 +1,17 @@
 //! `weft ps`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
 use serde::Serialize;
 use weft_control::agent::{AgentStatus, DeviceStatus, PortEnd};
+use weft_control::hub::{ProcessEnd, ProcessLine};
 use weft_control::{Answer, Page, Request};
-use weft_process::lock;
+use weft_process::{ClientError, lock};
 
 use super::Lab;
-use crate::lab::agents::{ask_agents, further};
+use crate::lab::agents::{ask_each, further};
+use crate::lab::hub_status::lab_status;
 use crate::lab::names::{HUB, IBSIM, PM, SM};
 use crate::lab::record::{AgentRecord, DeviceRecord};
 use crate::lab::{LabFolder, Place};
@@ -30,6 +32,10 @@ struct Process {
     link_timeout_ms: Option<u64>,
     /// What the agent counted, if it answers.
     counts: Option<BTreeMap<String, u64>>,
+    /// How often the hub has started it again, if a hub answers.
+    restarts: Option<u64>,
+    /// How it ended last, if a hub answers that has seen it end.
+    last_end: Option<ProcessEnd>,
 }
 
 #[derive(Serialize)]
@@ -46,17 +52,19 @@ struct Device {
 pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let lab = Lab::load(folder)?;
     let mut processes = managers(folder, &lab)?;
-    let told = ask(folder, &lab)?;
     for agent in &lab.record.agents {
-        processes.push(agent_process(folder, &lab, agent, told.get(agent.name.as_str()))?);
+        processes.push(agent_process(folder, &lab, agent)?);
     }
     if super::hub::had_one(folder)? {
         processes.push(without_devices(&lab, &folder.place(Place::HubLock), HUB.to_owned(), HUB)?);
     }
+    ask(folder, &mut processes)?;
+    add_what_the_hub_knows(folder, &mut processes);
     if json {
         return print_json(&processes);
     }
-    let mut table = Table::new(&["process", "pid", "state", "kind", "udp", "refused", "node", "description"]);
+    let mut table =
+        Table::new(&["process", "pid", "state", "restarts", "kind", "udp", "refused", "node", "description"]);
     for process in processes {
         let refused = process.counts.as_ref().and_then(|counts| counts.get("peers_refused"));
         let (node, description) = match process.devices.as_slice() {
@@ -68,6 +76,7 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
             process.process,
             process.pid.map_or_else(|| "-".into(), |pid| pid.to_string()),
             process.state.into(),
+            process.restarts.map_or_else(|| "-".into(), |restarts| restarts.to_string()),
             process.kind.into(),
             process.address.map_or_else(|| "-".into(), |address| short(&address)),
             refused.map_or_else(|| "-".into(), u64::to_string),
@@ -115,24 +124,20 @@ fn without_devices(
         devices: Vec::new(),
         link_timeout_ms: None,
         counts: None,
+        restarts: None,
+        last_end: None,
         process,
     })
 }
 
-fn agent_process(
-    folder: &LabFolder,
-    lab: &Lab,
-    agent: &AgentRecord,
-    says: Option<&Told>,
-) -> anyhow::Result<Process> {
+fn agent_process(folder: &LabFolder, lab: &Lab, agent: &AgentRecord) -> anyhow::Result<Process> {
     let pid = holder(&folder.agent_lock(&agent.name))?;
-    let told = |guid| says.and_then(|says| says.devices.get(&guid));
     let device = |device: &DeviceRecord| Device {
         id: device.id.clone(),
         guid: device.guid,
         description: device.description.clone(),
         label: device.label.clone(),
-        lft_writes: told(device.guid).map(|told| told.lft_writes),
+        lft_writes: None,
     };
     let kind = match agent.devices.as_slice() {
         [device] if device.switch => "switch",
@@ -148,7 +153,9 @@ fn agent_process(
         metrics: lab.record.metrics_of(&agent.name),
         devices: agent.devices.iter().map(device).collect(),
         link_timeout_ms: Some(lab.record.link_timeout_ms),
-        counts: says.map(|says| says.status.counts.clone()),
+        counts: None,
+        restarts: None,
+        last_end: None,
     })
 }
 
@@ -159,24 +166,53 @@ struct Told {
     devices: BTreeMap<weft_wire::Guid, DeviceStatus>,
 }
 
-/// Asks all agents how they are. One that hangs is listed all the same.
-fn ask<'a>(folder: &LabFolder, lab: &'a Lab) -> anyhow::Result<BTreeMap<&'a str, Told>> {
-    let mut told: BTreeMap<&str, Told> = BTreeMap::new();
-    let names = lab.record.agents.iter().map(|agent| agent.name.as_str());
-    ask_agents(folder, names, &Request::AgentStatus, |agent, answer| match answer {
+/// Asks all processes that run how they are. One that hangs is listed as such.
+fn ask(folder: &LabFolder, processes: &mut [Process]) -> anyhow::Result<()> {
+    let mut told: BTreeMap<String, Told> = BTreeMap::new();
+    let running = processes.iter().filter(|process| process.pid.is_some());
+    let first = running.map(|process| {
+        let is_agent = process.address.is_some();
+        (process.process.as_str(), if is_agent { &Request::AgentStatus } else { &Request::Health })
+    });
+    let failed = ask_each(folder, first, |agent, answer| match answer {
         Answer::AgentStatus(status) => {
-            told.insert(agent, Told { status, ..Told::default() });
+            told.insert(agent.to_owned(), Told { status, ..Told::default() });
             Some(Request::Devices(Page::default()))
         }
         Answer::Devices { devices, more } => {
             let next = further(devices.last().map(|device| PortEnd::of_node(device.node)), more);
             let devices = devices.into_iter().map(|device| (device.node.0, device));
-            told.entry(agent).or_default().devices.extend(devices);
+            told.entry(agent.to_owned()).or_default().devices.extend(devices);
             next.map(Request::Devices)
         }
         _ => None,
     })?;
-    Ok(told)
+    // One that has no socket comes or goes; one that has and says nothing hangs.
+    let hangs = |error: &ClientError| matches!(error, ClientError::TimedOut(_));
+    let silent = failed.into_iter().filter(|(_, error)| hangs(error));
+    let silent: BTreeSet<String> = silent.map(|(name, _)| name.to_owned()).collect();
+    for process in processes {
+        if silent.contains(&process.process) {
+            process.state = "silent";
+        }
+        let Some(Told { status, mut devices }) = told.remove(&process.process) else { continue };
+        process.counts = Some(status.counts);
+        for device in &mut process.devices {
+            device.lft_writes = devices.remove(&device.guid).map(|device| device.lft_writes);
+        }
+    }
+    Ok(())
+}
+
+/// Restarts and ends, which only the hub sees.
+fn add_what_the_hub_knows(folder: &LabFolder, processes: &mut [Process]) {
+    let Some(status) = lab_status(folder) else { return };
+    let mut known: BTreeMap<String, ProcessLine> =
+        status.processes.into_iter().map(|line| (line.name.clone(), line)).collect();
+    for process in processes {
+        let Some(line) = known.remove(&process.process) else { continue };
+        (process.restarts, process.last_end) = (Some(line.restarts), line.last_end);
+    }
 }
 
 fn holder(path: &std::path::Path) -> anyhow::Result<Option<i32>> {

@@ -1,15 +1,18 @@
 //! `weft status`
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
 use weft_control::HexGuid;
+use weft_control::hub::{LabStatus, RestartPolicy};
 use weft_control::pm::PmStatus;
 use weft_control::sm::{ManagerLine, SmState};
 
 use weft_wire::Lid;
 
+use crate::lab::hub_status::lab_status;
 use crate::lab::managers::{SubnetManager, Told, in_charge, performance_manager, subnet_managers};
 use crate::lab::names::{PM, SM};
 use crate::lab::{LabFolder, LabRecord};
@@ -27,15 +30,18 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let age = status.map(|status| Duration::from_millis(status.age_ms));
     let pm = if record.pm.is_some() { Some(Pm::of(performance_manager(folder)?)) } else { None };
     let list = list(&managers, shown);
+    let processes = lab_status(folder).map(|status| Processes::of(&status));
     if json {
         let name = folder.name();
         let sm_age_s = age.map(|age| age.as_secs_f64());
         return print_json(&serde_json::json!({
             "lab": name, "running": running, "managers": list, "sm": status, "sm_age_s": sm_age_s,
-            "sm_stale": running && is_stale(age), "pm": pm
+            "sm_stale": running && is_stale(age), "pm": pm,
+            "processes": processes
         }));
     }
     let mut text = format!("laboratory `{}` of {}\n", folder.name(), record.topology);
+    text += &processes.map(|processes| processes.line()).unwrap_or_default();
     if list.len() > 1 {
         text += &table(&list);
     }
@@ -72,6 +78,31 @@ fn running_text(name: &str, age: Option<Duration>, log: &Path) -> String {
 
 fn silent(name: &str, why: &str, log: &Path) -> String {
     format!("{name} is running and does not answer ({why}); see {}\n", log.display())
+}
+
+/// The laboratory's processes, as the hub knows them.
+#[derive(Serialize)]
+struct Processes {
+    /// Those that the laboratory was planned with, and how many of them run.
+    expected: u64,
+    alive: u64,
+    /// All processes by state.
+    states: BTreeMap<String, u64>,
+    /// Started again by this hub.
+    restarts: u64,
+    restart: RestartPolicy,
+}
+
+impl Processes {
+    fn of(status: &LabStatus) -> Self {
+        let LabStatus { expected, alive, restarts, restart, .. } = *status;
+        Self { expected, alive, states: status.states.clone(), restarts, restart }
+    }
+
+    fn line(&self) -> String {
+        let Self { expected, alive, restarts, .. } = self;
+        format!("{alive} of {expected} processes run; restarts: {restarts}\n")
+    }
 }
 
 /// A line of the list of managers: the laboratory's own, and those of others that its managers have met.

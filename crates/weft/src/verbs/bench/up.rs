@@ -10,14 +10,16 @@ use anyhow::{Context, bail};
 use rustix::process::Pid;
 use serde::Serialize;
 use serde_json::Value;
+use weft_process::utc_now;
 
 use super::placement::processes;
 use super::quiet;
 use crate::cli::BenchUpArgs;
 use crate::failure::Failure;
+use crate::lab::events::remembered;
 use crate::lab::process::readable;
 use crate::lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
-use crate::lab::{Base, LabFolder, Place};
+use crate::lab::{Base, LabFolder};
 use crate::output::{Table, print, print_json};
 
 /// The laboratory that is started and taken down.
@@ -137,11 +139,8 @@ fn idle(args: &BenchUpArgs, folder: &LabFolder, stop: &mut Signals) -> anyhow::R
         let burning = burning.clone();
         std::thread::spawn(move || while burning.load(Ordering::Relaxed) {});
     }
-    let downs = |text: &str| text.lines().filter(|line| line.contains("\"event\":\"link-down\"")).count();
-    let events =
-        || crate::input::read_to_string(&folder.place(Place::Events)).context("cannot read the events");
     let (before, all, own) = (quiet::lab_used(folder)?, quiet::all_used()?, quiet::own_and_children_used());
-    let (flaps, began) = (downs(&events()?), Instant::now());
+    let (since, began) = (utc_now(), Instant::now());
     let interrupted = readable(&*stop, Some(Duration::from_secs(args.idle_seconds)))?;
     let (took, after) = (began.elapsed(), quiet::lab_used(folder)?);
     let used = quiet::all_used()?.saturating_sub(all);
@@ -150,13 +149,15 @@ fn idle(args: &BenchUpArgs, folder: &LabFolder, stop: &mut Signals) -> anyhow::R
     if interrupted && stop.arrived() {
         bail!("interrupted");
     }
+    // Asked when all is measured, for an answer costs the laboratory something.
+    let (downs, _) = remembered(folder, &["link-down"])?;
     let lab: Duration = after
         .iter()
         .map(|(pid, used)| used.saturating_sub(before.get(pid).copied().unwrap_or_default()))
         .sum();
     Ok(Idle {
         cores: lab.as_secs_f64() / took.as_secs_f64(),
-        flaps: downs(&events()?) - flaps,
+        flaps: downs.told.iter().filter(|told| told.head.time >= since).count(),
         others_used: quiet::share_of_others(used, lab + ours, took),
     })
 }

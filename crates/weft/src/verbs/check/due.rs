@@ -3,30 +3,30 @@
 //! A reading just after `weft fault restart` shows a fabric that is about to change. A sweep is due when one is under
 //! way, when a fault was recorded and no whole sweep since, or when ports have a link and wait for activation.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use rustix::event::{PollFd, PollFlags};
-use serde_json::Value;
-use weft_control::event::SmEvent;
-use weft_control::sm::{RoutingReport, SmStatus};
-use weft_control::{Event, EventKind, Since};
+use weft_control::event::{AgentEvent, Fault, LabEvent, SmEvent};
+use weft_control::sm::{RoutingReport, SmStatus, SweepKind};
+use weft_control::{EventKind, Since};
 use weft_process::Client;
 use weft_process::lock;
 use weft_sm::Surveyed;
 use weft_topology::PortRef;
 use weft_wire::PortState;
 
+use crate::lab::LabFolder;
+use crate::lab::events::remembered;
 use crate::lab::managers::{in_charge, listen, subnet_managers};
 use crate::lab::names::{IBSIM, PM, SM};
 use crate::lab::process::poll_for;
-use crate::lab::{LabFolder, Place};
 use crate::verbs::Lab;
 
-/// The end of the file of events in which the last fault is looked for.
-const EVENTS_BYTES: u64 = 1 << 20;
+/// What is asked for to tell whether a fault has been swept.
+const KINDS: [&str; 5] = ["fault", "link-up", "sweep-started", "subnet-up", "sweep-incomplete"];
+
+/// What happened, and which process said so.
+type Said = (String, EventKind);
 
 /// The subnet manager's sweeps at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +52,8 @@ impl Sweeps {
 /// What is known of sweeps and faults at one moment.
 pub(super) struct Moment {
     pub(super) sweeps: Sweeps,
-    /// The end of the file of events.
-    events: String,
+    /// What happened since the first fault that is remembered, oldest first.
+    events: Vec<Said>,
 }
 
 impl Moment {
@@ -127,50 +127,49 @@ pub(super) fn wait_for_sweep(lab: &Lab, before: Option<Sweeps>, until: Instant) 
 }
 
 /// Whether the last fault was a restart.
-fn restarted_last_in(events: &str) -> bool {
-    let text = |event: &Value, name: &str| event.get(name).and_then(Value::as_str).map(str::to_owned);
-    let mut events = events.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let last = events.find(|event| text(event, "event").as_deref() == Some("fault"));
-    last.and_then(|event| text(&event, "fault")).as_deref() == Some("restart")
+fn restarted_last_in(events: &[Said]) -> bool {
+    let fault = |(_, event): &Said| match event {
+        EventKind::Lab(LabEvent::Fault { fault, .. }) => Some(*fault),
+        _ => None,
+    };
+    events.iter().rev().find_map(fault) == Some(Fault::Restart)
 }
 
-/// The end of the file of events.
-fn recent_events(lab: &LabFolder) -> anyhow::Result<String> {
-    let path = lab.place(Place::Events);
-    let mut end = Vec::new();
-    let mut read = || {
-        let mut file = File::open(&path)?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(EVENTS_BYTES)))?;
-        file.take(EVENTS_BYTES).read_to_end(&mut end)
-    };
-    read().with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(String::from_utf8_lossy(&end).into_owned())
+/// What tells of faults and sweeps, since the first fault.
+fn recent_events(lab: &LabFolder) -> anyhow::Result<Vec<Said>> {
+    // Where nothing was broken, a large fabric's links need not be told of.
+    let (faults, _) = remembered(lab, &["fault"])?;
+    let Some(first) = faults.told.first().map(|told| told.head.time) else { return Ok(Vec::new()) };
+    let (all, _) = remembered(lab, &KINDS)?;
+    let since = all.told.into_iter().filter(|told| told.head.time >= first);
+    Ok(since.filter_map(|told| Some((told.kind()?, told.head.source))).map(|(kind, of)| (of, kind)).collect())
 }
 
 /// The last fault after which no heavy sweep has begun and ended, as the command that made it. After a restart the sweep
 /// must begin once the first link is up again: an earlier one has only seen the device go.
-fn unswept_fault_in(events: &str) -> Option<String> {
-    let (mut fault, mut begun, mut restarted) = (None, false, false);
-    for line in events.lines() {
-        let Ok(event) = serde_json::from_str::<Value>(line) else { continue };
-        let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
-        match (text("source"), text("event")) {
+fn unswept_fault_in(events: &[Said]) -> Option<String> {
+    let (mut owed, mut begun, mut restarted) = (None, false, false);
+    for (source, event) in events {
+        match event {
             // Those are none of the fabric's.
-            ("fault", "fault") if [PM, IBSIM].contains(&text("target")) => {}
-            ("fault", "fault") => {
-                restarted = text("fault") == "restart" && !is_sm(text("target"));
-                (fault, begun) = (Some(format!("{} {}", text("fault"), text("target"))), false);
+            EventKind::Lab(LabEvent::Fault { target, .. }) if [PM, IBSIM].contains(&target.as_str()) => {}
+            EventKind::Lab(LabEvent::Fault { fault, target }) => {
+                restarted = *fault == Fault::Restart && !is_sm(target);
+                (owed, begun) = (Some(format!("{} {target}", fault.name())), false);
             }
-            (_, "link-up") if restarted => (begun, restarted) = (false, false),
-            (source, "sweep-started") if is_sm(source) && text("kind") == "heavy" => begun = true,
-            (source, "subnet-up" | "sweep-incomplete") if is_sm(source) && begun && !restarted => {
-                fault = None;
+            EventKind::Agent(AgentEvent::LinkUp { .. }) if restarted => (begun, restarted) = (false, false),
+            EventKind::Sm(SmEvent::SweepStarted { kind: SweepKind::Heavy, .. }) if is_sm(source) => {
+                begun = true;
+            }
+            EventKind::Sm(SmEvent::SubnetUp(_) | SmEvent::SweepIncomplete(_))
+                if is_sm(source) && begun && !restarted =>
+            {
+                owed = None;
             }
             _ => {}
         }
     }
-    fault
+    owed
 }
 
 /// Whether a source of events is a subnet manager, the first one or one that stands by.
@@ -232,62 +231,91 @@ impl Ears {
 
 /// How the tables that are in the switches came to be, by the last event of a subnet manager that says so.
 pub(super) fn last_routed(lab: &LabFolder) -> anyhow::Result<Option<RoutingReport>> {
-    let path = lab.place(Place::Events);
-    let text = crate::input::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let routed = |line: &[u8]| match serde_json::from_slice::<Event>(line).ok()?.kind {
+    let (past, _) = remembered(lab, &["routed"])?;
+    Ok(past.told.iter().rev().find_map(|told| match told.kind()? {
         EventKind::Sm(SmEvent::Routed(report)) => Some(report),
         _ => None,
-    };
-    Ok(text.rsplit(|byte| *byte == b'\n').find_map(routed))
+    }))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{restarted_last_in, unswept_fault_in};
+    use weft_control::event::SweepReason;
+    use weft_control::sm::Summary;
+    use weft_wire::PortNum;
 
-    const FAULT: &str = r#"{"source":"fault","event":"fault","fault":"restart","target":"a0001"}"#;
-    const LINK: &str = r#"{"source":"a0002","event":"link-up","port":1}"#;
-    const HEAVY: &str = r#"{"source":"sm","event":"sweep-started","kind":"heavy"}"#;
-    const LIGHT: &str = r#"{"source":"sm","event":"sweep-started","kind":"light"}"#;
-    const UP: &str = r#"{"source":"sm","event":"subnet-up","complete":true}"#;
-    const INCOMPLETE: &str = r#"{"source":"sm-2","event":"sweep-incomplete","silent":1}"#;
-    const KILL: &str = r#"{"source":"fault","event":"fault","fault":"kill","target":"a0001"}"#;
-    const OF_PM: &str = r#"{"source":"fault","event":"fault","fault":"kill","target":"pm"}"#;
+    use super::*;
+
+    fn fault(fault: Fault, target: &str) -> Said {
+        ("hub".into(), EventKind::Lab(LabEvent::Fault { fault, target: target.into() }))
+    }
+
+    fn link() -> Said {
+        let up = AgentEvent::LinkUp {
+            guid: weft_control::HexGuid::default(),
+            node: "leaf".into(),
+            port: PortNum(1),
+            peer: None,
+        };
+        ("a0002".into(), EventKind::Agent(up))
+    }
+
+    fn sweep(kind: SweepKind) -> Said {
+        ("sm".into(), EventKind::Sm(SmEvent::SweepStarted { kind, reason: SweepReason::Start }))
+    }
+
+    fn up() -> Said {
+        ("sm".into(), EventKind::Sm(SmEvent::SubnetUp(Summary::default())))
+    }
+
+    fn incomplete() -> Said {
+        ("sm-2".into(), EventKind::Sm(SmEvent::SweepIncomplete(Summary::default())))
+    }
+
+    /// A letter for each event: Fault, Link, Heavy or light (q) sweep, Up, Incomplete, Kill, and Pm killed.
+    fn events(letters: &str) -> Vec<Said> {
+        let event = |letter| match letter {
+            'F' => fault(Fault::Restart, "a0001"),
+            'K' => fault(Fault::Kill, "a0001"),
+            'P' => fault(Fault::Kill, "pm"),
+            'L' => link(),
+            'H' => sweep(SweepKind::Heavy),
+            'q' => sweep(SweepKind::Light),
+            'U' => up(),
+            _ => incomplete(),
+        };
+        letters.chars().map(event).collect()
+    }
 
     #[test]
     fn the_last_fault_may_be_a_restart() {
-        for (events, restarted) in [
-            (&[][..], false),
-            (&[HEAVY, UP], false),
-            (&[KILL, FAULT, LINK, HEAVY, UP], true),
-            (&[FAULT, HEAVY, UP, KILL], false),
-        ] {
-            assert_eq!(restarted_last_in(&events.join("\n")), restarted, "{events:?}");
+        for (letters, restarted) in [("", false), ("HU", false), ("KFLHU", true), ("FHUK", false)] {
+            assert_eq!(restarted_last_in(&events(letters)), restarted, "{letters}");
         }
     }
 
     #[test]
     fn a_fault_is_swept_by_a_whole_heavy_sweep_after_it() {
-        for (events, due) in [
-            (&[][..], false),
-            (&[HEAVY, UP], false),
-            (&[FAULT], true),
-            (&[HEAVY, UP, FAULT], true),
-            (&[HEAVY, FAULT, UP], true),
-            (&[FAULT, LIGHT, UP], true),
-            (&[FAULT, HEAVY], true),
-            (&[FAULT, HEAVY, UP], true),
-            (&[FAULT, HEAVY, LINK, UP], true),
-            (&[FAULT, LINK, HEAVY, UP], false),
-            (&[FAULT, LINK, HEAVY, LINK, UP], false),
-            (&[KILL, HEAVY, UP], false),
-            (&[KILL, HEAVY, INCOMPLETE], false),
-            (&[FAULT, LINK, INCOMPLETE], true),
-            (&[FAULT, LINK, HEAVY, UP, FAULT], true),
-            (&["half a lin", OF_PM, HEAVY, UP, OF_PM], false),
+        for (letters, due) in [
+            ("", false),
+            ("HU", false),
+            ("F", true),
+            ("HUF", true),
+            ("HFU", true),
+            ("FqU", true),
+            ("FH", true),
+            ("FHU", true),
+            ("FHLU", true),
+            ("FLHU", false),
+            ("FLHLU", false),
+            ("KHU", false),
+            ("KHI", false),
+            ("FLI", true),
+            ("FLHUF", true),
+            ("PHUP", false),
         ] {
             let expected = due.then(|| "restart a0001".to_owned());
-            assert_eq!(unswept_fault_in(&events.join("\n")), expected, "{events:?}");
+            assert_eq!(unswept_fault_in(&events(letters)), expected, "{letters}");
         }
     }
 }

@@ -12,6 +12,7 @@ use weft_process::{Clock, EventLog, Journal};
 use super::Lab;
 use crate::cli::FaultVerb;
 use crate::failure::Failure;
+use crate::lab::events::note_fault;
 use crate::lab::names::{IBSIM, PM, SM};
 use crate::lab::process::Holder;
 use crate::lab::{LabFolder, Place, restart, teardown};
@@ -122,7 +123,11 @@ fn start_again(lab: &Lab, target: &Target) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Tells the laboratory, and writes into its file of events, what is done to it.
 fn record(lab: &Lab, fault: Fault, target: &str) {
+    if !note_fault(&lab.folder, &lab.record, fault, target) {
+        crate::output::say("warning: no process of the laboratory took note of the fault");
+    }
     let mut journal = Journal::open(Some(&lab.folder.place(Place::Events)), "fault");
     let fault = LabEvent::Fault { fault, target: target.to_owned() };
     journal.record_line(&EventLog::new("fault", Clock::start()).publish(EventKind::Lab(fault)));

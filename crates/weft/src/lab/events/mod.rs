@@ -1,0 +1,18 @@
+//! What happened in a laboratory, as its processes tell it: the hub for all of them, or each for itself where no hub
+//! answers.
+//!
+//! ```text
+//!   control/hub ──all events──▶ remembered, Follower ──▶ verbs
+//!   control/*   ──own events──▶      (without a hub)
+//! ```
+
+mod follow;
+mod note;
+mod past;
+mod told;
+mod watch;
+
+pub(crate) use follow::{Follower, say_silent, say_without_hub};
+pub(crate) use note::note_fault;
+pub(crate) use past::{Teller, remembered};
+pub(crate) use told::Told;

@@ -1,0 +1,28 @@
+//! Telling a laboratory what is done to it on purpose.
+
+use std::time::Duration;
+
+use weft_control::Request;
+use weft_control::event::Fault;
+use weft_process::Client;
+
+use crate::lab::names::{HUB, IBSIM, PM};
+use crate::lab::{LabFolder, LabRecord};
+
+/// How long a process has to take note. It needs no more than a moment, unless it is frozen.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Processes that are told before the fault goes untold: so many hang only if all do.
+const TRIES_MAX: usize = 8;
+
+/// Has the hub note a fault among its events, or the first process that takes it where no hub answers: what the target
+/// remembers may go with it. False when no process takes it.
+pub(crate) fn note_fault(lab: &LabFolder, record: &LabRecord, fault: Fault, target: &str) -> bool {
+    let managers = record.subnet_managers().map(|(name, _)| name);
+    let managers = managers.chain([PM, IBSIM].map(str::to_owned));
+    let agents = record.agents.iter().map(|agent| agent.name.clone());
+    let names = std::iter::once(HUB.to_owned()).chain(managers).chain(agents);
+    let others = names.filter(|name| name != target);
+    let mut clients = others.filter_map(|name| Client::connect(&lab.control(&name)).ok()).take(TRIES_MAX);
+    let request = Request::NoteFault { fault, target: target.to_owned() };
+    clients.any(|mut client| client.ask(request.clone(), PATIENCE).is_ok())
+}

@@ -1,0 +1,306 @@
+//! What processes remember, oldest first.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rustix::event::{PollFd, PollFlags};
+use weft_control::process::Subscribed;
+use weft_control::{EventFilter, Incarnation, Request, Since, Utc};
+use weft_process::{Client, ClientError, MERGED_BYTES_MAX, MERGED_EVENTS_MAX, utc_now};
+
+use super::told::{Line, Told, read};
+use crate::lab::LabFolder;
+use crate::lab::agents::{PATIENCE, WIDTH};
+use crate::lab::names::HUB;
+use crate::lab::process::poll_for;
+use crate::output::Ticker;
+
+/// Who tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Teller {
+    /// The hub, for all.
+    Hub,
+    /// Every process for itself, as no hub answers.
+    Processes,
+}
+
+/// What was told.
+#[derive(Debug, Default)]
+pub(crate) struct Past {
+    /// Oldest first.
+    pub(crate) told: Vec<Told>,
+    /// Processes that run and did not tell.
+    pub(crate) silent: Vec<String>,
+    /// Behind the last event of each that told.
+    pub(super) reached: BTreeMap<String, (Incarnation, u64)>,
+}
+
+/// What the laboratory remembers of these kinds, or of all if none is named; and who told.
+///
+/// # Errors
+/// When the laboratory has no folder of control sockets, or the system refuses to wait.
+pub(crate) fn remembered(lab: &LabFolder, kinds: &[&str]) -> anyhow::Result<(Past, Teller)> {
+    if let Some(past) = of_hub(lab, kinds, Since::Start)? {
+        return Ok((past, Teller::Hub));
+    }
+    Ok((of_processes(lab, kinds, |_| Since::Start)?, Teller::Processes))
+}
+
+/// What the hub remembers; `None` where none answers.
+pub(super) fn of_hub(lab: &LabFolder, kinds: &[&str], from: Since) -> anyhow::Result<Option<Past>> {
+    let past = ask(lab, vec![HUB.to_owned()], kinds, |_| from)?;
+    Ok(Some(past).filter(|past| past.reached.contains_key(HUB)))
+}
+
+/// What all processes that have a control socket remember, each for itself.
+pub(super) fn of_processes(
+    lab: &LabFolder,
+    kinds: &[&str],
+    from: impl Fn(&str) -> Since,
+) -> anyhow::Result<Past> {
+    ask(lab, processes(lab)?, kinds, from)
+}
+
+/// The processes that have a control socket, all but the hub.
+fn processes(lab: &LabFolder) -> anyhow::Result<Vec<String>> {
+    let folder = lab.control_folder();
+    let entries = std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    Ok(names.filter(|name| name != HUB && !name.starts_with('.')).collect())
+}
+
+/// Has a process tell what it remembers, or what happens.
+pub(super) fn subscribe(lab: &LabFolder, process: &str, filter: EventFilter) -> Result<Client, ClientError> {
+    let mut client = Client::connect(&lab.control(process))?;
+    client.post(Request::Events(filter))?;
+    Ok(client)
+}
+
+fn ask(
+    lab: &LabFolder,
+    names: Vec<String>,
+    kinds: &[&str],
+    from: impl Fn(&str) -> Since,
+) -> anyhow::Result<Past> {
+    let kinds: Vec<String> = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+    let wants_all = kinds.is_empty();
+    let mut waiting = VecDeque::from(names);
+    let (total, mut ticker) = (waiting.len(), Ticker::begin());
+    let (mut asked, mut past, mut kept) = (Vec::<Asked>::new(), Past::default(), Kept::default());
+    loop {
+        while asked.len() < WIDTH
+            && let Some(name) = waiting.pop_front()
+        {
+            let (kinds, from) = (kinds.clone(), from(&name));
+            let filter = EventFilter { from, kinds, past_only: true, ..EventFilter::default() };
+            match subscribe(lab, &name, filter) {
+                Ok(client) => asked.push(Asked::new(name, client, wants_all)),
+                // It does not run.
+                Err(ClientError::Connect { .. }) => {}
+                Err(_) => past.silent.push(name),
+            }
+        }
+        let Some(until) = asked.iter().map(|asked| asked.until).min() else { break };
+        ticker.tell(|| format!("asking processes: {} of {total}", total - waiting.len() - asked.len()));
+        let mut fds: Vec<PollFd<'_>> =
+            asked.iter().map(|asked| PollFd::new(&asked.client, PollFlags::IN)).collect();
+        poll_for(&mut fds, Some(until.saturating_duration_since(Instant::now())))?;
+        asked.retain_mut(|asked| match asked.hear(&mut kept) {
+            Progress::Tells => true,
+            Progress::Told(reached) => {
+                past.reached.insert(asked.name.clone(), reached);
+                false
+            }
+            Progress::Ended => false,
+            Progress::Silent => {
+                past.silent.push(asked.name.clone());
+                false
+            }
+        });
+    }
+    past.told = kept.into_ordered();
+    Ok(past)
+}
+
+/// One process that has been asked and has not told everything.
+struct Asked {
+    name: String,
+    client: Client,
+    until: Instant,
+    /// Whether gaps are wanted, too.
+    wants_gaps: bool,
+    subscribed: Option<Subscribed>,
+    /// Behind the last event.
+    reached: Option<(Incarnation, u64)>,
+}
+
+/// How far a process is.
+enum Progress {
+    Tells,
+    /// It has told all, up to here.
+    Told((Incarnation, u64)),
+    /// It ended while it told.
+    Ended,
+    Silent,
+}
+
+impl Asked {
+    fn new(name: String, client: Client, wants_gaps: bool) -> Self {
+        let until = Instant::now() + PATIENCE;
+        Self { name, client, until, wants_gaps, subscribed: None, reached: None }
+    }
+
+    /// Takes what has come.
+    fn hear(&mut self, kept: &mut Kept) -> Progress {
+        loop {
+            let line = match self.client.next_raw(Duration::ZERO) {
+                Ok(Some(line)) => line,
+                Ok(None) if self.until <= Instant::now() => return Progress::Silent,
+                Ok(None) => return Progress::Tells,
+                Err(ClientError::Closed | ClientError::Io(_)) => return Progress::Ended,
+                Err(_) => return Progress::Silent,
+            };
+            self.until = Instant::now() + PATIENCE;
+            match read(&line) {
+                Line::Subscribed(told) => {
+                    self.reached = Some((told.incarnation, told.next));
+                    self.subscribed = Some(told).filter(|told| told.forgotten > 0 && self.wants_gaps);
+                }
+                Line::Event(told) => self.take(told, kept),
+                Line::Ended => {
+                    self.tell_gap(utc_now(), kept);
+                    return self.reached.map_or(Progress::Silent, Progress::Told);
+                }
+                Line::Refused(_) => return Progress::Silent,
+                Line::Nonsense => {}
+            }
+        }
+    }
+
+    fn take(&mut self, told: Told, kept: &mut Kept) {
+        self.tell_gap(told.head.time, kept);
+        if let Some((_, next)) = &mut self.reached {
+            // The hub numbers the events of all by their places.
+            *next = told.head.place.unwrap_or(told.head.sequence).saturating_add(1);
+        }
+        kept.put(told);
+    }
+
+    /// What it has forgotten comes before the first that it remembers.
+    fn tell_gap(&mut self, time: Utc, kept: &mut Kept) {
+        if let Some(told) = self.subscribed.take() {
+            kept.put(Told::lost(time, &self.name, told, told.forgotten));
+        }
+    }
+}
+
+/// Events in order of time, no more of them than a hub remembers.
+#[derive(Default)]
+struct Kept {
+    by_time: BTreeMap<(Utc, u64), Told>,
+    arrived: u64,
+    bytes: usize,
+    left_out: u64,
+}
+
+impl Kept {
+    fn put(&mut self, told: Told) {
+        self.bytes += told.json.len();
+        self.by_time.insert((told.head.time, self.arrived), told);
+        self.arrived += 1;
+        while self.by_time.len() > MERGED_EVENTS_MAX || self.bytes > MERGED_BYTES_MAX {
+            let Some((_, oldest)) = self.by_time.pop_first() else { break };
+            self.bytes -= oldest.json.len();
+            self.left_out += 1;
+        }
+    }
+
+    /// All of them; those that are left out are told of as lost.
+    fn into_ordered(self) -> Vec<Told> {
+        let first = self.by_time.first_key_value().map(|((time, _), _)| *time);
+        let lost = first.filter(|_| self.left_out > 0);
+        let lost = lost.map(|time| Told::lost(time, "weft", Subscribed::default(), self.left_out));
+        lost.into_iter().chain(self.by_time.into_values()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_control::event::ProcessEvent;
+    use weft_control::{Answer, EventKind, ReplyLine};
+
+    use super::*;
+
+    fn told(nanos: u64, source: &str) -> Told {
+        Told::lost(Utc::from_nanos(nanos), source, Subscribed::default(), 1)
+    }
+
+    /// A process that answers the first line with these, and then neither goes nor says more.
+    fn process(lab: &LabFolder, name: &str, says: &[String]) {
+        use std::io::{BufRead as _, Write as _};
+        let listener = std::os::unix::net::UnixListener::bind(lab.control(name)).unwrap();
+        let says = says.concat();
+        std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            for stream in listener.incoming().map_while(Result::ok) {
+                std::io::BufReader::new(&stream).read_line(&mut String::new()).unwrap();
+                (&stream).write_all(says.as_bytes()).unwrap();
+                kept.push(stream);
+            }
+        });
+    }
+
+    fn event(source: &str, sequence: u64, second: u64) -> String {
+        format!(
+            "{{\"v\":1,\"id\":1,\"event\":{{\"time\":\"2030-01-01T00:00:0{second}.000000000Z\",\"source\":\"{source}\",\
+             \"incarnation\":\"0000000000000007\",\"sequence\":{sequence},\"event\":\"x\"}}}}\n"
+        )
+    }
+
+    fn subscribed(next: u64, forgotten: u64) -> String {
+        let answer = Subscribed { incarnation: Incarnation(7), next, forgotten };
+        ReplyLine::new(Some(1), Ok(Answer::Subscribed(answer))).to_line()
+    }
+
+    #[test]
+    fn where_the_hub_is_of_another_version_the_processes_are_asked() {
+        let base = tempfile::tempdir().unwrap();
+        let lab = LabFolder::of_run(&base.path().join("lab"), "x").unwrap();
+        lab.prepare_for("sm").unwrap();
+        let refusal = "{\"v\":2,\"id\":1,\"error\":{\"code\":\"unknown-version\",\"message\":\"no\"}}\n";
+        process(&lab, HUB, &[refusal.to_owned()]);
+        let odd = "{\"v\":1,\"id\":1,\"event\":{\"time\":\"noon\"}}\n".to_owned();
+        let ended = ReplyLine::new(Some(1), Ok(Answer::EventsEnded)).to_line();
+        process(&lab, "sm", &[subscribed(3, 3), event("sm", 3, 2), odd, event("sm", 4, 5), ended.clone()]);
+        process(&lab, "pm", &[subscribed(0, 0), event("pm", 0, 4), ended]);
+        // One that is dead has left its socket.
+        drop(std::os::unix::net::UnixListener::bind(lab.control("a0")).unwrap());
+        let (past, teller) = remembered(&lab, &[]).unwrap();
+        assert_eq!((teller, past.silent), (Teller::Processes, Vec::<String>::new()));
+        let told: Vec<_> =
+            past.told.iter().map(|told| (told.head.source.as_str(), told.head.sequence)).collect();
+        assert_eq!(told, [("sm", 2), ("sm", 3), ("pm", 0), ("sm", 4)]);
+        let lost = EventKind::Process(ProcessEvent::EventsLost { count: 3 });
+        assert_eq!(past.told[0].kind(), Some(lost), "what the process has forgotten");
+        assert_eq!(past.reached["sm"], (Incarnation(7), 5));
+    }
+
+    #[test]
+    fn events_are_put_in_order_and_the_oldest_are_left_out() {
+        let mut kept = Kept::default();
+        for (nanos, source) in [(5, "a"), (3, "b"), (5, "c"), (4, "d")] {
+            kept.put(told(nanos, source));
+        }
+        let order: Vec<String> = kept.into_ordered().into_iter().map(|told| told.head.source).collect();
+        assert_eq!(order, ["b", "d", "a", "c"], "what happened at one time stays as it came");
+        let mut kept = Kept::default();
+        let all = MERGED_EVENTS_MAX as u64 + 7;
+        (0..all).for_each(|nanos| kept.put(told(all - nanos, "a")));
+        let ordered = kept.into_ordered();
+        assert_eq!(ordered.len(), MERGED_EVENTS_MAX + 1);
+        let lost = EventKind::Process(ProcessEvent::EventsLost { count: 7 });
+        assert_eq!((ordered[0].head.source.as_str(), ordered[0].kind()), ("weft", Some(lost)));
+        assert_eq!(ordered[1].head.time, Utc::from_nanos(8));
+    }
+}
