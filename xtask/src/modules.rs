@@ -53,7 +53,7 @@ const KNOWN: &[(&str, &[[&str; 2]])] = &[
             ["asked", "service"],
             ["capture", "tap"],
             ["core", "faults"],
-            ["agent", "launcher"],
+            ["agent", "begin"],
             ["agent", "service"],
             ["agent", "visitors"],
             ["agent", "faults"],

@@ -10,7 +10,6 @@
 //! ```
 //!
 //! [`Client`] is the blocking side. The agent's side is [`Decoder`] and [`encode_into`], which know no socket.
-//! [`launch`] is what agents and the subnet manager tell the launcher while a laboratory comes up.
 //!
 //! [`ibsim`] is the other protocol of attachment: that of ibsim, for programs under its stock library.
 //!
@@ -20,7 +19,6 @@
 mod client;
 mod codec;
 pub mod ibsim;
-pub mod launch;
 mod message;
 pub mod user_mad;
 

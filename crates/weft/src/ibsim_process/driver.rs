@@ -1,14 +1,16 @@
 //! The loop around the server's machine: its sockets, and the connections to the agents.
 
 use std::collections::VecDeque;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _, Stdin};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags};
-use weft_process::Journal;
+use weft_control::{Answer, Error, Request};
+use weft_metrics::Page;
+use weft_process::{Call, Desk, Journal, Manned};
 use weft_umad::ibsim::{
     Address, CONTROL_BYTES, Connect, DATA_BYTES_MAX, Data, Form, Output, Role, SLOTS, Server, ServerOptions,
 };
@@ -19,8 +21,6 @@ use super::nodes::{Nodes, Place};
 use super::{IbsimConfig, Listen};
 use crate::failure::Failure;
 use crate::lab::process::poll_for;
-use crate::lab::signals::Signals;
-use crate::manager::LauncherLine;
 
 /// How long an agent has to answer an attachment. Nobody else is served meanwhile.
 const ATTACH_PATIENCE: Duration = Duration::from_secs(1);
@@ -63,12 +63,29 @@ pub(super) struct Driver {
 /// What a descriptor in the list belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    Stop,
-    Launcher,
+    Desk,
+    Starter,
     Control,
     Data(usize),
     Client(usize),
     Registered(usize),
+}
+
+/// It shows nothing of its own yet, and what all processes take is taken by its desk.
+impl Manned for Driver {
+    type Figures = ();
+
+    fn render((): &()) -> Page {
+        Page::default()
+    }
+
+    fn show((): &(), _age: Duration, _request: &Request) -> Option<Result<Answer, Error>> {
+        None
+    }
+
+    fn takes(_request: &Request) -> bool {
+        false
+    }
 }
 
 impl Driver {
@@ -92,25 +109,25 @@ impl Driver {
         Ok(Self { listen, server, nodes, control, slots, journal, probe_at: Instant::now(), dropped: 0 })
     }
 
-    /// Serves until told to stop, or until the launcher that it is bound to is gone.
-    pub(super) fn run(&mut self, stop: &Signals, mut launcher: Option<LauncherLine>) -> anyhow::Result<()> {
+    /// Serves until told to stop, or until the starter that it is bound to is gone.
+    pub(super) fn run(&mut self, desk: &mut Desk<()>, mut starter: Option<Stdin>) -> anyhow::Result<()> {
         tracing::info!(listen = %self.listen, "serving");
         loop {
             self.drain();
             self.journal.flush();
-            let ready = self.wait(stop, launcher.as_ref())?;
+            let ready = self.wait(desk, starter.as_ref())?;
             for source in ready {
                 match source {
-                    Source::Stop => {
+                    Source::Desk if attend(desk)? => {}
+                    Source::Desk => {
                         tracing::info!(counts = ?self.server.counts(), dropped = self.dropped, "stopping");
                         return Ok(());
                     }
-                    Source::Launcher => {
-                        if let Some(line) = &mut launcher {
-                            line.read_ready();
-                            if !line.is_open() {
-                                return Ok(());
-                            }
+                    Source::Starter => {
+                        // Nothing is said on that line: it ends with whoever holds its other end.
+                        let read = starter.as_mut().map(|line| line.read(&mut [0; 256]));
+                        if !matches!(read, Some(Ok(1..))) {
+                            return Ok(());
                         }
                     }
                     Source::Control => self.read_control(),
@@ -127,16 +144,16 @@ impl Driver {
         }
     }
 
-    fn wait(&self, stop: &Signals, launcher: Option<&LauncherLine>) -> anyhow::Result<Vec<Source>> {
+    fn wait(&self, desk: &Desk<()>, starter: Option<&Stdin>) -> anyhow::Result<Vec<Source>> {
         let now = Instant::now();
         let occupied = self.slots.iter().any(|slot| slot.client.is_some());
         let probe = occupied.then_some(self.probe_at);
         let due = self.server.poll_timeout().into_iter().chain(probe).min();
         let mut fds: Vec<(Source, BorrowedFd<'_>, PollFlags)> = vec![
-            (Source::Stop, stop.as_fd(), PollFlags::IN),
+            (Source::Desk, desk.as_fd(), PollFlags::IN),
             (Source::Control, self.control.as_fd(), PollFlags::IN),
         ];
-        fds.extend(launcher.and_then(LauncherLine::fd).map(|fd| (Source::Launcher, fd, PollFlags::IN)));
+        fds.extend(starter.map(|line| (Source::Starter, line.as_fd(), PollFlags::IN)));
         for (at, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.client.is_some()) {
             let out = if slot.waiting.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
             fds.extend(slot.data.iter().map(|data| (Source::Data(at), data.as_fd(), PollFlags::IN | out)));
@@ -328,6 +345,22 @@ impl Driver {
             Err(error) => tracing::error!(slot = at, error = format!("{error:#}"), "the slot is lost"),
         }
     }
+}
+
+/// Does what has been called for; false when the server is to stop.
+fn attend(desk: &mut Desk<()>) -> anyhow::Result<bool> {
+    let mut calls = Vec::new();
+    anyhow::ensure!(desk.take(&mut calls), "the thread that serves clients has ended");
+    for call in calls {
+        // Who asked may have gone.
+        match call {
+            Call::Stop => return Ok(false),
+            Call::Hangup => {}
+            Call::Order(_, reply) => drop(reply.send(Ok(Answer::Done))),
+            Call::Figures(reply) => drop(reply.send(())),
+        }
+    }
+    Ok(true)
 }
 
 fn control_address(listen: &Listen) -> Address {

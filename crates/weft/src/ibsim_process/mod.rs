@@ -12,14 +12,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use weft_control::EventKind;
+use weft_control::event::ProcessEvent;
+use weft_control::process::ProcessKind;
 use weft_process::lock::ProcessLock;
-use weft_umad::launch::ToLauncher;
+use weft_process::{Clock, DeskOptions, EventLog, open_desk};
 
 use crate::cli::{IbsimPace, ProcessArgs};
-use crate::lab::names::IBSIM;
-use crate::lab::signals::{SIGINT, SIGTERM, Signals};
 use crate::lab::{LabRecord, Place, bundle};
-use crate::manager::LauncherLine;
 
 /// Where programs find the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ pub(crate) struct IbsimPart {
     pub(crate) timeout_ms: u64,
     /// How often it asks again before it tells the program that no answer comes.
     pub(crate) retries: u32,
-    /// Whether it ends with whoever started it.
+    /// Whether it ends with its standard input, which whoever started it holds.
     pub(crate) bound: bool,
 }
 
@@ -87,6 +87,10 @@ pub(crate) struct IbsimConfig {
     pub(crate) sockets: PathBuf,
     /// Where it says what happened.
     pub(crate) events: PathBuf,
+    /// Its laboratory.
+    pub(crate) lab: String,
+    /// Its control socket.
+    pub(crate) control: PathBuf,
 }
 
 impl IbsimConfig {
@@ -101,26 +105,27 @@ impl IbsimConfig {
             topology: bundle.topology(),
             sockets: run.sockets(),
             events: run.place(Place::Events),
+            control: run.control(&args.name),
+            lab,
         })
     }
 }
 
-/// Runs until a signal asks it to end, or until its starter is gone if it is bound to that.
+/// Runs until a signal or a client asks it to end, or until its starter is gone if it is bound to that.
 pub(crate) fn run(args: &ProcessArgs) -> anyhow::Result<()> {
     let config = IbsimConfig::of_bundle(args)?;
     let lock = ProcessLock::take(&config.lock)?;
     weft_process::log::log_to_stderr();
-    let mut stop = Signals::watch(&[SIGTERM, SIGINT])?;
-    let prepared = driver::Driver::new(&config);
-    let mut launcher = LauncherLine::connect(args.launch.as_deref());
-    let mut driver = prepared.inspect_err(|error| {
-        launcher.send(&ToLauncher::Failed { agent: IBSIM.into(), reason: format!("{error:#}") });
-    })?;
-    launcher.ready(IBSIM);
-    if !launcher.wait_for_go(&mut stop, Signals::arrived)? {
-        return Ok(());
-    }
-    driver.run(&stop, config.part.bound.then_some(launcher))?;
+    let mut driver = driver::Driver::new(&config)?;
+    let clock = Clock::start();
+    let identity = weft_process::identity(&config.lab, &args.name, ProcessKind::Ibsim, clock);
+    let events = EventLog::new(&args.name, clock);
+    events.publish(EventKind::Process(weft_process::started(&identity)));
+    let control = Some(config.control.clone());
+    let options = DeskOptions { identity, clock, events: events.clone(), control, metrics: None };
+    let mut desk = open_desk::<driver::Driver>(options)?;
+    events.publish(EventKind::Process(ProcessEvent::Ready));
+    driver.run(&mut desk, config.part.bound.then(std::io::stdin))?;
     lock.note_stop();
     Ok(())
 }
