@@ -46,7 +46,6 @@ pub const TARGETS: &[Target] = &[
     ("guid2lid", guid2lid),
     ("ibsim_control", ibsim::control),
     ("ibsim_data", ibsim::data),
-    ("launch", launch),
     ("link", link),
     ("mad_layer", mad_layer),
     ("notice", notice),
@@ -150,13 +149,6 @@ fn in_two_pieces<M: weft_umad::Message>(bytes: &[u8]) {
         decoder.feed(piece);
         while let Ok(Some(_)) = decoder.next_message() {}
     }
-}
-
-/// What agents and the subnet manager tell a launcher.
-pub fn launch(bytes: &[u8]) {
-    let mut decoder = weft_umad::launch::LineDecoder::new();
-    decoder.feed(bytes);
-    while let Ok(Some(_)) = decoder.next_message::<weft_umad::launch::ToLauncher>() {}
 }
 
 /// The file of kept LIDs: what is accepted is written so that it reads the same again.

@@ -180,7 +180,7 @@ fn configs(folder: &std::path::Path) -> Vec<AgentConfig> {
             events_file: None,
             record_file: None,
             record_bytes_max: weft_agent::RECORD_BYTES_MAX,
-            launch_socket: None,
+            waits: false,
         }
     };
     nodes.iter().enumerate().map(config).collect()

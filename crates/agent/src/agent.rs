@@ -18,10 +18,10 @@ use weft_process::lock::{LockError, ProcessLock};
 use weft_process::{Clock, Counts, EventLog, Journal, Server};
 use weft_umad::user_mad::socket_path;
 
+use crate::begin;
 use crate::client;
 use crate::config::{AgentConfig, ConfigError};
 use crate::core::{Core, Signals};
-use crate::launcher;
 use crate::record::Recorder;
 use crate::service::Door;
 use crate::shared::Agent;
@@ -106,7 +106,7 @@ pub fn run(config: &AgentConfig) -> Result<(), AgentError> {
         .enable_all()
         .build_local(LocalOptions::default())
         .map_err(AgentError::System);
-    let result = runtime.and_then(|runtime| {
+    runtime.and_then(|runtime| {
         let result = runtime.block_on(async {
             let mut terminate = signal(SignalKind::terminate())?;
             let mut interrupt = signal(SignalKind::interrupt())?;
@@ -121,11 +121,7 @@ pub fn run(config: &AgentConfig) -> Result<(), AgentError> {
         // A resolver that waits for a server does not keep the process.
         runtime.shutdown_background();
         result
-    });
-    if let Err(error) = &result {
-        launcher::report_failure(config.launch_socket.as_deref(), &config.part.name, chain(error));
-    }
-    result
+    })
 }
 
 /// Neighbours notice a process that has ended. A task that has ended leaves the others running, and the runtime keeps
@@ -136,12 +132,6 @@ fn end_on_panic() {
         say(panic);
         std::process::exit(PANIC_EXIT_CODE);
     }));
-}
-
-/// An error with all its causes, for one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Runs an agent until `stop` is ready or a program asks it to stop.
@@ -177,10 +167,7 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
         spawn_local(work(agent.clone(), signals.clone())),
         spawn_local(write_gathered(agent.clone(), signals.clone())),
         spawn_local(end_faults(agent.clone(), signals.clone())),
-        spawn_local({
-            let (agent, path) = (agent.clone(), config.launch_socket.clone());
-            async move { launcher::converse(agent, path.as_deref()).await }
-        }),
+        spawn_local(begin::begin(agent.clone(), config.waits)),
     ]);
     tasks.0.extend(doors);
     agent.with_core(|core| core.recorder.process(ProcessEvent::Ready));

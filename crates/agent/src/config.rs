@@ -63,8 +63,8 @@ pub struct AgentConfig {
     pub record_file: Option<PathBuf>,
     /// How far that file may grow.
     pub record_bytes_max: u64,
-    /// The launcher's socket. When it is absent or closes, the agent goes on alone.
-    pub launch_socket: Option<PathBuf>,
+    /// Whether it dials its peers only when a client tells it to begin.
+    pub waits: bool,
 }
 
 fn link_timeout_ms() -> u64 {

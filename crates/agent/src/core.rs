@@ -51,8 +51,8 @@ pub(crate) struct Signals {
     pub(crate) journal: Notify,
     /// A fault began.
     pub(crate) faults: Notify,
-    /// A client says that the peers listen.
-    pub(crate) dial: Notify,
+    /// A client says that the agent may dial.
+    pub(crate) begin: Notify,
     /// The agent is to stop.
     pub(crate) stop: Notify,
 }
@@ -67,7 +67,6 @@ pub(crate) struct Waking {
 
 /// The node of an agent, and what is around it.
 pub(crate) struct Core {
-    pub(crate) name: String,
     pub(crate) node: Node,
     pub(crate) names: Names,
     pub(crate) wiring: Wiring,
@@ -99,7 +98,6 @@ impl Core {
         let options = NodeOptions { steps_max: CLOCK_STEPS, notes_lateness: true };
         let waking = Waking { clock, alarm, armed: None, lateness: Histogram::new() };
         let mut core = Self {
-            name: config.part.name.clone(),
             node: Node::new(options),
             names: Names::default(),
             wiring: Wiring::default(),

@@ -5,8 +5,8 @@
 //! next one.
 //!
 //! ```text
-//!   launcher ◀─ Ready, Links ─┐
-//!            ── Go ──────────▶│ agent ═ QUIC, one connection per cable ═ other agents
+//!   clients  ── begin, … ────▶┐
+//!            ◀─ events ───────│ agent ═ QUIC, one connection per cable ═ other agents
 //!   programs ── Attach, Send ▶│   └─ Node: devices, cables between them, hosts behind adapters
 //!            ◀─ Receive ──────┘
 //! ```
@@ -15,6 +15,7 @@
 
 mod agent;
 mod asked;
+mod begin;
 mod cables;
 mod capture;
 mod channel;
@@ -23,7 +24,6 @@ mod config;
 mod core;
 mod faults;
 mod lateness;
-mod launcher;
 mod listener;
 mod metrics;
 mod names;

@@ -81,6 +81,11 @@ impl Recorder {
         self.journal.record_line(&self.events.publish(EventKind::Agent(event)));
     }
 
+    /// How far the links are. Only for those who listen: the file of events has each link.
+    pub(crate) fn links(&self, links: AgentEvent) {
+        self.events.publish(EventKind::Agent(links));
+    }
+
     /// What happens to the process.
     pub(crate) fn process(&mut self, event: ProcessEvent) {
         info!(%event, "agent");

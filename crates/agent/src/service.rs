@@ -117,8 +117,8 @@ impl Core {
                 self.signals.stop.notify_one();
                 Ok(Answer::Done)
             }
-            Request::Dial => {
-                self.signals.dial.notify_one();
+            Request::Begin => {
+                self.signals.begin.notify_one();
                 Ok(Answer::Done)
             }
             other => Err(not_here(&other, ProcessKind::Agent)),

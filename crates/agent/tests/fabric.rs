@@ -4,15 +4,14 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixListener;
+use std::io::Write;
 use std::time::Instant;
 
 use common::{Fabric, HCA_A, HCA_B, PATIENCE, Running, SWITCH, end, get, node_at};
 use weft_agent::AgentError;
 use weft_control::agent::{PhysState, PortState};
-use weft_control::{Answer, Request};
-use weft_umad::launch::{FromLauncher, ToLauncher, line};
+use weft_control::event::{AgentEvent, ProcessEvent};
+use weft_control::{Answer, EventFilter, EventKind, Request, Since};
 use weft_umad::{Client, ClientError, ServerMessage};
 use weft_wire::{AttributeId, Guid, PortNum};
 
@@ -178,45 +177,44 @@ fn garbage_on_the_attach_socket_ends_that_connection_only() {
 }
 
 #[test]
-fn the_launcher_is_told_and_gives_the_word() {
+fn agents_that_wait_dial_when_they_are_told_to_begin() {
     let mut fabric = Fabric::spread();
-    let path = fabric.folder.path().join("launch");
-    let listener = UnixListener::bind(&path).unwrap();
-    fabric.agents.iter_mut().for_each(|agent| agent.launch_socket = Some(path.clone()));
+    fabric.agents.iter_mut().for_each(|agent| agent.waits = true);
     let agents = fabric.start();
-    let mut streams = Vec::new();
-    for _ in &agents {
-        let (stream, _) = listener.accept().unwrap();
-        let mut reader = BufReader::new(stream.try_clone().unwrap());
-        assert!(matches!(next(&mut reader), ToLauncher::Ready { .. }));
-        streams.push((stream, reader));
+    let kinds = vec!["process-ready".to_owned(), "links".to_owned()];
+    let mut clients: Vec<_> = agents.iter().map(Running::client).collect();
+    for client in &mut clients {
+        let filter = EventFilter { from: Since::Start, kinds: kinds.clone(), ..EventFilter::default() };
+        client.ask(Request::Events(filter), PATIENCE).unwrap();
+        let ready = client.next_event(PATIENCE).unwrap().unwrap();
+        assert_eq!(ready.kind, EventKind::Process(ProcessEvent::Ready));
     }
-    // Nobody dials before the word.
+    // None dials before the word.
     assert!(agents.iter().all(|agent| agent.status().links_up == 0));
-    for (stream, _) in &mut streams {
-        stream.write_all(line(&FromLauncher::Go).as_bytes()).unwrap();
+    for client in &mut clients {
+        // Who is told twice has begun once.
+        for _ in 0..2 {
+            assert_eq!(client.ask(Request::Begin, PATIENCE).unwrap(), Answer::Done);
+        }
     }
     let mut total_up = 0;
-    for (_, reader) in &mut streams {
+    for client in &mut clients {
         loop {
-            let ToLauncher::Links { up, total, .. } = next(reader) else { panic!("no report of links") };
+            let event = client.next_event(PATIENCE).unwrap().unwrap();
+            let EventKind::Agent(AgentEvent::Links { up, total, to_dial }) = event.kind else {
+                panic!("{event}")
+            };
             if up == total {
+                assert_eq!(to_dial, 0);
                 total_up += up;
                 break;
             }
         }
     }
     assert_eq!(total_up, 4);
-    // The launcher leaves, the fabric stays.
-    drop(streams);
     walk(&agents[0]);
     agents.into_iter().for_each(Running::stop);
-}
-
-fn next(reader: &mut impl BufRead) -> ToLauncher {
-    let mut text = String::new();
-    reader.read_line(&mut text).unwrap();
-    serde_json::from_str(&text).unwrap()
+    assert!(fabric.events("links").is_empty(), "the file of events has each link already");
 }
 
 #[test]
@@ -225,13 +223,10 @@ fn what_cannot_start_says_why() {
     let mut busy = fabric.agents[0].clone();
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     busy.part.bind = taken.local_addr().unwrap();
-    let path = fabric.folder.path().join("launch");
-    let listener = UnixListener::bind(&path).unwrap();
-    busy.launch_socket = Some(path);
-    assert!(matches!(weft_agent::run(&busy), Err(AgentError::Bind(_))));
-    let (stream, _) = listener.accept().unwrap();
-    let ToLauncher::Failed { agent, reason } = next(&mut BufReader::new(stream)) else { panic!("no reason") };
-    assert!(agent == "a0" && reason.contains(&busy.part.bind.to_string()), "{reason}");
+    let error = weft_agent::run(&busy).unwrap_err();
+    let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+    let said = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");
+    assert!(matches!(error, AgentError::Bind(_)) && said.contains(&busy.part.bind.to_string()), "{said}");
 
     let mut no_lock = fabric.agents[0].clone();
     no_lock.lock_file = fabric.folder.path().join("no such file");

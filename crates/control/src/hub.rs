@@ -136,8 +136,21 @@ pub struct ProcessLine {
     pub events: u64,
     /// Events that it forgot before the hub had read them.
     pub events_lost: u64,
+    /// The links of an agent, as it told last.
+    pub links: Option<Links>,
     /// What is wrong with it, for people.
     pub problem: Option<String>,
+}
+
+/// How far an agent's links are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Links {
+    /// Ends of cables there that have a link.
+    pub up: u32,
+    /// Ends of cables there.
+    pub total: u32,
+    /// Cables that the agent has to dial and that have no link yet.
+    pub to_dial: u32,
 }
 
 /// The answer to `lab-status`.

@@ -105,8 +105,8 @@ pub enum Request {
     Account(Page),
     /// Agent: begin again to measure how late you are.
     ResetLateness,
-    /// Agent: dial the peers; whoever starts agents says so once all of them listen.
-    Dial,
+    /// Agent, manager: begin, if you wait for the word. An agent dials its peers, a manager attaches; one that has begun goes on.
+    Begin,
     /// Hub: how are the laboratory and its processes?
     LabStatus(NamePage),
     /// Hub: pass a request on to a process; its answer comes back. `events`, `cancel`, `capture` and `relay` are not passed
@@ -149,7 +149,7 @@ impl Request {
         "flows",
         "account",
         "reset-lateness",
-        "dial",
+        "begin",
         "lab-status",
         "relay",
     ];
@@ -184,7 +184,7 @@ impl Request {
             Self::Flows(_) => "flows",
             Self::Account(_) => "account",
             Self::ResetLateness => "reset-lateness",
-            Self::Dial => "dial",
+            Self::Begin => "begin",
             Self::LabStatus(_) => "lab-status",
             Self::Relay { .. } => "relay",
         }

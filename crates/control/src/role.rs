@@ -49,7 +49,7 @@ impl Role {
             | Request::ClearFault { .. }
             | Request::Host { .. }
             | Request::ResetLateness
-            | Request::Dial => Self::Operator,
+            | Request::Begin => Self::Operator,
         }
     }
 

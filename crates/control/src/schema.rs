@@ -136,7 +136,7 @@ pub fn samples() -> [Request; 30] {
         Request::Flows(page),
         Request::Account(page),
         Request::ResetLateness,
-        Request::Dial,
+        Request::Begin,
         Request::LabStatus(NamePage::default()),
         Request::Relay { process: "sm".into(), request: Box::new(Request::SmStatus) },
     ]

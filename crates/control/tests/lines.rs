@@ -7,7 +7,7 @@ use weft_control::agent::{NodeKind, PortEnd, PortState, PortStatus};
 use weft_control::event::{
     AgentEvent, EventKind, Fault, LabEvent, PmEvent, ProcessEvent, Question, RepathUse, SmEvent, SweepReason,
 };
-use weft_control::hub::{EndKind, LabStatus, ProcessEnd, ProcessLine, ProcessState, RestartPolicy};
+use weft_control::hub::{EndKind, LabStatus, Links, ProcessEnd, ProcessLine, ProcessState, RestartPolicy};
 use weft_control::pm::{HotSpot, PmPort, PmStatus};
 use weft_control::process::{Clients, Condition, Health, Hello, Identity, ProcessKind, Subscribed};
 use weft_control::schema::{samples, schema};
@@ -140,6 +140,9 @@ fn events() -> Vec<EventKind> {
         }),
         EventKind::Lab(LabEvent::ProcessRestarted { process: "a0".into(), restarts: 2 }),
         EventKind::Lab(LabEvent::RestartFailed { process: "a0".into(), reason: "no".into(), retry_ms: 100 }),
+        EventKind::Lab(LabEvent::StartProgress { agents_ready: 1, agents: 2, links_up: 3, cable_ends: 4 }),
+        EventKind::Lab(LabEvent::StartFailed { process: "a0".into(), reason: "no".into() }),
+        EventKind::Lab(LabEvent::LabStarted),
     ]);
     events
 }
@@ -213,6 +216,7 @@ fn lab_status() -> LabStatus {
         last_end: Some(last_end),
         events: 5,
         events_lost: 0,
+        links: Some(Links { up: 1, total: 2, to_dial: 1 }),
         problem: None,
     };
     let states = ProcessState::ALL.map(|state| (state.name().to_owned(), 1));
@@ -348,7 +352,7 @@ fn fields_that_a_later_version_adds_are_left_out() {
 fn viewers_only_look() {
     let changes =
         ["set-log-filter", "note-fault", "shutdown", "sm-sweep", "sm-instruct", "pm-refresh", "set-fault"];
-    let changes = changes.iter().chain(&["clear-fault", "capture", "host", "reset-lateness", "dial"]);
+    let changes = changes.iter().chain(&["clear-fault", "capture", "host", "reset-lateness", "begin"]);
     let changes: Vec<&str> = changes.copied().collect();
     for request in samples() {
         assert_eq!(Role::Operator.check(&request), Ok(()));

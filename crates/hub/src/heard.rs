@@ -3,17 +3,48 @@
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use weft_control::hub::Links;
 use weft_control::process::{ProcessKind, Subscribed};
 use weft_control::{EventFilter, Incarnation, Request, RequestLine, Since, VERSION};
 
 const HELLO: u64 = 1;
 const EVENTS: u64 = 2;
+/// Of these two a start needs the events, and nobody the answers to the others.
+const LITTLE: u64 = 3;
+const ORDERS: u64 = 4;
 
-/// The lines with which the hub begins a conversation.
+/// What a start needs to hear of an agent.
+const LITTLE_KINDS: [&str; 2] = [READY, LINKS];
+pub(crate) const READY: &str = "process-ready";
+pub(crate) const LINKS: &str = "links";
+
+fn line(id: u64, request: Request) -> String {
+    RequestLine { id, request }.to_line()
+}
+
+/// The lines with which the hub begins a conversation: who are you, and what happens.
 pub fn greeting(from: Since) -> String {
-    let events = Request::Events(EventFilter { from, ..EventFilter::default() });
-    let hello = RequestLine { id: HELLO, request: Request::Hello }.to_line();
-    hello + &RequestLine { id: EVENTS, request: events }.to_line()
+    line(HELLO, Request::Hello) + &line(EVENTS, events(from, &[]))
+}
+
+/// The same for an agent while its laboratory starts: only what a start needs, and all that when it was before.
+pub fn brief_greeting() -> String {
+    line(HELLO, Request::Hello) + &line(LITTLE, events(Since::Start, &LITTLE_KINDS))
+}
+
+/// The lines after a brief greeting, once all that happens is to be heard.
+pub fn full_events(from: Since) -> String {
+    line(ORDERS, Request::Cancel { request: LITTLE }) + &line(EVENTS, events(from, &[]))
+}
+
+/// The line that tells a process to begin.
+pub fn begin() -> String {
+    line(ORDERS, Request::Begin)
+}
+
+fn events(from: Since, kinds: &[&str]) -> Request {
+    let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+    Request::Events(EventFilter { from, kinds, ..EventFilter::default() })
 }
 
 /// A process's own word of what it is.
@@ -62,6 +93,23 @@ impl EventHead {
     }
 }
 
+/// The links that an event of that name tells.
+pub fn links_of(json: &str) -> Option<Links> {
+    serde_json::from_str(json).ok()
+}
+
+/// The nodes of a subnet that an event says is up and whole.
+pub fn nodes_of(json: &str) -> Option<u32> {
+    #[derive(Deserialize)]
+    struct Summary {
+        complete: bool,
+        switches: u32,
+        hosts: u32,
+    }
+    let summary: Summary = serde_json::from_str(json).ok()?;
+    summary.complete.then(|| summary.switches.saturating_add(summary.hosts))
+}
+
 /// One line of a process.
 #[derive(Debug)]
 pub enum Heard<'a> {
@@ -71,6 +119,10 @@ pub enum Heard<'a> {
     Subscribed(Subscribed),
     /// Something happened: what the hub needs of it, and all of it.
     Event(EventHead, &'a str),
+    /// The same after a brief greeting: it will be told again.
+    Early(EventHead, &'a str),
+    /// An order was taken, or not: a process of another version may not know it.
+    Ordered,
     /// It speaks another version of the protocol: which, if it says so.
     OtherProtocol(Option<u32>),
     /// It will not answer: why.
@@ -110,6 +162,7 @@ pub fn read(line: &[u8]) -> Heard<'_> {
 
 fn read_parsed<'a>(line: &Line<'a>) -> Result<Heard<'a>, serde_json::Error> {
     Ok(match (line.id, line.answer, line.error, line.event) {
+        (Some(ORDERS), ..) | (Some(LITTLE), Some(_), ..) => Heard::Ordered,
         (_, _, Some(error), _) => {
             let trouble: Trouble = serde_json::from_str(error.get())?;
             match trouble.code.as_str() {
@@ -127,13 +180,14 @@ fn read_parsed<'a>(line: &Line<'a>) -> Result<Heard<'a>, serde_json::Error> {
         }
         (Some(EVENTS), Some(answer), ..) => Heard::Subscribed(serde_json::from_str(answer.get())?),
         (Some(EVENTS), _, _, Some(event)) => Heard::Event(serde_json::from_str(event.get())?, event.get()),
+        (Some(LITTLE), _, _, Some(event)) => Heard::Early(serde_json::from_str(event.get())?, event.get()),
         _ => Heard::Nonsense("a line that answers nothing".to_owned()),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use weft_control::event::ProcessEvent;
+    use weft_control::event::{AgentEvent, ProcessEvent};
     use weft_control::{Event, EventKind, ReplyLine, Utc};
 
     use super::*;
@@ -197,6 +251,29 @@ mod tests {
         let line = ReplyLine::event(EVENTS, event).to_line();
         let Heard::Event(head, _) = read(line.trim_end().as_bytes()) else { panic!("{line}") };
         assert_eq!((head.incarnation, head.lost()), (Incarnation(9), Some(3)));
-        assert_eq!(greeting(Since::Start).matches('\n').count(), 2);
+        let early = line.replace("\"id\":2", "\"id\":3");
+        assert!(matches!(read(early.trim_end().as_bytes()), Heard::Early(..)), "{early}");
+        let orders = [greeting(Since::Start), brief_greeting(), full_events(Since::Start), begin()];
+        for line in orders.iter().flat_map(|lines| lines.lines()) {
+            RequestLine::parse(line.as_bytes()).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_order_that_is_not_known_is_no_refusal_of_the_hub() {
+        let unknown =
+            br#"{"v":1,"id":4,"error":{"code":"unknown-request","message":"unknown request `begin`"}}"#;
+        assert!(matches!(read(unknown), Heard::Ordered));
+        assert!(matches!(read(br#"{"v":1,"id":4,"answer":{"type":"done"}}"#), Heard::Ordered));
+    }
+
+    #[test]
+    fn links_and_the_subnet_are_read_from_events() {
+        let links = AgentEvent::Links { up: 1, total: 2, to_dial: 1 };
+        let json = serde_json::to_string(&EventKind::Agent(links)).unwrap();
+        assert_eq!(links_of(&json), Some(Links { up: 1, total: 2, to_dial: 1 }));
+        assert_eq!(links_of("{\"up\":\"much\"}"), None);
+        assert_eq!(nodes_of("{\"complete\":true,\"switches\":2,\"hosts\":3,\"others\":9}"), Some(5));
+        assert_eq!(nodes_of("{\"complete\":false,\"switches\":2,\"hosts\":3}"), None);
     }
 }

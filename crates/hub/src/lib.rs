@@ -1,16 +1,18 @@
-//! A laboratory's hub: watches its processes, collects their events, passes requests on, and starts again what failed.
+//! A laboratory's hub: starts and watches its processes, collects their events, passes requests on, and starts again what failed.
 //!
 //! ```text
 //!   control/sm ──events──┐                       ┌── control/hub ──▶ clients: events, lab-status, relay
 //!   control/pm ──events──┼─▶ Roster, EventLog ───┤
 //!   control/a0 ──events──┘      │                └── HTTP ──▶ /metrics /healthz /status /events
-//!                               └─▶ Restarts ──▶ Lab::start
+//!                               └─▶ Start, Restarts ──▶ Lab::spawn, Lab::start
 //! ```
 //!
-//! A hub is no parent. It finds processes by their control sockets in one folder, which it watches, and knows of an end
-//! by the hang-up of the one connection that it has to each. So a hub can end and another one begin at any time; MADs
-//! never pass it. [`Roster`], [`Restarts`] and [`heard`] know neither sockets nor clocks; [`run`] drives them.
+//! A hub starts the processes, but needs not be their parent. It finds them by their control sockets in one folder, which it
+//! watches, and knows of an end by the hang-up of the one connection that it has to each. So a hub can end and another one
+//! go on at any time, also while the laboratory starts; MADs never pass it. [`Roster`], [`Start`], [`Restarts`] and
+//! [`heard`] know neither sockets nor clocks; [`run`] drives them.
 
+mod admission;
 pub mod heard;
 mod http;
 mod metrics;
@@ -18,6 +20,8 @@ pub mod restarts;
 pub mod roster;
 mod service;
 mod shared;
+pub mod start;
+mod starter;
 mod tend;
 mod watch;
 
@@ -41,6 +45,7 @@ pub use http::{CONNECTIONS_MAX, IDLE_MAX};
 pub use restarts::Restarts;
 pub use roster::Roster;
 pub use service::RELAYS_MAX;
+pub use start::{Start, StartOptions};
 
 use metrics::Metrics;
 use service::Desk;
@@ -70,7 +75,16 @@ pub trait Lab: Send + Sync + 'static {
     /// Whether the laboratory is being taken down: then nothing is started any more.
     fn is_going_down(&self) -> bool;
 
-    /// Starts a process and waits until it is ready. The hub waits for the process's end.
+    /// Starts a process that is to wait for the word to begin, and does not wait for it.
+    ///
+    /// # Errors
+    /// Says why it cannot be started, for people.
+    fn spawn(&self, process: &str) -> Result<Child, String>;
+
+    /// Takes note that the laboratory has started: another hub does not do it again.
+    fn note_start(&self);
+
+    /// Starts a process again, and waits until it has begun. The hub waits for the process's end.
     ///
     /// # Errors
     /// Says why it does not run, for people.
@@ -88,6 +102,8 @@ pub struct Options {
     pub folder: PathBuf,
     /// The processes that the laboratory was planned with.
     pub expected: Vec<(String, ProcessKind)>,
+    /// How it starts the laboratory; nothing where that has been done.
+    pub start: Option<StartOptions>,
     /// Which processes it starts again.
     pub restart: RestartPolicy,
     /// Where its own events are written.
@@ -103,7 +119,7 @@ pub struct Options {
 /// # Errors
 /// When the folder cannot be watched, or the system refuses sockets or signals.
 pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> io::Result<()> {
-    let Options { identity, clock, folder, expected, restart, journal, http } = options;
+    let Options { identity, clock, folder, expected, start, restart, journal, http } = options;
     let stops = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
     let children = signal(SignalKind::child())?;
     // Watched before it is read, so that nothing falls between.
@@ -112,7 +128,9 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
     let mut roster = Roster::default();
     let now = utc_now();
     expected.iter().for_each(|(name, kind)| roster.expect(name, *kind, now));
-    let parts = (roster, Restarts::new(restart));
+    let start = start.map(|options| Start::new(&expected, options, Duration::ZERO));
+    let starts_lab = start.is_some();
+    let parts = (roster, Restarts::new(restart), start.unwrap_or_else(Start::over));
     let shared = Arc::new(Shared::new(lab, identity.clone(), log.clone(), journal, parts));
     let Identity { kind, version, pid, .. } = identity.clone();
     shared.publish(EventKind::Process(ProcessEvent::Started { kind, version: version.clone(), pid }));
@@ -133,10 +151,13 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
     }
     tender.scan()?;
     let hub = Hub { shared, metrics, tender };
-    hub.look_for_the_dead(&[ProcessState::Expected]);
-    tokio::task::spawn_local(starts(hub.shared.clone(), hub.metrics.clone()));
+    tokio::task::spawn_local(restarts(hub.shared.clone(), hub.metrics.clone()));
     ready();
     hub.shared.publish(EventKind::Process(ProcessEvent::Ready));
+    match starts_lab {
+        true => drop(tokio::task::spawn_local(starter::run(hub.shared.clone(), hub.tender.clone()))),
+        false => hub.look_for_the_dead(&[ProcessState::Expected]),
+    }
     let ended = hub.watch_over(&watch, stops, children, &stop).await;
     hub.shared.publish(EventKind::Process(ProcessEvent::Stopping));
     serving.abort();
@@ -164,7 +185,7 @@ impl Hub {
                 _ = terminate.recv() => return Ok(()),
                 _ = interrupt.recv() => return Ok(()),
                 () = stop.notified() => return Ok(()),
-                _ = child_ended.recv() => self.shared.reap(),
+                _ = child_ended.recv() => self.look_at(self.shared.reap()),
                 _ = look.tick() => self.look_for_the_dead(&[ProcessState::Silent]),
                 changes = watch.next() => for change in changes? {
                     match change {
@@ -183,17 +204,21 @@ impl Hub {
     /// Looks whether processes without a connection, which tells of their end, live.
     fn look_for_the_dead(&self, states: &[ProcessState]) {
         let names = states.iter().flat_map(|state| self.shared.state().roster.in_state(*state));
-        for name in names.collect::<Vec<_>>() {
-            if self.tender.is_tended(&name) {
-                continue;
+        self.look_at(names.collect());
+    }
+
+    /// Looks at processes, but not at those whose tasks see to it, nor at children that have not got to their lock yet.
+    fn look_at(&self, names: Vec<String>) {
+        for name in names {
+            if !self.tender.is_tended(&name) && !self.shared.is_unreaped(&name) {
+                self.shared.gone(&name, self.shared.lab.trace(&name));
             }
-            self.shared.gone(&name, self.shared.lab.trace(&name));
         }
     }
 }
 
 /// Starts what is due, one process after the other.
-async fn starts(shared: Arc<Shared>, metrics: Arc<Metrics>) {
+async fn restarts(shared: Arc<Shared>, metrics: Arc<Metrics>) {
     loop {
         let due = shared.state().restarts.next_due().map(|due| due.saturating_sub(shared.elapsed()));
         tokio::select! {

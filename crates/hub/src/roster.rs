@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use weft_control::hub::{EndKind, NamePage, ProcessEnd, ProcessLine, ProcessState};
+use weft_control::hub::{EndKind, Links, NamePage, ProcessEnd, ProcessLine, ProcessState};
 use weft_control::process::{ProcessKind, Subscribed};
 use weft_control::{Incarnation, Since, Utc};
 
-use crate::heard::{EventHead, Greeting};
+use crate::heard::{EventHead, Greeting, READY};
 
 /// The most processes that are known at the same time; further ones are left out and counted.
 pub const PROCESSES_MAX: usize = 65_536;
@@ -42,6 +42,7 @@ struct Known {
     next: Option<(Incarnation, u64)>,
     events: u64,
     events_lost: u64,
+    links: Option<Links>,
     problem: Option<String>,
 }
 
@@ -61,6 +62,7 @@ impl Known {
             next: None,
             events: 0,
             events_lost: 0,
+            links: None,
             problem: None,
         }
     }
@@ -86,6 +88,7 @@ impl Known {
             last_end: self.last_end,
             events: self.events,
             events_lost: self.events_lost,
+            links: self.links.filter(|_| self.state.is_alive()),
             problem: self.problem.clone(),
         }
     }
@@ -166,6 +169,21 @@ impl Roster {
         unnoticed
     }
 
+    /// A process says that it is ready.
+    pub fn ready(&mut self, name: &str, now: Utc) {
+        let known = self.processes.get_mut(name).filter(|known| known.state == ProcessState::Starting);
+        if let Some(known) = known {
+            known.enter(ProcessState::Ready, now);
+        }
+    }
+
+    /// An agent tells of its links.
+    pub fn links(&mut self, name: &str, links: Links) {
+        if let Some(known) = self.processes.get_mut(name) {
+            known.links = Some(links);
+        }
+    }
+
     /// A process speaks no version of the protocol that the hub speaks.
     pub fn other_protocol(&mut self, name: &str, version: Option<u32>, now: Utc) {
         let Some(known) = self.processes.get_mut(name) else { return };
@@ -228,9 +246,9 @@ impl Roster {
         self.events_lost += lost;
         known.events += 1;
         self.events += 1;
-        match (head.event.as_str(), known.state) {
-            ("process-ready", ProcessState::Starting) => known.enter(ProcessState::Ready, now),
-            ("process-stopping", _) => known.enter(ProcessState::Stopping, now),
+        match head.event.as_str() {
+            READY if known.state == ProcessState::Starting => known.enter(ProcessState::Ready, now),
+            "process-stopping" => known.enter(ProcessState::Stopping, now),
             _ => {}
         }
         if lost == gap && gap > 0 { Novelty::NewAfterGap(gap) } else { Novelty::New }

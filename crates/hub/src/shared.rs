@@ -12,9 +12,10 @@ use weft_control::process::{Identity, Subscribed};
 use weft_control::{Event, EventKind, Incarnation, Utc};
 use weft_process::{EventLog, Journal, utc_now};
 
-use crate::heard::{Greeting, Heard, read};
+use crate::heard::{EventHead, Greeting, Heard, LINKS, READY, links_of, nodes_of, read};
 use crate::restarts::Restarts;
 use crate::roster::{Novelty, Roster, end_without_code};
+use crate::start::{Start, Step};
 use crate::{Lab, Trace};
 
 /// Everything behind one lock; it is held for the length of a look-up, never across a wait.
@@ -25,13 +26,16 @@ pub(crate) struct Shared {
     began: Instant,
     state: Mutex<State>,
     journal: Mutex<Journal>,
-    /// Rings when a start may be due earlier than thought.
+    /// Rings when a restart may be due earlier than thought.
     pub(crate) due: Notify,
+    /// Rings when the laboratory's start got further.
+    pub(crate) start_moved: Notify,
 }
 
 pub(crate) struct State {
     pub(crate) roster: Roster,
     pub(crate) restarts: Restarts,
+    pub(crate) start: Start,
     /// Processes that this hub has started, and so has to wait for.
     pub(crate) children: BTreeMap<String, Child>,
 }
@@ -42,11 +46,12 @@ impl Shared {
         identity: Identity,
         log: EventLog,
         journal: Journal,
-        (roster, restarts): (Roster, Restarts),
+        (roster, restarts, start): (Roster, Restarts, Start),
     ) -> Self {
-        let state = State { roster, restarts, children: BTreeMap::new() };
+        let state = State { roster, restarts, start, children: BTreeMap::new() };
         let (state, journal) = (Mutex::new(state), Mutex::new(journal));
-        Self { lab, identity, log, began: Instant::now(), state, journal, due: Notify::new() }
+        let (due, start_moved) = (Notify::new(), Notify::new());
+        Self { lab, identity, log, began: Instant::now(), state, journal, due, start_moved }
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -56,6 +61,11 @@ impl Shared {
     /// Since the hub began.
     pub(crate) fn elapsed(&self) -> Duration {
         self.began.elapsed()
+    }
+
+    /// An event of the hub's own for those who listen.
+    pub(crate) fn tell(&self, kind: EventKind) {
+        self.log.publish(kind);
     }
 
     /// An event of the hub's own; the laboratory's file has it too.
@@ -72,8 +82,18 @@ impl Shared {
         match read(line) {
             Heard::Hello(greeting) => self.meet(process, greeting, now),
             Heard::Subscribed(told) => self.subscribed(process, source, told, now),
+            Heard::Early(head, json) => {
+                if head.event == READY {
+                    self.state().roster.ready(process, now);
+                }
+                self.hear_of_start(process, &head, json);
+            }
+            Heard::Ordered => {}
             Heard::Event(head, json) => {
                 let novelty = self.state().roster.hear(process, &head, now);
+                if novelty != Novelty::Known {
+                    self.hear_of_start(process, &head, json);
+                }
                 if let Novelty::NewAfterGap(lost) = novelty {
                     self.tell_lost(source, head.incarnation, head.sequence.saturating_sub(1), lost);
                 }
@@ -89,6 +109,27 @@ impl Shared {
                 self.state().roster.problem(process, &format!("it says what makes no sense: {why}"));
             }
         }
+    }
+
+    /// Takes what an event says of the laboratory's start.
+    fn hear_of_start(&self, process: &str, head: &EventHead, json: &str) {
+        let now = self.elapsed();
+        match head.event.as_str() {
+            READY => self.state().start.ready(process, now),
+            LINKS => {
+                let Some(links) = links_of(json) else { return };
+                let mut state = self.state();
+                state.roster.links(process, links);
+                state.start.links(process, links, now);
+            }
+            "progress" => self.state().start.moved(now),
+            "subnet-up" => {
+                let Some(nodes) = nodes_of(json) else { return };
+                self.state().start.subnet_up(nodes, now);
+            }
+            _ => return,
+        }
+        self.start_moved.notify_one();
     }
 
     fn meet(&self, process: &str, greeting: Greeting, now: Utc) {
@@ -133,6 +174,15 @@ impl Shared {
         self.publish(EventKind::Lab(LabEvent::ProcessEnded { process, how, code, signal }));
     }
 
+    /// A process of a laboratory that starts cannot be started, or not be heard.
+    pub(crate) fn start_fails(&self, process: &str, reason: &str) {
+        if self.state().start.step() == Step::Done {
+            return;
+        }
+        let (process, reason) = (process.to_owned(), reason.to_owned());
+        self.publish(EventKind::Lab(LabEvent::StartFailed { process, reason }));
+    }
+
     /// Whether a process that this hub started has not been waited for yet.
     pub(crate) fn is_unreaped(&self, process: &str) -> bool {
         let mut state = self.state();
@@ -165,19 +215,24 @@ impl Shared {
         } else if how != EndKind::Failed {
             state.restarts.cancel(process);
         }
+        state.start.ended(process, elapsed);
         drop(state);
+        self.start_moved.notify_one();
         if is_news {
             self.due.notify_one();
             self.tell_end(process, end);
         }
     }
 
-    /// Waits for processes that this hub started and that have ended, so that the system forgets them.
-    pub(crate) fn reap(&self) {
-        for child in self.state().children.values_mut() {
-            // The status is kept until the process is taken note of.
-            let _ = child.try_wait();
-        }
+    /// Waits for processes that this hub started and that have ended, so that the system forgets them; gives their names.
+    pub(crate) fn reap(&self) -> Vec<String> {
+        let mut state = self.state();
+        // The status is kept until the process is taken note of.
+        let ended = state.children.iter_mut().filter_map(|(name, child)| match child.try_wait() {
+            Ok(Some(_)) => Some(name.clone()),
+            _ => None,
+        });
+        ended.collect()
     }
 
     /// How the laboratory is.

@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
+use tokio::sync::Notify;
 use weft_control::{LineDecoder, REPLY_BYTES_MAX};
 use weft_process::utc_now;
 
 use crate::Trace;
-use crate::heard::greeting;
+use crate::heard::{begin, brief_greeting, full_events, greeting};
 use crate::shared::Shared;
 
 /// Bytes that are read at once.
@@ -26,13 +27,22 @@ const END_LOOKS: std::ops::Range<Duration> = Duration::from_millis(1)..Duration:
 const SHORT: Duration = Duration::from_secs(1);
 const PAUSES: std::ops::Range<Duration> = Duration::from_millis(20)..Duration::from_secs(5);
 
+/// What is for a process's task.
+#[derive(Default)]
+struct Tended {
+    /// The process's socket has appeared again meanwhile.
+    again: bool,
+    /// Rings when there may be something to tell the process.
+    bell: Rc<Notify>,
+}
+
 /// All tasks.
 pub(crate) struct Tender {
     shared: Arc<Shared>,
     folder: PathBuf,
     own_name: String,
-    /// The processes that have a task, and whether their sockets have appeared again meanwhile.
-    tended: RefCell<BTreeMap<String, bool>>,
+    /// The processes that have a task.
+    tended: RefCell<BTreeMap<String, Tended>>,
     /// Where all tasks read: one piece is enough, because no task waits while it is in use.
     piece: RefCell<Vec<u8>>,
 }
@@ -48,16 +58,18 @@ impl Tender {
         if name.starts_with('.') || name == self.own_name {
             return;
         }
-        if let Some(again) = self.tended.borrow_mut().get_mut(name) {
-            *again = true;
+        if let Some(tended) = self.tended.borrow_mut().get_mut(name) {
+            tended.again = true;
             return;
         }
         if !self.shared.state().roster.admit(name, utc_now()) {
             return;
         }
-        self.tended.borrow_mut().insert(name.to_owned(), false);
+        let tended = Tended::default();
+        let bell = tended.bell.clone();
+        self.tended.borrow_mut().insert(name.to_owned(), tended);
         let (tender, name) = (self.clone(), name.to_owned());
-        tokio::task::spawn_local(async move { tender.tend(&name).await });
+        tokio::task::spawn_local(async move { tender.tend(&name, &bell).await });
     }
 
     /// Looks at all that is in the folder.
@@ -75,7 +87,19 @@ impl Tender {
         self.tended.borrow().contains_key(name)
     }
 
-    async fn tend(&self, name: &str) {
+    /// There may be something to tell a process.
+    pub(crate) fn ring(&self, name: &str) {
+        if let Some(tended) = self.tended.borrow().get(name) {
+            tended.bell.notify_one();
+        }
+    }
+
+    /// There may be something to tell all processes.
+    pub(crate) fn ring_all(&self) {
+        self.tended.borrow().values().for_each(|tended| tended.bell.notify_one());
+    }
+
+    async fn tend(&self, name: &str, bell: &Notify) {
         let (path, source) = (self.folder.join(name), Arc::from(name));
         let mut pause = Duration::ZERO;
         let mut end = End::default();
@@ -88,7 +112,7 @@ impl Tender {
                     tokio::time::sleep(pause).await;
                     let began = Instant::now();
                     // Why it broke does not matter: the next connection tells whether the process lives.
-                    let _ = self.converse(name, &source, stream).await;
+                    let _ = self.converse(name, &source, stream, bell).await;
                     pause = match began.elapsed() < SHORT {
                         true => (pause * 2).clamp(PAUSES.start, PAUSES.end),
                         false => Duration::ZERO,
@@ -97,6 +121,7 @@ impl Tender {
                 Err(error) if !is_dead(&error) => {
                     // As without descriptors: the reason may pass.
                     self.shared.state().roster.problem(name, &format!("cannot connect: {error}"));
+                    self.shared.start_fails(name, &format!("cannot connect to it: {error}"));
                     tokio::time::sleep(PAUSES.end).await;
                 }
                 Err(_) => {
@@ -118,20 +143,29 @@ impl Tender {
     }
 
     fn take_again(&self, name: &str) -> bool {
-        self.tended.borrow_mut().get_mut(name).is_some_and(std::mem::take)
+        self.tended.borrow_mut().get_mut(name).is_some_and(|tended| std::mem::take(&mut tended.again))
     }
 
     /// Listens to a process until it hangs up.
-    async fn converse(&self, name: &str, source: &Arc<str>, mut stream: UnixStream) -> io::Result<()> {
-        let from = {
-            let mut state = self.shared.state();
-            state.roster.silent(name, utc_now());
-            state.roster.resume(name)
-        };
-        stream.write_all(greeting(from).as_bytes()).await?;
+    async fn converse(
+        &self,
+        name: &str,
+        source: &Arc<str>,
+        mut stream: UnixStream,
+        bell: &Notify,
+    ) -> io::Result<()> {
+        self.shared.state().roster.silent(name, utc_now());
+        let mut told = Told::default();
+        stream.write_all(self.due_lines(name, &mut told).as_bytes()).await?;
         let mut decoder = LineDecoder::new(REPLY_BYTES_MAX);
         loop {
-            stream.readable().await?;
+            tokio::select! {
+                readable = stream.readable() => readable?,
+                () = bell.notified() => {
+                    stream.write_all(self.due_lines(name, &mut told).as_bytes()).await?;
+                    continue;
+                }
+            }
             let mut piece = self.piece.borrow_mut();
             match stream.try_read(&mut piece) {
                 Ok(0) => return Ok(()),
@@ -148,6 +182,33 @@ impl Tender {
             }
         }
     }
+
+    /// What is to be told to a process now.
+    fn due_lines(&self, name: &str, told: &mut Told) -> String {
+        let state = self.shared.state();
+        let full = !state.start.hears_little_of(name);
+        let mut lines = match (told.greeting, told.full) {
+            (false, _) if full => greeting(state.roster.resume(name)),
+            (false, _) => brief_greeting(),
+            (true, false) if full => full_events(state.roster.resume(name)),
+            _ => String::new(),
+        };
+        (told.greeting, told.full) = (true, told.full || full);
+        if !told.begin && state.start.may_begin(name) {
+            told.begin = true;
+            lines += &begin();
+        }
+        lines
+    }
+}
+
+/// What a process has been told on a connection.
+#[derive(Default)]
+struct Told {
+    greeting: bool,
+    /// All that happens is heard.
+    full: bool,
+    begin: bool,
 }
 
 /// The looks at a process that does not listen and still has its lock: it ends, or will listen in a moment.

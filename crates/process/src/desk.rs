@@ -44,7 +44,7 @@ pub trait Manned: 'static {
     /// or that is for another kind of process.
     fn show(figures: &Self::Figures, age: Duration, request: &Request) -> Option<Result<Answer, Error>>;
 
-    /// Whether the driver itself carries a request out.
+    /// Whether the driver itself carries a request out. It takes [`Request::Begin`] in any case.
     fn takes(request: &Request) -> bool;
 }
 
@@ -255,7 +255,7 @@ impl<M: Manned> Service for Rc<Caller<M>> {
     async fn answer(&self, request: Request) -> Result<Answer, Error> {
         match request {
             Request::Shutdown => self.call(Call::Stop).map(|()| Answer::Done),
-            order if M::takes(&order) => {
+            order if order == Request::Begin || M::takes(&order) => {
                 let (sender, receiver) = oneshot::channel();
                 self.call(Call::Order(order, sender))?;
                 let answered = tokio::time::timeout(ORDER_TIME_MAX, receiver).await;

@@ -10,14 +10,12 @@
 //! ```
 //!
 //! [`Client`] is the blocking side. The agent's side is [`Decoder`] and [`encode_into`], which know no socket.
-//! [`launch`] is what agents and the subnet manager tell the launcher while a laboratory comes up.
 //!
 //! Nothing read from a socket is trusted: frames have a largest length, and a frame that does not decode is an
 //! error that ends that connection, never the process.
 
 mod client;
 mod codec;
-pub mod launch;
 mod message;
 pub mod user_mad;
 

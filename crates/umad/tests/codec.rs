@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use proptest::prelude::*;
-use weft_umad::launch::{self, FromLauncher, LineDecoder, LineError, Progress, SubnetUp, ToLauncher};
 use weft_umad::{Attached, ClientMessage, Decoder, FrameError, Message, ServerMessage, VERSION, encode_into};
 use weft_wire::{AddressedMad, Guid, Lid, Mad, Method, MethodMask, MgmtClass, PortNum, Registration};
 
@@ -80,46 +79,11 @@ fn bytes_after_the_message_are_an_error() {
     assert!(matches!(error, FrameError::TrailingBytes { bytes: 1 }), "{error}");
 }
 
-#[test]
-fn launch_messages_are_lines() {
-    let messages = vec![
-        ToLauncher::Ready { agent: "a1".into(), pid: 5 },
-        ToLauncher::Links { agent: "a1".into(), up: 1, total: 2, to_dial: 0 },
-        ToLauncher::Progress(Progress { nodes: 3, ..Progress::default() }),
-        ToLauncher::SubnetUp(SubnetUp { smps: 10, ..SubnetUp::default() }),
-        ToLauncher::Failed { agent: "sm".into(), reason: "line\nbreak".into() },
-    ];
-    let text: String = messages.iter().map(launch::line).collect();
-    assert_eq!(text.lines().count(), messages.len());
-    let mut decoder = LineDecoder::new();
-    let mut decoded = Vec::new();
-    for part in text.as_bytes().chunks(7) {
-        decoder.feed(part);
-        while let Some(message) = decoder.next_message::<ToLauncher>().unwrap() {
-            decoded.push(message);
-        }
-    }
-    assert_eq!(decoded, messages);
-    assert_eq!(launch::line(&FromLauncher::Go), "{\"type\":\"go\"}\n");
-}
-
-#[test]
-fn a_line_without_end_is_refused() {
-    let mut decoder = LineDecoder::new();
-    decoder.feed(&[b'x'; launch::LINE_BYTES_MAX]);
-    assert!(decoder.next_message::<ToLauncher>().unwrap().is_none());
-    decoder.feed(b"x");
-    assert!(matches!(decoder.next_message::<ToLauncher>(), Err(LineError::TooLong)));
-}
-
 proptest! {
     #[test]
     fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..600), piece in 1usize..40) {
         let _ = decode_all::<ClientMessage>(&bytes, piece);
         let _ = decode_all::<ServerMessage>(&bytes, piece);
-        let mut lines = LineDecoder::new();
-        lines.feed(&bytes);
-        while let Ok(Some(_)) = lines.next_message::<ToLauncher>() {}
     }
 
     #[test]

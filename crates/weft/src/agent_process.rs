@@ -9,7 +9,7 @@ use crate::lab::ports::{Transport, keep_port};
 use crate::lab::{Place, bundle};
 use crate::manager::loopback;
 
-/// Runs an agent until it is told to stop. What goes wrong before that, the launcher is told.
+/// Runs an agent until it is told to stop.
 pub(crate) fn run(args: &AgentProcessArgs) -> anyhow::Result<()> {
     let process = &args.metered.process;
     let mut part: AgentPart = bundle::load(&process.bundle().agent(&process.name))?;
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &AgentProcessArgs) -> anyhow::Result<()> {
         faults_file: Some(run.faults(&process.name)),
         record_file: args.record.clone(),
         record_bytes_max: RECORD_BYTES_MAX,
-        launch_socket: process.launch.clone(),
+        waits: process.wait,
         part,
     };
     Ok(weft_agent::run(&config)?)

@@ -44,15 +44,27 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS; // `weft … | head`: the reader has what it wanted.
     }
     crate::output::say_labelled("error:", "31", &format!("{error:#}"));
-    let failure = error.chain().find_map(|cause| cause.downcast_ref::<Failure>());
-    let own = failure.and_then(|failure| failure.hint.as_deref());
-    if let Some(hint) = own.map(str::to_owned).or_else(|| open_files(error)) {
+    if let Some(hint) = hint_of(error) {
         crate::output::say_labelled("hint:", "36", &hint);
     }
-    ExitCode::from(failure.map_or(1, |failure| failure.code))
+    ExitCode::from(own(error).map_or(1, |failure| failure.code))
 }
 
-/// Files that `up` has open besides one for each agent: sockets, locks, signals, and what starting a process takes.
+/// The same in one line, for those who pass it on.
+pub(crate) fn in_words(error: &anyhow::Error) -> String {
+    let hint = hint_of(error).map_or_else(String::new, |hint| format!(" (hint: {hint})"));
+    format!("{error:#}{hint}")
+}
+
+fn own(error: &anyhow::Error) -> Option<&Failure> {
+    error.chain().find_map(|cause| cause.downcast_ref::<Failure>())
+}
+
+fn hint_of(error: &anyhow::Error) -> Option<String> {
+    own(error).and_then(|failure| failure.hint.clone()).or_else(|| open_files(error))
+}
+
+/// Files that a hub has open besides one for each agent: sockets, locks, signals, and what starting a process takes.
 const OPEN_FILES: u32 = 40;
 
 /// What to do where the limit of open files was met.
@@ -65,7 +77,7 @@ fn open_files(error: &anyhow::Error) -> Option<String> {
     let hint = || {
         let most = getrlimit(Resource::Nofile).current.map_or_else(String::new, |most| format!(" of {most}"));
         format!(
-            "raise the limit{most} open files, as in `ulimit -n 4096`; `up` needs some {OPEN_FILES} and one for each \
+            "raise the limit{most} open files, as in `ulimit -n 4096`; the hub needs some {OPEN_FILES} and one for each \
              agent, of which --pack makes fewer"
         )
     };

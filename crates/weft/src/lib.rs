@@ -1,12 +1,12 @@
 //! The command line and the laboratory: start a fabric, stop it, look into it, break it, measure it.
 //!
-//! One program does everything. `weft up` starts the agents and the managers by running itself again with the hidden
-//! verbs `agent`, `sm` and `pm`; `weft-agent`, `weft-sm` and `weft-pm` are the same three for containers.
+//! One program does everything. `weft up` starts the hub, and the hub the agents and the managers, by running itself again
+//! with the verbs `hub`, `agent`, `sm` and `pm`; `weft-agent`, `weft-sm` and `weft-pm` are the same three for containers.
 //!
 //! ```text
-//!   weft up ──spawns──▶ weft agent ×N ◀──attach── weft sm
-//!      ▲                   │                        │
-//!      └── launch.sock ────┴── ready, links ── progress, SUBNET UP
+//!   weft up ──starts──▶ weft hub ──starts──▶ weft agent ×N ◀──attach── weft sm
+//!      ▲                 │    ▲                   │                      │
+//!      └─ control: events┘    └── control: ready, links, progress, SUBNET UP
 //! ```
 //!
 //! `lab` is the laboratory's folder and processes, `verbs` one file per verb, `manager` the loop of

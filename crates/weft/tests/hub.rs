@@ -99,7 +99,7 @@ fn a_hub_knows_every_process_and_passes_requests_on() {
     assert_eq!(line(&home, "pm").unwrap().last_end.unwrap().how, EndKind::KilledOnPurpose);
 }
 
-/// Standard streams, lock, socket, inotify, the runtime's own, signals, the journal, the launcher's line, and clients.
+/// Standard streams, lock, socket, inotify, the runtime's own, signals, the journal, and clients.
 const DESCRIPTORS_BESIDE: usize = 24;
 
 #[test]
@@ -198,6 +198,54 @@ fn only_what_failed_is_started_again_and_only_if_wanted() {
     wait_until("the fabric is whole", || home.weft(&["check"]).code == 0);
 }
 
+/// Killed at any moment of the start: `up` has another one go on, and says so.
+#[test]
+fn a_hub_killed_while_the_laboratory_starts_is_followed_by_another() {
+    use std::process::Stdio;
+    for pause_us in [0, 3_000, 20_000, 60_000, 120_000] {
+        let home = Home::new();
+        let tree = home.small_tree();
+        let mut command = home.command(&["up", "--pm", "--standby", "1", text(&tree)]);
+        let up = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let lock = home.lab("default").join("locks/hub");
+        let holder = || weft_process::lock::holder(&lock).ok().flatten();
+        wait_until("the hub runs", || holder().is_some());
+        let first = holder().unwrap();
+        // Not awaited: any moment will do.
+        std::thread::park_timeout(Duration::from_micros(pause_us));
+        let _ = rustix::process::kill_process(first, Signal::KILL);
+        let output = up.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "after {pause_us} µs: {said}");
+        if let Some(second) = holder().filter(|second| *second != first) {
+            assert!(said.contains("another one goes on"), "after {pause_us} µs, {second:?}: {said}");
+            wait_until("all is ready", || status(&home).is_some_and(|status| all_ready(&status)));
+        }
+        home.weft(&["check"]).succeeds();
+        home.weft(&["down"]).succeeds();
+        assert!(home.is_empty());
+    }
+}
+
+/// Hub and `up` killed half way: `weft hub` goes on.
+#[test]
+fn a_start_that_nobody_follows_is_brought_to_its_end_by_the_next_hub() {
+    let home = Home::new();
+    let tree = home.small_tree();
+    let up = Running::start(&home, &["up", text(&tree)]);
+    let lock = home.lab("default").join("locks/hub");
+    let holder = || weft_process::lock::holder(&lock).ok().flatten();
+    wait_until("the hub runs", || holder().is_some());
+    up.signal(Signal::KILL);
+    let _ = rustix::process::kill_process(holder().unwrap(), Signal::KILL);
+    up.end();
+    wait_until("the hub is dead", || holder().is_none());
+    home.weft(&["hub", "--detached"]).succeeds();
+    home.events().wait_for("the subnet is up", |event| event["event"] == "subnet-up");
+    wait_until("all is ready", || status(&home).is_some_and(|status| all_ready(&status)));
+    home.weft(&["check"]).succeeds();
+}
+
 #[test]
 fn without_a_policy_the_dead_stay_dead() {
     let home = Home::new();
@@ -213,7 +261,7 @@ fn without_a_policy_the_dead_stay_dead() {
 fn a_hub_ends_with_its_laboratory() {
     let home = Home::new();
     let tree = home.small_tree();
-    // In the foreground, where the launcher kills what it started: nothing of it is started again.
+    // In the foreground, where all ends with `up`: nothing of it is started again.
     let arguments = ["up", "--foreground", "--restart", "on-failure", "--json", text(&tree)];
     let mut running = Running::start(&home, &arguments);
     running.wait_for_line("}");
@@ -250,14 +298,13 @@ fn a_hub_serves_http_where_it_is_told_to() {
     assert!(get("/metrics").contains("weft_hub_processes{state=\"ready\"} 3\n"));
     assert!(get("/healthz").ends_with("ok\n"));
     assert!(get("/status").contains("\"expected\":3"));
-    // Another laboratory's hub cannot have the same port; the laboratory runs all the same.
+    // Another laboratory's hub cannot have the same port, which is said before anything runs.
     let tree = home.small_tree();
     let arguments =
         ["--lab", "other", "up", "--pack", "all", "--no-sm", "--hub-metrics", &port.to_string(), text(&tree)];
     let other = home.weft(&arguments);
-    other.succeeds();
-    assert!(other.stderr.contains("no hub watches the laboratory"), "{}", other.stderr);
-    home.weft(&["--lab", "other", "ps"]).succeeds();
+    other.fails(1, "cannot serve the hub's HTTP on").fails(1, "hint: ");
+    home.weft(&["--lab", "other", "ps"]).fails(1, "no laboratory `other` is running");
 }
 
 #[test]

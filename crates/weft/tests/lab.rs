@@ -107,7 +107,7 @@ fn faults_do_not_end_a_laboratory_in_the_foreground() {
     home.weft(&["fault", "restart", "host-1"]).succeeds();
     let processes = home.processes();
     assert!(processes.iter().all(|(_, pid)| *pid != 0 && runs(*pid)), "{processes:?}");
-    assert!(up.is_running(), "the launcher has ended");
+    assert!(up.is_running(), "`up` has ended");
     up.signal(Signal::INT);
     assert_eq!(up.end().code(), Some(0));
     nothing_left(&home, &processes);
@@ -118,8 +118,7 @@ fn an_interrupt_while_coming_up_leaves_nothing() {
     let home = Home::new();
     let file = home.small_tree();
     let up = Running::start(&home, &["up", text(&file), "--no-sm"]);
-    let lab = home.lab("default");
-    wait_until("the launcher listens", || lab.join("launch.sock").exists());
+    wait_until("the hub serves", || home.lab("default").join("control/hub").exists());
     let processes = home.processes();
     up.signal(Signal::INT);
     let status = up.end();
@@ -133,7 +132,7 @@ fn an_interrupt_while_coming_up_leaves_nothing() {
 }
 
 #[test]
-fn a_killed_launcher_leaves_agents_that_down_finds() {
+fn a_killed_up_leaves_agents_that_down_finds() {
     let home = Home::new();
     let file = home.small_tree();
     let mut up = Running::start(&home, &["up", text(&file), "--no-sm", "--foreground"]);
@@ -142,17 +141,48 @@ fn a_killed_launcher_leaves_agents_that_down_finds() {
     up.end();
     let processes = home.processes();
     assert_eq!(processes.len(), 9, "eight agents and the hub");
-    assert!(processes.iter().all(|(_, pid)| runs(*pid)), "agents go on without a launcher");
+    assert!(processes.iter().all(|(_, pid)| runs(*pid)), "agents go on without `up`");
     home.weft(&["down"]).succeeds();
     nothing_left(&home, &processes);
 }
 
+/// The hub brings up what `up` has begun.
 #[test]
-fn a_launcher_killed_half_way_leaves_nothing_after_down() {
+fn an_up_that_is_killed_leaves_a_laboratory_that_comes_up() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let up = Running::start(&home, &["up", text(&file)]);
+    wait_until("the hub serves", || home.lab("default").join("control/hub").exists());
+    up.signal(Signal::KILL);
+    up.end();
+    home.events().wait_for("the subnet is up", |event| event["event"] == "subnet-up");
+    home.weft(&["check"]).succeeds();
+    let processes = home.processes();
+    assert!(processes.iter().all(|(_, pid)| runs(*pid)), "{processes:?}");
+    home.weft(&["down"]).succeeds();
+    nothing_left(&home, &processes);
+}
+
+/// Two hosts' agents, of which one cannot have its port.
+#[test]
+fn an_agent_that_fails_at_the_start_is_named_and_nothing_is_left() {
+    let home = Home::new();
+    let file = home.small_tree();
+    let bundle = home.base().with_file_name("bundle");
+    home.weft(&["plan", text(&file), "--out", text(&bundle)]).succeeds();
+    // Its identity is another's.
+    std::fs::copy(bundle.join("identities/a0000.pem"), bundle.join("identities/a0001.pem")).unwrap();
+    let up = home.weft(&["up", "--bundle", text(&bundle)]);
+    up.fails(1, "the agent a0001 (`").fails(1, " failed: ").fails(1, "hint: nothing is left running");
+    assert!(home.is_empty(), "{}", up.stderr);
+}
+
+#[test]
+fn an_up_killed_half_way_leaves_nothing_after_down() {
     let home = Home::new();
     let file = home.small_tree();
     let up = Running::start(&home, &["up", text(&file), "--no-sm"]);
-    wait_until("the launcher listens", || home.lab("default").join("launch.sock").exists());
+    wait_until("the hub serves", || home.lab("default").join("control/hub").exists());
     up.signal(Signal::KILL);
     up.end();
     let processes = home.processes();

@@ -132,7 +132,7 @@ fn peers_are_found_by_name() {
     home.weft(&["check"]).succeeds();
 }
 
-/// A process as a container starts it: no launcher, and a run folder that is not there yet.
+/// A process as a container starts it: no hub, and a run folder that is not there yet.
 fn alone(home: &Home, bundle: &Path, name: &str, more: &[&str]) -> Command {
     let run = home.base().with_file_name("run");
     let mut command = Command::new(env!("CARGO_BIN_EXE_weft-agent"));
@@ -151,7 +151,7 @@ fn refusal(mut command: Command) -> String {
 }
 
 #[test]
-fn an_agent_starts_without_a_launcher_and_makes_its_run_folder() {
+fn an_agent_starts_without_a_hub_and_makes_its_run_folder() {
     let home = Home::new();
     let bundle = plan(&home, &[]);
     let mut agent = alone(&home, &bundle, "a0000", &[]).spawn().unwrap();

@@ -112,7 +112,7 @@ impl Fabric {
                 events_file: Some(folder.path().join("events")),
                 record_file: None,
                 record_bytes_max: weft_agent::RECORD_BYTES_MAX,
-                launch_socket: None,
+                waits: false,
             }
         });
         Self { agents: agents.collect(), folder, authority: issuer }

@@ -72,6 +72,26 @@ events! {
             /// When the hub tries again, in milliseconds from now.
             retry_ms: u64,
         },
+        /// How far the hub is with starting the laboratory; what changes within some milliseconds is told as one.
+        StartProgress = "start-progress" {
+            /// Agents that listen.
+            agents_ready: u32,
+            /// Agents.
+            agents: u32,
+            /// Ends of cables that have a link.
+            links_up: u64,
+            /// Ends of cables at the agents that have told of theirs.
+            cable_ends: u64,
+        },
+        /// The hub could not start a process of the laboratory.
+        StartFailed = "start-failed" {
+            /// Its name in the laboratory.
+            process: String,
+            /// Why, for people.
+            reason: String,
+        },
+        /// The hub has started the laboratory: it waits for nothing more.
+        LabStarted = "lab-started",
         /// A program of ibsim has attached.
         ProgramAttached = "program-attached" {
             /// Its slot.

@@ -296,6 +296,16 @@ impl fmt::Display for LabEvent {
                 let (process, reason) = (Printable(process), Printable(reason));
                 write!(f, "cannot start {process} again, next attempt in {retry_ms} ms: {reason}")
             }
+            Self::StartProgress { agents_ready, agents, links_up, cable_ends } => {
+                write!(
+                    f,
+                    "{agents_ready} of {agents} agents ready, {links_up} of {cable_ends} ends of cables linked"
+                )
+            }
+            Self::StartFailed { process, reason } => {
+                write!(f, "cannot start {}: {}", Printable(process), Printable(reason))
+            }
+            Self::LabStarted => f.write_str("the laboratory has started"),
             Self::ProgramAttached { node, pid, .. } => {
                 write!(f, "program {pid} attached at {}", name(node))
             }

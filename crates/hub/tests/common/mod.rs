@@ -19,7 +19,7 @@ use weft_control::event::{LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, LabStatus, NamePage, ProcessLine, ProcessState, RestartPolicy};
 use weft_control::process::{Identity, ProcessKind};
 use weft_control::{Answer, Error, Event, EventFilter, EventKind, Incarnation, Request};
-use weft_hub::{Lab, Options, Trace};
+use weft_hub::{Lab, Options, StartOptions, Trace};
 use weft_process::{Client, Clock, Counts, EventLog, Journal, NoCapture, Server, Service, bind, not_here};
 
 /// Much longer than anything here takes.
@@ -55,6 +55,11 @@ pub(crate) fn read_until(stream: &mut impl Read, wanted: &str) -> String {
 pub(crate) struct Book {
     pub(crate) traces: BTreeMap<String, Trace>,
     pub(crate) goes_down: bool,
+    /// Processes that were started for the first time, and those that were told to begin.
+    pub(crate) spawned: Vec<String>,
+    pub(crate) begun: Vec<String>,
+    /// The start of the laboratory is over.
+    pub(crate) has_started: bool,
     /// Processes that cannot be started.
     pub(crate) broken: BTreeSet<String>,
     /// Starts, and when.
@@ -107,6 +112,25 @@ impl Folder {
     }
 
     pub(crate) fn hub_that_restarts(&self, restart: RestartPolicy) -> Hub {
+        let expected = vec![("sm".to_owned(), ProcessKind::Sm), ("pm".to_owned(), ProcessKind::Pm)];
+        self.hub_of(expected, None, restart)
+    }
+
+    /// A hub that starts these agents and a subnet manager, if another has not done it.
+    pub(crate) fn hub_that_starts(&self, agents: &[&str]) -> Hub {
+        let agents = agents.iter().map(|name| ((*name).to_owned(), ProcessKind::Agent));
+        let expected = agents.chain([("sm".to_owned(), ProcessKind::Sm)]).collect();
+        let start = StartOptions { patience: PATIENCE, nodes: None, cores: 1 };
+        let is_new = !self.book.lock().unwrap().has_started;
+        self.hub_of(expected, is_new.then_some(start), RestartPolicy::Never)
+    }
+
+    fn hub_of(
+        &self,
+        expected: Vec<(String, ProcessKind)>,
+        start: Option<StartOptions>,
+        restart: RestartPolicy,
+    ) -> Hub {
         let http = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = http.local_addr().unwrap();
         let (folder, book) = (self.control(), self.book.clone());
@@ -117,12 +141,12 @@ impl Folder {
                 Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
             runtime.block_on(async {
                 let clock = Clock::start();
-                let expected = vec![("sm".to_owned(), ProcessKind::Sm), ("pm".to_owned(), ProcessKind::Pm)];
                 let options = Options {
                     identity: identity("hub", ProcessKind::Hub, clock),
                     clock,
                     folder,
                     expected,
+                    start,
                     restart,
                     journal: Journal::open(None, "hub"),
                     http: Some(http),
@@ -162,6 +186,24 @@ impl Lab for Fake {
         self.0.lock().unwrap().goes_down
     }
 
+    fn spawn(&self, process: &str) -> Result<Child, String> {
+        let mut book = self.0.lock().unwrap();
+        book.spawned.push(process.to_owned());
+        if book.broken.contains(process) {
+            return Err("no such luck".to_owned());
+        }
+        // It ends with the hub's thread, which holds the pipe.
+        let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+        let child = child.map_err(|error| error.to_string())?;
+        book.pids.push(child.id());
+        book.traces.insert(process.to_owned(), Trace::Alive);
+        Ok(child)
+    }
+
+    fn note_start(&self) {
+        self.0.lock().unwrap().has_started = true;
+    }
+
     /// The processes that a hub starts are no threads, because it waits for their end: they live until they are killed.
     fn start(&self, process: &str) -> Result<Child, String> {
         let mut book = self.0.lock().unwrap();
@@ -195,6 +237,7 @@ impl Process {
         let (stop, stopped) = oneshot::channel();
         let (up, is_up) = mpsc::channel();
         let (own_folder, own_name, own_events) = (folder.clone(), name.to_owned(), events.clone());
+        let own_book = book.clone();
         let thread = std::thread::spawn(move || {
             let runtime =
                 Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
@@ -203,7 +246,8 @@ impl Process {
                 let socket = bind(&path).unwrap();
                 let identity = identity(&own_name, ProcessKind::Sm, clock);
                 let counts = Counts::new(&prometheus::Registry::new());
-                let server = Rc::new(Server::new(identity, clock, own_events, counts, Willing));
+                let willing = Willing(own_name.clone(), own_book);
+                let server = Rc::new(Server::new(identity, clock, own_events, counts, willing));
                 tokio::task::spawn_local(server.serve(socket));
                 up.send(()).unwrap();
                 if stopped.await != Ok(true) {
@@ -245,7 +289,7 @@ fn kept(path: &std::path::Path) -> PathBuf {
     path.with_file_name(format!(".{}.kept", path.file_name().unwrap().display()))
 }
 
-struct Willing;
+struct Willing(String, Arc<Mutex<Book>>);
 
 impl Service for Willing {
     type Capture = NoCapture;
@@ -253,6 +297,10 @@ impl Service for Willing {
     async fn answer(&self, request: Request) -> Result<Answer, Error> {
         match request {
             Request::SmSweep => Ok(Answer::Done),
+            Request::Begin => {
+                self.1.lock().unwrap().begun.push(self.0.clone());
+                Ok(Answer::Done)
+            }
             other => Err(not_here(&other, ProcessKind::Sm)),
         }
     }

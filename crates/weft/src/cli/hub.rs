@@ -1,7 +1,6 @@
 //! `hub`, and what `up` says about it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use weft_control::hub::RestartPolicy;
@@ -18,9 +17,9 @@ pub(crate) struct HubArgs {
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = http_at)]
     pub(crate) metrics: Option<SocketAddr>,
 
-    /// Tell this socket when the hub serves
-    #[arg(long, hide = true)]
-    pub(crate) launch: Option<PathBuf>,
+    /// Already in the background: leave the terminal's session and serve
+    #[arg(long, hide = true, conflicts_with = "detached")]
+    pub(crate) background: bool,
 }
 
 /// What `up` says about the hub.

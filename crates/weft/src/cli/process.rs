@@ -29,9 +29,9 @@ pub(crate) struct ProcessArgs {
     /// Leave the terminal's session first
     #[arg(long)]
     pub(crate) detached: bool,
-    /// Socket of a launcher to report to
-    #[arg(long, value_name = "SOCKET")]
-    pub(crate) launch: Option<PathBuf>,
+    /// Wait until a client says to begin; the folder to run in is there
+    #[arg(long, hide = true)]
+    pub(crate) wait: bool,
 }
 
 impl ProcessArgs {
@@ -61,11 +61,11 @@ impl ProcessArgs {
         })
     }
 
-    /// The folder to run in, with what a process needs to begin. A launcher has made all that: what is missing then has been
-    /// taken down.
+    /// The folder to run in, with what a process needs to begin. For a process that is to wait all that has been made: what is
+    /// missing then has been taken down.
     pub(crate) fn run_folder(&self, lab: &str) -> anyhow::Result<LabFolder> {
         let run = LabFolder::of_run(&self.run, lab)?;
-        if self.launch.is_none() {
+        if !self.wait {
             run.prepare_for(&self.name)?;
         }
         Ok(run)
@@ -121,9 +121,9 @@ pub(crate) struct SmProcessArgs {
     /// Leave the terminal's session first
     #[arg(long, hide = true)]
     pub(crate) detached: bool,
-    /// Socket of a launcher to report to
+    /// Wait until a client says to begin
     #[arg(long, hide = true)]
-    pub(crate) launch: Option<PathBuf>,
+    pub(crate) wait: bool,
     /// ibsim to manage: its IBSIM_SOCKNAME, or udp:ADDRESS:PORT
     #[arg(long, value_name = "NAME")]
     pub(crate) ibsim: Option<String>,
@@ -153,7 +153,7 @@ impl SmProcessArgs {
             identity: self.identity.clone(),
             run: self.run.clone()?,
             detached: self.detached,
-            launch: self.launch.clone(),
+            wait: self.wait,
         })
     }
 }

@@ -1,72 +1,38 @@
 //! The process of a laboratory's hub: what [`weft_hub`] cannot know of a laboratory.
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
 use std::process::Child;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
-use serde::{Deserialize, Serialize};
 use tokio::runtime::{Builder, LocalOptions};
-use weft_control::hub::{EndKind, RestartPolicy};
+use weft_control::hub::EndKind;
 use weft_control::process::ProcessKind;
-use weft_hub::{Lab, Options, Trace};
+use weft_hub::{Lab, Options, StartOptions, Trace};
 use weft_process::lock::{LastWord, LockError, ProcessLock, holder, last_word};
 use weft_process::{Clock, Journal};
-use weft_umad::launch::ToLauncher;
 
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
+use crate::lab::hub::{HubConfig, has_started, note_start};
 use crate::lab::names::{HUB, IBSIM, PM, SM};
-use crate::lab::process::raise_file_limit;
-use crate::lab::{LabFolder, LabRecord, Place, folder, restart};
-use crate::manager::LauncherLine;
+use crate::lab::process::{raise_file_limit, spawn};
+use crate::lab::run::RunOptions;
+use crate::lab::{LabFolder, LabRecord, Place, restart};
 
-/// `hub.json`: what every hub of a laboratory is told.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct HubConfig {
-    /// Which processes are started again.
-    pub(crate) restart: RestartPolicy,
-    /// Where it serves HTTP.
-    #[serde(default)]
-    pub(crate) http: Option<SocketAddr>,
-}
+/// How long a step of the start may take in which nothing moves, where `up` did not say.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// `up` is to give up first, while the step is as it was.
+const LONGER_THAN_UP: Duration = Duration::from_secs(2);
 
-impl HubConfig {
-    /// Reads it; without one nothing is started again.
-    pub(crate) fn load(lab: &LabFolder) -> anyhow::Result<Self> {
-        let path = lab.place(Place::HubConfig);
-        let text = match std::fs::read(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
-            text => text.with_context(|| format!("cannot read {}", path.display()))?,
-        };
-        serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))
-    }
-
-    /// Writes it.
-    pub(crate) fn store(&self, lab: &LabFolder) -> anyhow::Result<()> {
-        folder::replace(&lab.place(Place::HubConfig), &serde_json::to_vec_pretty(self)?)
-    }
-}
-
-/// Runs a hub until a signal or a client asks it to end, or the laboratory is gone. `ready` is called when it serves.
-pub(crate) fn run(
-    lab: &LabFolder,
-    config: HubConfig,
-    launch: Option<&Path>,
-    ready: impl FnOnce(),
-) -> anyhow::Result<()> {
+/// Runs a hub until a signal or a client asks it to end, or the laboratory is gone. It starts the laboratory if no hub has
+/// done that. `ready` is called when it serves.
+pub(crate) fn run(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> anyhow::Result<()> {
     let lock = take_lock(lab)?;
     weft_process::log::log_to_stderr();
     raise_file_limit();
-    let mut launcher = LauncherLine::connect(launch);
-    let served = serve(lab, config, || {
-        launcher.ready(HUB);
-        ready();
-    });
-    if let Err(error) = &served {
-        launcher.send(&ToLauncher::Failed { agent: HUB.to_owned(), reason: format!("{error:#}") });
-        return served;
-    }
+    serve(lab, config, ready)?;
     lock.note_stop();
     Ok(())
 }
@@ -100,21 +66,30 @@ fn serve(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> anyhow::Re
     let http = config.http.map(listen).transpose()?;
     let clock = Clock::start();
     let identity = weft_process::identity(lab.name(), HUB, ProcessKind::Hub, clock);
+    let expected = expected(&record);
+    let patience = config.patience.unwrap_or(PATIENCE) + LONGER_THAN_UP;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let start = StartOptions { patience, nodes: config.nodes, cores };
+    let laboratory = Laboratory {
+        folder: lab.clone(),
+        kinds: expected.iter().cloned().collect(),
+        run: RunOptions::load(lab)?,
+    };
     let options = Options {
         identity,
         clock,
         folder: lab.control_folder(),
-        expected: expected(&record),
+        expected,
+        start: (!has_started(lab)).then_some(start),
         restart: config.restart,
         journal: Journal::open(Some(&lab.place(Place::Events)), HUB),
         http,
     };
-    let laboratory = Arc::new(Laboratory { folder: lab.clone(), record });
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build_local(LocalOptions::default())
         .context("cannot start the hub's runtime")?;
-    let ran = runtime.block_on(weft_hub::run(options, laboratory, ready));
+    let ran = runtime.block_on(weft_hub::run(options, Arc::new(laboratory), ready));
     runtime.shutdown_background();
     ran.context("the hub cannot go on")
 }
@@ -139,7 +114,9 @@ fn expected(record: &LabRecord) -> Vec<(String, ProcessKind)> {
 /// A laboratory on this machine.
 struct Laboratory {
     folder: LabFolder,
-    record: LabRecord,
+    /// The processes by name.
+    kinds: BTreeMap<String, ProcessKind>,
+    run: RunOptions,
 }
 
 impl Lab for Laboratory {
@@ -165,23 +142,33 @@ impl Lab for Laboratory {
         !down.exists() || holder(&down).map_or(true, |holder| holder.is_some())
     }
 
+    fn spawn(&self, process: &str) -> Result<Child, String> {
+        let verb = self.how_to_start(process)?;
+        spawn(&self.folder, &self.run, (verb, process)).map_err(|error| failure::in_words(&error))
+    }
+
+    fn note_start(&self) {
+        // Without the note the next hub looks at each process, and finds that nothing is left to do.
+        if let Err(error) = note_start(&self.folder) {
+            tracing::warn!(error = format!("{error:#}"), "cannot note that the laboratory has started");
+        }
+    }
+
     fn start(&self, process: &str) -> Result<Child, String> {
-        let verb = self.how_to_start(process).ok_or("the laboratory was not planned with it")?;
-        let started = restart::start(&self.folder, verb, process);
-        started.map(|started| started.child).map_err(|error| format!("{error:#}"))
+        let verb = self.how_to_start(process)?;
+        restart::start(&self.folder, verb, process).map_err(|error| failure::in_words(&error))
     }
 }
 
 impl Laboratory {
     /// The hidden verb that runs a process.
-    fn how_to_start(&self, process: &str) -> Option<&'static str> {
-        let (_, kind) = expected(&self.record).into_iter().find(|(name, _)| name == process)?;
-        Some(match kind {
-            ProcessKind::Agent => "agent",
-            ProcessKind::Sm => SM,
-            ProcessKind::Pm => PM,
-            ProcessKind::Ibsim => IBSIM,
-            ProcessKind::Hub => return None,
-        })
+    fn how_to_start(&self, process: &str) -> Result<&'static str, String> {
+        match self.kinds.get(process) {
+            Some(ProcessKind::Agent) => Ok(crate::AGENT),
+            Some(ProcessKind::Sm) => Ok(SM),
+            Some(ProcessKind::Pm) => Ok(PM),
+            Some(ProcessKind::Ibsim) => Ok(IBSIM),
+            Some(ProcessKind::Hub) | None => Err("the laboratory was not planned with it".to_owned()),
+        }
     }
 }

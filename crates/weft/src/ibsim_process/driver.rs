@@ -1,15 +1,15 @@
 //! The loop around the server's machine: its sockets, and the connections to the agents.
 
 use std::collections::VecDeque;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _, Stdin};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags};
-use weft_control::EventKind;
 use weft_control::event::LabEvent;
+use weft_control::{Answer, EventKind};
 use weft_ibsim::{
     Address, CONTROL_BYTES, Connect, DATA_BYTES_MAX, Data, Form, Output, Role, SLOTS, Server, ServerOptions,
 };
@@ -22,7 +22,6 @@ use super::nodes::{Nodes, Place};
 use super::{IbsimConfig, Listen};
 use crate::failure::Failure;
 use crate::lab::process::poll_for;
-use crate::manager::LauncherLine;
 
 /// How long an agent has to answer an attachment. Nobody else is served meanwhile.
 const ATTACH_PATIENCE: Duration = Duration::from_secs(1);
@@ -67,7 +66,7 @@ pub(super) struct Driver {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Desk,
-    Launcher,
+    Starter,
     Control,
     Data(usize),
     Client(usize),
@@ -96,33 +95,28 @@ impl Driver {
         Ok(Self { listen, server, nodes, control, slots, events, journal, probe_at, dropped: 0 })
     }
 
-    /// Serves until told to stop, or until the launcher that it is bound to is gone.
-    /// `calls` came before.
+    /// Serves until told to stop, or until the starter that it is bound to is gone.
     pub(super) fn run(
         &mut self,
         mut desk: Desk<Figures>,
-        mut calls: Vec<Call<Figures>>,
-        mut launcher: Option<LauncherLine>,
+        mut starter: Option<Stdin>,
     ) -> anyhow::Result<()> {
         tracing::info!(listen = %self.listen, "serving");
         loop {
             self.drain();
             self.journal.flush();
-            if self.attend(std::mem::take(&mut calls)) {
-                tracing::info!(counts = ?self.server.counts(), dropped = self.dropped, "stopping");
-                return Ok(());
-            }
-            for source in self.wait(&desk, launcher.as_ref())? {
+            for source in self.wait(&desk, starter.as_ref())? {
                 match source {
+                    Source::Desk if self.attend(&mut desk)? => {}
                     Source::Desk => {
-                        anyhow::ensure!(desk.take(&mut calls), "the thread that serves clients has ended");
+                        tracing::info!(counts = ?self.server.counts(), dropped = self.dropped, "stopping");
+                        return Ok(());
                     }
-                    Source::Launcher => {
-                        if let Some(line) = &mut launcher {
-                            line.read_ready();
-                            if !line.is_open() {
-                                return Ok(());
-                            }
+                    Source::Starter => {
+                        // Nothing is said on that line: it ends with whoever holds its other end.
+                        let read = starter.as_mut().map(|line| line.read(&mut [0; 256]));
+                        if !matches!(read, Some(Ok(1..))) {
+                            return Ok(());
                         }
                     }
                     Source::Control => self.read_control(),
@@ -139,18 +133,21 @@ impl Driver {
         }
     }
 
-    /// Does what has been called for; true when it is to stop.
-    fn attend(&self, calls: Vec<Call<Figures>>) -> bool {
-        let mut stops = false;
+    /// Does what has been called for; false when it is to stop.
+    fn attend(&self, desk: &mut Desk<Figures>) -> anyhow::Result<bool> {
+        let mut calls = Vec::new();
+        anyhow::ensure!(desk.take(&mut calls), "the thread that serves clients has ended");
         for call in calls {
             match call {
-                Call::Stop => stops = true,
-                // There is nothing to read again, and whoever asked may have gone.
-                Call::Hangup | Call::Order(..) => {}
+                Call::Stop => return Ok(false),
+                // There is nothing to read again.
+                Call::Hangup => {}
+                // Whoever asked may have gone.
+                Call::Order(_, reply) => drop(reply.send(Ok(Answer::Done))),
                 Call::Figures(reply) => drop(reply.send(self.figures())),
             }
         }
-        stops
+        Ok(true)
     }
 
     fn figures(&self) -> Figures {
@@ -162,7 +159,7 @@ impl Driver {
         self.journal.record_line(&self.events.publish(EventKind::Lab(event)));
     }
 
-    fn wait(&self, desk: &Desk<Figures>, launcher: Option<&LauncherLine>) -> anyhow::Result<Vec<Source>> {
+    fn wait(&self, desk: &Desk<Figures>, starter: Option<&Stdin>) -> anyhow::Result<Vec<Source>> {
         let now = Instant::now();
         let occupied = self.slots.iter().any(|slot| slot.client.is_some());
         let probe = occupied.then_some(self.probe_at);
@@ -171,7 +168,7 @@ impl Driver {
             (Source::Desk, desk.as_fd(), PollFlags::IN),
             (Source::Control, self.control.as_fd(), PollFlags::IN),
         ];
-        fds.extend(launcher.and_then(LauncherLine::fd).map(|fd| (Source::Launcher, fd, PollFlags::IN)));
+        fds.extend(starter.map(|line| (Source::Starter, line.as_fd(), PollFlags::IN)));
         for (at, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.client.is_some()) {
             let out = if slot.waiting.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
             fds.extend(slot.data.iter().map(|data| (Source::Data(at), data.as_fd(), PollFlags::IN | out)));

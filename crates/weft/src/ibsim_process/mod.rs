@@ -19,15 +19,12 @@ use weft_control::EventKind;
 use weft_control::event::ProcessEvent;
 use weft_control::process::ProcessKind;
 use weft_process::lock::ProcessLock;
-use weft_process::{Call, Clock, Desk, DeskOptions, EventLog, open_desk};
-use weft_umad::launch::ToLauncher;
+use weft_process::{Clock, Desk, DeskOptions, EventLog, open_desk};
 
 use figures::{Figures, Shown};
 
 use crate::cli::{IbsimPace, ProcessArgs};
-use crate::lab::names::IBSIM;
 use crate::lab::{LabRecord, Place, bundle};
-use crate::manager::LauncherLine;
 
 /// Where programs find the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +66,7 @@ pub(crate) struct IbsimPart {
     pub(crate) timeout_ms: u64,
     /// How often it asks again before it tells the program that no answer comes.
     pub(crate) retries: u32,
-    /// Whether it ends with whoever started it.
+    /// Whether it ends with its standard input, which whoever started it holds.
     pub(crate) bound: bool,
 }
 
@@ -127,21 +124,9 @@ pub(crate) fn run(args: &ProcessArgs) -> anyhow::Result<()> {
     let config = IbsimConfig::of_bundle(args)?;
     let lock = ProcessLock::take(&config.lock)?;
     weft_process::log::log_to_stderr();
-    let prepared = prepare(&config);
-    let mut launcher = LauncherLine::connect(args.launch.as_deref());
-    let (mut desk, events, mut driver) = prepared.inspect_err(|error| {
-        launcher.send(&ToLauncher::Failed { agent: IBSIM.into(), reason: format!("{error:#}") });
-    })?;
-    launcher.ready(IBSIM);
+    let (desk, events, mut driver) = prepare(&config)?;
     events.publish(EventKind::Process(ProcessEvent::Ready));
-    let mut calls = Vec::new();
-    let goes = launcher.wait_for_go(&mut desk, |desk| {
-        desk.take(&mut calls);
-        calls.iter().any(|call| matches!(call, Call::Stop))
-    })?;
-    if goes {
-        driver.run(desk, calls, config.part.bound.then_some(launcher))?;
-    }
+    driver.run(desk, config.part.bound.then(std::io::stdin))?;
     lock.note_stop();
     events.publish(EventKind::Process(ProcessEvent::Stopping));
     Ok(())

@@ -10,7 +10,7 @@
 //!           control/NAME  where a process answers requests, see docs/control.md
 //!           faults/NAME   the faults that last at an agent, kept by the agent
 //!           logs/NAME     standard error of each process
-//!           launch.sock   the launcher, while it runs
+//!           started       a hub has started the laboratory, and waits for nothing more
 //!           hub.json events.jsonl guid2lid guid2lid-2 …
 //!           prometheus.yml  what Prometheus must be told to scrape the laboratory
 //! ```
@@ -166,7 +166,7 @@ pub(crate) enum Place {
     PmLock,
     Prometheus,
     IbsimLock,
-    Launch,
+    Started,
     Events,
 }
 
@@ -192,7 +192,7 @@ impl LabFolder {
         Ok(Self { path, name: lab.to_owned() })
     }
 
-    /// Makes what a process needs that has no launcher: folders, its lock and the file of events.
+    /// Makes what a process needs that is started by itself: folders, its lock and the file of events.
     pub(crate) fn prepare_for(&self, process: &str) -> anyhow::Result<()> {
         private_folder(&self.path)?;
         self.make_run_folders()?;
@@ -233,7 +233,7 @@ impl LabFolder {
             Place::PmLock => "locks/pm",
             Place::Prometheus => "prometheus.yml",
             Place::IbsimLock => "locks/ibsim",
-            Place::Launch => "launch.sock",
+            Place::Started => "started",
             Place::Events => "events.jsonl",
         })
     }

@@ -1,35 +1,38 @@
-//! The launcher's loop: starts the processes, listens to what they report, ends when the fabric is up.
+//! How `up` follows a laboratory that comes up: it starts the hub, which starts the processes, and listens to it.
 
+mod hub;
 mod stuck;
 
-use std::collections::BTreeMap;
-use std::process::Child;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
-use rustix::event::epoll;
-use weft_umad::launch::{SubnetUp, ToLauncher};
+use weft_control::event::{LabEvent, SmEvent};
+use weft_control::sm::{self, RoutingReport, Summary};
+use weft_control::{Event, EventKind};
 
-use super::admission::Admission;
-use super::folder::{LabFolder, Place};
-use super::names::{IBSIM, PM, SM};
+use self::hub::HubLine;
+use super::folder::LabFolder;
 use super::progress::{Count, Goal, Phase, Phases};
-use super::reporters::{Caller, Reporters};
-use super::run::RunOptions;
 use super::signals::{Interrupted, Signals};
-use super::{process, record::LabRecord, restart, teardown};
+use super::{process, record::LabRecord, teardown};
 use crate::failure::{self, Failure};
 
-const LISTENER: u64 = 0;
-const INTERRUPT: u64 = 1;
-const CHILD_ENDED: u64 = 2;
-const FIRST_CONNECTION: u64 = 3;
-
-/// When nothing has come of those that dial for so long, others may.
-const STALL: Duration = Duration::from_millis(500);
+/// The most characters of a sentence about routing, and the most sentences.
+const REASON_CHARS_MAX: usize = 2000;
+const ROUTING_LINES_MAX: usize = 6;
 
 /// As many as taking a laboratory down opens at once, with room to spare.
 const SPARE_DESCRIPTORS: usize = 8;
+
+/// What came of the start.
+#[derive(Clone, Debug)]
+pub(crate) struct SubnetUp {
+    /// When, since the start.
+    pub(crate) at: Duration,
+    /// SMPs sent, retries included.
+    pub(crate) smps: u64,
+    /// Which engine routed, why those before it did not, and what its routing does not keep: a line each.
+    pub(crate) routing: Vec<String>,
+}
 
 /// A laboratory while it starts.
 #[derive(Debug)]
@@ -37,22 +40,13 @@ pub(crate) struct Launcher<'a> {
     lab: &'a LabFolder,
     record: &'a LabRecord,
     goal: Goal,
-    epoll: std::os::fd::OwnedFd,
-    reporters: Reporters,
+    hub: HubLine<'a>,
     interrupt: Signals,
-    child_ended: Signals,
-    children: Vec<(String, Child)>,
-    ready: BTreeMap<String, u64>,
-    admission: Admission,
-    links: BTreeMap<String, Count>,
-    /// Whether the server of ibsim's protocol serves, or none is wanted.
-    ibsim_ready: bool,
-    /// The same of the performance manager.
-    pm_ready: bool,
-    sm_token: Option<u64>,
-    sm_started: Option<Duration>,
-    subnet_up: Option<(Duration, SubnetUp)>,
+    routing: Option<RoutingReport>,
+    subnet_up: Option<SubnetUp>,
     phases: Phases,
+    /// The hub has started all, and waits for nothing more.
+    has_started: bool,
     /// The goal was reached once. What happens to the laboratory afterwards is the user's doing.
     came_up: bool,
     /// All runs, but the goal is out of reach.
@@ -63,7 +57,7 @@ pub(crate) struct Launcher<'a> {
 }
 
 impl<'a> Launcher<'a> {
-    /// Listens, starts nothing yet. The signals must have been taken over before.
+    /// Starts nothing yet. The signals must have been taken over before.
     pub(crate) fn new(
         lab: &'a LabFolder,
         record: &'a LabRecord,
@@ -71,107 +65,42 @@ impl<'a> Launcher<'a> {
         interrupt: Signals,
         phases: Phases,
     ) -> anyhow::Result<Self> {
-        let reporters = Reporters::listen(&lab.place(Place::Launch), FIRST_CONNECTION)?;
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).context("cannot make an epoll")?;
-        let child_ended = Signals::watch(&[signal_hook::consts::SIGCHLD])?;
-        let spare = (0..SPARE_DESCRIPTORS).map(|_| epoll.try_clone()).collect::<std::io::Result<_>>();
-        let spare = spare.context("too few files can be open")?;
-        let launcher = Self {
+        let spare = (0..SPARE_DESCRIPTORS).map(|_| interrupt.spare()).collect::<anyhow::Result<_>>()?;
+        Ok(Self {
             lab,
             record,
             goal,
-            epoll,
-            reporters,
+            hub: HubLine::new(lab),
             interrupt,
-            child_ended,
-            children: Vec::new(),
-            ready: BTreeMap::new(),
-            admission: Admission::new(std::thread::available_parallelism().map_or(1, usize::from)),
-            links: BTreeMap::new(),
-            ibsim_ready: record.ibsim.is_none(),
-            pm_ready: record.pm.is_none(),
-            sm_token: None,
-            sm_started: None,
+            routing: None,
             subnet_up: None,
             phases,
+            has_started: false,
             came_up: false,
             gave_up: false,
             released: false,
             spare,
-        };
-        launcher.watch(launcher.reporters.listener(), LISTENER)?;
-        launcher.watch(&launcher.interrupt, INTERRUPT)?;
-        launcher.watch(&launcher.child_ended, CHILD_ENDED)?;
-        Ok(launcher)
+        })
     }
 
-    /// Starts every process and returns when the goal is reached.
+    /// Has the hub start every process, and returns when the goal is reached.
     pub(crate) fn bring_up(&mut self) -> anyhow::Result<()> {
-        let launch = self.lab.place(Place::Launch);
-        let run = RunOptions::load(self.lab)?;
         let total = self.record.agents.len() as u64;
         self.phases.set(Phase::AgentsStarted, Count { done: 0, total });
-        for agent in &self.record.agents {
-            let child = process::spawn(self.lab, &run, (crate::AGENT, &agent.name), &launch)?;
-            self.children.push((agent.name.clone(), child));
-            self.turn(Some(Duration::ZERO))?; // Else those that report fill the listener's queue.
-        }
-        if self.record.sm.is_some() {
-            let child = process::spawn(self.lab, &run, (SM, SM), &launch)?;
-            self.children.push((SM.to_owned(), child));
-        }
-        if self.record.pm.is_some() {
-            let child = process::spawn(self.lab, &run, (PM, PM), &launch)?;
-            self.children.push((PM.to_owned(), child));
-        }
-        if self.record.ibsim.is_some() {
-            let child = process::spawn(self.lab, &run, (IBSIM, IBSIM), &launch)?;
-            self.children.push((IBSIM.to_owned(), child));
-        }
+        self.hub.start(&mut self.interrupt)?;
         while !self.reached() {
             let left = self.goal.patience.saturating_sub(self.phases.moved().elapsed());
             if left.is_zero() {
-                return Err(self.give_up(self.stuck()));
+                let failure = self.stuck();
+                return Err(self.give_up(failure));
             }
-            let moved = self.phases.moved();
-            self.turn(Some(if self.admission.is_waiting() { left.min(STALL) } else { left }))?;
-            if self.admission.is_waiting() && moved.elapsed() >= STALL && moved == self.phases.moved() {
-                self.admission.stalled();
-                self.admit();
-            }
+            self.turn(Some(left))?;
         }
         self.came_up = true;
         Ok(())
     }
 
-    /// Gives the word to those whose turn it is.
-    fn admit(&mut self) {
-        while let Some(token) = self.admission.next() {
-            self.reporters.go(token);
-        }
-    }
-
-    /// Starts the subnet managers that stand by. The first one is in charge already. Where the laboratory is to be kept, one
-    /// that does not start is reported and is no error: it may be what is looked into.
-    pub(crate) fn start_standbys(&mut self) -> anyhow::Result<()> {
-        match self.start_all_standbys() {
-            Err(error) if self.goal.keep == Some(true) => {
-                failure::report(&error);
-                Ok(())
-            }
-            started => started,
-        }
-    }
-
-    fn start_all_standbys(&mut self) -> anyhow::Result<()> {
-        for (name, _) in self.record.subnet_managers().skip(1) {
-            let started = restart::start(self.lab, SM, &name)?;
-            self.children.push((name, started.child));
-        }
-        Ok(())
-    }
-
-    /// Serves reports until an interrupt.
+    /// Listens until an interrupt.
     pub(crate) fn stay(&mut self) -> anyhow::Result<()> {
         loop {
             match self.turn(None) {
@@ -181,7 +110,7 @@ impl<'a> Launcher<'a> {
         }
     }
 
-    /// Serves reports until a moment; an interrupt is an error.
+    /// Listens until a moment; an interrupt is an error.
     pub(crate) fn serve_until(&mut self, until: Instant) -> anyhow::Result<()> {
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -192,24 +121,9 @@ impl<'a> Launcher<'a> {
         }
     }
 
-    /// Leaves the laboratory to itself: it goes on without a launcher.
+    /// Leaves the laboratory to itself and to its hub.
     pub(crate) fn release(mut self) {
         self.released = true;
-        // Agents that find the socket gone go on alone.
-        let _ = std::fs::remove_file(self.lab.place(Place::Launch));
-    }
-
-    /// Kills what was started and waits for it.
-    fn kill_children(&mut self) {
-        self.phases.end();
-        for (_, child) in &mut self.children {
-            // One that has ended already is what we want.
-            let _ = child.kill();
-        }
-        for (_, child) in &mut self.children {
-            let _ = child.wait();
-        }
-        self.children.clear();
     }
 
     /// The phases and their times.
@@ -217,157 +131,100 @@ impl<'a> Launcher<'a> {
         &self.phases
     }
 
-    /// When the subnet manager reported, and what.
-    pub(crate) fn subnet_up(&self) -> Option<&(Duration, SubnetUp)> {
+    /// What the subnet manager reported, and when.
+    pub(crate) fn subnet_up(&self) -> Option<&SubnetUp> {
         self.subnet_up.as_ref()
+    }
+
+    /// Whether the laboratory is to run on although the goal is out of reach.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.goal.keep == Some(true) && self.gave_up
     }
 
     fn reached(&self) -> bool {
         let links = self.phases.finished(Phase::LinksUp).is_some();
-        links && self.ibsim_ready && self.pm_ready && (self.goal.nodes.is_none() || self.subnet_up.is_some())
+        links && self.has_started && (self.goal.nodes.is_none() || self.subnet_up.is_some())
     }
 
-    /// Waits for one round of events and handles them.
+    /// Waits for something to happen and takes note of it.
     fn turn(&mut self, timeout: Option<Duration>) -> anyhow::Result<()> {
-        let timeout = timeout.map(|timeout| rustix::event::Timespec {
-            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: timeout.subsec_nanos().into(),
-        });
-        let mut events = Vec::with_capacity(256);
-        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error).context("cannot wait for the laboratory's processes"),
+        let events = self.hub.wait(&mut self.interrupt, timeout)?;
+        for event in events {
+            self.take(event)?;
         }
-        for token in events.iter().map(|event| event.data.u64()) {
-            match token {
-                LISTENER => self.accept()?,
-                INTERRUPT if self.interrupt.arrived() => return Err(Interrupted.into()),
-                INTERRUPT => {}
-                CHILD_ENDED => self.reap()?,
-                token => self.read(token)?,
-            }
+        if self.came_up {
+            return Ok(());
         }
-        Ok(())
+        self.hub.go_on(&mut self.interrupt)
     }
 
-    fn accept(&mut self) -> anyhow::Result<()> {
-        let children = &self.children;
-        let name = |pid| {
-            let child = children.iter().find(|(_, child)| child.id() == pid);
-            child.map(|(name, _)| name.clone())
-        };
-        loop {
-            match self.reporters.accept(name) {
-                Ok(None) => return Ok(()),
-                Ok(Some(Caller::Process(token))) => {
-                    if let Some(stream) = self.reporters.stream(token) {
-                        self.watch(stream, token)?;
-                    }
-                }
-                Ok(Some(Caller::Stranger(pid))) => self.hung_up(pid),
-                // The laboratory needs no more reports: better deaf than ended, or busy with what cannot be taken.
-                Err(error) if self.came_up => {
-                    crate::output::say(&format!("listening on launch.sock no more: {error}"));
-                    return epoll::delete(&self.epoll, self.reporters.listener()).context("cannot unwatch");
-                }
-                Err(error) => return Err(error).context("cannot accept reports of the agents"),
+    fn take(&mut self, event: Event) -> anyhow::Result<()> {
+        match event.kind {
+            EventKind::Lab(event) => self.take_of_lab(event)?,
+            EventKind::Sm(SmEvent::Progress { nodes, lids, tables_done, tables, ports_active, ports }) => {
+                let count = |done: u32, total: u32| Count { done: done.into(), total: total.into() };
+                let found = Count { done: nodes.into(), total: self.goal.nodes.unwrap_or(0) };
+                self.phases.set(Phase::NodesDiscovered, found);
+                self.phases.set(Phase::Lids, count(lids, lids));
+                self.phases.set(Phase::Tables, count(tables_done, tables));
+                self.phases.set(Phase::PortsActive, count(ports_active, ports));
             }
-        }
-    }
-
-    /// Says once that a stranger called. While bars are drawn nothing is said.
-    fn hung_up(&self, pid: u32) {
-        if self.came_up && self.reporters.refused() == 1 {
-            crate::output::say(&format!("refused a connection of process {pid} to launch.sock"));
-        }
-    }
-
-    fn read(&mut self, token: u64) -> anyhow::Result<()> {
-        let messages = self.reporters.read(token);
-        messages.into_iter().try_for_each(|message| self.take(token, message))
-    }
-
-    fn take(&mut self, token: u64, message: ToLauncher) -> anyhow::Result<()> {
-        match message {
-            ToLauncher::Ready { agent, .. } if agent == SM => {
-                self.sm_token = Some(token);
-                if self.phases.finished(Phase::LinksUp).is_some() {
-                    self.start_sm();
-                }
-            }
-            ToLauncher::Ready { agent, .. } if agent == IBSIM => {
-                self.ibsim_ready = true;
-                self.reporters.go(token);
-            }
-            ToLauncher::Ready { agent, .. } if agent == PM => {
-                self.pm_ready = true;
-                self.reporters.go(token);
-            }
-            ToLauncher::Ready { agent, .. } => {
-                self.ready.insert(agent, token);
-                let total = self.record.agents.len() as u64;
-                let done = self.ready.len() as u64;
-                self.phases.set(Phase::AgentsStarted, Count { done, total });
-                if done == total && self.phases.finished(Phase::AgentsStarted).is_none() {
-                    self.phases.finish(Phase::AgentsStarted, self.phases.elapsed());
-                    self.admission.line_up(self.ready.clone());
-                    self.admit();
-                    self.links_changed();
-                }
-            }
-            ToLauncher::Links { agent, up, total, to_dial } => {
-                if to_dial == 0 {
-                    self.admission.done(&agent);
-                    self.admit();
-                }
-                self.links.insert(agent, Count { done: up.into(), total: total.into() });
-                self.links_changed();
-            }
-            ToLauncher::Progress(progress) => {
-                let count = |(done, total): (u32, u32)| Count { done: done.into(), total: total.into() };
-                let nodes = Count { done: progress.nodes.into(), total: self.goal.nodes.unwrap_or(0) };
-                self.phases.set(Phase::NodesDiscovered, nodes);
-                self.phases.set(Phase::Lids, count(progress.lids));
-                self.phases.set(Phase::Tables, count(progress.tables));
-                self.phases.set(Phase::PortsActive, count(progress.ports_active));
-            }
-            ToLauncher::SubnetUp(report) => self.take_subnet_up(report),
-            ToLauncher::NotRouted { reason, nodes } => {
+            EventKind::Sm(SmEvent::Routed(report)) => self.routing = Some(report),
+            EventKind::Sm(SmEvent::SubnetUp(summary)) => self.take_subnet_up(&summary),
+            EventKind::Sm(SmEvent::RouteFailed { message }) if !self.came_up => {
                 // With more nodes to come, the next sweep may find what an engine can route.
-                let all = self.goal.nodes.is_some_and(|expected| u64::from(nodes) >= expected);
-                if all && !self.came_up {
+                let found = self.phases.count(Phase::NodesDiscovered).done;
+                if self.goal.nodes.is_some_and(|expected| found >= expected) {
+                    let reason: String = message.chars().take(REASON_CHARS_MAX).collect();
                     let failure =
                         Failure::new(format!("the subnet manager cannot route this fabric: {reason}"));
                     return Err(self.give_up(failure));
                 }
             }
-            ToLauncher::Failed { .. } if self.came_up => {}
-            ToLauncher::Failed { agent, reason } => {
-                let who = self.who(&agent);
-                return Err(Failure::new(format!("{who} failed: {reason}"))
-                    .hint("nothing is left running")
-                    .into());
-            }
+            _ => {}
         }
         Ok(())
     }
 
-    fn links_changed(&mut self) {
-        let done = self.links.values().map(|count| count.done).sum();
-        let count = Count { done, total: self.goal.cable_ends };
-        self.phases.set(Phase::LinksUp, count);
-        let all = done >= count.total && self.phases.finished(Phase::AgentsStarted).is_some();
-        if all && self.phases.finished(Phase::LinksUp).is_none() {
-            self.phases.finish(Phase::LinksUp, self.phases.elapsed());
-            self.start_sm();
+    fn take_of_lab(&mut self, event: LabEvent) -> anyhow::Result<()> {
+        match event {
+            LabEvent::StartProgress { agents_ready, links_up, .. } => {
+                let total = self.record.agents.len() as u64;
+                self.count(Phase::AgentsStarted, Count { done: agents_ready.into(), total });
+                if self.phases.finished(Phase::AgentsStarted).is_some() {
+                    self.count(Phase::LinksUp, Count { done: links_up, total: self.goal.cable_ends });
+                }
+            }
+            LabEvent::LabStarted => self.has_started = true,
+            LabEvent::ProcessEnded { process, code, signal, .. } if !self.came_up => {
+                let failure = self.ended(&process, code, signal);
+                // One that stands by may be what is looked into.
+                if self.goal.keep == Some(true) && self.is_standby(&process) {
+                    failure::report(&failure.into());
+                    return Ok(());
+                }
+                return Err(failure.hint("nothing is left running").into());
+            }
+            LabEvent::StartFailed { process, reason } if !self.came_up => {
+                let who = self.who(&process);
+                return Err(Failure::new(format!("cannot start {who}: {reason}"))
+                    .hint("nothing is left running")
+                    .into());
+            }
+            _ => {}
         }
+        Ok(())
     }
 
-    fn start_sm(&mut self) {
-        let Some(token) = self.sm_token else { return };
-        if self.sm_started.is_none() {
-            self.sm_started = Some(self.phases.elapsed());
-            self.reporters.go(token);
+    /// Takes how far a phase is that ends when all is done.
+    fn count(&mut self, phase: Phase, count: Count) {
+        // Another hub counts again what was done before.
+        if self.phases.finished(phase).is_some() {
+            return;
+        }
+        self.phases.set(phase, count);
+        if count.done >= count.total {
+            self.phases.finish(phase, self.phases.elapsed());
         }
     }
 
@@ -382,59 +239,39 @@ impl<'a> Launcher<'a> {
         failure.hint(hint).into()
     }
 
-    /// Whether the laboratory is to run on although the goal is out of reach.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.goal.keep == Some(true) && self.gave_up
-    }
-
-    fn take_subnet_up(&mut self, report: SubnetUp) {
-        let nodes = u64::from(report.switches) + u64::from(report.hcas);
+    fn take_subnet_up(&mut self, summary: &Summary) {
+        let nodes = u64::from(summary.switches) + u64::from(summary.hosts);
         // What it can reach may still grow: then it will report again.
-        if self.subnet_up.is_some() || self.goal.nodes.is_some_and(|expected| nodes < expected) {
+        let is_all = summary.complete && self.goal.nodes.is_none_or(|expected| nodes >= expected);
+        if self.subnet_up.is_some() || !is_all {
             return;
         }
-        let up = self.phases.elapsed();
-        let began =
-            up.saturating_sub(Duration::from_micros(report.phases.last().map_or(0, |phase| phase.end_us)));
-        for phase in [Phase::NodesDiscovered, Phase::Lids, Phase::Tables, Phase::PortsActive] {
-            let name = match phase {
-                Phase::NodesDiscovered => "discover",
-                Phase::Lids => "assign",
-                Phase::Tables => "program",
-                _ => "activate",
-            };
-            let end = report.phases.iter().find(|end| end.phase == name).map_or(0, |end| end.end_us);
-            self.phases.finish(phase, began + Duration::from_micros(end));
+        let mut end = Duration::ZERO;
+        let mut ends = Vec::new();
+        for time in &summary.phases {
+            end += Duration::from_nanos(time.took_ns);
+            ends.push((time.phase, end));
         }
-        self.subnet_up = Some((up, report));
-    }
-
-    /// A process that ends before the goal is reached is a failure; later it is the user's doing.
-    fn reap(&mut self) -> anyhow::Result<()> {
-        self.child_ended.arrived();
-        let mut failed = None;
-        self.children.retain_mut(|(name, child)| match child.try_wait() {
-            Ok(Some(status)) => {
-                failed.get_or_insert((name.clone(), status));
-                false
-            }
-            _ => true,
-        });
-        match failed {
-            Some((name, status)) if !self.came_up => {
-                let last = process::last_words(&self.lab.log(&name));
-                let who = self.who(&name);
-                Err(Failure::new(format!("{who} ended with {status}: {last}"))
-                    .hint("nothing is left running")
-                    .into())
-            }
-            _ => Ok(()),
+        let at = self.phases.elapsed();
+        let began = at.saturating_sub(end);
+        for (phase, of) in [
+            (Phase::NodesDiscovered, sm::Phase::Discover),
+            (Phase::Lids, sm::Phase::Assign),
+            (Phase::Tables, sm::Phase::Program),
+            (Phase::PortsActive, sm::Phase::Activate),
+        ] {
+            let end = ends.iter().find(|(own, _)| *own == of).map_or(Duration::ZERO, |(_, end)| *end);
+            self.phases.finish(phase, began + end);
         }
-    }
-
-    fn watch(&self, fd: impl std::os::fd::AsFd, token: u64) -> anyhow::Result<()> {
-        epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token), epoll::EventFlags::IN)
-            .context("cannot watch a socket")
+        // Of a circle of channels the first line will do here; `weft status` has the others.
+        let brief = |line: String| -> String {
+            let first = line.lines().next().unwrap_or_default().trim_end_matches(':');
+            first.chars().take(REASON_CHARS_MAX).collect()
+        };
+        let lines = self.routing.iter().flat_map(RoutingReport::lines).map(brief);
+        let routing = lines.take(ROUTING_LINES_MAX).collect();
+        let smps = summary.smps.total + summary.retries;
+        self.subnet_up = Some(SubnetUp { at, smps, routing });
     }
 }
 
@@ -444,8 +281,9 @@ impl Drop for Launcher<'_> {
         if self.released {
             return;
         }
-        self.kill_children();
-        self.reporters.hang_up();
+        self.phases.end();
+        // First the hub, so that it starts no more.
+        self.hub.kill();
         self.spare.clear();
         if let Err(error) = teardown::take_down_held(self.lab) {
             crate::output::say(&format!("cannot clear up: {error:#}"));

@@ -1,12 +1,12 @@
 //! One running fabric on this machine: its folder, its processes, its start and its end.
 
-mod admission;
 pub(crate) mod agents;
 pub(crate) mod bundle;
 pub(crate) mod events;
 pub(crate) mod folder;
 pub(crate) mod groups;
 pub(crate) mod hosts;
+pub(crate) mod hub;
 pub(crate) mod hub_status;
 pub(crate) mod issue;
 pub(crate) mod keys;
@@ -21,7 +21,6 @@ pub(crate) mod process;
 pub(crate) mod progress;
 pub(crate) mod record;
 pub(crate) mod remote;
-mod reporters;
 pub(crate) mod restart;
 pub(crate) mod run;
 pub(crate) mod scrape;

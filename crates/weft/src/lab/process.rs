@@ -19,26 +19,35 @@ use super::LabFolder;
 use super::names::HUB;
 use super::run::RunOptions;
 
-/// Runs this program again with a hidden verb, its standard error appended to a log file.
-pub(crate) fn spawn(
+/// Runs this program again with a hidden verb, its standard error appended to a log file. The process waits for the word to
+/// begin.
+pub(crate) fn spawn(lab: &LabFolder, run: &RunOptions, process: (&str, &str)) -> anyhow::Result<Child> {
+    spawn_with(&waiting(lab, run, process), &lab.log(process.1), Stdio::null())
+}
+
+/// The same, with this as standard input.
+pub(crate) fn spawn_bound(
     lab: &LabFolder,
     run: &RunOptions,
-    (verb, name): (&str, &str),
-    launch: &Path,
+    process: (&str, &str),
+    input: OwnedFd,
 ) -> anyhow::Result<Child> {
+    spawn_with(&waiting(lab, run, process), &lab.log(process.1), input.into())
+}
+
+fn waiting(lab: &LabFolder, run: &RunOptions, (verb, name): (&str, &str)) -> Vec<OsString> {
     let mut arguments = run.arguments(lab, verb, name);
-    arguments.extend(["--launch".into(), launch.as_os_str().to_owned()]);
-    spawn_with(&arguments, &lab.log(name))
+    arguments.push("--wait".into());
+    arguments
 }
 
 /// Runs this program again as a laboratory's hub.
-pub(crate) fn spawn_hub(lab: &LabFolder, launch: &Path) -> anyhow::Result<Child> {
-    let mut arguments: Vec<OsString> = ["--lab", lab.name(), "hub", "--launch"].map(OsString::from).to_vec();
-    arguments.push(launch.as_os_str().to_owned());
-    spawn_with(&arguments, &lab.log(HUB))
+pub(crate) fn spawn_hub(lab: &LabFolder) -> anyhow::Result<Child> {
+    let arguments = ["--lab", lab.name(), "hub", "--background"].map(OsString::from);
+    spawn_with(&arguments, &lab.log(HUB), Stdio::null())
 }
 
-fn spawn_with(arguments: &[OsString], log: &Path) -> anyhow::Result<Child> {
+fn spawn_with(arguments: &[OsString], log: &Path, input: Stdio) -> anyhow::Result<Child> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let program = std::env::current_exe().context("cannot tell which program this is")?;
     let stderr = File::options()
@@ -49,7 +58,7 @@ fn spawn_with(arguments: &[OsString], log: &Path) -> anyhow::Result<Child> {
         .with_context(|| format!("cannot write {}", log.display()))?;
     Command::new(&program)
         .args(arguments)
-        .stdin(Stdio::null())
+        .stdin(input)
         .stdout(Stdio::null())
         .stderr(stderr)
         .spawn()

@@ -51,7 +51,7 @@ impl RunOptions {
         Some(folder.join(format!("{agent}.rec")))
     }
 
-    /// The arguments of a process, all but the launcher's socket.
+    /// The arguments of a process.
     pub(crate) fn arguments(&self, lab: &LabFolder, verb: &str, name: &str) -> Vec<OsString> {
         let folder = lab.path().as_os_str();
         let mut arguments: Vec<OsString> =

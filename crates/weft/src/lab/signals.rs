@@ -1,6 +1,6 @@
 //! Interrupts as something to poll for, not as something that interrupts.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +22,11 @@ impl Signals {
                 .with_context(|| format!("cannot watch signal {signal}"))?;
         }
         Ok(Self(read))
+    }
+
+    /// A descriptor that holds a place.
+    pub(crate) fn spare(&self) -> anyhow::Result<OwnedFd> {
+        Ok(self.0.try_clone().context("too few files can be open")?.into())
     }
 
     /// Whether one came since last asked.

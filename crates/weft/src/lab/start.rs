@@ -6,6 +6,7 @@ use weft_process::lock::ProcessLock;
 use weft_topology::{Fabric, NodeIndex};
 
 use super::groups::Groups;
+use super::hub::HubConfig;
 use super::launch::Launcher;
 use super::places::Places;
 use super::plan;
@@ -23,7 +24,7 @@ use crate::failure::Failure;
 pub(crate) fn with<T>(
     name: &str,
     from: &From<'_>,
-    run: &RunOptions,
+    (run, hub): (&RunOptions, HubConfig),
     goal: Goal,
     begun: Instant,
     then: impl FnOnce(Launcher<'_>) -> anyhow::Result<T>,
@@ -38,6 +39,8 @@ pub(crate) fn with<T>(
     let prepared = prepare(&base, unfinished.folder(), from)?;
     let record = &prepared.record;
     finish(unfinished.folder(), record, run)?;
+    let nodes = goal.nodes.map(|nodes| u32::try_from(nodes).unwrap_or(u32::MAX));
+    HubConfig { nodes, patience: Some(goal.patience), ..hub }.store(unfinished.folder())?;
     let Some(lab) = unfinished.settle(&base)? else {
         return Err(already_running(name).into());
     };
@@ -54,7 +57,6 @@ pub(crate) fn with<T>(
     if let Err(error) = launcher.bring_up() {
         if launcher.is_kept() {
             launcher.phases().end();
-            launcher.start_standbys()?;
             launcher.release();
         }
         return Err(error);

@@ -98,14 +98,11 @@ pub(crate) fn take_down_held(lab: &LabFolder) -> anyhow::Result<()> {
         Err(LockError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    end(lock_files(lab)?, &mut TakenDown::default())?;
+    let mut done = TakenDown::default();
+    // The hub first, so that it starts no more.
+    end(vec![lab.place(Place::HubLock)], &mut done)?;
+    end(lock_files(lab)?, &mut done)?;
     lab.remove()
-}
-
-/// Ends the hub alone, before its laboratory ends in another way.
-pub(crate) fn end_hub(lab: &LabFolder) -> anyhow::Result<()> {
-    let hub = Holder::of(&lab.place(Place::HubLock))?;
-    stop(hub.into_iter().collect()).map(drop)
 }
 
 /// Ends whoever holds these locks, and removes them.

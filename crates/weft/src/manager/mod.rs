@@ -3,13 +3,12 @@
 //!
 //! ```text
 //!   attachment ──MADs──▶ machine ──MADs──▶ attachment
-//!   clock ─────────────▶         ─events─▶ the manager's own driver: control, journal, the launcher
+//!   clock ─────────────▶         ─events─▶ the manager's own driver: control, journal
 //!   desk ── signals, requests ──▶ figures
 //! ```
 
 mod attachment;
 mod eager;
-mod launcher;
 mod process;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -27,7 +26,6 @@ use weft_wire::{AddressedMad, Guid, PortNum, Registration};
 use crate::cli::ProcessArgs;
 
 pub(crate) use attachment::{Place, Way};
-pub(crate) use launcher::LauncherLine;
 pub(crate) use process::Process;
 
 /// What every manager is told.
@@ -66,8 +64,8 @@ pub(crate) struct Seat {
     pub(crate) lock: Option<PathBuf>,
     /// Where it attaches.
     pub(crate) attach: Place,
-    /// The launcher's socket.
-    pub(crate) launch: Option<PathBuf>,
+    /// Whether it attaches only when a client tells it to begin.
+    pub(crate) waits: bool,
     /// Where it writes what happened.
     pub(crate) events: Option<PathBuf>,
     /// Its laboratory; empty without one.
@@ -91,7 +89,7 @@ impl Seat {
         Ok(Self {
             lock: Some(run.locks().join(&args.name)),
             attach: Place::Agent { way, node: part.node, port: part.port },
-            launch: args.launch.clone(),
+            waits: args.wait,
             events: Some(run.place(crate::lab::Place::Events)),
             lab: part.lab,
             control: Some(run.control(&args.name)),
@@ -147,8 +145,6 @@ pub(crate) type Reply = oneshot::Sender<Result<Answer, Error>>;
 
 /// A manager's machine, and what its driver does with what comes out of it.
 pub(crate) trait Manager: Manned {
-    /// Its name among the processes.
-    const NAME: &'static str;
     /// Whether it is of no use without its registrations. A port has one program for each.
     const NEEDS_REGISTRATIONS: bool;
     /// How long it has to bring what it began to an end when it is told to stop ([`News::Stop`]).
@@ -168,13 +164,9 @@ pub(crate) trait Manager: Manned {
     /// told.
     fn order(&mut self, request: Request, reply: Reply) -> Option<<Self::Machine as Machine>::Input>;
     /// Does what the machine wants done; what is to be sent is returned.
-    fn take(
-        &mut self,
-        output: <Self::Machine as Machine>::Output,
-        launcher: &mut LauncherLine,
-    ) -> Option<AddressedMad>;
+    fn take(&mut self, output: <Self::Machine as Machine>::Output) -> Option<AddressedMad>;
     /// Writes down what is new.
-    fn end_turn(&mut self, now: Time, launcher: &mut LauncherLine) -> TurnEnd;
+    fn end_turn(&mut self, now: Time) -> TurnEnd;
     /// What whoever looks is shown now.
     fn figures(&self, now: Time) -> Self::Figures;
 }

@@ -4,42 +4,43 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
-use weft_control::EventKind;
 use weft_control::event::ProcessEvent;
 use weft_control::process::ProcessKind;
+use weft_control::{Answer, EventKind, Request};
 use weft_machine::{Machine, Time};
 use weft_process::lock::ProcessLock;
 use weft_process::{Call, Clock, Desk, DeskOptions, EventLog, open_desk};
 use weft_umad::ClientError;
-use weft_umad::launch::ToLauncher;
 
 use super::attachment::Attachment;
 use super::eager::Eagerness;
-use super::{LauncherLine, Manager, News, Seat};
+use super::{Manager, News, Seat};
 use crate::failure::Failure;
-use crate::lab::process::raise_file_limit;
+use crate::lab::process::{raise_file_limit, readable};
 
 /// The pause after a failed attachment, doubled each time.
 const BACK_OFF: std::ops::Range<Duration> = Duration::from_millis(20)..Duration::from_secs(2);
+
+/// Why a manager without its desk ends.
+const DESK_ENDED: &str = "the thread that serves clients has ended";
 
 /// A manager's process.
 pub(crate) struct Process<M: Manager> {
     seat: Seat,
     lock: Option<ProcessLock>,
     events: EventLog,
-    launcher: LauncherLine,
     desk: Desk<M::Figures>,
     /// Calls that came before the manager began.
     calls: Vec<Call<M::Figures>>,
 }
 
 impl<M: Manager> Process<M> {
-    /// Takes the lock, the signals, the control socket and the port for metrics. What is missing, the launcher is told.
+    /// Takes the lock, the signals, the control socket and the port for metrics.
     pub(crate) fn begin(seat: &Seat, name: &str, kind: ProcessKind) -> anyhow::Result<Self> {
         let lock = seat.lock.as_deref().map(ProcessLock::take).transpose()?;
         weft_process::log::log_to_stderr();
         raise_file_limit();
-        let (clock, mut launcher) = (Clock::start(), LauncherLine::connect(seat.launch.as_deref()));
+        let clock = Clock::start();
         let identity = weft_process::identity(&seat.lab, name, kind, clock);
         let events = EventLog::new(name, clock);
         events.publish(EventKind::Process(weft_process::started(&identity)));
@@ -48,10 +49,7 @@ impl<M: Manager> Process<M> {
             let options = DeskOptions { identity, clock, events: shown, control, metrics };
             Ok(open_desk::<M>(options)?)
         });
-        let desk = desk.inspect_err(|error| {
-            launcher.send(&ToLauncher::Failed { agent: M::NAME.to_owned(), reason: error.to_string() });
-        })?;
-        Ok(Self { seat: seat.clone(), lock, events, launcher, desk, calls: Vec::new() })
+        Ok(Self { seat: seat.clone(), lock, events, desk: desk?, calls: Vec::new() })
     }
 
     /// What happens to the process, and who wants to hear of it.
@@ -66,19 +64,30 @@ impl<M: Manager> Process<M> {
 
     /// Runs the manager until a signal asks it to end, or it is done.
     pub(crate) fn run(mut self, manager: M) -> anyhow::Result<()> {
-        self.launcher.ready(M::NAME);
         self.events.publish(EventKind::Process(ProcessEvent::Ready));
-        let (desk, calls) = (&mut self.desk, &mut self.calls);
-        let goes = self.launcher.wait_for_go(desk, |desk| {
-            desk.take(calls);
-            calls.iter().any(|call| matches!(call, Call::Stop))
-        })?;
-        if goes {
-            let mut around = Loop::new(self, manager);
-            around.run()?;
-            around.process.note_stop();
+        if self.seat.waits && !self.wait_for_begin()? {
+            self.note_stop();
+            return Ok(());
         }
+        let mut around = Loop::new(self, manager);
+        around.run()?;
+        around.process.note_stop();
         Ok(())
+    }
+
+    /// Waits until a client says to begin; false when the process is told to stop before.
+    fn wait_for_begin(&mut self) -> anyhow::Result<bool> {
+        loop {
+            readable(&self.desk, None)?;
+            anyhow::ensure!(self.desk.take(&mut self.calls), DESK_ENDED);
+            if self.calls.iter().any(|call| matches!(call, Call::Stop)) {
+                return Ok(false);
+            }
+            // Answered in its turn, with all that was called for before.
+            if self.calls.iter().any(|call| matches!(call, Call::Order(Request::Begin, _))) {
+                return Ok(true);
+            }
+        }
     }
 }
 
@@ -112,7 +121,6 @@ struct Loop<M: Manager> {
 
 /// What is there to handle.
 struct Ready {
-    launcher: bool,
     client: bool,
     desk: bool,
 }
@@ -141,7 +149,7 @@ impl<M: Manager> Loop<M> {
             }
             self.drain();
             let now = self.now();
-            let end = self.manager.end_turn(now, &mut self.process.launcher);
+            let end = self.manager.end_turn(now);
             let is_time_up = self.stop_by.is_some_and(|at| at <= Instant::now() || self.client.is_none());
             if end.done || is_time_up {
                 return Ok(());
@@ -151,9 +159,6 @@ impl<M: Manager> Loop<M> {
             self.conversing = ready.client;
             if ready.desk {
                 self.attend()?;
-            }
-            if ready.launcher {
-                self.process.launcher.read_ready();
             }
             if ready.client
                 && let Err(error) = self.receive()
@@ -170,7 +175,7 @@ impl<M: Manager> Loop<M> {
     /// Does what has been called for.
     fn attend(&mut self) -> anyhow::Result<()> {
         let mut calls = std::mem::take(&mut self.process.calls);
-        anyhow::ensure!(self.process.desk.take(&mut calls), "the thread that serves clients has ended");
+        anyhow::ensure!(self.process.desk.take(&mut calls), DESK_ENDED);
         let mut looks = Vec::new();
         for call in calls {
             match call {
@@ -182,6 +187,8 @@ impl<M: Manager> Loop<M> {
                     self.tell(News::Stop);
                 }
                 Call::Hangup => self.tell(News::Hangup),
+                // Who asked may have gone.
+                Call::Order(Request::Begin, reply) => drop(reply.send(Ok(Answer::Done))),
                 Call::Order(request, reply) => {
                     let now = self.now();
                     if let Some(input) = self.manager.order(request, reply) {
@@ -279,7 +286,7 @@ impl<M: Manager> Loop<M> {
 
     fn drain_machine(&mut self) {
         while let Some(output) = self.manager.machine().poll_output() {
-            let Some(mad) = self.manager.take(output, &mut self.process.launcher) else { continue };
+            let Some(mad) = self.manager.take(output) else { continue };
             // Without an attachment the machine's own timeout says that nobody answers.
             let sent = self.client.as_mut().map(|client| client.send(&mad));
             if let Some(Err(error)) = sent {
@@ -298,21 +305,14 @@ impl<M: Manager> Loop<M> {
         let own = own.map(|at| at.saturating_duration_since(Instant::now()));
         let timeout = machine.into_iter().chain(own).min();
         if !self.process.calls.is_empty() {
-            return Ok(Ready { launcher: false, client: false, desk: true });
+            return Ok(Ready { client: false, desk: true });
         }
         let mut fds = vec![PollFd::new(&self.process.desk, PollFlags::IN)];
-        let launcher = self.process.launcher.fd();
-        let (mut launcher_at, mut client_at) = (usize::MAX, usize::MAX);
-        if let Some(launcher) = &launcher {
-            launcher_at = fds.len();
-            fds.push(PollFd::new(launcher, PollFlags::IN));
-        }
         if let Some(client) = &self.client {
-            client_at = fds.len();
             fds.push(PollFd::new(client, client.interest()));
         }
         self.eagerness.poll(&mut fds, timeout, self.conversing)?;
         let ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
-        Ok(Ready { desk: ready(0), launcher: ready(launcher_at), client: ready(client_at) })
+        Ok(Ready { desk: ready(0), client: ready(1) })
     }
 }

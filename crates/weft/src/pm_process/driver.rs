@@ -14,7 +14,7 @@ use weft_wire::{AddressedMad, Registration};
 use super::page::page;
 use super::{PmConfig, translate};
 use crate::lab::names::PM;
-use crate::manager::{LauncherLine, Manager, News, Reply, TurnEnd};
+use crate::manager::{Manager, News, Reply, TurnEnd};
 
 /// The performance manager at one moment.
 #[derive(Clone, Debug)]
@@ -62,7 +62,6 @@ impl Manned for Driver {
 }
 
 impl Manager for Driver {
-    const NAME: &'static str = PM;
     const NEEDS_REGISTRATIONS: bool = false;
     // Hosts that were moved are asked to move back; `down` waits somewhat longer.
     const STOP_PATIENCE: Duration = Duration::from_secs(1);
@@ -112,7 +111,7 @@ impl Manager for Driver {
         Some(Input::Refresh)
     }
 
-    fn take(&mut self, output: Output, _launcher: &mut LauncherLine) -> Option<AddressedMad> {
+    fn take(&mut self, output: Output) -> Option<AddressedMad> {
         match output {
             Output::Send(mad) => return Some(mad),
             Output::Event(event) => self.tell(&event),
@@ -120,7 +119,7 @@ impl Manager for Driver {
         None
     }
 
-    fn end_turn(&mut self, now: Time, _launcher: &mut LauncherLine) -> TurnEnd {
+    fn end_turn(&mut self, now: Time) -> TurnEnd {
         self.journal.flush();
         TurnEnd { done: self.stopping && self.machine.snapshot(now).moves == 0, wake_at: None }
     }

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use weft_control::event::ProcessEvent;
-use weft_control::sm::{RoutingReport, SmStatus};
+use weft_control::event::{ProcessEvent, SmEvent};
+use weft_control::sm::SmStatus;
 use weft_control::{Answer, Error, EventKind, Request};
 use weft_machine::Time;
 use weft_metrics::Page;
@@ -15,22 +15,33 @@ use weft_sm::{
     Activity, Event, GuidToLid, Input, Instructed, Instruction, Output, Phase, SubnetManager, Summary,
     SweepKind,
 };
-use weft_umad::launch::{PhaseEnd, Progress, SubnetUp, ToLauncher};
 use weft_wire::{AddressedMad, Guid, Registration};
 
 use super::figures::{Counted, SmFigures};
 use super::{SmConfig, status, translate};
 use crate::lab::folder;
-use crate::lab::names::SM;
-use crate::manager::{LauncherLine, Manager, News, Reply, TurnEnd};
+use crate::manager::{Manager, News, Reply, TurnEnd};
 
-/// How often a launcher is told at most.
+/// How often progress is told at most.
 const REPORT_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The most characters of a sentence that the launcher is told, and the most sentences: a message to it is one line of
-/// limited length.
-const REASON_CHARS_MAX: usize = 2000;
-const ROUTING_LINES_MAX: usize = 6;
+/// How far a sweep is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Progress {
+    nodes: u32,
+    lids: u32,
+    tables_done: u32,
+    tables: u32,
+    ports_active: u32,
+    ports: u32,
+}
+
+impl From<Progress> for SmEvent {
+    fn from(progress: Progress) -> Self {
+        let Progress { nodes, lids, tables_done, tables, ports_active, ports } = progress;
+        Self::Progress { nodes, lids, tables_done, tables, ports_active, ports }
+    }
+}
 
 /// The subnet manager with what its events change.
 pub(super) struct Driver {
@@ -68,7 +79,6 @@ impl Manned for Driver {
 }
 
 impl Manager for Driver {
-    const NAME: &'static str = SM;
     const NEEDS_REGISTRATIONS: bool = true;
     const STOP_PATIENCE: Duration = Duration::ZERO;
     type Machine = SubnetManager;
@@ -123,10 +133,10 @@ impl Manager for Driver {
         }
     }
 
-    fn take(&mut self, output: Output, launcher: &mut LauncherLine) -> Option<AddressedMad> {
+    fn take(&mut self, output: Output) -> Option<AddressedMad> {
         match output {
             Output::Send(mad) => return Some(mad),
-            Output::Event(event) => self.tell(&event, launcher),
+            Output::Event(event) => self.tell(&event),
             Output::Persist(known) => {
                 if let Some(path) = &self.config.guid2lid {
                     persist(path, &known);
@@ -136,11 +146,11 @@ impl Manager for Driver {
         None
     }
 
-    fn end_turn(&mut self, _now: Time, launcher: &mut LauncherLine) -> TurnEnd {
+    fn end_turn(&mut self, _now: Time) -> TurnEnd {
         self.journal.flush();
         if self.reported.elapsed() >= REPORT_INTERVAL {
             self.reported = Instant::now();
-            self.report(None, launcher);
+            self.report(None);
         }
         TurnEnd { done: self.done, wake_at: None }
     }
@@ -181,9 +191,18 @@ impl Driver {
         }
     }
 
-    fn tell(&mut self, event: &Event, launcher: &mut LauncherLine) {
+    fn tell(&mut self, event: &Event) {
         status::take(&mut self.status, event);
         self.counted.take(event);
+        match event {
+            // How far it is comes before what it is.
+            Event::SubnetUp(summary) | Event::SweepIncomplete(summary) => {
+                let written = summary.phases.iter().find(|time| time.phase == Phase::Program);
+                self.report(Some(written.map_or(0, |time| clamp(time.smps))));
+            }
+            Event::RouteFailed { .. } => self.report(None),
+            _ => {}
+        }
         let routine = matches!(
             event,
             Event::Quiet
@@ -199,20 +218,8 @@ impl Driver {
         if let Event::Instructed { guid, instruction, outcome } = event {
             self.ordered((*guid, *instruction), *outcome);
         }
-        if let Event::RouteFailed { message } = event {
-            let progress = self.machine.progress();
-            let reason = message.chars().take(REASON_CHARS_MAX).collect();
-            launcher.send(&ToLauncher::NotRouted { reason, nodes: progress.switches + progress.hosts });
-        }
         if let Event::SubnetUp(summary) | Event::SweepIncomplete(summary) = event {
-            let written = summary.phases.iter().find(|time| time.phase == Phase::Program);
-            let written = written.map_or(0, |time| clamp(time.smps));
-            self.report(Some(written), launcher);
-            if summary.complete {
-                let routing = self.status.routing.as_ref();
-                launcher.send(&ToLauncher::SubnetUp(subnet_up(summary, routing)));
-                self.done = self.config.once;
-            }
+            self.done |= summary.complete && self.config.once;
             if self.config.announce {
                 self.announce(summary);
             }
@@ -260,25 +267,27 @@ impl Driver {
         ));
     }
 
-    /// Tells the launcher how far the machine is, if that is news. `tables`: all that were to be written.
-    fn report(&mut self, tables: Option<u32>, launcher: &mut LauncherLine) {
-        if !launcher.is_open() {
-            return;
-        }
+    /// Tells how far the machine is, if that is news. `tables`: all that were to be written.
+    fn report(&mut self, tables: Option<u32>) {
         let progress = self.machine.progress();
         let mut news = self.progress;
-        news.nodes = progress.switches + progress.hosts;
-        news.lids = (progress.lids, progress.lids);
-        let phase = (clamp(progress.done), clamp(progress.total));
-        match progress.activity {
-            Activity::Sweeping(Phase::Program) => news.tables = phase,
-            Activity::Sweeping(Phase::Activate) => news.ports_active = (progress.ports_active, phase.1),
-            _ => news.ports_active = (progress.ports_active, progress.ports_active),
+        (news.nodes, news.lids) = (progress.switches + progress.hosts, progress.lids);
+        let (done, total) = (clamp(progress.done), clamp(progress.total));
+        (news.ports_active, news.ports) = match progress.activity {
+            Activity::Sweeping(Phase::Program) => {
+                (news.tables_done, news.tables) = (done, total);
+                (news.ports_active, news.ports)
+            }
+            Activity::Sweeping(Phase::Activate) => (progress.ports_active, total),
+            _ => (progress.ports_active, progress.ports_active),
+        };
+        if let Some(written) = tables {
+            (news.tables_done, news.tables) = (written, written);
         }
-        news.tables = tables.map_or(news.tables, |written| (written, written));
         if news != self.progress {
             self.progress = news;
-            launcher.send(&ToLauncher::Progress(news));
+            // Only for those who listen: what comes of it is in the file of events.
+            self.events.publish(EventKind::Sm(news.into()));
         }
     }
 }
@@ -303,31 +312,5 @@ fn clamp(count: u64) -> u32 {
 fn persist(path: &Path, known: &GuidToLid) {
     if let Err(error) = folder::replace(path, known.to_string().as_bytes()) {
         tracing::error!("LIDs are not kept: {error:#}");
-    }
-}
-
-fn subnet_up(summary: &Summary, routing: Option<&RoutingReport>) -> SubnetUp {
-    // Of a circle of channels the first line will do here; `weft status` has the others.
-    let brief = |line: String| -> String {
-        let first = line.lines().next().unwrap_or_default().trim_end_matches(':');
-        first.chars().take(REASON_CHARS_MAX).collect()
-    };
-    let mut end = Time::ZERO;
-    let phases = summary.phases.iter().map(|time| {
-        end += time.took;
-        PhaseEnd { phase: format!("{:?}", time.phase).to_lowercase(), end_us: end.as_nanos() / 1000 }
-    });
-    SubnetUp {
-        phases: phases.collect(),
-        switches: summary.switches,
-        hcas: summary.hosts,
-        ports_active: summary.ports_active,
-        smps: summary.smps.total() + summary.retries,
-        routing: routing
-            .into_iter()
-            .flat_map(RoutingReport::lines)
-            .map(brief)
-            .take(ROUTING_LINES_MAX)
-            .collect(),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   SubnetManager ──LIDs──▶ guid2lid
-//!    (machine)    ─events─▶ control, events.jsonl, the launcher, /metrics
+//!    (machine)    ─events─▶ control, events.jsonl, /metrics
 //! ```
 
 mod driver;
@@ -75,7 +75,7 @@ impl SmConfig {
             seat: Seat {
                 lock: None,
                 attach: Place::Ibsim { server: server.to_owned(), node },
-                launch: None,
+                waits: false,
                 events: None,
                 lab: String::new(),
                 control: None,

@@ -10,14 +10,14 @@ use weft_topology::{Fabric, NodeIndex, PortRef};
 use super::seconds;
 use crate::cli::{PlanArgs, UpArgs};
 use crate::failure::Failure;
-use crate::hub_process::HubConfig;
 use crate::lab::folder::absolute;
+use crate::lab::hub::HubConfig;
 use crate::lab::launch::Launcher;
 use crate::lab::progress::Phase;
 use crate::lab::run::{RunOptions, recordings};
 use crate::lab::start::{self, From, goal};
 use crate::lab::wanted::Wanted;
-use crate::lab::{Base, Bundle, LabFolder, LabRecord, process, teardown};
+use crate::lab::{Bundle, LabRecord, process};
 use crate::output::{StdoutClosed, Table, print, print_json};
 use crate::{sm_process, topology_file};
 
@@ -81,12 +81,11 @@ fn bring_up(
 ) -> anyhow::Result<()> {
     let mut goal = goal(fabric, sm_at, Duration::from_secs(args.patience));
     goal.keep = Some(args.keep);
-    let hub = HubConfig { restart: args.hub.restart.into(), http: args.hub.hub_metrics };
-    start::with(name, from, run, goal, begun, |mut launcher| {
-        launcher.start_standbys()?;
-        let lab = Base::locate().lab(name)?;
-        super::hub::start_for_up(&lab, hub);
-        summarise_and_stay((&mut launcher, &lab), fabric, sm_at, args)?;
+    let hub =
+        HubConfig { restart: args.hub.restart.into(), http: args.hub.hub_metrics, ..HubConfig::default() };
+    super::hub::warn_of_http(&hub);
+    start::with(name, from, (run, hub), goal, begun, |mut launcher| {
+        summarise_and_stay(&mut launcher, fabric, sm_at, args)?;
         if !args.foreground {
             launcher.release();
         }
@@ -116,7 +115,7 @@ pub(super) fn wanted<'a>(fabric: &'a Fabric, file: &Path, args: &PlanArgs) -> an
 }
 
 fn summarise_and_stay(
-    (launcher, lab): (&mut Launcher<'_>, &LabFolder),
+    launcher: &mut Launcher<'_>,
     fabric: &Fabric,
     sm_at: Option<NodeIndex>,
     args: &UpArgs,
@@ -128,10 +127,7 @@ fn summarise_and_stay(
     }
     if args.foreground {
         crate::output::say("press Ctrl-C to take the laboratory down");
-        let stayed = launcher.stay();
-        // The launcher kills what it started: none of it is to be started again.
-        teardown::end_hub(lab)?;
-        stayed?;
+        launcher.stay()?;
     }
     Ok(())
 }
@@ -240,10 +236,10 @@ fn summarise(
     }
     let summary = Summary {
         phases: rows,
-        subnet_up_s: launcher.subnet_up().map(|(up, _)| up.as_secs_f64()),
+        subnet_up_s: launcher.subnet_up().map(|up| up.at.as_secs_f64()),
         unreachable: unreachable(fabric, sm_at),
-        smps: launcher.subnet_up().map(|(_, report)| report.smps),
-        routing: launcher.subnet_up().map(|(_, report)| report.routing.clone()).unwrap_or_default(),
+        smps: launcher.subnet_up().map(|up| up.smps),
+        routing: launcher.subnet_up().map(|up| up.routing.clone()).unwrap_or_default(),
     };
     if json {
         return print_json(&summary);

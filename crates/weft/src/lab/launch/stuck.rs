@@ -1,7 +1,13 @@
-//! What the launcher says when a laboratory does not come up.
+//! What `up` says when a laboratory does not come up.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+
+use weft_control::hub::{ProcessLine, ProcessState};
+use weft_control::process::ProcessKind;
 
 use super::super::progress::{Count, Phase};
-use super::Launcher;
+use super::{Launcher, process};
 use crate::failure::Failure;
 use crate::lab::names::{IBSIM, PM, SM};
 
@@ -16,6 +22,9 @@ impl Launcher<'_> {
         if name == IBSIM {
             return "the server for ibsim's programs".into();
         }
+        if self.is_standby(name) {
+            return format!("the subnet manager {name}");
+        }
         let agent = self.record.agents.iter().find(|agent| agent.name == name);
         match agent.and_then(|agent| agent.devices.first()) {
             Some(device) => format!("the agent {name} (`{}`)", device.label),
@@ -23,27 +32,31 @@ impl Launcher<'_> {
         }
     }
 
+    pub(super) fn is_standby(&self, name: &str) -> bool {
+        self.record.subnet_managers().skip(1).any(|(own, _)| own == name)
+    }
+
+    /// How a process ended that should not have.
+    pub(super) fn ended(&self, name: &str, code: Option<i32>, signal: Option<i32>) -> Failure {
+        let who = self.who(name);
+        let last = process::last_words(&self.lab.log(name));
+        if let Some(reason) = last.strip_prefix("error: ") {
+            return Failure::new(format!("{who} failed: {reason}"));
+        }
+        let status = signal.or(code.map(|code| code << 8)).map(ExitStatus::from_raw);
+        let with = status.map_or_else(String::new, |status| format!(" with {status}"));
+        Failure::new(format!("{who} ended{with}: {last}"))
+    }
+
     /// Says what has not come.
-    pub(super) fn stuck(&self) -> Failure {
+    pub(super) fn stuck(&mut self) -> Failure {
         let seconds = self.goal.patience.as_secs();
         let unfinished = Phase::ALL.into_iter().find(|phase| self.phases.finished(*phase).is_none());
         let phase = unfinished.unwrap_or(Phase::PortsActive);
         let Count { done, total } = self.phases.count(phase);
         let missing: Vec<String> = match phase {
-            Phase::AgentsStarted => {
-                let silent = |name: &&str| !self.ready.contains_key(*name);
-                self.record
-                    .agents
-                    .iter()
-                    .map(|agent| agent.name.as_str())
-                    .filter(silent)
-                    .map(|name| self.who(name))
-                    .collect()
-            }
-            Phase::LinksUp => {
-                let lacking = self.links.iter().filter(|(_, count)| count.done < count.total);
-                lacking.map(|(name, _)| self.who(name)).collect()
-            }
+            Phase::AgentsStarted => self.agents(|line| line.state != ProcessState::Ready),
+            Phase::LinksUp => self.agents(|line| line.links.is_some_and(|links| links.up < links.total)),
             _ => Vec::new(),
         };
         let mut names = missing.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
@@ -54,5 +67,13 @@ impl Launcher<'_> {
         let option = if self.goal.keep.is_some() { " (--patience)" } else { "" };
         let phase = phase.name();
         Failure::new(format!("no progress for {seconds} s{option}: {phase} {done} of {total}{waiting}"))
+    }
+
+    /// The agents of which the hub knows that.
+    fn agents(&mut self, is_wanted: impl Fn(&ProcessLine) -> bool) -> Vec<String> {
+        let pages = self.hub.status();
+        let lines = pages.iter().flat_map(|page| &page.processes);
+        let agents = lines.filter(|line| line.kind == Some(ProcessKind::Agent) && is_wanted(line));
+        agents.map(|line| self.who(&line.name)).collect()
     }
 }

@@ -23,6 +23,7 @@ use weft_machine::Time;
 use super::Lab;
 use crate::cli::{Attach, Pack, RunArgs};
 use crate::failure::Failure;
+use crate::lab::hub::HubConfig;
 use crate::lab::process::readable;
 use crate::lab::run::RunOptions;
 use crate::lab::signals::Interrupted;
@@ -324,7 +325,7 @@ fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
     start::with(
         &name,
         &start::From::Plan(&wanted),
-        &RunOptions::default(),
+        (&RunOptions::default(), HubConfig::default()),
         goal,
         Instant::now(),
         |mut launcher| {

@@ -2,13 +2,14 @@
 
 use anyhow::Context;
 use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::super::Lab;
 use crate::cli::IbsimPace;
 use crate::ibsim_process::{IbsimPart, Listen};
 use crate::lab::names::IBSIM;
 use crate::lab::process::Holder;
-use crate::lab::restart::{self, Started};
+use crate::lab::restart;
 use crate::lab::{Place, bundle, folder};
 
 /// The name of the laboratory's own server, or of one that is started now and ends with this process, which becomes
@@ -26,9 +27,10 @@ pub(super) fn name(lab: &Lab) -> anyhow::Result<String> {
         IbsimPart { bound: true, ..IbsimPart::new(Listen::Socket(name.clone()), &IbsimPace::default()) };
     folder::write(&lab.folder.locks().join(&process), b"")?;
     bundle::store(&lab.folder.bundle().manager(&process), &part)?;
-    let Started { line, .. } = restart::start(&lab.folder, IBSIM, &process)?;
-    // The line stays open as long as anybody of the program lives, and when it closes the server ends.
-    fcntl_setfd(&line, FdFlags::empty()).context("cannot hand the server on to the program")?;
-    std::mem::forget(line);
+    let (far, near) = pipe_with(PipeFlags::CLOEXEC).context("cannot make a pipe")?;
+    restart::start_bound(&lab.folder, (IBSIM, &process), far)?;
+    // The pipe stays open as long as anybody of the program lives, and when it closes the server ends.
+    fcntl_setfd(&near, FdFlags::empty()).context("cannot hand the server on to the program")?;
+    std::mem::forget(near);
     Ok(name)
 }

@@ -1,0 +1,113 @@
+//! Starts the laboratory as [`Start`](crate::start::Start) says, and tells how far that is.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+use weft_control::EventKind;
+use weft_control::event::LabEvent;
+use weft_process::utc_now;
+
+use crate::Trace;
+use crate::shared::Shared;
+use crate::start::{Progress, Step};
+use crate::tend::Tender;
+
+/// Progress within this time is told as one.
+const GATHER: Duration = Duration::from_millis(10);
+
+/// What has been told of a start.
+struct Told {
+    progress: Progress,
+    step: Step,
+    at: Duration,
+}
+
+/// Starts what has not been started, and has processes begin when it is their turn. Ends with the start.
+pub(crate) async fn run(shared: Arc<Shared>, tender: Rc<Tender>) {
+    let mut told = Told { progress: Progress::default(), step: Step::Agents, at: Duration::ZERO };
+    loop {
+        while let Some(name) = next_start(&shared) {
+            start(&shared, &tender, &name);
+            have_begin(&shared, &tender);
+            tell(&shared, &mut told);
+            // What has started meanwhile is heard, and clients are served.
+            tokio::task::yield_now().await;
+        }
+        have_begin(&shared, &tender);
+        let untold = tell(&shared, &mut told);
+        if told.step == Step::Done {
+            break;
+        }
+        let due = shared.state().start.poll_timeout().into_iter().chain(untold).min();
+        let pause = due.unwrap_or(Duration::MAX).saturating_sub(shared.elapsed());
+        tokio::select! {
+            () = shared.start_moved.notified() => {}
+            () = sleep(pause) => {}
+        }
+        shared.state().start.handle_timeout(shared.elapsed());
+    }
+    shared.lab.note_start();
+    shared.publish(EventKind::Lab(LabEvent::LabStarted));
+    // All that happens is heard from now on.
+    tender.ring_all();
+}
+
+fn next_start(shared: &Shared) -> Option<String> {
+    shared.state().start.next_start()
+}
+
+/// Starts a process, unless it runs or has run.
+fn start(shared: &Shared, tender: &Tender, name: &str) {
+    if tender.is_tended(name) {
+        return shared.state().start.started(name, shared.elapsed());
+    }
+    match shared.lab.trace(name) {
+        Trace::NeverStarted if shared.lab.is_going_down() => {
+            shared.state().start.ended(name, shared.elapsed())
+        }
+        Trace::NeverStarted => match shared.lab.spawn(name) {
+            Ok(child) => {
+                let now = shared.elapsed();
+                let mut state = shared.state();
+                state.children.insert(name.to_owned(), child);
+                // From here on its end is news, whether or not it has been heard.
+                state.roster.silent(name, utc_now());
+                state.start.started(name, now);
+            }
+            Err(reason) => {
+                shared.start_fails(name, &reason);
+                shared.state().start.ended(name, shared.elapsed());
+            }
+        },
+        Trace::Alive => shared.state().start.started(name, shared.elapsed()),
+        trace @ Trace::Ended(_) => shared.gone(name, trace),
+    }
+}
+
+fn have_begin(shared: &Shared, tender: &Tender) {
+    while let Some(name) = { shared.state().start.next_begin() } {
+        tender.ring(&name);
+    }
+}
+
+/// Tells how far the start is, if that is news; when it is to be told where it was told just before.
+fn tell(shared: &Shared, told: &mut Told) -> Option<Duration> {
+    let now = shared.elapsed();
+    let (progress, step) = {
+        let state = shared.state();
+        (state.start.progress(), state.start.step())
+    };
+    if (progress, step) == (told.progress, told.step) {
+        return None;
+    }
+    let due = told.at + GATHER;
+    if step == told.step && now < due {
+        return Some(due);
+    }
+    let Progress { agents_ready, agents, links_up, cable_ends } = progress;
+    shared.tell(EventKind::Lab(LabEvent::StartProgress { agents_ready, agents, links_up, cable_ends }));
+    *told = Told { progress, step, at: now };
+    None
+}

@@ -1,0 +1,54 @@
+//! What every hub of a laboratory is told, and how far its start is.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use weft_control::hub::RestartPolicy;
+
+use super::folder;
+use super::{LabFolder, Place};
+
+/// `hub.json`.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct HubConfig {
+    /// Which processes are started again.
+    pub(crate) restart: RestartPolicy,
+    /// Where it serves HTTP.
+    #[serde(default)]
+    pub(crate) http: Option<SocketAddr>,
+    /// Nodes that the subnet manager is to bring up while the laboratory starts.
+    #[serde(default)]
+    pub(crate) nodes: Option<u32>,
+    /// A step of the start in which nothing moves for so long gives way to the next.
+    #[serde(default)]
+    pub(crate) patience: Option<Duration>,
+}
+
+impl HubConfig {
+    /// Reads it; without one nothing is started again.
+    pub(crate) fn load(lab: &LabFolder) -> anyhow::Result<Self> {
+        let path = lab.place(Place::HubConfig);
+        let text = match std::fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            text => text.with_context(|| format!("cannot read {}", path.display()))?,
+        };
+        serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))
+    }
+
+    /// Writes it.
+    pub(crate) fn store(&self, lab: &LabFolder) -> anyhow::Result<()> {
+        folder::replace(&lab.place(Place::HubConfig), &serde_json::to_vec_pretty(self)?)
+    }
+}
+
+/// Whether a hub has started the laboratory and waits for nothing more.
+pub(crate) fn has_started(lab: &LabFolder) -> bool {
+    lab.place(Place::Started).exists()
+}
+
+/// Takes note of that.
+pub(crate) fn note_start(lab: &LabFolder) -> anyhow::Result<()> {
+    folder::write(&lab.place(Place::Started), b"")
+}
