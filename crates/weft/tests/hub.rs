@@ -328,9 +328,9 @@ fn ps_and_status_tell_what_the_hub_knows_and_who_hangs() {
     assert!(shown.contains("\n4 of 4 processes run; restarts: 1\n"), "{shown}");
     // What hangs is not called running, an agent or a manager.
     let frozen = [pid(&home, "a0001"), pid(&home, "pm")];
-    frozen.map(|pid| signal(pid, Signal::STOP));
+    frozen.iter().for_each(|pid| signal(*pid, Signal::STOP));
     let listed = home.json(&["ps", "--json"]);
-    frozen.map(|pid| signal(pid, Signal::CONT));
+    frozen.iter().for_each(|pid| signal(*pid, Signal::CONT));
     for process in listed.as_array().unwrap() {
         let name = process["process"].as_str().unwrap();
         let expected = if ["a0001", "pm"].contains(&name) { "silent" } else { "running" };

@@ -23,7 +23,7 @@ pub(crate) struct EventsArgs {
 /// The first moment of which events are printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Since {
-    /// When the laboratory began.
+    /// All that is remembered.
     Start,
     /// This long ago.
     Ago(Duration),

@@ -86,8 +86,9 @@ pub(crate) struct IbsimConfig {
     pub(crate) lab: String,
     /// The lock that it holds while it lives.
     pub(crate) lock: PathBuf,
-    /// Its control socket.
-    pub(crate) control: PathBuf,
+    /// Its control socket. One that serves a single program has none: it is no part of the laboratory, and a hub would
+    /// start it again without its program.
+    pub(crate) control: Option<PathBuf>,
     /// What it is told.
     pub(crate) part: IbsimPart,
     /// The laboratory's record: which agent runs which node.
@@ -105,12 +106,13 @@ impl IbsimConfig {
         let bundle = args.bundle();
         let lab = LabRecord::read(&bundle.record())?.lab;
         let run = args.run_folder(&lab)?;
+        let part: IbsimPart = bundle::load(&bundle.manager(&args.name))?;
         Ok(Self {
             name: args.name.clone(),
             lock: run.locks().join(&args.name),
-            control: run.control(&args.name),
+            control: (!part.bound).then(|| run.control(&args.name)),
             lab,
-            part: bundle::load(&bundle.manager(&args.name))?,
+            part,
             record: bundle.record(),
             topology: bundle.topology(),
             sockets: run.sockets(),
@@ -139,7 +141,7 @@ fn prepare(config: &IbsimConfig) -> anyhow::Result<(Desk<Figures>, EventLog, dri
     let events = EventLog::new(&config.name, clock);
     events.publish(EventKind::Process(weft_process::started(&identity)));
     let driver = driver::Driver::new(config, events.clone())?;
-    let control = Some(config.control.clone());
+    let control = config.control.clone();
     let options = DeskOptions { identity, clock, events: events.clone(), control, metrics: None };
     let desk = open_desk::<Shown>(options).context("cannot serve the control socket")?;
     Ok((desk, events, driver))

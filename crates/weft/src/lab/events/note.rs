@@ -11,7 +11,7 @@ use crate::lab::{LabFolder, LabRecord};
 
 /// How long a process has to take note. It needs no more than a moment, unless it is frozen.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Processes that are told before the fault goes untold: so many hang only if all do.
+/// Processes that are asked at most; where all of these hang, the others hardly answer.
 const TRIES_MAX: usize = 8;
 
 /// Has the hub note a fault among its events, or the first process that takes it where no hub answers: what the target
