@@ -5,8 +5,9 @@
 use serde_json::{Value, json};
 use weft_control::agent::{NodeKind, PortEnd, PortState, PortStatus};
 use weft_control::event::{
-    AgentEvent, EventKind, Fault, LabEvent, PmEvent, ProcessEvent, Question, RepathUse, SmEvent, SweepReason,
+    AgentEvent, EventKind, LabEvent, PmEvent, ProcessEvent, Question, RepathUse, SmEvent, SweepReason,
 };
+use weft_control::fault::Word;
 use weft_control::hub::{EndKind, LabStatus, ProcessEnd, ProcessLine, ProcessState, RestartPolicy};
 use weft_control::pm::{HotSpot, PmPort, PmStatus};
 use weft_control::process::{Clients, Condition, Health, Hello, Identity, ProcessKind, Subscribed};
@@ -129,7 +130,7 @@ fn events() -> Vec<EventKind> {
         }),
         EventKind::Process(ProcessEvent::Ready),
         EventKind::Process(ProcessEvent::Started { kind: ProcessKind::Pm, version: "0.1.0".into(), pid: 7 }),
-        EventKind::Lab(LabEvent::Fault { fault: Fault::LinkDown, target: "s:1".into() }),
+        EventKind::Lab(LabEvent::Fault { fault: Word::LinkDown, target: "s:1".into() }),
         EventKind::Lab(LabEvent::ProcessEnded {
             process: "a0".into(),
             how: EndKind::Failed,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use weft_device::DeviceOptions;
+use weft_fault::{Fault, Process};
 use weft_host::stack::StackOptions;
 use weft_host::traffic::{Command, FlowId, Transport, Work};
 use weft_machine::Time;
@@ -114,16 +115,20 @@ impl Plan {
             let peer = self.fabric.peer(*port).map(end);
             format!("{} - {}", end(*port), peer.unwrap_or_default())
         };
+        let of = |process: &Process<NodeIndex>| match process {
+            Process::Agent(index) => node(index),
+            Process::Sm => "the subnet manager".to_owned(),
+            Process::Standby(_) => format!("the subnet manager {}", process.map(|index| node(&index))),
+            Process::Pm => "the performance manager".to_owned(),
+            Process::Hub => "the hub".to_owned(),
+            Process::Ibsim => "the server for ibsim's programs".to_owned(),
+        };
         Some(match action {
             Action::Host(..) => return None,
-            Action::Cut(port) => format!("cable {} is cut", cable(port)),
-            Action::Restore(port) => format!("cable {} is whole again", cable(port)),
-            Action::Kill(index) => format!("{} is killed", node(index)),
-            Action::Start(index) => format!("{} is started", node(index)),
-            Action::KillSm => "the subnet manager is killed".to_owned(),
-            Action::StartSm => "the subnet manager is started".to_owned(),
-            Action::KillPm => "the performance manager is killed".to_owned(),
-            Action::StartPm => "the performance manager is started".to_owned(),
+            Action::Fault(Fault::LinkDown(port)) => format!("cable {} is cut", cable(port)),
+            Action::Fault(Fault::LinkUp(port)) => format!("cable {} is whole again", cable(port)),
+            Action::Fault(Fault::Kill(process)) => format!("{} is killed", of(process)),
+            Action::Fault(Fault::Restart(process)) => format!("{} is started", of(process)),
         })
     }
 }
@@ -142,22 +147,8 @@ pub struct Step {
 pub enum Action {
     /// A host is told something.
     Host(NodeIndex, Command),
-    /// The cable at this port is cut. Both ends see it.
-    Cut(PortRef),
-    /// The cable at this port is put back.
-    Restore(PortRef),
-    /// A node is killed, with all that is attached to it.
-    Kill(NodeIndex),
-    /// It is started again from its configuration.
-    Start(NodeIndex),
-    /// The subnet manager is killed.
-    KillSm,
-    /// It is started again, as a new one.
-    StartSm,
-    /// The performance manager is killed.
-    KillPm,
-    /// It is started again, as a new one.
-    StartPm,
+    /// Something goes wrong, or is put right.
+    Fault(Fault<NodeIndex, PortRef>),
 }
 
 /// Management's own service level and lane.

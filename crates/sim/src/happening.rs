@@ -56,6 +56,8 @@ pub(crate) enum Rare {
     PortTo { program: u32, incarnation: u64, up: bool },
     /// A fault.
     Fault(Fault),
+    /// The first subnet manager loses its `guid2lid` file.
+    LoseGuid2Lid,
     /// A device or a cable comes or goes.
     Change(Change),
     /// A load hears late what an adapter has for it.

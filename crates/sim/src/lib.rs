@@ -31,7 +31,7 @@
 //! assert_eq!(simulation.check().unwrap().lids, 8);
 //!
 //! let cable = fabric.cables().find(|cable| fabric.node(cable.b.node).is_switch()).unwrap();
-//! simulation.apply(Fault::Cut(cable.a));
+//! simulation.apply(Fault::LinkDown(cable.a));
 //! simulation.run_until_quiet(Time::from_secs(120)).unwrap();
 //! simulation.check().unwrap();
 //! ```
@@ -74,4 +74,5 @@ pub use schedule::Schedule;
 pub use simulation::{NotQuiet, SimStatistics, Simulation};
 pub use told::Told;
 pub use trace::Trace;
+pub use weft_fault::Process;
 pub use weft_node::ToHost;

@@ -255,6 +255,11 @@ impl Simulation {
         self.push_rare(at.max(self.now), Rare::Fault(fault));
     }
 
+    /// The first subnet manager loses its `guid2lid` file at some time, and starts without one if it is restarted then.
+    pub fn lose_guid2lid_at(&mut self, at: Time) {
+        self.push_rare(at.max(self.now), Rare::LoseGuid2Lid);
+    }
+
     /// Whether the cable in `port` has a link.
     pub fn is_link_up(&self, port: PortRef) -> bool {
         self.cabling.find(port).is_some_and(|(cable, _)| match &self.cabling.cables[cable] {
@@ -339,6 +344,7 @@ impl Simulation {
                 self.faults_pending -= 1;
                 self.apply(fault);
             }
+            Some(Rare::LoseGuid2Lid) => self.set_guid2lid(GuidToLid::default()),
             Some(Rare::Change(change)) => {
                 self.faults_pending -= 1;
                 self.change(change);

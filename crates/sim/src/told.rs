@@ -7,7 +7,7 @@ use weft_routing::ForwardingTable;
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::Lid;
 
-use crate::{Fault, NotQuiet, SimOptions, Simulation, TraceMode};
+use crate::{Fault, NotQuiet, Process, SimOptions, Simulation, TraceMode};
 
 /// LIDs and tables, of everything within the manager's reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,14 +48,14 @@ impl Simulation {
         let trained = options.sm_start + options.training + options.training_jitter;
         let mut fresh = Simulation::new(self.fabric(), options, seed);
         for (node, _) in self.fabric().iter().filter(|(node, _)| self.device(*node).is_none()) {
-            fresh.apply(Fault::Kill(node));
+            fresh.apply(Fault::Kill(Process::Agent(node)));
         }
         for cable in self.fabric().cables().filter(|cable| !self.is_link_up(cable.a)) {
-            fresh.apply(Fault::Cut(cable.a));
+            fresh.apply(Fault::LinkDown(cable.a));
         }
         fresh.run_until(trained);
         fresh.set_guid2lid(self.guid2lid().clone());
-        fresh.apply(Fault::StartSm { with_guid2lid: true });
+        fresh.apply(Fault::Restart(Process::Sm));
         fresh.run_until_quiet(limit)?;
         Ok(fresh.told())
     }

@@ -19,7 +19,7 @@ use rand_pcg::Pcg64;
 use seeds::run_part;
 use support::anywhere::{Anywhere, stuck};
 use weft_machine::Time;
-use weft_sim::{Change, Fault, Schedule, Simulation, TraceMode, TrafficAccount, Violation};
+use weft_sim::{Change, Fault, Process, Schedule, Simulation, TraceMode, TrafficAccount, Violation};
 use weft_topology::PortRef;
 
 const SCHEDULES: u64 = 40;
@@ -137,12 +137,12 @@ fn a_new_manager_writes_nothing(simulation: &mut Simulation) -> Result<(), Strin
     let place = simulation.sm_port();
     let standbys: Vec<PortRef> = simulation.options().standbys.iter().map(|standby| standby.port).collect();
     let writes = simulation.lft_writes();
-    simulation.apply(Fault::KillSm);
-    (0..standbys.len() as u8).for_each(|number| simulation.apply(Fault::KillStandby(number)));
+    simulation.apply(Fault::Kill(Process::Sm));
+    (0..standbys.len() as u8).for_each(|number| simulation.apply(Fault::Kill(Process::Standby(number))));
     simulation.run_until(simulation.now() + Time::from_secs(1));
     let again = match standbys.iter().position(|standby| *standby == place) {
-        Some(number) => Fault::StartStandby(number as u8),
-        None => Fault::StartSm { with_guid2lid: true },
+        Some(number) => Fault::Restart(Process::Standby(number as u8)),
+        None => Fault::Restart(Process::Sm),
     };
     simulation.apply(again);
     simulation

@@ -4,7 +4,7 @@
 
 use weft_machine::Time;
 use weft_node::recording::{Recording, replay};
-use weft_sim::{Fault, SimOptions, Simulation};
+use weft_sim::{Fault, Process, SimOptions, Simulation};
 use weft_topology::{Fabric, NodeIndex};
 
 fn x5() -> Fabric {
@@ -25,7 +25,7 @@ fn nodes_of_x5_replay() {
         let mut simulation = Simulation::new(&fabric, options, 7);
         simulation.run_until_quiet(Time::from_secs(60)).unwrap();
         simulation.probe().unwrap();
-        simulation.apply(Fault::Restart(node));
+        simulation.apply(Fault::Restart(Process::Agent(node)));
         let limit = simulation.now() + Time::from_secs(60);
         simulation.run_until_quiet(limit).unwrap();
         let recordings = simulation.into_recordings();

@@ -12,9 +12,7 @@ pub use expect::{Basis, BeffValue, Bound, Expect, Figure, FigureKind, Gain, Pape
 pub use network::{
     Attach, CongestionSpec, EngineSpec, FabricSpec, HostsSpec, PmMode, PmSpec, Rates, Shape, SmSpec,
 };
-pub use traffic::{
-    BeffSpec, FaultKind, FaultSpec, FlowEntry, FlowOptions, MixSpec, Paths, PatternSpec, Span,
-};
+pub use traffic::{BeffSpec, FaultSpec, FlowEntry, FlowOptions, MixSpec, Paths, PatternSpec, Span};
 
 use weft_machine::Time;
 
