@@ -13,7 +13,7 @@ use weft_control::pm::{HotSpot, PmPort, PmStatus};
 use weft_control::process::{Clients, Condition, Health, Hello, Identity, ProcessKind, Subscribed};
 use weft_control::schema::{samples, schema};
 use weft_control::sm::{
-    Instructed, ManagerLine, Phase, PhaseTime, RoutingReport, SmState, SmStatus, Summary, SweepKind,
+    Instructed, ManagerLine, PhaseTime, RoutingReport, SmState, SmStatus, Summary, SweepKind, SweepPhase,
 };
 use weft_control::traffic::{Destination, FlowSpec, HostCommand, MoveBy, PathSource, Transport, Work};
 use weft_control::{
@@ -69,7 +69,7 @@ fn requests() -> Vec<Request> {
 }
 
 fn summary() -> Summary {
-    let phase = PhaseTime { phase: Phase::Discover, took_ns: 80_000_000, smps: 500 };
+    let phase = PhaseTime { phase: SweepPhase::Discover, took_ns: 80_000_000, smps: 500 };
     Summary { switches: 11, hosts: 89, complete: true, phases: vec![phase], ..Summary::default() }
 }
 
@@ -79,7 +79,7 @@ fn sm_events() -> Vec<SmEvent> {
         SmEvent::SweepStarted { kind: SweepKind::Heavy, reason },
         SmEvent::SweepStarted { kind: SweepKind::Light, reason: SweepReason::Interval },
         SmEvent::Quiet,
-        SmEvent::PhaseDone(PhaseTime { phase: Phase::Route, took_ns: 5, smps: 0 }),
+        SmEvent::PhaseDone(PhaseTime { phase: SweepPhase::Route, took_ns: 5, smps: 0 }),
         SmEvent::NodeFound { guid: GUID, kind: NodeKind::Switch, description: "a \"b\"\n\u{1b}c".into() },
         SmEvent::LidAssigned { port_guid: GUID, lid: Lid(7), before: Lid(0) },
         SmEvent::ManagementLane { lane: Some(VirtualLane(7)) },
@@ -171,7 +171,7 @@ fn answers() -> Vec<Answer> {
     let sm = SmStatus {
         managers: vec![manager],
         last: Some(summary()),
-        phase: Some(Phase::Verify),
+        phase: Some(SweepPhase::Verify),
         ..SmStatus::default()
     };
     let spot = HotSpot { lid: Lid(9), port_guid: GUID, since_sweep: 3, contributors: vec![GUID] };

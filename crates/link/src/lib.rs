@@ -30,13 +30,13 @@ mod end;
 #[doc(hidden)]
 pub mod fuzz;
 mod gate;
+mod handshake_slots;
 mod identity;
 mod lanes;
 mod links;
 mod live;
 mod liveness;
 mod peer;
-mod places;
 mod process;
 mod reactor;
 mod reason;

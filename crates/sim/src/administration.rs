@@ -42,7 +42,7 @@ impl Simulation {
         SaMad::mgmt_class.set(&mut mad.0, MgmtClass::SubnAdm);
         SaMad::class_version.set(&mut mad.0, SA_CLASS_VERSION);
         // Something happens in every exchange, so no two have the same number.
-        let id = self.statistics().happenings & 0xffff_ffff;
+        let id = self.statistics().events & 0xffff_ffff;
         SaMad::transaction_id.set(&mut mad.0, TransactionId(id));
         let registration = AgentRequest {
             qp: QpNum::GSI,

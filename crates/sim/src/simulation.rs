@@ -3,14 +3,14 @@
 
 mod cables;
 mod changes;
+mod feed;
 mod hosts;
-mod in_hand;
 mod links;
 mod managers;
-mod places;
 mod power;
 mod programs;
 mod recording;
+mod slots;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -27,16 +27,16 @@ use weft_wire::{AddressedMad, DataPacket, PortNum};
 
 use crate::cable::{Cabling, Link};
 use crate::conservation::PastDevices;
+use crate::event::{Event, MadUnderWay, ManagementPacket, Rare, Slab};
 use crate::flight::Flights;
-use crate::happening::{Happening, MadUnderWay, ManagementPacket, Rare, Slab};
 use crate::ledger::Ledger;
 use crate::queue::Queue;
 use crate::{Fault, Kept, Load, Rule, SimOptions, ToHost, Trace};
 use hosts::REFUSALS_MAX;
 use managers::{PmProcess, SmProcess};
-use places::{Place, Slot, Tenant, places};
 use programs::{Attachment, SM, STANDBYS_MAX};
 use recording::Recordings;
+use slots::{DeviceSlot, Slot, Tenant, device_slots};
 
 /// No wake-up is under way.
 const ASLEEP: Time = Time::from_nanos(u64::MAX);
@@ -45,7 +45,7 @@ const ASLEEP: Time = Time::from_nanos(u64::MAX);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SimStatistics {
     /// Things that happened.
-    pub happenings: u64,
+    pub events: u64,
     /// Packets that went into a cable.
     pub packets: u64,
     /// Of those, the ones whose body is a length.
@@ -96,11 +96,11 @@ pub struct Simulation {
     pub(crate) fabric: Fabric,
     options: SimOptions,
     now: Time,
-    queue: Queue<Happening>,
+    queue: Queue<Event>,
     random: Pcg64,
     slots: Vec<Slot>,
     /// Where each device is, and what its operator knows of it.
-    places: Vec<Place>,
+    device_slots: Vec<DeviceSlot>,
     tenants: Vec<Tenant>,
     /// What nodes were asked.
     ledger: Ledger,
@@ -153,7 +153,7 @@ impl Simulation {
         let (count, tenant) = (fabric.nodes().len(), Tenant { present: true, incarnation: 0 });
         let mut simulation = Self {
             slots: std::iter::repeat_with(|| Slot { node: None }).take(count).collect(),
-            places: places(count, options.pack),
+            device_slots: device_slots(count, options.pack),
             tenants: vec![tenant; count],
             ledger: Ledger::default(),
             wakes: vec![ASLEEP; count],
@@ -200,7 +200,7 @@ impl Simulation {
     }
 
     fn begin_nodes(&mut self) {
-        let homes: Vec<_> = self.places.iter().map(|place| place.home).collect();
+        let homes: Vec<_> = self.device_slots.iter().map(|place| place.home).collect();
         for cable in &mut self.cabling.cables {
             let [a, b] = cable.ends.map(|end| homes[end.node.index()]);
             cable.inside = self.options.recabling && a == b;
@@ -317,16 +317,16 @@ impl Simulation {
 
     /// The next thing happens, if it does so by `limit`.
     pub(crate) fn step(&mut self, limit: Time) -> bool {
-        let Some((at, happening)) = self.queue.pop_until(limit) else { return false };
+        let Some((at, event)) = self.queue.pop_until(limit) else { return false };
         self.now = at;
-        self.statistics.happenings += 1;
-        match happening {
-            Happening::Arrive(way) => self.arrive(way),
-            Happening::WakeNode(node) => self.wake_node(node),
-            Happening::WakeProgram(program) => self.wake_program(program),
-            Happening::ArriveManagement(number) => self.arrive_management(number),
-            Happening::Mad(number) => self.mad_arrives(number),
-            Happening::Rare(number) => self.rare(number),
+        self.statistics.events += 1;
+        match event {
+            Event::Arrive(way) => self.arrive(way),
+            Event::WakeNode(node) => self.wake_node(node),
+            Event::WakeProgram(program) => self.wake_program(program),
+            Event::ArriveManagement(number) => self.arrive_management(number),
+            Event::Mad(number) => self.mad_arrives(number),
+            Event::Rare(number) => self.rare(number),
         }
         true
     }
@@ -363,7 +363,7 @@ impl Simulation {
 
     fn push_rare(&mut self, at: Time, rare: Rare) {
         let number = self.rare.put(rare);
-        self.queue.push(at, Happening::Rare(number));
+        self.queue.push(at, Event::Rare(number));
     }
 
     fn device_event(&mut self, node: NodeIndex, event: DeviceEvent) {

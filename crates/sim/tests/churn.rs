@@ -162,11 +162,11 @@ fn rest_and_check(schedule: &Schedule, simulation: &mut Simulation) -> Result<To
     }
     simulation.check().map_err(all)?;
     simulation.check_picture().map_err(all)?;
-    let told = simulation.told();
-    let fresh = simulation.told_afresh(schedule.seed, PATIENCE);
+    let now = simulation.snapshot();
+    let fresh = simulation.fresh_snapshot(schedule.seed, PATIENCE);
     let fresh = fresh.map_err(|error| format!("a fresh start: {error}"))?;
-    if told.lids != fresh.lids {
-        return Err(format!("LIDs are not a fresh start's: {:?}\n  {:?}", told.lids, fresh.lids));
+    if now.lids != fresh.lids {
+        return Err(format!("LIDs are not a fresh start's: {:?}\n  {:?}", now.lids, fresh.lids));
     }
     let pairs = simulation.probe().map_err(all)?;
     let totals = Totals::of(schedule, simulation, &traffic, pairs);

@@ -16,7 +16,7 @@ fn laboratory(fabric: &Fabric) -> Simulation {
     let standby = StandbyOptions { port: hosts[1], priority: 0, sm_key: None };
     let options = SimOptions { with_pm: true, standbys: vec![standby], ..SimOptions::default() };
     let mut simulation = Simulation::new(fabric, options, 7);
-    let limit = simulation.now() + Time::from_secs(60);
+    let limit = simulation.now() + Time::from_secs(300);
     simulation.run_until_quiet(limit).unwrap_or_else(|error| panic!("{error}"));
     simulation
 }

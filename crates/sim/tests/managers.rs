@@ -100,11 +100,11 @@ fn settle(schedule: &Schedule, simulation: &mut Simulation) -> Result<(), String
         violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  ")
     };
     simulation.check().map_err(all)?;
-    let afresh = simulation.told_afresh(schedule.seed, PATIENCE);
+    let afresh = simulation.fresh_snapshot(schedule.seed, PATIENCE);
     let afresh = afresh.map_err(|error| format!("a fresh start: {error}"))?;
     // Tables depend on history; that they hold has been checked.
-    if simulation.told().lids != afresh.lids {
-        return Err(format!("not a fresh start: {:?}\n  {:?}", simulation.told().lids, afresh.lids));
+    if simulation.snapshot().lids != afresh.lids {
+        return Err(format!("not a fresh start: {:?}\n  {:?}", simulation.snapshot().lids, afresh.lids));
     }
     simulation.probe().map_err(all).map(|_| ())
 }
@@ -207,7 +207,7 @@ fn states(simulation: &Simulation) -> Vec<SmState> {
 }
 
 fn lids(simulation: &Simulation) -> BTreeMap<PortRef, (Lid, u8)> {
-    simulation.told().lids
+    simulation.snapshot().lids
 }
 
 fn quiet(simulation: &mut Simulation) {
@@ -240,7 +240,8 @@ fn a_standby_takes_over_and_writes_no_table_and_changes_no_lid() {
     let fabric = tree();
     let mut simulation = Simulation::new(&fabric, several(&fabric, &[1, 0, 0]), 7);
     quiet(&mut simulation);
-    let (told, writes, changes) = (simulation.told(), simulation.lft_writes(), simulation.lid_changes());
+    let (before, writes, changes) =
+        (simulation.snapshot(), simulation.lft_writes(), simulation.lid_changes());
     let died = simulation.now();
     simulation.apply(Fault::Kill(Process::Sm));
     // Polling-retries and one polls after the death, the master is taken for dead.
@@ -250,7 +251,7 @@ fn a_standby_takes_over_and_writes_no_table_and_changes_no_lid() {
     quiet(&mut simulation);
     assert_eq!(states(&simulation), [MASTER, STANDBY]);
     assert_eq!((simulation.lft_writes(), simulation.lid_changes()), (writes, changes));
-    assert_eq!(simulation.told(), told);
+    assert_eq!(simulation.snapshot(), before);
     let (_, summary) = simulation.summaries().last().expect("it has swept");
     assert_eq!((summary.smps.set_lft, summary.complete), (0, true));
     // Every host is told where it is to ask from now on.

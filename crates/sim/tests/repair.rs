@@ -37,7 +37,7 @@ fn a_cut_asks_two_switches_and_writes_what_used_the_cable() {
         options.sm.engines = engine.parse().expect("an engine");
         let mut simulation = Simulation::new(&fabric, options, 1);
         quiet(&mut simulation);
-        let (first, sweeps) = (simulation.told(), simulation.summaries().len());
+        let (first, sweeps) = (simulation.snapshot(), simulation.summaries().len());
         let cable = leaf_cables(&fabric)[5];
         let writes = simulation.lft_writes();
         simulation.apply(Fault::LinkDown(cable.a));
@@ -57,7 +57,7 @@ fn a_cut_asks_two_switches_and_writes_what_used_the_cable() {
         let back = last(&simulation);
         assert!(is_repair(&back) && back.complete, "{engine}: {back:?}");
         assert!(back.smps.get_node_info <= 2, "{engine}: {back:?}");
-        assert_eq!(simulation.told(), first, "{engine}: all is as before");
+        assert_eq!(simulation.snapshot(), first, "{engine}: all is as before");
     }
 }
 
@@ -70,13 +70,13 @@ fn a_new_manager_keeps_repaired_tables() {
     let cables = leaf_cables(&fabric);
     simulation.apply(Fault::LinkDown(cables[3].a));
     quiet(&mut simulation);
-    let before = (simulation.lft_writes(), simulation.told());
+    let before = (simulation.lft_writes(), simulation.snapshot());
     simulation.apply(Fault::Kill(Process::Sm));
     simulation.run_until(simulation.now() + Time::from_secs(1));
     simulation.set_guid2lid(GuidToLid::default());
     simulation.apply(Fault::Restart(Process::Sm));
     quiet(&mut simulation);
-    assert_eq!((simulation.lft_writes(), simulation.told()), before);
+    assert_eq!((simulation.lft_writes(), simulation.snapshot()), before);
     simulation.apply(Fault::LinkDown(cables[9].a));
     quiet(&mut simulation);
     assert!(is_repair(&last(&simulation)), "{:?}", last(&simulation));

@@ -117,11 +117,11 @@ fn rest_and_check(schedule: &Schedule, simulation: &mut Simulation) -> Result<To
         return Err(format!("a lost link was not counted or not told: {pending} pending, {statistics:?}"));
     }
     let report = simulation.check().map_err(all)?;
-    let told = simulation.told();
-    let afresh = simulation.told_afresh(schedule.seed, PATIENCE);
+    let now = simulation.snapshot();
+    let afresh = simulation.fresh_snapshot(schedule.seed, PATIENCE);
     let afresh = afresh.map_err(|error| format!("a fresh start: {error}"))?;
-    if told.lids != afresh.lids {
-        return Err(format!("LIDs are not a fresh start's: {:?}\n  {:?}", told.lids, afresh.lids));
+    if now.lids != afresh.lids {
+        return Err(format!("LIDs are not a fresh start's: {:?}\n  {:?}", now.lids, afresh.lids));
     }
     let pairs = simulation.probe().map_err(all)?;
     let totals = Totals::of(schedule, simulation, report.nodes, pairs);

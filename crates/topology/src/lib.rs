@@ -50,7 +50,7 @@ pub use builder::{BuildError, FabricBuilder, NODES_MAX, PORTS_MAX, PORTS_PER_NOD
 pub use diff::{Difference, PortId, diff};
 pub use find::FindError;
 pub use graph::{Cable, Counts, Fabric, Node, NodeIndex, Port, PortName, PortRef};
-pub use parse::{Loader, ParseError, Place, Problem, parse, parse_bytes, parse_with};
+pub use parse::{Loader, ParseError, Position, Problem, parse, parse_bytes, parse_with};
 pub use rate::{LinkMasks, LinkRate, LinkWidth, RateError};
 pub use weft_wire::LinkSpeed;
 pub use weft_wire::NodeType;

@@ -5,9 +5,9 @@ use weft_node::{Input, Request};
 use weft_topology::{NodeIndex, PortRef};
 
 use super::Simulation;
-use super::places::NOT_THERE;
+use super::slots::NOT_THERE;
 use crate::cable::{Link, initial_parameters};
-use crate::happening::Rare;
+use crate::event::Rare;
 use crate::ledger::Asked;
 use crate::{Change, Requests};
 
@@ -59,11 +59,11 @@ impl Simulation {
         tenant.present = false;
         let cables = self.cabling.of_node(node);
         let ends: Vec<_> = cables.iter().map(|&cable| self.take_out(cable)).collect();
-        if let Some(device) = self.places.get(node.index()).map(|place| place.device)
+        if let Some(device) = self.device_slots.get(node.index()).map(|place| place.device)
             && self.device(node).is_some()
         {
             self.request(node, Asked::Removal, Request::RemoveDevice(device));
-            self.places[node.index()].device = NOT_THERE;
+            self.device_slots[node.index()].device = NOT_THERE;
         }
         self.detach_programs(node);
         for (cable, ends) in cables.into_iter().zip(ends) {

@@ -7,7 +7,7 @@ use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{DataPacket, PortNum};
 
 use super::Simulation;
-use crate::happening::Rare;
+use crate::event::Rare;
 use crate::ledger::Asked;
 use crate::{Kept, Load, ToHost};
 

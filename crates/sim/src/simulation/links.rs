@@ -7,7 +7,7 @@ use weft_wire::{Lid, LinkParameters, PortNum};
 
 use super::Simulation;
 use crate::cable::{Link, initial_parameters};
-use crate::happening::Rare;
+use crate::event::Rare;
 use crate::ledger::Asked;
 use crate::rule::below;
 

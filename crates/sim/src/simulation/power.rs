@@ -3,8 +3,8 @@
 use weft_node::{NewDevice, Node, NodeOptions, Request};
 use weft_topology::NodeIndex;
 
-use super::places::NOT_THERE;
 use super::programs::{SM, STANDBY};
+use super::slots::NOT_THERE;
 use super::{ASLEEP, Simulation};
 use crate::ledger::Asked;
 use crate::{Fault, Process, device_config};
@@ -81,7 +81,7 @@ impl Simulation {
         self.ledger.forget(home);
         self.wakes[home.index()] = ASLEEP;
         for member in self.members(home) {
-            self.places[member.index()].device = NOT_THERE;
+            self.device_slots[member.index()].device = NOT_THERE;
             for cable in self.cabling.of_node(member) {
                 self.reset_end(cable, member);
                 self.update_link(cable);

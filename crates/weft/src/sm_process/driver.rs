@@ -12,8 +12,8 @@ use weft_metrics::Page;
 use weft_mgmt::Window;
 use weft_process::{EventLog, Journal, Manned};
 use weft_sm::{
-    Activity, Event, GuidToLid, Input, Instructed, Instruction, Output, Phase, SubnetManager, Summary,
-    SweepKind,
+    Activity, Event, GuidToLid, Input, Instructed, Instruction, Output, SubnetManager, Summary, SweepKind,
+    SweepPhase,
 };
 use weft_umad::launch::{PhaseEnd, Progress, SubnetUp, ToLauncher};
 use weft_wire::{AddressedMad, Guid, Registration};
@@ -205,7 +205,7 @@ impl Driver {
             launcher.send(&ToLauncher::NotRouted { reason, nodes: progress.switches + progress.hosts });
         }
         if let Event::SubnetUp(summary) | Event::SweepIncomplete(summary) = event {
-            let written = summary.phases.iter().find(|time| time.phase == Phase::Program);
+            let written = summary.phases.iter().find(|time| time.phase == SweepPhase::Program);
             let written = written.map_or(0, |time| clamp(time.smps));
             self.report(Some(written), launcher);
             if summary.complete {
@@ -271,8 +271,8 @@ impl Driver {
         news.lids = (progress.lids, progress.lids);
         let phase = (clamp(progress.done), clamp(progress.total));
         match progress.activity {
-            Activity::Sweeping(Phase::Program) => news.tables = phase,
-            Activity::Sweeping(Phase::Activate) => news.ports_active = (progress.ports_active, phase.1),
+            Activity::Sweeping(SweepPhase::Program) => news.tables = phase,
+            Activity::Sweeping(SweepPhase::Activate) => news.ports_active = (progress.ports_active, phase.1),
             _ => news.ports_active = (progress.ports_active, progress.ports_active),
         }
         news.tables = tables.map_or(news.tables, |written| (written, written));

@@ -9,7 +9,7 @@ use crate::{Change, Fault, ToHost};
 
 /// Something that is going to happen.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Happening {
+pub(crate) enum Event {
     /// The next thing under way on data lanes reaches the end of this way.
     Arrive(u32),
     /// A packet of lane 15 reaches the end of a cable.

@@ -11,7 +11,7 @@ use crate::{Fault, NotQuiet, Process, SimOptions, Simulation, TraceMode};
 
 /// LIDs and tables, of everything within the manager's reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct Snapshot {
     /// Base LID and LMC of each end port.
     pub lids: BTreeMap<PortRef, (Lid, u8)>,
     /// The table of each switch, up to what it looks up.
@@ -20,7 +20,7 @@ pub struct Told {
 
 impl Simulation {
     /// What the devices have been told.
-    pub fn told(&self) -> Told {
+    pub fn snapshot(&self) -> Snapshot {
         let reached = self.reached();
         let end_ports = self.end_ports(&reached).into_iter();
         let lids = end_ports.filter_map(|end| {
@@ -30,12 +30,12 @@ impl Simulation {
         let mut routes = self.live_routes();
         let switches = reached.iter().copied().filter(|node| self.fabric().node(*node).is_switch());
         let tables = switches.map(|node| (node, std::mem::take(&mut routes.tables[node.index()])));
-        Told { lids: lids.collect(), tables: tables.collect() }
+        Snapshot { lids: lids.collect(), tables: tables.collect() }
     }
 
     /// What they are told when all that is dead or cut here is so from the beginning, nothing goes wrong any more,
     /// and the manager begins with the `guid2lid` file that it has here.
-    pub fn told_afresh(&self, seed: u64, limit: Time) -> Result<Told, NotQuiet> {
+    pub fn fresh_snapshot(&self, seed: u64, limit: Time) -> Result<Snapshot, NotQuiet> {
         let (sm_port, standbys) = (Some(self.sm_port()), Vec::new());
         let options = SimOptions {
             with_sm: false,
@@ -57,6 +57,6 @@ impl Simulation {
         fresh.set_guid2lid(self.guid2lid().clone());
         fresh.apply(Fault::Restart(Process::Sm));
         fresh.run_until_quiet(limit)?;
-        Ok(fresh.told())
+        Ok(fresh.snapshot())
     }
 }

@@ -6,7 +6,7 @@ use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{DataPacket, ServiceLevel};
 
 use super::{ASLEEP, Simulation};
-use crate::happening::{Happening, Rare};
+use crate::event::{Event, Rare};
 use crate::ledger::Asked;
 
 /// Who gives an adapter the next packet at the same moment whenever it refuses one would never come to an end: after
@@ -116,7 +116,7 @@ impl Simulation {
         let wake = &mut self.wakes[index.index()];
         if let Some(due) = node.poll_timeout().map(|due| due.max(self.now)).filter(|due| due < wake) {
             *wake = due;
-            self.queue.push(due, Happening::WakeNode(index));
+            self.queue.push(due, Event::WakeNode(index));
         }
         self.put_back(index, node);
     }
@@ -233,7 +233,9 @@ impl Simulation {
             (Asked::Program(program), Ok(Answer::Client(client))) => self.attached(program, client),
             (Asked::Checker, Ok(Answer::Client(client))) => self.checker = Some(client),
             (Asked::Command(port), Err(refusal)) => self.refused(port, refusal.to_string()),
-            (Asked::Device(node), Ok(Answer::Device(device))) => self.places[node.index()].device = device,
+            (Asked::Device(node), Ok(Answer::Device(device))) => {
+                self.device_slots[node.index()].device = device
+            }
             (Asked::Removal, Ok(Answer::Removed(account))) => self.past.bury(&account),
             _ => {}
         }
