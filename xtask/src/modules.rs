@@ -13,8 +13,6 @@ use syn::visit::Visit;
 
 /// Uses that close circles and are known, by crate; each entry must be needed.
 const KNOWN: &[(&str, &[[&str; 2]])] = &[
-    // A parser that reads words for its parts, and parts that report where the words stood.
-    ("topology", &[["parse::port", "parse::reader"]]),
     // Types of neighbours: a digraph and the search in it, a pass and its turns, options that name engines.
     (
         "routing",
