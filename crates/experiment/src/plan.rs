@@ -1,4 +1,4 @@
-//! One run, with every name resolved: what a runner is given.
+//! One run, with every name resolved: the input of a runner.
 //!
 //! A plan's clock begins when the fabric is up: every port that a sweep can bring up is Active, the subnet manager is
 //! idle, the performance manager is attached where there is one, and the hosts have taken [`Plan::setup`]. All times
@@ -69,7 +69,7 @@ pub struct Plan {
     pub cable_delay: Time,
     /// Cables on which it takes another time.
     pub cable_delays: Vec<(PortRef, Time)>,
-    /// What the subnet manager is told: engines, lanes, arbitration, lifetimes.
+    /// Options of the subnet manager: engines, lanes, arbitration, lifetimes.
     pub sm: weft_sm::Options,
     /// The port that it is attached to.
     pub sm_at: PortRef,
@@ -80,7 +80,7 @@ pub struct Plan {
     /// Management's own service level and lane, where it has them. They are in [`Plan::sm`] and [`Plan::stack`] already
     /// as far as those know them.
     pub management: Option<ManagementLane>,
-    /// What switches and hosts are told of congestion control, where it is on.
+    /// Settings of congestion control in switches and hosts, where it is on.
     pub congestion: Option<CongestionSpec>,
     /// What an oracle knows.
     pub oracle: Option<Oracle>,
@@ -90,7 +90,7 @@ pub struct Plan {
     /// Whether the runner fills the path caches (`Command::LearnPaths`) before the clock begins, with what path records
     /// would say; with an oracle, hot spots get its service level there.
     pub learn_paths: bool,
-    /// What hosts are told before the clock begins, in this order; each is an `Expect` or a `HeedRepath`.
+    /// Commands to hosts before the clock begins, in this order; each is an `Expect` or a `HeedRepath`.
     pub setup: Vec<(NodeIndex, Command)>,
     /// What happens, in order of time.
     pub steps: Vec<Step>,
@@ -145,7 +145,7 @@ pub struct Step {
 /// What happens.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// A host is told something.
+    /// A host gets a command.
     Host(NodeIndex, Command),
     /// Something goes wrong, or is put right.
     Fault(Fault<NodeIndex, PortRef>),

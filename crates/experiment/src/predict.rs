@@ -7,7 +7,7 @@
 //!   flows ──▶ who asked when, who was told, who never asks ──▶ streams ──────▶ verify_streams ──▶ cycles
 //! ```
 //!
-//! It is about steady states: tables are written and, where they are told, hosts have heard. A circle is necessary for a
+//! It is about steady states: tables are written and hosts have heard, where the manager tells them. A circle is necessary for a
 //! deadlock and not sufficient: its channels have to be full at the same time.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,7 +88,7 @@ struct Change {
     /// Cut cables, by the end with the lower GUID.
     cut: BTreeSet<PortRef>,
     dead: BTreeSet<NodeIndex>,
-    /// Whether the manager knows what it told hosts before.
+    /// Whether the manager remembers its notices to hosts.
     remembers: bool,
 }
 

@@ -12,7 +12,7 @@ use weft_wire::{
 
 use crate::Simulation;
 
-/// Its registration; nobody waits for the answer, which comes at once.
+/// Its registration; no one waits for the answer, which comes at once.
 const REGISTER: RequestId = RequestId(u64::MAX);
 
 /// How long it waits before it asks again, and how often it does.
@@ -31,7 +31,7 @@ pub struct SaAnswer {
 impl Simulation {
     /// Asks, from a node, whoever its port says manages the subnet, and takes in what is answered, in however many
     /// segments. `request` says method, attribute, key, mask and record; the rest of its headers is filled in.
-    /// `None`: the node is off, its port has no manager, or nobody answered.
+    /// `None`: the node is off, its port has no manager, or no answer came.
     ///
     /// This lets time pass.
     pub fn ask_sa(&mut self, node: NodeIndex, request: &Mad) -> Option<SaAnswer> {

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! A cable's link is up when both devices are on, both ends allow it and the cable is whole. When that ends, the
-//! ends notice at different times up to the link timeout; when it begins anew before that, they learn of both at
+//! ends notice at different times up to the link timeout; when it begins again before that, they learn of both at
 //! once. What is under way goes with the link.
 //!
 //! ```

@@ -14,7 +14,7 @@ mod managers;
 use crate::rule::below;
 use crate::{Change, Fault, Process, RandomLoss, SimOptions, Simulation};
 
-/// What is done to which fabric.
+/// A fabric and the faults and changes in it.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     /// The seed that decided it.
@@ -109,7 +109,7 @@ fn random_fault(
     faults: &mut Vec<(Time, Fault)>,
 ) -> Option<Time> {
     let at = FAULTS_FROM + below(random, FAULTS_UNTIL.saturating_sub(FAULTS_FROM));
-    // Often so soon that nobody has noticed yet.
+    // Often too soon for anyone to have noticed.
     let most = if random.random_bool(0.5) { Time::from_millis(60) } else { Time::from_secs(3) };
     let again = (at + below(random, most)).min(FAULTS_UNTIL);
     let node = NodeIndex(random.random_range(0..fabric.nodes().len() as u32));

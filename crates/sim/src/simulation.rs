@@ -58,11 +58,11 @@ pub struct SimStatistics {
     pub delayed: u64,
     /// Packets that a link took with it when it went.
     pub cut_off: u64,
-    /// Packets sent without credit; each ends its link, which then begins anew.
+    /// Packets sent without credit; each ends its link, which then begins again.
     pub credit_overruns: u64,
     /// How often a node had come to no end at one moment, and went on later.
     pub host_pauses: u64,
-    /// How often an end was told that its link had gone.
+    /// Number of times an end noticed the loss of its link.
     pub link_losses: u64,
     /// Of those, how often within 50 ms.
     pub link_losses_brief: u64,
@@ -109,7 +109,7 @@ pub struct Simulation {
     /// The memory that each node has while it is in hand.
     desk: Option<Box<Desk>>,
     pub(crate) cabling: Cabling,
-    /// What is under way on data lanes.
+    /// Packets under way on data lanes.
     pub(crate) flights: Flights,
     /// Packets of lane 15 under way.
     management: Slab<ManagementPacket>,
@@ -405,7 +405,7 @@ fn attachments(fabric: &Fabric, options: &SimOptions) -> Vec<Attachment> {
     ports.map(|port| Attachment::new(port.unwrap_or(PortRef::new(NodeIndex(0), PORT_ZERO)))).collect()
 }
 
-/// Where the performance manager is when nobody says where: not where the subnet manager is, if there are two hosts.
+/// The default port of the performance manager: not the subnet manager's, if there are two hosts.
 fn last_host(fabric: &Fabric) -> Option<PortRef> {
     let attach =
         |(index, node): (NodeIndex, &weft_topology::Node)| Some(PortRef::new(index, node.attach_port()?));

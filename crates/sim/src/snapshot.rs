@@ -1,4 +1,4 @@
-//! What the manager has told the devices, and what it would tell them from the beginning.
+//! The configuration that the manager has given the devices, and the one that a fresh manager would give.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct Snapshot {
 }
 
 impl Simulation {
-    /// What the devices have been told.
+    /// The devices' configuration now.
     pub fn snapshot(&self) -> Snapshot {
         let reached = self.reached();
         let end_ports = self.end_ports(&reached).into_iter();
@@ -33,7 +33,7 @@ impl Simulation {
         Snapshot { lids: lids.collect(), tables: tables.collect() }
     }
 
-    /// What they are told when all that is dead or cut here is so from the beginning, nothing goes wrong any more,
+    /// Their configuration if everything dead or cut here were so from the beginning, nothing else went wrong,
     /// and the manager begins with the `guid2lid` file that it has here.
     pub fn fresh_snapshot(&self, seed: u64, limit: Time) -> Result<Snapshot, NotQuiet> {
         let (sm_port, standbys) = (Some(self.sm_port()), Vec::new());

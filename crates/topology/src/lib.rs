@@ -29,7 +29,7 @@
 //! assert_eq!(differences.len(), 8);
 //! assert!(differences[0].to_string().ends_with("rate 4xQDR -> 4xDDR"));
 //!
-//! // What is wrong with a file is said in one line.
+//! // An error in a file is one line.
 //! let error = parse("tree.topo", "Switch 4 \"leaf\"\n[5] \"host\"[1]\n").unwrap_err();
 //! assert_eq!(
 //!     error.to_string(),

@@ -35,9 +35,9 @@ pub struct Experiment {
     pub rates: Rates,
     /// Routing engines and their options.
     pub engine: EngineSpec,
-    /// What the subnet manager is told besides.
+    /// Further options of the subnet manager.
     pub sm: SmSpec,
-    /// What the performance manager is told.
+    /// Options of the performance manager.
     pub pm: PmSpec,
     /// Congestion control; none is off.
     pub congestion: Option<CongestionSpec>,

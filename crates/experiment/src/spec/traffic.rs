@@ -29,7 +29,7 @@ pub enum Paths {
     Learnt,
 }
 
-/// What all kinds of traffic can be told.
+/// Options of all kinds of traffic.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FlowOptions {
     /// How packets are carried.

@@ -13,7 +13,7 @@ use super::{FAULTS_FROM, FAULTS_UNTIL, Schedule, fabrics};
 use crate::rule::below;
 use crate::{Change, Fault, Process, RandomLoss, SimOptions, StandbyOptions};
 
-/// Told apart from what decides other schedules of the same seed.
+/// Separates this generator from those of other schedules with the same seed.
 const SALT: u64 = 0x00c0_4ec7_ab1e;
 
 /// More ports than any of these switches uses at first.
@@ -164,7 +164,7 @@ fn random_faults(random: &mut Pcg64, fabric: &Fabric, options: &SimOptions) -> V
     faults
 }
 
-/// What is there, as it is after the changes so far.
+/// The fabric after the changes so far.
 struct Churn {
     fabric: Fabric,
     away: BTreeSet<NodeIndex>,

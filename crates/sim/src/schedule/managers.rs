@@ -13,7 +13,7 @@ use crate::{Fault, Process, StandbyOptions};
 const POLLING_MS: u64 = 500;
 const POLLING_RETRIES: u32 = 2;
 
-/// Told apart from what decides the rest of the schedule.
+/// Separates this generator from that of the rest of the schedule.
 const SALT: u64 = 0x005e_ed0f_3a5e;
 
 impl Schedule {

@@ -9,7 +9,7 @@ use super::{ASLEEP, Simulation};
 use crate::event::{Event, Rare};
 use crate::ledger::Asked;
 
-/// Who gives an adapter the next packet at the same moment whenever it refuses one would never come to an end: after
+/// A load that gives an adapter the next packet at the same moment whenever it refuses one would never end: after
 /// this number of exchanges the node goes on a while later. Hosts do not; a [`Load`](crate::Load) can.
 const ROUNDS_MAX: u32 = 4096;
 const PAUSE: Time = Time::from_millis(1);
@@ -51,7 +51,7 @@ impl Simulation {
         if self.recordings.is_some() {
             self.fed(index, &input);
         }
-        let Some(mut node) = self.take_in_hand(index) else { return };
+        let Some(mut node) = self.take_node(index) else { return };
         node.handle_input(self.now, input);
         self.was_fed(index, node);
     }
@@ -63,7 +63,7 @@ impl Simulation {
         if self.recordings.is_some() {
             self.fed(index, &Input::Arrived { at, frame: frame.clone() });
         }
-        let Some(mut node) = self.take_in_hand(index) else { return };
+        let Some(mut node) = self.take_node(index) else { return };
         node.handle_input(self.now, Input::Arrived { at, frame });
         self.was_fed(index, node);
     }
@@ -78,7 +78,7 @@ impl Simulation {
         if let Some(recordings) = &mut self.recordings {
             recordings.woken(index, self.now);
         }
-        let Some(mut node) = self.take_in_hand(index) else { return };
+        let Some(mut node) = self.take_node(index) else { return };
         node.handle_timeout(self.now);
         self.was_fed(index, node);
     }
@@ -86,14 +86,14 @@ impl Simulation {
     /// Lets a load answer, and does what the node then wants.
     pub(super) fn go_on(&mut self, device: NodeIndex) {
         let index = self.home(device);
-        if let Some(node) = self.take_in_hand(index) {
+        if let Some(node) = self.take_node(index) {
             self.was_fed(index, node);
         }
     }
 
     /// A node that is on, with the desk in its hands. [`put_back`](Self::put_back) it.
     #[inline]
-    fn take_in_hand(&mut self, index: NodeIndex) -> Option<Box<Node>> {
+    fn take_node(&mut self, index: NodeIndex) -> Option<Box<Node>> {
         let mut node = self.slots.get_mut(index.index())?.node.take()?;
         node.exchange_desk(&mut self.desk);
         Some(node)

@@ -18,7 +18,7 @@ pub(super) struct SmProcess {
     pub(super) persisted: GuidToLid,
     /// What it has said of each heavy sweep, the last one last.
     summaries: Kept<(Time, Summary), SUMMARIES_MAX>,
-    /// What it has told hosts of their paths, the last notice last.
+    /// Its repath notices to hosts, the last one last.
     repaths: Kept<(Time, Event), REPATHS_MAX>,
     /// What it has said of the last routing.
     routing: Option<EngineReport>,
@@ -84,7 +84,7 @@ impl Simulation {
         &self.sm_process(self.foremost()).summaries
     }
 
-    /// What the subnet manager has told hosts of their paths ([`Event::Repath`]), and when.
+    /// The subnet manager's repath notices to hosts ([`Event::Repath`]), with their times.
     pub fn repaths(&self) -> &Kept<(Time, Event), REPATHS_MAX> {
         &self.sm_process(self.foremost()).repaths
     }

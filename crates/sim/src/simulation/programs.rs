@@ -54,7 +54,7 @@ pub(super) enum ProgramEvent<'a> {
 }
 
 impl Simulation {
-    /// The program that is attached to a node under this name; checkers' are nobody's.
+    /// The program that is attached to a node under this name; none for checkers.
     fn program_of(&self, node: NodeIndex, client: Client) -> Option<u32> {
         MANAGERS.clone().find(|&program| {
             let attachment = &self.attachments[program as usize];
@@ -256,7 +256,7 @@ impl Simulation {
         }
     }
 
-    /// Where a program is attached, as managers are told.
+    /// The port of a program, in the form that managers get it.
     pub(super) fn guids_at(&self, program: u32) -> (weft_wire::Guid, weft_wire::Guid, PortNum) {
         let PortRef { node, port } = self.attachments[program as usize].port;
         let node = self.fabric.node(node);

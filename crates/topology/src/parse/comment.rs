@@ -31,7 +31,7 @@ pub(super) struct PortComment {
     pub(super) rate: Option<LinkRate>,
 }
 
-/// What is known of a line's end.
+/// How a line ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ends {
     /// The line has its line break: it is whole.

@@ -15,7 +15,7 @@ pub struct ParseError {
     pub column: usize,
     /// The offending text; empty where something is missing.
     pub text: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: Box<Problem>,
     /// What may help.
     pub hint: Option<String>,
@@ -96,7 +96,7 @@ pub enum Problem {
     DuplicateGuid {
         /// The GUID.
         guid: Guid,
-        /// Who has it.
+        /// Its owner.
         owner: String,
         /// Where it was first.
         other: Position,

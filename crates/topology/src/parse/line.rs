@@ -13,7 +13,7 @@ use super::error::Problem;
 /// How many bytes an id or an alias may have, as in ibsim.
 const NAME_BYTES_MAX: usize = 64;
 
-/// What is wrong with a line, and with which bytes of it.
+/// The problem with a line, and its bytes there.
 #[derive(Debug)]
 pub(super) struct LineError {
     pub(super) span: Range<usize>,
@@ -66,7 +66,7 @@ impl<'a> Line<'a> {
         line
     }
 
-    /// What is left.
+    /// The rest.
     pub(super) fn rest(&self) -> &'a str {
         self.rest
     }
