@@ -18,6 +18,7 @@ const PURE: &[&str] = &["serde", "thiserror"];
 const ROOMS: &[Room] = &[
     Room { name: "wire", uses: &[], pure: Some(&["serde", "crc", "crc32fast"]) },
     Room { name: "machine", uses: &[], pure: Some(PURE) },
+    Room { name: "fault", uses: &[], pure: Some(&["schemars", "serde", "thiserror"]) },
     Room {
         name: "topology",
         uses: &["wire"],
@@ -40,15 +41,21 @@ const ROOMS: &[Room] = &[
     Room { name: "pm", uses: &["wire", "machine", "mgmt", "topology"], pure: Some(PURE) },
     Room {
         name: "sim",
-        uses: &["wire", "machine", "topology", "routing", "device", "mgmt", "host", "node", "sm", "pm"],
+        uses: &[
+            "wire", "machine", "fault", "topology", "routing", "device", "mgmt", "host", "node", "sm", "pm",
+        ],
         pure: Some(&["serde", "rand", "rand_pcg"]),
     },
     Room {
         name: "experiment",
-        uses: &["wire", "machine", "topology", "routing", "device", "host", "sm", "pm"],
+        uses: &["wire", "machine", "fault", "topology", "routing", "device", "host", "sm", "pm"],
         pure: Some(&["serde", "serde_json", "thiserror", "toml"]),
     },
-    Room { name: "control", uses: &["wire"], pure: Some(&["schemars", "serde", "serde_json", "thiserror"]) },
+    Room {
+        name: "control",
+        uses: &["wire", "fault"],
+        pure: Some(&["schemars", "serde", "serde_json", "thiserror"]),
+    },
     Room { name: "link", uses: &["wire", "machine"], pure: None },
     Room { name: "umad", uses: &["wire"], pure: None },
     Room { name: "ibsim", uses: &["wire"], pure: None },
@@ -66,6 +73,7 @@ const ROOMS: &[Room] = &[
         uses: &[
             "wire",
             "machine",
+            "fault",
             "topology",
             "routing",
             "device",

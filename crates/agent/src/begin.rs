@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use weft_control::event::AgentEvent;
 
-use crate::shared::Agent;
 use crate::cables::LinkCounts;
 use crate::core::Core;
+use crate::shared::Agent;
 
 /// Changes within this time are told as one.
 const GATHER: Duration = Duration::from_millis(10);

@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use weft_wire::PortNum;
 
 use crate::agent::{PortEnd, Tap};
-use crate::event::Fault;
-use crate::fault::{Damage, FaultId};
+use crate::fault::{Damage, FaultId, Word};
 use crate::hub::NamePage;
 use crate::sm::Instruction;
 use crate::traffic::HostCommand;
@@ -42,7 +41,7 @@ pub enum Request {
     /// Every process: put it into your events that somebody breaks or repairs something on purpose.
     NoteFault {
         /// What is done.
-        fault: Fault,
+        fault: Word,
         /// To what, as the user names it.
         target: String,
     },

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use weft_wire::{Guid, PortNum};
 
 use crate::agent::{PortEnd, Tap};
-use crate::event::{AgentEvent, Fault, LabEvent, PmEvent, ProcessEvent, SmEvent};
-use crate::fault::Damage;
+use crate::event::{AgentEvent, LabEvent, PmEvent, ProcessEvent, SmEvent};
+use crate::fault::{Damage, Word};
 use crate::hub::NamePage;
 use crate::message::WrittenRequest;
 use crate::sm::Instruction;
@@ -117,7 +117,7 @@ pub fn samples() -> [Request; 30] {
         Request::LogFilter,
         Request::SetLogFilter { filter: "warn,weft_link=debug".into() },
         Request::Clients,
-        Request::NoteFault { fault: Fault::Kill, target: "leaf1".into() },
+        Request::NoteFault { fault: Word::Kill, target: "leaf1".into() },
         Request::Shutdown,
         Request::SmStatus,
         Request::SmSweep,

@@ -12,7 +12,7 @@ use crate::HexGuid;
 /// The steps of a heavy sweep, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Phase {
+pub enum SweepPhase {
     /// Find all nodes, ports and cables.
     Discover,
     /// Read the tables of devices that somebody configured before.
@@ -29,7 +29,7 @@ pub enum Phase {
     Verify,
 }
 
-impl fmt::Display for Phase {
+impl fmt::Display for SweepPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Discover => "discover",
@@ -282,7 +282,7 @@ pub struct SmpCounts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseTime {
     /// Which.
-    pub phase: Phase,
+    pub phase: SweepPhase,
     /// From its beginning to its end, in nanoseconds.
     pub took_ns: u64,
     /// How many SMPs it sent, retries not counted.
@@ -339,7 +339,7 @@ pub struct SmStatus {
     /// Whether it is attached to its port.
     pub attached: bool,
     /// The phase of the sweep under way.
-    pub phase: Option<Phase>,
+    pub phase: Option<SweepPhase>,
     /// Whether the last heavy sweep left everything in service.
     pub subnet_up: bool,
     /// Heavy sweeps begun.

@@ -5,14 +5,15 @@
 use serde_json::{Value, json};
 use weft_control::agent::{NodeKind, PortEnd, PortState, PortStatus};
 use weft_control::event::{
-    AgentEvent, EventKind, Fault, LabEvent, PmEvent, ProcessEvent, Question, RepathUse, SmEvent, SweepReason,
+    AgentEvent, EventKind, LabEvent, PmEvent, ProcessEvent, Question, RepathUse, SmEvent, SweepReason,
 };
+use weft_control::fault::Word;
 use weft_control::hub::{EndKind, LabStatus, Links, ProcessEnd, ProcessLine, ProcessState, RestartPolicy};
 use weft_control::pm::{HotSpot, PmPort, PmStatus};
 use weft_control::process::{Clients, Condition, Health, Hello, Identity, ProcessKind, Subscribed};
 use weft_control::schema::{samples, schema};
 use weft_control::sm::{
-    Instructed, ManagerLine, Phase, PhaseTime, RoutingReport, SmState, SmStatus, Summary, SweepKind,
+    Instructed, ManagerLine, PhaseTime, RoutingReport, SmState, SmStatus, Summary, SweepKind, SweepPhase,
 };
 use weft_control::traffic::{Destination, FlowSpec, HostCommand, MoveBy, PathSource, Transport, Work};
 use weft_control::{
@@ -69,7 +70,7 @@ fn requests() -> Vec<Request> {
 }
 
 fn summary() -> Summary {
-    let phase = PhaseTime { phase: Phase::Discover, took_ns: 80_000_000, smps: 500 };
+    let phase = PhaseTime { phase: SweepPhase::Discover, took_ns: 80_000_000, smps: 500 };
     Summary { switches: 11, hosts: 89, complete: true, phases: vec![phase], ..Summary::default() }
 }
 
@@ -79,7 +80,7 @@ fn sm_events() -> Vec<SmEvent> {
         SmEvent::SweepStarted { kind: SweepKind::Heavy, reason },
         SmEvent::SweepStarted { kind: SweepKind::Light, reason: SweepReason::Interval },
         SmEvent::Quiet,
-        SmEvent::PhaseDone(PhaseTime { phase: Phase::Route, took_ns: 5, smps: 0 }),
+        SmEvent::PhaseDone(PhaseTime { phase: SweepPhase::Route, took_ns: 5, smps: 0 }),
         SmEvent::NodeFound { guid: GUID, kind: NodeKind::Switch, description: "a \"b\"\n\u{1b}c".into() },
         SmEvent::LidAssigned { port_guid: GUID, lid: Lid(7), before: Lid(0) },
         SmEvent::ManagementLane { lane: Some(VirtualLane(7)) },
@@ -130,7 +131,7 @@ fn events() -> Vec<EventKind> {
         }),
         EventKind::Process(ProcessEvent::Ready),
         EventKind::Process(ProcessEvent::Started { kind: ProcessKind::Pm, version: "0.1.0".into(), pid: 7 }),
-        EventKind::Lab(LabEvent::Fault { fault: Fault::LinkDown, target: "s:1".into() }),
+        EventKind::Lab(LabEvent::Fault { fault: Word::LinkDown, target: "s:1".into() }),
         EventKind::Lab(LabEvent::ProgramAttached { slot: 1, node: "h".into(), pid: 7 }),
         EventKind::Lab(LabEvent::ProcessEnded {
             process: "a0".into(),
@@ -175,7 +176,7 @@ fn answers() -> Vec<Answer> {
     let sm = SmStatus {
         managers: vec![manager],
         last: Some(summary()),
-        phase: Some(Phase::Verify),
+        phase: Some(SweepPhase::Verify),
         ..SmStatus::default()
     };
     let spot = HotSpot { lid: Lid(9), port_guid: GUID, since_sweep: 3, contributors: vec![GUID] };

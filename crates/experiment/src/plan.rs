@@ -1,4 +1,4 @@
-//! One run, with every name resolved: what a runner is given.
+//! One run, with every name resolved: the input of a runner.
 //!
 //! A plan's clock begins when the fabric is up: every port that a sweep can bring up is Active, the subnet manager is
 //! idle, the performance manager is attached where there is one, and the hosts have taken [`Plan::setup`]. All times
@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use weft_device::DeviceOptions;
+use weft_fault::{Fault, Process};
 use weft_host::stack::StackOptions;
 use weft_host::traffic::{Command, FlowId, Transport, Work};
 use weft_machine::Time;
@@ -68,7 +69,7 @@ pub struct Plan {
     pub cable_delay: Time,
     /// Cables on which it takes another time.
     pub cable_delays: Vec<(PortRef, Time)>,
-    /// What the subnet manager is told: engines, lanes, arbitration, lifetimes.
+    /// Options of the subnet manager: engines, lanes, arbitration, lifetimes.
     pub sm: weft_sm::Options,
     /// The port that it is attached to.
     pub sm_at: PortRef,
@@ -79,7 +80,7 @@ pub struct Plan {
     /// Management's own service level and lane, where it has them. They are in [`Plan::sm`] and [`Plan::stack`] already
     /// as far as those know them.
     pub management: Option<ManagementLane>,
-    /// What switches and hosts are told of congestion control, where it is on.
+    /// Settings of congestion control in switches and hosts, where it is on.
     pub congestion: Option<CongestionSpec>,
     /// What an oracle knows.
     pub oracle: Option<Oracle>,
@@ -89,7 +90,7 @@ pub struct Plan {
     /// Whether the runner fills the path caches (`Command::LearnPaths`) before the clock begins, with what path records
     /// would say; with an oracle, hot spots get its service level there.
     pub learn_paths: bool,
-    /// What hosts are told before the clock begins, in this order; each is an `Expect` or a `HeedRepath`.
+    /// Commands to hosts before the clock begins, in this order; each is an `Expect` or a `HeedRepath`.
     pub setup: Vec<(NodeIndex, Command)>,
     /// What happens, in order of time.
     pub steps: Vec<Step>,
@@ -114,16 +115,20 @@ impl Plan {
             let peer = self.fabric.peer(*port).map(end);
             format!("{} - {}", end(*port), peer.unwrap_or_default())
         };
+        let of = |process: &Process<NodeIndex>| match process {
+            Process::Agent(index) => node(index),
+            Process::Sm => "the subnet manager".to_owned(),
+            Process::Standby(_) => format!("the subnet manager {}", process.map(|index| node(&index))),
+            Process::Pm => "the performance manager".to_owned(),
+            Process::Hub => "the hub".to_owned(),
+            Process::Ibsim => "the server for ibsim's programs".to_owned(),
+        };
         Some(match action {
             Action::Host(..) => return None,
-            Action::Cut(port) => format!("cable {} is cut", cable(port)),
-            Action::Restore(port) => format!("cable {} is whole again", cable(port)),
-            Action::Kill(index) => format!("{} is killed", node(index)),
-            Action::Start(index) => format!("{} is started", node(index)),
-            Action::KillSm => "the subnet manager is killed".to_owned(),
-            Action::StartSm => "the subnet manager is started".to_owned(),
-            Action::KillPm => "the performance manager is killed".to_owned(),
-            Action::StartPm => "the performance manager is started".to_owned(),
+            Action::Fault(Fault::LinkDown(port)) => format!("cable {} is cut", cable(port)),
+            Action::Fault(Fault::LinkUp(port)) => format!("cable {} is whole again", cable(port)),
+            Action::Fault(Fault::Kill(process)) => format!("{} is killed", of(process)),
+            Action::Fault(Fault::Restart(process)) => format!("{} is started", of(process)),
         })
     }
 }
@@ -140,24 +145,10 @@ pub struct Step {
 /// What happens.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// A host is told something.
+    /// A host gets a command.
     Host(NodeIndex, Command),
-    /// The cable at this port is cut. Both ends see it.
-    Cut(PortRef),
-    /// The cable at this port is put back.
-    Restore(PortRef),
-    /// A node is killed, with all that is attached to it.
-    Kill(NodeIndex),
-    /// It is started again from its configuration.
-    Start(NodeIndex),
-    /// The subnet manager is killed.
-    KillSm,
-    /// It is started again, as a new one.
-    StartSm,
-    /// The performance manager is killed.
-    KillPm,
-    /// It is started again, as a new one.
-    StartPm,
+    /// Something goes wrong, or is put right.
+    Fault(Fault<NodeIndex, PortRef>),
 }
 
 /// Management's own service level and lane.

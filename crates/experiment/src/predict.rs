@@ -7,12 +7,13 @@
 //!   flows ──▶ who asked when, who was told, who never asks ──▶ streams ──────▶ verify_streams ──▶ cycles
 //! ```
 //!
-//! It is about steady states: tables are written and, where they are told, hosts have heard. A circle is necessary for a
+//! It is about steady states: tables are written and hosts have heard, where the manager tells them. A circle is necessary for a
 //! deadlock and not sufficient: its channels have to be full at the same time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use weft_fault::{Fault, Process};
 use weft_host::traffic::{Command, Destination, PathSource, Transport, Work};
 use weft_machine::Time;
 use weft_routing::{
@@ -87,7 +88,7 @@ struct Change {
     /// Cut cables, by the end with the lower GUID.
     cut: BTreeSet<PortRef>,
     dead: BTreeSet<NodeIndex>,
-    /// Whether the manager knows what it told hosts before.
+    /// Whether the manager remembers its notices to hosts.
     remembers: bool,
 }
 
@@ -99,17 +100,22 @@ fn changes(plan: &Plan) -> Vec<Change> {
     let moments = plan.steps.chunk_by(|a, b| a.at == b.at);
     for steps in moments.filter(|steps| steps[0].at <= plan.duration) {
         for action in steps.iter().map(|step| &step.action) {
-            match action {
-                Action::Cut(port) => drop(next.cut.insert(end(&plan.fabric, *port))),
-                Action::Restore(port) => drop(next.cut.remove(&end(&plan.fabric, *port))),
-                Action::Kill(node) => drop(next.dead.insert(*node)),
-                Action::Start(node) => drop(next.dead.remove(node)),
-                Action::KillSm => (manager, next.remembers) = (false, false),
-                Action::StartSm => manager = true,
-                Action::Host(..) | Action::KillPm | Action::StartPm => continue,
+            let Action::Fault(fault) = action else { continue };
+            match fault {
+                Fault::LinkDown(port) => drop(next.cut.insert(end(&plan.fabric, *port))),
+                Fault::LinkUp(port) => drop(next.cut.remove(&end(&plan.fabric, *port))),
+                Fault::Kill(Process::Agent(node)) => drop(next.dead.insert(*node)),
+                Fault::Restart(Process::Agent(node)) => drop(next.dead.remove(node)),
+                Fault::Kill(Process::Sm) => (manager, next.remembers) = (false, false),
+                Fault::Restart(Process::Sm) => manager = true,
+                // An experiment has one subnet manager; the others route nothing.
+                Fault::Kill(Process::Standby(_) | Process::Pm | Process::Hub | Process::Ibsim)
+                | Fault::Restart(Process::Standby(_) | Process::Pm | Process::Hub | Process::Ibsim) => {
+                    continue;
+                }
             }
             next.texts.extend(plan.event(action));
-            pending |= !matches!(action, Action::KillSm);
+            pending |= *fault != Fault::Kill(Process::Sm);
         }
         let here = plan.sm_at;
         let cabled = !next.dead.contains(&here.node) && !next.cut.contains(&end(&plan.fabric, here));

@@ -115,7 +115,7 @@ pub enum MarkKind {
     HotSpot,
     /// It has found that one has ended.
     HotSpotEnded,
-    /// A host was told of other paths.
+    /// A host got notice of other paths.
     Repath,
     /// The runner has something else to say.
     Note,

@@ -23,7 +23,7 @@ pub struct Finding {
     pub name: String,
     /// The unit of what is measured: `Gb/s`, `%`, `s`, `µs`, or nothing.
     pub unit: &'static str,
-    /// What was measured; none when it did not happen or cannot be told.
+    /// The measured value; none if it did not happen or is unknown.
     pub measured: Option<f64>,
     /// What the model says it must be.
     pub bound: Option<Bound>,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use weft_device::Crossbar;
 use weft_experiment::{Action, ExperimentFile, Plan};
+use weft_fault::Word;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments")
@@ -123,4 +124,45 @@ fn a_mix_leaves_out_whom_it_excepts() {
             .contains("the hot spot `host-2` is not among the hosts of the mix `all`")
     );
     assert!(refused("except = ['host-0', 'host-1', 'host-3']").contains("fewer than 2 hosts"));
+}
+
+/// Every word of the vocabulary, and every older spelling, means the same fault in a file.
+#[test]
+fn files_name_every_fault() {
+    let path = folder().join("dftree-1.toml");
+    let text = std::fs::read_to_string(&path).expect("the file is there");
+    let fault = |key: &str, target: &str| {
+        let text = format!("{text}\n[[fault]]\nat = 1\n{key} = \"{target}\"\n");
+        let file = ExperimentFile::parse(&path.display().to_string(), &text);
+        let plan = plan(&file.unwrap_or_else(|error| panic!("{error}")), 0);
+        let faults = plan.steps.iter().filter_map(|step| match step.action {
+            Action::Fault(fault) => Some(fault),
+            Action::Host(..) => None,
+        });
+        let faults: Vec<_> = faults.collect();
+        assert_eq!(faults.len(), 1, "{key} {target}");
+        let name = |node| plan.fabric.label(node);
+        (faults[0].map(name, |port| name(port.node)), plan.event(&Action::Fault(faults[0])))
+    };
+    for (word, older) in [
+        (Word::Kill, None),
+        (Word::Restart, Some("start")),
+        (Word::LinkDown, Some("cut")),
+        (Word::LinkUp, Some("restore")),
+    ] {
+        let is_of_cable = matches!(word, Word::LinkDown | Word::LinkUp);
+        let (targets, node) = match is_of_cable {
+            true => (&["host-1/1"][..], "host-1"),
+            false => (&["sm", "pm", "host-1"][..], "host-1"),
+        };
+        for target in targets {
+            let (found, event) = fault(word.name(), target);
+            let named = if is_of_cable { node } else { target };
+            assert_eq!(Some(found.clone()), weft_fault::Fault::of(word, named), "{word:?} {target}");
+            assert!(event.is_some_and(|event| !event.is_empty()), "{word:?}");
+            if let Some(older) = older {
+                assert_eq!(fault(older, target).0, found, "{older} is {word:?}");
+            }
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use weft_experiment::{Action, ExperimentFile, FlowPlan, Plan};
+use weft_fault::Fault;
 use weft_routing::{Lids, Routing, trace};
 use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::PortNum;
@@ -88,7 +89,7 @@ fn without(fabric: &Fabric, cut: PortRef) -> Fabric {
 
 fn cut(plan: &Plan) -> PortRef {
     let cut = plan.steps.iter().find_map(|step| match step.action {
-        Action::Cut(port) => Some(port),
+        Action::Fault(Fault::LinkDown(port)) => Some(port),
         _ => None,
     });
     cut.expect("a cable is cut")

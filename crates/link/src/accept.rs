@@ -12,8 +12,8 @@ use tokio::time::timeout;
 use crate::cable::LinkIndex;
 use crate::codec::{self, Control, ControlError, Hello};
 use crate::dial::meaning;
+use crate::handshake_slots::HandshakeSlot;
 use crate::identity::covers;
-use crate::places::Place;
 use crate::reason::RefusalReason;
 use crate::state::Inner;
 use crate::visitor::Visitor;
@@ -44,7 +44,7 @@ fn turn_away(inner: &Inner, incoming: Incoming, validated: bool) {
     }
 }
 
-async fn accept(inner: Rc<Inner>, incoming: Incoming, place: Place) {
+async fn accept(inner: Rc<Inner>, incoming: Incoming, place: HandshakeSlot) {
     let address = incoming.remote_address();
     let patience = Duration::from_millis(inner.config.handshake_timeout_ms);
     let outcome = timeout(patience, handshake(&inner, address, incoming)).await;

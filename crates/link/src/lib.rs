@@ -31,6 +31,7 @@ mod end;
 #[doc(hidden)]
 pub mod fuzz;
 mod gate;
+mod handshake_slots;
 mod identity;
 mod lanes;
 mod links;
@@ -38,7 +39,6 @@ mod live;
 mod liveness;
 mod peer;
 mod pipe;
-mod places;
 mod process;
 mod reactor;
 mod reason;

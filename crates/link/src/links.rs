@@ -11,9 +11,9 @@ use weft_wire::{DataPacket, FlowControl, LinkParameters, VirtualLane};
 use crate::cable::{Cable, DropReason, Handler, LinkIndex, PeerStats, SendOutcome, Stats};
 use crate::config::LinkConfig;
 use crate::gate::Gate;
+use crate::handshake_slots::HandshakeSlots;
 use crate::identity::Identity;
 use crate::lanes::Frame;
-use crate::places::Places;
 use crate::process::Processes;
 use crate::reason::{CloseCode, DownReason};
 use crate::resolve::Resolver;
@@ -47,7 +47,7 @@ impl Links {
         }
         let (endpoint, client) = transport::open(address, identity, &config, cables.len())?;
         let local = endpoint.local_addr().map_err(|source| BindError::Socket { address, source })?;
-        let places = Places::new(&cables);
+        let places = HandshakeSlots::new(&cables);
         let slots = cables.into_iter().map(Slot::new).collect();
         let inner = Rc::new(Inner {
             endpoint,

@@ -14,8 +14,8 @@ use crate::codec::Hello;
 use crate::config::LinkConfig;
 use crate::end::CableEnd;
 use crate::gate::Gate;
+use crate::handshake_slots::HandshakeSlots;
 use crate::live::Live;
-use crate::places::Places;
 use crate::process::Processes;
 use crate::reason::{CloseCode, DownReason};
 use crate::resolve::Resolver;
@@ -35,7 +35,7 @@ pub(crate) struct Inner {
     /// The agent is ending: nothing is dialled any more.
     pub(crate) stopped: Cell<bool>,
     /// Handshakes that peers have begun and not finished.
-    pub(crate) places: Places,
+    pub(crate) places: HandshakeSlots,
     /// Handshakes that this agent has begun and not finished.
     pub(crate) gate: Rc<Gate>,
     pub(crate) resolver: Resolver,

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::{Builder, LocalOptions};
-use weft_control::event::{Fault, LabEvent, ProcessEvent};
+use weft_control::event::{LabEvent, ProcessEvent};
+use weft_control::fault::Word;
 use weft_control::process::{Clients, Condition, Identity, ProcessKind};
 use weft_control::schema::samples;
 use weft_control::sm::{Instructed, SmStatus};
@@ -281,7 +282,7 @@ fn the_past_has_an_end_and_a_fault_is_noted() {
     let process = Process::start();
     (0..300).for_each(|slot| drop(process.events.publish(died(slot))));
     let mut client = process.client();
-    let fault = Request::NoteFault { fault: Fault::Kill, target: "leaf1".into() };
+    let fault = Request::NoteFault { fault: Word::Kill, target: "leaf1".into() };
     assert_eq!(client.ask(fault, PATIENCE).unwrap(), Answer::Done);
     let filter = |kinds: &[&str]| {
         let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
@@ -304,7 +305,7 @@ fn the_past_has_an_end_and_a_fault_is_noted() {
                 other => panic!("{other:?}"),
             }
         }
-        let fault = LabEvent::Fault { fault: Fault::Kill, target: "leaf1".into() };
+        let fault = LabEvent::Fault { fault: Word::Kill, target: "leaf1".into() };
         assert!(expected == 0 || last.unwrap().kind == EventKind::Lab(fault));
     }
 }

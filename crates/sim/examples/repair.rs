@@ -35,7 +35,7 @@ fn main() {
     let cables: Vec<Cable> = fabric.cables().filter(|cable| is_leaf_cable(&fabric, cable)).collect();
     for cut in 0..cuts {
         let cable = cables[((cut * 7919 + seed * 104_729) % cables.len() as u64) as usize];
-        simulation.apply(Fault::Cut(cable.a));
+        simulation.apply(Fault::LinkDown(cable.a));
         sweep(&mut simulation, "cut");
     }
 }

@@ -67,12 +67,12 @@ fn main() {
     let took = (worked() - begun) as f64 / 1e9;
     let after = simulation.statistics();
     let hops = after.data_packets - before.data_packets;
-    let happenings = after.happenings - before.happenings;
+    let events = after.events - before.events;
     let credits = after.credits - before.credits;
     let report = simulation.check_traffic().expect("every packet is accounted for");
     let text = format!(
         "bring-up {up:.3} s\n{seconds} dilated seconds in {took:.3} s of processor time\n{hops} packet-hops, {:.0} per second, {:.0} ns each\n\
-         {happenings} happenings, {credits} flow control packets\n{} delivered, {} under way, {} gone\n{} MiB\n",
+         {events} events, {credits} flow control packets\n{} delivered, {} under way, {} gone\n{} MiB\n",
         hops as f64 / took,
         took * 1e9 / hops as f64,
         report.total.delivered,

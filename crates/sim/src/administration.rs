@@ -12,7 +12,7 @@ use weft_wire::{
 
 use crate::Simulation;
 
-/// Its registration; nobody waits for the answer, which comes at once.
+/// Its registration; no one waits for the answer, which comes at once.
 const REGISTER: RequestId = RequestId(u64::MAX);
 
 /// How long it waits before it asks again, and how often it does.
@@ -31,7 +31,7 @@ pub struct SaAnswer {
 impl Simulation {
     /// Asks, from a node, whoever its port says manages the subnet, and takes in what is answered, in however many
     /// segments. `request` says method, attribute, key, mask and record; the rest of its headers is filled in.
-    /// `None`: the node is off, its port has no manager, or nobody answered.
+    /// `None`: the node is off, its port has no manager, or no answer came.
     ///
     /// This lets time pass.
     pub fn ask_sa(&mut self, node: NodeIndex, request: &Mad) -> Option<SaAnswer> {
@@ -42,7 +42,7 @@ impl Simulation {
         SaMad::mgmt_class.set(&mut mad.0, MgmtClass::SubnAdm);
         SaMad::class_version.set(&mut mad.0, SA_CLASS_VERSION);
         // Something happens in every exchange, so no two have the same number.
-        let id = self.statistics().happenings & 0xffff_ffff;
+        let id = self.statistics().events & 0xffff_ffff;
         SaMad::transaction_id.set(&mut mad.0, TransactionId(id));
         let registration = AgentRequest {
             qp: QpNum::GSI,

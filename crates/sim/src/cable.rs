@@ -22,7 +22,7 @@ pub(crate) struct Cable {
     pub(crate) enabled: [bool; 2],
     /// What each device says in its hello.
     pub(crate) parameters: [LinkParameters; 2],
-    /// When each end lost the link, as long as it has not been told.
+    /// When each end lost the link, until it notices.
     pub(crate) lost: [Option<Time>; 2],
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Way {
     pub(crate) up: bool,
     /// When the last thing that is under way arrives.
     pub(crate) last_arrival: Time,
-    /// What is under way, in the order of arrival.
+    /// Packets under way, in the order of arrival.
     pub(crate) flying: Flock,
     /// So many of the next arrivals in the queue are of things that a link has taken with it.
     pub(crate) stale: u32,

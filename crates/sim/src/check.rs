@@ -37,7 +37,7 @@ pub enum Violation {
     },
     /// The manager knows another cabling than there is.
     Picture {
-        /// What is missing, or too much.
+        /// The difference.
         what: String,
     },
     /// A packet was sent and did not arrive, or nothing came back.

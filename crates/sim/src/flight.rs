@@ -65,7 +65,7 @@ impl Flights {
         what
     }
 
-    /// What is under way there, in the order of arrival.
+    /// Packets under way there, in the order of arrival.
     pub(crate) fn iter(&self, flock: Flock) -> impl Iterator<Item = &Frame> {
         let mut at = flock.first;
         std::iter::from_fn(move || {

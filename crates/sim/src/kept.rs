@@ -52,13 +52,13 @@ mod tests {
     #[test]
     fn entries_keep_their_numbers() {
         let mut kept = Kept::<_, 4>::default();
-        let mut told = 0;
+        let mut seen = 0;
         let mut heard = Vec::new();
         for number in 0..50 {
             kept.push(number);
             if number % 3 == 0 {
-                heard.extend_from_slice(kept.since(told));
-                told = kept.count();
+                heard.extend_from_slice(kept.since(seen));
+                seen = kept.count();
             }
             assert!(kept.len() <= 4 && kept.last() == Some(&number));
         }

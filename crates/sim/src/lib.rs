@@ -17,7 +17,7 @@
 //! ```
 //!
 //! A cable's link is up when both devices are on, both ends allow it and the cable is whole. When that ends, the
-//! ends notice at different times up to the link timeout; when it begins anew before that, they learn of both at
+//! ends notice at different times up to the link timeout; when it begins again before that, they learn of both at
 //! once. What is under way goes with the link.
 //!
 //! ```
@@ -31,7 +31,7 @@
 //! assert_eq!(simulation.check().unwrap().lids, 8);
 //!
 //! let cable = fabric.cables().find(|cable| fabric.node(cable.b.node).is_switch()).unwrap();
-//! simulation.apply(Fault::Cut(cable.a));
+//! simulation.apply(Fault::LinkDown(cable.a));
 //! simulation.run_until_quiet(Time::from_secs(120)).unwrap();
 //! simulation.check().unwrap();
 //! ```
@@ -42,9 +42,9 @@ mod cable;
 mod change;
 mod check;
 mod conservation;
+mod event;
 mod fault;
 mod flight;
-mod happening;
 mod kept;
 mod ledger;
 mod load;
@@ -54,7 +54,7 @@ mod queue;
 mod rule;
 mod schedule;
 mod simulation;
-mod told;
+mod snapshot;
 mod trace;
 
 pub use administration::SaAnswer;
@@ -70,6 +70,7 @@ pub use options::{SimOptions, StandbyOptions, TraceMode};
 pub use rule::{RandomLoss, Rule, Verdict};
 pub use schedule::Schedule;
 pub use simulation::{NotQuiet, SimStatistics, Simulation};
-pub use told::Told;
+pub use snapshot::Snapshot;
 pub use trace::Trace;
+pub use weft_fault::Process;
 pub use weft_node::ToHost;

@@ -49,9 +49,9 @@ pub struct SimOptions {
     pub attach_delay: Time,
     /// When the subnet manager is attached.
     pub sm_start: Time,
-    /// What is kept of what happens.
+    /// How much of the trace to keep.
     pub trace: TraceMode,
-    /// Whether devices and cables may come and go: nodes are told of their cables then ([`Change`](crate::Change)).
+    /// Whether devices and cables may come and go: nodes then get messages about their cables ([`Change`](crate::Change)).
     pub recabling: bool,
     /// This many devices are in each node, one after the other, and the cables between them with them; 1 or less for one
     /// each. More need `recabling`.
@@ -71,7 +71,7 @@ pub struct StandbyOptions {
     pub sm_key: Option<SmKey>,
 }
 
-/// What is kept of what happens.
+/// How much of the trace to keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TraceMode {
     /// Nothing.

@@ -60,7 +60,7 @@ impl Simulation {
     pub fn ask(&mut self, node: NodeIndex, mad: AddressedMad) -> Option<AddressedMad> {
         let port = self.program_port(node)?;
         let client = self.attach_checker(node, port, false)?;
-        // What is asked may change something.
+        // A probe may change something.
         self.disturb();
         self.feed(node, Input::Send { client, mad: Box::new(mad) });
         let limit = self.now() + PATIENCE;

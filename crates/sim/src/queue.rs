@@ -18,7 +18,7 @@ const WORDS: usize = BUCKETS / 64;
 /// No entry.
 const NONE: u32 = u32::MAX;
 
-/// The buckets' span is looked at each time so many things have happened.
+/// The queue reconsiders the buckets' span after this number of events.
 const LOOK_EVERY: u32 = 8192;
 
 /// A bucket is to hold 2 to this power things.
@@ -165,7 +165,7 @@ impl<T: Copy> Queue<T> {
     /// Takes the next bucket in hand that has something in it, unless it begins after `limit`.
     fn next_bucket(&mut self, limit: Time) {
         let far = |queue: &Self| queue.far.peek().map(|Reverse(entry)| entry.at.as_nanos() >> queue.shift);
-        // What is beyond the wheel is later than what is in it.
+        // Events beyond the wheel are later than those in it.
         let Some(bucket) = self.next_in_wheel().or_else(|| far(self)) else { return };
         if bucket > limit.as_nanos() >> self.shift {
             return;

@@ -13,7 +13,7 @@ pub enum Verdict {
     Pass,
     /// It arrives this much later.
     Delay(Time),
-    /// It is lost, and nobody knows.
+    /// It is lost without notice.
     Drop,
 }
 

@@ -12,9 +12,9 @@ mod fabrics;
 mod managers;
 
 use crate::rule::below;
-use crate::{Change, Fault, RandomLoss, SimOptions, Simulation};
+use crate::{Change, Fault, Process, RandomLoss, SimOptions, Simulation};
 
-/// What is done to which fabric.
+/// A fabric and the faults and changes in it.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     /// The seed that decided it.
@@ -25,6 +25,8 @@ pub struct Schedule {
     pub options: SimOptions,
     /// What goes wrong, and when, in no order.
     pub faults: Vec<(Time, Fault)>,
+    /// When the first subnet manager loses its `guid2lid` file, so that it starts without one.
+    pub guid2lid_lost: Option<Time>,
     /// Which devices and cables come and go, and when, in order.
     pub changes: Vec<(Time, Change)>,
     /// What becomes of lane 15's packets meanwhile.
@@ -72,19 +74,23 @@ impl Schedule {
             late_per_mille: random.random_range(0..50),
             delay_max: Time::from_millis(random.random_range(0..DELAY_MS_MAX)),
         };
-        let mut faults = Vec::new();
+        let (mut faults, mut guid2lid_lost) = (Vec::new(), None);
         let cables: Vec<Cable> = fabric.cables().collect();
         for _ in 0..random.random_range(0..9u32) {
-            random_fault(&mut random, &fabric, &cables, &mut faults);
+            let lost = random_fault(&mut random, &fabric, &cables, &mut faults);
+            guid2lid_lost = guid2lid_lost.or(lost);
         }
         put_right_the_managers_way(&fabric, sm_port, &mut faults);
-        Ok(Self { seed, fabric, options, faults, changes: Vec::new(), loss })
+        Ok(Self { seed, fabric, options, faults, guid2lid_lost, changes: Vec::new(), loss })
     }
 
     /// A simulation that all of this happens in.
     pub fn simulation(&self) -> Simulation {
         let mut simulation = Simulation::new(&self.fabric, self.options.clone(), self.seed);
         simulation.set_rule(self.loss);
+        if let Some(at) = self.guid2lid_lost {
+            simulation.lose_guid2lid_at(at);
+        }
         for &(at, fault) in &self.faults {
             simulation.fault_at(at, fault);
         }
@@ -95,38 +101,45 @@ impl Schedule {
     }
 }
 
-/// Something goes wrong, and may be put right before the faults end.
-fn random_fault(random: &mut Pcg64, fabric: &Fabric, cables: &[Cable], faults: &mut Vec<(Time, Fault)>) {
+/// Something goes wrong, and may be put right before the faults end. Returns when the `guid2lid` file is lost, if it is.
+fn random_fault(
+    random: &mut Pcg64,
+    fabric: &Fabric,
+    cables: &[Cable],
+    faults: &mut Vec<(Time, Fault)>,
+) -> Option<Time> {
     let at = FAULTS_FROM + below(random, FAULTS_UNTIL.saturating_sub(FAULTS_FROM));
-    // Often so soon that nobody has noticed yet.
+    // Often too soon for anyone to have noticed.
     let most = if random.random_bool(0.5) { Time::from_millis(60) } else { Time::from_secs(3) };
     let again = (at + below(random, most)).min(FAULTS_UNTIL);
     let node = NodeIndex(random.random_range(0..fabric.nodes().len() as u32));
     let cable = cables[random.random_range(0..cables.len() as u64) as usize];
     let end = if random.random_bool(0.5) { cable.a } else { cable.b };
     // The manager dies once at most, so that no two of its deaths run into each other.
-    let sm_died = faults.iter().any(|(_, fault)| *fault == Fault::KillSm);
+    let sm_died = faults.iter().any(|(_, fault)| *fault == Fault::Kill(Process::Sm));
     let (wrong, right) = match random.random_range(0..10u32) {
-        0..4 => (Fault::Kill(node), Fault::Restart(node)),
-        4..8 => (Fault::Cut(end), Fault::Restore(end)),
-        _ if sm_died => (Fault::Cut(end), Fault::Restore(end)),
-        _ => (Fault::KillSm, Fault::StartSm { with_guid2lid: random.random_bool(0.5) }),
+        0..4 => (Fault::Kill(Process::Agent(node)), Fault::Restart(Process::Agent(node))),
+        4..8 => (Fault::LinkDown(end), Fault::LinkUp(end)),
+        _ if sm_died => (Fault::LinkDown(end), Fault::LinkUp(end)),
+        _ => (Fault::Kill(Process::Sm), Fault::Restart(Process::Sm)),
     };
+    let loses = wrong == Fault::Kill(Process::Sm) && !random.random_bool(0.5);
     faults.push((at, wrong));
-    if matches!(wrong, Fault::KillSm) || random.random_bool(0.7) {
+    if wrong == Fault::Kill(Process::Sm) || random.random_bool(0.7) {
         faults.push((again, right));
     }
+    loses.then_some(again)
 }
 
 /// Without a way to any switch there would be little to check.
 fn put_right_the_managers_way(fabric: &Fabric, here: PortRef, faults: &mut Vec<(Time, Fault)>) {
     let peer = fabric.peer(here);
     for node in std::iter::once(here.node).chain(peer.map(|peer| peer.node)) {
-        if faults.iter().any(|(_, fault)| *fault == Fault::Kill(node)) {
-            faults.push((FAULTS_UNTIL, Fault::Restart(node)));
+        if faults.iter().any(|(_, fault)| *fault == Fault::Kill(Process::Agent(node))) {
+            faults.push((FAULTS_UNTIL, Fault::Restart(Process::Agent(node))));
         }
     }
     if peer.is_some() {
-        faults.push((FAULTS_UNTIL, Fault::Restore(here)));
+        faults.push((FAULTS_UNTIL, Fault::LinkUp(here)));
     }
 }

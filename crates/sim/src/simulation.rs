@@ -3,14 +3,14 @@
 
 mod cables;
 mod changes;
+mod feed;
 mod hosts;
-mod in_hand;
 mod links;
 mod managers;
-mod places;
 mod power;
 mod programs;
 mod recording;
+mod slots;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -27,16 +27,16 @@ use weft_wire::{AddressedMad, DataPacket, PortNum};
 
 use crate::cable::{Cabling, Link};
 use crate::conservation::PastDevices;
+use crate::event::{Event, MadUnderWay, ManagementPacket, Rare, Slab};
 use crate::flight::Flights;
-use crate::happening::{Happening, MadUnderWay, ManagementPacket, Rare, Slab};
 use crate::ledger::Ledger;
 use crate::queue::Queue;
 use crate::{Fault, Kept, Load, Rule, SimOptions, ToHost, Trace};
 use hosts::REFUSALS_MAX;
 use managers::{PmProcess, SmProcess};
-use places::{Place, Slot, Tenant, places};
 use programs::{Attachment, SM, STANDBYS_MAX};
 use recording::Recordings;
+use slots::{DeviceSlot, Slot, Tenant, device_slots};
 
 /// No wake-up is under way.
 const ASLEEP: Time = Time::from_nanos(u64::MAX);
@@ -45,7 +45,7 @@ const ASLEEP: Time = Time::from_nanos(u64::MAX);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SimStatistics {
     /// Things that happened.
-    pub happenings: u64,
+    pub events: u64,
     /// Packets that went into a cable.
     pub packets: u64,
     /// Of those, the ones whose body is a length.
@@ -58,11 +58,11 @@ pub struct SimStatistics {
     pub delayed: u64,
     /// Packets that a link took with it when it went.
     pub cut_off: u64,
-    /// Packets sent without credit; each ends its link, which then begins anew.
+    /// Packets sent without credit; each ends its link, which then begins again.
     pub credit_overruns: u64,
     /// How often a node had come to no end at one moment, and went on later.
     pub host_pauses: u64,
-    /// How often an end was told that its link had gone.
+    /// Number of times an end noticed the loss of its link.
     pub link_losses: u64,
     /// Of those, how often within 50 ms.
     pub link_losses_brief: u64,
@@ -99,11 +99,11 @@ pub struct Simulation {
     pub(crate) fabric: Fabric,
     options: SimOptions,
     now: Time,
-    queue: Queue<Happening>,
+    queue: Queue<Event>,
     random: Pcg64,
     slots: Vec<Slot>,
     /// Where each device is, and what its operator knows of it.
-    places: Vec<Place>,
+    device_slots: Vec<DeviceSlot>,
     tenants: Vec<Tenant>,
     /// What nodes were asked.
     ledger: Ledger,
@@ -112,7 +112,7 @@ pub struct Simulation {
     /// The memory that each node has while it is in hand.
     desk: Option<Box<Desk>>,
     pub(crate) cabling: Cabling,
-    /// What is under way on data lanes.
+    /// Packets under way on data lanes.
     pub(crate) flights: Flights,
     /// Packets of lane 15 under way.
     management: Slab<ManagementPacket>,
@@ -156,7 +156,7 @@ impl Simulation {
         let (count, tenant) = (fabric.nodes().len(), Tenant { present: true, incarnation: 0 });
         let mut simulation = Self {
             slots: std::iter::repeat_with(|| Slot { node: None }).take(count).collect(),
-            places: places(count, options.pack),
+            device_slots: device_slots(count, options.pack),
             tenants: vec![tenant; count],
             ledger: Ledger::default(),
             wakes: vec![ASLEEP; count],
@@ -203,7 +203,7 @@ impl Simulation {
     }
 
     fn begin_nodes(&mut self) {
-        let homes: Vec<_> = self.places.iter().map(|place| place.home).collect();
+        let homes: Vec<_> = self.device_slots.iter().map(|place| place.home).collect();
         for cable in &mut self.cabling.cables {
             let [a, b] = cable.ends.map(|end| homes[end.node.index()]);
             cable.inside = self.options.recabling && a == b;
@@ -256,6 +256,11 @@ impl Simulation {
     pub fn fault_at(&mut self, at: Time, fault: Fault) {
         self.faults_pending += 1;
         self.push_rare(at.max(self.now), Rare::Fault(fault));
+    }
+
+    /// The first subnet manager loses its `guid2lid` file at some time, and starts without one if it is restarted then.
+    pub fn lose_guid2lid_at(&mut self, at: Time) {
+        self.push_rare(at.max(self.now), Rare::LoseGuid2Lid);
     }
 
     /// Whether the cable in `port` has a link.
@@ -316,16 +321,16 @@ impl Simulation {
 
     /// The next thing happens, if it does so by `limit`.
     pub(crate) fn step(&mut self, limit: Time) -> bool {
-        let Some((at, happening)) = self.queue.pop_until(limit) else { return false };
+        let Some((at, event)) = self.queue.pop_until(limit) else { return false };
         self.now = at;
-        self.statistics.happenings += 1;
-        match happening {
-            Happening::Arrive(way) => self.arrive(way),
-            Happening::WakeNode(node) => self.wake_node(node),
-            Happening::WakeProgram(program) => self.wake_program(program),
-            Happening::ArriveManagement(number) => self.arrive_management(number),
-            Happening::Mad(number) => self.mad_arrives(number),
-            Happening::Rare(number) => self.rare(number),
+        self.statistics.events += 1;
+        match event {
+            Event::Arrive(way) => self.arrive(way),
+            Event::WakeNode(node) => self.wake_node(node),
+            Event::WakeProgram(program) => self.wake_program(program),
+            Event::ArriveManagement(number) => self.arrive_management(number),
+            Event::Mad(number) => self.mad_arrives(number),
+            Event::Rare(number) => self.rare(number),
         }
         true
     }
@@ -343,6 +348,7 @@ impl Simulation {
                 self.faults_pending -= 1;
                 self.apply(fault);
             }
+            Some(Rare::LoseGuid2Lid) => self.set_guid2lid(GuidToLid::default()),
             Some(Rare::Change(change)) => {
                 self.faults_pending -= 1;
                 self.change(change);
@@ -361,7 +367,7 @@ impl Simulation {
 
     fn push_rare(&mut self, at: Time, rare: Rare) {
         let number = self.rare.put(rare);
-        self.queue.push(at, Happening::Rare(number));
+        self.queue.push(at, Event::Rare(number));
     }
 
     fn device_event(&mut self, node: NodeIndex, event: DeviceEvent) {
@@ -403,7 +409,7 @@ fn attachments(fabric: &Fabric, options: &SimOptions) -> Vec<Attachment> {
     ports.map(|port| Attachment::new(port.unwrap_or(PortRef::new(NodeIndex(0), PORT_ZERO)))).collect()
 }
 
-/// Where the performance manager is when nobody says where: not where the subnet manager is, if there are two hosts.
+/// The default port of the performance manager: not the subnet manager's, if there are two hosts.
 fn last_host(fabric: &Fabric) -> Option<PortRef> {
     let attach =
         |(index, node): (NodeIndex, &weft_topology::Node)| Some(PortRef::new(index, node.attach_port()?));

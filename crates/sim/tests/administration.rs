@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rand_pcg::Pcg64;
 use weft_machine::Time;
-use weft_sim::{Fault, RandomLoss, Rule, SaAnswer, SimOptions, Simulation, Verdict};
+use weft_sim::{Fault, Process, RandomLoss, Rule, SaAnswer, SimOptions, Simulation, Verdict};
 use weft_topology::generate::{GenerateOptions, ring};
 use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::*;
@@ -181,7 +181,7 @@ fn records_follow_the_fabric() {
     let asker = fabric.hosts().last().expect("hosts").0;
     let cable = fabric.cables().find(|cable| fabric.node(cable.b.node).is_switch()).expect("a cable");
     assert_eq!(all::<LinkRecord>(&mut simulation, asker).len(), 2 * fabric.counts().cables);
-    simulation.apply(Fault::Cut(cable.a));
+    simulation.apply(Fault::LinkDown(cable.a));
     simulation.run_until_quiet(simulation.now() + LIMIT).unwrap_or_else(|error| panic!("{error}"));
     let found: Vec<LinkRecord> = all(&mut simulation, asker);
     assert_eq!(found.len(), 2 * fabric.counts().cables - 2);
@@ -190,7 +190,7 @@ fn records_follow_the_fabric() {
     let host = fabric.hosts().next().expect("hosts").0;
     let lost = fabric.hosts().nth(2).expect("hosts").0;
     assert_ne!((host, lost), (simulation.sm_port().node, asker));
-    simulation.apply(Fault::Kill(lost));
+    simulation.apply(Fault::Kill(Process::Agent(lost)));
     simulation.run_until_quiet(simulation.now() + LIMIT).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(all::<NodeRecord>(&mut simulation, asker).len(), 7);
     assert_eq!(all::<PathRecord>(&mut simulation, asker).len(), 7 * 7);

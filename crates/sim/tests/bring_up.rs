@@ -5,8 +5,8 @@ use std::process::Command;
 
 use weft_machine::Time;
 use weft_mgmt::{RequestTimer, Window};
-use weft_sim::{Fault, RandomLoss, Rule, SimOptions, Simulation, TraceMode, Verdict, bring_up};
-use weft_sm::SmTimer;
+use weft_sim::{Fault, Process, RandomLoss, Rule, SimOptions, Simulation, TraceMode, Verdict, bring_up};
+use weft_sm::{GuidToLid, SmTimer};
 use weft_topology::generate::{GenerateOptions, RandomFabric, random, with_node_at_every_switch, xgft};
 use weft_topology::{Fabric, PortRef};
 use weft_wire::{AttributeId, Method, Packet, PortNum};
@@ -93,10 +93,13 @@ fn a_new_manager_writes_no_table_and_changes_no_lid() {
         quiet(&mut simulation);
         let before = (simulation.lft_writes(), simulation.lid_changes(), told(&simulation));
         assert!(before.0 > 0 && before.1 > 0);
-        simulation.apply(Fault::KillSm);
+        simulation.apply(Fault::Kill(Process::Sm));
         simulation.run_until(simulation.now() + Time::from_secs(1));
         assert!(simulation.sm().is_none());
-        simulation.apply(Fault::StartSm { with_guid2lid });
+        if !with_guid2lid {
+            simulation.set_guid2lid(GuidToLid::default());
+        }
+        simulation.apply(Fault::Restart(Process::Sm));
         quiet(&mut simulation);
         let after = (simulation.lft_writes(), simulation.lid_changes(), told(&simulation));
         assert_eq!(before, after, "with guid2lid: {with_guid2lid}");
@@ -119,9 +122,9 @@ fn after_a_restart_all_is_as_from_the_beginning() {
         };
         let links = fabric.node(switch).cabled_ports().count() as u64;
         assert_eq!(downed(&simulation), 0);
-        simulation.apply(Fault::Kill(switch));
+        simulation.apply(Fault::Kill(Process::Agent(switch)));
         simulation.run_until(simulation.now() + Time::from_millis(dead_ms));
-        simulation.apply(Fault::Restart(switch));
+        simulation.apply(Fault::Restart(Process::Agent(switch)));
         quiet(&mut simulation);
         assert_eq!(downed(&simulation), links, "each neighbour has seen it, {dead_ms} ms");
         assert_eq!(told(&simulation), before, "{dead_ms} ms");
@@ -129,7 +132,7 @@ fn after_a_restart_all_is_as_from_the_beginning() {
         let known = simulation.guid2lid().clone();
         let mut fresh = Simulation::new(&fabric, SimOptions { with_sm: false, ..SimOptions::default() }, 5);
         fresh.set_guid2lid(known);
-        fresh.apply(Fault::StartSm { with_guid2lid: true });
+        fresh.apply(Fault::Restart(Process::Sm));
         quiet(&mut fresh);
         assert_eq!(told(&fresh), before, "{dead_ms} ms");
     }
@@ -161,7 +164,7 @@ fn smps_by_lid_do_the_same() {
         let mut simulation = Simulation::new(&tree(), options, 6);
         quiet(&mut simulation);
         let switch = simulation.fabric().switches().last().unwrap().0;
-        simulation.apply(Fault::Restart(switch));
+        simulation.apply(Fault::Restart(Process::Agent(switch)));
         quiet(&mut simulation);
         told(&simulation)
     };
@@ -178,7 +181,7 @@ fn a_cut_cable_is_routed_around_in_one_sweep() {
     quiet(&mut simulation);
     let sweeps = |simulation: &Simulation| simulation.summaries().len();
     let before = sweeps(&simulation);
-    simulation.apply(Fault::Cut(PortRef::new(leaf, up)));
+    simulation.apply(Fault::LinkDown(PortRef::new(leaf, up)));
     quiet(&mut simulation);
     assert_eq!(sweeps(&simulation), before + 1);
     assert_eq!(simulation.probe().unwrap(), 22 * 22);
@@ -192,7 +195,7 @@ fn a_key_does_not_lock_the_manager_out() {
     options.sm.m_key = weft_wire::MKey(0x1234);
     let mut simulation = Simulation::new(&fabric, options, 9);
     quiet(&mut simulation);
-    simulation.apply(Fault::Restart(fabric.switches().last().unwrap().0));
+    simulation.apply(Fault::Restart(Process::Agent(fabric.switches().last().unwrap().0)));
     quiet(&mut simulation);
     assert!(simulation.summaries().last().unwrap().1.complete);
     assert_eq!(simulation.probe().unwrap(), 22 * 22);
@@ -249,10 +252,10 @@ fn a_set_that_arrives_after_a_newer_one_is_undone() {
     // By then the sweep that follows the cut has sent its Sets, and not again.
     let between = began..began + Time::from_millis(250);
     simulation.set_rule(HoldTables { from, between, until: began + Time::from_secs(3) });
-    simulation.apply(Fault::Cut(cable));
+    simulation.apply(Fault::LinkDown(cable));
     simulation.run_until(began + Time::from_secs(1));
     assert!(simulation.statistics().delayed > 0, "nothing was held back");
-    simulation.apply(Fault::Restore(cable));
+    simulation.apply(Fault::LinkUp(cable));
     simulation.run_until(began + Time::from_millis(2_900));
     assert_eq!(told(&simulation), before, "the sweep after the cable was put back");
     let restored = simulation.now();
@@ -275,9 +278,9 @@ fn the_own_link_is_back_in_service_at_once() {
     let mut simulation = Simulation::new(&builder.build(), SimOptions::default(), 4);
     quiet(&mut simulation);
     for down in [Time::from_millis(10), Time::from_secs(1)] {
-        simulation.apply(Fault::Cut(ends[0]));
+        simulation.apply(Fault::LinkDown(ends[0]));
         simulation.run_until(simulation.now() + down);
-        simulation.apply(Fault::Restore(ends[1]));
+        simulation.apply(Fault::LinkUp(ends[1]));
         let restored = simulation.now();
         while !simulation.is_link_up(ends[0]) {
             simulation.run_until(simulation.now() + Time::from_micros(100));
@@ -299,8 +302,8 @@ fn traced(seed: u64) -> Simulation {
         RandomLoss { until, lost_per_mille: 30, late_per_mille: 30, delay_max: Time::from_millis(300) };
     simulation.set_rule(loss);
     let switch = fabric.switches().last().expect("it has switches").0;
-    simulation.fault_at(Time::from_secs(2), Fault::Kill(switch));
-    simulation.fault_at(Time::from_secs(4), Fault::Restart(switch));
+    simulation.fault_at(Time::from_secs(2), Fault::Kill(Process::Agent(switch)));
+    simulation.fault_at(Time::from_secs(4), Fault::Restart(Process::Agent(switch)));
     quiet(&mut simulation);
     simulation
 }

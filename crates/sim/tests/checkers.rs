@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use rand_pcg::Pcg64;
 use weft_machine::Time;
-use weft_sim::{Fault, Rule, SimOptions, Simulation, Verdict, Violation};
+use weft_sim::{Fault, Process, Rule, SimOptions, Simulation, Verdict, Violation};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Fabric, PortRef};
 use weft_wire::{Lid, Packet, PortNum, VirtualLane};
@@ -87,7 +87,7 @@ fn a_rule_sees_every_packet_of_lane_15_and_is_obeyed() {
 #[test]
 fn a_dead_manager_is_quiet_and_its_fabric_stands() {
     let mut simulation = up(SimOptions::default());
-    simulation.apply(Fault::KillSm);
+    simulation.apply(Fault::Kill(Process::Sm));
     simulation.run_until_quiet(simulation.now() + Time::from_secs(100)).unwrap();
     simulation.check().unwrap();
     simulation.probe().unwrap();
@@ -96,7 +96,8 @@ fn a_dead_manager_is_quiet_and_its_fabric_stands() {
 #[test]
 fn who_never_rests_is_said_not_to() {
     let mut simulation = Simulation::new(&tree(), SimOptions::default(), 1);
-    simulation.fault_at(Time::from_secs(50), Fault::Cut(PortRef::new(simulation.sm_port().node, PortNum(1))));
+    simulation
+        .fault_at(Time::from_secs(50), Fault::LinkDown(PortRef::new(simulation.sm_port().node, PortNum(1))));
     let error = simulation.run_until_quiet(Time::from_secs(40)).unwrap_err();
     assert_eq!(error.at, Time::from_secs(40));
     assert!(error.to_string().starts_with("not quiet at 40.000000000"), "{error}");

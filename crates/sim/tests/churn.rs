@@ -19,7 +19,7 @@ use rand_pcg::Pcg64;
 use seeds::run_part;
 use support::anywhere::{Anywhere, stuck};
 use weft_machine::Time;
-use weft_sim::{Change, Fault, Schedule, Simulation, TraceMode, TrafficAccount, Violation};
+use weft_sim::{Change, Fault, Process, Schedule, Simulation, TraceMode, TrafficAccount, Violation};
 use weft_topology::PortRef;
 
 const SCHEDULES: u64 = 40;
@@ -137,12 +137,12 @@ fn a_new_manager_writes_nothing(simulation: &mut Simulation) -> Result<(), Strin
     let place = simulation.sm_port();
     let standbys: Vec<PortRef> = simulation.options().standbys.iter().map(|standby| standby.port).collect();
     let writes = simulation.lft_writes();
-    simulation.apply(Fault::KillSm);
-    (0..standbys.len() as u8).for_each(|number| simulation.apply(Fault::KillStandby(number)));
+    simulation.apply(Fault::Kill(Process::Sm));
+    (0..standbys.len() as u8).for_each(|number| simulation.apply(Fault::Kill(Process::Standby(number))));
     simulation.run_until(simulation.now() + Time::from_secs(1));
     let again = match standbys.iter().position(|standby| *standby == place) {
-        Some(number) => Fault::StartStandby(number as u8),
-        None => Fault::StartSm { with_guid2lid: true },
+        Some(number) => Fault::Restart(Process::Standby(number as u8)),
+        None => Fault::Restart(Process::Sm),
     };
     simulation.apply(again);
     simulation
@@ -162,11 +162,11 @@ fn rest_and_check(schedule: &Schedule, simulation: &mut Simulation) -> Result<To
     }
     simulation.check().map_err(all)?;
     simulation.check_picture().map_err(all)?;
-    let told = simulation.told();
-    let fresh = simulation.told_afresh(schedule.seed, PATIENCE);
+    let now = simulation.snapshot();
+    let fresh = simulation.fresh_snapshot(schedule.seed, PATIENCE);
     let fresh = fresh.map_err(|error| format!("a fresh start: {error}"))?;
-    if told.lids != fresh.lids {
-        return Err(format!("LIDs are not a fresh start's: {:?}\n  {:?}", told.lids, fresh.lids));
+    if now.lids != fresh.lids {
+        return Err(format!("LIDs are not a fresh start's: {:?}\n  {:?}", now.lids, fresh.lids));
     }
     let pairs = simulation.probe().map_err(all)?;
     let totals = Totals::of(schedule, simulation, &traffic, pairs);

@@ -4,7 +4,8 @@
 
 use weft_machine::Time;
 use weft_mgmt::{DirectedPath, Request, SmpRoute};
-use weft_sim::{Fault, SimOptions, Simulation};
+use weft_sim::{Fault, Process, SimOptions, Simulation};
+use weft_sm::GuidToLid;
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::{AttributeId, MKey, Method, PhysState, PortInfo, PortNum, PortState, Smp, status};
@@ -32,7 +33,8 @@ fn unmanaged_by(fabric: &Fabric, m_key: MKey, level: u8) -> Simulation {
 }
 
 fn start(simulation: &mut Simulation) {
-    simulation.apply(Fault::StartSm { with_guid2lid: false });
+    simulation.set_guid2lid(GuidToLid::default());
+    simulation.apply(Fault::Restart(Process::Sm));
 }
 
 fn quiet(simulation: &mut Simulation) {
@@ -164,8 +166,8 @@ fn the_same_key_takes_over_a_protected_fabric() {
         start(&mut simulation);
         quiet(&mut simulation);
         let (lfts, lids) = (simulation.lft_writes(), simulation.lid_changes());
-        simulation.apply(Fault::KillSm);
-        simulation.apply(Fault::StartSm { with_guid2lid: true });
+        simulation.apply(Fault::Kill(Process::Sm));
+        simulation.apply(Fault::Restart(Process::Sm));
         quiet(&mut simulation);
         assert_eq!((simulation.lft_writes(), simulation.lid_changes()), (lfts, lids), "level {level}");
         simulation.probe().unwrap_or_else(|violations| panic!("{violations:?}"));

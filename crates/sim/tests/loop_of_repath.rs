@@ -10,7 +10,7 @@ use connections::{flow, host};
 use weft_host::traffic::{Command, FlowId, FlowReport};
 use weft_machine::Time;
 use weft_pm::Event;
-use weft_sim::{Fault, SimOptions, Simulation, TraceMode};
+use weft_sim::{Fault, Process, SimOptions, Simulation, TraceMode};
 use weft_topology::{Fabric, parse};
 use weft_wire::{Mtu, ServiceLevel, VlCap};
 
@@ -131,14 +131,14 @@ fn hosts_and_managers_come_and_go() {
     run_for(&mut simulation, Time::from_secs(2));
     assert!(delivered(&simulation, 3, id) > 0);
     let (one, known) = (host(&simulation, 1), simulation.pm_events().len());
-    simulation.apply(Fault::Kill(one.node));
+    simulation.apply(Fault::Kill(Process::Agent(one.node)));
     assert!(simulation.stack(one).is_none() && !simulation.command(one, Command::Stop(id)));
-    simulation.apply(Fault::KillPm);
+    simulation.apply(Fault::Kill(Process::Pm));
     assert!(simulation.pm().is_none());
     run_for(&mut simulation, Time::from_secs(3));
     assert_eq!(simulation.pm_events().len(), known, "nobody says anything");
-    simulation.apply(Fault::Restart(one.node));
-    simulation.apply(Fault::StartPm);
+    simulation.apply(Fault::Restart(Process::Agent(one.node)));
+    simulation.apply(Fault::Restart(Process::Pm));
     assert_eq!(reports(&simulation, 1), []);
     simulation.run_until_quiet(simulation.now() + LIMIT).unwrap();
     run_for(&mut simulation, Time::from_secs(5));

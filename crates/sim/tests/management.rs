@@ -6,7 +6,7 @@ use weft_host::traffic::{
 };
 use weft_machine::Time;
 use weft_routing::{Member, Partition, Partitions};
-use weft_sim::{Fault, SimOptions, Simulation};
+use weft_sim::{Fault, Process, SimOptions, Simulation};
 use weft_topology::generate::{GenerateOptions, ring};
 use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::*;
@@ -156,9 +156,9 @@ fn hosts_hear_of_repaths_before_and_after_a_restart_of_the_manager() {
             assert_eq!(counts.repaths, round, "round {round}, {}: {counts:?}", fabric.port_name(*host));
         }
         if round == 1 {
-            simulation.apply(Fault::KillSm);
+            simulation.apply(Fault::Kill(Process::Sm));
             run_for(&mut simulation, Time::from_millis(500));
-            simulation.apply(Fault::StartSm { with_guid2lid: true });
+            simulation.apply(Fault::Restart(Process::Sm));
             run_for(&mut simulation, Time::from_secs(20));
         }
     }

@@ -12,7 +12,8 @@ use std::io::Write;
 
 use seeds::number;
 use weft_machine::Time;
-use weft_sim::{Fault, Schedule, SimOptions, Simulation, StandbyOptions, TraceMode};
+use weft_sim::{Fault, Process, Schedule, SimOptions, Simulation, StandbyOptions, TraceMode};
+use weft_sm::GuidToLid;
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Fabric, PortRef};
 use weft_wire::{Lid, PortNum, SmKey, SmState};
@@ -99,11 +100,11 @@ fn settle(schedule: &Schedule, simulation: &mut Simulation) -> Result<(), String
         violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  ")
     };
     simulation.check().map_err(all)?;
-    let afresh = simulation.told_afresh(schedule.seed, PATIENCE);
+    let afresh = simulation.fresh_snapshot(schedule.seed, PATIENCE);
     let afresh = afresh.map_err(|error| format!("a fresh start: {error}"))?;
     // Tables depend on history; that they hold has been checked.
-    if simulation.told().lids != afresh.lids {
-        return Err(format!("not a fresh start: {:?}\n  {:?}", simulation.told().lids, afresh.lids));
+    if simulation.snapshot().lids != afresh.lids {
+        return Err(format!("not a fresh start: {:?}\n  {:?}", simulation.snapshot().lids, afresh.lids));
     }
     simulation.probe().map_err(all).map(|_| ())
 }
@@ -206,7 +207,7 @@ fn states(simulation: &Simulation) -> Vec<SmState> {
 }
 
 fn lids(simulation: &Simulation) -> BTreeMap<PortRef, (Lid, u8)> {
-    simulation.told().lids
+    simulation.snapshot().lids
 }
 
 fn quiet(simulation: &mut Simulation) {
@@ -239,9 +240,10 @@ fn a_standby_takes_over_and_writes_no_table_and_changes_no_lid() {
     let fabric = tree();
     let mut simulation = Simulation::new(&fabric, several(&fabric, &[1, 0, 0]), 7);
     quiet(&mut simulation);
-    let (told, writes, changes) = (simulation.told(), simulation.lft_writes(), simulation.lid_changes());
+    let (before, writes, changes) =
+        (simulation.snapshot(), simulation.lft_writes(), simulation.lid_changes());
     let died = simulation.now();
-    simulation.apply(Fault::KillSm);
+    simulation.apply(Fault::Kill(Process::Sm));
     // Polling-retries and one polls after the death, the master is taken for dead.
     simulation.run_until(died + Time::from_millis(500 * 3 + 250));
     let looks = simulation.managers().any(|(_, sm)| sm.managers()[0].state != STANDBY);
@@ -249,7 +251,7 @@ fn a_standby_takes_over_and_writes_no_table_and_changes_no_lid() {
     quiet(&mut simulation);
     assert_eq!(states(&simulation), [MASTER, STANDBY]);
     assert_eq!((simulation.lft_writes(), simulation.lid_changes()), (writes, changes));
-    assert_eq!(simulation.told(), told);
+    assert_eq!(simulation.snapshot(), before);
     let (_, summary) = simulation.summaries().last().expect("it has swept");
     assert_eq!((summary.smps.set_lft, summary.complete), (0, true));
     // Every host is told where it is to ask from now on.
@@ -260,7 +262,7 @@ fn a_standby_takes_over_and_writes_no_table_and_changes_no_lid() {
         assert_eq!(port.map(|port| port.master_sm_lid), Some(own));
     }
     // The first one comes back, is the higher one, and is handed over to.
-    simulation.apply(Fault::StartSm { with_guid2lid: true });
+    simulation.apply(Fault::Restart(Process::Sm));
     quiet(&mut simulation);
     assert_eq!(states(&simulation), [MASTER, STANDBY, STANDBY]);
     assert_eq!((simulation.lft_writes(), simulation.lid_changes()), (writes, changes));
@@ -276,8 +278,9 @@ fn no_packet_is_lost_when_a_standby_takes_over() {
     let (load, arrived) = support::Saturate::new(support::uniform(&simulation), 1);
     load.start(&mut simulation);
     let count = || arrived.borrow().values().map(|flow| flow.packets).sum::<u64>();
-    for fault in [Fault::KillSm, Fault::StartSm { with_guid2lid: false }] {
+    for fault in [Fault::Kill(Process::Sm), Fault::Restart(Process::Sm)] {
         let before = count();
+        simulation.set_guid2lid(GuidToLid::default());
         simulation.apply(fault);
         simulation.run_until(simulation.now() + Time::from_secs(6));
         assert!(count() > before + 1000, "traffic goes on: {}", count() - before);
@@ -293,15 +296,15 @@ fn what_is_found_new_while_another_is_in_charge_keeps_its_lid() {
     let fabric = tree();
     let mut simulation = Simulation::new(&fabric, several(&fabric, &[1, 0]), 7);
     let (a, b) = (host(&fabric, 4), host(&fabric, 5));
-    simulation.apply(Fault::Kill(b.node));
+    simulation.apply(Fault::Kill(Process::Agent(b.node)));
     quiet(&mut simulation);
-    simulation.apply(Fault::KillSm);
-    simulation.apply(Fault::Kill(a.node));
+    simulation.apply(Fault::Kill(Process::Sm));
+    simulation.apply(Fault::Kill(Process::Agent(a.node)));
     quiet(&mut simulation);
-    simulation.apply(Fault::Restart(b.node));
+    simulation.apply(Fault::Restart(Process::Agent(b.node)));
     quiet(&mut simulation);
     let given = lids(&simulation)[&b];
-    simulation.apply(Fault::StartSm { with_guid2lid: true });
+    simulation.apply(Fault::Restart(Process::Sm));
     quiet(&mut simulation);
     assert_eq!(states(&simulation), [MASTER, STANDBY]);
     assert_eq!(lids(&simulation)[&b], given);
@@ -318,7 +321,7 @@ fn two_halves_that_meet_have_one_master_and_only_twins_are_given_other_lids() {
         let mut options = several(&fabric, &priorities);
         options.standbys[0].port = host(&fabric, 3);
         let mut simulation = Simulation::new(&fabric, options, 7);
-        simulation.apply(Fault::Cut(cut));
+        simulation.apply(Fault::LinkDown(cut));
         quiet(&mut simulation);
         assert_eq!(states(&simulation), [MASTER, MASTER]);
         let before: BTreeMap<PortRef, Lid> = fabric
@@ -326,7 +329,7 @@ fn two_halves_that_meet_have_one_master_and_only_twins_are_given_other_lids() {
             .map(|(node, _)| PortRef::new(node, PortNum(1)))
             .map(|at| (at, simulation.device(at.node).unwrap().port_snapshot(at.port).unwrap().lid))
             .collect();
-        simulation.apply(Fault::Restore(cut));
+        simulation.apply(Fault::LinkUp(cut));
         quiet(&mut simulation);
         let wanted = if priorities[1] > priorities[0] { [STANDBY, MASTER] } else { [MASTER, STANDBY] };
         assert_eq!(states(&simulation), wanted, "{priorities:?}");
@@ -349,9 +352,10 @@ fn no_mastership_goes_to_a_manager_that_shows_another_key() {
     let mut options = SimOptions { with_sm: false, ..several(&fabric, &[0, 3]) };
     options.standbys[0].sm_key = Some(SmKey(7));
     let mut simulation = Simulation::new(&fabric, options, 7);
-    simulation.apply(Fault::StartSm { with_guid2lid: false });
+    simulation.set_guid2lid(GuidToLid::default());
+    simulation.apply(Fault::Restart(Process::Sm));
     quiet(&mut simulation);
-    simulation.apply(Fault::StartStandby(0));
+    simulation.apply(Fault::Restart(Process::Standby(0)));
     quiet(&mut simulation);
     // It finds a master and leaves the subnet to it; the master tells it nothing.
     assert_eq!(states(&simulation), [MASTER, STANDBY]);
@@ -361,7 +365,7 @@ fn no_mastership_goes_to_a_manager_that_shows_another_key() {
         let trusted: Vec<bool> = sm.managers().iter().map(|manager| manager.is_trusted).collect();
         assert_eq!(trusted, [true, false]);
     }
-    simulation.apply(Fault::KillSm);
+    simulation.apply(Fault::Kill(Process::Sm));
     quiet(&mut simulation);
     assert_eq!(states(&simulation), [MASTER]);
 }

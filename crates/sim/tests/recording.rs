@@ -5,7 +5,7 @@
 use weft_machine::{Machine, Time, Timer};
 use weft_node::recording::{Entry, Recorder, Recording, replay};
 use weft_node::{Node, NodeTimer};
-use weft_sim::{Fault, SimOptions, Simulation};
+use weft_sim::{Fault, Process, SimOptions, Simulation};
 use weft_topology::{Fabric, NodeIndex};
 
 fn x5() -> Fabric {
@@ -53,7 +53,7 @@ fn nodes_of_x5_replay() {
         let mut simulation = Simulation::new(&fabric, options, 7);
         simulation.run_until_quiet(Time::from_secs(60)).unwrap();
         simulation.probe().unwrap();
-        simulation.apply(Fault::Restart(node));
+        simulation.apply(Fault::Restart(Process::Agent(node)));
         let limit = simulation.now() + Time::from_secs(60);
         simulation.run_until_quiet(limit).unwrap();
         let recordings = simulation.into_recordings();

@@ -1,8 +1,8 @@
 //! What a cut cable costs: the switches at its ends are asked, and the tables that used it are written.
 
 use weft_machine::Time;
-use weft_sim::{Fault, SimOptions, Simulation};
-use weft_sm::Summary;
+use weft_sim::{Fault, Process, SimOptions, Simulation};
+use weft_sm::{GuidToLid, Summary};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Cable, Fabric};
 
@@ -37,10 +37,10 @@ fn a_cut_asks_two_switches_and_writes_what_used_the_cable() {
         options.sm.engines = engine.parse().expect("an engine");
         let mut simulation = Simulation::new(&fabric, options, 1);
         quiet(&mut simulation);
-        let (first, sweeps) = (simulation.told(), simulation.summaries().len());
+        let (first, sweeps) = (simulation.snapshot(), simulation.summaries().len());
         let cable = leaf_cables(&fabric)[5];
         let writes = simulation.lft_writes();
-        simulation.apply(Fault::Cut(cable.a));
+        simulation.apply(Fault::LinkDown(cable.a));
         quiet(&mut simulation);
         assert_eq!(simulation.summaries().len(), sweeps + 1, "{engine}: one cable, one sweep");
         let cut = last(&simulation);
@@ -52,12 +52,12 @@ fn a_cut_asks_two_switches_and_writes_what_used_the_cable() {
         let blocks = 144 / 64 * fabric.switches().count() as u64;
         assert!((1..=blocks).contains(&cut.smps.set_lft), "{engine}: {cut:?}");
 
-        simulation.apply(Fault::Restore(cable.a));
+        simulation.apply(Fault::LinkUp(cable.a));
         quiet(&mut simulation);
         let back = last(&simulation);
         assert!(is_repair(&back) && back.complete, "{engine}: {back:?}");
         assert!(back.smps.get_node_info <= 2, "{engine}: {back:?}");
-        assert_eq!(simulation.told(), first, "{engine}: all is as before");
+        assert_eq!(simulation.snapshot(), first, "{engine}: all is as before");
     }
 }
 
@@ -68,15 +68,16 @@ fn a_new_manager_keeps_repaired_tables() {
     let mut simulation = Simulation::new(&fabric, SimOptions::default(), 2);
     quiet(&mut simulation);
     let cables = leaf_cables(&fabric);
-    simulation.apply(Fault::Cut(cables[3].a));
+    simulation.apply(Fault::LinkDown(cables[3].a));
     quiet(&mut simulation);
-    let before = (simulation.lft_writes(), simulation.told());
-    simulation.apply(Fault::KillSm);
+    let before = (simulation.lft_writes(), simulation.snapshot());
+    simulation.apply(Fault::Kill(Process::Sm));
     simulation.run_until(simulation.now() + Time::from_secs(1));
-    simulation.apply(Fault::StartSm { with_guid2lid: false });
+    simulation.set_guid2lid(GuidToLid::default());
+    simulation.apply(Fault::Restart(Process::Sm));
     quiet(&mut simulation);
-    assert_eq!((simulation.lft_writes(), simulation.told()), before);
-    simulation.apply(Fault::Cut(cables[9].a));
+    assert_eq!((simulation.lft_writes(), simulation.snapshot()), before);
+    simulation.apply(Fault::LinkDown(cables[9].a));
     quiet(&mut simulation);
     assert!(is_repair(&last(&simulation)), "{:?}", last(&simulation));
 }
@@ -92,11 +93,11 @@ fn the_rest_is_a_full_sweep() {
         let ends = [cable.a.node, cable.b.node];
         ends.iter().any(|node| !fabric.node(*node).is_switch()) && !ends.contains(&sm)
     });
-    simulation.apply(Fault::Cut(host.expect("a tree has hosts").a));
+    simulation.apply(Fault::LinkDown(host.expect("a tree has hosts").a));
     quiet(&mut simulation);
     assert!(!is_repair(&last(&simulation)), "{:?}", last(&simulation));
     let spine = fabric.switches().last().expect("a tree has switches").0;
-    simulation.apply(Fault::Kill(spine));
+    simulation.apply(Fault::Kill(Process::Agent(spine)));
     quiet(&mut simulation);
     assert!(last(&simulation).complete);
 }

@@ -10,7 +10,7 @@ use std::ops::AddAssign;
 
 use seeds::run_part;
 use weft_machine::Time;
-use weft_sim::{Fault, Schedule, Simulation, TraceMode};
+use weft_sim::{Fault, Process, Schedule, Simulation, TraceMode};
 
 const SCHEDULES: u64 = 300;
 
@@ -55,17 +55,17 @@ impl Totals {
         let count = |wanted: &dyn Fn(&Fault) -> bool| {
             schedule.faults.iter().filter(|(_, fault)| wanted(fault)).count() as u64
         };
-        let is_cut = |port| schedule.faults.iter().any(|(_, fault)| *fault == Fault::Cut(port));
+        let is_cut = |port| schedule.faults.iter().any(|(_, fault)| *fault == Fault::LinkDown(port));
         let statistics = simulation.statistics();
         Self {
             nodes: nodes as u64,
             pairs,
-            kills: count(&|fault| matches!(fault, Fault::Kill(_))),
-            restarts: count(&|fault| matches!(fault, Fault::Restart(_))),
-            flaps: count(&|fault| matches!(fault, Fault::Restore(port) if is_cut(*port))),
+            kills: count(&|fault| matches!(fault, Fault::Kill(Process::Agent(_)))),
+            restarts: count(&|fault| matches!(fault, Fault::Restart(Process::Agent(_)))),
+            flaps: count(&|fault| matches!(fault, Fault::LinkUp(port) if is_cut(*port))),
             losses: statistics.lost,
             late: statistics.delayed,
-            manager_deaths: count(&|fault| *fault == Fault::KillSm),
+            manager_deaths: count(&|fault| *fault == Fault::Kill(Process::Sm)),
             at_switch: u64::from(simulation.fabric().node(simulation.sm_port().node).is_switch()),
             brief: statistics.link_losses_brief,
             overflows: simulation.vl15_dropped(),
@@ -117,19 +117,19 @@ fn rest_and_check(schedule: &Schedule, simulation: &mut Simulation) -> Result<To
         return Err(format!("a lost link was not counted or not told: {pending} pending, {statistics:?}"));
     }
     let report = simulation.check().map_err(all)?;
-    let told = simulation.told();
-    let afresh = simulation.told_afresh(schedule.seed, PATIENCE);
+    let now = simulation.snapshot();
+    let afresh = simulation.fresh_snapshot(schedule.seed, PATIENCE);
     let afresh = afresh.map_err(|error| format!("a fresh start: {error}"))?;
-    if told.lids != afresh.lids {
-        return Err(format!("LIDs are not a fresh start's: {:?}\n  {:?}", told.lids, afresh.lids));
+    if now.lids != afresh.lids {
+        return Err(format!("LIDs are not a fresh start's: {:?}\n  {:?}", now.lids, afresh.lids));
     }
     let pairs = simulation.probe().map_err(all)?;
     let totals = Totals::of(schedule, simulation, report.nodes, pairs);
     // Tables depend on history, and a new manager leaves those alone that hold.
     let writes = simulation.lft_writes();
-    simulation.apply(Fault::KillSm);
+    simulation.apply(Fault::Kill(Process::Sm));
     simulation.run_until(simulation.now() + Time::from_secs(1));
-    simulation.apply(Fault::StartSm { with_guid2lid: true });
+    simulation.apply(Fault::Restart(Process::Sm));
     let patience = simulation.now() + PATIENCE;
     simulation.run_until_quiet(patience).map_err(|error| format!("a new manager: {error}"))?;
     match simulation.lft_writes() - writes {

@@ -9,7 +9,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use support::{Targets, lid, port};
+use support::{Destinations, lid, port};
 use weft_machine::Time;
 use weft_sim::{SimOptions, Simulation};
 use weft_topology::{Fabric, NodeIndex, PortRef, parse};
@@ -59,7 +59,7 @@ fn run(simulation: &mut Simulation, flows: &[FlowOf]) -> (BTreeMap<(u32, u32), f
     simulation.run_until_quiet(Time::from_secs(100)).unwrap();
     let targets = flows.iter().map(|&(from, to, level)| {
         let (from, to) = (host(simulation, from), host(simulation, to));
-        let target = Targets::One(lid(simulation, to), ServiceLevel(level));
+        let target = Destinations::One(lid(simulation, to), ServiceLevel(level));
         (port(simulation, from), (lid(simulation, from), target))
     });
     let (load, arrived) = support::Saturate::new(targets.collect(), 1);

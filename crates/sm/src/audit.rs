@@ -19,7 +19,7 @@ use crate::unconfirmed::LATE_MAX;
 
 /// Where the next part begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Place {
+struct AuditPosition {
     round: u32,
     guid: Guid,
     /// How much of this node has been read.
@@ -31,9 +31,9 @@ struct Place {
 pub(crate) struct Audit {
     /// Before this it would be too early: what is in doubt may still change.
     from: Time,
-    next: Place,
+    next: AuditPosition,
     /// Where the part ends that is being read.
-    end: Place,
+    end: AuditPosition,
 }
 
 impl Audit {
@@ -61,7 +61,7 @@ impl Audit {
         if now < self.from || most == 0 {
             return keys;
         }
-        let Place { round, guid: first, done } = self.next;
+        let AuditPosition { round, guid: first, done } = self.next;
         for (at, node) in subnet.iter().filter(|(_, node)| node.guid() >= first) {
             let Some(held) = memory.get(&node.guid()) else { continue };
             let done = if node.guid() == first { done } else { 0 };
@@ -69,11 +69,11 @@ impl Audit {
             let room = most - keys.len();
             keys.extend(things.iter().skip(done).take(room));
             if done + room < things.len() {
-                self.end = Place { round, guid: node.guid(), done: done + room };
+                self.end = AuditPosition { round, guid: node.guid(), done: done + room };
                 return keys;
             }
         }
-        self.end = Place { round: round.wrapping_add(1).max(1), ..Place::default() };
+        self.end = AuditPosition { round: round.wrapping_add(1).max(1), ..AuditPosition::default() };
         keys
     }
 

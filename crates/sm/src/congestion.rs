@@ -48,7 +48,7 @@ pub(crate) struct Regulate {
 
 impl Regulate {
     pub(crate) fn new(subnet: Subnet, options: &Options) -> Self {
-        let told = &options.cc;
+        let options = &options.cc;
         let mut wishes = Vec::new();
         let ready = |at: PortAt| -> bool {
             let active = subnet.port(at).is_some_and(|port| port.state() == PortState::Active);
@@ -60,17 +60,17 @@ impl Regulate {
                 wishes.push(Wish { at, guid, attribute, modifier, value, written: false });
             };
             if subnet.node(at.node).is_some_and(FoundNode::is_switch) {
-                let setting = switch_setting(&subnet, at.node, told);
+                let setting = switch_setting(&subnet, at.node, options);
                 wish(cc::SWITCH_CONGESTION_SETTING, 0, setting.encode().to_vec());
                 continue;
             }
-            for (modifier, block) in (0..).zip(table(&told.cct)) {
+            for (modifier, block) in (0..).zip(table(&options.cct)) {
                 wish(cc::CONGESTION_CONTROL_TABLE, modifier, block.encode().to_vec());
             }
-            wish(cc::CA_CONGESTION_SETTING, 0, adapter_setting(told).encode().to_vec());
+            wish(cc::CA_CONGESTION_SETTING, 0, adapter_setting(options).encode().to_vec());
         }
         Self {
-            key: told.key,
+            key: options.key,
             subnet,
             wishes,
             asked: 0,
@@ -125,7 +125,7 @@ fn address(subnet: &Subnet, at: PortAt) -> Option<(Lid, ServiceLevel)> {
     (info.lid == lid).then_some((lid, info.master_sm_sl))
 }
 
-fn switch_setting(subnet: &Subnet, node: u32, told: &CongestionOptions) -> SwitchCongestionSetting {
+fn switch_setting(subnet: &Subnet, node: u32, options: &CongestionOptions) -> SwitchCongestionSetting {
     let to_hosts = || {
         let mut mask = [0; 32];
         let to_host = |peer: PortAt| subnet.node(peer.node).is_some_and(|peer| !peer.is_switch());
@@ -136,22 +136,23 @@ fn switch_setting(subnet: &Subnet, node: u32, told: &CongestionOptions) -> Switc
     };
     SwitchCongestionSetting {
         control_map: switch_control::VICTIM_MASK | switch_control::THRESHOLD | switch_control::MARKING_RATE,
-        victim_mask: told.sw_cong_setting_victim_mask.unwrap_or_else(to_hosts),
-        threshold: told.sw_cong_setting_threshold.min(15),
-        packet_size: told.sw_cong_setting_packet_size,
-        marking_rate: told.sw_cong_setting_marking_rate,
+        victim_mask: options.sw_cong_setting_victim_mask.unwrap_or_else(to_hosts),
+        threshold: options.sw_cong_setting_threshold.min(15),
+        packet_size: options.sw_cong_setting_packet_size,
+        marking_rate: options.sw_cong_setting_marking_rate,
         ..SwitchCongestionSetting::default()
     }
 }
 
-fn adapter_setting(told: &CongestionOptions) -> CaCongestionSetting {
+fn adapter_setting(options: &CongestionOptions) -> CaCongestionSetting {
     let entry = CaCongestionEntry {
-        ccti_timer: told.ca_cong_setting_ccti_timer,
-        ccti_increase: told.ca_cong_setting_ccti_increase,
-        trigger_threshold: told.ca_cong_setting_trigger_threshold,
-        ccti_min: told.ca_cong_setting_ccti_min,
+        ccti_timer: options.ca_cong_setting_ccti_timer,
+        ccti_increase: options.ca_cong_setting_ccti_increase,
+        trigger_threshold: options.ca_cong_setting_trigger_threshold,
+        ccti_min: options.ca_cong_setting_ccti_min,
     };
-    let (port_control, control_map) = (told.ca_cong_setting_port_control, told.ca_cong_setting_control_map);
+    let (port_control, control_map) =
+        (options.ca_cong_setting_port_control, options.ca_cong_setting_control_map);
     CaCongestionSetting { port_control, control_map, entries: [entry; 16] }
 }
 

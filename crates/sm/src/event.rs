@@ -14,11 +14,12 @@ use crate::{Instructed, Instruction};
 
 /// The steps of a heavy sweep, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Phase {
+pub enum SweepPhase {
     /// Find all nodes, ports and cables.
     Discover,
-    /// Read the tables of devices that somebody configured before.
-    Learn,
+    /// Read the tables of devices that were configured before.
+    #[serde(rename = "Learn")]
+    ReadTables,
     /// Give LIDs.
     Assign,
     /// Compute forwarding tables.
@@ -31,17 +32,24 @@ pub enum Phase {
     Verify,
 }
 
-impl Phase {
+impl SweepPhase {
     /// All phases, in order.
-    pub const ALL: [Self; 7] =
-        [Self::Discover, Self::Learn, Self::Assign, Self::Route, Self::Program, Self::Activate, Self::Verify];
+    pub const ALL: [Self; 7] = [
+        Self::Discover,
+        Self::ReadTables,
+        Self::Assign,
+        Self::Route,
+        Self::Program,
+        Self::Activate,
+        Self::Verify,
+    ];
 }
 
-impl fmt::Display for Phase {
+impl fmt::Display for SweepPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Discover => "discover",
-            Self::Learn => "learn",
+            Self::ReadTables => "learn",
             Self::Assign => "assign",
             Self::Route => "route",
             Self::Program => "program",
@@ -176,7 +184,7 @@ impl SmpCounts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseTime {
     /// Which.
-    pub phase: Phase,
+    pub phase: SweepPhase,
     /// From its beginning to its end.
     pub took: Time,
     /// How many SMPs it sent, retries not counted.
@@ -242,7 +250,7 @@ pub enum Event {
     /// A phase of a heavy sweep began.
     PhaseStarted {
         /// Which.
-        phase: Phase,
+        phase: SweepPhase,
     },
     /// A phase of a heavy sweep ended.
     PhaseDone(PhaseTime),

@@ -7,7 +7,7 @@
 //! | phase | file | from | to |
 //! |---|---|---|---|
 //! | Discover | `discover.rs` | our own port | every node, port and cable, in order of GUIDs |
-//! | Learn | `read_tables.rs` | that | the tables that devices hold already |
+//! | Read tables | `read_tables.rs` | that | the tables that devices hold already |
 //! | Assign | `assign.rs` | GUIDs, LIDs in ports, LIDs on file | LIDs |
 //! | Route | `route.rs` | cabling and LIDs | forwarding tables |
 //! | Program | `program.rs` | tables wanted and held | Sets of what differs |
@@ -85,7 +85,7 @@ mod timers;
 mod traps;
 mod unconfirmed;
 
-pub use event::{Event, Phase, PhaseTime, Reason, SmpCounts, Summary, SweepKind};
+pub use event::{Event, PhaseTime, Reason, SmpCounts, Summary, SweepKind, SweepPhase};
 pub use input::Input;
 pub use instruction::{Instructed, Instruction};
 pub use manager::SubnetManager;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use weft_wire::{Guid, Lid, SmState};
 
-use crate::Phase;
+use crate::SweepPhase;
 
 /// What the manager is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub enum Activity {
     /// It is about to sweep, once traps have had time to come together.
     Waiting,
     /// It is in this phase of a heavy sweep.
-    Sweeping(Phase),
+    Sweeping(SweepPhase),
     /// The subnet is up and it asks switches whether anything changed.
     LightSweep,
     /// The subnet is up and nothing is to be done.

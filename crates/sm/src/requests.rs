@@ -159,7 +159,7 @@ impl Requests {
         let Some(completed) = self.transactions.handle_response(now, answer) else { return false };
         self.done += 1;
         if completed.attempts > 1 {
-            self.doubt(now, completed.key.key, step);
+            self.mark_unconfirmed(now, completed.key.key, step);
         }
         step.answered(completed.key.key, &completed.mad.mad);
         true
@@ -169,7 +169,7 @@ impl Requests {
     pub(crate) fn expire(&mut self, now: Time, step: &mut dyn Step) {
         while let Some(failed) = self.transactions.poll_failed(now) {
             let Waiting { key, kind } = failed.key;
-            self.doubt(now, key, step);
+            self.mark_unconfirmed(now, key, step);
             let sent = &failed.request.mad;
             let by_lid = kind.filter(|_| sent.class() == MgmtClass::SubnLid);
             match by_lid.and_then(|kind| Some((kind, step.fallback(key)?))) {
@@ -186,7 +186,7 @@ impl Requests {
     }
 
     /// Notes what a request has written of which an attempt may still be under way.
-    fn doubt(&mut self, now: Time, key: Key, step: &dyn Step) {
+    fn mark_unconfirmed(&mut self, now: Time, key: Key, step: &dyn Step) {
         for (guid, written) in step.written(key) {
             self.unconfirmed.note(now, guid, written);
         }
@@ -195,7 +195,7 @@ impl Requests {
     /// Forgets the step's requests.
     pub(crate) fn abandon(&mut self, now: Time, step: &dyn Step) {
         for waiting in self.transactions.abandon() {
-            self.doubt(now, waiting.key, step);
+            self.mark_unconfirmed(now, waiting.key, step);
         }
     }
 

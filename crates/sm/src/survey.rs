@@ -123,21 +123,21 @@ impl Survey {
                 self.unanswered += discover.unanswered;
                 let events = std::mem::take(&mut discover.events);
                 self.outputs.extend(events.into_iter().map(SurveyOutput::Event));
-                let learn = if self.tables { ReadTables::forwarding } else { ReadTables::nothing };
-                self.doing = Doing::Tables(Box::new(learn(discover.finish())));
+                let read_tables = if self.tables { ReadTables::forwarding } else { ReadTables::nothing };
+                self.doing = Doing::Tables(Box::new(read_tables(discover.finish())));
             }
-            Doing::Tables(mut learn) => {
-                let events = std::mem::take(&mut learn.events);
+            Doing::Tables(mut read_tables) => {
+                let events = std::mem::take(&mut read_tables.events);
                 self.outputs.extend(events.into_iter().map(SurveyOutput::Event));
-                self.unanswered += learn.unanswered;
-                let done = self.done(*learn);
+                self.unanswered += read_tables.unanswered;
+                let done = self.done(*read_tables);
                 self.outputs.push_back(SurveyOutput::Done(Box::new(done)));
             }
         }
     }
 
-    fn done(&self, learn: ReadTables) -> Surveyed {
-        let ReadTables { subnet, held, .. } = learn;
+    fn done(&self, read_tables: ReadTables) -> Surveyed {
+        let ReadTables { subnet, held, .. } = read_tables;
         let Subnet { nodes, fabric, own, .. } = &subnet;
         let mut tables = vec![ForwardingTable::default(); nodes.len()];
         for ((table, node), held) in tables.iter_mut().zip(nodes).zip(&held) {

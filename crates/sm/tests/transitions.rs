@@ -4,16 +4,16 @@ mod fake;
 
 use fake::{Fake, World};
 use weft_machine::{Machine, Time};
-use weft_sm::{Activity, GuidToLid, Input, Options, Phase};
+use weft_sm::{Activity, GuidToLid, Input, Options, SweepPhase};
 use weft_topology::PortRef;
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_wire::{AddressedMad, Lid, Mad, Method, MgmtClass, PortNum, Smp};
 
-const DISCOVER: Activity = Activity::Sweeping(Phase::Discover);
-const LEARN: Activity = Activity::Sweeping(Phase::Learn);
-const PROGRAM: Activity = Activity::Sweeping(Phase::Program);
-const ACTIVATE: Activity = Activity::Sweeping(Phase::Activate);
-const VERIFY: Activity = Activity::Sweeping(Phase::Verify);
+const DISCOVER: Activity = Activity::Sweeping(SweepPhase::Discover);
+const READ_TABLES: Activity = Activity::Sweeping(SweepPhase::ReadTables);
+const PROGRAM: Activity = Activity::Sweeping(SweepPhase::Program);
+const ACTIVATE: Activity = Activity::Sweeping(SweepPhase::Activate);
+const VERIFY: Activity = Activity::Sweeping(SweepPhase::Verify);
 const LIGHT: Activity = Activity::LightSweep;
 const UP: Activity = Activity::Up;
 const DOWN: Activity = Activity::OwnPortDown;
@@ -28,12 +28,12 @@ fn world(activity: Activity) -> World {
         fake.cut(own);
     }
     let mut world = World::new(fake, Options::default(), &GuidToLid::default());
-    if activity == LEARN || activity == LIGHT {
+    if activity == READ_TABLES || activity == LIGHT {
         world.run_until(UP);
     }
     match activity {
         // Only a manager that does not know what a running fabric holds has anything to learn.
-        LEARN => world.restart_sm(Options::default(), &GuidToLid::default()),
+        READ_TABLES => world.restart_sm(Options::default(), &GuidToLid::default()),
         LIGHT => world.command(Input::Resweep { heavy: false }),
         DETACHED => world.command(Input::Detached),
         _ => {}
@@ -77,7 +77,20 @@ fn the_table_is_exhaustive_and_correct() {
             DISCOVER,
             [DISCOVER, DETACHED, DISCOVER, DISCOVER, DISCOVER, DISCOVER, DISCOVER, DISCOVER, DISCOVER],
         ),
-        (LEARN, [DISCOVER, DETACHED, LEARN, LEARN, LEARN, LEARN, LEARN, LEARN, DISCOVER]),
+        (
+            READ_TABLES,
+            [
+                DISCOVER,
+                DETACHED,
+                READ_TABLES,
+                READ_TABLES,
+                READ_TABLES,
+                READ_TABLES,
+                READ_TABLES,
+                READ_TABLES,
+                DISCOVER,
+            ],
+        ),
         (PROGRAM, [DISCOVER, DETACHED, PROGRAM, PROGRAM, PROGRAM, PROGRAM, PROGRAM, PROGRAM, DISCOVER]),
         (
             ACTIVATE,

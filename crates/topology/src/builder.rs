@@ -52,7 +52,7 @@ pub enum BuildError {
         /// The id.
         id: String,
     },
-    /// GUID 0 is nobody's.
+    /// GUID 0 belongs to no node.
     #[error("`{id}` has the GUID 0")]
     NoGuid {
         /// The node's id, or the end port's name.

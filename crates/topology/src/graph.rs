@@ -208,7 +208,7 @@ impl Fabric {
         self.nodes.get(port.node.index())?.port(port.port)
     }
 
-    /// Where a program is attached when nobody says where: at the first HCA that has a cable, else at the first node.
+    /// The default node of a program: the first HCA that has a cable, else the first node.
     /// `None` when there are no nodes.
     pub fn attach_place(&self) -> Option<PortRef> {
         let cabled = |(index, node): (NodeIndex, &Node)| Some(PortRef::new(index, node.attach_port()?));

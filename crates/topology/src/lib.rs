@@ -29,7 +29,7 @@
 //! assert_eq!(differences.len(), 8);
 //! assert!(differences[0].to_string().ends_with("rate 4xQDR -> 4xDDR"));
 //!
-//! // What is wrong with a file is said in one line.
+//! // An error in a file is one line.
 //! let error = parse("tree.topo", "Switch 4 \"leaf\"\n[5] \"host\"[1]\n").unwrap_err();
 //! assert_eq!(
 //!     error.to_string(),
@@ -50,7 +50,7 @@ pub use builder::{BuildError, FabricBuilder, NODES_MAX, PORTS_MAX, PORTS_PER_NOD
 pub use diff::{Difference, PortId, diff};
 pub use find::FindError;
 pub use graph::{Cable, Counts, Fabric, Node, NodeIndex, Port, PortName, PortRef};
-pub use parse::{Loader, ParseError, Place, Problem, parse, parse_bytes, parse_with};
+pub use parse::{Loader, ParseError, Position, Problem, parse, parse_bytes, parse_with};
 pub use rate::{LinkMasks, LinkRate, LinkWidth, RateError};
 pub use weft_wire::LinkSpeed;
 pub use weft_wire::NodeType;

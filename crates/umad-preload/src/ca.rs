@@ -7,12 +7,12 @@ use weft_wire::{Bits as _, PortNum};
 
 use crate::abi::{NAME_BYTES, PORTS_MAX, UmadCa, UmadPort, allocate, text};
 use crate::guard::{guard, number, tell};
-use crate::place::{CA_NAME, Place, is_ours};
+use crate::place::{CA_NAME, UmadNode, is_ours};
 
 /// libibumad asks the kernel for its version; here it is asked whether there is an agent at all.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn umad_init() -> c_int {
-    guard(-1, || match Place::ask() {
+    guard(-1, || match UmadNode::ask() {
         Ok(_) => 0,
         Err(error) => {
             eprintln!("weft: no port to attach to: {error}");
@@ -45,7 +45,7 @@ pub unsafe extern "C-unwind" fn umad_get_cas_names(cas: *mut [u8; NAME_BYTES], m
 
 /// Whether the adapter is there.
 pub(crate) fn is_there() -> bool {
-    let asked = Place::ask().and_then(|asking| asking.ca());
+    let asked = UmadNode::ask().and_then(|asking| asking.ca());
     asked.inspect_err(|error| tell("the agent does not know the node", error)).is_ok()
 }
 
@@ -68,7 +68,7 @@ pub unsafe extern "C-unwind" fn umad_get_ca_portguids(
         if !unsafe { is_ours(ca_name) } {
             return -1;
         }
-        let Ok((asking, ca)) = Place::ask().and_then(|asking| asking.ca().map(|ca| (asking, ca))) else {
+        let Ok((asking, ca)) = UmadNode::ask().and_then(|asking| asking.ca().map(|ca| (asking, ca))) else {
             return -1;
         };
         if portguids.is_null() {
@@ -101,7 +101,7 @@ pub unsafe extern "C-unwind" fn umad_get_ca(ca_name: *const c_char, ca: *mut Uma
         if ca.is_null() || !unsafe { is_ours(ca_name) } {
             return -libc::ENODEV;
         }
-        let (asking, found) = match Place::ask().and_then(|asking| asking.ca().map(|ca| (asking, ca))) {
+        let (asking, found) = match UmadNode::ask().and_then(|asking| asking.ca().map(|ca| (asking, ca))) {
             Ok(found) => found,
             Err(error) => return -number(&error),
         };
@@ -220,7 +220,7 @@ pub unsafe extern "C-unwind" fn umad_get_port(
         if port.is_null() || !unsafe { is_ours(ca_name) } {
             return -libc::ENODEV;
         }
-        let asked = Place::ask().and_then(|asking| asking.port(asking.resolve(portnum)?));
+        let asked = UmadNode::ask().and_then(|asking| asking.port(asking.resolve(portnum)?));
         match asked {
             Ok(attributes) => {
                 // SAFETY: the caller says that it can be written.

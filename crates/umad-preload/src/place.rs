@@ -12,12 +12,12 @@ use weft_wire::{Guid, NodeType, PhysState, PortNum, PortState};
 pub(crate) const CA_NAME: &CStr = c"weft_0";
 
 /// The agent's socket and the node, as the environment has them.
-pub(crate) struct Place {
+pub(crate) struct UmadNode {
     pub(crate) socket: PathBuf,
     pub(crate) node: Guid,
 }
 
-impl Place {
+impl UmadNode {
     /// Reads the environment.
     pub(crate) fn find() -> io::Result<Self> {
         let variable = |name: &str| {

@@ -7,7 +7,7 @@ use umad::user_mad::{Reply, Request, open};
 
 use crate::abi::uncancelled;
 use crate::guard::{failed, guard, number, tell};
-use crate::place::{Place, is_ours};
+use crate::place::{UmadNode, is_ours};
 
 /// Opens a port; its descriptor, or an error.
 ///
@@ -20,7 +20,7 @@ pub unsafe extern "C-unwind" fn umad_open_port(ca_name: *const c_char, portnum: 
         if !unsafe { is_ours(ca_name) } {
             return failed(libc::EINVAL);
         }
-        let asking = match Place::ask() {
+        let asking = match UmadNode::ask() {
             Ok(asking) => asking,
             Err(error) => {
                 tell("no port to attach to", &error);
@@ -31,7 +31,7 @@ pub unsafe extern "C-unwind" fn umad_open_port(ca_name: *const c_char, portnum: 
             Ok(port) => port,
             Err(error) => return failed(number(&error)),
         };
-        match Place::find().and_then(|place| open(&place.socket, place.node, port)) {
+        match UmadNode::find().and_then(|place| open(&place.socket, place.node, port)) {
             Ok(socket) => socket.into_raw_fd(),
             Err(error) => {
                 tell("the agent does not open the port", &error);
@@ -75,7 +75,7 @@ pub unsafe extern "C-unwind" fn umad_get_issm_path(
         if path.is_null() || room == 0 || !unsafe { is_ours(ca_name) } {
             return -libc::EINVAL;
         }
-        let asked = Place::ask().and_then(|asking| {
+        let asked = UmadNode::ask().and_then(|asking| {
             let port = asking.resolve(portnum)?;
             asking.question(&Request::Issm { node: asking.node, port })
         });

@@ -8,7 +8,7 @@ use umad::user_mad::{AgentRegistration, Reply, Request, Token};
 
 use crate::abi::{MethodMask, UmadRegAttr};
 use crate::guard::{failed, guard, number, tell};
-use crate::place::Place;
+use crate::place::UmadNode;
 
 /// OpenFabrics' own, which libibumad gives to vendor classes that name none.
 const OPENIB_OUI: u32 = 0x1405;
@@ -128,7 +128,7 @@ fn numbered(portid: c_int, registration: AgentRegistration) -> c_int {
 
 fn register(portid: c_int, registration: AgentRegistration) -> Result<u32, c_int> {
     let asked =
-        token(portid).and_then(|token| Place::ask()?.question(&Request::Register { token, registration }));
+        token(portid).and_then(|token| UmadNode::ask()?.question(&Request::Register { token, registration }));
     match asked {
         Ok(Reply::Registered { agent_id }) => Ok(agent_id),
         Ok(_) => Err(libc::EIO),
@@ -144,7 +144,7 @@ fn register(portid: c_int, registration: AgentRegistration) -> Result<u32, c_int
 pub extern "C-unwind" fn umad_unregister(portid: c_int, agentid: c_int) -> c_int {
     guard(-1, || {
         let asked = token(portid).and_then(|token| {
-            Place::ask()?.question(&Request::Unregister { token, agent_id: agentid as u32 })
+            UmadNode::ask()?.question(&Request::Unregister { token, agent_id: agentid as u32 })
         });
         match asked {
             Ok(_) => 0,

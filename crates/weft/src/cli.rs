@@ -79,7 +79,7 @@ pub(crate) fn command() -> clap::Command {
 pub(crate) enum Verb {
     /// Start a laboratory and bring its fabric to SUBNET UP
     Up(Box<UpArgs>),
-    /// Write a laboratory's bundle: what its processes are told, their identities, the cabling
+    /// Write a laboratory's bundle: configuration and identities of its processes, and the cabling
     Plan(Box<PlanCommand>),
     /// Stop a laboratory and leave nothing behind
     Down(DownArgs),
@@ -97,7 +97,7 @@ pub(crate) enum Verb {
     Trace(TraceArgs),
     /// Verify that every host reaches every other
     Check(CheckArgs),
-    /// Watch a laboratory: collect its events, start again what failed; `up` starts one, this another when it died
+    /// Watch a laboratory: collect its events, restart failed processes; `up` starts a hub, this starts another
     Hub(HubArgs),
     /// Show the laboratory's events
     Events(EventsArgs),
@@ -111,9 +111,9 @@ pub(crate) enum Verb {
     Shell(ShellArgs),
     /// Write a node's HCA as the kernel shows it under /sys
     Sysfs(SysfsArgs),
-    /// Restart a node's agent and record what it is fed, for `replay`
+    /// Restart a node's agent and record its inputs, for `replay`
     Record(RecordArgs),
-    /// Feed a node what was recorded, and stop at the first output that differs
+    /// Feed a recording to a node, and stop at the first output that differs
     Replay(ReplayArgs),
     /// Run experiments from files, on processes or in virtual time, and write reports
     Run(RunArgs),
@@ -150,7 +150,7 @@ pub(crate) enum Verb {
     BenchEcho,
 }
 
-/// Verbs whose data is a table.
+/// Options of verbs that print a table.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TableArgs {
     /// Print JSON instead of a table
@@ -192,7 +192,7 @@ impl std::str::FromStr for Pack {
     }
 }
 
-/// How SMPs find their way once the forwarding tables stand.
+/// Routing of SMPs once the forwarding tables are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SmpRouting {
@@ -231,7 +231,7 @@ pub(crate) struct SmArgs {
     #[arg(long, value_name = "NODE")]
     pub(crate) sm_at: Option<String>,
 
-    /// Maximum outstanding SMPs, 1 to 65536; auto: as many as make answers come faster
+    /// Maximum outstanding SMPs, 1 to 65536; auto: grow while answers come faster
     #[arg(long, value_name = "COUNT|auto", default_value_t = Window::AUTO)]
     pub(crate) max_wire_smps: Window,
 
@@ -264,7 +264,7 @@ pub(crate) struct SmArgs {
     pub(crate) lmc: u8,
 
     /// Routing engines to try, in order. Then come those of `auto`, unless the list has `no_fallback`: minhop if it is
-    /// proved deadlock-free, updn, dfsssp, lash, and at last minhop unproved. `weft routes engines` lists all
+    /// proved deadlock-free, updn, dfsssp, lash, and last minhop unproved. `weft routes engines` lists all
     #[arg(long, value_name = "ENGINE,…", default_value = "auto")]
     pub(crate) engine: String,
 
@@ -364,7 +364,7 @@ pub(crate) struct SimArgs {
 #[derive(Debug, Parser)]
 #[command(version)]
 pub(crate) struct ProcessCli<A: Args> {
-    /// What the process is told
+    /// Options of the process
     #[command(flatten)]
     pub(crate) args: A,
 }

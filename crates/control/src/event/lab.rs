@@ -1,39 +1,9 @@
 //! Events of the laboratory as a whole.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use weft_fault::Word;
 
 use super::events;
 use crate::hub::EndKind;
-
-/// What somebody broke or repaired on purpose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Fault {
-    /// A process was killed.
-    Kill,
-    /// A process was started again.
-    Restart,
-    /// Both ends of a cable were unplugged.
-    LinkDown,
-    /// Both ends of a cable were plugged in.
-    LinkUp,
-    /// A fault that lasts was cleared by its name.
-    Clear,
-}
-
-impl Fault {
-    /// Its name in JSON, which is also the verb's.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Kill => "kill",
-            Self::Restart => "restart",
-            Self::LinkDown => "link-down",
-            Self::LinkUp => "link-up",
-            Self::Clear => "clear",
-        }
-    }
-}
 
 events! {
     /// What happened to the laboratory.
@@ -41,7 +11,7 @@ events! {
         /// Something was broken or repaired on purpose.
         Fault = "fault" {
             /// What was done.
-            fault: Fault,
+            fault: Word,
             /// To what, as the user named it.
             target: String,
         },

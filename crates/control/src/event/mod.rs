@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Incarnation, Utc};
 
 pub use agent::AgentEvent;
-pub use lab::{Fault, LabEvent};
+pub use lab::LabEvent;
 pub use pm::{PmEvent, Question};
 pub use process::ProcessEvent;
 pub use sm::{RepathUse, SmEvent, SweepReason};

@@ -7,7 +7,7 @@ use weft_wire::{Lid, PortNum, ServiceLevel, TrapNumber, VirtualLane};
 use super::events;
 use crate::HexGuid;
 use crate::agent::{NodeKind, PortState};
-use crate::sm::{Instructed, Instruction, Phase, PhaseTime, RoutingReport, SmState, Summary, SweepKind};
+use crate::sm::{Instructed, Instruction, PhaseTime, RoutingReport, SmState, Summary, SweepKind, SweepPhase};
 
 /// Why a sweep began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -85,7 +85,7 @@ events! {
         /// A phase of a heavy sweep began.
         PhaseStarted = "phase-started" {
             /// The phase.
-            phase: Phase,
+            phase: SweepPhase,
         },
         /// A phase of a heavy sweep ended.
         PhaseDone = "phase-done"(PhaseTime),

@@ -56,7 +56,7 @@ impl Choice {
 
 impl ExperimentFile {
     /// Reads a file: `name` is what errors call it, and topology files are named relative to its folder. Every variant is
-    /// read, so that what is wrong in one of them is told now. Names of hosts and ports are looked up by [`Self::plan`].
+    /// read, so that an error in any of them shows now. Names of hosts and ports are looked up by [`Self::plan`].
     pub fn parse(name: &str, text: &str) -> Result<Self, FileError> {
         Self::read(name, text).map_err(|wrong| wrong.into_error(name, text))
     }

@@ -23,7 +23,7 @@ pub(crate) enum Role {
 }
 
 /// Where each name stands first.
-pub(crate) type Places = RefCell<BTreeMap<(Role, String), At>>;
+pub(crate) type NamePositions = RefCell<BTreeMap<(Role, String), At>>;
 
 /// A table from which keys are taken; what is left at the end is unknown.
 pub(crate) struct Table<'a> {
@@ -32,11 +32,16 @@ pub(crate) struct Table<'a> {
     pub(crate) at: At,
     entries: &'a [Entry],
     known: Vec<&'static str>,
-    places: &'a Places,
+    places: &'a NamePositions,
 }
 
 impl<'a> Table<'a> {
-    pub(crate) fn new(name: impl Into<String>, at: At, entries: &'a [Entry], places: &'a Places) -> Self {
+    pub(crate) fn new(
+        name: impl Into<String>,
+        at: At,
+        entries: &'a [Entry],
+        places: &'a NamePositions,
+    ) -> Self {
         Self { name: name.into(), at, entries, known: Vec::new(), places }
     }
 

@@ -1,12 +1,13 @@
 //! `[traffic]`, `[flow.NAME]`, `[pattern.NAME]`, `[mix.NAME]`, `[beff.NAME]` and `[[fault]]`.
 
+use weft_fault::{Fault, Process, Word};
 use weft_host::traffic::{MoveBy, Transport, Work};
 use weft_machine::Time;
 use weft_routing::quality::Traffic;
 
 use super::error::{Wrong, choices};
 use super::reader::{Role, Table, as_text};
-use crate::{BeffSpec, FaultKind, FaultSpec, FlowEntry, FlowOptions, MixSpec, Paths, PatternSpec, Rates};
+use crate::{BeffSpec, FaultSpec, FlowEntry, FlowOptions, MixSpec, Paths, PatternSpec, Rates};
 
 /// The smallest body of a packet that says its number and its time.
 const BODY_MIN: i64 = 16;
@@ -270,45 +271,51 @@ fn faults(top: &mut Table<'_>, duration: Time) -> Result<Vec<FaultSpec>, Wrong> 
         if at > duration {
             return Err(Wrong::new(place, "the fault is after the run's end"));
         }
-        let (kind, said) = fault(&mut table)?;
+        let (fault, said) = fault(&mut table)?;
         let label = table.text("label")?.unwrap_or(said);
         table.finish()?;
-        all.push(FaultSpec { at, kind, label });
+        all.push(FaultSpec { at, fault, label });
     }
-    all.sort_by_key(|fault| fault.at);
+    all.sort_by_key(|spec| spec.at);
     Ok(all)
 }
 
-fn fault(table: &mut Table<'_>) -> Result<(FaultKind, String), Wrong> {
-    const MANAGERS: [&str; 2] = ["sm", "pm"];
-    const KEYS: [&str; 4] = ["cut", "restore", "kill", "start"];
+/// The keys of a fault: the words of `weft fault`, and shorter ones that mean the same.
+const FAULT_KEYS: [(&str, Word); 7] = [
+    ("cut", Word::LinkDown),
+    ("restore", Word::LinkUp),
+    ("kill", Word::Kill),
+    ("start", Word::Restart),
+    ("link-down", Word::LinkDown),
+    ("link-up", Word::LinkUp),
+    ("restart", Word::Restart),
+];
+
+fn fault(table: &mut Table<'_>) -> Result<(Fault<String, String>, String), Wrong> {
     let mut found = None;
-    for key in KEYS {
+    for (key, word) in FAULT_KEYS {
         let Some(value) = table.get(key) else { continue };
         let name = as_text(value, key)?;
-        let is_cable = key == "cut" || key == "restore";
-        if !MANAGERS.contains(&name.as_str()) || is_cable {
-            table.place(if is_cable { Role::Port } else { Role::Node }, &name, value.at);
+        let fault: Fault<String, String> =
+            Fault::of(word, &name).ok_or_else(|| Wrong::new(value.at, format!("`{key}` names nothing")))?;
+        let said = match &fault {
+            Fault::LinkDown(_) => format!("{name} is cut"),
+            Fault::LinkUp(_) => format!("{name} is back"),
+            Fault::Kill(_) => format!("{name} is killed"),
+            Fault::Restart(_) => format!("{name} starts"),
+        };
+        match &fault {
+            Fault::Kill(Process::Sm | Process::Pm) | Fault::Restart(Process::Sm | Process::Pm) => {}
+            Fault::Kill(_) | Fault::Restart(_) => table.place(Role::Node, &name, value.at),
+            Fault::LinkDown(_) | Fault::LinkUp(_) => table.place(Role::Port, &name, value.at),
         }
-        let said = match key {
-            "cut" => format!("{name} is cut"),
-            "restore" => format!("{name} is back"),
-            "kill" => format!("{name} is killed"),
-            _ => format!("{name} starts"),
-        };
-        let kind = match (key, name.as_str()) {
-            ("cut", _) => FaultKind::Cut(name),
-            ("restore", _) => FaultKind::Restore(name),
-            ("kill", "sm") => FaultKind::KillSm,
-            ("start", "sm") => FaultKind::StartSm,
-            ("kill", "pm") => FaultKind::KillPm,
-            ("start", "pm") => FaultKind::StartPm,
-            ("kill", _) => FaultKind::Kill(name),
-            _ => FaultKind::Start(name),
-        };
-        if found.replace((kind, said)).is_some() {
-            return Err(Wrong::new(table.at, "a fault does one thing").allowed(choices("", &KEYS)));
+        if found.replace((fault, said)).is_some() {
+            return Err(Wrong::new(table.at, "a fault does one thing").allowed(fault_keys()));
         }
     }
-    found.ok_or_else(|| Wrong::new(table.at, "a fault does nothing").allowed(choices("", &KEYS)))
+    found.ok_or_else(|| Wrong::new(table.at, "a fault does nothing").allowed(fault_keys()))
+}
+
+fn fault_keys() -> String {
+    choices("", &FAULT_KEYS.map(|(key, _)| key))
 }

@@ -8,14 +8,14 @@ mod traffic;
 
 use std::sync::Arc;
 
+use weft_fault::{Fault, Process};
 use weft_host::traffic::Command;
 use weft_topology::Loader;
 use weft_wire::VlCap;
 
 use crate::file::{Choice, Wrong};
 use crate::{
-    Action, Experiment, ExperimentFile, FaultKind, FileError, Oracle, Paths, Plan, PmMode, PortPlace, RunId,
-    Step,
+    Action, Experiment, ExperimentFile, FileError, Oracle, Paths, Plan, PmMode, PortPlace, RunId, Step,
 };
 use names::Names;
 
@@ -118,18 +118,22 @@ fn samples(experiment: &Experiment) -> Result<(), Wrong> {
 }
 
 fn faults(names: &Names<'_>, experiment: &Experiment) -> Result<Vec<Step>, Wrong> {
-    let step = |fault: &crate::FaultSpec| {
-        let action = match &fault.kind {
-            FaultKind::Cut(port) => Action::Cut(names.cabled(port)?),
-            FaultKind::Restore(port) => Action::Restore(names.cabled(port)?),
-            FaultKind::Kill(node) => Action::Kill(names.node(node)?),
-            FaultKind::Start(node) => Action::Start(names.node(node)?),
-            FaultKind::KillSm => Action::KillSm,
-            FaultKind::StartSm => Action::StartSm,
-            FaultKind::KillPm => Action::KillPm,
-            FaultKind::StartPm => Action::StartPm,
+    let agent = |name: &str| names.node(name).map(Process::Agent);
+    let process = |process: &Process<String>| match process {
+        Process::Sm => Ok(Process::Sm),
+        Process::Pm => Ok(Process::Pm),
+        Process::Agent(name) => agent(name),
+        // An experiment has no such process, but may have a node of that name.
+        Process::Standby(_) | Process::Hub | Process::Ibsim => agent(&process.to_string()),
+    };
+    let step = |spec: &crate::FaultSpec| {
+        let fault = match &spec.fault {
+            Fault::Kill(name) => Fault::Kill(process(name)?),
+            Fault::Restart(name) => Fault::Restart(process(name)?),
+            Fault::LinkDown(port) => Fault::LinkDown(names.cabled(port)?),
+            Fault::LinkUp(port) => Fault::LinkUp(names.cabled(port)?),
         };
-        Ok(Step { at: fault.at, action })
+        Ok(Step { at: spec.at, action: Action::Fault(fault) })
     };
     experiment.faults.iter().map(step).collect()
 }

@@ -12,9 +12,7 @@ pub use expect::{Basis, BeffValue, Bound, Expect, Figure, FigureKind, Gain, Pape
 pub use network::{
     Attach, CongestionSpec, EngineSpec, FabricSpec, HostsSpec, PmMode, PmSpec, Rates, Shape, SmSpec,
 };
-pub use traffic::{
-    BeffSpec, FaultKind, FaultSpec, FlowEntry, FlowOptions, MixSpec, Paths, PatternSpec, Span,
-};
+pub use traffic::{BeffSpec, FaultSpec, FlowEntry, FlowOptions, MixSpec, Paths, PatternSpec, Span};
 
 use weft_machine::Time;
 
@@ -37,9 +35,9 @@ pub struct Experiment {
     pub rates: Rates,
     /// Routing engines and their options.
     pub engine: EngineSpec,
-    /// What the subnet manager is told besides.
+    /// Further options of the subnet manager.
     pub sm: SmSpec,
-    /// What the performance manager is told.
+    /// Options of the performance manager.
     pub pm: PmSpec,
     /// Congestion control; none is off.
     pub congestion: Option<CongestionSpec>,

@@ -143,12 +143,12 @@ impl EngineSpec {
     }
 }
 
-/// What the subnet manager is told besides.
+/// Further options of the subnet manager.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SmSpec {
     /// Whether management's datagrams have a service level and a lane of their own.
     pub management_lane: bool,
-    /// Whether hosts are told of other paths after another routing: host-side reconfiguration.
+    /// Whether the manager tells hosts of other paths after a reroute: host-side reconfiguration.
     pub repath_on_reroute: bool,
     /// How long a packet may head its queue at a switch's port, in fabric time; none is for ever.
     pub hoq_life: Option<Time>,
@@ -175,7 +175,7 @@ pub enum PmMode {
     Oracle,
 }
 
-/// What the performance manager is told.
+/// Options of the performance manager.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PmSpec {
     /// What it does.

@@ -1,6 +1,7 @@
 //! What runs through the fabric, and what happens to it.
 
 use serde::Serialize;
+use weft_fault::Fault;
 use weft_host::traffic::{MoveBy, Transport, Work};
 use weft_machine::Time;
 use weft_routing::quality::Traffic;
@@ -28,7 +29,7 @@ pub enum Paths {
     Learnt,
 }
 
-/// What all kinds of traffic can be told.
+/// Options of all kinds of traffic.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FlowOptions {
     /// How packets are carried.
@@ -137,32 +138,11 @@ pub struct BeffSpec {
 pub struct FaultSpec {
     /// When.
     pub at: Time,
-    /// What.
-    pub kind: FaultKind,
+    /// What, with nodes and cables as the file names them: a cable by one of its ends, `node/port`.
+    #[serde(rename = "kind")]
+    pub fault: Fault<String, String>,
     /// What the figures write beside the mark.
     pub label: String,
-}
-
-/// A fault, or its mending.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FaultKind {
-    /// A cable is cut; named by one of its ends, `node/port`.
-    Cut(String),
-    /// And put back.
-    Restore(String),
-    /// A node is killed.
-    Kill(String),
-    /// And started again.
-    Start(String),
-    /// The subnet manager is killed.
-    KillSm,
-    /// And started again.
-    StartSm,
-    /// The performance manager is killed.
-    KillPm,
-    /// And started again.
-    StartPm,
 }
 
 fn displayed<S: serde::Serializer>(value: &Traffic, serializer: S) -> Result<S::Ok, S::Error> {

@@ -93,7 +93,7 @@ impl Canvas {
         );
     }
 
-    /// A number in a disc, for what is told in words elsewhere. The class is that of its line.
+    /// A number in a disc, for a text elsewhere. The class is that of its line.
     pub(super) fn number(&mut self, (x, y): (f64, f64), number: usize, class: &str) {
         let _ =
             writeln!(self.body, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"8.5\" class=\"{class}-number\"/>");

@@ -44,7 +44,7 @@ pub struct Line {
 pub struct Tick {
     /// When, in seconds.
     pub at: f64,
-    /// What, or `what: to whom`. Ticks of one time and one `what` are told together.
+    /// What, or `what: to whom`. Ticks of one time and one `what` share a label.
     pub text: String,
     /// Whether it is a fault rather than an answer to one.
     pub fault: bool,

@@ -72,7 +72,7 @@ impl<'a> Paths<'a> {
     /// Reads tables of a fabric. The cost is that of copying them.
     pub fn new(fabric: &'a Fabric, lids: &'a Lids, routes: &'a Routes) -> Self {
         let graph = SwitchGraph::in_guid_order(fabric);
-        let places = Places::new(fabric, &graph);
+        let places = PathIndex::new(fabric, &graph);
         let mut paths = Self {
             fabric,
             lids,
@@ -91,7 +91,7 @@ impl<'a> Paths<'a> {
         paths
     }
 
-    fn number_links(&mut self, places: &Places) {
+    fn number_links(&mut self, places: &PathIndex) {
         let fabric = self.fabric;
         for (switch, node) in (0..).zip(&self.graph.nodes) {
             self.first.push(self.to.len() as u32);
@@ -111,7 +111,7 @@ impl<'a> Paths<'a> {
         }
     }
 
-    fn number_ends(&mut self, places: &Places) {
+    fn number_ends(&mut self, places: &PathIndex) {
         let first_outside = (self.to.len() - places.ports.len()) as u32;
         for port_lids in self.lids.iter() {
             let port = port_lids.port;
@@ -273,7 +273,7 @@ impl<'a> Paths<'a> {
 }
 
 /// The numbers of places.
-struct Places {
+struct PathIndex {
     switches: u32,
     /// The dense number of each switch, by node.
     numbers: Vec<u32>,
@@ -283,7 +283,7 @@ struct Places {
     ports: Vec<PortRef>,
 }
 
-impl Places {
+impl PathIndex {
     fn new(fabric: &Fabric, graph: &SwitchGraph) -> Self {
         let switches = graph.len() as u32;
         let (mut numbers, mut first, mut ports) = (Vec::new(), Vec::new(), Vec::new());

@@ -21,7 +21,7 @@ pub(crate) struct Group {
 
 /// What of a destination decides who sends to it and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Target {
+pub(crate) struct DestinationKind {
     /// By routing: the destination class.
     classes: [Option<u16>; 2],
     host: bool,
@@ -70,9 +70,9 @@ impl<'a> Sources<'a> {
         Self { levels, groups, first }
     }
 
-    pub(crate) fn target(&self, (end, full): &Part) -> Target {
+    pub(crate) fn target(&self, (end, full): &Part) -> DestinationKind {
         let classes = classes(self.levels, |levels| levels.destination_class(end.lid));
-        Target { classes, host: end.host, full: *full }
+        DestinationKind { classes, host: end.host, full: *full }
     }
 
     /// Those on one switch.
@@ -81,12 +81,12 @@ impl<'a> Sources<'a> {
     }
 
     /// Whether a group sends to a target: one of them is a host, and one a full member.
-    pub(crate) fn talk(group: &Group, target: &Target) -> bool {
+    pub(crate) fn talk(group: &Group, target: &DestinationKind) -> bool {
         (group.host || target.host) && (group.full || target.full)
     }
 
     /// The levels by which a group sends to a target, as bits; none where they do not talk.
-    pub(crate) fn levels(&self, group: &Group, target: &Target) -> u16 {
+    pub(crate) fn levels(&self, group: &Group, target: &DestinationKind) -> u16 {
         if !Self::talk(group, target) {
             return 0;
         }
@@ -114,7 +114,7 @@ pub(crate) struct Sent {
 
 impl Sent {
     pub(crate) fn find(&mut self, ground: &Ground<'_>, sources: &Sources<'_>, bits: &Bits, parts: &[Part]) {
-        let mut targets: Vec<Target> = parts.iter().map(|part| sources.target(part)).collect();
+        let mut targets: Vec<DestinationKind> = parts.iter().map(|part| sources.target(part)).collect();
         self.slots.clear();
         let all = targets.clone();
         targets.sort_unstable();

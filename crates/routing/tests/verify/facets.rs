@@ -11,12 +11,12 @@ use weft_topology::{Fabric, PortRef};
 use weft_wire::PortNum;
 
 use crate::each_seed;
-use crate::oracle::{End, Place, Waiting, distances, ends, switch_of, waiting, walk};
+use crate::oracle::{End, PortLane, Waiting, distances, ends, switch_of, waiting, walk};
 use crate::scenario::{Bounds, Scenario};
 
 const BOUNDS: Bounds = Bounds { switches: 9, hosts: 9 };
 
-fn place(fabric: &Fabric, id: &str, port: PortNum, lane: u8) -> Place {
+fn place(fabric: &Fabric, id: &str, port: PortNum, lane: u8) -> PortLane {
     (PortRef::new(fabric.by_id(id).expect("the node is there"), port), lane)
 }
 

@@ -101,14 +101,14 @@ pub(crate) fn walk(
 }
 
 /// A channel on a lane.
-pub(crate) type Place = (PortRef, u8);
+pub(crate) type PortLane = (PortRef, u8);
 
 /// Which channels carry packets, and which wait for which.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
-    pub(crate) carried: BTreeSet<Place>,
+    pub(crate) carried: BTreeSet<PortLane>,
     /// With the first pair, by destination and then by source.
-    pub(crate) waits: BTreeMap<(Place, Place), (Lid, Lid)>,
+    pub(crate) waits: BTreeMap<(PortLane, PortLane), (Lid, Lid)>,
 }
 
 impl Waiting {
@@ -123,8 +123,8 @@ impl Waiting {
 
     /// The length of the shortest cycle among channels on these lanes, by petgraph.
     pub(crate) fn shortest_cycle(&self, lanes: impl Fn(u8) -> bool) -> Option<usize> {
-        let mut graph: DiGraph<Place, ()> = DiGraph::new();
-        let mut vertices: BTreeMap<Place, Vertex> = BTreeMap::new();
+        let mut graph: DiGraph<PortLane, ()> = DiGraph::new();
+        let mut vertices: BTreeMap<PortLane, Vertex> = BTreeMap::new();
         for (from, to) in self.waits.keys().filter(|(from, to)| lanes(from.1) && lanes(to.1)) {
             let [from, to] =
                 [from, to].map(|place| *vertices.entry(*place).or_insert_with(|| graph.add_node(*place)));

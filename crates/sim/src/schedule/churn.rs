@@ -11,9 +11,9 @@ use weft_wire::{PortNum, VlCap};
 
 use super::{FAULTS_FROM, FAULTS_UNTIL, Schedule, fabrics};
 use crate::rule::below;
-use crate::{Change, Fault, RandomLoss, SimOptions, StandbyOptions};
+use crate::{Change, Fault, Process, RandomLoss, SimOptions, StandbyOptions};
 
-/// Told apart from what decides other schedules of the same seed.
+/// Separates this generator from those of other schedules with the same seed.
 const SALT: u64 = 0x00c0_4ec7_ab1e;
 
 /// More ports than any of these switches uses at first.
@@ -52,7 +52,7 @@ impl Schedule {
         }
         let end = at.max(FAULTS_UNTIL);
         changes.extend(churn.settle(&mut random, &managers).into_iter().map(|change| (end, change)));
-        let mut schedule = Self { seed, fabric, options, faults, changes, loss };
+        let mut schedule = Self { seed, fabric, options, faults, guid2lid_lost: None, changes, loss };
         schedule.put_right(&churn.fabric, &managers, end);
         Ok(schedule)
     }
@@ -64,13 +64,13 @@ impl Schedule {
         for &port in managers {
             let peer = last.peer(port);
             for node in std::iter::once(port.node).chain(peer.map(|peer| peer.node)) {
-                let dead = |fault: &Fault| matches!(fault, Fault::Kill(dead) if home(*dead) == home(node));
+                let dead = |fault: &Fault| matches!(fault, Fault::Kill(Process::Agent(dead)) if home(*dead) == home(node));
                 if self.faults.iter().any(|(_, fault)| dead(fault)) {
-                    self.faults.push((end, Fault::Restart(node)));
+                    self.faults.push((end, Fault::Restart(Process::Agent(node))));
                 }
             }
             if peer.is_some() {
-                self.faults.push((end + Time::from_millis(1), Fault::Restore(port)));
+                self.faults.push((end + Time::from_millis(1), Fault::LinkUp(port)));
             }
         }
     }
@@ -149,25 +149,22 @@ fn place_managers(random: &mut Pcg64, fabric: &Fabric, options: &mut SimOptions)
 fn random_faults(random: &mut Pcg64, fabric: &Fabric, options: &SimOptions) -> Vec<(Time, Fault)> {
     let (mut faults, cables) = (Vec::new(), fabric.cables().collect::<Vec<Cable>>());
     for _ in 0..random.random_range(0..4u32) {
-        super::random_fault(random, fabric, &cables, &mut faults);
+        // Managers fail below, and keep their files.
+        let _ = super::random_fault(random, fabric, &cables, &mut faults);
     }
-    faults.retain(|(_, fault)| !matches!(fault, Fault::KillSm | Fault::StartSm { .. }));
-    let with_guid2lid = true;
-    let mut managers =
-        vec![(Fault::KillSm, Fault::StartSm { with_guid2lid }), (Fault::KillPm, Fault::StartPm)];
-    let standbys = 0..options.standbys.len() as u8;
-    managers.extend(standbys.map(|number| (Fault::KillStandby(number), Fault::StartStandby(number))));
-    for (dies, begins) in managers {
+    faults.retain(|(_, fault)| !matches!(fault, Fault::Kill(Process::Sm) | Fault::Restart(Process::Sm)));
+    let standbys = (0..options.standbys.len() as u8).map(Process::Standby);
+    for manager in [Process::Sm, Process::Pm].into_iter().chain(standbys) {
         if random.random_bool(0.4) {
             let at = FAULTS_FROM + below(random, FAULTS_UNTIL.saturating_sub(FAULTS_FROM));
             let again = (at + below(random, Time::from_secs(2))).min(FAULTS_UNTIL);
-            faults.extend([(at, dies), (again, begins)]);
+            faults.extend([(at, Fault::Kill(manager)), (again, Fault::Restart(manager))]);
         }
     }
     faults
 }
 
-/// What is there, as it is after the changes so far.
+/// The fabric after the changes so far.
 struct Churn {
     fabric: Fabric,
     away: BTreeSet<NodeIndex>,

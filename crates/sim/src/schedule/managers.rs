@@ -7,13 +7,13 @@ use weft_topology::generate::GenerateError;
 
 use super::{FAULTS_FROM, FAULTS_UNTIL, Schedule, fabrics, put_right_the_managers_way};
 use crate::rule::below;
-use crate::{Fault, StandbyOptions};
+use crate::{Fault, Process, StandbyOptions};
 
 /// How often the managers of these schedules poll, and how many polls may go unanswered.
 const POLLING_MS: u64 = 500;
 const POLLING_RETRIES: u32 = 2;
 
-/// Told apart from what decides the rest of the schedule.
+/// Separates this generator from that of the rest of the schedule.
 const SALT: u64 = 0x005e_ed0f_3a5e;
 
 impl Schedule {
@@ -40,15 +40,17 @@ impl Schedule {
         // The first one may stay dead if others live.
         let others_live = !options.standbys.is_empty();
         if others_live && random.random_bool(0.5) {
-            schedule.faults.retain(|(_, fault)| !matches!(fault, Fault::KillSm | Fault::StartSm { .. }));
-            schedule.faults.push((a_moment(&mut random), Fault::KillSm));
+            let of_first = [Fault::Kill(Process::Sm), Fault::Restart(Process::Sm)];
+            schedule.faults.retain(|(_, fault)| !of_first.contains(fault));
+            schedule.guid2lid_lost = None;
+            schedule.faults.push((a_moment(&mut random), Fault::Kill(Process::Sm)));
         }
         for number in 0..options.standbys.len() as u8 {
             if random.random_bool(0.5) {
                 let at = a_moment(&mut random);
                 let again = (at + below(&mut random, Time::from_secs(2))).min(FAULTS_UNTIL);
-                schedule.faults.push((at, Fault::KillStandby(number)));
-                schedule.faults.push((again, Fault::StartStandby(number)));
+                schedule.faults.push((at, Fault::Kill(Process::Standby(number))));
+                schedule.faults.push((again, Fault::Restart(Process::Standby(number))));
             }
         }
         for port in taken {

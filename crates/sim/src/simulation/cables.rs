@@ -10,7 +10,7 @@ use weft_wire::{DataPacket, FlowControl, Packet, VirtualLane};
 use super::Simulation;
 use crate::Verdict;
 use crate::cable::Link;
-use crate::happening::{Happening, ManagementPacket};
+use crate::event::{Event, ManagementPacket};
 use crate::rule::below;
 use crate::trace::Fnv;
 
@@ -106,7 +106,7 @@ impl Simulation {
         if is_management {
             let incarnation = self.cabling.cables[way as usize / 2].incarnation;
             let number = self.management.put(ManagementPacket { way, incarnation, packet });
-            self.queue.push(at, Happening::ArriveManagement(number));
+            self.queue.push(at, Event::ArriveManagement(number));
         } else {
             self.fly(way, at, Frame::Packet(packet));
         }
@@ -139,9 +139,9 @@ impl Simulation {
         over.last_arrival = at;
         self.flights.put_last(&mut over.flying, flying);
         if at == self.now + self.cabling.usual_delay {
-            self.queue.push_in_turn(at, Happening::Arrive(way));
+            self.queue.push_in_turn(at, Event::Arrive(way));
         } else {
-            self.queue.push(at, Happening::Arrive(way));
+            self.queue.push(at, Event::Arrive(way));
         }
     }
 

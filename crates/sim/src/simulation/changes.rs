@@ -5,9 +5,9 @@ use weft_node::{Input, Request};
 use weft_topology::{NodeIndex, PortRef};
 
 use super::Simulation;
-use super::places::NOT_THERE;
+use super::slots::NOT_THERE;
 use crate::cable::{Link, initial_parameters};
-use crate::happening::Rare;
+use crate::event::Rare;
 use crate::ledger::Asked;
 use crate::{Change, Requests};
 
@@ -59,11 +59,11 @@ impl Simulation {
         tenant.present = false;
         let cables = self.cabling.of_node(node);
         let ends: Vec<_> = cables.iter().map(|&cable| self.take_out(cable)).collect();
-        if let Some(device) = self.places.get(node.index()).map(|place| place.device)
+        if let Some(device) = self.device_slots.get(node.index()).map(|place| place.device)
             && self.device(node).is_some()
         {
             self.request(node, Asked::Removal, Request::RemoveDevice(device));
-            self.places[node.index()].device = NOT_THERE;
+            self.device_slots[node.index()].device = NOT_THERE;
         }
         self.detach_programs(node);
         for (cable, ends) in cables.into_iter().zip(ends) {
@@ -102,7 +102,7 @@ impl Simulation {
         true
     }
 
-    /// A cable is in its ports no more, and what was under way on it is gone. Its ends have yet to be told.
+    /// A cable is in its ports no more, and what was under way on it is gone. Its ends do not know yet.
     fn take_out(&mut self, index: usize) -> [PortRef; 2] {
         let ends = self.cabling.cables[index].ends;
         let was_up = self.cabling.cables[index].link == Link::Up;
@@ -123,7 +123,7 @@ impl Simulation {
         ends
     }
 
-    /// The node at one end of a cable is told that it is there no more.
+    /// Tells the node at one end of a cable that the cable is gone.
     fn tell_taken_out(&mut self, cable: usize, side: usize) {
         let port = self.cabling.cables[cable].ends[side];
         if self.device(port.node).is_none() {
@@ -155,7 +155,7 @@ impl Simulation {
         true
     }
 
-    /// The nodes at the ends of a cable are told of it, those that are on.
+    /// Tells the nodes at the ends of a cable of it, if they are on.
     fn lay(&mut self, cable: usize) {
         let ends = self.cabling.cables[cable].ends;
         if self.cabling.cables[cable].inside {
@@ -184,7 +184,7 @@ impl Simulation {
         }
     }
 
-    /// A node that has just begun is told of its cables, and lets those within it come up.
+    /// Tells a node that has just begun of its cables; those within it come up.
     pub(super) fn lay_cables(&mut self, home: NodeIndex) {
         for member in self.members(home) {
             for cable in self.cabling.of_node(member) {

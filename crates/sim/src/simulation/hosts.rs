@@ -7,7 +7,7 @@ use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{DataPacket, PortNum};
 
 use super::Simulation;
-use crate::happening::Rare;
+use crate::event::Rare;
 use crate::ledger::Asked;
 use crate::{Kept, Load, ToHost};
 
@@ -56,7 +56,7 @@ impl Simulation {
         true
     }
 
-    /// Tells the host behind a port to do something at some time; if it is off then, nobody hears it.
+    /// Gives the host behind a port a command at some time; if it is off then, the command is lost.
     pub fn command_at(&mut self, at: weft_machine::Time, port: PortRef, command: Command) {
         self.push_rare(at.max(self.now), Rare::Command(port, Box::new(command)));
     }
@@ -85,7 +85,7 @@ impl Simulation {
         self.load = Some(Box::new(load));
     }
 
-    /// Who stands in for the host behind a port hears what its adapter has for it.
+    /// The stand-in for the host behind a port gets the outputs of its adapter.
     #[inline]
     pub(super) fn load_hears(&mut self, port: PortRef, what: ToHost) {
         if let Some(load) = &mut self.load {

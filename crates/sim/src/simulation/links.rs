@@ -7,7 +7,7 @@ use weft_wire::{Lid, LinkParameters, PortNum};
 
 use super::Simulation;
 use crate::cable::{Link, initial_parameters};
-use crate::happening::Rare;
+use crate::event::Rare;
 use crate::ledger::Asked;
 use crate::rule::below;
 
@@ -36,7 +36,7 @@ impl Simulation {
         }
     }
 
-    /// A device that has lost its power knows nothing any more of what it was told.
+    /// A device that has lost its power has forgotten its configuration.
     pub(super) fn reset_end(&mut self, cable: usize, node: NodeIndex) {
         for side in 0..2 {
             let end = self.cabling.cables[cable].ends[side];
@@ -59,7 +59,7 @@ impl Simulation {
         if possible == (cable.link != Link::Down) {
             return;
         }
-        // Who switched its own link off knows.
+        // An end that switched its own link off knows.
         let loses = [0, 1].map(|side| cable.link == Link::Up && on(side));
         let cable = &mut self.cabling.cables[index];
         cable.incarnation += 1;
@@ -136,12 +136,12 @@ impl Simulation {
         self.statistics.link_losses_unnoticed += u64::from(!noticed);
     }
 
-    /// The ends of links that have yet to be told of a loss.
+    /// The ends of links that have yet to notice a loss.
     pub fn link_losses_pending(&self) -> usize {
         self.cabling.cables.iter().flat_map(|cable| cable.lost).flatten().count()
     }
 
-    /// An end has been without a sign of life for too long. A new link since then has told it already.
+    /// An end has been without a sign of life for too long. It knows already if a new link came up since.
     pub(super) fn noticed(&mut self, index: usize, side: usize, life: u32) {
         let cable = &self.cabling.cables[index];
         if cable.link == Link::Up || cable.life != life {

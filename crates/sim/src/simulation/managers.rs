@@ -7,7 +7,7 @@ use weft_sm::{Event, GuidToLid, SubnetManager, Summary};
 use weft_topology::PortRef;
 
 use super::Simulation;
-use super::programs::{PM, SM, STANDBY, Told};
+use super::programs::{PM, ProgramEvent, SM, STANDBY};
 use crate::Kept;
 
 /// The subnet manager, when its process runs.
@@ -18,7 +18,7 @@ pub(super) struct SmProcess {
     pub(super) persisted: GuidToLid,
     /// What it has said of each heavy sweep, the last one last.
     summaries: Kept<(Time, Summary), SUMMARIES_MAX>,
-    /// What it has told hosts of their paths, the last notice last.
+    /// Its repath notices to hosts, the last one last.
     repaths: Kept<(Time, Event), REPATHS_MAX>,
     /// What it has said of the last routing.
     routing: Option<EngineReport>,
@@ -84,7 +84,7 @@ impl Simulation {
         &self.sm_process(self.foremost()).summaries
     }
 
-    /// What the subnet manager has told hosts of their paths ([`Event::Repath`]), and when.
+    /// The subnet manager's repath notices to hosts ([`Event::Repath`]), with their times.
     pub fn repaths(&self) -> &Kept<(Time, Event), REPATHS_MAX> {
         &self.sm_process(self.foremost()).repaths
     }
@@ -201,28 +201,28 @@ impl Simulation {
         self.end_program(PM);
     }
 
-    pub(super) fn tell_sm(&mut self, program: u32, told: Told<'_>) {
+    pub(super) fn tell_sm(&mut self, program: u32, event: ProgramEvent<'_>) {
         let (node_guid, port_guid, port) = self.guids_at(program);
         let now = self.now;
         let Some(machine) = &mut self.sm_process_mut(program).machine else { return };
-        let input = match told {
-            Told::Attached => weft_sm::Input::Attached { node_guid, port_guid, port },
-            Told::Detached => weft_sm::Input::Detached,
-            Told::Receive(mad) => weft_sm::Input::Receive(*mad),
-            Told::PortChanged(up) => weft_sm::Input::PortChanged { up },
+        let input = match event {
+            ProgramEvent::Attached => weft_sm::Input::Attached { node_guid, port_guid, port },
+            ProgramEvent::Detached => weft_sm::Input::Detached,
+            ProgramEvent::Receive(mad) => weft_sm::Input::Receive(*mad),
+            ProgramEvent::PortChanged(up) => weft_sm::Input::PortChanged { up },
         };
         machine.handle_input(now, input);
         self.drain_sm(program);
     }
 
-    pub(super) fn tell_pm(&mut self, told: Told<'_>) {
+    pub(super) fn tell_pm(&mut self, event: ProgramEvent<'_>) {
         let (node_guid, port_guid, port) = self.guids_at(PM);
         let Some(machine) = &mut self.performance_manager.machine else { return };
-        let input = match told {
-            Told::Attached => weft_pm::Input::Attached { node_guid, port_guid, port },
-            Told::Detached => weft_pm::Input::Detached,
-            Told::Receive(mad) => weft_pm::Input::Receive(*mad),
-            Told::PortChanged(up) => weft_pm::Input::PortChanged { up },
+        let input = match event {
+            ProgramEvent::Attached => weft_pm::Input::Attached { node_guid, port_guid, port },
+            ProgramEvent::Detached => weft_pm::Input::Detached,
+            ProgramEvent::Receive(mad) => weft_pm::Input::Receive(*mad),
+            ProgramEvent::PortChanged(up) => weft_pm::Input::PortChanged { up },
         };
         machine.handle_input(self.now, input);
         self.drain_pm();

@@ -1,50 +1,70 @@
 //! What goes wrong and is put right: cables, devices and the managers' processes.
 
 use weft_node::{NewDevice, Node, NodeOptions, Request};
-use weft_sm::GuidToLid;
 use weft_topology::NodeIndex;
 
-use super::places::NOT_THERE;
 use super::programs::{SM, STANDBY};
+use super::slots::NOT_THERE;
 use super::{ASLEEP, Simulation};
-use crate::Fault;
 use crate::ledger::Asked;
+use crate::{Fault, Process};
 
 impl Simulation {
     /// Something goes wrong, or is put right, now.
     pub fn apply(&mut self, fault: Fault) {
         self.disturb();
         if self.trace.is_on() {
-            self.trace.line(self.now, "fault", format_args!("-"), format_args!("{fault:?}"));
+            let fabric = &self.fabric;
+            let named = fault.map(|node| fabric.label(node), |port| fabric.port_label(port));
+            self.trace.line(self.now, "fault", format_args!("-"), format_args!("{named}"));
         }
         match fault {
-            Fault::Kill(node) => self.kill(node),
-            Fault::Restart(node) => {
-                self.kill(node);
-                self.switch_on(node);
+            Fault::Kill(process) => self.kill_process(process),
+            Fault::Restart(process) => {
+                self.kill_process(process);
+                self.start_process(process);
             }
-            Fault::Cut(port) => self.set_whole(port, false),
-            Fault::Restore(port) => self.set_whole(port, true),
-            Fault::KillSm => self.kill_sm(SM),
-            Fault::StartSm { with_guid2lid } => {
-                self.start_again(SM, with_guid2lid);
-            }
-            Fault::KillStandby(number) | Fault::StartStandby(number)
-                if usize::from(number) >= self.options.standbys.len() => {}
-            Fault::KillStandby(number) => self.kill_sm(STANDBY + u32::from(number)),
-            Fault::StartStandby(number) => self.start_again(STANDBY + u32::from(number), true),
-            Fault::KillPm => self.kill_pm(),
-            Fault::StartPm => {
-                self.kill_pm();
-                self.start_pm(self.now);
-            }
+            Fault::LinkDown(port) => self.set_whole(port, false),
+            Fault::LinkUp(port) => self.set_whole(port, true),
         }
     }
 
-    fn start_again(&mut self, program: u32, with_guid2lid: bool) {
-        self.kill_sm(program);
-        let persisted = &self.sm_process(program).persisted;
-        let known = if with_guid2lid { persisted.clone() } else { GuidToLid::default() };
+    fn kill_process(&mut self, process: Process<NodeIndex>) {
+        match process {
+            Process::Agent(node) => self.kill(node),
+            Process::Sm => self.kill_sm(SM),
+            Process::Standby(number) => {
+                if let Some(program) = self.standby(number) {
+                    self.kill_sm(program);
+                }
+            }
+            Process::Pm => self.kill_pm(),
+            // A simulation has neither, and no fabric needs them.
+            Process::Hub | Process::Ibsim => {}
+        }
+    }
+
+    fn start_process(&mut self, process: Process<NodeIndex>) {
+        match process {
+            Process::Agent(node) => self.switch_on(node),
+            Process::Sm => self.start_again(SM),
+            Process::Standby(number) => {
+                if let Some(program) = self.standby(number) {
+                    self.start_again(program);
+                }
+            }
+            Process::Pm => self.start_pm(self.now),
+            Process::Hub | Process::Ibsim => {}
+        }
+    }
+
+    /// The program of a standby that the options have.
+    fn standby(&self, number: u8) -> Option<u32> {
+        (usize::from(number) < self.options.standbys.len()).then(|| STANDBY + u32::from(number))
+    }
+
+    fn start_again(&mut self, program: u32) {
+        let known = self.sm_process(program).persisted.clone();
         self.start_sm(program, &known, self.now);
     }
 
@@ -61,7 +81,7 @@ impl Simulation {
         self.ledger.forget(home);
         self.wakes[home.index()] = ASLEEP;
         for member in self.members(home) {
-            self.places[member.index()].device = NOT_THERE;
+            self.device_slots[member.index()].device = NOT_THERE;
             for cable in self.cabling.of_node(member) {
                 self.reset_end(cable, member);
                 self.update_link(cable);

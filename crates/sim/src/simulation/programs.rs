@@ -7,7 +7,7 @@ use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{AddressedMad, PortNum, Registration};
 
 use super::{PORT_ZERO, Simulation};
-use crate::happening::{Happening, MadUnderWay, Rare};
+use crate::event::{Event, MadUnderWay, Rare};
 use crate::ledger::Asked;
 
 /// The numbers of the programs.
@@ -42,7 +42,7 @@ impl Attachment {
 
 /// What happens to any program.
 #[derive(Clone, Copy)]
-pub(super) enum Told<'a> {
+pub(super) enum ProgramEvent<'a> {
     /// It is attached.
     Attached,
     /// It is attached no more.
@@ -54,7 +54,7 @@ pub(super) enum Told<'a> {
 }
 
 impl Simulation {
-    /// The program that is attached to a node under this name; checkers' are nobody's.
+    /// The program that is attached to a node under this name; none for checkers.
     fn program_of(&self, node: NodeIndex, client: Client) -> Option<u32> {
         MANAGERS.clone().find(|&program| {
             let attachment = &self.attachments[program as usize];
@@ -96,7 +96,7 @@ impl Simulation {
     /// A node has taken a program in.
     pub(super) fn attached(&mut self, program: u32, client: Client) {
         self.attachments[program as usize].client = Some(client);
-        self.tell_program(program, Told::Attached);
+        self.tell_program(program, ProgramEvent::Attached);
     }
 
     /// Attaches a checker's program, through a MAD layer if it wants one.
@@ -146,7 +146,7 @@ impl Simulation {
         let attachment = &mut self.attachments[program as usize];
         attachment.incarnation += 1;
         if attachment.client.take().is_some() {
-            self.tell_program(program, Told::Detached);
+            self.tell_program(program, ProgramEvent::Detached);
         }
     }
 
@@ -178,7 +178,7 @@ impl Simulation {
     pub(super) fn push_mad(&mut self, program: u32, to_device: bool, mad: Box<AddressedMad>) {
         let incarnation = self.attachments[program as usize].incarnation;
         let number = self.mads.put(MadUnderWay { program, incarnation, to_device, mad });
-        self.queue.push(self.now + self.options.attach_delay, Happening::Mad(number));
+        self.queue.push(self.now + self.options.attach_delay, Event::Mad(number));
     }
 
     /// A MAD between a program and its device has arrived.
@@ -196,7 +196,7 @@ impl Simulation {
                 self.feed(node, Input::Send { client, mad });
             }
         } else {
-            self.tell_program(program, Told::Receive(&mad));
+            self.tell_program(program, ProgramEvent::Receive(&mad));
         }
     }
 
@@ -211,14 +211,14 @@ impl Simulation {
 
     pub(super) fn tell_program_of_port(&mut self, program: u32, incarnation: u64, up: bool) {
         if incarnation == self.attachments[program as usize].incarnation {
-            self.tell_program(program, Told::PortChanged(up));
+            self.tell_program(program, ProgramEvent::PortChanged(up));
         }
     }
 
-    pub(super) fn tell_program(&mut self, program: u32, told: Told<'_>) {
+    pub(super) fn tell_program(&mut self, program: u32, event: ProgramEvent<'_>) {
         match program {
-            PM => self.tell_pm(told),
-            _ => self.tell_sm(program, told),
+            PM => self.tell_pm(event),
+            _ => self.tell_sm(program, event),
         }
     }
 
@@ -252,11 +252,11 @@ impl Simulation {
         let (due, attachment) = (due.max(self.now), &mut self.attachments[program as usize]);
         if attachment.wake.is_none_or(|wake| due < wake) {
             attachment.wake = Some(due);
-            self.queue.push(due, Happening::WakeProgram(program));
+            self.queue.push(due, Event::WakeProgram(program));
         }
     }
 
-    /// Where a program is attached, as managers are told.
+    /// The port of a program, in the form that managers get it.
     pub(super) fn guids_at(&self, program: u32) -> (weft_wire::Guid, weft_wire::Guid, PortNum) {
         let PortRef { node, port } = self.attachments[program as usize].port;
         let node = self.fabric.node(node);

@@ -11,7 +11,7 @@ use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Fabric, LinkRate, NodeIndex, PortRef};
 use weft_wire::{Lid, Mtu, VlCap};
 
-use super::{Saturate, Targets, lid, port, uniform};
+use super::{Destinations, Saturate, lid, port, uniform};
 
 /// Data rate of QDR 4x, in megabits per second.
 const QDR_MBPS: f64 = 32_000.0;
@@ -43,12 +43,13 @@ pub(crate) fn tree() -> Fabric {
     xgft(&[18, 36], &[1, 18], &options).expect("a tree that fits its radix")
 }
 
-fn halves(simulation: &Simulation) -> BTreeMap<PortRef, (Lid, Targets)> {
+fn halves(simulation: &Simulation) -> BTreeMap<PortRef, (Lid, Destinations)> {
     let hosts: Vec<NodeIndex> = simulation.fabric().hosts().map(|(at, _)| at).collect();
     let (senders, receivers) = hosts.split_at(hosts.len() / 2);
     let lids = Rc::new(receivers.iter().map(|&host| lid(simulation, host)).collect::<Vec<Lid>>());
-    let target =
-        |&host: &NodeIndex| (port(simulation, host), (lid(simulation, host), Targets::Any(Rc::clone(&lids))));
+    let target = |&host: &NodeIndex| {
+        (port(simulation, host), (lid(simulation, host), Destinations::Any(Rc::clone(&lids))))
+    };
     senders.iter().map(target).collect()
 }
 

@@ -18,7 +18,7 @@ use weft_wire::{DataPacket, Lid, PKey, QKey, QpNum, ServiceLevel, opcode};
 
 /// Where a host's packets go.
 #[derive(Clone, Debug)]
-pub(crate) enum Targets {
+pub(crate) enum Destinations {
     /// Always there, at this service level.
     One(Lid, ServiceLevel),
     /// Each somewhere else.
@@ -42,7 +42,7 @@ pub(crate) struct Flow {
 /// A host that sends.
 struct Source {
     own: Lid,
-    targets: Targets,
+    targets: Destinations,
     /// The number of its last packet.
     sequence: u64,
 }
@@ -59,7 +59,10 @@ pub(crate) const BODY: u16 = 2048;
 
 impl Saturate {
     /// Flows, and where to find what came of them.
-    pub(crate) fn new(targets: BTreeMap<PortRef, (Lid, Targets)>, seed: u64) -> (Self, Rc<RefCell<Arrived>>) {
+    pub(crate) fn new(
+        targets: BTreeMap<PortRef, (Lid, Destinations)>,
+        seed: u64,
+    ) -> (Self, Rc<RefCell<Arrived>>) {
         let arrived = Rc::new(RefCell::new(Arrived::new()));
         let source = |(port, (own, targets))| (port, Source { own, targets, sequence: 0 });
         let (sources, random) = (targets.into_iter().map(source).collect(), Pcg64::seed_from_u64(seed));
@@ -67,15 +70,15 @@ impl Saturate {
     }
 
     /// Flows that nobody counts.
-    pub(crate) fn uncounted(targets: BTreeMap<PortRef, (Lid, Targets)>, seed: u64) -> Self {
+    pub(crate) fn uncounted(targets: BTreeMap<PortRef, (Lid, Destinations)>, seed: u64) -> Self {
         Self { arrived: None, ..Self::new(targets, seed).0 }
     }
 
     fn next(&mut self, port: PortRef) -> Option<DataPacket> {
         let Source { own, targets, sequence } = self.sources.get_mut(&port)?;
         let (dlid, service_level) = match targets {
-            Targets::One(lid, service_level) => (*lid, *service_level),
-            Targets::Any(lids) => {
+            Destinations::One(lid, service_level) => (*lid, *service_level),
+            Destinations::Any(lids) => {
                 let mut lid = *own;
                 while lid == *own {
                     lid = lids[self.random.random_range(0..lids.len() as u64) as usize];
@@ -152,9 +155,9 @@ pub(crate) fn lid(simulation: &Simulation, host: NodeIndex) -> Lid {
 }
 
 /// Every host sends to all others, evenly by chance.
-pub(crate) fn uniform(simulation: &Simulation) -> BTreeMap<PortRef, (Lid, Targets)> {
+pub(crate) fn uniform(simulation: &Simulation) -> BTreeMap<PortRef, (Lid, Destinations)> {
     let hosts: Vec<NodeIndex> = simulation.fabric().hosts().map(|(at, _)| at).collect();
     let lids = Rc::new(hosts.iter().map(|&host| lid(simulation, host)).collect::<Vec<Lid>>());
-    let targets = |host: NodeIndex| (lid(simulation, host), Targets::Any(Rc::clone(&lids)));
+    let targets = |host: NodeIndex| (lid(simulation, host), Destinations::Any(Rc::clone(&lids)));
     hosts.iter().map(|&host| (port(simulation, host), targets(host))).collect()
 }

@@ -24,7 +24,9 @@ use crate::requests::Requests;
 use crate::routed::Routed;
 use crate::sa::Administrator;
 use crate::traps::{self, TrapLog};
-use crate::{Activity, Event, GuidToLid, Input, Options, Output, Phase, Progress, Reason, SaCounts, SmTimer};
+use crate::{
+    Activity, Event, GuidToLid, Input, Options, Output, Progress, Reason, SaCounts, SmTimer, SweepPhase,
+};
 use agenda::{Agenda, Due};
 use known::Known;
 use own_port::{Attachment, OwnPort};
@@ -164,7 +166,7 @@ impl SubnetManager {
     }
 
     /// Ends the phase that is on, if any, and begins the next one, if any.
-    fn enter(&mut self, now: Time, phase: Option<Phase>) {
+    fn enter(&mut self, now: Time, phase: Option<SweepPhase>) {
         let events = self.sweep.enter(now, phase, self.requests.counts().total());
         self.say_all(events);
         self.requests.begin_phase();

@@ -20,7 +20,7 @@ use crate::read_tables::ReadTables;
 use crate::route::{Computed, route};
 use crate::sa::{AskedTables, Myself};
 use crate::subnet::{Subnet, is_up};
-use crate::{Event, Output, Phase, Reason, SweepKind};
+use crate::{Event, Output, Reason, SweepKind, SweepPhase};
 
 impl SubnetManager {
     pub(super) fn start_heavy(&mut self, now: Time, reason: Reason) {
@@ -96,7 +96,7 @@ impl SubnetManager {
         match std::mem::replace(&mut self.task, Task::Idle) {
             task @ (Task::Detached | Task::Idle) => self.task = task,
             Task::Discover(discover) => self.discovered(now, *discover),
-            Task::ReadTables(learn) => self.learned(now, *learn),
+            Task::ReadTables(tables) => self.tables_read(now, *tables),
             Task::Program(program) => self.programmed(now, *program),
             Task::Activate(activate, held) => self.activated(now, *activate, held),
             Task::Regulate(regulate) => self.regulated(now, *regulate),
@@ -123,7 +123,7 @@ impl SubnetManager {
     fn publish(&mut self, now: Time, subnet: &Subnet) {
         let (guid, lid) = (self.own_port.guid(), self.own_port.sm_lid());
         self.sa.meet(self.election.peers.clone());
-        self.sa.learn(now, subnet, self.known.memory(), Myself { guid, lid, act_count: 0 });
+        self.sa.subnet_changed(now, subnet, self.known.memory(), Myself { guid, lid, act_count: 0 });
     }
 
     fn discovered(&mut self, now: Time, mut discover: Discover) {
@@ -179,14 +179,14 @@ impl SubnetManager {
         self.turn_to(now, Task::ReadTables(Box::new(read)));
     }
 
-    fn learned(&mut self, now: Time, read: ReadTables) {
+    fn tables_read(&mut self, now: Time, read: ReadTables) {
         self.sweep.note(read.unanswered, 0);
         let ReadTables { mut subnet, held, .. } = read;
-        self.enter(now, Some(Phase::Assign));
+        self.enter(now, Some(SweepPhase::Assign));
         let (events, file) = self.succession.give_lids(&mut subnet, &self.options);
         self.say_all(events);
         self.outputs.extend(file.map(Output::Persist));
-        self.enter(now, Some(Phase::Route));
+        self.enter(now, Some(SweepPhase::Route));
         self.route(&mut subnet, &held);
         let program = Program::new(subnet, held, &self.options);
         self.own_port.give_lid(program.sm_lid());

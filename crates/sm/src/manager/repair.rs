@@ -24,7 +24,7 @@ use crate::program::Program;
 use crate::read_tables::ReadTables;
 use crate::route::route;
 use crate::subnet::{Subnet, graph_port};
-use crate::{Event, Phase, Reason, SweepKind};
+use crate::{Event, Reason, SweepKind, SweepPhase};
 
 /// How long after a sweep its routing is proved: what it has to say goes out first.
 const PROVE_DELAY: Time = Time::from_millis(1);
@@ -81,7 +81,7 @@ impl SubnetManager {
         self.tally.begin_sweep();
         self.sweep = Sweep::repair(now, self.requests.stats().retries, plan.touched());
         self.say(Event::SweepStarted { kind: SweepKind::Repair, reason });
-        self.enter(now, Some(Phase::Route));
+        self.enter(now, Some(SweepPhase::Route));
         for (a, b) in &plan.gone {
             subnet.disconnect(*a, *b, &changes.gone);
         }

@@ -7,14 +7,14 @@ use weft_wire::{NodeType, PortNum};
 
 use crate::key::PortAt;
 use crate::subnet::{FoundPort, Subnet};
-use crate::{Event, Phase, PhaseTime, SmpCounts, Summary};
+use crate::{Event, PhaseTime, SmpCounts, Summary, SweepPhase};
 
 /// A heavy sweep under way.
 #[derive(Debug, Default)]
 pub(super) struct Sweep {
     began: Time,
     /// Since when the phase that is on is on, and how many SMPs had been sent before.
-    clock: Option<(Phase, Time, u64)>,
+    clock: Option<(SweepPhase, Time, u64)>,
     phases: Vec<PhaseTime>,
     retries_before: u64,
     /// Requests that nobody answered.
@@ -41,7 +41,7 @@ impl Sweep {
     }
 
     /// Ends the phase that is on and begins the next one.
-    pub(super) fn enter(&mut self, now: Time, phase: Option<Phase>, smps: u64) -> Vec<Event> {
+    pub(super) fn enter(&mut self, now: Time, phase: Option<SweepPhase>, smps: u64) -> Vec<Event> {
         let mut events = Vec::new();
         if let Some((phase, since, smps_before)) = self.clock.take() {
             let done = PhaseTime { phase, took: now.saturating_sub(since), smps: smps - smps_before };
@@ -56,7 +56,7 @@ impl Sweep {
     }
 
     /// Whether this phase is on.
-    pub(super) fn is_in(&self, phase: Phase) -> bool {
+    pub(super) fn is_in(&self, phase: SweepPhase) -> bool {
         self.clock.is_some_and(|(on, ..)| on == phase)
     }
 

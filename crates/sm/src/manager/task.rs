@@ -10,7 +10,7 @@ use crate::read_tables::ReadTables;
 use crate::requests::Step;
 use crate::sa::AskedTables;
 use crate::subnet::Subnet;
-use crate::{Event, Phase, Reason};
+use crate::{Event, Reason, SweepPhase};
 
 /// What is under way. A step owns the subnet while it works on it.
 #[derive(Debug)]
@@ -33,13 +33,13 @@ pub(super) enum Task {
 
 impl Task {
     /// The phase of a heavy sweep or a repair that it is.
-    pub(super) fn phase(&self) -> Option<Phase> {
+    pub(super) fn phase(&self) -> Option<SweepPhase> {
         match self {
-            Self::Discover(_) => Some(Phase::Discover),
-            Self::ReadTables(_) => Some(Phase::Learn),
-            Self::Program(_) => Some(Phase::Program),
-            Self::Activate(..) | Self::Regulate(_) => Some(Phase::Activate),
-            Self::Verify(_) => Some(Phase::Verify),
+            Self::Discover(_) => Some(SweepPhase::Discover),
+            Self::ReadTables(_) => Some(SweepPhase::ReadTables),
+            Self::Program(_) => Some(SweepPhase::Program),
+            Self::Activate(..) | Self::Regulate(_) => Some(SweepPhase::Activate),
+            Self::Verify(_) => Some(SweepPhase::Verify),
             Self::Detached | Self::Idle | Self::Light(_) | Self::Look(..) | Self::Tables(_) => None,
         }
     }
@@ -106,6 +106,6 @@ impl Task {
 
     /// Whether a heavy sweep is on that has yet to ask the switches whether anything changed.
     pub(super) fn will_verify(&self) -> bool {
-        self.phase().is_some_and(|phase| phase != Phase::Verify)
+        self.phase().is_some_and(|phase| phase != SweepPhase::Verify)
     }
 }

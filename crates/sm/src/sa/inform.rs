@@ -177,10 +177,10 @@ impl Subscriptions {
 
     /// Tells everybody who wants to know, or of these `only` the port that is named. Beyond the bound of the queue,
     /// Reports are dropped and counted.
-    pub(super) fn report(&mut self, notice: &Notice, only: Option<Guid>, view: &View) -> Told {
+    pub(super) fn report(&mut self, notice: &Notice, only: Option<Guid>, view: &View) -> Reported {
         let mut notice = *notice;
         notice.issuer_gid = view.by_lid(notice.issuer_lid).map_or(Gid::default(), |end| view.gid(end.guid));
-        let mut told = Told::default();
+        let mut reported = Reported::default();
         let (first, last) = only.map_or((Guid(0), Guid(u64::MAX)), |only| (only, only));
         for ((guid, _), known) in self.list.range((first, 0)..=(last, u16::MAX)) {
             if !wants(&known.info, &notice) {
@@ -193,14 +193,14 @@ impl Subscriptions {
                 subscriber.queue.push_back((known.id, report(&known.to, &notice)));
                 self.queued += 1;
                 subscriber.take_turn(*guid, &mut self.ready);
-                told.ports.insert(*guid);
+                reported.ports.insert(*guid);
             } else {
-                told.dropped += 1;
+                reported.dropped += 1;
                 self.dropped_of_one += u64::from(left > 0);
             }
         }
-        self.dropped += u64::from(told.dropped);
-        told
+        self.dropped += u64::from(reported.dropped);
+        reported
     }
 
     /// Takes a ReportResp. False when no request waits for it.
@@ -300,7 +300,7 @@ impl Subscriptions {
 
 /// Whom a notice reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct Reported {
     /// Those to whom it is on its way.
     pub(super) ports: BTreeSet<Guid>,
     /// Reports for which the queue had no room.

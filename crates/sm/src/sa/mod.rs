@@ -134,7 +134,7 @@ impl Administrator {
     }
 
     /// A sweep has ended and left the subnet like this. Who has come and who has gone is told to subscribers.
-    pub(crate) fn learn(&mut self, now: Time, subnet: &Subnet, memory: &Memory, myself: Myself) {
+    pub(crate) fn subnet_changed(&mut self, now: Time, subnet: &Subnet, memory: &Memory, myself: Myself) {
         let view = View::new(subnet, memory, &self.options);
         let old = self.view.take().unwrap_or_default();
         (self.myself, self.tables) = (myself, Tables::default());

@@ -9,7 +9,7 @@ use rand_pcg::Pcg64;
 use super::GenerateError;
 use crate::{Cable, Fabric, NodeIndex};
 
-/// What is missing.
+/// Missing parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
     /// How many cables between switches, parallel ones counted each.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use weft_wire::Lid;
 
 use super::error::Problem;
-use super::line::Fault;
+use super::line::LineError;
 use crate::LinkRate;
 
 /// A LID and its mask control.
@@ -31,7 +31,7 @@ pub(super) struct PortComment {
     pub(super) rate: Option<LinkRate>,
 }
 
-/// What is known of a line's end.
+/// How a line ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ends {
     /// The line has its line break: it is whole.
@@ -85,20 +85,25 @@ impl<'a> Part<'a> {
 }
 
 /// A fault for text, from `start` in its line, that the end of the file cut off.
-pub(super) fn truncated(start: usize, text: &str) -> Fault {
+pub(super) fn truncated(start: usize, text: &str) -> LineError {
     let span = start + text.len() - text.trim_start().len()..start + text.len();
-    Fault::new(span, Problem::Truncated).hint("the file may be truncated")
+    LineError::new(span, Problem::Truncated).hint("the file may be truncated")
 }
 
 /// Reads what follows the `#` of a header line; `start` is where that is in the line.
-pub(super) fn header(start: usize, text: &str, of_switch: bool, ends: Ends) -> Result<HeaderComment, Fault> {
+pub(super) fn header(
+    start: usize,
+    text: &str,
+    of_switch: bool,
+    ends: Ends,
+) -> Result<HeaderComment, LineError> {
     let spaces = text.len() - text.trim_start().len();
     let whole = Part { start, text, strict: false }.cut(spaces..text.trim_end().len().max(spaces));
     let quoted = whole.text.starts_with('"');
     let (description, tail) = if let Some(quoted) = whole.text.strip_prefix('"') {
         let Some(close) = quoted.rfind('"') else {
             let span = whole.start..whole.start + whole.text.len();
-            return Err(Fault::new(span, Problem::Unterminated).hint("the file may be truncated"));
+            return Err(LineError::new(span, Problem::Unterminated).hint("the file may be truncated"));
         };
         (&quoted[..close], Part { strict: true, ..whole.cut(close + 2..whole.text.len()) })
     } else {
@@ -119,7 +124,7 @@ pub(super) fn header(start: usize, text: &str, of_switch: bool, ends: Ends) -> R
 }
 
 /// Reads what follows the `#` of a port line.
-pub(super) fn port(start: usize, text: &str, ends: Ends) -> Result<PortComment, Fault> {
+pub(super) fn port(start: usize, text: &str, ends: Ends) -> Result<PortComment, LineError> {
     let part = Part { start, text, strict: false };
     let quotes = (text.find('"'), text.rfind('"'));
     let comment = match quotes {
@@ -136,7 +141,7 @@ pub(super) fn port(start: usize, text: &str, ends: Ends) -> Result<PortComment, 
     Ok(comment)
 }
 
-fn lid_and_lmc(part: Part<'_>) -> Result<LidLmc, Fault> {
+fn lid_and_lmc(part: Part<'_>) -> Result<LidLmc, LineError> {
     let mut found = LidLmc::default();
     let mut before = "";
     for (start, word) in part.words() {
@@ -162,23 +167,26 @@ fn value(
     word: &str,
     what: &'static str,
     max: u64,
-) -> Result<Option<u64>, Fault> {
+) -> Result<Option<u64>, LineError> {
     match word.parse().ok().filter(|value| *value <= max) {
         None if part.strict => {
             let problem = Problem::NumberRange { what, min: 0, max };
-            Err(Fault::new(start..start + word.len(), problem))
+            Err(LineError::new(start..start + word.len(), problem))
         }
         value => Ok(value),
     }
 }
 
-fn rate(part: Part<'_>) -> Result<Option<LinkRate>, Fault> {
+fn rate(part: Part<'_>) -> Result<Option<LinkRate>, LineError> {
     for (start, word) in part.words() {
         match word.parse::<LinkRate>() {
             Ok(rate) => return Ok(Some(rate)),
             Err(error) if part.strict && looks_like_a_rate(word) => {
                 let hint = Some(error.to_string());
-                return Err(Fault { hint, ..Fault::new(start..start + word.len(), Problem::UnknownRate) });
+                return Err(LineError {
+                    hint,
+                    ..LineError::new(start..start + word.len(), Problem::UnknownRate)
+                });
             }
             Err(_) => {}
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use weft_wire::Guid;
 
-use super::error::{ParseError, Place, Problem};
+use super::error::{ParseError, Position, Problem};
 use crate::{LinkMasks, Node};
 
 /// All that a file says.
@@ -58,14 +58,14 @@ pub(super) struct RemoteDraft {
 /// A place in a file and what stands there, kept for errors that show only once the whole file is read.
 #[derive(Clone, Debug)]
 pub(super) struct Spot {
-    pub(super) place: Place,
+    pub(super) place: Position,
     pub(super) text: String,
 }
 
 impl Spot {
     pub(super) fn error(&self, problem: impl Into<Box<Problem>>) -> ParseError {
         let problem = problem.into();
-        let Place { file, line, column } = self.place.clone();
+        let Position { file, line, column } = self.place.clone();
         ParseError { file, line, column, text: self.text.clone(), problem, hint: None }
     }
 }

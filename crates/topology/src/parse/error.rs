@@ -15,7 +15,7 @@ pub struct ParseError {
     pub column: usize,
     /// The offending text; empty where something is missing.
     pub text: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: Box<Problem>,
     /// What may help.
     pub hint: Option<String>,
@@ -23,7 +23,7 @@ pub struct ParseError {
 
 /// A place in a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     /// The file.
     pub file: String,
     /// The line, from 1.
@@ -89,17 +89,17 @@ pub enum Problem {
         /// The id.
         id: String,
         /// Where it was first.
-        other: Place,
+        other: Position,
     },
     /// Two nodes or ports with one GUID.
     #[error("the GUID {guid} is already that of {owner} at {other}")]
     DuplicateGuid {
         /// The GUID.
         guid: Guid,
-        /// Who has it.
+        /// Its owner.
         owner: String,
         /// Where it was first.
-        other: Place,
+        other: Position,
     },
     /// Two lines for one port.
     #[error("port {port} of `{node}` already has a line at {other}")]
@@ -109,7 +109,7 @@ pub enum Problem {
         /// The node's id.
         node: String,
         /// Where it was first.
-        other: Place,
+        other: Position,
     },
     /// Two ports with one alias.
     #[error("the alias `{alias}` is already given at {other}")]
@@ -117,7 +117,7 @@ pub enum Problem {
         /// The alias.
         alias: String,
         /// Where it was first.
-        other: Place,
+        other: Position,
     },
     /// A cable to a node that no line describes.
     #[error("the node `{0}` is nowhere described")]
@@ -141,7 +141,7 @@ pub enum Problem {
         /// What the other line says.
         there: String,
         /// The other line.
-        other: Place,
+        other: Position,
     },
     /// Two ends without a width or a speed in common.
     #[error("the two ends of this cable allow no width and speed in common")]
@@ -165,7 +165,7 @@ pub enum Problem {
     Build(#[from] crate::BuildError),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)
     }

@@ -2,7 +2,7 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use weft_wire::Guid;
+use weft_wire::{Guid, is_unprintable};
 use winnow::Parser;
 use winnow::combinator::{alt, delimited, preceded};
 use winnow::error::EmptyError;
@@ -10,15 +10,18 @@ use winnow::token::take_while;
 
 use super::error::Problem;
 
-/// What is wrong with a line, and with which bytes of it.
+/// How many bytes an id or an alias may have, as in ibsim.
+const NAME_BYTES_MAX: usize = 64;
+
+/// The problem with a line, and its bytes there.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct LineError {
     pub(super) span: Range<usize>,
     pub(super) problem: Box<Problem>,
     pub(super) hint: Option<String>,
 }
 
-impl Fault {
+impl LineError {
     pub(super) fn new(span: Range<usize>, problem: Problem) -> Self {
         Self { span, problem: Box::new(problem), hint: None }
     }
@@ -63,7 +66,7 @@ impl<'a> Line<'a> {
         line
     }
 
-    /// What is left.
+    /// The rest.
     pub(super) fn rest(&self) -> &'a str {
         self.rest
     }
@@ -101,24 +104,28 @@ impl<'a> Line<'a> {
     }
 
     /// Requires `text` next.
-    pub(super) fn expect(&mut self, text: &str, what: &'static str) -> Result<(), Fault> {
+    pub(super) fn expect(&mut self, text: &str, what: &'static str) -> Result<(), LineError> {
         if self.take(text) { Ok(()) } else { Err(self.expected(what)) }
     }
 
     /// A fault at the next word: something else was expected there.
-    pub(super) fn expected(&self, what: &'static str) -> Fault {
+    pub(super) fn expected(&self, what: &'static str) -> LineError {
         let word = self.rest.find(char::is_whitespace).unwrap_or(self.rest.len());
         let start = self.offset();
-        Fault::new(start..start + word, Problem::Expected(what))
+        LineError::new(start..start + word, Problem::Expected(what))
     }
 
     /// A fault from `start` up to here.
-    pub(super) fn fault(&self, start: usize, problem: Problem) -> Fault {
-        Fault::new(start..self.offset(), problem)
+    pub(super) fn fault(&self, start: usize, problem: Problem) -> LineError {
+        LineError::new(start..self.offset(), problem)
     }
 
     /// A number, decimal or with `0x`.
-    pub(super) fn number(&mut self, what: &'static str, range: RangeInclusive<u64>) -> Result<u64, Fault> {
+    pub(super) fn number(
+        &mut self,
+        what: &'static str,
+        range: RangeInclusive<u64>,
+    ) -> Result<u64, LineError> {
         let (start, mut rest) = (self.offset(), self.rest);
         let Ok((digits, base)) = number.parse_next(&mut rest) else {
             return Err(self.expected(what));
@@ -132,12 +139,12 @@ impl<'a> Line<'a> {
     }
 
     /// A GUID in a `name=0x…` line.
-    pub(super) fn guid_number(&mut self) -> Result<u64, Fault> {
+    pub(super) fn guid_number(&mut self) -> Result<u64, LineError> {
         self.number("a GUID", 0..=u64::MAX)
     }
 
     /// `(GUID)`, hexadecimal without `0x`, if a parenthesis is next.
-    pub(super) fn guid_in_parentheses(&mut self) -> Result<Option<Guid>, Fault> {
+    pub(super) fn guid_in_parentheses(&mut self) -> Result<Option<Guid>, LineError> {
         if !self.rest.starts_with('(') {
             return Ok(None);
         }
@@ -156,7 +163,7 @@ impl<'a> Line<'a> {
     }
 
     /// `[number]`, if a bracket is next. Any number: its range depends on a node.
-    pub(super) fn port_in_brackets(&mut self) -> Result<Option<u64>, Fault> {
+    pub(super) fn port_in_brackets(&mut self) -> Result<Option<u64>, LineError> {
         if !self.rest.starts_with('[') || self.rest.starts_with("[ext") {
             return Ok(None);
         }
@@ -167,7 +174,7 @@ impl<'a> Line<'a> {
     }
 
     /// `[ext number]`, the port's number on the chassis, which ibnetdiscover adds when it groups.
-    pub(super) fn skip_external_port(&mut self) -> Result<(), Fault> {
+    pub(super) fn skip_external_port(&mut self) -> Result<(), LineError> {
         if self.take("[ext") {
             self.skip_spaces();
             self.number("a port number", 0..=u64::from(u32::MAX))?;
@@ -177,7 +184,7 @@ impl<'a> Line<'a> {
     }
 
     /// A text in double quotes.
-    pub(super) fn quoted(&mut self, what: &'static str) -> Result<&'a str, Fault> {
+    pub(super) fn quoted(&mut self, what: &'static str) -> Result<&'a str, LineError> {
         let start = self.offset();
         if !self.take("\"") {
             return Err(self.expected(what));
@@ -191,13 +198,28 @@ impl<'a> Line<'a> {
     }
 
     /// Requires that nothing but a comment is left.
-    pub(super) fn end(&mut self) -> Result<(), Fault> {
+    pub(super) fn end(&mut self) -> Result<(), LineError> {
         self.skip_spaces();
         if self.rest.is_empty() || self.rest.starts_with('#') {
             return Ok(());
         }
         let start = self.offset();
         let problem = Problem::Expected("the end of the line or a comment");
-        Err(Fault::new(start..start + self.rest.trim_end().len(), problem))
+        Err(LineError::new(start..start + self.rest.trim_end().len(), problem))
     }
+}
+
+pub(super) fn check_name(line: &Line<'_>, start: usize, name: &str) -> Result<(), LineError> {
+    let problem = if name.is_empty() {
+        Problem::Expected("a name that is not empty")
+    } else if name.contains(['#', '@']) {
+        Problem::ReservedCharacter
+    } else if name.contains(is_unprintable) {
+        Problem::ControlCharacter
+    } else if name.len() > NAME_BYTES_MAX {
+        Problem::TooLarge { what: "bytes in a name", max: NAME_BYTES_MAX }
+    } else {
+        return Ok(());
+    };
+    Err(line.fault(start, problem))
 }

@@ -8,11 +8,12 @@ use std::collections::btree_map::Entry;
 
 use weft_wire::{Guid, Lid, NodeType};
 
+use super::at::At;
 use super::comment::LidLmc;
 use super::draft::{Draft, NodeDraft, PortDraft, RemoteDraft, Spot};
 use super::error::{ParseError, Problem};
-use super::line::{Fault, Line};
-use super::reader::{At, DESCRIPTION_BYTES_MAX, is_prompt, lines_of};
+use super::line::{Line, LineError};
+use super::reader::{DESCRIPTION_BYTES_MAX, is_prompt, lines_of};
 use crate::{LinkRate, NODES_MAX, Node, PORTS_MAX, PORTS_PER_NODE_MAX};
 
 /// Which program printed a list.
@@ -88,7 +89,7 @@ pub(super) fn read(form: Form, file: &str, text: &str) -> Result<Draft, ParseErr
 }
 
 /// A number with spaces around it, and where it stands.
-fn number(at: At<'_>, line: &mut Line<'_>, what: &'static str, max: u64) -> Result<(u64, Spot), Fault> {
+fn number(at: At<'_>, line: &mut Line<'_>, what: &'static str, max: u64) -> Result<(u64, Spot), LineError> {
     line.skip_spaces();
     let start = line.offset();
     let value = line.number(what, 0..=max)?;
@@ -97,28 +98,28 @@ fn number(at: At<'_>, line: &mut Line<'_>, what: &'static str, max: u64) -> Resu
     Ok((value, spot))
 }
 
-fn lid(at: At<'_>, line: &mut Line<'_>) -> Result<Option<Lid>, Fault> {
+fn lid(at: At<'_>, line: &mut Line<'_>) -> Result<Option<Lid>, LineError> {
     // 65535 is what a port says that has none yet.
     let (value, _) = number(at, line, "a LID", u64::from(u16::MAX))?;
     Ok(u16::try_from(value).ok().map(Lid).filter(|lid| *lid != Lid(0) && *lid <= Lid::UNICAST_MAX))
 }
 
-fn guid(at: At<'_>, line: &mut Line<'_>) -> Result<(Guid, Spot), Fault> {
+fn guid(at: At<'_>, line: &mut Line<'_>) -> Result<(Guid, Spot), LineError> {
     let (value, spot) = number(at, line, "a GUID", u64::MAX)?;
     Ok((Guid(value), spot))
 }
 
-fn own_port(at: At<'_>, line: &mut Line<'_>) -> Result<u8, Fault> {
+fn own_port(at: At<'_>, line: &mut Line<'_>) -> Result<u8, LineError> {
     line.skip_spaces();
     let start = line.offset();
     let (value, _) = number(at, line, "a port number", u64::MAX)?;
     let in_range = u8::try_from(value).ok().filter(|port| (1..=PORTS_PER_NODE_MAX).contains(port));
     let range = Problem::NumberRange { what: "a port number", min: 1, max: u64::from(PORTS_PER_NODE_MAX) };
-    in_range.ok_or_else(|| Fault::new(start..start + value.to_string().len(), range))
+    in_range.ok_or_else(|| LineError::new(start..start + value.to_string().len(), range))
 }
 
 /// A width and a speed; `None` for those that the program did not know.
-fn rate(line: &Line<'_>, start: usize, width: &str, speed: &str) -> Result<Option<LinkRate>, Fault> {
+fn rate(line: &Line<'_>, start: usize, width: &str, speed: &str) -> Result<Option<LinkRate>, LineError> {
     if width.contains('?') || speed.contains('?') || speed.is_empty() {
         return Ok(None);
     }
@@ -126,7 +127,7 @@ fn rate(line: &Line<'_>, start: usize, width: &str, speed: &str) -> Result<Optio
     rate.map(Some).map_err(|error| line.fault(start, Problem::UnknownRate).hint(error.to_string()))
 }
 
-fn description(line: &Line<'_>, start: usize, text: &str) -> Result<String, Fault> {
+fn description(line: &Line<'_>, start: usize, text: &str) -> Result<String, LineError> {
     if text.len() > DESCRIPTION_BYTES_MAX {
         let problem = Problem::TooLarge { what: "bytes in a description", max: DESCRIPTION_BYTES_MAX };
         return Err(line.fault(start, problem));
@@ -134,7 +135,7 @@ fn description(line: &Line<'_>, start: usize, text: &str) -> Result<String, Faul
     Ok(text.trim().to_owned())
 }
 
-fn kind(line: &mut Line<'_>) -> Result<NodeType, Fault> {
+fn kind(line: &mut Line<'_>) -> Result<NodeType, LineError> {
     line.skip_spaces();
     for (word, kind) in [("SW", NodeType::Switch), ("CA", NodeType::Hca), ("RT", NodeType::Router)] {
         if line.take(word) {
@@ -145,7 +146,7 @@ fn kind(line: &mut Line<'_>) -> Result<NodeType, Fault> {
 }
 
 /// A line of `ibnetdiscover -p`.
-fn read_port(at: At<'_>, mut line: Line<'_>) -> Result<Row, Fault> {
+fn read_port(at: At<'_>, mut line: Line<'_>) -> Result<Row, LineError> {
     let kind = kind(&mut line)?;
     let (lid, port, (guid, spot)) = (lid(at, &mut line)?, own_port(at, &mut line)?, guid(at, &mut line)?);
     let start = line.offset();
@@ -170,7 +171,7 @@ fn read_port(at: At<'_>, mut line: Line<'_>) -> Result<Row, Fault> {
     Ok(Row { spot, kind: Some(kind), lid, port, guid, rate, description, far })
 }
 
-fn far_of_port(at: At<'_>, line: &mut Line<'_>) -> Result<Far, Fault> {
+fn far_of_port(at: At<'_>, line: &mut Line<'_>) -> Result<Far, LineError> {
     kind(line)?;
     let lid = lid(at, line)?;
     let port = number(at, line, "a port number", u64::from(u32::MAX))?;
@@ -179,7 +180,7 @@ fn far_of_port(at: At<'_>, line: &mut Line<'_>) -> Result<Far, Fault> {
 }
 
 /// A line of `iblinkinfo -l`.
-fn read_link(at: At<'_>, mut line: Line<'_>) -> Result<Row, Fault> {
+fn read_link(at: At<'_>, mut line: Line<'_>) -> Result<Row, LineError> {
     let (guid, spot) = guid(at, &mut line)?;
     let start = line.offset();
     // The description may hold quotes; what follows it is a LID, a port and `[`.
@@ -210,7 +211,7 @@ fn read_link(at: At<'_>, mut line: Line<'_>) -> Result<Row, Fault> {
 }
 
 /// The rate in `4X 10.0 Gbps Active/ LinkUp`; none while the link is down.
-fn link_rate(line: &Line<'_>, start: usize, state: &str) -> Result<Option<LinkRate>, Fault> {
+fn link_rate(line: &Line<'_>, start: usize, state: &str) -> Result<Option<LinkRate>, LineError> {
     let mut words = state.split_whitespace();
     let (Some(width), Some(speed), Some("Gbps")) = (words.next(), words.next(), words.next()) else {
         return Ok(None);

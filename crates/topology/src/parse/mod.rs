@@ -5,6 +5,7 @@
 //! that gives it, the chassis headings of `ibnetdiscover -g`, a byte order mark, a shell's prompt, and the lists that
 //! `ibnetdiscover -p` and `iblinkinfo -l` print.
 
+mod at;
 mod comment;
 mod draft;
 mod error;
@@ -15,7 +16,7 @@ mod reader;
 mod resolve;
 mod settings;
 
-pub use error::{ParseError, Place, Problem};
+pub use error::{ParseError, Position, Problem};
 pub(crate) use settings::guid_in_id;
 
 use crate::Fabric;

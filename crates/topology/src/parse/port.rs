@@ -1,17 +1,17 @@
 //! A port's line.
 
+use super::at::At;
 use super::comment::{self, Ends, LidLmc};
 use super::draft::{NodeDraft, PortDraft, RemoteDraft, Spot};
 use super::error::Problem;
-use super::line::{Fault, Line};
-use super::reader::{At, check_name};
+use super::line::{Line, LineError, check_name};
 use super::settings::UNSAID;
 use crate::{LinkMasks, LinkRate};
 
 /// A port's line after its number; a spot for the port is the caller's to give.
 pub(super) type PortLine = (PortDraft, LidLmc, Option<Spot>);
 
-pub(super) fn read_alias(mut line: Line<'_>, at: At<'_>, owner: &NodeDraft) -> Result<PortLine, Fault> {
+pub(super) fn read_alias(mut line: Line<'_>, at: At<'_>, owner: &NodeDraft) -> Result<PortLine, LineError> {
     line.skip_spaces();
     let start = line.offset();
     let alias = line.quoted("an alias in quotes")?;
@@ -26,7 +26,7 @@ pub(super) fn read_cable(
     at: At<'_>,
     owner: &NodeDraft,
     module: &str,
-) -> Result<PortLine, Fault> {
+) -> Result<PortLine, LineError> {
     line.skip_external_port()?;
     let guid = line.guid_in_parentheses()?;
     line.skip_spaces();
@@ -63,7 +63,7 @@ fn read_options(
     line: &mut Line<'_>,
     at: At<'_>,
     owner: &NodeDraft,
-) -> Result<(Option<LinkMasks>, comment::PortComment), Fault> {
+) -> Result<(Option<LinkMasks>, comment::PortComment), LineError> {
     let mut options = Vec::new();
     loop {
         line.skip_spaces();

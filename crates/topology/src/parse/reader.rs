@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;
 
-use weft_wire::{Guid, Lid, is_unprintable};
+use weft_wire::{Guid, Lid};
 
 use super::Loader;
+use super::at::{At, Seen};
 use super::comment::{self, Ends};
 use super::draft::{Draft, NodeDraft, PortDraft, Spot};
-use super::error::{ParseError, Place, Problem};
-use super::line::{Fault, Line};
+use super::error::{ParseError, Position, Problem};
+use super::line::{Line, LineError, check_name};
 use super::port::{read_alias, read_cable};
 use super::settings::Settings;
 use crate::{NODES_MAX, NodeType, PORTS_MAX, PORTS_PER_NODE_MAX};
@@ -19,12 +20,6 @@ use crate::{NODES_MAX, NodeType, PORTS_MAX, PORTS_PER_NODE_MAX};
 const INCLUDE_DEPTH_MAX: usize = 9;
 /// How many files may be included in all.
 const INCLUDES_MAX: usize = 1024;
-/// How many lines may be read in all.
-pub(super) const LINES_MAX: usize = 4 * 1024 * 1024;
-/// How many bytes a line may have.
-pub(super) const LINE_BYTES_MAX: usize = 4096;
-/// How many bytes an id or an alias may have, as in ibsim.
-const NAME_BYTES_MAX: usize = 64;
 /// How many bytes a description may have. On the wire it has 64; ibsim cuts it there.
 pub(super) const DESCRIPTION_BYTES_MAX: usize = 1024;
 /// How many bytes a module's prefix may have, as in ibsim.
@@ -50,66 +45,6 @@ pub(super) struct Reader<'l, 'f> {
     depth: usize,
     includes: usize,
     lines: usize,
-}
-
-/// Where a line stands.
-#[derive(Clone, Copy)]
-pub(super) struct At<'a> {
-    file: &'a str,
-    number: usize,
-    pub(super) text: &'a str,
-    /// Whether it is the last of its file and lacks its line break.
-    unfinished: bool,
-    /// What the lines before it in its file had.
-    seen: Seen,
-}
-
-/// Which lines of a file have had ibnetdiscover's comments, so that a last one without was cut off.
-#[derive(Clone, Copy, Default)]
-struct Seen {
-    /// A switch's header with its LID.
-    headers: bool,
-    /// A port's line with its neighbour's LID.
-    ports: bool,
-}
-
-impl<'a> At<'a> {
-    /// A whole line of a file, numbered from 1.
-    pub(super) fn line(file: &'a str, number: usize, text: &'a str, unfinished: bool) -> Self {
-        Self { file, number, text, unfinished, seen: Seen::default() }
-    }
-
-    /// Refuses a line that is too long, or one too many; `lines` have been read with it.
-    pub(super) fn check_size(&self, lines: usize) -> Result<(), ParseError> {
-        let (what, max) = match (lines > LINES_MAX, self.text.len() > LINE_BYTES_MAX) {
-            (true, _) => ("lines", LINES_MAX),
-            (_, true) => ("bytes in a line", LINE_BYTES_MAX),
-            _ => return Ok(()),
-        };
-        Err(self.spot(0..0).error(Problem::TooLarge { what, max }))
-    }
-
-    fn header_ends(&self) -> Ends {
-        Ends::of(self.unfinished, self.seen.headers || self.seen.ports)
-    }
-
-    pub(super) fn port_ends(&self) -> Ends {
-        Ends::of(self.unfinished, self.seen.ports)
-    }
-
-    pub(super) fn spot(&self, span: Range<usize>) -> Spot {
-        let column = self.text.get(..span.start).unwrap_or_default().chars().count() + 1;
-        let text = self.text.get(span).unwrap_or_default().to_owned();
-        Spot { place: Place { file: self.file.to_owned(), line: self.number, column }, text }
-    }
-
-    pub(super) fn error(&self, fault: Fault) -> ParseError {
-        let hint = match fault.hint {
-            None if self.unfinished => Some("the file may be truncated".to_owned()),
-            hint => hint,
-        };
-        ParseError { hint, ..self.spot(fault.span).error(fault.problem) }
-    }
 }
 
 impl<'l, 'f> Reader<'l, 'f> {
@@ -147,7 +82,7 @@ impl<'l, 'f> Reader<'l, 'f> {
     pub(super) fn finish(self, file: &str, text: &str) -> Result<Draft, ParseError> {
         if self.draft.nodes.is_empty() {
             let line = text.lines().count().max(1);
-            let place = Place { file: file.to_owned(), line, column: 1 };
+            let place = Position { file: file.to_owned(), line, column: 1 };
             return Err(Spot { place, text: String::new() }.error(Problem::Empty));
         }
         Ok(self.draft)
@@ -181,7 +116,7 @@ impl<'l, 'f> Reader<'l, 'f> {
                 Some(done) => done.map_err(|fault| at.error(fault)),
                 None => {
                     let end = start + word.len().max(line.rest().chars().next().map_or(0, char::len_utf8));
-                    let fault = Fault::new(start..end, Problem::UnknownKeyword);
+                    let fault = LineError::new(start..end, Problem::UnknownKeyword);
                     let hint = if word == "CA" { NO_CABLES } else { KEYWORDS };
                     Err(at.error(fault.hint(hint)))
                 }
@@ -189,7 +124,7 @@ impl<'l, 'f> Reader<'l, 'f> {
         }
     }
 
-    fn read_module(&mut self, line: &mut Line<'_>) -> Result<(), Fault> {
+    fn read_module(&mut self, line: &mut Line<'_>) -> Result<(), LineError> {
         line.skip_spaces();
         line.expect("=", "`=`")?;
         line.skip_spaces();
@@ -279,7 +214,7 @@ impl<'l, 'f> Reader<'l, 'f> {
         let start = line.offset();
         let Some(owner) = self.open else {
             let length = line.rest().find(char::is_whitespace).unwrap_or(line.rest().len());
-            let fault = Fault::new(start..start + length, Problem::PortOutsideNode);
+            let fault = LineError::new(start..start + length, Problem::PortOutsideNode);
             return Err(
                 at.error(fault.hint("port lines follow their node's line, with no blank line between"))
             );
@@ -358,22 +293,7 @@ struct Header {
     comment: comment::HeaderComment,
 }
 
-pub(super) fn check_name(line: &Line<'_>, start: usize, name: &str) -> Result<(), Fault> {
-    let problem = if name.is_empty() {
-        Problem::Expected("a name that is not empty")
-    } else if name.contains(['#', '@']) {
-        Problem::ReservedCharacter
-    } else if name.contains(is_unprintable) {
-        Problem::ControlCharacter
-    } else if name.len() > NAME_BYTES_MAX {
-        Problem::TooLarge { what: "bytes in a name", max: NAME_BYTES_MAX }
-    } else {
-        return Ok(());
-    };
-    Err(line.fault(start, problem))
-}
-
-fn read_header(line: &mut Line<'_>, at: At<'_>, kind: NodeType, module: &str) -> Result<Header, Fault> {
+fn read_header(line: &mut Line<'_>, at: At<'_>, kind: NodeType, module: &str) -> Result<Header, LineError> {
     line.skip_spaces();
     if line.rest().starts_with(':') {
         return Err(line.expected("the number of ports").hint(NO_CABLES));
@@ -396,7 +316,7 @@ fn read_header(line: &mut Line<'_>, at: At<'_>, kind: NodeType, module: &str) ->
     };
     if comment.description.len() > DESCRIPTION_BYTES_MAX {
         let problem = Problem::TooLarge { what: "bytes in a description", max: DESCRIPTION_BYTES_MAX };
-        return Err(Fault::new(id_span, problem));
+        return Err(LineError::new(id_span, problem));
     }
     Ok(Header { id, id_span, ports: ports as u8, comment })
 }

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use weft_wire::Guid;
 
-use super::line::{Fault, Line};
+use super::line::{Line, LineError};
 use crate::{LinkMasks, LinkRate, Node, NodeType};
 
 /// What a port is of which nothing is said, as in ibsim: 4x and SDR.
@@ -56,7 +56,7 @@ impl Default for Settings {
 
 impl Settings {
     /// A `name=value` line; `None` when there is no such name.
-    pub(super) fn read(&mut self, name: &str, line: &mut Line<'_>) -> Option<Result<(), Fault>> {
+    pub(super) fn read(&mut self, name: &str, line: &mut Line<'_>) -> Option<Result<(), LineError>> {
         Some(match name {
             "vendid" => equals(line, "a vendor id", 0..=0xff_ffff)
                 .map(|id| self.vendor_id = u32::try_from(id).unwrap_or_default()),
@@ -115,7 +115,7 @@ impl Settings {
 }
 
 /// `=value`, and nothing after it.
-fn equals(line: &mut Line<'_>, what: &'static str, range: RangeInclusive<u64>) -> Result<u64, Fault> {
+fn equals(line: &mut Line<'_>, what: &'static str, range: RangeInclusive<u64>) -> Result<u64, LineError> {
     line.skip_spaces();
     line.expect("=", "`=`")?;
     line.skip_spaces();
@@ -125,7 +125,7 @@ fn equals(line: &mut Line<'_>, what: &'static str, range: RangeInclusive<u64>) -
 }
 
 /// `=base(port guid)` or `+offset`.
-fn guid_source(line: &mut Line<'_>, source: &mut GuidSource) -> Result<Option<Guid>, Fault> {
+fn guid_source(line: &mut Line<'_>, source: &mut GuidSource) -> Result<Option<Guid>, LineError> {
     line.skip_spaces();
     let relative = line.take("+");
     if !relative {

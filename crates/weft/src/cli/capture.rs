@@ -36,12 +36,12 @@ pub(crate) struct CaptureArgs {
     pub(crate) json: bool,
 }
 
-/// Files of a bounded size, of which the newest are kept.
+/// Files of bounded size; the oldest is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ring {
-    /// How many are kept.
+    /// Number of files to keep.
     pub(crate) files: u32,
-    /// How many bytes each may have.
+    /// Maximum bytes of each.
     pub(crate) bytes: u64,
 }
 

@@ -56,7 +56,7 @@ pub(crate) struct CongestionArgs {
     pub(crate) cc_cct: Vec<u16>,
 }
 
-/// What is not said.
+/// Values of options that are not given.
 fn usual() -> CongestionOptions {
     CongestionOptions::default()
 }

@@ -4,31 +4,31 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What engines are told.
+/// Options of the engines.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Routing")]
 pub(crate) struct EngineArgs {
-    /// The most data lanes that a routing may use; 8 by default
+    /// Maximum data lanes of a routing [default: 8]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..=15))]
     pub(crate) lanes: Option<u8>,
 
-    /// Threads that compute; by default one for every core
+    /// Number of threads [default: number of cores]
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub(crate) threads: usize,
 
-    /// The switches that are roots: a file of GUIDs
+    /// Root switches: a file of GUIDs
     #[arg(long, value_name = "FILE")]
     pub(crate) roots: Option<PathBuf>,
 
-    /// The compute nodes: a file of port or node GUIDs
+    /// Compute nodes: a file of port or node GUIDs
     #[arg(long, visible_alias = "cn", value_name = "FILE")]
     pub(crate) compute_nodes: Option<PathBuf>,
 
-    /// The I/O nodes: a file of port or node GUIDs
+    /// I/O nodes: a file of port or node GUIDs
     #[arg(long, visible_alias = "io", value_name = "FILE")]
     pub(crate) io_nodes: Option<PathBuf>,
 
-    /// Nodes that serve management alone and may sit at any switch of a tree, besides the aggregation nodes that are
+    /// Nodes that serve management alone and may sit at any switch of a tree, in addition to the aggregation nodes that are
     /// recognised: GUIDs, descriptions or ids, separated by commas, or a file with one on each line
     #[arg(long, value_name = "FILE|LIST")]
     pub(crate) management_nodes: Option<String>,
@@ -37,43 +37,43 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) lfts: Vec<PathBuf>,
 
-    /// Hops that belong to the tables of --lfts, as opensm-lid-matrix.dump: longer ways are counted
+    /// Hops of the tables of --lfts, as opensm-lid-matrix.dump; longer paths are counted
     #[arg(long, value_name = "FILE", requires = "lfts")]
     pub(crate) lid_matrix: Vec<PathBuf>,
 
-    /// Lanes that belong to the tables of --lfts, as opensm-sl2vl.dump; by default level n takes lane n
+    /// Lanes of the tables of --lfts, as opensm-sl2vl.dump [default: level n takes lane n]
     #[arg(long, value_name = "FILE", requires = "lfts")]
     pub(crate) sl2vl: Vec<PathBuf>,
 
-    /// Service levels that belong to the tables of --lfts, as ibdmchk.psl; by default all pairs use level 0
+    /// Service levels of the tables of --lfts, as ibdmchk.psl [default: level 0 for all pairs]
     #[arg(long, value_name = "FILE", requires = "lfts")]
     pub(crate) psl: Vec<PathBuf>,
 
-    /// How many hops towards the leaves an I/O node's path may take before it goes up
+    /// Maximum hops of an I/O node's path towards the leaves before it goes up
     #[arg(long, value_name = "COUNT")]
     pub(crate) max_reverse_hops: Option<u8>,
 
-    /// The order in which hosts are routed: a file of port or node GUIDs
+    /// Order in which to route hosts: a file of port or node GUIDs
     #[arg(long, value_name = "FILE")]
     pub(crate) order: Option<PathBuf>,
 
-    /// Who may talk to whom, and how well each partition is to be isolated
+    /// Partitions and their isolation: a file in OpenSM's grammar
     #[arg(long, value_name = "FILE")]
     pub(crate) partitions: Option<PathBuf>,
 
-    /// How much traffic hosts receive: a file of port or node GUIDs with weights
+    /// Weights of the traffic that hosts receive: a file of port or node GUIDs with weights
     #[arg(long, value_name = "FILE")]
     pub(crate) weights: Option<PathBuf>,
 
-    /// How much data hosts received, of which weights are made: a file of port or node GUIDs with counts
+    /// Data that hosts received, to compute weights from: a file of port or node GUIDs with counts
     #[arg(long, value_name = "FILE", conflicts_with = "weights")]
     pub(crate) received: Option<PathBuf>,
 
-    /// How much traffic virtual machines receive: a file of LIDs with weights
+    /// Weights of the traffic that virtual machines receive: a file of LIDs with weights
     #[arg(long, value_name = "FILE")]
     pub(crate) vm_weights: Option<PathBuf>,
 
-    /// The share of isolation where it is weighed against weights, 0 to 1; the rest is the weights'
+    /// Share of isolation against weights, 0 to 1; weights have the rest
     #[arg(long, value_name = "SHARE", value_parser = thousandths)]
     pub(crate) isolation_share: Option<u32>,
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use weft_control::fault::FaultId;
+use weft_fault::{Fault, FaultId, Process};
 
 use super::duration;
 
@@ -31,18 +31,20 @@ pub(crate) struct ReplayArgs {
     pub(crate) json: bool,
 }
 
-/// `fault`
+/// A fault, one word each
 #[derive(Debug, Subcommand)]
-pub(crate) enum FaultVerb {
-    /// Kill a node's agent, or a manager (`sm`, `pm`)
+pub(crate) enum FaultArgs {
+    /// Kill a node's agent, or a process by name (`sm`, `sm-2`, `pm`, `hub`)
     Kill {
-        /// Description, GUID or id of a node, or `sm` or `pm`
-        node: String,
+        /// Description, GUID or id of a node, or `sm`, `sm-2`, `pm` or `hub`
+        #[arg(value_name = "NODE")]
+        process: Process<String>,
     },
-    /// Restart a node's agent, or a manager (`sm`, `pm`)
+    /// Restart a node's agent, or a process by name (`sm`, `sm-2`, `pm`, `hub`)
     Restart {
-        /// Description, GUID or id of a node, or `sm` or `pm`
-        node: String,
+        /// Description, GUID or id of a node, or `sm`, `sm-2`, `pm` or `hub`
+        #[arg(value_name = "NODE")]
+        process: Process<String>,
     },
     /// Unplug the cable of a port, until the fault is cleared
     LinkDown {
@@ -59,6 +61,25 @@ pub(crate) enum FaultVerb {
         #[arg(value_name = "NODE:PORT")]
         port: String,
     },
+}
+
+impl FaultArgs {
+    /// The fault, and how long it lasts if not until it is cleared
+    pub(crate) fn fault(&self) -> (Fault<String, String>, Option<Duration>) {
+        match self {
+            Self::Kill { process } => (Fault::Kill(process.clone()), None),
+            Self::Restart { process } => (Fault::Restart(process.clone()), None),
+            Self::LinkDown { port, lasts } => (Fault::LinkDown(port.clone()), *lasts),
+            Self::LinkUp { port } => (Fault::LinkUp(port.clone()), None),
+        }
+    }
+}
+
+/// `fault`
+#[derive(Debug, Subcommand)]
+pub(crate) enum FaultVerb {
+    #[command(flatten)]
+    CarryOut(FaultArgs),
     /// List the faults that last, with their ids
     Ls {
         /// Print JSON instead of a table
@@ -74,4 +95,24 @@ pub(crate) enum FaultVerb {
         #[arg(long, conflicts_with = "ids")]
         all: bool,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use weft_fault::Word;
+
+    use super::*;
+    use crate::cli::{Cli, Verb};
+
+    #[test]
+    fn the_verb_takes_every_fault() {
+        for word in Word::OF_FAULTS {
+            for target in ["sm", "sm-2", "pm", "hub", "ibsim", "S-1", "S 1:4"] {
+                let cli = Cli::try_parse_from(["weft", "fault", word.name(), target]).unwrap();
+                let Verb::Fault(FaultVerb::CarryOut(args)) = cli.verb else { panic!("{word:?}") };
+                assert_eq!(Some(args.fault().0), Fault::of(word, target), "{word:?} {target}");
+            }
+        }
+    }
 }

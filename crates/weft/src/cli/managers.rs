@@ -24,7 +24,7 @@ pub(crate) struct ElectionArgs {
 /// `sm`
 #[derive(Debug, Args)]
 pub(crate) struct SmCommand {
-    /// What to have the master tell another manager
+    /// Command for the master to send to another manager
     #[command(subcommand)]
     pub(crate) verb: Option<SmVerb>,
     /// The process's own arguments

@@ -39,7 +39,7 @@ pub(crate) struct UpArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) bundle: Option<PathBuf>,
 
-    /// Record what every agent is fed, for `weft replay`: one file per agent in this folder
+    /// Record the inputs of every agent, for `weft replay`: one file per agent in this folder
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "recordings")]
     pub(crate) record: Option<PathBuf>,
 

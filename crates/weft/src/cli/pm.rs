@@ -10,7 +10,7 @@ use weft_wire::ServiceLevel;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Performance manager")]
 pub(crate) struct PmArgs {
-    /// Start a performance manager: it sweeps counters, finds hot spots and has flows moved to a slow lane
+    /// Start a performance manager: it sweeps counters, finds hot spots and moves flows to a slow lane
     #[arg(long)]
     pub(crate) pm: bool,
 
@@ -30,7 +30,7 @@ pub(crate) struct PmArgs {
     #[arg(long, value_name = "TICKS", default_value_t = 100_000, requires = "pm")]
     pub(crate) pm_threshold: u64,
 
-    /// The same, in three sweeps in a row, for a port that is to become a hot spot beside others [default: --pm-threshold in one sweep]
+    /// The same for a further hot spot beside others, in three sweeps in a row [default: --pm-threshold in one sweep]
     #[arg(long, value_name = "TICKS", default_value_t = 0, hide_default_value = true, requires = "pm")]
     pub(crate) pm_further_threshold: u64,
 

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::lab::keys::Keys;
 use crate::lab::{Bundle, LabFolder, issue};
 
-/// What every process of a laboratory is started with.
+/// Options of every process of a laboratory.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ProcessArgs {
     /// Bundle that `weft plan` wrote
@@ -72,7 +72,7 @@ impl ProcessArgs {
     }
 }
 
-/// A name that is a file's.
+/// The name of a file.
 fn process_name(text: &str) -> Result<String, String> {
     let good = |c: char| c.is_ascii_alphanumeric() || c == '-';
     match !text.is_empty() && text.len() <= 64 && text.chars().all(good) {
@@ -98,7 +98,7 @@ pub(crate) struct AgentProcessArgs {
     /// Options of processes that serve metrics
     #[command(flatten)]
     pub(crate) metered: MeteredProcessArgs,
-    /// Record what the agent is fed in this file, for `weft replay`
+    /// File to record the agent's inputs in, for `weft replay`
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
 }
@@ -145,7 +145,7 @@ pub(crate) struct SmProcessArgs {
 }
 
 impl SmProcessArgs {
-    /// What it shares with other processes, where it is one of a laboratory.
+    /// Options that it shares with other processes of a laboratory.
     pub(crate) fn process(&self) -> Option<ProcessArgs> {
         Some(ProcessArgs {
             bundle: self.bundle.clone()?,

@@ -37,7 +37,7 @@ pub(crate) enum TopoVerb {
     },
 }
 
-/// The kinds of fabric that can be made.
+/// Kinds of fabric to generate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum GenKind {
     /// Extended generalised fat-tree: `--children` and `--parents`, hosts' level first

@@ -96,11 +96,7 @@ impl Driver {
     }
 
     /// Serves until told to stop, or until the starter that it is bound to is gone.
-    pub(super) fn run(
-        &mut self,
-        mut desk: Desk<Figures>,
-        mut starter: Option<Stdin>,
-    ) -> anyhow::Result<()> {
+    pub(super) fn run(&mut self, mut desk: Desk<Figures>, mut starter: Option<Stdin>) -> anyhow::Result<()> {
         tracing::info!(listen = %self.listen, "serving");
         loop {
             self.drain();

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use weft_control::{Answer, Error, Request};
+use weft_ibsim::Counts;
 use weft_metrics::Page;
 use weft_process::Manned;
-use weft_ibsim::Counts;
 
 use crate::lab::names::IBSIM;
 

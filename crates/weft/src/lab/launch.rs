@@ -255,10 +255,10 @@ impl<'a> Launcher<'a> {
         let at = self.phases.elapsed();
         let began = at.saturating_sub(end);
         for (phase, of) in [
-            (Phase::NodesDiscovered, sm::Phase::Discover),
-            (Phase::Lids, sm::Phase::Assign),
-            (Phase::Tables, sm::Phase::Program),
-            (Phase::PortsActive, sm::Phase::Activate),
+            (Phase::NodesDiscovered, sm::SweepPhase::Discover),
+            (Phase::Lids, sm::SweepPhase::Assign),
+            (Phase::Tables, sm::SweepPhase::Program),
+            (Phase::PortsActive, sm::SweepPhase::Activate),
         ] {
             let end = ends.iter().find(|(own, _)| *own == of).map_or(Duration::ZERO, |(_, end)| *end);
             self.phases.finish(phase, began + end);

@@ -12,8 +12,8 @@ use weft_metrics::Page;
 use weft_mgmt::Window;
 use weft_process::{EventLog, Journal, Manned};
 use weft_sm::{
-    Activity, Event, GuidToLid, Input, Instructed, Instruction, Output, Phase, SubnetManager, Summary,
-    SweepKind,
+    Activity, Event, GuidToLid, Input, Instructed, Instruction, Output, SubnetManager, Summary, SweepKind,
+    SweepPhase,
 };
 use weft_wire::{AddressedMad, Guid, Registration};
 
@@ -197,7 +197,7 @@ impl Driver {
         match event {
             // How far it is comes before what it is.
             Event::SubnetUp(summary) | Event::SweepIncomplete(summary) => {
-                let written = summary.phases.iter().find(|time| time.phase == Phase::Program);
+                let written = summary.phases.iter().find(|time| time.phase == SweepPhase::Program);
                 self.report(Some(written.map_or(0, |time| clamp(time.smps))));
             }
             Event::RouteFailed { .. } => self.report(None),
@@ -274,11 +274,11 @@ impl Driver {
         (news.nodes, news.lids) = (progress.switches + progress.hosts, progress.lids);
         let (done, total) = (clamp(progress.done), clamp(progress.total));
         (news.ports_active, news.ports) = match progress.activity {
-            Activity::Sweeping(Phase::Program) => {
+            Activity::Sweeping(SweepPhase::Program) => {
                 (news.tables_done, news.tables) = (done, total);
                 (news.ports_active, news.ports)
             }
-            Activity::Sweeping(Phase::Activate) => (progress.ports_active, total),
+            Activity::Sweeping(SweepPhase::Activate) => (progress.ports_active, total),
             _ => (progress.ports_active, progress.ports_active),
         };
         if let Some(written) = tables {

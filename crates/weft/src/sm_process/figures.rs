@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weft_control::sm::SmStatus;
 use weft_machine::Time;
 use weft_metrics::Page;
-use weft_sm::{Event, Phase, Progress, SaCounts, SmpCounts};
+use weft_sm::{Event, Progress, SaCounts, SmpCounts, SweepPhase};
 
 /// The bounds of a phase's duration, in seconds.
 const PHASE_BOUNDS: [f64; 9] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0, 100.0];
@@ -21,7 +21,7 @@ struct Durations {
 /// What nobody else adds up.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counted {
-    phases: BTreeMap<Phase, Durations>,
+    phases: BTreeMap<SweepPhase, Durations>,
     smps: BTreeMap<(&'static str, &'static str), u64>,
     routings_failed: u64,
 }

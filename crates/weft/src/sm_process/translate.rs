@@ -5,8 +5,8 @@ use weft_control::sm;
 use weft_mgmt::{DirectedPath, WindowState};
 use weft_routing::EngineReport;
 use weft_sm::{
-    ElectionCounts, Event, Instructed, Instruction, ManagerStatus, Phase, PhaseTime, Reason, SmpCounts,
-    Summary, SweepKind,
+    ElectionCounts, Event, Instructed, Instruction, ManagerStatus, PhaseTime, Reason, SmpCounts, Summary,
+    SweepKind, SweepPhase,
 };
 use weft_wire::RepathKind;
 
@@ -201,15 +201,15 @@ fn repath_use(code: u8) -> RepathUse {
     }
 }
 
-pub(super) fn phase(phase: Phase) -> sm::Phase {
+pub(super) fn phase(phase: SweepPhase) -> sm::SweepPhase {
     match phase {
-        Phase::Discover => sm::Phase::Discover,
-        Phase::Learn => sm::Phase::Learn,
-        Phase::Assign => sm::Phase::Assign,
-        Phase::Route => sm::Phase::Route,
-        Phase::Program => sm::Phase::Program,
-        Phase::Activate => sm::Phase::Activate,
-        Phase::Verify => sm::Phase::Verify,
+        SweepPhase::Discover => sm::SweepPhase::Discover,
+        SweepPhase::ReadTables => sm::SweepPhase::Learn,
+        SweepPhase::Assign => sm::SweepPhase::Assign,
+        SweepPhase::Route => sm::SweepPhase::Route,
+        SweepPhase::Program => sm::SweepPhase::Program,
+        SweepPhase::Activate => sm::SweepPhase::Activate,
+        SweepPhase::Verify => sm::SweepPhase::Verify,
     }
 }
 

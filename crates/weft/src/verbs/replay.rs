@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde_json::json;
+use weft_fault::Process;
 use weft_node::recording::{Recording, Replayed, replay};
 
 use super::Lab;
@@ -28,7 +29,7 @@ pub(super) fn record(folder: &LabFolder, args: &RecordArgs) -> anyhow::Result<()
     run.store(folder)?;
     // In order, so that a recording under way gets its end mark.
     teardown::stop(Holder::of(&lab.folder.agent_lock(&agent.name))?.into_iter().collect())?;
-    fault::start_named(&lab, &args.node)?;
+    fault::restart(&lab, &Process::Agent(args.node.clone()))?;
     if let Some(file) = run.recording_of(&agent.name) {
         output::say(&format!("{} is recorded to {}", agent.name, file.display()));
     }

@@ -57,8 +57,7 @@ fn text(up: &BringUp) -> String {
     let time = |time: Time| format!("{:.3}", time.as_secs_f64() * 1e3);
     let mut table = Table::new(&["phase", "SMPs", "took ms"]);
     for phase in &up.summary.phases {
-        let name = format!("{:?}", phase.phase).to_lowercase();
-        table.row([name, phase.smps.to_string(), time(phase.took)]);
+        table.row([phase.phase.to_string(), phase.smps.to_string(), time(phase.took)]);
     }
     let summary = &up.summary;
     let routing: String = routing_report(&up.routing).lines().map(|line| line + "\n").collect();

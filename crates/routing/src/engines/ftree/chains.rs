@@ -2,7 +2,7 @@
 
 use weft_wire::PortNum;
 
-use super::plan::{Plan, Target};
+use super::plan::{LidTarget, Plan};
 use crate::tree::{Cable, Group, Tree};
 
 /// Where a path has no switch of a rank.
@@ -92,7 +92,7 @@ impl Loads {
         tree: &Tree,
         plan: &Plan,
         chains: &Chains,
-        target: &Target,
+        target: &LidTarget,
         at: u32,
     ) -> Option<(u32, PortNum)> {
         let mut best: Option<(Cost, usize, usize)> = None;
@@ -121,7 +121,7 @@ impl Loads {
 fn uses(
     plan: &Plan,
     chains: &Chains,
-    target: &Target,
+    target: &LidTarget,
     rank: usize,
     group: &Group,
     cable: &Cable,

@@ -10,7 +10,7 @@ use crate::tree::{End, EndKind, Tree};
 
 /// One LID that is to be routed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Target {
+pub(crate) struct LidTarget {
     /// The LID.
     pub(crate) lid: Lid,
     /// The switch that delivers it.
@@ -26,7 +26,7 @@ pub(crate) struct Target {
 /// Targets in the order in which they are routed, and where counting begins anew.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    pub(crate) targets: Vec<Target>,
+    pub(crate) targets: Vec<LidTarget>,
     /// The places in `targets` before which all counters go back to 0.
     pub(crate) resets: Vec<usize>,
 }
@@ -65,7 +65,7 @@ impl Plan {
 
     /// Appends one LID of an end port.
     pub(crate) fn add_one(&mut self, end: &End, lid: Lid, weight: u32, earlier: Option<u32>) {
-        self.targets.push(Target { lid, at: end.at, exit: end.exit, weight, earlier });
+        self.targets.push(LidTarget { lid, at: end.at, exit: end.exit, weight, earlier });
     }
 
     /// Appends the LIDs of the switches and of the nodes that serve management alone, in the order of the switches'

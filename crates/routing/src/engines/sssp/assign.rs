@@ -7,7 +7,7 @@ use weft_wire::{Lid, ServiceLevel};
 use super::dependencies::{Dependency, Numbering, Pairs, Set};
 use super::lane::Lane;
 use super::management;
-use super::network::{Network, Target};
+use super::network::{DestinationLid, Network};
 use super::paths::{NO_WAY, Paths};
 use crate::lanes::ServiceLevels;
 
@@ -47,13 +47,13 @@ impl Assignment {
         ranks: &[u32],
         most: usize,
     ) -> Self {
-        let hosts_send = |switch, target: &Target| network.hosts_that_send(switch, target) > 0;
+        let hosts_send = |switch, target: &DestinationLid| network.hosts_that_send(switch, target) > 0;
         let forward = |(way, next): Dependency| ranks[way as usize] < ranks[next as usize];
         let back = Pairs::with_others_than(network, paths, forward, hosts_send);
         let first = Set::of_hosts_but(network, numbering, paths, &back);
         let mut first = Lane::new(numbering, first, ranks.to_vec());
         management::settle(network, numbering, paths, &mut first);
-        let sends = |switch, target: &Target| network.sends(switch, target);
+        let sends = |switch, target: &DestinationLid| network.sends(switch, target);
         let others = Pairs::with_others_than(network, paths, |one| first.has(numbering, one), sends);
         let mut pairs: Vec<Pair> =
             others.iter().map(|(one, other)| Pair::new(network, paths, one, other)).collect();

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::network::{Network, Target};
+use super::network::{DestinationLid, Network};
 use super::paths::{NO_WAY, Paths};
 
 /// A way and one that may follow it.
@@ -75,7 +75,7 @@ impl Traffic {
         network: &Network,
         numbering: &Numbering,
         paths: &Paths,
-        count: impl Fn(u32, &Target) -> u32 + Sync,
+        count: impl Fn(u32, &DestinationLid) -> u32 + Sync,
     ) -> Self {
         let uses = by_targets(network, |targets| {
             let mut uses = vec![0; numbering.len()];
@@ -140,7 +140,7 @@ impl Pairs {
         network: &Network,
         paths: &Paths,
         good: impl Fn(Dependency) -> bool + Sync,
-        sends: impl Fn(u32, &Target) -> bool + Sync,
+        sends: impl Fn(u32, &DestinationLid) -> bool + Sync,
     ) -> Self {
         let switches = network.len();
         let found = by_targets(network, |targets| {

@@ -14,11 +14,11 @@ pub(super) fn ranks(network: &Network, numbering: &Numbering, traffic: &Traffic)
     let mut ranks = vec![0; end as usize];
     while let Some((way, place)) = rest.pick() {
         ranks[way as usize] = match place {
-            Place::First => {
+            OrderEnd::First => {
                 first += 1;
                 first - 1
             }
-            Place::Last => {
+            OrderEnd::Last => {
                 end -= 1;
                 end
             }
@@ -29,7 +29,7 @@ pub(super) fn ranks(network: &Network, numbering: &Numbering, traffic: &Traffic)
 }
 
 /// Where in the order of what is left.
-enum Place {
+enum OrderEnd {
     First,
     Last,
 }
@@ -88,22 +88,22 @@ impl Rest {
     }
 
     /// The next way, and where it goes.
-    fn pick(&mut self) -> Option<(u32, Place)> {
+    fn pick(&mut self) -> Option<(u32, OrderEnd)> {
         let ways = &self.ways;
         while let Some(way) = self.sinks.pop() {
             if !ways[way as usize].taken {
-                return Some((way, Place::Last));
+                return Some((way, OrderEnd::Last));
             }
         }
         while let Some(way) = self.sources.pop() {
             if !ways[way as usize].taken {
-                return Some((way, Place::First));
+                return Some((way, OrderEnd::First));
             }
         }
         while let Some((surplus, way)) = self.others.pop() {
             let left = ways[way as usize];
             if !left.taken && left.surplus == surplus {
-                return Some((way, Place::First));
+                return Some((way, OrderEnd::First));
             }
         }
         None

@@ -3,7 +3,7 @@
 
 use super::dependencies::{Dependency, Numbering};
 use super::lane::Lane;
-use super::network::{Network, Target};
+use super::network::{DestinationLid, Network};
 use super::paths::{NO_WAY, Paths, Shortest};
 
 /// What a path costs that the lane cannot take.
@@ -52,7 +52,7 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    fn begin(&mut self, tree: &Shortest, target: &Target, number: u32, paths: &Paths) {
+    fn begin(&mut self, tree: &Shortest, target: &DestinationLid, number: u32, paths: &Paths) {
         let network = self.network;
         self.carries.fill(false);
         for &(switch, _) in tree.switches.iter().rev() {
@@ -66,7 +66,7 @@ impl Plan<'_> {
         self.costs[target.switch as usize] = 0;
     }
 
-    fn choose(&mut self, switch: u32, ways: &[u32], target: &Target, lane: &mut Lane) {
+    fn choose(&mut self, switch: u32, ways: &[u32], target: &DestinationLid, lane: &mut Lane) {
         let kept = self.ways[switch as usize];
         let mut cost = self.cost(kept, lane);
         if self.carries[switch as usize] {

@@ -23,7 +23,7 @@ pub(super) struct Network {
     pub(super) hosts: Vec<u32>,
     /// Every LID that a switch delivers, in the order of routing: hosts first, then the switches themselves. Those
     /// on one switch follow each other.
-    pub(super) targets: Vec<Target>,
+    pub(super) targets: Vec<DestinationLid>,
     /// By switch: where its hosts are among the targets.
     host_targets: Vec<Range<u32>>,
     /// By switch: where it is itself among the targets.
@@ -32,7 +32,7 @@ pub(super) struct Network {
 
 /// A LID to route to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct DestinationLid {
     pub(super) lid: Lid,
     /// The switch that delivers it.
     pub(super) switch: u32,
@@ -59,11 +59,12 @@ impl Network {
         for lids in lids.iter() {
             let Some((switch, port)) = graph.attachment(fabric, lids.port) else { continue };
             let list = if port == PortNum::ZERO { &mut own } else { &mut targets };
-            list.extend(lids.iter().map(|lid| Target { lid, switch, port }));
+            list.extend(lids.iter().map(|lid| DestinationLid { lid, switch, port }));
             hosts[switch as usize] += u32::from(port != PortNum::ZERO);
         }
         // What is routed last finds the least choice: let that be what serves the fewest.
-        let order = |target: &Target| (Reverse(hosts[target.switch as usize]), target.switch, target.lid);
+        let order =
+            |target: &DestinationLid| (Reverse(hosts[target.switch as usize]), target.switch, target.lid);
         targets.sort_unstable_by_key(order);
         own.sort_unstable_by_key(order);
         let host_targets = ranges(&targets, 0, graph.len());
@@ -79,12 +80,12 @@ impl Network {
 
     /// Whether there is anything on `switch` that sends to `target`: a switch's management answers hosts, and no
     /// other switch's.
-    pub(super) fn sends(&self, switch: u32, target: &Target) -> bool {
+    pub(super) fn sends(&self, switch: u32, target: &DestinationLid) -> bool {
         self.hosts[switch as usize] > 0 || target.port != PortNum::ZERO
     }
 
     /// How many hosts on `switch` send to `target` where that is a host.
-    pub(super) fn hosts_that_send(&self, switch: u32, target: &Target) -> u32 {
+    pub(super) fn hosts_that_send(&self, switch: u32, target: &DestinationLid) -> u32 {
         if target.port == PortNum::ZERO { 0 } else { self.hosts[switch as usize] }
     }
 
@@ -96,7 +97,7 @@ impl Network {
 }
 
 /// By switch, where its targets are among `targets`, of which the first is number `first`.
-fn ranges(targets: &[Target], first: u32, switches: usize) -> Vec<Range<u32>> {
+fn ranges(targets: &[DestinationLid], first: u32, switches: usize) -> Vec<Range<u32>> {
     let mut ranges = vec![0..0; switches];
     let mut start = first;
     for run in targets.chunk_by(|one, other| one.switch == other.switch) {

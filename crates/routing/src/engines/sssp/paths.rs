@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use weft_topology::Fabric;
 use weft_wire::{Lid, PortNum};
 
-use super::network::{Network, Target};
+use super::network::{DestinationLid, Network};
 use crate::tables::{ForwardingTable, Routes};
 
 /// No way: the switch delivers, or nothing leads there.
@@ -209,7 +209,7 @@ impl Balance {
     fn route(
         &mut self,
         network: &Network,
-        targets: &[Target],
+        targets: &[DestinationLid],
         rows: &mut [u8],
         bias: Option<Bias<'_>>,
         again: bool,

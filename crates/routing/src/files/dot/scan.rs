@@ -8,7 +8,7 @@ pub(super) struct Token {
     pub(super) kind: Kind,
     /// Without quotes.
     pub(super) text: String,
-    pub(super) place: Place,
+    pub(super) place: TokenPosition,
 }
 
 /// What a token is.
@@ -26,7 +26,7 @@ pub(super) enum Kind {
 
 /// Where a token begins, from 1, the column in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct TokenPosition {
     pub(super) line: usize,
     pub(super) column: usize,
 }
@@ -34,7 +34,7 @@ pub(super) struct Place {
 impl Token {
     /// Something is wrong with it.
     pub(super) fn error(&self, file: &str, problem: FileProblem) -> FileError {
-        let Place { line, column } = self.place;
+        let TokenPosition { line, column } = self.place;
         FileError { file: file.to_owned(), line, column, text: self.text.clone(), problem: Box::new(problem) }
     }
 
@@ -59,25 +59,25 @@ impl Token {
 pub(super) struct Scanner<'a> {
     file: &'a str,
     rest: std::iter::Peekable<std::str::Chars<'a>>,
-    place: Place,
+    place: TokenPosition,
 }
 
 impl<'a> Scanner<'a> {
     pub(super) fn new(file: &'a str, text: &'a str) -> Self {
-        Self { file, rest: text.chars().peekable(), place: Place { line: 1, column: 1 } }
+        Self { file, rest: text.chars().peekable(), place: TokenPosition { line: 1, column: 1 } }
     }
 
     fn take(&mut self) -> Option<char> {
         let c = self.rest.next()?;
         if c == '\n' {
-            self.place = Place { line: self.place.line + 1, column: 1 };
+            self.place = TokenPosition { line: self.place.line + 1, column: 1 };
         } else {
             self.place.column += 1;
         }
         Some(c)
     }
 
-    fn error(&self, place: Place, text: &str, expected: &'static str) -> FileError {
+    fn error(&self, place: TokenPosition, text: &str, expected: &'static str) -> FileError {
         let token = Token { kind: Kind::Sign, text: text.to_owned(), place };
         token.error(self.file, FileProblem::Expected(expected))
     }
@@ -108,7 +108,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The rest of a name in quotes: `\"` is a quote, and a line that ends in `\` goes on.
-    fn quoted(&mut self, begin: Place) -> Result<String, FileError> {
+    fn quoted(&mut self, begin: TokenPosition) -> Result<String, FileError> {
         let mut text = String::new();
         loop {
             match self.take() {
@@ -154,7 +154,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn skip_comment(&mut self, begin: Place) -> Result<(), FileError> {
+    fn skip_comment(&mut self, begin: TokenPosition) -> Result<(), FileError> {
         let mut star = false;
         while let Some(c) = self.take() {
             if star && c == '/' {

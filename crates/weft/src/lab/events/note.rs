@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use weft_control::Request;
-use weft_control::event::Fault;
+use weft_control::fault::Word;
 use weft_process::Client;
 
 use crate::lab::names::{HUB, IBSIM, PM};
@@ -16,7 +16,7 @@ const TRIES_MAX: usize = 8;
 
 /// Has the hub note a fault among its events, or the first process that takes it where no hub answers: what the target
 /// remembers may go with it. False when no process takes it.
-pub(crate) fn note_fault(lab: &LabFolder, record: &LabRecord, fault: Fault, target: &str) -> bool {
+pub(crate) fn note_fault(lab: &LabFolder, record: &LabRecord, fault: Word, target: &str) -> bool {
     let managers = record.subnet_managers().map(|(name, _)| name);
     let managers = managers.chain([PM, IBSIM].map(str::to_owned));
     let agents = record.agents.iter().map(|agent| agent.name.clone());

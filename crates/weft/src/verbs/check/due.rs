@@ -6,7 +6,8 @@
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
-use weft_control::event::{AgentEvent, Fault, LabEvent, SmEvent};
+use weft_control::event::{AgentEvent, LabEvent, SmEvent};
+use weft_control::fault::Word;
 use weft_control::sm::{RoutingReport, SmStatus, SweepKind};
 use weft_control::{EventKind, Since};
 use weft_process::Client;
@@ -132,7 +133,7 @@ fn restarted_last_in(events: &[Said]) -> bool {
         EventKind::Lab(LabEvent::Fault { fault, .. }) => Some(*fault),
         _ => None,
     };
-    events.iter().rev().find_map(fault) == Some(Fault::Restart)
+    events.iter().rev().find_map(fault) == Some(Word::Restart)
 }
 
 /// What tells of faults and sweeps, since the first fault.
@@ -154,7 +155,7 @@ fn unswept_fault_in(events: &[Said]) -> Option<String> {
             // Those are none of the fabric's.
             EventKind::Lab(LabEvent::Fault { target, .. }) if [PM, IBSIM].contains(&target.as_str()) => {}
             EventKind::Lab(LabEvent::Fault { fault, target }) => {
-                restarted = *fault == Fault::Restart && !is_sm(target);
+                restarted = *fault == Word::Restart && !is_sm(target);
                 (owed, begun) = (Some(format!("{} {target}", fault.name())), false);
             }
             EventKind::Agent(AgentEvent::LinkUp { .. }) if restarted => (begun, restarted) = (false, false),
@@ -246,7 +247,7 @@ mod tests {
 
     use super::*;
 
-    fn fault(fault: Fault, target: &str) -> Said {
+    fn fault(fault: Word, target: &str) -> Said {
         ("hub".into(), EventKind::Lab(LabEvent::Fault { fault, target: target.into() }))
     }
 
@@ -275,9 +276,9 @@ mod tests {
     /// A letter for each event: Fault, Link, Heavy or light (q) sweep, Up, Incomplete, Kill, and Pm killed.
     fn events(letters: &str) -> Vec<Said> {
         let event = |letter| match letter {
-            'F' => fault(Fault::Restart, "a0001"),
-            'K' => fault(Fault::Kill, "a0001"),
-            'P' => fault(Fault::Kill, "pm"),
+            'F' => fault(Word::Restart, "a0001"),
+            'K' => fault(Word::Kill, "a0001"),
+            'P' => fault(Word::Kill, "pm"),
             'L' => link(),
             'H' => sweep(SweepKind::Heavy),
             'q' => sweep(SweepKind::Light),

@@ -7,8 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::Serialize;
 use weft_control::agent::PortEnd;
-use weft_control::event::Fault;
-use weft_control::fault::{Damage, FaultId, LastingFault};
+use weft_control::fault::{Damage, FaultId, LastingFault, Word};
 use weft_control::{Answer, ErrorCode, HexGuid, Request, Utc};
 use weft_process::lock::ProcessLock;
 use weft_process::{ClientError, utc_now};
@@ -32,7 +31,7 @@ enum Told {
 pub(super) fn unplug(lab: &Lab, port: &str, lasts: Option<Duration>) -> anyhow::Result<()> {
     let (end, peer) = lab.cable(port)?;
     let id = next_id(lab)?;
-    record(lab, Fault::LinkDown, port);
+    record(lab, Word::LinkDown, port);
     let for_ms = lasts.map(|lasts| u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX));
     let mut reached = 0;
     for end in [end, peer] {
@@ -52,7 +51,7 @@ pub(super) fn unplug(lab: &Lab, port: &str, lasts: Option<Duration>) -> anyhow::
 /// Clears whatever keeps the cable of a port unplugged, at both ends.
 pub(super) fn plug(lab: &Lab, port: &str) -> anyhow::Result<()> {
     let (end, peer) = lab.cable(port)?;
-    record(lab, Fault::LinkUp, port);
+    record(lab, Word::LinkUp, port);
     let mut reached = 0;
     for end in [end, peer] {
         let damage = Damage::Unplugged(place(lab, end));
@@ -133,7 +132,7 @@ pub(super) fn clear(lab: &Lab, ids: &[FaultId], all: bool) -> anyhow::Result<()>
     let wanted = faults.into_iter().filter(|(id, _)| all || ids.contains(id));
     let mut cleared = 0;
     for (id, at) in wanted {
-        record(lab, Fault::Clear, &id.to_string());
+        record(lab, Word::Clear, &id.to_string());
         for (agent, _) in at {
             tell_agent(lab, &agent, Request::ClearFault { id: id.clone() })?;
         }

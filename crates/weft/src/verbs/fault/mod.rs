@@ -5,7 +5,8 @@ mod lasting;
 use std::path::PathBuf;
 
 use weft_control::EventKind;
-use weft_control::event::{Fault, LabEvent};
+use weft_control::event::LabEvent;
+use weft_fault::{Fault, Process, Word};
 use weft_process::lock::note_kill;
 use weft_process::{Clock, EventLog, Journal};
 
@@ -13,24 +14,26 @@ use super::Lab;
 use crate::cli::FaultVerb;
 use crate::failure::Failure;
 use crate::lab::events::note_fault;
-use crate::lab::names::{IBSIM, PM, SM};
+use crate::lab::names::{HUB, IBSIM, PM, SM};
 use crate::lab::process::Holder;
-use crate::lab::{LabFolder, Place, restart, teardown};
+use crate::lab::{LabFolder, Place, restart as starts, teardown};
 
 pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
     let lab = Lab::load(folder)?;
     match verb {
-        FaultVerb::Kill { node } => kill(&lab, &Target::find(&lab, node)?),
-        FaultVerb::Restart { node } => start_again(&lab, &Target::find(&lab, node)?),
-        FaultVerb::LinkDown { port, lasts } => lasting::unplug(&lab, port, *lasts),
-        FaultVerb::LinkUp { port } => lasting::plug(&lab, port),
+        FaultVerb::CarryOut(args) => match args.fault() {
+            (Fault::Kill(process), _) => kill(&lab, &process),
+            (Fault::Restart(process), _) => restart(&lab, &process),
+            (Fault::LinkDown(port), lasts) => lasting::unplug(&lab, &port, lasts),
+            (Fault::LinkUp(port), _) => lasting::plug(&lab, &port),
+        },
         FaultVerb::Ls { json } => lasting::list(&lab, *json),
         FaultVerb::Clear { ids, all } => lasting::clear(&lab, ids, *all),
     }
 }
 
 /// A process of the laboratory.
-struct Target {
+struct LabProcess {
     name: String,
     verb: &'static str,
     lock: PathBuf,
@@ -38,46 +41,48 @@ struct Target {
     devices: Vec<String>,
 }
 
-impl Target {
-    fn find(lab: &Lab, name: &str) -> anyhow::Result<Self> {
-        let folder = &lab.folder;
-        if lab.record.subnet_managers().any(|(manager, _)| manager == name) {
-            let lock = folder.sm_files(name).lock;
-            return Ok(Self { name: name.into(), verb: SM, lock, devices: Vec::new() });
-        }
-        if name == SM {
-            return Err(Failure::new("this laboratory has no subnet manager")
-                .hint("it was started with --no-sm")
-                .into());
-        }
-        if name == PM {
-            if lab.record.pm.is_none() {
-                return Err(Failure::new("this laboratory has no performance manager")
-                    .hint("start it with `weft up --pm`")
-                    .into());
+impl LabProcess {
+    fn find(lab: &Lab, process: &Process<String>) -> anyhow::Result<Self> {
+        let name = process.to_string();
+        let place = |verb, place| Self::of(name.clone(), verb, lab.folder.place(place));
+        let manages = lab.record.subnet_managers().any(|(manager, _)| manager == name);
+        match process {
+            Process::Sm | Process::Standby(_) if manages => {
+                let lock = lab.folder.sm_files(&name).lock;
+                Ok(Self::of(name, SM, lock))
             }
-            let lock = folder.place(Place::PmLock);
-            return Ok(Self { name: PM.into(), verb: PM, lock, devices: Vec::new() });
+            Process::Sm => Err(Failure::new("this laboratory has no subnet manager")
+                .hint("it was started with --no-sm")
+                .into()),
+            Process::Pm if lab.record.pm.is_some() => Ok(place(PM, Place::PmLock)),
+            Process::Pm => Err(Failure::new("this laboratory has no performance manager")
+                .hint("start it with `weft up --pm`")
+                .into()),
+            Process::Hub => Ok(place(HUB, Place::HubLock)),
+            Process::Ibsim if lab.record.ibsim.is_some() => Ok(place(IBSIM, Place::IbsimLock)),
+            // Where the laboratory has no such process, a node may have its name.
+            Process::Standby(_) | Process::Ibsim | Process::Agent(_) => Self::agent(lab, &name),
         }
-        if name == IBSIM && lab.record.ibsim.is_some() {
-            let lock = folder.place(Place::IbsimLock);
-            return Ok(Self { name: IBSIM.into(), verb: IBSIM, lock, devices: Vec::new() });
-        }
-        let guid = lab.fabric.node(lab.find(name)?).guid;
+    }
+
+    fn of(name: String, verb: &'static str, lock: PathBuf) -> Self {
+        Self { name, verb, lock, devices: Vec::new() }
+    }
+
+    fn agent(lab: &Lab, node: &str) -> anyhow::Result<Self> {
+        let guid = lab.fabric.node(lab.find(node)?).guid;
         let Some((agent, _)) = lab.record.device(guid) else {
-            anyhow::bail!("no agent runs `{name}`");
+            anyhow::bail!("no agent runs `{node}`");
         };
-        Ok(Self {
-            name: agent.name.clone(),
-            verb: crate::AGENT,
-            lock: folder.agent_lock(&agent.name),
-            devices: agent.devices.iter().map(|device| device.label.clone()).collect(),
-        })
+        let devices = agent.devices.iter().map(|device| device.label.clone()).collect();
+        let lock = lab.folder.agent_lock(&agent.name);
+        Ok(Self { devices, ..Self::of(agent.name.clone(), crate::AGENT, lock) })
     }
 
     fn what(&self) -> String {
         match self.devices.as_slice() {
             [] if self.name == PM => "the performance manager".to_owned(),
+            [] if self.name == HUB => "the hub".to_owned(),
             [] if self.name == IBSIM => "the server for ibsim's programs".to_owned(),
             [] if self.name == SM => "the subnet manager".to_owned(),
             [] => format!("the subnet manager {}", self.name),
@@ -89,42 +94,40 @@ impl Target {
     }
 }
 
-/// Kills the process of a node or a manager.
-pub(super) fn kill_named(lab: &Lab, name: &str) -> anyhow::Result<()> {
-    kill(lab, &Target::find(lab, name)?)
-}
-
-/// Starts it afresh.
-pub(super) fn start_named(lab: &Lab, name: &str) -> anyhow::Result<()> {
-    start_again(lab, &Target::find(lab, name)?)
-}
-
-fn kill(lab: &Lab, target: &Target) -> anyhow::Result<()> {
-    let Some(holder) = Holder::of(&target.lock)? else {
+/// Kills a process. One that does not run stays dead.
+pub(super) fn kill(lab: &Lab, process: &Process<String>) -> anyhow::Result<()> {
+    let process = LabProcess::find(lab, process)?;
+    let Some(holder) = Holder::of(&process.lock)? else {
         // A hub that is about to start it again leaves it dead.
-        let _ = note_kill(&target.lock);
-        crate::output::say(&format!("{} is not running", target.what()));
+        let _ = note_kill(&process.lock);
+        crate::output::say(&format!("{} is not running", process.what()));
         return Ok(());
     };
-    record(lab, Fault::Kill, &target.name);
+    record(lab, Word::Kill, &process.name);
     teardown::kill(vec![holder])?;
-    crate::output::say(&format!("killed {}", target.what()));
+    crate::output::say(&format!("killed {}", process.what()));
     Ok(())
 }
 
-fn start_again(lab: &Lab, target: &Target) -> anyhow::Result<()> {
-    if let Some(holder) = Holder::of(&target.lock)? {
-        record(lab, Fault::Kill, &target.name);
+/// Starts a process again, and kills it first if it runs.
+pub(super) fn restart(lab: &Lab, process: &Process<String>) -> anyhow::Result<()> {
+    let process = LabProcess::find(lab, process)?;
+    if let Some(holder) = Holder::of(&process.lock)? {
+        record(lab, Word::Kill, &process.name);
         teardown::kill(vec![holder])?;
     }
-    record(lab, Fault::Restart, &target.name);
-    drop(restart::start(&lab.folder, target.verb, &target.name)?);
-    crate::output::say(&format!("restarted {}", target.what()));
+    record(lab, Word::Restart, &process.name);
+    if process.verb == HUB {
+        drop(starts::start_hub(&lab.folder)?);
+    } else {
+        drop(starts::start(&lab.folder, process.verb, &process.name)?);
+    }
+    crate::output::say(&format!("restarted {}", process.what()));
     Ok(())
 }
 
 /// Tells the laboratory, and writes into its file of events, what is done to it.
-fn record(lab: &Lab, fault: Fault, target: &str) {
+fn record(lab: &Lab, fault: Word, target: &str) {
     if !note_fault(&lab.folder, &lab.record, fault, target) {
         crate::output::say("warning: no process of the laboratory took note of the fault");
     }

@@ -9,6 +9,7 @@ use weft_control::agent::{AgentStatus, PortEnd, PortStatus};
 use weft_control::fault::{Damage, FaultId};
 use weft_control::{Answer, ErrorCode, HexGuid, Page, Request};
 use weft_experiment::{Action, Conservation, Driver, Late, Mark, Plan, PortPlace, PortSample};
+use weft_fault::{Fault, Process};
 use weft_host::traffic::{Command, FlowReport};
 use weft_machine::Time;
 use weft_process::{Client, ClientError};
@@ -22,7 +23,6 @@ use crate::failure::Failure;
 use crate::lab::agents::{PATIENCE, connect, further};
 use crate::lab::launch::Launcher;
 use crate::lab::managers::{in_charge, subnet_managers};
-use crate::lab::names::{PM, SM};
 use crate::sm_process::engine_report;
 use crate::verbs::{Lab, fault};
 
@@ -154,8 +154,13 @@ impl<'a, 'l> Live<'a, 'l> {
                 self.tell(*sender, &Command::Stop(flow.flow))?;
             }
         }
-        let took = self.plan.steps.iter().any(|step| matches!(step.action, Action::Cut(_)));
-        let forgot = self.plan.steps.iter().any(|step| matches!(step.action, Action::Kill(_)));
+        let took =
+            self.plan.steps.iter().any(|step| matches!(step.action, Action::Fault(Fault::LinkDown(_))));
+        let forgot = self
+            .plan
+            .steps
+            .iter()
+            .any(|step| matches!(step.action, Action::Fault(Fault::Kill(Process::Agent(_)))));
         let deadline = Instant::now() + DRAIN_PATIENCE;
         let mut before = None;
         loop {
@@ -242,17 +247,13 @@ impl Stage for Live<'_, '_> {
     }
 
     fn act(&mut self, action: &Action) -> anyhow::Result<()> {
-        let name = |index: &NodeIndex| self.plan.fabric.node(*index).id.clone();
+        let named = |process: &Process<NodeIndex>| process.map(|node| self.plan.fabric.node(node).id.clone());
         match action {
             Action::Host(node, command) => self.tell(*node, command),
-            Action::Cut(port) => self.set_cable(*port, false),
-            Action::Restore(port) => self.set_cable(*port, true),
-            Action::Kill(node) => fault::kill_named(&self.lab, &name(node)),
-            Action::Start(node) => fault::start_named(&self.lab, &name(node)),
-            Action::KillSm => fault::kill_named(&self.lab, SM),
-            Action::StartSm => fault::start_named(&self.lab, SM),
-            Action::KillPm => fault::kill_named(&self.lab, PM),
-            Action::StartPm => fault::start_named(&self.lab, PM),
+            Action::Fault(Fault::Kill(process)) => fault::kill(&self.lab, &named(process)),
+            Action::Fault(Fault::Restart(process)) => fault::restart(&self.lab, &named(process)),
+            Action::Fault(Fault::LinkDown(port)) => self.set_cable(*port, false),
+            Action::Fault(Fault::LinkUp(port)) => self.set_cable(*port, true),
         }
     }
 

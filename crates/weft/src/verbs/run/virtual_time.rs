@@ -7,7 +7,7 @@ use weft_experiment::{
 use weft_host::traffic::{Command, FlowReport, LearntPath};
 use weft_machine::Time;
 use weft_routing::EngineReport;
-use weft_sim::{Fault, SimOptions, Simulation, TrafficAccount};
+use weft_sim::{SimOptions, Simulation, TrafficAccount};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, ServiceLevel};
 
@@ -121,19 +121,13 @@ impl Stage for Virtual<'_> {
     }
 
     fn act(&mut self, action: &Action) -> anyhow::Result<()> {
-        let fault = match action {
-            Action::Host(node, command) => return self.tell(*node, command),
-            Action::Cut(port) => Fault::Cut(*port),
-            Action::Restore(port) => Fault::Restore(*port),
-            Action::Kill(node) => Fault::Kill(*node),
-            Action::Start(node) => Fault::Restart(*node),
-            Action::KillSm => Fault::KillSm,
-            Action::StartSm => Fault::StartSm { with_guid2lid: true },
-            Action::KillPm => Fault::KillPm,
-            Action::StartPm => Fault::StartPm,
-        };
-        self.simulation.apply(fault);
-        Ok(())
+        match action {
+            Action::Host(node, command) => self.tell(*node, command),
+            Action::Fault(fault) => {
+                self.simulation.apply(*fault);
+                Ok(())
+            }
+        }
     }
 
     fn reports(&mut self) -> anyhow::Result<Vec<(NodeIndex, Vec<FlowReport>)>> {

@@ -1,4 +1,4 @@
-//! What the manager has told the devices, and what it would tell them from the beginning.
+//! The configuration that the manager has given the devices, and the one that a fresh manager would give.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use weft_routing::ForwardingTable;
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::Lid;
 
-use crate::{Fault, NotQuiet, SimOptions, Simulation, TraceMode};
+use crate::{Fault, NotQuiet, Process, SimOptions, Simulation, TraceMode};
 
 /// LIDs and tables, of everything within the manager's reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct Snapshot {
     /// Base LID and LMC of each end port.
     pub lids: BTreeMap<PortRef, (Lid, u8)>,
     /// The table of each switch, up to what it looks up.
@@ -19,8 +19,8 @@ pub struct Told {
 }
 
 impl Simulation {
-    /// What the devices have been told.
-    pub fn told(&self) -> Told {
+    /// The devices' configuration now.
+    pub fn snapshot(&self) -> Snapshot {
         let reached = self.reached();
         let end_ports = self.end_ports(&reached).into_iter();
         let lids = end_ports.filter_map(|end| {
@@ -30,12 +30,12 @@ impl Simulation {
         let mut routes = self.live_routes();
         let switches = reached.iter().copied().filter(|node| self.fabric().node(*node).is_switch());
         let tables = switches.map(|node| (node, std::mem::take(&mut routes.tables[node.index()])));
-        Told { lids: lids.collect(), tables: tables.collect() }
+        Snapshot { lids: lids.collect(), tables: tables.collect() }
     }
 
-    /// What they are told when all that is dead or cut here is so from the beginning, nothing goes wrong any more,
+    /// Their configuration if everything dead or cut here were so from the beginning, nothing else went wrong,
     /// and the manager begins with the `guid2lid` file that it has here.
-    pub fn told_afresh(&self, seed: u64, limit: Time) -> Result<Told, NotQuiet> {
+    pub fn fresh_snapshot(&self, seed: u64, limit: Time) -> Result<Snapshot, NotQuiet> {
         let (sm_port, standbys) = (Some(self.sm_port()), Vec::new());
         let options = SimOptions {
             with_sm: false,
@@ -48,15 +48,15 @@ impl Simulation {
         let trained = options.sm_start + options.training + options.training_jitter;
         let mut fresh = Simulation::new(self.fabric(), options, seed);
         for (node, _) in self.fabric().iter().filter(|(node, _)| self.device(*node).is_none()) {
-            fresh.apply(Fault::Kill(node));
+            fresh.apply(Fault::Kill(Process::Agent(node)));
         }
         for cable in self.fabric().cables().filter(|cable| !self.is_link_up(cable.a)) {
-            fresh.apply(Fault::Cut(cable.a));
+            fresh.apply(Fault::LinkDown(cable.a));
         }
         fresh.run_until(trained);
         fresh.set_guid2lid(self.guid2lid().clone());
-        fresh.apply(Fault::StartSm { with_guid2lid: true });
+        fresh.apply(Fault::Restart(Process::Sm));
         fresh.run_until_quiet(limit)?;
-        Ok(fresh.told())
+        Ok(fresh.snapshot())
     }
 }

@@ -1,5 +1,5 @@
-//! Places for handshakes that peers have begun. Every neighbour has its own, so that strangers who knock without end
-//! keep no cable from coming up. Half of all places are kept for peers that have proved their address (QUIC's Retry):
+//! Slots for handshakes that peers have begun. Every neighbour has its own, so that strangers who knock without end
+//! keep no cable from coming up. Half of all slots are kept for peers that have proved their address (QUIC's Retry):
 //! a stranger that sends packets in a neighbour's name cannot take them.
 
 use std::cell::Cell;
@@ -23,14 +23,14 @@ struct Room {
 
 /// The places of one agent.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct HandshakeSlots {
     neighbours: BTreeMap<SocketAddr, Room>,
     shared: Room,
 }
 
 /// A place that is taken, to be given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum HandshakeSlot {
     Neighbour(SocketAddr),
     Shared,
 }
@@ -44,7 +44,7 @@ impl Room {
     }
 }
 
-impl Places {
+impl HandshakeSlots {
     pub(crate) fn new(cables: &[Cable]) -> Self {
         let mut neighbours: BTreeMap<SocketAddr, Room> = BTreeMap::new();
         // A neighbour known by name may come from any address, and takes one of the shared places.
@@ -57,18 +57,18 @@ impl Places {
     }
 
     /// A place for a peer at this address, which it may have proved: its own, or else one of those for everybody.
-    pub(crate) fn take(&self, address: SocketAddr, validated: bool) -> Option<Place> {
+    pub(crate) fn take(&self, address: SocketAddr, validated: bool) -> Option<HandshakeSlot> {
         let address = canonical(address);
         if self.neighbours.get(&address).is_some_and(|room| room.take(validated)) {
-            return Some(Place::Neighbour(address));
+            return Some(HandshakeSlot::Neighbour(address));
         }
-        self.shared.take(validated).then_some(Place::Shared)
+        self.shared.take(validated).then_some(HandshakeSlot::Shared)
     }
 
-    pub(crate) fn give_back(&self, place: Place) {
+    pub(crate) fn give_back(&self, place: HandshakeSlot) {
         let room = match place {
-            Place::Neighbour(address) => self.neighbours.get(&address),
-            Place::Shared => Some(&self.shared),
+            HandshakeSlot::Neighbour(address) => self.neighbours.get(&address),
+            HandshakeSlot::Shared => Some(&self.shared),
         };
         if let Some(room) = room {
             room.taken.set(room.taken.get().saturating_sub(1));
@@ -97,22 +97,22 @@ mod tests {
     fn strangers_leave_neighbours_their_places() {
         let (near, dialled, stranger) = ("127.0.0.1:1000", "127.0.0.1:2000", "127.0.0.1:3000");
         let cables = [cable(1, 3, near), cable(2, 3, near), cable(3, 9, dialled)];
-        let places = Places::new(&cables);
+        let places = HandshakeSlots::new(&cables);
         let claims = |at: &str| places.take(at.parse().unwrap(), false);
         let take = |at: &str| places.take(at.parse().unwrap(), true);
         let shared = 2 * 3 + 16;
-        assert!((0..shared / 2).all(|_| claims(stranger) == Some(Place::Shared)));
+        assert!((0..shared / 2).all(|_| claims(stranger) == Some(HandshakeSlot::Shared)));
         assert_eq!(claims(stranger), None, "the other half is for those who prove their address");
-        (0..shared / 2).for_each(|_| places.give_back(Place::Shared));
-        assert!((0..shared).all(|_| take(stranger) == Some(Place::Shared)));
+        (0..shared / 2).for_each(|_| places.give_back(HandshakeSlot::Shared));
+        assert!((0..shared).all(|_| take(stranger) == Some(HandshakeSlot::Shared)));
         assert_eq!((take(stranger), take(dialled)), (None, None), "whom we dial does not knock");
-        let place = Place::Neighbour(near.parse().unwrap());
+        let place = HandshakeSlot::Neighbour(near.parse().unwrap());
         let own = Some(place);
         assert!((0..2).all(|_| claims(near) == own) && claims(near).is_none());
         assert!((0..2).all(|_| take("[::ffff:127.0.0.1]:1000") == own));
         assert_eq!(take(near), None);
-        places.give_back(Place::Shared);
-        assert_eq!((take(near), take(near)), (Some(Place::Shared), None), "as everybody else");
+        places.give_back(HandshakeSlot::Shared);
+        assert_eq!((take(near), take(near)), (Some(HandshakeSlot::Shared), None), "as everybody else");
         places.give_back(place);
         assert_eq!((take(stranger), take(near), take(near)), (None, own, None));
     }

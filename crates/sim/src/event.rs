@@ -7,9 +7,9 @@ use weft_wire::{AddressedMad, Packet};
 
 use crate::{Change, Fault, ToHost};
 
-/// Something that is going to happen.
+/// An event in the queue.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Happening {
+pub(crate) enum Event {
     /// The next thing under way on data lanes reaches the end of this way.
     Arrive(u32),
     /// A packet of lane 15 reaches the end of a cable.
@@ -20,7 +20,7 @@ pub(crate) enum Happening {
     WakeProgram(u32),
     /// A MAD is on its way between a program and its device.
     Mad(u32),
-    /// Something that does not happen often.
+    /// A rare event.
     Rare(u32),
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct MadUnderWay {
     pub(crate) mad: Box<AddressedMad>,
 }
 
-/// What does not happen often.
+/// Rare events.
 #[derive(Debug)]
 pub(crate) enum Rare {
     /// A link has trained.
@@ -52,17 +52,19 @@ pub(crate) enum Rare {
     Noticed { cable: usize, side: usize, life: u32 },
     /// A program's process is there and attaches itself.
     Attach { program: u32, incarnation: u64 },
-    /// A program is told of its port's link.
+    /// A program learns the state of its port's link.
     PortTo { program: u32, incarnation: u64, up: bool },
     /// A fault.
     Fault(Fault),
+    /// The first subnet manager loses its `guid2lid` file.
+    LoseGuid2Lid,
     /// A device or a cable comes or goes.
     Change(Change),
     /// A load hears late what an adapter has for it.
     ToLoad(PortRef, ToHost),
     /// A node that had come to no end goes on.
     GoOn(NodeIndex),
-    /// A host is told to do something.
+    /// A host gets a command.
     Command(PortRef, Box<Command>),
 }
 

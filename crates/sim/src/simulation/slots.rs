@@ -14,7 +14,7 @@ pub(super) struct Slot {
 
 /// Where a device is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct DeviceSlot {
     /// Its node.
     pub(super) home: NodeIndex,
     /// Its name there; [`NOT_THERE`] when it is off.
@@ -34,22 +34,22 @@ pub(super) struct Tenant {
 pub(super) const NOT_THERE: DeviceId = DeviceId(u32::MAX);
 
 /// The places of `count` devices, `pack` to a node.
-pub(super) fn places(count: usize, pack: usize) -> Vec<Place> {
+pub(super) fn device_slots(count: usize, pack: usize) -> Vec<DeviceSlot> {
     let home = |number: usize| NodeIndex((number - number % pack.max(1)) as u32);
-    (0..count).map(|number| Place { home: home(number), device: NOT_THERE }).collect()
+    (0..count).map(|number| DeviceSlot { home: home(number), device: NOT_THERE }).collect()
 }
 
 impl Simulation {
     /// The node that a device is in, or was.
     #[inline]
     pub(super) fn home(&self, node: NodeIndex) -> NodeIndex {
-        self.places.get(node.index()).map_or(node, |place| place.home)
+        self.device_slots.get(node.index()).map_or(node, |place| place.home)
     }
 
     /// A port as its node names it.
     #[inline]
     pub(super) fn at(&self, port: PortRef) -> PortId {
-        let device = self.places.get(port.node.index()).map_or(NOT_THERE, |place| place.device);
+        let device = self.device_slots.get(port.node.index()).map_or(NOT_THERE, |place| place.device);
         PortId::new(device, port.port)
     }
 
@@ -60,7 +60,7 @@ impl Simulation {
             return home;
         }
         let mut members = self.members(home);
-        members.find(|member| self.places[member.index()].device == device).unwrap_or(home)
+        members.find(|member| self.device_slots[member.index()].device == device).unwrap_or(home)
     }
 
     /// A node's port, as the fabric names it.
@@ -71,7 +71,7 @@ impl Simulation {
 
     /// All devices of a node, also those that are off.
     pub(super) fn members(&self, home: NodeIndex) -> impl Iterator<Item = NodeIndex> + use<> {
-        let end = (home.index() + self.options.pack.max(1)).min(self.places.len());
+        let end = (home.index() + self.options.pack.max(1)).min(self.device_slots.len());
         (home.0..end as u32).map(NodeIndex)
     }
 
@@ -83,7 +83,7 @@ impl Simulation {
     /// A device, if it is on.
     #[inline]
     pub fn device(&self, node: NodeIndex) -> Option<&Device> {
-        let place = self.places.get(node.index())?;
+        let place = self.device_slots.get(node.index())?;
         self.slots.get(place.home.index())?.node.as_ref()?.device(place.device)
     }
 

@@ -6,10 +6,10 @@ use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{DataPacket, ServiceLevel};
 
 use super::{ASLEEP, Simulation};
-use crate::happening::{Happening, Rare};
+use crate::event::{Event, Rare};
 use crate::ledger::Asked;
 
-/// Who gives an adapter the next packet at the same moment whenever it refuses one would never come to an end: after
+/// A load that gives an adapter the next packet at the same moment whenever it refuses one would never end: after
 /// this number of exchanges the node goes on a while later. Hosts do not; a [`Load`](crate::Load) can.
 const ROUNDS_MAX: u32 = 4096;
 const PAUSE: Time = Time::from_millis(1);
@@ -51,7 +51,7 @@ impl Simulation {
         if self.recordings.is_some() {
             self.fed(index, &input);
         }
-        let Some(mut node) = self.take_in_hand(index) else { return };
+        let Some(mut node) = self.take_node(index) else { return };
         node.handle_input(self.now, input);
         self.was_fed(index, node);
     }
@@ -63,7 +63,7 @@ impl Simulation {
         if self.recordings.is_some() {
             self.fed(index, &Input::Arrived { at, frame: frame.clone() });
         }
-        let Some(mut node) = self.take_in_hand(index) else { return };
+        let Some(mut node) = self.take_node(index) else { return };
         node.handle_input(self.now, Input::Arrived { at, frame });
         self.was_fed(index, node);
     }
@@ -78,7 +78,7 @@ impl Simulation {
         if let Some(recordings) = &mut self.recordings {
             recordings.woken(index, self.now);
         }
-        let Some(mut node) = self.take_in_hand(index) else { return };
+        let Some(mut node) = self.take_node(index) else { return };
         node.handle_timeout(self.now);
         self.was_fed(index, node);
         self.has_moved_on(index);
@@ -99,14 +99,14 @@ impl Simulation {
     /// Lets a load answer, and does what the node then wants.
     pub(super) fn go_on(&mut self, device: NodeIndex) {
         let index = self.home(device);
-        if let Some(node) = self.take_in_hand(index) {
+        if let Some(node) = self.take_node(index) {
             self.was_fed(index, node);
         }
     }
 
     /// A node that is on, with the desk in its hands. [`put_back`](Self::put_back) it.
     #[inline]
-    fn take_in_hand(&mut self, index: NodeIndex) -> Option<Box<Node>> {
+    fn take_node(&mut self, index: NodeIndex) -> Option<Box<Node>> {
         let mut node = self.slots.get_mut(index.index())?.node.take()?;
         node.exchange_desk(&mut self.desk);
         Some(node)
@@ -129,7 +129,7 @@ impl Simulation {
         let wake = &mut self.wakes[index.index()];
         if let Some(due) = node.poll_timeout().map(|due| due.max(self.now)).filter(|due| due < wake) {
             *wake = due;
-            self.queue.push(due, Happening::WakeNode(index));
+            self.queue.push(due, Event::WakeNode(index));
         }
         self.put_back(index, node);
     }
@@ -246,7 +246,9 @@ impl Simulation {
             (Asked::Program(program), Ok(Answer::Client(client))) => self.attached(program, client),
             (Asked::Checker, Ok(Answer::Client(client))) => self.checker = Some(client),
             (Asked::Command(port), Err(refusal)) => self.refused(port, refusal.to_string()),
-            (Asked::Device(node), Ok(Answer::Device(device))) => self.places[node.index()].device = device,
+            (Asked::Device(node), Ok(Answer::Device(device))) => {
+                self.device_slots[node.index()].device = device
+            }
             (Asked::Removal, Ok(Answer::Removed(account))) => self.past.bury(&account),
             _ => {}
         }

@@ -1,0 +1,106 @@
+//! One vocabulary of faults: the simulator, experiments, `weft fault` and the events of a laboratory all use it.
+//!
+//! A [`Fault`] says what is done, and to what: to a [`Process`], or to the cable in a port. How nodes and ports are named
+//! is the user's choice: names in files, commands and events; indices in a simulation. [`Fault::try_map`] turns one into the
+//! other. A fault that lasts until it is cleared has a [`FaultId`] and leaves [`Damage`].
+//!
+//! Its text is a [`Word`] and a name; in TOML and JSON the word is the key:
+//!
+//! ```
+//! use weft_fault::{Fault, Process};
+//!
+//! let fault: Fault<String, String> = "kill sm".parse().unwrap();
+//! assert_eq!(fault, Fault::Kill(Process::Sm));
+//! assert_eq!("link-down S-1:4".parse(), Ok(Fault::<String, String>::LinkDown("S-1:4".to_owned())));
+//! ```
+
+mod id;
+mod process;
+mod text;
+
+use std::convert::Infallible;
+
+use serde::{Deserialize, Serialize};
+
+pub use id::{BadFaultId, FaultId};
+pub use process::Process;
+pub use text::{BadFault, Word};
+
+/// Something that goes wrong, or is put right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", bound(serialize = "Node: std::fmt::Display, Port: Serialize"))]
+#[serde(bound(deserialize = "Node: std::str::FromStr, Port: Deserialize<'de>"))]
+pub enum Fault<Node, Port> {
+    /// A process ends without warning, and what it held in memory is lost.
+    Kill(Process<Node>),
+    /// A process starts again with what it keeps on disk; one that still runs is killed first.
+    Restart(Process<Node>),
+    /// The cable in this port is unplugged. Both ends see it.
+    LinkDown(Port),
+    /// The cable in this port is plugged back in.
+    LinkUp(Port),
+}
+
+impl<Node, Port> Fault<Node, Port> {
+    /// What is done.
+    pub const fn word(&self) -> Word {
+        match self {
+            Self::Kill(_) => Word::Kill,
+            Self::Restart(_) => Word::Restart,
+            Self::LinkDown(_) => Word::LinkDown,
+            Self::LinkUp(_) => Word::LinkUp,
+        }
+    }
+
+    /// The same fault with nodes and ports named in another way.
+    ///
+    /// # Errors
+    ///
+    /// What `node` or `port` fails with.
+    pub fn try_map<N, P, E>(
+        self,
+        node: impl FnOnce(Node) -> Result<N, E>,
+        port: impl FnOnce(Port) -> Result<P, E>,
+    ) -> Result<Fault<N, P>, E> {
+        Ok(match self {
+            Self::Kill(process) => Fault::Kill(process.try_map(node)?),
+            Self::Restart(process) => Fault::Restart(process.try_map(node)?),
+            Self::LinkDown(at) => Fault::LinkDown(port(at)?),
+            Self::LinkUp(at) => Fault::LinkUp(port(at)?),
+        })
+    }
+
+    /// The same fault with nodes and ports named in another way that always exists.
+    pub fn map<N, P>(self, node: impl FnOnce(Node) -> N, port: impl FnOnce(Port) -> P) -> Fault<N, P> {
+        let mapped = self.try_map(|of| Ok::<_, Infallible>(node(of)), |at| Ok(port(at)));
+        match mapped {
+            Ok(fault) => fault,
+            Err(never) => match never {},
+        }
+    }
+}
+
+/// What a fault that lasts has done to one end of a cable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Damage"))]
+#[serde(rename_all = "kebab-case")]
+pub enum Damage<Port> {
+    /// The cable is unplugged from this port: [`Fault::LinkDown`] until [`Fault::LinkUp`].
+    Unplugged(Port),
+}
+
+impl<Port: Copy> Damage<Port> {
+    /// The port that is damaged.
+    pub const fn end(&self) -> Port {
+        match self {
+            Self::Unplugged(end) => *end,
+        }
+    }
+
+    /// Its name in JSON.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Unplugged(_) => "unplugged",
+        }
+    }
+}

@@ -1,0 +1,104 @@
+use std::convert::Infallible;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A process of a laboratory. As text it is its name: `sm`, `sm-2`, `pm`, `hub`, `ibsim`; every other text names a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Process<Node> {
+    /// The agent of this node, with every device in it.
+    Agent(Node),
+    /// The first subnet manager.
+    Sm,
+    /// A subnet manager beside the first one: 0 is `sm-2`, 1 is `sm-3`, and so on.
+    Standby(u8),
+    /// The performance manager.
+    Pm,
+    /// The hub.
+    Hub,
+    /// The server for ibsim's programs.
+    Ibsim,
+}
+
+/// The number in the name of the first standby.
+const FIRST_STANDBY: u16 = 2;
+
+impl<Node> Process<Node> {
+    /// The same process with its node named in another way.
+    ///
+    /// # Errors
+    ///
+    /// What `node` fails with.
+    pub fn try_map<N, E>(self, node: impl FnOnce(Node) -> Result<N, E>) -> Result<Process<N>, E> {
+        Ok(match self {
+            Self::Agent(of) => Process::Agent(node(of)?),
+            Self::Sm => Process::Sm,
+            Self::Standby(number) => Process::Standby(number),
+            Self::Pm => Process::Pm,
+            Self::Hub => Process::Hub,
+            Self::Ibsim => Process::Ibsim,
+        })
+    }
+
+    /// The same process with its node named in another way that always exists.
+    pub fn map<N>(self, node: impl FnOnce(Node) -> N) -> Process<N> {
+        match self.try_map(|of| Ok::<_, Infallible>(node(of))) {
+            Ok(process) => process,
+            Err(never) => match never {},
+        }
+    }
+}
+
+impl<Node: fmt::Display> fmt::Display for Process<Node> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Agent(node) => node.fmt(f),
+            Self::Sm => f.write_str("sm"),
+            Self::Standby(number) => write!(f, "sm-{}", u16::from(*number) + FIRST_STANDBY),
+            Self::Pm => f.write_str("pm"),
+            Self::Hub => f.write_str("hub"),
+            Self::Ibsim => f.write_str("ibsim"),
+        }
+    }
+}
+
+impl<Node: FromStr> FromStr for Process<Node> {
+    type Err = Node::Err;
+
+    fn from_str(text: &str) -> Result<Self, Node::Err> {
+        Ok(match text {
+            "sm" => Self::Sm,
+            "pm" => Self::Pm,
+            "hub" => Self::Hub,
+            "ibsim" => Self::Ibsim,
+            other => match standby(other) {
+                Some(number) => Self::Standby(number),
+                None => Self::Agent(other.parse()?),
+            },
+        })
+    }
+}
+
+/// `sm-2` to `sm-257`, as `Display` writes them: no sign, no leading zero.
+fn standby(text: &str) -> Option<u8> {
+    let digits = text.strip_prefix("sm-")?;
+    let number: u16 = digits.parse().ok()?;
+    let standby = u8::try_from(number.checked_sub(FIRST_STANDBY)?).ok()?;
+    (number.to_string() == digits).then_some(standby)
+}
+
+impl<Node: fmt::Display> Serialize for Process<Node> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de, Node: FromStr> Deserialize<'de> for Process<Node> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        let invalid =
+            |_| serde::de::Error::custom(format_args!("`{text}` names neither a process nor a node"));
+        text.parse().map_err(invalid)
+    }
+}
