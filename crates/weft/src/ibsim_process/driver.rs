@@ -124,7 +124,7 @@ impl Driver {
                         return Ok(());
                     }
                     Source::Starter => {
-                        // Nothing is said on that line: it ends with whoever holds its other end.
+                        // The line carries no data: it ends when the last holder of its other end does.
                         let read = starter.as_mut().map(|line| line.read(&mut [0; 256]));
                         if !matches!(read, Some(Ok(1..))) {
                             return Ok(());
@@ -352,7 +352,7 @@ fn attend(desk: &mut Desk<()>) -> anyhow::Result<bool> {
     let mut calls = Vec::new();
     anyhow::ensure!(desk.take(&mut calls), "the thread that serves clients has ended");
     for call in calls {
-        // Who asked may have gone.
+        // The client may have gone.
         match call {
             Call::Stop => return Ok(false),
             Call::Hangup => {}
