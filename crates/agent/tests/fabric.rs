@@ -192,7 +192,7 @@ fn agents_that_wait_dial_when_they_are_told_to_begin() {
     // None dials before the word.
     assert!(agents.iter().all(|agent| agent.status().links_up == 0));
     for client in &mut clients {
-        // Who is told twice has begun once.
+        // An agent that is told twice begins once.
         for _ in 0..2 {
             assert_eq!(client.ask(Request::Begin, PATIENCE).unwrap(), Answer::Done);
         }

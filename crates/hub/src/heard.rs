@@ -9,7 +9,7 @@ use weft_control::{EventFilter, Incarnation, Request, RequestLine, Since, VERSIO
 
 const HELLO: u64 = 1;
 const EVENTS: u64 = 2;
-/// Of these two a start needs the events, and nobody the answers to the others.
+/// A start needs the events of the first; the answers to the others are left out.
 const LITTLE: u64 = 3;
 const ORDERS: u64 = 4;
 

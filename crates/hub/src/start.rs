@@ -13,7 +13,7 @@ use weft_control::process::ProcessKind;
 
 use crate::admission::Admission;
 
-/// When nothing has come of those that dial for so long, others may.
+/// After this long without progress of those that dial, others may dial, too.
 const STALL: Duration = Duration::from_millis(500);
 
 /// What a start goes by.

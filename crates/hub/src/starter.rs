@@ -65,7 +65,7 @@ fn start(shared: &Shared, tender: &Tender, name: &str) {
     }
     match shared.lab.trace(name) {
         Trace::NeverStarted if shared.lab.is_going_down() => {
-            shared.state().start.ended(name, shared.elapsed())
+            shared.state().start.ended(name, shared.elapsed());
         }
         Trace::NeverStarted => match shared.lab.spawn(name) {
             Ok(child) => {
@@ -81,8 +81,11 @@ fn start(shared: &Shared, tender: &Tender, name: &str) {
                 shared.state().start.ended(name, shared.elapsed());
             }
         },
-        Trace::Alive => shared.state().start.started(name, shared.elapsed()),
-        trace @ Trace::Ended(_) => shared.gone(name, trace),
+        trace => {
+            // One that lives and has no socket yet is looked after from now on.
+            shared.gone(name, trace);
+            shared.state().start.started(name, shared.elapsed());
+        }
     }
 }
 

@@ -89,7 +89,7 @@ fn agents_first_then_links_then_the_manager() {
     // What happened before is heard now, and once.
     hub.wait_until("all is heard", || hub.line("a0").events == 3 && hub.line("a1").events == 2);
     assert_eq!(hub.status().events_lost, 0);
-    assert_eq!(begun(&folder).len(), 3, "nobody was told twice");
+    assert_eq!(begun(&folder).len(), 3, "none is told twice");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn another_hub_goes_on_where_the_start_stood() {
     manager.publish(subnet_up());
     third.wait_until("it has started", || has_started(&folder));
     third.kill();
-    // Whoever is met by a hub after the start is told to begin, too.
+    // A hub that comes after the start tells each process to begin, too.
     let told = begun(&folder).len();
     let fourth = folder.hub_that_starts(&["a0", "a1"]);
     fourth.wait_until("all are told again", || begun(&folder).len() == told + 3);
@@ -122,7 +122,7 @@ fn another_hub_goes_on_where_the_start_stood() {
 }
 
 #[test]
-fn who_fails_at_the_start_is_told_of_and_not_waited_for() {
+fn a_process_that_fails_at_the_start_is_told_of_and_not_awaited() {
     let folder = Folder::new();
     folder.book.lock().unwrap().broken.insert("a1".into());
     let hub = folder.hub_that_starts(&["a0", "a1", "a2"]);

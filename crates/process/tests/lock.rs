@@ -32,7 +32,8 @@ fn a_lock_names_its_holder_and_ends_with_it() {
         .spawn()
         .unwrap();
     let found = loop {
-        if let Some(pid) = holder(&path).unwrap() {
+        // The word is written when the lock is taken, a moment after.
+        if let Some(pid) = holder(&path).unwrap().filter(|_| last_word(&path).unwrap() == LastWord::Runs) {
             break pid;
         }
         assert!(child.try_wait().unwrap().is_none(), "the helper ended early");

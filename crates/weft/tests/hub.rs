@@ -229,7 +229,7 @@ fn a_hub_killed_while_the_laboratory_starts_is_followed_by_another() {
 
 /// Hub and `up` killed half way: `weft hub` goes on.
 #[test]
-fn a_start_that_nobody_follows_is_brought_to_its_end_by_the_next_hub() {
+fn a_start_without_hub_and_up_is_brought_to_its_end_by_the_next_hub() {
     let home = Home::new();
     let tree = home.small_tree();
     let up = Running::start(&home, &["up", text(&tree)]);

@@ -84,7 +84,7 @@ fn what_runs_already_is_not_started() {
 }
 
 #[test]
-fn nobody_waits_for_the_dead_and_each_step_for_so_long_only() {
+fn the_dead_are_not_awaited_and_each_step_has_its_patience() {
     let mut start = start_of(&plan(3, &MANAGERS[..2]));
     starts(&mut start);
     start.ready("a0", SECOND);

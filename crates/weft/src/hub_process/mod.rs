@@ -67,7 +67,7 @@ fn serve(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> anyhow::Re
     let clock = Clock::start();
     let identity = weft_process::identity(lab.name(), HUB, ProcessKind::Hub, clock);
     let expected = expected(&record);
-    let patience = config.patience.unwrap_or(PATIENCE) + LONGER_THAN_UP;
+    let patience = config.patience_ms.map_or(PATIENCE, Duration::from_millis) + LONGER_THAN_UP;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let start = StartOptions { patience, nodes: config.nodes, cores };
     let laboratory = Laboratory {

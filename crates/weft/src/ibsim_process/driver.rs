@@ -109,7 +109,7 @@ impl Driver {
                         return Ok(());
                     }
                     Source::Starter => {
-                        // Nothing is said on that line: it ends with whoever holds its other end.
+                        // The line carries no data: it ends when the last holder of its other end does.
                         let read = starter.as_mut().map(|line| line.read(&mut [0; 256]));
                         if !matches!(read, Some(Ok(1..))) {
                             return Ok(());

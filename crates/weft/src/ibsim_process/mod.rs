@@ -66,7 +66,7 @@ pub(crate) struct IbsimPart {
     pub(crate) timeout_ms: u64,
     /// How often it asks again before it tells the program that no answer comes.
     pub(crate) retries: u32,
-    /// Whether it ends with its standard input, which whoever started it holds.
+    /// Whether it ends with its standard input, which its starter holds.
     pub(crate) bound: bool,
 }
 

@@ -1,7 +1,6 @@
 //! What every hub of a laboratory is told, and how far its start is.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
@@ -21,9 +20,9 @@ pub(crate) struct HubConfig {
     /// Nodes that the subnet manager is to bring up while the laboratory starts.
     #[serde(default)]
     pub(crate) nodes: Option<u32>,
-    /// A step of the start in which nothing moves for so long gives way to the next.
+    /// How long `up` waits for a step of the start in which nothing moves.
     #[serde(default)]
-    pub(crate) patience: Option<Duration>,
+    pub(crate) patience_ms: Option<u64>,
 }
 
 impl HubConfig {

@@ -11,6 +11,7 @@ use weft_control::{Event, EventKind};
 
 use self::hub::HubLine;
 use super::folder::LabFolder;
+use super::names::SM;
 use super::progress::{Count, Goal, Phase, Phases};
 use super::signals::{Interrupted, Signals};
 use super::{process, record::LabRecord, teardown};
@@ -161,6 +162,8 @@ impl<'a> Launcher<'a> {
     fn take(&mut self, event: Event) -> anyhow::Result<()> {
         match event.kind {
             EventKind::Lab(event) => self.take_of_lab(event)?,
+            // Those that stand by come later, and what happens to a subnet that is up is no part of its start.
+            EventKind::Sm(_) if event.source != SM || self.subnet_up.is_some() => {}
             EventKind::Sm(SmEvent::Progress { nodes, lids, tables_done, tables, ports_active, ports }) => {
                 let count = |done: u32, total: u32| Count { done: done.into(), total: total.into() };
                 let found = Count { done: nodes.into(), total: self.goal.nodes.unwrap_or(0) };

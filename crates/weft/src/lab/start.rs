@@ -40,7 +40,8 @@ pub(crate) fn with<T>(
     let record = &prepared.record;
     finish(unfinished.folder(), record, run)?;
     let nodes = goal.nodes.map(|nodes| u32::try_from(nodes).unwrap_or(u32::MAX));
-    HubConfig { nodes, patience: Some(goal.patience), ..hub }.store(unfinished.folder())?;
+    let patience_ms = Some(u64::try_from(goal.patience.as_millis()).unwrap_or(u64::MAX));
+    HubConfig { nodes, patience_ms, ..hub }.store(unfinished.folder())?;
     let Some(lab) = unfinished.settle(&base)? else {
         return Err(already_running(name).into());
     };

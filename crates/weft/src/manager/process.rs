@@ -187,7 +187,7 @@ impl<M: Manager> Loop<M> {
                     self.tell(News::Stop);
                 }
                 Call::Hangup => self.tell(News::Hangup),
-                // Who asked may have gone.
+                // The client may have gone.
                 Call::Order(Request::Begin, reply) => drop(reply.send(Ok(Answer::Done))),
                 Call::Order(request, reply) => {
                     let now = self.now();
