@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{Home, signal, text, wait_until};
 use rustix::process::Signal;
@@ -52,15 +52,28 @@ impl Follower {
         Self { child, events, seen: Vec::new() }
     }
 
+    /// Waits for one event.
     #[track_caller]
     fn wait_for(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        self.wait_for_all(what, &[&wanted]).remove(0)
+    }
+
+    /// Waits for several events, in whatever order processes come to tell them.
+    #[track_caller]
+    fn wait_for_all(&mut self, what: &str, wanted: &[&dyn Fn(&Value) -> bool]) -> Vec<Value> {
+        let mut found = vec![Value::Null; wanted.len()];
+        let deadline = Instant::now() + PATIENCE;
         loop {
             let event = self.events.recv_timeout(PATIENCE);
             let event = event.unwrap_or_else(|_| panic!("no event: {what}; seen: {:#?}", self.seen));
             self.seen.push(event.clone());
-            if wanted(&event) {
-                return event;
+            for (_, found) in wanted.iter().zip(&mut found).filter(|(wanted, _)| wanted(&event)) {
+                *found = event.clone();
             }
+            if found.iter().all(|found| !found.is_null()) {
+                return found;
+            }
+            assert!(Instant::now() < deadline, "not all came: {what}; seen: {:#?}", self.seen);
         }
     }
 
@@ -94,14 +107,18 @@ fn followed_events_go_on_through_hubs_that_die_and_return() {
     let home = Home::new();
     up(&home, &["--pm"]);
     let mut follower = Follower::start(&home, &["--since", "start"]);
-    follower.wait_for("SUBNET UP", |event| is(event, "sm", "subnet-up"));
-    follower.wait_for("the hub is ready", |event| is(event, "hub", "process-ready"));
+    follower.wait_for_all(
+        "SUBNET UP and the hub",
+        &[&|event| is(event, "sm", "subnet-up"), &|event| is(event, "hub", "process-ready")],
+    );
     kill_hub(&home);
     // Now the processes tell themselves, the fault as well.
     home.weft(&["fault", "link-down", "host-0:1"]).succeeds();
-    let fault = follower.wait_for("the fault", |event| event["event"] == "fault");
-    assert_eq!((&fault["fault"], &fault["place"]), (&"link-down".into(), &Value::Null), "{fault}");
-    follower.wait_for("the cut", |event| event["event"] == "link-down");
+    let told = follower.wait_for_all(
+        "the fault and the cut",
+        &[&|event| event["event"] == "fault", &|event| event["event"] == "link-down"],
+    );
+    assert_eq!((&told[0]["fault"], &told[0]["place"]), (&"link-down".into(), &Value::Null), "{told:?}");
     // A process that is started meanwhile is heard, too.
     home.weft(&["fault", "restart", "pm"]).succeeds();
     follower.wait_for("the new pm", |event| is(event, "pm", "process-ready"));
@@ -109,9 +126,11 @@ fn followed_events_go_on_through_hubs_that_die_and_return() {
     let ready = follower.wait_for("the second hub", |event| is(event, "hub", "process-ready"));
     assert!(ready["place"].is_u64(), "{ready}");
     home.weft(&["fault", "link-up", "host-0:1"]).succeeds();
-    let fault = follower.wait_for("the repair", |event| event["event"] == "fault");
-    assert_eq!((&fault["source"], &fault["fault"]), (&"hub".into(), &"link-up".into()));
-    follower.wait_for("the link", |event| event["event"] == "link-up");
+    let told = follower.wait_for_all(
+        "the repair and the link",
+        &[&|event| event["fault"] == "link-up", &|event| event["event"] == "link-up"],
+    );
+    assert_eq!(told[0]["source"], "hub");
     home.weft(&["down"]).succeeds();
     let (success, seen, said) = follower.end();
     assert!(success, "{said}");

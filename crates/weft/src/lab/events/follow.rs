@@ -159,6 +159,7 @@ impl Follower {
                 Change::Appeared(_) | Change::Overflowed => {}
             }
         }
+        told.sort_by_key(|told| told.head.time);
         Ok(told)
     }
 

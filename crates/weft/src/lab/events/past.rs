@@ -5,13 +5,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags};
+use weft_control::hub::{ProcessLine, ProcessState};
 use weft_control::process::Subscribed;
-use weft_control::{EventFilter, Incarnation, Request, Since, Utc};
+use weft_control::{Answer, EventFilter, Incarnation, Request, Since, Utc};
 use weft_process::{Client, ClientError, MERGED_BYTES_MAX, MERGED_EVENTS_MAX, utc_now};
 
-use super::told::{Line, Told, read};
+use super::told::{Line, Seen, Told, read};
 use crate::lab::LabFolder;
 use crate::lab::agents::{PATIENCE, WIDTH};
+use crate::lab::hub_status::lab_status;
 use crate::lab::names::HUB;
 use crate::lab::process::poll_for;
 use crate::output::Ticker;
@@ -41,10 +43,38 @@ pub(crate) struct Past {
 /// # Errors
 /// When the laboratory has no folder of control sockets, or the system refuses to wait.
 pub(crate) fn remembered(lab: &LabFolder, kinds: &[&str]) -> anyhow::Result<(Past, Teller)> {
-    if let Some(past) = of_hub(lab, kinds, Since::Start)? {
+    if let Some(mut past) = of_hub(lab, kinds, Since::Start)? {
+        if !has_heard_all(lab) {
+            let own = of_processes(lab, kinds, |_| Since::Start)?;
+            past.merge(own);
+        }
         return Ok((past, Teller::Hub));
     }
     Ok((of_processes(lab, kinds, |_| Since::Start)?, Teller::Processes))
+}
+
+/// A hub that is younger may still be reading what processes remember.
+const HEARS_FOR: Duration = Duration::from_secs(2);
+
+/// Whether the hub has had the time to hear what happened before it began, and has met all that run.
+fn has_heard_all(lab: &LabFolder) -> bool {
+    let hello = Client::connect(&lab.control(HUB)).and_then(|mut hub| hub.ask(Request::Hello, PATIENCE));
+    let is_old = |age: u64| Duration::from_nanos(age) >= HEARS_FOR;
+    let is_old = matches!(hello, Ok(Answer::Hello(hello)) if is_old(hello.monotonic_ns));
+    let unheard = |line: &ProcessLine| matches!(line.state, ProcessState::Starting | ProcessState::Silent);
+    is_old && lab_status(lab).is_some_and(|status| !status.processes.iter().any(unheard))
+}
+
+impl Past {
+    /// Adds what others tell, of which much may be known.
+    fn merge(&mut self, own: Self) {
+        let mut all = std::mem::take(&mut self.told);
+        all.extend(own.told);
+        all.sort_by_key(|told| told.head.time);
+        let mut seen = Seen::default();
+        self.told = all.into_iter().filter(|told| seen.takes(told)).collect();
+        self.silent.extend(own.silent);
+    }
 }
 
 /// What the hub remembers; `None` where none answers.
@@ -228,7 +258,7 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use weft_control::event::ProcessEvent;
-    use weft_control::{Answer, EventKind, ReplyLine};
+    use weft_control::{EventKind, ReplyLine};
 
     use super::*;
 
