@@ -19,7 +19,7 @@ const DROPS_MAX: u64 = 4096;
 #[derive(Debug)]
 pub(crate) struct Program {
     channel: Channel,
-    /// Whom it has come from over the network; none for one on this machine, which may attach to any node here.
+    /// What its certificate says, if it came over the network. A program of this machine may attach to any node here.
     visitor: Option<Holder>,
     outgoing: RefCell<Outgoing>,
     /// Signalled when the channel takes no more, or the connection is to end.

@@ -91,7 +91,7 @@ fn mads_go_out_and_come_back_as_through_the_socket() {
 }
 
 #[test]
-fn only_who_has_the_right_attaches() {
+fn a_program_without_the_right_is_refused() {
     let fabric = Fabric::spread();
     let agents = fabric.up();
     let authority = &fabric.authority;
@@ -125,7 +125,7 @@ fn only_who_has_the_right_attaches() {
     let error = Tunnel::open(&to, &stranger, Protocol::Mad, PATIENCE).unwrap_err();
     assert!(error.to_string().contains("no conversation with 127.0.0.1"), "{error}");
     assert_eq!(count(&agents[0], "client_attached"), 0);
-    // A manager's certificate opens no link and no other conversation.
+    // The links do not mind any of that.
     assert!(agents[0].port(end(HCA_A, 1)).link_up);
     assert_eq!(agents[0].port(end(HCA_A, 1)).totals.link_downed, 0);
     agents.into_iter().for_each(Running::stop);
@@ -221,7 +221,7 @@ fn the_agent_s_end_is_the_end_of_the_stream() {
 }
 
 #[test]
-fn who_cannot_be_reached_is_named() {
+fn an_agent_that_cannot_be_reached_is_named() {
     let fabric = Fabric::packed();
     let sm = fabric.authority.issue_role("sm", &[HCA_A]).unwrap();
     let bind = fabric.agents[0].part.bind;

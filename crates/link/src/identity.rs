@@ -27,8 +27,8 @@ fn role_name(role: &str) -> String {
     format!("{role}.weft")
 }
 
-/// What the name of a node that a process may attach to ends with. Such a name is no node's: who may attach to a
-/// node cannot pass for it.
+/// The end of the names of nodes that a process may attach to. They are not the names of nodes themselves, so a manager
+/// cannot pass for an agent.
 const ATTACH: &str = ".attach.weft";
 
 /// The name that lets a certificate's holder attach to a node, such as `g0008f10500200b50.attach.weft`.
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_attach_to_a_node_cannot_pass_for_it_nor_the_other_way_round() {
+    fn a_right_to_attach_is_no_node_s_name_and_no_node_has_it() {
         let authority = Authority::new("x").unwrap();
         let (first, last) = (Guid(1), Guid(u64::MAX));
         let sm = authority.issue_role("sm", &[first, last]).unwrap();
