@@ -268,3 +268,20 @@ fn faults_have_names_are_listed_outlast_restarts_and_are_cleared() {
     events.wait_for("the link again", back);
     home.weft(&["fault", "link-down", "host-0:1", "--for", "soon"]).fails(2, "invalid duration");
 }
+
+#[test]
+fn the_hub_is_killed_and_restarted_by_its_name() {
+    let home = Home::new();
+    home.weft(&["up", "--pack", "4", text(&home.small_tree())]).succeeds();
+    let hub = || home.processes().into_iter().find(|(name, pid)| name == "hub" && *pid != 0);
+    let first = hub().unwrap();
+    assert!(home.weft(&["fault", "kill", "hub"]).succeeds().stderr.contains("killed the hub"));
+    assert_eq!(hub(), None);
+    home.weft(&["check"]).succeeds();
+    assert!(home.weft(&["fault", "restart", "hub"]).succeeds().stderr.contains("restarted the hub"));
+    assert!(hub().is_some_and(|second| second.1 != first.1));
+    let mut faults = home.events_since("start");
+    for fault in ["kill", "restart"] {
+        faults.wait_for(fault, |event| event["fault"] == fault && event["target"] == "hub");
+    }
+}

@@ -247,7 +247,7 @@ impl Simulation {
             (Asked::Checker, Ok(Answer::Client(client))) => self.checker = Some(client),
             (Asked::Command(port), Err(refusal)) => self.refused(port, refusal.to_string()),
             (Asked::Device(node), Ok(Answer::Device(device))) => {
-                self.device_slots[node.index()].device = device
+                self.device_slots[node.index()].device = device;
             }
             (Asked::Removal, Ok(Answer::Removed(account))) => self.past.bury(&account),
             _ => {}
