@@ -298,7 +298,7 @@ fn pipelined(bench: &mut Bench, target: &Target, window: u32, count: u32) -> any
     let mut lost = 0;
     let began = Instant::now();
     bench.session.exchange(limits(Window::Fixed(window)), requests, |(), answer, _| {
-        lost += u32::from(answer.is_none())
+        lost += u32::from(answer.is_none());
     })?;
     let took = began.elapsed();
     anyhow::ensure!(lost == 0, "{lost} SMPs were not answered");
