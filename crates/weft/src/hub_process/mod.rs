@@ -19,7 +19,7 @@ use crate::lab::hub::{HubConfig, has_started, note_start};
 use crate::lab::names::{HUB, IBSIM, PM, SM};
 use crate::lab::process::{raise_file_limit, spawn};
 use crate::lab::run::RunOptions;
-use crate::lab::{LabFolder, LabRecord, Place, restart};
+use crate::lab::{LabFile, LabFolder, LabRecord, restart};
 
 /// How long a step of the start may take in which nothing moves, where `up` did not say.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -39,7 +39,7 @@ pub(crate) fn run(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> a
 
 /// An error where the laboratory has a hub.
 pub(crate) fn refuse_second(lab: &LabFolder) -> anyhow::Result<()> {
-    let path = lab.place(Place::HubLock);
+    let path = lab.place(LabFile::HubLock);
     let holder = holder(&path).with_context(|| format!("cannot ask who locks {}", path.display()))?;
     let Some(pid) = holder else { return Ok(()) };
     let message = format!("a hub of `{}` runs already as process {}", lab.name(), pid.as_raw_nonzero());
@@ -48,7 +48,7 @@ pub(crate) fn refuse_second(lab: &LabFolder) -> anyhow::Result<()> {
 
 fn take_lock(lab: &LabFolder) -> anyhow::Result<ProcessLock> {
     let name = lab.name();
-    match ProcessLock::take(&lab.place(Place::HubLock)) {
+    match ProcessLock::take(&lab.place(LabFile::HubLock)) {
         Ok(lock) => Ok(lock),
         Err(LockError::Held { .. }) => {
             refuse_second(lab)?;
@@ -82,7 +82,7 @@ fn serve(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> anyhow::Re
         expected,
         start: (!has_started(lab)).then_some(start),
         restart: config.restart,
-        journal: Journal::open(Some(&lab.place(Place::Events)), HUB),
+        journal: Journal::open(Some(&lab.place(LabFile::Events)), HUB),
         http,
     };
     let runtime = Builder::new_current_thread()
@@ -138,7 +138,7 @@ impl Lab for Laboratory {
     }
 
     fn is_going_down(&self) -> bool {
-        let down = self.folder.place(Place::DownLock);
+        let down = self.folder.place(LabFile::DownLock);
         !down.exists() || holder(&down).map_or(true, |holder| holder.is_some())
     }
 

@@ -18,7 +18,7 @@ use weft_umad::{Client, ClientError, ServerMessage};
 use weft_wire::Registration;
 
 use super::figures::Figures;
-use super::nodes::{Nodes, Place};
+use super::nodes::{NodePort, Nodes};
 use super::{IbsimConfig, Listen};
 use crate::failure::Failure;
 use crate::lab::process::poll_for;
@@ -41,7 +41,7 @@ struct Slot {
     /// Gone only where nobody could bind it.
     data: Option<weft_ibsim::Socket>,
     waiting: VecDeque<(Data, Form)>,
-    place: Option<Place>,
+    place: Option<NodePort>,
     /// Sends, and takes answers.
     client: Option<Client>,
     /// Takes requests of others, when the program wants any.
@@ -297,7 +297,7 @@ impl Driver {
         self.server.attached(Instant::now(), slot, to);
     }
 
-    fn try_attach(&mut self, at: usize, connect: &Connect, peer: &Address) -> anyhow::Result<Place> {
+    fn try_attach(&mut self, at: usize, connect: &Connect, peer: &Address) -> anyhow::Result<NodePort> {
         let place = self.nodes.find(&connect.node, connect.may_be_cut())?;
         let client = client(&place, Vec::new())?;
         let slot = self.slots.get_mut(at).context("no such slot")?;
@@ -386,7 +386,7 @@ fn bind(address: &Address) -> anyhow::Result<weft_ibsim::Socket> {
     })
 }
 
-fn client(place: &Place, registrations: Vec<Registration>) -> Result<Client, ClientError> {
+fn client(place: &NodePort, registrations: Vec<Registration>) -> Result<Client, ClientError> {
     let mut client = Client::connect(&place.socket)?;
     client.attach(place.node, place.port, registrations, ATTACH_PATIENCE)?;
     Ok(client)

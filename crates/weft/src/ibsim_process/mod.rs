@@ -24,7 +24,7 @@ use weft_process::{Clock, Desk, DeskOptions, EventLog, open_desk};
 use figures::{Figures, Shown};
 
 use crate::cli::{IbsimPace, ProcessArgs};
-use crate::lab::{LabRecord, Place, bundle};
+use crate::lab::{LabFile, LabRecord, bundle};
 
 /// Where programs find the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,7 +116,7 @@ impl IbsimConfig {
             record: bundle.record(),
             topology: bundle.topology(),
             sockets: run.sockets(),
-            events: run.place(Place::Events),
+            events: run.place(LabFile::Events),
         })
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct Nodes {
 
 /// A place to attach.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct NodePort {
     /// What the node is called in the topology file.
     pub(super) id: String,
     pub(super) node: Guid,
@@ -38,7 +38,7 @@ impl Nodes {
 
     /// The node of that id, GUID or description, of which only the beginning may have come (`cut`). Without a name it
     /// is the first of the file, as with ibsim.
-    pub(super) fn find(&self, name: &str, cut: bool) -> anyhow::Result<Place> {
+    pub(super) fn find(&self, name: &str, cut: bool) -> anyhow::Result<NodePort> {
         let index = match name {
             "" => NodeIndex(0),
             name => self.fabric.find(name).or_else(|error| self.begins(name).filter(|_| cut).ok_or(error))?,
@@ -48,7 +48,7 @@ impl Nodes {
         let port = if node.is_switch() { PortNum::ZERO } else { cabled.unwrap_or(PortNum(1)) };
         let (agent, _) = self.record.device(node.guid).context("no agent runs it")?;
         let socket = self.sockets.join(&agent.name);
-        Ok(Place { id: node.id.clone(), node: node.guid, port, socket })
+        Ok(NodePort { id: node.id.clone(), node: node.guid, port, socket })
     }
 
     /// The only node whose id or description begins so.

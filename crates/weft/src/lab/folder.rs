@@ -111,10 +111,12 @@ impl Base {
         let folder = LabFolder { path, name: name.to_owned() };
         folder.remove()?; // Of an earlier process with the same number.
         private_folder(&folder.path)?;
-        write(&folder.place(Place::Mark), b"A laboratory of weft; `weft down` removes this folder.\n")?;
+        write(&folder.place(LabFile::Mark), b"A laboratory of weft; `weft down` removes this folder.\n")?;
         private_folder(&folder.path.join("logs"))?;
         folder.make_run_folders()?;
-        for lock in [Place::UpLock, Place::DownLock, Place::FaultLock, Place::HubLock, Place::Events] {
+        for lock in
+            [LabFile::UpLock, LabFile::DownLock, LabFile::FaultLock, LabFile::HubLock, LabFile::Events]
+        {
             write(&folder.place(lock), b"")?;
         }
         Ok(folder)
@@ -155,7 +157,7 @@ fn check_length(path: &Path, hint: &str) -> anyhow::Result<()> {
 
 /// The parts of a laboratory's folder that have fixed names.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place {
+pub(crate) enum LabFile {
     Mark,
     UpLock,
     DownLock,
@@ -196,7 +198,7 @@ impl LabFolder {
     pub(crate) fn prepare_for(&self, process: &str) -> anyhow::Result<()> {
         private_folder(&self.path)?;
         self.make_run_folders()?;
-        [self.locks().join(process), self.place(Place::Events)].iter().try_for_each(|path| touch(path))
+        [self.locks().join(process), self.place(LabFile::Events)].iter().try_for_each(|path| touch(path))
     }
 
     fn make_run_folders(&self) -> anyhow::Result<()> {
@@ -221,20 +223,20 @@ impl LabFolder {
     }
 
     /// A part with a fixed name.
-    pub(crate) fn place(&self, place: Place) -> PathBuf {
+    pub(crate) fn place(&self, place: LabFile) -> PathBuf {
         self.path.join(match place {
-            Place::Mark => "weft-lab",
-            Place::UpLock => "locks/up",
-            Place::DownLock => "down.lock",
-            Place::FaultLock => "faults.lock",
-            Place::FaultCount => "faults.count",
-            Place::HubLock => "locks/hub",
-            Place::HubConfig => "hub.json",
-            Place::PmLock => "locks/pm",
-            Place::Prometheus => "prometheus.yml",
-            Place::IbsimLock => "locks/ibsim",
-            Place::Started => "started",
-            Place::Events => "events.jsonl",
+            LabFile::Mark => "weft-lab",
+            LabFile::UpLock => "locks/up",
+            LabFile::DownLock => "down.lock",
+            LabFile::FaultLock => "faults.lock",
+            LabFile::FaultCount => "faults.count",
+            LabFile::HubLock => "locks/hub",
+            LabFile::HubConfig => "hub.json",
+            LabFile::PmLock => "locks/pm",
+            LabFile::Prometheus => "prometheus.yml",
+            LabFile::IbsimLock => "locks/ibsim",
+            LabFile::Started => "started",
+            LabFile::Events => "events.jsonl",
         })
     }
 
@@ -340,7 +342,7 @@ impl LabFolder {
     fn is_marked(&self) -> bool {
         let own = rustix::process::getuid().as_raw();
         let folder = fs::symlink_metadata(&self.path).is_ok_and(|found| found.is_dir() && found.uid() == own);
-        folder && fs::symlink_metadata(self.place(Place::Mark)).is_ok_and(|found| found.is_file())
+        folder && fs::symlink_metadata(self.place(LabFile::Mark)).is_ok_and(|found| found.is_file())
     }
 
     /// Removes the folder and all that is in it. Removing what is gone already is success; a folder that weft did
@@ -349,7 +351,7 @@ impl LabFolder {
         if !self.exists()? {
             return Ok(());
         }
-        let mark = self.place(Place::Mark);
+        let mark = self.place(LabFile::Mark);
         let removed = || {
             for entry in fs::read_dir(&self.path)? {
                 let entry = entry?;

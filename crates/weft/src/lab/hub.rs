@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use weft_control::hub::RestartPolicy;
 
 use super::folder;
-use super::{LabFolder, Place};
+use super::{LabFile, LabFolder};
 
 /// `hub.json`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub(crate) struct HubConfig {
 impl HubConfig {
     /// Reads it; without one nothing is started again.
     pub(crate) fn load(lab: &LabFolder) -> anyhow::Result<Self> {
-        let path = lab.place(Place::HubConfig);
+        let path = lab.place(LabFile::HubConfig);
         let text = match std::fs::read(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
             text => text.with_context(|| format!("cannot read {}", path.display()))?,
@@ -38,16 +38,16 @@ impl HubConfig {
 
     /// Writes it.
     pub(crate) fn store(&self, lab: &LabFolder) -> anyhow::Result<()> {
-        folder::replace(&lab.place(Place::HubConfig), &serde_json::to_vec_pretty(self)?)
+        folder::replace(&lab.place(LabFile::HubConfig), &serde_json::to_vec_pretty(self)?)
     }
 }
 
 /// Whether a hub has started the laboratory and waits for nothing more.
 pub(crate) fn has_started(lab: &LabFolder) -> bool {
-    lab.place(Place::Started).exists()
+    lab.place(LabFile::Started).exists()
 }
 
 /// Takes note of that.
 pub(crate) fn note_start(lab: &LabFolder) -> anyhow::Result<()> {
-    folder::write(&lab.place(Place::Started), b"")
+    folder::write(&lab.place(LabFile::Started), b"")
 }

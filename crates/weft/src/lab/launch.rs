@@ -12,7 +12,7 @@ use weft_control::{Event, EventKind};
 use self::hub::HubLine;
 use super::folder::LabFolder;
 use super::names::SM;
-use super::progress::{Count, Goal, Phase, Phases};
+use super::progress::{Count, Goal, Phases, StartPhase};
 use super::signals::{Interrupted, Signals};
 use super::{process, record::LabRecord, teardown};
 use crate::failure::{self, Failure};
@@ -87,7 +87,7 @@ impl<'a> Launcher<'a> {
     /// Has the hub start every process, and returns when the goal is reached.
     pub(crate) fn bring_up(&mut self) -> anyhow::Result<()> {
         let total = self.record.agents.len() as u64;
-        self.phases.set(Phase::AgentsStarted, Count { done: 0, total });
+        self.phases.set(StartPhase::AgentsStarted, Count { done: 0, total });
         self.hub.start(&mut self.interrupt)?;
         while !self.reached() {
             let left = self.goal.patience.saturating_sub(self.phases.moved().elapsed());
@@ -143,7 +143,7 @@ impl<'a> Launcher<'a> {
     }
 
     fn reached(&self) -> bool {
-        let links = self.phases.finished(Phase::LinksUp).is_some();
+        let links = self.phases.finished(StartPhase::LinksUp).is_some();
         links && self.has_started && (self.goal.nodes.is_none() || self.subnet_up.is_some())
     }
 
@@ -167,16 +167,16 @@ impl<'a> Launcher<'a> {
             EventKind::Sm(SmEvent::Progress { nodes, lids, tables_done, tables, ports_active, ports }) => {
                 let count = |done: u32, total: u32| Count { done: done.into(), total: total.into() };
                 let found = Count { done: nodes.into(), total: self.goal.nodes.unwrap_or(0) };
-                self.phases.set(Phase::NodesDiscovered, found);
-                self.phases.set(Phase::Lids, count(lids, lids));
-                self.phases.set(Phase::Tables, count(tables_done, tables));
-                self.phases.set(Phase::PortsActive, count(ports_active, ports));
+                self.phases.set(StartPhase::NodesDiscovered, found);
+                self.phases.set(StartPhase::Lids, count(lids, lids));
+                self.phases.set(StartPhase::Tables, count(tables_done, tables));
+                self.phases.set(StartPhase::PortsActive, count(ports_active, ports));
             }
             EventKind::Sm(SmEvent::Routed(report)) => self.routing = Some(report),
             EventKind::Sm(SmEvent::SubnetUp(summary)) => self.take_subnet_up(&summary),
             EventKind::Sm(SmEvent::RouteFailed { message }) if !self.came_up => {
                 // With more nodes to come, the next sweep may find what an engine can route.
-                let found = self.phases.count(Phase::NodesDiscovered).done;
+                let found = self.phases.count(StartPhase::NodesDiscovered).done;
                 if self.goal.nodes.is_some_and(|expected| found >= expected) {
                     let reason: String = message.chars().take(REASON_CHARS_MAX).collect();
                     let failure =
@@ -193,9 +193,9 @@ impl<'a> Launcher<'a> {
         match event {
             LabEvent::StartProgress { agents_ready, links_up, .. } => {
                 let total = self.record.agents.len() as u64;
-                self.count(Phase::AgentsStarted, Count { done: agents_ready.into(), total });
-                if self.phases.finished(Phase::AgentsStarted).is_some() {
-                    self.count(Phase::LinksUp, Count { done: links_up, total: self.goal.cable_ends });
+                self.count(StartPhase::AgentsStarted, Count { done: agents_ready.into(), total });
+                if self.phases.finished(StartPhase::AgentsStarted).is_some() {
+                    self.count(StartPhase::LinksUp, Count { done: links_up, total: self.goal.cable_ends });
                 }
             }
             LabEvent::LabStarted => self.has_started = true,
@@ -220,7 +220,7 @@ impl<'a> Launcher<'a> {
     }
 
     /// Takes how far a phase is that ends when all is done.
-    fn count(&mut self, phase: Phase, count: Count) {
+    fn count(&mut self, phase: StartPhase, count: Count) {
         // Another hub counts again what was done before.
         if self.phases.finished(phase).is_some() {
             return;
@@ -258,10 +258,10 @@ impl<'a> Launcher<'a> {
         let at = self.phases.elapsed();
         let began = at.saturating_sub(end);
         for (phase, of) in [
-            (Phase::NodesDiscovered, sm::SweepPhase::Discover),
-            (Phase::Lids, sm::SweepPhase::Assign),
-            (Phase::Tables, sm::SweepPhase::Program),
-            (Phase::PortsActive, sm::SweepPhase::Activate),
+            (StartPhase::NodesDiscovered, sm::SweepPhase::Discover),
+            (StartPhase::Lids, sm::SweepPhase::Assign),
+            (StartPhase::Tables, sm::SweepPhase::Program),
+            (StartPhase::PortsActive, sm::SweepPhase::Activate),
         ] {
             let end = ends.iter().find(|(own, _)| *own == of).map_or(Duration::ZERO, |(_, end)| *end);
             self.phases.finish(phase, began + end);

@@ -11,7 +11,7 @@ use weft_process::lock;
 use weft_process::{Client, ClientError};
 
 use super::names::{PM, SM};
-use super::{LabFolder, LabRecord, Place};
+use super::{LabFile, LabFolder, LabRecord};
 
 /// Longer than a manager's own server waits for a manager that is busy.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -74,7 +74,7 @@ pub(crate) fn in_charge(managers: &[SubnetManager]) -> Option<&SubnetManager> {
 
 /// Asks the performance manager how it is.
 pub(crate) fn performance_manager(folder: &LabFolder) -> anyhow::Result<Told<PmStatus>> {
-    ask(folder, PM, &folder.place(Place::PmLock), Request::PmStatus, |answer| match answer {
+    ask(folder, PM, &folder.place(LabFile::PmLock), Request::PmStatus, |answer| match answer {
         Answer::PmStatus(status) => Some(*status),
         _ => None,
     })

@@ -31,5 +31,5 @@ pub(crate) mod teardown;
 pub(crate) mod wanted;
 
 pub(crate) use bundle::Bundle;
-pub(crate) use folder::{Base, LabFolder, Place};
+pub(crate) use folder::{Base, LabFile, LabFolder};
 pub(crate) use record::LabRecord;

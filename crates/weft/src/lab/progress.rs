@@ -20,7 +20,7 @@ pub(crate) struct Goal {
 
 /// The phases of coming up, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Phase {
+pub(crate) enum StartPhase {
     AgentsStarted,
     LinksUp,
     NodesDiscovered,
@@ -29,7 +29,7 @@ pub(crate) enum Phase {
     PortsActive,
 }
 
-impl Phase {
+impl StartPhase {
     pub(crate) const ALL: [Self; 6] = [
         Self::AgentsStarted,
         Self::LinksUp,
@@ -78,7 +78,7 @@ pub(crate) struct Phases {
 
 impl Phases {
     /// The clock starts now. `phases` are those that this start will have.
-    pub(crate) fn begin(start: Instant, phases: &[Phase]) -> Self {
+    pub(crate) fn begin(start: Instant, phases: &[StartPhase]) -> Self {
         let terminal = crate::output::color_on_stderr();
         let target = if terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let display = MultiProgress::with_draw_target(target);
@@ -102,7 +102,7 @@ impl Phases {
     }
 
     /// Takes what is known of a phase.
-    pub(crate) fn set(&mut self, phase: Phase, count: Count) {
+    pub(crate) fn set(&mut self, phase: StartPhase, count: Count) {
         let Some(line) = self.lines.get_mut(phase as usize) else { return };
         if line.count == count {
             return;
@@ -119,7 +119,7 @@ impl Phases {
     }
 
     /// Says that a phase has ended, `at` since the start.
-    pub(crate) fn finish(&mut self, phase: Phase, at: Duration) {
+    pub(crate) fn finish(&mut self, phase: StartPhase, at: Duration) {
         let Some(line) = self.lines.get_mut(phase as usize) else { return };
         if line.finished.replace(at).is_some() {
             return;
@@ -135,12 +135,12 @@ impl Phases {
     }
 
     /// How far a phase is.
-    pub(crate) fn count(&self, phase: Phase) -> Count {
+    pub(crate) fn count(&self, phase: StartPhase) -> Count {
         self.lines.get(phase as usize).map_or_else(Count::default, |line| line.count)
     }
 
     /// When a phase ended, since the start.
-    pub(crate) fn finished(&self, phase: Phase) -> Option<Duration> {
+    pub(crate) fn finished(&self, phase: StartPhase) -> Option<Duration> {
         self.lines.get(phase as usize).and_then(|line| line.finished)
     }
 

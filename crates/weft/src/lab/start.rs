@@ -11,12 +11,12 @@ use super::launch::Launcher;
 use super::places::Places;
 use super::plan;
 use super::ports::Search;
-use super::progress::{Goal, Phase, Phases};
+use super::progress::{Goal, Phases, StartPhase};
 use super::run::RunOptions;
 use super::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals};
 use super::teardown::{clear_dead, clear_unfinished};
 use super::wanted::Wanted;
-use super::{Base, Bundle, LabFolder, LabRecord, Place};
+use super::{Base, Bundle, LabFile, LabFolder, LabRecord};
 use crate::failure::Failure;
 
 /// Starts a laboratory and gives its launcher to `then` when it is up. The laboratory ends with the launcher, unless
@@ -35,7 +35,7 @@ pub(crate) fn with<T>(
     // From here on an interrupt must not end this process before it has cleared up.
     let interrupt = Signals::watch(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
     let unfinished = Folder(Some(base.begin(name)?));
-    let _lock = ProcessLock::take(&unfinished.folder().place(Place::UpLock))?;
+    let _lock = ProcessLock::take(&unfinished.folder().place(LabFile::UpLock))?;
     let prepared = prepare(&base, unfinished.folder(), from)?;
     let record = &prepared.record;
     finish(unfinished.folder(), record, run)?;
@@ -45,7 +45,7 @@ pub(crate) fn with<T>(
     let Some(lab) = unfinished.settle(&base)? else {
         return Err(already_running(name).into());
     };
-    let phases: &[Phase] = if record.sm.is_some() { &Phase::ALL } else { &Phase::ALL[..2] };
+    let phases: &[StartPhase] = if record.sm.is_some() { &StartPhase::ALL } else { &StartPhase::ALL[..2] };
     let phases = Phases::begin(begun, phases);
     let mut launcher = match Launcher::new(&lab, record, goal, interrupt, phases) {
         Ok(launcher) => launcher,
@@ -108,7 +108,7 @@ fn finish(folder: &LabFolder, record: &LabRecord, run: &RunOptions) -> anyhow::R
     }
     if record.metrics.is_some() {
         let scrape = super::scrape::prometheus_yml(folder.name(), record);
-        super::folder::write(&folder.place(Place::Prometheus), scrape.as_bytes())?;
+        super::folder::write(&folder.place(LabFile::Prometheus), scrape.as_bytes())?;
     }
     Ok(())
 }

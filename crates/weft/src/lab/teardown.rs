@@ -12,7 +12,7 @@ use anyhow::Context;
 use rustix::process::{Resource, Signal, getrlimit};
 use weft_process::lock::{LockError, ProcessLock, holder, note_kill};
 
-use super::folder::{Base, LabFolder, Place, gone};
+use super::folder::{Base, LabFile, LabFolder, gone};
 use super::process::{Holder, wait_for_end};
 
 /// How long a process has to end in order.
@@ -38,7 +38,7 @@ pub(crate) fn take_down(lab: &LabFolder) -> anyhow::Result<TakenDown> {
     if !lab.exists()? {
         return Ok(TakenDown::default());
     }
-    let _turn = match ProcessLock::wait(&lab.place(Place::DownLock)) {
+    let _turn = match ProcessLock::wait(&lab.place(LabFile::DownLock)) {
         Ok(lock) => Some(lock),
         Err(LockError::Removed { .. }) => return Ok(TakenDown::default()),
         // A folder without its locks is what a crash while making or removing it leaves.
@@ -47,9 +47,9 @@ pub(crate) fn take_down(lab: &LabFolder) -> anyhow::Result<TakenDown> {
     };
     let mut done = TakenDown::default();
     // The launcher first, so that it starts no more.
-    end(vec![lab.place(Place::UpLock)], &mut done)?;
+    end(vec![lab.place(LabFile::UpLock)], &mut done)?;
     // Then the hub, which would tell of every end.
-    end(vec![lab.place(Place::HubLock)], &mut done)?;
+    end(vec![lab.place(LabFile::HubLock)], &mut done)?;
     end(lock_files(lab)?, &mut done)?;
     lab.remove()?;
     Ok(done)
@@ -58,7 +58,7 @@ pub(crate) fn take_down(lab: &LabFolder) -> anyhow::Result<TakenDown> {
 /// Clears what a crashed laboratory left; false when it is not dead. Asked while nobody else can take it down: what
 /// looked dead before may be another launcher's new laboratory by now.
 pub(crate) fn clear_dead(lab: &LabFolder) -> anyhow::Result<bool> {
-    let _turn = match ProcessLock::take(&lab.place(Place::DownLock)) {
+    let _turn = match ProcessLock::take(&lab.place(LabFile::DownLock)) {
         Ok(lock) => Some(lock),
         Err(LockError::Held { .. }) => return Ok(false),
         Err(LockError::Removed { .. }) => return Ok(true),
@@ -66,7 +66,7 @@ pub(crate) fn clear_dead(lab: &LabFolder) -> anyhow::Result<bool> {
         Err(error) => return Err(error.into()),
     };
     let mut files = lock_files(lab)?;
-    files.push(lab.place(Place::UpLock));
+    files.push(lab.place(LabFile::UpLock));
     // Asked before any is taken, so that in a living laboratory nobody who starts finds a lock taken by us.
     if files.iter().any(|file| holder(file).is_ok_and(|holder| holder.is_some())) {
         return Ok(false);
@@ -92,7 +92,7 @@ pub(crate) fn clear_unfinished(base: &Base) -> anyhow::Result<usize> {
 ///
 /// When somebody takes the laboratory down already, the rest is theirs: they wait for this process to end.
 pub(crate) fn take_down_held(lab: &LabFolder) -> anyhow::Result<()> {
-    let _turn = match ProcessLock::take(&lab.place(Place::DownLock)) {
+    let _turn = match ProcessLock::take(&lab.place(LabFile::DownLock)) {
         Ok(lock) => lock,
         Err(LockError::Held { .. } | LockError::Removed { .. }) => return Ok(()),
         Err(LockError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -100,7 +100,7 @@ pub(crate) fn take_down_held(lab: &LabFolder) -> anyhow::Result<()> {
     };
     let mut done = TakenDown::default();
     // The hub first, so that it starts no more.
-    end(vec![lab.place(Place::HubLock)], &mut done)?;
+    end(vec![lab.place(LabFile::HubLock)], &mut done)?;
     end(lock_files(lab)?, &mut done)?;
     lab.remove()
 }
@@ -184,7 +184,7 @@ fn lock_files(lab: &LabFolder) -> anyhow::Result<Vec<PathBuf>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.with_context(|| format!("cannot list {}", lab.locks().display()))?,
     };
-    let up = lab.place(Place::UpLock);
+    let up = lab.place(LabFile::UpLock);
     let mut files = Vec::new();
     for entry in entries {
         files.push(entry.with_context(|| format!("cannot list {}", lab.locks().display()))?.path());

@@ -22,7 +22,7 @@ const UDP: &str = "udp:";
 
 /// Where a manager attaches.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum AttachPoint {
     /// At a device of an agent.
     Agent {
         /// Which way to the agent.
@@ -50,7 +50,7 @@ pub(crate) enum Way {
     Quic(Box<Destination>, Identity),
 }
 
-impl Place {
+impl AttachPoint {
     /// How many requests may be under way so that each answer finds room here; `None` is any number.
     pub(crate) fn window_max(&self) -> Option<u32> {
         match self {
@@ -80,16 +80,19 @@ impl AsFd for Attachment {
 
 impl Attachment {
     /// Attaches, and gives what the machine is told of it.
-    pub(super) fn open(place: &Place, registrations: Vec<Registration>) -> anyhow::Result<(Self, News)> {
+    pub(super) fn open(
+        place: &AttachPoint,
+        registrations: Vec<Registration>,
+    ) -> anyhow::Result<(Self, News)> {
         match place {
-            Place::Agent { way, node, port } => {
+            AttachPoint::Agent { way, node, port } => {
                 let (mut client, tunnel) = connect(way)?;
                 let attached = client.attach(*node, *port, registrations, PATIENCE);
                 let attached = attached.map_err(|error| explain(error.into(), tunnel.as_ref()))?;
                 let (node_guid, port_guid, port) = (attached.node, attached.port_guid, attached.port);
                 Ok((Self::Agent(client, tunnel), News::Attached { node_guid, port_guid, port }))
             }
-            Place::Ibsim { server, node } => {
+            AttachPoint::Ibsim { server, node } => {
                 let program = match server.strip_prefix(UDP) {
                     None => Program::connect(server, node, PATIENCE)?,
                     Some(address) => {

@@ -25,7 +25,7 @@ use weft_wire::{AddressedMad, Guid, PortNum, Registration};
 
 use crate::cli::ProcessArgs;
 
-pub(crate) use attachment::{Place, Way};
+pub(crate) use attachment::{AttachPoint, Way};
 pub(crate) use process::Process;
 
 /// What every manager is told.
@@ -63,7 +63,7 @@ pub(crate) struct Seat {
     /// The lock that it holds while it lives.
     pub(crate) lock: Option<PathBuf>,
     /// Where it attaches.
-    pub(crate) attach: Place,
+    pub(crate) attach: AttachPoint,
     /// Whether it attaches only when a client tells it to begin.
     pub(crate) waits: bool,
     /// Where it writes what happened.
@@ -88,9 +88,9 @@ impl Seat {
         };
         Ok(Self {
             lock: Some(run.locks().join(&args.name)),
-            attach: Place::Agent { way, node: part.node, port: part.port },
+            attach: AttachPoint::Agent { way, node: part.node, port: part.port },
             waits: args.wait,
-            events: Some(run.place(crate::lab::Place::Events)),
+            events: Some(run.place(crate::lab::LabFile::Events)),
             lab: part.lab,
             control: Some(run.control(&args.name)),
             metrics: part.metrics,

@@ -22,7 +22,7 @@ use crate::cli::{ProcessArgs, SmProcessArgs};
 use crate::failure::Failure;
 use crate::lab::bundle;
 use crate::lab::names::SM;
-use crate::manager::{Place, Process, Seat, SeatPart, loopback};
+use crate::manager::{AttachPoint, Process, Seat, SeatPart, loopback};
 
 /// What a subnet manager is told. Its keys are kept elsewhere.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -74,7 +74,7 @@ impl SmConfig {
         Ok(Self {
             seat: Seat {
                 lock: None,
-                attach: Place::Ibsim { server: server.to_owned(), node },
+                attach: AttachPoint::Ibsim { server: server.to_owned(), node },
                 waits: false,
                 events: None,
                 lab: String::new(),

@@ -6,7 +6,7 @@ use weft_process::lock::{LastWord, last_word};
 use crate::cli::HubArgs;
 use crate::hub_process;
 use crate::lab::hub::HubConfig;
-use crate::lab::{LabFolder, LabRecord, Place, restart};
+use crate::lab::{LabFile, LabFolder, LabRecord, restart};
 use crate::output::say;
 
 pub(super) fn run(lab: &LabFolder, args: &HubArgs) -> anyhow::Result<()> {
@@ -33,7 +33,7 @@ pub(super) fn run(lab: &LabFolder, args: &HubArgs) -> anyhow::Result<()> {
 
 /// Whether the laboratory has ever had a hub.
 pub(super) fn had_one(lab: &LabFolder) -> anyhow::Result<bool> {
-    let path = lab.place(Place::HubLock);
+    let path = lab.place(LabFile::HubLock);
     let word = last_word(&path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(word != LastWord::Nothing)
 }

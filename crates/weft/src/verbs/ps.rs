@@ -14,7 +14,7 @@ use crate::lab::agents::{ask_each, further};
 use crate::lab::hub_status::lab_status;
 use crate::lab::names::{HUB, IBSIM, PM, SM};
 use crate::lab::record::{AgentRecord, DeviceRecord};
-use crate::lab::{LabFolder, Place};
+use crate::lab::{LabFile, LabFolder};
 use crate::output::{Table, print, print_json};
 
 #[derive(Serialize)]
@@ -56,7 +56,7 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
         processes.push(agent_process(folder, &lab, agent)?);
     }
     if super::hub::had_one(folder)? {
-        processes.push(without_devices(&lab, &folder.place(Place::HubLock), HUB.to_owned(), HUB)?);
+        processes.push(without_devices(&lab, &folder.place(LabFile::HubLock), HUB.to_owned(), HUB)?);
     }
     ask(folder, &mut processes)?;
     add_what_the_hub_knows(folder, &mut processes);
@@ -100,8 +100,10 @@ fn short(address: &weft_link::PeerAddress) -> String {
 /// Subnet managers, performance manager and server for ibsim's programs.
 fn managers(folder: &LabFolder, lab: &Lab) -> anyhow::Result<Vec<Process>> {
     let sms = lab.record.subnet_managers().map(|(name, _)| (folder.sm_files(&name).lock, name, SM));
-    let others =
-        [(lab.record.pm.is_some(), Place::PmLock, PM), (lab.record.ibsim.is_some(), Place::IbsimLock, IBSIM)];
+    let others = [
+        (lab.record.pm.is_some(), LabFile::PmLock, PM),
+        (lab.record.ibsim.is_some(), LabFile::IbsimLock, IBSIM),
+    ];
     let others = others.into_iter().filter(|(started, ..)| *started);
     let others = others.map(|(_, lock, kind)| (folder.place(lock), kind.to_owned(), kind));
     sms.chain(others).map(|(lock, name, kind)| without_devices(lab, &lock, name, kind)).collect()

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::lab::folder::absolute;
 use crate::lab::hub::HubConfig;
 use crate::lab::launch::Launcher;
-use crate::lab::progress::Phase;
+use crate::lab::progress::StartPhase;
 use crate::lab::run::{RunOptions, recordings};
 use crate::lab::start::{self, From, goal};
 use crate::lab::wanted::Wanted;
@@ -227,7 +227,7 @@ fn summarise(
     let phases = launcher.phases();
     let mut before = Duration::ZERO;
     let mut rows = Vec::new();
-    for phase in Phase::ALL {
+    for phase in StartPhase::ALL {
         let Some(end) = phases.finished(phase) else { continue };
         let took = end.saturating_sub(before);
         let (end_s, took_s) = (end.as_secs_f64(), took.as_secs_f64());

@@ -13,7 +13,7 @@ use super::told::{Line, Seen, Told, after, read};
 use super::watch::{Change, Watch};
 use crate::lab::names::HUB;
 use crate::lab::process::{poll_for, raise_file_limit};
-use crate::lab::{LabFolder, Place};
+use crate::lab::{LabFile, LabFolder};
 use crate::output::say;
 
 /// From where on to listen.
@@ -192,7 +192,7 @@ impl Follower {
     }
 
     fn say_without_hub(&self) {
-        let down = self.lab.place(Place::DownLock);
+        let down = self.lab.place(LabFile::DownLock);
         let is_going_down = !down.exists() || lock::holder(&down).is_ok_and(|holder| holder.is_some());
         if !is_going_down {
             say_without_hub(&self.lab);

@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 use weft_control::hub::{ProcessLine, ProcessState};
 use weft_control::process::ProcessKind;
 
-use super::super::progress::{Count, Phase};
+use super::super::progress::{Count, StartPhase};
 use super::{Launcher, process};
 use crate::failure::Failure;
 use crate::lab::names::{IBSIM, PM, SM};
@@ -51,12 +51,12 @@ impl Launcher<'_> {
     /// Says what has not come.
     pub(super) fn stuck(&mut self) -> Failure {
         let seconds = self.goal.patience.as_secs();
-        let unfinished = Phase::ALL.into_iter().find(|phase| self.phases.finished(*phase).is_none());
-        let phase = unfinished.unwrap_or(Phase::PortsActive);
+        let unfinished = StartPhase::ALL.into_iter().find(|phase| self.phases.finished(*phase).is_none());
+        let phase = unfinished.unwrap_or(StartPhase::PortsActive);
         let Count { done, total } = self.phases.count(phase);
         let missing: Vec<String> = match phase {
-            Phase::AgentsStarted => self.agents(|line| line.state != ProcessState::Ready),
-            Phase::LinksUp => self.agents(|line| line.links.is_some_and(|links| links.up < links.total)),
+            StartPhase::AgentsStarted => self.agents(|line| line.state != ProcessState::Ready),
+            StartPhase::LinksUp => self.agents(|line| line.links.is_some_and(|links| links.up < links.total)),
             _ => Vec::new(),
         };
         let mut names = missing.iter().take(3).cloned().collect::<Vec<_>>().join(", ");

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::lab::agents::PATIENCE;
 use crate::lab::process::poll_for;
 use crate::lab::signals::Signals;
-use crate::lab::{LabFolder, Place};
+use crate::lab::{LabFile, LabFolder};
 
 /// How long all agents together have to tell the last packets.
 const END_PATIENCE: Duration = Duration::from_secs(3);
@@ -239,7 +239,7 @@ impl Sources {
     }
 
     fn is_being_taken_down(&self) -> bool {
-        let lock = self.lab.place(Place::DownLock);
+        let lock = self.lab.place(LabFile::DownLock);
         !lock.exists() || holder(&lock).is_ok_and(|holder| holder.is_some())
     }
 }

@@ -17,7 +17,7 @@ use super::super::Lab;
 use super::record;
 use crate::failure::Failure;
 use crate::lab::agents::{PATIENCE, ask_agents, connect};
-use crate::lab::{Place, folder};
+use crate::lab::{LabFile, folder};
 use crate::output::{Table, print, print_json, say};
 
 /// One agent's answer about a fault, or that it does not run.
@@ -206,8 +206,8 @@ fn no_agent() -> Failure {
 
 /// A name that no fault of the laboratory has had.
 fn next_id(lab: &Lab) -> anyhow::Result<FaultId> {
-    let _turn = ProcessLock::wait(&lab.folder.place(Place::FaultLock))?;
-    let path = lab.folder.place(Place::FaultCount);
+    let _turn = ProcessLock::wait(&lab.folder.place(LabFile::FaultLock))?;
+    let path = lab.folder.place(LabFile::FaultCount);
     let count = match fs::read_to_string(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
         text => text.with_context(|| format!("cannot read {}", path.display()))?.trim().parse().unwrap_or(0),

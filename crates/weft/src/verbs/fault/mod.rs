@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::lab::events::note_fault;
 use crate::lab::names::{HUB, IBSIM, PM, SM};
 use crate::lab::process::Holder;
-use crate::lab::{LabFolder, Place, restart as starts, teardown};
+use crate::lab::{LabFile, LabFolder, restart as starts, teardown};
 
 pub(super) fn run(folder: &LabFolder, verb: &FaultVerb) -> anyhow::Result<()> {
     let lab = Lab::load(folder)?;
@@ -54,12 +54,12 @@ impl LabProcess {
             Process::Sm => Err(Failure::new("this laboratory has no subnet manager")
                 .hint("it was started with --no-sm")
                 .into()),
-            Process::Pm if lab.record.pm.is_some() => Ok(place(PM, Place::PmLock)),
+            Process::Pm if lab.record.pm.is_some() => Ok(place(PM, LabFile::PmLock)),
             Process::Pm => Err(Failure::new("this laboratory has no performance manager")
                 .hint("start it with `weft up --pm`")
                 .into()),
-            Process::Hub => Ok(place(HUB, Place::HubLock)),
-            Process::Ibsim if lab.record.ibsim.is_some() => Ok(place(IBSIM, Place::IbsimLock)),
+            Process::Hub => Ok(place(HUB, LabFile::HubLock)),
+            Process::Ibsim if lab.record.ibsim.is_some() => Ok(place(IBSIM, LabFile::IbsimLock)),
             // Where the laboratory has no such process, a node may have its name.
             Process::Standby(_) | Process::Ibsim | Process::Agent(_) => Self::agent(lab, &name),
         }
@@ -131,7 +131,7 @@ fn record(lab: &Lab, fault: Word, target: &str) {
     if !note_fault(&lab.folder, &lab.record, fault, target) {
         crate::output::say("warning: no process of the laboratory took note of the fault");
     }
-    let mut journal = Journal::open(Some(&lab.folder.place(Place::Events)), "fault");
+    let mut journal = Journal::open(Some(&lab.folder.place(LabFile::Events)), "fault");
     let fault = LabEvent::Fault { fault, target: target.to_owned() };
     journal.record_line(&EventLog::new("fault", Clock::start()).publish(EventKind::Lab(fault)));
 }

@@ -10,13 +10,13 @@ use crate::ibsim_process::{IbsimPart, Listen};
 use crate::lab::names::IBSIM;
 use crate::lab::process::Holder;
 use crate::lab::restart;
-use crate::lab::{Place, bundle, folder};
+use crate::lab::{LabFile, bundle, folder};
 
 /// The name of the laboratory's own server, or of one that is started now and ends with this process, which becomes
 /// the program, and with the processes that it leaves behind.
 pub(super) fn name(lab: &Lab) -> anyhow::Result<String> {
     if let Some(listen) = &lab.record.ibsim
-        && Holder::of(&lab.folder.place(Place::IbsimLock))?.is_some()
+        && Holder::of(&lab.folder.place(LabFile::IbsimLock))?.is_some()
     {
         return Ok(listen.to_string());
     }
