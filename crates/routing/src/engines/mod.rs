@@ -37,7 +37,7 @@ pub struct Engine {
     pub name: &'static str,
     /// What it does, in one line.
     pub about: &'static str,
-    /// The fields of [`EngineOptions`] that it reads, besides `threads`.
+    /// The fields of [`EngineOptions`](crate::EngineOptions) that it reads, besides `threads`.
     pub options: &'static [&'static str],
     /// Whether what it returns is free of deadlock by its own claim, which the verifier tests.
     pub deadlock_free: bool,
