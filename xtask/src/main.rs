@@ -62,7 +62,7 @@ fn long(out: &str) -> Result<()> {
         run(&["-p", "weft", "--", "run", "experiments/", "--all", "--virtual", "--resume", "--report", out]),
         run(&["-p", "weft-sim", "--example", "crossbars"]),
         cargo_with(
-            &["nextest", "run", "--release", "--locked", "-p", "weft-sim", "-E", "binary(churn)"],
+            &["nextest", "run", "--release", "--locked", "-p", "weft-sim", "--test", "churn"],
             &[("WEFT_SCHEDULES", "1000")],
         ),
         run(&["-p", "weft-judges", "--example", "routes_beside_opensm"]),
