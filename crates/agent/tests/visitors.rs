@@ -43,6 +43,7 @@ fn cut() -> Request {
 fn a_viewer_looks_and_an_operator_breaks() {
     let fabric = Fabric::spread();
     let agents = fabric.start();
+    agents[1].await_link(end(SWITCH, 1), true);
     agents[1].await_link(end(SWITCH, 2), true);
     let viewer = fabric.authority.issue_role("viewer", &[]).unwrap();
     let replies = ask(&agents[1], SWITCH, &viewer, &[Request::Hello, Request::AgentStatus, cut()]).unwrap();

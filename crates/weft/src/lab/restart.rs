@@ -24,26 +24,34 @@ const LOOKS: std::ops::Range<Duration> = Duration::from_millis(1)..Duration::fro
 /// wait for the process's end.
 pub(crate) fn start(lab: &LabFolder, verb: &str, name: &str) -> anyhow::Result<Child> {
     let child = spawn(lab, &RunOptions::load(lab)?, (verb, name))?;
-    await_answer(lab, child, name, &Request::Begin)
+    await_report(lab, child, name, |pid, until| ask(lab, pid, name, (&Request::Begin, until)))
 }
 
-/// The same of a process that ends when `line` does: its standard input.
+/// Starts a process that ends when `line` does, its standard input, and returns when `serves` says so. It has no control
+/// socket.
 pub(crate) fn start_bound(
     lab: &LabFolder,
     (verb, name): (&str, &str),
     line: OwnedFd,
+    serves: impl Fn() -> bool,
 ) -> anyhow::Result<Child> {
     let child = spawn_bound(lab, &RunOptions::load(lab)?, (verb, name), line)?;
-    await_answer(lab, child, name, &Request::Begin)
+    await_report(lab, child, name, |_, _| Ok(serves()))
 }
 
 /// Starts the laboratory's hub and returns when it serves.
 pub(crate) fn start_hub(lab: &LabFolder) -> anyhow::Result<Child> {
-    await_answer(lab, spawn_hub(lab)?, HUB, &Request::Hello)
+    await_report(lab, spawn_hub(lab)?, HUB, |pid, until| ask(lab, pid, HUB, (&Request::Hello, until)))
 }
 
-fn await_answer(lab: &LabFolder, mut child: Child, name: &str, request: &Request) -> anyhow::Result<Child> {
-    match answer(lab, &mut child, name, request) {
+/// Waits until a look at the process, by its number and until a moment at most, finds that it serves.
+fn await_report(
+    lab: &LabFolder,
+    mut child: Child,
+    name: &str,
+    serves: impl Fn(u32, Instant) -> anyhow::Result<bool>,
+) -> anyhow::Result<Child> {
+    match report(lab, &mut child, name, serves) {
         Ok(()) => Ok(child),
         Err(error) => {
             // What does not report in time must not go on after its caller was told that it failed.
@@ -54,14 +62,18 @@ fn await_answer(lab: &LabFolder, mut child: Child, name: &str, request: &Request
     }
 }
 
-/// Waits until the process itself has answered a request.
-fn answer(lab: &LabFolder, child: &mut Child, name: &str, request: &Request) -> anyhow::Result<()> {
+fn report(
+    lab: &LabFolder,
+    child: &mut Child,
+    name: &str,
+    serves: impl Fn(u32, Instant) -> anyhow::Result<bool>,
+) -> anyhow::Result<()> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).context("a process without a number")?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty()).context("cannot watch the process")?;
     let deadline = Instant::now() + PATIENCE;
     let mut look = LOOKS.start;
     loop {
-        match ask(lab, child.id(), name, (request, deadline)) {
+        match serves(child.id(), deadline) {
             Ok(true) => return Ok(()),
             // It is on its way, or has ended.
             Ok(false) => {}

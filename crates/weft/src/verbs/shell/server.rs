@@ -3,6 +3,7 @@
 use anyhow::Context;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
+use weft_ibsim::Address;
 
 use super::super::Lab;
 use crate::cli::IbsimPace;
@@ -28,7 +29,8 @@ pub(super) fn name(lab: &Lab) -> anyhow::Result<String> {
     folder::write(&lab.folder.locks().join(&process), b"")?;
     bundle::store(&lab.folder.bundle().manager(&process), &part)?;
     let (far, near) = pipe_with(PipeFlags::CLOEXEC).context("cannot make a pipe")?;
-    restart::start_bound(&lab.folder, (IBSIM, &process), far)?;
+    let control = Address::named(&name, "ctl");
+    restart::start_bound(&lab.folder, (IBSIM, &process), far, || control.is_taken())?;
     // The pipe stays open as long as anybody of the program lives, and when it closes the server ends.
     fcntl_setfd(&near, FdFlags::empty()).context("cannot hand the server on to the program")?;
     std::mem::forget(near);
