@@ -29,7 +29,14 @@ pub(crate) async fn begin(agent: Rc<Agent>, waits: bool) {
             counts
         });
         told = Some(counts);
-        signals.links.notified().await;
+        tokio::select! {
+            () = signals.links.notified() => {}
+            () = signals.begin.notified() => {
+                // Another hub does not know what was told before.
+                told = None;
+                continue;
+            }
+        }
         // That all links stand, or all that are dialled here, is news at once; the others are told together.
         let now = agent.with_core(|core| core.link_counts());
         let has_dialled = now.to_dial == 0 && counts.to_dial > 0;

@@ -166,6 +166,9 @@ pub struct LabStatus {
     pub expected: u64,
     /// Of these, those that run.
     pub alive: u64,
+    /// Whether the laboratory still starts: until then the hub leaves out most events of agents.
+    #[serde(default)]
+    pub starting: bool,
     /// All processes by state.
     pub states: BTreeMap<String, u64>,
     /// Processes started again by this hub.

@@ -222,6 +222,7 @@ fn lab_status() -> LabStatus {
     };
     let states = ProcessState::ALL.map(|state| (state.name().to_owned(), 1));
     LabStatus {
+        starting: false,
         lab: "default".into(),
         restart: RestartPolicy::OnFailure,
         states: states.into_iter().collect(),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use weft_control::hub::Links;
 use weft_control::process::{ProcessKind, Subscribed};
-use weft_control::{EventFilter, Incarnation, Request, RequestLine, Since, VERSION};
+use weft_control::{EventFilter, Incarnation, Request, RequestLine, Since, Utc, VERSION};
 
 const HELLO: u64 = 1;
 const EVENTS: u64 = 2;
@@ -75,6 +75,9 @@ fn known_kind<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Proces
 pub struct EventHead {
     /// Its source.
     pub source: String,
+    /// When, by its source's clock.
+    #[serde(default)]
+    pub time: Option<Value>,
     /// The life of the source.
     pub incarnation: Incarnation,
     /// Its number.
@@ -87,6 +90,11 @@ pub struct EventHead {
 }
 
 impl EventHead {
+    /// When it happened, if this version can read that.
+    pub fn time(&self) -> Option<Utc> {
+        serde_json::from_value(self.time.clone()?).ok()
+    }
+
     /// How many events the source says were lost.
     pub fn lost(&self) -> Option<u64> {
         self.count.as_ref().filter(|_| self.event == "events-lost")?.as_u64()
@@ -110,6 +118,18 @@ pub fn nodes_of(json: &str) -> Option<u32> {
     summary.complete.then(|| summary.switches.saturating_add(summary.hosts))
 }
 
+/// How far an event says that a subnet manager is: nodes, tables and ports that it is done with.
+pub fn progress_of(json: &str) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Far {
+        nodes: u32,
+        tables_done: u32,
+        ports_active: u32,
+    }
+    let far: Far = serde_json::from_str(json).ok()?;
+    Some(u64::from(far.nodes) + u64::from(far.tables_done) + u64::from(far.ports_active))
+}
+
 /// One line of a process.
 #[derive(Debug)]
 pub enum Heard<'a> {
@@ -117,6 +137,8 @@ pub enum Heard<'a> {
     Hello(Greeting),
     /// From where on it tells what happens.
     Subscribed(Subscribed),
+    /// The same after a brief greeting.
+    EarlySubscribed(Subscribed),
     /// Something happened: what the hub needs of it, and all of it.
     Event(EventHead, &'a str),
     /// The same after a brief greeting: it will be told again.
@@ -162,7 +184,7 @@ pub fn read(line: &[u8]) -> Heard<'_> {
 
 fn read_parsed<'a>(line: &Line<'a>) -> Result<Heard<'a>, serde_json::Error> {
     Ok(match (line.id, line.answer, line.error, line.event) {
-        (Some(ORDERS), ..) | (Some(LITTLE), Some(_), ..) => Heard::Ordered,
+        (Some(ORDERS), ..) => Heard::Ordered,
         (_, _, Some(error), _) => {
             let trouble: Trouble = serde_json::from_str(error.get())?;
             match trouble.code.as_str() {
@@ -179,6 +201,7 @@ fn read_parsed<'a>(line: &Line<'a>) -> Result<Heard<'a>, serde_json::Error> {
             }
         }
         (Some(EVENTS), Some(answer), ..) => Heard::Subscribed(serde_json::from_str(answer.get())?),
+        (Some(LITTLE), Some(answer), ..) => Heard::EarlySubscribed(serde_json::from_str(answer.get())?),
         (Some(EVENTS), _, _, Some(event)) => Heard::Event(serde_json::from_str(event.get())?, event.get()),
         (Some(LITTLE), _, _, Some(event)) => Heard::Early(serde_json::from_str(event.get())?, event.get()),
         _ => Heard::Nonsense("a line that answers nothing".to_owned()),
@@ -188,9 +211,22 @@ fn read_parsed<'a>(line: &Line<'a>) -> Result<Heard<'a>, serde_json::Error> {
 #[cfg(test)]
 mod tests {
     use weft_control::event::{AgentEvent, ProcessEvent};
-    use weft_control::{Event, EventKind, ReplyLine, Utc};
+    use weft_control::{Event, EventKind, ReplyLine};
 
     use super::*;
+
+    #[test]
+    fn a_brief_greeting_tells_how_much_is_forgotten() {
+        let told = Subscribed { incarnation: Incarnation(7), next: 9, forgotten: 5 };
+        let answer = serde_json::to_string(&told).unwrap();
+        let line = format!("{{\"v\":1,\"id\":{LITTLE},\"answer\":{answer}}}");
+        let Heard::EarlySubscribed(heard) = read(line.as_bytes()) else {
+            panic!("{:?}", read(line.as_bytes()))
+        };
+        assert_eq!(heard, told);
+        let progress = r#"{"nodes":3,"lids":3,"tables_done":4,"tables":9,"ports_active":5,"ports":6}"#;
+        assert_eq!((progress_of(progress), progress_of("{}")), (Some(12), None));
+    }
 
     #[test]
     fn events_of_kinds_and_areas_that_are_not_known_are_heard() {

@@ -237,10 +237,7 @@ fn take_due(shared: &Shared) -> Option<String> {
 
 /// Starts a process, unless somebody else does or wants it dead.
 async fn start(shared: &Arc<Shared>, metrics: &Metrics, process: &str) {
-    if shared.lab.is_going_down() {
-        return;
-    }
-    match shared.lab.trace(process) {
+    match starter::stays_up(shared).await.trace(process) {
         Trace::Ended(EndKind::Failed) => {}
         Trace::Alive => return,
         trace => return shared.gone(process, trace),

@@ -12,7 +12,7 @@ use weft_control::process::{Identity, Subscribed};
 use weft_control::{Event, EventKind, Incarnation, Utc};
 use weft_process::{EventLog, Journal, utc_now};
 
-use crate::heard::{EventHead, Greeting, Heard, LINKS, READY, links_of, nodes_of, read};
+use crate::heard::{EventHead, Greeting, Heard, LINKS, READY, links_of, nodes_of, progress_of, read};
 use crate::restarts::Restarts;
 use crate::roster::{Novelty, Roster, end_without_code};
 use crate::start::{Start, Step};
@@ -88,6 +88,7 @@ impl Shared {
                 }
                 self.hear_of_start(process, &head, json);
             }
+            Heard::EarlySubscribed(told) => self.subscribed_early(process, told, now),
             Heard::Ordered => {}
             Heard::Event(head, json) => {
                 let novelty = self.state().roster.hear(process, &head, now);
@@ -95,7 +96,8 @@ impl Shared {
                     self.hear_of_start(process, &head, json);
                 }
                 if let Novelty::NewAfterGap(lost) = novelty {
-                    self.tell_lost(source, head.incarnation, head.sequence.saturating_sub(1), lost);
+                    let last = head.sequence.saturating_sub(1);
+                    self.tell_lost(source, (head.time().unwrap_or(now), head.incarnation, last), lost);
                 }
                 if novelty != Novelty::Known {
                     self.log.pass_on(head.event, source.clone(), json);
@@ -122,10 +124,13 @@ impl Shared {
                 state.roster.links(process, links);
                 state.start.links(process, links, now);
             }
-            "progress" => self.state().start.moved(now),
+            "progress" => {
+                let Some(far) = progress_of(json) else { return };
+                self.state().start.swept(far, now);
+            }
             "subnet-up" => {
                 let Some(nodes) = nodes_of(json) else { return };
-                self.state().start.subnet_up(nodes, now);
+                self.state().start.subnet_up(nodes);
             }
             _ => return,
         }
@@ -147,24 +152,37 @@ impl Shared {
     fn subscribed(&self, process: &str, source: &Arc<str>, told: Subscribed, now: Utc) {
         let forgotten = self.state().roster.subscribed(process, told, now);
         if let Some((lost, last)) = forgotten {
-            self.tell_lost(source, told.incarnation, last, lost);
+            // Before all that it remembers: nothing of this life is older than the life.
+            let began = Utc::from_nanos(told.incarnation.0);
+            self.tell_lost(source, (began, told.incarnation, last), lost);
         }
     }
 
-    /// Says in a process's place that events of it were lost.
-    fn tell_lost(&self, source: &Arc<str>, incarnation: Incarnation, sequence: u64, count: u64) {
+    /// A process that has forgotten events has forgotten the word that it is ready.
+    fn subscribed_early(&self, process: &str, told: Subscribed, now: Utc) {
+        if told.forgotten == 0 {
+            return;
+        }
+        let elapsed = self.elapsed();
+        let mut state = self.state();
+        state.roster.ready(process, now);
+        state.start.ready(process, elapsed);
+        drop(state);
+        self.start_moved.notify_one();
+    }
+
+    /// Says in a process's place that events of it were lost, the last of them with this number.
+    fn tell_lost(
+        &self,
+        source: &Arc<str>,
+        (time, incarnation, sequence): (Utc, Incarnation, u64),
+        count: u64,
+    ) {
         let kind = EventKind::Process(ProcessEvent::EventsLost { count });
         let name = kind.name().to_owned();
         let source_name = source.to_string();
-        let event = Event {
-            time: utc_now(),
-            source: source_name,
-            incarnation,
-            sequence,
-            place: None,
-            monotonic_ns: 0,
-            kind,
-        };
+        let event =
+            Event { time, source: source_name, incarnation, sequence, place: None, monotonic_ns: 0, kind };
         let json = serde_json::to_string(&event).expect("an event holds nothing that JSON cannot say");
         self.log.pass_on(name, source.clone(), &json);
     }
@@ -247,6 +265,7 @@ impl Shared {
         let (expected, alive) = state.roster.expected();
         let totals = state.roster.totals();
         LabStatus {
+            starting: state.start.step() != Step::Done,
             lab: self.identity.lab.clone(),
             version: self.identity.version.clone(),
             restart: state.restarts.policy(),

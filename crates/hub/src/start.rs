@@ -94,6 +94,9 @@ pub struct Start {
     unlinked: usize,
     progress: Progress,
     moved: Duration,
+    /// The most links that were up, and the furthest that a subnet manager was.
+    most_links: u64,
+    furthest: u64,
     is_up: bool,
 }
 
@@ -126,6 +129,8 @@ impl Start {
             unlinked: agents,
             progress,
             moved: now,
+            most_links: 0,
+            furthest: 0,
             is_up: false,
         };
         start.advance();
@@ -216,7 +221,6 @@ impl Start {
         if before == Some(links) {
             return;
         }
-        self.moved = now;
         let was_linked = before.is_some_and(is_linked);
         let Links { up, total, .. } = before.unwrap_or_default();
         self.progress.links_up = self.progress.links_up + u64::from(links.up) - u64::from(up);
@@ -225,17 +229,22 @@ impl Start {
         if links.to_dial == 0 {
             self.admission.done(name);
         }
+        // A cable that comes and goes is no progress.
+        if self.progress.links_up > self.most_links {
+            (self.most_links, self.moved) = (self.progress.links_up, now);
+        }
         self.advance();
     }
 
-    /// A subnet manager got further.
-    pub fn moved(&mut self, now: Duration) {
-        self.moved = now;
+    /// A subnet manager is this far, in any unit. Sweeps that get no further are no progress.
+    pub fn swept(&mut self, far: u64, now: Duration) {
+        if far > self.furthest {
+            (self.furthest, self.moved) = (far, now);
+        }
     }
 
     /// A subnet manager has brought up all that it can reach: this number of nodes.
-    pub fn subnet_up(&mut self, nodes: u32, now: Duration) {
-        self.moved = now;
+    pub fn subnet_up(&mut self, nodes: u32) {
         // With more nodes to come there will be another sweep.
         self.is_up |= self.options.nodes.is_none_or(|wanted| nodes >= wanted);
         self.advance();

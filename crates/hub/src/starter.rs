@@ -9,10 +9,10 @@ use weft_control::EventKind;
 use weft_control::event::LabEvent;
 use weft_process::utc_now;
 
-use crate::Trace;
 use crate::shared::Shared;
 use crate::start::{Progress, Step};
 use crate::tend::Tender;
+use crate::{Lab, Trace};
 
 /// Progress within this time is told as one.
 const GATHER: Duration = Duration::from_millis(10);
@@ -29,7 +29,7 @@ pub(crate) async fn run(shared: Arc<Shared>, tender: Rc<Tender>) {
     let mut told = Told { progress: Progress::default(), step: Step::Agents, at: Duration::ZERO };
     loop {
         while let Some(name) = next_start(&shared) {
-            start(&shared, &tender, &name);
+            start(&shared, &tender, &name).await;
             have_begin(&shared, &tender);
             tell(&shared, &mut told);
             // What has started meanwhile is heard, and clients are served.
@@ -58,16 +58,24 @@ fn next_start(shared: &Shared) -> Option<String> {
     shared.state().start.next_start()
 }
 
+/// The looks whether a laboratory still goes down: who takes it down ends the hub first.
+const GOES_DOWN_LOOK: Duration = Duration::from_millis(100);
+
+/// Waits while the laboratory goes down, or only looks so because somebody asks whether it is dead.
+pub(crate) async fn stays_up(shared: &Shared) -> &dyn Lab {
+    while shared.lab.is_going_down() {
+        sleep(GOES_DOWN_LOOK).await;
+    }
+    &*shared.lab
+}
+
 /// Starts a process, unless it runs or has run.
-fn start(shared: &Shared, tender: &Tender, name: &str) {
+async fn start(shared: &Shared, tender: &Tender, name: &str) {
     if tender.is_tended(name) {
         return shared.state().start.started(name, shared.elapsed());
     }
     match shared.lab.trace(name) {
-        Trace::NeverStarted if shared.lab.is_going_down() => {
-            shared.state().start.ended(name, shared.elapsed());
-        }
-        Trace::NeverStarted => match shared.lab.spawn(name) {
+        Trace::NeverStarted => match stays_up(shared).await.spawn(name) {
             Ok(child) => {
                 let now = shared.elapsed();
                 let mut state = shared.state();

@@ -12,7 +12,7 @@ fn at(nanos: u64) -> Utc {
 }
 
 fn head(incarnation: Incarnation, sequence: u64, event: &str) -> EventHead {
-    EventHead { source: "sm".into(), incarnation, sequence, event: event.into(), count: None }
+    EventHead { source: "sm".into(), time: None, incarnation, sequence, event: event.into(), count: None }
 }
 
 fn greeting(incarnation: Incarnation) -> Greeting {

@@ -52,15 +52,37 @@ fn everything_has_its_turn() {
     assert_eq!(start.progress(), Progress { agents_ready: 2, agents: 2, links_up: 3, cable_ends: 4 });
     start.links("a1", links(2), SECOND);
     assert_eq!(begins(&mut start), ["sm"]);
-    start.subnet_up(2, SECOND);
+    start.subnet_up(2);
     assert_eq!(start.step(), Step::Subnet, "one node is not there yet");
-    start.subnet_up(3, SECOND);
+    start.subnet_up(3);
     assert_eq!(starts(&mut start), ["sm-2"]);
     start.ready("ibsim", SECOND);
     assert_eq!(start.step(), Step::Others);
     start.ready("sm-2", SECOND);
     assert_eq!((start.step(), start.poll_timeout()), (Step::Done, None));
     assert_eq!(begins(&mut start), ["ibsim", "sm-2"]);
+}
+
+#[test]
+fn what_comes_and_goes_is_no_progress() {
+    let mut start = start_of(&plan(1, &MANAGERS));
+    starts(&mut start);
+    start.ready("a0", SECOND);
+    start.links("a0", links(1), SECOND);
+    let due = Some(SECOND + PATIENCE);
+    assert_eq!((start.step(), start.poll_timeout()), (Step::Links, due));
+    for (nth, up) in (2..).zip([0, 1, 0, 1]) {
+        start.links("a0", links(up), SECOND * nth);
+        assert_eq!(start.poll_timeout(), due, "a cable that flaps keeps nobody waiting");
+    }
+    start.links("a0", links(2), SECOND * 7);
+    assert_eq!((start.step(), start.poll_timeout()), (Step::Subnet, Some(SECOND * 7 + PATIENCE)));
+    start.swept(5, SECOND * 8);
+    start.swept(4, SECOND * 9);
+    start.swept(5, SECOND * 10);
+    assert_eq!(start.poll_timeout(), Some(SECOND * 8 + PATIENCE), "a sweep that gets no further");
+    start.handle_timeout(SECOND * 8 + PATIENCE);
+    assert_eq!((start.step(), starts(&mut start)), (Step::Others, vec!["sm-2".to_owned()]));
 }
 
 #[test]
@@ -150,7 +172,7 @@ proptest! {
                     start.ended(name, now);
                     lives.remove(name);
                 }
-                3 => start.subnet_up(count + 1, now),
+                3 => start.subnet_up(count + 1),
                 4 => drop(starts(&mut start)),
                 _ => start.handle_timeout(now),
             }

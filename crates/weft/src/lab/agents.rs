@@ -65,7 +65,7 @@ pub(crate) fn ask_each<'a, 'r>(
             }
         }
         let Some(until) = asked.iter().map(|asked| asked.until).min() else { return Ok(failed) };
-        ticker.tell(|| format!("asking agents: {} of {total}", total - waiting.len() - asked.len()));
+        ticker.tell(|| format!("asking processes: {} of {total}", total - waiting.len() - asked.len()));
         let mut fds: Vec<PollFd<'_>> =
             asked.iter().map(|asked| PollFd::new(&asked.client, PollFlags::IN)).collect();
         poll_for(&mut fds, Some(until.saturating_duration_since(Instant::now())))?;

@@ -58,6 +58,11 @@ pub(crate) fn take_down(lab: &LabFolder) -> anyhow::Result<TakenDown> {
 /// Clears what a crashed laboratory left; false when it is not dead. Asked while nobody else can take it down: what
 /// looked dead before may be another launcher's new laboratory by now.
 pub(crate) fn clear_dead(lab: &LabFolder) -> anyhow::Result<bool> {
+    // Asked first, because a hub that starts processes takes whoever holds the lock of `down` for that.
+    let lives = |file| holder(&lab.place(file)).is_ok_and(|holder| holder.is_some());
+    if lives(LabFile::UpLock) || lives(LabFile::HubLock) {
+        return Ok(false);
+    }
     let _turn = match ProcessLock::take(&lab.place(LabFile::DownLock)) {
         Ok(lock) => Some(lock),
         Err(LockError::Held { .. }) => return Ok(false),

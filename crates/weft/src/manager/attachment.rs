@@ -14,6 +14,9 @@ use weft_wire::{AddressedMad, Guid, NodeType, PortNum, Registration};
 
 use super::News;
 
+/// How long a connection over the network may take: nothing else is done meanwhile, and another attempt follows.
+const REACH: Duration = Duration::from_secs(1);
+
 /// How long the other side has to answer an attachment.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -178,7 +181,7 @@ fn connect(way: &Way) -> anyhow::Result<(Client, Option<Tunnel>)> {
     match way {
         Way::Unix(socket) => Ok((Client::connect(socket)?, None)),
         Way::Quic(agent, identity) => {
-            let (stream, tunnel) = Tunnel::open(agent, identity, Protocol::Mad, PATIENCE)?;
+            let (stream, tunnel) = Tunnel::open(agent, identity, Protocol::Mad, REACH)?;
             Ok((Client::over(stream)?, Some(tunnel)))
         }
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags};
-use weft_control::hub::{ProcessLine, ProcessState};
+use weft_control::hub::{LabStatus, ProcessLine, ProcessState};
 use weft_control::process::Subscribed;
 use weft_control::{Answer, EventFilter, Incarnation, Request, Since, Utc};
 use weft_process::{Client, ClientError, MERGED_BYTES_MAX, MERGED_EVENTS_MAX, utc_now};
@@ -62,7 +62,8 @@ fn has_heard_all(lab: &LabFolder) -> bool {
     let is_old = |age: u64| Duration::from_nanos(age) >= HEARS_FOR;
     let is_old = matches!(hello, Ok(Answer::Hello(hello)) if is_old(hello.monotonic_ns));
     let unheard = |line: &ProcessLine| matches!(line.state, ProcessState::Starting | ProcessState::Silent);
-    is_old && lab_status(lab).is_some_and(|status| !status.processes.iter().any(unheard))
+    let has_all = |status: LabStatus| !status.starting && !status.processes.iter().any(unheard);
+    is_old && lab_status(lab).is_some_and(has_all)
 }
 
 impl Past {

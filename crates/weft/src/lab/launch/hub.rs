@@ -9,10 +9,11 @@ use anyhow::Context;
 use rustix::event::{PollFd, PollFlags};
 use weft_control::hub::{LabStatus, NamePage};
 use weft_control::{Answer, Event, EventFilter, Request, Since};
+use weft_process::lock::holder;
 use weft_process::{Client, ClientError};
 
 use crate::failure::Failure;
-use crate::lab::folder::LabFolder;
+use crate::lab::folder::{LabFile, LabFolder};
 use crate::lab::names::HUB;
 use crate::lab::process::{last_words, poll_for, readable, spawn_hub};
 use crate::lab::signals::{Interrupted, Signals};
@@ -69,12 +70,19 @@ impl<'a> HubLine<'a> {
                     deadline = Instant::now() + PATIENCE;
                 }
                 Some(None) if Instant::now() < deadline => {}
+                // Somebody else has started one.
+                Some(Some(_)) if Instant::now() < deadline && self.has_hub() => {}
                 _ => return Err(self.failed()),
             }
             if readable(&*interrupt, Some(LOOK))? && interrupt.arrived() {
                 return Err(Interrupted.into());
             }
         }
+    }
+
+    /// Whether the laboratory has a hub, whoever started it.
+    fn has_hub(&self) -> bool {
+        holder(&self.lab.place(LabFile::HubLock)).is_ok_and(|holder| holder.is_some())
     }
 
     fn failed(&self) -> anyhow::Error {

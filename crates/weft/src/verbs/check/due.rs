@@ -19,7 +19,7 @@ use weft_wire::PortState;
 use crate::lab::LabFolder;
 use crate::lab::events::remembered;
 use crate::lab::managers::{in_charge, listen, subnet_managers};
-use crate::lab::names::{IBSIM, PM, SM};
+use crate::lab::names::{HUB, IBSIM, PM, SM};
 use crate::lab::process::poll_for;
 use crate::verbs::Lab;
 
@@ -127,10 +127,15 @@ pub(super) fn wait_for_sweep(lab: &Lab, before: Option<Sweeps>, until: Instant) 
     }
 }
 
-/// Whether the last fault was a restart.
+/// Whether a process is beside the fabric: no sweep is due for its faults.
+fn is_beside(target: &str) -> bool {
+    [PM, IBSIM, HUB].contains(&target)
+}
+
+/// Whether the last fault of the fabric was a restart.
 fn restarted_last_in(events: &[Said]) -> bool {
     let fault = |(_, event): &Said| match event {
-        EventKind::Lab(LabEvent::Fault { fault, .. }) => Some(*fault),
+        EventKind::Lab(LabEvent::Fault { fault, target }) if !is_beside(target) => Some(*fault),
         _ => None,
     };
     events.iter().rev().find_map(fault) == Some(Word::Restart)
@@ -153,7 +158,7 @@ fn unswept_fault_in(events: &[Said]) -> Option<String> {
     for (source, event) in events {
         match event {
             // Those are none of the fabric's.
-            EventKind::Lab(LabEvent::Fault { target, .. }) if [PM, IBSIM].contains(&target.as_str()) => {}
+            EventKind::Lab(LabEvent::Fault { target, .. }) if is_beside(target) => {}
             EventKind::Lab(LabEvent::Fault { fault, target }) => {
                 restarted = *fault == Word::Restart && !is_sm(target);
                 (owed, begun) = (Some(format!("{} {target}", fault.name())), false);
@@ -273,12 +278,13 @@ mod tests {
         ("sm-2".into(), EventKind::Sm(SmEvent::SweepIncomplete(Summary::default())))
     }
 
-    /// A letter for each event: Fault, Link, Heavy or light (q) sweep, Up, Incomplete, Kill, and Pm killed.
+    /// A letter for each event: Fault, Link, Heavy or light (q) sweep, Up, Incomplete, Kill, Pm killed, and hub restarted (b).
     fn events(letters: &str) -> Vec<Said> {
         let event = |letter| match letter {
             'F' => fault(Word::Restart, "a0001"),
             'K' => fault(Word::Kill, "a0001"),
             'P' => fault(Word::Kill, "pm"),
+            'b' => fault(Word::Restart, "hub"),
             'L' => link(),
             'H' => sweep(SweepKind::Heavy),
             'q' => sweep(SweepKind::Light),
@@ -290,7 +296,9 @@ mod tests {
 
     #[test]
     fn the_last_fault_may_be_a_restart() {
-        for (letters, restarted) in [("", false), ("HU", false), ("KFLHU", true), ("FHUK", false)] {
+        for (letters, restarted) in
+            [("", false), ("HU", false), ("KFLHU", true), ("FHUK", false), ("Kb", false), ("FbP", true)]
+        {
             assert_eq!(restarted_last_in(&events(letters)), restarted, "{letters}");
         }
     }
@@ -314,6 +322,8 @@ mod tests {
             ("FLI", true),
             ("FLHUF", true),
             ("PHUP", false),
+            ("b", false),
+            ("Fb", true),
         ] {
             let expected = due.then(|| "restart a0001".to_owned());
             assert_eq!(unswept_fault_in(&events(letters)), expected, "{letters}");
