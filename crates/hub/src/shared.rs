@@ -76,19 +76,26 @@ impl Shared {
         journal.flush();
     }
 
-    /// A process said something.
-    pub(crate) fn hear(&self, process: &str, source: &Arc<str>, line: &[u8]) {
+    /// A process said something. True when it may have said more of its start, which was forgotten: it says that again
+    /// when it is told to begin again.
+    pub(crate) fn hear(&self, process: &str, source: &Arc<str>, line: &[u8]) -> bool {
         let now = utc_now();
         match read(line) {
             Heard::Hello(greeting) => self.meet(process, greeting, now),
             Heard::Subscribed(told) => self.subscribed(process, source, told, now),
+            Heard::Early(head, _) if head.lost().is_some() => {
+                self.surely_ready(process, now);
+                return true;
+            }
             Heard::Early(head, json) => {
                 if head.event == READY {
                     self.state().roster.ready(process, now);
                 }
                 self.hear_of_start(process, &head, json);
             }
-            Heard::EarlySubscribed(told) => self.subscribed_early(process, told, now),
+            // What a process has forgotten has the word that it is ready.
+            Heard::EarlySubscribed(told) if told.forgotten > 0 => self.surely_ready(process, now),
+            Heard::EarlySubscribed(_) => {}
             Heard::Ordered => {}
             Heard::Event(head, json) => {
                 let novelty = self.state().roster.hear(process, &head, now);
@@ -111,6 +118,7 @@ impl Shared {
                 self.state().roster.problem(process, &format!("it says what makes no sense: {why}"));
             }
         }
+        false
     }
 
     /// Takes what an event says of the laboratory's start.
@@ -158,11 +166,8 @@ impl Shared {
         }
     }
 
-    /// A process that has forgotten events has forgotten the word that it is ready.
-    fn subscribed_early(&self, process: &str, told: Subscribed, now: Utc) {
-        if told.forgotten == 0 {
-            return;
-        }
+    /// A process is ready, although it has not been heard to say so.
+    fn surely_ready(&self, process: &str, now: Utc) {
         let elapsed = self.elapsed();
         let mut state = self.state();
         state.roster.ready(process, now);

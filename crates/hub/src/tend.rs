@@ -174,11 +174,15 @@ impl Tender {
                 Err(error) => return Err(error),
             }
             drop(piece);
+            let mut again = false;
             while let Some(line) = decoder.next_line() {
                 match line {
-                    Ok(line) => self.shared.hear(name, source, &line),
+                    Ok(line) => again |= self.shared.hear(name, source, &line),
                     Err(error) => self.shared.state().roster.problem(name, &error.to_string()),
                 }
+            }
+            if again && self.shared.state().start.may_begin(name) {
+                stream.write_all(begin().as_bytes()).await?;
             }
         }
     }

@@ -54,6 +54,18 @@ fn packed_agents() {
     }
 }
 
+/// An agent with so many ports has forgotten that its links are up before the hub reads it.
+#[test]
+fn more_ports_than_events_are_remembered_come_up_in_one_agent() {
+    let home = Home::new();
+    let file = home.write("large.topo", "");
+    let shape = ["topo", "gen", "xgft", "--children", "18,18,18", "--parents", "1,18,18", "-o", text(&file)];
+    home.weft(&shape).succeeds();
+    let up = home.json(&["up", text(&file), "--no-sm", "--pack", "all", "--json"]);
+    assert_eq!(up["phases"][1]["count"], 34_992, "{up}");
+    home.weft(&["down"]).succeeds();
+}
+
 #[test]
 fn a_laboratory_that_runs_already_is_left_alone() {
     let home = Home::new();
