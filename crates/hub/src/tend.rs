@@ -166,14 +166,9 @@ impl Tender {
                     continue;
                 }
             }
-            let mut piece = self.piece.borrow_mut();
-            match stream.try_read(&mut piece) {
-                Ok(0) => return Ok(()),
-                Ok(count) => decoder.feed(piece.get(..count).unwrap_or_default()),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-                Err(error) => return Err(error),
+            if !self.read_piece(&stream, &mut decoder)? {
+                return Ok(());
             }
-            drop(piece);
             let mut again = false;
             while let Some(line) = decoder.next_line() {
                 match line {
@@ -185,6 +180,18 @@ impl Tender {
                 stream.write_all(begin().as_bytes()).await?;
             }
         }
+    }
+
+    /// Reads what is there; false at the end.
+    fn read_piece(&self, stream: &UnixStream, decoder: &mut LineDecoder) -> io::Result<bool> {
+        let mut piece = self.piece.borrow_mut();
+        match stream.try_read(&mut piece) {
+            Ok(0) => return Ok(false),
+            Ok(count) => decoder.feed(piece.get(..count).unwrap_or_default()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+        Ok(true)
     }
 
     /// What is to be told to a process now.
