@@ -11,9 +11,6 @@ use anyhow::{Context, Result, bail};
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::Visit;
 
-/// Uses that close circles and are known, by crate; each entry must be needed.
-const KNOWN: &[(&str, &[[&str; 2]])] = &[];
-
 /// A module's path within its crate; the root's is empty.
 type Module = Vec<String>;
 
@@ -23,38 +20,18 @@ type Sources = BTreeMap<Module, Vec<String>>;
 /// Which module names which.
 type Graph = BTreeMap<Module, BTreeSet<Module>>;
 
-/// Fails with a shortest circle of each knot that is not known, and with what is known and needed no more.
+/// Fails with a shortest circle of each knot.
 pub(crate) fn check(root: &Path) -> Result<()> {
     let mut wrong = Vec::new();
     for room in crate::layers::rooms() {
         let folder = root.join("crates").join(room).join("src");
-        let mut graph = graph(&sources(&folder)?)?;
-        let known = KNOWN.iter().find(|(name, _)| *name == room).map_or(&[][..], |(_, edges)| *edges);
-        let known: Vec<[Module; 2]> = known.iter().map(|edge| edge.map(module)).collect();
-        let mut missing = Vec::new();
-        for [from, to] in &known {
-            if !graph.get_mut(from).is_some_and(|uses| uses.remove(to)) {
-                missing.push([from, to]);
-            }
-        }
-        for edge in known.iter().map(|[from, to]| [from, to]) {
-            if missing.contains(&edge) || way(&graph, edge[1], edge[0]).is_none() {
-                let [from, to] = edge.map(|module| shown(module));
-                wrong.push(format!(
-                    "{room}: that {from} uses {to} closes no circle any more, and need not be known"
-                ));
-            }
-        }
+        let graph = graph(&sources(&folder)?)?;
         wrong.extend(circles(&graph).iter().map(|circle| {
             let circle: Vec<String> = circle.iter().map(|module| shown(module)).collect();
             format!("{room}: {}", circle.join(" -> "))
         }));
     }
     if wrong.is_empty() { Ok(()) } else { bail!("modules in circles:\n  {}", wrong.join("\n  ")) }
-}
-
-fn module(path: &str) -> Module {
-    path.split("::").map(str::to_owned).collect()
 }
 
 fn shown(module: &[String]) -> String {
@@ -265,7 +242,9 @@ mod tests {
     use super::*;
 
     fn of(files: &[(&str, &str)]) -> Vec<String> {
-        let module = |name: &str| if name.is_empty() { Module::new() } else { super::module(name) };
+        let module = |name: &str| -> Module {
+            name.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect()
+        };
         let files = files.iter().map(|(name, text)| (module(name), vec![(*text).to_owned()])).collect();
         let show = |circle: &Vec<Module>| circle.iter().map(|m| shown(m)).collect::<Vec<_>>().join(" -> ");
         circles(&graph(&files).unwrap()).iter().map(show).collect()
