@@ -52,7 +52,7 @@ impl Asked {
         id
     }
 
-    /// Who asked, once for each id.
+    /// The asker, once for each id.
     pub(crate) fn take(&mut self, id: RequestId) -> Option<Asker> {
         self.waiting.remove(&id)
     }

@@ -2,7 +2,7 @@
 //!
 //! A process keeps what it counts itself in a [`prometheus::Registry`] of its own, never in the global one. What its
 //! machines have counted anyway becomes a [`Page`] of the same metric families on demand, so that nothing is counted twice
-//! and nothing is counted while nobody asks. A page is no `Collector` of the registry, because `collect` must answer
+//! and nothing is counted between requests. A page is no `Collector` of the registry, because `collect` must answer
 //! at once and a driver's figures are awaited.
 //!
 //! ```text

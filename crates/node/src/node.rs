@@ -338,7 +338,7 @@ impl Machine for Node {
     #[inline]
     fn poll_timeout(&self) -> Option<Time> {
         let due = self.timers.earliest();
-        // A machine in hand has revised its timer, and is asked for it when it is put down.
+        // The machine that is being fed has revised its timer; it is asked when it is put back.
         debug_assert!(
             !self.is_at_rest() || due == self.next_timer().map(|timer| timer.at),
             "a timer that its machine does not know: {due:?}"

@@ -10,7 +10,7 @@ use crate::options::EngineOptions;
 pub struct Input<'a> {
     /// The cabling.
     pub fabric: &'a Fabric,
-    /// Who answers to which LIDs.
+    /// The owners of LIDs.
     pub lids: &'a Lids,
     /// What the operator chose.
     pub options: &'a EngineOptions,

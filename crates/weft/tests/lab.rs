@@ -54,7 +54,7 @@ fn packed_agents() {
     }
 }
 
-/// An agent with so many ports has forgotten that its links are up before the hub reads it.
+/// The agent forgets the event of its links before the hub reads it.
 #[test]
 fn more_ports_than_events_are_remembered_come_up_in_one_agent() {
     let home = Home::new();

@@ -37,13 +37,13 @@ impl BlockCount {
         self.0.wrapping_sub(earlier.0) % MODULUS
     }
 
-    /// So many blocks later.
+    /// The count this number of blocks later.
     #[inline]
     pub(crate) fn plus(self, blocks: u16) -> Self {
         Self(self.0.wrapping_add(blocks) % MODULUS)
     }
 
-    /// So many blocks earlier.
+    /// The count this number of blocks earlier.
     #[inline]
     pub(crate) fn minus(self, blocks: u16) -> Self {
         Self(self.0.wrapping_sub(blocks) % MODULUS)

@@ -112,7 +112,7 @@ impl<T> PerPort<T> {
 }
 
 impl<T: Clone> PerPort<T> {
-    /// The same for each of so many ports.
+    /// The same for each of this number of ports.
     pub(super) fn of(entry: T, ports: usize) -> Self {
         Self(vec![entry; ports].into())
     }

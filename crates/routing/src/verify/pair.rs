@@ -8,9 +8,9 @@ use weft_wire::Lid;
 /// A source LID and a destination LID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Pair {
-    /// Who sends.
+    /// The sender.
     pub source: Lid,
-    /// To whom.
+    /// The receiver.
     pub destination: Lid,
 }
 

@@ -15,11 +15,11 @@ pub(crate) struct Pass<'a> {
     pub(crate) routes: &'a Routes,
     /// By channel: whether it leads up, where that matters.
     pub(crate) ups: Option<&'a [bool]>,
-    /// Who sends by which lanes, where that matters.
+    /// Senders by lanes, where that matters.
     pub(crate) flows: Option<Flows<'a>>,
 }
 
-/// Who sends by which lanes, and where to write down which channels wait for which.
+/// Senders by lanes, and where to write down which channels wait for which.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flows<'a> {
     pub(crate) rows: &'a Rows,

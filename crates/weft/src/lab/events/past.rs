@@ -18,7 +18,7 @@ use crate::lab::names::HUB;
 use crate::lab::process::poll_for;
 use crate::output::Ticker;
 
-/// Who tells.
+/// The source of the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Teller {
     /// The hub, for all.
