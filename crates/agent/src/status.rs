@@ -39,6 +39,7 @@ impl Core {
         let links = [
             ("events_lost", self.recorder.journal.lost()),
             ("link_peers_asked", links().map(|stats| stats.asked).sum()),
+            ("link_peers_starved", self.links.as_ref().map_or(0, Links::processes_starved)),
             ("link_peers_watched", watched as u64),
             ("link_frames_malformed", links().map(|stats| stats.malformed_frames).sum()),
             ("link_lanes_overflowed", overflows),

@@ -112,6 +112,11 @@ impl Links {
         self.inner.slots.get(link.0).map(Slot::stats).unwrap_or_default()
     }
 
+    /// Times such a peer had not run for the whole link timeout because it waited for a core.
+    pub fn processes_starved(&self) -> u64 {
+        self.inner.processes.starved()
+    }
+
     /// How many peers are processes of this machine, whose end the kernel tells.
     pub fn processes_watched(&self) -> usize {
         self.inner.processes.count()

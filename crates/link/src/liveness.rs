@@ -94,7 +94,7 @@ pub(crate) async fn watch(inner: Rc<Inner>) {
 
 impl Inner {
     fn look(&self) {
-        self.processes.look();
+        self.processes.look(SILENT);
         for slot in &self.slots {
             let finding = slot.live().as_ref().map(|live| live.look(slot.cable.dials()));
             match finding {

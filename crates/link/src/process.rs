@@ -59,11 +59,22 @@ impl ProcessId {
     }
 }
 
-/// When a process began (proc_pid_stat(5), field 22). Its name, field 2, may hold anything.
-fn started(pid: u32) -> Option<u64> {
+/// A field of what the kernel tells of a process, counted as proc_pid_stat(5) does, from 3 on. The name, field 2, may hold
+/// anything.
+fn stat(pid: u32, field: usize) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, behind_name) = stat.rsplit_once(')')?;
-    behind_name.split_ascii_whitespace().nth(19)?.parse().ok()
+    behind_name.split_ascii_whitespace().nth(field - 3).map(str::to_owned)
+}
+
+/// When a process began.
+fn started(pid: u32) -> Option<u64> {
+    stat(pid, 22)?.parse().ok()
+}
+
+/// Whether a process would run if it had a core: it is not stopped, and waits for nothing.
+fn waits_for_a_core(pid: u32) -> bool {
+    stat(pid, 3).as_deref() == Some("R")
 }
 
 /// Another process of this machine, for as long as a link leads to it.
@@ -79,12 +90,17 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Looks whether it has run since the last look; gives how many times in a row it has not.
-    fn look(&self) -> u32 {
+    /// Looks whether it has run since the last look. One that has not, `patience` times in a row, is forgiven if it waits
+    /// for a core; gives whether it was.
+    fn look(&self, patience: u32) -> bool {
         let ran = self.clock.now().ok();
         let same = self.ran.replace(ran) == ran;
         self.stood.set(if same { self.stood.get() + 1 } else { 0 });
-        self.stood.get()
+        let forgiven = self.stood.get() >= patience && waits_for_a_core(self.id.pid);
+        if forgiven {
+            self.stood.set(0);
+        }
+        forgiven
     }
 
     /// Looks in a row at which it had not run.
@@ -104,11 +120,13 @@ impl Drop for Process {
 pub(crate) struct Processes {
     own: Option<ProcessId>,
     watched: RefCell<BTreeMap<ProcessId, Weak<Process>>>,
+    /// Times one was found to wait for a core for the whole link timeout.
+    starved: Cell<u64>,
 }
 
 impl Processes {
     pub(crate) fn new() -> Self {
-        Self { own: ProcessId::own(), watched: RefCell::default() }
+        Self { own: ProcessId::own(), watched: RefCell::default(), starved: Cell::new(0) }
     }
 
     /// What a hello says of this process.
@@ -145,11 +163,18 @@ impl Processes {
         Some(process)
     }
 
-    /// Looks whether each has run since the last look, and forgets those to which no link leads any more.
-    pub(crate) fn look(&self) {
+    /// Times a process had not run for the whole link timeout because it waited for a core.
+    pub(crate) fn starved(&self) -> u64 {
+        self.starved.get()
+    }
+
+    /// Looks whether each has run since the last look, and forgets those to which no link leads any more. One that has not
+    /// run at `patience` looks is to be taken for dead, unless it waits for a core: on a machine so busy, taking its links
+    /// down and shaking hands again would make it busier.
+    pub(crate) fn look(&self, patience: u32) {
         self.watched.borrow_mut().retain(|_, process| {
             process.upgrade().is_some_and(|process| {
-                process.look();
+                self.starved.set(self.starved.get() + u64::from(process.look(patience)));
                 true
             })
         });
@@ -186,12 +211,32 @@ const TURNS_FOR_LAST_WORDS: usize = 8;
 mod tests {
     use super::*;
 
+    const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+
     #[test]
     fn a_process_is_known_by_its_start_too() {
         let own = ProcessId::own().unwrap();
         assert_eq!(Some(own.clone()), ProcessId::own());
         assert!(own.clock().unwrap().now().is_ok() && own.started > 0);
         assert_eq!(started(u32::MAX), None);
+    }
+
+    #[test]
+    fn one_that_waits_for_a_core_is_told_from_one_that_is_stopped() {
+        assert!(waits_for_a_core(std::process::id()), "it runs");
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = Pid::from_raw(child.id().cast_signed()).unwrap();
+        let (is_stopped, deadline) =
+            (|| stat(child.id(), 3).as_deref() == Some("T"), std::time::Instant::now() + PATIENCE);
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+        while !is_stopped() {
+            assert!(std::time::Instant::now() < deadline, "it was not stopped");
+            std::thread::yield_now();
+        }
+        assert!(!waits_for_a_core(child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!waits_for_a_core(child.id()), "it is no more");
     }
 
     #[tokio::test]

@@ -10,6 +10,7 @@
 use std::io;
 use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net::UnixStream;
+use std::pin::pin;
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -27,7 +28,7 @@ use crate::visitor::Protocol;
 
 /// What the thread holds in each direction.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// How long the agent has to take the last words of a program that leaves.
+/// How long either end has to take the other's last words.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 
 /// An agent as a client knows it.
@@ -140,9 +141,18 @@ async fn carry(mut visit: Visit, mut far: Half, reason: &OnceLock<String>) {
     let (read, mut write) = far.split();
     let mut from_program = BufReader::with_capacity(BUFFER_BYTES, read);
     let mut from_agent = BufReader::with_capacity(BUFFER_BYTES, receive);
-    let program_left = tokio::select! {
-        _ = copy_buf(&mut from_agent, &mut write) => false,
-        _ = copy_buf(&mut from_program, send) => true,
+    let program_left = {
+        let mut agent_speaks = pin!(copy_buf(&mut from_agent, &mut write));
+        tokio::select! {
+            _ = &mut agent_speaks => false,
+            said = copy_buf(&mut from_program, send) => {
+                if said.is_err() {
+                    // An agent that takes no more has said why, or its connection has broken.
+                    let _ = timeout(LAST_WORDS, agent_speaks).await;
+                }
+                said.is_ok()
+            }
+        }
     };
     if program_left {
         // Either fails only when the connection has broken.

@@ -139,23 +139,11 @@ impl Survey {
     fn done(&self, read_tables: ReadTables) -> Surveyed {
         let ReadTables { subnet, held, .. } = read_tables;
         let Subnet { nodes, fabric, own, .. } = &subnet;
-        let mut tables = vec![ForwardingTable::default(); nodes.len()];
-        for ((table, node), held) in tables.iter_mut().zip(nodes).zip(&held) {
-            let Some(info) = node.switch.filter(|info| info.linear_fdb_top != 0) else { continue };
-            for (block, ports) in (0..).zip(&held.lft) {
-                // What lies beyond LinearFDBTop is not looked up.
-                let within = |at: usize| at <= usize::from(info.linear_fdb_top);
-                let first = usize::from(block) * 64;
-                let read = ports.unwrap_or([PortNum::NONE; 64]);
-                let looked_up =
-                    std::array::from_fn(|i| if within(first + i) { read[i] } else { PortNum::NONE });
-                table.set_block(block, &looked_up);
-            }
-        }
-        Surveyed {
+        let nothing = Routes { tables: vec![ForwardingTable::default(); nodes.len()] };
+        let mut surveyed = Surveyed {
             fabric: fabric.clone(),
             lids: Lids::from_fabric(fabric),
-            routes: Routes { tables },
+            routes: nothing,
             switches: nodes.iter().map(|node| node.switch).collect(),
             ports: nodes.iter().map(|node| node.ports.iter().map(|port| port.info).collect()).collect(),
             paths: nodes.iter().map(|node| node.path).collect(),
@@ -163,7 +151,13 @@ impl Survey {
             silent: subnet.silent_ports().map(graph_port).collect(),
             unanswered: self.unanswered,
             smps: self.requests.counts(),
+        };
+        for (node, held) in (0..).map(NodeIndex).zip(&held) {
+            for (block, ports) in (0..).zip(&held.lft) {
+                surveyed.set_lft_block(node, block, &ports.unwrap_or([PortNum::NONE; 64]));
+            }
         }
+        surveyed
     }
 }
 
@@ -171,6 +165,28 @@ impl Surveyed {
     /// A port's PortInfo, if the port was reached.
     pub fn port_info(&self, port: PortRef) -> Option<&PortInfo> {
         self.ports.get(port.node.index())?.get(usize::from(port.port.0))?.as_ref()
+    }
+
+    /// How many blocks of a node's forwarding table LIDs are looked up in; none of a node that is no switch, or that has
+    /// no table yet.
+    pub fn lft_blocks(&self, node: NodeIndex) -> u16 {
+        let top = self.linear_fdb_top(node);
+        if top == 0 { 0 } else { top / 64 + 1 }
+    }
+
+    /// Takes a block of a switch's table as it was read. What lies beyond LinearFDBTop is not looked up.
+    pub fn set_lft_block(&mut self, node: NodeIndex, block: u16, read: &[PortNum; 64]) {
+        let top = usize::from(self.linear_fdb_top(node));
+        let first = usize::from(block) * 64;
+        let within = |at: usize| top != 0 && at <= top;
+        let looked_up = std::array::from_fn(|i| if within(first + i) { read[i] } else { PortNum::NONE });
+        if let Some(table) = self.routes.tables.get_mut(node.index()) {
+            table.set_block(block, &looked_up);
+        }
+    }
+
+    fn linear_fdb_top(&self, node: NodeIndex) -> u16 {
+        self.switches.get(node.index()).copied().flatten().map_or(0, |info| info.linear_fdb_top)
     }
 
     /// A shortest directed route to a node.

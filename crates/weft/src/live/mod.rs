@@ -2,6 +2,8 @@
 
 mod session;
 mod survey;
+mod tables;
 
 pub(crate) use session::{Session, limits};
-pub(crate) use survey::{survey, survey_with};
+pub(crate) use survey::{discover, survey};
+pub(crate) use tables::read_tables;

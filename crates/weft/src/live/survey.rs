@@ -11,16 +11,24 @@ use super::{Session, limits};
 
 /// Reads all that `session` can reach, tables included.
 pub(crate) fn survey(session: &mut Session) -> anyhow::Result<Surveyed> {
-    survey_with(session, |_| Ok(()))
+    run(session, true, |_| Ok(()))
 }
 
-/// The same. `watch` hears now and then how many SMPs were sent, and ends the survey with an error.
-pub(crate) fn survey_with(
+/// The same without the tables. `watch` hears now and then how many SMPs were sent, and ends the survey with an error.
+pub(crate) fn discover(
     session: &mut Session,
+    watch: impl FnMut(u64) -> anyhow::Result<()>,
+) -> anyhow::Result<Surveyed> {
+    run(session, false, watch)
+}
+
+fn run(
+    session: &mut Session,
+    tables: bool,
     mut watch: impl FnMut(u64) -> anyhow::Result<()>,
 ) -> anyhow::Result<Surveyed> {
     let mut sent = 0;
-    let mut survey = Survey::new(limits(Window::AUTO), true);
+    let mut survey = Survey::new(limits(Window::AUTO), tables);
     let attached = session.attached();
     let (node_guid, port_guid, port) = (attached.node, attached.port_guid, attached.port);
     survey.handle_input(session.now(), Input::Attached { node_guid, port_guid, port });

@@ -19,7 +19,7 @@ use crate::cli::CheckArgs;
 use crate::failure::Failure;
 use crate::lab::LabFolder;
 use crate::lab::process::Holder;
-use crate::live::{Session, survey_with};
+use crate::live::{Session, discover, read_tables};
 use crate::output::{Ticker, print, print_json};
 
 /// Seconds that a check may take, and one with `--all`.
@@ -152,16 +152,19 @@ fn look(lab: &Lab, clock: &mut Clock) -> anyhow::Result<(Report, Read)> {
     let mut report = Report::default();
     let mut session = attach_anywhere(lab, clock)?;
     report.attached_to = name(lab, session.attached().node);
-    let live = survey_with(&mut session, |sent| {
-        clock.ticker.tell(|| format!("reading the fabric: {sent} SMPs"));
-        if clock.left().is_zero() {
-            let limit = clock.limit;
-            return Err(Failure::new(format!("the fabric was not read within {limit} s, {sent} SMPs"))
+    let (until, limit) = (clock.until, clock.limit);
+    let mut watch = |what: &str, smps: u64| {
+        clock.ticker.tell(|| format!("reading {what}: {smps} SMPs"));
+        if Instant::now() >= until {
+            return Err(Failure::new(format!("reading {what} took more than {limit} s, {smps} SMPs"))
                 .hint("`weft ps` shows which agents run; --limit allows more time")
                 .into());
         }
         Ok(())
-    })?;
+    };
+    let mut live = discover(&mut session, |sent| watch("the fabric", sent))?;
+    let at = (&lab.folder, &lab.record);
+    read_tables(at, &mut session, &mut live, until, |answered| watch("the forwarding tables", answered))?;
     drop(session);
     unanswered(lab, &live, &mut report);
     against_cabling(lab, &live, &mut report);
