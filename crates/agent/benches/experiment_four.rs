@@ -177,7 +177,6 @@ fn configs(folder: &std::path::Path) -> Vec<AgentConfig> {
             control_socket: folder.join(format!("control{index}")),
             faults_file: None,
             lock_file,
-            events_file: None,
             record_file: None,
             record_bytes_max: weft_agent::RECORD_BYTES_MAX,
             waits: false,

@@ -15,7 +15,7 @@ use weft_control::event::ProcessEvent;
 use weft_control::process::ProcessKind;
 use weft_link::{Alarm, BindError, Cable, Handler, LinkConfig, LinkEvent, Links, Visitor};
 use weft_process::lock::{LockError, ProcessLock};
-use weft_process::{Clock, Counts, EventLog, Journal, Server};
+use weft_process::{Clock, Counts, EventLog, Server};
 use weft_umad::user_mad::socket_path;
 
 use crate::begin;
@@ -145,8 +145,7 @@ pub async fn serve(config: &AgentConfig, stop: impl Future<Output = ()>) -> Resu
     // No two processes of this agent begin in the same nanosecond: both would have to hold its lock.
     let clock = Clock::start();
     let events = EventLog::new(&config.part.name, clock);
-    let journal = Journal::open(config.events_file.as_deref(), &config.part.name);
-    let recorder = Recorder::new(journal, events.clone());
+    let recorder = Recorder::new(events.clone());
     let (core, cables) = Core::new(config, recorder, signals.clone(), (clock, alarm.clone()));
     let agent = Rc::new(Agent::new(core));
     let listener = listen(&config.attach_socket)?;
@@ -283,7 +282,7 @@ async fn work(agent: Rc<Agent>, signals: Rc<Signals>) {
 
 async fn write_gathered(agent: Rc<Agent>, signals: Rc<Signals>) {
     loop {
-        signals.journal.notified().await;
+        signals.recording.notified().await;
         tokio::time::sleep(JOURNAL_GATHER).await;
         agent.with_core(Core::write_gathered);
     }

@@ -24,7 +24,7 @@ pub(crate) async fn begin(agent: Rc<Agent>, waits: bool) {
         let counts = agent.with_core(|core| {
             let counts = core.link_counts();
             if told != Some(counts) {
-                core.recorder.links(links(counts));
+                core.recorder.tell(links(counts));
             }
             counts
         });

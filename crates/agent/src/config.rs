@@ -55,8 +55,6 @@ pub struct AgentConfig {
     pub control_socket: PathBuf,
     /// An existing file that the agent holds locked as long as it lives.
     pub lock_file: PathBuf,
-    /// An existing file to which the agent appends events, one JSON object per line; none are written without it.
-    pub events_file: Option<PathBuf>,
     /// The file in which it keeps faults that are to outlast its process; without it they end with the process.
     pub faults_file: Option<PathBuf>,
     /// The file in which the agent records what its node is fed; nothing is recorded without it.

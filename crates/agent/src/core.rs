@@ -47,8 +47,8 @@ pub(crate) struct Signals {
     pub(crate) work: Notify,
     /// A link came up or went down.
     pub(crate) links: Notify,
-    /// Lines of the journal, or what the node was fed, wait to be written.
-    pub(crate) journal: Notify,
+    /// What the node was fed waits to be written.
+    pub(crate) recording: Notify,
     /// A fault began.
     pub(crate) faults: Notify,
     /// A client says that the agent may dial.
@@ -209,15 +209,13 @@ impl Core {
         self.programs.flush();
         self.lines.flush();
         self.arm();
-        let records = self.recording.as_ref().is_some_and(|recording| recording.has_gathered());
-        if records || self.recorder.journal.has_gathered() {
-            self.signals.journal.notify_one();
+        if self.recording.as_ref().is_some_and(|recording| recording.has_gathered()) {
+            self.signals.recording.notify_one();
         }
     }
 
     /// Writes what was gathered.
     pub(crate) fn write_gathered(&mut self) {
-        self.recorder.journal.flush();
         if let Some(recording) = &mut self.recording {
             recording.write();
         }

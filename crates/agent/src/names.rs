@@ -13,7 +13,7 @@ use weft_wire::{Guid, PortNum};
 use crate::record::Who;
 use crate::user::ca_attributes;
 
-/// A device as programs and journals know it.
+/// A device as programs and events know it.
 #[derive(Debug)]
 pub(crate) struct Named {
     pub(crate) who: Who,

@@ -1,7 +1,7 @@
 //! What happens in the agent, said three ways in one place: a log record, a counter, and an event.
 //!
-//! Bringing up a fabric makes thousands of events. What an operator would look for is told to clients and written to the
-//! journal; the rest is counted, and logged at a lower level.
+//! Bringing up a fabric makes thousands of events. What an operator would look for is told to clients; the rest is
+//! counted, and logged at a lower level.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -13,7 +13,7 @@ use weft_control::event::{AgentEvent, ProcessEvent};
 use weft_control::{EventKind, HexGuid};
 use weft_device::Event;
 use weft_link::{CableEnd, LinkIndex, RefusalReason};
-use weft_process::{EventLog, Journal};
+use weft_process::EventLog;
 use weft_wire::{Guid, PortNum, PortState, Printable, VirtualLane};
 
 /// What an operator looks for even when it has not happened.
@@ -52,7 +52,6 @@ impl Who {
 /// Takes everything worth telling.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    pub(crate) journal: Journal,
     events: EventLog,
     counts: BTreeMap<&'static str, u64>,
     refusals: BTreeMap<Refusal, u64>,
@@ -61,9 +60,9 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new(journal: Journal, events: EventLog) -> Self {
+    pub(crate) fn new(events: EventLog) -> Self {
         let counts = COUNTED_FROM_THE_START.iter().map(|name| (*name, 0)).collect();
-        Self { journal, events, counts, refusals: BTreeMap::new(), other_refusals: 0 }
+        Self { events, counts, refusals: BTreeMap::new(), other_refusals: 0 }
     }
 
     /// Counts an event that is not worth a line each time.
@@ -76,20 +75,15 @@ impl Recorder {
         self.counts.iter().map(|(event, count)| (*event, *count))
     }
 
-    /// Tells clients, and writes it down.
-    pub(crate) fn tell(&mut self, event: AgentEvent) {
-        self.journal.record_line(&self.events.publish(EventKind::Agent(event)));
-    }
-
-    /// How far the links are. Only for those who listen: the file of events has each link.
-    pub(crate) fn links(&self, links: AgentEvent) {
-        self.events.publish(EventKind::Agent(links));
+    /// Tells clients.
+    pub(crate) fn tell(&self, event: AgentEvent) {
+        self.events.publish(EventKind::Agent(event));
     }
 
     /// What happens to the process.
-    pub(crate) fn process(&mut self, event: ProcessEvent) {
+    pub(crate) fn process(&self, event: ProcessEvent) {
         info!(%event, "agent");
-        self.journal.record_line(&self.events.publish(EventKind::Process(event)));
+        self.events.publish(EventKind::Process(event));
     }
 
     /// A device's event.
@@ -235,38 +229,37 @@ fn port_end(end: CableEnd) -> PortEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weft_control::EventFilter;
 
-    fn recorder(file: Option<&std::path::Path>) -> Recorder {
-        let events = EventLog::new("a0", weft_process::Clock::start());
-        Recorder::new(Journal::open(file, "a0"), events)
+    fn recorder() -> Recorder {
+        Recorder::new(EventLog::new("a0", weft_process::Clock::start()))
     }
 
     fn address(port: u16) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], port))
     }
 
-    #[test]
-    fn every_stranger_is_told_of_once_and_then_at_doublings() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let mut recorder = recorder(Some(file.path()));
+    #[tokio::test]
+    async fn every_stranger_is_told_of_once_and_then_at_doublings() {
+        let mut recorder = recorder();
+        let (mut told, _) = recorder.events.subscribe(&EventFilter::default());
         for _ in 0..5 {
             for port in 1..=5 {
                 recorder.refused(None, None, address(port), &RefusalReason::Malformed);
             }
         }
         recorder.refused(None, None, address(1), &RefusalReason::Version(7));
-        recorder.journal.flush();
-        let lines = std::fs::read_to_string(file.path()).unwrap();
+        let lines = told.next().await.events;
         for port in 2..=5 {
-            let of_it = lines.lines().filter(|line| line.contains(&address(port).to_string()));
-            assert_eq!(of_it.count(), 3, "the first, second and fourth: {lines}");
+            let of_it = lines.iter().filter(|line| line.contains(&address(port).to_string()));
+            assert_eq!(of_it.count(), 3, "the first, second and fourth: {lines:?}");
         }
-        assert!(lines.contains("version 7"), "another reason is news: {lines}");
+        assert!(lines.iter().any(|line| line.contains("version 7")), "another reason is news: {lines:?}");
     }
 
     #[test]
     fn a_flood_of_strangers_is_bounded() {
-        let mut recorder = recorder(None);
+        let mut recorder = recorder();
         for port in 0..10_000 {
             recorder.refused(None, None, address(port), &RefusalReason::Malformed);
         }

@@ -37,7 +37,6 @@ impl Core {
         let watched = self.links.as_ref().map_or(0, Links::processes_watched);
         let overflows = links().map(|stats| stats.overflows).sum::<u64>() + self.node.inner_overflows();
         let links = [
-            ("events_lost", self.recorder.journal.lost()),
             ("link_peers_asked", links().map(|stats| stats.asked).sum()),
             ("link_peers_starved", self.links.as_ref().map_or(0, Links::processes_starved)),
             ("link_peers_watched", watched as u64),

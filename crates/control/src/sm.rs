@@ -368,8 +368,6 @@ pub struct SmStatus {
     pub window: Option<WindowState>,
     /// What subnet administration did not do because of a limit.
     pub limited: Limited,
-    /// Events that could not be written to the laboratory's file.
-    pub events_lost: u64,
     /// What the last heavy sweep came to.
     pub last: Option<Summary>,
     /// How the subnet is routed.
@@ -462,9 +460,6 @@ impl fmt::Display for SmStatus {
             writeln!(f, "not trusted: the manager {guid} ({state}) shows another SM_Key, see --sm-key")?;
         }
         self.write_limits(f)?;
-        if self.events_lost > 0 {
-            writeln!(f, "events: {} could not be written, as on a full disk", self.events_lost)?;
-        }
         if let Some(lane) = &self.management_lane {
             writeln!(f, "management lane: {lane}")?;
         }

@@ -39,7 +39,7 @@ use weft_control::EventKind;
 use weft_control::event::{LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, ProcessState, RestartPolicy};
 use weft_control::process::{Identity, ProcessKind};
-use weft_process::{Clock, Counts, EventLog, Journal, Server, bind, utc_now};
+use weft_process::{Clock, Counts, EventLog, Server, bind, utc_now};
 
 pub use http::{CONNECTIONS_MAX, IDLE_MAX};
 pub use restarts::Restarts;
@@ -106,8 +106,6 @@ pub struct Options {
     pub start: Option<StartOptions>,
     /// Which processes it starts again.
     pub restart: RestartPolicy,
-    /// Where its own events are written.
-    pub journal: Journal,
     /// Where it serves HTTP.
     pub http: Option<TcpListener>,
 }
@@ -119,7 +117,7 @@ pub struct Options {
 /// # Errors
 /// When the folder cannot be watched, or the system refuses sockets or signals.
 pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> io::Result<()> {
-    let Options { identity, clock, folder, expected, start, restart, journal, http } = options;
+    let Options { identity, clock, folder, expected, start, restart, http } = options;
     let stops = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
     let children = signal(SignalKind::child())?;
     // Watched before it is read, so that nothing falls between.
@@ -131,9 +129,9 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
     let start = start.map(|options| Start::new(&expected, options, Duration::ZERO));
     let starts_lab = start.is_some();
     let parts = (roster, Restarts::new(restart), start.unwrap_or_else(Start::over));
-    let shared = Arc::new(Shared::new(lab, identity.clone(), log.clone(), journal, parts));
+    let shared = Arc::new(Shared::new(lab, identity.clone(), log.clone(), parts));
     let Identity { kind, version, pid, .. } = identity.clone();
-    shared.publish(EventKind::Process(ProcessEvent::Started { kind, version: version.clone(), pid }));
+    shared.tell(EventKind::Process(ProcessEvent::Started { kind, version: version.clone(), pid }));
     let registry = prometheus::Registry::new();
     let counts = Counts::new(&registry);
     let metrics = Arc::new(Metrics::new(registry, version));
@@ -153,13 +151,13 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
     let hub = Hub { shared, metrics, tender };
     tokio::task::spawn_local(restarts(hub.shared.clone(), hub.metrics.clone()));
     ready();
-    hub.shared.publish(EventKind::Process(ProcessEvent::Ready));
+    hub.shared.tell(EventKind::Process(ProcessEvent::Ready));
     match starts_lab {
         true => drop(tokio::task::spawn_local(starter::run(hub.shared.clone(), hub.tender.clone()))),
         false => hub.look_for_the_dead(&[ProcessState::Expected]),
     }
     let ended = hub.watch_over(&watch, stops, children, &stop).await;
-    hub.shared.publish(EventKind::Process(ProcessEvent::Stopping));
+    hub.shared.tell(EventKind::Process(ProcessEvent::Stopping));
     serving.abort();
     ended
 }
@@ -269,5 +267,5 @@ async fn start(shared: &Arc<Shared>, metrics: &Metrics, process: &str) {
             LabEvent::RestartFailed { process, reason, retry_ms }
         }
     };
-    shared.publish(EventKind::Lab(event));
+    shared.tell(EventKind::Lab(event));
 }

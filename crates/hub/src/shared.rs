@@ -10,7 +10,7 @@ use weft_control::event::{LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, LabStatus, NamePage, ProcessEnd, ProcessState};
 use weft_control::process::{Identity, Subscribed};
 use weft_control::{Event, EventKind, Incarnation, Utc};
-use weft_process::{EventLog, Journal, utc_now};
+use weft_process::{EventLog, utc_now};
 
 use crate::heard::{EventHead, Greeting, Heard, LINKS, READY, links_of, nodes_of, progress_of, read};
 use crate::restarts::Restarts;
@@ -25,7 +25,6 @@ pub(crate) struct Shared {
     pub(crate) log: EventLog,
     began: Instant,
     state: Mutex<State>,
-    journal: Mutex<Journal>,
     /// Rings when a restart may be due earlier than thought.
     pub(crate) due: Notify,
     /// Rings when the laboratory's start got further.
@@ -45,13 +44,12 @@ impl Shared {
         lab: Arc<dyn Lab>,
         identity: Identity,
         log: EventLog,
-        journal: Journal,
         (roster, restarts, start): (Roster, Restarts, Start),
     ) -> Self {
         let state = State { roster, restarts, start, children: BTreeMap::new() };
-        let (state, journal) = (Mutex::new(state), Mutex::new(journal));
+        let state = Mutex::new(state);
         let (due, start_moved) = (Notify::new(), Notify::new());
-        Self { lab, identity, log, began: Instant::now(), state, journal, due, start_moved }
+        Self { lab, identity, log, began: Instant::now(), state, due, start_moved }
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -63,17 +61,9 @@ impl Shared {
         self.began.elapsed()
     }
 
-    /// An event of the hub's own for those who listen.
+    /// An event of the hub's own.
     pub(crate) fn tell(&self, kind: EventKind) {
         self.log.publish(kind);
-    }
-
-    /// An event of the hub's own; the laboratory's file has it too.
-    pub(crate) fn publish(&self, kind: EventKind) {
-        let json = self.log.publish(kind);
-        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
-        journal.record_line(&json);
-        journal.flush();
     }
 
     /// A process said something. True when it may have said more of its start, which was forgotten: it says that again
@@ -194,7 +184,7 @@ impl Shared {
 
     fn tell_end(&self, process: &str, end: ProcessEnd) {
         let (process, ProcessEnd { how, code, signal, .. }) = (process.to_owned(), end);
-        self.publish(EventKind::Lab(LabEvent::ProcessEnded { process, how, code, signal }));
+        self.tell(EventKind::Lab(LabEvent::ProcessEnded { process, how, code, signal }));
     }
 
     /// A process of a laboratory that starts cannot be started, or not be heard.
@@ -203,7 +193,7 @@ impl Shared {
             return;
         }
         let (process, reason) = (process.to_owned(), reason.to_owned());
-        self.publish(EventKind::Lab(LabEvent::StartFailed { process, reason }));
+        self.tell(EventKind::Lab(LabEvent::StartFailed { process, reason }));
     }
 
     /// Whether a process that this hub started has not been waited for yet.

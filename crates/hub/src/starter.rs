@@ -49,7 +49,7 @@ pub(crate) async fn run(shared: Arc<Shared>, tender: Rc<Tender>) {
         shared.state().start.handle_timeout(shared.elapsed());
     }
     shared.lab.note_start();
-    shared.publish(EventKind::Lab(LabEvent::LabStarted));
+    shared.tell(EventKind::Lab(LabEvent::LabStarted));
     // All that happens is heard from now on.
     tender.ring_all();
 }

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use weft_agent::{AgentConfig, AgentPart, RECORD_BYTES_MAX};
 
 use crate::cli::AgentProcessArgs;
+use crate::lab::bundle;
 use crate::lab::ports::{Transport, keep_port};
-use crate::lab::{LabFile, bundle};
 use crate::manager::loopback;
 
 /// Runs an agent until it is told to stop.
@@ -26,7 +26,6 @@ pub(crate) fn run(args: &AgentProcessArgs) -> anyhow::Result<()> {
         attach_socket: run.agent_socket(&process.name),
         control_socket: run.control(&process.name),
         lock_file: run.agent_lock(&process.name),
-        events_file: Some(run.place(LabFile::Events)),
         faults_file: Some(run.faults(&process.name)),
         record_file: args.record.clone(),
         record_bytes_max: RECORD_BYTES_MAX,

@@ -1,4 +1,4 @@
-//! What comes in through a laboratory's doors and its surroundings: strangers, junk, full disks, tight limits.
+//! What comes in through a laboratory's doors and its surroundings: strangers, junk, tight limits.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 

@@ -73,8 +73,7 @@ fn descriptions_do_not_reach_a_terminal_raw_and_names_can_be_typed() {
         }
     }
     let lab = std::fs::read_dir(home.base()).unwrap().map(|entry| entry.unwrap().path());
-    let lab = lab.into_iter().find(|path| path.join("events.jsonl").exists()).unwrap();
-    clean("the file of events", &std::fs::read_to_string(lab.join("events.jsonl")).unwrap());
+    let lab = lab.into_iter().find(|path| path.join("logs").exists()).unwrap();
     for log in std::fs::read_dir(lab.join("logs")).unwrap() {
         let path = log.unwrap().path();
         clean(text(&path), &String::from_utf8_lossy(&std::fs::read(&path).unwrap()));

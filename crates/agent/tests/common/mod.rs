@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+mod told;
 pub(crate) mod traffic;
 
 use std::net::{SocketAddr, UdpSocket};
@@ -75,7 +76,6 @@ impl Fabric {
         let folder = tempfile::tempdir().unwrap();
         let issuer = Authority::new("test").unwrap();
         let authority = &issuer;
-        std::fs::write(folder.path().join("events"), "").unwrap();
         let addresses: Vec<SocketAddr> = groups.iter().map(|_| free_address()).collect();
         let mut cables = vec![(end(HCA_A, 1), end(SWITCH, 1)), (end(SWITCH, 2), end(HCA_B, 1))];
         if groups.iter().any(|group| group.contains(&HCA_C)) {
@@ -109,7 +109,6 @@ impl Fabric {
                 control_socket: folder.path().join(format!("control{index}")),
                 lock_file,
                 faults_file: Some(folder.path().join(format!("faults{index}"))),
-                events_file: Some(folder.path().join("events")),
                 record_file: None,
                 record_bytes_max: weft_agent::RECORD_BYTES_MAX,
                 waits: false,
@@ -132,11 +131,9 @@ impl Fabric {
         agents
     }
 
-    /// The lines of the journal with this event.
+    /// The events of this kind that its agents have told, those that have ended.
     pub(crate) fn events(&self, event: &str) -> Vec<String> {
-        let text = std::fs::read_to_string(self.folder.path().join("events")).unwrap();
-        let wanted = format!("\"event\":\"{event}\"");
-        text.lines().filter(|line| line.contains(&wanted)).map(str::to_owned).collect()
+        told::events(self.folder.path(), event)
     }
 }
 
@@ -157,6 +154,7 @@ pub(crate) struct Running {
     pub(crate) config: AgentConfig,
     stop: Option<oneshot::Sender<bool>>,
     thread: Option<std::thread::JoinHandle<Result<(), AgentError>>>,
+    follower: Option<told::Follower>,
 }
 
 impl Running {
@@ -184,13 +182,14 @@ impl Running {
                 }
             })
         });
-        Self { config: config.clone(), stop: Some(stop), thread: Some(thread) }
+        let follower = told::Follower::start(&config.control_socket);
+        Self { config: config.clone(), stop: Some(stop), thread: Some(thread), follower: Some(follower) }
     }
 
     /// Waits for its end.
     pub(crate) fn join(mut self) -> Result<(), AgentError> {
         let stop = self.stop.take();
-        let result = self.thread.take().unwrap().join().unwrap();
+        let result = self.ended();
         drop(stop);
         result
     }
@@ -198,13 +197,20 @@ impl Running {
     /// Asks it to stop and waits until it has.
     pub(crate) fn stop(mut self) {
         self.stop.take().unwrap().send(true).unwrap();
-        self.thread.take().unwrap().join().unwrap().unwrap();
+        self.ended().unwrap();
     }
 
     /// Ends it without a word to anybody.
     pub(crate) fn kill(mut self) {
         drop(self.stop.take());
-        self.thread.take().unwrap().join().unwrap().unwrap();
+        self.ended().unwrap();
+    }
+
+    /// Waits until the thread has ended and its events are read.
+    fn ended(&mut self) -> Result<(), AgentError> {
+        let result = self.thread.take().unwrap().join().unwrap();
+        self.follower.take().unwrap().finish();
+        result
     }
 
     /// A program's connection, as soon as the agent listens.

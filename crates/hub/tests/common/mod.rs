@@ -20,7 +20,7 @@ use weft_control::hub::{EndKind, LabStatus, NamePage, ProcessLine, ProcessState,
 use weft_control::process::{Identity, ProcessKind};
 use weft_control::{Answer, Error, Event, EventFilter, EventKind, Incarnation, Request};
 use weft_hub::{Lab, Options, StartOptions, Trace};
-use weft_process::{Client, Clock, Counts, EventLog, Journal, NoCapture, Server, Service, bind, not_here};
+use weft_process::{Client, Clock, Counts, EventLog, NoCapture, Server, Service, bind, not_here};
 
 /// Much longer than anything here takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -148,7 +148,6 @@ impl Folder {
                     expected,
                     start,
                     restart,
-                    journal: Journal::open(None, "hub"),
                     http: Some(http),
                 };
                 let lab = Arc::new(Fake(book));

@@ -11,8 +11,8 @@ use tokio::runtime::{Builder, LocalOptions};
 use weft_control::hub::EndKind;
 use weft_control::process::ProcessKind;
 use weft_hub::{Lab, Options, StartOptions, Trace};
+use weft_process::Clock;
 use weft_process::lock::{LastWord, LockError, ProcessLock, holder, last_word};
-use weft_process::{Clock, Journal};
 
 use crate::failure::{self, Failure};
 use crate::lab::hub::{HubConfig, has_started, note_start};
@@ -82,7 +82,6 @@ fn serve(lab: &LabFolder, config: HubConfig, ready: impl FnOnce()) -> anyhow::Re
         expected,
         start: (!has_started(lab)).then_some(start),
         restart: config.restart,
-        journal: Journal::open(Some(&lab.place(LabFile::Events)), HUB),
         http,
     };
     let runtime = Builder::new_current_thread()

@@ -13,7 +13,7 @@ use weft_control::{Answer, EventKind};
 use weft_ibsim::{
     Address, CONTROL_BYTES, Connect, DATA_BYTES_MAX, Data, Form, Output, Role, SLOTS, Server, ServerOptions,
 };
-use weft_process::{Call, Desk, EventLog, Journal};
+use weft_process::{Call, Desk, EventLog};
 use weft_umad::{Client, ClientError, ServerMessage};
 use weft_wire::Registration;
 
@@ -57,7 +57,6 @@ pub(super) struct Driver {
     control: weft_ibsim::Socket,
     slots: Vec<Slot>,
     events: EventLog,
-    journal: Journal,
     probe_at: Instant,
     dropped: u64,
 }
@@ -90,9 +89,8 @@ impl Driver {
         for at in 0..SLOTS {
             slots.push(Slot { data: Some(bind(&data_address(&listen, at))?), ..Slot::default() });
         }
-        let journal = Journal::open(Some(&config.events), &config.name);
         let probe_at = Instant::now();
-        Ok(Self { listen, server, nodes, control, slots, events, journal, probe_at, dropped: 0 })
+        Ok(Self { listen, server, nodes, control, slots, events, probe_at, dropped: 0 })
     }
 
     /// Serves until told to stop, or until the starter that it is bound to is gone.
@@ -100,7 +98,6 @@ impl Driver {
         tracing::info!(listen = %self.listen, "serving");
         loop {
             self.drain();
-            self.journal.flush();
             for source in self.wait(&desk, starter.as_ref())? {
                 match source {
                     Source::Desk if self.attend(&mut desk)? => {}
@@ -152,7 +149,7 @@ impl Driver {
     }
 
     fn publish(&mut self, event: LabEvent) {
-        self.journal.record_line(&self.events.publish(EventKind::Lab(event)));
+        self.events.publish(EventKind::Lab(event));
     }
 
     fn wait(&self, desk: &Desk<Figures>, starter: Option<&Stdin>) -> anyhow::Result<Vec<Source>> {

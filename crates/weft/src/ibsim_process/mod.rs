@@ -24,7 +24,7 @@ use weft_process::{Clock, Desk, DeskOptions, EventLog, open_desk};
 use figures::{Figures, Shown};
 
 use crate::cli::{IbsimPace, ProcessArgs};
-use crate::lab::{LabFile, LabRecord, bundle};
+use crate::lab::{LabRecord, bundle};
 
 /// Where programs find the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,8 +97,6 @@ pub(crate) struct IbsimConfig {
     pub(crate) topology: PathBuf,
     /// The folder of the agents' sockets.
     pub(crate) sockets: PathBuf,
-    /// Where it says what happened.
-    pub(crate) events: PathBuf,
 }
 
 impl IbsimConfig {
@@ -116,7 +114,6 @@ impl IbsimConfig {
             record: bundle.record(),
             topology: bundle.topology(),
             sockets: run.sockets(),
-            events: run.place(LabFile::Events),
         })
     }
 }

@@ -11,7 +11,7 @@
 //!           faults/NAME   the faults that last at an agent, kept by the agent
 //!           logs/NAME     standard error of each process
 //!           started       a hub has started the laboratory, and waits for nothing more
-//!           hub.json events.jsonl guid2lid guid2lid-2 …
+//!           hub.json guid2lid guid2lid-2 …
 //!           prometheus.yml  what Prometheus must be told to scrape the laboratory
 //! ```
 
@@ -114,9 +114,7 @@ impl Base {
         write(&folder.place(LabFile::Mark), b"A laboratory of weft; `weft down` removes this folder.\n")?;
         private_folder(&folder.path.join("logs"))?;
         folder.make_run_folders()?;
-        for lock in
-            [LabFile::UpLock, LabFile::DownLock, LabFile::FaultLock, LabFile::HubLock, LabFile::Events]
-        {
+        for lock in [LabFile::UpLock, LabFile::DownLock, LabFile::FaultLock, LabFile::HubLock] {
             write(&folder.place(lock), b"")?;
         }
         Ok(folder)
@@ -169,7 +167,6 @@ pub(crate) enum LabFile {
     Prometheus,
     IbsimLock,
     Started,
-    Events,
 }
 
 /// The files of one subnet manager.
@@ -194,11 +191,11 @@ impl LabFolder {
         Ok(Self { path, name: lab.to_owned() })
     }
 
-    /// Makes what a process needs that is started by itself: folders, its lock and the file of events.
+    /// Makes what a process needs that is started by itself: folders and its lock.
     pub(crate) fn prepare_for(&self, process: &str) -> anyhow::Result<()> {
         private_folder(&self.path)?;
         self.make_run_folders()?;
-        [self.locks().join(process), self.place(LabFile::Events)].iter().try_for_each(|path| touch(path))
+        touch(&self.locks().join(process))
     }
 
     fn make_run_folders(&self) -> anyhow::Result<()> {
@@ -236,7 +233,6 @@ impl LabFolder {
             LabFile::Prometheus => "prometheus.yml",
             LabFile::IbsimLock => "locks/ibsim",
             LabFile::Started => "started",
-            LabFile::Events => "events.jsonl",
         })
     }
 

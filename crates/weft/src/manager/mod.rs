@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   attachment ──MADs──▶ machine ──MADs──▶ attachment
-//!   clock ─────────────▶         ─events─▶ the manager's own driver: control, journal
+//!   clock ─────────────▶         ─events─▶ the manager's own driver: control
 //!   desk ── signals, requests ──▶ figures
 //! ```
 
@@ -66,8 +66,6 @@ pub(crate) struct Seat {
     pub(crate) attach: AttachPoint,
     /// Whether it attaches only when a client tells it to begin.
     pub(crate) waits: bool,
-    /// Where it writes what happened.
-    pub(crate) events: Option<PathBuf>,
     /// Its laboratory; empty without one.
     pub(crate) lab: String,
     /// Its control socket.
@@ -90,7 +88,6 @@ impl Seat {
             lock: Some(run.locks().join(&args.name)),
             attach: AttachPoint::Agent { way, node: part.node, port: part.port },
             waits: args.wait,
-            events: Some(run.place(crate::lab::LabFile::Events)),
             lab: part.lab,
             control: Some(run.control(&args.name)),
             metrics: part.metrics,

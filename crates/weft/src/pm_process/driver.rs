@@ -8,12 +8,11 @@ use weft_control::{Answer, Error, EventKind, Request};
 use weft_machine::Time;
 use weft_metrics::Page;
 use weft_pm::{Event, Input, Output, PerformanceManager, Snapshot};
-use weft_process::{EventLog, Journal, Manned};
+use weft_process::{EventLog, Manned};
 use weft_wire::{AddressedMad, Registration};
 
 use super::page::page;
 use super::{PmConfig, translate};
-use crate::lab::names::PM;
 use crate::manager::{Manager, News, Reply, TurnEnd};
 
 /// The performance manager at one moment.
@@ -32,7 +31,6 @@ pub(super) struct Driver {
     config: PmConfig,
     machine: PerformanceManager,
     events: EventLog,
-    journal: Journal,
     attached: bool,
     stopping: bool,
 }
@@ -120,7 +118,6 @@ impl Manager for Driver {
     }
 
     fn end_turn(&mut self, now: Time) -> TurnEnd {
-        self.journal.flush();
         TurnEnd { done: self.stopping && self.machine.snapshot(now).moves == 0, wake_at: None }
     }
 
@@ -134,7 +131,6 @@ impl Driver {
     pub(super) fn new(config: PmConfig, events: EventLog) -> Self {
         Self {
             machine: PerformanceManager::new(config.options.clone()),
-            journal: Journal::open(config.seat.events.as_deref(), PM),
             events,
             attached: false,
             stopping: false,
@@ -143,7 +139,7 @@ impl Driver {
     }
 
     fn publish(&mut self, kind: EventKind) {
-        self.journal.record_line(&self.events.publish(kind));
+        self.events.publish(kind);
     }
 
     fn tell(&mut self, event: &Event) {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   PerformanceManager ─snapshot─▶ control (`weft top`, `weft status`), /metrics
-//!       (machine)      ──events──▶ control, events.jsonl
+//!       (machine)      ──events──▶ control
 //! ```
 
 mod driver;

@@ -10,7 +10,7 @@ use weft_control::{Answer, Error, EventKind, Request};
 use weft_machine::Time;
 use weft_metrics::Page;
 use weft_mgmt::Window;
-use weft_process::{EventLog, Journal, Manned};
+use weft_process::{EventLog, Manned};
 use weft_sm::{
     Activity, Event, GuidToLid, Input, Instructed, Instruction, Output, SubnetManager, Summary, SweepKind,
     SweepPhase,
@@ -49,7 +49,6 @@ pub(super) struct Driver {
     machine: SubnetManager,
     start: Instant,
     events: EventLog,
-    journal: Journal,
     status: SmStatus,
     counted: Counted,
     progress: Progress,
@@ -147,7 +146,6 @@ impl Manager for Driver {
     }
 
     fn end_turn(&mut self, _now: Time) -> TurnEnd {
-        self.journal.flush();
         if self.reported.elapsed() >= REPORT_INTERVAL {
             self.reported = Instant::now();
             self.report(None);
@@ -157,7 +155,6 @@ impl Manager for Driver {
 
     fn figures(&self, _now: Time) -> SmFigures {
         let status = SmStatus {
-            events_lost: self.journal.lost(),
             limited: status::limited(&self.machine.sa_counts()),
             managers: self.machine.managers().iter().map(translate::manager).collect(),
             election: translate::election(self.machine.election_counts()),
@@ -179,7 +176,6 @@ impl Driver {
         Self {
             machine: SubnetManager::new(options(&config), known),
             start: now,
-            journal: Journal::open(config.seat.events.as_deref(), &config.name),
             status: SmStatus::default(),
             counted: Counted::default(),
             progress: Progress::default(),
@@ -227,7 +223,7 @@ impl Driver {
     }
 
     fn publish(&mut self, kind: EventKind) {
-        self.journal.record_line(&self.events.publish(kind));
+        self.events.publish(kind);
     }
 
     /// Tells whoever gave an order what became of it.

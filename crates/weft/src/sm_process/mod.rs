@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   SubnetManager ──LIDs──▶ guid2lid
-//!    (machine)    ─events─▶ control, events.jsonl, /metrics
+//!    (machine)    ─events─▶ control, /metrics
 //! ```
 
 mod driver;
@@ -76,7 +76,6 @@ impl SmConfig {
                 lock: None,
                 attach: AttachPoint::Ibsim { server: server.to_owned(), node },
                 waits: false,
-                events: None,
                 lab: String::new(),
                 control: None,
                 metrics: args.metrics_port.map(loopback),

@@ -4,11 +4,8 @@ mod lasting;
 
 use std::path::PathBuf;
 
-use weft_control::EventKind;
-use weft_control::event::LabEvent;
 use weft_fault::{Fault, Process, Word};
 use weft_process::lock::note_kill;
-use weft_process::{Clock, EventLog, Journal};
 
 use super::Lab;
 use crate::cli::FaultVerb;
@@ -126,12 +123,9 @@ pub(super) fn restart(lab: &Lab, process: &Process<String>) -> anyhow::Result<()
     Ok(())
 }
 
-/// Tells the laboratory, and writes into its file of events, what is done to it.
+/// Tells the laboratory what is done to it.
 fn record(lab: &Lab, fault: Word, target: &str) {
     if !note_fault(&lab.folder, &lab.record, fault, target) {
         crate::output::say("warning: no process of the laboratory took note of the fault");
     }
-    let mut journal = Journal::open(Some(&lab.folder.place(LabFile::Events)), "fault");
-    let fault = LabEvent::Fault { fault, target: target.to_owned() };
-    journal.record_line(&EventLog::new("fault", Clock::start()).publish(EventKind::Lab(fault)));
 }
