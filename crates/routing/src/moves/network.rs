@@ -52,7 +52,7 @@ impl Network {
             let only = number.and_then(|number| Some((number, graph.ways(number).first()?)));
             match only {
                 Some((number, way)) if graph.ways(number).len() == 1 => {
-                    uplink[number as usize] = Some(way.to)
+                    uplink[number as usize] = Some(way.to);
                 }
                 _ => return Err(KeptError::VSwitch(*node)),
             }

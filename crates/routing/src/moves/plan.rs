@@ -43,11 +43,13 @@ pub struct Smps {
     pub hypervisors: u32,
 }
 
-/// Why another method than the one that was asked for made the plan.
+/// Why another method or order than the one that was asked for made the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fallback {
     /// The method that did not do.
     pub method: Method,
+    /// The order that it was tried with.
+    pub order: UpdateOrder,
     /// What was wrong with it.
     pub reason: PlanError,
 }

@@ -45,6 +45,8 @@ enum Packing {
 struct Stage {
     items: BTreeMap<(u32, u16), Item>,
     after_drain: bool,
+    /// Whether packets that are dropped first have time to be gone before new rows are written.
+    drains_drops: bool,
 }
 
 /// What is written to a block.
@@ -70,14 +72,15 @@ impl Planner<'_> {
         for method in method.chain() {
             match self.by_method(moves, (*method, order), Packing::Together) {
                 Ok(plan) => return Ok(Plan { fallbacks, ..plan }),
-                Err(reason) => fallbacks.push(Fallback { method: *method, reason }),
+                Err(reason) => fallbacks.push(Fallback { method: *method, order, reason }),
             }
         }
         Err(fallbacks.pop().map_or(PlanError::NoFreshTables, |last| last.reason))
     }
 
     /// Plans moves and proves the plan. Where moves at the same time are not safe, they are carried out one after the other, each
-    /// after the packets of the one before; where the method is not, the next of its chain is tried.
+    /// after the packets of the one before; where the method is not, the next of its chain is tried. Where packets under way
+    /// could close a circle by each of these, as in damaged trees, they are dropped first and have time to be gone.
     ///
     /// # Errors
     ///
@@ -89,26 +92,43 @@ impl Planner<'_> {
         order: UpdateOrder,
     ) -> Result<(Plan, Proof), PlanError> {
         self.validate(moves)?;
-        let mut fallbacks = Vec::new();
-        let mut last = PlanError::NoFreshTables;
-        for method in method.chain() {
-            for packing in [Packing::Together, Packing::Drained] {
-                let proved = self.by_method(moves, (*method, order), packing).and_then(|plan| {
-                    let proof = self.prove(&plan).map_err(PlanError::Unsafe)?;
-                    Ok((plan, proof))
-                });
-                match proved {
+        let mut fallbacks: Vec<Fallback> = Vec::new();
+        for (method, order) in attempts(method, order) {
+            let is_circle =
+                |reason: &PlanError| matches!(reason, PlanError::Unsafe(Counterexample::Circle { .. }));
+            let is_last_resort = order == UpdateOrder::DropFirst && !fallbacks.is_empty();
+            if is_last_resort
+                && !fallbacks.iter().any(|failed| failed.method == method && is_circle(&failed.reason))
+            {
+                continue;
+            }
+            let packings =
+                if is_last_resort { &[Packing::Drained][..] } else { &[Packing::Together, Packing::Drained] };
+            let mut reason = PlanError::NoFreshTables;
+            for packing in packings {
+                match self.try_one(moves, (method, order), *packing) {
                     Ok((plan, proof)) => return Ok((Plan { fallbacks, ..plan }, proof)),
-                    Err(reason) => last = reason,
+                    Err(failure) => reason = failure,
                 }
-                // Draining helps against packets of other LIDs alone.
-                if !matches!(last, PlanError::Unsafe(Counterexample::Circle { .. })) {
+                // Draining helps against packets of other moves alone.
+                if !is_circle(&reason) {
                     break;
                 }
             }
-            fallbacks.push(Fallback { method: *method, reason: last.clone() });
+            fallbacks.push(Fallback { method, order, reason });
         }
-        Err(last)
+        Err(fallbacks.pop().map_or(PlanError::NoFreshTables, |last| last.reason))
+    }
+
+    fn try_one(
+        &self,
+        moves: &[Move],
+        how: (Method, UpdateOrder),
+        packing: Packing,
+    ) -> Result<(Plan, Proof), PlanError> {
+        let plan = self.by_method(moves, how, packing)?;
+        let proof = self.prove(&plan).map_err(PlanError::Unsafe)?;
+        Ok((plan, proof))
     }
 
     /// Proves a plan from its writes alone: what they change in the tables in force, round by round, with packets under way and
@@ -256,21 +276,25 @@ impl Planner<'_> {
     fn in_stages(&self, plan: &mut Plan, packing: Packing) -> Result<(), PlanError> {
         let network = &self.kept.network;
         let mut draft = Draft::new(network, &self.routing.routes);
-        let (mut stage, mut marked) = (Stage::default(), BTreeSet::new());
+        let drains = packing == Packing::Drained;
+        let drains_drops = drains && plan.order == UpdateOrder::DropFirst;
+        // Packets of earlier plans may be under way.
+        let after_drain = drains && !self.kept.waits.passing.is_empty();
+        let mut stage = Stage { after_drain, drains_drops, ..Stage::default() };
+        let mut marked = BTreeSet::new();
         for one in &plan.moves.clone() {
             let rows = self.rows_of(one, &draft, plan.method)?;
             marked.extend(rows.iter().flat_map(|(_, rows)| rows.marked.iter().copied()));
             for items in self.items(&rows, plan.order) {
                 let shares = items.keys().any(|key| stage.items.contains_key(key));
-                if !stage.items.is_empty() && (shares || packing == Packing::Drained) {
-                    let drains = packing == Packing::Drained;
-                    finish(std::mem::take(&mut stage), &mut draft, plan);
-                    stage.after_drain = drains;
+                if !stage.items.is_empty() && (shares || drains) {
+                    finish(&stage, &mut draft, plan);
+                    stage = Stage { items: BTreeMap::new(), after_drain: drains, drains_drops };
                 }
                 stage.items.extend(items);
             }
         }
-        finish(stage, &mut draft, plan);
+        finish(&stage, &mut draft, plan);
         plan.marked = marked.into_iter().map(|switch| network.graph.nodes[switch as usize]).collect();
         Ok(())
     }
@@ -336,8 +360,18 @@ impl Planner<'_> {
     }
 }
 
+/// What is tried, in order: dropping first is the last resort where order alone may not be safe.
+fn attempts(method: Method, order: UpdateOrder) -> Vec<(Method, UpdateOrder)> {
+    let orders = match order {
+        UpdateOrder::Ordered => &[UpdateOrder::Ordered, UpdateOrder::DropFirst][..],
+        UpdateOrder::DropFirst => &[UpdateOrder::DropFirst],
+        UpdateOrder::Unordered => &[UpdateOrder::Unordered],
+    };
+    orders.iter().flat_map(|order| method.chain().iter().map(|method| (*method, *order))).collect()
+}
+
 /// Writes a stage into the draft and adds its rounds to the plan; where packets are dropped first, that is a round of its own.
-fn finish(stage: Stage, draft: &mut Draft<'_>, plan: &mut Plan) {
+fn finish(stage: &Stage, draft: &mut Draft<'_>, plan: &mut Plan) {
     let from = plan.rounds.len();
     let mut write =
         |key: (u32, u16), rows: &[(Lid, PortNum)], is_active: bool, round: usize, plan: &mut Plan| {
@@ -370,5 +404,8 @@ fn finish(stage: Stage, draft: &mut Draft<'_>, plan: &mut Plan) {
     }
     if let Some(first) = plan.rounds.get_mut(from) {
         first.after_drain = stage.after_drain;
+    }
+    if let Some(second) = plan.rounds.get_mut(from + 1).filter(|_| stage.drains_drops) {
+        second.after_drain = true;
     }
 }

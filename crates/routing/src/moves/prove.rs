@@ -40,6 +40,16 @@ struct News {
     passing: BTreeSet<Wait>,
 }
 
+/// Rounds between which packets may be under way.
+struct Segment<'a> {
+    /// The tables before.
+    draft: Draft<'a>,
+    writes: Writes,
+    rounds: u32,
+    /// Whether packets that were under way have arrived or are dropped before the first round.
+    after_drain: bool,
+}
+
 /// Proves a plan from its writes alone; `changes` say where LIDs are before and after.
 pub(super) fn prove(
     kept: &Kept,
@@ -49,26 +59,21 @@ pub(super) fn prove(
 ) -> Proved {
     let changes = changes.iter().map(|change| (change.lid, change)).collect();
     let prover = Prover { kept, fabric, lids, routing, changes };
-    let mut draft = Draft::new(&kept.network, &routing.routes);
+    let segments = prover.segments(plan);
+    // What a LID's packets are dropped for is over with its last writes.
+    let last_of = |lid: Lid| segments.iter().rposition(|segment| segment.writes.contains_key(&lid));
     let (mut proof, mut news) =
         (Proof { unproved_lanes: kept.waits.circles, ..Proof::default() }, News::default());
-    let mut from = 0;
-    while from < plan.rounds.len() {
-        let drains = |round: &Round| round.after_drain;
-        let next =
-            plan.rounds[from + 1..].iter().position(drains).map_or(plan.rounds.len(), |at| from + 1 + at);
+    for (at, segment) in segments.iter().enumerate() {
         // What was under way before has arrived, and what stays is waited for still.
         news.passing.clear();
-        let rounds = (next - from) as u32;
-        let mut after = draft.clone();
-        let writes = prover.writes(&plan.rounds[from..next], &mut after);
-        for (lid, writes) in writes {
-            prover.follow(lid, &writes, (&draft, rounds), &mut proof, &mut news)?;
+        for lid in segment.writes.keys() {
+            prover.follow(*lid, segment, last_of(*lid) == Some(at), &mut proof, &mut news)?;
         }
-        prover.find_circle(&news)?;
-        draft = after;
-        from = next;
+        prover.find_circle(&news, segment.after_drain)?;
     }
+    proof.lids.sort_unstable();
+    proof.lids.dedup();
     proof.new_waits = (news.lasting.len() + news.passing.difference(&news.lasting).count()) as u64;
     proof.lasting = news.lasting;
     proof.passing = news.passing;
@@ -78,7 +83,23 @@ pub(super) fn prove(
     Ok(proof)
 }
 
-impl Prover<'_> {
+impl<'a> Prover<'a> {
+    /// The rounds of a plan from one drain to the next.
+    fn segments(&self, plan: &Plan) -> Vec<Segment<'a>> {
+        let mut draft = Draft::new(&self.kept.network, &self.routing.routes);
+        let (mut segments, mut from) = (Vec::new(), 0);
+        while from < plan.rounds.len() {
+            let next = plan.rounds[from + 1..].iter().position(|round| round.after_drain);
+            let next = next.map_or(plan.rounds.len(), |at| from + 1 + at);
+            let before = draft.clone();
+            let writes = self.writes(&plan.rounds[from..next], &mut draft);
+            let (rounds, after_drain) = ((next - from) as u32, plan.rounds[from].after_drain);
+            segments.push(Segment { draft: before, writes, rounds, after_drain });
+            from = next;
+        }
+        segments
+    }
+
     /// What rounds change, row by row, and the tables after them.
     fn writes(&self, rounds: &[Round], draft: &mut Draft<'_>) -> Writes {
         let mut writes = Writes::new();
@@ -116,11 +137,13 @@ impl Prover<'_> {
     fn follow(
         &self,
         lid: Lid,
-        writes: &BTreeMap<u32, Vec<(u32, PortNum)>>,
-        (draft, rounds): (&Draft<'_>, u32),
+        segment: &Segment<'_>,
+        is_last: bool,
         proof: &mut Proof,
         news: &mut News,
     ) -> Result<(), Counterexample> {
+        let (draft, rounds) = (&segment.draft, segment.rounds);
+        let Some(writes) = segment.writes.get(&lid) else { return Ok(()) };
         let network = &self.kept.network;
         let change = self.places(lid);
         let seats = [change.before, change.after];
@@ -137,7 +160,9 @@ impl Prover<'_> {
             (*switch, writes.iter().map(|(round, port)| (*round, exit((*switch, port)))).collect())
         };
         let course = Course::new(network, standing, &writes.iter().map(to_exits).collect(), rounds);
-        self.check_after(&change, draft, (&before, &after))?;
+        if is_last {
+            self.check_after(&change, draft, (&before, &after))?;
+        }
         if !change.is_live {
             return Ok(());
         }
@@ -204,9 +229,9 @@ impl Prover<'_> {
         }
     }
 
-    fn find_circle(&self, news: &News) -> Result<(), Counterexample> {
+    fn find_circle(&self, news: &News, drained: bool) -> Result<(), Counterexample> {
         let all = news.lasting.union(&news.passing).copied().collect();
-        match self.kept.waits.circle(&self.kept.network, &all) {
+        match self.kept.waits.circle(&self.kept.network, &all, drained) {
             None => Ok(()),
             Some((lane, channels)) => Err(Counterexample::Circle { lane, channels: self.ports(&channels) }),
         }

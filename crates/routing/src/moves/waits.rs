@@ -103,13 +103,19 @@ impl Waits {
         (served == channels as usize).then_some(levels)
     }
 
-    /// The channels of a circle that `more` closes together with the tables in force and with earlier plans, and its lane.
-    /// `more` and `earlier` are in order.
-    pub(super) fn circle(&self, network: &Network, more: &BTreeSet<Wait>) -> Option<(u8, Vec<u32>)> {
+    /// The channels of a circle that `more` closes together with the tables in force and with earlier plans, whose packets are under
+    /// way still unless they are `drained`; and its lane.
+    pub(super) fn circle(
+        &self,
+        network: &Network,
+        more: &BTreeSet<Wait>,
+        drained: bool,
+    ) -> Option<(u8, Vec<u32>)> {
         (0..LANES as u8).filter(|lane| self.circles & 1 << lane == 0).find_map(|lane| {
             let span = Wait { lane, held: 0, wanted: 0 }..Wait { lane: lane + 1, held: 0, wanted: 0 };
             let new = more.range(span.clone());
-            let all = new.chain(self.lasting.range(span.clone())).chain(self.passing.range(span));
+            let passing = self.passing.range(span.clone()).filter(|_| !drained);
+            let all = new.chain(self.lasting.range(span)).chain(passing);
             let mut added: Vec<(u32, u32)> = all.map(|wait| (wait.held, wait.wanted)).collect();
             added.sort_unstable();
             added.dedup();
