@@ -73,48 +73,44 @@ impl<'a> Course<'a> {
     /// Packets that go round in a loop for as long as a round lasts: the round, from 0, and the channels. A loop passes a
     /// switch that is written, or it is there before and after.
     pub(super) fn find_loop(&self) -> Option<(u32, Vec<u32>)> {
-        // By switch: twice the round, and one more once it leads to no loop.
+        // By switch: the round, twice and one more; and another one more once it leads to no loop.
         let mut seen = vec![0u32; self.standing.len()];
-        (0..self.rounds).find_map(|round| {
-            let mut way: Vec<(u32, VecDeque<u32>)> = Vec::new();
+        // Switches, each with the number of the row that is being followed.
+        let mut way: Vec<(u32, usize)> = Vec::new();
+        for round in 0..self.rounds {
             let entered = 2 * round + 1;
             for start in &self.written {
                 if seen[*start as usize] >= entered {
                     continue;
                 }
                 seen[*start as usize] = entered;
-                way.push((*start, self.channels(*start, round)));
-                while let Some((switch, channels)) = way.last_mut() {
-                    let Some(channel) = channels.front().copied() else {
+                way.push((*start, 0));
+                while let Some((switch, row)) = way.last_mut() {
+                    let Some(channel) = self.channel(*switch, round, *row) else {
                         seen[*switch as usize] = entered + 1;
                         way.pop();
-                        if let Some((_, channels)) = way.last_mut() {
-                            channels.pop_front();
-                        }
                         continue;
                     };
+                    *row += 1;
                     let next = self.network.to[channel as usize];
-                    let state = &mut seen[next as usize];
-                    if *state < entered {
-                        *state = entered;
-                        way.push((next, self.channels(next, round)));
-                    } else if *state == entered {
+                    if seen[next as usize] < entered {
+                        seen[next as usize] = entered;
+                        way.push((next, 0));
+                    } else if seen[next as usize] == entered {
                         let from = way.iter().position(|(switch, _)| *switch == next)?;
-                        let channels = way[from..].iter().filter_map(|(_, channels)| channels.front());
-                        return Some((round, channels.copied().collect()));
-                    } else {
-                        channels.pop_front();
+                        let sent = |(switch, row): &(u32, usize)| self.channel(*switch, round, row - 1);
+                        return Some((round, way[from..].iter().filter_map(sent).collect()));
                     }
                 }
             }
-            None
-        })
+        }
+        None
     }
 
-    /// The channels by which a switch may send while a round is under way.
-    fn channels(&self, switch: u32, round: u32) -> VecDeque<u32> {
+    /// The channels by which a switch may send while a round is under way, one by one.
+    fn channel(&self, switch: u32, round: u32, row: usize) -> Option<u32> {
         let now = |state: &State| state.from <= round && round <= state.to && is_channel(state.exit);
-        self.states(switch).filter(now).map(|state| state.exit).collect()
+        self.states(switch).filter(now).nth(row).map(|state| state.exit)
     }
 
     /// By switch: the first round in which packets of the sources are there.

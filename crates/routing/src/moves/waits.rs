@@ -153,17 +153,21 @@ impl Search<'_> {
             return None;
         }
         states[start as usize] = 1;
-        let mut way = vec![(start, self.next(start))];
-        while let Some((channel, next)) = way.last_mut() {
-            let Some(to) = next.pop() else {
-                states[*channel as usize] = 2;
+        // Channels, each with where the ones that follow it begin in `ahead`.
+        let (mut way, mut ahead) = (vec![(start, 0)], Vec::new());
+        self.add_next(start, &mut ahead);
+        while let Some((channel, from)) = way.last().copied() {
+            if ahead.len() == from {
+                states[channel as usize] = 2;
                 way.pop();
                 continue;
-            };
+            }
+            let Some(to) = ahead.pop() else { continue };
             match states[to as usize] {
                 0 => {
                     states[to as usize] = 1;
-                    way.push((to, self.next(to)));
+                    way.push((to, ahead.len()));
+                    self.add_next(to, &mut ahead);
                 }
                 1 => {
                     let from = way.iter().position(|(channel, _)| *channel == to)?;
@@ -175,10 +179,11 @@ impl Search<'_> {
         None
     }
 
-    fn next(&self, channel: u32) -> Vec<u32> {
+    /// What packets in a channel want.
+    fn add_next(&self, channel: u32, ahead: &mut Vec<u32>) {
         let from = self.added.partition_point(|(held, _)| *held < channel);
         let added = self.added[from..].iter().take_while(|(held, _)| *held == channel);
         let standing = self.waits.wanted(self.network, channel, usize::from(self.lane));
-        standing.chain(added.map(|(_, wanted)| *wanted)).collect()
+        ahead.extend(standing.chain(added.map(|(_, wanted)| *wanted)));
     }
 }

@@ -134,7 +134,6 @@ fn the_trees_of_tables_2_and_3_take_so_many_by_leaf_pod_and_across() {
 }
 
 #[test]
-#[ignore = "ranking 6912 switches takes a minute without optimisation; the bench `moves` checks it too"]
 fn a_tree_of_four_levels_takes_1_14_170_or_2042() {
     let moves = [(11, 1), (143, 14), (1727, 170), (20_735, 2042)];
     check_marks(&tree(&[12; 4], &[1, 12, 12, 12]), 6912, &moves);
