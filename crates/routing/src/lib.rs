@@ -38,6 +38,7 @@ mod input;
 mod lanes;
 mod lids;
 mod management;
+pub mod moves;
 mod options;
 mod order;
 mod partitions;

@@ -1,0 +1,225 @@
+//! The rows of one LID: which switches get a new one, and when.
+
+use std::collections::BTreeMap;
+
+use weft_wire::{Lid, PortNum};
+
+use super::draft::Draft;
+use super::network::{Network, Seat};
+use super::request::Method;
+use super::skyline::Skylines;
+use crate::verify::ground::{ARRIVES, LOST, is_channel};
+
+/// No hops lead there.
+const NEVER: u32 = u32::MAX;
+
+/// A LID that changes its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    pub(super) lid: Lid,
+    pub(super) before: Option<Seat>,
+    pub(super) after: Option<Seat>,
+    /// The LID whose rows lead to the new place.
+    pub(super) model: Option<Lid>,
+    /// Whether anybody sends there.
+    pub(super) is_live: bool,
+}
+
+/// The rows of one LID.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    /// The switches that the method has marked, in order.
+    pub(super) marked: Vec<u32>,
+    /// By switch that is written: the new port.
+    pub(super) written: BTreeMap<u32, PortNum>,
+    /// By switch: where its row leads once all is written.
+    last: Vec<u32>,
+    /// By switch: where its row led.
+    first: Vec<u32>,
+}
+
+impl Change {
+    /// The port for a switch by the rows that are taken over; `None` where it has none.
+    fn port(&self, draft: &Draft<'_>, switch: u32) -> Option<PortNum> {
+        let (Some(after), Some(model)) = (self.after, self.model) else { return Some(PortNum::NONE) };
+        let port = if after.switch == switch { after.exit } else { draft.port(switch, model) };
+        Some(port).filter(|port| *port != PortNum::NONE)
+    }
+
+    /// Chooses by a method. Says from which switch no path is left, if there is such a one although the rows that are taken over
+    /// have one.
+    pub(super) fn rows(
+        &self,
+        (network, skylines): (&Network, Option<&Skylines>),
+        draft: &Draft<'_>,
+        method: Method,
+    ) -> Result<Rows, u32> {
+        let count = network.len() as u32;
+        let (seats, goal) = ([self.before, self.after], [self.after]);
+        let now: Vec<PortNum> = (0..count).map(|switch| draft.port(switch, self.lid)).collect();
+        let exit = |switch: u32, port: PortNum| network.exit(switch, port, &seats);
+        let mut rows = Rows {
+            first: (0..count).zip(&now).map(|(switch, port)| exit(switch, *port)).collect(),
+            ..Rows::default()
+        };
+        let hops = if self.after.is_some() {
+            let model =
+                |switch| self.port(draft, switch).map_or(LOST, |port| network.exit(switch, port, &goal));
+            count_hops(network, &(0..count).map(model).collect::<Vec<u32>>())
+        } else {
+            vec![NEVER; count as usize]
+        };
+        rows.marked = match (method, self.before, self.after, skylines) {
+            (Method::FtreeMinrc, Some(before), Some(after), Some(skylines)) => {
+                let ends = [before, after].map(|seat| network.physical(seat.switch));
+                let marked = skylines.between(ends[0], ends[1]).ok_or(after.switch)?;
+                let below = [after.switch, before.switch].into_iter().filter(|end| network.is_virtual(*end));
+                let mut marked: Vec<u32> = below.chain(marked).collect();
+                marked.sort_unstable();
+                marked.dedup();
+                marked
+            }
+            (Method::Skyline, Some(_), Some(_), _) => {
+                let nearer = |switch: u32, exit: u32| {
+                    is_channel(exit) && hops[network.to[exit as usize] as usize] < hops[switch as usize]
+                };
+                let differs = |switch: &u32| !nearer(*switch, rows.first[*switch as usize]);
+                (0..count).filter(differs).collect()
+            }
+            _ => (0..count).collect(),
+        };
+        let new = |switch: &u32| Some((*switch, self.port(draft, *switch)?));
+        let differing = rows.marked.iter().filter_map(new);
+        rows.written = differing.filter(|(switch, port)| now[*switch as usize] != *port).collect();
+        rows.last.clone_from(&rows.first);
+        for (switch, port) in &rows.written {
+            rows.last[*switch as usize] = exit(*switch, *port);
+        }
+        if method != Method::FtreeMinrc {
+            rows.marked = rows.written.keys().copied().collect();
+        }
+        self.check(network, &rows, &hops)?;
+        Ok(rows)
+    }
+
+    /// Whether packets arrive at the new place from wherever the rows lead that are taken over.
+    fn check(&self, network: &Network, rows: &Rows, model: &[u32]) -> Result<(), u32> {
+        let Some(after) = self.after else { return Ok(()) };
+        let mut last = rows.last.clone();
+        if let Some(before) = self.before.filter(|before| before.switch != after.switch) {
+            let at = before.switch as usize;
+            if last[at] == ARRIVES {
+                last[at] = LOST;
+            }
+        }
+        let hops = count_hops(network, &last);
+        let lost =
+            (0..).zip(hops.iter().zip(model)).find(|(_, (last, model))| **last == NEVER && **model != NEVER);
+        lost.map_or(Ok(()), |(switch, _)| Err(switch))
+    }
+}
+
+impl Rows {
+    /// By switch that is written: how many others must have acknowledged one after the other before it, those that its packets
+    /// pass once all is written.
+    pub(super) fn rounds(&self, network: &Network) -> BTreeMap<u32, usize> {
+        let mut rounds: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut way = Vec::new();
+        for start in self.written.keys() {
+            let mut at = *start;
+            way.clear();
+            // A way that is longer than there are switches goes round in a loop, which the proof finds.
+            while !rounds.contains_key(&at) && way.len() <= network.len() {
+                way.push(at);
+                let exit = self.last[at as usize];
+                if !is_channel(exit) {
+                    break;
+                }
+                at = network.to[exit as usize];
+            }
+            let mut round = rounds.get(&at).map(|round| round + 1);
+            while let Some(switch) = way.pop() {
+                if self.written.contains_key(&switch) {
+                    let next = round.unwrap_or(0);
+                    rounds.entry(switch).or_insert(next);
+                    round = Some(next + 1);
+                }
+            }
+        }
+        rounds
+    }
+
+    /// The switches that packets pass from the old place to the new one by the new rows, and back by the old ones (vSwitch paper of
+    /// 2017, 6.2).
+    pub(super) fn active(&self, network: &Network, change: &Change) -> Vec<u32> {
+        let (Some(before), Some(after)) = (change.before, change.after) else { return Vec::new() };
+        let mut active = Vec::new();
+        for (start, exits) in [(before.switch, &self.last), (after.switch, &self.first)] {
+            let mut at = start;
+            for _ in 0..network.len() {
+                active.push(at);
+                let exit = exits[at as usize];
+                if !is_channel(exit) {
+                    break;
+                }
+                at = network.to[exit as usize];
+            }
+        }
+        active.sort_unstable();
+        active.dedup();
+        active
+    }
+}
+
+/// By switch: how many channels packets take until they arrive, or [`NEVER`].
+pub(super) fn count_hops(network: &Network, exits: &[u32]) -> Vec<u32> {
+    const UNKNOWN: u32 = u32::MAX - 1;
+    const PASSED: u32 = u32::MAX - 2;
+    let mut hops = vec![UNKNOWN; exits.len()];
+    let mut way = Vec::new();
+    for start in 0..exits.len() as u32 {
+        let mut at = start;
+        let mut known = loop {
+            match hops[at as usize] {
+                UNKNOWN => {}
+                PASSED => break NEVER,
+                known => break known,
+            }
+            hops[at as usize] = PASSED;
+            way.push(at);
+            match exits[at as usize] {
+                ARRIVES => {
+                    way.pop();
+                    hops[at as usize] = 0;
+                    break 0;
+                }
+                LOST => break NEVER,
+                channel => at = network.to[channel as usize],
+            }
+        };
+        while let Some(switch) = way.pop() {
+            known = if known == NEVER { NEVER } else { known + 1 };
+            hops[switch as usize] = known;
+        }
+    }
+    hops
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hops_are_counted_and_loops_never_arrive() {
+        // 0 -> 1 -> 2 arrives; 3 and 4 send to each other; 5 is lost.
+        let fabric =
+            weft_topology::generate::ring(6, 1, &weft_topology::generate::GenerateOptions::default());
+        let network = Network::new(&fabric.expect("a ring"), &[]).expect("no vSwitches");
+        let channel = |from: u32, to: u32| {
+            let found = (0..network.to.len()).find(|at| network.from[*at].0 == from && network.to[*at] == to);
+            found.expect("neighbours") as u32
+        };
+        let exits = [channel(0, 1), channel(1, 2), ARRIVES, channel(3, 4), channel(4, 3), LOST];
+        assert_eq!(count_hops(&network, &exits), [2, 1, 0, NEVER, NEVER, NEVER]);
+    }
+}

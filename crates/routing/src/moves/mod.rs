@@ -1,0 +1,32 @@
+//! Moves of virtual machines: which blocks of which switches are written, and in which order, so that a machine keeps its LID.
+//!
+//! ```text
+//!   moves ──▶ change   by a method: the rows of each LID that are taken over from another LID, at few switches
+//!              └──▶ planner  blocks and rounds: what each switch waits for
+//!                     └──▶ prove  every mixture of old and new rows, with packets under way, from the writes alone
+//! ```
+//!
+//! The methods are those of two papers on vSwitches: Tasoulas, Gran, Johnsen, Begnum and Skeie, "Towards the InfiniBand
+//! SR-IOV vSwitch Architecture" (2015), and Tasoulas, Gran, Zahid and others (2017), which adds FTreeMinRC. Rows are taken over
+//! from the tables *in force*, so a request that was carried out in part converges when it is planned again.
+//!
+//! [`Kept`] is made once for the tables in force; [`Planner`] plans and proves; a plan is only ever a list of writes.
+
+mod change;
+mod course;
+mod draft;
+mod error;
+mod kept;
+mod network;
+mod plan;
+mod planner;
+mod prove;
+mod request;
+mod skyline;
+mod waits;
+
+pub use error::{Counterexample, KeptError, PlanError};
+pub use kept::Kept;
+pub use plan::{Fallback, Plan, Proof, Proved, Round, Smps, Write};
+pub use planner::Planner;
+pub use request::{Method, Move, UpdateOrder};

@@ -1,0 +1,259 @@
+//! The proof of a plan: every mixture of old and new rows that its rounds allow, and all packets under way.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_topology::{Fabric, NodeIndex};
+use weft_wire::{Lid, PortNum};
+
+use super::change::{Change, count_hops};
+use super::course::Course;
+use super::draft::Draft;
+use super::error::Counterexample;
+use super::kept::Kept;
+use super::network::{Network, Seat};
+use super::plan::{Plan, Proof, Proved, Round};
+use super::request::Move;
+use super::waits::Wait;
+use crate::lids::Lids;
+use crate::routing::Routing;
+use crate::tables::BLOCK_ENTRIES;
+
+/// Nothing arrives.
+const NEVER: u32 = u32::MAX;
+
+/// By LID, then by switch: the rounds in which its row changes, and to which port.
+type Writes = BTreeMap<Lid, BTreeMap<u32, Vec<(u32, PortNum)>>>;
+
+/// What a proof is about.
+struct Prover<'a> {
+    kept: &'a Kept,
+    fabric: &'a Fabric,
+    lids: &'a Lids,
+    routing: &'a Routing,
+    changes: BTreeMap<Lid, &'a Change>,
+}
+
+/// Waits that the tables in force do not have.
+#[derive(Debug, Default)]
+struct News {
+    lasting: BTreeSet<Wait>,
+    passing: BTreeSet<Wait>,
+}
+
+/// Rounds between which packets may be under way.
+struct Segment<'a> {
+    /// The tables before.
+    draft: Draft<'a>,
+    writes: Writes,
+    rounds: u32,
+    /// Whether packets that were under way have arrived or are dropped before the first round.
+    after_drain: bool,
+}
+
+/// Proves a plan from its writes alone; `changes` say where LIDs are before and after.
+pub(super) fn prove(
+    kept: &Kept,
+    (fabric, lids, routing): (&Fabric, &Lids, &Routing),
+    plan: &Plan,
+    changes: &[Change],
+) -> Proved {
+    let changes = changes.iter().map(|change| (change.lid, change)).collect();
+    let prover = Prover { kept, fabric, lids, routing, changes };
+    let segments = prover.segments(plan);
+    // What a LID's packets are dropped for is over with its last writes.
+    let last_of = |lid: Lid| segments.iter().rposition(|segment| segment.writes.contains_key(&lid));
+    let (mut proof, mut news) =
+        (Proof { unproved_lanes: kept.waits.circles, ..Proof::default() }, News::default());
+    for (at, segment) in segments.iter().enumerate() {
+        // What was under way before has arrived, and what stays is waited for still.
+        news.passing.clear();
+        for lid in segment.writes.keys() {
+            prover.follow(*lid, segment, last_of(*lid) == Some(at), &mut proof, &mut news)?;
+        }
+        prover.find_circle(&news, segment.after_drain)?;
+    }
+    proof.lids.sort_unstable();
+    proof.lids.dedup();
+    proof.new_waits = (news.lasting.len() + news.passing.difference(&news.lasting).count()) as u64;
+    proof.lasting = news.lasting;
+    proof.passing = news.passing;
+    let ended = plan.moves.iter().filter(|one| matches!(one, Move::Clear { .. }));
+    proof.idle = ended.map(Move::lid).collect();
+    proof.busy = proof.lids.iter().copied().filter(|lid| !proof.idle.contains(lid)).collect();
+    Ok(proof)
+}
+
+impl<'a> Prover<'a> {
+    /// The rounds of a plan from one drain to the next.
+    fn segments(&self, plan: &Plan) -> Vec<Segment<'a>> {
+        let mut draft = Draft::new(&self.kept.network, &self.routing.routes);
+        let (mut segments, mut from) = (Vec::new(), 0);
+        while from < plan.rounds.len() {
+            let next = plan.rounds[from + 1..].iter().position(|round| round.after_drain);
+            let next = next.map_or(plan.rounds.len(), |at| from + 1 + at);
+            let before = draft.clone();
+            let writes = self.writes(&plan.rounds[from..next], &mut draft);
+            let (rounds, after_drain) = ((next - from) as u32, plan.rounds[from].after_drain);
+            segments.push(Segment { draft: before, writes, rounds, after_drain });
+            from = next;
+        }
+        segments
+    }
+
+    /// What rounds change, row by row, and the tables after them.
+    fn writes(&self, rounds: &[Round], draft: &mut Draft<'_>) -> Writes {
+        let mut writes = Writes::new();
+        for (number, round) in (0..).zip(rounds) {
+            for write in &round.writes {
+                let Some(switch) = self.kept.network.graph.number(write.switch) else { continue };
+                let before = draft.block(switch, write.block);
+                let first = usize::from(write.block) * BLOCK_ENTRIES;
+                for place in (0..BLOCK_ENTRIES).filter(|place| before[*place] != write.ports[*place]) {
+                    let rows = writes.entry(Lid((first + place) as u16)).or_default();
+                    rows.entry(switch).or_default().push((number, write.ports[place]));
+                }
+                draft.write(switch, write.block, write.ports);
+            }
+        }
+        writes
+    }
+
+    /// Where a LID is before, after, and whose rows lead there.
+    fn places(&self, lid: Lid) -> Change {
+        let owner = || {
+            let owner = self.lids.owner(lid)?;
+            self.kept.network.seat(self.fabric, owner)
+        };
+        self.changes.get(&lid).map_or_else(
+            || {
+                let seat = owner();
+                let is_live = seat.is_some() && !self.kept.idle.contains(&lid);
+                Change { lid, before: seat, after: seat, model: None, is_live }
+            },
+            |change| **change,
+        )
+    }
+
+    fn follow(
+        &self,
+        lid: Lid,
+        segment: &Segment<'_>,
+        is_last: bool,
+        proof: &mut Proof,
+        news: &mut News,
+    ) -> Result<(), Counterexample> {
+        let (draft, rounds) = (&segment.draft, segment.rounds);
+        let Some(writes) = segment.writes.get(&lid) else { return Ok(()) };
+        let network = &self.kept.network;
+        let change = self.places(lid);
+        let seats = [change.before, change.after];
+        let switches = 0..network.len() as u32;
+        let mut ports: Vec<PortNum> = switches.clone().map(|switch| draft.port(switch, lid)).collect();
+        let exit = |(switch, port): (u32, &PortNum)| network.exit(switch, *port, &seats);
+        let standing = (0..).zip(&ports).map(exit).collect();
+        let before = arrivals(network, &ports, change.before);
+        for (switch, writes) in writes {
+            ports[*switch as usize] = writes.last().map_or(PortNum::NONE, |(_, port)| *port);
+        }
+        let after = arrivals(network, &ports, change.after);
+        let to_exits = |(switch, writes): (&u32, &Vec<(u32, PortNum)>)| {
+            (*switch, writes.iter().map(|(round, port)| (*round, exit((*switch, port)))).collect())
+        };
+        let course = Course::new(network, standing, &writes.iter().map(to_exits).collect(), rounds);
+        if is_last {
+            self.check_after(&change, draft, (&before, &after))?;
+        }
+        if !change.is_live {
+            return Ok(());
+        }
+        proof.lids.push(lid);
+        proof.mixtures += u64::from(rounds);
+        if let Some((round, channels)) = course.find_loop() {
+            return Err(Counterexample::Loop {
+                lid,
+                round: round as usize + 1,
+                switches: self.ports(&channels),
+            });
+        }
+        if change.before.is_some() && change.after.is_some() {
+            let always = switches.filter(|at| before[*at as usize] && after[*at as usize]);
+            if let Some(switch) = course.find_lost(&course.earliest(always)) {
+                return Err(Counterexample::Lost { lid, switch: self.id(switch) });
+            }
+        }
+        self.add_waits(lid, &course, (&before, &after), news);
+        Ok(())
+    }
+
+    /// Whether packets arrive once all is written: from where they did before, and from where they do by the rows that are taken
+    /// over.
+    fn check_after(
+        &self,
+        change: &Change,
+        draft: &Draft<'_>,
+        (before, after): (&[bool], &[bool]),
+    ) -> Result<(), Counterexample> {
+        let network = &self.kept.network;
+        let Some(seat) = change.after else { return Ok(()) };
+        let model = change.model.map(|model| {
+            let port = |switch| if switch == seat.switch { seat.exit } else { draft.port(switch, model) };
+            arrivals(network, &(0..network.len() as u32).map(port).collect::<Vec<PortNum>>(), change.after)
+        });
+        let due = |at: usize| before[at] || model.as_ref().is_some_and(|model| model[at]);
+        let lost = (0..network.len()).find(|at| due(*at) && !after[*at]);
+        lost.map_or(Ok(()), |at| {
+            Err(Counterexample::Unreached { lid: change.lid, switch: self.id(at as u32) })
+        })
+    }
+
+    /// Adds what packets to a LID wait for that no packets have waited for before.
+    fn add_waits(&self, lid: Lid, course: &Course<'_>, (before, after): (&[bool], &[bool]), news: &mut News) {
+        let Kept { network, waits, senders, lanes, .. } = self.kept;
+        let target = self.routing.levels.destination_class(lid);
+        let arrives = |switch: u32| before[switch as usize] || after[switch as usize];
+        let bits = |class: Option<u16>| lanes[usize::from(self.routing.levels.level(class, target))];
+        let sent: Vec<(u32, u16)> = senders
+            .iter()
+            .map(|(switch, class)| (*switch, bits(*class)))
+            .filter(|(switch, _)| arrives(*switch))
+            .collect();
+        let used = sent.iter().fold(0, |used, (_, bits)| used | bits);
+        for lane in (0..16).filter(|lane| used & 1 << lane != 0) {
+            let on_lane = sent.iter().filter(|(_, bits)| bits & 1 << lane != 0).map(|(switch, _)| *switch);
+            course.waits(&course.earliest(on_lane), lane, |wait, lasts| {
+                if !waits.has(network, wait) {
+                    let set = if lasts { &mut news.lasting } else { &mut news.passing };
+                    set.insert(wait);
+                }
+            });
+        }
+    }
+
+    fn find_circle(&self, news: &News, drained: bool) -> Result<(), Counterexample> {
+        let all = news.lasting.union(&news.passing).copied().collect();
+        match self.kept.waits.circle(&self.kept.network, &all, drained) {
+            None => Ok(()),
+            Some((lane, channels)) => Err(Counterexample::Circle { lane, channels: self.ports(&channels) }),
+        }
+    }
+
+    fn id(&self, switch: u32) -> String {
+        let node: NodeIndex = self.kept.network.graph.nodes[switch as usize];
+        self.fabric.node(node).id.clone()
+    }
+
+    /// The ports where channels begin.
+    fn ports(&self, channels: &[u32]) -> Vec<(String, PortNum)> {
+        let port = |channel: &u32| {
+            let port = self.kept.network.port_of(*channel);
+            (self.fabric.node(port.node).id.clone(), port.port)
+        };
+        channels.iter().map(port).collect()
+    }
+}
+
+/// By switch: whether packets arrive at a place.
+fn arrivals(network: &Network, ports: &[PortNum], seat: Option<Seat>) -> Vec<bool> {
+    let exits = (0..).zip(ports).map(|(switch, port)| network.exit(switch, *port, &[seat]));
+    count_hops(network, &exits.collect::<Vec<u32>>()).into_iter().map(|hops| hops != NEVER).collect()
+}

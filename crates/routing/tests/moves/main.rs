@@ -1,0 +1,11 @@
+//! Planners of moves of virtual machines.
+
+#[path = "../trees/mod.rs"]
+mod trees;
+
+mod common;
+mod exhaustive;
+mod numbers;
+mod random;
+mod safety;
+mod vswitches;
