@@ -2,8 +2,8 @@
 
 use weft_machine::Time;
 
-/// While a stack is suspended its time stands still: what was due 3 ms after the suspension is due 3 ms after it resumes,
-/// by whatever clock is there. Two machines' clocks have nothing in common.
+/// Maps moments of the clock on which a stack was suspended to the clock on which it resumes. A suspended stack's time stands
+/// still: a timer due 3 ms after the suspension is due 3 ms after the resumption, however far apart the two clocks are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rebase {
     from: Time,
@@ -16,7 +16,7 @@ impl Rebase {
         Self { from, to }
     }
 
-    /// A moment of the old clock by the new one. What was before the new clock's beginning is at its beginning.
+    /// A moment of the old clock on the new one, not before the new one's beginning.
     pub(super) fn moment(&self, at: Time) -> Time {
         match at >= self.from {
             true => self.to + (at - self.from),

@@ -1,4 +1,4 @@
-//! The image of a suspended stack: what goes with a virtual machine to another host.
+//! The image of a suspended stack, which goes with a virtual machine to another host.
 //!
 //! ```text
 //!   version │ checksum │ epoch │ moment of the suspension │ identity │ state
@@ -8,8 +8,9 @@
 //! [`STATE_VERSION`] counts changes of the state, which is that of the stack's own structures: an image lives for
 //! seconds, and both hosts run the same program.
 //!
-//! Not in it: packets in the adapter, which go-back-N repeats; questions to subnet administration, which are asked again; and what
-//! belongs to the adapter and its host, like the number of packets that the adapter takes.
+//! An image has no packets of the adapter, which go-back-N repeats, no open questions to subnet administration, which are
+//! asked again, and no options of the host, like the number of packets that the adapter takes. It has the options that are attributes of
+//! queue pairs: window, acknowledgement timeout and retries.
 
 use bincode::enc::write::Writer;
 use bincode::error::EncodeError;
@@ -46,7 +47,7 @@ pub struct Identity {
     pub p_keys: Vec<PKey>,
 }
 
-/// Where an image goes, and what the virtual-machine manager knows of the move.
+/// Where an image goes, as the virtual-machine manager says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// The port GUID that is moved: an image of another one is refused.
@@ -55,8 +56,8 @@ pub struct Place {
     pub from_epoch: u64,
     /// The epoch that begins with this import, later than all before it.
     pub epoch: u64,
-    /// The LID here, where it is another one; `None` where the LID moves too, as prepopulated and dynamic LIDs do. The
-    /// adapter has the last word.
+    /// The LID here, if it changes; `None` if it moves with the port, as prepopulated and dynamic LIDs do. It holds until the
+    /// adapter tells of the active port.
     pub lid: Option<Lid>,
 }
 
@@ -126,7 +127,7 @@ pub enum ImageError {
     Contradiction(&'static str),
 }
 
-/// A suspended stack, to be resumed elsewhere. It says itself whether it is whole.
+/// A suspended stack, to be resumed elsewhere. [`Stack::import`](super::Stack::import) checks its version and checksum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
     version: u16,
@@ -199,13 +200,17 @@ impl Image {
         self.state.flows.len()
     }
 
-    /// Packets that no one has acknowledged: what is repeated first.
+    /// Unacknowledged packets, which are repeated first.
     pub fn unacknowledged(&self) -> u64 {
         let senders = self.state.flows.iter().filter_map(|flow| flow.sender.as_deref());
         senders.fold(0, |sum, sender| sum.saturating_add(sender.fresh.saturating_sub(sender.unacknowledged)))
     }
 
-    /// Its bytes, [`IMAGE_BYTES_MAX`] at most.
+    /// Encodes it, in at most [`IMAGE_BYTES_MAX`] bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`ImageError::TooLarge`].
     pub fn encode(&self) -> Result<Vec<u8>, ImageError> {
         let unwritable = |error: EncodeError| ImageError::Unreadable(error.to_string());
         let bytes = bincode::serde::encode_to_vec(self, BINCODE).map_err(unwritable)?;
@@ -215,7 +220,11 @@ impl Image {
         Ok(bytes)
     }
 
-    /// What [`Image::encode`] has written, whole and undamaged.
+    /// Decodes what [`Image::encode`] has written.
+    ///
+    /// # Errors
+    ///
+    /// [`ImageError::TooLarge`], [`ImageError::Version`], [`ImageError::Unreadable`] or [`ImageError::Damaged`].
     pub fn decode(bytes: &[u8]) -> Result<Self, ImageError> {
         if bytes.len() > IMAGE_BYTES_MAX {
             return Err(ImageError::TooLarge { bytes: bytes.len() });

@@ -1,14 +1,15 @@
 //! A port has moved to another place of the fabric, with a virtual machine: its peers are woken.
 //!
-//! A queue pair whose packets were lost at a suspended port would repeat them when its acknowledgement timeout is over, after
-//! seconds. A notice that the port has moved lets it repeat at once. With the notice it knows the port's LID, too:
+//! A queue pair whose packets were lost at a suspended port repeats them only when its acknowledgement timeout expires, after
+//! seconds. The notice makes it repeat at once, and says the port's LID. Send it after the stack has resumed and the routes to
+//! it are written, or the repetition is lost as well.
 //!
 //! | the LID | senders | traps 64 and 65 of the GID |
 //! |---|---|---|
 //! | moves with the port (prepopulated, dynamic) | repeat at once | are ignored for a while: the move itself causes them |
-//! | is another one | go to the new LID and repeat at once | are heeded: rate and lane of the path may be others |
+//! | changes (OpenSM assigns another one) | go to the new LID and repeat at once | are heeded: the path's rate and service level may differ |
 //!
-//! Acknowledgements follow the LID that packets come from in any case.
+//! In both cases acknowledgements follow the LID that packets come from.
 
 use std::collections::BTreeMap;
 
@@ -21,9 +22,9 @@ use super::paths::Address;
 use super::sender::{Phase, Target};
 use super::{Stack, lanes};
 
-/// Traps 64 and 65 of a port that has moved are ignored for so many times the time-out of subnet administration.
+/// How long traps 64 and 65 of a port that has moved are ignored, in timeouts of subnet administration.
 const HOLD_BACK_TIMEOUTS: u64 = 10;
-/// Ports that have moved and are remembered at most.
+/// The most ports whose traps are ignored at a time.
 const HELD_BACK_MAX: usize = 4096;
 
 /// A port has moved.
@@ -44,7 +45,7 @@ impl MovedLid {
     }
 }
 
-/// Ports that have moved lately, and until when notices about them are ignored.
+/// Ports that have moved lately, each with the moment until which notices about it are ignored.
 #[derive(Debug, Default)]
 pub(super) struct HoldBacks {
     until: BTreeMap<Guid, Time>,
@@ -55,7 +56,7 @@ impl HoldBacks {
         if self.until.len() >= HELD_BACK_MAX {
             self.until.retain(|_, until| *until > now);
         }
-        // One more question to subnet administration is all that comes of a port forgotten.
+        // A port that is not remembered costs one question to subnet administration.
         if self.until.len() < HELD_BACK_MAX {
             self.until.insert(guid, now + span);
         }

@@ -7,17 +7,18 @@
 //!      └────── resume ────────┴── the move is undone                            └─ resume ──▶ running
 //! ```
 //!
-//! These are the stages of paper 004, 5.4, with the suspend state of queue pairs that it proposes in section 7: a queue pair
-//! needs not drain first. Nothing is sent, nothing is answered and nothing expires; what comes is dropped and counted.
-//! The stack's time stands still, so that what a virtual machine measures does not contain its downtime.
+//! These are the stages of "Early Experiences with Live Migration of SR-IOV enabled InfiniBand", section 5.4, with the suspend
+//! state that its section 7 proposes, so that a queue pair need not drain first. A suspended stack sends nothing and answers
+//! nothing, and none of its timers expires. It drops and counts packets and MADs. Its time stands still: what a virtual
+//! machine measures does not include its own downtime.
 //!
-//! A stack that resumes repeats from the oldest unacknowledged packet of each queue pair (go-back-N, IBA 9.7.5.1),
-//! because the packets in the adapter were cut off, and sends the acknowledgements that it owed. Its peers learn by a notice that they may
-//! do the same ([`moved`](super::moved)).
+//! A stack that resumes repeats from the oldest unacknowledged packet of each queue pair (go-back-N, IBA 9.7.5.1), because
+//! the packets in the adapter were cut off, and sends the acknowledgements that it owed. A notice tells its peers to do the same
+//! ([`moved`](super::moved)).
 //!
-//! Where the port keeps its GUID, LID, subnet prefix and manager, nothing is asked of subnet administration that was not
-//! open before: paths and subscriptions stand. Where its LID is another one, everything is asked again, as whenever a port gets another LID;
-//! peers follow by the notice, or by the LID that packets come from.
+//! If the port keeps its GUID, LID, subnet prefix and manager, paths and subscriptions stand, and the stack asks subnet
+//! administration only what was still unanswered. If the LID changes, the stack asks for everything again, as always when a
+//! port gets another LID. Peers learn the new LID from the notice or from subnet administration.
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
@@ -69,7 +70,8 @@ pub(super) struct Suspension {
 }
 
 impl Stack {
-    /// Stands still from now on. Packets in the adapter are cut off: they count as lost, whether they are or not.
+    /// Suspends the stack; no effect on a suspended one. Packets in the adapter are taken for lost, even if they still leave.
+    /// `now` is this host's clock.
     pub fn suspend(&mut self, now: Time) {
         if self.is_suspended {
             return;
@@ -87,7 +89,7 @@ impl Stack {
         self.subscriptions.forget_questions();
     }
 
-    /// Whether it stands still.
+    /// Whether it is suspended.
     pub fn is_suspended(&self) -> bool {
         self.is_suspended
     }
@@ -102,7 +104,8 @@ impl Stack {
         self.suspension.counts
     }
 
-    /// The suspended stack, to be resumed elsewhere. It can still be resumed here, as long as the image is nowhere else.
+    /// The image of the suspended stack. Resume either this stack or one that has imported the image, never both: epochs are
+    /// for whoever decides that.
     ///
     /// # Errors
     ///
@@ -128,12 +131,12 @@ impl Stack {
         Image::seal(self.suspension.epoch, self.suspension.at, state)
     }
 
-    /// Becomes what the image is, suspended. The stack's own flows, if it is suspended itself, are forgotten; its
-    /// adapter, and what is in it, stay. `now` is this host's clock.
+    /// Replaces this stack's state by the image's, and stays suspended. A stack that runs flows refuses; a suspended one
+    /// forgets its own. The count of packets in this host's adapter stays. `now` is this host's clock.
     ///
     /// # Errors
     ///
-    /// Whatever is wrong with the image, or with the place for it; the stack is then as it was.
+    /// Any fault of the image, or of the place for it. The stack is then unchanged.
     pub fn import(&mut self, image: Image, now: Time, place: &Place) -> Result<(), ImageError> {
         let flows = if self.is_suspended { 0 } else { self.flows.len() };
         let vacant = if flows == 0 { Ok(()) } else { Err(ImageError::Occupied(flows)) };
@@ -157,7 +160,7 @@ impl Stack {
         let (window_packets, ack_timeout, retries) = (state.window_packets, state.ack_timeout, state.retries);
         self.options = StackOptions { window_packets, ack_timeout, retries, ..self.options.clone() };
         self.rules = self.options.rules();
-        // The adapter may have told of the port before or after it became the one that moves.
+        // The adapter may already tell of the port that moves, or still of the one that was there before.
         let told = self.suspension.told.take().unwrap_or_else(|| self.facts.clone());
         let lid = place.lid.unwrap_or(state.facts.lid);
         let waits = PortFacts { active: false, lid, ..state.facts.clone() };
@@ -177,8 +180,8 @@ impl Stack {
         self.forget_questions(now);
     }
 
-    /// Goes on. Each queue pair repeats first what was not acknowledged. If the port is not active yet, or does not have its GUID,
-    /// it does so as soon as it is and has.
+    /// Resumes the stack; no effect on a running one. Each queue pair first repeats its unacknowledged packets, as soon as the
+    /// port is active and has the stack's GUID. `now` is this host's clock.
     pub fn resume(&mut self, now: Time) {
         if !self.is_suspended {
             return;
@@ -226,7 +229,7 @@ impl Stack {
         }
     }
 
-    /// What a suspended stack does with an input.
+    /// Takes an input while suspended.
     pub(super) fn hear_suspended(&mut self, input: Input) {
         let counts = &mut self.suspension.counts;
         match input {
@@ -248,15 +251,15 @@ impl Stack {
                 self.outputs.push_back(Output::Obeyed(Err(reason)));
             }
             Input::Moved(moved) => {
-                // No time passes, and nothing is sent, but an address that is lost now is not told again.
+                // A new LID is told once; the sender goes there when it resumes.
                 self.moved(self.suspension.at, &moved);
                 self.quiet();
             }
         }
     }
 
-    /// The port that the one told of now is compared with. `None`: a stack that has resumed still waits for its port, and nothing
-    /// that the adapter tells meanwhile is a reason to ask anybody anything.
+    /// The port to compare the latest facts with. `None` while a resumed stack waits for its port: a LID of 0 or an inactive
+    /// link on the way there is no reason to ask subnet administration again.
     pub(super) fn port_before(&mut self, before: PortFacts) -> Option<PortFacts> {
         let Some(left) = &self.suspension.left else { return Some(before) };
         if left.active && (!self.facts.active || self.facts.guid != left.guid) {
@@ -271,7 +274,7 @@ impl Stack {
         self.suspension.left.is_some()
     }
 
-    /// Nothing stands in a ring or a queue, and no timer is set. How many packets were cut off.
+    /// Empties all rings and queues and stops all timers. Returns the number of packets cut off.
     fn quiet(&mut self) -> u64 {
         let cut = self.lanes.iter_mut().map(lanes::Lane::quiet).sum();
         for place in self.flows.all() {
@@ -287,7 +290,7 @@ impl Stack {
         cut
     }
 
-    /// Answers that come later are to questions of another time.
+    /// Drops open questions, and begins with other transaction ids, so that late answers match nothing.
     fn forget_questions(&mut self, now: Time) {
         self.sa.abandon(now.as_nanos() ^ self.facts.guid.0 ^ self.suspension.epoch);
         self.paths.abandon();

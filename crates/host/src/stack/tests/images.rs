@@ -1,12 +1,12 @@
 //! Images: the same wherever they have been, and refused when they are not what they say.
 
-use weft_machine::Time;
+use weft_machine::{Machine, Time};
 use weft_wire::{Guid, Lid};
 
 use super::network::{Dice, Network, Weather, guid, lid};
 use super::suspended::place;
 use super::{open, options, seeds, spec};
-use crate::stack::{IMAGE_BYTES_MAX, Image, ImageError, Place, Stack};
+use crate::stack::{IMAGE_BYTES_MAX, Image, ImageError, Input, Place, Stack};
 use crate::traffic::{Command, Destination, FlowId, FlowSpec, MoveBy, Transport, Work};
 
 /// Host 0 is suspended amid everything that it can do.
@@ -60,6 +60,43 @@ fn an_image_is_the_same_after_every_journey() {
         assert_eq!(again.epoch(), 1);
         assert_eq!(again.at_epoch(0), image, "WEFT_SEED={seed}: it says the same of another epoch");
     }
+}
+
+/// The names of all fields.
+fn names(value: &serde_json::Value, found: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(fields) => fields.iter().for_each(|(name, value)| {
+            found.push(name.clone());
+            names(value, found);
+        }),
+        serde_json::Value::Array(items) => items.iter().for_each(|item| names(item, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn a_state_with_other_fields_has_another_version() {
+    let mut stack = Stack::new(options());
+    let others = vec![guid(1), guid(2)];
+    let to = Destination::Mix { hot_spot: None, hot_permille: 0, others, seed: 1 };
+    let mix =
+        FlowSpec { to, transport: Transport::UnreliableDatagram, bytes_per_second: Some(1), ..spec(2, 1) };
+    let answers = FlowSpec { work: Work::PingPong, ..spec(1, 1) };
+    for command in [Command::Open(mix), Command::Open(answers)] {
+        stack.handle_input(Time::ZERO, Input::Command(command));
+    }
+    stack.suspend(Time::ZERO);
+    let image = serde_json::to_value(stack.export().unwrap()).unwrap();
+    let mut found = Vec::new();
+    names(&image, &mut found);
+    // In which order an object has its fields is a feature of serde_json.
+    found.sort();
+    let known = (image["version"].as_u64(), found.len(), crc32fast::hash(found.join(" ").as_bytes()));
+    assert_eq!(
+        known,
+        (Some(1), 285, 0x00ee_da98),
+        "fields have changed: increase STATE_VERSION, and change this"
+    );
 }
 
 #[test]

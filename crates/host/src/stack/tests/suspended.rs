@@ -228,6 +228,28 @@ fn another_lid_has_everything_asked_again_and_peers_follow() {
 }
 
 #[test]
+fn a_suspended_stack_hears_of_another_lid() {
+    let mut network = Network::new(2, &options(), 1);
+    open(&mut network, 0, 1, spec(1, 1));
+    open(&mut network, 1, 0, spec(2, 0));
+    network.run(Time::from_millis(1));
+    let new = Lid(40);
+    [0, 1].into_iter().for_each(|host| network.suspend(host));
+    network.feed(0, moved(1, lid(1), new));
+    assert_eq!(network.hosts[0].poll_timeout(), None);
+    for host in [0, 1] {
+        relocate(&mut network, host, &options(), Time::from_secs(host as u64), 1000);
+        network.tell(host, |facts| facts.lid = if host == 1 { new } else { facts.lid });
+        network.resume(host);
+    }
+    let asked = network.asked;
+    network.run(Time::from_millis(2));
+    let received = [(1, 1), (0, 2)].map(|(host, flow)| network.received(host, flow));
+    assert!(received.iter().all(|flow| flow.bytes > 3_000_000 && flow.disorder == 0), "{received:?}");
+    assert_eq!((network.asked, network.sent(0, 1).timeouts), (asked, 0));
+}
+
+#[test]
 fn a_rate_and_a_round_trip_do_not_know_of_the_downtime() {
     for clock in [Time::ZERO, Time::from_secs(1_000_000)] {
         let mut network = Network::new(2, &options(), 1);
