@@ -20,9 +20,16 @@ fn begin(seed: u64) -> (Network, Vec<(usize, u32)>) {
         let to = 1 - from;
         let move_by = if at % 2 == 0 { MoveBy::Drain } else { MoveBy::Migrate };
         let work = if at < 4 { Work::Stream } else { Work::PingPong };
-        let bytes_max = Some(if at < 4 { 600_000 } else { 60_000 });
+        // Each lasts about as long as the schedule, by its size or by its rate.
+        let bytes_max = Some([3_000_000, 600_000, 400_000, 3_000_000, 2_000_000, 250_000][at]);
+        let bytes_per_second = [None, Some(60_000_000), Some(40_000_000), None, None, None][at];
         let message_bytes = [20_000, 2048, 1000, 70_000, 5000, 640][at];
-        open(&mut network, from, to, FlowSpec { move_by, work, bytes_max, message_bytes, ..spec(flow, to) });
+        open(
+            &mut network,
+            from,
+            to,
+            FlowSpec { move_by, work, bytes_max, message_bytes, bytes_per_second, ..spec(flow, to) },
+        );
         flows.push((from, flow));
     }
     (network, flows)
@@ -60,6 +67,7 @@ fn act(network: &mut Network, dice: &mut Dice) {
 
 #[test]
 fn everything_is_delivered_once_and_in_order_whoever_stands_still_or_moves() {
+    let mut amid = 0;
     for seed in seeds(24) {
         let (mut network, flows) = begin(seed);
         let mut dice = Dice(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) | 1);
@@ -67,6 +75,8 @@ fn everything_is_delivered_once_and_in_order_whoever_stands_still_or_moves() {
         network.delays[1] = Time::from_micros(60);
         for _ in 0..60 {
             network.run(Time::from_micros(dice.below(400)));
+            let works = network.reports().iter().any(|flow| flow.sender && flow.state != "done");
+            amid += u32::from(works);
             act(&mut network, &mut dice);
             for flow in network.reports() {
                 assert_eq!((flow.disorder, flow.missing), (0, 0), "WEFT_SEED={seed}: {flow:#?}");
@@ -89,6 +99,7 @@ fn everything_is_delivered_once_and_in_order_whoever_stands_still_or_moves() {
         assert!(network.in_adapter.values().all(|count| *count == 0), "WEFT_SEED={seed}");
         assert!(network.in_adapter_max <= 2, "WEFT_SEED={seed}");
     }
+    assert!(amid > 40, "flows end before they are disturbed: {amid}");
 }
 
 #[test]
