@@ -31,7 +31,11 @@ const ROOMS: &[Room] = &[
     },
     Room { name: "device", uses: &["wire", "machine"], pure: Some(PURE) },
     Room { name: "mgmt", uses: &["wire", "machine"], pure: Some(PURE) },
-    Room { name: "host", uses: &["wire", "machine", "mgmt"], pure: Some(PURE) },
+    Room {
+        name: "host",
+        uses: &["wire", "machine", "mgmt"],
+        pure: Some(&["serde", "thiserror", "bincode", "crc32fast"]),
+    },
     Room {
         name: "node",
         uses: &["wire", "machine", "topology", "device", "host"],

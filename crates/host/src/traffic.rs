@@ -179,7 +179,8 @@ pub struct FlowReport {
     /// Whether this is the sending end.
     pub sender: bool,
     /// What it does now, in one word for humans: `idle`, `path`, `sending`, `draining` (the queue
-    /// pair is in SQD), `rearming` (in REARM), `stopped`, `done`, `error`; `receiving` at the receiving end.
+    /// pair is in SQD), `rearming` (in REARM), `stopped`, `done`, `error`; `receiving` at the receiving end;
+    /// `suspended` at both.
     pub state: String,
     /// The service level in use, at the sending end of a flow with one destination.
     pub service_level: Option<ServiceLevel>,

@@ -2,7 +2,8 @@
 
 /// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014): a counter whose values are
 /// scrambled. For choices of traffic and of back-offs, and not for secrets.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
 pub struct Random(u64);
 
 /// What the counter grows by: 2^64 over the golden ratio, made odd.

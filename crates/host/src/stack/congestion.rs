@@ -9,16 +9,21 @@
 //!            injection delay = time of a packet × multiplier / 2^shift
 //! ```
 
+use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 use weft_wire::{CongestionSettings, PortFacts, ServiceLevel};
 
+use super::clock::Rebase;
 use super::static_rate::time_at;
 
 /// The unit of CCTI_Timer in nanoseconds of fabric time.
 const TIMER_UNIT_NS: u64 = 1024;
 
+/// The highest index that is taken from elsewhere: what is added to it does not overflow.
+const INDEX_MAX: u16 = u16::MAX - u8::MAX as u16;
+
 /// The index of a queue pair, or of a service level.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Throttle {
     index: u16,
     /// The index has gone down until here.
@@ -72,6 +77,16 @@ impl Throttle {
         }
         let packet = packet.as_nanos();
         Time::from_nanos(packet.saturating_add(packet.saturating_mul(multiplier) >> shift))
+    }
+
+    /// Its moments are those of another clock from now on.
+    pub(super) fn rebase(&mut self, rebase: &Rebase) {
+        rebase.shift(&mut self.since);
+    }
+
+    /// Whether the index can be one into a table.
+    pub(super) fn verify(&self) -> Result<(), &'static str> {
+        if self.index <= INDEX_MAX { Ok(()) } else { Err("an index of congestion control is too high") }
     }
 
     /// Lets the timer run for the time that has passed.

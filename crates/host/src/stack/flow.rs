@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use weft_wire::QpNum;
 
 use super::numbers::{FIRST_QP, PSN_MASK};
@@ -16,7 +17,7 @@ const FLOWS_MAX: usize = 1 << 16;
 /// Flows below this are found without a search.
 const DIRECT: u32 = 4096;
 /// What a host has of a flow. One that sends and receives under the same number is a mix of datagrams among all.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Flow {
     pub(super) id: FlowId,
     pub(super) sender: Option<Box<Sender>>,
@@ -98,6 +99,25 @@ impl Flows {
     /// All flows, in order of their numbers.
     pub(super) fn in_order(&self) -> impl Iterator<Item = &Flow> {
         self.by_id.values().map(|place| &self.places[*place as usize])
+    }
+
+    /// Flows that come from elsewhere, in order of their numbers. What is wrong with them, if anything is.
+    pub(super) fn restore(list: Vec<Flow>, paths: usize) -> Result<Self, &'static str> {
+        let mut flows = Self::default();
+        if !list.is_sorted_by(|one, next| one.id < next.id) {
+            return Err("flows are out of order");
+        }
+        for flow in list {
+            if let Some(sender) = &flow.sender {
+                sender.verify(flow.id, paths)?;
+            }
+            if let Some(receiver) = &flow.receiver {
+                receiver.verify()?;
+            }
+            let place = flows.open(flow.id).ok_or("there are too many flows, or a number is too high")?;
+            flows.places[place as usize] = flow;
+        }
+        Ok(flows)
     }
 
     /// The places of all flows.

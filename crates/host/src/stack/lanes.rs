@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 use weft_wire::{DataPacket, QpNum, ServiceLevel};
 
 use super::Stack;
+use super::clock::Rebase;
 use super::congestion::Throttle;
 use super::paths::Address;
 use super::sender::{Readiness, Sender, Target};
@@ -45,6 +47,19 @@ pub(super) struct Lane {
     pub(super) throttle: Throttle,
 }
 
+/// What of a lane follows a host to another adapter: the injection delay of congestion control.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct KeptLane {
+    not_before: Time,
+    throttle: Throttle,
+}
+
+impl KeptLane {
+    pub(super) fn verify(&self) -> Result<(), &'static str> {
+        self.throttle.verify()
+    }
+}
+
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(std::mem::offset_of!(Lane, acknowledgements) == 64);
 
@@ -52,6 +67,38 @@ impl Lane {
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.senders.len() + self.replies.len() + self.acknowledgements.len()
+    }
+
+    /// So many packets have left the adapter.
+    #[inline]
+    pub(super) fn leave(&mut self, packets: u16) {
+        self.in_adapter = self.in_adapter.saturating_sub(packets);
+    }
+
+    /// Nothing waits for the adapter any more. How many packets are cut off by it: those in the adapter, and replies.
+    pub(super) fn quiet(&mut self) -> u64 {
+        let cut = usize::from(self.in_adapter) + self.replies.len();
+        (self.answers, self.timer_at) = (false, None);
+        self.senders.clear();
+        self.acknowledgements.clear();
+        self.replies.clear();
+        cut as u64
+    }
+
+    /// What of it follows a host to another adapter.
+    pub(super) fn kept(&self) -> KeptLane {
+        KeptLane { not_before: self.not_before, throttle: self.throttle }
+    }
+
+    /// Takes that over; packets in the adapter here are others.
+    pub(super) fn restore(&mut self, kept: KeptLane) {
+        (self.not_before, self.throttle) = (kept.not_before, kept.throttle);
+    }
+
+    /// Its moments are those of another clock from now on.
+    pub(super) fn rebase(&mut self, rebase: &Rebase) {
+        rebase.shift(&mut self.not_before);
+        self.throttle.rebase(rebase);
     }
 
     fn is_idle(&self) -> bool {
@@ -63,8 +110,7 @@ impl Stack {
     /// Packets have left the adapter.
     #[inline]
     pub(super) fn make_room(&mut self, now: Time, level: ServiceLevel, packets: u16) {
-        let lane = &mut self.lanes[usize::from(level.0 & 15)];
-        lane.in_adapter = lane.in_adapter.saturating_sub(packets);
+        self.lanes[usize::from(level.0 & 15)].leave(packets);
         self.pump(now, level);
     }
 
@@ -212,7 +258,8 @@ impl Stack {
     /// Gives the adapter what it has room for on one service level.
     pub(super) fn pump(&mut self, now: Time, level: ServiceLevel) {
         let at = usize::from(level.0 & 15);
-        while self.facts.active && self.lanes[at].in_adapter < self.options.adapter_packets.max(1) {
+        let room = self.options.adapter_packets.max(1);
+        while self.facts.active && !self.is_suspended && self.lanes[at].in_adapter < room {
             if self.lanes[at].is_idle() {
                 return;
             }

@@ -7,9 +7,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use serde::{Deserialize, Serialize};
 use weft_machine::{Random, Time};
 use weft_wire::{Guid, ServiceLevel};
 
+use super::clock::Rebase;
+use super::numbers::{COUNT_MAX, NUMBER_MAX};
 use super::paths::{Address, Path, Paths};
 use super::static_rate::next_at;
 use crate::traffic::PathSource;
@@ -23,7 +26,7 @@ const SPACED_ALL_MAX: usize = BACKLOG_MAX / 2;
 
 /// What a packet to one of the ports needs, side by side: among hundreds of hosts with hundreds of targets each, every
 /// line of the cache that a packet touches is fetched from memory.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Target {
     /// Where its path leads.
     address: Address,
@@ -40,7 +43,7 @@ pub(super) struct Taken {
 }
 
 /// The ports that a flow sends to. What every packet needs is in front.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(C, align(64))]
 pub(super) struct Mix {
     targets: Vec<Target>,
@@ -49,6 +52,7 @@ pub(super) struct Mix {
     /// Packets that wait, by service level, with a rate. Otherwise there are no service levels here.
     backlog: Vec<VecDeque<u32>>,
     /// The service levels on which packets wait for their time, bit by bit.
+    #[serde(skip)]
     pub(super) held: u16,
     hot_permille: u16,
     /// The service level that is first when several may send: the one behind the last that did.
@@ -272,6 +276,45 @@ impl Mix {
         if let Some(time) = self.not_before.get_mut(place) {
             *time = if packet_time == Time::ZERO { Time::ZERO } else { next_at(*time, now, packet_time) };
         }
+    }
+}
+
+/// A mix that is suspended, moved and resumed.
+impl Mix {
+    /// It stands in no ring.
+    pub(super) fn quiet(&mut self) {
+        self.held = 0;
+    }
+
+    /// Every lane on which packets wait is to be looked at again.
+    pub(super) fn resume(&mut self) {
+        let waiting = self.backlog.iter().enumerate().filter(|(_, waiting)| !waiting.is_empty());
+        self.held = waiting.fold(0, |held, (level, _)| held | 1 << (level & 15));
+    }
+
+    /// Its moments are those of another clock from now on; 0 stays 0, which is none.
+    pub(super) fn rebase(&mut self, rebase: &Rebase) {
+        for at in self.not_before.iter_mut().filter(|at| **at > Time::ZERO) {
+            *at = rebase.moment(*at).max(Time::from_nanos(1));
+        }
+    }
+
+    /// Whether it can be what a mix becomes, with so many paths in the cache.
+    pub(super) fn verify(&self, paths: usize) -> Result<(), &'static str> {
+        let ok = |holds: bool, what: &'static str| if holds { Ok(()) } else { Err(what) };
+        let count = self.targets.len();
+        let known = |target: &u32| (*target as usize) < count;
+        ok(count > 0 && self.levels.len() == count && self.paths.len() == count, "a mix is in pieces")?;
+        ok(self.paths.iter().all(|path| (*path as usize) < paths), "a mix's path is not in the cache")?;
+        ok(self.others as usize <= count && self.resolved <= count, "a mix has too few destinations")?;
+        ok(self.hot.iter().chain(&self.head).all(known), "a mix's destination is none of its own")?;
+        ok(self.hot_permille <= 1000 && self.first < 16, "a mix's choice is impossible")?;
+        ok(self.not_before.len() <= count, "a mix has too many gaps")?;
+        let lanes = matches!(self.backlog.len(), 0 | 16);
+        let waiting = |lane: &VecDeque<u32>| lane.len() <= BACKLOG_MAX && lane.iter().all(known);
+        ok(lanes && self.backlog.iter().all(waiting), "a mix's packets wait where none can")?;
+        let numbers = self.targets.iter().all(|target| target.sequence <= NUMBER_MAX);
+        ok(numbers && self.shed <= COUNT_MAX, "a mix's number is too high")
     }
 }
 

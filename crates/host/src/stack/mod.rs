@@ -15,11 +15,14 @@
 //! is allocated for one.
 
 mod accept;
+mod clock;
 mod commands;
 mod congestion;
 mod flow;
+mod image;
 mod lanes;
 mod mix;
+mod moved;
 mod moves;
 mod moving;
 mod numbers;
@@ -32,6 +35,7 @@ mod sa;
 mod sender;
 mod static_rate;
 mod subscriptions;
+mod suspend;
 mod timers;
 
 #[cfg(test)]
@@ -48,11 +52,16 @@ use weft_wire::{
 
 use crate::traffic::{Command, FlowReport};
 use flow::Flows;
+pub use image::{IMAGE_BYTES_MAX, Identity, Image, ImageError, Place};
 use lanes::Lane;
+use moved::HoldBacks;
+pub use moved::MovedLid;
 use paths::Paths;
 use sa::SaClient;
 use sender::Rules;
 use subscriptions::Subscriptions;
+use suspend::Suspension;
+pub use suspend::SuspensionCounts;
 pub use timers::StackTimer;
 use timers::{Timer, Timers};
 
@@ -127,6 +136,8 @@ pub enum Input {
     },
     /// Something to do.
     Command(Command),
+    /// A port has moved to another place of the fabric, with a virtual machine.
+    Moved(MovedLid),
 }
 
 /// What a host wants done.
@@ -180,6 +191,7 @@ pub struct Stack {
     pump_later: u16,
     /// Whether something is to be asked for.
     asks_due: bool,
+    is_suspended: bool,
     heeds_repath: bool,
     /// Whether subnet administration is asked nothing, and when that wants attention.
     sa_is_idle: bool,
@@ -198,19 +210,28 @@ pub struct Stack {
     sa: SaClient,
     subscriptions: Subscriptions,
     counts: StackCounts,
+    suspension: Suspension,
+    hold_backs: HoldBacks,
+}
+
+impl StackOptions {
+    /// What follows for all senders.
+    fn rules(&self) -> Rules {
+        let window = self.window_packets.clamp(1, 1 << 22);
+        Rules {
+            window: window.into(),
+            acknowledge_every: (window / 4).max(1),
+            ack_timeout: self.ack_timeout.max(TIMEOUT_LEAST),
+            retries: self.retries,
+            overhead: Time::from_nanos(u64::from(self.message_overhead_ns) * u64::from(self.dilation)),
+        }
+    }
 }
 
 impl Stack {
     /// A host that knows nothing yet.
     pub fn new(mut options: StackOptions) -> Self {
-        let window = options.window_packets.clamp(1, 1 << 22);
-        let rules = Rules {
-            window: window.into(),
-            acknowledge_every: (window / 4).max(1),
-            ack_timeout: options.ack_timeout.max(TIMEOUT_LEAST),
-            retries: options.retries,
-            overhead: Time::from_nanos(u64::from(options.message_overhead_ns) * u64::from(options.dilation)),
-        };
+        let rules = options.rules();
         options.sa_timeout = options.sa_timeout.max(TIMEOUT_LEAST);
         Self {
             sa: SaClient::new(&options),
@@ -221,6 +242,9 @@ impl Stack {
             paths: Paths::default(),
             subscriptions: Subscriptions::default(),
             asks_due: false,
+            is_suspended: false,
+            suspension: Suspension::default(),
+            hold_backs: HoldBacks::default(),
             sa_is_idle: true,
             sa_due: None,
             retry_at: None,
@@ -243,14 +267,19 @@ impl Stack {
     pub fn reports(&self) -> Vec<FlowReport> {
         let flows = || self.flows.in_order();
         let sent = flows().filter_map(|flow| report::of_sender(flow, &self.facts, &self.paths));
-        sent.chain(flows().filter_map(report::of_receiver)).collect()
+        let mut reports: Vec<_> = sent.chain(flows().filter_map(report::of_receiver)).collect();
+        if self.is_suspended {
+            reports.iter_mut().for_each(report::suspend);
+        }
+        reports
     }
 
     /// What has been counted.
     pub fn counts(&self) -> StackCounts {
         StackCounts {
             hot_spots_forgotten: self.paths.forgotten,
-            questions: self.sa.stats().sent,
+            // What was asked before an import is in the counts that came with it.
+            questions: self.counts.questions + self.sa.stats().sent,
             subscriptions: self.subscriptions.held() as u64,
             paths: self.paths.len() as u64,
             ..self.counts
@@ -327,6 +356,9 @@ impl Machine for Stack {
     type Reason = StackTimer;
 
     fn handle_input(&mut self, now: Time, input: Input) {
+        if self.is_suspended {
+            return self.hear_suspended(input);
+        }
         let is_traffic = matches!(input, Input::Accept(_) | Input::Injected { .. } | Input::Refused { .. });
         match input {
             Input::Accept(packet) => self.accept(now, &packet),
@@ -335,6 +367,7 @@ impl Machine for Stack {
             Input::Port(facts) => self.learn_port(now, facts),
             Input::Receive(mad) => self.receive(now, &mad),
             Input::Command(command) => self.command(now, command),
+            Input::Moved(moved) => self.moved(now, &moved),
         }
         self.settle(now);
         if self.asks_due {
@@ -346,6 +379,9 @@ impl Machine for Stack {
     }
 
     fn handle_timeout(&mut self, now: Time) {
+        if self.is_suspended {
+            return;
+        }
         while let Some((at, timer)) = self.timers.pop_due(now) {
             self.fire(now, at, timer);
             self.settle(now);
@@ -365,6 +401,9 @@ impl Machine for Stack {
     }
 
     fn next_timer(&self) -> Option<machine::Timer<StackTimer>> {
+        if self.is_suspended {
+            return None;
+        }
         let administration = self.sa.next_timer().map(|timer| timer.map(StackTimer::Administration));
         let again = machine::Timer::new(self.retry_at, StackTimer::AskAgain);
         machine::Timer::earliest([self.timers.first(), administration, again])
@@ -372,6 +411,9 @@ impl Machine for Stack {
 
     fn poll_timeout(&self) -> Option<Time> {
         debug_assert_eq!(self.sa_due, self.sa.next_timer().map(|timer| timer.at), "known here too");
+        if self.is_suspended {
+            return None;
+        }
         let times = [self.timers.next(), self.sa_due, self.retry_at];
         let due = times.into_iter().flatten().min();
         debug_assert_eq!(due, self.next_timer().map(|timer| timer.at), "one moment, told in two ways");

@@ -1,11 +1,12 @@
 //! The state of a queue pair that changes its lane; how it changes is in [`moves`](super::moves).
 
+use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 
 use super::paths::Address;
 
 /// A change under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Moving {
     No,
     /// SQD: nothing new behind `boundary`.

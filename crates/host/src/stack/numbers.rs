@@ -1,5 +1,6 @@
 //! Numbers of queue pairs and packets, and how messages are cut into packets.
 
+use serde::{Deserialize, Serialize};
 use weft_wire::{BODY_HEAD_SIZE, QpNum, opcode};
 
 use crate::traffic::FlowId;
@@ -8,6 +9,10 @@ use crate::traffic::FlowId;
 pub(super) const FIRST_QP: u32 = 0x100;
 /// Bits of a packet's number.
 pub(super) const PSN_MASK: u32 = 0xff_ffff;
+/// The highest number of a packet of a flow that moves: a petabyte of the smallest ones and more.
+pub(super) const NUMBER_MAX: u64 = 1 << 48;
+/// The highest count that is taken from elsewhere, so that it can be counted on.
+pub(super) const COUNT_MAX: u64 = 1 << 62;
 /// The largest body of a packet.
 const BODY_MAX: u16 = 4096;
 
@@ -22,7 +27,7 @@ pub(super) fn queue_pair(flow: FlowId) -> QpNum {
 }
 
 /// How a message is cut into packets. A body has a multiple of 4 bytes and at least 16.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Geometry {
     pub(super) packets: u32,
     body: u16,
@@ -37,6 +42,15 @@ impl Geometry {
         let packets = message.div_ceil(body.into());
         let last = message - (packets - 1) * u32::from(body);
         Self { packets, body, last: (last as u16).max(least) }
+    }
+
+    /// Whether messages can be cut like this.
+    pub(super) fn verify(&self) -> Result<(), &'static str> {
+        let least = BODY_HEAD_SIZE as u16;
+        let bodies = [self.body, self.last];
+        let fits = bodies.iter().all(|body| (least..=BODY_MAX).contains(body) && body % 4 == 0);
+        let holds = fits && self.packets > 0 && self.last <= self.body;
+        if holds { Ok(()) } else { Err("messages cannot be cut into such packets") }
     }
 
     /// Bytes of a message's bodies.

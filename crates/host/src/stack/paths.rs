@@ -4,8 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use weft_wire::{Guid, Lid, PKey, PathRate, ServiceLevel};
 
+use super::numbers::COUNT_MAX;
 use crate::traffic::PathSource;
 
 /// The most paths: one for every unicast LID.
@@ -14,7 +16,7 @@ const PATHS_MAX: usize = 0xbfff;
 const HOT_SPOTS_MAX: usize = 4096;
 
 /// Where a packet goes, and how.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Address {
     pub(super) dlid: Lid,
     pub(super) service_level: ServiceLevel,
@@ -36,7 +38,7 @@ impl Address {
 }
 
 /// What is known of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum State {
     /// To be asked for as soon as somebody can be asked.
     Wanted,
@@ -50,7 +52,7 @@ pub(super) enum State {
     Failed,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Path {
     pub(super) to: Guid,
     pub(super) source: PathSource,
@@ -78,10 +80,11 @@ impl Path {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Paths {
     list: Vec<Path>,
     /// By port and whether no path record is asked for.
+    #[serde(skip)]
     places: BTreeMap<(Guid, bool), u32>,
     hot_spots: BTreeMap<Lid, ServiceLevel>,
     /// Hot spots not remembered because there were too many.
@@ -201,6 +204,36 @@ impl Paths {
                 };
             }
         }
+    }
+
+    /// A port that was taken for gone is where it was.
+    pub(super) fn find_again(&mut self, guid: Guid) {
+        for path in self.list.iter_mut().filter(|path| path.to == guid && path.state == State::Gone) {
+            path.state = State::Known;
+        }
+    }
+
+    /// What goes into an image: all but what [`Paths::restore`] finds again.
+    pub(super) fn kept(&self) -> Self {
+        let (list, hot_spots, forgotten) = (self.list.clone(), self.hot_spots.clone(), self.forgotten);
+        Self { list, places: BTreeMap::new(), hot_spots, forgotten }
+    }
+
+    /// Finds its places again, which an image does not have. What is wrong with it, if anything is.
+    pub(super) fn restore(&mut self) -> Result<(), &'static str> {
+        let keys = |path: &Path| (path.to, path.source == PathSource::Unasked);
+        self.places = (0..).zip(&self.list).map(|(place, path)| (keys(path), place)).collect();
+        let holds = |holds: bool, what: &'static str| if holds { Ok(()) } else { Err(what) };
+        holds(self.list.len() <= PATHS_MAX, "there are too many paths")?;
+        holds(self.places.len() == self.list.len(), "a path is there twice")?;
+        holds(self.hot_spots.len() <= HOT_SPOTS_MAX, "there are too many hot spots")?;
+        holds(self.forgotten <= COUNT_MAX, "a counter is too high")
+    }
+
+    /// The partitions of all paths, each once, in order.
+    pub(super) fn p_keys(&self) -> Vec<PKey> {
+        let known = self.list.iter().filter_map(|path| Some(path.record?.p_key));
+        known.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
     }
 
     /// Nobody will answer any more: what was asked for is to be asked for again.

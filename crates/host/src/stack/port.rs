@@ -3,6 +3,7 @@
 use weft_machine::Time;
 use weft_wire::{AddressedMad, Details, Method, MgmtClass, PortFacts, RepathDetails, RepathKind, trap};
 
+use super::moved::MovedLid;
 use super::paths::State;
 use super::sa::{Question, SaClient, lid_in, notice_in, path_in, report_response};
 use super::{Output, Stack};
@@ -14,7 +15,9 @@ const RETRY_AFTER: u64 = 5;
 impl Stack {
     /// The adapter tells of its port.
     pub(super) fn learn_port(&mut self, now: Time, facts: PortFacts) {
+        let arriving = self.is_arriving();
         let before = std::mem::replace(&mut self.facts, facts);
+        let Some(before) = self.port_before(before) else { return };
         let facts = &self.facts;
         let begins = facts.active && !before.active;
         let moved =
@@ -34,7 +37,7 @@ impl Stack {
             self.subscriptions.renew();
         }
         self.asks_due = true;
-        if begins {
+        if begins || arriving {
             self.pump_all(now);
             for place in self.flows.all() {
                 self.wake(now, place);
@@ -172,8 +175,16 @@ impl Stack {
     /// What the manager reports.
     fn heed(&mut self, now: Time, details: &Details) {
         match details {
+            Details::Gid(trap::GID_IN_SERVICE | trap::GID_OUT_OF_SERVICE, details)
+                if self.is_held_back(now, details.gid.guid) => {}
             Details::Gid(trap::GID_IN_SERVICE, details) => self.paths.renew(Some(details.gid.guid)),
             Details::Gid(trap::GID_OUT_OF_SERVICE, details) => self.paths.lose(details.gid.guid),
+            Details::Repath(trap::REPATH, details)
+                if self.heeds_repath && details.kind == RepathKind::NEW_LID =>
+            {
+                self.counts.repaths += 1;
+                self.moved(now, &MovedLid::of(details));
+            }
             Details::Repath(number, details) if self.heeds_repath => {
                 let begins = *number == trap::REPATH;
                 match self.repath(begins, details) {
@@ -215,7 +226,6 @@ impl Stack {
             RepathKind::HOT_SPOT => {
                 Some(self.paths.set_hot_spot(details.dlid, Some(level).filter(|_| begins)))
             }
-            RepathKind::NEW_LID => begins.then(|| self.paths.set_lid(details.guid, details.dlid)),
             _ => None,
         }
     }

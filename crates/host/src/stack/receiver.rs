@@ -4,17 +4,18 @@
 //! 9.7.5), and a 64-bit number in the body. The queue pair never looks at the latter; it is compared at delivery, so
 //! that a mistake of the queue pair would be seen.
 
+use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 use weft_wire::{DataPacket, Lid, PKey, ServiceLevel, aeth, opcode};
 
-use super::numbers::{PSN_MASK, first_psn};
+use super::numbers::{COUNT_MAX, PSN_MASK, first_psn};
 use crate::traffic::{FlowId, Latency, Transport, Work};
 
 /// Half of the numbers are ahead, the others have been.
 const PSN_HALF: u32 = 1 << 23;
 
 /// An acknowledgement to be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Acknowledgement {
     pub(super) dlid: Lid,
     pub(super) service_level: ServiceLevel,
@@ -34,14 +35,14 @@ pub(super) enum Taken {
 }
 
 /// A sender of datagrams: which number is next, and how many of those before it have not come.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Source {
     next: u64,
     missing: u64,
 }
 
 /// What every datagram needs is in front.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(C, align(64))]
 pub(super) struct Receiver {
     pub(super) transport: Transport,
@@ -65,6 +66,7 @@ pub(super) struct Receiver {
     unacknowledged: u32,
     pub(super) acknowledgement: Option<Acknowledgement>,
     /// The service levels in whose queues of acknowledgements it stands, bit by bit.
+    #[serde(skip)]
     pub(super) queued: u16,
     /// A notification is to go back with the next acknowledgement.
     congested: bool,
@@ -204,6 +206,40 @@ impl Receiver {
         }
         self.missing = self.missing.saturating_add(delivered - expected);
         delivered.saturating_add(1)
+    }
+}
+
+/// A receiver that is suspended, moved and resumed.
+impl Receiver {
+    /// It stands in no queue.
+    pub(super) fn quiet(&mut self) {
+        self.queued = 0;
+    }
+
+    /// What it has asked for may have been sent while it heard nothing, and the question itself may be lost: the next
+    /// packet that is out of order has it ask again.
+    pub(super) fn resume(&mut self) {
+        self.refused = false;
+    }
+
+    /// Whether it can be what a receiver becomes: everything that is relied on elsewhere.
+    pub(super) fn verify(&self) -> Result<(), &'static str> {
+        let ok = |holds: bool, what: &'static str| if holds { Ok(()) } else { Err(what) };
+        ok(self.expected <= PSN_MASK && self.messages <= PSN_MASK, "a receiver's number has over 24 bits")?;
+        ok(self.unacknowledged <= PSN_MASK, "a receiver has too many unacknowledged packets")?;
+        ok(self.by_source.len() <= usize::from(Lid::UNICAST_MAX.0) + 1, "datagrams have too many sources")?;
+        let missing = self.by_source.iter().fold(0u64, |sum, source| sum.saturating_add(source.missing));
+        ok(missing <= self.missing, "a receiver misses fewer packets than its sources have not sent")?;
+        let counts = [
+            self.packets,
+            self.bytes,
+            self.sequence,
+            self.repeated,
+            self.out_of_order,
+            self.disorder,
+            self.latency.count,
+        ];
+        ok(counts.iter().all(|count| *count <= COUNT_MAX), "a counter is too high")
     }
 }
 

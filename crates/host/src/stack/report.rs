@@ -78,6 +78,13 @@ pub(super) fn of_receiver(flow: &Flow) -> Option<FlowReport> {
     })
 }
 
+/// What stands still, and has not ended.
+pub(super) fn suspend(report: &mut FlowReport) {
+    if !["done", "stopped", "error"].contains(&report.state.as_str()) {
+        report.state = "suspended".to_owned();
+    }
+}
+
 /// What a sender does, in one word.
 fn word(sender: &Sender, facts: &PortFacts) -> &'static str {
     match (&sender.phase, &sender.moving) {

@@ -10,6 +10,9 @@
 //!  a NAK or the time-out sets `next` back to `unacknowledged` (go-back-N, IBA 9.7.5.1, 9.9.2)
 //! ```
 
+mod frozen;
+
+use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 use weft_wire::{DataPacket, QKey, QpNum, ServiceLevel, aeth, opcode};
 
@@ -26,7 +29,7 @@ pub(super) const DATAGRAM_KEY: QKey = QKey(0x7765_6674);
 const CATCH_UP_PACKETS: u64 = 16;
 
 /// Who the packets are for.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Target {
     /// The port at the end of this path.
     One(u32),
@@ -36,7 +39,7 @@ pub(super) enum Target {
     Peer,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Phase {
     /// Waits for its path.
     Path,
@@ -72,7 +75,7 @@ impl Rules {
 }
 
 /// Bytes per second by deadlines that do not drift.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Pace {
     bytes_per_second: u64,
     pub(super) due: Time,
@@ -106,7 +109,7 @@ impl Pace {
 }
 
 /// What every packet needs is in front, in as few lines of the cache as it fits in.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(C, align(64))]
 pub(super) struct Sender {
     pub(super) target: Target,
@@ -117,6 +120,7 @@ pub(super) struct Sender {
     pub(super) transport: Transport,
     pub(super) work: Work,
     /// The service levels in whose rings it stands, bit by bit.
+    #[serde(skip)]
     pub(super) queued: u16,
     pub(super) address: Address,
     /// The place of `next` in its message.
@@ -126,6 +130,7 @@ pub(super) struct Sender {
     /// When to take it that nothing will be acknowledged any more.
     pub(super) deadline: Option<Time>,
     /// For when timers are set.
+    #[serde(skip)]
     pub(super) wake_at: Option<Time>,
     pub(super) phase: Phase,
     next: u64,
@@ -137,6 +142,7 @@ pub(super) struct Sender {
     pub(super) stop: u64,
     pub(super) pace: Option<Pace>,
     pub(super) moving: Moving,
+    #[serde(skip)]
     pub(super) expiry_at: Option<Time>,
     pub(super) message_at: Time,
     pub(super) source: PathSource,

@@ -8,13 +8,14 @@
 //!                                             └ a while ┘
 //! ```
 
+use serde::{Deserialize, Serialize};
 use weft_wire::{TrapNumber, trap};
 
 /// Ports that come and go, and paths that change.
 pub(super) const TRAPS: [TrapNumber; 4] =
     [trap::GID_IN_SERVICE, trap::GID_OUT_OF_SERVICE, trap::UNPATH, trap::REPATH];
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum State {
     #[default]
     Wanted,
@@ -25,7 +26,7 @@ enum State {
     Failed,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Subscriptions {
     states: [State; TRAPS.len()],
 }
@@ -44,6 +45,13 @@ impl Subscriptions {
     /// Nobody will answer any more.
     pub(super) fn abandon(&mut self) {
         self.states = Default::default();
+    }
+
+    /// Nobody will answer what was asked; what stands does.
+    pub(super) fn forget_questions(&mut self) {
+        for state in self.states.iter_mut().filter(|state| matches!(state, State::Asked { .. })) {
+            *state = State::Wanted;
+        }
     }
 
     /// What failed is to be asked for again. Whether there is any.

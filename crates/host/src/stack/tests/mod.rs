@@ -2,9 +2,12 @@
 
 mod connections;
 mod datagrams;
+mod images;
 mod management;
 mod network;
+mod schedules;
 mod static_rate;
+mod suspended;
 
 use weft_machine::Time;
 

@@ -51,6 +51,12 @@ enum What {
     Wake,
 }
 
+impl What {
+    fn is_own(&self) -> bool {
+        matches!(self, Self::Left(_) | Self::Wake)
+    }
+}
+
 pub(super) struct Network {
     pub(super) now: Time,
     pub(super) hosts: Vec<Stack>,
@@ -92,6 +98,10 @@ pub(super) struct Network {
     pub(super) refused_for: Option<QpNum>,
     /// Packets refused at one moment.
     refused_now: (Time, u32),
+    /// How much later it is by each host's clock.
+    clocks: Vec<Time>,
+    /// The latest packets that have come to a host, to be repeated late.
+    seen: Vec<(usize, DataPacket)>,
 }
 
 pub(super) fn guid(host: usize) -> Guid {
@@ -146,6 +156,8 @@ impl Network {
             blocked: Vec::new(),
             refused_for: None,
             refused_now: (Time::ZERO, 0),
+            clocks: vec![Time::ZERO; hosts],
+            seen: Vec::new(),
         };
         for host in 0..hosts {
             network.tell(host, |_| {});
@@ -171,8 +183,51 @@ impl Network {
     }
 
     pub(super) fn feed(&mut self, host: usize, input: Input) {
-        self.hosts[host].handle_input(self.now, input);
+        let now = self.clock(host);
+        self.hosts[host].handle_input(now, input);
         self.drain(host);
+    }
+
+    /// The time by a host's clock.
+    pub(super) fn clock(&self, host: usize) -> Time {
+        self.now + self.clocks[host]
+    }
+
+    pub(super) fn suspend(&mut self, host: usize) {
+        let now = self.clock(host);
+        self.hosts[host].suspend(now);
+        self.drain(host);
+    }
+
+    pub(super) fn resume(&mut self, host: usize) {
+        let now = self.clock(host);
+        self.hosts[host].resume(now);
+        self.drain(host);
+    }
+
+    /// Another host takes a port over: another adapter, and another clock. What is under way to it arrives, or not.
+    pub(super) fn replace(&mut self, host: usize, stack: Stack, clock: Time, loss: u64) {
+        self.hosts[host] = stack;
+        self.clocks[host] = clock;
+        (self.wakes[host], self.busy[host]) = (None, self.now);
+        self.in_adapter.retain(|(at, _), _| *at != host);
+        let (what, dice) = (&mut self.what, &mut self.dice);
+        self.events.retain(|Reverse((_, number, at))| {
+            let gone = *at == host && (what[number].is_own() || dice.permille(loss));
+            if gone {
+                what.remove(number);
+            }
+            !gone
+        });
+    }
+
+    /// A packet that has come comes again.
+    pub(super) fn echo(&mut self) {
+        if !self.seen.is_empty() {
+            let which = self.dice.below(self.seen.len() as u64) as usize;
+            let (host, packet) = self.seen[which];
+            self.feed(host, Input::Accept(packet));
+        }
     }
 
     fn at(&mut self, at: Time, host: usize, what: What) {
@@ -190,7 +245,8 @@ impl Network {
                 Output::Obeyed(outcome) => self.refusals.extend(outcome.err()),
             }
         }
-        let wanted = self.hosts[host].poll_timeout().map(|at| at.max(self.now));
+        let wanted = self.hosts[host].poll_timeout();
+        let wanted = wanted.map(|at| (at - self.clocks[host]).max(self.now));
         if let Some(at) = wanted.filter(|at| self.wakes[host].is_none_or(|known| *at < known)) {
             self.wakes[host] = wanted;
             self.at(at, host, What::Wake);
@@ -244,7 +300,8 @@ impl Network {
         let (at, count) = self.refused_now;
         self.refused_now = (self.now, if at == self.now { count + 1 } else { 1 });
         assert!(self.refused_now.1 <= 100, "time does not pass any more");
-        self.hosts[host].handle_input(self.now, Input::Refused { dest_qp: packet.dest_qp });
+        let now = self.clock(host);
+        self.hosts[host].handle_input(now, Input::Refused { dest_qp: packet.dest_qp });
         self.at(self.now, host, What::Left(packet.service_level));
     }
 
@@ -324,15 +381,22 @@ impl Network {
                 break;
             }
             self.now = at;
+            let wake = self.wakes[host] == Some(at);
+            let at = self.clock(host);
             match self.what.remove(&number).unwrap() {
-                What::Data(packet) => self.hosts[host].handle_input(at, Input::Accept(packet)),
+                What::Data(packet) => {
+                    self.seen.push((host, packet));
+                    let excess = self.seen.len().saturating_sub(200);
+                    self.seen.drain(..excess);
+                    self.hosts[host].handle_input(at, Input::Accept(packet));
+                }
                 What::Mad(mad) => self.hosts[host].handle_input(at, Input::Receive(*mad)),
                 What::Left(service_level) => {
                     *self.in_adapter.get_mut(&(host, service_level.0)).unwrap() -= 1;
                     self.hosts[host].handle_input(at, Input::Injected { service_level, packets: 1 });
                 }
                 What::Wake => {
-                    if self.wakes[host] == Some(at) {
+                    if wake {
                         self.wakes[host] = None;
                     }
                     self.hosts[host].handle_timeout(at);

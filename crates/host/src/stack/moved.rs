@@ -1,0 +1,119 @@
+//! A port has moved to another place of the fabric, with a virtual machine: its peers are woken.
+//!
+//! A queue pair whose packets were lost at a suspended port repeats them only when its acknowledgement timeout expires, after
+//! seconds. The notice makes it repeat at once, and says the port's LID. Send it after the stack has resumed and the routes to
+//! it are written, or the repetition is lost as well.
+//!
+//! | the LID | senders | traps 64 and 65 of the GID |
+//! |---|---|---|
+//! | moves with the port (prepopulated, dynamic) | repeat at once | are ignored for a while: the move itself causes them |
+//! | changes (OpenSM assigns another one) | go to the new LID and repeat at once | are heeded: the path's rate and service level may differ |
+//!
+//! In both cases acknowledgements follow the LID that packets come from.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use weft_machine::Time;
+use weft_wire::{Guid, Lid, RepathDetails};
+
+use super::clock::Rebase;
+use super::paths::Address;
+use super::sender::{Phase, Target};
+use super::{Stack, lanes};
+
+/// How long traps 64 and 65 of a port that has moved are ignored, in timeouts of subnet administration.
+const HOLD_BACK_TIMEOUTS: u64 = 10;
+/// The most ports whose traps are ignored at a time.
+const HELD_BACK_MAX: usize = 4096;
+
+/// A port has moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MovedLid {
+    /// The port.
+    pub guid: Guid,
+    /// Its base LID before.
+    pub from: Lid,
+    /// Its base LID now; the same where LIDs move with ports.
+    pub to: Lid,
+}
+
+impl MovedLid {
+    /// What a notice of a new LID says; see [`RepathKind::NEW_LID`](weft_wire::RepathKind::NEW_LID).
+    pub(super) fn of(details: &RepathDetails) -> Self {
+        Self { guid: details.guid, from: details.slid, to: details.dlid }
+    }
+}
+
+/// Ports that have moved lately, each with the moment until which notices about it are ignored.
+#[derive(Debug, Default)]
+pub(super) struct HoldBacks {
+    until: BTreeMap<Guid, Time>,
+}
+
+impl HoldBacks {
+    fn begin(&mut self, now: Time, guid: Guid, span: Time) {
+        if self.until.len() >= HELD_BACK_MAX {
+            self.until.retain(|_, until| *until > now);
+        }
+        // A port that is not remembered costs one question to subnet administration.
+        if self.until.len() < HELD_BACK_MAX {
+            self.until.insert(guid, now + span);
+        }
+    }
+
+    fn holds(&self, now: Time, guid: Guid) -> bool {
+        self.until.get(&guid).is_some_and(|until| *until > now)
+    }
+
+    /// Its moments are those of another clock from now on.
+    pub(super) fn rebase(&mut self, rebase: &Rebase) {
+        self.until.values_mut().for_each(|until| rebase.shift(until));
+    }
+}
+
+impl Stack {
+    /// A port has moved.
+    pub(super) fn moved(&mut self, now: Time, moved: &MovedLid) {
+        self.suspension.counts.moves_heard += 1;
+        if !moved.to.is_unicast() {
+            return;
+        }
+        if moved.from == moved.to {
+            let span = self.options.sa_timeout.as_nanos().saturating_mul(HOLD_BACK_TIMEOUTS);
+            self.hold_backs.begin(now, moved.guid, Time::from_nanos(span));
+            self.paths.find_again(moved.guid);
+        }
+        for path in self.paths.set_lid(moved.guid, moved.to) {
+            self.path_changed(now, path);
+        }
+        for place in self.flows.all() {
+            self.wake_for(now, place, moved);
+        }
+    }
+
+    /// A sender to the port that has moved repeats at once.
+    fn wake_for(&mut self, now: Time, place: u32, moved: &MovedLid) {
+        let rules = self.rules;
+        let Some(sender) = self.flows.sender(place).filter(|sender| sender.phase == Phase::Active) else {
+            return;
+        };
+        if matches!(sender.target, Target::Peer) && sender.address.dlid == moved.from {
+            sender.move_to(now, Address { dlid: moved.to, ..sender.address });
+        }
+        if sender.address.dlid != moved.to || !sender.repeat(now, &rules) {
+            return;
+        }
+        lanes::arm_expiry(sender, place, &mut self.timers);
+        self.suspension.counts.senders_woken += 1;
+        self.dequeue(place);
+        self.wake(now, place);
+    }
+
+    /// Whether a notice that a port comes or goes is ignored, because the port has just moved.
+    pub(super) fn is_held_back(&mut self, now: Time, guid: Guid) -> bool {
+        let held = self.hold_backs.holds(now, guid);
+        self.suspension.counts.notices_held_back += u64::from(held);
+        held
+    }
+}

@@ -1,0 +1,108 @@
+//! A sender that is suspended, moved and resumed.
+
+use weft_machine::Time;
+
+use super::{Pace, Phase, Rules, Sender, Target};
+use crate::stack::clock::Rebase;
+use crate::stack::moving::Moving;
+use crate::stack::numbers::{COUNT_MAX, NUMBER_MAX};
+use crate::traffic::FlowId;
+
+/// Unacknowledged packets at most: a PSN says no more (IBA 9.7.2 allows half of the numbers).
+const IN_FLIGHT_MAX: u64 = 1 << 23;
+/// Changes of lane kept at most; see [`moves`](crate::stack::moves).
+const MOVES_MAX: usize = 256;
+
+impl Sender {
+    /// It stands in no ring, and no timer is set for it.
+    pub(in crate::stack) fn quiet(&mut self) {
+        (self.queued, self.wake_at, self.expiry_at) = (0, None, None);
+        if let Target::Mix(mix) = &mut self.target {
+            mix.quiet();
+        }
+    }
+
+    /// It goes on: what was in the adapter is sent again, and what waits is looked at.
+    pub(in crate::stack) fn resume(&mut self, now: Time, rules: &Rules) {
+        self.repeat(now, rules);
+        if let Target::Mix(mix) = &mut self.target {
+            mix.resume();
+        }
+    }
+
+    /// Its moments are those of another clock from now on. The log of its moves keeps the clock it was written by.
+    pub(in crate::stack) fn rebase(&mut self, rebase: &Rebase) {
+        for at in [&mut self.not_before, &mut self.last_fresh_at, &mut self.message_at] {
+            rebase.shift(at);
+        }
+        if let Some(deadline) = &mut self.deadline {
+            rebase.shift(deadline);
+        }
+        if let Some(pace) = &mut self.pace {
+            rebase.shift(&mut pace.due);
+        }
+        if let Moving::Drain { at, .. } | Moving::Rearm { at, .. } = &mut self.moving {
+            rebase.shift(at);
+        }
+        if let Target::Mix(mix) = &mut self.target {
+            mix.rebase(rebase);
+        }
+        self.throttle.rebase(rebase);
+    }
+
+    /// Sends again from the oldest unacknowledged packet at once (go-back-N, IBA 9.7.5.1), with all its retries: that an
+    /// end was suspended is not the other end's fault. Whether there is anything to send again.
+    pub(in crate::stack) fn repeat(&mut self, now: Time, rules: &Rules) -> bool {
+        if !self.is_reliable() || self.phase != Phase::Active || !self.is_outstanding() {
+            return false;
+        }
+        self.go_back();
+        self.attempts_left = rules.retries;
+        let patience = self.moving.since().unwrap_or(now) + rules.ack_timeout;
+        self.deadline = Some(patience.max(now));
+        true
+    }
+
+    /// Whether it can be what a sender becomes: everything that is relied on elsewhere.
+    pub(in crate::stack) fn verify(&self, flow: FlowId, paths: usize) -> Result<(), &'static str> {
+        let ok = |holds: bool, what: &'static str| if holds { Ok(()) } else { Err(what) };
+        ok(self.flow == flow, "a sender has another flow's number")?;
+        ok(self.fresh <= NUMBER_MAX, "a packet's number is too high")?;
+        let in_order = self.base <= self.unacknowledged
+            && self.unacknowledged <= self.next
+            && self.next <= self.fresh
+            && self.fresh - self.unacknowledged <= IN_FLIGHT_MAX;
+        ok(in_order, "a sender's packet numbers are out of order")?;
+        ok(self.is_reliable() || !self.is_outstanding(), "datagrams wait for acknowledgements")?;
+        self.geometry.verify()?;
+        let at = (self.next - self.base) % u64::from(self.geometry.packets);
+        ok(u64::from(self.at) == at, "a packet's place in its message does not follow from its number")?;
+        match &self.target {
+            Target::One(path) => ok((*path as usize) < paths, "a sender's path is not in the cache")?,
+            Target::Mix(mix) => {
+                ok(!self.is_reliable(), "a reliable connection has several destinations")?;
+                mix.verify(paths)?;
+            }
+            Target::Peer => {}
+        }
+        ok(self.pace.is_none_or(|pace| pace.is_sane()), "a rate is none")?;
+        ok(self.moves.len() <= MOVES_MAX, "too many changes of lane are kept")?;
+        self.throttle.verify()?;
+        let counts = [
+            self.packets,
+            self.bytes,
+            self.repeated,
+            self.timeouts,
+            self.notifications,
+            self.moves_total,
+            self.latency.count,
+        ];
+        ok(counts.iter().all(|count| *count <= COUNT_MAX), "a counter is too high")
+    }
+}
+
+impl Pace {
+    fn is_sane(&self) -> bool {
+        (1..=COUNT_MAX).contains(&self.bytes_per_second) && self.rest < self.bytes_per_second
+    }
+}
