@@ -72,7 +72,8 @@ fn started(pid: u32) -> Option<u64> {
     stat(pid, 22)?.parse().ok()
 }
 
-/// Whether a process would run if it had a core: it is not stopped, and waits for nothing.
+/// Whether the first thread of a process, which is an agent's own, would run if it had a core: it is not stopped, and waits
+/// for nothing.
 fn waits_for_a_core(pid: u32) -> bool {
     stat(pid, 3).as_deref() == Some("R")
 }
@@ -223,20 +224,23 @@ mod tests {
 
     #[test]
     fn one_that_waits_for_a_core_is_told_from_one_that_is_stopped() {
-        assert!(waits_for_a_core(std::process::id()), "it runs");
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let pid = Pid::from_raw(child.id().cast_signed()).unwrap();
-        let (is_stopped, deadline) =
-            (|| stat(child.id(), 3).as_deref() == Some("T"), std::time::Instant::now() + PATIENCE);
+        let mut busy = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let await_state = |wanted: &str| {
+            let deadline = std::time::Instant::now() + PATIENCE;
+            while stat(busy.id(), 3).as_deref() != Some(wanted) {
+                assert!(std::time::Instant::now() < deadline, "it is never {wanted}");
+                std::thread::yield_now();
+            }
+        };
+        await_state("R");
+        assert!(waits_for_a_core(busy.id()), "it waits for nothing else");
+        let pid = Pid::from_raw(busy.id().cast_signed()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
-        while !is_stopped() {
-            assert!(std::time::Instant::now() < deadline, "it was not stopped");
-            std::thread::yield_now();
-        }
-        assert!(!waits_for_a_core(child.id()));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(!waits_for_a_core(child.id()), "it is no more");
+        await_state("T");
+        assert!(!waits_for_a_core(busy.id()));
+        busy.kill().unwrap();
+        busy.wait().unwrap();
+        assert!(!waits_for_a_core(busy.id()), "it is no more");
     }
 
     #[tokio::test]
