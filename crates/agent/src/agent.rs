@@ -30,8 +30,8 @@ use crate::visitors;
 
 /// Programs connected at the same time.
 const PROGRAMS_MAX: usize = 1024;
-/// Events, and what the node was fed, wait this long to be written together.
-const JOURNAL_GATHER: Duration = Duration::from_millis(20);
+/// What the node was fed waits this long to be written together.
+const RECORDING_GATHER: Duration = Duration::from_millis(20);
 
 /// A wall clock that is set while a fault lasts is noticed within this time.
 const CLOCK_LOOK: Duration = Duration::from_secs(60);
@@ -283,7 +283,7 @@ async fn work(agent: Rc<Agent>, signals: Rc<Signals>) {
 async fn write_gathered(agent: Rc<Agent>, signals: Rc<Signals>) {
     loop {
         signals.recording.notified().await;
-        tokio::time::sleep(JOURNAL_GATHER).await;
+        tokio::time::sleep(RECORDING_GATHER).await;
         agent.with_core(Core::write_gathered);
     }
 }
