@@ -158,6 +158,9 @@ async fn carry(mut visit: Visit, mut far: Half, reason: &OnceLock<String>) {
         // Either fails only when the connection has broken.
         let _ = visit.send.shutdown().await;
         let _ = timeout(LAST_WORDS, visit.send.stopped()).await;
+    } else {
+        // The reason may come a packet after the end of the stream.
+        let _ = timeout(LAST_WORDS, visit.closed()).await;
     }
     if let Some(error) = visit.end_reason() {
         let _ = reason.set(error.to_string());

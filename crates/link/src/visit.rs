@@ -110,6 +110,11 @@ impl Visit {
         self.connection.close_reason()
     }
 
+    /// Waits until the connection has ended.
+    pub async fn closed(&self) {
+        self.connection.closed().await;
+    }
+
     /// Ends the conversation, and waits until the agent can know.
     pub async fn end(self) {
         self.endpoint.close(CloseCode::Shutdown.var_int(), b"the client has left");

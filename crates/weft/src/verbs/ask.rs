@@ -21,7 +21,7 @@ pub(super) fn run(folder: &LabFolder, args: &AskArgs) -> anyhow::Result<()> {
     let request = request(args)?;
     let follows = matches!(request, Request::Events(_) | Request::Capture { .. });
     let mut client = connect(folder, args)?;
-    client.post(request)?;
+    client.post(request).map_err(|error| broken(args, error))?;
     let mut patience = PATIENCE;
     loop {
         let Some(line) = client.next_line(patience).map_err(|error| broken(args, error))? else {
