@@ -32,6 +32,7 @@
 
 mod balance;
 mod bfs;
+mod collapse;
 mod engines;
 pub mod files;
 mod input;
@@ -51,6 +52,7 @@ mod trace;
 mod tree;
 mod verify;
 
+pub use collapse::{VSwitch, vswitches};
 pub use engines::{Chain, ChainError, ENGINES, Engine, Input, Refusal, WEIGHTS, learn_weights, minhop};
 pub use lanes::{LaneMap, LaneRow, SERVICE_LEVELS, ServiceLevels};
 pub use lids::{LidError, Lids, PortLids};

@@ -7,6 +7,7 @@
 //! ```text
 //!   ibnetdiscover text ──parse──▶        ──write_ibnetdiscover──▶ the same text
 //!   generate::xgft, torus, … ───▶ Fabric ──diff──▶ what two of them do not share
+//!                                        ──virtualised──▶ the same with a vSwitch and its functions in every HCA
 //!   FabricBuilder ──────────────▶        ──cables, hosts, find, components──▶ routing, laboratories, people
 //! ```
 //!
@@ -44,6 +45,7 @@ pub mod generate;
 mod graph;
 mod parse;
 mod rate;
+mod virtualise;
 mod write;
 
 pub use builder::{BuildError, FabricBuilder, NODES_MAX, PORTS_MAX, PORTS_PER_NODE_MAX};
@@ -52,5 +54,6 @@ pub use find::FindError;
 pub use graph::{Cable, Counts, Fabric, Node, NodeIndex, Port, PortName, PortRef};
 pub use parse::{Loader, ParseError, Position, Problem, parse, parse_bytes, parse_with};
 pub use rate::{LinkMasks, LinkRate, LinkWidth, RateError};
+pub use virtualise::{Adapter, UPLINK, VFS_MAX, VirtualiseError, Virtualised, derived_guid};
 pub use weft_wire::LinkSpeed;
 pub use weft_wire::NodeType;

@@ -19,6 +19,7 @@ mod routes;
 mod run;
 mod shell;
 mod topo;
+mod vfs;
 
 use std::path::PathBuf;
 
@@ -46,6 +47,7 @@ pub(crate) use routes::{CompareArgs, ComputeArgs, RoutesVerb, RoutingArgs, Verif
 pub(crate) use run::RunArgs;
 pub(crate) use shell::{ShellArgs, SysfsArgs};
 pub(crate) use topo::{GenArgs, GenKind, TopoVerb};
+pub(crate) use vfs::{VfArgs, VfLids};
 
 /// A distributed emulator of InfiniBand fabrics
 ///

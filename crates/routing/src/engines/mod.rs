@@ -12,6 +12,7 @@ mod updn;
 mod vftree;
 mod vswitch;
 
+use crate::collapse::Collapsed;
 use crate::options::LANES_MAX;
 use crate::routing::Routing;
 
@@ -101,13 +102,20 @@ impl Engine {
             .unwrap_or_else(|reason| Err(self.refusal(reason)))
     }
 
-    /// Routes a fabric in the pool that this is called in.
+    /// Routes a fabric in the pool that this is called in; its vSwitches as part of their hosts.
     fn run_here(&self, input: &Input<'_>) -> Result<Routing, Refusal> {
         let lanes = input.options.lanes;
         if self.options.contains(&"lanes") && !(1..=LANES_MAX).contains(&lanes) {
             return Err(self.refusal(format!("the number of lanes must be 1 to {LANES_MAX}, not {lanes}")));
         }
-        (self.run)(input)
+        // Saved tables name every switch as it is.
+        let collapsed = if self == &file::ENGINE { None } else { Collapsed::of(input) };
+        match collapsed {
+            Some(collapsed) => {
+                (self.run)(&collapsed.input(input)).map(|routing| collapsed.expand(input, routing))
+            }
+            None => (self.run)(input),
+        }
     }
 
     fn refusal(&self, reason: String) -> Refusal {

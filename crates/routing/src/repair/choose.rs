@@ -143,8 +143,7 @@ impl Chooser<'_> {
     /// Finds ways in a tree that go up again after they went down, and all turn at one switch, so that hardly any of them
     /// wait for each other.
     fn turn_at_hub(&mut self, end: &End) {
-        let is_hub =
-            |at: &u32| self.ground.has_hosts[*at as usize] && *at != end.switch && !self.is_open(*at);
+        let is_hub = |at: &u32| self.serves_hosts(*at) && *at != end.switch && !self.is_open(*at);
         if self.ups.is_some()
             && let Some(hub) = (0..self.ground.len() as u32).find(is_hub)
         {
@@ -152,6 +151,17 @@ impl Chooser<'_> {
             self.room.shapes[hub as usize] = Shape::Falls;
             self.settle(end, Shapes::Kept);
         }
+    }
+
+    /// Whether paths can turn at a switch with hosts: they are its own, or behind vSwitches, which lead nowhere else.
+    fn serves_hosts(&self, switch: u32) -> bool {
+        let next = |at: u32| {
+            let channels = self.ground.exits(at).iter().filter(|exit| is_channel(**exit));
+            channels.map(|channel| self.ground.to[*channel as usize])
+        };
+        let is_end = |at: u32| next(at).nth(1).is_none();
+        let has_hosts = |at: u32| self.ground.has_hosts[at as usize];
+        !is_end(switch) && (has_hosts(switch) || next(switch).any(|at| has_hosts(at) && is_end(at)))
     }
 
     /// Frees the rows of switches that no traffic to a LID passes, for others to come by, and says which those are.

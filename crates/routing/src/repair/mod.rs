@@ -21,6 +21,7 @@ use std::collections::BTreeSet;
 use weft_topology::{Fabric, PortRef};
 use weft_wire::{Guid, Lid, PortNum};
 
+use crate::collapse::Collapsed;
 use crate::engines::{Engine, Input};
 use crate::lids::Lids;
 use crate::options::EngineOptions;
@@ -118,7 +119,7 @@ impl Proven {
         let books = Books::of_all(&ground, &routing, options.lanes)?;
         let (lanes, log) = (options.lanes, Log::default());
         let input = Input { fabric: &fabric, lids: &lids, options };
-        let by_cabling = || Tree::new(&input).ok().map(|tree| tree.ranks_by_node(&fabric));
+        let by_cabling = || ranks_by_cabling(&input);
         let ranks = routing.ranks.clone().or_else(by_cabling);
         Ok(Self { fabric, lids, routing, management, lanes, log, books, ranks })
     }
@@ -219,6 +220,15 @@ impl Proven {
         let was_free = self.books.free;
         self.books = Books::of_all(&ground, &self.routing, self.lanes)?;
         if was_free && !self.books.free { Err(Unrepaired::Circle) } else { Ok(()) }
+    }
+}
+
+/// Where switches stand in a tree that is one without its vSwitches, which have no rank.
+fn ranks_by_cabling(input: &Input<'_>) -> Option<Ranks> {
+    let ranks = |input: &Input<'_>| Some(Tree::new(input).ok()?.ranks_by_node(input.fabric));
+    match Collapsed::of(input) {
+        Some(collapsed) => Some(collapsed.expand_ranks(&ranks(&collapsed.input(input))?)),
+        None => ranks(input),
     }
 }
 

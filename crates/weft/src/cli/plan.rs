@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Command, Id, ValueEnum};
 
-use super::{DeviceArgs, IbsimArgs, Pack, PmArgs, SmArgs, UpHubArgs};
+use super::{DeviceArgs, IbsimArgs, Pack, PmArgs, SmArgs, UpHubArgs, VfArgs};
 use crate::lab::hosts::Hosts;
 
 /// What may stand beside `up --bundle`: what a bundle does not say.
@@ -130,6 +130,10 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "WAY", value_enum, default_value_t)]
     pub(crate) attach_managers: Attach,
 
+    /// Virtualised adapters
+    #[command(flatten)]
+    pub(crate) vfs: VfArgs,
+
     /// Options of the devices
     #[command(flatten)]
     pub(crate) devices: DeviceArgs,
@@ -183,6 +187,7 @@ mod tests {
             "--lmc=1",
             "--m-key=7",
             "--pm",
+            "--vfs=2",
             "--metrics",
             "--engine=updn",
             "--attach-managers=quic",

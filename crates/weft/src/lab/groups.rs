@@ -1,6 +1,8 @@
 //! Which devices share an agent.
 
-use weft_topology::{Fabric, NodeIndex, PortRef};
+use std::collections::BTreeMap;
+
+use weft_topology::{Adapter, Fabric, NodeIndex, PortRef, UPLINK};
 
 use crate::cli::Pack;
 
@@ -13,13 +15,21 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Deals the devices out.
-    pub(crate) fn new(fabric: &Fabric, pack: Pack) -> Self {
+    /// Deals the devices out. All parts of a virtualised adapter count as one device.
+    pub(crate) fn new(fabric: &Fabric, adapters: &[Adapter], pack: Pack) -> Self {
         let nodes = fabric.nodes().len();
-        let key = |index: NodeIndex| match pack {
-            Pack::All => 0,
-            Pack::Devices(devices) => index.index() / devices.max(1),
-            Pack::Leaf => leaf(fabric, index).index(),
+        let mut units: Vec<NodeIndex> = fabric.iter().map(|(index, _)| index).collect();
+        let mut uplinks = BTreeMap::new();
+        for adapter in adapters {
+            let parts = adapter.vfs.iter().chain([&adapter.vswitch]);
+            parts.for_each(|part| units[part.index()] = adapter.pf);
+            uplinks.insert(adapter.pf, PortRef::new(adapter.vswitch, UPLINK));
+        }
+        let key = |index: NodeIndex| match (pack, units[index.index()]) {
+            (Pack::All, _) => 0,
+            // Virtualised adapters keep the index of the HCA that each was, and their parts come last.
+            (Pack::Devices(devices), unit) => unit.index() / devices.max(1),
+            (Pack::Leaf, unit) => leaf(fabric, unit, uplinks.get(&unit)).index(),
         };
         let mut of_key = vec![None; nodes];
         let (mut members, mut agents): (Vec<Vec<NodeIndex>>, _) = (Vec::new(), Vec::with_capacity(nodes));
@@ -53,10 +63,13 @@ impl Groups {
     }
 }
 
-/// The node whose agent runs a node: a switch itself, and for a host the switch at its first cable.
-fn leaf(fabric: &Fabric, index: NodeIndex) -> NodeIndex {
+/// The node whose agent runs a node: a switch itself, and for a host the switch at its first cable, or at its vSwitch's.
+fn leaf(fabric: &Fabric, index: NodeIndex, uplink: Option<&PortRef>) -> NodeIndex {
     let node = fabric.node(index);
-    let first = node.cabled_ports().next().map(|(_, peer)| peer.node);
+    let first = match uplink {
+        Some(uplink) => fabric.peer(*uplink).map(|peer| peer.node),
+        None => node.cabled_ports().next().map(|(_, peer)| peer.node),
+    };
     first.filter(|peer| !node.is_switch() && fabric.node(*peer).is_switch()).unwrap_or(index)
 }
 
@@ -80,7 +93,7 @@ mod tests {
             (Pack::Devices(10), 10),
             (Pack::Leaf, fabric.switches().count()),
         ] {
-            let groups = Groups::new(&fabric, pack);
+            let groups = Groups::new(&fabric, &[], pack);
             assert_eq!(groups.members().len(), agents, "{pack}");
             let mut dealt: Vec<_> = groups.members().iter().flatten().copied().collect();
             assert!(groups.members().iter().all(|group| group.is_sorted()), "{pack}");
@@ -96,11 +109,33 @@ mod tests {
     #[test]
     fn a_host_is_with_its_leaf() {
         let fabric = fabric();
-        let groups = Groups::new(&fabric, Pack::Leaf);
+        let groups = Groups::new(&fabric, &[], Pack::Leaf);
         for (index, host) in fabric.hosts() {
             let (_, peer) = host.cabled_ports().next().unwrap();
             assert_eq!(groups.agent_of(index), groups.agent_of(peer.node));
         }
         assert!(groups.cables_between(&fabric) < fabric.cables().count());
+    }
+
+    #[test]
+    fn an_adapter_is_one_device() {
+        let physical = fabric();
+        let whole = physical.virtualised(2).unwrap();
+        for pack in [Pack::All, Pack::Devices(1), Pack::Devices(10), Pack::Leaf] {
+            let before = Groups::new(&physical, &[], pack);
+            let groups = Groups::new(&whole.fabric, &whole.adapters, pack);
+            assert_eq!(groups.members().len(), before.members().len(), "{pack}");
+            for (index, _) in physical.iter() {
+                assert_eq!(groups.agent_of(index), before.agent_of(index), "{pack}");
+            }
+            for adapter in &whole.adapters {
+                let parts = adapter.vfs.iter().chain([&adapter.vswitch]);
+                let agent = groups.agent_of(adapter.pf);
+                assert!(parts.clone().all(|part| groups.agent_of(*part) == agent), "{pack}");
+                assert!(parts.clone().all(|part| groups.members()[agent].contains(part)), "{pack}");
+            }
+            let cables = before.cables_between(&physical);
+            assert_eq!(groups.cables_between(&whole.fabric), cables, "functions are cabled inside of agents");
+        }
     }
 }

@@ -28,6 +28,7 @@ pub(crate) mod signals;
 mod silence;
 pub(crate) mod start;
 pub(crate) mod teardown;
+pub(crate) mod vfs;
 pub(crate) mod wanted;
 
 pub(crate) use bundle::Bundle;

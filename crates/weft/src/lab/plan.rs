@@ -33,6 +33,7 @@ pub(crate) fn write(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         lab: lab.to_owned(),
         topology: wanted.topology.clone(),
+        vfs: wanted.adapters.first().map(|adapter| adapter.vfs.len()),
         agents: agent_records(fabric, groups, places),
         sm: wanted.sm.as_ref().map(|wanted| sm(wanted, wanted.at)),
         standbys: wanted

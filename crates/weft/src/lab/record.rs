@@ -24,6 +24,9 @@ pub(crate) struct LabRecord {
     pub(crate) lab: String,
     /// The topology file's name.
     pub(crate) topology: String,
+    /// Virtual functions of each virtualised adapter, if adapters are virtualised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) vfs: Option<usize>,
     /// Its agents, in order of name.
     pub(crate) agents: Vec<AgentRecord>,
     /// Where the subnet manager sits; `None` with `--no-sm`.

@@ -86,7 +86,7 @@ struct Prepared {
 fn prepare(base: &Base, folder: &LabFolder, from: &From<'_>) -> anyhow::Result<Prepared> {
     match from {
         From::Plan(wanted) => {
-            let groups = Groups::new(wanted.fabric, wanted.pack);
+            let groups = Groups::new(wanted.fabric, wanted.adapters, wanted.pack);
             let places = Places::choose(base, wanted, &groups, Search::NOW)?;
             let record = plan::write(&folder.bundle(), folder.name(), wanted, (&groups, &places))?;
             Ok(Prepared { record, claims: Box::new(places) })

@@ -5,7 +5,7 @@ use std::path::Path;
 use weft_device::DeviceOptions;
 use weft_host::stack::StackOptions;
 use weft_machine::Time;
-use weft_topology::{Fabric, PortRef};
+use weft_topology::{Adapter, Fabric, PortRef, Virtualised};
 use weft_wire::MKey;
 
 use super::hosts::Hosts;
@@ -17,6 +17,8 @@ use crate::sm_options::sm_options;
 pub(crate) struct Wanted<'a> {
     /// The cabling.
     pub(crate) fabric: &'a Fabric,
+    /// Its virtualised adapters, each of which is in one agent.
+    pub(crate) adapters: &'a [Adapter],
     /// Where the cabling comes from, for people.
     pub(crate) topology: String,
     /// The subnet manager, if there is to be one.
@@ -68,11 +70,12 @@ pub(crate) struct WantedPm {
 impl<'a> Wanted<'a> {
     /// What the command line asks for.
     pub(crate) fn by(
-        fabric: &'a Fabric,
+        cabling: &'a Virtualised,
         (sm_at, pm_at): (Option<PortRef>, Option<PortRef>),
         standbys: Vec<PortRef>,
         (file, args): (&Path, &PlanArgs),
     ) -> anyhow::Result<Self> {
+        let Virtualised { fabric, adapters } = cabling;
         let sm = |at| -> anyhow::Result<WantedSm> {
             let mut options = sm_options(&args.sm, Some(fabric), true)?;
             if args.standby > 0 && args.sm.election.priority.is_none() {
@@ -88,6 +91,7 @@ impl<'a> Wanted<'a> {
         };
         Ok(Self {
             fabric,
+            adapters,
             m_key,
             pm: pm_at.map(pm),
             metrics: args.metrics,

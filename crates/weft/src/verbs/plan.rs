@@ -10,7 +10,6 @@ use crate::lab::places::Places;
 use crate::lab::ports::Search;
 use crate::lab::{Base, issue, plan, process};
 use crate::output::say;
-use crate::topology_file;
 
 pub(super) fn run(name: Option<&str>, args: &PlanCommand) -> anyhow::Result<()> {
     if let (Some(process), Some(folder)) = (&args.issue, &args.folder) {
@@ -24,10 +23,10 @@ pub(super) fn run(name: Option<&str>, args: &PlanCommand) -> anyhow::Result<()> 
     let base = Base::locate();
     // A name that `up` would refuse.
     let lab = base.lab(name.unwrap_or(up::DEFAULT_NAME))?;
-    let fabric = topology_file::load(file)?;
-    let mut wanted = up::wanted(&fabric, file, &args.plan)?;
+    let cabling = up::cabling(file, &args.plan)?;
+    let mut wanted = up::wanted(&cabling, file, &args.plan)?;
     wanted.hosted.clone_from(&args.hosts);
-    let groups = Groups::new(&fabric, wanted.pack);
+    let groups = Groups::new(wanted.fabric, wanted.adapters, wanted.pack);
     let draft = Draft::begin(out)?;
     let places = Places::choose(&base, &wanted, &groups, Search::for_later())?;
     let record = plan::write(draft.bundle(), lab.name(), &wanted, (&groups, &places))?;

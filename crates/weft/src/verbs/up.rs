@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use serde::Serialize;
-use weft_topology::{Fabric, NodeIndex, PortRef};
+use weft_topology::{Fabric, NodeIndex, PortRef, Virtualised};
 
 use super::seconds;
 use crate::cli::{PlanArgs, UpArgs};
@@ -17,7 +17,7 @@ use crate::lab::progress::StartPhase;
 use crate::lab::run::{RunOptions, recordings};
 use crate::lab::start::{self, From, goal};
 use crate::lab::wanted::Wanted;
-use crate::lab::{Bundle, LabRecord, process};
+use crate::lab::{Bundle, LabRecord, process, vfs};
 use crate::output::{StdoutClosed, Table, print, print_json};
 use crate::{sm_process, topology_file};
 
@@ -33,12 +33,12 @@ pub(super) fn run(name: Option<&str>, args: &UpArgs) -> anyhow::Result<()> {
         (Some(folder), _) => from_bundle(name, folder, (args, run), begun),
         (None, file) => {
             let file = file.as_deref().unwrap_or(Path::new(""));
-            let fabric = topology_file::load(file)?;
-            let wanted = wanted(&fabric, file, &args.plan)?;
+            let cabling = cabling(file, &args.plan)?;
+            let wanted = wanted(&cabling, file, &args.plan)?;
             let sm_at = wanted.sm.as_ref().map(|sm| sm.at.node);
             keep_lids(args, sm_at, &mut run)?;
             let name = name.unwrap_or(DEFAULT_NAME);
-            bring_up(name, (&From::Plan(&wanted), &run), (&fabric, sm_at), args, begun)
+            bring_up(name, (&From::Plan(&wanted), &run), (&cabling.fabric, sm_at), args, begun)
         }
     }
 }
@@ -102,8 +102,18 @@ fn keep_lids(args: &UpArgs, sm_at: Option<NodeIndex>, run: &mut RunOptions) -> a
     Ok(())
 }
 
+/// The cabling of a file, with virtualised adapters where the command line asks for them.
+pub(super) fn cabling(file: &Path, args: &PlanArgs) -> anyhow::Result<Virtualised> {
+    vfs::cabling(topology_file::load(file)?, &args.vfs, args.sm.lmc)
+}
+
 /// The laboratory that the command line plans.
-pub(super) fn wanted<'a>(fabric: &'a Fabric, file: &Path, args: &PlanArgs) -> anyhow::Result<Wanted<'a>> {
+pub(super) fn wanted<'a>(
+    cabling: &'a Virtualised,
+    file: &Path,
+    args: &PlanArgs,
+) -> anyhow::Result<Wanted<'a>> {
+    let fabric = &cabling.fabric;
     let sm_at = if args.no_sm { None } else { Some(sm_place(fabric, file, args)?) };
     let pm_at = if args.pm.pm { Some(pm_place(fabric, file, sm_at, args)?) } else { None };
     let standbys = standby_places(fabric, sm_at, pm_at, args)?;
@@ -111,7 +121,7 @@ pub(super) fn wanted<'a>(fabric: &'a Fabric, file: &Path, args: &PlanArgs) -> an
         let who = listen.open_to();
         crate::output::say(&format!("warning: {who} can manage this fabric by ibsim's protocol at {listen}"));
     }
-    Wanted::by(fabric, (sm_at, pm_at), standbys, (file, args))
+    Wanted::by(cabling, (sm_at, pm_at), standbys, (file, args))
 }
 
 fn summarise_and_stay(

@@ -305,6 +305,7 @@ fn live(plan: &Plan, tell: &dyn Fn(Time)) -> anyhow::Result<Recording> {
     let wanted = Wanted {
         m_key: weft_wire::MKey(0),
         fabric: &plan.fabric,
+        adapters: &[],
         topology: plan.file.clone(),
         sm: Some(WantedSm { at: plan.sm_at, options: plan.sm.clone() }),
         standbys: Vec::new(),

@@ -1,0 +1,208 @@
+//! vSwitches are collapsed before an engine routes: it sees the physical cabling, in which the host port of an adapter has
+//! the LIDs of all its functions and of its vSwitch. Afterwards the tables are expanded again.
+//!
+//! ```text
+//!   leaf ── vSwitch ─┬─ host        collapse        leaf ── host, with the LIDs of host, vf1 and vSwitch
+//!                    └─ vf1      ◀── expand ───
+//! ```
+//!
+//! Without that vSwitches would be leaves of a rank of their own, and no tree of theirs has the levels that its engines
+//! balance. Expansion is not assumed to be right: the verifier follows every packet through the expanded tables
+//! (`docs/decisions/0017-vswitches.md`).
+
+use weft_topology::{Fabric, FabricBuilder, Node, NodeIndex, PortRef};
+use weft_wire::{Guid, NodeType, PortNum};
+
+use crate::input::Input;
+use crate::lids::Lids;
+use crate::management::ManagementNodes;
+use crate::routing::{Ranks, Routing};
+use crate::tables::{ForwardingTable, Routes};
+
+/// The switch inside of a virtualised adapter, and what is behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VSwitch {
+    /// The switch.
+    pub node: NodeIndex,
+    /// Its one port that leads to another switch.
+    pub uplink: PortNum,
+    /// The port at the other end of its uplink.
+    pub far: PortRef,
+    /// The cabled ports of the adapter's functions, in the order of the vSwitch's ports. The first stands for the host: it
+    /// is the physical function's, where that is there.
+    pub functions: Vec<(PortNum, PortRef)>,
+}
+
+/// The vSwitches of a fabric, by node. A vSwitch is a switch with one cable to another switch whose other cables lead to HCAs
+/// with its own SystemImageGUID. That alone tells it from a small leaf; a leaf's hosts are other systems.
+///
+/// Nodes that serve management alone (`named`, and those that can be recognised) are no functions: an aggregation node has
+/// the SystemImageGUID of its switch too.
+pub fn vswitches(fabric: &Fabric, named: &[Guid]) -> Vec<VSwitch> {
+    let management = ManagementNodes::new(fabric, named);
+    let found = fabric.switches().filter_map(|(index, node)| look_at(fabric, &management, index, node));
+    let mut found: Vec<VSwitch> = found.collect();
+    // Two adapters that are cabled back to back have no switch between them that could route.
+    let nodes: Vec<NodeIndex> = found.iter().map(|vswitch| vswitch.node).collect();
+    found.retain(|vswitch| nodes.binary_search(&vswitch.far.node).is_err());
+    found
+}
+
+fn look_at(fabric: &Fabric, management: &ManagementNodes, index: NodeIndex, node: &Node) -> Option<VSwitch> {
+    let system = Some(node.system_image_guid).filter(|guid| *guid != Guid(0))?;
+    let (mut uplink, mut functions) = (None, Vec::new());
+    for (port, peer) in node.cabled_ports() {
+        let there = fabric.node(peer.node);
+        match there.kind {
+            NodeType::Switch if uplink.is_none() => uplink = Some((port, peer)),
+            NodeType::Hca => functions.push((port, peer)),
+            _ => return None,
+        }
+    }
+    let is_part = |(_, port): &(PortNum, PortRef)| {
+        let there = fabric.node(port.node);
+        let is_single = there.cabled_ports().nth(1).is_none();
+        is_single && there.system_image_guid == system && !management.contains(port.node)
+    };
+    let (uplink, far) = uplink.filter(|_| !functions.is_empty() && functions.iter().all(is_part))?;
+    Some(VSwitch { node: index, uplink, far, functions })
+}
+
+/// A fabric without its vSwitches.
+#[derive(Debug)]
+pub(crate) struct Collapsed {
+    fabric: Fabric,
+    lids: Lids,
+    /// By node of `fabric`, the node that it is in the whole fabric.
+    whole: Vec<NodeIndex>,
+    /// How many nodes the whole fabric has.
+    nodes: usize,
+    vswitches: Vec<VSwitch>,
+}
+
+impl Collapsed {
+    /// `None` where there are no vSwitches.
+    pub(crate) fn of(input: &Input<'_>) -> Option<Self> {
+        let vswitches = vswitches(input.fabric, &input.options.management_nodes);
+        if vswitches.is_empty() {
+            return None;
+        }
+        // By node of the whole fabric: the port that stands for its adapter.
+        let mut adapters: Vec<Option<PortRef>> = vec![None; input.fabric.nodes().len()];
+        for vswitch in &vswitches {
+            let host = vswitch.host();
+            let parts = vswitch.functions.iter().map(|(_, port)| port.node).chain([vswitch.node]);
+            parts.for_each(|part| adapters[part.index()] = Some(host));
+        }
+        let stays = |index: NodeIndex| adapters[index.index()].is_none_or(|host| host.node == index);
+        let mut builder = FabricBuilder::new();
+        let (mut whole, mut places) = (Vec::new(), vec![None; adapters.len()]);
+        for (index, node) in input.fabric.iter().filter(|(index, _)| stays(*index)) {
+            let node = match adapters[index.index()] {
+                Some(host) => with_uplink(input.fabric, node, host),
+                None => node.clone(),
+            };
+            places[index.index()] = Some(builder.add_node(node).ok()?);
+            whole.push(index);
+        }
+        let place = |end: PortRef| Some(PortRef::new(places[end.node.index()]?, end.port));
+        let is_inner = |end: PortRef| adapters[end.node.index()].is_some();
+        for cable in input.fabric.cables().filter(|cable| !is_inner(cable.a) && !is_inner(cable.b)) {
+            builder.connect(place(cable.a)?, place(cable.b)?).ok()?;
+        }
+        for vswitch in &vswitches {
+            builder.connect(place(vswitch.host())?, place(vswitch.far)?).ok()?;
+        }
+        let mut lids = Lids::new();
+        for range in input.lids.iter() {
+            let port = adapters[range.port.node.index()].unwrap_or(range.port);
+            lids.insert(place(port)?, range.base, range.lmc).ok()?;
+        }
+        Some(Self { fabric: builder.build(), lids, whole, nodes: adapters.len(), vswitches })
+    }
+
+    /// What an engine works from.
+    pub(crate) fn input<'a>(&'a self, input: &Input<'a>) -> Input<'a> {
+        Input { fabric: &self.fabric, lids: &self.lids, options: input.options }
+    }
+
+    /// The routing of the whole fabric that follows from that of the collapsed one.
+    pub(crate) fn expand(&self, input: &Input<'_>, mut routing: Routing) -> Routing {
+        let mut routes = Routes { tables: vec![ForwardingTable::default(); input.fabric.nodes().len()] };
+        for (table, node) in routing.routes.tables.into_iter().zip(&self.whole) {
+            routes.tables[node.index()] = table;
+        }
+        for vswitch in &self.vswitches {
+            routes.tables[vswitch.node.index()] = vswitch.table(input.lids);
+        }
+        routing.routes = routes;
+        routing.ranks = routing.ranks.map(|ranks| self.expand_ranks(&ranks));
+        self.expand_lanes(&mut routing);
+        let count = self.vswitches.len();
+        let vswitches = if count == 1 { "1 vSwitch is".to_owned() } else { format!("{count} vSwitches are") };
+        routing.report.notes.push(format!("{vswitches} routed as part of the host that each is in"));
+        routing
+    }
+
+    /// vSwitches have no rank: what has none is below all switches that have one.
+    pub(crate) fn expand_ranks(&self, ranks: &Ranks) -> Ranks {
+        let mut expanded = vec![None; self.nodes];
+        for (rank, node) in ranks.0.iter().zip(&self.whole) {
+            expanded[node.index()] = *rank;
+        }
+        Ranks(expanded)
+    }
+
+    /// Mappings of service levels stay at the ports that they are for; what a host's port has, all ports on the way out of
+    /// its adapter have.
+    fn expand_lanes(&self, routing: &mut Routing) {
+        let rows = std::mem::take(&mut routing.lanes.exceptions);
+        for ((node, entry, exit), row) in rows {
+            let node = self.whole[node.index()];
+            routing.lanes.exceptions.insert((node, entry, exit), row);
+            let adapter = self.vswitches.iter().find(|vswitch| vswitch.host() == PortRef::new(node, exit));
+            for (vswitch, (inner, function)) in
+                adapter.iter().flat_map(|vswitch| vswitch.functions.iter().map(move |port| (vswitch, port)))
+            {
+                routing.lanes.exceptions.insert((function.node, entry, function.port), row);
+                routing.lanes.exceptions.insert((vswitch.node, *inner, vswitch.uplink), row);
+            }
+        }
+    }
+}
+
+impl VSwitch {
+    /// The port that stands for the host.
+    fn host(&self) -> PortRef {
+        self.functions.first().map_or(self.far, |(_, port)| *port)
+    }
+
+    /// Its own table: its functions by their ports, and everything else by the uplink.
+    fn table(&self, lids: &Lids) -> ForwardingTable {
+        let mut table = ForwardingTable::new(lids.top());
+        for range in lids.iter() {
+            let function = self.functions.iter().find(|(_, port)| *port == range.port);
+            let port = match function {
+                Some((port, _)) => *port,
+                None if range.port.node == self.node => PortNum::ZERO,
+                None => self.uplink,
+            };
+            range.iter().for_each(|lid| table.set(lid, port));
+        }
+        table
+    }
+}
+
+/// The node that stands for a host, whose cable is its vSwitch's uplink.
+fn with_uplink(fabric: &Fabric, node: &Node, host: PortRef) -> Node {
+    let mut node = node.clone();
+    let uplink = fabric.peer(host).and_then(|inner| {
+        let ports = fabric.node(inner.node).cabled_ports();
+        let mut uplinks = ports.filter(|(_, peer)| fabric.node(peer.node).is_switch());
+        uplinks.next().and_then(|(port, _)| fabric.port(PortRef::new(inner.node, port)))
+    });
+    if let Some((port, uplink)) = node.ports.get_mut(usize::from(host.port.0)).zip(uplink) {
+        (port.link, port.enabled) = (uplink.link, uplink.enabled);
+    }
+    node
+}

@@ -1,0 +1,26 @@
+//! The arguments of virtualised adapters.
+
+use clap::{Args, ValueEnum};
+
+/// Options of virtualised adapters.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Virtual functions")]
+pub(crate) struct VfArgs {
+    /// Virtual functions of every HCA, 1 to 252, each behind the HCA's vSwitch [default: no vSwitches]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) vfs: Option<u32>,
+
+    /// When virtual functions get their LIDs [default: prepopulated]
+    #[arg(long, value_name = "WHEN", value_enum, requires = "vfs")]
+    pub(crate) lids: Option<VfLids>,
+}
+
+/// When virtual functions get their LIDs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VfLids {
+    /// At the start: all functions are plugged in, and each has a LID
+    #[default]
+    Prepopulated,
+    /// When a virtual machine boots on them (not supported yet)
+    Dynamic,
+}
