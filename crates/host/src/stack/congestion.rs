@@ -14,6 +14,7 @@ use weft_machine::Time;
 use weft_wire::{CongestionSettings, PortFacts, ServiceLevel};
 
 use super::clock::Rebase;
+use super::numbers::ensure;
 use super::static_rate::time_at;
 
 /// The unit of CCTI_Timer in nanoseconds of fabric time.
@@ -86,7 +87,7 @@ impl Throttle {
 
     /// Whether the index can be one into a table.
     pub(super) fn verify(&self) -> Result<(), &'static str> {
-        if self.index <= INDEX_MAX { Ok(()) } else { Err("an index of congestion control is too high") }
+        ensure(self.index <= INDEX_MAX, "an index of congestion control is too high")
     }
 
     /// Lets the timer run for the time that has passed.

@@ -21,7 +21,7 @@ use weft_wire::{GidPrefix, Guid, Lid, PKey, PortFacts};
 use super::StackCounts;
 use super::flow::{Flow, Flows};
 use super::lanes::KeptLane;
-use super::numbers::COUNT_MAX;
+use super::numbers::{COUNT_MAX, ensure};
 use super::paths::Paths;
 use super::subscriptions::Subscriptions;
 
@@ -313,10 +313,9 @@ fn check_version(found: u16) -> Result<(), ImageError> {
 impl State {
     /// Puts flows and paths together again. What is wrong with them, if anything is.
     fn restore(&mut self, identity: &Identity) -> Result<Flows, &'static str> {
-        let ok = |holds: bool, what: &'static str| if holds { Ok(()) } else { Err(what) };
         let facts = &self.facts;
         let port = (facts.guid, facts.gid_prefix, facts.lid, facts.lmc);
-        ok(
+        ensure(
             port == (identity.guid, identity.gid_prefix, identity.lid, identity.lmc),
             "it has two identities",
         )?;
@@ -334,7 +333,7 @@ impl State {
             counts.refused,
             counts.packets_refused,
         ];
-        ok(counts.iter().all(|count| *count <= COUNT_MAX), "a counter is too high")?;
+        ensure(counts.iter().all(|count| *count <= COUNT_MAX), "a counter is too high")?;
         Flows::restore(std::mem::take(&mut self.flows), self.paths.len())
     }
 }

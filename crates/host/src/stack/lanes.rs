@@ -69,7 +69,7 @@ impl Lane {
         self.senders.len() + self.replies.len() + self.acknowledgements.len()
     }
 
-    /// So many packets have left the adapter.
+    /// Packets have left the adapter.
     #[inline]
     pub(super) fn leave(&mut self, packets: u16) {
         self.in_adapter = self.in_adapter.saturating_sub(packets);

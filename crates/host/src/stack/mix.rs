@@ -12,7 +12,7 @@ use weft_machine::{Random, Time};
 use weft_wire::{Guid, ServiceLevel};
 
 use super::clock::Rebase;
-use super::numbers::{COUNT_MAX, NUMBER_MAX};
+use super::numbers::{COUNT_MAX, NUMBER_MAX, ensure};
 use super::paths::{Address, Path, Paths};
 use super::static_rate::next_at;
 use crate::traffic::PathSource;
@@ -299,22 +299,21 @@ impl Mix {
         }
     }
 
-    /// Whether it can be what a mix becomes, with so many paths in the cache.
+    /// Whether it can be what a mix becomes, with this number of paths in the cache.
     pub(super) fn verify(&self, paths: usize) -> Result<(), &'static str> {
-        let ok = |holds: bool, what: &'static str| if holds { Ok(()) } else { Err(what) };
         let count = self.targets.len();
         let known = |target: &u32| (*target as usize) < count;
-        ok(count > 0 && self.levels.len() == count && self.paths.len() == count, "a mix is in pieces")?;
-        ok(self.paths.iter().all(|path| (*path as usize) < paths), "a mix's path is not in the cache")?;
-        ok(self.others as usize <= count && self.resolved <= count, "a mix has too few destinations")?;
-        ok(self.hot.iter().chain(&self.head).all(known), "a mix's destination is none of its own")?;
-        ok(self.hot_permille <= 1000 && self.first < 16, "a mix's choice is impossible")?;
-        ok(self.not_before.len() <= count, "a mix has too many gaps")?;
+        ensure(count > 0 && self.levels.len() == count && self.paths.len() == count, "a mix is in pieces")?;
+        ensure(self.paths.iter().all(|path| (*path as usize) < paths), "a mix's path is not in the cache")?;
+        ensure(self.others as usize <= count && self.resolved <= count, "a mix has too few destinations")?;
+        ensure(self.hot.iter().chain(&self.head).all(known), "a mix's destination is none of its own")?;
+        ensure(self.hot_permille <= 1000 && self.first < 16, "a mix's choice is impossible")?;
+        ensure(self.not_before.len() <= count, "a mix has too many gaps")?;
         let lanes = matches!(self.backlog.len(), 0 | 16);
         let waiting = |lane: &VecDeque<u32>| lane.len() <= BACKLOG_MAX && lane.iter().all(known);
-        ok(lanes && self.backlog.iter().all(waiting), "a mix's packets wait where none can")?;
+        ensure(lanes && self.backlog.iter().all(waiting), "a mix's packets wait where none can")?;
         let numbers = self.targets.iter().all(|target| target.sequence <= NUMBER_MAX);
-        ok(numbers && self.shed <= COUNT_MAX, "a mix's number is too high")
+        ensure(numbers && self.shed <= COUNT_MAX, "a mix's number is too high")
     }
 }
 

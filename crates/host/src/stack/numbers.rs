@@ -16,6 +16,11 @@ pub(super) const COUNT_MAX: u64 = 1 << 62;
 /// The largest body of a packet.
 const BODY_MAX: u16 = 4096;
 
+/// Says what is wrong with a part of an image, if it is.
+pub(super) fn ensure(holds: bool, wrong: &'static str) -> Result<(), &'static str> {
+    if holds { Ok(()) } else { Err(wrong) }
+}
+
 /// The PSN that both ends of a flow begin with, spread so that some flows wrap soon.
 pub(super) fn first_psn(flow: FlowId) -> u32 {
     flow.0.wrapping_mul(0x9e37_79b1) >> 8
@@ -49,8 +54,7 @@ impl Geometry {
         let least = BODY_HEAD_SIZE as u16;
         let bodies = [self.body, self.last];
         let fits = bodies.iter().all(|body| (least..=BODY_MAX).contains(body) && body % 4 == 0);
-        let holds = fits && self.packets > 0 && self.last <= self.body;
-        if holds { Ok(()) } else { Err("messages cannot be cut into such packets") }
+        ensure(fits && self.packets > 0 && self.last <= self.body, "messages cannot be cut into such packets")
     }
 
     /// Bytes of a message's bodies.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use weft_wire::{Guid, Lid, PKey, PathRate, ServiceLevel};
 
-use super::numbers::COUNT_MAX;
+use super::numbers::{COUNT_MAX, ensure};
 use crate::traffic::PathSource;
 
 /// The most paths: one for every unicast LID.
@@ -223,11 +223,10 @@ impl Paths {
     pub(super) fn restore(&mut self) -> Result<(), &'static str> {
         let keys = |path: &Path| (path.to, path.source == PathSource::Unasked);
         self.places = (0..).zip(&self.list).map(|(place, path)| (keys(path), place)).collect();
-        let holds = |holds: bool, what: &'static str| if holds { Ok(()) } else { Err(what) };
-        holds(self.list.len() <= PATHS_MAX, "there are too many paths")?;
-        holds(self.places.len() == self.list.len(), "a path is there twice")?;
-        holds(self.hot_spots.len() <= HOT_SPOTS_MAX, "there are too many hot spots")?;
-        holds(self.forgotten <= COUNT_MAX, "a counter is too high")
+        ensure(self.list.len() <= PATHS_MAX, "there are too many paths")?;
+        ensure(self.places.len() == self.list.len(), "a path is there twice")?;
+        ensure(self.hot_spots.len() <= HOT_SPOTS_MAX, "there are too many hot spots")?;
+        ensure(self.forgotten <= COUNT_MAX, "a counter is too high")
     }
 
     /// The partitions of all paths, each once, in order.

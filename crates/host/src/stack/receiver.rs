@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 use weft_wire::{DataPacket, Lid, PKey, ServiceLevel, aeth, opcode};
 
-use super::numbers::{COUNT_MAX, PSN_MASK, first_psn};
+use super::numbers::{COUNT_MAX, PSN_MASK, ensure, first_psn};
 use crate::traffic::{FlowId, Latency, Transport, Work};
 
 /// Half of the numbers are ahead, the others have been.
@@ -224,12 +224,17 @@ impl Receiver {
 
     /// Whether it can be what a receiver becomes: everything that is relied on elsewhere.
     pub(super) fn verify(&self) -> Result<(), &'static str> {
-        let ok = |holds: bool, what: &'static str| if holds { Ok(()) } else { Err(what) };
-        ok(self.expected <= PSN_MASK && self.messages <= PSN_MASK, "a receiver's number has over 24 bits")?;
-        ok(self.unacknowledged <= PSN_MASK, "a receiver has too many unacknowledged packets")?;
-        ok(self.by_source.len() <= usize::from(Lid::UNICAST_MAX.0) + 1, "datagrams have too many sources")?;
+        ensure(
+            self.expected <= PSN_MASK && self.messages <= PSN_MASK,
+            "a receiver's number has over 24 bits",
+        )?;
+        ensure(self.unacknowledged <= PSN_MASK, "a receiver has too many unacknowledged packets")?;
+        ensure(
+            self.by_source.len() <= usize::from(Lid::UNICAST_MAX.0) + 1,
+            "datagrams have too many sources",
+        )?;
         let missing = self.by_source.iter().fold(0u64, |sum, source| sum.saturating_add(source.missing));
-        ok(missing <= self.missing, "a receiver misses fewer packets than its sources have not sent")?;
+        ensure(missing <= self.missing, "a receiver misses fewer packets than its sources have not sent")?;
         let counts = [
             self.packets,
             self.bytes,
@@ -239,7 +244,7 @@ impl Receiver {
             self.disorder,
             self.latency.count,
         ];
-        ok(counts.iter().all(|count| *count <= COUNT_MAX), "a counter is too high")
+        ensure(counts.iter().all(|count| *count <= COUNT_MAX), "a counter is too high")
     }
 }
 

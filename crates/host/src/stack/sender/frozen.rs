@@ -5,7 +5,7 @@ use weft_machine::Time;
 use super::{Pace, Phase, Rules, Sender, Target};
 use crate::stack::clock::Rebase;
 use crate::stack::moving::Moving;
-use crate::stack::numbers::{COUNT_MAX, NUMBER_MAX};
+use crate::stack::numbers::{COUNT_MAX, NUMBER_MAX, ensure};
 use crate::traffic::FlowId;
 
 /// Unacknowledged packets at most: a PSN says no more (IBA 9.7.2 allows half of the numbers).
@@ -65,28 +65,27 @@ impl Sender {
 
     /// Whether it can be what a sender becomes: everything that is relied on elsewhere.
     pub(in crate::stack) fn verify(&self, flow: FlowId, paths: usize) -> Result<(), &'static str> {
-        let ok = |holds: bool, what: &'static str| if holds { Ok(()) } else { Err(what) };
-        ok(self.flow == flow, "a sender has another flow's number")?;
-        ok(self.fresh <= NUMBER_MAX, "a packet's number is too high")?;
+        ensure(self.flow == flow, "a sender has another flow's number")?;
+        ensure(self.fresh <= NUMBER_MAX, "a packet's number is too high")?;
         let in_order = self.base <= self.unacknowledged
             && self.unacknowledged <= self.next
             && self.next <= self.fresh
             && self.fresh - self.unacknowledged <= IN_FLIGHT_MAX;
-        ok(in_order, "a sender's packet numbers are out of order")?;
-        ok(self.is_reliable() || !self.is_outstanding(), "datagrams wait for acknowledgements")?;
+        ensure(in_order, "a sender's packet numbers are out of order")?;
+        ensure(self.is_reliable() || !self.is_outstanding(), "datagrams wait for acknowledgements")?;
         self.geometry.verify()?;
         let at = (self.next - self.base) % u64::from(self.geometry.packets);
-        ok(u64::from(self.at) == at, "a packet's place in its message does not follow from its number")?;
+        ensure(u64::from(self.at) == at, "a packet's place in its message does not follow from its number")?;
         match &self.target {
-            Target::One(path) => ok((*path as usize) < paths, "a sender's path is not in the cache")?,
+            Target::One(path) => ensure((*path as usize) < paths, "a sender's path is not in the cache")?,
             Target::Mix(mix) => {
-                ok(!self.is_reliable(), "a reliable connection has several destinations")?;
+                ensure(!self.is_reliable(), "a reliable connection has several destinations")?;
                 mix.verify(paths)?;
             }
             Target::Peer => {}
         }
-        ok(self.pace.is_none_or(|pace| pace.is_sane()), "a rate is none")?;
-        ok(self.moves.len() <= MOVES_MAX, "too many changes of lane are kept")?;
+        ensure(self.pace.is_none_or(|pace| pace.is_sane()), "a rate is none")?;
+        ensure(self.moves.len() <= MOVES_MAX, "too many changes of lane are kept")?;
         self.throttle.verify()?;
         let counts = [
             self.packets,
@@ -97,7 +96,7 @@ impl Sender {
             self.moves_total,
             self.latency.count,
         ];
-        ok(counts.iter().all(|count| *count <= COUNT_MAX), "a counter is too high")
+        ensure(counts.iter().all(|count| *count <= COUNT_MAX), "a counter is too high")
     }
 }
 

@@ -104,7 +104,7 @@ fn everything_is_delivered_once_and_in_order_whoever_stands_still_or_moves() {
 
 #[test]
 fn a_schedule_without_suspension_is_what_it_was() {
-    // A notice that nobody needs, and a suspension that ends at once, cost repetitions and nothing else.
+    // A notice that no flow needs, and a suspension that ends at once, cost repetitions and nothing else.
     let (mut network, flows) = begin(1);
     network.run(Time::from_millis(1));
     network.suspend(0);
