@@ -10,6 +10,8 @@
 //! balance. Expansion is not assumed to be right: the verifier follows every packet through the expanded tables
 //! (`docs/decisions/0017-vswitches.md`).
 
+use std::collections::BTreeMap;
+
 use weft_topology::{Fabric, FabricBuilder, Node, NodeIndex, PortRef};
 use weft_wire::{Guid, NodeType, PortNum};
 
@@ -40,32 +42,12 @@ pub struct VSwitch {
 /// the SystemImageGUID of its switch too.
 pub fn vswitches(fabric: &Fabric, named: &[Guid]) -> Vec<VSwitch> {
     let management = ManagementNodes::new(fabric, named);
-    let found = fabric.switches().filter_map(|(index, node)| look_at(fabric, &management, index, node));
-    let mut found: Vec<VSwitch> = found.collect();
+    let found = fabric.switches().filter_map(|(index, _)| VSwitch::at(fabric, index));
+    let mut found: Vec<VSwitch> = found.filter(|found| found.is_one_system(fabric, &management)).collect();
     // Two adapters that are cabled back to back have no switch between them that could route.
     let nodes: Vec<NodeIndex> = found.iter().map(|vswitch| vswitch.node).collect();
     found.retain(|vswitch| nodes.binary_search(&vswitch.far.node).is_err());
     found
-}
-
-fn look_at(fabric: &Fabric, management: &ManagementNodes, index: NodeIndex, node: &Node) -> Option<VSwitch> {
-    let system = Some(node.system_image_guid).filter(|guid| *guid != Guid(0))?;
-    let (mut uplink, mut functions) = (None, Vec::new());
-    for (port, peer) in node.cabled_ports() {
-        let there = fabric.node(peer.node);
-        match there.kind {
-            NodeType::Switch if uplink.is_none() => uplink = Some((port, peer)),
-            NodeType::Hca => functions.push((port, peer)),
-            _ => return None,
-        }
-    }
-    let is_part = |(_, port): &(PortNum, PortRef)| {
-        let there = fabric.node(port.node);
-        let is_single = there.cabled_ports().nth(1).is_none();
-        is_single && there.system_image_guid == system && !management.contains(port.node)
-    };
-    let (uplink, far) = uplink.filter(|_| !functions.is_empty() && functions.iter().all(is_part))?;
-    Some(VSwitch { node: index, uplink, far, functions })
 }
 
 /// A fabric without its vSwitches.
@@ -84,41 +66,54 @@ impl Collapsed {
     /// `None` where there are no vSwitches.
     pub(crate) fn of(input: &Input<'_>) -> Option<Self> {
         let vswitches = vswitches(input.fabric, &input.options.management_nodes);
-        if vswitches.is_empty() {
-            return None;
-        }
-        // By node of the whole fabric: the port that stands for its adapter.
-        let mut adapters: Vec<Option<PortRef>> = vec![None; input.fabric.nodes().len()];
+        if vswitches.is_empty() { None } else { Self::new(input.fabric, input.lids, vswitches) }
+    }
+
+    /// A fabric without these vSwitches. One without functions is left out, and nothing stands for it.
+    pub(crate) fn new(fabric: &Fabric, lids: &Lids, vswitches: Vec<VSwitch>) -> Option<Self> {
+        // By node of the whole fabric: the adapter that it is part of, and the port that stands for that.
+        let mut adapters: Vec<Option<(&VSwitch, Option<PortRef>)>> = vec![None; fabric.nodes().len()];
         for vswitch in &vswitches {
-            let host = vswitch.host();
             let parts = vswitch.functions.iter().map(|(_, port)| port.node).chain([vswitch.node]);
-            parts.for_each(|part| adapters[part.index()] = Some(host));
+            parts.for_each(|part| adapters[part.index()] = Some((vswitch, vswitch.host())));
         }
-        let stays = |index: NodeIndex| adapters[index.index()].is_none_or(|host| host.node == index);
         let mut builder = FabricBuilder::new();
         let (mut whole, mut places) = (Vec::new(), vec![None; adapters.len()]);
-        for (index, node) in input.fabric.iter().filter(|(index, _)| stays(*index)) {
+        for (index, node) in fabric.iter() {
             let node = match adapters[index.index()] {
-                Some(host) => with_uplink(input.fabric, node, host),
                 None => node.clone(),
+                Some((vswitch, Some(host))) if host.node == index => with_uplink(fabric, node, vswitch, host),
+                Some(_) => continue,
             };
             places[index.index()] = Some(builder.add_node(node).ok()?);
             whole.push(index);
         }
         let place = |end: PortRef| Some(PortRef::new(places[end.node.index()]?, end.port));
         let is_inner = |end: PortRef| adapters[end.node.index()].is_some();
-        for cable in input.fabric.cables().filter(|cable| !is_inner(cable.a) && !is_inner(cable.b)) {
+        for cable in fabric.cables().filter(|cable| !is_inner(cable.a) && !is_inner(cable.b)) {
             builder.connect(place(cable.a)?, place(cable.b)?).ok()?;
         }
         for vswitch in &vswitches {
-            builder.connect(place(vswitch.host())?, place(vswitch.far)?).ok()?;
+            let Some(host) = vswitch.host() else { continue };
+            builder.connect(place(host)?, place(vswitch.far)?).ok()?;
         }
-        let mut lids = Lids::new();
-        for range in input.lids.iter() {
-            let port = adapters[range.port.node.index()].unwrap_or(range.port);
-            lids.insert(place(port)?, range.base, range.lmc).ok()?;
+        let mut collapsed = Lids::new();
+        for range in lids.iter() {
+            let port = adapters[range.port.node.index()].map_or(Some(range.port), |(_, host)| host)?;
+            collapsed.insert(place(port)?, range.base, range.lmc).ok()?;
         }
-        Some(Self { fabric: builder.build(), lids, whole, nodes: adapters.len(), vswitches })
+        let nodes = adapters.len();
+        Some(Self { fabric: builder.build(), lids: collapsed, whole, nodes, vswitches })
+    }
+
+    /// The fabric without them.
+    pub(crate) fn fabric(&self) -> &Fabric {
+        &self.fabric
+    }
+
+    /// The node that one of [`Self::fabric`] is in the whole fabric.
+    pub(crate) fn whole(&self, node: NodeIndex) -> NodeIndex {
+        self.whole[node.index()]
     }
 
     /// What an engine works from.
@@ -157,13 +152,13 @@ impl Collapsed {
     /// its adapter have.
     fn expand_lanes(&self, routing: &mut Routing) {
         let rows = std::mem::take(&mut routing.lanes.exceptions);
+        let hosts = self.vswitches.iter().filter_map(|vswitch| Some((vswitch.host()?, vswitch)));
+        let hosts: BTreeMap<PortRef, &VSwitch> = hosts.collect();
         for ((node, entry, exit), row) in rows {
-            let node = self.whole[node.index()];
+            let node = self.whole(node);
             routing.lanes.exceptions.insert((node, entry, exit), row);
-            let adapter = self.vswitches.iter().find(|vswitch| vswitch.host() == PortRef::new(node, exit));
-            for (vswitch, (inner, function)) in
-                adapter.iter().flat_map(|vswitch| vswitch.functions.iter().map(move |port| (vswitch, port)))
-            {
+            let Some(vswitch) = hosts.get(&PortRef::new(node, exit)) else { continue };
+            for (inner, function) in &vswitch.functions {
                 routing.lanes.exceptions.insert((function.node, entry, function.port), row);
                 routing.lanes.exceptions.insert((vswitch.node, *inner, vswitch.uplink), row);
             }
@@ -172,9 +167,30 @@ impl Collapsed {
 }
 
 impl VSwitch {
-    /// The port that stands for the host.
-    fn host(&self) -> PortRef {
-        self.functions.first().map_or(self.far, |(_, port)| *port)
+    /// A switch with one cable to another switch, seen as one: whatever else it has cables to are functions. `None` where it
+    /// has none or several to switches.
+    pub(crate) fn at(fabric: &Fabric, node: NodeIndex) -> Option<Self> {
+        let cabled = fabric.node(node).cabled_ports();
+        let (uplinks, functions): (Vec<_>, Vec<_>) =
+            cabled.partition(|(_, peer)| fabric.node(peer.node).is_switch());
+        let [(uplink, far)] = uplinks[..] else { return None };
+        Some(Self { node, uplink, far, functions })
+    }
+
+    /// Whether all behind it are single HCAs of its own system that do not serve management alone.
+    fn is_one_system(&self, fabric: &Fabric, management: &ManagementNodes) -> bool {
+        let system = fabric.node(self.node).system_image_guid;
+        let is_part = |(_, port): &(PortNum, PortRef)| {
+            let there = fabric.node(port.node);
+            let is_single = there.kind == NodeType::Hca && there.cabled_ports().nth(1).is_none();
+            is_single && there.system_image_guid == system && !management.contains(port.node)
+        };
+        system != Guid(0) && !self.functions.is_empty() && self.functions.iter().all(is_part)
+    }
+
+    /// The port that stands for the host; `None` where there are no functions.
+    fn host(&self) -> Option<PortRef> {
+        self.functions.first().map(|(_, port)| *port)
     }
 
     /// Its own table: its functions by their ports, and everything else by the uplink.
@@ -194,13 +210,9 @@ impl VSwitch {
 }
 
 /// The node that stands for a host, whose cable is its vSwitch's uplink.
-fn with_uplink(fabric: &Fabric, node: &Node, host: PortRef) -> Node {
+fn with_uplink(fabric: &Fabric, node: &Node, vswitch: &VSwitch, host: PortRef) -> Node {
     let mut node = node.clone();
-    let uplink = fabric.peer(host).and_then(|inner| {
-        let ports = fabric.node(inner.node).cabled_ports();
-        let mut uplinks = ports.filter(|(_, peer)| fabric.node(peer.node).is_switch());
-        uplinks.next().and_then(|(port, _)| fabric.port(PortRef::new(inner.node, port)))
-    });
+    let uplink = fabric.port(PortRef::new(vswitch.node, vswitch.uplink));
     if let Some((port, uplink)) = node.ports.get_mut(usize::from(host.port.0)).zip(uplink) {
         (port.link, port.enabled) = (uplink.link, uplink.enabled);
     }

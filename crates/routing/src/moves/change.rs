@@ -11,7 +11,7 @@ use super::skyline::Skylines;
 use crate::verify::ground::{ARRIVES, LOST, is_channel};
 
 /// No hops lead there.
-const NEVER: u32 = u32::MAX;
+pub(super) const NEVER: u32 = u32::MAX;
 
 /// A LID that changes its place.
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +46,7 @@ impl Change {
         Some(port).filter(|port| *port != PortNum::NONE)
     }
 
-    /// Chooses by a method. Says from which switch no path is left, if there is such a one although the rows that are taken over
-    /// have one.
+    /// Chooses by a method. Says from which switch no path is left, if the rows that are taken over have one there.
     pub(super) fn rows(
         &self,
         (network, skylines): (&Network, Option<&Skylines>),

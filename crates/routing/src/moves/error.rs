@@ -45,7 +45,7 @@ pub enum PlanError {
     /// A LID is part of two moves that are planned together.
     #[error("LID {0} is part of two moves")]
     Twice(Lid),
-    /// The machine would send on levels that nobody at its new place uses, so that no proof covers its packets.
+    /// The machine would send on levels that are not in use at its new place, so that no proof covers its packets.
     #[error("the service levels that LID {0} sends by differ from those at its new place")]
     Levels(Lid),
     /// The method `full` needs tables computed for the new places.

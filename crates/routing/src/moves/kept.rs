@@ -28,7 +28,7 @@ pub struct Kept {
     /// The switches as a fat-tree, or why they are none.
     pub(super) skylines: Result<Skylines, String>,
     pub(super) waits: Waits,
-    /// Who sends: switches and source classes, in order.
+    /// The senders: switches and source classes, in order.
     pub(super) senders: Vec<(u32, Option<u16>)>,
     /// By service level: the lane as a bit; 0 where such packets are dropped.
     pub(super) lanes: [u16; SERVICE_LEVELS],
@@ -38,7 +38,7 @@ pub struct Kept {
 impl Kept {
     /// Follows all packets of a routing once. `vswitches` are the switches that stand for adapters with virtual functions: port 1
     /// or any other leads to the one switch above, the lowest adapter is the physical function. `idle` are the LIDs of
-    /// functions that no machine has: nobody sends there, so they are part of no circle.
+    /// functions that no machine has: no packets go there, so they are part of no circle.
     ///
     /// # Errors
     ///

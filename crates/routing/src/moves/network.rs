@@ -84,7 +84,7 @@ impl Network {
         self.exits[row].get(usize::from(port.0)).copied().unwrap_or(LOST)
     }
 
-    /// Who delivers to an end port.
+    /// The switch that delivers to an end port.
     pub(super) fn seat(&self, fabric: &Fabric, port: PortRef) -> Option<Seat> {
         let (switch, exit) = self.graph.attachment(fabric, port)?;
         Some(Seat { switch, exit })

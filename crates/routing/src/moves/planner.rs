@@ -24,7 +24,7 @@ pub struct Planner<'a> {
     pub kept: &'a Kept,
     /// The cabling, vSwitches included where the fabric has them.
     pub fabric: &'a Fabric,
-    /// Who has which LIDs before the moves.
+    /// The owners of LIDs before the moves.
     pub lids: &'a Lids,
     /// The tables in force, and the levels and lanes.
     pub routing: &'a Routing,
@@ -319,8 +319,8 @@ impl Planner<'_> {
         Ok(all)
     }
 
-    /// The blocks of a move. Of two LIDs that machines have, the second follows the first where order matters; a LID that nobody
-    /// sends to goes along with the other.
+    /// The blocks of a move. Of two LIDs that machines have, the second follows the first where order matters; a LID without
+    /// traffic goes along with the other.
     fn items(&self, all: &[(Change, Rows)], order: UpdateOrder) -> Vec<BTreeMap<(u32, u16), Item>> {
         let network = &self.kept.network;
         let mut stages = vec![BTreeMap::<(u32, u16), Item>::new()];

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use weft_topology::{Fabric, NodeIndex};
 use weft_wire::{Lid, PortNum};
 
-use super::change::{Change, count_hops};
+use super::change::{Change, NEVER, count_hops};
 use super::course::Course;
 use super::draft::Draft;
 use super::error::Counterexample;
@@ -17,9 +17,6 @@ use super::waits::Wait;
 use crate::lids::Lids;
 use crate::routing::Routing;
 use crate::tables::BLOCK_ENTRIES;
-
-/// Nothing arrives.
-const NEVER: u32 = u32::MAX;
 
 /// By LID, then by switch: the rounds in which its row changes, and to which port.
 type Writes = BTreeMap<Lid, BTreeMap<u32, Vec<(u32, PortNum)>>>;

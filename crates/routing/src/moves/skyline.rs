@@ -1,8 +1,9 @@
 //! Which switches stand between two leaves of a fat-tree.
 
-use weft_topology::{Fabric, FabricBuilder, NodeIndex, PortRef};
+use weft_topology::{Fabric, NodeIndex};
 
 use super::network::Network;
+use crate::collapse::{Collapsed, VSwitch};
 use crate::input::Input;
 use crate::lids::Lids;
 use crate::options::EngineOptions;
@@ -31,11 +32,18 @@ impl Skylines {
         options: &EngineOptions,
     ) -> Result<Self, String> {
         // Hosts in the tree are what vSwitches stand for, so those are taken out first.
-        let (physical, names) = collapsed(fabric, network, vswitches)?;
-        let tree = Tree::new(&Input { fabric: &physical, lids: &Lids::new(), options })?;
+        let physical = if vswitches.is_empty() {
+            None
+        } else {
+            let found = vswitches.iter().filter_map(|vswitch| VSwitch::at(fabric, *vswitch)).collect();
+            Some(Collapsed::new(fabric, &Lids::new(), found).ok_or("the vSwitches have cables in common")?)
+        };
+        let tree_fabric = physical.as_ref().map_or(fabric, Collapsed::fabric);
+        let tree = Tree::new(&Input { fabric: tree_fabric, lids: &Lids::new(), options })?;
+        let whole = |node| physical.as_ref().map_or(node, |physical| physical.whole(node));
         let mut switches = Vec::with_capacity(tree.tuples.len());
         for (at, tuple) in (0..).zip(&tree.tuples) {
-            let number = network.graph.number(names[tree.node(at).index()]);
+            let number = network.graph.number(whole(tree.node(at)));
             switches.push((tree.rank(at), *tuple, number.ok_or("a switch is not in the fabric")?));
         }
         switches.sort_unstable();
@@ -85,52 +93,4 @@ impl Skylines {
         let to = all.partition_point(|(other, _)| &other.digits()[..prefix(other)] <= wanted);
         all[from..to].iter().map(|(_, switch)| *switch)
     }
-}
-
-/// The fabric with a host in the place of every vSwitch: its physical function where that is there, the first adapter else.
-/// Gives for each node the one that it was.
-fn collapsed(
-    fabric: &Fabric,
-    network: &Network,
-    vswitches: &[NodeIndex],
-) -> Result<(Fabric, Vec<NodeIndex>), String> {
-    if vswitches.is_empty() {
-        return Ok((fabric.clone(), fabric.iter().map(|(index, _)| index).collect()));
-    }
-    let is_virtual =
-        |node: NodeIndex| network.graph.number(node).is_some_and(|switch| network.is_virtual(switch));
-    let below = |node: NodeIndex| {
-        let mut peers = fabric.node(node).cabled_ports().map(|(_, peer)| peer);
-        peers.any(|peer| is_virtual(peer.node))
-    };
-    let stand_ins: Vec<(PortRef, PortRef)> =
-        vswitches.iter().filter_map(|vswitch| stand_in(fabric, *vswitch)).collect();
-    let mut builder = FabricBuilder::new();
-    let (mut names, mut places) = (Vec::new(), vec![None; fabric.nodes().len()]);
-    let mut stands = vec![false; fabric.nodes().len()];
-    stand_ins.iter().for_each(|(host, _)| stands[host.node.index()] = true);
-    for (index, node) in fabric.iter() {
-        let is_host = !node.is_switch();
-        if is_virtual(index) || (is_host && below(index) && !stands[index.index()]) {
-            continue;
-        }
-        places[index.index()] = Some(builder.add_node(node.clone()).map_err(|error| error.to_string())?);
-        names.push(index);
-    }
-    let cables = fabric.cables().map(|cable| (cable.a, cable.b)).chain(stand_ins.iter().copied());
-    for (a, b) in cables {
-        if let (Some(x), Some(y)) = (places[a.node.index()], places[b.node.index()]) {
-            let joined = builder.connect(PortRef::new(x, a.port), PortRef::new(y, b.port));
-            joined.map_err(|error| error.to_string())?;
-        }
-    }
-    Ok((builder.build(), names))
-}
-
-/// The adapter's port that stands for a vSwitch, and the port of the switch above.
-fn stand_in(fabric: &Fabric, vswitch: NodeIndex) -> Option<(PortRef, PortRef)> {
-    let peers = || fabric.node(vswitch).cabled_ports().map(|(_, peer)| peer);
-    let host = peers().find(|peer| !fabric.node(peer.node).is_switch())?;
-    let above = peers().find(|peer| fabric.node(peer.node).is_switch())?;
-    Some((host, above))
 }

@@ -54,8 +54,8 @@ impl Waits {
                     waits.lanes[entry] |= 1 << lane;
                 }
             }
-            match waits.measure(network, lane) {
-                Some(levels) => waits.levels[lane] = levels,
+            match dependencies.in_order(lane) {
+                Some(order) => waits.levels[lane] = waits.measure(network, lane, &order),
                 None => waits.circles |= 1 << lane,
             }
         }
@@ -80,27 +80,16 @@ impl Waits {
         ways.zip(entries).filter(on_lane).map(|(next, _)| next as u32)
     }
 
-    /// By channel: the length of the longest chain of waits that leads to it (Kahn 1962). `None` where there is a circle.
-    fn measure(&self, network: &Network, lane: usize) -> Option<Vec<u32>> {
-        let channels = network.to.len() as u32;
-        let mut waiting = vec![0u32; channels as usize];
-        for channel in 0..channels {
-            self.wanted(network, channel, lane).for_each(|next| waiting[next as usize] += 1);
-        }
-        let mut queue: Vec<u32> = (0..channels).filter(|channel| waiting[*channel as usize] == 0).collect();
-        let mut levels = vec![0u32; channels as usize];
-        let mut served = 0;
-        while let Some(channel) = queue.get(served).copied() {
-            served += 1;
-            for next in self.wanted(network, channel, lane) {
-                levels[next as usize] = levels[next as usize].max(levels[channel as usize] + 1);
-                waiting[next as usize] -= 1;
-                if waiting[next as usize] == 0 {
-                    queue.push(next);
-                }
+    /// By channel: the length of the longest chain of waits that leads to it. In `order` each comes before those that its packets
+    /// want.
+    fn measure(&self, network: &Network, lane: usize, order: &[u32]) -> Vec<u32> {
+        let mut levels = vec![0u32; network.to.len()];
+        for channel in order {
+            for next in self.wanted(network, *channel, lane) {
+                levels[next as usize] = levels[next as usize].max(levels[*channel as usize] + 1);
             }
         }
-        (served == channels as usize).then_some(levels)
+        levels
     }
 
     /// The channels of a circle that `more` closes together with the tables in force and with earlier plans, whose packets are under
