@@ -1,27 +1,19 @@
 //! What a cut cable costs: the switches at its ends are asked, and the tables that used it are written.
 
+#[path = "support/rest.rs"]
+mod rest;
+
+use rest::{last, quiet};
 use weft_machine::Time;
 use weft_sim::{Fault, Process, SimOptions, Simulation};
 use weft_sm::{GuidToLid, Summary};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Cable, Fabric};
 
-const PATIENCE: Time = Time::from_secs(120);
-
 /// A leaf of `simulation`'s tree has hosts and cables up.
 fn leaf_cables(fabric: &Fabric) -> Vec<Cable> {
     let is_switch = |cable: &Cable| [cable.a, cable.b].iter().all(|end| fabric.node(end.node).is_switch());
     fabric.cables().filter(is_switch).collect()
-}
-
-fn quiet(simulation: &mut Simulation) {
-    let limit = simulation.now() + PATIENCE;
-    simulation.run_until_quiet(limit).expect("it comes to rest");
-    simulation.check().unwrap_or_else(|all| panic!("{all:?}"));
-}
-
-fn last(simulation: &Simulation) -> Summary {
-    simulation.summaries().last().expect("a sweep has ended").1.clone()
 }
 
 /// Whether a sweep has asked no node who it is.

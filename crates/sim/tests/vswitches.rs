@@ -2,13 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[path = "support/rest.rs"]
+mod rest;
+
+use rest::{last, quiet};
 use weft_machine::Time;
 use weft_sim::{Fault, Process, SimOptions, Simulation};
-use weft_sm::{GuidToLid, Summary};
+use weft_sm::GuidToLid;
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Cable, Fabric, PortRef, UPLINK, Virtualised};
-
-const PATIENCE: Time = Time::from_secs(120);
 
 /// 6 switches, 16 hosts, 16 vSwitches and 32 virtual functions.
 fn virtualised() -> Virtualised {
@@ -21,16 +23,6 @@ fn by_engine(fabric: &Fabric, engine: &str) -> Simulation {
     let mut simulation = Simulation::new(fabric, options, 1);
     quiet(&mut simulation);
     simulation
-}
-
-fn quiet(simulation: &mut Simulation) {
-    let limit = simulation.now() + PATIENCE;
-    simulation.run_until_quiet(limit).expect("it comes to rest");
-    simulation.check().unwrap_or_else(|all| panic!("{all:?}"));
-}
-
-fn last(simulation: &Simulation) -> Summary {
-    simulation.summaries().last().expect("a sweep has ended").1.clone()
 }
 
 #[test]
