@@ -1,7 +1,5 @@
 //! Forwarding tables, each read where its switch runs: no SMP crosses a cable, and several agents answer at once.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use weft_mgmt::{DirectedPath, Request, SmpRoute, Window};
@@ -9,15 +7,13 @@ use weft_sm::Surveyed;
 use weft_topology::NodeIndex;
 use weft_wire::{AttributeId, Guid, LinearForwardingTable, PortNum, status};
 
-use super::{Session, limits};
+use super::{Session, limits, several};
 use crate::lab::{LabFolder, LabRecord};
 
 /// Agents that are asked at once.
 const READERS: usize = 4;
 /// How long an agent has to answer an attachment.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often `watch` hears at least.
-const TELL: Duration = Duration::from_millis(200);
 
 /// A switch whose table is wanted.
 #[derive(Clone, Copy)]
@@ -47,7 +43,11 @@ pub(crate) fn read_tables(
         .filter(|wanted| wanted.blocks > 0)
         .collect();
     let (mut answered, mut elsewhere) = (0, Vec::new());
-    at_their_agents(lab, &wanted, until, |found| {
+    let read = |wanted: &Wanted| {
+        let table = at_its_agent(lab, *wanted, until).ok();
+        (*wanted, table.filter(|table| table.iter().all(Option::is_some)))
+    };
+    several(READERS, &wanted, read, |found| {
         match found {
             Some((wanted, Some(table))) => {
                 answered += table.len() as u64;
@@ -67,42 +67,6 @@ pub(crate) fn read_tables(
         watch(answered)?;
     }
     Ok(())
-}
-
-/// Reads tables, several at a time. `found` gets each, `None` for one that was not read whole, and nothing now and then
-/// while none comes; its error ends the reading.
-fn at_their_agents(
-    lab: (&LabFolder, &LabRecord),
-    wanted: &[Wanted],
-    until: Instant,
-    mut found: impl FnMut(Option<(Wanted, Option<Table>)>) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let next = AtomicUsize::new(0);
-    let (send, receive) = mpsc::sync_channel(2 * READERS);
-    let work = |send: mpsc::SyncSender<_>| {
-        while let Some(wanted) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let table = at_its_agent(lab, *wanted, until).ok();
-            let whole = table.filter(|table| table.iter().all(Option::is_some));
-            if send.send((*wanted, whole)).is_err() {
-                return;
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..READERS.min(wanted.len()) {
-            let send = send.clone();
-            scope.spawn(|| work(send));
-        }
-        drop(send); // So that the end of all readers is seen.
-        let receive = receive; // Dropped with the scope's body, which ends readers that have something to give.
-        loop {
-            match receive.recv_timeout(TELL) {
-                Ok(table) => found(Some(table))?,
-                Err(mpsc::RecvTimeoutError::Timeout) => found(None)?,
-                Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
-            }
-        }
-    })
 }
 
 fn take(live: &mut Surveyed, wanted: Wanted, table: &Table) {

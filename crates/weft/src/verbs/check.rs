@@ -127,7 +127,7 @@ fn settled(lab: &Lab, args: &CheckArgs, clock: &mut Clock) -> anyhow::Result<Rep
         let mut why = if report.problems.is_empty() { None } else { due()? };
         // While a sweep is due packets would only find what is known.
         if why.is_none() || Instant::now() >= patience {
-            packets::packets(lab, &read, args, clock, &mut report);
+            packets::packets(lab, &read, args, clock, &mut report)?;
         }
         if why.is_none() && !report.problems.is_empty() {
             why = due()?;

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -15,7 +14,7 @@ use weft_wire::{AttributeId, Guid, Lid, NodeInfo};
 
 use super::{Clock, Read, Report, Sample};
 use crate::cli::CheckArgs;
-use crate::live::{Session, limits};
+use crate::live::{Session, limits, several};
 use crate::verbs::Lab;
 
 /// Up to this many hosts every path is tried with a packet.
@@ -26,9 +25,6 @@ const WINDOW: Window = Window::Fixed(16);
 
 /// Hosts that send at once.
 const SENDERS_MAX: usize = 8;
-
-/// How often it is told how many packets have come to their end.
-const TELL: Duration = Duration::from_millis(200);
 
 /// A host's port that takes part.
 struct Host {
@@ -55,7 +51,13 @@ struct Sent {
 }
 
 /// A LID-routed packet along each path, and its answer back. No packet goes where the tables are proved broken.
-pub(super) fn packets(lab: &Lab, read: &Read, args: &CheckArgs, clock: &mut Clock, report: &mut Report) {
+pub(super) fn packets(
+    lab: &Lab,
+    read: &Read,
+    args: &CheckArgs,
+    clock: &mut Clock,
+    report: &mut Report,
+) -> anyhow::Result<()> {
     let hosts = hosts(read);
     let pairs = hosts.len() * hosts.len().saturating_sub(1);
     let sampled = !args.all && hosts.len() > SMALL_HOSTS_MAX && (args.sample as usize) < pairs;
@@ -66,33 +68,16 @@ pub(super) fn packets(lab: &Lab, read: &Read, args: &CheckArgs, clock: &mut Cloc
     report.packets_withheld = withhold(&read.live, &hosts, &mut chosen);
     let chosen: Vec<(usize, Vec<usize>)> = chosen.into_iter().collect();
     let all: usize = chosen.iter().map(|(_, targets)| targets.len()).sum();
-    let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let (send, receive) = mpsc::channel();
-    let until = clock.until;
-    let work = |send: mpsc::Sender<_>| {
-        while let Some((source, targets)) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let sent = from_one(lab, &hosts, (*source, targets), until, &ended);
-            if send.send((*source, sent)).is_err() {
-                return;
-            }
-        }
+    let (until, ended) = (clock.until, AtomicUsize::new(0));
+    let send = |(source, targets): &(usize, Vec<usize>)| {
+        (*source, from_one(lab, &hosts, (*source, targets), until, &ended))
     };
     let mut results = BTreeMap::new();
-    std::thread::scope(|scope| {
-        for _ in 0..SENDERS_MAX.min(chosen.len()) {
-            let send = send.clone();
-            scope.spawn(move || work(send));
-        }
-        drop(send); // So that the end of all senders is seen.
-        while results.len() < chosen.len() {
-            match receive.recv_timeout(TELL) {
-                Ok((source, sent)) => drop(results.insert(source, sent)),
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => return,
-            }
-            clock.ticker.tell(|| format!("{} of {all} packets", ended.load(Ordering::Relaxed)));
-        }
-    });
+    several(SENDERS_MAX, &chosen, send, |sent| {
+        results.extend(sent);
+        clock.ticker.tell(|| format!("{} of {all} packets", ended.load(Ordering::Relaxed)));
+        Ok(())
+    })?;
     report.packets = results.values().map(|sent: &Sent| sent.ended).sum();
     report.packets_not_tried = all - report.packets;
     report.problems.extend(results.into_values().flat_map(|sent| sent.problems));
@@ -102,6 +87,7 @@ pub(super) fn packets(lab: &Lab, read: &Read, args: &CheckArgs, clock: &mut Cloc
             report.packets_not_tried, clock.limit
         ));
     }
+    Ok(())
 }
 
 fn hosts(read: &Read) -> Vec<Host> {
