@@ -1,7 +1,9 @@
 //! New rows for the packets that used a cable.
 
+mod turn;
+
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 
 use weft_topology::PortRef;
 use weft_wire::{Lid, PortNum};
@@ -13,7 +15,7 @@ use crate::tables::Routes;
 use crate::verify::block::Block;
 use crate::verify::ground::{ARRIVES, End, Ground, LOST, is_channel};
 use crate::verify::loads::Loads;
-use crate::verify::order::{Exits, NEVER, Order};
+use crate::verify::order::NEVER;
 use crate::verify::rows::Bits;
 use crate::verify::sources::{Part, Sent, Sources};
 
@@ -57,6 +59,10 @@ pub(super) struct Room {
     heap: BinaryHeap<Reverse<(u32, u32)>>,
     path: Vec<u32>,
     members: Vec<u32>,
+    /// The ways taken, in order: the switch and the channel.
+    taken: Vec<(u32, u32)>,
+    /// Those to a hub, found for a LID before.
+    ways_to: Option<(u32, Vec<(u32, u32)>)>,
     /// The lanes by which its own end ports send.
     lanes: Vec<u16>,
 }
@@ -90,12 +96,8 @@ struct Gone {
 }
 
 impl Chooser<'_> {
-    /// Moves the rows of all that used one cable, in the tables too, and says for which LIDs there were any.
-    pub(super) fn run(
-        &mut self,
-        cable: Ends,
-        routes: &mut Routes,
-    ) -> Result<(Vec<Row>, BTreeSet<Lid>), Unrepaired> {
+    /// Moves the rows of all that used one cable, in the tables too.
+    pub(super) fn run(&mut self, cable: Ends, routes: &mut Routes) -> Result<Vec<Row>, Unrepaired> {
         let gone: Vec<Gone> = [cable.0, cable.1].iter().filter_map(|port| self.gone(*port)).collect();
         let uses = |end: &&End| gone.iter().any(|gone| self.sends_by(gone, routes, end.lid));
         let ends: Vec<End> = self.ground.ends.iter().filter(uses).copied().collect();
@@ -114,7 +116,7 @@ impl Chooser<'_> {
                 self.note(end, routes, &mut rows);
             }
         }
-        Ok((rows, ends.iter().map(|end| end.lid).collect()))
+        Ok(rows)
     }
 
     /// Finds a way for every switch that needs one.
@@ -138,71 +140,6 @@ impl Chooser<'_> {
             self.spare_idle(end, &idle);
         }
         if self.lacks(end) { Err(Unrepaired::Unreached(end.lid)) } else { Ok(()) }
-    }
-
-    /// Finds ways in a tree that go up again after they went down, and all turn at one switch, so that hardly any of them
-    /// wait for each other.
-    fn turn_at_hub(&mut self, end: &End) {
-        let is_hub = |at: &u32| self.serves_hosts(*at) && *at != end.switch && !self.is_open(*at);
-        if self.ups.is_some()
-            && let Some(hub) = (0..self.ground.len() as u32).find(is_hub)
-        {
-            self.room.shapes.fill(Shape::Turns);
-            self.room.shapes[hub as usize] = Shape::Falls;
-            self.settle(end, Shapes::Kept);
-        }
-    }
-
-    /// Whether paths can turn at a switch with hosts: they are its own, or behind vSwitches, which lead nowhere else.
-    fn serves_hosts(&self, switch: u32) -> bool {
-        let next = |at: u32| {
-            let channels = self.ground.exits(at).iter().filter(|exit| is_channel(**exit));
-            channels.map(|channel| self.ground.to[*channel as usize])
-        };
-        let is_end = |at: u32| next(at).nth(1).is_none();
-        let has_hosts = |at: u32| self.ground.has_hosts[at as usize];
-        !is_end(switch) && (has_hosts(switch) || next(switch).any(|at| has_hosts(at) && is_end(at)))
-    }
-
-    /// Frees the rows of switches that no traffic to a LID passes, for others to come by, and says which those are.
-    fn free_idle(&mut self, end: &End) -> Vec<u32> {
-        let room = &mut self.room;
-        let (mut order, mut traffic) = (Order::default(), room.lanes.clone());
-        order.sort(self.ground, Exits::of(&room.exits));
-        for switch in &order.switches {
-            let exit = room.exits[*switch as usize];
-            if is_channel(exit) {
-                traffic[self.ground.to[exit as usize] as usize] |= traffic[*switch as usize];
-            }
-        }
-        let needed = room.members.iter().fold(0, |all, at| all | room.lanes[*at as usize]);
-        let is_idle = |at: &u32| traffic[*at as usize] == 0 && !room.lost[*at as usize] && *at != end.switch;
-        let idle: Vec<u32> = (0..self.ground.len() as u32).filter(is_idle).collect();
-        for at in &idle {
-            let place = *at as usize;
-            (room.lost[place], room.exits[place], room.hops[place]) = (true, LOST, NEVER);
-            // They are to find ways that those can take who need them.
-            room.lanes[place] = needed;
-        }
-        room.members.extend_from_slice(&idle);
-        idle
-    }
-
-    /// Gives rows back that nobody has come by.
-    fn spare_idle(&mut self, end: &End, idle: &[u32]) {
-        let room = &mut self.room;
-        let mut used = vec![false; room.exits.len()];
-        for member in room.members.iter().filter(|at| idle.binary_search(at).is_err()) {
-            let mut at = *member as usize;
-            let in_use = end.host || self.ground.has_hosts[at];
-            while in_use && !std::mem::replace(&mut used[at], true) && is_channel(room.exits[at]) {
-                at = self.ground.to[room.exits[at] as usize] as usize;
-            }
-        }
-        room.members.retain(|at| idle.binary_search(at).is_err() || used[*at as usize]);
-        for at in idle.iter().map(|at| *at as usize).filter(|at| !used[*at]) {
-            room.exits[at] = room.old[at];
-        }
     }
 
     /// Whether any switch still has no way that somebody needs.
@@ -376,6 +313,7 @@ impl Chooser<'_> {
         let (at, next) = (switch as usize, self.ground.to[channel as usize] as usize);
         self.room.exits[at] = channel;
         self.room.hops[at] = hops;
+        self.room.taken.push((switch, channel));
         if let Some(ups) = &self.ups {
             self.room.shapes[at] = self.room.shapes[next].before(ups[channel as usize]);
         }

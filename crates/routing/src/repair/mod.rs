@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   cut ──▶ choose  every LID with a row by the cable: new rows for the switches whose packets used it
-//!     │       └──▶ prove  those LIDs again; the new waits join those of all others, and may close no circle
+//!     │       └──▶ prove  what passes those rows; the new waits join those of all others, and may close no circle
 //!     └──▶ log ──▶ restore  when the cable is back: the rows as they were, where nothing else has moved them
 //! ```
 //!
@@ -14,6 +14,7 @@ mod choose;
 mod keep;
 mod log;
 mod prove;
+mod trace;
 mod waits;
 
 use std::collections::BTreeSet;
@@ -32,6 +33,7 @@ use crate::verify::ground::{End, Ground};
 
 use log::Log;
 use prove::Books;
+use trace::Changed;
 
 pub use keep::keeps;
 
@@ -159,22 +161,20 @@ impl Proven {
         }
         let mut gone: Vec<PortRef> = self.log.ports();
         let ground = || Ground::new(&self.fabric, &self.lids, &self.management);
-        let (mut touched, mut moved) = (BTreeSet::new(), Vec::new());
+        let mut moved = Vec::new();
         // One after the other, so that each can come back by itself.
         for cable in cables {
             gone.extend([cable.0, cable.1]);
             let ground = ground().without(&gone);
             let rows =
                 self.books.choose(&ground, (&mut self.routing, self.ranks.as_ref()), self.lanes, *cable)?;
-            touched.extend(rows.1);
-            moved.extend(rows.0.iter().copied());
-            self.log.push(*cable, rows.0);
+            moved.extend(rows.iter().copied());
+            self.log.push(*cable, rows);
         }
-        let ground = ground().without(&gone);
-        let ends = some_of(&ground, &touched);
-        let proof = self.books.prove(&ground, &self.routing, self.lanes, &ends);
+        let (rows, ground) = (merged(moved), ground().without(&gone));
+        let proof = self.books.prove(&ground, &self.routing, self.lanes, &Changed::of(&ground, &rows));
         self.confirm(proof)?;
-        Ok(merged(moved))
+        Ok(rows)
     }
 
     /// Takes cables back that were cut: rows are again what they were before; those for LIDs that a later cut
@@ -199,7 +199,7 @@ impl Proven {
             }
         }
         self.books.weigh(&ground, &self.routing, &ends, true);
-        let proof = self.books.prove(&ground, &self.routing, self.lanes, &ends);
+        let proof = self.books.prove(&ground, &self.routing, self.lanes, &Changed::of(&ground, &rows));
         self.confirm(proof)?;
         Ok(rows)
     }

@@ -1,11 +1,9 @@
 //! The proof: all of a routing once, then only what has changed.
 
-use std::collections::BTreeSet;
-
 use weft_topology::Fabric;
-use weft_wire::Lid;
 
 use super::choose::{Chooser, Room};
+use super::trace::{Changed, Tracer};
 use super::waits::Waits;
 use super::{Ends, Row, Unrepaired};
 use crate::bfs::BATCH;
@@ -37,24 +35,25 @@ impl Books {
         rows.constant().ok_or(Unrepaired::Lanes)?;
         let dependencies = Dependencies::new(ground, false, rows.lane_count());
         let loads = Loads::new(ground);
-        let pass = (ground, routing, &rows);
-        follow(pass, &ground.ends, &dependencies, Some(&loads))?;
+        let (levels, parts) = ([&routing.levels], everybody(ground));
+        let sources = &Sources::new(ground, &rows, &levels, &parts);
+        let flows = Flows { rows: &rows, sources, dependencies: &dependencies, loads: Some(&loads) };
+        follow((ground, routing), &ground.ends, flows)?;
         let (waits, free) = Waits::new(dependencies);
         Ok(Self { waits, loads, free })
     }
 
-    /// Chooses new rows for what used a cable, and says for which LIDs there was any. The ground is without it.
+    /// Chooses new rows for what used a cable. The ground is without it.
     pub(super) fn choose(
         &mut self,
         ground: &Ground<'_>,
         (routing, ranks): (&mut Routing, Option<&Ranks>),
         lanes: u8,
         cable: Ends,
-    ) -> Result<(Vec<Row>, BTreeSet<Lid>), Unrepaired> {
+    ) -> Result<Vec<Row>, Unrepaired> {
         let rows = Rows::new(ground, &[&routing.lanes], lanes);
         let bits = rows.constant().ok_or(Unrepaired::Lanes)?;
-        let levels = [&routing.levels];
-        let parts: Vec<Part> = ground.ends.iter().map(|end| (*end, true)).collect();
+        let (levels, parts) = ([&routing.levels], everybody(ground));
         let sources = Sources::new(ground, &rows, &levels, &parts);
         let mut chooser = Chooser {
             ground,
@@ -70,17 +69,27 @@ impl Books {
         chosen
     }
 
-    /// Proves what is new to some LIDs.
+    /// Proves what is new to LIDs of which some rows have changed.
     pub(super) fn prove(
         &mut self,
         ground: &Ground<'_>,
         routing: &Routing,
         lanes: u8,
-        ends: &[End],
+        changed: &[Changed],
     ) -> Result<(), Unrepaired> {
         let rows = Rows::new(ground, &[&routing.lanes], lanes);
+        let bits = rows.constant().ok_or(Unrepaired::Lanes)?;
+        let (levels, parts) = ([&routing.levels], everybody(ground));
+        let sources = Sources::new(ground, &rows, &levels, &parts);
         let mut admission = self.waits.on(ground);
-        follow((ground, routing, &rows), ends, admission.dependencies(), None)?;
+        let dependencies = admission.dependencies();
+        let tracer = Tracer { ground, routes: &routing.routes, sources: &sources, bits, dependencies };
+        let left = tracer.run(changed)?;
+        follow(
+            (ground, routing),
+            &left,
+            Flows { rows: &rows, sources: &sources, dependencies, loads: None },
+        )?;
         let is_fine = !self.free || !admission.has_circle();
         self.waits = admission.end();
         if is_fine { Ok(()) } else { Err(Unrepaired::Circle) }
@@ -100,17 +109,17 @@ impl Books {
     }
 }
 
-/// Follows all packets to some LIDs, and counts pairs where that is wanted.
+/// All LIDs, as full members of one partition.
+fn everybody(ground: &Ground<'_>) -> Vec<Part> {
+    ground.ends.iter().map(|end| (*end, true)).collect()
+}
+
+/// Follows all packets to some LIDs.
 fn follow(
-    (ground, routing, rows): (&Ground<'_>, &Routing, &Rows),
+    (ground, routing): (&Ground<'_>, &Routing),
     ends: &[End],
-    dependencies: &Dependencies<'_>,
-    loads: Option<&Loads>,
+    flows: Flows<'_>,
 ) -> Result<(), Unrepaired> {
-    let levels = [&routing.levels];
-    let parts: Vec<Part> = ground.ends.iter().map(|end| (*end, true)).collect();
-    let sources = Sources::new(ground, rows, &levels, &parts);
-    let flows = Flows { rows, sources: &sources, dependencies, loads };
     let pass = Pass { ground, routes: &routing.routes, ups: None, flows: Some(flows) };
     let (report, _) = pass.run_to(ends);
     if report.serves_hosts() { Ok(()) } else { Err(Unrepaired::Unsound) }

@@ -28,16 +28,17 @@ fn spoil(seed: u64) -> Option<(bool, bool)> {
     let routing = chain.route(&fabric, &lids, &options).ok()?;
     let mut proven = Proven::new(fabric, lids, routing, &options).ok()?;
     let ground = Ground::new(&proven.fabric, &proven.lids, &[]);
-    let mut spoiled = BTreeSet::new();
+    let mut spoiled = Vec::new();
     for _ in 0..rng.random_range(1..4) {
         let node = ground.graph.nodes[rng.random_range(0..ground.len())];
         let lid = ground.ends[rng.random_range(0..ground.ends.len())].lid;
         let port = PortNum(rng.random_range(1..=proven.fabric.node(node).port_count()));
+        let before = PortRef::new(node, proven.routing.routes.port(node, lid));
         proven.routing.routes.tables[node.index()].set(lid, port);
-        spoiled.insert(lid);
+        spoiled.push(Row { before, lid, after: port });
     }
-    let ends = some_of(&ground, &spoiled);
-    let proof = proven.books.prove(&ground, &proven.routing, proven.lanes, &ends);
+    let changed = Changed::of(&ground, &spoiled);
+    let proof = proven.books.prove(&ground, &proven.routing, proven.lanes, &changed);
     let verdict = verify_routing(&proven.fabric, &proven.lids, &proven.routing, &Expectations::default());
     let holds = verdict.is_sound() && verdict.is_deadlock_free();
     let proof = proven.confirm(proof);

@@ -1,5 +1,7 @@
 //! The tables' entries for a few LIDs at once: tables are laid out by switch, and packets are followed by LID.
 
+use weft_wire::PortNum;
+
 use crate::bfs::BATCH;
 use crate::tables::{ForwardingTable, Routes};
 
@@ -7,6 +9,15 @@ use super::ground::{ARRIVES, End, Ground, LOST};
 
 /// Further than any switch: not connected.
 pub(crate) const UNREACHED: u16 = u16::MAX;
+
+/// Where a switch with these exits sends packets for a LID by a port.
+pub(crate) fn leads(exits: &[u32], switch: u32, end: &End, port: PortNum) -> u32 {
+    match exits.get(usize::from(port.0)) {
+        _ if port == end.at && switch == end.switch => ARRIVES,
+        Some(exit) => *exit,
+        None => LOST,
+    }
+}
 
 /// Room for the entries for up to [`BATCH`] LIDs.
 #[derive(Debug, Default)]
@@ -34,12 +45,7 @@ impl Block {
             let table = routes.table(*node).unwrap_or(&none);
             let exits = ground.exits(switch);
             for (row, end) in self.exits.chunks_exact_mut(self.switches).zip(ends) {
-                let port = table.port(end.lid);
-                row[switch as usize] = match exits.get(usize::from(port.0)) {
-                    _ if port == end.at && switch == end.switch => ARRIVES,
-                    Some(exit) => *exit,
-                    None => LOST,
-                };
+                row[switch as usize] = leads(exits, switch, end, table.port(end.lid));
             }
         }
     }
