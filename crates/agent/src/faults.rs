@@ -13,7 +13,8 @@ use weft_process::utc_now;
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     file: Option<PathBuf>,
-    pub(crate) active: BTreeMap<FaultId, LastingFault>,
+    /// By name, and by what is broken: both ends of a cable may be here.
+    pub(crate) active: BTreeMap<(FaultId, Damage), LastingFault>,
 }
 
 impl Faults {
@@ -23,7 +24,7 @@ impl Faults {
             tracing::warn!(file = ?file, %error, "faults of the agent's life before are not known");
             None
         });
-        let kept = kept.into_iter().flatten().map(|fault| (fault.id.clone(), fault));
+        let kept = kept.into_iter().flatten().map(|fault| ((fault.id.clone(), fault.damage), fault));
         Self { file: file.map(Path::to_owned), active: kept.collect() }
     }
 

@@ -85,10 +85,12 @@ fn a_port_is_plugged_in_when_the_last_of_its_faults_has_ended() {
     }
     assert_eq!(agent.ask(clear("one")), Answer::Done);
     assert!(!agent.port(at).plugged);
-    // The same name somewhere else moves the fault.
+    // One fault may break several things, and ends all of them.
     assert_eq!(agent.ask(set(end(SWITCH, 1), "two", None)), Answer::Done);
-    assert!(agent.port(at).plugged && !agent.port(end(SWITCH, 1)).plugged);
+    assert!(!agent.port(at).plugged && !agent.port(end(SWITCH, 1)).plugged);
+    assert_eq!(faults(agent).len(), 2);
     assert_eq!(agent.ask(clear("two")), Answer::Done);
+    assert_eq!(faults(agent), []);
     agent.await_link(at, true);
     agent.await_link(end(SWITCH, 1), true);
     agents.into_iter().for_each(Running::stop);

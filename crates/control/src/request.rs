@@ -72,7 +72,7 @@ pub enum Request {
     Ports(Page),
     /// Agent: break something, and keep it broken until the fault is cleared, also over restarts.
     SetFault {
-        /// The fault's name. A fault of this name that is there already is replaced.
+        /// The fault's name. A fault may break several things; one that is broken by it already gets a new end.
         id: FaultId,
         /// What to break.
         damage: Damage,

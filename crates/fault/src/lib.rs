@@ -81,7 +81,7 @@ impl<Node, Port> Fault<Node, Port> {
 }
 
 /// What a fault that lasts has done to one end of a cable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Damage"))]
 #[serde(rename_all = "kebab-case")]
 pub enum Damage<Port> {

@@ -22,7 +22,7 @@ impl Core {
                 Ok(at) => self.begin(&fault, at),
                 Err(error) => {
                     tracing::warn!(fault = %fault.id, %error, "a fault of the agent's life before is forgotten");
-                    self.faults.active.remove(&fault.id);
+                    self.faults.active.remove(&(fault.id.clone(), fault.damage));
                 }
             }
         }
@@ -41,25 +41,23 @@ impl Core {
         for_ms: Option<u64>,
     ) -> Result<Answer, Error> {
         let at = self.cabled(damage)?;
-        if self.faults.active.len() >= FAULTS_MAX && !self.faults.active.contains_key(&id) {
+        let key = (id.clone(), damage);
+        if self.faults.active.len() >= FAULTS_MAX && !self.faults.active.contains_key(&key) {
             let message = format!("{FAULTS_MAX} faults last here already");
             return Err(Error::new(ErrorCode::TooMany, message).hint("clear some of them first"));
         }
         let since = utc_now();
         let until =
             for_ms.map(|ms| Utc::from_nanos(since.as_nanos().saturating_add(ms.saturating_mul(1_000_000))));
-        let fault = LastingFault { id: id.clone(), damage, since, until };
-        let before = self.faults.active.insert(id.clone(), fault.clone());
+        let fault = LastingFault { id, damage, since, until };
+        let before = self.faults.active.insert(key.clone(), fault.clone());
         if let Err(error) = self.faults.keep() {
             // What would not outlast a restart is no such fault.
             match before {
-                Some(before) => drop(self.faults.active.insert(id, before)),
-                None => drop(self.faults.active.remove(&id)),
+                Some(before) => drop(self.faults.active.insert(key, before)),
+                None => drop(self.faults.active.remove(&key)),
             }
             return Err(Error::new(ErrorCode::Failed, format!("the fault cannot be kept: {error}")));
-        }
-        if let Some(before) = before.filter(|before| before.damage != damage) {
-            self.mend(&before, false);
         }
         self.begin(&fault, at);
         Ok(Answer::Done)
@@ -67,10 +65,12 @@ impl Core {
 
     /// Ends a fault.
     pub(crate) fn clear_fault(&mut self, id: &FaultId) -> Result<Answer, Error> {
-        let Some(fault) = self.faults.active.remove(id) else {
+        let ended: Vec<LastingFault> =
+            self.faults.active.extract_if(.., |(name, _), _| name == id).map(|(_, fault)| fault).collect();
+        if ended.is_empty() {
             return Err(Error::new(ErrorCode::NotFound, format!("there is no fault {id} here")));
-        };
-        self.mend(&fault, false);
+        }
+        ended.iter().for_each(|fault| self.mend(fault, false));
         self.faults.keep().map(|()| Answer::Done).map_err(|error| {
             let message = format!("the fault has ended, and comes back when the agent is restarted: {error}");
             Error::new(ErrorCode::Failed, message)
