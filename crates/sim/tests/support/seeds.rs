@@ -7,6 +7,9 @@ use std::io::Write;
 
 use weft_sim::TraceMode;
 
+/// After how many schedules of a part a line says so.
+const PROGRESS_EVERY: u64 = 10;
+
 /// A number that the environment gives.
 pub(crate) fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
@@ -30,6 +33,9 @@ pub(crate) fn run_part<T: Copy + Debug + Default + PartialEq>(
     let count = number("WEFT_SCHEDULES").unwrap_or(schedules);
     let (mut totals, mut failures, mut seeds) = (T::default(), Vec::new(), 0);
     for seed in (0..count).filter(|seed| seed % 4 == part) {
+        if seeds > 0 && seeds % PROGRESS_EVERY == 0 {
+            say(&format!("part {part}: {seeds} of {} schedules\n", count / 4));
+        }
         seeds += 1;
         let is_twice = seed / 4 < twice;
         let trace = if is_twice { TraceMode::Hash } else { TraceMode::Off };
