@@ -33,6 +33,9 @@ const TRAFFIC_UNTIL: Time = Time::from_secs(5);
 /// How long what is under way then may take: nothing waits longer in a switch than a few of its lifetimes of 21 s.
 const DRAIN: Time = Time::from_secs(90);
 
+/// The longest that managers' own packets can be under way without a break: a sweep of the performance manager's interval.
+const BETWEEN_SWEEPS: Time = Time::from_secs(2);
+
 /// How often everything is added up meanwhile.
 const LOOK_EVERY: Time = Time::from_millis(20);
 
@@ -122,6 +125,11 @@ fn run_with_traffic(schedule: &Schedule, simulation: &mut Simulation) -> Result<
     over.set(true);
     simulation.run_until_quiet(PATIENCE).map_err(|error| error.to_string())?;
     simulation.run_until(simulation.now() + DRAIN);
+    // Managers ask all the time; between two of their sweeps nothing is under way.
+    let until = simulation.now() + BETWEEN_SWEEPS;
+    while !stuck(simulation).is_empty() && simulation.now() < until {
+        simulation.run_until(simulation.now() + LOOK_EVERY);
+    }
     let held = stuck(simulation);
     if !held.is_empty() {
         return Err(format!("{held:?} still wait"));
