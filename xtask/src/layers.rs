@@ -44,6 +44,11 @@ const ROOMS: &[Room] = &[
     Room { name: "sm", uses: &["wire", "machine", "mgmt", "topology", "routing"], pure: Some(PURE) },
     Room { name: "pm", uses: &["wire", "machine", "mgmt", "topology"], pure: Some(PURE) },
     Room {
+        name: "vm",
+        uses: &["wire", "machine"],
+        pure: Some(&["serde", "serde_json", "thiserror", "crc32fast"]),
+    },
+    Room {
         name: "sim",
         uses: &[
             "wire", "machine", "fault", "topology", "routing", "device", "mgmt", "host", "node", "sm", "pm",

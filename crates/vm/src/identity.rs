@@ -1,0 +1,51 @@
+//! What moves with a virtual machine.
+
+use serde::{Deserialize, Serialize};
+use weft_wire::{Guid, Lid, PKey};
+
+/// Partitions of a virtual machine at most: as many as two blocks of a P_Key table hold (IBA 14.2.5.7).
+pub const P_KEYS_MAX: usize = 64;
+
+/// Who gives a virtual machine its LID (the two vSwitch schemes).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheme {
+    /// Every slot has an identity from the start. A virtual machine takes that of its first slot, and a move swaps the identities of
+    /// two slots.
+    #[default]
+    Prepopulated,
+    /// A slot has an identity only with a virtual machine in it, and a move leaves it empty.
+    Dynamic,
+}
+
+/// The addresses of a virtual function's port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortIdentity {
+    /// The GUID of the node.
+    pub node_guid: Guid,
+    /// The GUID of its port, which is that of its GID.
+    pub port_guid: Guid,
+    /// The LID; 0 while it has none.
+    pub lid: Lid,
+}
+
+impl PortIdentity {
+    /// Whether both name the same node or port.
+    pub fn shares_guid(&self, other: &Self) -> bool {
+        let own = [self.node_guid, self.port_guid];
+        own.contains(&other.node_guid) || own.contains(&other.port_guid)
+    }
+}
+
+/// What moves with a virtual machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// Its addresses.
+    pub port: PortIdentity,
+    /// Its partitions, [`P_KEYS_MAX`] at most.
+    pub p_keys: Vec<PKey>,
+    /// Its weight for routing.
+    pub weight: u32,
+    /// Its share of the adapter's bus in Mbit/s; 0 is no limit.
+    pub rate_mbps: u32,
+}

@@ -1,0 +1,457 @@
+//! Requests: which are refused, which wait, and which begin.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_machine::Time;
+use weft_wire::Guid;
+
+use super::{Fleet, VmManager, Waiting};
+use crate::agent::Content;
+use crate::identity::{Identity, P_KEYS_MAX, PortIdentity, Scheme};
+use crate::names::{HostName, Place, Slot, VmName};
+use crate::record::{Record, State};
+use crate::request::{Create, FLEET_MAX, Migrate, QUEUE_MAX, Reply, Request, RequestId, VMS_MAX, VmError};
+use crate::sm::{PLAN_LINES_MAX, SmAnswer, SmRequest};
+use crate::task::Task;
+
+/// What becomes of a request now.
+enum Turn {
+    /// It is answered.
+    Answer(Result<Reply, VmError>),
+    /// It has begun.
+    Begun,
+    /// It waits for what is under way.
+    Wait,
+}
+
+/// What earlier requests wait for: later ones may not overtake them there.
+#[derive(Default)]
+struct Ahead {
+    vms: BTreeSet<VmName>,
+    hosts: BTreeSet<HostName>,
+    /// Hosts that get a free slot when these requests have had their turn.
+    leaving: BTreeSet<HostName>,
+    /// One waits for a slot on any host.
+    anywhere: bool,
+}
+
+impl VmManager {
+    pub(super) fn enqueue(&mut self, now: Time, id: RequestId, request: Request) {
+        self.counts.requests += 1;
+        if self.open.contains(&id) {
+            let result = Err(VmError::NumberTaken);
+            return self.outputs.push_back(crate::Output::Reply { id, result });
+        }
+        if self.queue.len() >= QUEUE_MAX {
+            self.counts.queue_full += 1;
+            return self.outputs.push_back(crate::Output::Reply { id, result: Err(VmError::QueueFull) });
+        }
+        self.open.insert(id);
+        self.queue.push_back(Waiting { id, request, until: now + self.options.answer_within });
+    }
+
+    /// Lets requests begin, in the order in which they came. One that has to wait lets others pass that do not want the same.
+    pub(super) fn admit(&mut self, now: Time) {
+        let mut ahead = Ahead::default();
+        for waiting in std::mem::take(&mut self.queue) {
+            let id = waiting.id;
+            match self.turn(now, id, &waiting.request, &ahead) {
+                Turn::Answer(result) => self.reply(id, result),
+                Turn::Begun => {}
+                Turn::Wait => {
+                    ahead.wait_for(&waiting.request);
+                    ahead.leaving.extend(self.leaves(&waiting.request));
+                    self.queue.push_back(waiting);
+                }
+            }
+        }
+    }
+
+    fn turn(&mut self, now: Time, id: RequestId, request: &Request, ahead: &Ahead) -> Turn {
+        let turn = match request {
+            Request::List => Ok(Turn::Answer(Ok(Reply::List(self.list())))),
+            Request::Create(create) => self.create(now, id, create, ahead),
+            Request::Destroy(name) => self.destroy(now, id, name, ahead),
+            Request::Migrate(migrate) => self.migrate(now, id, migrate, ahead),
+            Request::Plan { vm, host } => self.plan(now, id, vm, host),
+            Request::Forget { vm, force } => self.forget(now, vm, *force),
+        };
+        turn.unwrap_or_else(|error| Turn::Answer(Err(error)))
+    }
+
+    /// The host that gets a free slot by this request.
+    fn leaves(&self, request: &Request) -> Option<HostName> {
+        let vm = match request {
+            Request::Migrate(migrate) => &migrate.vm,
+            Request::Destroy(vm) => vm,
+            _ => return None,
+        };
+        self.book.vm(vm).map(|vm| vm.place.slot.host.clone())
+    }
+
+    /// Whether as much is under way as may be.
+    fn is_full(&self) -> bool {
+        self.tasks.len() >= self.options.at_once as usize
+    }
+
+    /// A virtual machine that exists and with which nothing is under way.
+    fn idle(&self, name: &VmName, ahead: &Ahead) -> Result<&State, VmError> {
+        let vm = self.book.vm(name).ok_or_else(|| VmError::UnknownVm(name.clone()))?;
+        let busy = |doing: String| VmError::Busy { vm: name.clone(), doing };
+        if ahead.vms.contains(name) {
+            return Err(busy("an earlier request waits for its turn".to_owned()));
+        }
+        match &vm.state {
+            State::Moving(moving) => Err(busy(format!("it moves to {} ({})", moving.to.slot, moving.step))),
+            State::Starting => Err(busy("it starts".to_owned())),
+            State::Stopping => Err(busy("it ends".to_owned())),
+            _ if self.tasks.contains_key(name) => Err(busy("its move ends".to_owned())),
+            state => Ok(state),
+        }
+    }
+
+    fn known_host(&self, host: &HostName) -> Result<(), VmError> {
+        self.hosts.get(host).map(|_| ()).ok_or_else(|| VmError::UnknownHost(host.clone()))
+    }
+
+    fn reachable(&self, host: &HostName) -> Result<(), VmError> {
+        self.known_host(host)?;
+        if self.hosts.is_away(host) { Err(VmError::HostAway(host.clone())) } else { Ok(()) }
+    }
+
+    /// Whether a virtual machine can come to a slot.
+    fn is_free(&self, slot: &Slot) -> bool {
+        let Some(view) = self.hosts.view(slot) else { return false };
+        let has_identity = match (self.options.scheme, &view.content) {
+            (Scheme::Dynamic, Content::Bare) => true,
+            (Scheme::Prepopulated, Content::Spare(port)) => {
+                self.book.spare(slot).is_none_or(|known| known == port)
+                    && self.book.user_of(port, Some(slot)).is_none()
+            }
+            _ => false,
+        };
+        let is_kept = self.book.claim(slot).is_some() || self.book.is_tomb(slot);
+        has_identity && !is_kept && !self.hosts.is_busy(slot) && !self.sweep.contains_key(slot)
+    }
+
+    fn free_slots<'a>(&'a self, host: &'a HostName) -> impl Iterator<Item = Slot> + 'a {
+        let vfs = self.hosts.get(host).into_iter().flat_map(|host| host.slots.keys());
+        vfs.map(|vf| Slot { host: host.clone(), vf: *vf }).filter(|slot| self.is_free(slot))
+    }
+
+    /// Whether a slot of this host that is not free now will be, without further requests.
+    fn will_free(&self, host: &HostName) -> bool {
+        let leaves = |name: &VmName| {
+            let vm = self.book.vm(name);
+            vm.is_some_and(|vm| match &vm.state {
+                State::Stopping => true,
+                State::Moving(moving) => moving.to.slot.host != *host || vm.place.slot.host == *host,
+                _ => false,
+            })
+        };
+        if !self.hosts.is_ready(host) {
+            // It is being asked what it has.
+            return !self.hosts.is_away(host);
+        }
+        let swept = self.sweep.keys().any(|slot| slot.host == *host);
+        swept || self.book.claims_of(host).any(|(_, name)| leaves(name))
+    }
+
+    /// A free slot on a host; `None` if the request has to wait for one.
+    fn slot_on(&self, host: &HostName, vf: Option<u8>, ahead: &Ahead) -> Result<Option<Slot>, VmError> {
+        self.reachable(host)?;
+        let vfs = self.hosts.get(host).map_or(0, |host| host.slots.len());
+        let may_wait = self.will_free(host) || ahead.leaving.contains(host);
+        let free = match vf {
+            Some(vf) => {
+                let slot = Slot { host: host.clone(), vf };
+                if !self.hosts.get(host).is_some_and(|host| host.slots.contains_key(&vf)) {
+                    return Err(VmError::UnknownSlot { slot, vfs });
+                }
+                if !self.is_free(&slot) && !may_wait {
+                    return Err(VmError::SlotTaken(slot));
+                }
+                Some(slot).filter(|slot| self.is_free(slot))
+            }
+            None => self.free_slots(host).next(),
+        };
+        let is_ahead = ahead.anywhere || ahead.hosts.contains(host);
+        match free {
+            Some(_) if is_ahead => Ok(None),
+            None if !is_ahead && !may_wait => Err(VmError::HostFull { host: host.clone(), vfs }),
+            found => Ok(found),
+        }
+    }
+
+    fn place(&self, slot: Slot) -> Result<Place, VmError> {
+        let incarnation = self.hosts.incarnation(&slot.host);
+        let incarnation = incarnation.ok_or_else(|| VmError::HostAway(slot.host.clone()))?;
+        Ok(Place { slot, incarnation })
+    }
+
+    fn create(&mut self, now: Time, id: RequestId, create: &Create, ahead: &Ahead) -> Result<Turn, VmError> {
+        let names = self.names_of(create)?;
+        if let Some(name) =
+            names.iter().find(|name| self.book.vm(name).is_some() || ahead.vms.contains(*name))
+        {
+            return Err(VmError::NameTaken(name.clone()));
+        }
+        if create.p_keys.len() > P_KEYS_MAX {
+            return Err(VmError::TooManyPKeys { wanted: create.p_keys.len(), max: P_KEYS_MAX });
+        }
+        if self.book.vms().len() + names.len() > VMS_MAX {
+            return Err(VmError::TooManyVms);
+        }
+        if let Some(guid) = create.guid {
+            self.verify_guid(guid)?;
+        }
+        let slots = match &create.host {
+            Some(host) if names.len() == 1 => self.slot_on(host, create.vf, ahead)?.map(|slot| vec![slot]),
+            host => self.spread(host.as_ref(), names.len() as u32, ahead)?,
+        };
+        // A fleet begins as a whole: what is under way afterwards is bounded by its size.
+        let Some(slots) = slots.filter(|_| !self.is_full()) else { return Ok(Turn::Wait) };
+        let wanted = names.len() as u32;
+        let single = create.count.is_none();
+        self.fleets.insert(id, Fleet { left: wanted, single, wanted, ..Fleet::default() });
+        for (name, slot) in names.into_iter().zip(slots) {
+            self.create_one(now, id, name, slot, create)?;
+        }
+        Ok(Turn::Begun)
+    }
+
+    fn names_of(&self, create: &Create) -> Result<Vec<VmName>, VmError> {
+        let Some(count) = create.count else { return Ok(vec![create.name.clone()]) };
+        if !(1..=FLEET_MAX).contains(&count) {
+            return Err(VmError::FleetSize(count));
+        }
+        if count > 1 && (create.guid.is_some() || create.vf.is_some()) {
+            return Err(VmError::FleetShares);
+        }
+        (1..=count).map(|number| Ok(create.name.numbered(number)?)).collect()
+    }
+
+    /// Whether a client may choose this GUID.
+    fn verify_guid(&self, guid: Guid) -> Result<(), VmError> {
+        if guid == Guid(0) {
+            return Err(VmError::GuidZero);
+        }
+        match self.user_of(guid) {
+            Some(by) => Err(VmError::GuidTaken { guid, by }),
+            None if self.options.scheme == Scheme::Prepopulated => Err(VmError::GuidOfSlot),
+            None => Ok(()),
+        }
+    }
+
+    fn user_of(&self, guid: Guid) -> Option<String> {
+        let port = PortIdentity { node_guid: guid, port_guid: guid, lid: weft_wire::Lid(0) };
+        let adapters = self.hosts.iter().map(|(name, host)| (name, &host.adapter));
+        let mut adapters =
+            adapters.filter(|(_, adapter)| [adapter.port_guid, adapter.system_guid].contains(&guid));
+        let adapter = adapters.next().map(|(name, _)| format!("host `{name}`"));
+        let fabric = self.taken.contains(&guid).then(|| "the fabric".to_owned());
+        self.book.user_of(&port, None).or(adapter).or(fabric)
+    }
+
+    /// Free slots for a number of machines: one after the other on the host that has most left, of equal ones the first.
+    fn spread(
+        &self,
+        host: Option<&HostName>,
+        wanted: u32,
+        ahead: &Ahead,
+    ) -> Result<Option<Vec<Slot>>, VmError> {
+        if let Some(host) = host {
+            self.reachable(host)?;
+        }
+        let hosts =
+            self.hosts.iter().map(|(name, _)| name).filter(|name| host.is_none_or(|host| host == *name));
+        let mut free: BTreeMap<&HostName, Vec<Slot>> = BTreeMap::new();
+        for name in hosts {
+            let mut slots: Vec<Slot> = self.free_slots(name).collect();
+            slots.reverse();
+            free.insert(name, slots);
+        }
+        let total: usize = free.values().map(Vec::len).sum();
+        let is_ahead = ahead.anywhere || free.keys().any(|name| ahead.hosts.contains(*name));
+        let will_free = || free.keys().any(|name| self.will_free(name) || ahead.leaving.contains(*name));
+        if total < wanted as usize && !is_ahead && !will_free() {
+            return Err(VmError::FabricFull { free: total, wanted });
+        }
+        if total < wanted as usize || is_ahead {
+            return Ok(None);
+        }
+        let mut slots = Vec::new();
+        for _ in 0..wanted {
+            let emptiest = free.values_mut().rev().max_by_key(|slots| slots.len());
+            slots.extend(emptiest.and_then(Vec::pop));
+        }
+        Ok(Some(slots))
+    }
+
+    fn create_one(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        name: VmName,
+        slot: Slot,
+        create: &Create,
+    ) -> Result<(), VmError> {
+        let port = match self.options.scheme {
+            Scheme::Prepopulated => self.hosts.view(&slot).and_then(|view| view.content.port()).copied(),
+            Scheme::Dynamic => {
+                let guid = create.guid.unwrap_or_else(|| self.choose_guid());
+                Some(PortIdentity { node_guid: guid, port_guid: guid, lid: weft_wire::Lid(0) })
+            }
+        };
+        let port = port.ok_or_else(|| VmError::SlotTaken(slot.clone()))?;
+        let Create { p_keys, weight, rate_mbps, .. } = create.clone();
+        let place = self.place(slot)?;
+        let identity = Box::new(Identity { port, p_keys, weight, rate_mbps });
+        let epoch = self.next_epoch();
+        let disk = self.record(Record::Create { name: name.clone(), identity, place, epoch });
+        let mut task = Task::new(now, Some(id), self.options.answer_within);
+        task.disk = disk;
+        self.tasks.insert(name, task);
+        Ok(())
+    }
+
+    fn choose_guid(&self) -> Guid {
+        let mut guid = self.book.next_guid;
+        while self.user_of(guid).is_some() {
+            guid.0 = guid.0.wrapping_add(1).max(1);
+        }
+        guid
+    }
+
+    fn destroy(&mut self, now: Time, id: RequestId, name: &VmName, ahead: &Ahead) -> Result<Turn, VmError> {
+        if let State::Lost(_) = self.idle(name, ahead)? {
+            self.record(Record::Gone(name.clone()));
+            return Ok(Turn::Answer(Ok(Reply::Destroyed)));
+        }
+        let Some(vm) = self.book.vm(name) else { return Err(VmError::UnknownVm(name.clone())) };
+        self.reachable(&vm.place.slot.host)?;
+        if self.is_full() || !self.hosts.is_ready(&vm.place.slot.host) {
+            return Ok(Turn::Wait);
+        }
+        let epoch = self.next_epoch();
+        let disk = self.record(Record::Destroy { name: name.clone(), epoch });
+        let mut task = Task::new(now, Some(id), self.options.answer_within);
+        task.disk = disk;
+        self.tasks.insert(name.clone(), task);
+        Ok(Turn::Begun)
+    }
+
+    /// Whether a virtual machine could move to a host, and to which slot; `None` if it has to wait for one.
+    fn way(&self, vm: &VmName, host: &HostName, ahead: &Ahead) -> Result<Option<Slot>, VmError> {
+        let state = self.idle(vm, ahead)?;
+        self.known_host(host)?;
+        let not_running = |why: &str| VmError::NotRunning { vm: vm.clone(), why: why.to_owned() };
+        match state {
+            State::Running => {}
+            State::Lost(proof) => return Err(VmError::Lost { vm: vm.clone(), why: proof.to_string() }),
+            _ => return Err(not_running("it was found frozen; hint: weft vm forget --force")),
+        }
+        let source = self.book.vm(vm).map(|vm| &vm.place.slot);
+        let Some(source) = source else { return Err(VmError::UnknownVm(vm.clone())) };
+        if source.host == *host {
+            return Err(VmError::SameHost { vm: vm.clone(), host: host.clone() });
+        }
+        self.reachable(&source.host)?;
+        let is_ready = self.hosts.is_ready(&source.host);
+        Ok(self.slot_on(host, None, ahead)?.filter(|_| is_ready))
+    }
+
+    fn migrate(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        migrate: &Migrate,
+        ahead: &Ahead,
+    ) -> Result<Turn, VmError> {
+        let Migrate { vm, host, cold, detach, hypervisor } = migrate;
+        let slot = self.way(vm, host, ahead)?;
+        let Some(slot) = slot.filter(|_| !self.is_full()) else { return Ok(Turn::Wait) };
+        let displaced = self.hosts.view(&slot).and_then(|view| view.content.port()).copied();
+        let to = self.place(slot)?;
+        let epoch = self.next_epoch();
+        let disk = self.record(Record::Reserve { name: vm.clone(), to, displaced, cold: *cold, epoch });
+        let mut task = Task::new(now, Some(id), self.options.answer_within);
+        (task.disk, task.detach, task.hypervisor) = (disk, *detach, *hypervisor);
+        self.tasks.insert(vm.clone(), task);
+        self.event(crate::Event::Step { vm: vm.clone(), step: crate::Step::Reserve, why: None });
+        Ok(Turn::Begun)
+    }
+
+    fn plan(&mut self, now: Time, id: RequestId, vm: &VmName, host: &HostName) -> Result<Turn, VmError> {
+        let Some(slot) = self.way(vm, host, &Ahead::default())? else { return Ok(Turn::Wait) };
+        let displaced = self.hosts.view(&slot).and_then(|view| view.content.port()).copied();
+        let to = self.place(slot)?;
+        let Some(machine) = self.book.vm(vm) else { return Err(VmError::UnknownVm(vm.clone())) };
+        let moves = self.address_moves(machine.identity.port, displaced, &machine.place.slot, &to.slot);
+        self.sm_number += 1;
+        let (number, epoch) = (self.sm_number, self.book.epoch);
+        self.plans.insert(number, (id, now));
+        self.outputs.push_back(crate::Output::AskSm(SmRequest { number, epoch, plan_only: true, moves }));
+        Ok(Turn::Begun)
+    }
+
+    /// The subnet manager has answered a question for a plan.
+    pub(super) fn planned(&mut self, id: RequestId, answer: SmAnswer) {
+        let result = match answer {
+            SmAnswer::Plan(mut plan) => {
+                plan.lines.truncate(PLAN_LINES_MAX);
+                Ok(Reply::Plan(plan))
+            }
+            SmAnswer::Unknown => Err("it does not know moves; it will sweep when the port appears elsewhere"),
+            SmAnswer::Timeout => Err("it does not answer; hint: weft ps"),
+            SmAnswer::Refused(words) => {
+                return self.reply(id, Err(VmError::NoPlan(crate::agent::cut(&words))));
+            }
+            SmAnswer::Done(_) | SmAnswer::OldEpoch(_) => Err("its answer is not one to that question"),
+        };
+        self.reply(id, result.map_err(|why| VmError::NoPlan(why.to_owned())));
+    }
+
+    fn forget(&mut self, now: Time, name: &VmName, force: bool) -> Result<Turn, VmError> {
+        let vm = self.book.vm(name).ok_or_else(|| VmError::UnknownVm(name.clone()))?;
+        if let State::Lost(_) = vm.state {
+            self.record(Record::Gone(name.clone()));
+            return Ok(Turn::Answer(Ok(Reply::Forgotten)));
+        }
+        if self.doubt(name).is_none() {
+            return Err(VmError::NotInDoubt(name.clone()));
+        }
+        if !force {
+            return Err(VmError::NeedsForce(name.clone()));
+        }
+        self.abandon(now, name);
+        let why = "it was forgotten meanwhile".to_owned();
+        self.finish(name, Err(VmError::InDoubt { vm: name.clone(), why }));
+        Ok(Turn::Answer(Ok(Reply::Forgotten)))
+    }
+}
+
+impl Ahead {
+    fn wait_for(&mut self, request: &Request) {
+        match request {
+            Request::Create(create) => {
+                match create.count {
+                    Some(count) => self.vms.extend(
+                        (1..=count.min(FLEET_MAX)).filter_map(|number| create.name.numbered(number).ok()),
+                    ),
+                    None => drop(self.vms.insert(create.name.clone())),
+                }
+                match &create.host {
+                    Some(host) => drop(self.hosts.insert(host.clone())),
+                    None => self.anywhere = true,
+                }
+            }
+            Request::Migrate(migrate) => {
+                self.vms.insert(migrate.vm.clone());
+                self.hosts.insert(migrate.host.clone());
+            }
+            Request::Destroy(name) => drop(self.vms.insert(name.clone())),
+            Request::List | Request::Plan { .. } | Request::Forget { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! A move, back: the rows first, then the source; and forward again if only the destination has survived.
+
+use weft_machine::Time;
+
+use super::VmManager;
+use super::moves::Verdict;
+use crate::agent::{Content, Deed};
+use crate::names::VmName;
+use crate::record::{Move, Proof, Step, Vm};
+use crate::request::VmError;
+use crate::task::SmTalk;
+
+impl VmManager {
+    pub(super) fn undoing(&mut self, now: Time, name: &VmName, vm: &Vm, moving: &Move) {
+        if let Some(proof) = self.hosts.death(&vm.place) {
+            return self.rescue(now, name, moving, proof);
+        }
+        match moving.step {
+            Step::Undo if moving.rerouted => {
+                if let Some(task) = self.task(name) {
+                    task.sm = SmTalk::default();
+                }
+                let epoch = self.next_epoch();
+                self.advance(name, Step::Back, epoch);
+            }
+            Step::Undo if moving.frozen.is_some() => {
+                let epoch = self.next_epoch();
+                self.advance(name, Step::Resume, epoch);
+            }
+            // It was never told to stop.
+            Step::Undo => self.undone(now, name, moving),
+            Step::Back => self.going_back(now, name, vm, moving),
+            _ => self.resuming(now, name, vm, moving),
+        }
+    }
+
+    /// The source is dead. If it was not told to run again, and the image has arrived, the move goes on.
+    fn rescue(&mut self, now: Time, name: &VmName, moving: &Move, proof: Proof) {
+        let may_run = moving.step == Step::Resume || moving.frozen.is_none();
+        if may_run || moving.imported.is_none() || self.hosts.death(&moving.to).is_some() {
+            return self.lost(now, name, proof);
+        }
+        let to = &moving.to.slot;
+        let Some(view) = self.hosts.view(to) else { return };
+        let imported = moving.imported.unwrap_or(u64::MAX);
+        let has_arrived = view.epoch >= imported
+            && matches!(&view.content, Content::Imported(occupant) if occupant.vm == *name);
+        if !has_arrived {
+            return self.lost(now, name, proof);
+        }
+        if let Some(task) = self.task(name) {
+            task.why = None;
+            task.sm = SmTalk::default();
+            task.notes.push(format!("the source died while the move was undone, so it went on: {proof}"));
+        }
+        let epoch = self.next_epoch();
+        self.advance(name, Step::Reroute, epoch);
+    }
+
+    fn going_back(&mut self, now: Time, name: &VmName, vm: &Vm, moving: &Move) {
+        let moves = self.address_moves(vm.identity.port, moving.displaced, &moving.to.slot, &vm.place.slot);
+        let step = match self.ask_sm(now, name, moving, moves) {
+            Verdict::Wait => return,
+            Verdict::Later => Step::Back,
+            Verdict::Moved => Step::Resume,
+            Verdict::Refused(why) => {
+                // Frozen for ever would be worse: where the port is up, a sweep writes the rows.
+                if let Some(task) = self.task(name) {
+                    let reason = task.why.take().unwrap_or_default();
+                    task.why = Some(format!("{reason}; the subnet manager did not move it back ({why})"));
+                }
+                Step::Resume
+            }
+        };
+        let epoch = self.next_epoch();
+        self.advance(name, step, epoch);
+    }
+
+    fn resuming(&mut self, now: Time, name: &VmName, vm: &Vm, moving: &Move) {
+        let source = &vm.place.slot;
+        if !self.hosts.is_ready(&source.host) {
+            return;
+        }
+        let runs = self
+            .content(source, moving.epoch)
+            .is_some_and(|content| matches!(content, Content::Running(occupant) if occupant.vm == *name));
+        if runs {
+            return self.undone(now, name, moving);
+        }
+        let has_it = self.hosts.view(source).and_then(|view| view.content.occupant()).map(|other| &other.vm);
+        if has_it != Some(name) {
+            return self.lost(now, name, Proof::Absent(source.clone()));
+        }
+        let is_later = self.hosts.view(source).is_some_and(|view| view.epoch > moving.epoch);
+        if self.task(name).is_none_or(|task| task.may_try(now)) {
+            if is_later {
+                let epoch = self.next_epoch();
+                return self.advance(name, Step::Resume, epoch);
+            }
+            self.hosts.command(now, source, moving.epoch, Deed::Activate(name.clone()));
+        }
+    }
+
+    /// It runs where it was.
+    fn undone(&mut self, now: Time, name: &VmName, moving: &Move) {
+        let epoch = self.book.epoch;
+        self.advance(name, Step::Undone, moving.epoch);
+        self.counts.undone += 1;
+        self.mark_slot(now, moving.to.slot.clone(), Some(epoch));
+        let why = self.task(name).and_then(|task| task.why.take()).unwrap_or_default();
+        self.finish(name, Err(VmError::Undone { vm: name.clone(), why }));
+        self.check.insert(name.clone());
+    }
+}

@@ -1,0 +1,114 @@
+//! Names of virtual machines, hosts and slots.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a name at most.
+pub const NAME_BYTES_MAX: usize = 64;
+/// Virtual functions of one adapter at most: a vSwitch has 254 ports, two of which are the uplink's and the PF's.
+pub const VFS_MAX: u8 = 252;
+
+/// A text cannot be a name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[error("`{0}` cannot be a name; use 1 to 64 letters, digits, `-`, `_` and `.`")]
+pub struct BadName(String);
+
+fn check(text: &str) -> Result<String, BadName> {
+    let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let fits = (1..=NAME_BYTES_MAX).contains(&text.len()) && text.chars().all(good);
+    let shown = || text.chars().take(NAME_BYTES_MAX).collect();
+    if fits { Ok(text.to_owned()) } else { Err(BadName(shown())) }
+}
+
+macro_rules! name {
+    ($(#[$meta:meta])* $name:ident) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl std::str::FromStr for $name {
+            type Err = BadName;
+            fn from_str(text: &str) -> Result<Self, BadName> {
+                check(text).map(Self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+name! {
+    /// A virtual machine's name: 1 to 64 letters, digits, `-`, `_` and `.`.
+    VmName
+}
+name! {
+    /// A host's id in its laboratory, of the same form.
+    HostName
+}
+
+impl VmName {
+    /// The name of machine `number` of a fleet, counted from 1.
+    ///
+    /// # Errors
+    ///
+    /// [`BadName`] if it gets too long.
+    pub fn numbered(&self, number: u32) -> Result<Self, BadName> {
+        format!("{self}-{number}").parse()
+    }
+}
+
+/// A place for one virtual machine: a virtual function of a host's adapter.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Slot {
+    /// The host.
+    pub host: HostName,
+    /// The virtual function, counted from 1.
+    pub vf: u8,
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} vf{}", self.host, self.vf)
+    }
+}
+
+/// A slot in one life of its host's agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The slot.
+    pub slot: Slot,
+    /// The incarnation of the agent.
+    pub incarnation: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for good in ["1", "web-12", "run.3_a", &"x".repeat(64)] {
+            assert_eq!(good.parse::<VmName>().unwrap().to_string(), good);
+        }
+        for bad in ["", "a b", "../x", "é", &"x".repeat(65)] {
+            assert!(bad.parse::<VmName>().is_err(), "{bad}");
+            assert!(serde_json::from_value::<HostName>(bad.into()).is_err(), "{bad}");
+        }
+        let fleet: VmName = "fleet".parse().unwrap();
+        assert_eq!(fleet.numbered(200).unwrap().to_string(), "fleet-200");
+        assert!("x".repeat(63).parse::<VmName>().unwrap().numbered(1).is_err());
+    }
+}

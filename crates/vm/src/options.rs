@@ -1,0 +1,78 @@
+//! What an operator can choose.
+
+use serde::{Deserialize, Serialize};
+use weft_machine::Time;
+use weft_wire::Guid;
+
+use crate::identity::Scheme;
+
+/// What an operator can choose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// Who gives virtual machines their LIDs.
+    pub scheme: Scheme,
+    /// The first GUID for virtual machines of dynamic LIDs; the others follow. 2^57, which marks local GUIDs, is set in the
+    /// default. A driver that begins a journal chooses another one at random: the GUIDs that a lost journal gave may still be in use.
+    pub first_guid: Guid,
+    /// How long an agent may take to answer before it is asked again.
+    pub timeout: Time,
+    /// How often an agent is asked before it counts as unreachable. It is asked further, every [`Options::timeout`].
+    pub tries: u32,
+    /// How long a move waits for an unreachable destination before it is undone.
+    pub patience: Time,
+    /// How long to wait before the subnet manager is asked again after it did not answer.
+    pub sm_retry: Time,
+    /// How long the subnet manager may take.
+    pub sm_timeout: Time,
+    /// How long to wait for a LID where the subnet manager does not know moves.
+    pub lid_patience: Time,
+    /// How long a client waits at most. It is then told that the outcome is in doubt, and the work goes on.
+    pub answer_within: Time,
+    /// How long a new manager waits for agents to tell their generations.
+    pub gather: Time,
+    /// Creations, removals and moves at once; at least 1. Further ones wait in the order in which they came.
+    pub at_once: u32,
+    /// Records that are appended to the journal before it is written as a whole again, with what they have come to.
+    pub compact_after: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            scheme: Scheme::default(),
+            first_guid: Guid(0x0200_0000_0076_0001),
+            timeout: Time::from_secs(1),
+            tries: 3,
+            patience: Time::from_secs(5),
+            sm_retry: Time::from_secs(1),
+            sm_timeout: Time::from_secs(30),
+            lid_patience: Time::from_secs(60),
+            answer_within: Time::from_secs(120),
+            gather: Time::from_secs(2),
+            at_once: 16,
+            compact_after: 4096,
+        }
+    }
+}
+
+impl Options {
+    /// The same with values that the machine can work with.
+    pub(crate) fn sound(mut self) -> Self {
+        let least = Time::from_millis(1);
+        let times = [
+            &mut self.timeout,
+            &mut self.patience,
+            &mut self.sm_retry,
+            &mut self.sm_timeout,
+            &mut self.lid_patience,
+            &mut self.answer_within,
+            &mut self.gather,
+        ];
+        times.into_iter().for_each(|time| *time = least.max(*time));
+        self.tries = self.tries.max(1);
+        self.at_once = self.at_once.max(1);
+        self.first_guid.0 = self.first_guid.0.max(1);
+        self
+    }
+}

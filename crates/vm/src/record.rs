@@ -1,0 +1,304 @@
+//! Lines of the journal.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use weft_wire::{Guid, Lid};
+
+use crate::identity::{Identity, PortIdentity, Scheme};
+use crate::names::{HostName, Place, Slot, VmName};
+
+/// What is written down before it is done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Record {
+    /// A manager begins. Everything before belongs to earlier ones.
+    Started {
+        /// Its generation.
+        generation: u64,
+        /// Who gives LIDs.
+        scheme: Scheme,
+        /// Whether there has been a beginning without a journal, after which virtual machines are adopted.
+        adopts: bool,
+        /// The highest epoch so far.
+        epoch: u64,
+        /// The next GUID for a virtual machine with dynamic LIDs.
+        next_guid: Guid,
+    },
+    /// A slot without a virtual machine has an identity that may be another than that of its configuration.
+    Spare {
+        /// The slot.
+        slot: Slot,
+        /// The identity.
+        port: PortIdentity,
+    },
+    /// A virtual machine as it was found in an agent, or as a shorter journal tells of it.
+    Vm {
+        /// Its name.
+        name: VmName,
+        /// All about it.
+        vm: Box<Vm>,
+    },
+    /// A slot is to be emptied when its host can be reached.
+    Tomb(Slot),
+    /// It was emptied.
+    Cleared(Slot),
+    /// A virtual machine is to start.
+    Create {
+        /// Its name.
+        name: VmName,
+        /// Its identity.
+        identity: Box<Identity>,
+        /// Its slot.
+        place: Place,
+        /// The slot's epoch.
+        epoch: u64,
+    },
+    /// It runs.
+    Created(VmName),
+    /// Its port has a LID.
+    HasLid {
+        /// Its name.
+        name: VmName,
+        /// The LID.
+        lid: Lid,
+    },
+    /// It is to end.
+    Destroy {
+        /// Its name.
+        name: VmName,
+        /// The slot's epoch.
+        epoch: u64,
+    },
+    /// It has ended, and its name is free.
+    Gone(VmName),
+    /// It was not started, or it is forgotten: its name is free, and its slots are to be emptied.
+    Forgotten(VmName),
+    /// It died with its host.
+    Lost {
+        /// Its name.
+        name: VmName,
+        /// How that is known.
+        proof: Proof,
+    },
+    /// It is to move: a slot is to be reserved.
+    Reserve {
+        /// Its name.
+        name: VmName,
+        /// Where to.
+        to: Place,
+        /// The identity of that slot, which changes places with it.
+        displaced: Option<PortIdentity>,
+        /// Whether it is shut down rather than suspended.
+        cold: bool,
+        /// The destination's epoch.
+        epoch: u64,
+    },
+    /// The next step of a move.
+    Step {
+        /// The virtual machine.
+        name: VmName,
+        /// The step that is taken next.
+        step: Step,
+        /// The epoch that begins with it.
+        epoch: u64,
+    },
+}
+
+/// A step of a move, written down before it is taken.
+///
+/// ```text
+///  (reserve) ─▶ freeze ─▶ import ─▶ reroute ─▶ commit ─▶ done
+///      │          │         │         │ ▲
+///      └──────────┴─────────┴────┬────┘ │ the source died, and the image has arrived
+///                              undo ────┤
+///                                ├▶ back (if the subnet manager was asked)
+///                                ├▶ resume (if the source was told to freeze)
+///                                └▶ undone
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Step {
+    /// Reserve the destination.
+    Reserve,
+    /// Suspend the source.
+    Freeze,
+    /// Send the image to the destination.
+    Import,
+    /// Ask the subnet manager to move the address.
+    Reroute,
+    /// The destination may run, and the source never again.
+    Commit,
+    /// The destination runs.
+    Done,
+    /// The source is to run again.
+    Undo,
+    /// Ask the subnet manager to move the address back.
+    Back,
+    /// Resume the source.
+    Resume,
+    /// The source runs.
+    Undone,
+}
+
+/// A virtual machine, as the journal has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vm {
+    /// What moves with it.
+    pub identity: Identity,
+    /// Where it is; while it moves, where it comes from.
+    pub place: Place,
+    /// The epoch that it has there.
+    pub epoch: u64,
+    /// How it is.
+    pub state: State,
+}
+
+/// How a virtual machine is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// Its agent is to start it.
+    Starting,
+    /// It runs.
+    Running,
+    /// It was found frozen by a manager that has no journal of it, and is left so.
+    Frozen,
+    /// Its agent is to end it.
+    Stopping,
+    /// It moves.
+    Moving(Box<Move>),
+    /// It died with its host.
+    Lost(Proof),
+}
+
+/// A move that is under way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Move {
+    /// Where to.
+    pub to: Place,
+    /// The identity that the destination had before.
+    pub displaced: Option<PortIdentity>,
+    /// Whether it is shut down rather than suspended.
+    pub cold: bool,
+    /// The step that was written down last.
+    pub step: Step,
+    /// The epoch of that step.
+    pub epoch: u64,
+    /// The epoch in which the source was told to freeze, if it was.
+    pub frozen: Option<u64>,
+    /// The epoch in which the destination was sent the image, if it was.
+    pub imported: Option<u64>,
+    /// Whether the subnet manager was asked to move the address, and not back.
+    pub rerouted: bool,
+}
+
+/// How it is known that a virtual machine runs no more.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Proof {
+    /// Its host's agent is another process now.
+    #[error("the agent of {host} is incarnation {is:#x}, and it ran in {was:#x}")]
+    Incarnation {
+        /// The host.
+        host: HostName,
+        /// The incarnation that it ran in.
+        was: u64,
+        /// Today's.
+        is: u64,
+    },
+    /// Its host's agent has ended.
+    #[error("the agent of {host} has ended: {how}")]
+    Exit {
+        /// The host.
+        host: HostName,
+        /// How, as its parent process was told.
+        how: String,
+    },
+    /// Its agent lives, and does not have it.
+    #[error("the agent lives and has no such virtual machine in {0}")]
+    Absent(Slot),
+}
+
+impl Record {
+    /// The kind of record in a word, which names points at which a manager may die.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Started { .. } => "started",
+            Self::Spare { .. } => "spare",
+            Self::Vm { .. } => "vm",
+            Self::Tomb(_) => "tomb",
+            Self::Cleared(_) => "cleared",
+            Self::Create { .. } => "create",
+            Self::Created(_) => "created",
+            Self::HasLid { .. } => "has-lid",
+            Self::Destroy { .. } => "destroy",
+            Self::Gone(_) => "gone",
+            Self::Forgotten(_) => "forgotten",
+            Self::Lost { .. } => "lost",
+            Self::Reserve { .. } => Step::Reserve.name(),
+            Self::Step { step, .. } => step.name(),
+        }
+    }
+}
+
+impl Step {
+    /// All steps, in the order of the diagram.
+    pub const ALL: [Self; 10] = [
+        Self::Reserve,
+        Self::Freeze,
+        Self::Import,
+        Self::Reroute,
+        Self::Commit,
+        Self::Done,
+        Self::Undo,
+        Self::Back,
+        Self::Resume,
+        Self::Undone,
+    ];
+
+    /// The step in a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reserve => "reserve",
+            Self::Freeze => "freeze",
+            Self::Import => "import",
+            Self::Reroute => "reroute",
+            Self::Commit => "commit",
+            Self::Done => "done",
+            Self::Undo => "undo",
+            Self::Back => "back",
+            Self::Resume => "resume",
+            Self::Undone => "undone",
+        }
+    }
+
+    /// Whether this step may follow `earlier` ones of a move.
+    pub(crate) fn may_follow(self, earlier: Self) -> bool {
+        use Step::{Back, Commit, Done, Freeze, Import, Reroute, Reserve, Resume, Undo, Undone};
+        let before: &[Self] = match self {
+            Reserve => &[],
+            Freeze => &[Reserve],
+            Import => &[Freeze],
+            Reroute => &[Import, Reroute, Undo, Back],
+            Commit => &[Reroute],
+            Done => &[Commit],
+            Undo => &[Reserve, Freeze, Import, Reroute],
+            Back => &[Undo, Back],
+            Resume => &[Undo, Back, Resume],
+            Undone => &[Undo, Resume],
+        };
+        before.contains(&earlier)
+    }
+
+    /// Whether the source may yet run again.
+    pub fn is_before_commit(self) -> bool {
+        !matches!(self, Self::Commit | Self::Done)
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

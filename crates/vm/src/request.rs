@@ -1,0 +1,223 @@
+//! What clients ask, and what they are told.
+
+use serde::{Deserialize, Serialize};
+use weft_machine::Time;
+use weft_wire::{Guid, PKey};
+
+use crate::list::VPort;
+use crate::names::{BadName, HostName, Slot, VmName};
+use crate::sm::{MoveCounts, MovePlan, Stages};
+
+/// Machines of one fleet at most.
+pub const FLEET_MAX: u32 = 1000;
+/// Requests that wait at most.
+pub const QUEUE_MAX: usize = 1024;
+/// Virtual machines at most: every one needs a unicast LID (IBA 4.1.3).
+pub const VMS_MAX: usize = 49_151;
+
+/// A request's number, which the driver gives; its answer has the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RequestId(pub u64);
+
+/// What a client asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Request {
+    /// Start a virtual machine, or a fleet of them.
+    Create(Create),
+    /// End one, or remove a lost one from the list.
+    Destroy(VmName),
+    /// Move one.
+    Migrate(Migrate),
+    /// List all.
+    List,
+    /// Ask the subnet manager what a move would change; nothing is sent.
+    Plan {
+        /// The virtual machine.
+        vm: VmName,
+        /// The host to move to.
+        host: HostName,
+    },
+    /// Give up one that is lost, or whose host cannot be reached.
+    Forget {
+        /// The virtual machine.
+        vm: VmName,
+        /// Also when it may still run. Its host is told to end it when it returns.
+        force: bool,
+    },
+}
+
+/// Virtual machines to start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Create {
+    /// The name; machines of a fleet are called NAME-1, NAME-2 and so on.
+    pub name: VmName,
+    /// The host; without it, the hosts with most free slots.
+    pub host: Option<HostName>,
+    /// The slot; without it, the first free one.
+    pub vf: Option<u8>,
+    /// The number of a fleet's machines; `None` for a single one.
+    pub count: Option<u32>,
+    /// The port's GUID, with dynamic LIDs; without it, the manager chooses one.
+    pub guid: Option<Guid>,
+    /// Its partitions.
+    pub p_keys: Vec<PKey>,
+    /// Its weight for routing.
+    pub weight: u32,
+    /// Its share of the adapter's bus in Mbit/s; 0 is no limit.
+    pub rate_mbps: u32,
+}
+
+impl Create {
+    /// One virtual machine on a host, without further wishes.
+    pub fn new(name: VmName, host: Option<HostName>) -> Self {
+        Self { name, host, vf: None, count: None, guid: None, p_keys: Vec::new(), weight: 1, rate_mbps: 0 }
+    }
+}
+
+/// A virtual machine to move.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Migrate {
+    /// The virtual machine.
+    pub vm: VmName,
+    /// The host to move to.
+    pub host: HostName,
+    /// Shut it down and boot it there, rather than take its state along.
+    pub cold: bool,
+    /// When a running one loses its virtual function.
+    pub detach: Detach,
+    /// The times that an emulated hypervisor takes.
+    pub hypervisor: Hypervisor,
+}
+
+/// When a virtual machine loses its virtual function.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Detach {
+    /// After its memory was copied: it communicates meanwhile.
+    #[default]
+    Late,
+    /// Before its memory is copied, as hypervisors do with adapters whose state they cannot take along.
+    Early,
+}
+
+/// The times that an emulated hypervisor takes; 0 if not said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Hypervisor {
+    /// Memory is copied while the machine runs.
+    pub pre_copy: Time,
+    /// What is left of it is copied while the machine is stopped.
+    pub stop_copy: Time,
+    /// From the arrival of the image to the moment when the machine can run.
+    pub resume: Time,
+}
+
+/// What a client is told when it was done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reply {
+    /// They run.
+    Created(Vec<(VmName, Slot)>),
+    /// It is gone.
+    Destroyed,
+    /// It runs at its destination.
+    Migrated(Box<Migration>),
+    /// All virtual machines in order of their names.
+    List(Vec<VPort>),
+    /// What a move would change.
+    Plan(Box<MovePlan>),
+    /// It is forgotten.
+    Forgotten,
+}
+
+/// A migration that was completed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Migration {
+    /// The virtual machine.
+    pub vm: VmName,
+    /// Where it was.
+    pub from: Slot,
+    /// Where it is.
+    pub to: Slot,
+    /// How long each stage took.
+    pub stages: Stages,
+    /// What the subnet manager did; `None` where it does not know moves.
+    pub counts: Option<MoveCounts>,
+    /// What was not as usual, in words.
+    pub notes: Vec<String>,
+}
+
+/// Why a request was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "each text says what its fields are")]
+pub enum VmError {
+    #[error(transparent)]
+    BadName(#[from] BadName),
+    #[error("no virtual machine is called `{0}`; hint: weft vm ls")]
+    UnknownVm(VmName),
+    #[error("a virtual machine is already called `{0}`")]
+    NameTaken(VmName),
+    #[error("no host is called `{0}`; hint: weft ps")]
+    UnknownHost(HostName),
+    #[error("host `{0}` cannot be reached; hint: weft ps")]
+    HostAway(HostName),
+    #[error("all {vfs} virtual functions of host `{host}` are in use")]
+    HostFull { host: HostName, vfs: usize },
+    #[error("only {free} virtual functions are free, and {wanted} are needed")]
+    FabricFull { free: usize, wanted: u32 },
+    #[error("`{vm}` is on host `{host}` already")]
+    SameHost { vm: VmName, host: HostName },
+    #[error("{0} is in use")]
+    SlotTaken(Slot),
+    #[error("there is no {slot}: the host has {vfs} virtual functions")]
+    UnknownSlot { slot: Slot, vfs: usize },
+    #[error("`{vm}` is busy: {doing}; hint: try again when that has ended")]
+    Busy { vm: VmName, doing: String },
+    #[error("GUID 0 names no port")]
+    GuidZero,
+    #[error("GUID {guid} is in use by {by}")]
+    GuidTaken { guid: Guid, by: String },
+    #[error(
+        "with prepopulated LIDs a virtual machine takes the GUID of its slot; hint: weft up --lids dynamic"
+    )]
+    GuidOfSlot,
+    #[error("a fleet's machines cannot share a GUID or a virtual function; hint: leave it out")]
+    FleetShares,
+    #[error("a fleet has 1 to {FLEET_MAX} machines, and not {0}")]
+    FleetSize(u32),
+    #[error("there are {VMS_MAX} virtual machines at most, one for each unicast LID")]
+    TooManyVms,
+    #[error("a virtual machine has at most {max} P_Keys, and not {wanted}")]
+    TooManyPKeys { wanted: usize, max: usize },
+    #[error("`{0}` is not in doubt: its host answers; hint: weft vm destroy {0}")]
+    NotInDoubt(VmName),
+    #[error(
+        "`{0}` may still run on a host that cannot be reached; hint: `weft vm forget --force {0}` frees its name"
+    )]
+    NeedsForce(VmName),
+    #[error("`{vm}` is in doubt: {why}; the manager goes on; hint: weft vm ls")]
+    InDoubt { vm: VmName, why: String },
+    #[error("`{vm}` is lost: {why}")]
+    Lost { vm: VmName, why: String },
+    #[error("`{vm}` does not run: {why}")]
+    NotRunning { vm: VmName, why: String },
+    #[error("`{vm}` was not started: {why}")]
+    NotStarted { vm: VmName, why: String },
+    #[error("{made} of {wanted} machines run; the first that does not: {first}")]
+    Fleet { made: u32, wanted: u32, first: Box<VmError> },
+    #[error("`{vm}` stays on its host: {why}")]
+    Undone { vm: VmName, why: String },
+    #[error("the subnet manager makes no plan: {0}")]
+    NoPlan(String),
+    #[error("{QUEUE_MAX} requests wait already; hint: try again later")]
+    QueueFull,
+    #[error("it has waited too long for what is under way, and nothing was done; hint: weft vm ls")]
+    Waited,
+    #[error("another request has this number")]
+    NumberTaken,
+    #[error("the VM manager has stopped: {0}")]
+    Stopped(String),
+}

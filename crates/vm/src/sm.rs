@@ -1,0 +1,122 @@
+//! What the manager asks of the subnet manager, and what it hears.
+
+use serde::{Deserialize, Serialize};
+use weft_machine::Time;
+use weft_wire::{Guid, Lid};
+
+use crate::names::Slot;
+
+/// Lines of a plan at most.
+pub const PLAN_LINES_MAX: usize = 65_536;
+
+/// A question to the subnet manager.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SmRequest {
+    /// The answer names it.
+    pub number: u64,
+    /// The epoch of the move. A request of an epoch that the subnet manager has carried out is answered again, and changes nothing.
+    pub epoch: u64,
+    /// Whether it is only to say what it would do.
+    pub plan_only: bool,
+    /// The addresses that move: one, or two that change places.
+    pub moves: Vec<AddressMove>,
+}
+
+/// An address that moves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddressMove {
+    /// The GUID of its port.
+    pub port_guid: Guid,
+    /// The LID.
+    pub lid: Lid,
+    /// Whether a virtual machine uses it: the other one of a swap carries nothing.
+    pub is_live: bool,
+    /// From where.
+    pub from: End,
+    /// To where.
+    pub to: End,
+}
+
+/// An end of a move.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// The slot.
+    pub slot: Slot,
+    /// The GUID of the adapter's physical port.
+    pub physical: Guid,
+}
+
+/// What the subnet manager answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SmAnswer {
+    /// The tables are written, and the last SMP is acknowledged.
+    Done(MoveCounts),
+    /// The plan, and nothing was sent.
+    Plan(Box<MovePlan>),
+    /// It will not, in words: a wrong SM_Key, a foreign LID, no safe order.
+    Refused(String),
+    /// It has carried out a later epoch of this address.
+    OldEpoch(u64),
+    /// It does not know the attribute, like OpenSM: the virtual function is unplugged and plugged in, and a sweep finds it.
+    Unknown,
+    /// No answer came.
+    Timeout,
+}
+
+/// What a move cost, as the subnet manager counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MoveCounts {
+    /// LFT SMPs to physical switches.
+    pub physical_smps: u32,
+    /// LFT SMPs to vSwitches.
+    pub vswitch_smps: u32,
+    /// SMPs to functions of adapters: LID taken away, LID given, GUID, P_Keys.
+    pub hypervisor_smps: u32,
+    /// Physical switches written.
+    pub switches: u32,
+    /// Rounds of ordered updates.
+    pub rounds: u32,
+    /// The method that was used.
+    pub method: String,
+    /// Methods that were tried before it, with the reason each was not used.
+    pub fallbacks: Vec<String>,
+}
+
+/// What a move would cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MovePlan {
+    /// Its counts.
+    pub counts: MoveCounts,
+    /// Switch, block and round of each SMP, in order of sending; [`PLAN_LINES_MAX`] at most.
+    pub lines: Vec<String>,
+}
+
+/// How long each stage of a migration took; `None` if there was none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stages {
+    /// The destination was reserved.
+    pub reserve: Option<Time>,
+    /// Memory was copied while the machine ran (emulated).
+    pub pre_copy: Option<Time>,
+    /// The source was frozen.
+    pub freeze: Option<Time>,
+    /// The image was taken, and what is left of the memory copied (emulated).
+    pub export: Option<Time>,
+    /// The destination took it.
+    pub import: Option<Time>,
+    /// The subnet manager wrote tables.
+    pub reroute: Option<Time>,
+    /// COMMIT was written to disk.
+    pub commit: Option<Time>,
+    /// The destination resumed.
+    pub activate: Option<Time>,
+    /// The port had its LID; only where the subnet manager did not move it.
+    pub wait_for_lid: Option<Time>,
+    /// The source was cleared.
+    pub release: Option<Time>,
+    /// From the command to freeze to the answer that the destination runs. An upper bound: it has the way of both messages in it.
+    pub downtime: Option<Time>,
+    /// From the first stage's beginning to the last one's end, without waiting in the queue.
+    pub total: Time,
+}

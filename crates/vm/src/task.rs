@@ -1,0 +1,101 @@
+//! What is under way with a virtual machine, besides what the journal has of it.
+
+use weft_machine::Time;
+
+use crate::agent::Image;
+use crate::names::Slot;
+use crate::request::{Detach, Hypervisor, RequestId};
+use crate::sm::{MoveCounts, SmAnswer, Stages};
+
+/// A creation, a removal or a move. It dies with the manager; the journal does not.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Task {
+    /// Who waits for it.
+    pub(crate) request: Option<RequestId>,
+    /// Until when.
+    pub(crate) answer_by: Time,
+    /// The write that has to be on disk before anything else is done.
+    pub(crate) disk: u64,
+    /// Whether an earlier manager began it.
+    pub(crate) recovered: bool,
+    /// Nothing is tried again before.
+    pub(crate) again_at: Option<Time>,
+    /// Why it failed, in words.
+    pub(crate) why: Option<String>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) detach: Detach,
+    pub(crate) hypervisor: Hypervisor,
+    pub(crate) stages: Stages,
+    began: Time,
+    marked: Time,
+    /// When the source was told to freeze.
+    pub(crate) freeze_sent: Option<Time>,
+    /// When an emulated stage of the hypervisor ends.
+    pub(crate) stage_ends: Option<Time>,
+    pub(crate) image: Option<Image>,
+    /// When the destination may run at the earliest.
+    pub(crate) resume_at: Option<Time>,
+    pub(crate) sm: SmTalk,
+    pub(crate) counts: Option<MoveCounts>,
+    /// Until when a LID is waited for.
+    pub(crate) lid_until: Option<Time>,
+    /// The slot that is to be cleared after a move, where it came from, and until when the client waits for that.
+    pub(crate) release: Option<Release>,
+}
+
+/// The end of a move.
+#[derive(Clone, Debug)]
+pub(crate) struct Release {
+    pub(crate) from: Slot,
+    /// The command that clears it has to be later than this.
+    pub(crate) epoch: u64,
+    pub(crate) until: Time,
+}
+
+/// A question to the subnet manager.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SmTalk {
+    /// Its number, and when it was asked.
+    pub(crate) asked: Option<(u64, Time)>,
+    pub(crate) answer: Option<SmAnswer>,
+    /// Whether its last answer did not come.
+    pub(crate) silent: bool,
+    /// How often it said that the epoch is old.
+    pub(crate) old_epochs: u32,
+}
+
+impl Task {
+    pub(crate) fn new(now: Time, request: Option<RequestId>, answer_within: Time) -> Self {
+        Self { request, answer_by: now + answer_within, began: now, marked: now, ..Self::default() }
+    }
+
+    /// How long it is since the last mark, which is now.
+    pub(crate) fn mark(&mut self, now: Time) -> Option<Time> {
+        let span = now - std::mem::replace(&mut self.marked, now);
+        self.stages.total = now - self.began;
+        Some(span)
+    }
+
+    /// Whether a stage of the hypervisor is over, which begins with the first question.
+    pub(crate) fn stage_over(&mut self, now: Time, takes: Time) -> bool {
+        let ends = *self.stage_ends.get_or_insert(now + takes);
+        if ends <= now {
+            self.stage_ends = None;
+        }
+        ends <= now
+    }
+
+    pub(crate) fn may_try(&mut self, now: Time) -> bool {
+        let may = self.again_at.is_none_or(|at| at <= now);
+        if may {
+            self.again_at = None;
+        }
+        may
+    }
+
+    /// When something is to be done without any input.
+    pub(crate) fn moments(&self) -> impl Iterator<Item = Time> {
+        let release = self.release.as_ref().map(|release| release.until);
+        [self.stage_ends, self.resume_at, self.again_at, self.lid_until, release].into_iter().flatten()
+    }
+}

@@ -1,0 +1,63 @@
+//! A subnet manager that keeps where addresses are, once for each epoch.
+
+use std::collections::BTreeMap;
+
+use weft_machine::Random;
+use weft_vm::{MoveCounts, MovePlan, Slot, SmAnswer, SmRequest};
+use weft_wire::Guid;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It moves addresses.
+    Moves,
+    /// It refuses one in three.
+    Refuses,
+    /// It knows no moves, as OpenSM.
+    Unknown,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct SubnetManager {
+    pub(crate) kind: Kind,
+    pub(crate) alive: bool,
+    /// Where rows lead to, and since which epoch.
+    pub(crate) rows: BTreeMap<Guid, (u64, Slot)>,
+    pub(crate) restarts: u64,
+    pub(crate) done: u64,
+    pub(crate) refused: u64,
+}
+
+impl SubnetManager {
+    pub(crate) fn new(kind: Kind) -> Self {
+        Self { kind, alive: true, rows: BTreeMap::new(), restarts: 0, done: 0, refused: 0 }
+    }
+
+    pub(crate) fn restart(&mut self) {
+        (self.alive, self.restarts) = (true, self.restarts + 1);
+        self.rows.clear();
+    }
+
+    pub(crate) fn handle(&mut self, request: &SmRequest, random: &mut Random) -> SmAnswer {
+        if self.kind == Kind::Unknown {
+            return SmAnswer::Unknown;
+        }
+        if request.plan_only {
+            return SmAnswer::Plan(Box::new(MovePlan::default()));
+        }
+        for one in &request.moves {
+            let known = self.rows.get(&one.port_guid).map_or(0, |(epoch, _)| *epoch);
+            if request.epoch < known {
+                return SmAnswer::OldEpoch(known);
+            }
+        }
+        if self.kind == Kind::Refuses && random.below(3) == 0 {
+            self.refused += 1;
+            return SmAnswer::Refused("no order of updates is free of loops".to_owned());
+        }
+        for one in &request.moves {
+            self.rows.insert(one.port_guid, (request.epoch, one.to.slot.clone()));
+        }
+        self.done += 1;
+        SmAnswer::Done(MoveCounts { method: "ftreeminrc".to_owned(), switches: 3, ..MoveCounts::default() })
+    }
+}
