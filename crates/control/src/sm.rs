@@ -175,6 +175,19 @@ pub struct Limited {
     pub subscriber_reports: u64,
 }
 
+/// LIDs of virtual functions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VmLids {
+    /// Those that a function has.
+    pub in_use: u32,
+    /// Those of functions that are gone, which no other gets yet.
+    pub quarantined: u32,
+    /// How many more there are.
+    pub free: u32,
+    /// Functions without one, because no more were left.
+    pub refused: u32,
+}
+
 /// What the election has taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ElectionCounts {
@@ -364,6 +377,9 @@ pub struct SmStatus {
     pub managers: Vec<ManagerLine>,
     /// What the election has taken.
     pub election: ElectionCounts,
+    /// LIDs of virtual functions as of the last sweep.
+    #[serde(default)]
+    pub vm_lids: VmLids,
     /// How many SMPs it may have outstanding.
     pub window: Option<WindowState>,
     /// What subnet administration did not do because of a limit.
@@ -380,6 +396,18 @@ impl SmStatus {
     /// Its own state among others.
     pub fn state(&self) -> Option<SmState> {
         self.managers.iter().find(|manager| manager.is_self).map(|manager| manager.state)
+    }
+
+    fn write_vm_lids(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let VmLids { in_use, quarantined, free, refused } = self.vm_lids;
+        if in_use + quarantined + refused == 0 {
+            return Ok(());
+        }
+        write!(f, "LIDs of virtual functions: {in_use} in use, {quarantined} in quarantine, {free} free")?;
+        if refused > 0 {
+            write!(f, "; {refused} functions have none")?;
+        }
+        writeln!(f)
     }
 
     fn write_limits(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -446,6 +474,7 @@ impl fmt::Display for SmStatus {
         if let Some(last) = &self.last {
             write_last(last, f)?;
         }
+        self.write_vm_lids(f)?;
         if self.own_port_silent {
             writeln!(f, "own port: it answers no SMP; it may keep another M_Key, see --m-key")?;
         }

@@ -46,6 +46,11 @@ impl Request {
         Self::new(Method::Set, attribute, modifier, value)
     }
 
+    /// An SMP that is complete but for its route.
+    pub fn of(mad: Mad) -> Self {
+        Self { mad }
+    }
+
     fn new(method: Method, attribute: AttributeId, modifier: u32, value: &[u8]) -> Self {
         let mut mad = Mad::default();
         mad.set_header(&MadHeader {

@@ -13,11 +13,12 @@
 use std::collections::BTreeMap;
 
 use weft_topology::{Fabric, FabricBuilder, Node, NodeIndex, PortRef};
-use weft_wire::{Guid, NodeType, PortNum};
+use weft_wire::{Guid, Lid, NodeType, PortNum};
 
 use crate::input::Input;
 use crate::lids::Lids;
 use crate::management::ManagementNodes;
+use crate::options::EngineOptions;
 use crate::routing::{Ranks, Routing};
 use crate::tables::{ForwardingTable, Routes};
 
@@ -60,13 +61,19 @@ pub(crate) struct Collapsed {
     /// How many nodes the whole fabric has.
     nodes: usize,
     vswitches: Vec<VSwitch>,
+    /// What engines are told, where the operator has named virtual functions.
+    options: Option<Box<EngineOptions>>,
 }
 
 impl Collapsed {
     /// `None` where there are no vSwitches.
     pub(crate) fn of(input: &Input<'_>) -> Option<Self> {
         let vswitches = vswitches(input.fabric, &input.options.management_nodes);
-        if vswitches.is_empty() { None } else { Self::new(input.fabric, input.lids, vswitches) }
+        if vswitches.is_empty() {
+            return None;
+        }
+        let options = of_hosts(input.fabric, &vswitches, input.options);
+        Some(Self { options, ..Self::new(input.fabric, input.lids, vswitches)? })
     }
 
     /// A fabric without these vSwitches. One without functions is left out, and nothing stands for it.
@@ -99,11 +106,16 @@ impl Collapsed {
         }
         let mut collapsed = Lids::new();
         for range in lids.iter() {
-            let port = adapters[range.port.node.index()].map_or(Some(range.port), |(_, host)| host)?;
+            let adapter = adapters[range.port.node.index()];
+            let port = adapter.map_or(Some(range.port), |(_, host)| host)?;
             collapsed.insert(place(port)?, range.base, range.lmc).ok()?;
+            let is_virtual = |vswitch: &VSwitch| vswitch.virtual_functions().any(|port| port == range.port);
+            if adapter.is_some_and(|(vswitch, _)| !is_virtual(vswitch)) {
+                collapsed.mark_own(range.base);
+            }
         }
         let nodes = adapters.len();
-        Some(Self { fabric: builder.build(), lids: collapsed, whole, nodes, vswitches })
+        Some(Self { fabric: builder.build(), lids: collapsed, whole, nodes, vswitches, options: None })
     }
 
     /// The fabric without them.
@@ -118,7 +130,8 @@ impl Collapsed {
 
     /// What an engine works from.
     pub(crate) fn input<'a>(&'a self, input: &Input<'a>) -> Input<'a> {
-        Input { fabric: &self.fabric, lids: &self.lids, options: input.options }
+        let options = self.options.as_deref().unwrap_or(input.options);
+        Input { fabric: &self.fabric, lids: &self.lids, options }
     }
 
     /// The routing of the whole fabric that follows from that of the collapsed one.
@@ -128,7 +141,7 @@ impl Collapsed {
             routes.tables[node.index()] = table;
         }
         for vswitch in &self.vswitches {
-            routes.tables[vswitch.node.index()] = vswitch.table(input.lids);
+            routes.tables[vswitch.node.index()] = vswitch.table(input.lids, Lid(0));
         }
         routing.routes = routes;
         routing.ranks = routing.ranks.map(|ranks| self.expand_ranks(&ranks));
@@ -188,14 +201,37 @@ impl VSwitch {
         system != Guid(0) && !self.functions.is_empty() && self.functions.iter().all(is_part)
     }
 
+    /// The port of the physical function: it is behind the lowest port that is not the uplink, whether that is in use or
+    /// not, so that a virtual function is never taken for it. `None` while it is not there.
+    pub fn pf(&self) -> Option<PortRef> {
+        self.functions.first().filter(|(port, _)| *port == self.pf_port()).map(|(_, function)| *function)
+    }
+
+    fn pf_port(&self) -> PortNum {
+        if self.uplink == PortNum(1) { PortNum(2) } else { PortNum(1) }
+    }
+
+    /// The ports of the virtual functions that are there.
+    pub fn virtual_functions(&self) -> impl Iterator<Item = PortRef> {
+        let physical = usize::from(self.pf().is_some());
+        self.functions.iter().skip(physical).map(|(_, port)| *port)
+    }
+
+    /// Whether one of its ports is a slot for a virtual function, in use or not.
+    pub fn is_slot(&self, port: PortNum) -> bool {
+        ![PortNum::ZERO, PortNum::NONE, self.uplink, self.pf_port()].contains(&port)
+    }
+
     /// The port that stands for the host; `None` where there are no functions.
     fn host(&self) -> Option<PortRef> {
         self.functions.first().map(|(_, port)| *port)
     }
 
-    /// Its own table: its functions by their ports, and everything else by the uplink.
-    fn table(&self, lids: &Lids) -> ForwardingTable {
+    /// Its own table: its functions by their ports, and everything else by the uplink, as are all LIDs up to `space` that
+    /// are free.
+    pub(crate) fn table(&self, lids: &Lids, space: Lid) -> ForwardingTable {
         let mut table = ForwardingTable::new(lids.top());
+        (1..=space.0).for_each(|lid| table.set(Lid(lid), self.uplink));
         for range in lids.iter() {
             let function = self.functions.iter().find(|(_, port)| *port == range.port);
             let port = match function {
@@ -207,6 +243,34 @@ impl VSwitch {
         }
         table
     }
+}
+
+/// The options of engines with the host's port instead of each virtual function that they name: a host weighs as much as
+/// its heaviest function. `None` where they name none.
+fn of_hosts(fabric: &Fabric, vswitches: &[VSwitch], options: &EngineOptions) -> Option<Box<EngineOptions>> {
+    let EngineOptions { compute_nodes, io_nodes, order, weights, .. } = options;
+    if [compute_nodes, io_nodes, order].iter().all(|list| list.is_empty()) && weights.is_empty() {
+        return None;
+    }
+    let guid = |port: PortRef| fabric.port(port).map_or(Guid(0), |port| port.guid);
+    let mut hosts: BTreeMap<Guid, Guid> = BTreeMap::new();
+    for (vswitch, host) in vswitches.iter().filter_map(|vswitch| Some((vswitch, vswitch.host()?))) {
+        for function in vswitch.virtual_functions() {
+            hosts.extend([guid(function), fabric.node(function.node).guid].map(|own| (own, guid(host))));
+        }
+    }
+    let mut told = options.clone();
+    for list in [&mut told.compute_nodes, &mut told.io_nodes, &mut told.order] {
+        list.iter_mut().for_each(|guid| *guid = hosts.get(guid).copied().unwrap_or(*guid));
+    }
+    for (function, weight) in weights {
+        if let Some(host) = hosts.get(function) {
+            told.weights.remove(function);
+            let most = told.weights.entry(*host).or_insert(*weight);
+            *most = (*most).max(*weight);
+        }
+    }
+    (told != *options).then(|| Box::new(told))
 }
 
 /// The node that stands for a host, whose cable is its vSwitch's uplink.

@@ -57,6 +57,21 @@ impl ServiceLevels {
         self.columns[usize::from(lid.0)] = class;
     }
 
+    /// Puts a LID into the classes of another one, where there are classes.
+    pub(crate) fn copy(&mut self, from: Lid, to: Lid) {
+        let at = usize::from(to.0);
+        let classes = [self.source_class(from), self.destination_class(from)];
+        for (list, class) in [&mut self.rows, &mut self.columns].into_iter().zip(classes) {
+            if list.is_empty() {
+                continue;
+            }
+            if list.len() <= at {
+                list.resize(at + 1, NO_CLASS);
+            }
+            list[at] = class.unwrap_or(NO_CLASS);
+        }
+    }
+
     /// Sets the level from a source class to a destination class.
     ///
     /// # Panics

@@ -51,11 +51,12 @@ mod tables;
 mod trace;
 mod tree;
 mod verify;
+mod virtual_rows;
 
 pub use collapse::{VSwitch, vswitches};
 pub use engines::{Chain, ChainError, ENGINES, Engine, Input, Refusal, WEIGHTS, learn_weights, minhop};
 pub use lanes::{LaneMap, LaneRow, SERVICE_LEVELS, ServiceLevels};
-pub use lids::{LidError, Lids, PortLids};
+pub use lids::{LidError, Lids, PortLids, shares_lid};
 pub use management::ManagementNodes;
 pub use options::{EngineOptions, LANES_DEFAULT, LANES_MAX, WEIGHT_OF_A_HOST};
 pub use partitions::{DEFAULT_PKEY, Isolation, Member, Partition, Partitions, Strictness};
@@ -69,3 +70,4 @@ pub use verify::{
     Tables, TransitionVerdict, Turn, Turns, Verdict, verify, verify_routing, verify_streams,
     verify_transition,
 };
+pub use virtual_rows::{KeptRows, VirtualRows};

@@ -1,8 +1,10 @@
 //! Which end port answers to which LIDs.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
-use weft_topology::{Fabric, NodeType, PortRef};
-use weft_wire::Lid;
+use weft_topology::{Fabric, NodeIndex, NodeType, PortRef};
+use weft_wire::{Guid, Lid, PortNum};
 
 /// The LIDs of a fabric's end ports: port 0 of switches, the ports of HCAs and routers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -12,6 +14,9 @@ pub struct Lids {
     /// For every LID up to the highest, the place in `ports` of the one who has it.
     #[serde(skip)]
     owners: Vec<Option<u32>>,
+    /// The bases of those that are marked as their port's own.
+    #[serde(skip)]
+    own: BTreeSet<Lid>,
 }
 
 /// The LIDs of one end port: 2^lmc of them from `base` upwards.
@@ -59,6 +64,19 @@ pub enum LidError {
     Virtual(u16),
 }
 
+/// Whether port 0 of a switch has the LID of an HCA that is cabled to it and of the same system: the switch is a vSwitch,
+/// which needs no LID of its own (paper 001, section V-A). `lid` says which LID a port has.
+pub fn shares_lid(fabric: &Fabric, switch: NodeIndex, lid: impl Fn(PortRef) -> Lid) -> bool {
+    let node = fabric.node(switch);
+    let own = lid(PortRef::new(switch, PortNum::ZERO));
+    let is_part = |peer: PortRef| {
+        let there = fabric.node(peer.node);
+        !there.is_switch() && there.system_image_guid == node.system_image_guid && lid(peer) == own
+    };
+    let is_known = node.is_switch() && node.system_image_guid != Guid(0) && own != Lid(0);
+    is_known && node.cabled_ports().any(|(_, peer)| is_part(peer))
+}
+
 impl PortLids {
     /// All of them.
     pub fn iter(self) -> impl Iterator<Item = Lid> {
@@ -72,10 +90,12 @@ impl Lids {
         Self::default()
     }
 
-    /// Those that a fabric's ports had when it was written down. Ports without one are left out.
+    /// Those that a fabric's ports had when it was written down. Ports without one are left out; a LID that a vSwitch
+    /// [shares](shares_lid) is the host's.
     pub fn from_fabric(fabric: &Fabric) -> Result<Self, LidError> {
         let mut lids = Self::new();
-        for (index, node) in fabric.iter() {
+        let lid = |port: PortRef| fabric.port(port).map_or(Lid(0), |port| port.lid);
+        for (index, node) in fabric.iter().filter(|(index, _)| !shares_lid(fabric, *index, lid)) {
             for (number, port) in node.end_ports().filter(|(_, port)| port.lid != Lid(0)) {
                 lids.insert(PortRef::new(index, number), port.lid, port.lmc)?;
             }
@@ -161,6 +181,17 @@ impl Lids {
             }
         }
         Ok(())
+    }
+
+    /// Marks the LIDs from `base` on as the host's own, where its port has those of virtual functions too. Where none of a
+    /// port's are marked, its lowest are its own.
+    pub fn mark_own(&mut self, base: Lid) {
+        self.own.insert(base);
+    }
+
+    /// Whether the LIDs from `base` on are marked as the host's own.
+    pub(crate) fn is_own(&self, base: Lid) -> bool {
+        self.own.contains(&base)
     }
 
     /// The end port that answers to `lid`.

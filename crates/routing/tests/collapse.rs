@@ -20,10 +20,15 @@ fn physical_lids(whole: &Virtualised, lids: &Lids) -> Lids {
     let mut physical = Lids::new();
     for range in lids.iter() {
         let node = range.port.node;
-        let part = |adapter: &&weft_topology::Adapter| adapter.vswitch == node || adapter.vfs.contains(&node);
+        let part = |adapter: &&weft_topology::Adapter| {
+            [adapter.vswitch, adapter.pf].contains(&node) || adapter.vfs.contains(&node)
+        };
         let adapter = whole.adapters.iter().find(part);
         let port = adapter.map_or(range.port, |adapter| PortRef::new(adapter.pf, PortNum(1)));
         physical.insert(port, range.base, range.lmc).unwrap();
+        if adapter.is_some_and(|adapter| !adapter.vfs.contains(&node)) {
+            physical.mark_own(range.base);
+        }
     }
     physical
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
-use weft_routing::{EngineReport, ForwardingTable, Lids, Routes, verify};
+use weft_routing::{EngineReport, ForwardingTable, Lids, Routes, shares_lid, verify};
 use weft_topology::{Cable, Fabric, FabricBuilder, NodeIndex, PortRef};
 use weft_wire::{Lid, PortNum, PortState};
 
@@ -237,7 +237,12 @@ impl Simulation {
     /// The LIDs that the devices have.
     pub(crate) fn check_lids(&self, reached: &BTreeSet<NodeIndex>, violations: &mut Vec<Violation>) -> Lids {
         let mut by_lid = BTreeMap::new();
-        for port in self.end_ports(reached) {
+        let lid = |port: PortRef| {
+            let found = self.device(port.node).and_then(|device| device.port_snapshot(port.port));
+            found.map_or(Lid(0), |found| found.lid)
+        };
+        let has_own = |port: &PortRef| !shares_lid(&self.fabric, port.node, lid);
+        for port in self.end_ports(reached).into_iter().filter(has_own) {
             let Some(found) = self.device(port.node).and_then(|device| device.port_snapshot(port.port))
             else {
                 continue;

@@ -56,6 +56,9 @@ pub struct SimOptions {
     /// This many devices are in each node, one after the other, and the cables between them with them; 1 or less for one
     /// each. More need `recabling`.
     pub pack: usize,
+    /// This many virtual functions on every adapter of the fabric that the simulation is given; 0 leaves it as it is. With
+    /// [`LidScheme::Dynamic`](weft_sm::LidScheme::Dynamic) they are unplugged to begin with.
+    pub vfs: u16,
     /// The node whose inputs are recorded ([`Simulation::into_recordings`](crate::Simulation::into_recordings)).
     pub record: Option<NodeIndex>,
 }
@@ -109,6 +112,7 @@ impl Default for SimOptions {
             trace: TraceMode::Off,
             recabling: false,
             pack: 1,
+            vfs: 0,
             record: None,
         }
     }

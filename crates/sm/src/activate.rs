@@ -21,6 +21,7 @@ use crate::requests::{Ask, Step};
 use crate::settings::Wanted;
 use crate::smp::{Get, Set, SmpRequest};
 use crate::subnet::{FoundNode, FoundPort, Subnet};
+use crate::virtual_lids::has_own_lid;
 use crate::{Event, Options, SmpRouting};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,7 +209,8 @@ pub(crate) fn route_to(subnet: &Subnet, at: PortAt, routing: SmpRouting) -> Opti
     let node = subnet.node(at.node)?;
     let end = node.port(if node.is_switch() { PortNum::ZERO } else { at.port })?;
     let lid = end.lid.map(|lids| lids.min).filter(|lid| end.info.is_some_and(|info| info.lid == *lid));
-    match lid.filter(|_| routing == SmpRouting::Lid && path != DirectedPath::HERE) {
+    let is_own = has_own_lid(subnet, PortAt { node: at.node, port: PortNum::ZERO });
+    match lid.filter(|_| is_own && routing == SmpRouting::Lid && path != DirectedPath::HERE) {
         Some(lid) => Some(SmpRoute::Lid(lid)),
         None => Some(SmpRoute::Directed(path)),
     }

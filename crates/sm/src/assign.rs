@@ -1,5 +1,7 @@
 //! Gives LIDs: a pure function of who is there, of what they have, and of what is on file.
 
+use std::collections::BTreeSet;
+
 use weft_routing::files::{GuidToLid, LidRange};
 use weft_wire::{Guid, Lid};
 
@@ -10,13 +12,34 @@ pub(crate) struct Claim {
     /// What it has now; 0 is none.
     pub(crate) present: Lid,
     pub(crate) lmc: u8,
+    /// Whether it is a virtual function's that gets its LID when a machine boots: after all others, and from what is left.
+    pub(crate) is_vm: bool,
+}
+
+/// What virtual functions get LIDs from.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Room {
+    /// LIDs that rest, which only those get that have them on file or at their port, until there are no others.
+    pub(crate) resting: BTreeSet<Lid>,
+    /// Whether they are in quarantine: nobody else gets them even then.
+    pub(crate) is_firm: bool,
+    /// The most LIDs of virtual functions, those that rest included.
+    pub(crate) vms_max: usize,
+}
+
+impl Room {
+    /// Whether the LID of somebody who is away may be given to others where there is none else.
+    fn gives_up(&self, lid: Lid) -> bool {
+        !(self.is_firm && self.resting.contains(&lid))
+    }
 }
 
 /// Gives every claim its LIDs; `None` where none are left. Claims come in order of GUIDs, each GUID once.
 ///
 /// The file goes first, then the LID that a port has already, then the lowest free one; of two ports with one LID the
-/// first keeps it. LIDs on file for ports that are not there stay theirs until there are no others.
-pub(crate) fn assign(claims: &[Claim], known: &mut GuidToLid) -> Vec<Option<LidRange>> {
+/// first keeps it. LIDs on file for ports that are not there stay theirs until there are no others, and those in
+/// quarantine even then.
+pub(crate) fn assign(claims: &[Claim], known: &mut GuidToLid, room: &Room) -> Vec<Option<LidRange>> {
     let mut space = Space::new();
     let mut given: Vec<Option<LidRange>> = claims.iter().map(|claim| on_file(claim, known)).collect();
     for (claim, lids) in claims.iter().zip(&given) {
@@ -35,17 +58,32 @@ pub(crate) fn assign(claims: &[Claim], known: &mut GuidToLid) -> Vec<Option<LidR
         *lids = LidRange::aligned(claim.present, claim.lmc).filter(|range| space.is_free(*range));
         lids.iter().for_each(|lids| space.take(*lids));
     }
+    room.resting.iter().for_each(|lid| space.take(LidRange { min: *lid, max: *lid }));
     let mut absent = Some(absent);
-    for (claim, lids) in claims.iter().zip(&mut given).filter(|(_, lids)| lids.is_none()) {
-        *lids = space.lowest(claim.lmc);
-        if lids.is_none() {
-            for (guid, lids) in absent.take().into_iter().flatten() {
-                known.remove(guid);
-                space.release(lids);
+    let mut vms = claims.iter().zip(&given).filter(|(claim, lids)| claim.is_vm && lids.is_some()).count();
+    vms += room.resting.len();
+    for is_vm in [false, true] {
+        let without =
+            |(claim, lids): &(&Claim, &mut Option<LidRange>)| claim.is_vm == is_vm && lids.is_none();
+        for (claim, lids) in claims.iter().zip(&mut given).filter(without) {
+            if is_vm && vms >= room.vms_max {
+                continue;
             }
             *lids = space.lowest(claim.lmc);
+            if lids.is_none()
+                && let Some(absent) = absent.take()
+            {
+                for (guid, lids) in absent.into_iter().filter(|(_, lids)| room.gives_up(lids.min)) {
+                    known.remove(guid);
+                    space.release(lids);
+                }
+                let resting = room.resting.iter().filter(|lid| room.gives_up(**lid));
+                resting.for_each(|lid| space.release(LidRange { min: *lid, max: *lid }));
+                *lids = space.lowest(claim.lmc);
+            }
+            vms += usize::from(is_vm && lids.is_some());
+            lids.iter().for_each(|lids| space.take(*lids));
         }
-        lids.iter().for_each(|lids| space.take(*lids));
     }
     for (claim, lids) in claims.iter().zip(&given) {
         lids.iter().for_each(|lids| known.insert(claim.guid, *lids));

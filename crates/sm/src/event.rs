@@ -293,6 +293,15 @@ pub enum Event {
         /// The port's GUID.
         port_guid: Guid,
     },
+    /// A virtual function gets no LID, because all that virtual functions may have are in use or in quarantine.
+    VmLidRefused {
+        /// The GUID of the function's port.
+        port_guid: Guid,
+        /// LIDs of virtual functions that are in use.
+        in_use: u32,
+        /// Those in quarantine.
+        quarantined: u32,
+    },
     /// A trap came, and was repressed.
     TrapReceived {
         /// Which.

@@ -19,6 +19,8 @@ pub(crate) struct Held {
     was_active: bool,
     /// LinearFDBTop, as read or written last.
     pub(crate) top: u16,
+    /// Whether it was fresh from the factory when it was found, so that what was not written leads nowhere.
+    pub(crate) blank: bool,
     /// The forwarding table's blocks; `None` is not known.
     pub(crate) lft: Vec<Option<LftBlock>>,
     /// By port number.
@@ -54,7 +56,7 @@ impl Held {
             Some(held) => (held, false),
             None => {
                 let ports = vec![HeldPort::default(); node.ports.len()];
-                (Self { lid, top, ports, ..Self::default() }, top != 0)
+                (Self { lid, top, blank: top == 0, ports, ..Self::default() }, top != 0)
             }
         }
     }
@@ -83,6 +85,12 @@ impl Held {
 
     pub(crate) fn lft_block(&self, block: u16) -> Option<&LftBlock> {
         self.lft.get(usize::from(block))?.as_ref()
+    }
+
+    /// The blocks that are known, with their numbers.
+    pub(crate) fn lft_blocks(&self) -> impl Iterator<Item = (u16, &LftBlock)> {
+        let blocks = (0..=u16::MAX).zip(&self.lft);
+        blocks.filter_map(|(number, ports)| Some((number, ports.as_ref()?)))
     }
 
     pub(crate) fn set_lft_block(&mut self, block: u16, ports: Option<LftBlock>) {

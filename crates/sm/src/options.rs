@@ -1,10 +1,14 @@
 //! What an operator can choose.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 use weft_mgmt::{Limits, Window};
 use weft_routing::{Chain, EngineOptions};
-use weft_wire::{GidPrefix, MKey, Mtu, ServiceLevel, SmKey, VirtualLane, VlArbitrationEntry, VlCap};
+use weft_wire::{
+    GidPrefix, Guid, Lid, MKey, Mtu, ServiceLevel, SmKey, VirtualLane, VlArbitrationEntry, VlCap,
+};
 
 /// How SMPs travel once forwarding tables stand. Discovery and tables always go by directed route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +19,29 @@ pub enum SmpRouting {
     Directed,
     /// By LID, forwarded like data; what nobody answers is asked again along a directed route.
     Lid,
+}
+
+/// When a virtual function gets its LID (paper 001, section V). vSwitches are recognised as decision 17 says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LidScheme {
+    /// As every other port: engines balance its paths as those of a port of its own.
+    #[default]
+    Prepopulated,
+    /// When a machine boots, out of the LIDs that no physical port has: its paths are those of its host's physical function.
+    Dynamic,
+}
+
+/// Which LID port 0 of a vSwitch has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SwitchLids {
+    /// One of its own, as any switch.
+    #[default]
+    Own,
+    /// The physical function's (paper 001, section V-A). Packets for it reach the physical function; the vSwitch is managed
+    /// by directed routes alone.
+    Shared,
 }
 
 /// On which side switches drop packets with a P_Key that the host has not, as OpenSM's `part_enforce`.
@@ -150,6 +177,18 @@ pub struct Options {
     pub vl_high_limit: u8,
     /// HCA ports get 2 to this power LIDs.
     pub lmc: u8,
+    /// When virtual functions get LIDs.
+    pub lids: LidScheme,
+    /// Which LIDs vSwitches have.
+    pub switch_lids: SwitchLids,
+    /// The most LIDs of virtual functions with [`LidScheme::Dynamic`], those in quarantine included.
+    pub vm_lids_max: u16,
+    /// How long the LID of a virtual function that is gone is given to no other with [`LidScheme::Dynamic`], in
+    /// milliseconds; the default is longer than queue pairs of its peers try again: 8 times 4 s.
+    pub lid_quarantine_ms: u64,
+    /// The weights of virtual machines by the GUID of the function's port or node, for engines that read `vm_weights`, as
+    /// [`EngineOptions::vm_weights`] has them by LID.
+    pub vm_weights: BTreeMap<Guid, u32>,
     /// 0 to 15; the highest wins the election, then the lowest port GUID. OpenSM's `sm_priority`.
     pub priority: u8,
     /// From one poll of the master to the next in STANDBY, in milliseconds. OpenSM's `sminfo_polling_timeout`.
@@ -224,6 +263,11 @@ impl Default for Options {
             vl_arb_low: (0..15).map(|vl| VlWeight { vl, weight: if vl == 0 { 0 } else { 4 } }).collect(),
             vl_high_limit: 0,
             lmc: 0,
+            lids: LidScheme::default(),
+            switch_lids: SwitchLids::default(),
+            vm_lids_max: Lid::UNICAST_MAX.0,
+            lid_quarantine_ms: 40_000,
+            vm_weights: BTreeMap::new(),
             priority: 0,
             polling_ms: 10_000,
             polling_retries: 4,
@@ -289,6 +333,16 @@ impl Options {
     /// From one poll of the master to the next.
     pub(crate) fn polling(&self) -> Time {
         Time::from_millis(self.polling_ms.max(1))
+    }
+
+    /// Whether virtual functions get their LIDs when machines boot.
+    pub(crate) fn is_dynamic(&self) -> bool {
+        self.lids == LidScheme::Dynamic
+    }
+
+    /// How long LIDs of virtual functions that are gone rest; `None` where they rest until their port is back.
+    pub(crate) fn quarantine(&self) -> Option<Time> {
+        self.is_dynamic().then(|| Time::from_millis(self.lid_quarantine_ms))
     }
 
     /// How the transactions are paced.

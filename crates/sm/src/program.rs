@@ -13,6 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_mgmt::{DirectedPath, SmpRoute};
+use weft_routing::BLOCK_ENTRIES;
 use weft_topology::NodeIndex;
 use weft_wire::{
     AttributeId, Guid, Lid, LinearForwardingTable, Mad, PortInfo, PortNum, SlToVlTable, SwitchInfo,
@@ -178,16 +179,20 @@ impl Program {
 
     fn plan_forwarding(&mut self) {
         let Some(routing) = self.subnet.routed.routing() else { return };
-        let routes = &routing.routes;
+        let (routes, keeps_room) = (&routing.routes, self.subnet.adapters.space != Lid(0));
         for (node, found) in self.subnet.switches() {
             let (Some(table), Some(info)) = (routes.table(NodeIndex(node)), found.switch) else { continue };
             let Some(held) = self.held.get_mut(node as usize) else { continue };
             for (block, ports) in table.blocks() {
-                if held.lft_block(block) != Some(&ports) {
-                    held.set_lft_block(block, Some(ports));
+                // Blocks for machines that have yet to boot are empty already.
+                let is_empty = held.blank && keeps_room && ports == [PortNum::NONE; BLOCK_ENTRIES];
+                let is_held = held.lft_block(block).map_or(is_empty, |held| *held == ports);
+                held.set_lft_block(block, Some(ports));
+                if !is_held {
                     self.plan.push(Write::Lft { node, block });
                 }
             }
+            held.blank = false;
             let top = table.top().0;
             if held.top != top || info.life_time_value != self.options.packet_life_time & 0x1f {
                 held.top = top;

@@ -82,6 +82,19 @@ impl fmt::Display for Activity {
     }
 }
 
+/// LIDs of virtual functions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VmLids {
+    /// Those that a function has.
+    pub in_use: u32,
+    /// Those of functions that are gone, which no other gets yet.
+    pub quarantined: u32,
+    /// How many more there are.
+    pub free: u32,
+    /// Functions that did not get one, since there were no more.
+    pub refused: u32,
+}
+
 /// How far the manager is; see [`SubnetManager::progress`](crate::SubnetManager::progress).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
@@ -93,6 +106,9 @@ pub struct Progress {
     pub hosts: u32,
     /// Ports that this sweep has given LIDs, or the last one.
     pub lids: u32,
+    /// LIDs of virtual functions as of the last sweep.
+    #[serde(default)]
+    pub vm_lids: VmLids,
     /// Requests of this phase that are done.
     pub done: u64,
     /// Requests of this phase that are known of so far.

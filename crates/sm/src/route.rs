@@ -4,21 +4,34 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use weft_machine::Time;
 use weft_routing::files::{GuidToLid, LidRange};
-use weft_routing::{EngineOptions, LaneRow, Lids, Refusal, Routes, Routing, ServiceLevels};
+use weft_routing::{
+    BLOCK_ENTRIES, EngineOptions, ForwardingTable, KeptRows, LaneRow, Lids, PortLids, Refusal, Routes,
+    Routing, ServiceLevels, VirtualRows,
+};
 use weft_topology::{Fabric, NodeIndex, PortRef};
 
 use crate::assign::{Claim, adopt, assign};
+use crate::held::Held;
 use crate::key::PortAt;
 use crate::options::MANAGEMENT_LEVEL;
+use crate::quarantine::Quarantine;
 use crate::routed::{Mappings, Routed};
 use crate::settings::Lanes;
-use crate::subnet::{Subnet, graph_port, own_lid};
-use crate::{Event, Options};
+use crate::subnet::{FoundNode, Subnet, graph_port, own_lid};
+use crate::virtual_lids::{Adapters, has_own_lid};
+use crate::{Event, Options, VmLids};
 use weft_wire::{Guid, Lid, PortNum};
 
-/// Gives every end port its LIDs, and says which are new.
-pub(crate) fn give_lids(subnet: &mut Subnet, known: &mut GuidToLid, options: &Options) -> Vec<Event> {
+/// Gives every end port its LIDs; says which are new, and how many virtual functions have some.
+pub(crate) fn give_lids(
+    now: Time,
+    (subnet, held): (&mut Subnet, &[Held]),
+    known: &mut GuidToLid,
+    quarantine: &mut Quarantine,
+    options: &Options,
+) -> (Vec<Event>, VmLids) {
     let mut ends = claims(subnet, options);
     let mut events = Vec::new();
     ends.dedup_by(|(later, at), (first, _)| {
@@ -30,29 +43,55 @@ pub(crate) fn give_lids(subnet: &mut Subnet, known: &mut GuidToLid, options: &Op
         twice
     });
     let claims: Vec<Claim> = ends.iter().map(|(claim, _)| *claim).collect();
-    let given = assign(&claims, known);
-    for ((claim, at), lids) in ends.iter().zip(given) {
+    let room = subnet.adapters.rest(now, (&claims, held), known, quarantine, options);
+    let given = assign(&claims, known, &room);
+    for ((_, at), lids) in ends.iter().zip(&given) {
         if let Some(port) = subnet.port_mut(*at) {
-            port.lid = lids;
+            port.lid = *lids;
         }
+    }
+    share_lids(subnet);
+    let counts = Adapters::settle(subnet, room, options);
+    for ((claim, _), lids) in ends.iter().zip(given) {
+        let (port_guid, before) = (claim.guid, claim.present);
         match lids {
-            None => events.push(Event::LidsExhausted { port_guid: claim.guid }),
-            Some(LidRange { min, .. }) if min != claim.present => {
-                events.push(Event::LidAssigned { port_guid: claim.guid, lid: min, before: claim.present });
+            None if claim.is_vm => {
+                let VmLids { in_use, quarantined, .. } = counts;
+                events.push(Event::VmLidRefused { port_guid, in_use, quarantined });
+            }
+            None => events.push(Event::LidsExhausted { port_guid }),
+            Some(LidRange { min: lid, .. }) if lid != before => {
+                events.push(Event::LidAssigned { port_guid, lid, before });
             }
             Some(_) => {}
         }
     }
-    events
+    (events, counts)
 }
 
-/// What every port that needs LIDs has now, in order of GUIDs.
+/// Gives vSwitches that have no LID of their own the first of the physical function's.
+fn share_lids(subnet: &mut Subnet) {
+    let zeros: Vec<PortAt> =
+        subnet.switches().map(|(node, _)| PortAt { node, port: PortNum::ZERO }).collect();
+    for zero in zeros {
+        let Some(pf) = subnet.adapters.shared_with(zero) else { continue };
+        let lid = subnet.port(pf).and_then(|port| port.lid).map(|lids| LidRange { max: lids.min, ..lids });
+        if let Some(port) = subnet.port_mut(zero) {
+            port.lid = lid;
+        }
+    }
+}
+
+/// What every port that needs LIDs of its own has now, in order of GUIDs.
 fn claims(subnet: &Subnet, options: &Options) -> Vec<(Claim, PortAt)> {
     let mut ends: Vec<_> = subnet
         .end_ports()
+        .filter(|(at, _)| has_own_lid(subnet, *at))
         .map(|(at, port)| {
-            let lmc = if at.port == PortNum::ZERO { 0 } else { options.lmc.min(7) };
-            (Claim { guid: subnet.end_guid(at), present: own_lid(port).unwrap_or(Lid(0)), lmc }, at)
+            let is_vm = options.is_dynamic() && subnet.adapters.is_function(at);
+            let lmc = if at.port == PortNum::ZERO || is_vm { 0 } else { options.lmc.min(7) };
+            let (guid, present) = (subnet.end_guid(at), own_lid(port).unwrap_or(Lid(0)));
+            (Claim { guid, present, lmc, is_vm }, at)
         })
         .collect();
     ends.sort_by_key(|(claim, at)| (claim.guid, *at));
@@ -75,18 +114,36 @@ pub(crate) struct Computed {
 }
 
 impl Computed {
-    /// Puts the tables that stand in the place of the engine's own, if they are as good; says whether it did.
-    pub(crate) fn keep(&mut self, fabric: &Fabric, standing: Routes) -> bool {
-        if standing == self.routing.routes {
+    /// Puts rows that stand in the place of the engine's own: those of virtual functions' LIDs that hold, LID by LID, and all
+    /// others if they are as good. Says whether all are as they stand then.
+    pub(crate) fn keep(&mut self, subnet: &Subnet, standing: Standing) -> bool {
+        let Standing { routes, is_whole } = standing;
+        let rows = VirtualRows {
+            fabric: &subnet.fabric,
+            vswitches: &subnet.adapters.vswitches,
+            lids: &self.lids,
+            options: &self.given,
+        };
+        rows.rest(&mut self.routing, &routes, &subnet.adapters.resting);
+        if routes == self.routing.routes {
             return true;
         }
-        let kept = weft_routing::keeps(fabric, &self.lids, &self.routing, standing, &self.given);
-        let keeps = kept.is_some();
+        let KeptRows { kept, replaced } = rows.keep(&mut self.routing, &routes);
+        if kept + replaced > 0 {
+            self.routing.report.notes.push(format!(
+                "rows of virtual functions that differ from the engine's: {kept} LIDs keep theirs, {replaced} do not"
+            ));
+        }
+        if !is_whole || routes == self.routing.routes {
+            return is_whole;
+        }
+        let physical = rows.others(&self.routing, &routes);
+        let kept = weft_routing::keeps(&subnet.fabric, &self.lids, &self.routing, physical, &self.given);
         if let Some(kept) = kept {
             self.routing = kept;
             self.routing.report.notes.push(KEPT.to_owned());
         }
-        keeps
+        routes == self.routing.routes
     }
 
     /// The routing in force from now on.
@@ -120,16 +177,15 @@ impl Computed {
 /// Computes the tables of all switches by the first engine that serves the subnet. An error says, in a sentence for
 /// each, why none does.
 pub(crate) fn route(subnet: &Subnet, options: &Options) -> Result<Computed, String> {
-    let mut ends: Vec<_> =
-        subnet.end_ports().filter_map(|(at, port)| Some((port.lid?, graph_port(at)))).collect();
-    ends.sort_by_key(|(lids, _)| *lids);
-    let mut lids = Lids::new();
-    for (range, port) in ends {
-        lids.insert(port, range.min, range.lmc()).map_err(|error| error.to_string())?;
-    }
+    let lids = lids_of(subnet, |_| true)?;
     let lanes = subnet.management.unwrap_or_else(|| lanes(subnet, options));
-    let given = options.given(lanes);
-    let routing = options.route(&subnet.fabric, &lids, lanes)?;
+    let mut given = options.given(lanes);
+    let routing = if options.is_dynamic() {
+        route_dynamic(subnet, &lids, &given, options)?
+    } else {
+        given.vm_weights.extend(vm_weights(subnet, options));
+        options.route_as(&subnet.fabric, &lids, &given)?
+    };
     if subnet.management.is_some() && routing.levels.highest() == MANAGEMENT_LEVEL {
         let engine = &routing.report.engine;
         return Err(format!("{engine} uses service level {MANAGEMENT_LEVEL}, which is kept for management"));
@@ -140,6 +196,88 @@ pub(crate) fn route(subnet: &Subnet, options: &Options) -> Result<Computed, Stri
         return Err(format!("{engine}: lanes out of {port} differ by input port, and no port is told that"));
     }
     Ok(Computed { lids, routing, given })
+}
+
+/// The engine routes the physical LIDs, and those of virtual functions follow their hosts'.
+fn route_dynamic(
+    subnet: &Subnet,
+    lids: &Lids,
+    given: &EngineOptions,
+    options: &Options,
+) -> Result<Routing, String> {
+    let adapters = &subnet.adapters;
+    let physical = lids_of(subnet, |at| !adapters.is_function(at))?;
+    let mut routing = options.route_as(&subnet.fabric, &physical, given)?;
+    let rows = VirtualRows { fabric: &subnet.fabric, vswitches: &adapters.vswitches, lids, options: given };
+    rows.copy(&mut routing, adapters.space);
+    rows.prove(&routing).map_err(|error| format!("a path to a virtual function does not hold: {error}"))?;
+    Ok(routing)
+}
+
+/// Who has which LIDs, of the ports that are wanted. A LID that two ports share is the host's.
+fn lids_of(subnet: &Subnet, wanted: impl Fn(PortAt) -> bool) -> Result<Lids, String> {
+    let ends = subnet.end_ports().filter(|(at, _)| wanted(*at) && has_own_lid(subnet, *at));
+    let mut ends: Vec<_> = ends.filter_map(|(at, port)| Some((port.lid?, graph_port(at)))).collect();
+    ends.sort_by_key(|(lids, _)| *lids);
+    let mut lids = Lids::new();
+    for (range, port) in ends {
+        lids.insert(port, range.min, range.lmc()).map_err(|error| error.to_string())?;
+    }
+    Ok(lids)
+}
+
+/// The weights of virtual machines by their LIDs; those of functions that are not there are left out.
+fn vm_weights(subnet: &Subnet, options: &Options) -> Vec<(Lid, u32)> {
+    if options.vm_weights.is_empty() {
+        return Vec::new();
+    }
+    let functions = subnet.end_ports().filter(|(at, _)| subnet.adapters.is_function(*at));
+    let weight = |at: PortAt| {
+        let node = subnet.node(at.node).map_or(Guid(0), FoundNode::guid);
+        let given = &options.vm_weights;
+        given.get(&subnet.end_guid(at)).or_else(|| given.get(&node)).copied()
+    };
+    functions.filter_map(|(at, port)| Some((port.lid?.min, weight(at)?))).collect()
+}
+
+/// The tables that stand.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    pub(crate) routes: Routes,
+    /// Whether all rows are known.
+    pub(crate) is_whole: bool,
+}
+
+impl Standing {
+    /// What switches hold, as far as that is known: for the LIDs that there are, since others have no route.
+    pub(crate) fn new(subnet: &Subnet, held: &[Held], computed: &Computed) -> Self {
+        let Adapters { vswitches, resting, space, .. } = &subnet.adapters;
+        let top = computed.lids.top().max(*space).max(resting.last().copied().unwrap_or_default());
+        let mut standing = Self {
+            routes: Routes { tables: vec![ForwardingTable::default(); subnet.nodes.len()] },
+            is_whole: true,
+        };
+        let mut lids: Vec<Lid> = computed.lids.iter().flat_map(PortLids::iter).collect();
+        lids.extend(resting);
+        let inner: Vec<u32> = vswitches.iter().map(|vswitch| vswitch.node.0).collect();
+        for (node, _) in subnet.switches() {
+            let table = &mut standing.routes.tables[node as usize];
+            *table = ForwardingTable::new(top);
+            let held = held.get(node as usize);
+            let mut take = |lid: Lid| {
+                let block = held.and_then(|held| held.lft_block(lid.0 / BLOCK_ENTRIES as u16));
+                match block {
+                    Some(block) => table.set(lid, block[usize::from(lid.0) % BLOCK_ENTRIES]),
+                    None => standing.is_whole = false,
+                }
+            };
+            if inner.binary_search(&node).is_ok() {
+                (1..=space.0).map(Lid).for_each(&mut take);
+            }
+            lids.iter().copied().for_each(take);
+        }
+        standing
+    }
 }
 
 /// A port out of which packets of one level take several lanes, depending on where they came in.
@@ -162,10 +300,13 @@ impl Options {
     /// The routing of a fabric whose links all have so many data lanes besides management's: by the first engine that
     /// serves it. An error says, in a sentence for each, why none does.
     pub fn route(&self, fabric: &Fabric, lids: &Lids, lanes: u8) -> Result<Routing, String> {
-        let engines = self.given(lanes);
+        self.route_as(fabric, lids, &self.given(lanes))
+    }
+
+    fn route_as(&self, fabric: &Fabric, lids: &Lids, engines: &EngineOptions) -> Result<Routing, String> {
         let said =
             |refusals: Vec<Refusal>| refusals.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        self.engines.route(fabric, lids, &engines).map_err(said)
+        self.engines.route(fabric, lids, engines).map_err(said)
     }
 }
 

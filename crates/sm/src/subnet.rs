@@ -11,6 +11,7 @@ use weft_wire::{Guid, Lid, NodeInfo, NodeType, PhysState, PortInfo, PortNum, Por
 use crate::key::PortAt;
 use crate::p_keys::Keys;
 use crate::routed::Routed;
+use crate::virtual_lids::Adapters;
 
 /// A node that answered.
 #[derive(Clone, Debug)]
@@ -58,6 +59,8 @@ pub(crate) struct Subnet {
     pub(crate) keys: Option<Arc<Keys>>,
     /// The lane that is management's alone, if one is.
     pub(crate) management: Option<u8>,
+    /// Its virtualised adapters.
+    pub(crate) adapters: Adapters,
     /// The routing in force.
     pub(crate) routed: Routed,
 }

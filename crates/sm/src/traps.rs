@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use weft_mgmt::{DirectedPath, Request, SmpRoute};
 use weft_wire::{AddressedMad, Lid, MKey, Method, Notice, Smp, TransactionId, TrapNumber};
 
 /// The most LIDs whose last traps are kept.
@@ -49,6 +50,16 @@ pub(crate) fn repress(received: &AddressedMad, m_key: MKey) -> Option<AddressedM
     Smp::method.set(&mut mad.0, Method::TrapRepress);
     Smp::m_key.set(&mut mad.0, m_key);
     Some(AddressedMad::smp(received.lid, mad))
+}
+
+/// The same to a sender that no LID leads to.
+pub(crate) fn repress_along(
+    received: &AddressedMad,
+    path: &DirectedPath,
+    m_key: MKey,
+) -> Option<AddressedMad> {
+    let mad = repress(received, m_key)?.mad;
+    Some(Request::of(mad).by(&SmpRoute::Directed(*path)))
 }
 
 #[cfg(test)]

@@ -45,6 +45,15 @@ pub struct Adapter {
     pub vfs: Vec<NodeIndex>,
 }
 
+impl Adapter {
+    /// The slots of its virtual functions, the first one first: the vSwitch's port, and the function's that is cabled to it
+    /// while a machine has it.
+    pub fn slots(&self) -> impl Iterator<Item = (PortRef, PortRef)> {
+        let ports = (PF_PORT.0 + 1..=PORTS_PER_NODE_MAX).map(PortNum).zip(&self.vfs);
+        ports.map(|(port, vf)| (PortRef::new(self.vswitch, port), PortRef::new(*vf, PortNum(1))))
+    }
+}
+
 /// A cabling with virtualised adapters. Nodes of the physical cabling keep their indices; the new ones follow them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Virtualised {
@@ -90,6 +99,16 @@ pub fn derived_guid(host: Guid, slot: u16) -> Guid {
     Guid((host.0 | LOCALLY_GIVEN).wrapping_add(u64::from(slot) << 32))
 }
 
+impl Virtualised {
+    /// The same with every virtual function unplugged, as where no machine has booted.
+    pub fn unplugged(mut self) -> Self {
+        for (slot, _) in self.adapters.iter().flat_map(Adapter::slots) {
+            self.fabric.disconnect(slot);
+        }
+        self
+    }
+}
+
 impl Fabric {
     /// The HCAs that can be virtualised: those that have a cable, without the aggregation nodes inside of switches.
     pub fn adapters(&self) -> impl Iterator<Item = (NodeIndex, &Node)> {
@@ -120,8 +139,8 @@ impl Fabric {
             let end = PortRef::new(host.pf, host.port);
             uplinks.insert(end, PortRef::new(adapter.vswitch, UPLINK));
             builder.connect(PortRef::new(adapter.vswitch, PF_PORT), end)?;
-            for (port, vf) in (PF_PORT.0 + 1..=PORTS_PER_NODE_MAX).map(PortNum).zip(&adapter.vfs) {
-                builder.connect(PortRef::new(adapter.vswitch, port), PortRef::new(*vf, PortNum(1)))?;
+            for (slot, vf) in adapter.slots() {
+                builder.connect(slot, vf)?;
             }
         }
         let moved = |end: PortRef| uplinks.get(&end).copied().unwrap_or(end);

@@ -132,6 +132,15 @@ events! {
             /// The port's GUID.
             port_guid: HexGuid,
         },
+        /// A virtual function gets no LID, because all that virtual functions may have are in use or in quarantine.
+        VmLidRefused = "vm-lid-refused" {
+            /// The GUID of the function's port.
+            port_guid: HexGuid,
+            /// LIDs of virtual functions that are in use.
+            in_use: u32,
+            /// Those in quarantine.
+            quarantined: u32,
+        },
         /// A trap came, and was repressed.
         TrapReceived = "trap-received" {
             /// Its number.

@@ -93,6 +93,10 @@ impl SmEvent {
             Self::LidsExhausted { port_guid } => {
                 write!(f, "no LID is left for port {port_guid}")
             }
+            Self::VmLidRefused { port_guid, in_use, quarantined } => write!(
+                f,
+                "no LID is left for the virtual function with port {port_guid}: {in_use} are in use, {quarantined} in quarantine"
+            ),
             Self::PortRefused { guid, port, wanted, state, status } => write!(
                 f,
                 "{guid} port {port} is {} instead of {} (status {status:#06x})",

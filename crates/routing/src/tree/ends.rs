@@ -49,7 +49,7 @@ pub(crate) struct End {
     pub(crate) kind: EndKind,
     /// Its LIDs in order: those of the port itself come first, `own` of them, those of virtual functions follow.
     pub(crate) lids: Vec<Lid>,
-    /// How many LIDs are the port's own: 2^LMC.
+    /// How many LIDs are the port's own: those that are marked so, or else the 2^LMC of the lowest.
     pub(crate) own: usize,
 }
 
@@ -84,11 +84,15 @@ impl Ends {
             let all: Vec<Lid> = lids.iter().collect();
             list.push(End { port: lids.port, guid, at, exit, kind, own: all.len(), lids: all });
         }
-        // Stable, so that the entries of one end port stay in the order of their LIDs.
-        list.sort_by_key(|end| (end.at, end.exit));
+        // Stable, so that the entries of one end port stay in the order of their LIDs, its own first.
+        let is_own = |end: &End| end.lids.first().is_some_and(|lid| input.lids.is_own(*lid));
+        list.sort_by_key(|end| (end.at, end.exit, !is_own(end)));
         list.dedup_by(|next, first| {
             let same = next.port == first.port;
             if same {
+                if is_own(next) {
+                    first.own += next.own;
+                }
                 first.lids.append(&mut next.lids);
             }
             same

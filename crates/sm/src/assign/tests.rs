@@ -3,12 +3,15 @@ use proptest::prelude::*;
 use super::*;
 
 fn claim(guid: u64, present: u16) -> Claim {
-    Claim { guid: Guid(guid), present: Lid(present), lmc: 0 }
+    Claim { guid: Guid(guid), present: Lid(present), lmc: 0, is_vm: false }
 }
 
 fn bases(claims: &[Claim], file: &str) -> Vec<u16> {
     let mut known = GuidToLid::parse("guid2lid", file).unwrap();
-    assign(claims, &mut known).into_iter().map(|lids| lids.map_or(0, |lids| lids.min.0)).collect()
+    assign(claims, &mut known, &Room::default())
+        .into_iter()
+        .map(|lids| lids.map_or(0, |lids| lids.min.0))
+        .collect()
 }
 
 #[test]
@@ -32,12 +35,12 @@ fn who_is_away_keeps_its_lids() {
 fn who_is_away_loses_its_lids_when_there_are_no_others() {
     let claims: Vec<_> = (1..=0xbfff).map(|guid| claim(guid, 0)).collect();
     let mut known = GuidToLid::parse("guid2lid", "0xffffff 0x5 0x5").unwrap();
-    let given = assign(&claims, &mut known);
+    let given = assign(&claims, &mut known, &Room::default());
     assert!(given.iter().all(Option::is_some));
     assert_eq!((known.range(Guid(0xff_ffff)), known.len()), (None, 0xbfff));
     // And one more gets none.
     let claims: Vec<_> = (1..=0xc000).map(|guid| claim(guid, 0)).collect();
-    let given = assign(&claims, &mut GuidToLid::default());
+    let given = assign(&claims, &mut GuidToLid::default(), &Room::default());
     assert_eq!(given.iter().filter(|lids| lids.is_none()).count(), 1);
     assert_eq!(given.last(), Some(&None));
 }
@@ -56,8 +59,10 @@ fn a_takeover_keeps_what_ports_have_and_of_two_the_one_on_file() {
     let claims = [claim(1, 2), claim(2, 5), claim(3, 5), claim(4, 7), claim(5, 0)];
     adopt(&claims, &mut known);
     assert_eq!(known.range(Guid(9)).map(|lids| lids.min), Some(Lid(0x20)));
-    let given: Vec<u16> =
-        assign(&claims, &mut known).into_iter().map(|lids| lids.map_or(0, |lids| lids.min.0)).collect();
+    let given: Vec<u16> = assign(&claims, &mut known, &Room::default())
+        .into_iter()
+        .map(|lids| lids.map_or(0, |lids| lids.min.0))
+        .collect();
     assert_eq!(given, [2, 1, 5, 7, 3]);
 }
 
@@ -81,7 +86,7 @@ proptest! {
             }
         }
         let before = known.clone();
-        let given = assign(&claims, &mut known);
+        let given = assign(&claims, &mut known, &Room::default());
         let mut owners = std::collections::BTreeSet::new();
         for (claim, lids) in claims.iter().zip(&given) {
             let lids = lids.expect("there are enough");
@@ -101,6 +106,51 @@ proptest! {
             .zip(&given)
             .map(|(claim, lids)| Claim { present: lids.map_or(Lid(0), |lids| lids.min), ..*claim })
             .collect();
-        prop_assert_eq!(&assign(&present, &mut known), &given);
+        prop_assert_eq!(&assign(&present, &mut known, &Room::default()), &given);
     }
+}
+
+fn machine(guid: u64, present: u16) -> Claim {
+    Claim { is_vm: true, ..claim(guid, present) }
+}
+
+#[test]
+fn machines_come_after_all_others_and_leave_what_rests() {
+    let room = Room { resting: [Lid(3), Lid(5)].into(), is_firm: true, vms_max: 100 };
+    let claims = [machine(1, 0), claim(2, 0), machine(3, 7), claim(4, 0), machine(5, 0)];
+    let given = assign(&claims, &mut GuidToLid::default(), &room);
+    let bases: Vec<u16> = given.iter().flatten().map(|lids| lids.min.0).collect();
+    assert_eq!(bases, [4, 1, 7, 2, 6]);
+}
+
+#[test]
+fn machines_get_no_more_than_they_may_have_with_those_that_rest() {
+    let claims = [machine(1, 9), claim(2, 0), machine(3, 0), machine(4, 0), machine(5, 0)];
+    for (vms_max, resting, without) in [(4, 0, 0), (3, 0, 1), (3, 2, 3), (0, 0, 3), (2, 1, 3)] {
+        let room = Room { resting: (20..20 + resting).map(Lid).collect(), is_firm: true, vms_max };
+        let given = assign(&claims, &mut GuidToLid::default(), &room);
+        let none = claims.iter().zip(&given).filter(|(_, lids)| lids.is_none());
+        assert_eq!(none.count(), without, "{vms_max} at most, {resting} rest");
+        assert!(
+            given[0].is_some() && given[1].is_some(),
+            "what a port has it keeps, and the others have theirs"
+        );
+    }
+}
+
+#[test]
+fn what_rests_is_given_to_no_other_even_where_nothing_else_is_left() {
+    let known = "0xffffaa 0x5 0x5\n0xffffbb 0x6 0x6";
+    let mut known = GuidToLid::parse("guid2lid", known).unwrap();
+    let mut claims: Vec<_> = (1..=0xbffd).map(|guid| claim(guid, 0)).collect();
+    claims.extend([machine(0xbffe, 0), machine(0xbfff, 0)]);
+    let room = Room { resting: [Lid(5)].into(), is_firm: true, vms_max: usize::MAX };
+    let given = assign(&claims, &mut known.clone(), &room);
+    assert_eq!(given.iter().filter(|lids| lids.is_none()).count(), 1, "one machine gets the other's LID");
+    let given = assign(&claims, &mut known, &room);
+    assert_eq!((known.range(Guid(0xff_ffbb)), given.last()), (None, Some(&None)));
+    assert_eq!(known.range(Guid(0xff_ffaa)).map(|lids| lids.min), Some(Lid(5)));
+    // Without a quarantine it is.
+    let room = Room { is_firm: false, ..room };
+    assert!(assign(&claims, &mut known, &room).iter().all(Option::is_some));
 }

@@ -19,10 +19,12 @@ use weft_wire::{AddressedMad, AttributeId, Guid, Method, MgmtClass, Notice, Path
 
 use crate::audit::Audit;
 use crate::election::{Election, Signal, State};
+use crate::key::PortAt;
 use crate::p_keys::Keys;
 use crate::requests::Requests;
 use crate::routed::Routed;
 use crate::sa::Administrator;
+use crate::subnet::Subnet;
 use crate::traps::{self, TrapLog};
 use crate::{
     Activity, Event, GuidToLid, Input, Options, Output, Progress, Reason, SaCounts, SmTimer, SweepPhase,
@@ -280,7 +282,12 @@ impl SubnetManager {
             self.tally.ignore();
             return;
         };
-        self.send_all(traps::repress(received, self.options.m_key));
+        let sharing = self.sharing(trap);
+        let heard = match sharing.and_then(|zero| self.subnet()?.path(zero)) {
+            Some(path) => traps::repress_along(received, &path, self.options.m_key),
+            None => traps::repress(received, self.options.m_key),
+        };
+        self.send_all(heard);
         let calls_for_sweep = [trap::LINK_STATE_CHANGE, trap::LOCAL_CHANGES].contains(&trap.number);
         let news = new && calls_for_sweep;
         if new {
@@ -292,7 +299,8 @@ impl SubnetManager {
         }
         let reason = Reason::Trap { number: trap.number, lid: trap.lid };
         let delay = Time::from_millis(self.options.trap_delay_ms);
-        let node = self.routed().lids().owner(trap.lid).map(|port| port.node.0);
+        let owner = self.routed().lids().owner(trap.lid).map(|port| port.node.0);
+        let node = sharing.map(|zero| zero.node).or(owner);
         if !self.options.one_sweep_per_cable {
             self.agenda.owe(reason);
         } else if trap.number != trap::LINK_STATE_CHANGE {
@@ -303,6 +311,19 @@ impl SubnetManager {
                 None => self.agenda.heavy(now + delay, reason),
             }
         }
+    }
+
+    /// The subnet, whoever works on it.
+    fn subnet(&self) -> Option<&Subnet> {
+        self.task.subnet().or(self.known.subnet())
+    }
+
+    /// Port 0 of the vSwitch that a trap comes from, where its LID is the physical function's too: only switches say that a
+    /// link changed.
+    fn sharing(&self, trap: traps::Trap) -> Option<PortAt> {
+        let owner = self.routed().lids().owner(trap.lid)?;
+        let adapters = &self.subnet()?.adapters;
+        adapters.sharing(owner).filter(|_| trap.number == trap::LINK_STATE_CHANGE)
     }
 
     /// The operator wants a sweep. A manager that is not in charge looks around.

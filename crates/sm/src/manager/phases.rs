@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use weft_machine::Time;
-use weft_routing::{BLOCK_ENTRIES, ForwardingTable, PortLids, Routes};
 
 use super::SubnetManager;
 use super::patience::interval;
@@ -17,9 +16,10 @@ use crate::key::PortAt;
 use crate::light::Check;
 use crate::program::Program;
 use crate::read_tables::ReadTables;
-use crate::route::{Computed, route};
+use crate::route::{Standing, route};
 use crate::sa::{AskedTables, Myself};
 use crate::subnet::{Subnet, is_up};
+use crate::virtual_lids::Adapters;
 use crate::{Event, Output, Reason, SweepKind, SweepPhase};
 
 impl SubnetManager {
@@ -183,7 +183,9 @@ impl SubnetManager {
         self.sweep.note(read.unanswered, 0);
         let ReadTables { mut subnet, held, .. } = read;
         self.enter(now, Some(SweepPhase::Assign));
-        let (events, file) = self.succession.give_lids(&mut subnet, &self.options);
+        subnet.adapters = Adapters::find(&subnet, &self.options);
+        let (events, counts, file) = self.succession.give_lids(now, &mut subnet, &held, &self.options);
+        self.tally.gave_vm_lids(counts);
         self.say_all(events);
         self.outputs.extend(file.map(Output::Persist));
         self.enter(now, Some(SweepPhase::Route));
@@ -201,8 +203,9 @@ impl SubnetManager {
         subnet.routed.withdraw();
         match route(subnet, &self.options) {
             Ok(mut computed) => {
-                if let Some(standing) = standing(subnet, held, &computed).filter(|_| !afresh) {
-                    computed.keep(&subnet.fabric, standing);
+                if !afresh {
+                    let standing = Standing::new(subnet, held, &computed);
+                    computed.keep(subnet, standing);
                 }
                 self.say(Event::Routed(computed.routing.report.clone()));
                 subnet.routed = computed.into_routed(subnet);
@@ -343,19 +346,4 @@ impl SubnetManager {
             self.agenda.light(now + interval(&self.options), Reason::Interval);
         }
     }
-}
-
-/// The tables that the switches hold, if all are known: for the LIDs that there are, since others have no route.
-fn standing(subnet: &Subnet, held: &[Held], computed: &Computed) -> Option<Routes> {
-    let top = computed.lids.top();
-    let mut routes = Routes { tables: vec![ForwardingTable::default(); subnet.nodes.len()] };
-    for (node, _) in subnet.switches() {
-        let (table, held) = (routes.tables.get_mut(node as usize)?, held.get(node as usize)?);
-        *table = ForwardingTable::new(top);
-        for lid in computed.lids.iter().flat_map(PortLids::iter) {
-            let block = held.lft_block(lid.0 / BLOCK_ENTRIES as u16)?;
-            table.set(lid, block[usize::from(lid.0) % BLOCK_ENTRIES]);
-        }
-    }
-    Some(routes)
 }

@@ -22,7 +22,7 @@ use crate::changes::{Cable, Changes};
 use crate::held::{Held, Memory};
 use crate::program::Program;
 use crate::read_tables::ReadTables;
-use crate::route::route;
+use crate::route::{Standing, route};
 use crate::subnet::{Subnet, graph_port};
 use crate::{Event, Reason, SweepKind, SweepPhase};
 
@@ -138,8 +138,9 @@ impl SubnetManager {
         let Some(proven) = subnet.routed.proven_mut() else { return };
         let is_sound = proven.verify().is_ok();
         let routes = proven.routing().routes.clone();
-        let is_fine = is_sound
-            && route(subnet, &self.options).is_ok_and(|mut fresh| fresh.keep(&subnet.fabric, routes));
+        let standing = Standing { routes, is_whole: true };
+        let is_fine =
+            is_sound && route(subnet, &self.options).is_ok_and(|mut fresh| fresh.keep(subnet, standing));
         if !is_fine {
             subnet.routed.withdraw();
             self.agenda.heavy(now, Reason::Unbalanced);

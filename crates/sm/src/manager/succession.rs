@@ -2,17 +2,22 @@
 
 use std::collections::BTreeSet;
 
+use weft_machine::Time;
 use weft_wire::{Guid, PortInfo, capability};
 
+use crate::held::Held;
 use crate::key::PortAt;
+use crate::quarantine::Quarantine;
 use crate::route::{adopt_lids, give_lids};
 use crate::subnet::Subnet;
-use crate::{Event, GuidToLid, Options};
+use crate::{Event, GuidToLid, Options, VmLids};
 
 /// LIDs on file, and what is taken over from another manager.
 #[derive(Debug)]
 pub(super) struct Succession {
     guid2lid: GuidToLid,
+    /// LIDs of virtual functions that are gone.
+    quarantine: Quarantine,
     /// Another manager was in charge before: LIDs are as the ports have them, whatever is on file.
     adopts: bool,
     /// Nodes were configured before, and whether congestion control was on then is not known yet.
@@ -24,7 +29,13 @@ pub(super) struct Succession {
 impl Succession {
     /// `guid2lid` has the LIDs of earlier runs.
     pub(super) fn new(guid2lid: GuidToLid) -> Self {
-        Self { guid2lid, adopts: false, inherits: false, reregistered: BTreeSet::new() }
+        Self {
+            guid2lid,
+            quarantine: Quarantine::default(),
+            adopts: false,
+            inherits: false,
+            reregistered: BTreeSet::new(),
+        }
     }
 
     /// Another manager is in charge, or was until now.
@@ -52,18 +63,22 @@ impl Succession {
         std::mem::take(&mut self.inherits)
     }
 
-    /// Gives LIDs; says which are new, and returns those to be kept on file if they have changed.
+    /// Gives LIDs; says which are new and how many virtual functions have one, and returns those to be kept on file if they
+    /// have changed.
     pub(super) fn give_lids(
         &mut self,
+        now: Time,
         subnet: &mut Subnet,
+        held: &[Held],
         options: &Options,
-    ) -> (Vec<Event>, Option<GuidToLid>) {
+    ) -> (Vec<Event>, VmLids, Option<GuidToLid>) {
         let before = self.guid2lid.clone();
         if std::mem::take(&mut self.adopts) {
             adopt_lids(subnet, &mut self.guid2lid, options);
         }
-        let events = give_lids(subnet, &mut self.guid2lid, options);
-        (events, (self.guid2lid != before).then(|| self.guid2lid.clone()))
+        let (known, quarantine) = (&mut self.guid2lid, &mut self.quarantine);
+        let (events, counts) = give_lids(now, (subnet, held), known, quarantine, options);
+        (events, counts, (self.guid2lid != before).then(|| self.guid2lid.clone()))
     }
 
     /// Hosts of which this manager has no subscriptions, since it has just begun or they have been away, are to subscribe

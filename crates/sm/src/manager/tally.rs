@@ -1,7 +1,7 @@
 //! What the manager has done and found, in numbers.
 
-use crate::Progress;
 use crate::subnet::Subnet;
+use crate::{Progress, VmLids};
 
 /// Counts that [`Progress`] and summaries show.
 #[derive(Debug, Default)]
@@ -40,6 +40,11 @@ impl Tally {
     /// How many ports have LIDs.
     pub(super) fn gave_lids(&mut self, lids: usize) {
         self.progress.lids = lids as u32;
+    }
+
+    /// What became of the LIDs of virtual functions.
+    pub(super) fn gave_vm_lids(&mut self, lids: VmLids) {
+        self.progress.vm_lids = lids;
     }
 
     /// How many requests the phase that begins has, as far as is known.

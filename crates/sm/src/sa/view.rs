@@ -101,7 +101,9 @@ impl View {
                 Some(End { lid: lids.min, lmc: lids.lmc(), guid: subnet.end_guid(at), at })
             })
             .collect();
-        ends.sort_by_key(|end| end.lid);
+        // A LID that a vSwitch shares is the host's: it comes last.
+        let is_switch = |end: &End| subnet.node(end.at.node).is_some_and(FoundNode::is_switch);
+        ends.sort_by_key(|end| (end.lid, !is_switch(end)));
         let nodes = subnet.nodes.iter().map(|node| Node::new(node, memory)).collect();
         let top = ends.last().map_or(0, |end| usize::from(end.lid.0 + end.lids()));
         let mut view = Self {

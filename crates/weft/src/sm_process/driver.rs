@@ -159,6 +159,7 @@ impl Manager for Driver {
             managers: self.machine.managers().iter().map(translate::manager).collect(),
             election: translate::election(self.machine.election_counts()),
             window: Some(translate::window(self.machine.window())),
+            vm_lids: translate::vm_lids(self.machine.progress().vm_lids),
             ..self.status.clone()
         };
         SmFigures {

@@ -6,7 +6,7 @@ use weft_mgmt::{DirectedPath, WindowState};
 use weft_routing::EngineReport;
 use weft_sm::{
     ElectionCounts, Event, Instructed, Instruction, ManagerStatus, PhaseTime, Reason, SmpCounts, Summary,
-    SweepKind, SweepPhase,
+    SweepKind, SweepPhase, VmLids,
 };
 use weft_wire::RepathKind;
 
@@ -59,6 +59,11 @@ fn of_nodes(event: &Event) -> SmEvent {
             SmEvent::LidAssigned { port_guid: (*port_guid).into(), lid: *lid, before: *before }
         }
         Event::LidsExhausted { port_guid } => SmEvent::LidsExhausted { port_guid: (*port_guid).into() },
+        Event::VmLidRefused { port_guid, in_use, quarantined } => SmEvent::VmLidRefused {
+            port_guid: (*port_guid).into(),
+            in_use: *in_use,
+            quarantined: *quarantined,
+        },
         Event::Reregister { ports } => SmEvent::Reregister { ports: *ports },
         Event::PartitionsLeftOut { port_guid, partitions } => {
             SmEvent::PartitionsLeftOut { port_guid: (*port_guid).into(), partitions: *partitions }
@@ -147,6 +152,7 @@ fn of_managers(event: &Event) -> SmEvent {
         | Event::HostCutOff { .. }
         | Event::LidAssigned { .. }
         | Event::LidsExhausted { .. }
+        | Event::VmLidRefused { .. }
         | Event::Reregister { .. }
         | Event::PartitionsLeftOut { .. }
         | Event::CongestionLeft { .. }
@@ -342,6 +348,11 @@ pub(super) fn election(counts: ElectionCounts) -> sm::ElectionCounts {
         key_mismatches,
         takeovers,
     }
+}
+
+pub(super) fn vm_lids(lids: VmLids) -> sm::VmLids {
+    let VmLids { in_use, quarantined, free, refused } = lids;
+    sm::VmLids { in_use, quarantined, free, refused }
 }
 
 pub(super) fn window(state: WindowState) -> sm::WindowState {

@@ -1,0 +1,167 @@
+//! LIDs of virtual functions: which ports are such, which LIDs rest, and how far the LIDs reach that they come from.
+//!
+//! ```text
+//!   1 ─────────────── physical LIDs and machines' ─────────────── space
+//!   every vSwitch sends all of them that are not its own to the uplink, from the start
+//! ```
+//!
+//! The LIDs of machines need not follow each other (paper 001, section V-B), so they are those that no physical port has, up to
+//! as many as there are slots. Nothing of that is on file: it follows from the adapters that are found.
+
+use std::collections::BTreeSet;
+
+use weft_machine::Time;
+use weft_routing::files::LidRange;
+use weft_routing::{BLOCK_ENTRIES, VSwitch, vswitches};
+use weft_topology::PortRef;
+use weft_wire::{Guid, Lid, PortNum};
+
+use crate::assign::{Claim, Room};
+use crate::held::Held;
+use crate::key::PortAt;
+use crate::progress::VmLids;
+use crate::quarantine::Quarantine;
+use crate::subnet::{Subnet, graph_port};
+use crate::{GuidToLid, Options, SwitchLids};
+
+/// The virtualised adapters of a subnet, and the LIDs of their functions.
+#[derive(Debug, Default)]
+pub(crate) struct Adapters {
+    /// The vSwitches.
+    pub(crate) vswitches: Vec<VSwitch>,
+    /// The ports of virtual functions that are there.
+    functions: BTreeSet<PortRef>,
+    /// The vSwitches whose port 0 has the LID of the physical function, each with that port.
+    shared: Vec<(PortAt, PortAt)>,
+    /// The LIDs that have rows and no port now.
+    pub(crate) resting: BTreeSet<Lid>,
+    /// How far the LIDs reach that machines get theirs from; 0 where they get none when they boot.
+    pub(crate) space: Lid,
+}
+
+impl Adapters {
+    /// Recognises them.
+    pub(crate) fn find(subnet: &Subnet, options: &Options) -> Self {
+        let vswitches = vswitches(&subnet.fabric, &options.routing.management_nodes);
+        let functions = vswitches.iter().flat_map(VSwitch::virtual_functions).collect();
+        let shares = |vswitch: &VSwitch| {
+            let pf = vswitch.pf()?;
+            let zero = PortAt { node: vswitch.node.0, port: PortNum::ZERO };
+            Some((zero, PortAt { node: pf.node.0, port: pf.port }))
+        };
+        let are_shared = options.switch_lids == SwitchLids::Shared;
+        let shared = vswitches.iter().filter(|_| are_shared).filter_map(shares).collect();
+        Self { vswitches, functions, shared, ..Self::default() }
+    }
+
+    /// Whether a port is a virtual function's.
+    pub(crate) fn is_function(&self, at: PortAt) -> bool {
+        self.functions.contains(&graph_port(at))
+    }
+
+    /// The port whose LID this port 0 has too, if it is a vSwitch's that has none of its own.
+    pub(crate) fn shared_with(&self, zero: PortAt) -> Option<PortAt> {
+        let place = self.shared.binary_search_by_key(&zero, |(zero, _)| *zero).ok()?;
+        Some(self.shared[place].1)
+    }
+
+    /// The vSwitch that has the LID of this port too.
+    pub(crate) fn sharing(&self, port: PortRef) -> Option<PortAt> {
+        self.shared.iter().find(|(_, pf)| graph_port(*pf) == port).map(|(zero, _)| *zero)
+    }
+
+    /// How many machines there is room for: one in each port of a vSwitch besides the uplink and the physical function's.
+    fn slots(&self, subnet: &Subnet) -> usize {
+        let slots = |vswitch: &VSwitch| {
+            let count = subnet.node(vswitch.node.0).map_or(0, |node| node.info.num_ports);
+            (1..=count).filter(|port| vswitch.is_slot(PortNum(*port))).count()
+        };
+        self.vswitches.iter().map(slots).sum()
+    }
+
+    /// The LIDs that some vSwitch sends to a slot, by the tables that switches hold.
+    fn led(&self, held: &[Held]) -> BTreeSet<Lid> {
+        let of_vswitch = |vswitch: &VSwitch| {
+            let held = held.get(vswitch.node.index());
+            let blocks = held.into_iter().flat_map(Held::lft_blocks);
+            let rows = blocks.flat_map(|(block, ports)| {
+                let first = block * BLOCK_ENTRIES as u16;
+                ports.iter().zip(first..).map(|(port, lid)| (Lid(lid), *port))
+            });
+            let led = rows.filter(|(lid, port)| lid.is_unicast() && vswitch.is_slot(*port));
+            led.map(|(lid, _)| lid).collect::<Vec<_>>()
+        };
+        self.vswitches.iter().flat_map(of_vswitch).collect()
+    }
+
+    /// Finds the LIDs that rest, before others are given, and frees those whose time is over: they are on file no more.
+    pub(crate) fn rest(
+        &self,
+        now: Time,
+        (claims, held): (&[Claim], &[Held]),
+        known: &mut GuidToLid,
+        quarantine: &mut Quarantine,
+        options: &Options,
+    ) -> Room {
+        let mut led = self.led(held);
+        for claim in claims {
+            let at_port = LidRange::aligned(claim.present, claim.lmc);
+            for range in [known.range(claim.guid), at_port].into_iter().flatten() {
+                (range.min.0..=range.max.0).for_each(|lid| {
+                    led.remove(&Lid(lid));
+                });
+            }
+        }
+        let free = quarantine.update(now, &led, options.quarantine());
+        let is_there = |guid: &Guid| claims.binary_search_by_key(guid, |claim: &Claim| claim.guid).is_ok();
+        let over = known.iter().filter(|(guid, lids)| free.contains(&lids.min) && !is_there(guid));
+        let over: Vec<_> = over.map(|(guid, _)| guid).collect();
+        over.into_iter().for_each(|guid| known.remove(guid));
+        Room {
+            resting: quarantine.lids().collect(),
+            is_firm: options.is_dynamic(),
+            vms_max: usize::from(options.vm_lids_max),
+        }
+    }
+
+    /// Takes down which LIDs rest now that others are given, and how far they reach; says how many there are.
+    pub(crate) fn settle(subnet: &mut Subnet, room: Room, options: &Options) -> VmLids {
+        let adapters = &subnet.adapters;
+        let slots = adapters.slots(subnet);
+        let (mut physical, mut taken, mut top) = (0, BTreeSet::new(), 0);
+        let mut counts = VmLids::default();
+        for (at, port) in subnet.end_ports() {
+            let is_function = adapters.is_function(at);
+            let Some(lids) = port.lid else {
+                counts.refused += u32::from(is_function);
+                continue;
+            };
+            top = top.max(lids.max.0);
+            taken.extend((lids.min.0..=lids.max.0).map(Lid));
+            let is_physical = !is_function && has_own_lid(subnet, at);
+            physical += usize::from(is_physical) << lids.lmc();
+            counts.in_use += u32::from(is_function) << lids.lmc();
+        }
+        let resting: BTreeSet<Lid> = room.resting.into_iter().filter(|lid| !taken.contains(lid)).collect();
+        counts.quarantined = resting.len() as u32;
+        let (most, used) = (u32::from(options.vm_lids_max), counts.in_use + counts.quarantined);
+        let unicast = usize::from(Lid::UNICAST_MAX.0);
+        let left = unicast.saturating_sub(physical + used as usize) as u32;
+        counts.free = most.saturating_sub(used).min(left);
+        let space = if options.is_dynamic() && slots > 0 {
+            let top = resting.last().map_or(top, |lid| top.max(lid.0));
+            let wanted = (physical + slots.min(usize::from(options.vm_lids_max))).max(usize::from(top));
+            // A block is written as a whole, so the rest of its rows is no further SMP.
+            ((wanted + 1).next_multiple_of(BLOCK_ENTRIES) - 1).min(unicast) as u16
+        } else {
+            0
+        };
+        (subnet.adapters.resting, subnet.adapters.space) = (resting, Lid(space));
+        counts
+    }
+}
+
+/// Whether an end port has a LID of its own; port 0 of a vSwitch may share the physical function's.
+pub(crate) fn has_own_lid(subnet: &Subnet, at: PortAt) -> bool {
+    subnet.adapters.shared_with(at).is_none()
+}
