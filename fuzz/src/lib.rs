@@ -30,8 +30,8 @@ use weft_wire::{
     PortVlOpData, PortVlOpPackets, PortVlXmitFlowCtlUpdateErrors, PortVlXmitWaitCounters,
     PortXmitDiscardDetails, QKey, QpNum, RmppHeader, SaMad, ServiceRecord, SlToVlTable, SlToVlTableRecord,
     SmInfo, SmInfoRecord, Smp, SwitchDetails, SwitchInfo, SwitchInfoRecord, SwitchKeyDetails,
-    SystemImageGuidDetails, TrapNumber, VendorMad, VirtualLane, VlArbitrationRecord, VlArbitrationTable, VmMove,
-    VmMoveWrite,
+    SystemImageGuidDetails, TrapNumber, VendorMad, VirtualLane, VlArbitrationRecord, VlArbitrationTable,
+    VmMove, VmMoveWrite,
 };
 
 /// A fuzz target: its name, which is its corpus' folder, and what it does with an input.

@@ -9,6 +9,7 @@ use weft_routing::{EngineOptions, LaneRow, Lids, Refusal, Routes, Routing, Servi
 use weft_topology::{Fabric, NodeIndex, PortRef};
 
 use crate::assign::{Claim, adopt, assign};
+use crate::held::Held;
 use crate::key::PortAt;
 use crate::options::MANAGEMENT_LEVEL;
 use crate::routed::{Mappings, Routed};
@@ -87,6 +88,21 @@ impl Computed {
             self.routing.report.notes.push(KEPT.to_owned());
         }
         keeps
+    }
+
+    /// Rows stay that switches hold for LIDs of those who are away, and are no one's now.
+    pub(crate) fn keep_rows(&mut self, away: &[Lid], subnet: &Subnet, held: &[Held]) {
+        let lids: Vec<Lid> = away.iter().copied().filter(|lid| self.lids.owner(*lid).is_none()).collect();
+        for (node, _) in subnet.switches() {
+            let tables = &mut self.routing.routes.tables;
+            let Some((table, held)) = tables.get_mut(node as usize).zip(held.get(node as usize)) else {
+                continue;
+            };
+            for lid in &lids {
+                let row = held.lft_block(lid.block()).map(|block| block[lid.offset()]);
+                row.into_iter().filter(|port| *port != PortNum::NONE).for_each(|port| table.set(*lid, port));
+            }
+        }
     }
 
     /// The routing in force from now on.
