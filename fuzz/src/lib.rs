@@ -31,6 +31,7 @@ use weft_wire::{
     PortXmitDiscardDetails, QKey, QpNum, RmppHeader, SaMad, ServiceRecord, SlToVlTable, SlToVlTableRecord,
     SmInfo, SmInfoRecord, Smp, SwitchDetails, SwitchInfo, SwitchInfoRecord, SwitchKeyDetails,
     SystemImageGuidDetails, TrapNumber, VendorMad, VirtualLane, VlArbitrationRecord, VlArbitrationTable,
+    VmMove, VmMoveWrite,
 };
 
 /// A fuzz target: its name, which is its corpus' folder, and what it does with an input.
@@ -78,7 +79,7 @@ pub fn decode(bytes: &[u8]) {
         PortSamplesResultExtended PortInfoExtended MlnxExtPortInfo VendorMad Lrh Bth Deth RmppHeader SaMad
         NodeRecord PortInfoRecord SwitchInfoRecord GuidInfoRecord LinkRecord SmInfoRecord
         LinearForwardingTableRecord MulticastForwardingTableRecord PKeyTableRecord SlToVlTableRecord
-        VlArbitrationRecord InformInfo InformInfoRecord ServiceRecord PathRecord);
+        VlArbitrationRecord InformInfo InformInfoRecord ServiceRecord PathRecord VmMove VmMoveWrite);
     if let Some(bytes) = bytes.first_chunk::<64>() {
         let _ = NodeDescription::decode(bytes).to_text();
     }

@@ -107,6 +107,10 @@ fn sm_events() -> Vec<SmEvent> {
         SmEvent::SmState { state: SmState::Master, master: GUID },
         SmEvent::Routed(RoutingReport { engine: "ftree".into(), lanes: 1, ..RoutingReport::default() }),
         SmEvent::RouteFailed { message: "no".into() },
+        SmEvent::MoveStarted { guid: GUID, lid: Lid(7), kind: "Swap".into(), rounds: 5, smps: 22 },
+        SmEvent::MoveDone { guid: GUID, lid: Lid(7), physical: 20, vswitches: 2, smps: 22, took_ns: 400_000 },
+        SmEvent::MoveRefused { guid: GUID, lid: Lid(7), reason: "no".into() },
+        SmEvent::MoveBroken { guid: GUID, lid: Lid(7), reason: "no".into() },
     ]
 }
 

@@ -8,6 +8,7 @@ use weft_mgmt::DirectedPath;
 use weft_routing::EngineReport;
 use weft_wire::{
     AttributeId, Guid, Lid, NodeType, PortNum, PortState, ServiceLevel, SmState, TrapNumber, VirtualLane,
+    VmMoveKind,
 };
 
 use crate::{Instructed, Instruction};
@@ -484,6 +485,52 @@ pub enum Event {
     RouteFailed {
         /// Why.
         message: String,
+    },
+    /// A move of a LID has begun: its plan is proved.
+    MoveStarted {
+        /// The port GUID that has the LID.
+        guid: Guid,
+        /// The LID.
+        lid: Lid,
+        /// What is done with it.
+        kind: VmMoveKind,
+        /// Rounds of the plan.
+        rounds: u32,
+        /// Blocks that it writes.
+        smps: u32,
+    },
+    /// A LID has moved: all switches have acknowledged.
+    MoveDone {
+        /// The port GUID that has the LID.
+        guid: Guid,
+        /// The LID.
+        lid: Lid,
+        /// Physical switches written, by the plan that did it with others or alone.
+        physical: u32,
+        /// vSwitches written.
+        vswitches: u32,
+        /// Blocks written.
+        smps: u32,
+        /// From the request to the last acknowledgement.
+        took: Time,
+    },
+    /// A request to move a LID was refused; nothing was written.
+    MoveRefused {
+        /// The port GUID that has the LID, as the request has it.
+        guid: Guid,
+        /// The LID, as the request has it.
+        lid: Lid,
+        /// Why.
+        reason: String,
+    },
+    /// A move of a LID ended before all switches had acknowledged. A heavy sweep follows.
+    MoveBroken {
+        /// The port GUID that has the LID.
+        guid: Guid,
+        /// The LID.
+        lid: Lid,
+        /// Why.
+        reason: String,
     },
     /// The fabric kept changing; the manager stops sweeping at once and looks again later.
     Unsettled {

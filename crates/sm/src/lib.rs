@@ -66,6 +66,7 @@ mod instruction;
 mod key;
 mod light;
 mod manager;
+mod moving;
 mod options;
 mod output;
 mod p_keys;

@@ -47,6 +47,8 @@ pub(crate) struct Check {
     pub(crate) unconfirmed: Vec<(Guid, Key)>,
     /// A table that is not as we wrote it. The look goes on, so that all such are found.
     differs: Option<Reason>,
+    /// Whether a switch has been told that its change is known, before all of its ports have been asked.
+    has_cleared: bool,
     /// The far end of a cable that is gone, which may not have noticed.
     pub(crate) gone: Option<PortAt>,
     /// Why a heavy sweep is needed; the check ends with it.
@@ -67,6 +69,7 @@ impl Check {
             began: Time::ZERO,
             unconfirmed: Vec::new(),
             differs: None,
+            has_cleared: false,
             gone: None,
             found: None,
             changes: None,
@@ -111,6 +114,12 @@ impl Check {
         self.todo.extend(part);
         (self.began, self.memory, self.sm_lid, self.unconfirmed) = (began, memory, Some(sm_lid), unconfirmed);
         self
+    }
+
+    /// Whether nothing is lost if it is made again from the beginning.
+    pub(crate) fn can_wait(&self) -> bool {
+        let nothing_changes = self.changes.as_ref().is_none_or(Changes::is_empty);
+        self.verdict().is_none() && nothing_changes && !self.has_cleared
     }
 
     /// Why a heavy sweep is needed.
@@ -275,6 +284,7 @@ impl Step for Check {
                 }
                 Key::ClearChange(node) => {
                     let Some(info) = self.subnet.node(node).and_then(|node| node.switch) else { continue };
+                    self.has_cleared = true;
                     (PortAt { node, port: PortNum::ZERO }, SmpRequest::clear_change(info))
                 }
                 Key::Lft { node, block } => {

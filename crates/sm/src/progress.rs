@@ -24,6 +24,8 @@ pub enum Activity {
     Sweeping(SweepPhase),
     /// The subnet is up and it asks switches whether anything changed.
     LightSweep,
+    /// The subnet is up and it moves LIDs of virtual machines.
+    Moving,
     /// The subnet is up and nothing is to be done.
     Up,
 }
@@ -77,6 +79,7 @@ impl fmt::Display for Activity {
             Self::Waiting => f.write_str("is about to sweep"),
             Self::Sweeping(phase) => write!(f, "sweeps, in the phase {phase}"),
             Self::LightSweep => f.write_str("makes a light sweep"),
+            Self::Moving => f.write_str("moves LIDs of virtual machines"),
             Self::Up => f.write_str("has nothing to do"),
         }
     }

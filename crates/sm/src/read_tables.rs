@@ -36,6 +36,10 @@ impl ReadTables {
             let (known, read) = Held::carry(memory.remove(&node.guid()), node);
             if read {
                 todo.extend((0..=known.top / 64).map(|block| Key::Lft { node: at, block }));
+            } else if known.top != 0 {
+                // What was written and not acknowledged.
+                let unknown = (0..=known.top / 64).filter(|block| known.lft_block(*block).is_none());
+                todo.extend(unknown.map(|block| Key::Lft { node: at, block }));
             }
             held.push(known);
         }

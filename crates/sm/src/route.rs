@@ -146,6 +146,21 @@ impl Computed {
         routes == self.routing.routes
     }
 
+    /// Rows stay that switches hold for LIDs of those who are away, and are no one's now.
+    pub(crate) fn keep_rows(&mut self, away: &[Lid], subnet: &Subnet, held: &[Held]) {
+        let lids: Vec<Lid> = away.iter().copied().filter(|lid| self.lids.owner(*lid).is_none()).collect();
+        for (node, _) in subnet.switches() {
+            let tables = &mut self.routing.routes.tables;
+            let Some((table, held)) = tables.get_mut(node as usize).zip(held.get(node as usize)) else {
+                continue;
+            };
+            for lid in &lids {
+                let row = held.lft_block(lid.block()).map(|block| block[lid.offset()]);
+                row.into_iter().filter(|port| *port != PortNum::NONE).for_each(|port| table.set(*lid, port));
+            }
+        }
+    }
+
     /// The routing in force from now on.
     pub(crate) fn into_routed(self, subnet: &Subnet) -> Routed {
         let (levels, everywhere, of_ports) = (self.levels(), self.sl2vl(), self.sl2vl_of_ports(subnet));

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weft_routing::{EngineOptions, Lids, Proven, Routing, ServiceLevels};
-use weft_topology::Fabric;
-use weft_wire::{Guid, PortNum};
+use weft_routing::{BLOCK_ENTRIES, EngineOptions, Lids, Proven, Routing, ServiceLevels};
+use weft_topology::{Fabric, NodeIndex};
+use weft_wire::{Guid, Lid, PortNum};
 
 /// The routing in force: LIDs, tables, service levels and lanes, and whether the tables are proved.
 #[derive(Debug, Default)]
@@ -14,6 +14,8 @@ pub(crate) struct Routed {
     /// The service level of every pair; `None` where one lane does.
     levels: Option<Arc<ServiceLevels>>,
     lanes: Mappings,
+    /// What the engine was told.
+    given: EngineOptions,
     proof: Proof,
 }
 
@@ -32,8 +34,10 @@ enum Proof {
     /// No tables are in force, or they do not hold any more.
     #[default]
     Nothing,
-    /// To be proved, with the options that the engine was given.
-    Pending(Box<(Routing, EngineOptions)>),
+    /// To be proved.
+    Pending(Box<Routing>),
+    /// Of an engine whose routing cannot be repaired.
+    Unrepaired(Box<Routing>),
     Proven(Box<Proven>),
 }
 
@@ -43,9 +47,14 @@ impl Routed {
         lids: Lids,
         levels: Option<Arc<ServiceLevels>>,
         lanes: Mappings,
-        (routing, options): (Routing, EngineOptions),
+        (routing, given): (Routing, EngineOptions),
     ) -> Self {
-        Self { lids, levels, lanes, proof: Proof::Pending(Box::new((routing, options))) }
+        Self { lids, levels, lanes, given, proof: Proof::Pending(Box::new(routing)) }
+    }
+
+    /// What the engine was told.
+    pub(crate) fn given(&self) -> &EngineOptions {
+        &self.given
     }
 
     pub(crate) fn lids(&self) -> &Lids {
@@ -65,7 +74,7 @@ impl Routed {
     pub(crate) fn routing(&self) -> Option<&Routing> {
         match &self.proof {
             Proof::Nothing => None,
-            Proof::Pending(pending) => Some(&pending.0),
+            Proof::Pending(routing) | Proof::Unrepaired(routing) => Some(routing),
             Proof::Proven(proven) => Some(proven.routing()),
         }
     }
@@ -82,9 +91,12 @@ impl Routed {
     /// Proves tables that are yet to be proved. False: there are none.
     pub(crate) fn prove(&mut self, fabric: &Fabric) -> bool {
         match std::mem::take(&mut self.proof) {
-            Proof::Pending(pending) => {
-                let (routing, options) = *pending;
-                let proven = Proven::new(fabric.clone(), self.lids.clone(), routing, &options);
+            Proof::Pending(routing) if Proven::may(&routing, &self.given).is_err() => {
+                self.proof = Proof::Unrepaired(routing);
+                true
+            }
+            Proof::Pending(routing) => {
+                let proven = Proven::new(fabric.clone(), self.lids.clone(), *routing, &self.given);
                 self.proof = proven.map_or(Proof::Nothing, |proven| Proof::Proven(Box::new(proven)));
                 true
             }
@@ -98,7 +110,7 @@ impl Routed {
     pub(crate) fn proven_mut(&mut self) -> Option<&mut Proven> {
         match &mut self.proof {
             Proof::Proven(proven) => Some(proven),
-            Proof::Nothing | Proof::Pending(_) => None,
+            Proof::Nothing | Proof::Pending(_) | Proof::Unrepaired(_) => None,
         }
     }
 
@@ -111,6 +123,23 @@ impl Routed {
                 None
             }
         }
+    }
+
+    /// A block of a switch's table has been written: what is in force is to be proved again as a whole.
+    pub(crate) fn rewrite(&mut self, switch: NodeIndex, block: u16, ports: &[PortNum; BLOCK_ENTRIES]) {
+        self.proof = match std::mem::take(&mut self.proof) {
+            Proof::Proven(proven) => Proof::Pending(Box::new(proven.into_routing())),
+            other => other,
+        };
+        let (Proof::Pending(routing) | Proof::Unrepaired(routing)) = &mut self.proof else { return };
+        let Some(table) = routing.routes.tables.get_mut(switch.index()) else { return };
+        let first = block * BLOCK_ENTRIES as u16;
+        // The table grows for rows alone: its end is what the switch is told to look up.
+        let rows = (first..).map(Lid).zip(ports);
+        rows.filter(|(lid, port)| table.port(*lid) != **port)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .for_each(|(lid, port)| table.set(lid, *port));
     }
 
     /// Puts it back in force.

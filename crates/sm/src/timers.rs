@@ -15,6 +15,12 @@ pub enum SmTimer {
     LightSweep,
     /// The proof of what is routed.
     Proof,
+    /// A look at the places of those whose LIDs have moved.
+    Plug,
+    /// Packets under way have arrived or are dropped, so that a move can go on.
+    Drain,
+    /// Someone who is about to move has been away too long.
+    Away,
     /// An SMP of the step that is under way.
     Smp(RequestTimer),
     /// Another manager has not answered SMInfo in time.
@@ -38,6 +44,9 @@ impl fmt::Display for SmTimer {
             Self::Look => f.write_str("look at nodes that sent traps"),
             Self::LightSweep => f.write_str("light sweep"),
             Self::Proof => f.write_str("proof of the routing"),
+            Self::Plug => f.write_str("look at places of moved LIDs"),
+            Self::Drain => f.write_str("move: packets under way"),
+            Self::Away => f.write_str("move: away too long"),
             Self::Smp(timer) => write!(f, "SMP: {timer}"),
             Self::SmInfo => f.write_str("SMInfo: timeout"),
             Self::Poll => f.write_str("poll of the master"),

@@ -47,6 +47,11 @@ impl Unconfirmed {
         self.everything.take()
     }
 
+    /// Whether this may yet change.
+    pub(crate) fn contains(&self, guid: Guid, key: Key) -> bool {
+        self.everything.is_some() || self.since.contains_key(&(guid, key.at_node(0)))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.since.is_empty() && self.everything.is_none()
     }

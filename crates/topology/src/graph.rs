@@ -242,6 +242,13 @@ impl Fabric {
         }
     }
 
+    /// Says which system a node is part of, as when an adapter's function gets another one's identity. Nothing where there is
+    /// no such node.
+    pub fn set_system(&mut self, node: NodeIndex, system_image_guid: Guid) {
+        let node = self.nodes.get_mut(node.index()).into_iter();
+        node.for_each(|node| node.system_image_guid = system_image_guid);
+    }
+
     fn end_mut(&mut self, port: PortRef) -> Option<&mut Port> {
         self.nodes.get_mut(port.node.index())?.ports.get_mut(usize::from(port.port.0))
     }

@@ -55,7 +55,7 @@ fn own_name(class: MgmtClass, attribute: AttributeId) -> Option<&'static str> {
 /// Below this, numbers mean the same in every class (IBA 13.4.8).
 const FIRST_OF_A_CLASS: u16 = 0x10;
 
-const ADMINISTRATION: [(AttributeId, &str); 16] = [
+const ADMINISTRATION: [(AttributeId, &str); 18] = [
     (sa::NODE_RECORD, "NodeRecord"),
     (sa::PORT_INFO_RECORD, "PortInfoRecord"),
     (sa::SL_TO_VL_TABLE_RECORD, "SLtoVLMappingTableRecord"),
@@ -72,6 +72,8 @@ const ADMINISTRATION: [(AttributeId, &str); 16] = [
     (sa::MC_MEMBER_RECORD, "MCMemberRecord"),
     (sa::MULTI_PATH_RECORD, "MultiPathRecord"),
     (sa::INFORM_INFO_RECORD, "InformInfoRecord"),
+    (sa::VM_MOVE, "VmMove"),
+    (sa::VM_MOVE_WRITE, "VmMoveWrite"),
 ];
 
 const PERFORMANCE: [(AttributeId, &str); 13] = [
@@ -120,6 +122,7 @@ mod tests {
         called(MgmtClass::SubnDirected, Method::Get, 0x11, "SubnGet(NodeInfo)");
         called(MgmtClass::SubnLid, Method::TrapRepress, 0x02, "SubnTrapRepress(Notice)");
         called(MgmtClass::SubnAdm, Method::GetTable, 0x11, "SubnAdmGetTable(NodeRecord)");
+        called(MgmtClass::SubnAdm, Method::Set, 0xff10, "SubnAdmSet(VmMove)");
         called(MgmtClass::Perf, Method::Set, 0x12, "PerfSet(PortCounters)");
         called(MgmtClass::Perf, Method::Get, 0x1d, "PerfGet(PortCountersExtended)");
         called(MgmtClass::Perf, Method::GetResp, 0x01, "PerfGetResp(ClassPortInfo)");

@@ -109,6 +109,8 @@ structures! {
     InformInfoRecord: 60 bytes;
     ServiceRecord: 176 bytes;
     PathRecord: 64 bytes;
+    VmMove: 200 bytes;
+    VmMoveWrite: 16 bytes;
     Lrh: 8 bytes;
     Bth: 12 bytes;
     Deth: 8 bytes;

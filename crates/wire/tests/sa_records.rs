@@ -328,6 +328,56 @@ fn covered<R: SaRecord>() {
 }
 
 #[test]
+fn moves_of_machines() {
+    let asked = VmMove {
+        kind: VmMoveKind::Swap,
+        method: VmMoveMethod::Itrc,
+        order: VmMoveOrder::Unordered,
+        from_port: PortNum(3),
+        to_port: PortNum(4),
+        partner_is_idle: 1,
+        hold_s: 0x0506,
+        lid: Lid(0x0708),
+        partner_lid: Lid(0x090a),
+        guid: Guid(0x1011_1213_1415_1617),
+        partner: Guid(0x2021_2223_2425_2627),
+        from_switch: Guid(0x3031_3233_3435_3637),
+        to_switch: Guid(0x4041_4243_4445_4647),
+        epoch: 0x5051_5253_5455_5657,
+        ..VmMove::default()
+    };
+    let request = "04 02 02 03 04 01 0506 0708 090a 00000000 1011121314151617 2021222324252627 \
+                   3031323334353637 4041424344454647 5051525354555657";
+    pinned(asked, &format!("{request} {}", "00".repeat(144)));
+    let answer = VmMove {
+        result: VmMoveResult::Done,
+        made_by: VmMoveMethod::Skyline,
+        made_in: VmMoveOrder::DropFirst,
+        fallbacks: 2,
+        rounds: 5,
+        together: 1,
+        physical: 20,
+        vswitches: 2,
+        physical_smps: 40,
+        vswitch_smps: 4,
+        hypervisor_smps: 3,
+        took_us: 0x1234,
+        ..asked
+    };
+    let numbers = "01 01 01 02 0005 0001 00000014 00000002 00000028 00000004 00000003 00001234";
+    pinned(answer.with_reason("no"), &format!("{request} {numbers} 6e6f {}", "00".repeat(110)));
+    let write = VmMoveWrite {
+        switch: Guid(0x1011_1213_1415_1617),
+        round: 2,
+        block: 3,
+        is_active: 1,
+        after_drain: 1,
+        ..VmMoveWrite::default()
+    };
+    pinned(write, "1011121314151617 0002 0003 a0000000");
+}
+
+#[test]
 fn components_cover_their_records() {
     covered::<NodeRecord>();
     covered::<PortInfoRecord>();
@@ -343,6 +393,8 @@ fn components_cover_their_records() {
     covered::<InformInfoRecord>();
     covered::<ServiceRecord>();
     covered::<PathRecord>();
+    covered::<VmMove>();
+    covered::<VmMoveWrite>();
 }
 
 #[test]

@@ -337,6 +337,56 @@ events! {
             /// Why.
             message: String,
         },
+        /// A move of a LID has begun: its plan is proved.
+        MoveStarted = "move-started" {
+            /// The port GUID that has the LID.
+            guid: HexGuid,
+            /// The LID.
+            #[schemars(with = "u16")]
+            lid: Lid,
+            /// What is done with it: Copy, Swap, Boot or Clear.
+            kind: String,
+            /// Rounds of the plan.
+            rounds: u32,
+            /// Blocks of forwarding tables that it writes.
+            smps: u32,
+        },
+        /// A LID has moved: all switches have acknowledged.
+        MoveDone = "move-done" {
+            /// The port GUID that has the LID.
+            guid: HexGuid,
+            /// The LID.
+            #[schemars(with = "u16")]
+            lid: Lid,
+            /// Physical switches written, by the plan that did it with others or alone.
+            physical: u32,
+            /// vSwitches written.
+            vswitches: u32,
+            /// Blocks written.
+            smps: u32,
+            /// From the request to the last acknowledgement, in nanoseconds.
+            took_ns: u64,
+        },
+        /// A request to move a LID was refused; nothing was written.
+        MoveRefused = "move-refused" {
+            /// The port GUID that has the LID, as the request has it.
+            guid: HexGuid,
+            /// The LID, as the request has it.
+            #[schemars(with = "u16")]
+            lid: Lid,
+            /// Why.
+            reason: String,
+        },
+        /// A move of a LID ended before all switches had acknowledged. A heavy sweep follows.
+        MoveBroken = "move-broken" {
+            /// The port GUID that has the LID.
+            guid: HexGuid,
+            /// The LID.
+            #[schemars(with = "u16")]
+            lid: Lid,
+            /// Why.
+            reason: String,
+        },
         /// The fabric kept changing; the manager stops sweeping at once and looks again later.
         Unsettled = "unsettled" {
             /// How many sweeps followed each other.

@@ -66,12 +66,33 @@ impl fmt::Display for SmEvent {
             Self::Unsettled { sweeps } => {
                 write!(f, "the fabric kept changing over {sweeps} sweeps; the next one waits")
             }
-            other => other.of_nodes(f),
+            other => other.of_moves(f),
         }
     }
 }
 
 impl SmEvent {
+    /// What became of LIDs that move.
+    fn of_moves(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MoveStarted { guid, lid, kind, rounds, smps } => {
+                write!(f, "{} of LID {lid} ({guid}) begins: {smps} SMPs in {rounds} rounds", lower(kind))
+            }
+            Self::MoveDone { guid, lid, physical, vswitches, smps, took_ns } => write!(
+                f,
+                "LID {lid} ({guid}) has moved in {:.3} ms: {smps} SMPs to {physical} switches and {vswitches} vSwitches",
+                *took_ns as f64 / 1e6
+            ),
+            Self::MoveRefused { guid, lid, reason } => {
+                write!(f, "LID {lid} ({guid}) does not move: {}", Printable(reason))
+            }
+            Self::MoveBroken { guid, lid, reason } => {
+                write!(f, "the move of LID {lid} ({guid}) is broken off: {}", Printable(reason))
+            }
+            other => other.of_nodes(f),
+        }
+    }
+
     /// What happened to nodes and ports.
     fn of_nodes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -85,6 +85,11 @@ impl Kept {
         self.idle.extend(&proof.idle);
     }
 
+    /// Says which LIDs no machine has, from now on. What was kept of packets to them stays, which errs on the safe side.
+    pub fn set_idle(&mut self, idle: BTreeSet<Lid>) {
+        self.idle = idle;
+    }
+
     /// Packets that were under way when the last plan ended have arrived or are dropped.
     pub fn settle(&mut self) {
         self.waits.passing.clear();

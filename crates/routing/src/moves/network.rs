@@ -84,9 +84,15 @@ impl Network {
         self.exits[row].get(usize::from(port.0)).copied().unwrap_or(LOST)
     }
 
-    /// The switch that delivers to an end port.
+    /// The switch that delivers to an end port. A port of a switch stands for whoever is, or will be, behind it.
     pub(super) fn seat(&self, fabric: &Fabric, port: PortRef) -> Option<Seat> {
-        let (switch, exit) = self.graph.attachment(fabric, port)?;
+        let there = fabric.nodes().get(port.node.index())?;
+        let (switch, exit) = if there.is_switch() && port.port != PortNum::ZERO {
+            there.port(port.port)?;
+            (self.graph.number(port.node)?, port.port)
+        } else {
+            self.graph.attachment(fabric, port)?
+        };
         Some(Seat { switch, exit })
     }
 

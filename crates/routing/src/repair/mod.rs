@@ -131,6 +131,20 @@ impl Proven {
         &self.routing
     }
 
+    /// Whether repairs can keep what a routing promises, as far as that follows from its engine and the options alone.
+    ///
+    /// # Errors
+    ///
+    /// Says what stands against it.
+    pub fn may(routing: &Routing, options: &EngineOptions) -> Result<(), Unrepaired> {
+        repairs(routing, options)
+    }
+
+    /// The routing alone, for tables that are to be changed and proved again.
+    pub fn into_routing(self) -> Routing {
+        self.routing
+    }
+
     /// Who has which LIDs.
     pub fn lids(&self) -> &Lids {
         &self.lids

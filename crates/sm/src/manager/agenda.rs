@@ -20,6 +20,8 @@ pub(super) struct Agenda {
     light: Option<(Time, Reason)>,
     /// When to prove what is routed.
     prove: Option<Time>,
+    /// When to look whether those who have moved are there.
+    plug: Option<Time>,
 }
 
 /// What to do now.
@@ -29,6 +31,7 @@ pub(super) enum Due {
     Look(Reason, BTreeSet<u32>),
     Light(Reason),
     Prove,
+    Plug,
 }
 
 impl Agenda {
@@ -61,6 +64,16 @@ impl Agenda {
         self.prove = Some(at);
     }
 
+    /// A look at the places of those who have moved.
+    pub(super) fn plug(&mut self, at: Time) {
+        self.plug = Some(self.plug.map_or(at, |before| before.min(at)));
+    }
+
+    /// Whether a heavy sweep is due.
+    pub(super) fn is_heavy_due(&self, now: Time) -> bool {
+        self.heavy.is_some_and(|(at, _)| at <= now) || !self.owed.is_empty()
+    }
+
     /// Whether a proof is to come.
     pub(super) fn will_prove(&self) -> bool {
         self.prove.is_some()
@@ -77,6 +90,9 @@ impl Agenda {
         if let Some(reason) = self.owed.pop_front() {
             return Some(Due::Heavy(reason));
         }
+        if self.plug.take_if(|at| *at <= now).is_some() {
+            return Some(Due::Plug);
+        }
         // What is to be repaired has to be proved before.
         if self.prove.take_if(|at| *at <= now).is_some() {
             return Some(Due::Prove);
@@ -89,7 +105,7 @@ impl Agenda {
 
     /// A heavy sweep begins: what it does for is taken off.
     pub(super) fn sweep_begins(&mut self) {
-        (self.heavy, self.look, self.light, self.prove) = (None, None, None, None);
+        (self.heavy, self.look, self.light, self.prove, self.plug) = (None, None, None, None, None);
     }
 
     /// What comes first, in the order of [`Agenda::due`].
@@ -98,6 +114,7 @@ impl Agenda {
         Timer::earliest([
             Timer::new(self.heavy.map(|(at, _)| at), SmTimer::HeavySweep),
             Timer::new(owed, SmTimer::HeavySweep),
+            Timer::new(self.plug, SmTimer::Plug),
             Timer::new(self.prove, SmTimer::Proof),
             Timer::new(self.look.as_ref().map(|(at, ..)| *at), SmTimer::Look),
             Timer::new(self.light.map(|(at, _)| at), SmTimer::LightSweep),
@@ -135,9 +152,10 @@ mod tests {
     #[test]
     fn what_comes_next_is_what_is_then_due() {
         type Plan = fn(&mut Agenda, Time);
-        let plans: [(Plan, SmTimer, Due); 5] = [
+        let plans: [(Plan, SmTimer, Due); 6] = [
             (|agenda, at| agenda.heavy(at, COMMAND), SmTimer::HeavySweep, Due::Heavy(COMMAND)),
             (|agenda, _| agenda.owe(COMMAND), SmTimer::HeavySweep, Due::Heavy(COMMAND)),
+            (Agenda::plug, SmTimer::Plug, Due::Plug),
             (Agenda::prove, SmTimer::Proof, Due::Prove),
             (
                 |agenda, at| agenda.look(at, COMMAND, 3),

@@ -112,6 +112,10 @@ impl Known {
         &self.memory
     }
 
+    pub(super) fn memory_mut(&mut self) -> &mut Memory {
+        &mut self.memory
+    }
+
     /// Lends what devices hold to a step.
     pub(super) fn take_memory(&mut self) -> Memory {
         std::mem::take(&mut self.memory)

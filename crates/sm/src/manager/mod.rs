@@ -3,6 +3,7 @@
 mod agenda;
 mod known;
 mod mastership;
+mod moves;
 mod own_port;
 mod patience;
 mod phases;
@@ -20,6 +21,7 @@ use weft_wire::{AddressedMad, AttributeId, Guid, Method, MgmtClass, Notice, Path
 use crate::audit::Audit;
 use crate::election::{Election, Signal, State};
 use crate::key::PortAt;
+use crate::moving::Desk;
 use crate::p_keys::Keys;
 use crate::requests::Requests;
 use crate::routed::Routed;
@@ -37,6 +39,9 @@ use succession::Succession;
 use sweep::Sweep;
 use tally::Tally;
 use task::Task;
+
+/// How long a light sweep waits where someone is away.
+const LIGHT_LATER: Time = Time::from_secs(1);
 
 /// The subnet manager.
 ///
@@ -69,6 +74,8 @@ pub struct SubnetManager {
     audit: Audit,
     traps: TrapLog,
     sa: Administrator,
+    /// Requests to move LIDs.
+    desk: Desk,
     tally: Tally,
     outputs: VecDeque<Output>,
     now: Time,
@@ -90,6 +97,7 @@ impl SubnetManager {
             audit: Audit::default(),
             traps: TrapLog::default(),
             sa: Administrator::new(&options),
+            desk: Desk::default(),
             tally: Tally::default(),
             outputs: VecDeque::new(),
             now: Time::ZERO,
@@ -132,6 +140,7 @@ impl SubnetManager {
             _ if self.own_port.is_down() => Activity::OwnPortDown,
             Task::Idle | Task::Tables(_) if self.known.is_up() => Activity::Up,
             Task::Light(_) | Task::Look(..) => Activity::LightSweep,
+            Task::Move(_) | Task::Drain(..) | Task::Plug(_) => Activity::Moving,
             task => task.phase().map_or(Activity::Waiting, Activity::Sweeping),
         }
     }
@@ -182,6 +191,7 @@ impl SubnetManager {
 
     /// Gives up what is under way, and the subnet as it was known.
     fn give_up(&mut self, now: Time) {
+        self.abandon_moves(now);
         if let Some(step) = self.task.step() {
             self.requests.abandon(now, step);
         }
@@ -201,8 +211,12 @@ impl SubnetManager {
                 self.advance(now);
             } else if self.tables_give_way(now) {
                 self.task = Task::Idle;
+            } else if self.gives_way_to_moves(now) {
+                self.collect();
             } else if !self.task.is_idle() {
                 return;
+            } else if self.start_moves(now) {
+                // It is pumped next.
             } else if let Some(due) = self.due(now) {
                 self.start(now, due);
             } else if !self.start_tables(now) {
@@ -216,10 +230,25 @@ impl SubnetManager {
         if self.election.state.sweeps() { self.agenda.due(now) } else { None }
     }
 
+    /// A drained move goes on; a light sweep that has found nothing gives way to moves that wait.
+    fn gives_way_to_moves(&mut self, now: Time) -> bool {
+        match &self.task {
+            Task::Drain(_, until) if *until <= now => {}
+            Task::Light(check) if self.may_move(now) && check.can_wait() => {}
+            _ => return false,
+        }
+        match std::mem::replace(&mut self.task, Task::Idle) {
+            Task::Drain(carry, _) => self.task = Task::Move(carry),
+            Task::Light(check) => self.postpone_light(now, *check),
+            other => self.task = other,
+        }
+        true
+    }
+
     /// Reading tables for subnet administration gives way to a sweep that is due.
     fn tables_give_way(&mut self, now: Time) -> bool {
         let Task::Tables(read) = &self.task else { return false };
-        if self.agenda.next(now).is_none_or(|timer| timer.at > now) {
+        if self.agenda.next(now).is_none_or(|timer| timer.at > now) && !self.may_move(now) {
             return false;
         }
         self.requests.abandon(now, read.as_ref());
@@ -241,9 +270,15 @@ impl SubnetManager {
     fn start(&mut self, now: Time, due: Due) {
         match due {
             Due::Heavy(reason) => self.start_heavy(now, reason),
+            // It would take those who are away for gone.
+            Due::Light(reason) if self.desk.is_anyone_away() => self.agenda.light(now + LIGHT_LATER, reason),
             Due::Light(reason) => self.start_light(now, reason),
             Due::Look(reason, nodes) => self.start_look(now, reason, nodes),
-            Due::Prove => self.prove(now),
+            Due::Prove => {
+                self.prove(now);
+                self.prepare_moves();
+            }
+            Due::Plug => self.start_plug(now),
         }
     }
 
@@ -251,6 +286,7 @@ impl SubnetManager {
         let mad = &received.mad;
         if mad.class() == MgmtClass::SubnAdm {
             self.sa.receive(now, received, self.requests.stats().sent as u32);
+            self.take_move_requests(now);
         } else if !mad.is_smp() && !answers_congestion(mad) {
             self.tally.ignore();
         } else if mad.method().is_response() && Self::is_for_election(mad) {
@@ -301,6 +337,9 @@ impl SubnetManager {
         let delay = Time::from_millis(self.options.trap_delay_ms);
         let owner = self.routed().lids().owner(trap.lid).map(|port| port.node.0);
         let node = sharing.map(|zero| zero.node).or(owner);
+        if trap.number == trap::LINK_STATE_CHANGE && self.waits_for_moves(now, node) {
+            return;
+        }
         if !self.options.one_sweep_per_cable {
             self.agenda.owe(reason);
         } else if trap.number != trap::LINK_STATE_CHANGE {
@@ -324,6 +363,16 @@ impl SubnetManager {
         let owner = self.routed().lids().owner(trap.lid)?;
         let adapters = &self.subnet()?.adapters;
         adapters.sharing(owner).filter(|_| trap.number == trap::LINK_STATE_CHANGE)
+    }
+
+    /// Whether a switch's trap is about one who is on its way, so that it waits.
+    fn waits_for_moves(&mut self, now: Time, node: Option<u32>) -> bool {
+        let guid = node.and_then(|node| Some(self.subnet()?.node(node)?.guid()));
+        let Some(guid) = guid.filter(|guid| self.desk.keeps_trap(*guid)) else { return false };
+        if self.desk.expects_at(guid) {
+            self.agenda.plug(now);
+        }
+        true
     }
 
     /// The operator wants a sweep. A manager that is not in charge looks around.
@@ -370,6 +419,7 @@ impl SubnetManager {
     fn detach(&mut self, now: Time) {
         self.requests.renew(now);
         self.sa.detach(now);
+        self.desk.clear();
         let task = std::mem::replace(&mut self.task, Task::Detached);
         self.known.detach(task.into_subnet());
         self.known.withdraw_routing();
@@ -409,6 +459,7 @@ impl Machine for SubnetManager {
             self.requests.expire(now, step);
         }
         self.sa.handle_timeout(now);
+        self.expire_away(now);
         self.elect(now);
         self.run(now);
     }
@@ -423,8 +474,10 @@ impl Machine for SubnetManager {
             Task::Idle if !self.election.state.sweeps() => None,
             Task::Idle => self.agenda.next(self.now),
             Task::Tables(_) => Timer::earliest([self.agenda.next(self.now), self.requests.next_timer()]),
+            Task::Drain(_, until) => Timer::new(Some(until), SmTimer::Drain),
             _ => self.requests.next_timer(),
         };
-        Timer::earliest([sweeping, self.sa.next_timer(), self.election.next_timer()])
+        let away = Timer::new(self.desk.until(), SmTimer::Away);
+        Timer::earliest([sweeping, away, self.sa.next_timer(), self.election.next_timer()])
     }
 }

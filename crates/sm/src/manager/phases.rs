@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use weft_machine::Time;
 
-use super::SubnetManager;
 use super::patience::interval;
 use super::sweep::Sweep;
 use super::task::Task;
+use super::{LIGHT_LATER, SubnetManager};
 use crate::activate::Activate;
 use crate::congestion::Regulate;
 use crate::discover::{Discover, Settings};
@@ -18,9 +18,10 @@ use crate::program::Program;
 use crate::read_tables::ReadTables;
 use crate::route::{Standing, route};
 use crate::sa::{AskedTables, Myself};
-use crate::subnet::{Subnet, is_up};
+use crate::subnet::{FoundNode, Subnet, is_up};
 use crate::virtual_lids::Adapters;
 use crate::{Event, Output, Reason, SweepKind, SweepPhase};
+use weft_wire::Guid;
 
 impl SubnetManager {
     pub(super) fn start_heavy(&mut self, now: Time, reason: Reason) {
@@ -34,6 +35,7 @@ impl SubnetManager {
         self.agenda.sweep_begins();
         self.traps.clear();
         self.requests.begin_sweep();
+        self.desk.forget_tables();
         let afresh = matches!(reason, Reason::Command | Reason::Unbalanced);
         self.sweep = Sweep::begin(now, self.requests.stats().retries, afresh);
         self.say(Event::SweepStarted { kind: SweepKind::Heavy, reason });
@@ -70,6 +72,16 @@ impl SubnetManager {
         check.with_read_back(now, memory, self.own_port.sm_lid(), unconfirmed, part)
     }
 
+    /// A light sweep ends before it has found anything, and is made again soon.
+    pub(super) fn postpone_light(&mut self, now: Time, mut check: Check) {
+        self.requests.abandon(now, &check);
+        if !self.own_port.is_down() {
+            self.known.keep_memory(std::mem::take(&mut check.memory));
+        }
+        self.known.keep_subnet(check.subnet);
+        self.agenda.light(now + LIGHT_LATER, Reason::Interval);
+    }
+
     /// A light sweep is over.
     fn looked_through(&mut self, now: Time, mut check: Check) {
         if !self.own_port.is_down() {
@@ -104,6 +116,10 @@ impl SubnetManager {
             Task::Light(check) => self.looked_through(now, *check),
             Task::Look(check, reason) => self.looked(now, *check, Some(reason)),
             Task::Tables(read) => self.sa.take_tables(now, *read),
+            Task::Move(carry) => self.carried(now, *carry),
+            // It has no requests that could end.
+            task @ Task::Drain(..) => self.task = task,
+            Task::Plug(plug) => self.plugged(now, *plug),
         }
     }
 
@@ -123,7 +139,9 @@ impl SubnetManager {
     fn publish(&mut self, now: Time, subnet: &Subnet) {
         let (guid, lid) = (self.own_port.guid(), self.own_port.sm_lid());
         self.sa.meet(self.election.peers.clone());
-        self.sa.subnet_changed(now, subnet, self.known.memory(), Myself { guid, lid, act_count: 0 });
+        let away = self.desk.away().map(|(guid, _)| guid).collect();
+        let myself = Myself { guid, lid, act_count: 0 };
+        self.sa.subnet_changed(now, subnet, self.known.memory(), myself, away);
     }
 
     fn discovered(&mut self, now: Time, mut discover: Discover) {
@@ -207,6 +225,8 @@ impl SubnetManager {
                     let standing = Standing::new(subnet, held, &computed);
                     computed.keep(subnet, standing);
                 }
+                let away: Vec<_> = self.desk.away().map(|(_, away)| away.lid).collect();
+                computed.keep_rows(&away, subnet, held);
                 self.say(Event::Routed(computed.routing.report.clone()));
                 subnet.routed = computed.into_routed(subnet);
             }
@@ -250,7 +270,13 @@ impl SubnetManager {
     }
 
     fn verify(&mut self, now: Time, subnet: Subnet) {
-        let check = match self.sweep.take_touched() {
+        let touched = self.sweep.take_touched().map(|mut nodes| {
+            // Where someone else is yet to come a port is down; the switch is looked at then.
+            let guid = |node: &u32| subnet.node(*node).map_or(Guid(0), FoundNode::guid);
+            nodes.retain(|node| !self.desk.keeps_trap(guid(node)));
+            nodes
+        });
+        let check = match touched {
             Some(nodes) => Check::look(subnet, &self.options, nodes.into_iter()),
             None => Check::verify(subnet, &self.options),
         };
@@ -286,6 +312,7 @@ impl SubnetManager {
         self.known.set_up(true);
         self.tally.ports_silent(summary.ports_silent);
         self.publish(now, &subnet);
+        self.note_arrivals(now, &subnet);
         let is_routed = subnet.routed.routing().is_some();
         self.known.keep_subnet(subnet);
         let lacking = summary.ports_refused + summary.ports_left_out + summary.ports_without_lid;

@@ -29,6 +29,9 @@ use crate::{Event, Reason, SweepKind, SweepPhase};
 /// How long after a sweep its routing is proved: what it has to say goes out first.
 const PROVE_DELAY: Time = Time::from_millis(1);
 
+/// How long after a move: others are likely to follow, which go before it.
+const PROVE_AFTER_MOVE: Time = Time::from_secs(1);
+
 /// What every node holds, in the order of the subnet.
 fn in_order(subnet: &Subnet, mut memory: Memory) -> Vec<Held> {
     subnet.nodes.iter().map(|node| memory.remove(&node.guid()).unwrap_or_default()).collect()
@@ -79,6 +82,7 @@ impl SubnetManager {
         let Some(mut proven) = subnet.routed.take_proven() else { return Some(subnet) };
         let Some(plan) = Plan::new(changes, &subnet, &mut proven) else { return Some(subnet) };
         self.tally.begin_sweep();
+        self.desk.forget_tables();
         self.sweep = Sweep::repair(now, self.requests.stats().retries, plan.touched());
         self.say(Event::SweepStarted { kind: SweepKind::Repair, reason });
         self.enter(now, Some(SweepPhase::Route));
@@ -126,7 +130,9 @@ impl SubnetManager {
 
     /// Proves the routing in force some time after the sweep that has just ended.
     pub(super) fn plan_proof(&mut self, now: Time) {
-        self.agenda.prove(now + PROVE_DELAY);
+        let long =
+            if self.desk.drained_at().is_some_and(|at| at > now) { PROVE_AFTER_MOVE } else { PROVE_DELAY };
+        self.agenda.prove(now + long);
     }
 
     /// Verifies everything: what a full sweep has routed, so that it can be repaired, or what repairs have left.

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use weft_machine::Time;
-use weft_wire::{Guid, PortInfo, capability};
+use weft_routing::files::LidRange;
+use weft_wire::{Guid, Lid, PortInfo, capability};
 
 use crate::held::Held;
 use crate::key::PortAt;
@@ -36,6 +37,21 @@ impl Succession {
             inherits: false,
             reregistered: BTreeSet::new(),
         }
+    }
+
+    /// The LIDs on file.
+    pub(super) fn on_file(&self) -> &GuidToLid {
+        &self.guid2lid
+    }
+
+    /// Gives a GUID a LID before it is in the subnet. Returns what is to be kept on file if that has changed.
+    pub(super) fn give(&mut self, guid: Guid, lid: Lid) -> Option<GuidToLid> {
+        let range = LidRange { min: lid, max: lid };
+        if self.guid2lid.range(guid) == Some(range) {
+            return None;
+        }
+        self.guid2lid.insert(guid, range);
+        Some(self.guid2lid.clone())
     }
 
     /// Another manager is in charge, or was until now.

@@ -5,12 +5,14 @@ use crate::congestion::Regulate;
 use crate::discover::Discover;
 use crate::held::Held;
 use crate::light::Check;
+use crate::moving::{Carry, Plug};
 use crate::program::Program;
 use crate::read_tables::ReadTables;
 use crate::requests::Step;
 use crate::sa::AskedTables;
 use crate::subnet::Subnet;
 use crate::{Event, Reason, SweepPhase};
+use weft_machine::Time;
 
 /// What is under way. A step owns the subnet while it works on it.
 #[derive(Debug)]
@@ -29,6 +31,12 @@ pub(super) enum Task {
     Look(Box<Check>, Reason),
     /// Tables that subnet administration is asked for.
     Tables(Box<AskedTables>),
+    /// A round of a move of LIDs.
+    Move(Box<Carry>),
+    /// The same, until packets under way have arrived or are dropped.
+    Drain(Box<Carry>, Time),
+    /// Whether those who have moved are there.
+    Plug(Box<Plug>),
 }
 
 impl Task {
@@ -40,7 +48,14 @@ impl Task {
             Self::Program(_) => Some(SweepPhase::Program),
             Self::Activate(..) | Self::Regulate(_) => Some(SweepPhase::Activate),
             Self::Verify(_) => Some(SweepPhase::Verify),
-            Self::Detached | Self::Idle | Self::Light(_) | Self::Look(..) | Self::Tables(_) => None,
+            Self::Detached
+            | Self::Idle
+            | Self::Light(_)
+            | Self::Look(..)
+            | Self::Tables(_)
+            | Self::Move(_)
+            | Self::Drain(..)
+            | Self::Plug(_) => None,
         }
     }
 
@@ -54,7 +69,7 @@ impl Task {
 
     pub(super) fn step(&mut self) -> Option<&mut dyn Step> {
         Some(match self {
-            Self::Detached | Self::Idle => return None,
+            Self::Detached | Self::Idle | Self::Drain(..) => return None,
             Self::Discover(step) => step.as_mut(),
             Self::ReadTables(step) => step.as_mut(),
             Self::Program(step) => step.as_mut(),
@@ -62,6 +77,8 @@ impl Task {
             Self::Regulate(step) => step.as_mut(),
             Self::Verify(step) | Self::Light(step) | Self::Look(step, _) => step.as_mut(),
             Self::Tables(step) => step.as_mut(),
+            Self::Move(step) => step.as_mut(),
+            Self::Plug(step) => step.as_mut(),
         })
     }
 
@@ -74,6 +91,8 @@ impl Task {
             Self::Activate(step, _) => Some(&step.subnet),
             Self::Regulate(step) => Some(&step.subnet),
             Self::Verify(step) | Self::Light(step) | Self::Look(step, _) => Some(&step.subnet),
+            Self::Move(step) | Self::Drain(step, _) => Some(&step.subnet),
+            Self::Plug(step) => Some(&step.subnet),
         }
     }
 
@@ -85,6 +104,8 @@ impl Task {
             Self::Activate(step, _) => Some(step.subnet),
             Self::Regulate(step) => Some(step.subnet),
             Self::Verify(step) | Self::Light(step) | Self::Look(step, _) => Some(step.subnet),
+            Self::Move(step) | Self::Drain(step, _) => Some(step.subnet),
+            Self::Plug(step) => Some(step.subnet),
         }
     }
 
@@ -95,12 +116,14 @@ impl Task {
             Self::Program(step) => std::mem::take(&mut step.events),
             Self::Activate(step, _) => std::mem::take(&mut step.events),
             Self::Regulate(step) => std::mem::take(&mut step.events),
+            Self::Move(step) | Self::Drain(step, _) => std::mem::take(&mut step.events),
             Self::Detached
             | Self::Idle
             | Self::Verify(_)
             | Self::Light(_)
             | Self::Look(..)
-            | Self::Tables(_) => Vec::new(),
+            | Self::Tables(_)
+            | Self::Plug(_) => Vec::new(),
         }
     }
 

@@ -164,10 +164,10 @@ impl Subscriptions {
     }
 
     /// Ends the subscriptions of ports that have left.
-    pub(super) fn retain(&mut self, view: &View) {
-        self.list.retain(|(guid, _), _| view.by_guid(*guid).is_some());
+    pub(super) fn retain(&mut self, there: &BTreeSet<Guid>) {
+        self.list.retain(|(guid, _), _| there.contains(guid));
         self.by_id.retain(|_, key| self.list.contains_key(key));
-        self.subscribers.retain(|guid, _| view.by_guid(*guid).is_some());
+        self.subscribers.retain(|guid, _| there.contains(guid));
         self.queued = self.subscribers.values().map(|subscriber| subscriber.queue.len()).sum();
     }
 

@@ -14,6 +14,8 @@
 
 mod counts;
 mod inform;
+mod moves;
+mod own;
 mod path;
 mod query;
 mod records;
@@ -27,13 +29,13 @@ use std::collections::{BTreeSet, VecDeque};
 
 use weft_machine::{Time, Timer};
 use weft_wire::{
-    AddressedMad, AttributeId, ClassPortInfo, Details, GidDetails, Guid, InformInfo, Lid, Mad, Method,
-    Notice, PathRecord, QKey, QpNum, RepathDetails, SA_CLASS_VERSION, SaMad, SmInfo, SmInfoRecord, SmKey,
-    SmState, TrapNumber, sa_attribute, sa_capability, sa_status, status, trap,
+    AddressedMad, AttributeId, Details, GidDetails, Guid, InformInfo, Lid, Mad, Method, Notice, PathRecord,
+    RepathDetails, SA_CLASS_VERSION, SaMad, SmKey, TrapNumber, VmMove, sa_attribute, sa_status, status, trap,
 };
 
 use crate::election::Peer;
 use crate::held::Memory;
+use crate::moving::Want;
 use crate::subnet::Subnet;
 use crate::{Event, Options, SmTimer};
 use inform::{Subscriptions, own_notice};
@@ -60,6 +62,10 @@ enum Verdict {
     Refused(u16),
     /// Nothing before these tables have been read.
     Read(Kind),
+    /// Nothing before the manager has seen to it.
+    Move(Box<VmMove>, Want),
+    /// That it may not move LIDs, and why.
+    NoMove(Box<VmMove>),
 }
 
 /// This manager, as its own SMInfoRecord has it.
@@ -85,6 +91,12 @@ pub(crate) struct Administrator {
     transfers: Transfers,
     /// Requests that wait for tables.
     waiting: VecDeque<(AddressedMad, Kind)>,
+    /// Requests to move LIDs that the manager has not taken yet.
+    moves: Vec<(AddressedMad, VmMove, Want)>,
+    /// All of those that it has not answered.
+    moving: Vec<AddressedMad>,
+    /// GUIDs that are away for a while: no one is told that they have gone, and that they are back.
+    away: BTreeSet<Guid>,
     outbox: VecDeque<AddressedMad>,
     /// What is to be said. Taken after every input, each of which adds a few.
     events: Vec<Event>,
@@ -102,6 +114,9 @@ impl Administrator {
             subscriptions: Subscriptions::new(options),
             transfers: Transfers::new(options.lmc),
             waiting: VecDeque::new(),
+            moves: Vec::new(),
+            moving: Vec::new(),
+            away: BTreeSet::new(),
             outbox: VecDeque::new(),
             events: Vec::new(),
             counts: SaCounts::default(),
@@ -133,15 +148,26 @@ impl Administrator {
         }
     }
 
-    /// A sweep has ended and left the subnet like this. Who has come and who has gone is told to subscribers.
-    pub(crate) fn subnet_changed(&mut self, now: Time, subnet: &Subnet, memory: &Memory, myself: Myself) {
+    /// A sweep has ended and left the subnet like this. Who has come and who has gone is told to subscribers, but for those
+    /// who are `away` until they have moved.
+    pub(crate) fn subnet_changed(
+        &mut self,
+        now: Time,
+        subnet: &Subnet,
+        memory: &Memory,
+        myself: Myself,
+        away: BTreeSet<Guid>,
+    ) {
         let view = View::new(subnet, memory, &self.options);
         let old = self.view.take().unwrap_or_default();
         (self.myself, self.tables) = (myself, Tables::default());
+        // Those who were away before count as there: they have not been reported.
+        let before: BTreeSet<Guid> = old.guids().chain(std::mem::take(&mut self.away)).collect();
+        let mut after: BTreeSet<Guid> = view.guids().collect();
+        self.away = away.into_iter().filter(|guid| before.contains(guid) && !after.contains(guid)).collect();
+        after.extend(&self.away);
         if !self.subscriptions.is_empty() {
-            let before: BTreeSet<Guid> = old.guids().collect();
-            let after: BTreeSet<Guid> = view.guids().collect();
-            self.subscriptions.retain(&view);
+            self.subscriptions.retain(&after);
             let gone = before.difference(&after).map(|guid| (trap::GID_OUT_OF_SERVICE, guid));
             let come = after.difference(&before).map(|guid| (trap::GID_IN_SERVICE, guid));
             for (number, guid) in gone.chain(come) {
@@ -196,6 +222,8 @@ impl Administrator {
     pub(crate) fn detach(&mut self, now: Time) {
         self.view = None;
         self.waiting.clear();
+        self.moves.clear();
+        self.moving.clear();
         self.outbox.clear();
         self.counts.transfers_failed += self.transfers.abandon();
         self.subscriptions.abandon(now);
@@ -258,10 +286,9 @@ impl Administrator {
 
     /// Whether this request is being answered already.
     fn is_repeated(&self, request: &AddressedMad) -> bool {
-        let same = |other: &AddressedMad| {
-            (other.lid, other.remote_qp, other.mad) == (request.lid, request.remote_qp, request.mad)
-        };
-        self.transfers.is_serving(request) || self.waiting.iter().any(|(other, _)| same(other))
+        self.transfers.is_serving(request)
+            || self.waiting.iter().any(|(other, _)| is_same(other, request))
+            || self.moving.iter().any(|other| is_same(other, request))
     }
 
     fn request(&mut self, now: Time, request: &AddressedMad) {
@@ -271,12 +298,7 @@ impl Administrator {
         }
         match self.judge(now, request) {
             Verdict::Found(found) if request.mad.method() == Method::GetTable => {
-                let head = answer_to(&request.mad, status::OK, found.offset);
-                if self.transfers.send(now, &AddressedMad { mad: head, ..*request }, &found.bytes) {
-                    self.counts.answered += 1;
-                } else {
-                    self.refuse(request, status::BUSY);
-                }
+                self.send_table(now, request, &found);
             }
             Verdict::Found(found) => {
                 let mut mad = answer_to(&request.mad, status::OK, found.offset);
@@ -288,6 +310,12 @@ impl Administrator {
                 self.outbox.push_back(AddressedMad { mad, ..*request });
             }
             Verdict::Refused(status) => self.refuse(request, status),
+            Verdict::NoMove(answer) => self.answer_move(now, request, &answer),
+            Verdict::Move(..) if self.moving.len() >= moves::MOVES_MAX => self.refuse(request, status::BUSY),
+            Verdict::Move(ask, want) => {
+                self.moving.push(*request);
+                self.moves.push((*request, *ask, want));
+            }
             Verdict::Read(kind) => {
                 let left = WAITING_MAX - self.waiting.len();
                 let port = |lid: Lid| lid.0 >> self.options.lmc;
@@ -299,6 +327,15 @@ impl Administrator {
                 }
                 self.waiting.push_back((*request, kind));
             }
+        }
+    }
+
+    fn send_table(&mut self, now: Time, request: &AddressedMad, found: &Found) {
+        let head = answer_to(&request.mad, status::OK, found.offset);
+        if self.transfers.send(now, &AddressedMad { mad: head, ..*request }, &found.bytes) {
+            self.counts.answered += 1;
+        } else {
+            self.refuse(request, status::BUSY);
         }
     }
 
@@ -331,6 +368,13 @@ impl Administrator {
                     self.events.push(event);
                     plain(&notice.encode())
                 })
+            }
+            (Method::Set | Method::Get, sa_attribute::VM_MOVE)
+            | (Method::GetTable, sa_attribute::VM_MOVE_WRITE) => {
+                return match moves::admit(request, &query, view, &self.options) {
+                    Ok(ask) => Verdict::Move(Box::new(ask), moves::want(mad.method())),
+                    Err(answer) => Verdict::NoMove(answer),
+                };
             }
             (Method::Set, sa_attribute::SERVICE_RECORD) => self.services.set(now, &query),
             (Method::Delete, sa_attribute::SERVICE_RECORD) => self.services.delete(now, &query),
@@ -393,47 +437,6 @@ impl Administrator {
         PathQuery::new(query, view, self.options.subnet_timeout & 0x1f, single)
     }
 
-    /// This manager, which is the master, and the others that the last discovery found.
-    fn managers(&self, query: &Query<'_>) -> Result<Found, u16> {
-        let sm_info = SmInfo {
-            guid: self.myself.guid,
-            sm_key: if query.trusted { self.options.sm_key } else { SmKey(0) },
-            act_count: self.myself.act_count,
-            priority: self.options.priority & 0xf,
-            sm_state: SmState::Master,
-        };
-        let record = SmInfoRecord { lid: self.myself.lid, reserved_16: 0, sm_info };
-        let others = self.managers.iter().map(|peer| SmInfoRecord {
-            lid: peer.lid,
-            reserved_16: 0,
-            sm_info: SmInfo {
-                guid: peer.guid,
-                sm_key: SmKey(0),
-                act_count: 0,
-                priority: peer.priority,
-                sm_state: peer.state,
-            },
-        });
-        query.filter::<SmInfoRecord>()?.select(std::iter::once(record).chain(others))
-    }
-
-    /// What this administration can do: it asks for no notices, serves no multicast, multipath or trace records, and
-    /// not every optional one. No bit says that it takes repaths from others: the architecture has none for that.
-    fn class_port_info(&self) -> Found {
-        let info = ClassPortInfo {
-            base_version: 1,
-            class_version: SA_CLASS_VERSION,
-            capability_mask: sa_capability::IS_PORT_INFO_CAP_MASK_MATCH_SUPPORTED,
-            // A sweep must end before tables are read that it left alone.
-            resp_time_value: 18,
-            redirect_qp: QpNum::GSI,
-            redirect_q_key: QKey::GSI,
-            trap_q_key: QKey::GSI,
-            ..ClassPortInfo::default()
-        };
-        plain(&info.encode())
-    }
-
     /// Lets time pass.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         self.services.expire(now);
@@ -462,6 +465,11 @@ impl Administrator {
             self.outbox.push_back(segment);
         }
     }
+}
+
+/// Whether a request is another one's repetition.
+fn is_same(a: &AddressedMad, b: &AddressedMad) -> bool {
+    (a.lid, a.remote_qp, a.mad) == (b.lid, b.remote_qp, b.mad)
 }
 
 /// An attribute that is no record.

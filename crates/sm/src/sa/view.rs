@@ -1,6 +1,6 @@
 //! The subnet as the last sweep left it, kept for answering while the next sweep works on it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use weft_routing::ServiceLevels;
@@ -12,6 +12,7 @@ use weft_wire::{
 use crate::Options;
 use crate::held::{LftBlock, Memory};
 use crate::key::PortAt;
+use crate::moving::physical;
 use crate::p_keys::Keys;
 use crate::subnet::{FoundNode, Subnet};
 
@@ -35,6 +36,8 @@ pub(super) struct View {
     pub(super) keys: Option<Arc<Keys>>,
     /// Whether service level 15 is management's alone.
     pub(super) manages_apart: bool,
+    /// End ports of virtual functions, by GUID.
+    guests: BTreeSet<Guid>,
 }
 
 /// A port with LIDs.
@@ -115,18 +118,32 @@ impl View {
             prefix: options.subnet_prefix,
             keys: subnet.keys.clone(),
             manages_apart: subnet.management.is_some(),
+            guests: guests(subnet, options),
         };
         for (place, end) in (0..).zip(&view.ends) {
             let lids = usize::from(end.lid.0)..usize::from(end.lid.0 + end.lids());
             view.by_lid[lids].fill(Some(place));
-            let Some(node) = view.nodes.get_mut(end.at.node as usize) else { continue };
-            if node.switch.is_some() {
-                node.ports.iter_mut().for_each(|port| port.end = Some(place));
-            } else if let Some(port) = node.ports.get_mut(usize::from(end.at.port.0)) {
-                port.end = Some(place);
-            }
+            let node = view.nodes.get_mut(end.at.node as usize);
+            node.into_iter().for_each(|node| node.belongs_to(end, place));
         }
         view
+    }
+
+    /// Takes these nodes as they are now. Who has which LIDs has not changed.
+    pub(super) fn renew(&mut self, subnet: &Subnet, memory: &Memory, nodes: &BTreeSet<u32>) {
+        for (at, found) in nodes.iter().filter_map(|at| Some((*at, subnet.node(*at)?))) {
+            let node = self.nodes.get_mut(at as usize);
+            node.into_iter().for_each(|node| *node = Node::new(found, memory));
+        }
+        for (place, end) in (0..).zip(&self.ends).filter(|(_, end)| nodes.contains(&end.at.node)) {
+            let node = self.nodes.get_mut(end.at.node as usize);
+            node.into_iter().for_each(|node| node.belongs_to(end, place));
+        }
+    }
+
+    /// Whether an end port is a virtual function's.
+    pub(super) fn is_guest(&self, end: &End) -> bool {
+        self.guests.contains(&end.guid)
     }
 
     /// The end port that has this LID.
@@ -284,12 +301,31 @@ impl Node {
         }
     }
 
+    /// Its ports, or the one that it is about, belong to an end port.
+    fn belongs_to(&mut self, end: &End, place: u32) {
+        if self.switch.is_some() {
+            self.ports.iter_mut().for_each(|port| port.end = Some(place));
+        } else if let Some(port) = self.ports.get_mut(usize::from(end.at.port.0)) {
+            port.end = Some(place);
+        }
+    }
+
     /// Where a switch sends what goes to a LID.
     fn out_port(&self, lid: Lid) -> Option<PortNum> {
         let top = self.switch?.linear_fdb_top;
         let block = self.lft.get(usize::from(lid.block())).filter(|_| lid.0 <= top)?.as_ref()?;
         Some(block[lid.offset()]).filter(|port| *port != PortNum::NONE)
     }
+}
+
+/// The end ports of virtual functions: all behind vSwitches but the physical ones.
+fn guests(subnet: &Subnet, options: &Options) -> BTreeSet<Guid> {
+    let found = weft_routing::vswitches(&subnet.fabric, &options.routing.management_nodes);
+    let virtual_ones = found.iter().flat_map(|vswitch| {
+        let own = physical(vswitch);
+        vswitch.functions.iter().filter(move |(port, _)| *port != own).map(|(_, end)| *end)
+    });
+    virtual_ones.map(|end| subnet.end_guid(PortAt { node: end.node.0, port: end.port })).collect()
 }
 
 /// The largest MTU of which a path's code may be reduced.

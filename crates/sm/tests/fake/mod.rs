@@ -25,6 +25,8 @@ pub struct Fake {
     pub cut: BTreeSet<PortRef>,
     /// How many Sets reached whom, by attribute.
     pub sets: BTreeMap<AttributeId, u64>,
+    /// How many Sets of forwarding tables reached each switch.
+    pub lft_sets: BTreeMap<NodeIndex, u64>,
     /// How many Gets and Sets of congestion control reached anybody.
     pub regulated: (u64, u64),
     /// SMPs that came by LID.
@@ -46,6 +48,7 @@ impl Fake {
             own,
             cut: BTreeSet::new(),
             sets: BTreeMap::new(),
+            lft_sets: BTreeMap::new(),
             regulated: (0, 0),
             by_lid: 0,
             lids_are_lost: false,
@@ -113,6 +116,20 @@ impl Fake {
                 None => self.set_link(here, false),
             }
         }
+        neighbours
+    }
+
+    /// The GUIDs of a node and of its first port, as the device has them.
+    pub fn identity(&self, index: NodeIndex) -> (Guid, Guid) {
+        let node = &self.devices[index.index()].node;
+        (node.guid, node.ports[1].guid)
+    }
+
+    /// Power on under other GUIDs, with nothing kept. The neighbours notice.
+    pub fn plug(&mut self, index: NodeIndex, (guid, port_guid): (Guid, Guid)) -> Vec<PortRef> {
+        let neighbours = self.restart(index);
+        let node = &mut self.devices[index.index()].node;
+        (node.guid, node.ports[1].guid) = (guid, port_guid);
         neighbours
     }
 
@@ -248,6 +265,8 @@ impl Fake {
             *(if request.mad.method() == Method::Set { sets } else { gets }) += 1;
         } else if request.mad.method() == Method::Set {
             *self.sets.entry(request.mad.attribute_id()).or_default() += 1;
+            let is_lft = request.mad.attribute_id() == AttributeId::LinearForwardingTable;
+            *self.lft_sets.entry(at.node).or_default() += u64::from(is_lft);
         }
         let status = self.devices[at.node.index()].execute(at.port, &mut answer.mad);
         Smp::method.set(&mut answer.mad.0, Method::GetResp);

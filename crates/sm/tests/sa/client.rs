@@ -1,5 +1,7 @@
 //! A program on some port that asks subnet administration, over the wire formats alone.
 
+#![allow(dead_code, reason = "several tests share it, and each uses a part")]
+
 use weft_machine::Time;
 use weft_mgmt::rmpp::{Inbox, InboxLimits};
 use weft_sm::{Activity, GuidToLid, Input, Options};

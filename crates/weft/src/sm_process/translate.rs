@@ -37,6 +37,34 @@ pub(super) fn event(event: &Event) -> SmEvent {
             target: *target,
             told: *told,
         },
+        other => of_moves(other),
+    }
+}
+
+/// What became of LIDs that move.
+fn of_moves(event: &Event) -> SmEvent {
+    match event {
+        Event::MoveStarted { guid, lid, kind, rounds, smps } => SmEvent::MoveStarted {
+            guid: (*guid).into(),
+            lid: *lid,
+            kind: kind.to_string(),
+            rounds: *rounds,
+            smps: *smps,
+        },
+        Event::MoveDone { guid, lid, physical, vswitches, smps, took } => SmEvent::MoveDone {
+            guid: (*guid).into(),
+            lid: *lid,
+            physical: *physical,
+            vswitches: *vswitches,
+            smps: *smps,
+            took_ns: took.as_nanos(),
+        },
+        Event::MoveRefused { guid, lid, reason } => {
+            SmEvent::MoveRefused { guid: (*guid).into(), lid: *lid, reason: reason.clone() }
+        }
+        Event::MoveBroken { guid, lid, reason } => {
+            SmEvent::MoveBroken { guid: (*guid).into(), lid: *lid, reason: reason.clone() }
+        }
         other => of_nodes(other),
     }
 }
@@ -144,6 +172,10 @@ fn of_managers(event: &Event) -> SmEvent {
         | Event::Routed(_)
         | Event::RouteFailed { .. }
         | Event::Unsettled { .. }
+        | Event::MoveStarted { .. }
+        | Event::MoveDone { .. }
+        | Event::MoveRefused { .. }
+        | Event::MoveBroken { .. }
         | Event::TrapReceived { .. }
         | Event::ManagementLane { .. }
         | Event::Repath { .. }

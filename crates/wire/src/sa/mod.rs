@@ -7,12 +7,14 @@
 
 mod end_ports;
 mod events;
+mod moves;
 mod path;
 mod service;
 mod tables;
 
 pub use end_ports::{GuidInfoRecord, LinkRecord, NodeRecord, PortInfoRecord, SmInfoRecord, SwitchInfoRecord};
 pub use events::{InformInfo, InformInfoRecord};
+pub use moves::{VmMove, VmMoveKind, VmMoveMethod, VmMoveOrder, VmMoveResult, VmMoveWrite};
 pub use path::{PathRate, PathRecord, Selector};
 pub use service::ServiceRecord;
 pub use tables::{
@@ -102,6 +104,10 @@ pub mod sa_attribute {
     pub const MC_MEMBER_RECORD: AttributeId = AttributeId::from_code(0x0038);
     /// Several ways between groups of ports.
     pub const MULTI_PATH_RECORD: AttributeId = AttributeId::from_code(0x003a);
+    /// weft's own: a move of a virtual machine's LID.
+    pub const VM_MOVE: AttributeId = AttributeId::from_code(0xff10);
+    /// weft's own: one write of the plan of such a move.
+    pub const VM_MOVE_WRITE: AttributeId = AttributeId::from_code(0xff11);
 }
 
 /// The status of an answer of subnet administration: the class's own bits (IBA 15.2.2).

@@ -1,0 +1,453 @@
+//! Moves of virtual machines' LIDs: from a request to its answer, and on until the machine's port is in service.
+//!
+//! ```text
+//! VmMove ─▶ its turn ─▶ Move, round by round (Drain between two where packets must be gone) ─▶ answer ─▶ Plug ─▶ Program ▶ Activate
+//!                                └── no acknowledgement ─▶ answer, heavy sweep          trap 128 ──▲
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_machine::Time;
+use weft_routing::moves::{Kept, Method, Plan, Planner, Proof, UpdateOrder};
+use weft_routing::{Routes, vswitches};
+use weft_topology::NodeIndex;
+use weft_wire::{Guid, Lid, SmKey, VmMove, VmMoveKind, VmMoveResult};
+
+use super::SubnetManager;
+use super::sweep::Sweep;
+use super::task::Task;
+use crate::key::PortAt;
+use crate::moving::{
+    Asked, Carry, Places, Plug, Want, Wish, done, method_of, not_at, order_of, planned, writes,
+};
+use crate::program::Program;
+use crate::read_tables::ReadTables;
+use crate::route::route;
+use crate::subnet::{FoundNode, Subnet};
+use crate::unconfirmed::LATE_MAX;
+use crate::{Event, Output, Reason, SweepKind};
+
+/// A plan with its proof.
+type Proven = (Plan, Proof);
+
+/// Requests that are carried out together.
+type Batch = Vec<(Asked, Wish)>;
+
+impl SubnetManager {
+    /// Takes the requests that subnet administration has let in.
+    pub(super) fn take_move_requests(&mut self, now: Time) {
+        for (request, ask, want) in self.sa.take_moves() {
+            self.desk.push(Asked { request, ask, want, since: now });
+        }
+    }
+
+    /// Whether requests to move LIDs wait that can be seen to once nothing else is under way.
+    pub(super) fn may_move(&self, now: Time) -> bool {
+        let can = self.known.is_up() && !self.own_port.is_down() && !self.agenda.is_heavy_due(now);
+        can && self.desk.is_waited_for()
+    }
+
+    /// Sees to requests to move LIDs. True: a move has begun.
+    pub(super) fn start_moves(&mut self, now: Time) -> bool {
+        while self.may_move(now) {
+            let Some(mut subnet) = self.known.take_subnet() else { return false };
+            let Some(asked) = self.desk.pop() else { break };
+            let Some((batch, proven)) = self.consider(now, &mut subnet, asked) else {
+                self.known.keep_subnet(subnet);
+                continue;
+            };
+            self.collect();
+            self.begin_move(now, Carry::new(subnet, batch, proven, &self.options));
+            return true;
+        }
+        self.collect();
+        false
+    }
+
+    fn begin_move(&mut self, now: Time, carry: Carry) {
+        self.requests.begin_sweep();
+        for (_, wish) in &carry.batch {
+            let (guid, lid) = (wish.ask.guid, wish.ask.lid);
+            let (rounds, smps) = (carry.plan.rounds.len() as u32, carry.plan.writes().count() as u32);
+            self.say(Event::MoveStarted { guid, lid, kind: wish.ask.kind, rounds, smps });
+        }
+        let until = self.desk.drained_at().filter(|until| carry.must_drain() && *until > now);
+        self.task = match until {
+            Some(until) => Task::Drain(Box::new(carry), until),
+            None => Task::Move(Box::new(carry)),
+        };
+    }
+
+    /// Answers a request, or says what is to be carried out for it and for those that can go with it.
+    fn consider(&mut self, now: Time, subnet: &mut Subnet, asked: Asked) -> Option<(Batch, Proven)> {
+        let ask = asked.ask;
+        if let Some(answer) = self.desk.by_epoch(&ask).filter(|_| asked.want == Want::Carry) {
+            self.answer(now, &asked, answer);
+            return None;
+        }
+        if let Err(why) = self.keep_tables(subnet) {
+            self.refuse(now, &asked, VmMoveResult::Unproved, &why);
+            return None;
+        }
+        if matches!(ask.kind, VmMoveKind::Hold | VmMoveKind::Release) {
+            self.hold(now, subnet, &asked);
+            return None;
+        }
+        let how = method_of(ask.method).zip(order_of(ask.order));
+        let Some(how) = how else {
+            let why = format!("there is no method {} with order {}", ask.method, ask.order);
+            self.refuse(now, &asked, VmMoveResult::Invalid, &why);
+            return None;
+        };
+        let wish = self.read(now, subnet, &asked)?;
+        if asked.want != Want::Carry {
+            self.show_plan(now, subnet, &asked, &wish, how);
+            return None;
+        }
+        self.join(now, subnet, (asked, wish), how)
+    }
+
+    /// What a request comes to; `None`: it has been answered.
+    fn read(&mut self, now: Time, subnet: &Subnet, asked: &Asked) -> Option<Wish> {
+        let vswitches = self.desk.kept().map_or(&[][..], |(_, vswitches)| vswitches);
+        let read = Places { subnet, vswitches, on_file: self.succession.on_file() }.read(&asked.ask);
+        match read {
+            Ok(Some(wish)) => Some(wish),
+            Ok(None) => {
+                let result =
+                    if asked.want == Want::Carry { VmMoveResult::Done } else { VmMoveResult::Planned };
+                self.answer(now, asked, VmMove { result, ..asked.ask });
+                None
+            }
+            Err(why) => {
+                self.refuse(now, asked, VmMoveResult::Invalid, &why);
+                None
+            }
+        }
+    }
+
+    /// Plans a request together with those that wait behind it, or alone where that cannot be proved.
+    fn join(
+        &mut self,
+        now: Time,
+        subnet: &mut Subnet,
+        (asked, wish): (Asked, Wish),
+        how: (Method, UpdateOrder),
+    ) -> Option<(Batch, Proven)> {
+        let mut batch = vec![(asked, wish)];
+        for asked in self.desk.pop_like(&batch[0].0.ask) {
+            match self.desk.by_epoch(&asked.ask) {
+                Some(answer) => self.answer(now, &asked, answer),
+                None => {
+                    let wish = self.read(now, subnet, &asked);
+                    batch.extend(wish.map(|wish| (asked, wish)));
+                }
+            }
+        }
+        let wishes = |batch: &Batch| batch.iter().map(|(_, wish)| wish.clone()).collect::<Vec<_>>();
+        let mut planned = self.plan(now, subnet, &wishes(&batch), how);
+        // A plan that has to wait for packets would keep the first one waiting for the others.
+        let waits = |(plan, _): &Proven| plan.rounds.iter().any(|round| round.after_drain);
+        if batch.len() > 1 && planned.as_ref().map_or(true, waits) {
+            let others = batch.drain(1..).map(|(asked, _)| asked).collect();
+            self.desk.put_back(others);
+            planned = self.plan(now, subnet, &wishes(&batch), how);
+        }
+        match planned {
+            Ok(proven) => Some((batch, proven)),
+            Err(why) => {
+                batch.iter().for_each(|(asked, _)| self.refuse(now, asked, VmMoveResult::Unproved, &why));
+                None
+            }
+        }
+    }
+
+    fn show_plan(
+        &mut self,
+        now: Time,
+        subnet: &mut Subnet,
+        asked: &Asked,
+        wish: &Wish,
+        how: (Method, UpdateOrder),
+    ) {
+        match self.plan(now, subnet, std::slice::from_ref(wish), how) {
+            Err(why) => self.refuse(now, asked, VmMoveResult::Unproved, &why),
+            Ok((plan, _)) if asked.want == Want::List => {
+                let all = self.desk.kept().map_or(&[][..], |(_, vswitches)| vswitches);
+                let is_vswitch = |node: u32| all.binary_search_by_key(&node, |one| one.node.0).is_ok();
+                let records = writes(&plan, subnet, is_vswitch);
+                self.sa.answer_writes(now, &asked.request, &records);
+            }
+            Ok((plan, _)) => self.answer(now, asked, planned(&wish.ask, &plan, VmMoveResult::Planned)),
+        }
+    }
+
+    /// A plan that carries out all of these, proved. An error says in words why there is none.
+    fn plan(
+        &mut self,
+        now: Time,
+        subnet: &mut Subnet,
+        wishes: &[Wish],
+        (method, order): (Method, UpdateOrder),
+    ) -> Result<Proven, String> {
+        self.desk.settle(now);
+        let fresh = (method == Method::Full).then(|| self.tables_after(subnet, wishes)).transpose()?;
+        let idle =
+            wishes.iter().filter(|wish| wish.ask.partner_is_idle == 1).map(|wish| wish.ask.partner_lid);
+        let idle: BTreeSet<Lid> = idle.collect();
+        self.desk.kept_mut().into_iter().for_each(|kept| kept.set_idle(idle.clone()));
+        let (routing, kept) = (subnet.routed.routing(), self.desk.kept());
+        let (routing, (kept, _)) = routing.zip(kept).ok_or("no tables are in force")?;
+        let (fabric, lids) = (&subnet.fabric, subnet.routed.lids());
+        let planner = Planner { kept, fabric, lids, routing, fresh: fresh.as_ref() };
+        let moves: Vec<_> = wishes.iter().map(|wish| wish.one).collect();
+        planner.plan_and_prove(&moves, method, order).map_err(|error| error.to_string())
+    }
+
+    /// The tables that an engine makes for the new places.
+    fn tables_after(&self, subnet: &mut Subnet, wishes: &[Wish]) -> Result<Routes, String> {
+        let cables: Vec<_> = wishes.iter().flat_map(|wish| &wish.cables).copied().collect();
+        let before = subnet.recable(&cables);
+        let routed = route(subnet, &self.options);
+        subnet.recable(&before);
+        routed.map(|computed| computed.routing.routes)
+    }
+
+    /// Keeps what planners need of the tables in force, unless it is kept already.
+    fn keep_tables(&mut self, subnet: &Subnet) -> Result<(), String> {
+        if self.desk.kept().is_some() {
+            return Ok(());
+        }
+        let routing = subnet.routed.routing().ok_or("no tables are in force")?;
+        let found = vswitches(&subnet.fabric, &self.options.routing.management_nodes);
+        let nodes: Vec<NodeIndex> = found.iter().map(|vswitch| vswitch.node).collect();
+        let (lids, given) = (subnet.routed.lids(), subnet.routed.given());
+        let kept = Kept::new(&subnet.fabric, lids, routing, given, &nodes, &BTreeSet::new());
+        self.desk.keep(kept.map_err(|error| error.to_string())?, found);
+        Ok(())
+    }
+
+    /// Keeps them before anyone asks, where someone may.
+    pub(super) fn prepare_moves(&mut self) {
+        if self.options.sa_key == SmKey(1) || self.desk.kept().is_some() {
+            return;
+        }
+        let Some(subnet) = self.known.take_subnet() else { return };
+        if !vswitches(&subnet.fabric, &self.options.routing.management_nodes).is_empty() {
+            // What cannot be kept is said when someone asks.
+            let _ = self.keep_tables(&subnet);
+        }
+        self.known.keep_subnet(subnet);
+    }
+
+    fn hold(&mut self, now: Time, subnet: &Subnet, asked: &Asked) {
+        let ask = &asked.ask;
+        if asked.want != Want::Carry {
+            let why = format!("{} has no plan: it is asked for by Set", ask.kind);
+            return self.refuse(now, asked, VmMoveResult::Invalid, &why);
+        }
+        if ask.kind == VmMoveKind::Release {
+            for guid in [ask.guid, ask.partner] {
+                self.desk.release(guid);
+            }
+            self.look_at_trapped(now, subnet);
+            return self.answer(now, asked, VmMove { result: VmMoveResult::Done, ..*ask });
+        }
+        let vswitches = self.desk.kept().map_or(&[][..], |(_, vswitches)| vswitches);
+        let held = Places { subnet, vswitches, on_file: self.succession.on_file() }.read_hold(ask);
+        let held = held.and_then(|held| {
+            let all = held.into_iter().all(|(guid, away)| self.desk.hold(now, guid, away, ask.hold_s));
+            all.then_some(()).ok_or_else(|| "too many GUIDs are away".to_owned())
+        });
+        match held {
+            Ok(()) => self.answer(now, asked, VmMove { result: VmMoveResult::Done, ..*ask }),
+            Err(why) => self.refuse(now, asked, VmMoveResult::Invalid, &why),
+        }
+    }
+
+    fn refuse(&mut self, now: Time, asked: &Asked, result: VmMoveResult, why: &str) {
+        let (guid, lid) = (asked.ask.guid, asked.ask.lid);
+        self.say(Event::MoveRefused { guid, lid, reason: why.to_owned() });
+        self.answer(now, asked, not_at(&asked.ask, result, why));
+    }
+
+    fn answer(&mut self, now: Time, asked: &Asked, answer: VmMove) {
+        if asked.want == Want::Carry && matches!(answer.result, VmMoveResult::Done | VmMoveResult::Broken) {
+            self.desk.answered(asked.ask, answer);
+        }
+        self.sa.answer_move(now, &asked.request, &answer);
+    }
+
+    /// A round has been written, or blocks have been read back.
+    pub(super) fn carried(&mut self, now: Time, mut carry: Carry) {
+        for write in carry.take_acknowledged() {
+            let guid = carry.subnet.node(write.switch.0).map_or(Guid(0), FoundNode::guid);
+            let held = self.known.memory_mut().get_mut(&guid);
+            held.into_iter().for_each(|held| held.set_lft_block(write.block, Some(write.ports)));
+            carry.subnet.routed.rewrite(write.switch, write.block, &write.ports);
+        }
+        if carry.broken().is_some() {
+            self.move_broke(now, carry);
+        } else if carry.next_round() {
+            self.task = match carry.must_drain() {
+                true => Task::Drain(Box::new(carry), now + LATE_MAX),
+                false => Task::Move(Box::new(carry)),
+            };
+        } else if carry.read_back(|guid, key| self.requests.unconfirmed.contains(guid, key)) {
+            self.task = Task::Move(Box::new(carry));
+        } else {
+            self.moved(now, carry);
+        }
+    }
+
+    /// A switch has not acknowledged: the plan ends here, and a heavy sweep finds out what there is.
+    fn move_broke(&mut self, now: Time, carry: Carry) {
+        let why = carry.broken().unwrap_or("the manager's port has no link").to_owned();
+        let in_doubt = carry.in_doubt();
+        for guid in &in_doubt {
+            // What it holds is read again.
+            self.known.memory_mut().remove(guid);
+        }
+        self.desk.forget_tables();
+        for (asked, wish) in &carry.batch {
+            let (guid, lid) = (wish.ask.guid, wish.ask.lid);
+            self.say(Event::MoveBroken { guid, lid, reason: why.clone() });
+            self.answer(now, asked, not_at(&wish.ask, VmMoveResult::Broken, &why));
+        }
+        self.known.keep_subnet(carry.subnet);
+        let guid = in_doubt.first().copied().unwrap_or(Guid(0));
+        self.agenda.heavy(now, Reason::NoAnswer { guid });
+    }
+
+    /// Ends moves that are under way or wait, since nothing of them can go on.
+    pub(super) fn abandon_moves(&mut self, now: Time) {
+        if let Task::Move(_) | Task::Drain(..) = &self.task
+            && let Task::Move(carry) | Task::Drain(carry, _) = std::mem::replace(&mut self.task, Task::Idle)
+        {
+            self.move_broke(now, *carry);
+        }
+        self.desk.forget_tables();
+    }
+
+    /// All is written and acknowledged.
+    fn moved(&mut self, now: Time, carry: Carry) {
+        let Carry { mut subnet, batch, plan, proof, .. } = carry;
+        let mut touched: BTreeSet<u32> = plan.writes().map(|write| write.switch.0).collect();
+        for (asked, wish) in &batch {
+            let before = subnet.recable(&wish.cables);
+            wish.freed.iter().for_each(|place| subnet.note_empty(*place));
+            let ends = wish.cables.iter().chain(&before).flat_map(|(end, place)| [end.node, place.node]);
+            touched.extend(ends);
+            for (guid, away) in &wish.away {
+                self.desk.hold(now, *guid, *away, wish.ask.hold_s);
+            }
+            match wish.ask.kind {
+                VmMoveKind::Boot => {
+                    let file = self.succession.give(wish.ask.guid, wish.ask.lid);
+                    self.outputs.extend(file.map(Output::Persist));
+                }
+                VmMoveKind::Clear => self.desk.release(wish.ask.guid),
+                _ => {}
+            }
+            let took = now.saturating_sub(asked.since);
+            let (guid, lid) = (wish.ask.guid, wish.ask.lid);
+            let (physical, vswitches) = (plan.physical, plan.vswitches);
+            let smps = plan.smps.physical + plan.smps.vswitches;
+            self.say(Event::MoveDone { guid, lid, physical, vswitches, smps, took });
+            self.answer(now, asked, done(&wish.ask, &plan, took));
+        }
+        self.desk.kept_mut().into_iter().for_each(|kept| kept.admit(&proof));
+        self.desk.ended(now);
+        self.sa.nodes_changed(&subnet, self.known.memory(), &touched);
+        self.known.keep_subnet(subnet);
+        self.plan_proof(now);
+        self.agenda.plug(now);
+    }
+
+    /// Looks whether those who have moved are at their new places.
+    pub(super) fn start_plug(&mut self, now: Time) {
+        let Some(subnet) = self.known.take_subnet() else { return };
+        let (mut expected, mut unknown) = (BTreeMap::new(), Vec::new());
+        for (guid, away) in self.desk.away() {
+            let Some((switch, port)) = away.expected else { continue };
+            let Some(node) = subnet.by_guid.get(&switch) else { continue };
+            let place = PortAt { node: *node, port };
+            match subnet.guid_behind(place) == Some(guid) {
+                true => drop(expected.insert(place, guid)),
+                // The last sweep has not seen it, so that a sweep has to once it is there.
+                false => unknown.push(place),
+            }
+        }
+        if expected.is_empty() && unknown.is_empty() {
+            return self.known.keep_subnet(subnet);
+        }
+        self.requests.begin_sweep();
+        let away = self.desk.away().map(|(guid, _)| guid).collect();
+        self.turn_to(now, Task::Plug(Box::new(Plug::new(subnet, expected, &unknown, away))));
+    }
+
+    /// Places have been looked at. Ports of those who are there are configured.
+    pub(super) fn plugged(&mut self, now: Time, plug: Plug) {
+        let Plug { mut subnet, infos, there, odd, .. } = plug;
+        if let Some(guid) = odd {
+            self.known.keep_subnet(subnet);
+            return self.start_heavy(now, Reason::StateChange { guid });
+        }
+        for (place, end) in &there {
+            for at in [place, end] {
+                infos.get(at).into_iter().for_each(|info| subnet.note(*at, *info));
+            }
+            self.desk.release(subnet.end_guid(*end));
+            // It is another device than the one that had this GUID before.
+            let node = subnet.node(end.node).map_or(Guid(0), FoundNode::guid);
+            self.known.memory_mut().remove(&node);
+        }
+        self.look_at_trapped(now, &subnet);
+        let Some((first, _)) = there.first_key_value() else { return self.known.keep_subnet(subnet) };
+        let reason = Reason::StateChange { guid: subnet.node(first.node).map_or(Guid(0), FoundNode::guid) };
+        let touched = there.keys().map(|place| place.node).collect();
+        self.configure_ports(now, subnet, touched, reason);
+    }
+
+    /// Writes what ports lack that have come up, as a repair does.
+    fn configure_ports(&mut self, now: Time, subnet: Subnet, touched: BTreeSet<u32>, reason: Reason) {
+        self.tally.begin_sweep();
+        self.sweep = Sweep::repair(now, self.requests.stats().retries, touched);
+        self.say(Event::SweepStarted { kind: SweepKind::Repair, reason });
+        let memory = self.known.take_memory();
+        let ReadTables { subnet, held, .. } = ReadTables::new(subnet, memory, &self.options);
+        let program = Program::new(subnet, held, &self.options);
+        let total = program.total() as u64;
+        self.turn_to(now, Task::Program(Box::new(program)));
+        self.tally.expect(total);
+    }
+
+    /// A heavy sweep has found what there is: who is where it belongs is waited for no more.
+    pub(super) fn note_arrivals(&mut self, now: Time, subnet: &Subnet) {
+        let is_there = |guid: Guid, (switch, port): (Guid, weft_wire::PortNum)| {
+            let place = subnet.by_guid.get(&switch).map(|node| PortAt { node: *node, port });
+            place.and_then(|place| subnet.guid_behind(place)) == Some(guid)
+        };
+        let there =
+            self.desk.away().filter(|(guid, away)| away.expected.is_some_and(|at| is_there(*guid, at)));
+        let there: Vec<Guid> = there.map(|(guid, _)| guid).collect();
+        there.into_iter().for_each(|guid| self.desk.release(guid));
+        self.look_at_trapped(now, subnet);
+    }
+
+    /// Looks at switches whose traps have waited for someone who is there now.
+    fn look_at_trapped(&mut self, now: Time, subnet: &Subnet) {
+        for guid in self.desk.take_trapped() {
+            let node = subnet.by_guid.get(&guid).copied();
+            node.into_iter().for_each(|node| self.agenda.look(now, Reason::StateChange { guid }, node));
+        }
+    }
+
+    /// Those who have been away too long are taken for gone.
+    pub(super) fn expire_away(&mut self, now: Time) {
+        for (guid, away) in self.desk.expire(now) {
+            self.sa.is_gone(now, guid);
+            self.agenda.heavy(now, Reason::StateChange { guid: away.switches[1] });
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Moves of virtual machines' LIDs: the manager is asked (`VmMove`), plans, proves, and writes blocks in rounds.
+//!
+//! ```text
+//!  VmMove ─▶ desk: epoch, turn ─▶ wish: whose LID, from where to where ─▶ plan, proved ─▶ carry: rounds of LFT blocks ─▶ answer
+//!                                     └─▶ refused in words                                   └─▶ plug: is it there? ─▶ ports Active
+//! ```
+//!
+//! A move waits for heavy sweeps and goes before light ones. Several go together where [`weft_routing::moves`] can prove them
+//! together. `docs/decisions/0019-moves.md` has the reasons.
+
+mod answer;
+mod carry;
+mod desk;
+mod place;
+mod plug;
+mod wish;
+
+pub(crate) use answer::{done, method_of, not_at, order_of, planned, writes};
+pub(crate) use carry::Carry;
+pub(crate) use desk::{Asked, Desk, Want};
+pub(crate) use plug::Plug;
+pub(crate) use wish::{Places, Wish, physical};

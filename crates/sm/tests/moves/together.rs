@@ -1,0 +1,75 @@
+//! Several moves that are asked for at the same time.
+
+use super::site::tree;
+use weft_machine::Time;
+use weft_sm::Input;
+use weft_wire::*;
+
+/// Asks for all at once, and gives the answers in the order of the requests.
+fn all(site: &mut super::site::Site, asks: &[VmMove]) -> Vec<VmMove> {
+    let requests: Vec<_> =
+        asks.iter().map(|ask| site.request(Method::Set, sa_attribute::VM_MOVE, ask)).collect();
+    // A sweep is under way, so that they wait together.
+    site.world.command(Input::Resweep { heavy: true });
+    for asked in &requests {
+        site.world.command(Input::Receive(asked.mad()));
+    }
+    site.world.run_for(Time::from_secs(8));
+    let answers = std::mem::take(&mut site.world.administration);
+    let of = |id: u64| {
+        let found = answers.iter().find(|answer| answer.mad.transaction_id() == TransactionId(id));
+        let events = &site.world.events;
+        let found = found.unwrap_or_else(|| panic!("no answer to {id}: {answers:?} {events:#?}"));
+        VmMove::from_bytes(&SaMad::data.get(&found.mad.0))
+    };
+    requests.iter().map(|asked| of(asked.id)).collect()
+}
+
+#[test]
+fn moves_that_can_be_proved_together_go_together() {
+    let mut site = tree();
+    let pairs = [((1, 0), (1, 1)), ((5, 0), (5, 1)), ((9, 0), (9, 1))];
+    let asks = pairs.map(|(from, to)| site.swap(from, to));
+    let tables = site.tables();
+    let answers = all(&mut site, &asks);
+    for answer in &answers {
+        assert_eq!(answer.result, VmMoveResult::Done, "{}", answer.reason_text());
+        assert_eq!((answer.together, answer.physical, answer.vswitches), (3, 0, 3), "a vSwitch for each");
+    }
+    assert_eq!(site.differing(&tables), (0, 3));
+    pairs.into_iter().for_each(|(from, to)| site.exchange(from, to));
+    site.world.run_for(Time::from_secs(2));
+    site.world.check();
+}
+
+/// Packets that are under way to the old place turn at its vSwitch. Turns at two leaves close a circle with what is sent
+/// between them, so the second move waits until packets of the first are gone.
+#[test]
+fn moves_that_cannot_be_proved_together_go_one_after_the_other() {
+    let mut site = tree();
+    let pairs = [((1, 0), (2, 0)), ((5, 0), (6, 0))];
+    let asks = pairs.map(|(from, to)| site.swap(from, to));
+    let tables = site.tables();
+    let answers = all(&mut site, &asks);
+    let numbers = |answer: &VmMove| (answer.result, answer.together, answer.physical, answer.vswitches);
+    assert!(answers.iter().all(|answer| numbers(answer) == (VmMoveResult::Done, 1, 1, 2)), "{answers:?}");
+    assert!(answers[0].took_us < 1_000_000 && answers[1].took_us >= 5_000_000, "{answers:?}");
+    assert_eq!(site.differing(&tables), (2, 4));
+    pairs.into_iter().for_each(|(from, to)| site.exchange(from, to));
+    site.world.run_for(Time::from_secs(2));
+    site.world.check();
+}
+
+#[test]
+fn two_moves_of_one_machine_go_in_order() {
+    let mut site = tree();
+    let first = site.swap((1, 0), (9, 1));
+    let second =
+        VmMove { epoch: 2, guid: first.guid, partner: site.port_guid((13, 0)), ..site.swap((9, 1), (13, 0)) };
+    let answers = all(&mut site, &[first, second]);
+    let results: Vec<_> = answers.iter().map(|answer| (answer.result, answer.together)).collect();
+    assert_eq!(results, [(VmMoveResult::Done, 1), (VmMoveResult::Done, 1)], "{}", answers[1].reason_text());
+    // The other way round the second is old.
+    let answers = all(&mut site, &[VmMove { epoch: 1, ..second }]);
+    assert_eq!(answers[0].result, VmMoveResult::OldEpoch);
+}
