@@ -161,8 +161,10 @@ impl Book {
                 }
             }
             Record::Lost { name, proof } => {
-                self.release(name)?;
+                let moved = self.moving(name).is_some();
+                let slots = self.release(name)?;
                 self.vm_mut(name)?.state = State::Lost(proof.clone());
+                self.tombs.extend(slots.into_iter().filter(|_| moved));
             }
             Record::Reserve { name, to, displaced, cold, epoch } => {
                 self.reserve(name, to, *displaced, *cold, *epoch)?;
@@ -317,6 +319,8 @@ impl Book {
         vm.epoch = moving.epoch;
         self.claims.remove(&from.slot);
         self.lay(&from.slot, moving.displaced);
+        // Its host may come back when the virtual machine is long gone, and what is left there must not pass for one.
+        self.tombs.insert(from.slot);
     }
 
     /// It runs where it was.
@@ -328,6 +332,7 @@ impl Book {
         }
         self.claims.remove(&moving.to.slot);
         self.lay(&moving.to.slot, moving.displaced);
+        self.tombs.insert(moving.to.slot);
     }
 
     /// The LID that a virtual machine is known by.

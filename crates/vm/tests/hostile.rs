@@ -203,7 +203,7 @@ impl Hostile {
 /// Whether machines were made, moved and adopted: otherwise nothing was tested.
 fn run(seed: u64) -> [bool; 3] {
     let mut hostile = Hostile(Random::of_purpose(seed, "hostile"));
-    let scheme = if seed % 2 == 0 { Scheme::Prepopulated } else { Scheme::Dynamic };
+    let scheme = if seed.is_multiple_of(2) { Scheme::Prepopulated } else { Scheme::Dynamic };
     let mut manager =
         VmManager::new(Options { scheme, timeout: Time::from_millis(300), ..Options::default() });
     let hosts = (0..3).map(|number| format!("host-{number}").parse().unwrap()).collect();

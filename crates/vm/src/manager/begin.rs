@@ -20,7 +20,7 @@ impl VmManager {
     pub(super) fn start(
         &mut self,
         now: Time,
-        journal: Option<Vec<Record>>,
+        journal: Option<&[Record]>,
         hosts: Vec<HostName>,
         guids: Vec<Guid>,
     ) {
@@ -28,16 +28,16 @@ impl VmManager {
             return;
         }
         if hosts.len() > HOSTS_MAX || guids.len() > 1 << 20 {
-            return self.stop(format!("the laboratory has more than {HOSTS_MAX} hosts, or too many GUIDs"));
+            return self.stop(&format!("the laboratory has more than {HOSTS_MAX} hosts, or too many GUIDs"));
         }
-        match Book::replay(journal.as_deref().unwrap_or_default()) {
+        match Book::replay(journal.unwrap_or_default()) {
             Ok(book) => self.book = book,
-            Err(wrong) => return self.stop(format!("the journal: {wrong}")),
+            Err(wrong) => return self.stop(&format!("the journal: {wrong}")),
         }
         let scheme = self.options.scheme;
         if !self.book.vms().is_empty() && self.book.scheme != scheme {
             let own = self.book.scheme;
-            return self.stop(format!("the journal has virtual machines with {own:?} LIDs, not {scheme:?}"));
+            return self.stop(&format!("the journal has virtual machines with {own:?} LIDs, not {scheme:?}"));
         }
         self.book.adopts |= journal.is_none();
         self.book.next_guid = self.book.next_guid.max(self.options.first_guid);
@@ -68,14 +68,13 @@ impl VmManager {
 
     fn choose_generation(&mut self, heard: u64, first: bool) {
         let Some(generation) = self.book.generation.max(heard).checked_add(1) else {
-            return self
-                .stop("an agent has heard of the highest generation; hint: restart the agents".to_owned());
+            return self.stop("an agent has heard of the highest generation; hint: restart the agents");
         };
         let Book { adopts, epoch, next_guid, .. } = self.book;
         let scheme = self.options.scheme;
         if let Err(wrong) = self.book.apply(&Record::Started { generation, scheme, adopts, epoch, next_guid })
         {
-            return self.stop(format!("the journal: {wrong}"));
+            return self.stop(&format!("the journal: {wrong}"));
         }
         self.disk.appended = 0;
         let write = self.write(Change::Replace(self.book.records()));
@@ -92,7 +91,7 @@ impl VmManager {
             return self.choose_generation(other, false);
         }
         if self.phase == Phase::Running && other > self.book.generation {
-            self.stop(format!(
+            self.stop(&format!(
                 "another VM manager has taken over: agents know its generation {other}, and this one's is {}; hint: stop \
                  one of them, and start the other again",
                 self.book.generation

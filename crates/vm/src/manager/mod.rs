@@ -188,7 +188,7 @@ impl VmManager {
     fn record(&mut self, record: Record) -> u64 {
         if let Err(wrong) = self.book.apply(&record) {
             // The book checks what a file says; what the manager says itself was decided from the book.
-            self.stop(format!("a decision contradicts the journal: {wrong}"));
+            self.stop(&format!("a decision contradicts the journal: {wrong}"));
             return u64::MAX;
         }
         self.disk.appended += 1;
@@ -242,16 +242,16 @@ impl VmManager {
     }
 
     /// Does nothing any more.
-    fn stop(&mut self, why: String) {
+    fn stop(&mut self, why: &str) {
         if matches!(self.phase, Phase::Stopped(_)) {
             return;
         }
-        self.event(Event::Stopped(why.clone()));
-        self.phase = Phase::Stopped(why.clone());
+        self.event(Event::Stopped(why.to_owned()));
+        self.phase = Phase::Stopped(why.to_owned());
         // What waits for the disk may be untrue: nothing more gets there.
         self.deferred.clear();
         for id in std::mem::take(&mut self.open) {
-            let result = Err(VmError::Stopped(why.clone()));
+            let result = Err(VmError::Stopped(why.to_owned()));
             self.outputs.push_back(Output::Reply { id, result });
         }
         self.tasks.clear();
@@ -328,7 +328,7 @@ impl VmManager {
 
     fn take(&mut self, now: Time, input: Input) {
         match input {
-            Input::Start { journal, hosts, guids } => self.start(now, journal, hosts, guids),
+            Input::Start { journal, hosts, guids } => self.start(now, journal.as_deref(), hosts, guids),
             Input::HostUp(host) => self.hosts.up(now, &host),
             Input::HostDown(host) => self.hosts.down(now, &host),
             Input::HostEnded { host, incarnation, how } => {
@@ -341,7 +341,7 @@ impl VmManager {
             Input::Synced(number) => {
                 self.disk.synced = self.disk.synced.max(number.min(self.disk.written));
             }
-            Input::DiskFailed(words) => self.stop(format!("the journal: {}", agent::cut(&words))),
+            Input::DiskFailed(words) => self.stop(&format!("the journal: {}", agent::cut(&words))),
             Input::Sm { number, answer } => self.sm_answered(now, number, answer),
             Input::Request { id, request } => self.enqueue(now, id, request),
         }
@@ -413,7 +413,7 @@ impl Machine for VmManager {
 
     fn handle_input(&mut self, now: Time, input: Input) {
         if let (Phase::Stopped(why), Input::Request { id, .. }) = (&self.phase, &input) {
-            let result = Err(VmError::Stopped(why.clone()));
+            let result = Err(VmError::Stopped(why.to_owned()));
             self.outputs.push_back(Output::Reply { id: *id, result });
             return;
         }

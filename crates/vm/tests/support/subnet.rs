@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weft_machine::Random;
-use weft_vm::{MoveCounts, MovePlan, Slot, SmAnswer, SmRequest};
+use weft_vm::{MoveCounts, Slot, SmAnswer, SmRequest};
 use weft_wire::Guid;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl SubnetManager {
             return SmAnswer::Unknown;
         }
         if request.plan_only {
-            return SmAnswer::Plan(Box::new(MovePlan::default()));
+            return SmAnswer::Plan(Box::default());
         }
         for one in &request.moves {
             let known = self.rows.get(&one.port_guid).map_or(0, |(epoch, _)| *epoch);

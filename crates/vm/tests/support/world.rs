@@ -13,6 +13,8 @@ use super::agent::{Agent, Lives};
 use super::disk::Disk;
 use super::subnet::{Kind, SubnetManager};
 
+mod faults;
+
 /// Wake-ups at one moment before the machine counts as one that never rests.
 const WAKES_MAX: u32 = 1000;
 
@@ -100,8 +102,6 @@ pub(crate) struct World {
     /// Virtual machines of which some place has died since they started.
     pub(crate) mourned: BTreeSet<VmName>,
     pub(crate) journals_lost: u64,
-    /// Addresses whose rows a sweep would have to put right.
-    pub(crate) astray: BTreeSet<Guid>,
     pub(crate) events: Vec<(Time, Event)>,
     pub(crate) log: Option<Vec<String>>,
     pub(crate) hash: u64,
@@ -138,7 +138,6 @@ impl World {
             replies: BTreeMap::new(),
             mourned: BTreeSet::new(),
             journals_lost: 0,
-            astray: BTreeSet::new(),
             events: Vec::new(),
             log: None,
             hash: 0,
@@ -301,28 +300,6 @@ impl World {
         Ok(false)
     }
 
-    /// A host of a move dies at its record.
-    fn strike(&mut self, record: &Record) {
-        let name = match record {
-            Record::Reserve { name, to, .. } => {
-                if let Some(from) = self.running(name) {
-                    self.ways.insert(name.clone(), [from.host, to.slot.host.clone()]);
-                }
-                name
-            }
-            Record::Step { name, .. } => name,
-            _ => return,
-        };
-        let Some(index) = self.strikes.iter().position(|(step, _)| *step == record.name()) else { return };
-        let (_, side) = self.strikes.remove(index);
-        let host = self.ways.get(name).map(|way| way[side as usize].clone());
-        let Some(number) = host.and_then(|host| self.index(&host)) else { return };
-        let delay = Time::from_millis(u64::from(self.random.below(120)));
-        let down = Time::from_millis(u64::from(self.random.below(3000)));
-        self.at(self.now + delay, Happening::Fault(Fault::KillAgent(number as u8)));
-        self.at(self.now + delay + down, Happening::Fault(Fault::RestartAgent(number as u8)));
-    }
-
     /// Whether the record that allows a command is on disk.
     fn check_is_written(&self, host: &HostName, command: &Command) -> Result<(), String> {
         let Act::Slot { deed, .. } = &command.act else { return Ok(()) };
@@ -444,73 +421,6 @@ impl World {
             let input = Input::PortHasLid { place: place.clone(), port_guid: guid, lid };
             self.send(Happening::ToManager(self.life, input));
         }
-    }
-
-    pub(crate) fn fault(&mut self, fault: &Fault) -> Result<(), String> {
-        self.note(|| format!("{fault:?}"));
-        match *fault {
-            Fault::KillAgent(number) => self.kill_agent(number),
-            Fault::RestartAgent(number) => {
-                let agent = &mut self.agents[usize::from(number)];
-                if !agent.alive {
-                    let incarnation = agent.incarnation + 1;
-                    agent.restart(incarnation);
-                    self.tell_up(number);
-                }
-            }
-            Fault::Cut(number) => {
-                self.cut.insert(number);
-                self.tell_down(number);
-            }
-            Fault::Mend(number) => {
-                self.cut.remove(&number);
-                self.tell_up(number);
-            }
-            Fault::KillSm => self.sm.alive = false,
-            Fault::RestartSm => {
-                if !self.sm.alive {
-                    self.sm.restart();
-                }
-            }
-            Fault::KillManager => self.kill_manager(),
-            Fault::RestartManager => {
-                if self.manager.is_none() {
-                    self.start_manager()?;
-                }
-            }
-            Fault::LoseJournal => {
-                if self.manager.is_none() {
-                    self.disk.lose();
-                    self.options.first_guid.0 += 1 << 32;
-                    self.journals_lost += 1;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// A driver may notice, or hear nothing at all.
-    fn tell_down(&mut self, number: u8) {
-        if self.random.below(2) == 0 {
-            let input = Input::HostDown(self.host(number));
-            self.soon(Happening::ToManager(self.life, input));
-        }
-    }
-
-    fn kill_agent(&mut self, number: u8) {
-        let agent = &mut self.agents[usize::from(number)];
-        if !agent.alive {
-            return;
-        }
-        agent.alive = false;
-        let there = agent.slots.values().filter_map(|slot| slot.content.occupant());
-        self.mourned.extend(there.map(|occupant| occupant.vm.clone()));
-        let (host, incarnation) = (agent.name.clone(), agent.incarnation);
-        if self.random.below(2) == 0 {
-            let input = Input::HostEnded { host, incarnation, how: "signal 9".to_owned() };
-            self.soon(Happening::ToManager(self.life, input));
-        }
-        self.tell_down(number);
     }
 
     /// All slots of agents that live.
