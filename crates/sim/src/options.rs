@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 use weft_device::DeviceOptions;
 use weft_host::stack::StackOptions;
 use weft_machine::Time;
-use weft_topology::{NodeIndex, PortRef};
+use weft_topology::{Adapter, NodeIndex, PortRef};
 use weft_wire::SmKey;
 
 /// What a simulated fabric is like.
@@ -56,6 +56,10 @@ pub struct SimOptions {
     /// This many devices are in each node, one after the other, and the cables between them with them; 1 or less for one
     /// each. More need `recabling`.
     pub pack: usize,
+    /// Virtualised adapters, each with its functions in one node, as agents have them. They need `recabling`, and no `pack`.
+    pub adapters: Vec<Adapter>,
+    /// Whether the slots of virtual functions are empty at first, as with dynamic LIDs.
+    pub empty_slots: bool,
     /// The node whose inputs are recorded ([`Simulation::into_recordings`](crate::Simulation::into_recordings)).
     pub record: Option<NodeIndex>,
 }
@@ -109,6 +113,8 @@ impl Default for SimOptions {
             trace: TraceMode::Off,
             recabling: false,
             pack: 1,
+            adapters: Vec::new(),
+            empty_slots: false,
             record: None,
         }
     }
